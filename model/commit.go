@@ -1,0 +1,135 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+)
+
+// CommitVersion is the version of the encoding below. A reader refuses what is
+// newer than itself instead of guessing.
+const CommitVersion = 1
+
+// Commit is what a runtime appends to a space's log in one message. It is atomic
+// because a message is.
+//
+// It is JSON, so that `nats stream view` shows it; docs/adr/0002 has the figures
+// that decided this.
+type Commit struct {
+	Version int    `json:"v"`
+	Space   string `json:"sp"`
+	// Runtime is the id of the process that made the commit, Epoch the log
+	// sequence of the takeover under which it did (0 in a takeover commit, whose
+	// own sequence will be the epoch), and Attempt counts the runtime's appends
+	// in that epoch. The three together tell one append from any other: see ID.
+	Runtime string `json:"rt"`
+	Epoch   uint64 `json:"ep,omitzero"`
+	Attempt uint64 `json:"at,omitzero"`
+	// Takeover says that Runtime owns the space from here on.
+	Takeover bool `json:"own,omitzero"`
+	// Txs are the transactions in the order in which they took effect.
+	Txs []Tx `json:"tx,omitzero"`
+	// Cursor says which lane events are done once this commit is in the log.
+	Cursor Cursor `json:"cur"`
+}
+
+// ID is the identity by which a runtime recognises its own append in the log
+// after an acknowledgement was lost.
+func (c *Commit) ID() string {
+	return fmt.Sprintf("%s/%d/%d", c.Runtime, c.Epoch, c.Attempt)
+}
+
+// Cursor is the place in a lane that a commit has reached. Every lane event of
+// the space with a sequence up to Floor is done, but for those in Held, which
+// were set aside and still wait.
+type Cursor struct {
+	Floor uint64   `json:"f,omitzero"`
+	Held  []uint64 `json:"h,omitzero"`
+}
+
+// Tx is one transaction: the run of a handler (Receipt is set) or of a
+// computation.
+type Tx struct {
+	N uint64 `json:"n"` // see TxID
+	// By is "handle STREAM" or "compute NODE".
+	By string `json:"by"`
+	// Causes are the addresses whose change made a computation run (I8).
+	Causes []string `json:"why,omitzero"`
+	// Reads is the read set of a computation, when this run changed it.
+	Reads   []string `json:"rd,omitzero"`
+	Writes  []Write  `json:"w,omitzero"`
+	Receipt *Receipt `json:"rc,omitzero"`
+	Sends   []Send   `json:"snd,omitzero"`
+	Trace
+}
+
+// Receipt is the result document of one handling (seed 001 section 7.6). It lives
+// in the commit that the handling made, so it exists if and only if the handling
+// took effect.
+type Receipt struct {
+	Event   string  `json:"ev"`
+	Lane    uint64  `json:"ln,omitzero"`
+	Pos     uint64  `json:"pos,omitzero"` // Event.Position
+	Outcome Outcome `json:"o"`
+	Result  Value   `json:"r,omitzero"`
+	Error   string  `json:"err,omitzero"`
+}
+
+// Outcome is how an event ended.
+type Outcome string
+
+const (
+	// Handled: the handler ran and its writes are in the log.
+	Handled Outcome = "handled"
+	// Failed: the handler returned an error or panicked. Nothing of what it wrote
+	// was kept; the receipt carries the error.
+	Failed Outcome = "failed"
+	// Refused: no handler ever ran: the stream is unknown to the program, or the
+	// payload is not JSON.
+	Refused Outcome = "refused"
+)
+
+// Send is an event that a transaction emitted. It waits in the origin's commit;
+// a send to another space is released into that space's lane by a coordinator
+// once the commit is in the log, a send to the own space is queued locally.
+type Send struct {
+	ID      string `json:"id"`
+	To      string `json:"to"`
+	Stream  string `json:"st"`
+	Payload Value  `json:"p,omitzero"`
+	// Position is Event.Position for a cross-space send, 0 within the space.
+	Position uint64 `json:"pos,omitzero"`
+	// Behind is Event.Behind for a send within the space.
+	Behind uint64 `json:"bh,omitzero"`
+	Trace
+}
+
+// Event is the send as its receiver will see it.
+func (s *Send) Event() Event {
+	return Event{
+		Space: s.To, Stream: s.Stream, ID: s.ID, Payload: s.Payload,
+		Position: s.Position, Behind: s.Behind, Trace: s.Trace,
+	}
+}
+
+// EncodeCommit appends the encoding of c to dst.
+func EncodeCommit(dst []byte, c *Commit) ([]byte, error) {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return dst, fmt.Errorf("encode commit of space %s: %w", c.Space, err)
+	}
+	return append(dst, b...), nil
+}
+
+// DecodeCommit is the inverse of EncodeCommit. It refuses a commit that a newer
+// version wrote.
+func DecodeCommit(data []byte) (*Commit, error) {
+	var c Commit
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, fmt.Errorf("decode commit: %w", err)
+	}
+	if c.Version != CommitVersion {
+		return nil, fmt.Errorf("decode commit of space %s: format version %d, this program reads %d; upgrade it", c.Space, c.Version, CommitVersion)
+	}
+	return &c, nil
+}

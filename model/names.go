@@ -1,0 +1,110 @@
+package model
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+const (
+	// MaxNameLen bounds the names of spaces, documents, streams and workers, so
+	// that a subject built of them stays well below what a server accepts.
+	MaxNameLen = 64
+	// MaxEventIDLen bounds event ids, including those that Settle mints itself
+	// out of a space name and three numbers.
+	MaxEventIDLen = 160
+)
+
+// NameError says which name is not acceptable and why. Names become tokens of
+// NATS subjects, so they are checked once, at the edge, and trusted after it.
+type NameError struct {
+	What string // "space", "document", "stream", "event id", ...
+	Name string
+	Why  string
+}
+
+func (e *NameError) Error() string {
+	return fmt.Sprintf("%s %q: %s", e.What, e.Name, e.Why)
+}
+
+// CheckName reports whether name can stand for a what (a space, a document, a
+// stream, a worker): 1 to MaxNameLen letters, digits, '-' or '_'. The error is a
+// *NameError that names the first character that does not fit.
+func CheckName(what, name string) error {
+	return checkToken(what, name, MaxNameLen, "")
+}
+
+// CheckEventID reports whether id can name an event that comes from outside.
+// The alphabet is that of CheckName. A ':' is reserved for the ids that Settle
+// mints (see TxID.Event), so that no client can guess its way into one.
+func CheckEventID(id string) error {
+	return checkToken("event id", id, MaxEventIDLen, "")
+}
+
+// CheckAnyEventID accepts client ids and minted ones: the rule for what may be
+// found in a lane.
+func CheckAnyEventID(id string) error {
+	return checkToken("event id", id, MaxEventIDLen, ":")
+}
+
+func checkToken(what, name string, limit int, extra string) error {
+	if name == "" {
+		return &NameError{what, name, "is empty"}
+	}
+	if len(name) > limit {
+		return &NameError{what, name, fmt.Sprintf("is %d characters long, %d are allowed", len(name), limit)}
+	}
+	for _, r := range name {
+		if !nameRune(r) && !strings.ContainsRune(extra, r) {
+			return &NameError{what, name, fmt.Sprintf("character %q is not allowed; use letters, digits, '-' and '_'", r)}
+		}
+	}
+	return nil
+}
+
+func nameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
+}
+
+// PartitionOf maps a space to one of n partitions. The mapping is part of the
+// stored format: it may never change for a deployment that has data.
+func PartitionOf(space string, n int) int {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(space))
+	return int(h.Sum64() % uint64(n))
+}
+
+// TxID names a transaction: the N-th (from 1) that the owner of Epoch sealed
+// into a commit of Space. Epoch is the log sequence of the takeover commit.
+type TxID struct {
+	Space string
+	Epoch uint64
+	N     uint64
+}
+
+func (t TxID) String() string {
+	return t.Space + ":" + strconv.FormatUint(t.Epoch, 10) + ":" + strconv.FormatUint(t.N, 10)
+}
+
+// Event names the k-th event (from 0) that transaction t sent.
+func (t TxID) Event(k int) string {
+	return t.String() + ":" + strconv.Itoa(k)
+}
+
+// OriginOf recovers the transaction that sent the event id, and false for an id
+// that came from outside. The space in it can be trusted as far as the lane can:
+// only those who may write to a lane can put a minted id there.
+func OriginOf(eventID string) (TxID, bool) {
+	parts := strings.Split(eventID, ":")
+	if len(parts) != 4 {
+		return TxID{}, false
+	}
+	epoch, err1 := strconv.ParseUint(parts[1], 10, 64)
+	n, err2 := strconv.ParseUint(parts[2], 10, 64)
+	_, err3 := strconv.ParseUint(parts[3], 10, 32)
+	if parts[0] == "" || err1 != nil || err2 != nil || err3 != nil {
+		return TxID{}, false
+	}
+	return TxID{Space: parts[0], Epoch: epoch, N: n}, true
+}

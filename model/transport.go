@@ -1,0 +1,109 @@
+package model
+
+import (
+	"errors"
+	"time"
+)
+
+// Errors that a bus reports. Callers branch on them with errors.Is.
+var (
+	// ErrRefused: the head of the space was not where the append expected it.
+	// Nothing was stored. Somebody else's commit stands there: read it.
+	ErrRefused = errors.New("append refused: the space's log has moved on")
+	// ErrTooLarge: the message exceeds what the server accepts. Nothing was
+	// stored, and sending it again will not help.
+	ErrTooLarge = errors.New("message larger than the server's max_payload")
+	// ErrLaneFull: the LANE stream has reached a limit and refuses events. The
+	// event was not stored; it can be sent again later.
+	ErrLaneFull = errors.New("lane is full")
+	// ErrStopped: the bus was closed before the answer was known. The message may
+	// or may not have been stored.
+	ErrStopped = errors.New("bus stopped")
+	// ErrOutdated: somebody has already saved a newer state of the document.
+	ErrOutdated = errors.New("a newer state is saved already")
+)
+
+// Append asks a bus to append one commit to a space's log.
+type Append struct {
+	Space string
+	// ID is Commit.ID. It travels in a header, so that the append can be
+	// recognised in the log without decoding.
+	ID string
+	// Expect is the log sequence of the space's last commit, 0 for a space that
+	// has none. The append is refused unless that is still so.
+	Expect uint64
+	Data   []byte
+	Trace  Trace
+}
+
+// LogEntry is one commit as it stands in the log.
+type LogEntry struct {
+	Space string
+	Seq   uint64
+	// ID is the Append.ID it was appended with.
+	ID   string
+	Data []byte // encoded Commit
+}
+
+// Message is an event on its way into a lane, or as found there.
+type Message struct {
+	Space  string
+	Stream string
+	ID     string
+	// Payload is whatever the sender wrote; nothing has parsed it.
+	Payload  []byte
+	Position uint64
+	Trace    Trace
+	// Seq is the LANE sequence; 0 until the event is stored.
+	Seq uint64
+}
+
+// SendResult is the answer to a Send.
+type SendResult struct {
+	// Seq is the LANE sequence under which the event was stored, 0 if it was a
+	// duplicate.
+	Seq uint64
+	// Duplicate: an event with this id is in the lane already. That is a success.
+	Duplicate bool
+}
+
+// StateDoc is one document as the STATE bucket holds it.
+type StateDoc struct {
+	Doc  string
+	Data []byte // JSON; nil when the document does not exist (any more)
+	// Seq is the log sequence of the last commit that changed the document.
+	Seq uint64
+	// Rev is the bucket's revision of the key, 0 if it has none. Saving compares
+	// and sets it, so that a deposed owner cannot put an old state over a new one.
+	Rev uint64
+}
+
+// SpaceState is what the STATE bucket knows of a space.
+type SpaceState struct {
+	Docs []StateDoc
+	// Mark is the space's checkpoint mark (an encoded Mark), and is saved after
+	// the documents. Its Seq is the log sequence from which the log must be read
+	// on top. The zero StateDoc means: never checkpointed.
+	Mark StateDoc
+}
+
+// Lease is somebody's wish to observe a document. It keeps the computations
+// alive that the document needs, until it runs out; observers renew theirs.
+type Lease struct {
+	Space   string        `json:"space"`
+	Doc     string        `json:"doc"`
+	Watcher string        `json:"watcher"` // unique per observation
+	TTL     time.Duration `json:"ttl"`     // 0 ends the observation
+}
+
+// Member is a worker as it announces itself.
+type Member struct {
+	ID string `json:"id"`
+	// Beat counts the announcements of this member. A member whose beat stands
+	// still for longer than the membership TTL is not there.
+	Beat uint64 `json:"beat"`
+	// Weight is its share of the partitions relative to others; 0 means 1.
+	Weight float64 `json:"weight,omitzero"`
+	// Left is set in a member's last announcement.
+	Left bool `json:"left,omitzero"`
+}

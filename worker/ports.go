@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"context"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Bus is everything that a worker and a coordinator need from the outside world.
+// Package bus implements it over NATS JetStream and package bus/membus in memory;
+// bus/buscontract is the suite that both pass, and the precise meaning of every
+// method is what that suite checks.
+//
+// Follow methods block until ctx ends or the source is lost for good, deliver in
+// order from one goroutine, and never deliver the same sequence twice in one call.
+type Bus interface {
+	Log
+	Lanes
+	State
+	Observers
+	Members
+	// Partitions is the number of partitions of the deployment.
+	Partitions() int
+	// MaxPayload is the largest message in bytes, headers included, that the
+	// server takes.
+	MaxPayload() int
+}
+
+// Log is the commit log of all spaces.
+type Log interface {
+	// Append appends a commit if the space's head is still where a.Expect says,
+	// and calls done exactly once, from any goroutine, with a definite answer:
+	// the sequence, or model.ErrRefused, model.ErrTooLarge or model.ErrStopped.
+	// A lost acknowledgement is resolved before done is called, by sending the
+	// identical message again: no read ever proves absence.
+	// At most one append per space may be under way.
+	Append(a model.Append, done func(seq uint64, err error))
+	// Head is the sequence of the space's last commit, 0 if it has none. It asks
+	// the stream's leader, and still may be out of date when it returns.
+	Head(ctx context.Context, space string) (uint64, error)
+	// ReadLog returns up to limit entries of the space after the given sequence,
+	// oldest first. Fewer than limit means that the reader saw the end, as it was.
+	ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error)
+	// FollowSpace delivers the space's entries after the given sequence, those
+	// that are there and those to come. It costs no server-side asset.
+	FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error
+	// FollowLog delivers the entries of all spaces of a partition likewise.
+	FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error
+}
+
+// Lanes are the queues of events.
+type Lanes interface {
+	// Send stores an event unless its id is in the lane already, and calls done
+	// exactly once, from any goroutine, with a definite answer or model.ErrLaneFull,
+	// model.ErrTooLarge or model.ErrStopped. Sends of one caller to one space are
+	// stored in the order of the calls if each waits for the one before it.
+	Send(m model.Message, done func(model.SendResult, error))
+	// FollowLane delivers the events of a partition after the given sequence.
+	FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error
+	// ReadLane returns up to limit events of one space after the given sequence.
+	ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error)
+	// LaneEnd is the last sequence of a partition's lane.
+	LaneEnd(ctx context.Context, partition int) (uint64, error)
+}
+
+// State is the projection of the log to documents.
+type State interface {
+	LoadState(ctx context.Context, space string) (model.SpaceState, error)
+	// SaveState writes the documents, then the mark. Every item whose stored
+	// state is as new or newer (by Seq) is left alone and reported with
+	// model.ErrOutdated; then the mark is not written. Rev is updated in place.
+	SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error
+	// LoadPosition and SavePosition keep a number per partition and name that
+	// only grows: saving a smaller one than is stored does nothing.
+	LoadPosition(ctx context.Context, partition int, name string) (uint64, error)
+	SavePosition(ctx context.Context, partition int, name string, seq uint64) error
+}
+
+// Observers carries leases from those who watch to those who own. It is best
+// effort: leases are renewed, and a new owner asks for them by a roll call.
+type Observers interface {
+	Observe(l model.Lease) error
+	FollowLeases(ctx context.Context, partition int, deliver func(model.Lease)) error
+	CallRoll(partition int) error
+	FollowRollCalls(ctx context.Context, deliver func(partition int)) error
+}
+
+// Members is how workers know of each other.
+type Members interface {
+	Announce(ctx context.Context, m model.Member) error
+	// FollowMembers delivers the last announcement of every member, then each new
+	// one. ready is called once after the former.
+	FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error
+	// AnswerPings makes Ping(id) true until ctx ends; it returns once that is so.
+	AnswerPings(ctx context.Context, id string) error
+	// Ping reports whether a member's process is there. False is certain only of
+	// the moment: nobody listens under that id.
+	Ping(ctx context.Context, id string) (bool, error)
+}
