@@ -112,16 +112,7 @@ func (s *Send) Event() Event {
 	}
 }
 
-// EncodeCommit appends the encoding of c to dst.
-func EncodeCommit(dst []byte, c *Commit) ([]byte, error) {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return dst, fmt.Errorf("encode commit of space %s: %w", c.Space, err)
-	}
-	return append(dst, b...), nil
-}
-
-// DecodeCommit is the inverse of EncodeCommit. It refuses a commit that a newer
+// DecodeCommit is the inverse of AppendCommit. It refuses a commit that a newer
 // version wrote.
 func DecodeCommit(data []byte) (*Commit, error) {
 	var c Commit

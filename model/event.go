@@ -29,6 +29,10 @@ type Event struct {
 	// handle positions in order and once each, which is what makes a repeated or
 	// reordered release harmless.
 	Position uint64
+	// Invalid says why the event cannot be handled at all (its payload is not
+	// JSON, say); "" for an event that can. An invalid event ends in a refused
+	// receipt.
+	Invalid string
 	// Trace is the context of whoever created the event.
 	Trace Trace
 }

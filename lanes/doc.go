@@ -1,0 +1,37 @@
+// Package lanes keeps the lane of one space: the queue of its events, in order,
+// between the partition's LANE stream and the handlers. It holds state and rules
+// and does no I/O.
+//
+// # What a lane decides
+//
+// Which event is next, which is a repetition, which must wait, and what cursor a
+// commit carries so that the next owner knows where to go on. Events from the
+// LANE stream are handled in the order of their lane sequence. There are two
+// exceptions, both part of the order and rebuilt alike by every owner:
+//
+//   - A follow-up, which a space sent to itself, never passes through LANE. It
+//     queues behind the last event that was in memory when it was sent, and
+//     remembers that event's sequence (Event.Behind).
+//   - An event from another space carries a dense position. One that arrives
+//     before its predecessor (two coordinators, a retried release) is held until
+//     the predecessor has been taken; one that arrives again is dropped. A
+//     release may therefore be repeated and reordered at will.
+//
+// # The life of an entry
+//
+//	          Offer                Take                    Confirm
+//	stream ----------> waiting ----------> undecided ----------------> done
+//	   ^                  ^  ^                 |
+//	   |   lane full      |  '-----------------'
+//	   '------------------'       Rewind (the commit was refused)
+//
+// An undecided entry has been given to a handler whose commit is not in the log
+// yet. Refused commits put entries back where they were; follow-ups of refused
+// transactions vanish (I10).
+//
+// # Bounded memory
+//
+// A lane keeps at most Limit waiting events. What is offered beyond that is
+// left in the stream, and the lane says from where it wants to read again
+// (Refill). Nothing is dropped.
+package lanes

@@ -1,0 +1,277 @@
+package lanes
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
+
+// DefaultLimit is the number of waiting events that a lane keeps in memory. At a
+// few hundred bytes an event it is about a megabyte for a flooded space.
+const DefaultLimit = 4096
+
+// Lane is the lane of one space. The zero value is not usable; see New.
+type Lane struct {
+	limit int
+
+	// entries is the queue in order; entries[:next] are undecided, the rest waits.
+	entries []entry
+	next    int
+
+	// floor is the confirmed cursor: every event up to it is done, but for held.
+	floor uint64
+	// seen is the highest lane sequence that was queued, held or skipped here.
+	seen uint64
+	// refused is the highest lane sequence that was offered and left in the
+	// stream for want of room. The lane is behind while it exceeds seen.
+	refused uint64
+
+	// reclaim are held events of an earlier owner that are yet to be read again.
+	reclaim []uint64
+	// held are events that came before their predecessor, in lane order.
+	held []model.Event
+	// inbound is the highest position taken per origin space.
+	inbound map[string]uint64
+	// own are committed follow-ups that wait for the event they queue behind.
+	own []model.Event
+}
+
+// entry is one place in the queue. skip marks an event that needs no handling
+// (a repetition); it only carries the cursor forward.
+type entry struct {
+	ev   model.Event
+	skip bool
+}
+
+// State is what a lane needs to know of the past: the confirmed state of its
+// space, as the log and the checkpoint have it.
+type State struct {
+	Cursor model.Cursor
+	// Inbound is the highest position handled per origin space.
+	Inbound map[string]uint64
+	// Own are the follow-ups that are committed and not handled, in order.
+	Own []model.Event
+}
+
+// New makes a lane that goes on from st. limit 0 means DefaultLimit.
+func New(st State, limit int) *Lane {
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	l := &Lane{
+		limit:   limit,
+		floor:   st.Cursor.Floor,
+		seen:    st.Cursor.Floor,
+		reclaim: slices.Clone(st.Cursor.Held),
+		inbound: make(map[string]uint64, len(st.Inbound)),
+		own:     slices.Clone(st.Own),
+	}
+	for origin, pos := range st.Inbound { // any order: a copy
+		l.inbound[origin] = pos
+	}
+	l.releaseOwn(l.floor)
+	return l
+}
+
+// ReadAfter is the lane sequence after which the space's events must be read to
+// miss none that this lane still needs.
+func (l *Lane) ReadAfter() uint64 {
+	if len(l.reclaim) > 0 && l.reclaim[0] <= l.seen {
+		return l.reclaim[0] - 1
+	}
+	return l.seen
+}
+
+// Offer hands the lane an event that was read from the stream. Events must be
+// offered in lane order, apart from the repetitions that re-reading brings.
+// It reports false if the event was left in the stream for want of room.
+func (l *Lane) Offer(ev model.Event) bool {
+	if i, ok := slices.BinarySearch(l.reclaim, ev.Lane); ok {
+		l.reclaim = slices.Delete(l.reclaim, i, i+1)
+		l.place(ev)
+		return true
+	}
+	if ev.Lane <= l.seen {
+		return true
+	}
+	if l.Waiting() >= l.limit || l.refused > l.seen && ev.Lane > l.refused {
+		l.refused = max(l.refused, ev.Lane)
+		return false
+	}
+	l.seen = ev.Lane
+	l.place(ev)
+	l.releaseOwn(ev.Lane)
+	return true
+}
+
+// place queues, holds or skips an event according to its position.
+func (l *Lane) place(ev model.Event) {
+	if ev.Position == 0 {
+		l.entries = append(l.entries, entry{ev: ev})
+		return
+	}
+	switch due := l.lastQueued(ev.Origin()) + 1; {
+	case ev.Position > due:
+		l.hold(ev)
+	case ev.Position < due:
+		l.entries = append(l.entries, entry{ev: ev, skip: true})
+	default:
+		l.entries = append(l.entries, entry{ev: ev})
+		l.inbound[ev.Origin()] = ev.Position
+		l.releaseHeld(ev.Origin())
+	}
+}
+
+// lastQueued is the highest position of origin that is queued or done. inbound
+// counts at the time of queueing: the queue is FIFO, so taking keeps the order.
+func (l *Lane) lastQueued(origin string) uint64 { return l.inbound[origin] }
+
+func (l *Lane) hold(ev model.Event) {
+	for i := range l.held {
+		if l.held[i].Origin() == ev.Origin() && l.held[i].Position == ev.Position {
+			l.entries = append(l.entries, entry{ev: ev, skip: true})
+			return
+		}
+	}
+	l.held = append(l.held, ev)
+}
+
+// releaseHeld queues what waited for the position that origin has just reached.
+func (l *Lane) releaseHeld(origin string) {
+	for {
+		i := slices.IndexFunc(l.held, func(ev model.Event) bool {
+			return ev.Origin() == origin && ev.Position == l.inbound[origin]+1
+		})
+		if i < 0 {
+			return
+		}
+		ev := l.held[i]
+		l.held = slices.Delete(l.held, i, i+1)
+		l.inbound[origin] = ev.Position
+		l.entries = append(l.entries, entry{ev: ev})
+	}
+}
+
+// releaseOwn queues the committed follow-ups whose place is behind lane sequence
+// reached or before it.
+func (l *Lane) releaseOwn(reached uint64) {
+	n := 0
+	for n < len(l.own) && l.own[n].Behind <= reached {
+		l.entries = append(l.entries, entry{ev: l.own[n]})
+		n++
+	}
+	l.own = l.own[n:]
+}
+
+// Follow queues a follow-up that the space sent to itself and returns it with
+// Behind filled in.
+func (l *Lane) Follow(ev model.Event) model.Event {
+	ev.Behind = l.seen
+	l.entries = append(l.entries, entry{ev: ev})
+	return ev
+}
+
+// Peek is the event that is to be handled next, or nil. The pointer is good until
+// the lane is changed.
+func (l *Lane) Peek() *model.Event {
+	for l.next < len(l.entries) && l.entries[l.next].skip {
+		l.next++
+	}
+	if l.next == len(l.entries) {
+		return nil
+	}
+	return &l.entries[l.next].ev
+}
+
+// Take makes the event that Peek returned undecided.
+func (l *Lane) Take() { l.next++ }
+
+// Waiting is the number of events in memory that no handler has seen.
+func (l *Lane) Waiting() int { return len(l.entries) - l.next }
+
+// Undecided is the number of events whose handling is not in the log yet.
+func (l *Lane) Undecided() int { return l.next }
+
+// Seen is the highest lane sequence that the lane has taken notice of: where a
+// follow-up that is sent now will queue behind.
+func (l *Lane) Seen() uint64 { return l.seen }
+
+// Held is the number of events that came before their predecessor.
+func (l *Lane) Held() int { return len(l.held) }
+
+// Refill reports whether events must be read from the stream again, and the
+// sequence after which: those that were left there for want of room, once there
+// is room, and those that an earlier owner had set aside.
+func (l *Lane) Refill() (after uint64, ok bool) {
+	if len(l.reclaim) > 0 {
+		return l.reclaim[0] - 1, true
+	}
+	if l.refused <= l.seen || l.Waiting() > l.limit/2 {
+		return 0, false
+	}
+	return l.seen, true
+}
+
+// Cursor is the cursor for a commit that decides the first n undecided entries.
+func (l *Lane) Cursor(n int) model.Cursor {
+	c := model.Cursor{Floor: l.floorAfter(n)}
+	c.Held = append(c.Held, l.reclaim...)
+	c.Held = append(c.Held, l.openBelow(c.Floor, n)...)
+	slices.Sort(c.Held)
+	return c
+}
+
+// floorAfter is everything seen if no lane event is left behind the first n
+// entries, and else what those entries reach.
+func (l *Lane) floorAfter(n int) uint64 {
+	if !slices.ContainsFunc(l.entries[n:], func(e entry) bool { return e.ev.Lane != 0 }) {
+		return l.seen
+	}
+	floor := l.floor
+	for _, e := range l.entries[:n] {
+		floor = max(floor, e.ev.Lane)
+	}
+	return floor
+}
+
+// openBelow lists lane events at or below floor that the first n entries do not
+// decide: held ones, and those that were queued out of lane order behind them.
+func (l *Lane) openBelow(floor uint64, n int) []uint64 {
+	var open []uint64
+	for i := range l.held {
+		if l.held[i].Lane <= floor {
+			open = append(open, l.held[i].Lane)
+		}
+	}
+	for _, e := range l.entries[n:] {
+		if e.ev.Lane != 0 && e.ev.Lane <= floor {
+			open = append(open, e.ev.Lane)
+		}
+	}
+	return open
+}
+
+// Confirm makes the first n undecided entries done: the commit that carried
+// cursor c is in the log.
+func (l *Lane) Confirm(n int, c model.Cursor) {
+	if n > l.next {
+		panic(fmt.Sprintf("lanes: %d entries confirmed, %d were taken", n, l.next))
+	}
+	l.floor = c.Floor
+	l.next -= n
+	l.entries = l.entries[n:]
+	if len(l.entries) == 0 {
+		l.entries = nil
+	}
+}
+
+// Rewind puts every undecided entry back in front: the commit that carried them
+// was refused. Follow-ups for which dead reports true are removed wherever they
+// are, because the transactions that sent them are no more (I10).
+func (l *Lane) Rewind(dead func(ev *model.Event) bool) {
+	l.next = 0
+	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool {
+		return e.ev.Lane == 0 && dead(&e.ev)
+	})
+}

@@ -1,0 +1,184 @@
+package model
+
+import (
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The encoder is written out by hand because it runs once per event, on the way
+// into the log; a test holds it against the reflective one. Decoding, which a
+// commit sees once at a follower, is left to the library.
+
+// AppendTx appends the encoding of tx to dst, with a comma before it unless dst
+// is empty: the encodings of a group lie one after the other in one buffer, whose
+// size is thereby known before the commit is sealed.
+func AppendTx(dst []byte, tx *Tx) []byte {
+	if len(dst) > 0 {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, `{"n":`...)
+	dst = strconv.AppendUint(dst, tx.N, 10)
+	dst = appendText(append(dst, `,"by":`...), tx.By)
+	dst = appendTexts(dst, `,"why":`, tx.Causes)
+	dst = appendTexts(dst, `,"rd":`, tx.Reads)
+	dst = appendWrites(dst, tx.Writes)
+	if tx.Receipt != nil {
+		dst = appendReceipt(append(dst, `,"rc":`...), tx.Receipt)
+	}
+	dst = appendSends(dst, tx.Sends)
+	dst = appendTrace(dst, tx.Trace)
+	return append(dst, '}')
+}
+
+// AppendCommit appends the encoding of c to dst. txs is what AppendTx has made of
+// c.Txs, or nil to encode them here.
+func AppendCommit(dst []byte, c *Commit, txs []byte) []byte {
+	if txs == nil {
+		for i := range c.Txs {
+			txs = AppendTx(txs, &c.Txs[i])
+		}
+	}
+	dst = append(dst, `{"v":`...)
+	dst = strconv.AppendInt(dst, int64(c.Version), 10)
+	dst = appendText(append(dst, `,"sp":`...), c.Space)
+	dst = appendText(append(dst, `,"rt":`...), c.Runtime)
+	dst = appendNumber(dst, `,"ep":`, c.Epoch)
+	dst = appendNumber(dst, `,"at":`, c.Attempt)
+	if c.Takeover {
+		dst = append(dst, `,"own":true`...)
+	}
+	if len(txs) > 0 {
+		dst = append(append(append(dst, `,"tx":[`...), txs...), ']')
+	}
+	dst = appendCursor(append(dst, `,"cur":`...), c.Cursor)
+	return append(dst, '}')
+}
+
+func appendCursor(dst []byte, c Cursor) []byte {
+	start := len(dst)
+	dst = appendNumber(dst, `,"f":`, c.Floor)
+	if len(c.Held) > 0 {
+		dst = append(dst, `,"h":[`...)
+		for i, seq := range c.Held {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = strconv.AppendUint(dst, seq, 10)
+		}
+		dst = append(dst, ']')
+	}
+	return closeObject(dst, start)
+}
+
+// closeObject turns the members that were appended after start, each with a comma
+// before it, into an object.
+func closeObject(dst []byte, start int) []byte {
+	if len(dst) == start {
+		return append(dst, '{', '}')
+	}
+	dst[start] = '{'
+	return append(dst, '}')
+}
+
+func appendWrites(dst []byte, writes []Write) []byte {
+	if len(writes) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"w":[`...)
+	for i := range writes {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		w := &writes[i]
+		dst = appendText(append(dst, '['), w.Doc)
+		dst = appendText(append(dst, ','), w.Path.String())
+		if !w.Delete {
+			dst = w.Value.AppendJSON(append(dst, ','))
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, ']')
+}
+
+func appendReceipt(dst []byte, r *Receipt) []byte {
+	dst = appendText(append(dst, `{"ev":`...), r.Event)
+	dst = appendNumber(dst, `,"ln":`, r.Lane)
+	dst = appendNumber(dst, `,"pos":`, r.Pos)
+	dst = appendText(append(dst, `,"o":`...), string(r.Outcome))
+	if !r.Result.IsAbsent() {
+		dst = r.Result.AppendJSON(append(dst, `,"r":`...))
+	}
+	if r.Error != "" {
+		dst = appendText(append(dst, `,"err":`...), r.Error)
+	}
+	return append(dst, '}')
+}
+
+func appendSends(dst []byte, sends []Send) []byte {
+	if len(sends) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"snd":[`...)
+	for i := range sends {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendSend(dst, &sends[i])
+	}
+	return append(dst, ']')
+}
+
+func appendSend(dst []byte, s *Send) []byte {
+	dst = appendText(append(dst, `{"id":`...), s.ID)
+	dst = appendText(append(dst, `,"to":`...), s.To)
+	dst = appendText(append(dst, `,"st":`...), s.Stream)
+	if !s.Payload.IsAbsent() {
+		dst = s.Payload.AppendJSON(append(dst, `,"p":`...))
+	}
+	dst = appendNumber(dst, `,"pos":`, s.Position)
+	dst = appendNumber(dst, `,"bh":`, s.Behind)
+	dst = appendTrace(dst, s.Trace)
+	return append(dst, '}')
+}
+
+func appendTrace(dst []byte, t Trace) []byte {
+	if t.Parent != "" {
+		dst = appendText(append(dst, `,"tp":`...), t.Parent)
+	}
+	if t.State != "" {
+		dst = appendText(append(dst, `,"ts":`...), t.State)
+	}
+	return dst
+}
+
+func appendNumber(dst []byte, member string, n uint64) []byte {
+	if n == 0 {
+		return dst
+	}
+	return strconv.AppendUint(append(dst, member...), n, 10)
+}
+
+func appendTexts(dst []byte, member string, list []string) []byte {
+	if len(list) == 0 {
+		return dst
+	}
+	dst = append(append(dst, member...), '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(dst, s)
+	}
+	return append(dst, ']')
+}
+
+// appendText appends a JSON string. Text that is not valid UTF-8 is mended: it can
+// only be an error message.
+func appendText(dst []byte, s string) []byte {
+	out, err := jsontext.AppendQuote(dst, s)
+	if err != nil {
+		out, _ = jsontext.AppendQuote(dst, string([]rune(s)))
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package model
+
+import "unsafe"
+
+// Equal reports whether a and b are the same JSON value. Absent equals only
+// absent. Containers that are shared are equal without a look inside, so that
+// comparing two versions of a document costs as much as what changed between
+// them.
+func Equal(a, b Value) bool {
+	if same(a, b) {
+		return true
+	}
+	if a.num != b.num {
+		return false // another content, length or height
+	}
+	switch p := a.any.(type) {
+	case stringptr:
+		q, ok := b.any.(stringptr)
+		return ok && unsafe.String(p, a.num) == unsafe.String(q, b.num)
+	case arrayptr:
+		return b.Kind() == KindArray && equalAll(a.elements(), b.elements())
+	case objectptr:
+		if b.Kind() != KindObject {
+			return false
+		}
+		ak, av := a.members()
+		bk, bv := b.members()
+		return equalKeys(ak, bk) && equalAll(av, bv)
+	}
+	return false // a scalar is the same or not at all
+}
+
+// same reports whether a and b are one and the same: equal scalars, or strings
+// and containers that share their memory.
+func same(a, b Value) bool { return a.num == b.num && a.any == b.any }
+
+// equalAll compares values of the same number.
+func equalAll(a, b []Value) bool {
+	for i := range a {
+		if !Equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// equalKeys compares keys of the same number.
+func equalKeys(a, b []string) bool {
+	if unsafe.SliceData(a) == unsafe.SliceData(b) {
+		return true
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// SameShape is the comparison for a reader that looks only at the outside of a
+// value: two objects are the same if their keys are, two arrays if their lengths
+// are, whatever they contain. Everything else must be Equal.
+func SameShape(a, b Value) bool {
+	ka, kb := a.Kind(), b.Kind()
+	switch {
+	case ka != kb:
+		return false
+	case ka == KindArray:
+		return a.Len() == b.Len()
+	case ka == KindObject:
+		ak, _ := a.members()
+		bk, _ := b.members()
+		return len(ak) == len(bk) && equalKeys(ak, bk)
+	}
+	return Equal(a, b)
+}

@@ -1,0 +1,61 @@
+package model
+
+import "fmt"
+
+// MaxDepth is how many arrays and objects may stand inside each other.
+//
+// What may be written must be readable: a document that parsing refuses would
+// keep its space from ever being opened again. So the limit that ParseValue
+// needs against hostile input also holds for Set, Of and marshalling.
+const MaxDepth = 1000
+
+// A container's num holds its length in the lower 48 bits and its height in the
+// upper 16, so that checking MaxDepth never walks a tree. The height of a scalar
+// is 0, that of a container one more than its highest child's. Being a function
+// of the content, it also tells most unequal containers apart.
+const (
+	lenBits   = 48
+	lenMask   = 1<<lenBits - 1
+	maxHeight = 1<<16 - 1 // far above MaxDepth: beyond it, heights are all the same
+)
+
+func pack(n, height int) uint64 {
+	return uint64(min(height, maxHeight))<<lenBits | uint64(n)
+}
+
+func (v Value) height() int {
+	switch v.any.(type) {
+	case arrayptr, objectptr:
+		return int(v.num >> lenBits)
+	}
+	return 0
+}
+
+// heightOver is the height of a container of these children.
+func heightOver(children []Value) int {
+	h := 0
+	for _, c := range children {
+		h = max(h, c.height())
+	}
+	return h + 1
+}
+
+// reheight is heightOver(children) after one of the children of a container of
+// the given height has changed from was to is. It seldom looks at the others.
+func reheight(height int, was, is Value, children []Value) int {
+	switch {
+	case is.height()+1 >= height:
+		return is.height() + 1
+	case was.height()+1 < height:
+		return height
+	}
+	return heightOver(children)
+}
+
+// checkDepth is the error of putting v at depth above.
+func checkDepth(v Value, above int) error {
+	if above+v.height() > MaxDepth {
+		return fmt.Errorf("nested %d deep, %d is the limit", above+v.height(), MaxDepth)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package model
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+// interned remembers keys, and the key sets of objects, that were read before.
+// Documents repeat them: a list of flights has the same ten keys in every
+// element, and a thousand spaces have it in a thousand documents. Sharing them
+// saves most of the allocations of parsing and a good part of the heap, and makes
+// Equal compare one pointer instead of ten keys.
+//
+// Both tables are small and forget by overwriting, so keys that are ids do no
+// harm. An entry is only ever a hint: it is compared before it is used.
+type interned struct {
+	names [256]string
+	sets  [64][]string
+}
+
+const (
+	maxInternedName = 64 // bytes
+	maxInternedSet  = 32 // keys
+)
+
+var internSeed = maphash.MakeSeed()
+
+// key is name as a string, and its hash.
+func (t *interned) key(name []byte) (string, uint64) {
+	h := maphash.Bytes(internSeed, name)
+	slot := &t.names[h%uint64(len(t.names))]
+	if *slot == string(name) {
+		return *slot, h
+	}
+	s := string(name)
+	if len(s) <= maxInternedName {
+		*slot = s
+	}
+	return s, h
+}
+
+// keys are the keys of sorted members.
+func (t *interned) keys(members []member) []string {
+	h := uint64(len(members))
+	for i := range members {
+		h = h*31 + members[i].hash
+	}
+	slot := &t.sets[h%uint64(len(t.sets))]
+	if slices.EqualFunc(*slot, members, func(k string, m member) bool { return k == m.key }) {
+		return *slot
+	}
+	keys := newKeys(len(members))
+	for i := range members {
+		keys[i] = members[i].key
+	}
+	if len(keys) <= maxInternedSet && !tooLong(keys) {
+		*slot = keys
+	}
+	return keys
+}
+
+func tooLong(keys []string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return len(k) > maxInternedName })
+}

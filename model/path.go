@@ -1,0 +1,131 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Path leads from the root of a document to a place inside it: one object key or
+// array index after the other. The empty path is the root. A Path is shared
+// freely; nobody changes one that somebody else has seen.
+type Path []string
+
+// ParsePath reads a JSON Pointer (RFC 6901): "" is the root, "/flights/0/gate"
+// three steps down. In a step, "~1" stands for '/' and "~0" for '~'.
+func ParsePath(pointer string) (Path, error) {
+	if pointer == "" {
+		return nil, nil
+	}
+	if pointer[0] != '/' {
+		return nil, fmt.Errorf("path %q: must be empty or begin with '/'", pointer)
+	}
+	if !utf8.ValidString(pointer) {
+		return nil, fmt.Errorf("path %q: is not valid UTF-8", pointer)
+	}
+	p := make(Path, 0, strings.Count(pointer, "/"))
+	for rest, more := pointer[1:], true; more; {
+		var step string
+		step, rest, more = strings.Cut(rest, "/")
+		if !validEscapes(step) {
+			return nil, fmt.Errorf("path %q: a '~' must be written ~0", pointer)
+		}
+		p = append(p, unescape(step))
+	}
+	return p, nil
+}
+
+func validEscapes(step string) bool {
+	for i := 0; i < len(step); i++ {
+		if step[i] != '~' {
+			continue
+		}
+		if i++; i == len(step) || step[i] != '0' && step[i] != '1' {
+			return false
+		}
+	}
+	return true
+}
+
+func unescape(step string) string {
+	if strings.IndexByte(step, '~') < 0 {
+		return step
+	}
+	// ~1 first: "~01" is '~' and '1', not '/'.
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+}
+
+// String is the JSON Pointer of p.
+func (p Path) String() string {
+	n := 0
+	for _, step := range p {
+		n += 1 + len(step)
+	}
+	return string(p.appendTo(make([]byte, 0, n)))
+}
+
+func (p Path) appendTo(dst []byte) []byte {
+	for _, step := range p {
+		dst = append(dst, '/')
+		if !strings.ContainsAny(step, "~/") {
+			dst = append(dst, step...)
+			continue
+		}
+		for i := 0; i < len(step); i++ {
+			switch step[i] {
+			case '~':
+				dst = append(dst, "~0"...)
+			case '/':
+				dst = append(dst, "~1"...)
+			default:
+				dst = append(dst, step[i])
+			}
+		}
+	}
+	return dst
+}
+
+// HasPrefix reports whether p is at or below prefix.
+func (p Path) HasPrefix(prefix Path) bool {
+	if len(prefix) > len(p) {
+		return false
+	}
+	for i, step := range prefix {
+		if p[i] != step {
+			return false
+		}
+	}
+	return true
+}
+
+// Overlaps reports whether one of the paths is at or below the other: whether a
+// change at one can be seen at the other.
+func (p Path) Overlaps(q Path) bool {
+	return p.HasPrefix(q) || q.HasPrefix(p)
+}
+
+// child is p with one more step, in memory of its own.
+func (p Path) child(step string) Path {
+	own := make(Path, len(p)+1)
+	copy(own, p)
+	own[len(p)] = step
+	return own
+}
+
+// arrayIndex reads a step as an array index the way RFC 6901 has it: digits
+// without leading zeros. "-" (behind the last element) is none, because a write
+// that is stored must mean the same whenever it is applied.
+func arrayIndex(step string) (int, bool) {
+	if step == "" || len(step) > 9 || len(step) > 1 && step[0] == '0' {
+		return 0, false
+	}
+	n := 0
+	for i := 0; i < len(step); i++ {
+		d := step[i] - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + int(d)
+	}
+	return n, true
+}

@@ -1,0 +1,150 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Write is one change to one document.
+//
+// Its JSON form is an array, because a commit holds many: ["stats","/seen",5]
+// sets, ["stats","/seen"] deletes. The path "" is the whole document.
+type Write struct {
+	Doc  string
+	Path Path
+	// Value is what to put at Path. Absent means the same as Delete.
+	Value Value
+	// Delete removes what is at Path; Value is not looked at.
+	Delete bool
+}
+
+// deletes reports whether w takes something away.
+func (w Write) deletes() bool { return w.Delete || w.Value.IsAbsent() }
+
+// Apply is the document root with w made to it. It fails as Set and Delete do,
+// and then returns root.
+func (w Write) Apply(root Value) (Value, error) {
+	after, err := root, error(nil)
+	if w.deletes() {
+		after, err = root.Delete(w.Path)
+	} else {
+		after, err = root.Set(w.Path, w.Value)
+	}
+	if err != nil {
+		return root, fmt.Errorf("document %s: %w", w.Doc, err)
+	}
+	return after, nil
+}
+
+// String is the JSON form of w.
+func (w Write) String() string { return string(w.appendJSON(nil)) }
+
+func (w Write) appendJSON(dst []byte) []byte {
+	dst = append(dst, '[')
+	dst = appendQuoted(dst, mend(w.Doc))
+	dst = append(dst, ',')
+	dst = appendQuoted(dst, mend(w.Path.String()))
+	if !w.deletes() {
+		dst = append(dst, ',')
+		dst = w.Value.AppendJSON(dst)
+	}
+	return append(dst, ']')
+}
+
+// check finds what would be written but could not be read back as it was.
+func (w Write) check() error {
+	if w.Doc == "" {
+		return errNoDoc
+	}
+	if mend(w.Doc) != w.Doc {
+		return fmt.Errorf("document %q: %w", w.Doc, errUTF8)
+	}
+	for i := range w.Path {
+		if err := checkKey(w.Path, i); err != nil {
+			return err
+		}
+	}
+	return checkDepth(w.Value, len(w.Path))
+}
+
+var (
+	errNoDoc   = errors.New("a write must name a document")
+	errNoWrite = errors.New(`a write must be ["document","path",value] or ["document","path"]`)
+)
+
+// MarshalJSON is MarshalJSONTo for encoding/json.
+func (w Write) MarshalJSON() ([]byte, error) {
+	if err := w.check(); err != nil {
+		return nil, fmt.Errorf("marshal write: %w", err)
+	}
+	return w.appendJSON(nil), nil
+}
+
+// MarshalJSONTo writes the JSON form of w. It refuses what UnmarshalJSONFrom
+// would not read back.
+func (w Write) MarshalJSONTo(enc *jsontext.Encoder) error {
+	if err := w.check(); err != nil {
+		return fmt.Errorf("marshal write: %w", err)
+	}
+	return enc.WriteValue(w.appendJSON(enc.AvailableBuffer()))
+}
+
+// UnmarshalJSON is UnmarshalJSONFrom for encoding/json.
+func (w *Write) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, w)
+}
+
+// UnmarshalJSONFrom reads the JSON form of a write. Nothing else will do: no
+// other number of elements, no empty document name, no path that is not a JSON
+// Pointer.
+func (w *Write) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if k := dec.PeekKind(); k != jsontext.KindBeginArray && k != jsontext.KindInvalid {
+		return errNoWrite
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	var x Write
+	var err error
+	if x.Doc, err = readString(dec); err != nil {
+		return err
+	}
+	if x.Doc == "" {
+		return errNoDoc
+	}
+	pointer, err := readString(dec)
+	if err != nil {
+		return err
+	}
+	if x.Path, err = ParsePath(pointer); err != nil {
+		return err
+	}
+	if x.Delete = dec.PeekKind() == jsontext.KindEndArray; !x.Delete {
+		if err := x.Value.UnmarshalJSONFrom(dec); err != nil {
+			return err
+		}
+	}
+	if k := dec.PeekKind(); k != jsontext.KindEndArray && k != jsontext.KindInvalid {
+		return errNoWrite
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	*w = x
+	return nil
+}
+
+// readString reads the next element of a write, which must be a string.
+func readString(dec *jsontext.Decoder) (string, error) {
+	if k := dec.PeekKind(); k != jsontext.KindString && k != jsontext.KindInvalid {
+		return "", errNoWrite
+	}
+	tok, err := dec.ReadToken()
+	if err != nil {
+		return "", err
+	}
+	return tok.String(), nil
+}

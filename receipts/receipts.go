@@ -1,0 +1,84 @@
+// Package receipts says what the result document of a handling holds (seed 001
+// section 7.6: the receipt is the handler's result cell).
+//
+// A receipt is created by the commit that handled its event, so it exists if and
+// only if the handling took effect, and at most one exists per event: the commit
+// is a compare-and-set on the head of the space, and whoever wins it has read
+// every receipt before. Nothing else is needed for exactly-once handling, and
+// nothing here does I/O: finding a receipt means reading the log of the space.
+//
+//	event ----handled----> receipt with the handler's return value
+//	      ----failed-----> receipt with the error; nothing the handler wrote is kept
+//	      ----refused----> receipt with the reason; no handler ran
+//
+// Every event of a lane ends in exactly one of these, so a poisonous one never
+// wedges the lane and never disappears.
+package receipts
+
+import (
+	"github.com/settlehq/settle/model"
+)
+
+// MaxErrorLen bounds the error text in a receipt, so that a failing handler
+// cannot make its own failure too large to record.
+const MaxErrorLen = 2000
+
+// Handled is the receipt of an event whose handler returned result.
+func Handled(ev *model.Event, result model.Value) *model.Receipt {
+	r := base(ev, model.Handled)
+	r.Result = result
+	return r
+}
+
+// Failed is the receipt of an event whose handler returned or threw err.
+func Failed(ev *model.Event, err error) *model.Receipt {
+	r := base(ev, model.Failed)
+	r.Error = clip(err.Error())
+	return r
+}
+
+// Refused is the receipt of an event that no handler could be run for.
+func Refused(ev *model.Event, why string) *model.Receipt {
+	r := base(ev, model.Refused)
+	r.Error = clip(why)
+	return r
+}
+
+func base(ev *model.Event, o model.Outcome) *model.Receipt {
+	return &model.Receipt{Event: ev.ID, Lane: ev.Lane, Pos: ev.Position, Outcome: o}
+}
+
+func clip(s string) string {
+	if len(s) <= MaxErrorLen {
+		return s
+	}
+	return s[:MaxErrorLen] + " …"
+}
+
+// Key tells an event from every other event of its space. The same id under
+// another stream is another event.
+type Key struct{ Stream, ID string }
+
+// Find returns the transaction of c that handled the event, or nil.
+func Find(c *model.Commit, k Key) *model.Tx {
+	for i := range c.Txs {
+		tx := &c.Txs[i]
+		if tx.Receipt != nil && tx.Receipt.Event == k.ID && tx.By == By(k.Stream) {
+			return tx
+		}
+	}
+	return nil
+}
+
+const byHandler = "handle "
+
+// By is what Tx.By says of the handling of an event of stream.
+func By(stream string) string { return byHandler + stream }
+
+// Stream is the inverse of By, and false for a transaction that is no handling.
+func Stream(by string) (string, bool) {
+	if len(by) <= len(byHandler) || by[:len(byHandler)] != byHandler {
+		return "", false
+	}
+	return by[len(byHandler):], true
+}

@@ -1,0 +1,128 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/settlehq/settle/model"
+)
+
+// markVersion is the version of the mark's encoding.
+const markVersion = 1
+
+// mark is the part of a checkpoint that is not documents.
+type mark struct {
+	Version  int               `json:"v"`
+	Epoch    uint64            `json:"ep"`
+	Owner    string            `json:"rt"`
+	Cursor   model.Cursor      `json:"cur"`
+	Inbound  map[string]uint64 `json:"in,omitzero"`
+	Outbound map[string]uint64 `json:"out,omitzero"`
+	Own      []model.Send      `json:"own,omitzero"`
+}
+
+// Checkpoint is what must be saved so that the space can be loaded from it plus
+// the log after Mark.Seq.
+type Checkpoint struct {
+	Docs []model.StateDoc
+	Mark model.StateDoc
+}
+
+// Checkpoint returns the documents that changed since the last call, and the
+// mark. The caller must save the documents before the mark, and must not lose
+// them: a checkpoint that could not be saved is handed back with Spoil.
+// Rev is left 0; it is the saver's to fill in.
+func (r *Replica) Checkpoint() (Checkpoint, error) {
+	data, err := json.Marshal(r.mark(), json.Deterministic(true))
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("encode checkpoint mark of space %s: %w", r.Space, err)
+	}
+	c := Checkpoint{Mark: model.StateDoc{Data: data, Seq: r.Seq}}
+	ids := make([]string, 0, len(r.dirty))
+	for id := range r.dirty { // any order: sorted below
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		c.Docs = append(c.Docs, stateDoc(id, r.docs[id]))
+	}
+	clear(r.dirty)
+	return c, nil
+}
+
+// Spoil makes the documents of a checkpoint that was not saved dirty again.
+func (r *Replica) Spoil(c Checkpoint) {
+	for i := range c.Docs {
+		r.dirty[c.Docs[i].Doc] = true
+	}
+}
+
+func stateDoc(id string, d Doc) model.StateDoc {
+	s := model.StateDoc{Doc: id, Seq: d.Seq}
+	if !d.Value.IsAbsent() {
+		s.Data = d.Value.AppendJSON(nil)
+	}
+	return s
+}
+
+func (r *Replica) mark() mark {
+	m := mark{
+		Version: markVersion, Epoch: r.Epoch, Owner: r.Owner,
+		Cursor: r.Cursor, Inbound: r.Inbound, Outbound: r.Outbound,
+	}
+	for i := range r.Own {
+		ev := &r.Own[i]
+		m.Own = append(m.Own, model.Send{
+			ID: ev.ID, To: ev.Space, Stream: ev.Stream, Payload: ev.Payload, Behind: ev.Behind, Trace: ev.Trace,
+		})
+	}
+	return m
+}
+
+// Load is the replica as the saved state has it. The log after Seq must be
+// applied on top before it is current.
+func Load(space string, st model.SpaceState) (*Replica, error) {
+	r := New(space)
+	for i := range st.Docs {
+		d := &st.Docs[i]
+		v, err := parse(d.Data)
+		if err != nil {
+			return nil, fmt.Errorf("load document %s of space %s: %w", d.Doc, space, err)
+		}
+		r.docs[d.Doc] = Doc{Value: v, Seq: d.Seq}
+	}
+	if len(st.Mark.Data) == 0 {
+		return r, nil
+	}
+	var m mark
+	if err := json.Unmarshal(st.Mark.Data, &m); err != nil {
+		return nil, fmt.Errorf("load checkpoint mark of space %s: %w", space, err)
+	}
+	if m.Version != markVersion {
+		return nil, fmt.Errorf("load checkpoint mark of space %s: format version %d, this program reads %d; upgrade it", space, m.Version, markVersion)
+	}
+	r.restore(st.Mark.Seq, &m)
+	return r, nil
+}
+
+func parse(data []byte) (model.Value, error) {
+	if data == nil {
+		return model.Value{}, nil
+	}
+	return model.ParseValue(data)
+}
+
+func (r *Replica) restore(seq uint64, m *mark) {
+	r.Seq, r.Epoch, r.Owner, r.Cursor = seq, m.Epoch, m.Owner, m.Cursor
+	for origin, pos := range m.Inbound { // any order: a copy
+		r.Inbound[origin] = pos
+	}
+	for to, pos := range m.Outbound { // any order: a copy
+		r.Outbound[to] = pos
+	}
+	for i := range m.Own {
+		r.Own = append(r.Own, m.Own[i].Event())
+	}
+}

@@ -1,0 +1,169 @@
+// Package replica is what the log says: the documents of a space and everything
+// else that its commits add up to, as of one log sequence. Owners, followers,
+// mirrors and checkers all use this one fold, so they cannot disagree.
+//
+// A replica holds confirmed state only. What an owner has done and not yet
+// appended is an overlay that package space keeps beside it; undoing means to
+// drop the overlay, never to restore remembered values.
+//
+//	checkpoint --Load--> replica --Apply(commit)--> replica --Checkpoint--> ...
+package replica
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Replica is the confirmed state of one space.
+type Replica struct {
+	Space string
+	// Seq is the log sequence of the last commit taken in, 0 for none. It is what
+	// the next append must expect.
+	Seq uint64
+	// Epoch is the sequence of the last takeover, Owner the runtime that made it.
+	Epoch uint64
+	Owner string
+	// Cursor, Inbound and Own are the lane's state (see lanes.State), Outbound is
+	// the highest position sent per target space.
+	Cursor   model.Cursor
+	Inbound  map[string]uint64
+	Outbound map[string]uint64
+	Own      []model.Event
+
+	docs map[string]Doc
+	// dirty are the documents that changed since the last Checkpoint.
+	dirty map[string]bool
+}
+
+// Doc is a document and the log sequence of the last commit that changed it.
+type Doc struct {
+	Value model.Value // absent once deleted
+	Seq   uint64
+}
+
+// New is the replica of a space that has no commits.
+func New(space string) *Replica {
+	return &Replica{
+		Space:    space,
+		Inbound:  map[string]uint64{},
+		Outbound: map[string]uint64{},
+		docs:     map[string]Doc{},
+		dirty:    map[string]bool{},
+	}
+}
+
+// Doc returns a document, and the zero Doc if it never existed.
+func (r *Replica) Doc(id string) Doc { return r.docs[id] }
+
+// DocIDs lists the documents that exist, sorted.
+func (r *Replica) DocIDs() []string {
+	ids := make([]string, 0, len(r.docs))
+	for id, d := range r.docs { // any order: sorted below
+		if !d.Value.IsAbsent() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Apply takes in the commit at log sequence seq and returns the documents it
+// changed, in the order of their first write. Applying what was applied before
+// does nothing. An error means that the log and this program disagree on what a
+// write means; the replica must then not be used any further.
+func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err error) {
+	if seq <= r.Seq {
+		return nil, nil
+	}
+	for i := range c.Txs {
+		for j := range c.Txs[i].Writes {
+			w := &c.Txs[i].Writes[j]
+			did, err := r.write(seq, w)
+			if err != nil {
+				return nil, fmt.Errorf("apply commit %s/%d, transaction %d: %w", r.Space, seq, c.Txs[i].N, err)
+			}
+			if did && !slices.Contains(changed, w.Doc) {
+				changed = append(changed, w.Doc)
+			}
+		}
+	}
+	r.advance(seq, c)
+	return changed, nil
+}
+
+// Adopt takes in the commit at seq like Apply, given the documents as they stand
+// after it. The owner who made the commit has them already; this spares applying
+// the writes twice.
+func (r *Replica) Adopt(seq uint64, c *model.Commit, after map[string]model.Value) {
+	for id, v := range after { // any order: each document once
+		r.set(id, Doc{Value: v, Seq: seq})
+	}
+	r.advance(seq, c)
+}
+
+// write applies one write unless the document, loaded from a checkpoint, has seen
+// it already.
+func (r *Replica) write(seq uint64, w *model.Write) (bool, error) {
+	d := r.docs[w.Doc]
+	if d.Seq > seq || d.Seq == seq && !r.dirty[w.Doc] {
+		return false, nil
+	}
+	v, err := w.Apply(d.Value)
+	if err != nil {
+		return false, err
+	}
+	r.set(w.Doc, Doc{Value: v, Seq: seq})
+	return true, nil
+}
+
+func (r *Replica) set(id string, d Doc) {
+	r.docs[id] = d
+	r.dirty[id] = true
+}
+
+// advance takes in everything of a commit but its writes.
+func (r *Replica) advance(seq uint64, c *model.Commit) {
+	r.Seq = seq
+	if c.Takeover {
+		r.Epoch, r.Owner = seq, c.Runtime
+	}
+	r.Cursor = c.Cursor
+	for i := range c.Txs {
+		r.settleReceipt(c.Txs[i].Receipt)
+		r.noteSends(c.Txs[i].Sends)
+	}
+}
+
+func (r *Replica) settleReceipt(rc *model.Receipt) {
+	switch {
+	case rc == nil:
+	case rc.Pos > 0:
+		ev := model.Event{ID: rc.Event, Position: rc.Pos}
+		r.Inbound[ev.Origin()] = max(r.Inbound[ev.Origin()], rc.Pos)
+	case rc.Lane == 0:
+		r.Own = slices.DeleteFunc(r.Own, func(ev model.Event) bool { return ev.ID == rc.Event })
+	}
+}
+
+func (r *Replica) noteSends(sends []model.Send) {
+	for i := range sends {
+		s := &sends[i]
+		if s.To == r.Space {
+			r.Own = append(r.Own, s.Event())
+		} else {
+			r.Outbound[s.To] = max(r.Outbound[s.To], s.Position)
+		}
+	}
+}
+
+// Clone is an independent copy; values are shared, being immutable.
+func (r *Replica) Clone() *Replica {
+	c := *r
+	c.Inbound, c.Outbound = maps.Clone(r.Inbound), maps.Clone(r.Outbound)
+	c.Own, c.Cursor.Held = slices.Clone(r.Own), slices.Clone(r.Cursor.Held)
+	c.docs, c.dirty = maps.Clone(r.docs), maps.Clone(r.dirty)
+	return &c
+}

@@ -1,0 +1,71 @@
+package space
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Config says how a space behaves. The zero value of every field but the first
+// two is its default.
+type Config struct {
+	// Space and Runtime name the space and the process that hosts it here.
+	Space   string
+	Runtime string
+
+	// MaxCommitBytes bounds the encoded size of a commit; default 512 KiB, well
+	// below the usual max_payload of 1 MiB. A single transaction beyond it fails.
+	MaxCommitBytes int
+	// MaxGroup is how many events one commit decides at most (group commit);
+	// default 1024. Larger groups cost latency and memory, not correctness.
+	MaxGroup int
+	// LaneLimit is how many waiting events are kept in memory; default
+	// lanes.DefaultLimit.
+	LaneLimit int
+
+	// MaxIterations and RunBudget bound one pass (seed 001 section 7.7): how often
+	// it collects work, and how often it runs any one node. Both default to 10: a
+	// budget below the iterations would defer healthy chains of discovered reads.
+	MaxIterations int
+	RunBudget     int
+	// BackoffMin and BackoffMax gate a node that used its budget up: 250 ms,
+	// doubled per exhausted pass in a row, up to 2 s.
+	BackoffMin time.Duration
+	BackoffMax time.Duration
+
+	// Trace observes. It is never asked for a decision.
+	Trace Trace
+}
+
+// defaultMaxCommitBytes leaves room for headers, the cursor and the commit's own
+// frame below the usual max_payload.
+const defaultMaxCommitBytes = 512 << 10
+
+func (c *Config) fill() error {
+	if err := model.CheckName("space", c.Space); err != nil {
+		return err
+	}
+	if err := model.CheckName("runtime", c.Runtime); err != nil {
+		return err
+	}
+	def := func(field *int, v int) {
+		if *field == 0 {
+			*field = v
+		}
+	}
+	def(&c.MaxCommitBytes, defaultMaxCommitBytes)
+	def(&c.MaxGroup, 1024)
+	def(&c.MaxIterations, 10)
+	def(&c.RunBudget, 10)
+	if c.BackoffMin == 0 {
+		c.BackoffMin = 250 * time.Millisecond
+	}
+	if c.BackoffMax == 0 {
+		c.BackoffMax = 2 * time.Second
+	}
+	if c.MaxCommitBytes < 1024 || c.MaxGroup < 1 || c.RunBudget < 1 || c.MaxIterations < 1 {
+		return fmt.Errorf("space %s: a limit in its configuration is too small: %+v", c.Space, *c)
+	}
+	return nil
+}

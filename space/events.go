@@ -1,0 +1,187 @@
+package space
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// progress is what became of the event at the head of the lane.
+type progress uint8
+
+const (
+	// idle: there is no event.
+	idle progress = iota
+	// handled: it has a receipt now.
+	handled
+	// blocked: it waits for a computation to run or a foreign document to arrive.
+	blocked
+)
+
+// dispatch handles the event at the head of the lane, if it can be (seed 001
+// section 7.5).
+//
+// The consistency gate (I4): a handler must not act on a derived document that is
+// not up to date. Which documents it reads is known by running it: an attempt
+// that meets a stale computation is given up without a trace, the computation is
+// demanded on the event's behalf, and the event stays at the head until it has
+// run. The closure found that way is exact.
+func (s *Space) dispatch() progress {
+	ev := s.lane.Peek()
+	if ev == nil {
+		return idle
+	}
+	if s.headWaits() {
+		return blocked
+	}
+	return s.handle(ev)
+}
+
+// handle makes one attempt at ev.
+func (s *Space) handle(ev *model.Event) progress {
+	var trace model.Trace
+	if f := s.cfg.Trace.HandleStart; f != nil {
+		trace = f(ev)
+	} else {
+		trace = ev.Trace
+	}
+	tx := Tx{graph: s.graph, space: s.cfg.Space}
+	rc := s.receipt(&tx, ev)
+	if tx.stale != nil || tx.missing != nil {
+		s.waitFor(&tx)
+		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
+		return blocked
+	}
+	n := s.record(&tx, ev, rc, trace)
+	s.stats.count(rc.Outcome)
+	s.traceHandled(HandleInfo{Event: ev, Tx: n, Receipt: rc, Trace: trace})
+	s.endWait()
+	s.lane.Take()
+	s.follow(tx.sends)
+	return handled
+}
+
+func (s *Space) traceHandled(info HandleInfo) {
+	if f := s.cfg.Trace.HandleEnd; f != nil {
+		f(info)
+	}
+}
+
+// receipt runs the handler and says how the event ended. Writes and sends of a
+// handler that did not succeed are dropped from tx.
+func (s *Space) receipt(tx *Tx, ev *model.Event) *model.Receipt {
+	if ev.Invalid != "" {
+		return receipts.Refused(ev, ev.Invalid)
+	}
+	h := s.program.handlers[ev.Stream]
+	if h == nil {
+		return receipts.Refused(ev, fmt.Sprintf("program %s has no handler for stream %s", s.program.Name, ev.Stream))
+	}
+	v, err := callHandler(h, tx, ev)
+	if err == nil {
+		err = tx.err
+	}
+	if err != nil {
+		tx.drop()
+		return receipts.Failed(ev, err)
+	}
+	return receipts.Handled(ev, v)
+}
+
+func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("handler of %s panicked: %v\n%s", ev.Stream, p, debug.Stack())
+		}
+	}()
+	return h(tx, ev)
+}
+
+// record adds the handling to the suffix and applies its writes. A handling that
+// no commit could carry becomes a failed one.
+func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.Trace) uint64 {
+	rec := model.Tx{N: s.nextTx(), By: receipts.By(ev.Stream), Receipt: rc, Writes: tx.writes, Trace: trace}
+	for i := range tx.sends {
+		tx.sends[i].Trace = trace
+		if tx.sends[i].To == s.cfg.Space {
+			tx.sends[i].Behind = s.lane.Seen()
+		}
+	}
+	s.registry.Launch(s.txID(rec.N), tx.sends)
+	rec.Sends = tx.sends
+	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
+		s.registry.Revoke(rec.N)
+		tx.drop()
+		*rc = *receipts.Failed(ev, err)
+		rec.Writes, rec.Sends = nil, nil
+		if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
+			panic(fmt.Sprintf("space: a receipt alone does not fit into a commit: %v", err))
+		}
+	}
+	for _, w := range tx.after {
+		s.write(w, nil)
+	}
+	return rec.N
+}
+
+// follow queues the sends that stay in the space.
+func (s *Space) follow(sends []model.Send) {
+	for i := range sends {
+		if sends[i].To == s.cfg.Space {
+			s.lane.Follow(sends[i].Event())
+		}
+	}
+}
+
+// head is what the event at the head of the lane waits for.
+type head struct {
+	node *node
+	doc  *doc
+}
+
+func (s *Space) headWaits() bool {
+	h := &s.head
+	switch {
+	case h.node != nil && s.graph.staleUpstream(h.node.output) != nil:
+		return true
+	case h.doc != nil && !h.doc.loaded:
+		return true
+	}
+	return false
+}
+
+// waitFor keeps the head where it is until what the attempt lacked is there.
+func (s *Space) waitFor(tx *Tx) {
+	s.endWait()
+	s.stats.Parked++
+	if tx.missing != nil {
+		s.head.doc = tx.missing
+		s.graph.addRef(tx.missing)
+		return
+	}
+	s.head.node = tx.stale
+	s.graph.demandRun(tx.stale)
+}
+
+// endWait takes the event's demand back.
+func (s *Space) endWait() {
+	if s.head.doc != nil {
+		s.graph.dropRef(s.head.doc)
+	}
+	if s.head.node != nil {
+		s.graph.releaseRun(s.head.node)
+	}
+	s.head = head{}
+}
+
+// backoff is how long a node waits after its streak-th exhausted pass in a row.
+func (s *Space) backoff(streak int) time.Duration {
+	d := s.cfg.BackoffMin
+	for range streak - 1 {
+		d = min(2*d, s.cfg.BackoffMax)
+	}
+	return d
+}

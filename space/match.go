@@ -1,0 +1,51 @@
+package space
+
+import (
+	"strconv"
+
+	"github.com/settlehq/settle/model"
+)
+
+// touches decides whether the change of a document from before to after concerns
+// a deep reader of path: whether what it would read there has changed.
+//
+// Replacing an ancestor by an equal value, or changing a sibling, does not. If
+// the path led nowhere before and leads nowhere now, the reader is concerned
+// only if the place where it ends has moved, because then it may have looked at
+// an intermediate container that came or went.
+func touches(before, after model.Value, path model.Path) bool {
+	vb, reachedB, depthB := walk(before, path)
+	va, reachedA, depthA := walk(after, path)
+	if reachedB != reachedA {
+		return true
+	}
+	if !reachedB {
+		return depthB != depthA
+	}
+	return !model.Equal(vb, va)
+}
+
+// walk follows path from root. reached says that every segment but the last led
+// into a container, depth how many could be followed.
+func walk(root model.Value, path model.Path) (v model.Value, reached bool, depth int) {
+	v = root
+	for i, seg := range path {
+		switch v.Kind() {
+		case model.KindObject:
+			v = v.Get(seg)
+		case model.KindArray:
+			v = index(v, seg)
+		default:
+			return model.Value{}, false, i
+		}
+	}
+	return v, true, len(path)
+}
+
+func index(v model.Value, seg string) model.Value {
+	i, err := strconv.Atoi(seg)
+	if err != nil {
+		return model.Value{}
+	}
+	return v.Index(i)
+}

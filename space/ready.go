@@ -1,0 +1,110 @@
+package space
+
+import (
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Ready is what a space asks of its host after Settle. Everything in it is to be
+// carried out; the host may go on calling the space meanwhile.
+type Ready struct {
+	// Append, if not nil, is to be appended to the log, and answered by exactly
+	// one Confirm or Refuse. There is never more than one under way.
+	Append *Append
+	// Follow and Unfollow are foreign documents to begin and to stop mirroring
+	// (see Mirror).
+	Follow, Unfollow []Ref
+	// Refill, if not nil, asks for lane events after a sequence, through Offer.
+	Refill *Refill
+	// Wake is the time at which to call Settle again even if nothing else happens;
+	// 0 for never.
+	Wake time.Duration
+	// More says that there is runnable work left: call Settle again soon.
+	More bool
+
+	takeOver bool
+}
+
+// Append is a commit on its way to the log.
+type Append struct {
+	Expect uint64
+	Commit *model.Commit
+	Data   []byte // Commit, encoded
+}
+
+// Ref names a document of another space.
+type Ref struct{ Space, Doc string }
+
+// Refill names a stretch of the space's lane.
+type Refill struct{ After uint64 }
+
+// ready collects what is to be done. It seals the open group if no append is
+// under way.
+func (s *Space) ready() Ready {
+	out := Ready{Append: s.nextAppend(), Wake: s.wake()}
+	out.Follow, out.Unfollow = s.followChanges()
+	if after, ok := s.lane.Refill(); ok && s.running() {
+		out.Refill = &Refill{After: after}
+	}
+	out.More = s.running() && s.hasWork()
+	return out
+}
+
+func (s *Space) nextAppend() *Append {
+	switch {
+	case s.out.takeOver:
+		s.out.takeOver = false
+		return &Append{Expect: s.replica.Seq, Commit: s.takeover, Data: model.AppendCommit(nil, s.takeover, nil)}
+	case !s.running() || s.suffix.sealed != nil || len(s.suffix.open.txs) == 0:
+		return nil
+	}
+	taken := s.lane.Undecided()
+	c := &model.Commit{
+		Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
+		Epoch: s.epoch, Cursor: s.lane.Cursor(taken),
+	}
+	data := s.suffix.open.data
+	s.suffix.seal(c, taken)
+	return &Append{Expect: s.replica.Seq, Commit: c, Data: model.AppendCommit(nil, c, data)}
+}
+
+// hasWork reports whether another Settle at the same time would do something.
+func (s *Space) hasWork() bool {
+	if s.suffix.full(&s.cfg) {
+		return false // the answer to the append under way makes room
+	}
+	if s.lane.Peek() != nil && !s.headWaits() {
+		return true
+	}
+	return slices.ContainsFunc(s.graph.ready, s.runnable)
+}
+
+// wake is the earliest time at which a gate opens.
+func (s *Space) wake() time.Duration {
+	var at time.Duration
+	for _, n := range s.graph.ready {
+		if n.live && n.status != Clean && n.backoffUntil > s.now && (at == 0 || n.backoffUntil < at) {
+			at = n.backoffUntil
+		}
+	}
+	return at
+}
+
+// followChanges lists the foreign documents that became needed or unneeded.
+func (s *Space) followChanges() (follow, unfollow []Ref) {
+	for _, d := range s.graph.follows {
+		ref := Ref{Space: d.key.space, Doc: d.key.doc}
+		switch need := d.refs > 0; {
+		case need && !d.followed:
+			d.followed = true
+			follow = append(follow, ref)
+		case !need && d.followed:
+			d.followed, d.loaded = false, false
+			unfollow = append(unfollow, ref)
+		}
+	}
+	s.graph.follows = s.graph.follows[:0]
+	return follow, unfollow
+}

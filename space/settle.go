@@ -1,0 +1,132 @@
+package space
+
+import (
+	"slices"
+	"time"
+)
+
+// Settle runs one pass: it handles waiting events and runs what is live and
+// invalid, until nothing is left to do, or the group is full, or the bounds are
+// reached. now is a monotonic time of the caller's choosing, read once for the
+// whole pass (a second reading could call an event neither ready nor parked).
+//
+//	repeat:
+//	    handle events, in lane order, until one must wait or the group is full
+//	    order the work set: invalid nodes and what is live downstream
+//	    run each node that is invalid at its turn
+//	until nothing is runnable
+//
+// Computations run after a batch of events rather than after each, so a burst of
+// a thousand events costs a watched document one run.
+func (s *Space) Settle(now time.Duration) Ready {
+	s.now = now
+	if s.running() {
+		s.pass()
+	}
+	return s.ready()
+}
+
+// running reports whether this runtime may make transactions: it owns the space,
+// and no refusal waits to be integrated.
+func (s *Space) running() bool { return s.epoch != 0 && !s.frozen }
+
+func (s *Space) pass() {
+	var info PassInfo
+	for info.Iterations < s.cfg.MaxIterations {
+		info.Iterations++
+		events := s.dispatchSome()
+		runs := s.iterate()
+		info.Events += events
+		info.Runs += runs
+		if events+runs == 0 {
+			break
+		}
+		if s.suffix.full(&s.cfg) {
+			break
+		}
+	}
+	s.endPass(info)
+}
+
+// dispatchSome handles events until the lane is empty, its head must wait, or the
+// commit is full.
+func (s *Space) dispatchSome() int {
+	n := 0
+	for !s.suffix.full(&s.cfg) && s.dispatch() == handled {
+		n++
+	}
+	return n
+}
+
+// iterate runs the work set once, in order.
+func (s *Space) iterate() (runs int) {
+	g := s.graph
+	ready := s.takeReady()
+	if len(ready) == 0 {
+		return 0
+	}
+	for _, n := range g.order(g.workSet(ready)) {
+		if s.runnable(n) {
+			s.runNode(n)
+			runs++
+		}
+	}
+	for _, n := range ready {
+		g.enqueue(n) // what was gated, or was invalidated again after its turn
+	}
+	return runs
+}
+
+// takeReady empties the ready list and returns the nodes that can run.
+func (s *Space) takeReady() []*node {
+	g := s.graph
+	ready := g.ready
+	g.ready = nil
+	var gated []*node
+	ready = slices.DeleteFunc(ready, func(n *node) bool {
+		n.queued = false
+		if n.live && n.status != Clean && !s.runnable(n) {
+			gated = append(gated, n)
+		}
+		return !s.runnable(n)
+	})
+	for _, n := range gated {
+		g.enqueue(n)
+	}
+	return ready
+}
+
+// runnable is the run gate, checked at a node's turn: something it read has
+// changed, someone wants the result, no gate holds it, and it has not used up its
+// budget for this pass.
+func (s *Space) runnable(n *node) bool {
+	return n.status != Clean && n.live && s.now >= n.backoffUntil && n.passRuns < s.cfg.RunBudget
+}
+
+// endPass gates the nodes that did not converge, clears the streak of those that
+// did, and publishes the structure.
+func (s *Space) endPass(info PassInfo) {
+	for _, n := range s.graph.ready {
+		s.gateExhausted(n, info)
+	}
+	for _, n := range s.touched {
+		if n.status == Clean {
+			n.streak = 0
+		}
+		n.passRuns = 0
+	}
+	s.touched = s.touched[:0]
+	s.structure.flush(s.graph)
+	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
+		f(info)
+	}
+}
+
+func (s *Space) gateExhausted(n *node, info PassInfo) {
+	if n.passRuns < s.cfg.RunBudget && info.Iterations < s.cfg.MaxIterations || s.now < n.backoffUntil {
+		return
+	}
+	n.streak++
+	n.backoffUntil = s.now + s.backoff(n.streak)
+	s.stats.Deferred++
+}

@@ -1,0 +1,230 @@
+package space
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/lanes"
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// Space is one space as one runtime hosts it. It is not safe for concurrent use:
+// it has one owner, who calls its inputs and Settle one at a time.
+type Space struct {
+	cfg     Config
+	program *Program
+
+	replica  *replica.Replica
+	graph    *graph
+	lane     *lanes.Lane
+	registry *lineage.Registry
+	suffix   suffix
+
+	// epoch is the log sequence of this runtime's takeover, 0 while it does not
+	// own the space; takeover is the commit under way that will change that.
+	epoch    uint64
+	takeover *model.Commit
+	// frozen stops everything between a refusal and Resume.
+	frozen  bool
+	deposed bool
+
+	head    head
+	now     time.Duration
+	touched []*node // ran in this pass
+
+	observers map[string]*observer
+	structure *structure
+	stats     Stats
+
+	out Ready
+}
+
+// New makes a space out of its confirmed state. It does not own the space until
+// TakeOver has been answered by Confirm.
+func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	s := &Space{
+		cfg: cfg, program: program, replica: r,
+		graph:     newGraph(),
+		registry:  lineage.New(cfg.Space, r.Outbound),
+		lane:      lanes.New(lanes.State{Cursor: r.Cursor, Inbound: r.Inbound, Own: r.Own}, cfg.LaneLimit),
+		observers: map[string]*observer{},
+	}
+	var err error
+	if s.structure, err = newStructure(); err != nil {
+		return nil, err
+	}
+	return s, s.populate()
+}
+
+// populate fills the graph with the documents and the program's nodes. Nodes start
+// as never run: what is not observed stays so.
+func (s *Space) populate() error {
+	for _, id := range s.replica.DocIDs() {
+		d, err := s.graph.ensureDoc(docKey{doc: id})
+		if err != nil {
+			return err
+		}
+		d.value = s.replica.Doc(id).Value
+	}
+	for i := range s.program.nodes {
+		if _, err := s.graph.register(&s.program.nodes[i]); err != nil {
+			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.program.Name, err)
+		}
+	}
+	s.structure.setHandlers(s.program)
+	s.structure.flush(s.graph)
+	return nil
+}
+
+// TakeOver asks to become the owner: the next Ready carries a takeover commit.
+func (s *Space) TakeOver() {
+	s.takeover = &model.Commit{
+		Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
+		Attempt: s.replica.Seq + 1, Takeover: true, Cursor: s.replica.Cursor,
+	}
+	s.deposed = false
+	s.out.takeOver = true
+}
+
+// Owned reports whether this runtime owns the space, as far as it knows.
+func (s *Space) Owned() bool { return s.epoch != 0 && !s.deposed }
+
+// Deposed reports whether another runtime has taken the space over.
+func (s *Space) Deposed() bool { return s.deposed }
+
+// Seq is the log sequence up to which the confirmed state reaches.
+func (s *Space) Seq() uint64 { return s.replica.Seq }
+
+// Offer hands the space an event from its lane. It reports false if the event was
+// left in the stream for want of room; Ready.Refill asks for it again.
+func (s *Space) Offer(ev model.Event) bool { return s.lane.Offer(ev) }
+
+// Confirm says that the append under way is in the log at seq.
+func (s *Space) Confirm(seq uint64) error {
+	if s.takeover != nil {
+		return s.confirmTakeover(seq)
+	}
+	x := s.suffix.sealed
+	s.replica.Adopt(seq, x.commit, x.after)
+	s.lane.Confirm(x.taken, x.commit.Cursor)
+	s.registry.Confirm(x.commit.Txs[len(x.commit.Txs)-1].N)
+	s.suffix.sealed = nil
+	return nil
+}
+
+func (s *Space) confirmTakeover(seq uint64) error {
+	_, err := s.replica.Apply(seq, s.takeover)
+	s.epoch, s.takeover = seq, nil
+	s.suffix.lastTx, s.suffix.attempt = 0, 0
+	return err
+}
+
+// Refuse says that the append under way was refused: somebody else's commit is at
+// the head. The whole suffix is undone; the space stands still until the caller
+// has passed every commit after Seq to Integrate and calls Resume.
+func (s *Space) Refuse() {
+	s.frozen = true
+	s.takeover = nil
+	s.endWait()
+	undone := s.suffix.undecided()
+	s.suffix.sealed, s.suffix.open = nil, group{}
+	followUps := s.registry.Cancel()
+	s.lane.Rewind(func(ev *model.Event) bool { return followUps[ev.ID] })
+	s.stats.Refused++
+	s.revert(undone)
+}
+
+// revert gives documents their confirmed values back. A computation whose output
+// is among them must run again, although nothing it read has changed.
+func (s *Space) revert(ids map[string]bool) {
+	for _, id := range sortedKeys(ids) {
+		d := s.graph.local(id)
+		s.graph.change(d, s.replica.Doc(id).Value, nil)
+		if d.writer != nil {
+			s.graph.invalidate(d.writer, d, nil)
+		}
+	}
+}
+
+// Integrate takes in a commit that another runtime has made. Entries come in log
+// order.
+func (s *Space) Integrate(e model.LogEntry) error {
+	if e.Seq <= s.replica.Seq {
+		return nil
+	}
+	c, err := model.DecodeCommit(e.Data)
+	if err != nil {
+		return fmt.Errorf("space %s, log sequence %d: %w", s.cfg.Space, e.Seq, err)
+	}
+	changed, err := s.replica.Apply(e.Seq, c)
+	if err != nil {
+		return err
+	}
+	s.lane.Integrate(c)
+	s.registry.Integrate(c)
+	for _, id := range changed {
+		if err := s.show(id); err != nil {
+			return err
+		}
+	}
+	if c.Takeover {
+		s.epoch, s.deposed = 0, true
+	}
+	return nil
+}
+
+// show makes the confirmed value of a document the current one.
+func (s *Space) show(id string) error {
+	d, err := s.graph.ensureDoc(docKey{doc: id})
+	if err == nil {
+		s.graph.change(d, s.replica.Doc(id).Value, nil)
+	}
+	return err
+}
+
+// Resume ends the standstill after Refuse.
+func (s *Space) Resume() { s.frozen = false }
+
+// Mirror delivers the confirmed value of a foreign document that Ready.Follow
+// asked for: once when it is first known (absent included), then with each
+// change.
+func (s *Space) Mirror(space, id string, v model.Value) {
+	d := s.graph.docs[docKey{space: space, doc: id}]
+	if d == nil {
+		return
+	}
+	if !d.loaded {
+		d.loaded = true
+		for _, r := range d.readers {
+			s.graph.invalidate(r.node, d, nil)
+		}
+	}
+	s.graph.change(d, v, nil)
+}
+
+// write applies a transaction's write to the current documents and notes it for
+// the commit.
+func (s *Space) write(w docValue, source *node) {
+	s.suffix.note(w.doc.key.doc, w.value)
+	s.graph.change(w.doc, w.value, source)
+}
+
+func (s *Space) nextTx() uint64 {
+	s.suffix.lastTx++
+	return s.suffix.lastTx
+}
+
+func (s *Space) txID(n uint64) model.TxID {
+	return model.TxID{Space: s.cfg.Space, Epoch: s.epoch, N: n}
+}
+
+// Checkpoint returns what must be saved to bring the saved state up to Seq.
+func (s *Space) Checkpoint() (replica.Checkpoint, error) { return s.replica.Checkpoint() }
+
+// SpoilCheckpoint gives a checkpoint back that could not be saved.
+func (s *Space) SpoilCheckpoint(c replica.Checkpoint) { s.replica.Spoil(c) }

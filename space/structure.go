@@ -1,0 +1,195 @@
+package space
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/go-memdb"
+)
+
+// structure mirrors the shape of the graph in go-memdb: which nodes there are,
+// what they read and write, which streams have handlers. Others read it through
+// MVCC snapshots, and wait for changes on its watch channels, without stopping
+// the space. It is written once per pass, and only if the shape changed; what
+// changes with every run stays in the hot records, because an indexed write costs
+// as much as hundreds of runs.
+type structure struct {
+	db *memdb.MemDB
+}
+
+// NodeInfo is the structure of one node. It is never changed in place.
+type NodeInfo struct {
+	ID     string
+	Handle uint32
+	Kind   NodeKind
+	Output string
+	// Reads is the registered read set: document, then a JSON pointer; documents
+	// of other spaces as @space/document.
+	Reads []string
+}
+
+// HandlerInfo names a stream that has a handler.
+type HandlerInfo struct{ Stream string }
+
+// page holds 64 nodes with consecutive handles in one row, which makes an update
+// about three times cheaper than a row for each.
+type page struct {
+	number uint32
+	nodes  [pageSize]*NodeInfo
+}
+
+const (
+	pageSize     = 64
+	tableNodes   = "nodes"
+	tableHandler = "handlers"
+	indexID      = "id"
+)
+
+func newStructure() (*structure, error) {
+	table := func(name string, ix memdb.Indexer) *memdb.TableSchema {
+		return &memdb.TableSchema{Name: name, Indexes: map[string]*memdb.IndexSchema{
+			indexID: {Name: indexID, Unique: true, Indexer: ix},
+		}}
+	}
+	db, err := memdb.NewMemDB(&memdb.DBSchema{Tables: map[string]*memdb.TableSchema{
+		tableNodes:   table(tableNodes, pageIndex{}),
+		tableHandler: table(tableHandler, &memdb.StringFieldIndex{Field: "Stream"}),
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("structure tables: %w", err)
+	}
+	return &structure{db: db}, nil
+}
+
+// flush writes the pages whose nodes changed in shape since the last flush.
+func (s *structure) flush(g *graph) {
+	if len(g.dirty) == 0 {
+		return
+	}
+	txn := s.db.Txn(true)
+	defer txn.Abort()
+	pages := map[uint32]*page{}
+	for _, h := range sortedKeys(g.dirty) {
+		p := s.page(txn, pages, h/pageSize)
+		p.nodes[h%pageSize] = describe(g.nodes[h])
+	}
+	for _, n := range sortedKeys(pages) {
+		must(txn.Insert(tableNodes, pages[n]))
+	}
+	txn.Commit()
+	clear(g.dirty)
+}
+
+// page is a private copy of the page with the given number.
+func (s *structure) page(txn *memdb.Txn, pages map[uint32]*page, number uint32) *page {
+	if p := pages[number]; p != nil {
+		return p
+	}
+	p := &page{number: number}
+	row, err := txn.First(tableNodes, indexID, number)
+	must(err)
+	if row != nil {
+		*p = *row.(*page)
+	}
+	pages[number] = p
+	return p
+}
+
+func describe(n *node) *NodeInfo {
+	if n == nil {
+		return nil
+	}
+	info := &NodeInfo{ID: n.id, Handle: n.handle, Kind: n.kind, Reads: n.readNames()}
+	if n.output != nil {
+		info.Output = n.output.key.doc
+	}
+	return info
+}
+
+func (s *structure) setHandlers(p *Program) {
+	txn := s.db.Txn(true)
+	defer txn.Abort()
+	for _, stream := range sortedKeys(p.handlers) {
+		must(txn.Insert(tableHandler, &HandlerInfo{Stream: stream}))
+	}
+	txn.Commit()
+}
+
+// Structure is a snapshot of the graph's shape as of the end of the last pass.
+// Any goroutine may read it, at leisure.
+type Structure struct{ txn *memdb.Txn }
+
+// Structure takes a snapshot. It costs nothing and holds nothing up.
+func (s *Space) Structure() Structure { return Structure{txn: s.structure.db.Txn(false)} }
+
+// Nodes lists the nodes in order of registration.
+func (st Structure) Nodes() []NodeInfo {
+	it, err := st.txn.Get(tableNodes, indexID)
+	must(err)
+	var out []NodeInfo
+	for row := it.Next(); row != nil; row = it.Next() {
+		for _, n := range row.(*page).nodes {
+			if n != nil {
+				out = append(out, *n)
+			}
+		}
+	}
+	return out
+}
+
+// Handlers lists the streams that have a handler, sorted.
+func (st Structure) Handlers() []string {
+	it, err := st.txn.Get(tableHandler, indexID)
+	must(err)
+	var out []string
+	for row := it.Next(); row != nil; row = it.Next() {
+		out = append(out, row.(*HandlerInfo).Stream)
+	}
+	return out
+}
+
+// Watch returns a channel that is closed when a node's structure changes after
+// this snapshot was taken.
+func (st Structure) Watch() <-chan struct{} {
+	it, err := st.txn.Get(tableNodes, indexID)
+	must(err)
+	return it.WatchCh()
+}
+
+// pageIndex keys a page by its number, in order.
+type pageIndex struct{}
+
+// FromArgs implements memdb.Indexer.
+func (pageIndex) FromArgs(args ...any) ([]byte, error) {
+	if len(args) != 1 {
+		return nil, fmt.Errorf("a page is found by its number alone")
+	}
+	n, ok := args[0].(uint32)
+	if !ok {
+		return nil, fmt.Errorf("a page number is a uint32, not %T", args[0])
+	}
+	return binary.BigEndian.AppendUint32(nil, n), nil
+}
+
+// FromObject implements memdb.SingleIndexer.
+func (pageIndex) FromObject(row any) (bool, []byte, error) {
+	return true, binary.BigEndian.AppendUint32(nil, row.(*page).number), nil
+}
+
+// must panics: the schema and the rows are this file's own, so an error is a
+// mistake in it and not something that can happen to a running space.
+func must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("space: structure tables: %v", err))
+	}
+}
+
+func sortedKeys[K ~string | ~uint32, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m { // any order: sorted below
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
