@@ -1,0 +1,135 @@
+package tidy
+
+import (
+	"slices"
+	"strings"
+)
+
+// core are the packages that must give the same answers for the same inputs, for
+// ever: the simulator, replay after a crash and two runtimes on one space rest on
+// that. What lies below them belongs to them, but for harnesses (space/spacetest).
+var core = []string{"model", "lanes", "lineage", "receipts", "replica", "space"}
+
+func inCore(f *file) bool {
+	return !f.isTest() && !isHarness(f.dir()) && slices.ContainsFunc(core, func(dir string) bool { return within(f.dir(), dir) })
+}
+
+// isHarness is true of packages that exist for tests, as spacetest, but not of
+// the directory test/.
+func isHarness(dir string) bool {
+	base := dir[strings.LastIndexByte(dir, '/')+1:]
+	return base != dir && strings.HasSuffix(base, "test")
+}
+
+// within reports whether p is root or below it.
+func within(p, root string) bool { return p == root || strings.HasPrefix(p, root+"/") }
+
+func anyWithin(p string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return within(p, root) })
+}
+
+// importRule is one line of who may import whom. .golangci.yml says the same to
+// editors; this table is what `go test` holds the tree to.
+type importRule struct {
+	// in are the directories that the rule is for, with all below; "." is the
+	// root package alone.
+	in []string
+	// except are directories and file prefixes below in that it is not for.
+	except []string
+	// tests: the rule is for test files and harnesses too.
+	tests bool
+	// never are import paths, with all below, that are refused.
+	never []string
+	// only, if set, are the packages of this module (relative to it) that are
+	// allowed, and others the packages of other modules.
+	only, others []string
+	instead      string
+}
+
+var importRules = []importRule{
+	// The core computes. It does not do, wait, or choose at random.
+	{in: core, never: []string{"net", "os", "syscall"}, instead: "the core does no I/O: return what is to be done and let worker/ or bus/ do it"},
+	{in: core, never: []string{"context"}, instead: "nothing in the core blocks, so there is nothing to cancel; contexts end in worker/"},
+	{in: core, never: []string{"sync"}, instead: "a space has one owner, the loop in worker/, which serialises the calls"},
+	{in: core, never: []string{"math/rand", "crypto/rand"}, instead: "take randomness as an input; ids follow from the transaction (model.TxID)"},
+	{in: core, never: []string{"log"}, instead: "report through the Trace hooks; worker/ logs"},
+
+	// Dependencies point down (ARCHITECTURE.md).
+	{in: []string{"model"}, only: []string{"model"}, others: []string{"github.com/go-json-experiment/json"}, instead: "model is the bottom: every other package imports it; take what you need as an argument"},
+	{in: []string{"lanes", "lineage", "receipts", "replica"}, only: []string{"model"}, instead: "lanes, lineage, receipts and replica stand side by side on model; what combines them belongs in space/"},
+	{in: []string{"space"}, only: []string{"space", "model", "lanes", "lineage", "receipts", "replica"}, others: []string{"github.com/hashicorp/go-memdb"}, instead: "space may use model, lanes, lineage, receipts, replica and go-memdb; anything else is an input or an output of the core"},
+	{in: []string{"worker"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface here (ports.go) and let the package above satisfy it"},
+	{in: []string{"bus"}, never: above("program", "workflow", "", "cmd", "examples", "test"), instead: "bus knows streams and bytes, not programs; the root package joins them"},
+	{in: []string{"program", "workflow"}, never: above("bus", "", "cmd", "examples", "test"), instead: "programs and workflows see the core and the worker; the root package joins them with a bus"},
+	{in: []string{"."}, never: above("cmd", "examples", "test"), instead: "the root package is what commands, examples and tests import"},
+
+	// Only bus speaks NATS.
+	{
+		in: []string{""}, except: []string{"bus", "test", "examples", "cmd/settle/verify"},
+		never:   []string{"github.com/nats-io", "github.com/synadia-io"},
+		instead: "only bus/ speaks NATS: add what is missing there, behind an interface of the caller",
+	},
+	{
+		in: []string{""}, except: []string{"bus"}, tests: true,
+		never:   []string{"github.com/nats-io/nats-server"},
+		instead: "start a server through bus/, which knows how Settle configures it",
+	},
+}
+
+// above turns directories into import paths; "" is the root package.
+func above(dirs ...string) []string {
+	paths := make([]string, len(dirs))
+	for i, dir := range dirs {
+		paths[i] = strings.TrimSuffix(module+"/"+dir, "/")
+	}
+	return paths
+}
+
+func (r importRule) appliesTo(f *file) bool {
+	if !r.tests && (f.isTest() || isHarness(f.dir())) {
+		return false
+	}
+	for _, e := range r.except {
+		if within(f.dir(), e) || strings.HasPrefix(f.path, e) && strings.Contains(e, "/") {
+			return false
+		}
+	}
+	return slices.ContainsFunc(r.in, func(dir string) bool {
+		return dir == "" || dir == f.dir() || dir != "." && within(f.dir(), dir)
+	})
+}
+
+func (r importRule) refuses(imp string) bool {
+	for _, n := range r.never {
+		if n == module { // the root package, not what lies below it
+			if imp == module {
+				return true
+			}
+		} else if within(imp, n) {
+			return true
+		}
+	}
+	if r.only == nil {
+		return false
+	}
+	if within(imp, module) {
+		return !anyWithin(strings.TrimPrefix(imp, module+"/"), r.only)
+	}
+	host, _, _ := strings.Cut(imp, "/")
+	return strings.Contains(host, ".") && !anyWithin(imp, r.others)
+}
+
+func checkImports(f *file) []finding {
+	var found []finding
+	for _, r := range importRules {
+		if !r.appliesTo(f) {
+			continue
+		}
+		for _, spec := range f.syntax.Imports {
+			if imp := importPath(spec); r.refuses(imp) {
+				found = append(found, f.found(spec, "import of %s: %s", imp, r.instead))
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,5 @@
+package bus
+
+import "time"
+
+func backOff() { time.Sleep(1) }

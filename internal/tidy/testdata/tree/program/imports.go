@@ -1,0 +1,7 @@
+// Package program imports sideways.
+package program
+
+import (
+	_ "github.com/settlehq/settle/bus" // want "programs and workflows see the core"
+	_ "github.com/settlehq/settle/worker"
+)
