@@ -1,0 +1,51 @@
+# CI runs .ci/run and nothing else; the targets that overlap with it call it, so
+# that there is one place that says what a check is.
+.DEFAULT_GOAL := help
+
+FUZZTIME ?= 10s
+RACE_PACKAGES ?= ./...
+BENCH ?= .
+export FUZZTIME RACE_PACKAGES
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## the commands, into bin/
+	go build -o bin/ ./cmd/...
+
+.PHONY: test
+test: ## all tests, without the race detector
+	go test ./...
+
+.PHONY: race
+race: ## all tests under the race detector (RACE_PACKAGES=./worker/...)
+	@.ci/run race
+
+.PHONY: lint
+lint: ## vet and golangci-lint, in the version that CI uses
+	@.ci/run format vet lint
+
+.PHONY: vuln
+vuln: ## known vulnerabilities that the code can reach
+	@.ci/run vuln
+
+.PHONY: check
+check: ## everything that CI checks
+	@.ci/run
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME each (FUZZTIME=1m)
+	@.ci/run fuzz
+
+.PHONY: bench
+bench: ## all benchmarks, six times each, in the form benchstat reads (BENCH=Settle)
+	go test -run='^$$' -bench='$(BENCH)' -benchmem -count=6 ./...
+
+.PHONY: cover
+cover: ## test coverage over all packages, as bin/cover.html
+	@mkdir -p bin
+	go test -coverpkg=./... -coverprofile=bin/cover.out ./...
+	go tool cover -func=bin/cover.out | tail -1
+	go tool cover -html=bin/cover.out -o bin/cover.html
