@@ -105,6 +105,14 @@ func (l *Lane) Offer(ev model.Event) bool {
 	return true
 }
 
+// LeftInStream notes that an event of the space, at lane sequence seq, was not
+// offered because there was no room on the way here.
+func (l *Lane) LeftInStream(seq uint64) {
+	if seq > l.seen {
+		l.refused = max(l.refused, seq)
+	}
+}
+
 // place queues, holds or skips an event according to its position.
 func (l *Lane) place(ev model.Event) {
 	if ev.Position == 0 {

@@ -45,10 +45,10 @@ type Refill struct{ After uint64 }
 func (s *Space) ready() Ready {
 	out := Ready{Append: s.nextAppend(), Wake: s.wake()}
 	out.Follow, out.Unfollow = s.followChanges()
-	if after, ok := s.lane.Refill(); ok && s.running() {
+	if after, ok := s.lane.Refill(); ok && s.running() && !s.holding {
 		out.Refill = &Refill{After: after}
 	}
-	out.More = s.running() && s.hasWork()
+	out.More = s.running() && !s.holding && s.hasWork()
 	return out
 }
 

@@ -20,7 +20,7 @@ import (
 // a thousand events costs a watched document one run.
 func (s *Space) Settle(now time.Duration) Ready {
 	s.now = now
-	if s.running() {
+	if s.running() && !s.holding {
 		s.pass()
 	}
 	return s.ready()

@@ -29,6 +29,7 @@ type Space struct {
 	// frozen stops everything between a refusal and Resume.
 	frozen  bool
 	deposed bool
+	holding bool
 
 	head    head
 	now     time.Duration
@@ -103,6 +104,27 @@ func (s *Space) Seq() uint64 { return s.replica.Seq }
 // Offer hands the space an event from its lane. It reports false if the event was
 // left in the stream for want of room; Ready.Refill asks for it again.
 func (s *Space) Offer(ev model.Event) bool { return s.lane.Offer(ev) }
+
+// LeftInStream notes that the event at a lane sequence was not offered, for want
+// of room on the way; Ready.Refill will ask for it.
+func (s *Space) LeftInStream(lane uint64) { s.lane.LeftInStream(lane) }
+
+// ReadLaneAfter is the lane sequence after which the space's events must be read
+// and offered, so that it misses none.
+func (s *Space) ReadLaneAfter() uint64 { return s.lane.ReadAfter() }
+
+// LaneDone is the lane sequence up to which nothing is left to do, as far as it
+// is confirmed (see replica.LaneDone).
+func (s *Space) LaneDone() uint64 { return s.replica.LaneDone() }
+
+// Hold makes the space finish: it starts no more transactions, but still seals
+// and confirms those that are made. There is no way back.
+func (s *Space) Hold() { s.holding = true }
+
+// Settled reports whether every transaction is in the log.
+func (s *Space) Settled() bool {
+	return s.takeover == nil && s.suffix.sealed == nil && len(s.suffix.open.txs) == 0
+}
 
 // Confirm says that the append under way is in the log at seq.
 func (s *Space) Confirm(seq uint64) error {

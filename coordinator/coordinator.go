@@ -1,0 +1,218 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// Position is the name under which the position in a partition's log is saved.
+const Position = "released"
+
+// Config says how a coordinator behaves. All fields are optional.
+type Config struct {
+	// Window is how many releases may be under way at a time; default 1024. Beyond
+	// it the log waits: that is the back-pressure of a slow target.
+	Window int
+	// Save is how often the position is saved; default 1 s.
+	Save   time.Duration
+	Logger *slog.Logger
+	Tracer trace.Tracer
+}
+
+// Coordinator releases sends. See the package comment.
+type Coordinator struct {
+	bus worker.Bus
+	cfg Config
+
+	ctx      context.Context
+	cancel   context.CancelFunc
+	tasks    sync.WaitGroup
+	tails    []*tail
+	released atomic.Uint64
+	repeated atomic.Uint64
+}
+
+// New makes a coordinator that is not running yet.
+func New(bus worker.Bus, cfg Config) *Coordinator {
+	if cfg.Window == 0 {
+		cfg.Window = 1024
+	}
+	if cfg.Save == 0 {
+		cfg.Save = time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Coordinator{bus: bus, cfg: cfg}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// Start begins to tail the logs of all partitions.
+func (c *Coordinator) Start() {
+	for p := range c.bus.Partitions() {
+		t := newTail(c, p)
+		c.tails = append(c.tails, t)
+		c.tasks.Go(t.run)  // ends with c.ctx
+		c.tasks.Go(t.save) // ends with c.ctx
+	}
+}
+
+// Stop ends the coordinator. What it was releasing, the next one releases again.
+func (c *Coordinator) Stop() {
+	c.cancel()
+	c.tasks.Wait()
+}
+
+// Released is how many sends this coordinator has put into lanes, Repeated how
+// many of those were there already.
+func (c *Coordinator) Released() (released, repeated uint64) {
+	return c.released.Load(), c.repeated.Load()
+}
+
+// tail reads the log of one partition.
+type tail struct {
+	c         *Coordinator
+	partition int
+	window    chan struct{}
+	// progress is of the follow under way; answers to an earlier one that still
+	// come in count for that one.
+	progress atomic.Pointer[progress]
+}
+
+func newTail(c *Coordinator, partition int) *tail {
+	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window)}
+	t.progress.Store(newProgress(0))
+	return t
+}
+
+// run follows the log until the coordinator stops; a source that is lost is
+// followed again from where it broke off.
+func (t *tail) run() {
+	for t.c.ctx.Err() == nil {
+		if err := t.follow(); err != nil && t.c.ctx.Err() == nil {
+			t.c.cfg.Logger.Warn("tail log", "partition", t.partition, "error", err)
+			wait(t.c.ctx, 200*time.Millisecond)
+		}
+	}
+}
+
+func (t *tail) follow() error {
+	from, err := t.c.bus.LoadPosition(t.c.ctx, t.partition, Position)
+	if err != nil {
+		return err
+	}
+	from = max(from, t.progress.Load().done())
+	p := newProgress(from)
+	t.progress.Store(p)
+	ctx, cancel := context.WithCancelCause(t.c.ctx)
+	defer cancel(nil)
+	err = t.c.bus.FollowLog(ctx, t.partition, from, func(e model.LogEntry) {
+		if err := t.release(ctx, p, e); err != nil {
+			cancel(err)
+		}
+	})
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// release sends everything that a commit holds for other spaces.
+func (t *tail) release(ctx context.Context, p *progress, e model.LogEntry) error {
+	c, err := model.DecodeCommit(e.Data)
+	if err != nil {
+		return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+	}
+	for i := range c.Txs {
+		for j := range c.Txs[i].Sends {
+			if s := &c.Txs[i].Sends[j]; s.To != e.Space {
+				t.send(ctx, p, e, s)
+			}
+		}
+	}
+	if ctx.Err() == nil { // else the tail is being torn down, perhaps half way through
+		p.read(e.Seq)
+	}
+	return nil
+}
+
+// send releases one event. It waits for room in the window, not for the answer.
+func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model.Send) {
+	select {
+	case t.window <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	p.begin(e.Seq)
+	trace, end := t.span(e.Space, s)
+	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Trace: trace}
+	if !s.Payload.IsAbsent() {
+		m.Payload = s.Payload.AppendJSON(nil)
+	}
+	t.attempt(m, p, e.Seq, end)
+}
+
+// attempt sends m until its lane has it. A lane that is full is tried again: the
+// send is committed and cannot be taken back.
+func (t *tail) attempt(m model.Message, p *progress, seq uint64, end func(error)) {
+	t.c.bus.Send(m, func(r model.SendResult, err error) {
+		if errors.Is(err, model.ErrLaneFull) && t.c.ctx.Err() == nil {
+			time.AfterFunc(100*time.Millisecond, func() { t.attempt(m, p, seq, end) })
+			return
+		}
+		end(err)
+		<-t.window
+		if errors.Is(err, model.ErrStopped) || t.c.ctx.Err() != nil {
+			return // not known: the position stays before it
+		}
+		if err != nil {
+			t.c.cfg.Logger.Error("release refused for good", "from", seq, "space", m.Space, "event", m.ID, "error", err)
+		}
+		t.c.released.Add(1)
+		if r.Duplicate {
+			t.c.repeated.Add(1)
+		}
+		p.end(seq)
+	})
+}
+
+// save keeps the saved position close to what is released.
+func (t *tail) save() {
+	ticker := time.NewTicker(t.c.cfg.Save)
+	defer ticker.Stop()
+	saved := uint64(0)
+	for {
+		select {
+		case <-t.c.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		done := t.progress.Load().done()
+		if done <= saved {
+			continue
+		}
+		if err := t.c.bus.SavePosition(t.c.ctx, t.partition, Position, done); err == nil {
+			saved = done
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,74 @@
+package replica
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Document follows a single document through the log: what a mirror and a live
+// query need of a space.
+type Document struct {
+	ID    string
+	Value model.Value
+	// Seq is the log sequence of the last commit that changed the document, which
+	// serves as its revision: it only grows, on whichever worker the space lives.
+	Seq uint64
+	// Read is the log sequence up to which the log has been read.
+	Read uint64
+}
+
+// LoadDocument is the document as the saved state has it. The log after Read must
+// be applied on top.
+func LoadDocument(id string, st model.SpaceState) (*Document, error) {
+	d := &Document{ID: id, Read: st.Mark.Seq}
+	for i := range st.Docs {
+		if st.Docs[i].Doc != id {
+			continue
+		}
+		v, err := parse(st.Docs[i].Data)
+		if err != nil {
+			return nil, fmt.Errorf("load document %s: %w", id, err)
+		}
+		d.Value, d.Seq = v, st.Docs[i].Seq
+	}
+	return d, nil
+}
+
+// Apply takes in the next log entry and reports whether it changed the document.
+func (d *Document) Apply(e model.LogEntry) (bool, error) {
+	if e.Seq <= d.Read {
+		return false, nil
+	}
+	c, err := model.DecodeCommit(e.Data)
+	if err != nil {
+		return false, fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+	}
+	d.Read = e.Seq
+	if e.Seq <= d.Seq {
+		return false, nil // the checkpoint was ahead of its mark
+	}
+	return d.apply(e.Seq, c)
+}
+
+func (d *Document) apply(seq uint64, c *model.Commit) (bool, error) {
+	v, hit := d.Value, false
+	for i := range c.Txs {
+		for j := range c.Txs[i].Writes {
+			w := &c.Txs[i].Writes[j]
+			if w.Doc != d.ID {
+				continue
+			}
+			var err error
+			if v, err = w.Apply(v); err != nil {
+				return false, fmt.Errorf("log of space %s, sequence %d: %w", c.Space, seq, err)
+			}
+			hit = true
+		}
+	}
+	if !hit {
+		return false, nil
+	}
+	d.Value, d.Seq = v, seq
+	return true, nil
+}

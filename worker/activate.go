@@ -1,0 +1,150 @@
+package worker
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space"
+)
+
+// activate brings the space to life: checkpoint, then the log after it. The space
+// is current when its takeover is accepted, because that compares with the head.
+func (h *host) activate() error {
+	st, err := h.p.w.bus.LoadState(h.ctx, h.space)
+	if err != nil {
+		return fmt.Errorf("load checkpoint: %w", err)
+	}
+	r, err := replica.Load(h.space, st)
+	if err != nil {
+		return err
+	}
+	h.saver.remember(st)
+	if err := h.replay(r); err != nil {
+		return err
+	}
+	cfg := h.p.w.cfg.Space
+	cfg.Space, cfg.Runtime = h.space, h.p.w.cfg.ID
+	if limit := h.p.w.bus.MaxPayload() / 2; cfg.MaxCommitBytes == 0 || cfg.MaxCommitBytes > limit {
+		cfg.MaxCommitBytes = limit
+	}
+	cfg.Trace = h.trace()
+	if h.core, err = space.New(cfg, h.program, r); err != nil {
+		return err
+	}
+	return h.readLane()
+}
+
+// readLane offers the core what its lane holds already: events that were read
+// before the space was awake, or by a host that has lost it since.
+func (h *host) readLane() error {
+	for {
+		after := h.core.ReadLaneAfter()
+		events, err := h.p.w.bus.ReadLane(h.ctx, h.space, after, readPage)
+		if err != nil {
+			return fmt.Errorf("read lane after %d: %w", after, err)
+		}
+		room := h.offerAll(events)
+		if !room || len(events) < readPage {
+			return nil // what is left, Ready.Refill asks for
+		}
+	}
+}
+
+// offerAll reports whether all of the events found room.
+func (h *host) offerAll(events []model.Message) bool {
+	for i := range events {
+		if !h.core.Offer(eventOf(&events[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// replay applies the log after the replica's sequence, as far as it can be seen.
+func (h *host) replay(r *replica.Replica) error {
+	for {
+		entries, err := h.p.w.bus.ReadLog(h.ctx, h.space, r.Seq, readPage)
+		if err != nil {
+			return fmt.Errorf("read log after %d: %w", r.Seq, err)
+		}
+		for _, e := range entries {
+			c, err := model.DecodeCommit(e.Data)
+			if err != nil {
+				return fmt.Errorf("log sequence %d: %w", e.Seq, err)
+			}
+			if _, err := r.Apply(e.Seq, c); err != nil {
+				return err
+			}
+		}
+		if len(entries) < readPage {
+			return nil
+		}
+	}
+}
+
+// catchUp integrates what others have appended since the head that a refused
+// append expected. There is at least one such commit, so a reader that sees none
+// is behind, and asks again.
+func (h *host) catchUp() error {
+	integrated := 0
+	for h.ctx.Err() == nil {
+		entries, err := h.p.w.bus.ReadLog(h.ctx, h.space, h.core.Seq(), readPage)
+		if err != nil {
+			return fmt.Errorf("read log after %d: %w", h.core.Seq(), err)
+		}
+		for _, e := range entries {
+			if err := h.core.Integrate(e); err != nil {
+				return err
+			}
+		}
+		if integrated += len(entries); integrated > 0 && len(entries) < readPage {
+			break
+		}
+	}
+	h.core.Resume()
+	if !h.core.Owned() && !h.core.Deposed() {
+		h.core.TakeOver() // it was the takeover that was refused
+	}
+	return h.ctx.Err()
+}
+
+// refill reads lane events that were left in the stream. One read is under way at
+// a time; its events come through the loop.
+func (h *host) refill(after uint64) {
+	h.refilling = true
+	h.p.tasks.Go(func() { // ends when the read is answered
+		events, err := h.p.w.bus.ReadLane(h.ctx, h.space, after, readPage)
+		h.call(func() {
+			h.refilling = false
+			if err != nil {
+				h.report("read lane", err)
+				return
+			}
+			if len(events) == 0 {
+				pause(h.ctx, time.Millisecond) // the answer came from a replica that is behind
+			}
+			h.offerAll(events)
+		})
+	})
+}
+
+// eventOf is the event that a lane message carries.
+func eventOf(m *model.Message) model.Event {
+	ev := model.Event{
+		Space: m.Space, Stream: m.Stream, ID: m.ID,
+		Lane: m.Seq, Position: m.Position, Trace: m.Trace,
+	}
+	if len(m.Payload) == 0 {
+		return ev
+	}
+	var err error
+	if ev.Payload, err = model.ParseValue(m.Payload); err != nil {
+		ev.Invalid = "the payload is not JSON: " + err.Error()
+	}
+	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
+		ev.Invalid = "the event id and the position header do not belong together"
+	}
+	return ev
+}

@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// Config says how a worker behaves.
+type Config struct {
+	// ID names the worker. It must be unique among those that are alive; a restart
+	// may reuse it.
+	ID string
+	// Programs tells which program a space runs, nil if none: then the worker
+	// leaves the space alone, and its events wait.
+	Programs func(space string) *space.Program
+
+	// Heartbeat is how often the worker announces itself and looks for others
+	// that have gone; default 500 ms. A dead process is noticed within two.
+	Heartbeat time.Duration
+	// MemberTTL is how long a member that stands still, but whose process answers,
+	// keeps its partitions; default 15 s, because the store itself may be silent
+	// for 4 to 9 s while it elects a leader.
+	MemberTTL time.Duration
+	// Checkpoint is how often changed documents are saved; default 1 s. It bounds
+	// by how much the STATE bucket trails the log.
+	Checkpoint time.Duration
+	// Weight is this worker's share of the partitions relative to others; 0 is 1.
+	Weight float64
+
+	// Space is the template for the spaces' own settings. Space and Runtime are
+	// filled in.
+	Space space.Config
+
+	// Logger gets what an operator should know. Default: discard.
+	Logger *slog.Logger
+	// Tracer records spans; nil records none and costs nothing.
+	Tracer trace.Tracer
+}
+
+func (c *Config) fill() error {
+	if err := model.CheckName("worker", c.ID); err != nil {
+		return err
+	}
+	if c.Programs == nil {
+		return fmt.Errorf("worker %s: Programs is nil; it tells which program a space runs", c.ID)
+	}
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&c.Heartbeat, 500*time.Millisecond)
+	def(&c.MemberTTL, 15*time.Second)
+	def(&c.Checkpoint, time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// host runs one space: a loop that passes inputs to the core, carries out what it
+// asks, and sets the one timer. The core belongs to the goroutine of run; all
+// others go through the inbox.
+type host struct {
+	p       *partition
+	space   string
+	program *space.Program
+	core    *space.Space
+	started time.Time
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{} // closed when run has returned
+	wake   chan struct{} // the inbox is not empty
+
+	mu    sync.Mutex
+	inbox inbox
+
+	// low is the lane sequence up to which nothing of the space is left to do, or
+	// allDone.
+	low atomic.Uint64
+
+	draining  bool
+	appending bool // an append is under way
+	refilling bool
+	saver     saver
+	mirrors   map[space.Ref]context.CancelFunc
+	spans     spans
+}
+
+// inbox is what waits for the loop.
+type inbox struct {
+	events []model.Message
+	calls  []func()
+	// left is the highest lane sequence that was left in the stream because the
+	// inbox was full, or because the space was asleep.
+	left uint64
+}
+
+const (
+	// allDone as host.low says that the host holds the lane position back in no way.
+	allDone = math.MaxUint64
+	// inboxLimit bounds the events between the lane reader and the core.
+	inboxLimit = 4096
+	// readPage is how many log or lane entries are read at a time.
+	readPage = 512
+)
+
+// newHost makes a host that has not begun to run. done is how far the space is
+// known to be done with its lane.
+func newHost(p *partition, name string, program *space.Program, done uint64) *host {
+	h := &host{
+		p: p, space: name, program: program, started: time.Now(),
+		done: make(chan struct{}), wake: make(chan struct{}, 1),
+		mirrors: map[space.Ref]context.CancelFunc{},
+		saver:   saver{revs: map[string]uint64{}},
+	}
+	h.low.Store(done)
+	h.ctx, h.cancel = context.WithCancel(p.ctx)
+	h.spans.init(p.w.cfg.Tracer, name)
+	return h
+}
+
+// offer puts an event into the inbox, or notes that it was left in the stream.
+func (h *host) offer(m model.Message) {
+	h.mu.Lock()
+	if len(h.inbox.events) < inboxLimit && h.inbox.left == 0 {
+		h.inbox.events = append(h.inbox.events, m)
+	} else {
+		h.inbox.left = m.Seq
+	}
+	if h.low.Load() >= m.Seq {
+		h.low.Store(m.Seq - 1)
+	}
+	h.mu.Unlock()
+	h.rouse()
+}
+
+// call has f run by the loop.
+func (h *host) call(f func()) {
+	h.mu.Lock()
+	h.inbox.calls = append(h.inbox.calls, f)
+	h.mu.Unlock()
+	h.rouse()
+}
+
+func (h *host) rouse() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// observe adds or takes back an observation of a document.
+func (h *host) observe(doc string, on bool) {
+	h.call(func() {
+		if !on {
+			h.core.Unobserve(doc)
+			return
+		}
+		if err := h.core.Observe(doc); err != nil {
+			h.p.w.cfg.Logger.Warn("observe", "space", h.space, "document", doc, "error", err)
+		}
+	})
+}
+
+// run is the host's goroutine. It ends when the partition does, when another
+// runtime has taken the space over, or when the space cannot be served.
+func (h *host) run() {
+	defer close(h.done)
+	defer h.cancel()
+	if err := h.activate(); err != nil {
+		h.report("activate space", err)
+		return
+	}
+	h.core.TakeOver()
+	for h.ctx.Err() == nil {
+		h.takeIn()
+		ready := h.settle()
+		h.publish()
+		if err := h.carryOut(ready); err != nil {
+			h.report("serve space", err)
+			return
+		}
+		if h.core.Deposed() || h.draining && h.finished() {
+			return
+		}
+		if !ready.More {
+			h.sleep(ready.Wake)
+		}
+	}
+}
+
+// sleep waits for input or for the time at which a gate opens.
+func (h *host) sleep(until time.Duration) {
+	var timer <-chan time.Time
+	if until > 0 {
+		t := time.NewTimer(until - h.now())
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-h.wake:
+	case <-timer:
+	case <-h.ctx.Done():
+	}
+}
+
+// now is the core's clock: monotonic, from the host's start.
+func (h *host) now() time.Duration { return time.Since(h.started) }
+
+// takeIn passes everything in the inbox to the core.
+func (h *host) takeIn() {
+	h.mu.Lock()
+	in := h.inbox
+	h.inbox = inbox{}
+	h.mu.Unlock()
+	for i := range in.events {
+		h.core.Offer(eventOf(&in.events[i]))
+	}
+	if in.left > 0 {
+		h.core.LeftInStream(in.left)
+	}
+	for _, f := range in.calls {
+		f()
+	}
+}
+
+func (h *host) settle() space.Ready {
+	h.spans.beginPass()
+	ready := h.core.Settle(h.now())
+	h.spans.endPass()
+	return ready
+}
+
+// publish says how far the space is done with its lane.
+func (h *host) publish() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case len(h.inbox.events) > 0 || h.inbox.left > 0:
+	case h.core.Idle():
+		h.low.Store(allDone)
+	default:
+		h.low.Store(h.core.LaneDone())
+	}
+}
+
+func (h *host) laneDone() uint64 { return h.low.Load() }
+
+// carryOut does what the core asks.
+func (h *host) carryOut(r space.Ready) error {
+	for _, ref := range r.Follow {
+		h.follow(ref)
+	}
+	for _, ref := range r.Unfollow {
+		h.unfollow(ref)
+	}
+	if r.Refill != nil && !h.refilling {
+		h.refill(r.Refill.After)
+	}
+	if r.Append != nil {
+		h.append(r.Append)
+	}
+	return nil
+}
+
+// append sends a commit to the log. The answer comes back through the inbox.
+func (h *host) append(a *space.Append) {
+	h.appending = true
+	trace, end := h.spans.beginCommit(a.Commit)
+	h.p.w.bus.Append(model.Append{
+		Space: h.space, ID: a.Commit.ID(), Expect: a.Expect, Data: a.Data, Trace: trace,
+	}, func(seq uint64, err error) {
+		end(seq, err)
+		h.call(func() { h.appended(seq, err) })
+	})
+}
+
+func (h *host) appended(seq uint64, err error) {
+	h.appending = false
+	switch {
+	case err == nil:
+		err = h.core.Confirm(seq)
+	case errors.Is(err, model.ErrRefused):
+		h.core.Refuse()
+		err = h.catchUp()
+	}
+	if err != nil {
+		h.report("append commit", err)
+		h.cancel()
+	}
+}
+
+// report logs an error unless it is only that the host is being stopped.
+func (h *host) report(what string, err error) {
+	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) {
+		h.p.w.cfg.Logger.Error(what, "space", h.space, "worker", h.p.w.cfg.ID, "error", err)
+	}
+}
+
+// drain makes the host finish what is under way, save and end. It returns when
+// that is done.
+func (h *host) drain() {
+	h.call(func() { h.draining = true; h.core.Hold() })
+	select {
+	case <-h.done:
+	case <-h.ctx.Done():
+	}
+}
+
+// finished reports whether a draining host has nothing under way, and saves.
+func (h *host) finished() bool {
+	if h.appending || h.saver.saving || !h.core.Settled() {
+		return false
+	}
+	h.saver.finish(h)
+	return true
+}
+
+// handedOver reports whether the host ended because it was drained or stopped,
+// rather than deposed or broken.
+func (h *host) handedOver() bool { return h.draining || h.p.ctx.Err() != nil }

@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// saver writes a space's checkpoints, one at a time. Its fields belong to the
+// host's loop.
+type saver struct {
+	revs   map[string]uint64 // bucket revision per document
+	mark   uint64            // and of the mark
+	saved  uint64            // log sequence that the saved mark reflects
+	saving bool
+}
+
+// remember takes in the revisions of what was loaded.
+func (s *saver) remember(st model.SpaceState) {
+	for i := range st.Docs {
+		s.revs[st.Docs[i].Doc] = st.Docs[i].Rev
+	}
+	s.mark, s.saved = st.Mark.Rev, st.Mark.Seq
+}
+
+// due takes a checkpoint of what is not saved yet.
+func (s *saver) due(h *host) (replica.Checkpoint, bool) {
+	if s.saving || h.core == nil || h.core.Seq() <= s.saved {
+		return replica.Checkpoint{}, false
+	}
+	c, err := h.core.Checkpoint()
+	if err != nil {
+		h.report("checkpoint", err)
+		return c, false
+	}
+	for i := range c.Docs {
+		c.Docs[i].Rev = s.revs[c.Docs[i].Doc]
+	}
+	c.Mark.Rev = s.mark
+	return c, true
+}
+
+// settle takes in the answer to a save.
+func (s *saver) settle(h *host, c replica.Checkpoint, err error) {
+	s.saving = false
+	for i := range c.Docs {
+		s.revs[c.Docs[i].Doc] = c.Docs[i].Rev
+	}
+	s.mark = c.Mark.Rev
+	if err != nil {
+		h.core.SpoilCheckpoint(c)
+		if !errors.Is(err, model.ErrOutdated) {
+			h.report("save checkpoint", err)
+		}
+		return // outdated: another owner is ahead of us, the log will tell
+	}
+	s.saved = max(s.saved, c.Mark.Seq)
+}
+
+// checkpoint saves the space if it has changed. It does not hold the loop up.
+func (h *host) checkpoint() {
+	h.call(func() {
+		c, ok := h.saver.due(h)
+		if !ok {
+			return
+		}
+		h.saver.saving = true
+		h.p.tasks.Go(func() { // ends when the save is answered
+			err := h.save(h.ctx, &c)
+			h.call(func() { h.saver.settle(h, c, err) })
+		})
+	})
+}
+
+func (h *host) save(ctx context.Context, c *replica.Checkpoint) error {
+	return h.p.w.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
+}
+
+// finish saves what is left, as the last act of a draining host.
+func (s *saver) finish(h *host) {
+	if c, ok := s.due(h); ok {
+		s.settle(h, c, h.save(h.ctx, &c))
+	}
+}

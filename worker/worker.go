@@ -1,0 +1,217 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Worker hosts the spaces of its partitions. See the package comment.
+type Worker struct {
+	cfg    Config
+	bus    Bus
+	roster *roster
+	runs   *RunCounts
+
+	// ctx ends when the worker stops or is killed.
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+	moved  chan struct{} // the roster may have changed
+
+	mu         sync.Mutex
+	partitions map[int]*partition
+	stopped    bool
+}
+
+// New makes a worker that is not running yet.
+func New(bus Bus, cfg Config) (*Worker, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	w := &Worker{
+		cfg: cfg, bus: bus, runs: newRunCounts(),
+		roster:     newRoster(model.Member{ID: cfg.ID, Weight: cfg.Weight}, cfg.MemberTTL),
+		moved:      make(chan struct{}, 1),
+		partitions: map[int]*partition{},
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w, nil
+}
+
+// Start announces the worker, learns of the others and takes its share of the
+// partitions. It returns once the shares are known and being served.
+func (w *Worker) Start(ctx context.Context) error {
+	if err := w.bus.AnswerPings(w.ctx, w.cfg.ID); err != nil {
+		return err
+	}
+	known := make(chan struct{})
+	w.keep("follow members", func(ctx context.Context) error {
+		return w.bus.FollowMembers(ctx, func(m model.Member) {
+			w.roster.hear(m, time.Now())
+			w.poke()
+		}, sync.OnceFunc(func() { close(known) }))
+	})
+	if err := w.bus.Announce(ctx, w.roster.beat(false)); err != nil {
+		return err
+	}
+	select {
+	case <-known:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	w.lookAround()
+	w.place()
+	w.tasks.Go(w.run) // ends with w.ctx
+	return nil
+}
+
+// run keeps the heartbeat and the placement going.
+func (w *Worker) run() {
+	beat := time.NewTicker(w.cfg.Heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-w.moved:
+		case <-beat.C:
+			if err := w.bus.Announce(w.ctx, w.roster.beat(false)); err != nil && w.ctx.Err() == nil {
+				w.cfg.Logger.Warn("announce worker", "worker", w.cfg.ID, "error", err)
+			}
+			w.lookAround()
+		}
+		w.place()
+	}
+}
+
+// lookAround pings the other members: a process that is gone has nobody listening.
+func (w *Worker) lookAround() {
+	for _, m := range w.roster.live(time.Now()) {
+		if m.ID == w.cfg.ID {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Heartbeat)
+		alive, err := w.bus.Ping(ctx, m.ID)
+		cancel()
+		if err == nil && !alive {
+			w.roster.suspect(m.ID, m.Beat)
+		}
+	}
+}
+
+// place starts and stops partitions so that the worker serves exactly its own.
+func (w *Worker) place() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped || w.ctx.Err() != nil {
+		return
+	}
+	mine := partitionsOf(w.cfg.ID, w.bus.Partitions(), w.roster.live(time.Now()))
+	for p, part := range w.partitions { // any order: each on its own
+		if !slices.Contains(mine, p) {
+			delete(w.partitions, p)
+			w.cfg.Logger.Info("partition leaves", "worker", w.cfg.ID, "partition", p)
+			w.tasks.Go(part.drain) // ends when the partition's spaces are saved
+		}
+	}
+	for _, p := range mine {
+		if w.partitions[p] == nil {
+			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
+			w.partitions[p] = startPartition(w, p)
+		}
+	}
+}
+
+// Stop hands the worker's spaces back in good order: it finishes what is under
+// way, saves, and says that it has left. It returns when nothing of the worker is
+// running any more, or when ctx ends.
+func (w *Worker) Stop(ctx context.Context) error {
+	w.mu.Lock()
+	w.stopped = true
+	parts := w.partitions
+	w.partitions = map[int]*partition{}
+	w.mu.Unlock()
+	var drains sync.WaitGroup
+	for _, part := range parts { // any order: all at once
+		drains.Go(part.drain)
+	}
+	err := wait(ctx, &drains)
+	if e := w.bus.Announce(ctx, w.roster.beat(true)); err == nil {
+		err = e
+	}
+	w.cancel()
+	return errors.Join(err, wait(ctx, &w.tasks))
+}
+
+// Kill stops the worker dead, as a crash would: nothing is finished, nothing is
+// saved, nobody is told. The bus should be killed with it.
+func (w *Worker) Kill() {
+	w.mu.Lock()
+	w.stopped = true
+	w.mu.Unlock()
+	w.cancel()
+}
+
+// poke asks the run loop to look at the placement again.
+func (w *Worker) poke() {
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+// Partitions lists the partitions that the worker serves now.
+func (w *Worker) Partitions() []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []int
+	for p := range w.partitions { // any order: sorted below
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// keep runs f until the worker's end, again and again if it fails: a source may
+// be lost and come back. The goroutine ends with w.ctx.
+func (w *Worker) keep(what string, f func(ctx context.Context) error) {
+	w.tasks.Go(func() { retry(w.ctx, w.cfg, what, f) })
+}
+
+func retry(ctx context.Context, cfg Config, what string, f func(ctx context.Context) error) {
+	for ctx.Err() == nil {
+		err := f(ctx)
+		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
+			return
+		}
+		cfg.Logger.Warn(what, "worker", cfg.ID, "error", err)
+		pause(ctx, 200*time.Millisecond)
+	}
+}
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// wait waits for a group, but not beyond ctx.
+func wait(ctx context.Context, g *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { g.Wait(); close(done) }() // ends with the group
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
