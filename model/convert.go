@@ -152,7 +152,8 @@ func (v Value) Decode(into any) error {
 		*p = v
 		return nil
 	}
-	if err := json.Unmarshal(v.AppendJSON(nil), into); err != nil {
+	err := withText(v.AppendJSON, func(text []byte) error { return json.Unmarshal(text, into) })
+	if err != nil {
 		return fmt.Errorf("decode value: %w", err)
 	}
 	return nil

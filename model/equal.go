@@ -7,27 +7,30 @@ import "unsafe"
 // comparing two versions of a document costs as much as what changed between
 // them.
 func Equal(a, b Value) bool {
-	if same(a, b) {
-		return true
-	}
 	if a.num != b.num {
 		return false // another content, length or height
 	}
 	switch p := a.any.(type) {
+	case Kind:
+		q, ok := b.any.(Kind)
+		return ok && p == q
 	case stringptr:
 		q, ok := b.any.(stringptr)
-		return ok && unsafe.String(p, a.num) == unsafe.String(q, b.num)
+		return ok && (p == q || unsafe.String(p, a.num) == unsafe.String(q, b.num))
 	case arrayptr:
-		return b.Kind() == KindArray && equalAll(a.elements(), b.elements())
+		q, ok := b.any.(arrayptr)
+		return ok && (p == q || equalAll(a.elements(), b.elements()))
 	case objectptr:
-		if b.Kind() != KindObject {
-			return false
-		}
-		ak, av := a.members()
-		bk, bv := b.members()
-		return equalKeys(ak, bk) && equalAll(av, bv)
+		q, ok := b.any.(objectptr)
+		return ok && (p == q || equalObjects(a, b))
 	}
-	return false // a scalar is the same or not at all
+	return b.IsAbsent()
+}
+
+func equalObjects(a, b Value) bool {
+	ak, av := a.members()
+	bk, bv := b.members()
+	return equalKeys(ak, bk) && equalAll(av, bv)
 }
 
 // same reports whether a and b are one and the same: equal scalars, or strings

@@ -14,9 +14,15 @@ import (
 // Both tables are small and forget by overwriting, so keys that are ids do no
 // harm. An entry is only ever a hint: it is compared before it is used.
 type interned struct {
-	names [256]string
-	sets  [64][]string
+	names [256]pair[string]
+	sets  [64]pair[[]string]
 }
+
+// pair is where entries of the same hash go: the newest two, because two that
+// keep evicting each other are not rare at all among a few dozen.
+type pair[T any] struct{ newer, older T }
+
+func (p *pair[T]) add(x T) { p.newer, p.older = x, p.newer }
 
 const (
 	maxInternedName = 64 // bytes
@@ -29,12 +35,15 @@ var internSeed = maphash.MakeSeed()
 func (t *interned) key(name []byte) (string, uint64) {
 	h := maphash.Bytes(internSeed, name)
 	slot := &t.names[h%uint64(len(t.names))]
-	if *slot == string(name) {
-		return *slot, h
+	if slot.newer == string(name) {
+		return slot.newer, h
+	}
+	if slot.older == string(name) {
+		return slot.older, h
 	}
 	s := string(name)
 	if len(s) <= maxInternedName {
-		*slot = s
+		slot.add(s)
 	}
 	return s, h
 }
@@ -46,17 +55,33 @@ func (t *interned) keys(members []member) []string {
 		h = h*31 + members[i].hash
 	}
 	slot := &t.sets[h%uint64(len(t.sets))]
-	if slices.EqualFunc(*slot, members, func(k string, m member) bool { return k == m.key }) {
-		return *slot
+	if keysOf(slot.newer, members) {
+		return slot.newer
+	}
+	if keysOf(slot.older, members) {
+		return slot.older
 	}
 	keys := newKeys(len(members))
 	for i := range members {
 		keys[i] = members[i].key
 	}
 	if len(keys) <= maxInternedSet && !tooLong(keys) {
-		*slot = keys
+		slot.add(keys)
 	}
 	return keys
+}
+
+// keysOf reports whether keys are those of members.
+func keysOf(keys []string, members []member) bool {
+	if len(keys) != len(members) {
+		return false
+	}
+	for i := range members {
+		if keys[i] != members[i].key {
+			return false
+		}
+	}
+	return true
 }
 
 func tooLong(keys []string) bool {

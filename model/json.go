@@ -69,6 +69,12 @@ func (v Value) appendObject(dst []byte) []byte {
 // escapes than RFC 8785 has.
 func appendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
+	dst = appendEscaped(dst, s)
+	return append(dst, '"')
+}
+
+// appendEscaped is appendQuoted without the quotes.
+func appendEscaped(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -79,8 +85,7 @@ func appendQuoted(dst []byte, s string) []byte {
 		dst = appendEscape(dst, c)
 		start = i + 1
 	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
+	return append(dst, s[start:]...)
 }
 
 func appendEscape(dst []byte, c byte) []byte {
@@ -110,6 +115,9 @@ func (v Value) String() string {
 	return string(v.AppendJSON(nil))
 }
 
+// GoString makes %#v readable: it is String.
+func (v Value) GoString() string { return v.String() }
+
 // MarshalJSON is AppendJSON for encoding/json. It refuses what is nested deeper
 // than MaxDepth, because nobody could read it.
 func (v Value) MarshalJSON() ([]byte, error) {
@@ -124,5 +132,24 @@ func (v Value) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if err := checkDepth(v, 0); err != nil {
 		return fmt.Errorf("marshal value: %w", err)
 	}
-	return enc.WriteValue(v.AppendJSON(enc.AvailableBuffer()))
+	return encode(enc, v.AppendJSON)
+}
+
+// texts are buffers for what is copied as soon as it is written.
+var texts pool[[]byte]
+
+// withText calls use with the text that write appends. It is gone afterwards.
+func withText(write func([]byte) []byte, use func([]byte) error) error {
+	buf := texts.get()
+	defer texts.put(buf)
+	text := write((*buf)[:0])
+	if cap(text) <= 64<<10 { // what one huge document needed is let go
+		*buf = text
+	}
+	return use(text)
+}
+
+// encode writes to enc the text that write appends.
+func encode(enc *jsontext.Encoder, write func([]byte) []byte) error {
+	return withText(write, func(text []byte) error { return enc.WriteValue(text) })
 }

@@ -102,15 +102,17 @@ func (v Value) members() (keys []string, values []Value) {
 
 // indexOf is the place of key among the sorted keys, or -1.
 func indexOf(keys []string, key string) int {
-	if len(keys) > 8 { // a few comparisons for equality are faster than a search
-		if i, found := slices.BinarySearch(keys, key); found {
-			return i
+	from := 0
+	for to := len(keys); to-from > 8; { // a few comparisons for equality beat a search
+		if mid := int(uint(from+to) >> 1); keys[mid] <= key {
+			from = mid
+		} else {
+			to = mid
 		}
-		return -1
 	}
-	for i, k := range keys {
+	for i, k := range keys[from:min(from+8, len(keys))] {
 		if k == key {
-			return i
+			return from + i
 		}
 	}
 	return -1

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -28,7 +26,7 @@ var (
 // deeper than MaxDepth and anything after the value are errors, which name the
 // byte offset. The Value does not keep data alive.
 func ParseValue(data []byte) (Value, error) {
-	p := parsers.Get().(*parser)
+	p := parsers.get()
 	defer p.release()
 	v, err := p.document(data)
 	if err != nil {
@@ -39,7 +37,7 @@ func ParseValue(data []byte) (Value, error) {
 
 // parseError words an error the same way whoever found it.
 func parseError(err error, data []byte) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) { // not even the beginning of a value
 		err = &jsontext.SyntacticError{ByteOffset: int64(len(data)), Err: io.ErrUnexpectedEOF}
 	}
 	var at *jsontext.SyntacticError
@@ -66,7 +64,7 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 // UnmarshalJSONFrom reads the next value. It is as strict as ParseValue, except
 // that a decoder with AllowInvalidUTF8 gets what it asks for: U+FFFD.
 func (v *Value) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	p := parsers.Get().(*parser)
+	p := parsers.get()
 	defer p.release()
 	p.dec = dec
 	p.mends, _ = json.GetOption(dec.Options(), jsontext.AllowInvalidUTF8)
@@ -105,9 +103,7 @@ type member struct {
 	value  Value
 }
 
-var parsers = sync.Pool{New: func() any { return newParser() }}
-
-func newParser() *parser { return new(parser) }
+var parsers pool[parser]
 
 // release puts p back without what the next user has no business with.
 func (p *parser) release() {
@@ -128,7 +124,7 @@ func (p *parser) release() {
 	}
 	// Only an error leaves anything here: complete containers clear up.
 	p.members, p.elements = pop(p.members, 0), pop(p.elements, 0)
-	parsers.Put(p)
+	parsers.put(p)
 }
 
 // pop shortens a stack to n entries and forgets the others.
@@ -147,11 +143,9 @@ func (p *parser) document(data []byte) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	if p.dec.PeekKind() != jsontext.KindInvalid {
-		return Value{}, p.fail(p.dec.InputOffset(), errMore)
-	}
-	if _, err := p.dec.ReadToken(); err != io.EOF {
-		return Value{}, p.fail(p.dec.InputOffset(), errMore)
+	end := p.dec.InputOffset()
+	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return Value{}, p.fail(end, errMore)
 	}
 	return v, nil
 }
@@ -304,34 +298,11 @@ func (p *parser) text(raw []byte) ([]byte, error) {
 
 // number is the value of a JSON number, and false if it is beyond float64.
 func number(raw []byte) (Value, bool) {
-	if i, ok := smallInt(raw); ok {
-		return Int(i), true
-	}
-	if i, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-		return Int(i), true
+	if !bytes.ContainsAny(raw, ".eE") {
+		if i, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+			return Int(i), true
+		}
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
-	return Float(f), err == nil && !math.IsInf(f, 0)
-}
-
-// smallInt reads integers that cannot overflow.
-func smallInt(raw []byte) (int64, bool) {
-	digits, negative := raw, raw[0] == '-'
-	if negative {
-		digits = raw[1:]
-	}
-	if len(digits) > 18 {
-		return 0, false
-	}
-	n := int64(0)
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	if negative {
-		n = -n
-	}
-	return n, true
+	return Float(f), err == nil
 }

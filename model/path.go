@@ -30,7 +30,7 @@ func ParsePath(pointer string) (Path, error) {
 		if !validEscapes(step) {
 			return nil, fmt.Errorf("path %q: a '~' must be written ~0", pointer)
 		}
-		p = append(p, unescape(step))
+		p = append(p, unescapeStep(step))
 	}
 	return p, nil
 }
@@ -47,12 +47,19 @@ func validEscapes(step string) bool {
 	return true
 }
 
-func unescape(step string) string {
+func unescapeStep(step string) string {
 	if strings.IndexByte(step, '~') < 0 {
 		return step
 	}
 	// ~1 first: "~01" is '~' and '1', not '/'.
 	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+}
+
+func escapeStep(step string) string {
+	if !strings.ContainsAny(step, "~/") {
+		return step
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~", "~0"), "/", "~1")
 }
 
 // String is the JSON Pointer of p.
@@ -61,28 +68,11 @@ func (p Path) String() string {
 	for _, step := range p {
 		n += 1 + len(step)
 	}
-	return string(p.appendTo(make([]byte, 0, n)))
-}
-
-func (p Path) appendTo(dst []byte) []byte {
+	pointer := make([]byte, 0, n)
 	for _, step := range p {
-		dst = append(dst, '/')
-		if !strings.ContainsAny(step, "~/") {
-			dst = append(dst, step...)
-			continue
-		}
-		for i := 0; i < len(step); i++ {
-			switch step[i] {
-			case '~':
-				dst = append(dst, "~0"...)
-			case '/':
-				dst = append(dst, "~1"...)
-			default:
-				dst = append(dst, step[i])
-			}
-		}
+		pointer = append(append(pointer, '/'), escapeStep(step)...)
 	}
-	return dst
+	return string(pointer)
 }
 
 // HasPrefix reports whether p is at or below prefix.

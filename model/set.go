@@ -14,9 +14,9 @@ func (v Value) At(p Path) Value {
 }
 
 func (v Value) step(step string) Value {
-	if e := v.elements(); e != nil {
-		if i, ok := arrayIndex(step); ok && i < len(e) {
-			return e[i]
+	if v.Kind() == KindArray {
+		if i, ok := arrayIndex(step); ok {
+			return v.Index(i)
 		}
 		return Value{}
 	}
@@ -109,7 +109,7 @@ func nest(p Path, depth int, x Value) (Value, error) {
 
 func checkKey(p Path, i int) error {
 	if !utf8.ValidString(p[i]) {
-		return fmt.Errorf("set %q: key %q is not valid UTF-8", p.String(), p[i])
+		return fmt.Errorf("path %q: key %q: %w", p.String(), p[i], errUTF8)
 	}
 	return nil
 }

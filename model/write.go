@@ -27,12 +27,11 @@ func (w Write) deletes() bool { return w.Delete || w.Value.IsAbsent() }
 // Apply is the document root with w made to it. It fails as Set and Delete do,
 // and then returns root.
 func (w Write) Apply(root Value) (Value, error) {
-	after, err := root, error(nil)
-	if w.deletes() {
-		after, err = root.Delete(w.Path)
-	} else {
-		after, err = root.Set(w.Path, w.Value)
+	x := w.Value
+	if w.Delete {
+		x = Value{}
 	}
+	after, err := root.Set(w.Path, x)
 	if err != nil {
 		return root, fmt.Errorf("document %s: %w", w.Doc, err)
 	}
@@ -45,8 +44,11 @@ func (w Write) String() string { return string(w.appendJSON(nil)) }
 func (w Write) appendJSON(dst []byte) []byte {
 	dst = append(dst, '[')
 	dst = appendQuoted(dst, mend(w.Doc))
-	dst = append(dst, ',')
-	dst = appendQuoted(dst, mend(w.Path.String()))
+	dst = append(dst, ',', '"')
+	for _, step := range w.Path {
+		dst = appendEscaped(append(dst, '/'), mend(escapeStep(step)))
+	}
+	dst = append(dst, '"')
 	if !w.deletes() {
 		dst = append(dst, ',')
 		dst = w.Value.AppendJSON(dst)
@@ -66,6 +68,9 @@ func (w Write) check() error {
 		if err := checkKey(w.Path, i); err != nil {
 			return err
 		}
+	}
+	if w.deletes() {
+		return nil
 	}
 	return checkDepth(w.Value, len(w.Path))
 }
@@ -89,7 +94,7 @@ func (w Write) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if err := w.check(); err != nil {
 		return fmt.Errorf("marshal write: %w", err)
 	}
-	return enc.WriteValue(w.appendJSON(enc.AvailableBuffer()))
+	return encode(enc, w.appendJSON)
 }
 
 // UnmarshalJSON is UnmarshalJSONFrom for encoding/json.
