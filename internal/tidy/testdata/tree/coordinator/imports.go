@@ -1,0 +1,7 @@
+// Package coordinator stands on worker, and as far from NATS.
+package coordinator
+
+import (
+	_ "github.com/settlehq/settle/bus" // want "declare the interface in worker/ports.go"
+	_ "github.com/settlehq/settle/worker"
+)
