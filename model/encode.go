@@ -90,13 +90,7 @@ func appendWrites(dst []byte, writes []Write) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		w := &writes[i]
-		dst = appendText(append(dst, '['), w.Doc)
-		dst = appendText(append(dst, ','), w.Path.String())
-		if !w.Delete {
-			dst = w.Value.AppendJSON(append(dst, ','))
-		}
-		dst = append(dst, ']')
+		dst = writes[i].appendJSON(dst)
 	}
 	return append(dst, ']')
 }

@@ -124,12 +124,12 @@ func (t *Tx) Set(doc string, v any, path ...string) {
 		t.fail(fmt.Errorf("write %s%s: %w", doc, model.Path(path), err))
 		return
 	}
-	t.write(model.Write{Doc: doc, Path: path, Value: val, Delete: val.IsAbsent()})
+	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Value: val, Delete: val.IsAbsent()})
 }
 
 // Delete removes the value at a path of a document, or the whole document.
 func (t *Tx) Delete(doc string, path ...string) {
-	t.write(model.Write{Doc: doc, Path: path, Delete: true})
+	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Delete: true})
 }
 
 func (t *Tx) write(w model.Write) {

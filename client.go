@@ -1,0 +1,221 @@
+package settle
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/settlehq/settle/internal/telemetry"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/worker"
+)
+
+// Client sends events, waits for receipts, reads and watches documents.
+type Client struct {
+	bus    worker.Bus
+	id     string
+	logger *slog.Logger
+	tracer trace.Tracer
+	awaits awaits
+}
+
+// SendResult is the answer to a send.
+type SendResult = model.SendResult
+
+// Outgoing is an event to be sent.
+type Outgoing struct {
+	Space, Stream string
+	// ID makes the event one event however often it is sent: choose it from what
+	// the event is about (an order number, a message id), not at random. Letters,
+	// digits, '-' and '_'.
+	ID      string
+	Payload any
+}
+
+func (o Outgoing) message() (model.Message, error) {
+	if err := model.CheckName("space", o.Space); err != nil {
+		return model.Message{}, err
+	}
+	if err := model.CheckName("stream", o.Stream); err != nil {
+		return model.Message{}, err
+	}
+	if err := model.CheckEventID(o.ID); err != nil {
+		return model.Message{}, err
+	}
+	v, err := model.Of(o.Payload)
+	if err != nil {
+		return model.Message{}, fmt.Errorf("payload of event %s to %s/%s: %w", o.ID, o.Space, o.Stream, err)
+	}
+	m := model.Message{Space: o.Space, Stream: o.Stream, ID: o.ID}
+	if !v.IsAbsent() {
+		m.Payload = v.AppendJSON(nil)
+	}
+	return m, nil
+}
+
+// ClientConfig says how a client behaves. All fields are optional but ID.
+type ClientConfig struct {
+	// ID names the client among the observers of a document.
+	ID     string
+	Logger *slog.Logger
+	Tracer trace.Tracer
+}
+
+// NewClient makes a client over a bus. The bus stays the caller's.
+func NewClient(bus worker.Bus, cfg ClientConfig) (*Client, error) {
+	if err := model.CheckName("client", cfg.ID); err != nil {
+		return nil, err
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{bus: bus, id: cfg.ID, logger: cfg.Logger, tracer: cfg.Tracer}
+	c.awaits.init(c)
+	return c, nil
+}
+
+// Close ends what the client follows. The bus is not closed.
+func (c *Client) Close() { c.awaits.close() }
+
+// Sender returns a new sender of many events.
+func (c *Client) Sender() *Sender { return newSender(c) }
+
+// Send stores an event in its space's lane and returns when that is durable. It
+// will be handled exactly once, however often it is sent.
+func (c *Client) Send(ctx context.Context, e Outgoing) (SendResult, error) {
+	m, err := e.message()
+	if err != nil {
+		return SendResult{}, err
+	}
+	return c.send(ctx, m)
+}
+
+func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) {
+	type answer struct {
+		r   SendResult
+		err error
+	}
+	trace, end := c.span(ctx, &m)
+	m.Trace = trace
+	done := make(chan answer, 1)
+	c.bus.Send(m, func(r model.SendResult, err error) { done <- answer{r, err} })
+	select {
+	case a := <-done:
+		end(a.err)
+		return a.r, a.err
+	case <-ctx.Done():
+		end(ctx.Err())
+		return SendResult{}, fmt.Errorf("send event %s to %s/%s: %w; it may or may not have been stored, sending it again is safe", m.ID, m.Space, m.Stream, ctx.Err())
+	}
+}
+
+// Call sends an event and waits for its receipt: request and reply over a handler
+// that runs exactly once. Calling again with the same id returns the same receipt.
+// The error is about the call; how the event ended is in the receipt.
+func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
+	m, err := e.message()
+	if err != nil {
+		return nil, err
+	}
+	key := receipts.Key{Stream: e.Stream, ID: e.ID}
+	w, err := c.awaits.begin(ctx, e.Space, key)
+	if err != nil {
+		return nil, err
+	}
+	defer w.end()
+	r, err := c.send(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	if r.Duplicate {
+		if rc, err := c.FindReceipt(ctx, e.Space, e.Stream, e.ID); rc != nil || err != nil {
+			return rc, err
+		}
+	}
+	select {
+	case rc := <-w.receipt:
+		return rc, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the receipt of event %s to %s/%s: %w; the event is stored and will be handled", e.ID, e.Space, e.Stream, ctx.Err())
+	}
+}
+
+// FindReceipt looks for a receipt in the log of a space, nil if there is none. It
+// reads the log from its beginning.
+func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Receipt, error) {
+	key := receipts.Key{Stream: stream, ID: id}
+	const page = 256
+	for after := uint64(0); ; {
+		entries, err := c.bus.ReadLog(ctx, space, after, page)
+		if err != nil {
+			return nil, fmt.Errorf("find the receipt of event %s to %s/%s: %w", id, space, stream, err)
+		}
+		for _, e := range entries {
+			after = e.Seq
+			commit, err := model.DecodeCommit(e.Data)
+			if err != nil {
+				return nil, err
+			}
+			if tx := receipts.Find(commit, key); tx != nil {
+				return tx.Receipt, nil
+			}
+		}
+		if len(entries) < page {
+			return nil, nil
+		}
+	}
+}
+
+// Get returns a document as the log has it now, and its revision: the log
+// sequence of the commit that last changed it, 0 if nothing ever did. It creates
+// no demand, so a derived document may be out of date; Watch it to have it kept.
+func (c *Client) Get(ctx context.Context, space, doc string) (Value, uint64, error) {
+	if err := checkDoc(space, doc); err != nil {
+		return Value{}, 0, err
+	}
+	d, err := worker.Read(ctx, c.bus, space, doc)
+	if err != nil {
+		return Value{}, 0, err
+	}
+	return d.Value, d.Seq, nil
+}
+
+// Watch observes a document: it delivers the confirmed value, then every change
+// with its revision, until ctx ends. While it does, everything that the document
+// is computed from is kept up to date, wherever it lives.
+func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64)) error {
+	if err := checkDoc(space, doc); err != nil {
+		return err
+	}
+	w := worker.Watch{Bus: c.bus, Space: space, Doc: doc, Watcher: c.id, Logger: c.logger}
+	return w.Run(ctx, deliver)
+}
+
+func checkDoc(space, doc string) error {
+	if err := model.CheckName("space", space); err != nil {
+		return err
+	}
+	return model.CheckName("document", doc)
+}
+
+// span begins the span of a send and returns the context that goes with the event.
+func (c *Client) span(ctx context.Context, m *model.Message) (model.Trace, func(error)) {
+	if c.tracer == nil {
+		return telemetry.Of(ctx), func(error) {}
+	}
+	ctx, span := c.tracer.Start(ctx, "send "+m.Stream, trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(
+			telemetry.System.String("nats"), telemetry.Operation.String("send"), telemetry.Type.String("send"),
+			telemetry.Template.String("settle.lane.{partition}.{space}.{stream}.{event}"),
+			telemetry.Space.String(m.Space), telemetry.Stream.String(m.Stream), telemetry.MessageID.String(m.ID)))
+	return telemetry.Of(ctx), func(err error) {
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.End()
+	}
+}

@@ -1,0 +1,96 @@
+package settle
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// The vocabulary of programs and clients, by the names that users write.
+type (
+	// Value is an immutable JSON value. The zero Value is absent.
+	Value = model.Value
+	// Event is a request to change a space.
+	Event = model.Event
+	// Tx is the transaction that a handler or a computation runs in.
+	Tx = space.Tx
+	// Handler changes documents in answer to an event.
+	Handler = space.Handler
+	// Receipt is the result of handling one event.
+	Receipt = model.Receipt
+	// Outcome is how an event ended: Handled, Failed or Refused.
+	Outcome = model.Outcome
+)
+
+// How an event ended.
+const (
+	Handled = model.Handled
+	Failed  = model.Failed
+	Refused = model.Refused
+)
+
+// ValueOf is the JSON value of x, by the rules of encoding/json.
+func ValueOf(x any) (Value, error) { return model.Of(x) }
+
+// Program is the code of a space. Build it before any space runs it; mistakes in
+// it (a second handler for a stream, an invalid name) are collected and reported
+// by Err, and by whoever is asked to run it.
+type Program struct {
+	p   *space.Program
+	err error
+}
+
+// NewProgram makes an empty program.
+func NewProgram(name string) *Program { return &Program{p: space.NewProgram(name)} }
+
+// Handle registers the one handler of a stream.
+func (p *Program) Handle(stream string, h Handler) *Program {
+	return p.note(p.p.Handle(stream, h))
+}
+
+// Compute registers a computation that derives document doc. It runs only while
+// doc is observed: by a client that watches it, by a live computation that reads
+// it (here or in another space), or by an event whose handler reads it.
+func (p *Program) Compute(doc string, run func(tx *Tx) (Value, error)) *Program {
+	return p.note(p.p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Run: run}))
+}
+
+// Effect registers an effect: demand that is always there, and a function that
+// runs when something it read has changed. It sees speculative state and may run
+// again for it; what must happen exactly once belongs into a handler.
+func (p *Program) Effect(name string, run func(tx *Tx) error) *Program {
+	return p.note(p.p.Add(space.NodeSpec{ID: name, Kind: space.Effect, Run: func(tx *Tx) (Value, error) {
+		return Value{}, run(tx)
+	}}))
+}
+
+func (p *Program) note(err error) *Program {
+	if p.err == nil {
+		p.err = err
+	}
+	return p
+}
+
+// Err is the first mistake in the program, or nil.
+func (p *Program) Err() error { return p.err }
+
+// Programs tells which program a space runs; nil for a space that runs none.
+type Programs func(space string) *Program
+
+// Always runs one program in every space.
+func Always(p *Program) Programs { return func(string) *Program { return p } }
+
+// resolve turns programs into what a worker wants.
+func (ps Programs) resolve() (func(string) *space.Program, error) {
+	if ps == nil {
+		return nil, fmt.Errorf("settle: Config.Programs is nil; it tells which program a space runs")
+	}
+	return func(name string) *space.Program {
+		p := ps(name)
+		if p == nil || p.err != nil {
+			return nil
+		}
+		return p.p
+	}, nil
+}

@@ -1,0 +1,130 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// Sender sends many events quickly and keeps their order: events to one space are
+// stored in the order of the calls, one after the other, even if one of them has
+// to be repeated. Events to different spaces are under way at the same time.
+//
+// It is safe for concurrent use; the order is then that of the calls.
+type Sender struct {
+	bus    worker.Bus
+	client *Client
+
+	mu     sync.Mutex
+	queues map[string]*queue
+	// open counts the events that have no answer yet; limit bounds it.
+	open, limit int
+	changed     *sync.Cond
+	err         error
+}
+
+// queue holds the events of one space behind the one that is under way.
+type queue struct {
+	waiting []outgoing
+	busy    bool
+}
+
+type outgoing struct {
+	m    model.Message
+	done func(model.SendResult, error)
+}
+
+// senderWindow bounds the events of one Sender that wait for an answer.
+const senderWindow = 4096
+
+func newSender(c *Client) *Sender {
+	s := &Sender{bus: c.bus, client: c, queues: map[string]*queue{}, limit: senderWindow}
+	s.changed = sync.NewCond(&s.mu)
+	return s
+}
+
+// Send queues an event. It blocks while too many have no answer. done, which may
+// be nil, is called with the answer from some goroutine and must not block. An
+// event that the lane has already is a success (see SendResult.Duplicate).
+func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, error)) error {
+	m, err := e.message()
+	if err != nil {
+		return err
+	}
+	trace, end := s.client.span(ctx, &m)
+	m.Trace = trace
+	o := outgoing{m: m, done: func(r model.SendResult, err error) {
+		end(err)
+		if done != nil {
+			done(r, err)
+		}
+	}}
+	s.mu.Lock()
+	for s.open >= s.limit {
+		s.changed.Wait()
+	}
+	s.open++
+	q := s.queues[m.Space]
+	if q == nil {
+		q = &queue{}
+		s.queues[m.Space] = q
+	}
+	if q.busy {
+		q.waiting = append(q.waiting, o)
+		s.mu.Unlock()
+		return nil
+	}
+	q.busy = true
+	s.mu.Unlock()
+	s.dispatch(q, o)
+	return nil
+}
+
+// dispatch sends o, and when it is answered the next one of its queue.
+func (s *Sender) dispatch(q *queue, o outgoing) {
+	s.bus.Send(o.m, func(r model.SendResult, err error) {
+		if errors.Is(err, model.ErrLaneFull) {
+			time.AfterFunc(laneFullPause, func() { s.dispatch(q, o) })
+			return
+		}
+		o.done(r, err)
+		if next, ok := s.answered(q, err); ok {
+			s.dispatch(q, next)
+		}
+	})
+}
+
+// laneFullPause is how long a sender waits before it offers an event to a full
+// lane again.
+const laneFullPause = 50 * time.Millisecond
+
+func (s *Sender) answered(q *queue, err error) (next outgoing, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	s.changed.Broadcast()
+	if len(q.waiting) == 0 {
+		q.busy = false
+		return outgoing{}, false
+	}
+	next, q.waiting = q.waiting[0], q.waiting[1:]
+	return next, true
+}
+
+// Flush waits until every event has an answer, and returns the first error that
+// any of them met.
+func (s *Sender) Flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.open > 0 {
+		s.changed.Wait()
+	}
+	return s.err
+}

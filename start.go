@@ -1,0 +1,260 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/worker"
+)
+
+// Config says what Start is to run. Only Programs is required.
+type Config struct {
+	// Programs tells which program a space runs.
+	Programs Programs
+	// Server is the embedded server to start. It is ignored if Bus names another
+	// one (URL or Context).
+	Server bus.ServerConfig
+	// Bus says how to connect and what the deployment is called. Partitions is
+	// fixed when a deployment is created.
+	Bus bus.Config
+	// Workers is how many workers to run; default 1.
+	Workers int
+	// Heartbeat, MemberTTL and Checkpoint are those of worker.Config.
+	Heartbeat, MemberTTL, Checkpoint time.Duration
+	Logger                           *slog.Logger
+	Tracer                           trace.Tracer
+}
+
+// Deployment is a server, workers and a coordinator in this process.
+type Deployment struct {
+	cfg         Config
+	programs    func(string) *Program
+	server      *bus.Server // nil when connected to an outside one
+	coordinator *coordinator.Coordinator
+	coordBus    *bus.Bus
+	clientBus   *bus.Bus
+	client      *Client
+
+	mu      sync.Mutex
+	workers []*member
+	born    int
+	gone    map[worker.RunKey]uint64 // runs of workers that are no more
+}
+
+// member is a worker with its own connection, so that it can be killed alone.
+type member struct {
+	id string
+	w  *worker.Worker
+	b  *bus.Bus
+}
+
+// Start runs a deployment. It returns when its workers serve their partitions.
+func Start(ctx context.Context, cfg Config) (*Deployment, error) {
+	if _, err := cfg.Programs.resolve(); err != nil {
+		return nil, err
+	}
+	if cfg.Workers == 0 {
+		cfg.Workers = 1
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	d := &Deployment{cfg: cfg, gone: map[worker.RunKey]uint64{}}
+	if err := d.start(ctx); err != nil {
+		return nil, errors.Join(err, d.Stop(ctx))
+	}
+	return d, nil
+}
+
+func (d *Deployment) start(ctx context.Context) error {
+	var err error
+	if d.cfg.Bus.URL == "" && d.cfg.Bus.Context == "" && d.cfg.Bus.Server == nil {
+		if d.server, err = bus.StartServer(d.cfg.Server); err != nil {
+			return fmt.Errorf("start the embedded server: %w", err)
+		}
+		d.cfg.Bus.Server = d.server
+	}
+	if d.clientBus, err = d.connect(ctx, "client/main"); err != nil {
+		return err
+	}
+	if err := d.clientBus.Provision(ctx); err != nil {
+		return err
+	}
+	if d.client, err = NewClient(d.clientBus, ClientConfig{ID: "main", Logger: d.cfg.Logger, Tracer: d.cfg.Tracer}); err != nil {
+		return err
+	}
+	if d.coordBus, err = d.connect(ctx, "coordinator/c1"); err != nil {
+		return err
+	}
+	d.coordinator = coordinator.New(d.coordBus, coordinator.Config{Logger: d.cfg.Logger, Tracer: d.cfg.Tracer})
+	d.coordinator.Start()
+	for range d.cfg.Workers {
+		if _, err := d.AddWorker(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Deployment) connect(ctx context.Context, name string) (*bus.Bus, error) {
+	cfg := d.cfg.Bus
+	cfg.Name = name
+	if cfg.Logger == nil {
+		cfg.Logger = d.cfg.Logger
+	}
+	return bus.Connect(ctx, cfg)
+}
+
+// AddWorker starts one more worker and returns its id.
+func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
+	programs, err := d.cfg.Programs.resolve()
+	if err != nil {
+		return "", err
+	}
+	d.mu.Lock()
+	d.born++
+	id := "w" + strconv.Itoa(d.born)
+	d.mu.Unlock()
+	b, err := d.connect(ctx, "worker/"+id)
+	if err != nil {
+		return "", err
+	}
+	w, err := worker.New(b, worker.Config{
+		ID: id, Programs: programs, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
+		Checkpoint: d.cfg.Checkpoint, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
+	})
+	if err == nil {
+		err = w.Start(ctx)
+	}
+	if err != nil {
+		b.Kill()
+		return "", fmt.Errorf("start worker %s: %w", id, err)
+	}
+	d.mu.Lock()
+	d.workers = append(d.workers, &member{id: id, w: w, b: b})
+	d.mu.Unlock()
+	return id, nil
+}
+
+// Workers lists the ids of the workers that run here.
+func (d *Deployment) Workers() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ids := make([]string, len(d.workers))
+	for i, m := range d.workers {
+		ids[i] = m.id
+	}
+	return ids
+}
+
+// KillWorker stops a worker dead, as a crash of its process would: no goodbye, no
+// flush, its connection gone. It reports whether there was one of that id.
+func (d *Deployment) KillWorker(id string) bool {
+	m := d.remove(id)
+	if m == nil {
+		return false
+	}
+	m.w.Kill()
+	m.b.Kill()
+	d.count(m)
+	return true
+}
+
+func (d *Deployment) remove(id string) *member {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, m := range d.workers {
+		if m.id == id {
+			d.workers = append(d.workers[:i:i], d.workers[i+1:]...)
+			return m
+		}
+	}
+	return nil
+}
+
+// count keeps the run counts of a worker that is no more.
+func (d *Deployment) count(m *member) {
+	runs := m.w.Runs()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for k, n := range runs { // any order: sums
+		d.gone[k] += n
+	}
+}
+
+// Runs is how often each computation ran, on all workers of this process together,
+// dead ones included.
+func (d *Deployment) Runs() map[worker.RunKey]uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sum := make(map[worker.RunKey]uint64, len(d.gone))
+	for k, n := range d.gone { // any order: sums
+		sum[k] += n
+	}
+	for _, m := range d.workers {
+		for k, n := range m.w.Runs() { // any order: sums
+			sum[k] += n
+		}
+	}
+	return sum
+}
+
+// Client is a client of the deployment. It is closed with it.
+func (d *Deployment) Client() *Client { return d.client }
+
+// Bus is the client's bus.
+func (d *Deployment) Bus() *bus.Bus { return d.clientBus }
+
+// Server is the embedded server, nil when connected to an outside one.
+func (d *Deployment) Server() *bus.Server { return d.server }
+
+// Stop ends the deployment in good order: workers save their spaces and leave, the
+// coordinator ends, the embedded server shuts down. Events that are not handled
+// yet wait for the next start.
+func (d *Deployment) Stop(ctx context.Context) error {
+	err := d.StopWorkers(ctx)
+	if d.coordinator != nil {
+		d.coordinator.Stop()
+	}
+	if d.client != nil {
+		d.client.Close()
+	}
+	for _, b := range []*bus.Bus{d.coordBus, d.clientBus} {
+		if b != nil {
+			b.Close()
+		}
+	}
+	if d.server != nil {
+		d.server.Shutdown()
+	}
+	return err
+}
+
+// StopWorkers lets the workers save their spaces and leave. When it has returned
+// without an error, the STATE buckets are up to date with the logs.
+func (d *Deployment) StopWorkers(ctx context.Context) error {
+	d.mu.Lock()
+	members := d.workers
+	d.workers = nil
+	d.mu.Unlock()
+	errs := make([]error, len(members))
+	var all sync.WaitGroup
+	for i, m := range members {
+		all.Go(func() {
+			errs[i] = m.w.Stop(ctx)
+			m.b.Close()
+			d.count(m)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
