@@ -4,24 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/settlehq/settle/model"
 )
-
-// markVersion is the version of the mark's encoding.
-const markVersion = 1
-
-// mark is the part of a checkpoint that is not documents.
-type mark struct {
-	Version  int               `json:"v"`
-	Epoch    uint64            `json:"ep"`
-	Owner    string            `json:"rt"`
-	Cursor   model.Cursor      `json:"cur"`
-	Inbound  map[string]uint64 `json:"in,omitzero"`
-	Outbound map[string]uint64 `json:"out,omitzero"`
-	Own      []model.Send      `json:"own,omitzero"`
-}
 
 // Checkpoint is what must be saved so that the space can be loaded from it plus
 // the log after Mark.Seq.
@@ -35,9 +19,9 @@ type Checkpoint struct {
 // them: a checkpoint that could not be saved is handed back with Spoil.
 // Rev is left 0; it is the saver's to fill in.
 func (r *Replica) Checkpoint() (Checkpoint, error) {
-	data, err := json.Marshal(r.mark(), json.Deterministic(true))
+	data, err := r.mark().Encode()
 	if err != nil {
-		return Checkpoint{}, fmt.Errorf("encode checkpoint mark of space %s: %w", r.Space, err)
+		return Checkpoint{}, fmt.Errorf("space %s: %w", r.Space, err)
 	}
 	c := Checkpoint{Mark: model.StateDoc{Data: data, Seq: r.Seq}}
 	ids := make([]string, 0, len(r.dirty))
@@ -67,9 +51,9 @@ func stateDoc(id string, d Doc) model.StateDoc {
 	return s
 }
 
-func (r *Replica) mark() mark {
-	m := mark{
-		Version: markVersion, Epoch: r.Epoch, Owner: r.Owner,
+func (r *Replica) mark() *model.Mark {
+	m := &model.Mark{
+		Version: model.MarkVersion, Epoch: r.Epoch, Owner: r.Owner,
 		Cursor: r.Cursor, Inbound: r.Inbound, Outbound: r.Outbound,
 	}
 	for i := range r.Own {
@@ -96,14 +80,11 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 	if len(st.Mark.Data) == 0 {
 		return r, nil
 	}
-	var m mark
-	if err := json.Unmarshal(st.Mark.Data, &m); err != nil {
-		return nil, fmt.Errorf("load checkpoint mark of space %s: %w", space, err)
+	m, err := model.DecodeMark(st.Mark.Data)
+	if err != nil {
+		return nil, fmt.Errorf("load space %s: %w", space, err)
 	}
-	if m.Version != markVersion {
-		return nil, fmt.Errorf("load checkpoint mark of space %s: format version %d, this program reads %d; upgrade it", space, m.Version, markVersion)
-	}
-	r.restore(st.Mark.Seq, &m)
+	r.restore(st.Mark.Seq, m)
 	return r, nil
 }
 
@@ -114,7 +95,7 @@ func parse(data []byte) (model.Value, error) {
 	return model.ParseValue(data)
 }
 
-func (r *Replica) restore(seq uint64, m *mark) {
+func (r *Replica) restore(seq uint64, m *model.Mark) {
 	r.Seq, r.Epoch, r.Owner, r.Cursor = seq, m.Epoch, m.Owner, m.Cursor
 	for origin, pos := range m.Inbound { // any order: a copy
 		r.Inbound[origin] = pos

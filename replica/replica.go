@@ -159,6 +159,20 @@ func (r *Replica) noteSends(sends []model.Send) {
 	}
 }
 
+// LaneDone is the lane sequence up to which nothing of the space is left to do:
+// every event up to it is handled, none is set aside, and no follow-up waits that
+// one of them caused. Reading the lane after it is enough to find all the work.
+func (r *Replica) LaneDone() uint64 {
+	done := r.Cursor.Floor
+	if len(r.Cursor.Held) > 0 {
+		done = min(done, r.Cursor.Held[0]-1)
+	}
+	for i := range r.Own {
+		done = min(done, max(r.Own[i].Behind, 1)-1)
+	}
+	return done
+}
+
 // Clone is an independent copy; values are shared, being immutable.
 func (r *Replica) Clone() *Replica {
 	c := *r

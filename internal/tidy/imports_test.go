@@ -50,7 +50,7 @@ var importRules = []importRule{
 	// The core computes. It does not do, wait, or choose at random.
 	{in: core, never: []string{"net", "os", "syscall"}, instead: "the core does no I/O: return what is to be done and let worker/ or bus/ do it"},
 	{in: core, never: []string{"context"}, instead: "nothing in the core blocks, so there is nothing to cancel; contexts end in worker/"},
-	{in: core, never: []string{"sync"}, instead: "a space has one owner, the loop in worker/, which serialises the calls"},
+	{in: core, except: []string{"model/pool"}, never: []string{"sync"}, instead: "a space has one owner, the loop in worker/, which serialises the calls"},
 	{in: core, never: []string{"math/rand", "crypto/rand"}, instead: "take randomness as an input; ids follow from the transaction (model.TxID)"},
 	{in: core, never: []string{"log"}, instead: "report through the Trace hooks; worker/ logs"},
 

@@ -1,0 +1,46 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+)
+
+// MarkVersion is the version of a checkpoint mark's encoding.
+const MarkVersion = 1
+
+// Mark is the part of a checkpoint that is not documents: what the commits of a
+// space up to StateDoc.Seq add up to besides.
+type Mark struct {
+	Version int    `json:"v"`
+	Epoch   uint64 `json:"ep"`
+	Owner   string `json:"rt"`
+	Cursor  Cursor `json:"cur"`
+	// Inbound is the highest position handled per origin space, Outbound the
+	// highest position sent per target space.
+	Inbound  map[string]uint64 `json:"in,omitzero"`
+	Outbound map[string]uint64 `json:"out,omitzero"`
+	// Own are the follow-ups that are committed and not handled, in order.
+	Own []Send `json:"own,omitzero"`
+}
+
+// Encode is the mark as it is stored: JSON, the same bytes for the same mark.
+func (m *Mark) Encode() ([]byte, error) {
+	data, err := json.Marshal(m, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("encode checkpoint mark: %w", err)
+	}
+	return data, nil
+}
+
+// DecodeMark is the inverse of Encode. It refuses what a newer version wrote.
+func DecodeMark(data []byte) (*Mark, error) {
+	var m Mark
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("decode checkpoint mark: %w", err)
+	}
+	if m.Version != MarkVersion {
+		return nil, fmt.Errorf("decode checkpoint mark: format version %d, this program reads %d; upgrade it", m.Version, MarkVersion)
+	}
+	return &m, nil
+}

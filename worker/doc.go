@@ -1,0 +1,42 @@
+// Package worker hosts spaces: it steps the deterministic core of each, and does
+// all that the core must not do: it waits, reads the clock, speaks to the bus.
+//
+//	Worker        one per process: membership, placement
+//	  partition   one per partition that is ours: lane reader, leases, saving
+//	    host      one per space that is awake: a loop around space.Space
+//
+// # A host's loop
+//
+//	take in what has come (events, answers, leases, mirrored documents)
+//	Settle
+//	carry out Ready: append a commit, mirror a document, read more of the lane
+//	sleep until something comes, or a gate opens
+//
+// Everything reaches the loop through one inbox, so the core has one owner. The
+// loop never waits for the store on the way of an event: appends, saves and reads
+// are answered through the inbox, and further events are handled meanwhile.
+//
+// # Who owns what
+//
+// Workers announce themselves in a bucket and ping each other; every one computes
+// the same division of the partitions by rendezvous hashing. None of this is a
+// lock. Taking a space over is a commit; from then on the appends of the earlier
+// owner are refused, it reads why, and stands down. Two workers that disagree
+// cost each other refused appends and nothing else, so suspicion may be quick.
+//
+// # A crash
+//
+// Nothing in a worker's memory is needed. The next owner loads the checkpoint,
+// replays the log after it, appends its takeover, and reads the lane from the
+// cursor. Events whose commit is in the log are below the cursor; the others are
+// handled as if for the first time.
+//
+// Two positions tell a new owner where to begin: a space's cursor, in its
+// commits, and the partition's lane position, saved now and then, before which no
+// space of the partition has anything left to do. The latter only spares reading.
+//
+// # Observation
+//
+// Demand from outside comes as leases (Watch): soft state, renewed by the
+// observer, lost with the owner, and asked for again by the next one's roll call.
+package worker
