@@ -82,15 +82,15 @@ type Programs func(space string) *Program
 func Always(p *Program) Programs { return func(string) *Program { return p } }
 
 // resolve turns programs into what a worker wants.
-func (ps Programs) resolve() (func(string) *space.Program, error) {
+func (ps Programs) resolve() (func(string) (*space.Program, error), error) {
 	if ps == nil {
 		return nil, fmt.Errorf("settle: Config.Programs is nil; it tells which program a space runs")
 	}
-	return func(name string) *space.Program {
+	return func(name string) (*space.Program, error) {
 		p := ps(name)
-		if p == nil || p.err != nil {
-			return nil
+		if p == nil {
+			return nil, nil
 		}
-		return p.p
+		return p.p, p.err
 	}, nil
 }

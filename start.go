@@ -37,7 +37,6 @@ type Config struct {
 // Deployment is a server, workers and a coordinator in this process.
 type Deployment struct {
 	cfg         Config
-	programs    func(string) *Program
 	server      *bus.Server // nil when connected to an outside one
 	coordinator *coordinator.Coordinator
 	coordBus    *bus.Bus
@@ -116,10 +115,6 @@ func (d *Deployment) connect(ctx context.Context, name string) (*bus.Bus, error)
 
 // AddWorker starts one more worker and returns its id.
 func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
-	programs, err := d.cfg.Programs.resolve()
-	if err != nil {
-		return "", err
-	}
 	d.mu.Lock()
 	d.born++
 	id := "w" + strconv.Itoa(d.born)
@@ -128,13 +123,10 @@ func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w, err := worker.New(b, worker.Config{
-		ID: id, Programs: programs, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
+	w, err := StartWorker(ctx, b, WorkerConfig{
+		ID: id, Programs: d.cfg.Programs, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
 		Checkpoint: d.cfg.Checkpoint, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
 	})
-	if err == nil {
-		err = w.Start(ctx)
-	}
 	if err != nil {
 		b.Kill()
 		return "", fmt.Errorf("start worker %s: %w", id, err)
@@ -204,6 +196,20 @@ func (d *Deployment) Runs() map[worker.RunKey]uint64 {
 		for k, n := range m.w.Runs() { // any order: sums
 			sum[k] += n
 		}
+	}
+	return sum
+}
+
+// Counts sums up what the workers that run here now have got into the log.
+func (d *Deployment) Counts() worker.Counts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var sum worker.Counts
+	for _, m := range d.workers {
+		c := m.w.Counts()
+		sum.Commits += c.Commits
+		sum.Receipts += c.Receipts
+		sum.Refused += c.Refused
 	}
 	return sum
 }

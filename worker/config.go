@@ -16,9 +16,9 @@ type Config struct {
 	// ID names the worker. It must be unique among those that are alive; a restart
 	// may reuse it.
 	ID string
-	// Programs tells which program a space runs, nil if none: then the worker
-	// leaves the space alone, and its events wait.
-	Programs func(space string) *space.Program
+	// Programs tells which program a space runs. Without one (nil, or an error,
+	// which is logged) the worker leaves the space alone, and its events wait.
+	Programs func(space string) (*space.Program, error)
 
 	// Heartbeat is how often the worker announces itself and looks for others
 	// that have gone; default 500 ms. A dead process is noticed within two.

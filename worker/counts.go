@@ -3,7 +3,9 @@ package worker
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
 
@@ -31,6 +33,36 @@ func (w *Worker) Runs() map[RunKey]uint64 {
 	w.runs.mu.Lock()
 	defer w.runs.mu.Unlock()
 	return maps.Clone(w.runs.n)
+}
+
+// Counts are what a worker has got into the log.
+type Counts struct {
+	// Commits that were accepted, takeovers included.
+	Commits uint64
+	// Receipts in them: events that this worker has handled exactly once.
+	Receipts uint64
+	// Refused appends: somebody else had appended first.
+	Refused uint64
+}
+
+type counters struct{ commits, receipts, refused atomic.Uint64 }
+
+// Counts returns the counters.
+func (w *Worker) Counts() Counts {
+	return Counts{
+		Commits: w.counters.commits.Load(), Receipts: w.counters.receipts.Load(), Refused: w.counters.refused.Load(),
+	}
+}
+
+func (c *counters) committed(commit *model.Commit) {
+	c.commits.Add(1)
+	n := uint64(0)
+	for i := range commit.Txs {
+		if commit.Txs[i].Receipt != nil {
+			n++
+		}
+	}
+	c.receipts.Add(n)
 }
 
 // trace is what the host wants to be told by the core.

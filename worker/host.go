@@ -227,16 +227,18 @@ func (h *host) append(a *space.Append) {
 		Space: h.space, ID: a.Commit.ID(), Expect: a.Expect, Data: a.Data, Trace: trace,
 	}, func(seq uint64, err error) {
 		end(seq, err)
-		h.call(func() { h.appended(seq, err) })
+		h.call(func() { h.appended(a.Commit, seq, err) })
 	})
 }
 
-func (h *host) appended(seq uint64, err error) {
+func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	h.appending = false
 	switch {
 	case err == nil:
+		h.p.w.counters.committed(c)
 		err = h.core.Confirm(seq)
 	case errors.Is(err, model.ErrRefused):
+		h.p.w.counters.refused.Add(1)
 		h.core.Refuse()
 		err = h.catchUp()
 	}

@@ -89,8 +89,9 @@ func (p *partition) hostOf(space string) *host {
 	if p.closed || p.ctx.Err() != nil || model.PartitionOf(space, p.w.bus.Partitions()) != p.number {
 		return nil
 	}
-	program := p.w.cfg.Programs(space)
-	if program == nil {
+	program, err := p.w.cfg.Programs(space)
+	if err != nil || program == nil {
+		p.noProgram(space, err)
 		return nil
 	}
 	done, ok := p.asleep[space]
@@ -110,6 +111,13 @@ func (p *partition) hostOf(space string) *host {
 		p.forget(h)
 	})
 	return h
+}
+
+// noProgram says once per space that its events wait. p.mu is held.
+func (p *partition) noProgram(space string, err error) {
+	if _, known := p.asleep[space]; !known {
+		p.w.cfg.Logger.Error("space has no program to run; its events wait", "space", space, "error", err)
+	}
 }
 
 // forget drops a host that has ended. If the space is still ours to serve, the

@@ -17,6 +17,8 @@ type Worker struct {
 	roster *roster
 	runs   *RunCounts
 
+	counters counters
+
 	// ctx ends when the worker stops or is killed.
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -1,0 +1,23 @@
+// Command coordinator releases committed sends into the lanes of the spaces they
+// are for. Run one, or several for availability: it decides nothing, so overlap
+// is harmless.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/process"
+)
+
+func main() {
+	var f struct{ process.Flags }
+	process.Main("coordinator", "Releases committed sends into their target lanes.", &f, func(ctx context.Context) error {
+		return f.Run(ctx, "coordinator", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
+			c := coordinator.New(p.Bus, coordinator.Config{Logger: p.Logger, Tracer: p.Tracer})
+			c.Start()
+			return func(context.Context) error { c.Stop(); return nil }, nil
+		})
+	})
+}

@@ -1,0 +1,96 @@
+// Command settle is Settle's command line for people: demonstrations and
+// benchmarks that run everything in one process, on an embedded server or on
+// yours.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the whole command line. Help, defaults and environment variables all
+// come from the tags.
+type cli struct {
+	Demo struct {
+		Flights demoFlightsCmd `cmd:"" help:"20,000 real flights between 224 airports, each handled exactly once, while workers are killed."`
+	} `cmd:"" help:"See it work on real data."`
+	Bench struct {
+		Counter benchCounterCmd `cmd:"" help:"Events handled exactly once per second, beside what the server itself can do."`
+	} `cmd:"" help:"Measure, beside a plain JetStream client in the same run."`
+
+	Version kong.VersionFlag `help:"Print the version and exit."`
+}
+
+// version is set by the linker in releases.
+var version = "dev"
+
+// exitError is an error with the exit code that it deserves: 1 for work that went
+// wrong, 2 for a question that makes no sense.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string { return e.err.Error() }
+func (e exitError) Unwrap() error { return e.err }
+
+// usage marks an error as the caller's to mend: exit code 2.
+func usage(err error) error { return exitError{2, err} }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// streams are where a command writes: results, and everything else.
+type streams struct{ out, err io.Writer }
+
+// run is the program, with everything that it touches as an argument.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	exited := -1
+	parser, err := kong.New(&cli{},
+		kong.Name("settle"),
+		kong.Description("Derived state that computes only while somebody looks; events that take effect exactly once."),
+		kong.Vars{"version": version},
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.UsageOnError(),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(streams{stdout, stderr}),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "settle:", err)
+		return 1
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited // help or version
+	}
+	if err == nil {
+		err = command.Run()
+	} else {
+		err = usage(fmt.Errorf("%w (see settle --help)", err))
+	}
+	return report(stderr, err)
+}
+
+// report prints an error and says which code to exit with.
+func report(stderr io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(stderr, "settle:", err)
+	if e, ok := errors.AsType[exitError](err); ok {
+		return e.code
+	}
+	return 1
+}

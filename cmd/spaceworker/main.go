@@ -1,0 +1,48 @@
+// Command spaceworker hosts spaces. Run as many as you like with the same flags:
+// they divide the partitions among themselves, and take over from one that dies.
+//
+// On SIGTERM it finishes what is under way, saves its spaces, tells the others
+// that it leaves, and exits.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/examples/counter"
+	"github.com/settlehq/settle/examples/flights"
+	"github.com/settlehq/settle/internal/process"
+)
+
+type flags struct {
+	process.Flags
+	Program    string        `help:"Program that the spaces run: ${enum}." enum:"counter,flights" required:"" env:"SETTLE_PROGRAM"`
+	Heartbeat  time.Duration `help:"How often the worker announces itself and looks for others that have gone." default:"500ms"`
+	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets." default:"1s"`
+}
+
+// programs are the programs that this binary carries. A Go program of your own
+// goes into a binary of your own: see settle.StartWorker.
+var programs = map[string]settle.Programs{
+	"counter": settle.Always(counter.Program()),
+	"flights": flights.Programs,
+}
+
+func main() {
+	var f flags
+	process.Main("spaceworker", "Hosts the spaces of its share of the partitions.", &f, func(ctx context.Context) error {
+		return f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
+			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
+				ID: p.ID, Programs: programs[f.Program], Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
+				Logger: p.Logger, Tracer: p.Tracer,
+			})
+			if err != nil {
+				return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
+			}
+			return w.Stop, nil
+		})
+	})
+}

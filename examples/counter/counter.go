@@ -1,0 +1,24 @@
+// Package counter is the smallest program there is: a space with one number.
+package counter
+
+import "github.com/settlehq/settle"
+
+// Program counts: an event to the stream "add" adds its payload's "by" (1 if there
+// is none) to the document "count", and its receipt says what came of it. The
+// document "double" is derived, while somebody looks.
+func Program() *settle.Program {
+	return settle.NewProgram("counter").
+		Handle("add", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			by, ok := ev.Payload.Get("by").AsInt()
+			if !ok {
+				by = 1
+			}
+			n, _ := tx.Get("count").AsInt()
+			tx.Set("count", n+by)
+			return tx.Get("count"), nil
+		}).
+		Compute("double", func(tx *settle.Tx) (settle.Value, error) {
+			n, _ := tx.Get("count").AsInt()
+			return settle.ValueOf(2 * n)
+		})
+}

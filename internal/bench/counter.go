@@ -1,0 +1,200 @@
+// Package bench measures a deployment beside a plain JetStream client on the same
+// server in the same run. The machine may be noisy; the ratios are what counts.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/examples/counter"
+	"github.com/settlehq/settle/model"
+)
+
+// CounterConfig says how much to measure.
+type CounterConfig struct {
+	Dir        string
+	Fsync      bus.Fsync
+	Spaces     int
+	Events     int
+	Single     int
+	Partitions int
+}
+
+// Counter is what was measured.
+type Counter struct {
+	Fsync  string `json:"fsync"`
+	Spaces int    `json:"spaces"`
+	Events int    `json:"events"`
+
+	// PlainPublishes is create-only publishes per second by a plain JetStream
+	// client, pipelined, into the very lanes that are then handled.
+	PlainPublishes float64 `json:"plain_publishes_per_second"`
+	// Handled is how many of those events per second were handled exactly once:
+	// read from the lane, run, receipt in the log.
+	Handled float64 `json:"handled_per_second"`
+	// Ratio is Handled / PlainPublishes.
+	Ratio float64 `json:"ratio"`
+	// Together is events per second while they are sent and handled at the same
+	// time, by settle's sender, which keeps the order of each space.
+	Together        float64 `json:"sent_and_handled_per_second"`
+	Commits         uint64  `json:"commits"`
+	EventsPerCommit float64 `json:"events_per_commit"`
+
+	// One at a time: a plain acknowledged publish, a publish and its delivery to a
+	// consumer, and a send up to its receipt.
+	Publish  Percentiles `json:"plain_publish"`
+	Delivery Percentiles `json:"publish_to_delivery"`
+	Receipt  Percentiles `json:"send_to_receipt"`
+	// ReceiptRatio is the median of Receipt over the sum of the other two medians.
+	ReceiptRatio float64 `json:"receipt_ratio"`
+}
+
+// RunCounter measures on a fresh embedded server in cfg.Dir.
+func RunCounter(ctx context.Context, cfg CounterConfig) (Counter, error) {
+	r := &run{cfg: cfg, out: Counter{Fsync: fsyncName(cfg.Fsync), Spaces: cfg.Spaces, Events: cfg.Events}}
+	server, err := bus.StartServer(bus.ServerConfig{StoreDir: cfg.Dir, Fsync: cfg.Fsync})
+	if err != nil {
+		return r.out, err
+	}
+	defer server.Shutdown()
+	r.server = server
+	for _, step := range []func(context.Context) error{r.connect, r.plain, r.backlog, r.together, r.latency} {
+		if err := step(ctx); err != nil {
+			return r.out, errors.Join(err, r.stop())
+		}
+	}
+	return r.out, r.stop()
+}
+
+func fsyncName(f bus.Fsync) string {
+	if f == bus.FsyncAlways {
+		return "always"
+	}
+	return "interval"
+}
+
+// run is one measurement under way.
+type run struct {
+	cfg        CounterConfig
+	out        Counter
+	server     *bus.Server
+	bus        *bus.Bus
+	deployment *settle.Deployment
+}
+
+func (r *run) busConfig(name string) bus.Config {
+	return bus.Config{Server: r.server, Name: name, Partitions: r.cfg.Partitions}
+}
+
+func (r *run) connect(ctx context.Context) error {
+	b, err := bus.Connect(ctx, r.busConfig("client/plain"))
+	if err != nil {
+		return err
+	}
+	r.bus = b
+	return b.Provision(ctx)
+}
+
+// plain publishes all events as a plain client would: no Settle code on the way,
+// and no worker is running. What makes them create-only is the stream.
+func (r *run) plain(ctx context.Context) error {
+	begin := time.Now()
+	for i := range r.cfg.Events {
+		space := r.space(i)
+		subject := r.bus.LaneSubject(space, "add", "plain"+strconv.Itoa(i))
+		if _, err := r.bus.JetStream().PublishAsync(subject, []byte(`{"by":1}`)); err != nil {
+			return fmt.Errorf("plain publish %d: %w", i, err)
+		}
+	}
+	select {
+	case <-r.bus.JetStream().PublishAsyncComplete():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	r.out.PlainPublishes = perSecond(r.cfg.Events, begin)
+	return nil
+}
+
+func (r *run) space(i int) string { return "counter" + strconv.Itoa(i%r.cfg.Spaces) }
+
+// backlog has a worker handle what lies in the lanes. Its start, with taking over
+// every space, is part of the time.
+func (r *run) backlog(ctx context.Context) (err error) {
+	begin := time.Now()
+	r.deployment, err = settle.Start(ctx, settle.Config{
+		Programs: programs, Bus: r.busConfig(""), Workers: 1,
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.handled(ctx, r.cfg.Events); err != nil {
+		return err
+	}
+	r.out.Handled = perSecond(r.cfg.Events, begin)
+	r.out.Ratio = r.out.Handled / r.out.PlainPublishes
+	r.out.Commits = r.deployment.Counts().Commits
+	r.out.EventsPerCommit = float64(r.cfg.Events) / float64(r.out.Commits)
+	return nil
+}
+
+// programs gives every space but the idle one its counter.
+func programs(space string) *settle.Program {
+	if space == idle {
+		return nil
+	}
+	return counterProgram
+}
+
+var counterProgram = counter.Program()
+
+// handled waits until n receipts are in the log.
+func (r *run) handled(ctx context.Context, n int) error {
+	for r.deployment.Counts().Receipts < uint64(n) {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// together sends as many events again while they are being handled.
+func (r *run) together(ctx context.Context) error {
+	begin := time.Now()
+	s := r.deployment.Client().Sender()
+	for i := range r.cfg.Events {
+		e := settle.Outgoing{Space: r.space(i), Stream: "add", ID: "sent" + strconv.Itoa(i), Payload: one}
+		if err := s.Send(ctx, e, nil); err != nil {
+			return err
+		}
+	}
+	if err := s.Flush(); err != nil {
+		return err
+	}
+	if err := r.handled(ctx, 2*r.cfg.Events); err != nil {
+		return err
+	}
+	r.out.Together = perSecond(r.cfg.Events, begin)
+	return nil
+}
+
+var one = model.Object(model.Field{Key: "by", Value: model.Int(1)})
+
+func (r *run) stop() error {
+	var err error
+	if r.deployment != nil {
+		err = r.deployment.Stop(context.Background())
+	}
+	if r.bus != nil {
+		r.bus.Close()
+	}
+	return err
+}
+
+func perSecond(n int, begin time.Time) float64 { return float64(n) / time.Since(begin).Seconds() }

@@ -1,0 +1,134 @@
+// Package process is what Settle's long-running programs have in common: how they
+// connect, log, trace and stop.
+package process
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/telemetry"
+	"github.com/settlehq/settle/model"
+)
+
+// Flags are the flags of every long-running program.
+type Flags struct {
+	NATS       string `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then the selected nats context." placeholder:"URL"`
+	Context    string `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
+	Creds      string `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
+	Prefix     string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
+	Partitions int    `help:"Partitions of the deployment, fixed when it is created; 0 takes what there is." default:"0" env:"SETTLE_PARTITIONS"`
+	ID         string `help:"Name of this process, unique among those that are alive. Default: the host's name and a random suffix." env:"SETTLE_ID"`
+	Log        string `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
+}
+
+// Process is a program that has connected.
+type Process struct {
+	ID     string
+	Bus    *bus.Bus
+	Logger *slog.Logger
+	Tracer trace.Tracer
+}
+
+// Main parses the command line into flags (a pointer to a struct that embeds
+// Flags), runs the program until SIGTERM or SIGINT, and exits: 0 for a clean stop,
+// 1 for a failure, 2 for a bad command line.
+func Main(name, description string, flags any, f func(ctx context.Context) error) {
+	kong.Parse(flags, kong.Name(name), kong.Description(description), kong.UsageOnError(),
+		kong.Exit(func(code int) { os.Exit(min(code, 2)) }))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := f(ctx)
+	stop()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(1)
+	}
+}
+
+// Run connects, provisions what is missing, calls start, waits for ctx and calls
+// the function that start has returned, which gets stopTimeout to finish.
+func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(Process) (stop func(context.Context) error, err error)) error {
+	p, flush, err := f.connect(ctx, role, log)
+	if err != nil {
+		return err
+	}
+	stop, err := start(p)
+	if err == nil {
+		p.Logger.Info("running", "role", role, "id", p.ID, "partitions", p.Bus.Partitions())
+		<-ctx.Done()
+		p.Logger.Info("stopping", "role", role, "id", p.ID)
+		last, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		err = stop(last)
+	}
+	p.Bus.Close()
+	flushed, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	return errors.Join(err, flush(flushed))
+}
+
+const (
+	// stopTimeout is for saving what is under way; a supervisor usually grants 30 s.
+	stopTimeout = 20 * time.Second
+	// flushTimeout is for the last spans: nobody should wait long for those.
+	flushTimeout = 3 * time.Second
+)
+
+func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process, func(context.Context) error, error) {
+	p := Process{ID: f.ID, Logger: logger(log, f.Log)}
+	if p.ID == "" {
+		p.ID = randomID()
+	}
+	if err := model.CheckName(role, p.ID); err != nil {
+		return p, nil, err
+	}
+	tracer, flush, err := telemetry.Setup(ctx, "settle-"+role)
+	if err != nil {
+		return p, nil, err
+	}
+	p.Tracer = tracer
+	p.Bus, err = bus.Connect(ctx, bus.Config{
+		URL: f.NATS, Context: f.Context, Creds: f.Creds, Prefix: f.Prefix,
+		Partitions: f.Partitions, Name: role + "/" + p.ID, Logger: p.Logger,
+	})
+	if err != nil {
+		return p, nil, err
+	}
+	if err := p.Bus.Provision(ctx); err != nil {
+		p.Bus.Close()
+		return p, nil, err
+	}
+	return p, flush, nil
+}
+
+func logger(w io.Writer, level string) *slog.Logger {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(level)) // kong has checked it
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
+}
+
+// randomID is the host's name, as far as it is a valid name, and a random suffix:
+// two processes on one host must differ.
+func randomID() string {
+	host, _ := os.Hostname()
+	host = strings.Map(func(r rune) rune {
+		if model.CheckName("host", string(r)) != nil {
+			return '-'
+		}
+		return r
+	}, host)
+	const most = 40
+	return host[:min(len(host), most)] + "-" + strings.ToLower(rand.Text()[:6])
+}

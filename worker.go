@@ -1,0 +1,46 @@
+package settle
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/settlehq/settle/worker"
+)
+
+// Worker hosts spaces over a bus. Stop hands them back in good order, Kill does
+// not.
+type Worker = worker.Worker
+
+// WorkerConfig says how a worker behaves. ID and Programs are required; the rest
+// is as in worker.Config.
+type WorkerConfig struct {
+	ID                               string
+	Programs                         Programs
+	Heartbeat, MemberTTL, Checkpoint time.Duration
+	Logger                           *slog.Logger
+	Tracer                           trace.Tracer
+}
+
+// StartWorker starts a worker and returns when it serves its partitions: what a
+// program of your own does to join a fleet.
+func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker, error) {
+	programs, err := cfg.Programs.resolve()
+	if err != nil {
+		return nil, err
+	}
+	w, err := worker.New(bus, worker.Config{
+		ID: cfg.ID, Programs: programs, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
+		Checkpoint: cfg.Checkpoint, Logger: cfg.Logger, Tracer: cfg.Tracer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Start(ctx); err != nil {
+		w.Kill()
+		return nil, err
+	}
+	return w, nil
+}
