@@ -1,0 +1,133 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// pageBytes bounds one batch, so that a page is a few commits of the largest kind
+// or thousands of small ones.
+const pageBytes = 4 << 20
+
+// pageLimit bounds it in messages, and multiLastLimit is the server's own bound on
+// the answer to a pattern.
+const (
+	pageLimit      = 512
+	multiLastLimit = 1024
+)
+
+// errTooMany is the server's answer when a pattern has more than 1024 subjects.
+var errTooMany = errors.New("too many results for one request")
+
+// batchGet reads a batch of messages by a direct get (ADR-31). Any replica may
+// answer, so the end of what it shows need not be the end; what it shows is in
+// order and without gaps. more says that the batch ended before that end.
+func (b *Bus) batchGet(ctx context.Context, stream string, req getRequest) (found []storedMsg, more bool, err error) {
+	err = b.persist(ctx, func(ctx context.Context) error {
+		found, more, err = b.batchOnce(ctx, stream, req)
+		return err
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("read stream %s: %w", stream, err)
+	}
+	return found, more, nil
+}
+
+func (b *Bus) batchOnce(ctx context.Context, stream string, req getRequest) ([]storedMsg, bool, error) {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return nil, false, err
+	}
+	// Room for every message that the request allows, so none is ever dropped.
+	replies := make(chan *nats.Msg, max(req.Batch, multiLastLimit*len(req.MultiLast))+1)
+	inbox := b.nc.NewInbox()
+	sub, err := b.nc.ChanSubscribe(inbox, replies)
+	if err != nil {
+		return nil, false, transient(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	if err := b.nc.PublishRequest(b.api+"DIRECT.GET."+stream, inbox, body); err != nil {
+		return nil, false, transient(err)
+	}
+	return b.collect(ctx, replies)
+}
+
+// collect receives a batch. The server numbers each message's predecessor within
+// the batch, so a lost one is noticed.
+func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg) (found []storedMsg, more bool, err error) {
+	patience := time.NewTimer(b.cfg.AckTimeout)
+	defer patience.Stop()
+	var last uint64
+	for {
+		var m *nats.Msg
+		select {
+		case m = <-replies:
+			patience.Reset(b.cfg.AckTimeout)
+		case <-patience.C:
+			return nil, false, fmt.Errorf("%w: no answer within %v", errTransient, b.cfg.AckTimeout)
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		case <-b.stopped:
+			return nil, false, model.ErrStopped
+		}
+		seq := addedNumber(m.Header, headerSequence)
+		if seq == 0 { // no stored message: only those have a sequence
+			return endOfBatch(found, last, m.Header)
+		}
+		if addedNumber(m.Header, headerLastSequence) != last {
+			return nil, false, fmt.Errorf("%w: a part of a batch was lost", errTransient)
+		}
+		last = seq
+		found = append(found, storedMsg{Subject: added(m.Header, headerSubject), Seq: seq, Header: m.Header, Data: m.Data})
+	}
+}
+
+// transient makes an error of the connection one that is worth another try;
+// persist ends the tries when the bus is stopped.
+func transient(err error) error { return fmt.Errorf("%w: %w", errTransient, err) }
+
+// endOfBatch reads the message that ends a batch.
+func endOfBatch(found []storedMsg, last uint64, h nats.Header) ([]storedMsg, bool, error) {
+	status := header(h, headerStatus)
+	switch status {
+	case "204":
+		if number(h, headerLastSequence) != last {
+			return nil, false, fmt.Errorf("%w: the end of a batch was lost", errTransient)
+		}
+		return found, number(h, "Nats-Num-Pending") > 0, nil
+	case "404":
+		return nil, false, nil
+	case "413":
+		return nil, false, errTooMany
+	case "503":
+		return nil, false, fmt.Errorf("%w: no replica of the stream answers", errTransient)
+	}
+	return nil, false, fmt.Errorf("status %s %s", status, header(h, headerDescription))
+}
+
+// readPages reads up to limit messages that match the pattern after a sequence, in
+// as many batches as that takes.
+func (b *Bus) readPages(ctx context.Context, stream, pattern string, after uint64, limit int) ([]storedMsg, error) {
+	var all []storedMsg
+	for len(all) < limit {
+		page, more, err := b.batchGet(ctx, stream, getRequest{
+			Seq: after + 1, NextFor: pattern, Batch: min(limit-len(all), pageLimit), MaxBytes: pageBytes,
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if !more || len(page) == 0 {
+			return all, nil
+		}
+		after = page[len(page)-1].Seq
+	}
+	return all, nil
+}

@@ -1,0 +1,245 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Bus is one connection to a deployment. It satisfies worker.Bus, and may be used
+// from many goroutines.
+type Bus struct {
+	cfg   Config
+	names names
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	api   string // prefix of JetStream API subjects, with its dot
+	kv    string // what precedes $KV subjects when writing: api in another domain
+	log   *slog.Logger
+
+	pub        *publisher
+	seen       revisions
+	partitions atomic.Int64
+	clustered  atomic.Bool // the assets are, or may be, in a cluster
+	timing     timing
+
+	reconnects signal
+	stopped    chan struct{} // closed when the bus is of no more use
+	stopOnce   sync.Once
+}
+
+// timing are the durations that only tests change.
+type timing struct {
+	pastLimit time.Duration // see appending.answerFromThePast
+	headCheck time.Duration // how often FollowSpace compares the head
+	heartbeat time.Duration // how often a quiet consumer shows that it is there
+	goneAfter time.Duration // how long a follow waits for a stream that is not there
+}
+
+var defaultTiming = timing{
+	pastLimit: pastLimit,
+	headCheck: 5 * time.Second,
+	heartbeat: 2 * time.Second,
+	goneAfter: 30 * time.Second,
+}
+
+// Connect connects to a server and finds out what deployment it holds. It creates
+// nothing: see Provision. ctx bounds the call only; the bus lives until Close or
+// Kill, whatever happens to the connection.
+func Connect(ctx context.Context, cfg Config) (*Bus, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b := &Bus{cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, timing: defaultTiming, stopped: make(chan struct{})}
+	if err := b.dial(); err != nil {
+		return nil, err
+	}
+	if err := b.open(ctx); err != nil {
+		b.Kill()
+		return nil, err
+	}
+	return b, nil
+}
+
+// dial makes the connection and everything that hangs on it.
+func (b *Bus) dial() error {
+	conn, err := ResolveConnection(b.cfg, os.Getenv)
+	if err != nil {
+		return err
+	}
+	nc, s, err := conn.connect(b.options()...)
+	if err != nil {
+		return err
+	}
+	b.nc = nc
+	if err := b.useAPI(s); err != nil {
+		nc.Close()
+		return err
+	}
+	if b.pub, err = newPublisher(nc, b.cfg.AckTimeout, b.cfg.Faults, b.log); err != nil {
+		nc.Close()
+		return fmt.Errorf("subscribe to acknowledgements: %w", err)
+	}
+	b.watchConnection()
+	return nil
+}
+
+// options are those that the guarantees need, then the caller's. Without
+// ReconnectBufSize(-1) a message could arrive long after it was given up.
+func (b *Bus) options() []nats.Option {
+	return append([]nats.Option{
+		nats.Name("settle/" + b.cfg.Name),
+		nats.ReconnectBufSize(-1),
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(),
+		nats.ErrorHandler(b.connectionError),
+	}, b.cfg.Options...)
+}
+
+// useAPI chooses the JetStream domain or prefix that the context asks for.
+func (b *Bus) useAPI(s settings) (err error) {
+	switch {
+	case s.apiPrefix != "":
+		b.js, err = jetstream.NewWithAPIPrefix(b.nc, s.apiPrefix)
+	case s.domain != "":
+		b.js, err = jetstream.NewWithDomain(b.nc, s.domain)
+	default:
+		b.js, err = jetstream.New(b.nc)
+	}
+	if err != nil {
+		return fmt.Errorf("use JetStream: %w", err)
+	}
+	b.api = apiSubjects(s)
+	if b.api != jetstream.DefaultAPIPrefix {
+		b.kv = b.api
+	}
+	return nil
+}
+
+func apiSubjects(s settings) string {
+	switch {
+	case s.apiPrefix != "" && s.apiPrefix[len(s.apiPrefix)-1] == '.':
+		return s.apiPrefix
+	case s.apiPrefix != "":
+		return s.apiPrefix + "."
+	case s.domain != "":
+		return "$JS." + s.domain + ".API."
+	}
+	return jetstream.DefaultAPIPrefix
+}
+
+// open checks the server and learns the number of partitions.
+func (b *Bus) open(ctx context.Context) error {
+	if err := checkVersion(b.nc.ConnectedServerVersion()); err != nil {
+		return err
+	}
+	b.clustered.Store(b.nc.ConnectedClusterName() != "" || b.kv != "")
+	stored, err := b.storedPartitions(ctx)
+	if err != nil {
+		return err
+	}
+	return b.choosePartitions(stored)
+}
+
+// choosePartitions settles on the number that is stored, the configured one or the
+// default, in this order, and refuses a configured one that is not the stored one.
+func (b *Bus) choosePartitions(stored int) error {
+	if b.cfg.Partitions != 0 && stored != 0 && b.cfg.Partitions != stored {
+		return partitionsError(b.names.workersBucket(), stored, b.cfg.Partitions)
+	}
+	for _, n := range []int{stored, b.cfg.Partitions, DefaultPartitions} {
+		if n != 0 {
+			b.partitions.Store(int64(n))
+			return nil
+		}
+	}
+	return nil
+}
+
+// watchConnection passes on what happens to the connection. The handlers run one
+// at a time on a goroutine of the connection.
+func (b *Bus) watchConnection() {
+	b.nc.SetDisconnectErrHandler(func(_ *nats.Conn, err error) {
+		b.log.Warn("disconnected from NATS; requests wait until it is back", "error", err)
+		b.pub.disconnected()
+	})
+	b.nc.SetReconnectHandler(func(nc *nats.Conn) {
+		b.log.Info("reconnected to NATS", "server", nc.ConnectedUrlRedacted())
+		if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
+			b.log.Error("reconnected to a server that is too old", "error", err)
+		}
+		b.reconnects.raise()
+		b.pub.reconnected()
+	})
+	b.nc.SetClosedHandler(func(*nats.Conn) { b.end() })
+}
+
+func (b *Bus) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrSlowConsumer) {
+		b.log.Warn("messages were dropped because they came faster than they were read; they are read again", "subject", sub.Subject)
+		return
+	}
+	b.log.Warn("NATS reports an error", "error", err)
+}
+
+// Close waits until what is under way has its answer, at most for the
+// acknowledgement timeout, ends the rest with model.ErrStopped and closes the
+// connection. It must not be called from a callback.
+func (b *Bus) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), b.cfg.AckTimeout)
+	defer cancel()
+	b.pub.drain(ctx)
+	b.end()
+	b.nc.Close()
+	b.pub.wait()
+}
+
+// Kill closes the connection at once, as the end of the process would, and ends
+// everything with model.ErrStopped. It waits for nothing. It must not be called
+// from a callback.
+func (b *Bus) Kill() {
+	b.nc.Close()
+	b.end()
+}
+
+// end lets everything know that the bus is of no more use.
+func (b *Bus) end() {
+	b.stopOnce.Do(func() { close(b.stopped) })
+	b.pub.stop()
+}
+
+// Conn is the connection, for what a program does beside Settle's own business,
+// such as offering a service. It is closed by Close.
+func (b *Bus) Conn() *nats.Conn { return b.nc }
+
+// JetStream is the JetStream context of the connection, in the domain that was
+// configured, for inspection and administration.
+func (b *Bus) JetStream() jetstream.JetStream { return b.js }
+
+// Partitions is the number of partitions of the deployment.
+func (b *Bus) Partitions() int { return int(b.partitions.Load()) }
+
+// MaxPayload is the largest message in bytes, headers included, that the server
+// takes.
+func (b *Bus) MaxPayload() int { return int(b.nc.MaxPayload()) }
+
+func (b *Bus) partitionOf(space string) int { return model.PartitionOf(space, b.Partitions()) }
+
+// checkPartition keeps a wrong number from becoming a name of nothing.
+func (b *Bus) checkPartition(p int) error {
+	if n := b.Partitions(); p < 0 || p >= n {
+		return fmt.Errorf("partition %d does not exist: the deployment has %d, numbered from 0", p, n)
+	}
+	return nil
+}

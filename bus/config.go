@@ -1,0 +1,112 @@
+package bus
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+const (
+	// DefaultPrefix begins all subjects, and in capitals all asset names.
+	DefaultPrefix = "settle"
+	// DefaultPartitions is the number of partitions of a new deployment for which
+	// nobody chose one. A partition costs three streams, and more of them let more
+	// workers share the spaces; the number can never be changed.
+	DefaultPartitions = 8
+	// DefaultAckTimeout is long enough for a loaded server and short enough that a
+	// lost acknowledgement is not mistaken for an outage by those who wait.
+	DefaultAckTimeout = 5 * time.Second
+)
+
+// Config says where the server is and what belongs to the deployment. The zero
+// value connects as the nats command line tool would.
+type Config struct {
+	// Server connects within the process to an embedded server. Environment and
+	// contexts are then ignored: they are about other servers.
+	Server *Server
+
+	// How to connect; see ResolveConnection for what happens to empty fields.
+	URL      string // one or more, separated by commas
+	Context  string // name of a nats context, or the absolute path of its file
+	Creds    string // path of a credentials file
+	NKey     string // path of a file with an NKey seed
+	User     string
+	Password string
+	Token    string
+	CA       string // path of a PEM file, like the next two
+	Cert     string
+	Key      string
+
+	// Name is "<role>/<id>" of the process, such as "worker/w1". The connection is
+	// called "settle/<role>/<id>" in the server's listings.
+	Name string
+	// Version is that of the program. It is noted in the assets that it creates.
+	Version string
+	// Prefix begins all subjects and, in capitals, all asset names, so that several
+	// deployments can share an account. Default DefaultPrefix.
+	Prefix string
+	// Partitions must be the number that the deployment was created with. 0 takes
+	// that number, whatever it is, and DefaultPartitions for a new deployment.
+	Partitions int
+	// Replicas of every asset that Provision creates. 0 chooses 3 in a cluster and
+	// 1 on a single server. 1 in a cluster is refused: a server that restarts would
+	// come back with what it happens to have.
+	Replicas int
+	// LaneMaxBytes bounds the size of each LANE stream that Provision creates. A
+	// full lane refuses events. 0 means no bound but the server's own.
+	LaneMaxBytes int64
+	// AckTimeout is how long an acknowledgement may take until the request is sent
+	// again. Default DefaultAckTimeout.
+	AckTimeout time.Duration
+	// Options are applied to the connection last.
+	Options []nats.Option
+	// Faults makes requests fail on purpose, for tests. Nil costs nothing.
+	Faults Faults
+	// Logger gets what nobody waits for: disconnections, requests that are not
+	// answered for long, messages that nobody can read. Nil discards it.
+	Logger *slog.Logger
+}
+
+// withDefaults fills what is empty and reports what cannot be meant.
+func (c Config) withDefaults() (Config, error) {
+	if c.Name == "" {
+		c.Name = "client/" + shortID()
+	}
+	if c.Version == "" {
+		c.Version = "dev"
+	}
+	if c.Prefix == "" {
+		c.Prefix = DefaultPrefix
+	}
+	if c.AckTimeout == 0 {
+		c.AckTimeout = DefaultAckTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, c.check()
+}
+
+func (c Config) check() error {
+	if err := model.CheckName("prefix", c.Prefix); err != nil {
+		return fmt.Errorf("bus configuration: %w", err)
+	}
+	if c.Partitions < 0 || c.Partitions > maxPartitions {
+		return fmt.Errorf("bus configuration: %d partitions; use 1 to %d, or 0 for the number that is stored", c.Partitions, maxPartitions)
+	}
+	if c.Replicas < 0 || c.Replicas > 5 || c.Replicas == 2 || c.Replicas == 4 {
+		return fmt.Errorf("bus configuration: %d replicas; use 1 on a single server, 3 or 5 in a cluster, or 0 to let that be chosen", c.Replicas)
+	}
+	if c.AckTimeout < 0 {
+		return fmt.Errorf("bus configuration: acknowledgement timeout %v; use a positive duration, or 0 for %v", c.AckTimeout, DefaultAckTimeout)
+	}
+	return nil
+}
+
+// maxPartitions keeps a slip of the finger from creating more streams than a
+// server carries.
+const maxPartitions = 1024

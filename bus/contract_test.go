@@ -1,0 +1,226 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/buscontract"
+	"github.com/settlehq/settle/worker"
+)
+
+var _ worker.Bus = (*bus.Bus)(nil)
+
+// The server leaves some goroutines behind that end by themselves.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
+	)
+}
+
+func TestContract(t *testing.T) { buscontract.Run(t, harness{}) }
+
+type harness struct{}
+
+// Start starts an embedded server. What it promises does not depend on fsync, and
+// without it the suite takes seconds.
+func (harness) Start(t *testing.T, partitions int) buscontract.Deployment {
+	d := &deployment{server: startServer(t, bus.ServerConfig{}), partitions: partitions}
+	d.cable.server = d.server
+	admin := d.connect(t, bus.Config{Name: "admin"})
+	if err := admin.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.admin = admin.JetStream()
+	return d
+}
+
+type deployment struct {
+	server     *bus.Server
+	partitions int
+	cable      cable
+	admin      jetstream.JetStream
+}
+
+// ackTimeout is short, so that lost acknowledgements do not hold up the tests. One
+// that is only late is asked for again, which changes nothing.
+const ackTimeout = 250 * time.Millisecond
+
+func (d *deployment) Connect(t *testing.T, id string) buscontract.Client {
+	c := &client{}
+	c.Bus = d.connect(t, bus.Config{
+		Name: "test/" + id, Faults: c.fate, AckTimeout: ackTimeout,
+		Options: []nats.Option{nats.InProcessServer(&d.cable), nats.ReconnectWait(5 * time.Millisecond), nats.ReconnectJitter(0, 0)},
+	})
+	return c
+}
+
+func (d *deployment) connect(t *testing.T, cfg bus.Config) *bus.Bus {
+	cfg.Server, cfg.Partitions = d.server, d.partitions
+	return connect(t, cfg)
+}
+
+func (d *deployment) Disconnect(*testing.T) { d.cable.cut() }
+
+func (d *deployment) Reconnect(*testing.T) { d.cable.mend() }
+
+func (d *deployment) LimitLanes(t *testing.T, n int) {
+	for _, name := range []string{"SETTLE_LANE_0", "SETTLE_LANE_1"} {
+		stream, err := d.admin.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := stream.CachedInfo().Config
+		cfg.MaxMsgs = int64(n)
+		if n == 0 {
+			cfg.MaxMsgs = -1
+		}
+		if _, err := d.admin.UpdateStream(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// cable connects clients to a server until it is cut.
+type cable struct {
+	server *bus.Server
+	mu     sync.Mutex
+	isCut  bool
+	plugs  []*plug
+}
+
+var errCut = errors.New("the cable is cut")
+
+// InProcessConn makes a connection, for nats.InProcessServer.
+func (c *cable) InProcessConn() (net.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isCut {
+		return nil, errCut
+	}
+	conn, err := c.server.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	p := &plug{Conn: conn}
+	c.plugs = append(c.plugs, p)
+	return p, nil
+}
+
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isCut = true
+	for _, p := range c.plugs {
+		_ = p.Close()
+	}
+	c.plugs = nil
+}
+
+func (c *cable) mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isCut = false
+}
+
+// plug is one connection. Close waits for a Write under way, so that nothing gets
+// through after it.
+type plug struct {
+	net.Conn
+	mu sync.Mutex
+}
+
+type client struct {
+	*bus.Bus
+
+	mu     sync.Mutex
+	faults []*injection
+}
+
+// injection is a fault that waits for its request, or for that request's second
+// attempt.
+type injection struct {
+	op       bus.Op
+	fault    bus.Fault
+	subject  string // of the request that it happened to
+	happened chan struct{}
+	then     func()
+}
+
+var faultOf = map[buscontract.Fault]bus.Fault{
+	buscontract.DropRequest: bus.DropRequest,
+	buscontract.DropAck:     bus.DropAck,
+	buscontract.Duplicate:   bus.Duplicate,
+}
+
+// Inject gives the next request of a kind its fate on the first try, and stands
+// between that and the second.
+func (c *client) Inject(kind buscontract.Kind, fault buscontract.Fault, then func()) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := &injection{op: bus.Op(kind), fault: faultOf[fault], happened: make(chan struct{}), then: then}
+	c.faults = append(c.faults, i)
+	return i.happened
+}
+
+func (c *client) fate(a bus.Attempt) bus.Fault {
+	fault, then := c.choose(a)
+	if then != nil {
+		then()
+	}
+	return fault
+}
+
+func (c *client) choose(a bus.Attempt) (fault bus.Fault, then func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.faults {
+		switch {
+		case i.op != a.Op:
+		case i.subject == "" && a.Try == 1:
+			i.subject = a.Subject
+			close(i.happened)
+			return i.fault, nil
+		case i.subject == a.Subject && a.Try == 2:
+			then, i.then = i.then, nil
+			if then != nil {
+				return bus.Deliver, then
+			}
+		}
+	}
+	return bus.Deliver, nil
+}
+
+// startServer starts a server that ends with the test.
+func startServer(t testing.TB, cfg bus.ServerConfig) *bus.Server {
+	t.Helper()
+	if cfg.StoreDir == "" {
+		cfg.StoreDir = t.TempDir()
+		cfg.Fsync = bus.FsyncInterval
+	}
+	s, err := bus.StartServer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Shutdown)
+	return s
+}
+
+// connect attaches a bus that is closed at the end of the test.
+func connect(t testing.TB, cfg bus.Config) *bus.Bus {
+	t.Helper()
+	b, err := bus.Connect(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}

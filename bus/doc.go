@@ -1,0 +1,93 @@
+// Package bus is all of Settle's NATS: the streams and subjects, what is written
+// to them and how an answer is read, the connection and the embedded server. It
+// satisfies worker.Bus over JetStream and is the only package that imports
+// nats.go. Package membus means the same in memory; buscontract checks both.
+//
+// # Assets
+//
+// One set per partition p, plus one bucket for the deployment. "settle" and
+// "SETTLE" are Config.Prefix.
+//
+//	LANE   stream SETTLE_LANE_<p>    settle.lane.<p>.<space>.<stream>.<event id>
+//	LOG    stream SETTLE_LOG_<p>     settle.log.<p>.<space>
+//	       republished to            settle.feed.<p>.<space>
+//	STATE  bucket SETTLE_STATE_<p>   <space>.<doc>         a document, plain JSON
+//	                                 <space>.=checkpoint   the checkpoint mark
+//	                                 =pos.<name>           a position, a number
+//	       bucket SETTLE_WORKERS     <worker id>           an announcement, JSON
+//
+// And core NATS, where a message exists only while it travels:
+//
+//	settle.demand.<p>     leases of those who watch
+//	settle.rollcall.<p>   a new owner asks for the leases again
+//	settle.ping.<id>      answered by the process of that id
+//
+// An event and a commit are one message each. What is about a message and not in
+// it travels in headers: Settle-Commit (the append's id), Settle-Position,
+// Settle-Seq (the log sequence that a document reflects), traceparent and
+// tracestate. Nats-Msg-Id is never set: its window forgets.
+//
+// # What each guarantee rests on
+//
+//	an event is stored once    one message per subject, new ones refused (for all
+//	                           clients, by LANE's configuration), and for our own
+//	                           sends also an expected last sequence of 0
+//	commits are serial         expected last sequence of the space's log subject;
+//	                           exact subjects only, wildcards are unsound on R3
+//	nothing acknowledged is    file storage, no limits by age, count or size that
+//	lost or forgotten          evict, no rollup, no deletes, no TTL; replication in
+//	                           a cluster, fsync on a single server
+//	what the feed says is      LOG republishes a message after it was stored, on R3
+//	committed                  after the quorum has it, and names the sequence that
+//	                           preceded it on its subject
+//	an old state never covers  expected last sequence of the bucket's key, and the
+//	a newer one                Settle-Seq found there when that is refused
+//
+// Each of these settings is checked when the assets are opened, and one that was
+// altered is refused with an *AssetError. See assets.go, where the reasons stand
+// beside the settings.
+//
+// Whoever may publish to the LANE, LOG and feed subjects or to $KV is trusted:
+// headers alone can do damage there. Everybody else goes through a service.
+//
+// # When an answer is missing
+//
+// A request that changes something is sent again until the answer is definite:
+//
+//	send --> stored                                --> done
+//	     --> refused                               --> done, unless in doubt
+//	     --> no leader, in flight, no room         --> wait, send again
+//	     --> silence, disconnected  (in doubt now) --> send again
+//	     in doubt and refused: read who stands there; ours --> done, stored
+//
+// Every attempt is the identical message under the identical condition, so of all
+// attempts at most one is stored. No read ever proves that something is absent: a
+// deposed leader answers from the past. For the same reason a refusal that names
+// a head older than the one expected says nothing and is not believed.
+//
+// # What happens on failure
+//
+//   - The connection breaks: requests wait and are sent again on the next one, all
+//     of them in doubt. Nothing is buffered in between. Follows begin again behind
+//     the last message that they delivered.
+//   - A stream has no leader, or no room: requests wait; a send into a full lane
+//     gets model.ErrLaneFull.
+//   - A stream is gone: requests wait, with a warning in the log; follows end with
+//     an error after a while.
+//   - Close: waits for what is under way, then ends the rest with
+//     model.ErrStopped. Kill: ends everything with it at once.
+//
+// # Feeds
+//
+// FollowSpace needs no consumer, so any number of spaces can be followed. It
+// subscribes to the space's feed, reads from the log what was there before, and
+// from then on delivers a feed message if its predecessor is the entry that was
+// delivered last. If not, the log is read again. A feed message that was lost
+// without a successor is noticed when the head is compared, every few seconds and
+// after each reconnect.
+//
+// FollowLog and FollowLane use an ephemeral push consumer in memory, without
+// acknowledgements, whose sequence numbers show a gap at once; after a gap, a
+// missing heartbeat or a reconnect it is replaced by one that starts behind the
+// last message delivered.
+package bus

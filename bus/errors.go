@@ -1,0 +1,189 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// outcome is what an answer of the server says about one attempt to store a
+// message. This file is the only place that knows the server's codes.
+type outcome int
+
+const (
+	// stored: the message is in the stream.
+	stored outcome = iota
+	// moved: the expected last sequence is not the one that stands there.
+	moved
+	// taken: the subject holds the most messages that it may. On R3 that may be
+	// one that is still on its way and can yet be lost, so it proves nothing.
+	taken
+	// busy: something else is on its way to the same subject. Nobody's fault.
+	busy
+	// full: the stream, the account or the server has no room.
+	full
+	// tooLarge: this message is never going to be stored.
+	tooLarge
+	// unavailable: nobody was there who could have stored it.
+	unavailable
+	// unclear: the server has answered, and whether it stored the message cannot
+	// be told from that.
+	unclear
+)
+
+var outcomeNames = [...]string{"stored", "moved", "taken", "busy", "full", "too large", "unavailable", "unclear"}
+
+func (o outcome) String() string { return outcomeNames[o] }
+
+// answer is one answer of the server to an attempt.
+type answer struct {
+	outcome outcome
+	// seq is where the message was stored, or what stands there when it moved.
+	seq uint64
+	// why is the server's own text, for logs and errors.
+	why string
+}
+
+// readAnswer reads an acknowledgement or a refusal.
+func readAnswer(m *nats.Msg) answer {
+	if len(m.Data) == 0 {
+		return readStatus(m.Header)
+	}
+	if seq, ok := storedSeq(m.Data); ok {
+		return answer{outcome: stored, seq: seq}
+	}
+	var ack struct {
+		Error *server.ApiError `json:"error"`
+		Seq   uint64           `json:"seq"`
+	}
+	switch err := json.Unmarshal(m.Data, &ack); {
+	case err != nil:
+		return answer{outcome: unclear, why: fmt.Sprintf("unreadable acknowledgement: %v", err)}
+	case ack.Error != nil:
+		return refusal(ack.Error)
+	case ack.Seq == 0:
+		return answer{outcome: unclear, why: "acknowledgement without a sequence"}
+	}
+	return answer{outcome: stored, seq: ack.Seq}
+}
+
+// storedSeq reads the usual acknowledgement, {"stream":"X", "seq":7}, which is
+// most of what a busy bus receives.
+func storedSeq(data []byte) (uint64, bool) {
+	const key = `"seq":`
+	if !bytes.HasPrefix(data, []byte(`{"stream":`)) {
+		return 0, false
+	}
+	at := bytes.Index(data, []byte(key))
+	if at < 0 {
+		return 0, false
+	}
+	digits := data[at+len(key):]
+	end := bytes.IndexAny(digits, ",}")
+	if end < 0 {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(string(bytes.TrimSpace(digits[:end])), 10, 64)
+	return seq, err == nil && seq > 0
+}
+
+// readStatus reads an answer that is only a header. 503 comes from the server that
+// we are connected to: nobody listens on the subject, so nobody got the message.
+func readStatus(h nats.Header) answer {
+	status := header(h, headerStatus)
+	if status == "503" {
+		return answer{outcome: unavailable, why: "no stream listens on the subject"}
+	}
+	return answer{outcome: unclear, why: "status " + status + " " + header(h, headerDescription)}
+}
+
+// refusal classifies an error of the server.
+func refusal(e *server.ApiError) answer {
+	a := answer{why: fmt.Sprintf("%s (%d)", e.Description, e.ErrCode)}
+	switch server.ErrorIdentifier(e.ErrCode) {
+	case server.JSStreamWrongLastSequenceErrF:
+		a.outcome, a.seq = moved, standing(e.Description)
+	case server.JSStreamWrongLastSequenceConstantErr:
+		a.outcome = busy
+	case server.JSStreamStoreFailedF:
+		a.outcome = storeFailure(e.Description)
+	case server.JSStreamMessageExceedsMaximumErr, server.JSStreamHeaderExceedsMaximumErr:
+		a.outcome = tooLarge
+	case server.JSAccountResourcesExceededErr, server.JSInsufficientResourcesErr,
+		server.JSStorageResourcesExceededErr, server.JSMemoryResourcesExceededErr,
+		server.JSStreamSealedErr:
+		a.outcome = full
+	case server.JSClusterNotAvailErr, server.JSClusterNotLeaderErr, server.JSStreamOfflineErr,
+		server.JSStreamTooManyRequests, server.JSNotEnabledErr, server.JSNotEnabledForAccountErr:
+		a.outcome = unavailable
+	default:
+		a.outcome = unclear
+	}
+	return a
+}
+
+// storeFailure reads the reason inside error 10077, which has one code for all.
+func storeFailure(description string) outcome {
+	switch {
+	case strings.Contains(description, server.ErrMaxMsgsPerSubject.Error()):
+		return taken
+	case strings.Contains(description, server.ErrMaxMsgs.Error()), strings.Contains(description, server.ErrMaxBytes.Error()):
+		return full
+	case strings.Contains(description, server.ErrMsgTooLarge.Error()):
+		return tooLarge
+	}
+	return unclear
+}
+
+// standing reads N off "wrong last sequence: N".
+func standing(description string) uint64 {
+	_, n, _ := strings.Cut(description, ": ")
+	seq, _ := strconv.ParseUint(n, 10, 64)
+	return seq
+}
+
+// errNotSent explains a message that did not leave this process.
+func errNotSent(err error) answer {
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return answer{outcome: tooLarge, why: err.Error()}
+	}
+	return answer{outcome: unavailable, why: err.Error()}
+}
+
+// apiError is an error of the JetStream API about a read.
+func apiError(e *server.ApiError) error {
+	switch server.ErrorIdentifier(e.ErrCode) {
+	case server.JSNoMessageFoundErr:
+		return errNoMessage
+	case server.JSStreamNotFoundErr:
+		return errNoStream
+	case server.JSNotEnabledForAccountErr, server.JSNotEnabledErr:
+		return fmt.Errorf("%w: %s (%d)", errNoJetStream, e.Description, e.ErrCode)
+	case server.JSClusterNotAvailErr, server.JSClusterNotLeaderErr, server.JSStreamOfflineErr,
+		server.JSStreamTooManyRequests, server.JSInsufficientResourcesErr:
+		return fmt.Errorf("%w: %s (%d)", errTransient, e.Description, e.ErrCode)
+	}
+	return fmt.Errorf("%s (%d)", e.Description, e.ErrCode)
+}
+
+// Errors between the files of this package.
+var (
+	errNoMessage   = errors.New("no such message")
+	errNoStream    = errors.New("no such stream")
+	errNoJetStream = errors.New("JetStream is not enabled for this account")
+	// errTransient: asking again may help.
+	errTransient = errors.New("not available just now")
+)
+
+// tooLargeError explains model.ErrTooLarge to a reader.
+func tooLargeError(what string, size, limit int) error {
+	return fmt.Errorf("%s of %d bytes, headers included, where the server takes %d: %w", what, size, limit, model.ErrTooLarge)
+}

@@ -1,0 +1,48 @@
+package bus
+
+// Op labels what a request asks for.
+type Op string
+
+// The operations that can be made to fail.
+const (
+	OpAppend Op = "append"
+	OpSend   Op = "send"
+	OpSave   Op = "save" // of a document, a mark or a position
+
+	opAnnounce Op = "announce"
+)
+
+// Fault is what becomes of one attempt.
+type Fault int
+
+const (
+	// Deliver: nothing unusual.
+	Deliver Fault = iota
+	// DropRequest: the attempt never reaches the server.
+	DropRequest
+	// DropAck: the server carries it out, and its answer is lost.
+	DropAck
+	// Duplicate: the server gets it twice.
+	Duplicate
+)
+
+// Attempt is one try of a request.
+type Attempt struct {
+	Op      Op
+	Subject string
+	// Try numbers the attempts of a request from 1.
+	Try int
+}
+
+// Faults decides the fate of every attempt. It is called on the way out, from any
+// goroutine. It may hold up the attempt, and with it whatever that goroutine would
+// do next, such as sending other requests again.
+type Faults func(Attempt) Fault
+
+// of is the fate of an attempt; no Faults at all means delivery.
+func (f Faults) of(a Attempt) Fault {
+	if f == nil {
+		return Deliver
+	}
+	return f(a)
+}

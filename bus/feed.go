@@ -1,0 +1,165 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// feedRoom is how many messages of a feed may wait to be delivered. More are
+// dropped, which shows as a gap and is read from the log.
+const feedRoom = 256
+
+// fillPage is how many entries a gap is read by.
+const fillPage = 512
+
+// FollowSpace delivers the entries of one space. See worker.Log, and the package
+// comment for how it works. It runs on the caller's goroutine.
+func (b *Bus) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+	if err := model.CheckName("space", space); err != nil {
+		return err
+	}
+	messages := make(chan *nats.Msg, feedRoom)
+	sub, err := b.nc.ChanSubscribe(b.names.feed(b.partitionOf(space), space), messages)
+	if err != nil {
+		return b.followError(ctx, space, err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	f := &feed{b: b, space: space, last: after, deliver: deliver, sub: sub, messages: messages}
+	return b.followError(ctx, space, f.run(ctx))
+}
+
+// followError is how a follow ends: with the reason why it should, if there is one.
+func (b *Bus) followError(ctx context.Context, space string, err error) error {
+	if over := b.over(ctx); over != nil {
+		return over
+	}
+	return fmt.Errorf("follow space %s: %w", space, err)
+}
+
+// feed is one FollowSpace. last only grows, and every entry passes through next,
+// so nothing is delivered twice or out of order.
+type feed struct {
+	b       *Bus
+	space   string
+	last    uint64 // the sequence that was delivered last
+	deliver func(model.LogEntry)
+
+	sub      *nats.Subscription
+	messages <-chan *nats.Msg
+	dropped  int // as many messages of sub as are accounted for
+}
+
+func (f *feed) run(ctx context.Context) error {
+	check := time.NewTicker(f.b.timing.headCheck)
+	defer check.Stop()
+	reconnected := f.b.reconnects.wait()
+	if err := f.fill(ctx); err != nil {
+		return err
+	}
+	for {
+		var err error
+		select {
+		case m := <-f.messages:
+			err = f.receive(ctx, m)
+			if err == nil && f.missed() {
+				err = f.fill(ctx)
+			}
+		case <-reconnected:
+			reconnected = f.b.reconnects.wait()
+			err = f.compareHead(ctx)
+		case <-check.C:
+			err = f.compareHead(ctx)
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-f.b.stopped:
+			err = model.ErrStopped
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// receive takes a message of the feed. The server says which entry of the space
+// preceded it; if that is not the one delivered last, something is missing.
+func (f *feed) receive(ctx context.Context, m *nats.Msg) error {
+	seq := addedNumber(m.Header, headerSequence)
+	if seq <= f.last {
+		return nil
+	}
+	if addedNumber(m.Header, headerLastSequence) != f.last {
+		return f.fillTo(ctx, seq)
+	}
+	f.next(model.LogEntry{Space: f.space, Seq: seq, ID: header(m.Header, headerCommit), Data: m.Data})
+	return nil
+}
+
+// missed reports, once no message is waiting, whether some were dropped since the
+// last time. Those had no successor to show the gap, if they were the last ones.
+func (f *feed) missed() bool {
+	if len(f.messages) > 0 {
+		return false
+	}
+	dropped, err := f.sub.Dropped()
+	if err != nil || dropped == f.dropped {
+		return false
+	}
+	f.dropped = dropped
+	return true
+}
+
+func (f *feed) next(e model.LogEntry) {
+	f.last = e.Seq
+	f.deliver(e)
+}
+
+// compareHead notices an entry whose feed message was lost and that has no
+// successor to show the gap.
+func (f *feed) compareHead(ctx context.Context) error {
+	head, err := f.b.Head(ctx, f.space)
+	if err != nil {
+		return err
+	}
+	return f.fillTo(ctx, head)
+}
+
+// fillTo delivers from the log what is missing up to a sequence that is known to be
+// there. A replica that is behind does not show it yet, so it is asked again.
+func (f *feed) fillTo(ctx context.Context, seq uint64) error {
+	for try := 1; f.last < seq; try++ {
+		if err := f.fill(ctx); err != nil {
+			return err
+		}
+		if f.last >= seq {
+			return nil
+		}
+		if err := f.b.sleep(ctx, pause(try)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill delivers what the log holds after the last delivery.
+func (f *feed) fill(ctx context.Context) error {
+	for {
+		entries, err := f.b.ReadLog(ctx, f.space, f.last, fillPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := f.b.over(ctx); err != nil {
+				return err
+			}
+			f.next(e)
+		}
+		if len(entries) < fillPage {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package bus
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Headers that Settle writes. They are read by name without regard to case, since
+// libraries disagree on how to spell them.
+const (
+	headerCommit   = "Settle-Commit"   // Append.ID
+	headerPosition = "Settle-Position" // Message.Position
+	headerSeq      = "Settle-Seq"      // StateDoc.Seq
+	headerParent   = "traceparent"
+	headerState    = "tracestate"
+)
+
+// Headers that the server understands or adds.
+const (
+	headerExpect       = "Nats-Expected-Last-Subject-Sequence"
+	headerSubject      = "Nats-Subject"
+	headerSequence     = "Nats-Sequence"
+	headerLastSequence = "Nats-Last-Sequence"
+	headerKVOperation  = "KV-Operation"
+	headerStatus       = "Status"
+	headerDescription  = "Description"
+)
+
+// decimal headers hold a sequence.
+
+func setNumber(h nats.Header, name string, n uint64) {
+	h[name] = []string{strconv.FormatUint(n, 10)}
+}
+
+// number is the value of a decimal header, 0 if it is absent or not a number.
+func number(h nats.Header, name string) uint64 {
+	n, _ := strconv.ParseUint(header(h, name), 10, 64)
+	return n
+}
+
+// header is the first value of a header, by its exact name if that is there.
+func header(h nats.Header, name string) string {
+	if values, ok := h[name]; ok && len(values) > 0 {
+		return values[0]
+	}
+	for key, values := range h { // any order: one name, differently spelt, does not occur twice
+		if strings.EqualFold(key, name) && len(values) > 0 {
+			return values[0]
+		}
+	}
+	return ""
+}
+
+// added is the value of a header that the server has added to a stored message: the
+// last one of that name, for whoever wrote the message may have put one there too.
+func added(h nats.Header, name string) string {
+	values := h[name]
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
+}
+
+func addedNumber(h nats.Header, name string) uint64 {
+	n, _ := strconv.ParseUint(added(h, name), 10, 64)
+	return n
+}
+
+// setTrace writes the W3C names in lower case: NATS headers keep their case, and
+// the server looks for exactly these.
+func setTrace(h nats.Header, t model.Trace) {
+	if t.Parent != "" {
+		h[headerParent] = []string{t.Parent}
+	}
+	if t.State != "" {
+		h[headerState] = []string{t.State}
+	}
+}
+
+func trace(h nats.Header) model.Trace {
+	if len(h) == 0 {
+		return model.Trace{}
+	}
+	return model.Trace{Parent: header(h, headerParent), State: header(h, headerState)}
+}

@@ -1,0 +1,69 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// FollowLane delivers the events of a partition. See worker.Lanes.
+func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
+	if err := b.checkPartition(partition); err != nil {
+		return err
+	}
+	t := tail{stream: b.names.laneStream(partition), after: after}
+	return b.follow(ctx, t, func(d delivery) {
+		if m, ok := b.event(partition, d.Subject, d.seq, d.Header, d.Data); ok {
+			deliver(m)
+		}
+	})
+}
+
+// ReadLane returns up to limit events of one space. See worker.Lanes.
+func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return nil, err
+	}
+	p := b.partitionOf(space)
+	found, err := b.readPages(ctx, b.names.laneStream(p), b.names.laneOfSpace(p, space), after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("lane of space %s after %d: %w", space, after, err)
+	}
+	events := make([]model.Message, 0, len(found))
+	for _, s := range found {
+		if m, ok := b.event(p, s.Subject, s.Seq, s.Header, s.Data); ok {
+			events = append(events, m)
+		}
+	}
+	return events, nil
+}
+
+// LaneEnd is the last sequence of a partition's lane. See worker.Lanes.
+func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
+	if err := b.checkPartition(partition); err != nil {
+		return 0, err
+	}
+	info, err := b.streamInfo(ctx, b.names.laneStream(partition))
+	if err != nil {
+		return 0, fmt.Errorf("end of lane %d: %w", partition, err)
+	}
+	return info.State.LastSeq, nil
+}
+
+// event reads an event as it stands in a lane. Anybody with the right to publish
+// there can write a name that is none, or into a partition that is not the
+// space's; nobody could ever handle that, so it is passed over, with a warning.
+func (b *Bus) event(partition int, subject string, seq uint64, h nats.Header, payload []byte) (model.Message, bool) {
+	m, ok := parseEvent(subject)
+	if !ok || b.partitionOf(m.Space) != partition {
+		b.log.Warn("event passed over: its subject names no event of this partition; publish through the service, or to the partition of the space",
+			"subject", subject, "lane", seq)
+		return model.Message{}, false
+	}
+	m.Seq, m.Payload = seq, payload
+	m.Position, m.Trace = number(h, headerPosition), trace(h)
+	return m, true
+}

@@ -1,0 +1,57 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Head is the sequence of the space's last commit, 0 if it has none. See
+// worker.Log.
+func (b *Bus) Head(ctx context.Context, space string) (uint64, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return 0, err
+	}
+	p := b.partitionOf(space)
+	last, err := b.leaderGet(ctx, b.names.logStream(p), getRequest{LastFor: b.names.log(p, space)})
+	switch {
+	case errors.Is(err, errNoMessage):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("head of space %s: %w", space, err)
+	}
+	return last.Seq, nil
+}
+
+// ReadLog returns up to limit entries of the space after a sequence. See
+// worker.Log.
+func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return nil, err
+	}
+	p := b.partitionOf(space)
+	found, err := b.readPages(ctx, b.names.logStream(p), b.names.log(p, space), after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("log of space %s after %d: %w", space, after, err)
+	}
+	entries := make([]model.LogEntry, len(found))
+	for i, m := range found {
+		entries[i] = model.LogEntry{Space: space, Seq: m.Seq, ID: header(m.Header, headerCommit), Data: m.Data}
+	}
+	return entries, nil
+}
+
+// FollowLog delivers the entries of all spaces of a partition. See worker.Log.
+func (b *Bus) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	if err := b.checkPartition(partition); err != nil {
+		return err
+	}
+	t := tail{stream: b.names.logStream(partition), after: after}
+	return b.follow(ctx, t, func(m delivery) {
+		deliver(model.LogEntry{
+			Space: lastToken(m.Subject), Seq: m.seq, ID: header(m.Header, headerCommit), Data: m.Data,
+		})
+	})
+}

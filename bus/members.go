@@ -1,0 +1,127 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Announce says that a member is there, replacing what it said before. See
+// worker.Members.
+func (b *Bus) Announce(ctx context.Context, m model.Member) error {
+	if err := model.CheckName("worker", m.ID); err != nil {
+		return err
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("announce %s: %w", m.ID, err)
+	}
+	if err := b.store(ctx, b.kv+bucketSubject(b.names.workersBucket(), m.ID), body); err != nil {
+		return fmt.Errorf("announce %s: %w", m.ID, err)
+	}
+	return nil
+}
+
+// store puts a message into a stream, over whatever stands there.
+func (b *Bus) store(ctx context.Context, subject string, body []byte) error {
+	stored := make(chan error, 1)
+	r := b.pub.start(task{
+		op: opAnnounce, msg: &nats.Msg{Subject: subject, Data: body}, judge: judgePut,
+		done: func(_ uint64, err error) { stored <- err },
+	})
+	select {
+	case err := <-stored:
+		return err
+	case <-ctx.Done():
+		b.pub.withdraw(r)
+		return ctx.Err()
+	}
+}
+
+// FollowMembers delivers the last announcement of every member, calls ready, and
+// then delivers each new one. See worker.Members.
+func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
+	t := tail{stream: bucketStream(b.names.workersBucket()), latest: true, reached: ready}
+	return b.follow(ctx, t, func(d delivery) {
+		if isDeleted(d.Header) {
+			return
+		}
+		var m model.Member
+		if err := json.Unmarshal(d.Data, &m); err != nil || m.ID != lastToken(d.Subject) {
+			b.log.Warn("announcement passed over: it is not the JSON of the member that it is stored under", "subject", d.Subject, "error", err)
+			return
+		}
+		deliver(m)
+	})
+}
+
+// AnswerPings makes Ping(id) true until ctx ends or the bus is stopped. It returns
+// when the server knows. See worker.Members.
+func (b *Bus) AnswerPings(ctx context.Context, id string) error {
+	if err := model.CheckName("worker", id); err != nil {
+		return err
+	}
+	sub, err := b.nc.Subscribe(b.names.ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // who asks has a timeout
+	if err == nil {
+		err = b.nc.FlushTimeout(b.cfg.AckTimeout)
+	}
+	if err != nil {
+		if over := b.over(ctx); over != nil {
+			return over
+		}
+		return fmt.Errorf("answer pings of %s: %w", id, err)
+	}
+	context.AfterFunc(ctx, func() { _ = sub.Unsubscribe() }) // fails only if the connection is closed
+	return nil
+}
+
+// Ping reports whether a member's process is there. See worker.Members. The
+// question is asked again until it is answered: a request can get lost with the
+// process that it was given to. The error, when ctx ends (or after twice the
+// acknowledgement timeout, if it has no deadline), means that the process listens
+// and does not answer, or that this one is cut off.
+func (b *Bus) Ping(ctx context.Context, id string) (bool, error) {
+	if err := model.CheckName("worker", id); err != nil {
+		return false, err
+	}
+	bounded, cancel := b.bounded(ctx)
+	defer cancel()
+	var there bool
+	err := b.persist(bounded, func(ctx context.Context) (err error) {
+		there, err = b.pingOnce(ctx, id)
+		return err
+	})
+	if over := b.over(ctx); over != nil {
+		return false, over
+	}
+	if err != nil {
+		return false, fmt.Errorf("ping %s: %w", id, err)
+	}
+	return there, nil
+}
+
+// bounded gives a deadline to a context that has none.
+func (b *Bus) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, bounded := ctx.Deadline(); bounded {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, 2*b.cfg.AckTimeout)
+}
+
+func (b *Bus) pingOnce(ctx context.Context, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout/4)
+	defer cancel()
+	_, err := b.nc.RequestWithContext(ctx, b.names.ping(id), nil)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, nats.ErrNoResponders):
+		return false, nil
+	}
+	return false, transient(err)
+}

@@ -1,0 +1,227 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Provision creates what the deployment lacks, and checks what it has as Check
+// does. It may be called at any time, by any number of programs at once.
+func (b *Bus) Provision(ctx context.Context) error {
+	workers := b.workersAssetOf(b.Partitions())
+	if err := b.provision(ctx, workers); err != nil && !b.anotherNumber(err) {
+		return err
+	}
+	stored, err := b.storedPartitions(ctx) // maybe another program has just decided it
+	if err != nil {
+		return err
+	}
+	if err := b.choosePartitions(stored); err != nil {
+		return err
+	}
+	return b.eachAsset(func(a asset) error { return b.provision(ctx, a) })
+}
+
+// Check compares every setting on which a guarantee rests with what is wanted, and
+// creates nothing. The error joins an *AssetError for each that was altered, and
+// says which assets are missing.
+func (b *Bus) Check(ctx context.Context) error {
+	return b.eachAsset(func(a asset) error { return b.check(ctx, a) })
+}
+
+func (b *Bus) workersAssetOf(partitions int) asset { return b.assets(partitions)[0] }
+
+func (b *Bus) eachAsset(do func(asset) error) error {
+	var errs []error
+	for _, a := range b.assets(b.Partitions()) {
+		errs = append(errs, do(a))
+	}
+	return errors.Join(errs...)
+}
+
+// anotherNumber reports whether err is only about a number of partitions that this
+// program did not insist on.
+func (b *Bus) anotherNumber(err error) bool {
+	var asset *AssetError
+	return b.cfg.Partitions == 0 && errors.As(err, &asset) && asset.Setting == partitionsSetting
+}
+
+// provision creates an asset if it is not there, and checks it.
+func (b *Bus) provision(ctx context.Context, a asset) error {
+	err := b.check(ctx, a)
+	if !errors.Is(err, errNoStream) {
+		return err
+	}
+	if err := b.create(ctx, a.config); err != nil {
+		return err
+	}
+	return b.check(ctx, a)
+}
+
+// create creates a stream. One of that name which appeared meanwhile is no error:
+// it is checked next.
+func (b *Bus) create(ctx context.Context, c jetstream.StreamConfig) error {
+	err := b.createReplicated(ctx, c, b.cfg.Replicas)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	return err
+}
+
+// createReplicated creates a stream with so many replicas. 0 is 3 where that is
+// possible: only a single server refuses it for being none of a cluster.
+func (b *Bus) createReplicated(ctx context.Context, c jetstream.StreamConfig, replicas int) error {
+	if replicas == 0 {
+		err := b.createReplicated(ctx, c, 3)
+		if isCode(err, server.JSStreamReplicasNotSupportedErr) {
+			return b.createReplicated(ctx, c, 1)
+		}
+		return err
+	}
+	if err := b.checkReplicas(c.Name, replicas); err != nil {
+		return err
+	}
+	c.Replicas = replicas
+	err := b.persist(ctx, func(ctx context.Context) error {
+		_, err := b.js.CreateStream(ctx, c)
+		return apiTransient(err)
+	})
+	return explainCreate(err, c)
+}
+
+// checkReplicas refuses a single replica in a cluster before anything is created.
+func (b *Bus) checkReplicas(stream string, replicas int) error {
+	if cluster := b.nc.ConnectedClusterName(); replicas == 1 && cluster != "" && b.kv == "" {
+		return singleReplica(stream, cluster)
+	}
+	return nil
+}
+
+func singleReplica(stream, cluster string) error {
+	return &AssetError{
+		Stream: stream, Setting: "replicas", Found: "1", Wanted: "3 or 5 in cluster " + cluster,
+		Breaks: "a restart of the one server that has it can lose what was acknowledged, and takes its partition away while it lasts",
+		Fix:    "Set replicas to 3, or to 0 to let that be chosen; an existing stream is changed with `nats stream edit " + stream + " --replicas 3`",
+	}
+}
+
+// explainCreate says what to do about an error that a person has to resolve.
+func explainCreate(err error, c jetstream.StreamConfig) error {
+	switch {
+	case err == nil, errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
+		return err
+	case isCode(err, server.JSStreamReplicasNotSupportedErr):
+		return fmt.Errorf("create stream %s with %d replicas: the server is not part of a cluster: %w; use 1 replica, or 0 to let that be chosen", c.Name, c.Replicas, err)
+	case isCode(err, server.JSClusterNoPeersErrF), isCode(err, server.JSInsufficientResourcesErr):
+		return fmt.Errorf("create stream %s with %d replicas: the cluster has no such number of servers with room for it: %w; add servers, or use fewer replicas", c.Name, c.Replicas, err)
+	case isCode(err, server.JSStreamSubjectOverlapErr):
+		return fmt.Errorf("create stream %s for %s: another stream has such subjects: %w; remove that stream, or use another prefix", c.Name, sorted(c.Subjects), err)
+	}
+	return fmt.Errorf("create stream %s: %w", c.Name, err)
+}
+
+// check compares an asset with what is there; errNoStream if it is missing.
+func (b *Bus) check(ctx context.Context, a asset) error {
+	info, err := b.streamInfo(ctx, a.config.Name)
+	if err != nil {
+		return fmt.Errorf("stream %s (%s): %w; create it with Provision", a.config.Name, a.component, err)
+	}
+	errs := a.check(info.Config)
+	if err := b.checkStoredReplicas(info); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// checkStoredReplicas refuses a number of replicas that is not the configured one,
+// and one replica in a cluster.
+func (b *Bus) checkStoredReplicas(info *jetstream.StreamInfo) error {
+	found, wanted := info.Config.Replicas, b.cfg.Replicas
+	if wanted != 0 && found != wanted {
+		return &AssetError{
+			Stream: info.Config.Name, Setting: "replicas", Found: strconv.Itoa(found), Wanted: strconv.Itoa(wanted),
+			Breaks: "fewer servers than intended can fail without losing what was acknowledged",
+			Fix:    fmt.Sprintf("Change it with `nats stream edit %s --replicas %d`, or run with %d or 0", info.Config.Name, wanted, found),
+		}
+	}
+	if cluster := clusterOf(info); cluster != "" && found == 1 {
+		return singleReplica(info.Config.Name, cluster)
+	}
+	return nil
+}
+
+// clusterOf is the name of the cluster that a stream is in, "" on a single server.
+func clusterOf(info *jetstream.StreamInfo) string {
+	if info.Cluster == nil {
+		return ""
+	}
+	return info.Cluster.Name
+}
+
+// storedPartitions is the number of partitions that the deployment was created
+// with, 0 if there is none yet.
+func (b *Bus) storedPartitions(ctx context.Context) (int, error) {
+	name := bucketStream(b.names.workersBucket())
+	info, err := b.streamInfo(ctx, name)
+	switch {
+	case errors.Is(err, errNoStream):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("look for the deployment: %w", err)
+	}
+	n, err := strconv.Atoi(info.Config.Metadata[metaPartitions])
+	if err != nil || n < 1 || n > maxPartitions {
+		return 0, fmt.Errorf("stream %s: metadata %s is %q, not a number of partitions; it is not Settle's, or was altered: restore it, or use another prefix",
+			name, metaPartitions, info.Config.Metadata[metaPartitions])
+	}
+	return n, nil
+}
+
+// streamInfo asks the stream's leader; errNoStream if there is no such stream.
+func (b *Bus) streamInfo(ctx context.Context, name string) (*jetstream.StreamInfo, error) {
+	var info *jetstream.StreamInfo
+	err := b.persist(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
+		defer cancel()
+		stream, err := b.js.Stream(ctx, name)
+		if err != nil {
+			return apiTransient(err)
+		}
+		info = stream.CachedInfo()
+		b.clustered.Store(clusterOf(info) != "")
+		return nil
+	})
+	return info, err
+}
+
+// apiTransient tells errors of the client library that are worth another try from
+// those that are not.
+func apiTransient(err error) error {
+	var api *jetstream.APIError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return errNoStream
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w: %w; start the server with -js, or enable JetStream for the account", errNoJetStream, err)
+	case errors.As(err, &api):
+		if errors.Is(apiError(&server.ApiError{Code: api.Code, ErrCode: uint16(api.ErrorCode), Description: api.Description}), errTransient) {
+			return transient(err)
+		}
+		return err
+	}
+	return transient(err)
+}
+
+// isCode reports whether err is that error of the JetStream API.
+func isCode(err error, code server.ErrorIdentifier) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && server.ErrorIdentifier(api.ErrorCode) == code
+}

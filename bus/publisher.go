@@ -1,0 +1,414 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// task is a message that is to be stored, and what its answers mean.
+type task struct {
+	op Op
+	// msg is the same in every attempt, down to the reply subject.
+	msg *nats.Msg
+	// judge decides what an answer means. doubt says that an earlier attempt may
+	// have been stored without our hearing of it.
+	judge func(a answer, doubt bool) ruling
+	// done gets the definite answer, exactly once.
+	done func(seq uint64, err error)
+}
+
+// ruling is what follows from an answer: the end of the task (the zero again and
+// lookup), another attempt, or a question that must be asked first.
+type ruling struct {
+	seq    uint64
+	err    error
+	again  bool
+	lookup func(context.Context) ruling
+}
+
+// publisher sends tasks and sees to it that each gets a definite answer.
+//
+// All replies arrive at one wildcard subscription, whose last token names the
+// request, so a request costs no subscription and no goroutine. Its goroutines
+// are the sweeper, and one for every lookup under way; stop ends them.
+type publisher struct {
+	nc      *nats.Conn
+	sub     *nats.Subscription
+	prefix  string // of reply subjects
+	timeout time.Duration
+	faults  Faults
+	log     *slog.Logger
+	ctx     context.Context // ends with stop
+	cancel  context.CancelFunc
+	running sync.WaitGroup // the sweeper and the lookups
+
+	mu      sync.Mutex
+	closed  bool
+	next    uint64
+	pending map[uint64]*request
+	idle    signal // raised when nothing is pending any more
+}
+
+// request is a task under way. The publisher's mutex guards it, but for task,
+// token and the message, which never change.
+type request struct {
+	task
+	token uint64
+
+	state  requestState
+	sent   time.Time // the last attempt
+	tries  int
+	rests  int
+	deaf   int  // answers to ignore, for Faults
+	doubt  bool // an attempt may have been stored that nobody confirmed
+	reason string
+}
+
+type requestState int
+
+const (
+	onTheWire requestState = iota // an answer is awaited
+	resting                       // a timer will send it again
+	asking                        // an answer or a lookup is being judged
+)
+
+func newPublisher(nc *nats.Conn, timeout time.Duration, faults Faults, log *slog.Logger) (*publisher, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &publisher{
+		nc: nc, prefix: nc.NewInbox() + ".", timeout: timeout, faults: faults, log: log,
+		ctx: ctx, cancel: cancel, pending: map[uint64]*request{},
+	}
+	sub, err := nc.Subscribe(p.prefix+"*", p.receive)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	p.sub = sub
+	_ = sub.SetPendingLimits(-1, -1) // acknowledgements are small, and losing one is dear
+	p.running.Go(p.sweep)            // ends with p.ctx
+	return p, nil
+}
+
+// start sends a task for the first time. It may be called from any goroutine and
+// calls done from another one.
+func (p *publisher) start(t task) *request {
+	if size, limit := payload(t.msg), p.nc.MaxPayload(); int64(size) > limit {
+		go t.done(0, tooLargeError(string(t.op), size, int(limit))) // ends when done returns
+		return nil
+	}
+	r := &request{task: t}
+	if !p.register(r) {
+		go t.done(0, model.ErrStopped) // ends when done returns
+		return nil
+	}
+	p.transmit(r)
+	return r
+}
+
+// payload is the size that the server compares with max_payload.
+func payload(m *nats.Msg) int { return m.Size() - len(m.Subject) - len(m.Reply) }
+
+func (p *publisher) register(r *request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.next++
+	r.token = p.next
+	r.msg.Reply = p.prefix + strconv.FormatUint(r.token, 36)
+	p.pending[r.token] = r
+	return true
+}
+
+// transmit makes one attempt.
+func (p *publisher) transmit(r *request) {
+	fault, ok := p.prepare(r)
+	if !ok || fault == DropRequest {
+		return
+	}
+	err := p.nc.PublishMsg(r.msg)
+	if err == nil && fault == Duplicate {
+		err = p.nc.PublishMsg(r.msg)
+	}
+	if err != nil {
+		go p.notSent(r, err) // ends at once; it may call back, and start may not
+	}
+}
+
+// prepare notes that an attempt is about to be made, unless r has ended. The
+// fault is chosen without the mutex, for a test may hold up an attempt.
+func (p *publisher) prepare(r *request) (Fault, bool) {
+	try, ok := p.begin(r)
+	if !ok {
+		return Deliver, false
+	}
+	fault := p.faults.of(Attempt{Op: r.op, Subject: r.msg.Subject, Try: try})
+	if fault == Deliver {
+		return fault, true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch fault {
+	case DropAck:
+		r.deaf++
+	case Duplicate:
+		r.doubt = true
+	}
+	return fault, p.pending[r.token] == r
+}
+
+func (p *publisher) begin(r *request) (try int, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pending[r.token] != r {
+		return 0, false
+	}
+	r.state, r.sent = onTheWire, time.Now()
+	r.tries++
+	return r.tries, true
+}
+
+// notSent deals with an attempt that did not leave the process, which makes
+// nothing doubtful that was not so before.
+func (p *publisher) notSent(r *request, err error) {
+	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining) {
+		p.settle(r, 0, model.ErrStopped)
+		return
+	}
+	p.answered(r, errNotSent(err))
+}
+
+// receive gets all replies, on the one goroutine of the subscription.
+func (p *publisher) receive(m *nats.Msg) {
+	token, err := strconv.ParseUint(m.Subject[len(p.prefix):], 36, 64)
+	if err != nil {
+		return
+	}
+	if r := p.listening(token); r != nil {
+		p.answered(r, readAnswer(m))
+	}
+}
+
+// listening is the request of that token, unless it has ended or is to miss this
+// answer.
+func (p *publisher) listening(token uint64) *request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.pending[token]
+	if r != nil && r.deaf > 0 {
+		r.deaf--
+		return nil
+	}
+	return r
+}
+
+// answered acts on an answer. One that says "stored" counts whenever it comes; any
+// other only while an answer is awaited, for it may be about an earlier attempt.
+func (p *publisher) answered(r *request, a answer) {
+	p.mu.Lock()
+	if p.pending[r.token] != r || (r.state != onTheWire && a.outcome != stored) {
+		p.mu.Unlock()
+		return
+	}
+	if a.outcome == unclear {
+		r.doubt = true
+	}
+	r.state, r.reason = asking, a.why
+	doubt := r.doubt
+	p.mu.Unlock()
+	p.act(r, r.judge(a, doubt))
+}
+
+func (p *publisher) act(r *request, v ruling) {
+	switch {
+	case v.lookup != nil:
+		p.ask(r, v.lookup)
+	case v.again:
+		p.rest(r)
+	default:
+		p.settle(r, v.seq, v.err)
+	}
+}
+
+// ask runs a lookup on a goroutine of its own, which ends with the lookup or with
+// p.ctx, and acts on what it finds.
+func (p *publisher) ask(r *request, lookup func(context.Context) ruling) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.pending[r.token] != r {
+		return
+	}
+	r.state = asking
+	p.running.Go(func() {
+		if v := lookup(p.ctx); p.ctx.Err() == nil {
+			p.act(r, v)
+		}
+	})
+}
+
+// rest waits a little before the next attempt.
+func (p *publisher) rest(r *request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pending[r.token] != r {
+		return
+	}
+	r.state = resting
+	r.rests++
+	p.complain(r)
+	rests := r.rests
+	time.AfterFunc(pause(rests), func() { p.rested(r, rests) }) // a no-op once r has ended
+}
+
+func (p *publisher) rested(r *request, rests int) {
+	p.mu.Lock()
+	due := p.pending[r.token] == r && r.state == resting && r.rests == rests
+	p.mu.Unlock()
+	if due {
+		p.transmit(r)
+	}
+}
+
+// pause doubles from 5 ms to 1 s, give or take half, so that those who collided
+// once do not collide again.
+func pause(n int) time.Duration {
+	d := min(5*time.Millisecond<<min(n-1, 10), time.Second)
+	return d/2 + rand.N(d)
+}
+
+// settle ends a request, unless it has ended already.
+func (p *publisher) settle(r *request, seq uint64, err error) {
+	if p.forget(r) {
+		r.done(seq, err)
+	}
+}
+
+// withdraw ends a request without calling done. What was sent may still be stored.
+func (p *publisher) withdraw(r *request) {
+	if r != nil {
+		p.forget(r)
+	}
+}
+
+func (p *publisher) forget(r *request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pending[r.token] != r {
+		return false
+	}
+	delete(p.pending, r.token)
+	if len(p.pending) == 0 {
+		p.idle.raise()
+	}
+	return true
+}
+
+// sweep sends again what was not answered in time, until p.ctx ends.
+func (p *publisher) sweep() {
+	tick := time.NewTicker(max(p.timeout/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			p.resend(func(r *request) bool { return r.state == onTheWire && now.Sub(r.sent) > p.timeout })
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// disconnected puts everything in doubt that was on the wire.
+func (p *publisher) disconnected() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.pending { // any order: each on its own
+		if r.state == onTheWire {
+			r.doubt, r.reason = true, "the connection broke"
+		}
+	}
+}
+
+// reconnected sends everything again that may not have arrived.
+func (p *publisher) reconnected() {
+	p.resend(func(r *request) bool { return r.state != asking })
+}
+
+// resend makes another attempt for all requests that which selects, oldest first.
+// Those that were on the wire are in doubt from here on.
+func (p *publisher) resend(which func(*request) bool) {
+	for _, r := range p.doubtful(which) {
+		p.transmit(r)
+	}
+}
+
+func (p *publisher) doubtful(which func(*request) bool) []*request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []*request
+	for _, r := range p.pending { // any order: sorted below
+		if !which(r) {
+			continue
+		}
+		if r.state == onTheWire {
+			r.doubt = true
+			p.complain(r)
+		}
+		found = append(found, r)
+	}
+	slices.SortFunc(found, func(a, b *request) int { return int(a.token) - int(b.token) })
+	return found
+}
+
+// complain says in the log that a request takes long: at the fourth attempt, and
+// then ever more rarely. The mutex is held.
+func (p *publisher) complain(r *request) {
+	if r.tries >= 4 && r.tries&(r.tries-1) == 0 {
+		p.log.Warn("request still without a definite answer; it is sent again until there is one",
+			"op", r.op, "subject", r.msg.Subject, "tries", r.tries, "reason", r.reason)
+	}
+}
+
+// drain returns when nothing is pending, or when ctx ends.
+func (p *publisher) drain(ctx context.Context) {
+	for {
+		p.mu.Lock()
+		empty, changed := len(p.pending) == 0, p.idle.wait()
+		p.mu.Unlock()
+		if empty {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stop ends everything that is pending with model.ErrStopped, and tells the
+// goroutines to end; wait returns when they have. Neither may be called from a
+// callback.
+func (p *publisher) stop() {
+	p.mu.Lock()
+	p.closed = true
+	abandoned := p.pending
+	p.pending = map[uint64]*request{}
+	p.mu.Unlock()
+	p.cancel()
+	for _, r := range abandoned { // any order: callbacks of different requests are independent
+		r.done(0, model.ErrStopped)
+	}
+}
+
+func (p *publisher) wait() { p.running.Wait() }

@@ -1,0 +1,130 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// getRequest asks for messages of a stream (ADR-31).
+type getRequest struct {
+	Seq       uint64   `json:"seq,omitempty"`          // from here on
+	LastFor   string   `json:"last_by_subj,omitempty"` // the last one of a subject
+	NextFor   string   `json:"next_by_subj,omitempty"` // those of a subject or pattern
+	MultiLast []string `json:"multi_last,omitempty"`   // the last ones of all subjects of a pattern
+	Batch     int      `json:"batch,omitempty"`
+	MaxBytes  int      `json:"max_bytes,omitempty"`
+}
+
+// storedMsg is a message as a stream holds it.
+type storedMsg struct {
+	Subject string
+	Seq     uint64
+	Header  nats.Header
+	Data    []byte
+}
+
+// leaderGet asks the stream's leader for one message. The leader may be one that
+// does not know yet that it is deposed, so an answer may be out of date; but
+// whatever it shows has been committed. errNoMessage means that it has none.
+func (b *Bus) leaderGet(ctx context.Context, stream string, req getRequest) (storedMsg, error) {
+	var found storedMsg
+	err := b.persist(ctx, func(ctx context.Context) error {
+		var resp struct {
+			Error   *server.ApiError  `json:"error"`
+			Message *server.StoredMsg `json:"message"`
+		}
+		if err := b.request(ctx, "STREAM.MSG.GET."+stream, req, &resp); err != nil {
+			return err
+		}
+		if resp.Error != nil {
+			return apiError(resp.Error)
+		}
+		if resp.Message == nil {
+			return fmt.Errorf("%w: answer without a message", errTransient)
+		}
+		var err error
+		found, err = decodeStored(resp.Message)
+		return err
+	})
+	if err != nil {
+		return storedMsg{}, fmt.Errorf("read stream %s: %w", stream, err)
+	}
+	return found, nil
+}
+
+func decodeStored(m *server.StoredMsg) (storedMsg, error) {
+	found := storedMsg{Subject: m.Subject, Seq: m.Sequence, Data: m.Data}
+	if len(m.Header) == 0 {
+		return found, nil
+	}
+	h, err := nats.DecodeHeadersMsg(m.Header)
+	if err != nil {
+		return storedMsg{}, fmt.Errorf("headers of message %d: %w", m.Sequence, err)
+	}
+	found.Header = h
+	return found, nil
+}
+
+// request makes one request to the JetStream API.
+func (b *Bus) request(ctx context.Context, subject string, req, resp any) error {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
+	defer cancel()
+	m, err := b.nc.RequestWithContext(ctx, b.api+subject, body)
+	if err != nil {
+		return transient(err)
+	}
+	if err := json.Unmarshal(m.Data, resp); err != nil {
+		return fmt.Errorf("answer to %s: %w", subject, err)
+	}
+	return nil
+}
+
+// persist repeats a read as long as asking again may help, until ctx ends or the
+// bus is stopped.
+func (b *Bus) persist(ctx context.Context, read func(context.Context) error) error {
+	for try := 1; ; try++ {
+		err := read(ctx)
+		if !errors.Is(err, errTransient) {
+			return err
+		}
+		if stop := b.sleep(ctx, pause(try)); stop != nil {
+			return fmt.Errorf("%w (last: %w)", stop, err)
+		}
+	}
+}
+
+// sleep waits, and returns early with the reason if there is no use in going on.
+func (b *Bus) sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return b.over(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.stopped:
+		return model.ErrStopped
+	}
+}
+
+// over is why nothing more should be done for ctx, nil if it should.
+func (b *Bus) over(ctx context.Context) error {
+	select {
+	case <-b.stopped:
+		return model.ErrStopped
+	default:
+		return ctx.Err()
+	}
+}

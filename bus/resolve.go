@@ -1,0 +1,163 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/synadia-io/orbit.go/natscontext"
+)
+
+// Connection is how to reach a server: a nats context, and what replaces parts of
+// it. An empty field leaves the context's value alone.
+type Connection struct {
+	// Context is a context's name or the absolute path of its file; "" is the
+	// selected one, if there is one.
+	Context        string
+	URL            string
+	Creds, NKey    string
+	User, Password string
+	Token          string
+	CA, Cert, Key  string
+	embedded       *Server
+}
+
+// ResolveConnection decides how to connect, as the nats command line tool does:
+// each setting is taken from the configuration (the flags of a program), else
+// from the environment, else from the context; and the context itself is the one
+// named by the configuration, else by NATS_CONTEXT, else the selected one.
+//
+// The environment is NATS_URL, NATS_CONTEXT, NATS_CREDS, NATS_NKEY, NATS_USER,
+// NATS_PASSWORD, NATS_TOKEN, NATS_CA, NATS_CERT and NATS_KEY; getenv is
+// os.Getenv outside of tests.
+func ResolveConnection(c Config, getenv func(string) string) (Connection, error) {
+	if c.Server != nil {
+		return Connection{embedded: c.Server}, nil
+	}
+	first := func(flag, env string) string {
+		if flag != "" {
+			return flag
+		}
+		return getenv(env)
+	}
+	conn := Connection{
+		Context: first(c.Context, "NATS_CONTEXT"),
+		URL:     first(c.URL, "NATS_URL"),
+		Creds:   first(c.Creds, "NATS_CREDS"),
+		NKey:    first(c.NKey, "NATS_NKEY"),
+		User:    first(c.User, "NATS_USER"),
+		Token:   first(c.Token, "NATS_TOKEN"),
+		CA:      first(c.CA, "NATS_CA"),
+		Cert:    first(c.Cert, "NATS_CERT"),
+		Key:     first(c.Key, "NATS_KEY"),
+	}
+	conn.Password = first(c.Password, "NATS_PASSWORD")
+	return conn, conn.check()
+}
+
+func (c Connection) check() error {
+	if (c.Cert == "") != (c.Key == "") {
+		return errors.New("a client certificate needs both its certificate and its key: give --cert and --key, or NATS_CERT and NATS_KEY")
+	}
+	if c.Password != "" && c.User == "" {
+		return errors.New("there is a password but no user: give --user or NATS_USER")
+	}
+	return nil
+}
+
+// settings are what a context knows beyond the connection itself.
+type settings struct{ domain, apiPrefix string }
+
+// connect dials. The given options win over the context's.
+func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error) {
+	if c.embedded != nil {
+		nc, err := nats.Connect("", append([]nats.Option{c.embedded.ConnOption()}, options...)...)
+		return nc, settings{}, err
+	}
+	nc, s, err := natscontext.Connect(c.Context, append([]nats.Option{c.override}, options...)...)
+	if err != nil {
+		return nil, settings{}, fmt.Errorf("connect to NATS%s: %w; check --server, NATS_URL or the nats context", c.where(), err)
+	}
+	return nc, settings{domain: s.JSDomain, apiPrefix: s.JSAPIPrefix}, nil
+}
+
+func (c Connection) where() string {
+	switch {
+	case c.URL != "":
+		return " at " + c.URL
+	case c.Context != "":
+		return " by context " + c.Context
+	}
+	return ""
+}
+
+// override puts the connection's own settings over those of the context. One way
+// of logging in replaces every other.
+func (c Connection) override(o *nats.Options) error {
+	if c.URL != "" {
+		o.Url, o.Servers = "", splitURLs(c.URL)
+	}
+	if len(o.Servers) == 0 || (len(o.Servers) == 1 && o.Servers[0] == "") {
+		o.Servers = []string{nats.DefaultURL}
+	}
+	for _, option := range append(c.login(o), c.tls()...) {
+		if err := option(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func splitURLs(urls string) []string {
+	split := strings.Split(urls, ",")
+	for i := range split {
+		split[i] = strings.TrimSpace(split[i])
+	}
+	return split
+}
+
+// login returns the options to log in by, after forgetting those of the context,
+// or none if the connection does not say how.
+func (c Connection) login(o *nats.Options) []nats.Option {
+	if c.User == "" && c.Token == "" && c.Creds == "" && c.NKey == "" {
+		return nil
+	}
+	o.User, o.Password, o.Token = "", "", ""
+	o.UserJWT, o.SignatureCB, o.Nkey = nil, nil, ""
+	var options []nats.Option
+	if c.User != "" {
+		options = append(options, nats.UserInfo(c.User, c.Password))
+	}
+	if c.Token != "" {
+		options = append(options, nats.Token(c.Token))
+	}
+	if c.Creds != "" {
+		options = append(options, nats.UserCredentials(c.Creds))
+	}
+	if c.NKey != "" {
+		options = append(options, nkeyOption(c.NKey))
+	}
+	return options
+}
+
+func nkeyOption(path string) nats.Option {
+	return func(o *nats.Options) error {
+		option, err := nats.NkeyOptionFromSeed(path)
+		if err != nil {
+			return fmt.Errorf("nkey %s: %w", path, err)
+		}
+		return option(o)
+	}
+}
+
+func (c Connection) tls() []nats.Option {
+	var options []nats.Option
+	if c.CA != "" {
+		options = append(options, nats.RootCAs(c.CA))
+	}
+	if c.Cert != "" {
+		options = append(options, nats.ClientCert(c.Cert, c.Key))
+	}
+	return options
+}

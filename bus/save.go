@@ -1,0 +1,201 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// saveWindow is how many documents are under way at once: enough to hide the way
+// to the server, few enough not to flood it.
+const saveWindow = 256
+
+// SaveState writes documents and then, if none of them was refused, the mark. See
+// worker.State. A document that is too large or outdated does not keep the others
+// from being saved; the error joins those of all of them.
+func (b *Bus) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
+	items, err := stateItems(space, docs)
+	if err != nil {
+		return err
+	}
+	partition := b.partitionOf(space)
+	if err := b.saveItems(ctx, partition, items); err != nil || mark == nil {
+		return err
+	}
+	return b.saveItems(ctx, partition, []item{{space + "." + markKey, mark}})
+}
+
+// item is a document under its key.
+type item struct {
+	key string
+	*model.StateDoc
+}
+
+// stateItems checks all names before anything is stored.
+func stateItems(space string, docs []model.StateDoc) ([]item, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return nil, err
+	}
+	items := make([]item, len(docs))
+	for i := range docs {
+		if err := model.CheckName("document", docs[i].Doc); err != nil {
+			return nil, err
+		}
+		items[i] = item{space + "." + docs[i].Doc, &docs[i]}
+	}
+	return items, nil
+}
+
+// put is the result of one attempt to write an item.
+type put struct {
+	item
+	rev uint64
+	err error
+}
+
+// Another revision of the item stands there. In doubt, it may be our own.
+var (
+	errMoved        = errors.New("another revision is stored")
+	errMovedInDoubt = fmt.Errorf("%w, maybe by an earlier attempt", errMoved)
+)
+
+// saveItems writes items, a window of them at a time.
+func (b *Bus) saveItems(ctx context.Context, partition int, items []item) error {
+	var refused []error
+	for len(items) > 0 {
+		window := items[:min(len(items), saveWindow)]
+		items = items[len(window):]
+		errs, err := b.saveWindow(ctx, partition, window)
+		refused = append(refused, errs...)
+		if err != nil {
+			return errors.Join(append(refused, err)...)
+		}
+	}
+	return errors.Join(refused...)
+}
+
+// saveWindow writes items all at once and waits for all of them. refused are the
+// errors about single items, err one that ends it all. What is still under way
+// then may yet be stored; its revision says over what, so that does no harm.
+func (b *Bus) saveWindow(ctx context.Context, partition int, items []item) (refused []error, err error) {
+	answers := make(chan put, len(items))
+	requests := make(map[string]*request, len(items))
+	start := func(it item) { requests[it.key] = b.startPut(partition, it, answers) }
+	for _, it := range items {
+		start(it)
+	}
+	for left := len(items); left > 0; {
+		select {
+		case p := <-answers:
+			again, err := b.conclude(ctx, partition, p)
+			switch {
+			case again:
+				start(p.item)
+				continue
+			case definite(err):
+				refused = append(refused, fmt.Errorf("save %s at %d: %w", p.key, p.Seq, err))
+			case err != nil:
+				b.withdraw(requests)
+				return refused, fmt.Errorf("save %s at %d: %w", p.key, p.Seq, err)
+			}
+			left--
+		case <-ctx.Done():
+			b.withdraw(requests)
+			return refused, ctx.Err()
+		}
+	}
+	return refused, nil
+}
+
+func (b *Bus) withdraw(requests map[string]*request) {
+	for _, r := range requests { // any order: each on its own
+		b.pub.withdraw(r)
+	}
+}
+
+// definite errors are about one item; the others can still be saved.
+func definite(err error) bool {
+	return errors.Is(err, model.ErrOutdated) || errors.Is(err, model.ErrTooLarge)
+}
+
+// startPut sends one attempt, under the revision that the item is believed to have.
+// Under a revision of which the sequence is not known, the item is read first: the
+// server compares revisions, and would let an older state replace a newer one.
+func (b *Bus) startPut(partition int, it item, answers chan<- put) *request {
+	seq, known := b.seen.seq(partition, it.key, it.Rev)
+	switch {
+	case !known:
+		answers <- put{it, 0, errMoved}
+		return nil
+	case it.Rev != 0 && seq >= it.Seq:
+		answers <- put{it, it.Rev, outdated(seq)}
+		return nil
+	}
+	return b.pub.start(task{
+		op: OpSave, msg: b.putMessage(partition, it), judge: judgePut,
+		done: func(seq uint64, err error) { answers <- put{it, seq, err} },
+	})
+}
+
+func (b *Bus) putMessage(partition int, it item) *nats.Msg {
+	h := make(nats.Header, 3)
+	setNumber(h, headerExpect, it.Rev)
+	setNumber(h, headerSeq, it.Seq)
+	if it.Data == nil {
+		h[headerKVOperation] = []string{"DEL"}
+	}
+	return &nats.Msg{Subject: b.kv + bucketSubject(b.names.stateBucket(partition), it.key), Header: h, Data: it.Data}
+}
+
+func judgePut(a answer, doubt bool) ruling {
+	switch {
+	case a.outcome == stored:
+		return ruling{seq: a.seq}
+	case a.outcome == moved && doubt:
+		return ruling{err: errMovedInDoubt}
+	case a.outcome == moved:
+		return ruling{err: errMoved}
+	case a.outcome == tooLarge:
+		return ruling{err: fmt.Errorf("%s: %w", a.why, model.ErrTooLarge)}
+	case a.outcome == full:
+		return ruling{err: errors.New(a.why)}
+	}
+	return ruling{again: true}
+}
+
+// conclude takes the new revision, or finds out by whom the item was moved: one
+// with an older state is replaced, by another attempt.
+func (b *Bus) conclude(ctx context.Context, partition int, p put) (again bool, err error) {
+	if p.err == nil {
+		p.StateDoc.Rev = p.rev
+		b.seen.note(partition, p.key, p.rev, p.Seq)
+	}
+	if !errors.Is(p.err, errMoved) {
+		return false, p.err
+	}
+	there, err := b.readItem(ctx, partition, p.key)
+	switch {
+	case errors.Is(err, errNoMessage):
+		p.StateDoc.Rev = 0
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	p.StateDoc.Rev = there.Rev
+	switch {
+	case there.Seq < p.Seq:
+		return true, nil
+	case errors.Is(p.err, errMovedInDoubt) && there.Seq == p.Seq && bytes.Equal(there.Data, p.Data):
+		return false, nil // an earlier attempt was stored and its answer lost
+	}
+	return false, outdated(there.Seq)
+}
+
+func outdated(seq uint64) error {
+	return fmt.Errorf("the state of %d is stored: %w", seq, model.ErrOutdated)
+}

@@ -1,0 +1,100 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Send stores an event unless its id is in the lane already. See worker.Lanes.
+//
+// An event whose name cannot be a subject is refused with a *model.NameError.
+// model.ErrLaneFull after an attempt in doubt cannot promise that the event was
+// not stored; sending it again is harmless either way.
+func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
+	if err := checkMessage(&m); err != nil {
+		go done(model.SendResult{}, fmt.Errorf("send: %w", err)) // ends when done returns
+		return
+	}
+	p := b.partitionOf(m.Space)
+	s := &sending{b: b, m: m, stream: b.names.laneStream(p), subject: b.names.event(p, &m), done: done}
+	b.pub.start(task{op: OpSend, msg: s.message(), judge: s.judge, done: s.finish})
+}
+
+// sending judges the answers to one send.
+//
+// The lane's configuration alone makes every event id create-only. The expected
+// sequence of 0 says the same once more, for the sake of the answer: on R3 the
+// configuration also refuses an event whose twin is still on its way to the
+// replicas and may be lost, while the expectation is compared with what the
+// quorum has.
+type sending struct {
+	b               *Bus
+	m               model.Message
+	stream, subject string
+	fullTries       int
+	done            func(model.SendResult, error)
+}
+
+func (s *sending) message() *nats.Msg {
+	h := make(nats.Header, 4)
+	h[headerExpect] = expectNothing
+	if s.m.Position > 0 {
+		setNumber(h, headerPosition, s.m.Position)
+	}
+	setTrace(h, s.m.Trace)
+	return &nats.Msg{Subject: s.subject, Header: h, Data: s.m.Payload}
+}
+
+// expectNothing is shared by all messages and never written to.
+var expectNothing = []string{"0"}
+
+func (s *sending) judge(a answer, doubt bool) ruling {
+	switch a.outcome {
+	case stored:
+		return ruling{seq: a.seq}
+	case moved:
+		return isThere
+	case taken:
+		return ruling{lookup: s.lookFor}
+	case tooLarge:
+		return ruling{err: fmt.Errorf("%s: %s: %w", s.what(), a.why, model.ErrTooLarge)}
+	case full:
+		return s.noRoom(a, doubt)
+	}
+	return ruling{again: true}
+}
+
+// isThere is the ruling on an event that is in the lane already. It has no
+// sequence, which is how finish tells it from one that was stored.
+var isThere = ruling{}
+
+// lookFor finds out whether the event that takes the subject is really there. If
+// it is not to be seen yet, the next attempt will tell.
+func (s *sending) lookFor(ctx context.Context) ruling {
+	if _, err := s.b.leaderGet(ctx, s.stream, getRequest{LastFor: s.subject}); err != nil {
+		return ruling{again: true}
+	}
+	return isThere
+}
+
+// noRoom gives up at once, unless an earlier attempt is in doubt: then a few more
+// attempts are worth while, since one that finds the event there is a success.
+func (s *sending) noRoom(a answer, doubt bool) ruling {
+	s.fullTries++
+	if doubt && s.fullTries < 8 {
+		return ruling{again: true}
+	}
+	return ruling{err: fmt.Errorf("%s: %s: %w", s.what(), a.why, model.ErrLaneFull)}
+}
+
+func (s *sending) finish(seq uint64, err error) {
+	s.done(model.SendResult{Seq: seq, Duplicate: err == nil && seq == 0}, err)
+}
+
+func (s *sending) what() string {
+	return fmt.Sprintf("send event %s to stream %s of space %s", s.m.ID, s.m.Stream, s.m.Space)
+}

@@ -1,0 +1,29 @@
+package bus
+
+import "sync"
+
+// signal tells any number of waiters that something has happened. The zero signal
+// is ready.
+type signal struct {
+	mu      sync.Mutex
+	waiting chan struct{}
+}
+
+// wait returns a channel that the next raise closes.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		s.waiting = make(chan struct{})
+	}
+	return s.waiting
+}
+
+func (s *signal) raise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting != nil {
+		close(s.waiting)
+		s.waiting = nil
+	}
+}

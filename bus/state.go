@@ -1,0 +1,145 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// LoadState returns the documents of a space, sorted by name, and its mark. See
+// worker.State.
+//
+// Any replica may answer, and one that is behind would show a state from before
+// parts of the log were purged. So the mark is compared with the leader's, and an
+// answer with an older one is not accepted.
+func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return model.SpaceState{}, err
+	}
+	var state model.SpaceState
+	err := b.persist(ctx, func(ctx context.Context) error {
+		var err error
+		if state, err = b.readState(ctx, space); err != nil {
+			return err
+		}
+		return b.checkMark(ctx, space, state.Mark)
+	})
+	if err != nil {
+		return model.SpaceState{}, fmt.Errorf("state of space %s: %w", space, err)
+	}
+	for _, d := range state.Docs {
+		b.seen.note(b.partitionOf(space), space+"."+d.Doc, d.Rev, d.Seq)
+	}
+	return state, nil
+}
+
+func (b *Bus) checkMark(ctx context.Context, space string, mark model.StateDoc) error {
+	newest, err := b.readItem(ctx, b.partitionOf(space), space+"."+markKey)
+	switch {
+	case errors.Is(err, errNoMessage):
+		return nil
+	case err != nil:
+		return err
+	case mark.Rev < newest.Rev:
+		return fmt.Errorf("%w: a replica shows a checkpoint that has been replaced", errTransient)
+	}
+	return nil
+}
+
+// readState reads all items of a space, in one request if they are not too many.
+func (b *Bus) readState(ctx context.Context, space string) (model.SpaceState, error) {
+	bucket := b.names.stateBucket(b.partitionOf(space))
+	prefix := bucketSubject(bucket, space+".")
+	found, _, err := b.batchGet(ctx, bucketStream(bucket), getRequest{MultiLast: []string{prefix + ">"}, MaxBytes: wholeState})
+	if errors.Is(err, errTooMany) {
+		found, err = b.scan(ctx, bucketStream(bucket), prefix+">")
+	}
+	if err != nil {
+		return model.SpaceState{}, err
+	}
+	return arrange(found, prefix), nil
+}
+
+// wholeState lifts the bound on an answer's size: half a state is none. What is
+// larger than this in 1024 documents is more than a space can work with.
+const wholeState = 1 << 30
+
+// arrange sorts the items of a space into documents and mark.
+func arrange(found []storedMsg, prefix string) model.SpaceState {
+	var state model.SpaceState
+	for _, m := range found {
+		name, item := strings.TrimPrefix(m.Subject, prefix), stateDoc(m)
+		if name == markKey {
+			state.Mark = item
+			continue
+		}
+		if model.CheckName("document", name) != nil {
+			continue // somebody's own key in our bucket
+		}
+		item.Doc = name
+		state.Docs = append(state.Docs, item)
+	}
+	sort.Slice(state.Docs, func(i, j int) bool { return state.Docs[i].Doc < state.Docs[j].Doc })
+	return state
+}
+
+// stateDoc reads an item of a bucket. A delete marker has no data.
+func stateDoc(m storedMsg) model.StateDoc {
+	d := model.StateDoc{Seq: number(m.Header, headerSeq), Rev: m.Seq, Data: m.Data}
+	if isDeleted(m.Header) {
+		d.Data = nil
+	}
+	return d
+}
+
+func isDeleted(h nats.Header) bool { return header(h, headerKVOperation) != "" }
+
+// readItem reads one item from the leader; errNoMessage if there is none.
+func (b *Bus) readItem(ctx context.Context, partition int, key string) (model.StateDoc, error) {
+	bucket := b.names.stateBucket(partition)
+	m, err := b.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, key)})
+	if err != nil {
+		return model.StateDoc{}, err
+	}
+	d := stateDoc(m)
+	b.seen.note(partition, key, d.Rev, d.Seq)
+	return d, nil
+}
+
+// scan reads the last message of every subject of a pattern by a consumer, for
+// patterns with more subjects than one request may have.
+func (b *Bus) scan(ctx context.Context, stream, pattern string) ([]storedMsg, error) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var found []storedMsg
+	complete := false
+	t := tail{stream: stream, pattern: pattern, latest: true, reached: func() { complete = true; end() }}
+	err := b.follow(ctx, t, func(d delivery) {
+		found = append(found, storedMsg{Subject: d.Subject, Seq: d.seq, Header: d.Header, Data: d.Data})
+	})
+	if !complete {
+		return nil, err
+	}
+	return latest(found), nil
+}
+
+// latest drops what was replaced while the scan ran.
+func latest(found []storedMsg) []storedMsg {
+	at := make(map[string]int, len(found))
+	kept := found[:0]
+	for _, m := range found {
+		if i, ok := at[m.Subject]; ok {
+			kept[i] = m
+			continue
+		}
+		at[m.Subject] = len(kept)
+		kept = append(kept, m)
+	}
+	return kept
+}

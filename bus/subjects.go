@@ -1,0 +1,118 @@
+package bus
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/settlehq/settle/model"
+)
+
+// names builds and takes apart every name that the server sees. Its methods trust
+// their arguments: names are checked where they enter the bus.
+type names struct {
+	prefix string // of subjects
+	upper  string // of streams and buckets
+}
+
+func newNames(prefix string) names {
+	return names{prefix: prefix, upper: strings.ToUpper(prefix)}
+}
+
+// Streams and buckets.
+
+func (n names) laneStream(p int) string  { return n.upper + "_LANE_" + strconv.Itoa(p) }
+func (n names) logStream(p int) string   { return n.upper + "_LOG_" + strconv.Itoa(p) }
+func (n names) stateBucket(p int) string { return n.upper + "_STATE_" + strconv.Itoa(p) }
+func (n names) workersBucket() string    { return n.upper + "_WORKERS" }
+
+// bucketStream is the stream that holds a KV bucket, by the convention of all
+// NATS clients.
+func bucketStream(bucket string) string { return "KV_" + bucket }
+
+// Subjects of the lane: every event has its own.
+
+func (n names) lanes(p int) string { return n.laneOf(p) + "*.*.*" }
+
+func (n names) laneOf(p int) string { return n.prefix + ".lane." + strconv.Itoa(p) + "." }
+
+func (n names) laneOfSpace(p int, space string) string { return n.laneOf(p) + space + ".>" }
+
+func (n names) event(p int, m *model.Message) string {
+	return n.laneOf(p) + m.Space + "." + m.Stream + "." + m.ID
+}
+
+// Subjects of the log and its feed: every space has one of each.
+
+func (n names) logs(p int) string { return n.log(p, "*") }
+
+func (n names) log(p int, space string) string {
+	return n.prefix + ".log." + strconv.Itoa(p) + "." + space
+}
+
+// feeds is what the log subjects are republished to, as a subject transform.
+func (n names) feeds(p int) string { return n.feed(p, "{{wildcard(1)}}") }
+
+func (n names) feed(p int, space string) string {
+	return n.prefix + ".feed." + strconv.Itoa(p) + "." + space
+}
+
+// Keys of a STATE bucket. No space and no document can begin with '=', so nothing
+// collides.
+
+const (
+	markKey        = "=checkpoint"
+	positionPrefix = "=pos."
+)
+
+func bucketSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
+
+// Core subjects.
+
+func (n names) demand(p int) string   { return n.prefix + ".demand." + strconv.Itoa(p) }
+func (n names) rollCall(p int) string { return n.prefix + ".rollcall." + strconv.Itoa(p) }
+func (n names) rollCalls() string     { return n.prefix + ".rollcall.*" }
+func (n names) ping(id string) string { return n.prefix + ".ping." + id }
+
+// parseEvent reads space, stream and event id off a lane subject, and reports
+// false for one that no Settle program would have written.
+func parseEvent(subject string) (m model.Message, ok bool) {
+	rest := subject
+	if m.ID, rest, ok = cutLast(rest); !ok {
+		return m, false
+	}
+	if m.Stream, rest, ok = cutLast(rest); !ok {
+		return m, false
+	}
+	m.Space, _, ok = cutLast(rest)
+	ok = ok && checkMessage(&m) == nil
+	return m, ok
+}
+
+// lastToken is the part of a subject behind its last dot.
+func lastToken(subject string) string {
+	return subject[strings.LastIndexByte(subject, '.')+1:]
+}
+
+func cutLast(subject string) (last, rest string, ok bool) {
+	dot := strings.LastIndexByte(subject, '.')
+	if dot < 0 {
+		return "", "", false
+	}
+	return subject[dot+1:], subject[:dot], true
+}
+
+// checkMessage reports whether the names of an event can be tokens of a subject.
+func checkMessage(m *model.Message) error {
+	if err := model.CheckName("space", m.Space); err != nil {
+		return err
+	}
+	if err := model.CheckName("stream", m.Stream); err != nil {
+		return err
+	}
+	return model.CheckAnyEventID(m.ID)
+}
+
+// shortID is unique enough for what only people and the server's listings see.
+func shortID() string { return nuid.Next()[14:] }

@@ -1,0 +1,291 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// tail says what of a stream is to be followed.
+type tail struct {
+	stream  string
+	pattern string // of the subjects; "" is all of them
+	after   uint64 // deliver what follows this sequence
+	// latest asks for the last message of every subject first, and then for all
+	// that follow. after is then 0.
+	latest bool
+	// reached, if set, is called once when everything has been delivered that was
+	// there when the follow began.
+	reached func()
+}
+
+// delivery is a message of a followed stream.
+type delivery struct {
+	*nats.Msg
+	seq     uint64 // in the stream
+	nth     uint64 // of this consumer's deliveries, from 1
+	pending uint64 // how many more are there
+}
+
+// errInterrupted: the consumer is not to be relied on any more; another one takes
+// over behind what was delivered.
+var errInterrupted = errors.New("consumer interrupted")
+
+// follow delivers a stream in order, each message once, until ctx ends, the bus is
+// stopped, or the stream has been gone for a while. deliver is called from one
+// goroutine at a time, and not after the return.
+//
+// It is a push consumer without acknowledgements, in memory and with one replica:
+// the server tells a consumer's deliveries apart by number, so whatever is lost on
+// the way leaves a gap, and a consumer that is lost itself leaves its heartbeat
+// out. Flow control keeps the server from running ahead of deliver.
+func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error {
+	var gone time.Time // since when the stream has not been there
+	for try := 1; ; try++ {
+		err := b.followOnce(ctx, &t, func(d delivery) { try = 0; deliver(d) })
+		if over := b.over(ctx); over != nil {
+			return over
+		}
+		switch {
+		case !errors.Is(err, errNoStream):
+			gone = time.Time{}
+		case gone.IsZero():
+			gone = time.Now()
+		case time.Since(gone) > b.timing.goneAfter:
+			return fmt.Errorf("follow stream %s: %w; it was deleted, or this is another account: check the connection, then provision", t.stream, err)
+		}
+		if err != nil && !errors.Is(err, errInterrupted) {
+			b.log.Warn("cannot follow a stream just now; trying again", "stream", t.stream, "after", t.after, "error", err)
+		}
+		if try == 0 { // it worked for a while: begin again at once
+			continue
+		}
+		if err := b.sleep(ctx, pause(try)); err != nil {
+			return err
+		}
+	}
+}
+
+// followOnce follows by one consumer, until that is interrupted.
+func (b *Bus) followOnce(ctx context.Context, t *tail, deliver func(delivery)) error {
+	reconnected := b.reconnects.wait()
+	f := &follower{b: b, t: t, deliver: deliver, interrupted: make(chan struct{})}
+	inbox := b.nc.NewInbox()
+	sub, err := b.nc.Subscribe(inbox, f.receive)
+	if err != nil {
+		return transient(err)
+	}
+	defer f.stop(sub)
+	_ = sub.SetPendingLimits(-1, -1) // flow control is the limit
+	consumer, err := b.createTail(ctx, t, inbox)
+	if err != nil {
+		return err
+	}
+	defer b.deleteTail(t.stream, consumer.Name)
+	if consumer.NumPending == 0 {
+		f.caughtUp()
+	}
+	return f.watch(ctx, reconnected)
+}
+
+// createTail creates the consumer.
+func (b *Bus) createTail(ctx context.Context, t *tail, inbox string) (*jetstream.ConsumerInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
+	defer cancel()
+	consumer, err := b.js.CreatePushConsumer(ctx, t.stream, b.tailConfig(t, inbox))
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, errNoStream
+	case err != nil:
+		return nil, fmt.Errorf("create consumer: %w", err)
+	}
+	return consumer.CachedInfo(), nil
+}
+
+func (b *Bus) tailConfig(t *tail, inbox string) jetstream.ConsumerConfig {
+	c := jetstream.ConsumerConfig{
+		Name:              "settle-" + shortID(),
+		DeliverSubject:    inbox,
+		FilterSubject:     t.pattern,
+		AckPolicy:         jetstream.AckNonePolicy,
+		MaxDeliver:        1,
+		FlowControl:       true,
+		IdleHeartbeat:     b.timing.heartbeat,
+		InactiveThreshold: 10 * time.Second, // it is deleted after use; this is for when that gets lost
+		MemoryStorage:     true,
+		Replicas:          1,
+	}
+	switch {
+	case t.latest && t.after == 0:
+		c.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+		if c.FilterSubject == "" { // the server insists on one here
+			c.FilterSubject = ">"
+		}
+	case t.after == 0:
+		c.DeliverPolicy = jetstream.DeliverAllPolicy
+	default:
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, t.after+1
+	}
+	return c
+}
+
+// deleteTail lets the server forget a consumer, without waiting for it to say so.
+func (b *Bus) deleteTail(stream, consumer string) {
+	_ = b.nc.Publish(b.api+"CONSUMER.DELETE."+stream+"."+consumer, nil)
+}
+
+// follower is one consumer's receiving end.
+type follower struct {
+	b           *Bus
+	t           *tail
+	deliver     func(delivery)
+	interrupted chan struct{} // closed when the consumer is not to be relied on any more
+	once        sync.Once
+
+	mu      sync.Mutex // held during deliver
+	stopped bool
+	nth     uint64
+	heard   bool // since the last look of watch
+}
+
+// receive gets the consumer's messages, on the one goroutine of the subscription.
+func (f *follower) receive(m *nats.Msg) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stopped {
+		return
+	}
+	f.heard = true
+	if !strings.HasPrefix(m.Reply, "$JS.ACK.") {
+		f.control(m)
+		return
+	}
+	d, ok := readDelivery(m)
+	if !ok || d.nth != f.nth+1 {
+		f.interrupt()
+		return
+	}
+	f.nth, f.t.after = d.nth, d.seq
+	f.deliver(d)
+	f.heard = true
+	if d.pending == 0 {
+		f.reachedEnd()
+	}
+}
+
+// control answers flow control, now that everything before it has been delivered,
+// and reads a heartbeat, which names the last delivery.
+func (f *follower) control(m *nats.Msg) {
+	if m.Reply != "" {
+		_ = m.Respond(nil) // if that gets lost, the heartbeat says so
+		return
+	}
+	if stalled := header(m.Header, "Nats-Consumer-Stalled"); stalled != "" {
+		_ = f.b.nc.Publish(stalled, nil)
+	}
+	if last := header(m.Header, "Nats-Last-Consumer"); last != "" && last != strconv.FormatUint(f.nth, 10) {
+		f.interrupt()
+	}
+}
+
+// interrupt ends this consumer's use. f.mu is held.
+func (f *follower) interrupt() {
+	f.stopped = true
+	f.once.Do(func() { close(f.interrupted) })
+}
+
+func (f *follower) caughtUp() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reachedEnd()
+}
+
+// reachedEnd calls t.reached once. f.mu is held.
+func (f *follower) reachedEnd() {
+	if f.t.reached != nil && !f.stopped {
+		reached := f.t.reached
+		f.t.reached = nil
+		reached()
+	}
+}
+
+// watch returns when the consumer is not to be relied on any more: after a gap, a
+// reconnect, or three heartbeats that were not heard.
+func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}) error {
+	tick := time.NewTicker(3 * f.b.timing.heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.interrupted:
+			return errInterrupted
+		case <-reconnected:
+			return errInterrupted
+		case <-f.b.stopped:
+			return errInterrupted
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			if !f.alive() {
+				return errInterrupted
+			}
+		}
+	}
+}
+
+// alive reports whether anything was heard since the last call. A deliver that
+// takes its time holds the mutex, and what it keeps waiting counts as heard.
+func (f *follower) alive() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	heard := f.heard
+	f.heard = false
+	return heard
+}
+
+// stop waits for a deliver under way and lets no other one follow.
+func (f *follower) stop(sub *nats.Subscription) {
+	_ = sub.Unsubscribe() // fails only if the connection is closed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped = true
+}
+
+// readDelivery reads the numbers in the reply subject of a delivered message:
+//
+//	$JS.ACK.<stream>.<consumer>.<tries>.<seq>.<nth>.<time>.<pending>
+//	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<tries>.<seq>.<nth>.<time>.<pending>[.<more>]
+func readDelivery(m *nats.Msg) (delivery, bool) {
+	var at [12]string
+	n := splitDots(m.Reply, at[:])
+	first := 5 // of the numbers from seq on
+	if n >= 11 {
+		first = 7
+	}
+	if n < 9 || at[0] != "$JS" || at[1] != "ACK" {
+		return delivery{}, false
+	}
+	seq, err1 := strconv.ParseUint(at[first], 10, 64)
+	nth, err2 := strconv.ParseUint(at[first+1], 10, 64)
+	pending, err3 := strconv.ParseUint(at[first+3], 10, 64)
+	return delivery{Msg: m, seq: seq, nth: nth, pending: pending}, err1 == nil && err2 == nil && err3 == nil
+}
+
+// splitDots splits without allocating; parts beyond the room are left out.
+func splitDots(s string, into []string) (n int) {
+	for ; n < len(into); n++ {
+		part, rest, more := strings.Cut(s, ".")
+		into[n] = part
+		if !more {
+			return n + 1
+		}
+		s = rest
+	}
+	return n
+}
