@@ -1,0 +1,169 @@
+package buscontract
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+var memberChecks = []check{
+	{"a follower of nobody is ready at once", noMembers},
+	{"a follower gets every member's last announcement then ready then what is new", replayReadyLive},
+	{"announcements survive a disconnection and followers go on after it", membersAfterDisconnection},
+	{"a ping is true while somebody answers", pingWhileAnswered},
+	{"a ping is false once the process is gone", pingAfterEnd},
+	{"a ping reaches a member that answers again after a disconnection", pingAfterDisconnection},
+	{"whoever answers for an id answers for no other", pingByID},
+}
+
+// following is a recording of members that also knows when it was ready.
+type following struct {
+	*recording[model.Member]
+	ready  chan struct{}
+	before atomic.Int64 // deliveries before ready
+	calls  atomic.Int64 // of ready
+}
+
+func recordMembers(w *world, c Client) *following {
+	f := &following{ready: make(chan struct{})}
+	var delivered atomic.Int64
+	f.recording = record(w, func(ctx context.Context, deliver func(model.Member)) error {
+		return c.FollowMembers(ctx, func(m model.Member) {
+			delivered.Add(1)
+			deliver(m)
+		}, func() {
+			if f.calls.Add(1) == 1 {
+				f.before.Store(delivered.Load())
+				close(f.ready)
+			}
+		})
+	})
+	return f
+}
+
+func noMembers(w *world) {
+	f := recordMembers(w, w.connect("a"))
+	w.await("readiness", f.ready)
+	w.equal("announcements before it", f.before.Load(), int64(0))
+}
+
+func replayReadyLive(w *world) {
+	c := w.connect("a")
+	early := recordMembers(w, c)
+	w.await("readiness", early.ready)
+	announced := []model.Member{
+		{ID: "w1", Beat: 1}, {ID: "w2", Beat: 1, Weight: 2.5}, {ID: "w1", Beat: 2}, {ID: "w3", Beat: 9, Left: true},
+	}
+	for _, m := range announced {
+		w.must(c.Announce(w.ctx, m))
+		w.equal("live announcement", early.next(), m)
+	}
+	late := recordMembers(w, w.connect("b"))
+	w.await("readiness", late.ready)
+	w.equal("announcements before ready", late.before.Load(), int64(3))
+	replayed := late.take(3)
+	slices.SortFunc(replayed, func(a, b model.Member) int { return int(a.ID[1]) - int(b.ID[1]) })
+	w.equal("replay", replayed, []model.Member{announced[2], announced[1], announced[3]})
+
+	again := model.Member{ID: "w2", Beat: 2, Weight: 2.5}
+	w.must(c.Announce(w.ctx, again))
+	w.equal("live announcement", []model.Member{early.next(), late.next()}, []model.Member{again, again})
+	w.equal("calls of ready", early.calls.Load()+late.calls.Load(), int64(2))
+}
+
+func membersAfterDisconnection(w *world) {
+	c := w.connect("a")
+	f := recordMembers(w, w.connect("b"))
+	for beat := range uint64(3) {
+		m := model.Member{ID: "w1", Beat: beat + 1}
+		until(w, f.recording, func() error { return nil }, announce(w, c, m))
+		w.Disconnect(w.T)
+		w.Reconnect(w.T)
+	}
+	last := model.Member{ID: "w1", Beat: 9}
+	until(w, f.recording, func() error { return nil }, announce(w, c, last))
+	w.equal("calls of ready", f.calls.Load(), int64(1))
+
+	late := recordMembers(w, c)
+	w.await("readiness", late.ready)
+	w.equal("replay", late.next(), last)
+}
+
+// announce announces m, and returns what fits it.
+func announce(w *world, c Client, m model.Member) func(model.Member) bool {
+	w.Helper()
+	w.must(c.Announce(w.ctx, m))
+	return func(got model.Member) bool { return got == m }
+}
+
+// awaitPing asks until the answer is as wanted: how soon a server notices that a
+// process is gone is its own affair, and a ping that got lost in one has no answer.
+func (w *world) awaitPing(c Client, id string, want bool) {
+	w.Helper()
+	again := time.NewTicker(renewal)
+	defer again.Stop()
+	for {
+		there, err := c.Ping(w.ctx, id)
+		if err == nil && there == want {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-w.ctx.Done():
+			w.Fatalf("ping of %s: %t, %v; want %t", id, there, err, want)
+		}
+	}
+}
+
+func pingWhileAnswered(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	w.wantPing(b, "w1", false)
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	w.must(a.AnswerPings(ctx, "w1"))
+	w.wantPing(b, "w1", true) // at once
+	w.wantPing(a, "w1", true)
+	cancel()
+	w.awaitPing(b, "w1", false)
+}
+
+func (w *world) wantPing(c Client, id string, want bool) {
+	w.Helper()
+	there, err := c.Ping(w.ctx, id)
+	w.must(err)
+	w.equal("ping of "+id, there, want)
+}
+
+func pingAfterEnd(w *world) {
+	observer := w.connect("observer")
+	for name, end := range map[string]func(Client){"closed": Client.Close, "killed": Client.Kill} {
+		c := w.connect(name)
+		w.must(c.AnswerPings(w.ctx, "w1"))
+		w.wantPing(observer, "w1", true)
+		end(c)
+		w.awaitPing(observer, "w1", false)
+	}
+	successor := w.connect("successor")
+	w.must(successor.AnswerPings(w.ctx, "w1"))
+	w.wantPing(observer, "w1", true)
+}
+
+func pingAfterDisconnection(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	w.must(a.AnswerPings(w.ctx, "w1"))
+	w.Disconnect(w.T)
+	w.Reconnect(w.T)
+	w.awaitPing(b, "w1", true)
+}
+
+func pingByID(w *world) {
+	c := w.connect("a")
+	w.must(c.AnswerPings(w.ctx, "w1"))
+	w.must(c.AnswerPings(w.ctx, "w2"))
+	for id, want := range map[string]bool{"w1": true, "w2": true, "w": false, "w11": false} {
+		w.wantPing(c, id, want)
+	}
+}
