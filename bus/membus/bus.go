@@ -1,0 +1,173 @@
+package membus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Partitions is the number of partitions of the deployment.
+func (b *Bus) Partitions() int { return b.server.Partitions() }
+
+// MaxPayload is the largest message in bytes, headers included.
+func (b *Bus) MaxPayload() int { return b.server.MaxPayload() }
+
+// Append appends a commit if the space's head is where a.Expect says.
+func (b *Bus) Append(a model.Append, done func(seq uint64, err error)) {
+	if err := model.CheckName("space", a.Space); err != nil {
+		go done(0, err) // ends when done returns
+		return
+	}
+	b.submit(&request{
+		op: Op{Label: "append", Space: a.Space},
+		arrive: func(int) func() {
+			seq, err := b.server.Append(a)
+			return func() { done(b.classify(a, seq, err)) }
+		},
+		stopped: func() { done(0, model.ErrStopped) },
+	})
+}
+
+// classify finds out whose commit a refused append has lost against. It asks
+// after every refusal, not only after a second try: a duplicate on the network
+// may have brought the refusal of a first one.
+func (b *Bus) classify(a model.Append, seq uint64, err error) (uint64, error) {
+	if !errors.Is(err, model.ErrRefused) {
+		return seq, err
+	}
+	if own, stored := b.server.Owned(a); stored {
+		return own, nil
+	}
+	return 0, fmt.Errorf("append %s of space %s behind %d: %w", a.ID, a.Space, a.Expect, err)
+}
+
+// Head is the sequence of the space's last commit.
+func (b *Bus) Head(ctx context.Context, space string) (uint64, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return 0, err
+	}
+	return ask(ctx, b, Op{Label: "head", Space: space}, func(int) uint64 { return b.server.Head(space) })
+}
+
+// ReadLog returns up to limit entries of the space behind after.
+func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return nil, err
+	}
+	return ask(ctx, b, Op{Label: "read-log", Space: space}, func(int) []model.LogEntry {
+		return b.server.ReadLog(space, after, limit)
+	})
+}
+
+// Send stores an event unless its id is in the lane.
+func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
+	if err := checkMessage(m); err != nil {
+		go done(model.SendResult{}, err) // ends when done returns
+		return
+	}
+	b.submit(&request{
+		op: Op{Label: "send", Space: m.Space},
+		arrive: func(int) func() {
+			result, err := b.server.Send(m)
+			return func() { done(result, err) }
+		},
+		stopped: func() { done(model.SendResult{}, model.ErrStopped) },
+	})
+}
+
+func checkMessage(m model.Message) error {
+	if err := model.CheckName("space", m.Space); err != nil {
+		return err
+	}
+	if err := model.CheckName("stream", m.Stream); err != nil {
+		return err
+	}
+	return model.CheckAnyEventID(m.ID)
+}
+
+// ReadLane returns up to limit events of one space behind after.
+func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return nil, err
+	}
+	return ask(ctx, b, Op{Label: "read-lane", Space: space}, func(int) []model.Message {
+		return b.server.ReadLane(space, after, limit)
+	})
+}
+
+// LaneEnd is the last sequence of a partition's lane.
+func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
+	if err := b.server.checkPartition(partition); err != nil {
+		return 0, err
+	}
+	return ask(ctx, b, Op{Label: "lane-end"}, func(int) uint64 { return b.server.LaneEnd(partition) })
+}
+
+// Observe tells the owner of a space that somebody watches one of its documents.
+func (b *Bus) Observe(l model.Lease) error {
+	if err := model.CheckName("space", l.Space); err != nil {
+		return err
+	}
+	if err := model.CheckName("document", l.Doc); err != nil {
+		return err
+	}
+	return b.publish(Op{Label: "observe", Space: l.Space}, func() { b.server.Observe(l) })
+}
+
+// CallRoll asks those who observe spaces of a partition to say so again.
+func (b *Bus) CallRoll(partition int) error {
+	if err := b.server.checkPartition(partition); err != nil {
+		return err
+	}
+	return b.publish(Op{Label: "call-roll"}, func() { b.server.CallRoll(partition) })
+}
+
+// publish submits a message that nobody acknowledges: it is sent at most once,
+// and its answer is that there is none.
+func (b *Bus) publish(op Op, arrive func()) error {
+	if err := b.err(context.Background()); err != nil {
+		return err
+	}
+	b.submit(&request{
+		op: op,
+		arrive: func(try int) func() {
+			if try == 1 {
+				arrive()
+			}
+			return func() {}
+		},
+		stopped: func() {},
+	})
+	return nil
+}
+
+// Announce says that a member is there.
+func (b *Bus) Announce(ctx context.Context, m model.Member) error {
+	if err := model.CheckName("worker", m.ID); err != nil {
+		return err
+	}
+	_, err := ask(ctx, b, Op{Label: "announce"}, func(int) bool { b.server.Announce(m); return true })
+	return err
+}
+
+// AnswerPings makes Ping(id) true until ctx ends.
+func (b *Bus) AnswerPings(ctx context.Context, id string) error {
+	if err := model.CheckName("worker", id); err != nil {
+		return err
+	}
+	if err := b.awaitLink(ctx); err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, b.server.Answer(id, b.online))
+	return nil
+}
+
+// Ping reports whether somebody answers for id.
+func (b *Bus) Ping(ctx context.Context, id string) (bool, error) {
+	if err := model.CheckName("worker", id); err != nil {
+		return false, err
+	}
+	return ask(ctx, b, Op{Label: "ping"}, func(int) bool { return b.server.Answering(id) })
+}

@@ -1,0 +1,254 @@
+package membus
+
+import (
+	"context"
+	"sync"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Bus is one client of a Server.
+type Bus struct {
+	id      string
+	server  *Server
+	stopped chan struct{} // closed by Close and Kill
+	ended   chan struct{} // closed when run has returned
+
+	mu     sync.Mutex
+	hook   Hook
+	queue  []*request // to be carried, in this order
+	held   []held     // on their way until Release
+	asked  uint64     // the number of requests so far
+	closed bool
+	down   bool
+	wake   signal // raised when run may have something to do
+	link   signal // raised when down changes
+}
+
+// request is something that a client wants of the server. Its callback is
+// called once, by answer or by stopped.
+type request struct {
+	op Op
+	// arrive is what happens when the request reaches the server, and returns
+	// what happens when the answer reaches the client. It may be called more than
+	// once, and from any goroutine.
+	arrive func(try int) (answer func())
+	// stopped is what happens when the client stops before there is an answer.
+	stopped func()
+	// released requests have had their fate.
+	released bool
+}
+
+// held is a request that the network keeps back.
+type held struct {
+	*request
+	try  int
+	late bool
+}
+
+// Connect attaches a client. It must be ended by Close or Kill.
+func (s *Server) Connect(id string) *Bus {
+	b := &Bus{id: id, server: s, stopped: make(chan struct{}), ended: make(chan struct{})}
+	s.mu.Lock()
+	s.clients[b] = true
+	s.mu.Unlock()
+	go b.run() // ends when the client is closed or killed
+	return b
+}
+
+// Inject lets hook decide the fate of the client's requests from here on; nil
+// delivers them all.
+func (b *Bus) Inject(hook Hook) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hook = hook
+}
+
+// Release lets everything arrive that the hook delayed.
+func (b *Bus) Release() {
+	for _, h := range b.takeHeld() {
+		if h.late {
+			h.arrive(h.try)
+			continue
+		}
+		h.released = true
+		b.resubmit(h.request)
+	}
+}
+
+// Close stops the client: what is pending ends with model.ErrStopped, and all
+// callbacks have been called when it returns. It must not be called from one.
+func (b *Bus) Close() {
+	b.stop()
+	<-b.ended
+}
+
+// Kill stops the client as the end of its process would: it waits for nothing.
+func (b *Bus) Kill() { b.stop() }
+
+func (b *Bus) stop() {
+	b.server.mu.Lock()
+	delete(b.server.clients, b)
+	b.server.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.closed = true
+		close(b.stopped)
+	}
+}
+
+// submit asks for r to be carried to the server. No callback is called before it
+// returns, lest one waits for a lock that the caller holds.
+func (b *Bus) submit(r *request) {
+	b.mu.Lock()
+	b.asked++
+	r.op.Client, r.op.N = b.id, b.asked
+	b.mu.Unlock()
+	if !b.enqueue(r) {
+		go r.stopped() // ends when the callback returns
+	}
+}
+
+// resubmit is submit for a request that was under way already.
+func (b *Bus) resubmit(r *request) {
+	if !b.enqueue(r) {
+		r.stopped()
+	}
+}
+
+func (b *Bus) enqueue(r *request) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.queue = append(b.queue, r)
+	b.wake.raise()
+	return true
+}
+
+// run carries the client's requests one by one.
+func (b *Bus) run() {
+	defer close(b.ended)
+	for {
+		r, more := b.next()
+		if r != nil {
+			b.carry(r)
+			continue
+		}
+		select {
+		case <-more:
+		case <-b.stopped:
+			b.abandon()
+			return
+		}
+	}
+}
+
+// next takes a request off the queue, if there is one and the client is
+// connected; otherwise more is closed when that may have changed.
+func (b *Bus) next() (r *request, more <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.down || len(b.queue) == 0 {
+		return nil, b.wake.wait()
+	}
+	r, b.queue = b.queue[0], b.queue[1:]
+	return r, nil
+}
+
+// carry sends a request and sees to its answer. A request whose answer is lost
+// goes to the end of the queue: by the time a client has lost patience, it has
+// sent what came after.
+func (b *Bus) carry(r *request) {
+	r.op.Try++
+	switch b.fate(r) {
+	case DropRequest:
+		b.resubmit(r)
+	case DropAck:
+		r.arrive(r.op.Try)
+		b.resubmit(r)
+	case Duplicate:
+		answer := r.arrive(r.op.Try)
+		r.arrive(r.op.Try)
+		answer()
+	case Delay:
+		b.hold(held{request: r})
+	case Late:
+		b.hold(held{request: r, try: r.op.Try, late: true})
+		b.resubmit(r)
+	default:
+		r.arrive(r.op.Try)()
+	}
+}
+
+func (b *Bus) fate(r *request) Fate {
+	b.mu.Lock()
+	hook := b.hook
+	b.mu.Unlock()
+	if hook == nil || r.released {
+		return Deliver
+	}
+	return hook(r.op)
+}
+
+func (b *Bus) hold(h held) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = append(b.held, h)
+}
+
+func (b *Bus) takeHeld() []held {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taken := b.held
+	b.held = nil
+	return taken
+}
+
+// abandon ends everything that has no answer yet. Requests that are late were
+// asked again, so only the later try is still waiting; the former stays on its
+// way, client or no client.
+func (b *Bus) abandon() {
+	b.mu.Lock()
+	waiting := b.queue
+	b.queue = nil
+	stillHeld := b.held[:0]
+	for _, h := range b.held {
+		if h.late {
+			stillHeld = append(stillHeld, h)
+		} else {
+			waiting = append(waiting, h.request)
+		}
+	}
+	b.held = stillHeld
+	b.mu.Unlock()
+	for _, r := range waiting {
+		r.stopped()
+	}
+}
+
+// ask submits a request and waits for the answer. When ctx ends first, the
+// request is still under way and may yet take effect.
+func ask[T any](ctx context.Context, b *Bus, op Op, arrive func(try int) T) (T, error) {
+	answered := make(chan T, 1)
+	b.submit(&request{
+		op: op,
+		arrive: func(try int) func() {
+			v := arrive(try)
+			return func() { answered <- v }
+		},
+		stopped: func() { close(answered) },
+	})
+	select {
+	case v, ok := <-answered:
+		if !ok {
+			return v, model.ErrStopped
+		}
+		return v, nil
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}

@@ -1,0 +1,88 @@
+package membus
+
+import (
+	"bytes"
+
+	"github.com/settlehq/settle/model"
+)
+
+// lane is a LANE stream: it holds one message per subject, and the event id is
+// part of the subject.
+type lane struct {
+	stream[model.Message]
+	stored map[eventKey]bool
+}
+
+// eventKey is what makes an event the same event: an id counts within its space
+// and stream.
+type eventKey struct{ space, stream, id string }
+
+func newLane() lane {
+	return lane{stream: newStream[model.Message](), stored: map[eventKey]bool{}}
+}
+
+// Send stores an event unless one of its name is there, and answers with
+// model.ErrTooLarge or model.ErrLaneFull if it cannot. A name that is there is a
+// duplicate even when the lane is full: nothing would have to be stored.
+func (s *Server) Send(m model.Message) (model.SendResult, error) {
+	if messageSize(m) > s.maxPayload {
+		return model.SendResult{}, model.ErrTooLarge
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, key := &s.of(m.Space).lane, eventKey{m.Space, m.Stream, m.ID}
+	switch {
+	case l.stored[key]:
+		return model.SendResult{Duplicate: true}, nil
+	case s.laneLimit > 0 && l.end() >= uint64(s.laneLimit):
+		return model.SendResult{}, model.ErrLaneFull
+	}
+	l.stored[key] = true
+	return model.SendResult{Seq: l.add(m.Space, numbered(m))}, nil
+}
+
+func numbered(m model.Message) func(uint64) model.Message {
+	m.Payload = bytes.Clone(m.Payload)
+	return func(seq uint64) model.Message {
+		m.Seq = seq
+		return m
+	}
+}
+
+// LimitLanes lets each partition's lane hold n events and no more; 0 lifts the
+// limit. Events beyond it that are there already stay.
+func (s *Server) LimitLanes(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.laneLimit = n
+}
+
+// LaneEnd is the last sequence of a partition's lane, 0 if it is empty.
+func (s *Server) LaneEnd(partition int) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.partitions[partition].lane.end()
+}
+
+// ReadLane returns up to limit events of the space behind after.
+func (s *Server) ReadLane(space string, after uint64, limit int) []model.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cloneMessages(s.of(space).lane.of(space, after, limit))
+}
+
+// FollowLane returns up to limit events of a partition behind after; more is
+// closed by the next one.
+func (s *Server) FollowLane(partition int, after uint64, limit int) (events []model.Message, more <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.partitions[partition].lane
+	return cloneMessages(l.after(after, limit)), l.grown.wait()
+}
+
+func cloneMessages(messages []model.Message) []model.Message {
+	for i := range messages {
+		messages[i].Payload = bytes.Clone(messages[i].Payload)
+	}
+	return messages
+}

@@ -1,0 +1,62 @@
+package membus_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/settlehq/settle/bus/buscontract"
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/worker"
+)
+
+var _ worker.Bus = (*membus.Bus)(nil)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestContract(t *testing.T) { buscontract.Run(t, harness{}) }
+
+type harness struct{}
+
+func (harness) Start(_ *testing.T, partitions int) buscontract.Deployment {
+	return deployment{membus.NewServer(membus.Config{Partitions: partitions})}
+}
+
+type deployment struct{ server *membus.Server }
+
+func (d deployment) Connect(_ *testing.T, id string) buscontract.Client {
+	return client{d.server.Connect(id)}
+}
+
+func (d deployment) Disconnect(*testing.T) { d.server.Disconnect() }
+
+func (d deployment) Reconnect(*testing.T) { d.server.Reconnect() }
+
+func (d deployment) LimitLanes(_ *testing.T, n int) { d.server.LimitLanes(n) }
+
+type client struct{ *membus.Bus }
+
+var fates = map[buscontract.Fault]membus.Fate{
+	buscontract.DropRequest: membus.DropRequest,
+	buscontract.DropAck:     membus.DropAck,
+	buscontract.Duplicate:   membus.Duplicate,
+}
+
+// Inject gives the next request of a kind its fate on the first try, and stands
+// between that and the second.
+func (c client) Inject(kind buscontract.Kind, fault buscontract.Fault, then func()) <-chan struct{} {
+	happened := make(chan struct{})
+	var hit uint64 // the request that it happened to
+	c.Bus.Inject(func(op membus.Op) membus.Fate {
+		switch {
+		case hit == 0 && op.Label == string(kind):
+			hit = op.N
+			close(happened)
+			return fates[fault]
+		case hit == op.N && op.Try == 2 && then != nil:
+			then()
+		}
+		return membus.Deliver
+	})
+	return happened
+}

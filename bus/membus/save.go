@@ -1,0 +1,117 @@
+package membus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// LoadState returns what is stored of a space.
+func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return model.SpaceState{}, err
+	}
+	return ask(ctx, b, Op{Label: "load", Space: space}, func(int) model.SpaceState {
+		return b.server.LoadState(space)
+	})
+}
+
+// SaveState writes the documents and, if none of them was refused, the mark.
+func (b *Bus) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
+	if err := checkState(space, docs); err != nil {
+		return err
+	}
+	var refused []error
+	for i := range docs {
+		err := b.save(ctx, space, docs[i].Doc, &docs[i])
+		if err != nil && !definite(err) {
+			return err
+		}
+		refused = append(refused, err)
+	}
+	if err := errors.Join(refused...); err != nil || mark == nil {
+		return err
+	}
+	return b.save(ctx, space, "", mark)
+}
+
+// checkState looks at all names before anything is stored.
+func checkState(space string, docs []model.StateDoc) error {
+	if err := model.CheckName("space", space); err != nil {
+		return err
+	}
+	for _, d := range docs {
+		if err := model.CheckName("document", d.Doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// definite errors are about one document; the others can still be saved.
+func definite(err error) bool {
+	return errors.Is(err, model.ErrOutdated) || errors.Is(err, model.ErrTooLarge)
+}
+
+// saved is the answer to one document.
+type saved struct {
+	rev uint64
+	err error
+}
+
+func (b *Bus) save(ctx context.Context, space, key string, d *model.StateDoc) error {
+	doc := *d
+	answer, err := ask(ctx, b, Op{Label: "save", Space: space}, func(try int) saved {
+		rev, err := b.server.put(space, key, doc)
+		if try > 1 && errors.Is(err, model.ErrOutdated) && b.holds(space, key, doc) {
+			err = nil // an earlier try was stored, and its answer lost
+		}
+		return saved{rev, err}
+	})
+	if err != nil {
+		return err
+	}
+	if answer.err != nil { // and d.Rev stays: it is not d that is stored there
+		return fmt.Errorf("save document %q of space %s at %d: %w", d.Doc, space, d.Seq, answer.err)
+	}
+	d.Rev = answer.rev
+	return nil
+}
+
+// holds reports whether the stored state is exactly this one.
+func (b *Bus) holds(space, key string, d model.StateDoc) bool {
+	stored, there := b.server.Saved(space, key)
+	return there && stored.Seq == d.Seq && bytes.Equal(stored.Data, d.Data)
+}
+
+// LoadPosition returns the number kept for a partition under a name.
+func (b *Bus) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
+	if err := b.checkPosition(partition, name); err != nil {
+		return 0, err
+	}
+	return ask(ctx, b, Op{Label: "load-position"}, func(int) uint64 {
+		return b.server.LoadPosition(partition, name)
+	})
+}
+
+// SavePosition keeps seq if it is larger than what is kept.
+func (b *Bus) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	if err := b.checkPosition(partition, name); err != nil {
+		return err
+	}
+	_, err := ask(ctx, b, Op{Label: "save-position"}, func(int) bool {
+		b.server.SavePosition(partition, name, seq)
+		return true
+	})
+	return err
+}
+
+func (b *Bus) checkPosition(partition int, name string) error {
+	if err := b.server.checkPartition(partition); err != nil {
+		return err
+	}
+	return model.CheckName("position", name)
+}

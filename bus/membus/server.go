@@ -1,0 +1,82 @@
+package membus
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Config is what an operator decides about a deployment.
+type Config struct {
+	// Partitions is fixed for good; at least 1.
+	Partitions int
+	// MaxPayload is the largest message in bytes, headers included. 0 means the
+	// 1 MiB that nats-server takes by default.
+	MaxPayload int
+}
+
+// Server holds the data of a deployment. Every method is one atomic step, with
+// the answer that a JetStream server would give to the request. It may be used
+// from many goroutines, and has none.
+type Server struct {
+	maxPayload int
+
+	mu         sync.Mutex
+	partitions []*partition
+	laneLimit  int // per partition, in messages; 0 is none
+	members    members
+	topics     topics
+	clients    map[*Bus]bool
+}
+
+// partition is the slice of a deployment that belongs to some of its spaces.
+type partition struct {
+	log       stream[model.LogEntry]
+	lane      lane
+	state     state
+	positions map[string]uint64
+}
+
+// NewServer returns an empty deployment.
+func NewServer(c Config) *Server {
+	if c.Partitions < 1 {
+		panic(fmt.Sprintf("membus: %d partitions; at least 1 is needed", c.Partitions))
+	}
+	if c.MaxPayload == 0 {
+		c.MaxPayload = 1 << 20
+	}
+	s := &Server{maxPayload: c.MaxPayload, members: newMembers(), topics: newTopics(), clients: map[*Bus]bool{}}
+	for range c.Partitions {
+		s.partitions = append(s.partitions, newPartition())
+	}
+	return s
+}
+
+func newPartition() *partition {
+	return &partition{
+		log:       newStream[model.LogEntry](),
+		lane:      newLane(),
+		state:     newState(),
+		positions: map[string]uint64{},
+	}
+}
+
+// Partitions is the number of partitions of the deployment.
+func (s *Server) Partitions() int { return len(s.partitions) }
+
+// MaxPayload is the largest message in bytes, headers included.
+func (s *Server) MaxPayload() int { return s.maxPayload }
+
+// of is the partition that a space belongs to.
+func (s *Server) of(space string) *partition {
+	return s.partitions[model.PartitionOf(space, len(s.partitions))]
+}
+
+// checkPartition keeps a wrong number from becoming a panic deep inside.
+func (s *Server) checkPartition(p int) error {
+	if p < 0 || p >= len(s.partitions) {
+		return fmt.Errorf("partition %d: the deployment has %d", p, len(s.partitions))
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package membus
+
+import (
+	"strconv"
+
+	"github.com/settlehq/settle/model"
+)
+
+// What a message weighs against the server's max_payload: its body and its
+// headers, but not its subject. The header names differ from the real bus; a
+// message within a few bytes of the limit may be judged differently there.
+
+func appendSize(a model.Append) int {
+	return len(a.Data) + headerSize(
+		"Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(a.Expect, 10),
+		"Settle-Commit", a.ID,
+		"traceparent", a.Trace.Parent, "tracestate", a.Trace.State)
+}
+
+func messageSize(m model.Message) int {
+	position := ""
+	if m.Position != 0 {
+		position = strconv.FormatUint(m.Position, 10)
+	}
+	return len(m.Payload) + headerSize(
+		"Settle-Position", position,
+		"traceparent", m.Trace.Parent, "tracestate", m.Trace.State)
+}
+
+func docSize(d model.StateDoc) int {
+	return len(d.Data) + headerSize(
+		"Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(d.Rev, 10),
+		"Settle-Seq", strconv.FormatUint(d.Seq, 10))
+}
+
+// headerSize is the size of a NATS header block of the given names and values.
+// Headers without a value are left out.
+func headerSize(namesAndValues ...string) int {
+	size := len("NATS/1.0\r\n\r\n")
+	for i := 0; i < len(namesAndValues); i += 2 {
+		if namesAndValues[i+1] != "" {
+			size += len(namesAndValues[i]) + len(": ") + len(namesAndValues[i+1]) + len("\r\n")
+		}
+	}
+	return size
+}

@@ -1,0 +1,103 @@
+package membus
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
+
+// state is a STATE bucket: the last value of every key, each with the revision
+// of the bucket under which it was put.
+type state struct {
+	spaces   map[string]map[string]model.StateDoc
+	revision uint64
+}
+
+// mark is the key of a space's checkpoint mark. No document can have that name.
+const mark = ""
+
+func newState() state {
+	return state{spaces: map[string]map[string]model.StateDoc{}}
+}
+
+// SaveDoc stores a document of a space, or answers model.ErrOutdated if what is
+// stored is as new or newer. Either way the revision that is stored now comes
+// back.
+func (s *Server) SaveDoc(space string, d model.StateDoc) (rev uint64, err error) {
+	return s.put(space, d.Doc, d)
+}
+
+// SaveMark is SaveDoc for the checkpoint mark.
+func (s *Server) SaveMark(space string, m model.StateDoc) (rev uint64, err error) {
+	return s.put(space, mark, m)
+}
+
+// put compares by Seq alone. A real bucket compares revisions, and its client
+// reads and tries again when they differ; what comes out of that is this.
+func (s *Server) put(space, key string, d model.StateDoc) (uint64, error) {
+	if docSize(d) > s.maxPayload {
+		return d.Rev, model.ErrTooLarge
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := &s.of(space).state
+	if old, there := state.spaces[space][key]; there && old.Seq >= d.Seq {
+		return old.Rev, model.ErrOutdated
+	}
+	return state.put(space, key, d), nil
+}
+
+func (st *state) put(space, key string, d model.StateDoc) uint64 {
+	if st.spaces[space] == nil {
+		st.spaces[space] = map[string]model.StateDoc{}
+	}
+	st.revision++
+	d.Rev, d.Data = st.revision, bytes.Clone(d.Data)
+	st.spaces[space][key] = d
+	return d.Rev
+}
+
+// Saved returns what is stored under a document's name, and false if nothing is.
+// The name of the mark is "".
+func (s *Server) Saved(space, doc string) (model.StateDoc, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, there := s.of(space).state.spaces[space][doc]
+	d.Data = bytes.Clone(d.Data)
+	return d, there
+}
+
+// LoadState returns all that is stored of a space, its documents by name.
+func (s *Server) LoadState(space string) model.SpaceState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var loaded model.SpaceState
+	// any order: the documents are sorted below
+	for key, d := range s.of(space).state.spaces[space] {
+		d.Data = bytes.Clone(d.Data)
+		if key == mark {
+			loaded.Mark = d
+			continue
+		}
+		loaded.Docs = append(loaded.Docs, d)
+	}
+	slices.SortFunc(loaded.Docs, func(a, b model.StateDoc) int { return cmp.Compare(a.Doc, b.Doc) })
+	return loaded
+}
+
+// LoadPosition returns the number that is kept under a name, 0 if none is.
+func (s *Server) LoadPosition(partition int, name string) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.partitions[partition].positions[name]
+}
+
+// SavePosition keeps the larger of the stored number and seq.
+func (s *Server) SavePosition(partition int, name string, seq uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	positions := s.partitions[partition].positions
+	positions[name] = max(positions[name], seq)
+}

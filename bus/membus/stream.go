@@ -1,0 +1,76 @@
+package membus
+
+import "slices"
+
+// stream is a JetStream stream: messages numbered from 1 without gaps, each
+// belonging to one space. Nothing is ever removed.
+type stream[T any] struct {
+	messages []T                 // messages[i] has sequence i+1
+	spaces   map[string][]uint64 // the sequences of each space, ascending
+	grown    signal
+}
+
+func newStream[T any]() stream[T] {
+	return stream[T]{spaces: map[string][]uint64{}}
+}
+
+// end is the sequence of the last message, 0 if there is none.
+func (s *stream[T]) end() uint64 { return uint64(len(s.messages)) }
+
+// head is the sequence of the space's last message, 0 if it has none.
+func (s *stream[T]) head(space string) uint64 {
+	seqs := s.spaces[space]
+	if len(seqs) == 0 {
+		return 0
+	}
+	return seqs[len(seqs)-1]
+}
+
+// add stores the message that number makes of the next sequence.
+func (s *stream[T]) add(space string, number func(seq uint64) T) uint64 {
+	seq := s.end() + 1
+	s.messages = append(s.messages, number(seq))
+	s.spaces[space] = append(s.spaces[space], seq)
+	s.grown.raise()
+	return seq
+}
+
+// after returns up to limit messages behind seq, oldest first.
+func (s *stream[T]) after(seq uint64, limit int) []T {
+	rest := s.messages[min(seq, s.end()):]
+	return slices.Clone(first(rest, limit))
+}
+
+// of is after for the messages of one space.
+func (s *stream[T]) of(space string, seq uint64, limit int) []T {
+	seqs := s.spaces[space]
+	start, _ := slices.BinarySearch(seqs, seq+1)
+	var found []T
+	for _, n := range first(seqs[start:], limit) {
+		found = append(found, s.messages[n-1])
+	}
+	return found
+}
+
+func first[T any](list []T, limit int) []T {
+	return list[:max(0, min(limit, len(list)))]
+}
+
+// signal wakes those who wait for something to grow. The channel exists only
+// while somebody waits: most messages are added with nobody watching.
+type signal struct{ waiting chan struct{} }
+
+// wait returns a channel that the next raise closes.
+func (s *signal) wait() <-chan struct{} {
+	if s.waiting == nil {
+		s.waiting = make(chan struct{})
+	}
+	return s.waiting
+}
+
+func (s *signal) raise() {
+	if s.waiting != nil {
+		close(s.waiting)
+		s.waiting = nil
+	}
+}

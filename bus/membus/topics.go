@@ -1,0 +1,126 @@
+package membus
+
+import "github.com/settlehq/settle/model"
+
+// topics are the subjects that no stream stores: what nobody is subscribed to
+// hear is gone.
+type topics struct {
+	leases  map[int]topic[model.Lease] // by partition
+	rolls   topic[int]
+	answers map[string]map[*answer]bool // by member id
+}
+
+func newTopics() topics {
+	return topics{
+		leases:  map[int]topic[model.Lease]{},
+		rolls:   topic[int]{},
+		answers: map[string]map[*answer]bool{},
+	}
+}
+
+// topic is the set of those who listen to one subject.
+type topic[T any] map[*Subscription[T]]bool
+
+func (t topic[T]) publish(v T) {
+	// any order: every subscription gets its own copy
+	for sub := range t {
+		sub.posted = append(sub.posted, v)
+		sub.grown.raise()
+	}
+}
+
+// Subscription collects what is published from the moment it was made until it
+// is canceled.
+type Subscription[T any] struct {
+	server *Server
+	topic  topic[T]
+	posted []T
+	grown  signal
+}
+
+// subscribe expects the caller to hold the lock.
+func subscribe[T any](s *Server, t topic[T]) *Subscription[T] {
+	sub := &Subscription[T]{server: s, topic: t}
+	t[sub] = true
+	return sub
+}
+
+// Take removes and returns what has come in; more is closed when there is more.
+func (sub *Subscription[T]) Take() (posted []T, more <-chan struct{}) {
+	sub.server.mu.Lock()
+	defer sub.server.mu.Unlock()
+	posted, sub.posted = sub.posted, nil
+	return posted, sub.grown.wait()
+}
+
+// Cancel ends the subscription.
+func (sub *Subscription[T]) Cancel() {
+	sub.server.mu.Lock()
+	defer sub.server.mu.Unlock()
+	delete(sub.topic, sub)
+}
+
+// Observe tells those who listen to the leases of the space's partition.
+func (s *Server) Observe(l model.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.topics.leases[model.PartitionOf(l.Space, len(s.partitions))].publish(l)
+}
+
+// SubscribeLeases listens to the leases of a partition.
+func (s *Server) SubscribeLeases(partition int) *Subscription[model.Lease] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.topics.leases[partition] == nil {
+		s.topics.leases[partition] = topic[model.Lease]{}
+	}
+	return subscribe(s, s.topics.leases[partition])
+}
+
+// CallRoll asks all who observe spaces of a partition to say so again.
+func (s *Server) CallRoll(partition int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.topics.rolls.publish(partition)
+}
+
+// SubscribeRollCalls listens to the roll calls of all partitions.
+func (s *Server) SubscribeRollCalls() *Subscription[int] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return subscribe(s, s.topics.rolls)
+}
+
+// answer is somebody who replies to pings while online says that it can.
+type answer struct{ online func() bool }
+
+// Answer makes Answering true for id whenever online is, until canceled. online
+// must not call the server.
+func (s *Server) Answer(id string, online func() bool) (cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.topics.answers[id] == nil {
+		s.topics.answers[id] = map[*answer]bool{}
+	}
+	a := &answer{online}
+	s.topics.answers[id][a] = true
+	return func() { s.unanswer(id, a) }
+}
+
+func (s *Server) unanswer(id string, a *answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.topics.answers[id], a)
+}
+
+// Answering reports whether somebody replies to pings of id.
+func (s *Server) Answering(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for a := range s.topics.answers[id] {
+		if a.online() {
+			return true
+		}
+	}
+	return false
+}
