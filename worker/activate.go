@@ -33,11 +33,14 @@ func (h *host) activate() error {
 	if h.core, err = space.New(cfg, h.program, r); err != nil {
 		return err
 	}
+	if !h.behind {
+		return nil // the partition's reader began before anything that is left to do
+	}
 	return h.readLane()
 }
 
-// readLane offers the core what its lane holds already: events that were read
-// before the space was awake, or by a host that has lost it since.
+// readLane offers the core what its lane holds already: events that were delivered
+// to an earlier host, which lost the space before it had handled them.
 func (h *host) readLane() error {
 	for {
 		after := h.core.ReadLaneAfter()

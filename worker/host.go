@@ -34,6 +34,9 @@ type host struct {
 	// allDone.
 	low atomic.Uint64
 
+	// behind says that events of the space were delivered before this host was
+	// there to take them: they must be read again.
+	behind    bool
 	draining  bool
 	appending bool // an append is under way
 	refilling bool

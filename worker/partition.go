@@ -94,12 +94,13 @@ func (p *partition) hostOf(space string) *host {
 		p.noProgram(space, err)
 		return nil
 	}
-	done, ok := p.asleep[space]
-	if !ok {
+	done, behind := p.asleep[space]
+	if !behind {
 		done = p.read
 	}
 	delete(p.asleep, space)
 	h := newHost(p, space, program, done)
+	h.behind = behind
 	p.hosts[space] = h
 	for k := range p.leases { // any order: each counts once
 		if k.space == space {
