@@ -16,32 +16,27 @@ type Lane struct {
 	limit int
 
 	// entries is the queue in order; entries[:next] are undecided, the rest waits.
-	entries []entry
+	entries []model.Event
 	next    int
 
 	// floor is the confirmed cursor: every event up to it is done, but for held.
 	floor uint64
-	// seen is the highest lane sequence that was queued, held or skipped here.
+	// seen is the highest lane sequence that was queued, held or dropped here.
 	seen uint64
-	// refused is the highest lane sequence that was offered and left in the
-	// stream for want of room. The lane is behind while it exceeds seen.
-	refused uint64
+	// gap and refused are the lowest and the highest lane sequence that were
+	// offered and left in the stream. The lane is behind while refused exceeds
+	// seen; nothing beyond gap is taken before the event at gap (0: not known).
+	gap, refused uint64
 
-	// reclaim are held events of an earlier owner that are yet to be read again.
+	// reclaim are events that a commit set aside and that are yet to be read
+	// again. They come before everything that follows in the stream.
 	reclaim []uint64
 	// held are events that came before their predecessor, in lane order.
 	held []model.Event
 	// inbound is the highest position taken per origin space.
 	inbound map[string]uint64
-	// own are committed follow-ups that wait for the event they queue behind.
+	// own are follow-ups that wait for the event they queue behind, in order.
 	own []model.Event
-}
-
-// entry is one place in the queue. skip marks an event that needs no handling
-// (a repetition); it only carries the cursor forward.
-type entry struct {
-	ev   model.Event
-	skip bool
 }
 
 // State is what a lane needs to know of the past: the confirmed state of its
@@ -70,6 +65,7 @@ func New(st State, limit int) *Lane {
 	for origin, pos := range st.Inbound { // any order: a copy
 		l.inbound[origin] = pos
 	}
+	slices.Sort(l.reclaim)
 	l.releaseOwn(l.floor)
 	return l
 }
@@ -84,25 +80,55 @@ func (l *Lane) ReadAfter() uint64 {
 }
 
 // Offer hands the lane an event that was read from the stream. Events must be
-// offered in lane order, apart from the repetitions that re-reading brings.
-// It reports false if the event was left in the stream for want of room.
+// offered in lane order and without gaps, apart from the repetitions that reading
+// again brings. It reports false if the event was left in the stream; a reader of
+// the past must then stop, and Refill says from where to read again.
 func (l *Lane) Offer(ev model.Event) bool {
 	if i, ok := slices.BinarySearch(l.reclaim, ev.Lane); ok {
 		l.reclaim = slices.Delete(l.reclaim, i, i+1)
 		l.place(ev)
+		l.releaseOwn(l.seen)
 		return true
 	}
 	if ev.Lane <= l.seen {
 		return true
 	}
-	if l.Waiting() >= l.limit || l.refused > l.seen && ev.Lane > l.refused {
-		l.refused = max(l.refused, ev.Lane)
+	if !l.takes(ev.Lane) {
+		l.leave(ev.Lane)
 		return false
 	}
+	l.accept(ev)
+	return true
+}
+
+// takes reports whether the event at seq, which is beyond seen, can be queued now:
+// there is room, what was set aside has been read, and nothing that was left in the
+// stream comes before it.
+func (l *Lane) takes(seq uint64) bool {
+	switch {
+	case len(l.reclaim) > 0 || l.Waiting() >= l.limit:
+		return false
+	case l.gap != 0 && seq > l.gap:
+		return false
+	}
+	return l.refused <= l.seen || seq <= l.refused
+}
+
+func (l *Lane) leave(seq uint64) {
+	l.refused = max(l.refused, seq)
+	if l.gap == 0 || seq < l.gap {
+		l.gap = seq
+	}
+}
+
+func (l *Lane) accept(ev model.Event) {
+	l.releaseOwn(ev.Lane - 1)
 	l.seen = ev.Lane
+	if l.seen >= l.gap {
+		l.gap = 0
+	}
 	l.place(ev)
 	l.releaseOwn(ev.Lane)
-	return true
 }
 
 // LeftInStream notes that an event of the space, at lane sequence seq, was not
@@ -113,32 +139,26 @@ func (l *Lane) LeftInStream(seq uint64) {
 	}
 }
 
-// place queues, holds or skips an event according to its position.
+// place queues, holds or drops an event according to its position. A repetition
+// needs no trace: the cursor passes over what is neither queued nor held.
 func (l *Lane) place(ev model.Event) {
 	if ev.Position == 0 {
-		l.entries = append(l.entries, entry{ev: ev})
+		l.entries = append(l.entries, ev)
 		return
 	}
-	switch due := l.lastQueued(ev.Origin()) + 1; {
+	switch due := l.inbound[ev.Origin()] + 1; {
 	case ev.Position > due:
 		l.hold(ev)
-	case ev.Position < due:
-		l.entries = append(l.entries, entry{ev: ev, skip: true})
-	default:
-		l.entries = append(l.entries, entry{ev: ev})
+	case ev.Position == due:
+		l.entries = append(l.entries, ev)
 		l.inbound[ev.Origin()] = ev.Position
 		l.releaseHeld(ev.Origin())
 	}
 }
 
-// lastQueued is the highest position of origin that is queued or done. inbound
-// counts at the time of queueing: the queue is FIFO, so taking keeps the order.
-func (l *Lane) lastQueued(origin string) uint64 { return l.inbound[origin] }
-
 func (l *Lane) hold(ev model.Event) {
 	for i := range l.held {
 		if l.held[i].Origin() == ev.Origin() && l.held[i].Position == ev.Position {
-			l.entries = append(l.entries, entry{ev: ev, skip: true})
 			return
 		}
 	}
@@ -157,56 +177,77 @@ func (l *Lane) releaseHeld(origin string) {
 		ev := l.held[i]
 		l.held = slices.Delete(l.held, i, i+1)
 		l.inbound[origin] = ev.Position
-		l.entries = append(l.entries, entry{ev: ev})
+		l.entries = append(l.entries, ev)
 	}
 }
 
-// releaseOwn queues the committed follow-ups whose place is behind lane sequence
-// reached or before it.
+// releaseOwn queues the follow-ups whose place is behind lane sequence reached or
+// before it. Events that were set aside come first: they were queued before any
+// follow-up that is still to be handled, or they stay held.
 func (l *Lane) releaseOwn(reached uint64) {
+	if len(l.reclaim) > 0 {
+		return
+	}
 	n := 0
 	for n < len(l.own) && l.own[n].Behind <= reached {
-		l.entries = append(l.entries, entry{ev: l.own[n]})
+		l.entries = append(l.entries, l.own[n])
 		n++
 	}
 	l.own = l.own[n:]
 }
 
 // Follow queues a follow-up that the space sent to itself and returns it with
-// Behind filled in.
+// Behind filled in. Follow-ups never overtake each other.
 func (l *Lane) Follow(ev model.Event) model.Event {
-	ev.Behind = l.seen
-	l.entries = append(l.entries, entry{ev: ev})
+	ev.Behind = l.Seen()
+	if len(l.own) > 0 || len(l.reclaim) > 0 {
+		l.own = append(l.own, ev)
+	} else {
+		l.entries = append(l.entries, ev)
+	}
 	return ev
 }
 
 // Peek is the event that is to be handled next, or nil. The pointer is good until
 // the lane is changed.
 func (l *Lane) Peek() *model.Event {
-	for l.next < len(l.entries) && l.entries[l.next].skip {
-		l.next++
-	}
 	if l.next == len(l.entries) {
 		return nil
 	}
-	return &l.entries[l.next].ev
+	return &l.entries[l.next]
 }
 
 // Take makes the event that Peek returned undecided.
 func (l *Lane) Take() { l.next++ }
 
-// Waiting is the number of events in memory that no handler has seen.
+// Waiting is the number of queued events that no handler has seen.
 func (l *Lane) Waiting() int { return len(l.entries) - l.next }
+
+// Room is how many more events the lane takes.
+func (l *Lane) Room() int { return max(0, l.limit-l.Waiting()) }
 
 // Undecided is the number of events whose handling is not in the log yet.
 func (l *Lane) Undecided() int { return l.next }
 
-// Seen is the highest lane sequence that the lane has taken notice of: where a
-// follow-up that is sent now will queue behind.
-func (l *Lane) Seen() uint64 { return l.seen }
+// Seen is the lane sequence behind which a follow-up that is sent now will queue:
+// the highest that the lane has taken notice of, or the place of a follow-up that
+// is still to come.
+func (l *Lane) Seen() uint64 {
+	if n := len(l.own); n > 0 {
+		return max(l.seen, l.own[n-1].Behind)
+	}
+	return l.seen
+}
 
 // Held is the number of events that came before their predecessor.
 func (l *Lane) Held() int { return len(l.held) }
+
+// Done reports whether there is nothing left to do: no event is queued, held, or
+// to be read from the stream.
+func (l *Lane) Done() bool {
+	return len(l.entries) == 0 && len(l.held) == 0 && len(l.own) == 0 &&
+		len(l.reclaim) == 0 && l.refused <= l.seen
+}
 
 // Refill reports whether events must be read from the stream again, and the
 // sequence after which: those that were left there for want of room, once there
@@ -233,12 +274,12 @@ func (l *Lane) Cursor(n int) model.Cursor {
 // floorAfter is everything seen if no lane event is left behind the first n
 // entries, and else what those entries reach.
 func (l *Lane) floorAfter(n int) uint64 {
-	if !slices.ContainsFunc(l.entries[n:], func(e entry) bool { return e.ev.Lane != 0 }) {
+	if !slices.ContainsFunc(l.entries[n:], func(ev model.Event) bool { return ev.Lane != 0 }) {
 		return l.seen
 	}
 	floor := l.floor
-	for _, e := range l.entries[:n] {
-		floor = max(floor, e.ev.Lane)
+	for i := range l.entries[:n] {
+		floor = max(floor, l.entries[i].Lane)
 	}
 	return floor
 }
@@ -252,9 +293,9 @@ func (l *Lane) openBelow(floor uint64, n int) []uint64 {
 			open = append(open, l.held[i].Lane)
 		}
 	}
-	for _, e := range l.entries[n:] {
-		if e.ev.Lane != 0 && e.ev.Lane <= floor {
-			open = append(open, e.ev.Lane)
+	for i := range l.entries[n:] {
+		if seq := l.entries[n+i].Lane; seq != 0 && seq <= floor {
+			open = append(open, seq)
 		}
 	}
 	return open
@@ -279,7 +320,7 @@ func (l *Lane) Confirm(n int, c model.Cursor) {
 // are, because the transactions that sent them are no more (I10).
 func (l *Lane) Rewind(dead func(ev *model.Event) bool) {
 	l.next = 0
-	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool {
-		return e.ev.Lane == 0 && dead(&e.ev)
-	})
+	gone := func(ev model.Event) bool { return ev.Lane == 0 && dead(&ev) }
+	l.entries = slices.DeleteFunc(l.entries, gone)
+	l.own = slices.DeleteFunc(l.own, gone)
 }

@@ -69,9 +69,8 @@ func (s *Space) Value(id string) model.Value {
 	return model.Value{}
 }
 
-// Idle reports whether nothing is left to do: no event waits, nothing is runnable
-// or gated, and every transaction is in the log.
+// Idle reports whether nothing is left to do: no event waits, here or left in the
+// stream, nothing is runnable or gated, and every transaction is in the log.
 func (s *Space) Idle() bool {
-	return s.running() && s.lane.Waiting() == 0 && s.lane.Held() == 0 && len(s.graph.ready) == 0 &&
-		s.suffix.sealed == nil && len(s.suffix.open.txs) == 0
+	return s.running() && s.lane.Done() && len(s.graph.ready) == 0 && s.Settled()
 }

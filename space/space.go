@@ -52,7 +52,7 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 		cfg: cfg, program: program, replica: r,
 		graph:     newGraph(),
 		registry:  lineage.New(cfg.Space, r.Outbound),
-		lane:      lanes.New(lanes.State{Cursor: r.Cursor, Inbound: r.Inbound, Own: r.Own}, cfg.LaneLimit),
+		lane:      lanes.New(laneState(r), cfg.LaneLimit),
 		observers: map[string]*observer{},
 	}
 	var err error
@@ -60,6 +60,11 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 		return nil, err
 	}
 	return s, s.populate()
+}
+
+// laneState is what the log says of the lane.
+func laneState(r *replica.Replica) lanes.State {
+	return lanes.State{Cursor: r.Cursor, Inbound: r.Inbound, Own: r.Own}
 }
 
 // populate fills the graph with the documents and the program's nodes. Nodes start
@@ -112,6 +117,9 @@ func (s *Space) LeftInStream(lane uint64) { s.lane.LeftInStream(lane) }
 // ReadLaneAfter is the lane sequence after which the space's events must be read
 // and offered, so that it misses none.
 func (s *Space) ReadLaneAfter() uint64 { return s.lane.ReadAfter() }
+
+// LaneRoom is how many events can be offered now without being left in the stream.
+func (s *Space) LaneRoom() int { return s.lane.Room() }
 
 // LaneDone is the lane sequence up to which nothing is left to do, as far as it
 // is confirmed (see replica.LaneDone).
@@ -187,7 +195,7 @@ func (s *Space) Integrate(e model.LogEntry) error {
 	if err != nil {
 		return err
 	}
-	s.lane.Integrate(c)
+	s.lane.Integrate(laneState(s.replica))
 	s.registry.Integrate(c)
 	for _, id := range changed {
 		if err := s.show(id); err != nil {
