@@ -11,7 +11,8 @@
 //
 //   - A follow-up, which a space sent to itself, never passes through LANE. It
 //     queues behind the last event that was in memory when it was sent, and
-//     remembers that event's sequence (Event.Behind).
+//     remembers that event's sequence (Event.Behind). Follow-ups keep the order in
+//     which they were sent.
 //   - An event from another space carries a dense position. One that arrives
 //     before its predecessor (two coordinators, a retried release) is held until
 //     the predecessor has been taken; one that arrives again is dropped. A
@@ -29,9 +30,15 @@
 // yet. Refused commits put entries back where they were; follow-ups of refused
 // transactions vanish (I10).
 //
+// An event that was queued out of the order of the stream, because it had waited for
+// its predecessor, may lie below a commit's cursor and still be open. The cursor then
+// lists it as held, and the next owner reads it again before anything that follows.
+//
 // # Bounded memory
 //
-// A lane keeps at most Limit waiting events. What is offered beyond that is
-// left in the stream, and the lane says from where it wants to read again
-// (Refill). Nothing is dropped.
+// A lane keeps at most a limit of waiting events. What is offered beyond that is left
+// in the stream, and the lane says from where it wants to read again (Refill).
+// Nothing is dropped but repetitions. Two kinds do not count against the limit:
+// follow-ups, and events that wait for a predecessor; both are bounded by their
+// senders.
 package lanes
