@@ -81,8 +81,14 @@ func NewClient(bus worker.Bus, cfg ClientConfig) (*Client, error) {
 // Close ends what the client follows. The bus is not closed.
 func (c *Client) Close() { c.awaits.close() }
 
-// Sender returns a new sender of many events.
-func (c *Client) Sender() *Sender { return newSender(c) }
+// Sender returns a new sender of many events, which keeps the order of each space.
+func (c *Client) Sender() *Sender { return newSender(c, 1) }
+
+// Pipeline returns a sender that has up to n events of each space under way, and so
+// is faster where there are few spaces. The order of a space is that of the calls
+// unless a request has to be repeated, because the server did not answer or its
+// lane was full: then what was sent behind it may come before it.
+func (c *Client) Pipeline(n int) *Sender { return newSender(c, max(n, 1)) }
 
 // Send stores an event in its space's lane and returns when that is durable. It
 // will be handled exactly once, however often it is sent.

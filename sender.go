@@ -18,6 +18,8 @@ import (
 type Sender struct {
 	bus    worker.Bus
 	client *Client
+	// perSpace is how many events of one space may be under way.
+	perSpace int
 
 	mu     sync.Mutex
 	queues map[string]*queue
@@ -27,10 +29,10 @@ type Sender struct {
 	err         error
 }
 
-// queue holds the events of one space behind the one that is under way.
+// queue holds the events of one space behind those that are under way.
 type queue struct {
 	waiting []outgoing
-	busy    bool
+	busy    int
 }
 
 type outgoing struct {
@@ -41,8 +43,8 @@ type outgoing struct {
 // senderWindow bounds the events of one Sender that wait for an answer.
 const senderWindow = 4096
 
-func newSender(c *Client) *Sender {
-	s := &Sender{bus: c.bus, client: c, queues: map[string]*queue{}, limit: senderWindow}
+func newSender(c *Client, perSpace int) *Sender {
+	s := &Sender{bus: c.bus, client: c, perSpace: perSpace, queues: map[string]*queue{}, limit: senderWindow}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
@@ -73,12 +75,12 @@ func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, err
 		q = &queue{}
 		s.queues[m.Space] = q
 	}
-	if q.busy {
+	if q.busy >= s.perSpace {
 		q.waiting = append(q.waiting, o)
 		s.mu.Unlock()
 		return nil
 	}
-	q.busy = true
+	q.busy++
 	s.mu.Unlock()
 	s.dispatch(q, o)
 	return nil
@@ -111,7 +113,7 @@ func (s *Sender) answered(q *queue, err error) (next outgoing, ok bool) {
 	}
 	s.changed.Broadcast()
 	if len(q.waiting) == 0 {
-		q.busy = false
+		q.busy--
 		return outgoing{}, false
 	}
 	next, q.waiting = q.waiting[0], q.waiting[1:]

@@ -26,6 +26,7 @@ type host struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
 	wake   chan struct{} // the inbox is not empty
+	room   chan struct{} // the inbox has room again
 
 	mu    sync.Mutex
 	inbox inbox
@@ -68,7 +69,7 @@ const (
 func newHost(p *partition, name string, program *space.Program, done uint64) *host {
 	h := &host{
 		p: p, space: name, program: program, started: time.Now(),
-		done: make(chan struct{}), wake: make(chan struct{}, 1),
+		done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		mirrors: map[space.Ref]context.CancelFunc{},
 		saver:   saver{revs: map[string]uint64{}},
 	}
@@ -78,20 +79,69 @@ func newHost(p *partition, name string, program *space.Program, done uint64) *ho
 	return h
 }
 
-// offer puts an event into the inbox, or notes that it was left in the stream.
+// offer puts an event into the inbox. It waits for room as long as the host makes
+// progress, which slows the reader down to what the spaces can do; a host that
+// stands still has the event left in the stream instead, so that it does not hold
+// up the others.
 func (h *host) offer(m model.Message) {
+	for !h.tryOffer(m) {
+		if !h.waitForRoom() {
+			h.leave(m.Seq)
+			return
+		}
+	}
+}
+
+// tryOffer reports false if the inbox is full.
+func (h *host) tryOffer(m model.Message) bool {
 	h.mu.Lock()
-	if len(h.inbox.events) < inboxLimit && h.inbox.left == 0 {
-		h.inbox.events = append(h.inbox.events, m)
-	} else {
-		h.inbox.left = m.Seq
+	defer h.mu.Unlock()
+	if h.inbox.left > 0 {
+		h.inbox.left = m.Seq // in order: behind one that was left
+		return true
 	}
-	if h.low.Load() >= m.Seq {
-		h.low.Store(m.Seq - 1)
+	if len(h.inbox.events) >= inboxLimit {
+		return false
 	}
-	h.mu.Unlock()
+	h.inbox.events = append(h.inbox.events, m)
+	h.owes(m.Seq)
+	h.rouse()
+	return true
+}
+
+// leave notes that an event was left in the stream.
+func (h *host) leave(seq uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inbox.left = seq
+	h.owes(seq)
 	h.rouse()
 }
+
+// owes notes that the event at seq is not done. h.mu is held.
+func (h *host) owes(seq uint64) {
+	if h.low.Load() >= seq {
+		h.low.Store(seq - 1)
+	}
+}
+
+// waitForRoom reports false if the host took nothing in for a while.
+func (h *host) waitForRoom() bool {
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-h.room:
+		return true
+	case <-t.C:
+	case <-h.ctx.Done():
+	}
+	return false
+}
+
+// patience is how long the lane reader waits for a space that takes nothing in. A
+// commit is acknowledged within milliseconds; what takes longer is a gate, an
+// outage of the store, or a handler that computes for long.
+const patience = 100 * time.Millisecond
 
 // call has f run by the loop.
 func (h *host) call(f func()) {
@@ -99,6 +149,13 @@ func (h *host) call(f func()) {
 	h.inbox.calls = append(h.inbox.calls, f)
 	h.mu.Unlock()
 	h.rouse()
+}
+
+func (h *host) tellRoom() {
+	select {
+	case h.room <- struct{}{}:
+	default:
+	}
 }
 
 func (h *host) rouse() {
@@ -142,7 +199,7 @@ func (h *host) run() {
 		if h.core.Deposed() || h.draining && h.finished() {
 			return
 		}
-		if !ready.More {
+		if !ready.More && !h.canTakeIn() {
 			h.sleep(ready.Wake)
 		}
 	}
@@ -166,12 +223,21 @@ func (h *host) sleep(until time.Duration) {
 // now is the core's clock: monotonic, from the host's start.
 func (h *host) now() time.Duration { return time.Since(h.started) }
 
-// takeIn passes everything in the inbox to the core.
+// takeIn passes to the core what is in the inbox, events only as far as the lane
+// has room.
 func (h *host) takeIn() {
+	room := h.core.LaneRoom()
 	h.mu.Lock()
 	in := h.inbox
 	h.inbox = inbox{}
+	if len(in.events) > room {
+		h.inbox.events, h.inbox.left = in.events[room:], in.left
+		in.events, in.left = in.events[:room], 0
+	}
 	h.mu.Unlock()
+	if len(in.events) > 0 {
+		h.tellRoom()
+	}
 	for i := range in.events {
 		h.core.Offer(eventOf(&in.events[i]))
 	}
@@ -181,6 +247,13 @@ func (h *host) takeIn() {
 	for _, f := range in.calls {
 		f()
 	}
+}
+
+// canTakeIn reports whether events wait for which the lane has room.
+func (h *host) canTakeIn() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.inbox.events) > 0 && h.core.LaneRoom() > 0
 }
 
 func (h *host) settle() space.Ready {

@@ -13,7 +13,7 @@ func (c Counter) Print(w io.Writer) {
 	row := func(what, value, note string) { fmt.Fprintf(t, "%s\t%s\t%s\t\n", what, value, note) }
 	row("plain create-only publishes", rate(c.PlainPublishes), "a JetStream client, pipelined, no worker running")
 	row("handled exactly once", rate(c.Handled), fmt.Sprintf("%.2f x the publishes; the same events, from the lanes to receipts in the log", c.Ratio))
-	row("sent and handled together", rate(c.Together), "in order per space, both at the same time")
+	row("sent and handled together", rate(c.Together), "both at the same time")
 	row("commits", fmt.Sprint(c.Commits), fmt.Sprintf("%.1f events each", c.EventsPerCommit))
 	row("plain publish", c.Publish.String(), "acknowledged, one at a time")
 	row("publish to delivery", c.Delivery.String(), "one at a time")
