@@ -249,6 +249,7 @@ func followAcrossDisconnection(w *world) {
 		w.must(err)
 		_, err = sent.wait()
 		w.must(err)
+		see() // with nothing behind it that would show the gap
 		add(5)
 		see()
 	}
