@@ -3,13 +3,14 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/settlehq/settle/bus"
@@ -33,39 +34,40 @@ type harness struct{}
 // Start starts an embedded server. What it promises does not depend on fsync, and
 // without it the suite takes seconds.
 func (harness) Start(t *testing.T, partitions int) buscontract.Deployment {
-	d := &deployment{server: startServer(t, bus.ServerConfig{}), partitions: partitions}
-	d.cable.server = d.server
-	admin := d.connect(t, bus.Config{Name: "admin"})
-	if err := admin.Provision(t.Context()); err != nil {
+	return deploy(t, startServer(t, bus.ServerConfig{}), bus.DefaultPrefix, partitions)
+}
+
+// deploy creates a deployment on a running server.
+func deploy(t *testing.T, server nats.InProcessConnProvider, prefix string, partitions int) *deployment {
+	d := &deployment{prefix: prefix, partitions: partitions, cable: cable{server: server}}
+	d.admin = connect(t, bus.Config{
+		Name: "admin", Prefix: prefix, Partitions: partitions, Options: []nats.Option{nats.InProcessServer(server)},
+	})
+	if err := d.admin.Provision(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d.admin = admin.JetStream()
 	return d
 }
 
 type deployment struct {
-	server     *bus.Server
+	prefix     string
 	partitions int
 	cable      cable
-	admin      jetstream.JetStream
+	admin      *bus.Bus
 }
 
 // ackTimeout is short, so that lost acknowledgements do not hold up the tests. One
 // that is only late is asked for again, which changes nothing.
-const ackTimeout = 250 * time.Millisecond
+const ackTimeout = 100 * time.Millisecond
 
 func (d *deployment) Connect(t *testing.T, id string) buscontract.Client {
 	c := &client{}
-	c.Bus = d.connect(t, bus.Config{
-		Name: "test/" + id, Faults: c.fate, AckTimeout: ackTimeout,
+	c.Bus = connect(t, bus.Config{
+		Name: "test/" + id, Prefix: d.prefix, Partitions: d.partitions, Faults: c.fate, AckTimeout: ackTimeout,
 		Options: []nats.Option{nats.InProcessServer(&d.cable), nats.ReconnectWait(5 * time.Millisecond), nats.ReconnectJitter(0, 0)},
 	})
+	c.HurryUp()
 	return c
-}
-
-func (d *deployment) connect(t *testing.T, cfg bus.Config) *bus.Bus {
-	cfg.Server, cfg.Partitions = d.server, d.partitions
-	return connect(t, cfg)
 }
 
 func (d *deployment) Disconnect(*testing.T) { d.cable.cut() }
@@ -73,28 +75,22 @@ func (d *deployment) Disconnect(*testing.T) { d.cable.cut() }
 func (d *deployment) Reconnect(*testing.T) { d.cable.mend() }
 
 func (d *deployment) LimitLanes(t *testing.T, n int) {
-	for _, name := range []string{"SETTLE_LANE_0", "SETTLE_LANE_1"} {
-		stream, err := d.admin.Stream(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := stream.CachedInfo().Config
+	for p := range d.partitions {
+		cfg := stream(t, d.admin, fmt.Sprintf("%s_LANE_%d", strings.ToUpper(d.prefix), p)).CachedInfo().Config
 		cfg.MaxMsgs = int64(n)
 		if n == 0 {
 			cfg.MaxMsgs = -1
 		}
-		if _, err := d.admin.UpdateStream(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
+		update(t, d.admin, cfg)
 	}
 }
 
 // cable connects clients to a server until it is cut.
 type cable struct {
-	server *bus.Server
+	server nats.InProcessConnProvider
 	mu     sync.Mutex
 	isCut  bool
-	plugs  []*plug
+	plugs  []net.Conn
 }
 
 var errCut = errors.New("the cable is cut")
@@ -110,9 +106,8 @@ func (c *cable) InProcessConn() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plug{Conn: conn}
-	c.plugs = append(c.plugs, p)
-	return p, nil
+	c.plugs = append(c.plugs, conn)
+	return conn, nil
 }
 
 func (c *cable) cut() {
@@ -129,13 +124,6 @@ func (c *cable) mend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.isCut = false
-}
-
-// plug is one connection. Close waits for a Write under way, so that nothing gets
-// through after it.
-type plug struct {
-	net.Conn
-	mu sync.Mutex
 }
 
 type client struct {

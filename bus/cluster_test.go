@@ -1,0 +1,167 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+)
+
+// startCluster starts three servers that are one cluster, and returns where clients
+// connect.
+func startCluster(t testing.TB) (urls string, servers []*natsserver.Server) {
+	t.Helper()
+	ports := freePorts(t, 3)
+	var routes []*url.URL
+	for _, port := range ports {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
+	}
+	for i, port := range ports {
+		ns, err := natsserver.NewServer(&natsserver.Options{
+			ServerName: fmt.Sprintf("n%d", i+1), Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true,
+			JetStream: true, StoreDir: t.TempDir(), JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 28,
+			Cluster: natsserver.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port},
+			Routes:  routes,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go ns.Start() // ends when the server has started
+		t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+		servers = append(servers, ns)
+	}
+	for _, ns := range servers {
+		if !ns.ReadyForConnections(time.Minute) {
+			t.Fatal("a server does not start")
+		}
+	}
+	eventually(t, "the cluster has a leader and three members", func() bool {
+		for _, ns := range servers {
+			if ns.JetStreamIsLeader() && len(ns.JetStreamClusterPeers()) == len(servers) {
+				return true
+			}
+		}
+		return false
+	})
+	var all []string
+	for _, ns := range servers {
+		all = append(all, ns.ClientURL())
+	}
+	return strings.Join(all, ","), servers
+}
+
+// freePorts are ports that were free a moment ago: the members of a cluster must
+// know each other's before any of them listens.
+func freePorts(t testing.TB, n int) (ports []int) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+// A cluster gets three replicas of everything, refuses one, and keeps all promises
+// while the leaders of its streams change.
+func TestCluster(t *testing.T) {
+	urls, _ := startCluster(t)
+	quick := []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)}
+
+	alone := connect(t, bus.Config{URL: urls, Replicas: 1, Partitions: 1})
+	var asset *bus.AssetError
+	if err := alone.Provision(t.Context()); !errors.As(err, &asset) || asset.Setting != "replicas" {
+		t.Fatalf("one replica: %v", err)
+	}
+	many := connect(t, bus.Config{URL: urls, Replicas: 5, Partitions: 1})
+	if err := many.Provision(t.Context()); err == nil || !strings.Contains(err.Error(), "no such number of servers") {
+		t.Fatalf("five replicas: %v", err)
+	}
+
+	b := connect(t, bus.Config{URL: urls, Partitions: 1, AckTimeout: time.Second, Options: quick})
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range b.Wanted() {
+		if n := stream(t, b, c.Name).CachedInfo().Config.Replicas; n != 3 {
+			t.Errorf("%s has %d replicas", c.Name, n)
+		}
+	}
+	useEverything(t, b)
+	t.Run("leaders step down", func(t *testing.T) { appendWhileLeadersChange(t, b) })
+	t.Run("duplicates at once", func(t *testing.T) { sendDuplicatesAtOnce(t, b, urls) })
+}
+
+// appendWhileLeadersChange appends and sends while the streams' leaders are told to
+// step down. Every answer is definite and true.
+func appendWhileLeadersChange(t *testing.T, b *bus.Bus) {
+	f := followSpace(t, b, "busy")
+	head := uint64(0)
+	var want []string
+	for round := range 4 {
+		for _, name := range []string{"SETTLE_LOG_0", "SETTLE_LANE_0"} {
+			if _, err := b.Conn().Request("$JS.API.STREAM.LEADER.STEPDOWN."+name, nil, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 25 {
+			id := fmt.Sprintf("a/%d/%d", round, i)
+			sent := make(chan error, 1)
+			b.Send(model.Message{Space: "busy", Stream: "add", ID: fmt.Sprintf("e-%d-%d", round, i)}, func(_ model.SendResult, err error) { sent <- err })
+			head = mustAppend(t, b, "busy", id, head)
+			want = append(want, id)
+			if err := <-sent; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f.want(want...)
+	eventually(t, "every replica shows all events", func() bool {
+		events, err := b.ReadLane(t.Context(), "busy", 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(events) == len(want)
+	})
+}
+
+// sendDuplicatesAtOnce sends one event from several clients at a time. On R3 one of
+// them meets the others in flight; whoever is told that it is a duplicate is told
+// so of an event that is stored.
+func sendDuplicatesAtOnce(t *testing.T, b *bus.Bus, urls string) {
+	other := connect(t, bus.Config{URL: urls})
+	for i := range 30 {
+		m := model.Message{Space: "twice", Stream: "add", ID: fmt.Sprintf("e%d", i)}
+		results := make(chan model.SendResult, 4)
+		for _, c := range []*bus.Bus{b, other, b, other} {
+			c.Send(m, func(r model.SendResult, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+				results <- r
+			})
+		}
+		stored := 0
+		for range cap(results) {
+			if r := <-results; !r.Duplicate {
+				stored++
+			}
+		}
+		if stored != 1 {
+			t.Errorf("event %d was stored %d times", i, stored)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// provisioned is a bus on a server of its own, with all assets.
+func provisioned(t testing.TB, cfg bus.Config) *bus.Bus {
+	t.Helper()
+	if cfg.Server == nil {
+		cfg.Server = startServer(t, bus.ServerConfig{})
+	}
+	if cfg.Partitions == 0 {
+		cfg.Partitions = 2
+	}
+	b := connect(t, cfg)
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestProvisionTwiceChangesNothing(t *testing.T) {
+	b := provisioned(t, bus.Config{})
+	before := configs(t, b)
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := configs(t, b); before != after {
+		t.Errorf("assets changed\nfrom %s\nto   %s", before, after)
+	}
+}
+
+func configs(t *testing.T, b *bus.Bus) string {
+	var all strings.Builder
+	for _, c := range b.Wanted() {
+		text, err := json.Marshal(stream(t, b, c.Name).CachedInfo().Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&all, "%s\n", text)
+	}
+	return all.String()
+}
+
+func stream(t *testing.T, b *bus.Bus, name string) jetstream.Stream {
+	t.Helper()
+	s, err := b.JetStream().Stream(t.Context(), name)
+	if err != nil {
+		t.Fatalf("stream %s: %v", name, err)
+	}
+	return s
+}
+
+// Several workers start at once on an empty server, with different versions and
+// nobody insisting on a number of partitions.
+func TestProvisionAtOnce(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	var all sync.WaitGroup
+	for i := range 6 {
+		b := connect(t, bus.Config{Server: server, Version: fmt.Sprint("v", i)})
+		all.Go(func() {
+			if err := b.Provision(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if b.Partitions() != bus.DefaultPartitions {
+				t.Errorf("%d partitions", b.Partitions())
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Two deployments are not created in one: the first number of partitions stands,
+// and whoever insists on another is told.
+func TestProvisionAtOnceWithDifferentNumbers(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	numbers := []int{2, 3, 0, 5}
+	results := make([]error, len(numbers))
+	buses := make([]*bus.Bus, len(numbers))
+	var all sync.WaitGroup
+	for i, n := range numbers {
+		buses[i] = connect(t, bus.Config{Server: server, Partitions: n})
+	}
+	for i := range numbers {
+		all.Go(func() { results[i] = buses[i].Provision(t.Context()) })
+	}
+	all.Wait()
+	stored := connect(t, bus.Config{Server: server}).Partitions()
+	for i, n := range numbers {
+		wins := n == stored || n == 0
+		if (results[i] == nil) != wins {
+			t.Errorf("%d partitions where %d are stored: %v", n, stored, results[i])
+		}
+		if wins && buses[i].Partitions() != stored {
+			t.Errorf("a bus counts %d partitions, %d are stored", buses[i].Partitions(), stored)
+		}
+	}
+}
+
+func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	provisioned(t, bus.Config{Server: server, Partitions: 2})
+	_, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 3})
+	var asset *bus.AssetError
+	if !errors.As(err, &asset) || asset.Found != "2" || asset.Wanted != "3" {
+		t.Fatalf("got %v", err)
+	}
+	if taken := connect(t, bus.Config{Server: server}); taken.Partitions() != 2 {
+		t.Errorf("0 takes %d partitions, want the 2 that are stored", taken.Partitions())
+	}
+}
+
+// Settings that somebody altered on the server with `nats stream edit`.
+func TestEditedStreamsAreRefused(t *testing.T) {
+	edits := []struct {
+		stream, setting string
+		edit            func(*jetstream.StreamConfig)
+	}{
+		{"SETTLE_LANE_0", "maximum age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
+		{"SETTLE_LANE_0", "messages per subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 2 }},
+		{"SETTLE_LANE_0", "discard per subject", func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = false }},
+		{"SETTLE_LANE_1", "discard policy", func(c *jetstream.StreamConfig) {
+			c.Discard, c.DiscardNewPerSubject = jetstream.DiscardOld, false
+		}},
+		{"SETTLE_LANE_1", "subjects", func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, "more.>") }},
+		{"SETTLE_LOG_0", "roll-up", func(c *jetstream.StreamConfig) { c.AllowRollup = true }},
+		{"SETTLE_LOG_0", "republish", func(c *jetstream.StreamConfig) { c.RePublish = nil }},
+		{"SETTLE_LOG_0", "maximum messages", func(c *jetstream.StreamConfig) { c.MaxMsgs = 1000 }},
+		{"SETTLE_LOG_1", "maximum bytes", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 }},
+		{"SETTLE_LOG_1", "messages per subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 10 }},
+		{"SETTLE_LOG_1", "message TTL", func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }},
+		{"KV_SETTLE_STATE_0", "maximum age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
+		{"KV_SETTLE_STATE_1", "direct get", func(c *jetstream.StreamConfig) { c.AllowDirect = false }},
+		{"KV_SETTLE_WORKERS", "messages per subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }},
+		{"KV_SETTLE_WORKERS", "schema (metadata settle.io/schema)", func(c *jetstream.StreamConfig) { c.Metadata["settle.io/schema"] = "2" }},
+	}
+	server := startServer(t, bus.ServerConfig{})
+	b := provisioned(t, bus.Config{Server: server})
+	for _, e := range edits {
+		t.Run(e.stream+"/"+e.setting, func(t *testing.T) {
+			cfg := stream(t, b, e.stream).CachedInfo().Config
+			altered := cfg
+			altered.Metadata = map[string]string{}
+			for key, value := range cfg.Metadata { // any order: a copy
+				altered.Metadata[key] = value
+			}
+			e.edit(&altered)
+			update(t, b, altered)
+			defer func() { recreate(t, b, cfg) }()
+			for _, err := range []error{b.Check(t.Context()), b.Provision(t.Context())} {
+				wantSettings(t, err, e.stream, e.setting)
+			}
+		})
+	}
+	if err := b.Check(t.Context()); err != nil {
+		t.Errorf("after all was set back: %v", err)
+	}
+}
+
+func update(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
+	t.Helper()
+	if _, err := b.JetStream().UpdateStream(t.Context(), c); err != nil {
+		t.Fatalf("update: %v", err)
+	}
+}
+
+// recreate restores a stream, also from settings that cannot be switched back.
+func recreate(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
+	t.Helper()
+	if err := b.JetStream().DeleteStream(t.Context(), c.Name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.JetStream().CreateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantSettings checks that the error is about the setting, of that stream, among
+// others that the edit may have brought along.
+func wantSettings(t *testing.T, err error, stream, setting string) {
+	t.Helper()
+	var asset *bus.AssetError
+	if !errors.As(err, &asset) {
+		t.Fatalf("got %v, want an AssetError", err)
+	}
+	for _, part := range []string{"stream " + stream, setting + " is"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not say %q", err, part)
+		}
+	}
+}
+
+func TestCheckNamesWhatIsMissing(t *testing.T) {
+	b := provisioned(t, bus.Config{})
+	if err := b.JetStream().DeleteStream(t.Context(), "SETTLE_LOG_1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "SETTLE_LOG_1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReplicasOnASingleServerAreRefused(t *testing.T) {
+	b := connect(t, bus.Config{Server: startServer(t, bus.ServerConfig{}), Replicas: 3})
+	if err := b.Provision(t.Context()); err == nil || !strings.Contains(err.Error(), "not part of a cluster") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPrefixesShareAnAccount(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	one := provisioned(t, bus.Config{Server: server, Partitions: 1})
+	two := provisioned(t, bus.Config{Server: server, Partitions: 2, Prefix: "staging"})
+	for i, b := range []*bus.Bus{one, two} {
+		if err := b.SavePosition(t.Context(), 0, "p", uint64(i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := one.LoadPosition(t.Context(), 0, "p"); n != 1 || err != nil {
+		t.Errorf("position %d, %v", n, err)
+	}
+	stream(t, two, "STAGING_LANE_1")
+}
+
+func TestNoJetStreamSaysSo(t *testing.T) {
+	url := startPlainServer(t)
+	_, err := bus.Connect(t.Context(), bus.Config{URL: url})
+	if err == nil || !strings.Contains(err.Error(), "JetStream") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConnectEndsWithItsContext(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if b, err := bus.Connect(ctx, bus.Config{Server: server}); err == nil {
+		b.Close()
+		t.Error("connected with a context that had ended")
+	}
+}

@@ -1,0 +1,83 @@
+package bus_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// startPlainServer starts a server without JetStream.
+func startPlainServer(t *testing.T) string {
+	t.Helper()
+	ns, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go ns.Start() // ends when the server has started
+	if !ns.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	return ns.ClientURL()
+}
+
+func TestServerDoesNotListenUnlessTold(t *testing.T) {
+	if url := startServer(t, bus.ServerConfig{}).ClientURL(); url != "" {
+		t.Errorf("it listens at %s", url)
+	}
+}
+
+func TestServerListensOnLoopbackUnlessTold(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{Listen: ":0"})
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(server.ClientURL(), "nats://"))
+	if err != nil || !net.ParseIP(host).IsLoopback() {
+		t.Fatalf("it listens at %s", server.ClientURL())
+	}
+	nc, err := nats.Connect(server.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+}
+
+func TestServerWantsADirectory(t *testing.T) {
+	if _, err := bus.StartServer(bus.ServerConfig{}); err == nil {
+		t.Error("a server without a directory started")
+	}
+	for _, listen := range []string{"nonsense", "127.0.0.1:http"} {
+		if _, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Listen: listen}); err == nil {
+			t.Errorf("a server that listens on %q started", listen)
+		}
+	}
+}
+
+// Two servers that write to one directory would destroy it.
+func TestServersDoNotShareADirectory(t *testing.T) {
+	dir := t.TempDir()
+	first := startServer(t, bus.ServerConfig{StoreDir: dir})
+	if _, err := bus.StartServer(bus.ServerConfig{StoreDir: dir}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("got %v", err)
+	}
+	first.Shutdown()
+	startServer(t, bus.ServerConfig{StoreDir: dir}).Shutdown()
+}
+
+func TestServerTakesAConfigurationFile(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{ConfigFile: configFile(t, `
+		listen: "127.0.0.1:-1"
+		accounts { A { jetstream: enabled, users: [{user: ann, password: secret}] } }
+	`)})
+	if _, err := bus.Connect(t.Context(), bus.Config{URL: server.ClientURL()}); err == nil {
+		t.Error("connected without a password")
+	}
+	b := connect(t, bus.Config{URL: server.ClientURL(), User: "ann", Password: "secret", Partitions: 1})
+	if err := b.Provision(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,210 @@
+package bus_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+)
+
+// The tests of this file look at a deployment as any other NATS client does.
+
+func plain(t *testing.T, server *bus.Server) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	nc, err := nats.Connect("", server.ConnOption())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, js
+}
+
+// What `nats pub` sends to a lane is an event like any other, and is stored once.
+func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
+	nc, _ := plain(t, server)
+	m := nats.NewMsg("settle.lane.0.cart.add.e1")
+	m.Data = []byte("by hand")
+	m.Header["TraceParent"] = []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+	for i, wantErr := range []bool{false, true} {
+		reply, err := nc.RequestMsg(m, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ack struct{ Error *jetstream.APIError }
+		if err := json.Unmarshal(reply.Data, &ack); err != nil || (ack.Error != nil) != wantErr {
+			t.Errorf("publish %d: %s", i, reply.Data)
+		}
+	}
+	answered := make(chan model.SendResult, 1)
+	b.Send(model.Message{Space: "cart", Stream: "add", ID: "e1"}, func(r model.SendResult, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- r
+	})
+	if r := <-answered; !r.Duplicate {
+		t.Errorf("sending the same id: %+v, want a duplicate", r)
+	}
+	events, err := b.ReadLane(t.Context(), "cart", 0, 10)
+	if err != nil || len(events) != 1 {
+		t.Fatal(events, err)
+	}
+	if e := events[0]; string(e.Payload) != "by hand" || e.Trace.Parent == "" || e.Seq != 1 {
+		t.Errorf("event %+v", e)
+	}
+}
+
+// A subject that names no event has no stream: the publisher is told at once.
+func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	provisioned(t, bus.Config{Server: server, Partitions: 1})
+	nc, _ := plain(t, server)
+	for _, subject := range []string{"settle.lane.0.cart", "settle.lane.0.cart.add", "settle.lane.0.cart.add.e.1", "settle.lane.7.cart.add.e1", "settle.log.0.cart.add"} {
+		if reply, err := nc.Request(subject, nil, time.Minute); err == nil {
+			t.Errorf("%s: %s", subject, reply.Data)
+		}
+	}
+}
+
+// What nobody could handle is passed over and does not hold up what follows, even
+// with headers that look like the server's own.
+func TestStrangeEventsArePassedOver(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	b := provisioned(t, bus.Config{Server: server, Partitions: 2})
+	nc, js := plain(t, server)
+	mine, other := "", ""
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		if model.PartitionOf(name, 2) == 0 {
+			mine = name
+		} else {
+			other = name
+		}
+	}
+	for _, subject := range []string{"settle.lane.0." + mine + ".add.é", "settle.lane.0." + mine + ".a$b.e1", "settle.lane.0." + other + ".add.e1"} {
+		if _, err := js.Publish(t.Context(), subject, []byte("strange")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forged := nats.NewMsg("settle.lane.0." + mine + ".add.forged")
+	for name, value := range map[string]string{
+		"Status": "204", "Description": "EOB", "Nats-Sequence": "99", "Nats-Subject": "settle.lane.0.x.y.z", "Nats-Last-Sequence": "98", "Nats-Num-Pending": "0",
+	} {
+		forged.Header[name] = []string{value}
+	}
+	if _, err := nc.RequestMsg(forged, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), "settle.lane.0."+mine+".add.good", nil); err != nil {
+		t.Fatal(err)
+	}
+
+	read, err := b.ReadLane(t.Context(), mine, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var followed []model.Message
+	ctx, cancel := contextOf(t)
+	err = b.FollowLane(ctx, 0, 0, func(m model.Message) {
+		if followed = append(followed, m); m.ID == "good" {
+			cancel()
+		}
+	})
+	for how, events := range map[string][]model.Message{"read": read, "followed": followed} {
+		if len(events) != 2 || events[0].ID != "forged" || events[0].Seq != 4 || events[1].ID != "good" || events[1].Seq != 5 {
+			t.Errorf("%s: %+v (%v)", how, events, err)
+		}
+	}
+}
+
+// Documents are what `nats kv get` shows, deleted ones are deleted, and the mark
+// and the positions can be read.
+func TestStateIsAnOrdinaryBucket(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
+	docs := []model.StateDoc{{Doc: "total", Data: []byte(`{"n":1}`), Seq: 4}, {Doc: "gone", Data: []byte(`1`), Seq: 4}}
+	mark := model.StateDoc{Data: []byte(`{"floor":2}`), Seq: 4}
+	if err := b.SaveState(t.Context(), "cart", docs, &mark); err != nil {
+		t.Fatal(err)
+	}
+	docs[1].Data, docs[1].Seq = nil, 5
+	if err := b.SaveState(t.Context(), "cart", docs[1:], nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.SavePosition(t.Context(), 0, "release", 17); err != nil {
+		t.Fatal(err)
+	}
+	_, js := plain(t, server)
+	kv, err := js.KeyValue(t.Context(), "SETTLE_STATE_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"cart.total": `{"n":1}`, "cart.=checkpoint": `{"floor":2}`, "=pos.release": "17"} {
+		entry, err := kv.Get(t.Context(), key)
+		if err != nil || string(entry.Value()) != want {
+			t.Errorf("%s: %v, %v", key, entry, err)
+		}
+	}
+	if _, err := kv.Get(t.Context(), "cart.gone"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+		t.Errorf("a deleted document: %v", err)
+	}
+	keys, err := kv.Keys(t.Context())
+	if err != nil || len(keys) != 3 {
+		t.Errorf("keys %v, %v", keys, err)
+	}
+}
+
+func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
+	nc, js := plain(t, server)
+	feed, err := nc.SubscribeSync("settle.feed.0.cart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	trace := model.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", State: "v=1"}
+	stored := make(chan error, 1)
+	b.Append(model.Append{Space: "cart", ID: "w1/0/1", Data: []byte(`{"v":1}`), Trace: trace}, func(_ uint64, err error) { stored <- err })
+	if err := <-stored; err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), "SETTLE_LOG_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.GetLastMsgForSubject(t.Context(), "settle.log.0.cart")
+	if err != nil || string(m.Data) != `{"v":1}` {
+		t.Fatal(m, err)
+	}
+	published, err := feed.NextMsg(time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"Settle-Commit": "w1/0/1", "traceparent": trace.Parent, "tracestate": "v=1"} {
+		if m.Header[name] == nil || m.Header[name][0] != want || published.Header[name] == nil || published.Header[name][0] != want {
+			t.Errorf("header %s: %q in the log, %q in the feed", name, m.Header[name], published.Header[name])
+		}
+	}
+	for name, want := range map[string]string{"Nats-Sequence": "1", "Nats-Last-Sequence": "0", "Nats-Subject": "settle.log.0.cart"} {
+		if got := published.Header.Get(name); got != want {
+			t.Errorf("header %s of the feed: %q, want %q", name, got, want)
+		}
+	}
+	if m.Header["Nats-Msg-Id"] != nil {
+		t.Error("the commit has a Nats-Msg-Id")
+	}
+}
