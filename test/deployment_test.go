@@ -1,0 +1,167 @@
+package test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// patience is a safety net: no test waits for it unless it fails.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// A server that has shut down leaves a few of its own behind for a moment.
+		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
+	)
+}
+
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// deploy starts a deployment that is stopped with the test.
+func deploy(t *testing.T, cfg settle.Config) *settle.Deployment {
+	t.Helper()
+	if cfg.Server.StoreDir == "" && cfg.Bus.Server == nil {
+		cfg.Server.StoreDir = t.TempDir()
+		cfg.Server.Fsync = bus.FsyncInterval
+	}
+	if cfg.Bus.Partitions == 0 {
+		cfg.Bus.Partitions = 2
+	}
+	cfg.Heartbeat, cfg.Checkpoint = deployHeartbeat, deployHeartbeat
+	d, err := settle.Start(testContext(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := d.Stop(ctx); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return d
+}
+
+// relay is a program in which every "depart" counts at its own space and sends an
+// "arrive" to the space that the payload names.
+func relay() *settle.Program {
+	count := func(tx *settle.Tx, doc string) {
+		n, _ := tx.Get(doc).AsInt()
+		tx.Set(doc, n+1)
+	}
+	return settle.NewProgram("relay").
+		Handle("depart", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			count(tx, "departed")
+			to, _ := ev.Payload.Get("to").AsString()
+			tx.Send(to, "arrive", map[string]string{"flight": ev.ID})
+			return tx.Get("departed"), nil
+		}).
+		Handle("arrive", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			count(tx, "arrived")
+			return tx.Get("arrived"), nil
+		}).
+		Compute("total", func(tx *settle.Tx) (settle.Value, error) {
+			d, _ := tx.Get("departed").AsInt()
+			a, _ := tx.Get("arrived").AsInt()
+			return settle.ValueOf(d + a)
+		})
+}
+
+func flight(i int, from, to string) settle.Outgoing {
+	return settle.Outgoing{Space: from, Stream: "depart", ID: "f" + strconv.Itoa(i), Payload: map[string]string{"to": to}}
+}
+
+// handled is one receipt as the log has it.
+type handled struct {
+	space string
+	key   receipts.Key
+	rc    *model.Receipt
+	tx    *model.Tx
+}
+
+// readLog returns all receipts of a space in log order.
+func readLog(t *testing.T, b *bus.Bus, space string) []handled {
+	t.Helper()
+	var out []handled
+	for after := uint64(0); ; {
+		entries, err := b.ReadLog(testContext(t), space, after, 256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			after = e.Seq
+			c, err := model.DecodeCommit(e.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range c.Txs {
+				tx := &c.Txs[i]
+				if tx.Receipt == nil {
+					continue
+				}
+				stream, _ := receipts.Stream(tx.By)
+				out = append(out, handled{space, receipts.Key{Stream: stream, ID: tx.Receipt.Event}, tx.Receipt, tx})
+			}
+		}
+		if len(entries) < 256 {
+			return out
+		}
+	}
+}
+
+// eventually waits until a document has the wanted value, by watching it.
+func eventually(t *testing.T, c *settle.Client, space, doc string, want int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	last := settle.Value{}
+	err := c.Watch(ctx, space, doc, func(v settle.Value, _ uint64) {
+		last = v
+		if n, ok := v.AsInt(); ok && n == want {
+			cancel()
+		}
+	})
+	if n, ok := last.AsInt(); !ok || n != want {
+		t.Fatalf("%s/%s is %v, want %d (%v)", space, doc, last, want, err)
+	}
+}
+
+func once(t *testing.T, list []handled) {
+	t.Helper()
+	seen := map[receipts.Key]bool{}
+	for _, h := range list {
+		if seen[h.key] {
+			t.Errorf("event %v of %s has two receipts", h.key, h.space)
+		}
+		seen[h.key] = true
+		if h.rc.Outcome != settle.Handled {
+			t.Errorf("event %v of %s: %s (%s)", h.key, h.space, h.rc.Outcome, h.rc.Error)
+		}
+	}
+}
+
+const deployHeartbeat = 20 * time.Millisecond
+
+// connect opens one more connection to a deployment.
+func connect(t *testing.T, d *settle.Deployment) *bus.Bus {
+	t.Helper()
+	b, err := bus.Connect(testContext(t), bus.Config{Server: d.Server(), Name: "worker/rival"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
