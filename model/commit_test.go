@@ -1,0 +1,232 @@
+package model
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"pgregory.net/rapid"
+)
+
+func genName() *rapid.Generator[string] { return rapid.StringMatching(`[A-Za-z0-9_-]{1,12}`) }
+
+// genText is any text that may turn up in a commit: an error message, a trace
+// state, an address.
+func genText() *rapid.Generator[string] {
+	return rapid.OneOf(genName(), rapid.String(), rapid.Just("<script> & \"quotes\" \\ \u2028 \x00\x1f\x7f"))
+}
+
+func genTrace() *rapid.Generator[Trace] {
+	return rapid.Custom(func(t *rapid.T) Trace {
+		if rapid.Bool().Draw(t, "traced") {
+			return Trace{Parent: genName().Draw(t, "parent"), State: genText().Draw(t, "state")}
+		}
+		return Trace{}
+	})
+}
+
+// genMaybe is absent half of the time.
+func genMaybe() *rapid.Generator[Value] {
+	return rapid.OneOf(rapid.Just(Value{}), genValue(2))
+}
+
+func genWrite() *rapid.Generator[Write] {
+	return rapid.Custom(func(t *rapid.T) Write {
+		w := Write{Doc: genName().Draw(t, "doc"), Path: Path(some(t, "path", genKey()))}
+		if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+			w.Delete = true
+		} else {
+			w.Value = genValue(2).Draw(t, "value")
+		}
+		return w
+	})
+}
+
+func genReceipt() *rapid.Generator[*Receipt] {
+	return rapid.Custom(func(t *rapid.T) *Receipt {
+		if rapid.Bool().Draw(t, "computed") {
+			return nil
+		}
+		return &Receipt{
+			Event: genText().Draw(t, "event"), Lane: rapid.Uint64().Draw(t, "lane"), Pos: rapid.Uint64().Draw(t, "position"),
+			Outcome: rapid.SampledFrom([]Outcome{Handled, Failed, Refused}).Draw(t, "outcome"),
+			Result:  genMaybe().Draw(t, "result"), Error: genText().Draw(t, "error"),
+		}
+	})
+}
+
+func genSend() *rapid.Generator[Send] {
+	return rapid.Custom(func(t *rapid.T) Send {
+		return Send{
+			ID: genText().Draw(t, "id"), To: genName().Draw(t, "to"), Stream: genName().Draw(t, "stream"),
+			Payload: genMaybe().Draw(t, "payload"), Position: rapid.Uint64().Draw(t, "position"),
+			Behind: rapid.Uint64().Draw(t, "behind"), Trace: genTrace().Draw(t, "trace"),
+		}
+	})
+}
+
+// some draws a few of them, and nil for none, which is what decoding gives.
+func some[T any](t *rapid.T, what string, g *rapid.Generator[T]) []T {
+	if list := rapid.SliceOfN(g, 0, 3).Draw(t, what); len(list) > 0 {
+		return list
+	}
+	return nil
+}
+
+func genTx() *rapid.Generator[Tx] {
+	return rapid.Custom(func(t *rapid.T) Tx {
+		return Tx{
+			N: rapid.Uint64().Draw(t, "n"), By: genText().Draw(t, "by"),
+			Causes: some(t, "causes", genText()), Reads: some(t, "reads", genText()),
+			Writes: some(t, "writes", genWrite()), Receipt: genReceipt().Draw(t, "receipt"),
+			Sends: some(t, "sends", genSend()), Trace: genTrace().Draw(t, "trace"),
+		}
+	})
+}
+
+func genCommit() *rapid.Generator[*Commit] {
+	return rapid.Custom(func(t *rapid.T) *Commit {
+		return &Commit{
+			Version: CommitVersion, Space: genName().Draw(t, "space"), Runtime: genName().Draw(t, "runtime"),
+			Epoch: rapid.Uint64().Draw(t, "epoch"), Attempt: rapid.Uint64().Draw(t, "attempt"),
+			Takeover: rapid.Bool().Draw(t, "takeover"), Txs: some(t, "txs", genTx()),
+			Cursor: Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
+		}
+	})
+}
+
+// The hand-written encoder says what the reflective one says, and what it says is
+// read back as what was written.
+func TestAppendCommit_AgreesWithTheReflectiveEncoderAndRoundTrips(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := genCommit().Draw(t, "commit")
+		want, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := AppendCommit([]byte("before"), c, nil)
+		if !bytes.Equal(got, append([]byte("before"), want...)) {
+			t.Fatalf("by hand    %s\nreflective %s", got, want)
+		}
+		back, err := DecodeCommit(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := AppendCommit(nil, back, nil); !bytes.Equal(again, want) {
+			t.Fatalf("decoded and encoded again\n%s\nwas %s", again, want)
+		}
+	})
+}
+
+// A group is encoded transaction by transaction, before it is sealed.
+func TestAppendTx_BuildsTheGroupThatAppendCommitCarries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := genCommit().Draw(t, "commit")
+		var group []byte
+		for i := range c.Txs {
+			group = AppendTx(group, &c.Txs[i])
+		}
+		if got, want := AppendCommit(nil, c, group), AppendCommit(nil, c, nil); !bytes.Equal(got, want) {
+			t.Fatalf("with the group %s\nwithout        %s", got, want)
+		}
+	})
+}
+
+// A write without a value deletes, in the encoding as in memory.
+func TestAppendTx_AWriteOfNothingIsADeletion(t *testing.T) {
+	c := &Commit{Version: CommitVersion, Txs: []Tx{{Writes: []Write{{Doc: "d", Path: Path{"k"}}}}}}
+	back, err := DecodeCommit(AppendCommit(nil, c, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := back.Txs[0].Writes[0].Apply(MustOf(map[string]any{"k": 1, "l": 2}))
+	if err != nil || after.String() != `{"l":2}` {
+		t.Errorf("after the write: %s, %v", after, err)
+	}
+}
+
+// Whatever an error message contains, the commit that records it can be read.
+func TestAppendCommit_MendsTextThatIsNotUTF8(t *testing.T) {
+	c := &Commit{Version: CommitVersion, Txs: []Tx{{Receipt: &Receipt{Event: "e", Outcome: Failed, Error: "bad \xff\xfe byte"}}}}
+	back, err := DecodeCommit(AppendCommit(nil, c, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := back.Txs[0].Receipt.Error, "bad \uFFFD\uFFFD byte"; got != want {
+		t.Errorf("error text %q, want %q", got, want)
+	}
+}
+
+func TestDecodeCommit_RefusesAnotherVersion(t *testing.T) {
+	for _, version := range []string{`2`, `0`, `999`} {
+		_, err := DecodeCommit([]byte(`{"v":` + version + `,"sp":"cart","rt":"w1","cur":{}}`))
+		if err == nil || !strings.Contains(err.Error(), "version "+version) || !strings.Contains(err.Error(), "cart") {
+			t.Errorf("version %s: %v", version, err)
+		}
+	}
+}
+
+func TestDecodeCommit_RefusesWhatIsNoCommit(t *testing.T) {
+	for _, text := range []string{``, `[]`, `{"v":1`, `{"v":1,"tx":[{"w":[["d"]]}]}`, `{"v":1,"tx":[{"w":[["","/a",1]]}]}`} {
+		if _, err := DecodeCommit([]byte(text)); err == nil {
+			t.Errorf("%s was decoded", text)
+		}
+	}
+}
+
+// The encoding is a stored format: these bytes can be read for ever.
+func TestAppendCommit_Golden(t *testing.T) {
+	c := &Commit{
+		Version: 1, Space: "cart", Runtime: "w1", Epoch: 7, Attempt: 3,
+		Txs: []Tx{{
+			N: 1, By: "handle add",
+			Writes:  []Write{{Doc: "items", Path: Path{"a/b"}, Value: Int(2)}, {Doc: "old", Delete: true}},
+			Receipt: &Receipt{Event: "e1", Lane: 12, Outcome: Handled, Result: String("ok")},
+			Sends:   []Send{{ID: "cart:7:1:0", To: "audit", Stream: "note", Payload: Bool(true), Position: 4}},
+			Trace:   Trace{Parent: "00-1-2-01"},
+		}, {
+			N: 2, By: "compute total", Causes: []string{"items"}, Reads: []string{"items/a"},
+			Writes: []Write{{Doc: "total", Value: Int(2)}},
+		}},
+		Cursor: Cursor{Floor: 12, Held: []uint64{5, 9}},
+	}
+	const want = `{"v":1,"sp":"cart","rt":"w1","ep":7,"at":3,"tx":[` +
+		`{"n":1,"by":"handle add","w":[["items","/a~1b",2],["old",""]],"rc":{"ev":"e1","ln":12,"o":"handled","r":"ok"},` +
+		`"snd":[{"id":"cart:7:1:0","to":"audit","st":"note","p":true,"pos":4}],"tp":"00-1-2-01"},` +
+		`{"n":2,"by":"compute total","why":["items"],"rd":["items/a"],"w":[["total","",2]]}],` +
+		`"cur":{"f":12,"h":[5,9]}}`
+	if got := string(AppendCommit(nil, c, nil)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, want := c.ID(), "w1/7/3"; got != want {
+		t.Errorf("ID %s, want %s", got, want)
+	}
+}
+
+func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &Mark{
+			Version: MarkVersion, Epoch: rapid.Uint64().Draw(t, "epoch"), Owner: genName().Draw(t, "owner"),
+			Cursor:   Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
+			Inbound:  rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "inbound"),
+			Outbound: rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "outbound"),
+			Own:      some(t, "own", genSend()),
+		}
+		data, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := DecodeMark(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := back.Encode()
+		if err != nil || !bytes.Equal(again, data) {
+			t.Fatalf("decoded and encoded again\n%s, %v\nwas %s", again, err, data)
+		}
+	})
+	if _, err := DecodeMark([]byte(`{"v":2}`)); err == nil || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("version 2: %v", err)
+	}
+}

@@ -1,0 +1,149 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestCheckName(t *testing.T) {
+	long := strings.Repeat("n", MaxNameLen)
+	for _, name := range []string{"a", "A-Z_0-9", long} {
+		if err := CheckName("space", name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	// What would split, widen or end a subject, and what looks like another name.
+	for _, name := range []string{"", long + "n", "a.b", "*", ">", "a b", "a\nb", "a:b", "$SYS", "/", "é", "a\x00", "\xff"} {
+		err := CheckName("space", name)
+		var bad *NameError
+		if !errors.As(err, &bad) || bad.What != "space" || bad.Name != name {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestCheckName_NamesTheCharacterThatDoesNotFit(t *testing.T) {
+	if err := CheckName("stream", "orders.>"); err == nil || !strings.Contains(err.Error(), `'.'`) {
+		t.Errorf("error %v does not name the dot", err)
+	}
+}
+
+// No client can guess its way into an id that Settle mints.
+func TestCheckEventID_KeepsClientsOffMintedIDs(t *testing.T) {
+	minted := TxID{Space: "cart", Epoch: 7, N: 3}.Event(0)
+	if CheckEventID(minted) == nil {
+		t.Errorf("a client may send %s", minted)
+	}
+	if err := CheckAnyEventID(minted); err != nil {
+		t.Errorf("%s may not be in a lane: %v", minted, err)
+	}
+	if err := CheckEventID(strings.Repeat("x", MaxEventIDLen)); err != nil {
+		t.Error(err)
+	}
+	if CheckEventID(strings.Repeat("x", MaxEventIDLen+1)) == nil {
+		t.Error("an id beyond the limit is accepted")
+	}
+}
+
+func genTxID() *rapid.Generator[TxID] {
+	return rapid.Custom(func(t *rapid.T) TxID {
+		return TxID{
+			Space: rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`).Draw(t, "space"),
+			Epoch: rapid.Uint64().Draw(t, "epoch"), N: rapid.Uint64().Draw(t, "n"),
+		}
+	})
+}
+
+// What is minted fits into a lane, and says where it came from.
+func TestOriginOf_IsTheInverseOfEvent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tx, k := genTxID().Draw(t, "tx"), rapid.IntRange(0, 1<<20).Draw(t, "k")
+		id := tx.Event(k)
+		if got, ok := OriginOf(id); !ok || got != tx {
+			t.Fatalf("OriginOf(%s) = %v, %v, want %v", id, got, ok, tx)
+		}
+		if err := CheckAnyEventID(id); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestOriginOf_IsFalseForWhatNobodyMinted(t *testing.T) {
+	for _, id := range []string{
+		"", "e1", "cart:1:2", "cart:1:2:3:4", ":1:2:3", "cart:x:2:3", "cart:1:-2:3", "cart:1:2:",
+		"cart:18446744073709551616:2:3", "cart:1:2:4294967296",
+	} {
+		if tx, ok := OriginOf(id); ok {
+			t.Errorf("OriginOf(%q) = %v", id, tx)
+		}
+	}
+}
+
+func TestEvent_Origin(t *testing.T) {
+	minted := TxID{Space: "north", Epoch: 1, N: 2}.Event(3)
+	for _, c := range []struct {
+		what string
+		ev   Event
+		want string
+	}{
+		{"from outside", Event{ID: "e1", Lane: 4}, ""},
+		{"released by a coordinator", Event{ID: minted, Lane: 4, Position: 1}, "north"},
+		{"a follow-up", Event{ID: minted}, "north"},
+	} {
+		if got := c.ev.Origin(); got != c.want {
+			t.Errorf("%s: origin %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// The mapping is part of the stored format. If this test fails, every deployment
+// would look for its spaces in the wrong place: the change is wrong, not the test.
+func TestPartitionOf_Golden(t *testing.T) {
+	for _, c := range []struct {
+		space string
+		n     int
+		want  int
+	}{
+		{"a", 1, 0},
+		{"a", 4, 0},
+		{"a", 16, 12},
+		{"a", 64, 12},
+		{"cart", 1, 0},
+		{"cart", 4, 3},
+		{"cart", 16, 15},
+		{"cart", 64, 15},
+		{"LHR", 1, 0},
+		{"LHR", 4, 1},
+		{"LHR", 16, 1},
+		{"LHR", 64, 17},
+		{"tenant-0042", 1, 0},
+		{"tenant-0042", 4, 2},
+		{"tenant-0042", 16, 2},
+		{"tenant-0042", 64, 34},
+		{"x_y-Z9", 1, 0},
+		{"x_y-Z9", 4, 3},
+		{"x_y-Z9", 16, 11},
+		{"x_y-Z9", 64, 43},
+	} {
+		if got := PartitionOf(c.space, c.n); got != c.want {
+			t.Errorf("PartitionOf(%q, %d) = %d, want %d", c.space, c.n, got, c.want)
+		}
+	}
+}
+
+func TestPartitionOf_SpreadsSpaces(t *testing.T) {
+	const partitions, spaces = 16, 16000
+	var count [partitions]int
+	for i := range spaces {
+		count[PartitionOf(fmt.Sprintf("tenant-%d", i), partitions)]++
+	}
+	for p, n := range count {
+		if n < spaces/partitions/2 || n > spaces/partitions*2 {
+			t.Errorf("partition %d has %d of %d spaces", p, n, spaces)
+		}
+	}
+}
