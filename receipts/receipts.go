@@ -16,6 +16,8 @@
 package receipts
 
 import (
+	"unicode/utf8"
+
 	"github.com/settlehq/settle/model"
 )
 
@@ -52,7 +54,11 @@ func clip(s string) string {
 	if len(s) <= MaxErrorLen {
 		return s
 	}
-	return s[:MaxErrorLen] + " …"
+	end := MaxErrorLen
+	for !utf8.RuneStart(s[end]) {
+		end-- // not in the middle of a character
+	}
+	return s[:end] + " …"
 }
 
 // Key tells an event from every other event of its space. The same id under
