@@ -98,10 +98,10 @@ func endOfBatch(found []storedMsg, last uint64, h nats.Header) ([]storedMsg, boo
 	status := header(h, headerStatus)
 	switch status {
 	case "204":
-		if number(h, headerLastSequence) != last {
+		if addedNumber(h, headerLastSequence) != last {
 			return nil, false, fmt.Errorf("%w: the end of a batch was lost", errTransient)
 		}
-		return found, number(h, "Nats-Num-Pending") > 0, nil
+		return found, addedNumber(h, headerNumPending) > 0, nil
 	case "404":
 		return nil, false, nil
 	case "413":

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -117,6 +118,31 @@ func BenchmarkFollowLog(b *testing.B) {
 	until(b, b.N, func(ctx context.Context, one func()) error {
 		return c.FollowLog(ctx, 0, 0, func(model.LogEntry) { one() })
 	})
+}
+
+// BenchmarkFollowSpace follows a space while it is appended to: the time from one
+// append to its delivery, which starts the next.
+func BenchmarkFollowSpace(b *testing.B) {
+	c := benchBus(b)
+	next := model.Append{Space: "cart", ID: "bench/0/1", Data: make([]byte, 512)}
+	delivered := make(chan uint64, 1)
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { // ends with ctx
+		ended <- c.FollowSpace(ctx, "cart", 0, func(e model.LogEntry) { delivered <- e.Seq })
+	}()
+	for b.Loop() {
+		c.Append(next, func(_ uint64, err error) {
+			if err != nil {
+				b.Error(err)
+			}
+		})
+		next.Expect = <-delivered
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		b.Error(err)
+	}
 }
 
 // BenchmarkReadLog reads a space's log in pages.

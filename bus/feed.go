@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -119,13 +120,18 @@ func (f *feed) next(e model.LogEntry) {
 }
 
 // compareHead notices an entry whose feed message was lost and that has no
-// successor to show the gap.
+// successor to show the gap. It asks the leader what comes next, which is nothing
+// most of the time.
 func (f *feed) compareHead(ctx context.Context) error {
-	head, err := f.b.Head(ctx, f.space)
+	p := f.b.partitionOf(f.space)
+	next, err := f.b.leaderGet(ctx, f.b.names.logStream(p), getRequest{Seq: f.last + 1, NextFor: f.b.names.log(p, f.space)})
+	if errors.Is(err, errNoMessage) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	return f.fillTo(ctx, head)
+	return f.fillTo(ctx, next.Seq)
 }
 
 // fillTo delivers from the log what is missing up to a sequence that is known to be

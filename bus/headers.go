@@ -25,6 +25,7 @@ const (
 	headerSubject      = "Nats-Subject"
 	headerSequence     = "Nats-Sequence"
 	headerLastSequence = "Nats-Last-Sequence"
+	headerNumPending   = "Nats-Num-Pending"
 	headerKVOperation  = "KV-Operation"
 	headerStatus       = "Status"
 	headerDescription  = "Description"

@@ -184,7 +184,7 @@ func (b *Bus) storedPartitions(ctx context.Context) (int, error) {
 }
 
 // streamInfo asks the stream's leader; errNoStream if there is no such stream.
-func (b *Bus) streamInfo(ctx context.Context, name string) (*jetstream.StreamInfo, error) {
+func (b *Bus) streamInfo(ctx context.Context, name string, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	var info *jetstream.StreamInfo
 	err := b.persist(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
@@ -194,10 +194,16 @@ func (b *Bus) streamInfo(ctx context.Context, name string) (*jetstream.StreamInf
 			return apiTransient(err)
 		}
 		info = stream.CachedInfo()
-		b.clustered.Store(clusterOf(info) != "")
-		return nil
+		if len(opts) > 0 {
+			info, err = stream.Info(ctx, opts...)
+		}
+		return apiTransient(err)
 	})
-	return info, err
+	if err != nil {
+		return nil, err
+	}
+	b.clustered.Store(clusterOf(info) != "")
+	return info, nil
 }
 
 // apiTransient tells errors of the client library that are worth another try from

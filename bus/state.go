@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/model"
 )
@@ -52,12 +53,13 @@ func (b *Bus) checkMark(ctx context.Context, space string, mark model.StateDoc) 
 	return nil
 }
 
-// readState reads all items of a space, in one request if they are not too many.
+// readState reads all items of a space, as one replica has them at one moment: in
+// one request if they are few, else by a consumer.
 func (b *Bus) readState(ctx context.Context, space string) (model.SpaceState, error) {
 	bucket := b.names.stateBucket(b.partitionOf(space))
 	prefix := bucketSubject(bucket, space+".")
-	found, _, err := b.batchGet(ctx, bucketStream(bucket), getRequest{MultiLast: []string{prefix + ">"}, MaxBytes: wholeState})
-	if errors.Is(err, errTooMany) {
+	found, more, err := b.batchGet(ctx, bucketStream(bucket), getRequest{MultiLast: []string{prefix + ">"}, MaxBytes: stateBytes})
+	if more || errors.Is(err, errTooMany) {
 		found, err = b.scan(ctx, bucketStream(bucket), prefix+">")
 	}
 	if err != nil {
@@ -66,9 +68,9 @@ func (b *Bus) readState(ctx context.Context, space string) (model.SpaceState, er
 	return arrange(found, prefix), nil
 }
 
-// wholeState lifts the bound on an answer's size: half a state is none. What is
-// larger than this in 1024 documents is more than a space can work with.
-const wholeState = 1 << 30
+// stateBytes bounds what the server sends at once without waiting for us to read
+// it; it cuts off clients that 64 MiB wait for.
+const stateBytes = 16 << 20
 
 // arrange sorts the items of a space into documents and mark.
 func arrange(found []storedMsg, prefix string) model.SpaceState {
@@ -112,21 +114,41 @@ func (b *Bus) readItem(ctx context.Context, partition int, key string) (model.St
 	return d, nil
 }
 
-// scan reads the last message of every subject of a pattern by a consumer, for
-// patterns with more subjects than one request may have.
+// scan reads the last message of every subject of a pattern by a consumer, which
+// has flow control and no bound on their number.
 func (b *Bus) scan(ctx context.Context, stream, pattern string) ([]storedMsg, error) {
-	ctx, end := context.WithCancel(ctx)
+	within, end := context.WithCancel(ctx)
 	defer end()
 	var found []storedMsg
 	complete := false
 	t := tail{stream: stream, pattern: pattern, latest: true, reached: func() { complete = true; end() }}
-	err := b.follow(ctx, t, func(d delivery) {
+	err := b.follow(within, t, func(d delivery) {
 		found = append(found, storedMsg{Subject: d.Subject, Seq: d.seq, Header: d.Header, Data: d.Data})
 	})
 	if !complete {
 		return nil, err
 	}
-	return latest(found), nil
+	found = latest(found)
+	return found, b.checkComplete(ctx, stream, pattern, found)
+}
+
+// checkComplete compares what was found with the subjects that the leader lists. A
+// document that was being replaced while it was read could be missing.
+func (b *Bus) checkComplete(ctx context.Context, stream, pattern string, found []storedMsg) error {
+	there := make(map[string]bool, len(found))
+	for _, m := range found {
+		there[m.Subject] = true
+	}
+	info, err := b.streamInfo(ctx, stream, jetstream.WithSubjectFilter(pattern))
+	if err != nil {
+		return err
+	}
+	for subject := range info.State.Subjects { // any order: one that is missing is enough
+		if !there[subject] {
+			return fmt.Errorf("%w: %s was not among what was read", errTransient, subject)
+		}
+	}
+	return nil
 }
 
 // latest drops what was replaced while the scan ran.
