@@ -54,8 +54,9 @@ var defaultTiming = timing{
 }
 
 // Connect connects to a server and finds out what deployment it holds. It creates
-// nothing: see Provision. ctx bounds the call only; the bus lives until Close or
-// Kill, whatever happens to the connection.
+// nothing: see Provision. A cluster without a leader is waited for until ctx ends,
+// which bounds the call only; the bus lives until Close or Kill, whatever happens to
+// the connection.
 func Connect(ctx context.Context, cfg Config) (*Bus, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -9,6 +9,8 @@
 // "SETTLE" are Config.Prefix.
 //
 //	LANE   stream SETTLE_LANE_<p>    settle.lane.<p>.<space>.<stream>.<event id>
+//	                                 exactly these tokens: whoever publishes to
+//	                                 another subject is told that nobody listens
 //	LOG    stream SETTLE_LOG_<p>     settle.log.<p>.<space>
 //	       republished to            settle.feed.<p>.<space>
 //	STATE  bucket SETTLE_STATE_<p>   <space>.<doc>         a document, plain JSON
@@ -63,7 +65,12 @@
 // Every attempt is the identical message under the identical condition, so of all
 // attempts at most one is stored. No read ever proves that something is absent: a
 // deposed leader answers from the past. For the same reason a refusal that names
-// a head older than the one expected says nothing and is not believed.
+// a head older than the one expected is not believed in a cluster, until it has
+// been repeated for longer than any election takes.
+//
+// An event that is "refused: one message per subject" is no duplicate yet: on R3
+// the server says so while the other one is still on its way to the quorum, and may
+// be lost. Only the refused expectation says that it is stored.
 //
 // # What happens on failure
 //
@@ -83,8 +90,8 @@
 // subscribes to the space's feed, reads from the log what was there before, and
 // from then on delivers a feed message if its predecessor is the entry that was
 // delivered last. If not, the log is read again. A feed message that was lost
-// without a successor is noticed when the head is compared, every few seconds and
-// after each reconnect.
+// without a successor is noticed when the leader is asked what comes next: every few
+// seconds, after each reconnect, and after messages were dropped here.
 //
 // FollowLog and FollowLane use an ephemeral push consumer in memory, without
 // acknowledgements, whose sequence numbers show a gap at once; after a gap, a

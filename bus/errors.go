@@ -150,12 +150,17 @@ func standing(description string) uint64 {
 	return seq
 }
 
-// errNotSent explains a message that did not leave this process.
-func errNotSent(err error) answer {
-	if errors.Is(err, nats.ErrMaxPayload) {
-		return answer{outcome: tooLarge, why: err.Error()}
+// notSentAnswer explains a message that could not be handed to the connection. Only
+// where the client library refuses it before writing anything is that certain.
+func notSentAnswer(err error) answer {
+	a := answer{outcome: unclear, why: err.Error()}
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		a.outcome = tooLarge
+	case errors.Is(err, nats.ErrReconnectBufExceeded):
+		a.outcome = unavailable
 	}
-	return answer{outcome: unavailable, why: err.Error()}
+	return a
 }
 
 // apiError is an error of the JetStream API about a read.

@@ -100,9 +100,9 @@ func TestMessagesThatWereNotSent(t *testing.T) {
 	for err, want := range map[error]outcome{
 		nats.ErrMaxPayload:           tooLarge,
 		nats.ErrReconnectBufExceeded: unavailable,
-		errors.New("broken pipe"):    unavailable,
+		errors.New("broken pipe"):    unclear,
 	} {
-		if a := errNotSent(err); a.outcome != want {
+		if a := notSentAnswer(err); a.outcome != want {
 			t.Errorf("%v: got %v, want %v", err, a.outcome, want)
 		}
 	}

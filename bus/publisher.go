@@ -40,7 +40,9 @@ type ruling struct {
 //
 // All replies arrive at one wildcard subscription, whose last token names the
 // request, so a request costs no subscription and no goroutine. Its goroutines
-// are the sweeper, and one for every lookup under way; stop ends them.
+// are the sweeper, and one for every lookup under way; stop ends them. Where a
+// callback would run inside the call that it answers, it gets a goroutine, which
+// ends with it.
 type publisher struct {
 	nc      *nats.Conn
 	sub     *nats.Subscription
@@ -168,25 +170,29 @@ func (p *publisher) prepare(r *request) (Fault, bool) {
 	return fault, p.pending[r.token] == r
 }
 
+// begin counts the attempt. If another one is on the wire, either may be stored and
+// the refusal of the other be heard first.
 func (p *publisher) begin(r *request) (try int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending[r.token] != r {
 		return 0, false
 	}
+	if r.tries > 0 && r.state == onTheWire {
+		r.doubt = true
+	}
 	r.state, r.sent = onTheWire, time.Now()
 	r.tries++
 	return r.tries, true
 }
 
-// notSent deals with an attempt that did not leave the process, which makes
-// nothing doubtful that was not so before.
+// notSent deals with an attempt that could not be handed to the connection.
 func (p *publisher) notSent(r *request, err error) {
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining) {
 		p.settle(r, 0, model.ErrStopped)
 		return
 	}
-	p.answered(r, errNotSent(err))
+	p.answered(r, notSentAnswer(err))
 }
 
 // receive gets all replies, on the one goroutine of the subscription.

@@ -47,21 +47,16 @@ var errInterrupted = errors.New("consumer interrupted")
 // the way leaves a gap, and a consumer that is lost itself leaves its heartbeat
 // out. Flow control keeps the server from running ahead of deliver.
 func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error {
-	var gone time.Time // since when the stream has not been there
+	var gone absence
 	for try := 1; ; try++ {
 		err := b.followOnce(ctx, &t, func(d delivery) { try = 0; deliver(d) })
 		if over := b.over(ctx); over != nil {
 			return over
 		}
-		switch {
-		case !errors.Is(err, errNoStream):
-			gone = time.Time{}
-		case gone.IsZero():
-			gone = time.Now()
-		case time.Since(gone) > b.timing.goneAfter:
+		if gone.time(err) > b.timing.goneAfter {
 			return fmt.Errorf("follow stream %s: %w; it was deleted, or this is another account: check the connection, then provision", t.stream, err)
 		}
-		if err != nil && !errors.Is(err, errInterrupted) {
+		if !errors.Is(err, errInterrupted) {
 			b.log.Warn("cannot follow a stream just now; trying again", "stream", t.stream, "after", t.after, "error", err)
 		}
 		if try == 0 { // it worked for a while: begin again at once
@@ -71,6 +66,21 @@ func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error 
 			return err
 		}
 	}
+}
+
+// absence measures for how long a stream has not been there.
+type absence struct{ since time.Time }
+
+// time is how long that is, given the outcome of one more try.
+func (a *absence) time(err error) time.Duration {
+	switch {
+	case !errors.Is(err, errNoStream):
+		a.since = time.Time{}
+		return 0
+	case a.since.IsZero():
+		a.since = time.Now()
+	}
+	return time.Since(a.since)
 }
 
 // followOnce follows by one consumer, until that is interrupted.
