@@ -13,8 +13,11 @@ import (
 // lane stands that has only just been made of st. The lane must be rewound:
 // nothing may be undecided.
 func (l *Lane) Integrate(st State) {
-	known := slices.DeleteFunc(slices.Concat(l.entries, l.held), func(ev model.Event) bool { return ev.Lane == 0 })
-	slices.SortFunc(known, func(a, b model.Event) int { return cmp.Compare(a.Lane, b.Lane) })
+	known := slices.DeleteFunc(slices.Clone(l.entries), func(ev *model.Event) bool { return ev.Lane == 0 })
+	for i := range l.held {
+		known = append(known, &l.held[i])
+	}
+	slices.SortFunc(known, func(a, b *model.Event) int { return cmp.Compare(a.Lane, b.Lane) })
 	seen, gap, refused := l.seen, l.gap, l.refused
 	*l = *New(st, l.limit)
 	for i := range known {
@@ -31,7 +34,7 @@ func (l *Lane) Integrate(st State) {
 }
 
 // restore is Offer for an event that is in memory already: it always finds room.
-func (l *Lane) restore(ev model.Event) {
+func (l *Lane) restore(ev *model.Event) {
 	if i, ok := slices.BinarySearch(l.reclaim, ev.Lane); ok {
 		l.reclaim = slices.Delete(l.reclaim, i, i+1)
 		l.place(ev)

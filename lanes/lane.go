@@ -16,8 +16,13 @@ type Lane struct {
 	limit int
 
 	// entries is the queue in order; entries[:next] are undecided, the rest waits.
-	entries []model.Event
+	// They are pointers because the queue is moved about far more often than its
+	// events are looked at.
+	entries []*model.Event
 	next    int
+	// jumbled says that an event may be queued behind one with a higher lane
+	// sequence; it is cleared when the queue runs empty.
+	jumbled bool
 
 	// floor is the confirmed cursor: every event up to it is done, but for held.
 	floor uint64
@@ -86,7 +91,7 @@ func (l *Lane) ReadAfter() uint64 {
 func (l *Lane) Offer(ev model.Event) bool {
 	if i, ok := slices.BinarySearch(l.reclaim, ev.Lane); ok {
 		l.reclaim = slices.Delete(l.reclaim, i, i+1)
-		l.place(ev)
+		l.place(&ev)
 		l.releaseOwn(l.seen)
 		return true
 	}
@@ -97,7 +102,7 @@ func (l *Lane) Offer(ev model.Event) bool {
 		l.leave(ev.Lane)
 		return false
 	}
-	l.accept(ev)
+	l.accept(&ev)
 	return true
 }
 
@@ -121,7 +126,7 @@ func (l *Lane) leave(seq uint64) {
 	}
 }
 
-func (l *Lane) accept(ev model.Event) {
+func (l *Lane) accept(ev *model.Event) {
 	l.releaseOwn(ev.Lane - 1)
 	l.seen = ev.Lane
 	if l.seen >= l.gap {
@@ -141,19 +146,25 @@ func (l *Lane) LeftInStream(seq uint64) {
 
 // place queues, holds or drops an event according to its position. A repetition
 // needs no trace: the cursor passes over what is neither queued nor held.
-func (l *Lane) place(ev model.Event) {
+func (l *Lane) place(ev *model.Event) {
 	if ev.Position == 0 {
-		l.entries = append(l.entries, ev)
+		l.push(ev)
 		return
 	}
 	switch due := l.inbound[ev.Origin()] + 1; {
 	case ev.Position > due:
-		l.hold(ev)
-	case ev.Position == due:
-		l.entries = append(l.entries, ev)
+		l.hold(*ev)
+	case ev.Position >= 0:
+		l.push(ev)
 		l.inbound[ev.Origin()] = ev.Position
 		l.releaseHeld(ev.Origin())
 	}
+}
+
+// push appends to the queue.
+func (l *Lane) push(ev *model.Event) {
+	l.jumbled = l.jumbled || ev.Lane != 0 && ev.Lane < l.seen
+	l.entries = append(l.entries, ev)
 }
 
 func (l *Lane) hold(ev model.Event) {
@@ -177,7 +188,7 @@ func (l *Lane) releaseHeld(origin string) {
 		ev := l.held[i]
 		l.held = slices.Delete(l.held, i, i+1)
 		l.inbound[origin] = ev.Position
-		l.entries = append(l.entries, ev)
+		l.push(&ev)
 	}
 }
 
@@ -190,7 +201,8 @@ func (l *Lane) releaseOwn(reached uint64) {
 	}
 	n := 0
 	for n < len(l.own) && l.own[n].Behind <= reached {
-		l.entries = append(l.entries, l.own[n])
+		ev := l.own[n]
+		l.push(&ev)
 		n++
 	}
 	l.own = l.own[n:]
@@ -203,7 +215,7 @@ func (l *Lane) Follow(ev model.Event) model.Event {
 	if len(l.own) > 0 || len(l.reclaim) > 0 {
 		l.own = append(l.own, ev)
 	} else {
-		l.entries = append(l.entries, ev)
+		l.push(&ev)
 	}
 	return ev
 }
@@ -214,7 +226,7 @@ func (l *Lane) Peek() *model.Event {
 	if l.next == len(l.entries) {
 		return nil
 	}
-	return &l.entries[l.next]
+	return l.entries[l.next]
 }
 
 // Take makes the event that Peek returned undecided.
@@ -274,7 +286,7 @@ func (l *Lane) Cursor(n int) model.Cursor {
 // floorAfter is everything seen if no lane event is left behind the first n
 // entries, and else what those entries reach.
 func (l *Lane) floorAfter(n int) uint64 {
-	if !slices.ContainsFunc(l.entries[n:], func(ev model.Event) bool { return ev.Lane != 0 }) {
+	if !slices.ContainsFunc(l.entries[n:], func(ev *model.Event) bool { return ev.Lane != 0 }) {
 		return l.seen
 	}
 	floor := l.floor
@@ -293,6 +305,9 @@ func (l *Lane) openBelow(floor uint64, n int) []uint64 {
 			open = append(open, l.held[i].Lane)
 		}
 	}
+	if !l.jumbled {
+		return open
+	}
 	for i := range l.entries[n:] {
 		if seq := l.entries[n+i].Lane; seq != 0 && seq <= floor {
 			open = append(open, seq)
@@ -309,10 +324,8 @@ func (l *Lane) Confirm(n int, c model.Cursor) {
 	}
 	l.floor = c.Floor
 	l.next -= n
-	l.entries = l.entries[n:]
-	if len(l.entries) == 0 {
-		l.entries = nil
-	}
+	l.entries = slices.Delete(l.entries, 0, n)
+	l.jumbled = l.jumbled && len(l.entries) > 0
 }
 
 // Rewind puts every undecided entry back in front: the commit that carried them
@@ -320,7 +333,7 @@ func (l *Lane) Confirm(n int, c model.Cursor) {
 // are, because the transactions that sent them are no more (I10).
 func (l *Lane) Rewind(dead func(ev *model.Event) bool) {
 	l.next = 0
-	gone := func(ev model.Event) bool { return ev.Lane == 0 && dead(&ev) }
+	gone := func(ev *model.Event) bool { return ev.Lane == 0 && dead(ev) }
 	l.entries = slices.DeleteFunc(l.entries, gone)
-	l.own = slices.DeleteFunc(l.own, gone)
+	l.own = slices.DeleteFunc(l.own, func(ev model.Event) bool { return gone(&ev) })
 }

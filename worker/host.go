@@ -30,6 +30,8 @@ type host struct {
 
 	mu    sync.Mutex
 	inbox inbox
+	// spare is the memory of the last batch of events, for the next.
+	spare []model.Message
 
 	// low is the lane sequence up to which nothing of the space is left to do, or
 	// allDone.
@@ -229,7 +231,8 @@ func (h *host) takeIn() {
 	room := h.core.LaneRoom()
 	h.mu.Lock()
 	in := h.inbox
-	h.inbox = inbox{}
+	h.inbox = inbox{events: h.spare}
+	h.spare = nil
 	if len(in.events) > room {
 		h.inbox.events, h.inbox.left = in.events[room:], in.left
 		in.events, in.left = in.events[:room], 0
@@ -247,6 +250,17 @@ func (h *host) takeIn() {
 	for _, f := range in.calls {
 		f()
 	}
+	if len(in.events) <= room {
+		h.recycle(in.events)
+	}
+}
+
+// recycle keeps the memory of a batch that has been taken in.
+func (h *host) recycle(batch []model.Message) {
+	clear(batch)
+	h.mu.Lock()
+	h.spare = batch[:0]
+	h.mu.Unlock()
 }
 
 // canTakeIn reports whether events wait for which the lane has room.
