@@ -154,7 +154,7 @@ func (l *Lane) place(ev *model.Event) {
 	switch due := l.inbound[ev.Origin()] + 1; {
 	case ev.Position > due:
 		l.hold(*ev)
-	case ev.Position >= 0:
+	case ev.Position == due:
 		l.push(ev)
 		l.inbound[ev.Origin()] = ev.Position
 		l.releaseHeld(ev.Origin())
