@@ -16,6 +16,7 @@ type Config struct {
 
 	// MaxCommitBytes bounds the encoded size of a commit; default 512 KiB, well
 	// below the usual max_payload of 1 MiB. A single transaction beyond it fails.
+	// At least 32 KiB, so that the receipt of the failure always fits.
 	MaxCommitBytes int
 	// MaxGroup is how many events one commit decides at most (group commit);
 	// default 1024. Larger groups cost latency and memory, not correctness.
@@ -40,7 +41,10 @@ type Config struct {
 
 // defaultMaxCommitBytes leaves room for headers, the cursor and the commit's own
 // frame below the usual max_payload.
-const defaultMaxCommitBytes = 512 << 10
+const (
+	defaultMaxCommitBytes = 512 << 10
+	minMaxCommitBytes     = 32 << 10
+)
 
 func (c *Config) fill() error {
 	if err := model.CheckName("space", c.Space); err != nil {
@@ -64,7 +68,7 @@ func (c *Config) fill() error {
 	if c.BackoffMax == 0 {
 		c.BackoffMax = 2 * time.Second
 	}
-	if c.MaxCommitBytes < 1024 || c.MaxGroup < 1 || c.RunBudget < 1 || c.MaxIterations < 1 {
+	if c.MaxCommitBytes < minMaxCommitBytes || c.MaxGroup < 1 || c.RunBudget < 1 || c.MaxIterations < 1 {
 		return fmt.Errorf("space %s: a limit in its configuration is too small: %+v", c.Space, *c)
 	}
 	return nil

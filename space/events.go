@@ -1,8 +1,10 @@
 package space
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -17,7 +19,8 @@ const (
 	idle progress = iota
 	// handled: it has a receipt now.
 	handled
-	// blocked: it waits for a computation to run or a foreign document to arrive.
+	// blocked: it waits for a computation to run, a foreign document to arrive, or
+	// room in a commit.
 	blocked
 )
 
@@ -48,16 +51,20 @@ func (s *Space) handle(ev *model.Event) progress {
 	} else {
 		trace = ev.Trace
 	}
-	tx := Tx{graph: s.graph, space: s.cfg.Space}
-	rc := s.receipt(&tx, ev)
+	tx := s.begin(nil)
+	rc := s.receipt(tx, ev)
 	if tx.stale != nil || tx.missing != nil {
-		s.waitFor(&tx)
+		s.waitFor(tx)
 		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
 		return blocked
 	}
-	n := s.record(&tx, ev, rc, trace)
+	n, ok := s.record(tx, ev, rc, trace)
+	if !ok {
+		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
+		return blocked
+	}
 	s.stats.count(rc.Outcome)
-	s.traceHandled(HandleInfo{Event: ev, Tx: n, Receipt: rc, Trace: trace})
+	s.traceHandled(HandleInfo{Event: ev, Tx: n, Receipt: rc, Trace: trace, Stack: tx.stack})
 	s.endWait()
 	s.lane.Take()
 	s.follow(tx.sends)
@@ -94,15 +101,19 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) *model.Receipt {
 func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("handler of %s panicked: %v\n%s", ev.Stream, p, debug.Stack())
+			// The stack is for the host's log: it differs from run to run, and a receipt
+			// is read by strangers.
+			tx.stack = debug.Stack()
+			err = fmt.Errorf("handler of %s panicked: %v", ev.Stream, p)
 		}
 	}()
 	return h(tx, ev)
 }
 
 // record adds the handling to the suffix and applies its writes. A handling that
-// no commit could carry becomes a failed one.
-func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.Trace) uint64 {
+// no commit could carry becomes a failed one. It reports false if the open group
+// has no room for the handling, which must then be made again.
+func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.Trace) (n uint64, ok bool) {
 	rec := model.Tx{N: s.nextTx(), By: receipts.By(ev.Stream), Receipt: rc, Writes: tx.writes, Trace: trace}
 	for i := range tx.sends {
 		tx.sends[i].Trace = trace
@@ -112,19 +123,25 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 	}
 	s.registry.Launch(s.txID(rec.N), tx.sends)
 	rec.Sends = tx.sends
-	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
+	err := s.suffix.add(&rec, s.cfg.MaxCommitBytes)
+	if errors.Is(err, errTxTooLarge) {
 		s.registry.Revoke(rec.N)
 		tx.drop()
 		*rc = *receipts.Failed(ev, err)
 		rec.Writes, rec.Sends = nil, nil
-		if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
-			panic(fmt.Sprintf("space: a receipt alone does not fit into a commit: %v", err))
-		}
+		err = s.suffix.add(&rec, s.cfg.MaxCommitBytes)
+	}
+	switch {
+	case errors.Is(err, errNoRoom):
+		s.registry.Revoke(rec.N)
+		return 0, false
+	case err != nil:
+		panic(fmt.Sprintf("space: a receipt alone does not fit into a commit: %v", err))
 	}
 	for _, w := range tx.after {
 		s.write(w, nil)
 	}
-	return rec.N
+	return rec.N, true
 }
 
 // follow queues the sends that stay in the space.
@@ -136,45 +153,52 @@ func (s *Space) follow(sends []model.Send) {
 	}
 }
 
-// head is what the event at the head of the lane waits for.
+// head is what the event at the head of the lane has been found to need, one attempt
+// after the other. All of it is kept up to date until the event is handled: if the
+// first were let go while the second is waited for, no attempt might ever meet both.
 type head struct {
-	node *node
-	doc  *doc
+	nodes []*node
+	docs  []*doc
 }
 
 func (s *Space) headWaits() bool {
-	h := &s.head
-	switch {
-	case h.node != nil && s.graph.staleUpstream(h.node.output) != nil:
-		return true
-	case h.doc != nil && !h.doc.loaded:
-		return true
+	for _, d := range s.head.docs {
+		if !d.loaded {
+			return true
+		}
+	}
+	for _, n := range s.head.nodes {
+		if s.graph.staleUpstream(n.output) != nil {
+			return true
+		}
 	}
 	return false
 }
 
 // waitFor keeps the head where it is until what the attempt lacked is there.
 func (s *Space) waitFor(tx *Tx) {
-	s.endWait()
 	s.stats.Parked++
-	if tx.missing != nil {
-		s.head.doc = tx.missing
+	h := &s.head
+	switch {
+	case tx.missing != nil:
+		h.docs = append(h.docs, tx.missing)
 		s.graph.addRef(tx.missing)
-		return
+	case !slices.Contains(h.nodes, tx.stale):
+		h.nodes = append(h.nodes, tx.stale)
+		s.graph.demandRun(tx.stale)
 	}
-	s.head.node = tx.stale
-	s.graph.demandRun(tx.stale)
 }
 
 // endWait takes the event's demand back.
 func (s *Space) endWait() {
-	if s.head.doc != nil {
-		s.graph.dropRef(s.head.doc)
-	}
-	if s.head.node != nil {
-		s.graph.releaseRun(s.head.node)
-	}
+	h := s.head
 	s.head = head{}
+	for _, d := range h.docs {
+		s.graph.dropRef(d)
+	}
+	for _, n := range h.nodes {
+		s.graph.releaseRun(n)
+	}
 }
 
 // backoff is how long a node waits after its streak-th exhausted pass in a row.

@@ -21,9 +21,13 @@ type graph struct {
 	ready []*node
 	// dirty are the handles whose structure changed since the last flush.
 	dirty map[uint32]bool
-	// follows are the foreign documents whose being needed may have changed.
+	// follows are the foreign documents whose being needed may have changed, foreign
+	// is how many there are.
 	follows []*doc
-	stamp   int // for visited marks
+	foreign int
+	// free are the handles of nodes that were removed.
+	free  []uint32
+	stamp int // for visited marks
 }
 
 func newGraph() *graph {
@@ -49,7 +53,16 @@ func (g *graph) ensureDoc(key docKey) (*doc, error) {
 	}
 	d := &doc{key: key, loaded: key.space == ""}
 	g.docs[key] = d
+	if key.space != "" {
+		g.foreign++
+	}
 	return d, nil
+}
+
+// forget drops the record of a foreign document that nothing mentions any more.
+func (g *graph) forget(d *doc) {
+	delete(g.docs, d.key)
+	g.foreign--
 }
 
 // applyReads makes reads the registered read set of n, as a difference to the one
@@ -144,7 +157,7 @@ func groupReads(n *node, reads []read) []*dep {
 			continue
 		}
 		d.paths = slices.DeleteFunc(d.paths, func(p model.Path) bool { return p.HasPrefix(r.path) })
-		d.paths = append(d.paths, slices.Clone(r.path))
+		d.paths = append(d.paths, r.path)
 	}
 	return deps
 }
@@ -163,7 +176,7 @@ func (n *node) readNames() []string {
 // staleUpstream returns the writer of d if d may not be up to date: if the writer
 // or anything upstream of it is yet to run (I4), and nil otherwise.
 func (g *graph) staleUpstream(d *doc) *node {
-	if d.writer.live && len(g.ready) == 0 {
+	if d.writer.live && len(g.ready) == 0 && g.foreign == 0 {
 		return nil // what is live is clean, and liveness covers all upstream
 	}
 	g.stamp++
@@ -173,15 +186,24 @@ func (g *graph) staleUpstream(d *doc) *node {
 	return nil
 }
 
+// patience is the number of exhausted passes in a row after which an event no longer
+// waits for a node that does not converge: there is no value to wait for, and the
+// lane must not stand still for ever (I6). With the default backoff that is after
+// about four seconds.
+const patience = 5
+
 func (g *graph) anyStale(n *node) bool {
 	work := []*node{n}
 	n.mark = g.stamp
 	for len(work) > 0 {
 		n, work = work[len(work)-1], work[:len(work)-1]
-		if n.status != Clean {
+		if n.status != Clean && n.streak < patience {
 			return true
 		}
 		for _, d := range n.deps {
+			if !d.doc.loaded {
+				return true // it may have changed since it was last here
+			}
 			if w := d.doc.writer; w != nil && w.mark != g.stamp {
 				w.mark = g.stamp
 				work = append(work, w)

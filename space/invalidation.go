@@ -36,6 +36,7 @@ func firstTouched(paths []model.Path, before, after model.Value) (model.Path, bo
 // it is, at no cost (I2).
 func (g *graph) invalidate(n *node, d *doc, path model.Path) {
 	n.causes.add(d, path)
+	n.waiting = false
 	if n.status == Clean {
 		n.status = Invalid
 	}

@@ -18,6 +18,8 @@ func (g *graph) dropRef(d *doc) {
 	d.refs--
 	if d.refs == 0 {
 		g.needed(d)
+	} else if d.writer != nil {
+		g.updateLive(d.writer) // what is left may be a circle
 	}
 }
 
@@ -38,7 +40,7 @@ func (g *graph) updateLive(n *node) {
 	work := []*node{n}
 	for len(work) > 0 {
 		n, work = work[len(work)-1], work[:len(work)-1]
-		want := n.kind == Effect || n.demand > 0 || n.output.refs > 0
+		want := n.kind == Effect || n.demand > 0 || n.output.refs > 0 && (!n.live || g.rooted(n))
 		if want == n.live {
 			continue
 		}
@@ -52,6 +54,34 @@ func (g *graph) updateLive(n *node) {
 	}
 }
 
+// rooted reports whether an effect, or an event that waits, is what keeps n live, and
+// not a circle of computations that keep each other. Every live node off a circle is
+// rooted, so the search goes straight down and seldom turns back.
+func (g *graph) rooted(n *node) bool {
+	g.stamp++
+	work := []*node{n}
+	next := []int{0} // the reader to look at next, for each of work
+	n.mark = g.stamp
+	for len(work) > 0 {
+		top := len(work) - 1
+		n := work[top]
+		if n.kind == Effect || n.demand > 0 {
+			return true
+		}
+		if next[top] == len(n.output.readers) {
+			work, next = work[:top], next[:top]
+			continue
+		}
+		r := n.output.readers[next[top]].node
+		next[top]++
+		if r.live && r.mark != g.stamp {
+			r.mark = g.stamp
+			work, next = append(work, r), append(next, 0)
+		}
+	}
+	return false
+}
+
 func (g *graph) passOn(d *doc, live bool, work []*node) []*node {
 	edge := 0 // the count at which the document's being needed flips
 	if live {
@@ -61,6 +91,9 @@ func (g *graph) passOn(d *doc, live bool, work []*node) []*node {
 		d.refs--
 	}
 	if d.refs != edge {
+		if !live && d.writer != nil && d.writer.live {
+			work = append(work, d.writer) // what is left may be a circle
+		}
 		return work
 	}
 	if d.key.space != "" {

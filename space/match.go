@@ -1,10 +1,6 @@
 package space
 
-import (
-	"strconv"
-
-	"github.com/settlehq/settle/model"
-)
+import "github.com/settlehq/settle/model"
 
 // touches decides whether the change of a document from before to after concerns
 // a deep reader of path: whether what it would read there has changed.
@@ -29,23 +25,11 @@ func touches(before, after model.Value, path model.Path) bool {
 // into a container, depth how many could be followed.
 func walk(root model.Value, path model.Path) (v model.Value, reached bool, depth int) {
 	v = root
-	for i, seg := range path {
-		switch v.Kind() {
-		case model.KindObject:
-			v = v.Get(seg)
-		case model.KindArray:
-			v = index(v, seg)
-		default:
+	for i := range path {
+		if k := v.Kind(); k != model.KindObject && k != model.KindArray {
 			return model.Value{}, false, i
 		}
+		v = v.At(path[i : i+1])
 	}
 	return v, true, len(path)
-}
-
-func index(v model.Value, seg string) model.Value {
-	i, err := strconv.Atoi(seg)
-	if err != nil {
-		return model.Value{}
-	}
-	return v.Index(i)
 }

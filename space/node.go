@@ -28,8 +28,8 @@ func (s Status) String() string {
 // Always:
 //
 //  1. status Clean implies that causes is empty;
-//  2. live is true iff the node is an effect, or its output has a live reader, or
-//     demand is positive;
+//  2. live is true iff the node is an effect, or demand is positive, or its output
+//     has a live reader (a circle of computations does not keep itself live);
 //  3. a live node counts once in refs of every document in deps;
 //  4. a node that is live and not Clean is in the graph's ready list.
 type node struct {
@@ -43,11 +43,15 @@ type node struct {
 	causes causeSet
 	deps   []*dep
 
-	live bool
+	// waiting says that the last run met a foreign document that is not there yet.
+	// The node does not run again before something it read has changed.
+	waiting bool
+	live    bool
 	// demand counts the reasons to run that are not readers: an event that waits
 	// for the node's output.
 	demand int
 	queued bool // in the ready list
+	pulled bool // see Space.pull
 
 	// Gate and budget (seed 001 sections 7.7 and 8).
 	backoffUntil time.Duration

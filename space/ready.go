@@ -56,6 +56,10 @@ func (s *Space) nextAppend() *Append {
 	switch {
 	case s.out.takeOver:
 		s.out.takeOver = false
+		s.takeover = &model.Commit{
+			Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
+			Attempt: s.replica.Seq + 1, Takeover: true, Cursor: s.replica.Cursor,
+		}
 		return &Append{Expect: s.replica.Seq, Commit: s.takeover, Data: model.AppendCommit(nil, s.takeover, nil)}
 	case !s.running() || s.suffix.sealed != nil || len(s.suffix.open.txs) == 0:
 		return nil
@@ -103,6 +107,9 @@ func (s *Space) followChanges() (follow, unfollow []Ref) {
 		case !need && d.followed:
 			d.followed, d.loaded = false, false
 			unfollow = append(unfollow, ref)
+			if len(d.readers) == 0 {
+				s.graph.forget(d)
+			}
 		}
 	}
 	s.graph.follows = s.graph.follows[:0]

@@ -9,7 +9,7 @@ func (g *graph) register(spec *NodeSpec) (*node, error) {
 	if g.byID[spec.ID] != nil {
 		return nil, fmt.Errorf("node %s is registered already", spec.ID)
 	}
-	n := &node{id: spec.ID, kind: spec.Kind, run: spec.Run, handle: uint32(len(g.nodes))}
+	n := &node{id: spec.ID, kind: spec.Kind, run: spec.Run}
 	if spec.Kind == Computation {
 		d, err := g.ensureDoc(docKey{doc: spec.Output})
 		if err != nil {
@@ -20,11 +20,23 @@ func (g *graph) register(spec *NodeSpec) (*node, error) {
 		}
 		n.output, d.writer = d, n
 	}
-	g.nodes = append(g.nodes, n)
+	g.place(n)
 	g.byID[n.id] = n
 	g.dirty[n.handle] = true
 	g.updateLive(n)
 	return n, nil
+}
+
+// place gives n a handle: one that was freed, so that observations which come and go
+// take no more room than there are at a time, or the next.
+func (g *graph) place(n *node) {
+	if last := len(g.free) - 1; last >= 0 {
+		n.handle, g.free = g.free[last], g.free[:last]
+		g.nodes[n.handle] = n
+		return
+	}
+	n.handle = uint32(len(g.nodes))
+	g.nodes = append(g.nodes, n)
 }
 
 // remove takes a node out. Its demand ends; its output stays as it is.
@@ -37,6 +49,7 @@ func (g *graph) remove(n *node) {
 		n.output.writer = nil
 	}
 	g.nodes[n.handle] = nil
+	g.free = append(g.free, n.handle)
 	delete(g.byID, n.id)
 	g.dirty[n.handle] = true
 }

@@ -1,6 +1,7 @@
 package space
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/settlehq/settle/model"
@@ -32,20 +33,35 @@ func (s *Space) runNode(n *node) {
 }
 
 func (s *Space) finishRun(n *node, causes []string) (changed bool, err error) {
-	tx := Tx{graph: s.graph, node: n, space: s.cfg.Space}
-	v, err := callNode(n, &tx)
+	tx := s.begin(n)
+	v, err := callNode(n, tx)
 	newReads := s.graph.applyReads(n, tx.reads)
 	if err == nil {
 		err = tx.err
 	}
-	if err != nil || tx.missing != nil {
-		// What is missing will arrive as a change of what n now reads.
+	switch {
+	case tx.missing != nil:
+		// Whatever it made of that. It is read now, so its arrival wakes the node.
+		s.runAgain(n, causes)
+		n.waiting = true
+		return false, nil
+	case err != nil:
 		return false, err
-	}
-	if n.output == nil || model.Equal(n.output.value, v) {
+	case n.output == nil || model.Equal(n.output.value, v):
 		return false, nil
 	}
-	return true, s.commitRun(n, v, causes, newReads)
+	err = s.commitRun(n, v, causes, newReads)
+	if errors.Is(err, errNoRoom) {
+		s.runAgain(n, causes)
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// runAgain takes back that n is clean: its run did not come to an end.
+func (s *Space) runAgain(n *node, causes []string) {
+	n.status, n.causes.list = Invalid, causes
+	s.graph.enqueue(n)
 }
 
 // commitRun makes the run's output a transaction and applies it.
@@ -71,4 +87,28 @@ func callNode(n *node, tx *Tx) (v model.Value, err error) {
 		}
 	}()
 	return n.run(tx)
+}
+
+// pull brings the output of a dormant node up to date because a run is about to read
+// it, which will make it live. The pass could not put it into order before, as nobody
+// knew that it was needed; running it now spares the reader a run on an old value,
+// and a chain that is discovered link by link a pass for every few links.
+//
+// A node that is live has its place in the pass, and is left to it.
+func (s *Space) pull(n *node) {
+	if n.live || n.pulled {
+		return
+	}
+	s.pulling++
+	n.pulled = true
+	for i := 0; i < len(n.deps); i++ {
+		if w := n.deps[i].doc.writer; w != nil {
+			s.pull(w)
+		}
+	}
+	if s.wants(n) && !s.suffix.crowded {
+		s.runNode(n)
+	}
+	n.pulled = false
+	s.pulling--
 }

@@ -32,20 +32,40 @@ func (s *Space) running() bool { return s.epoch != 0 && !s.frozen }
 
 func (s *Space) pass() {
 	var info PassInfo
-	for info.Iterations < s.cfg.MaxIterations {
+	rounds := 0 // iterations since an event was handled
+	turn := s.suffix.takeTurn()
+	for rounds < s.cfg.MaxIterations && !s.suffix.crowded {
 		info.Iterations++
-		events := s.dispatchSome()
+		rounds++
+		events := 0
+		if !turn {
+			events = s.dispatchSome()
+		}
+		if events > 0 {
+			rounds = 1
+			s.converged()
+		}
 		runs := s.iterate()
 		info.Events += events
 		info.Runs += runs
-		if events+runs == 0 {
+		if events+runs == 0 && !turn || s.suffix.full(&s.cfg) {
 			break
 		}
-		if s.suffix.full(&s.cfg) {
-			break
-		}
+		turn = false
 	}
-	s.endPass(info)
+	s.endPass(info, rounds == s.cfg.MaxIterations)
+}
+
+// converged gives the nodes that are clean their budget back: an event got through,
+// so what they do next is not for want of convergence but because of the event.
+func (s *Space) converged() {
+	s.touched = slices.DeleteFunc(s.touched, func(n *node) bool {
+		if n.status != Clean {
+			return false
+		}
+		n.passRuns, n.streak = 0, 0
+		return true
+	})
 }
 
 // dispatchSome handles events until the lane is empty, its head must wait, or the
@@ -66,6 +86,9 @@ func (s *Space) iterate() (runs int) {
 		return 0
 	}
 	for _, n := range g.order(g.workSet(ready)) {
+		if s.suffix.crowded {
+			break
+		}
 		if s.runnable(n) {
 			s.runNode(n)
 			runs++
@@ -100,14 +123,22 @@ func (s *Space) takeReady() []*node {
 // changed, someone wants the result, no gate holds it, and it has not used up its
 // budget for this pass.
 func (s *Space) runnable(n *node) bool {
-	return n.status != Clean && n.live && s.now >= n.backoffUntil && n.passRuns < s.cfg.RunBudget
+	return n.live && s.wants(n)
+}
+
+// wants is runnable for a node that may be dormant.
+func (s *Space) wants(n *node) bool {
+	return n.status != Clean && !n.waiting && s.now >= n.backoffUntil && n.passRuns < s.cfg.RunBudget
 }
 
 // endPass gates the nodes that did not converge, clears the streak of those that
-// did, and publishes the structure.
-func (s *Space) endPass(info PassInfo) {
+// did, and publishes the structure. outOfRounds says that the pass was ended by the
+// bound on its iterations.
+func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	for _, n := range s.graph.ready {
-		s.gateExhausted(n, info)
+		if n.passRuns >= s.cfg.RunBudget || outOfRounds && s.runnable(n) {
+			s.gate(n)
+		}
 	}
 	for _, n := range s.touched {
 		if n.status == Clean {
@@ -122,8 +153,9 @@ func (s *Space) endPass(info PassInfo) {
 	}
 }
 
-func (s *Space) gateExhausted(n *node, info PassInfo) {
-	if n.passRuns < s.cfg.RunBudget && info.Iterations < s.cfg.MaxIterations || s.now < n.backoffUntil {
+// gate holds a node back that still wants to run.
+func (s *Space) gate(n *node) {
+	if !n.live || n.status == Clean {
 		return
 	}
 	n.streak++

@@ -32,6 +32,8 @@ type Space struct {
 	holding bool
 
 	head    head
+	scratch Tx // see begin
+	pulling int
 	now     time.Duration
 	touched []*node // ran in this pass
 
@@ -89,10 +91,6 @@ func (s *Space) populate() error {
 
 // TakeOver asks to become the owner: the next Ready carries a takeover commit.
 func (s *Space) TakeOver() {
-	s.takeover = &model.Commit{
-		Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-		Attempt: s.replica.Seq + 1, Takeover: true, Cursor: s.replica.Cursor,
-	}
 	s.deposed = false
 	s.out.takeOver = true
 }
@@ -131,7 +129,7 @@ func (s *Space) Hold() { s.holding = true }
 
 // Settled reports whether every transaction is in the log.
 func (s *Space) Settled() bool {
-	return s.takeover == nil && s.suffix.sealed == nil && len(s.suffix.open.txs) == 0
+	return s.takeover == nil && !s.out.takeOver && !s.suffix.undecided()
 }
 
 // Confirm says that the append under way is in the log at seq.
@@ -143,7 +141,7 @@ func (s *Space) Confirm(seq uint64) error {
 	s.replica.Adopt(seq, x.commit, x.after)
 	s.lane.Confirm(x.taken, x.commit.Cursor)
 	s.registry.Confirm(x.commit.Txs[len(x.commit.Txs)-1].N)
-	s.suffix.sealed = nil
+	s.suffix.confirm()
 	return nil
 }
 
@@ -161,8 +159,7 @@ func (s *Space) Refuse() {
 	s.frozen = true
 	s.takeover = nil
 	s.endWait()
-	undone := s.suffix.undecided()
-	s.suffix.sealed, s.suffix.open = nil, group{}
+	undone := s.suffix.drop()
 	followUps := s.registry.Cancel()
 	s.lane.Rewind(func(ev *model.Event) bool { return followUps[ev.ID] })
 	s.stats.Refused++
@@ -182,10 +179,13 @@ func (s *Space) revert(ids map[string]bool) {
 }
 
 // Integrate takes in a commit that another runtime has made. Entries come in log
-// order.
+// order. If an append is under way it has failed, and Refuse comes first.
 func (s *Space) Integrate(e model.LogEntry) error {
 	if e.Seq <= s.replica.Seq {
 		return nil
+	}
+	if s.suffix.undecided() {
+		return fmt.Errorf("space %s, log sequence %d: own transactions are undecided, which must be refused before a foreign commit is integrated", s.cfg.Space, e.Seq)
 	}
 	c, err := model.DecodeCommit(e.Data)
 	if err != nil {
@@ -204,17 +204,24 @@ func (s *Space) Integrate(e model.LogEntry) error {
 	}
 	if c.Takeover {
 		s.epoch, s.deposed = 0, true
+		s.endWait()
 	}
 	return nil
 }
 
-// show makes the confirmed value of a document the current one.
+// show makes the confirmed value of a document the current one. If it is the output
+// of a computation that says otherwise here, that must run again.
 func (s *Space) show(id string) error {
 	d, err := s.graph.ensureDoc(docKey{doc: id})
-	if err == nil {
-		s.graph.change(d, s.replica.Doc(id).Value, nil)
+	if err != nil {
+		return err
 	}
-	return err
+	before := d.value
+	s.graph.change(d, s.replica.Doc(id).Value, nil)
+	if d.writer != nil && !model.Equal(before, d.value) {
+		s.graph.invalidate(d.writer, d, nil)
+	}
+	return nil
 }
 
 // Resume ends the standstill after Refuse.
@@ -225,13 +232,15 @@ func (s *Space) Resume() { s.frozen = false }
 // change.
 func (s *Space) Mirror(space, id string, v model.Value) {
 	d := s.graph.docs[docKey{space: space, doc: id}]
-	if d == nil {
-		return
+	if d == nil || !d.followed {
+		return // delivered after Unfollow: it may be out of date by now
 	}
 	if !d.loaded {
 		d.loaded = true
 		for _, r := range d.readers {
-			s.graph.invalidate(r.node, d, nil)
+			if r.node.waiting {
+				s.graph.invalidate(r.node, d, nil)
+			}
 		}
 	}
 	s.graph.change(d, v, nil)

@@ -16,11 +16,16 @@ import (
 type suffix struct {
 	sealed *sealed
 	open   group
+	// spare are the buffers of the last confirmed group, for the next.
+	spare group
 	// lastTx is the number of the last transaction made in this epoch. It grows
 	// over rollbacks too, so that no id is ever minted twice.
 	lastTx uint64
 	// attempt numbers the appends of this epoch.
 	attempt uint64
+	// crowded says that a transaction found no room in the open group: nothing more
+	// is added to it, and what needs the room goes first in the next one.
+	crowded bool
 }
 
 // group is a run of transactions with the documents as they stand after it.
@@ -36,31 +41,52 @@ type sealed struct {
 	after  map[string]model.Value
 	// taken is how many entries of the lane it decides.
 	taken int
+	// data are the encoded transactions: what the commit was made of.
+	data []byte
 }
 
-// errTxTooLarge is returned for a transaction that no commit could carry.
-var errTxTooLarge = errors.New("transaction too large")
+var (
+	// errTxTooLarge is returned for a transaction that no commit could carry.
+	errTxTooLarge = errors.New("transaction too large")
+	// errNoRoom is returned for a transaction that must wait for the next group.
+	errNoRoom = errors.New("no room in the open group")
+)
 
 // frameBytes is what a commit needs around its transactions: names, numbers and
 // the cursor with a few dozen events set aside.
 const frameBytes = 4 << 10
 
-// add appends a transaction to the open group, or reports that it is too large
-// for any commit.
+// add appends a transaction to the open group, or reports that there is no room in
+// it (errNoRoom) or in any commit (errTxTooLarge).
 func (x *suffix) add(tx *model.Tx, limit int) error {
-	size := len(x.open.data)
+	room := limit - frameBytes
 	data := model.AppendTx(x.open.data, tx)
-	if n := len(data) - size; n > limit-frameBytes {
-		return fmt.Errorf("%w: %d bytes, a commit takes %d; write smaller documents or split the work over several events", errTxTooLarge, n, limit-frameBytes)
+	switch n := len(data) - len(x.open.data); {
+	case n > room:
+		return fmt.Errorf("%w: %d bytes, a commit takes %d; write smaller documents or split the work over several events", errTxTooLarge, n, room)
+	case len(data) > room:
+		x.crowded = true
+		return errNoRoom
 	}
 	x.open.data = data
 	x.open.txs = append(x.open.txs, *tx)
 	return nil
 }
 
-// full reports whether the open group should take no more events.
+// full reports whether the open group should take no more events. The half of it
+// that they leave is for the computations that follow from them.
 func (x *suffix) full(cfg *Config) bool {
-	return len(x.open.txs) >= cfg.MaxGroup || len(x.open.data) >= cfg.MaxCommitBytes/2
+	return len(x.open.txs) > 0 && (x.crowded || len(x.open.txs) >= cfg.MaxGroup || len(x.open.data) >= cfg.MaxCommitBytes/2)
+}
+
+// takeTurn reports whether something waits for room in a group of its own, which is
+// there now.
+func (x *suffix) takeTurn() bool {
+	turn := x.crowded && len(x.open.txs) == 0
+	if turn {
+		x.crowded = false
+	}
+	return turn
 }
 
 // note records the value that a document has after the open group.
@@ -76,12 +102,24 @@ func (x *suffix) seal(c *model.Commit, taken int) {
 	x.attempt++
 	c.Attempt = x.attempt
 	c.Txs = x.open.txs
-	x.sealed = &sealed{commit: c, after: x.open.after, taken: taken}
-	x.open = group{}
+	x.sealed = &sealed{commit: c, after: x.open.after, taken: taken, data: x.open.data}
+	x.open, x.spare = x.spare, group{}
 }
 
-// undecided lists every document that the suffix has changed.
-func (x *suffix) undecided() map[string]bool {
+// confirm forgets the sealed commit, which is in the log, and keeps its buffers.
+func (x *suffix) confirm() {
+	txs := x.sealed.commit.Txs
+	clear(txs)
+	clear(x.sealed.after)
+	x.spare = group{txs: txs[:0], data: x.sealed.data[:0], after: x.sealed.after}
+	x.sealed = nil
+}
+
+// undecided reports whether there is any transaction that the log has not confirmed.
+func (x *suffix) undecided() bool { return x.sealed != nil || len(x.open.txs) > 0 }
+
+// drop forgets all transactions and lists the documents that they have changed.
+func (x *suffix) drop() map[string]bool {
 	ids := map[string]bool{}
 	if x.sealed != nil {
 		for id := range x.sealed.after { // any order: a set
@@ -91,5 +129,6 @@ func (x *suffix) undecided() map[string]bool {
 	for id := range x.open.after { // any order: a set
 		ids[id] = true
 	}
+	x.sealed, x.open, x.crowded = nil, group{}, false
 	return ids
 }

@@ -23,6 +23,8 @@ type HandleInfo struct {
 	// something that the handler read was not up to date or not there yet.
 	Tx      uint64
 	Receipt *model.Receipt // nil if the attempt was given up
+	// Stack is where the handler panicked, nil if it did not.
+	Stack []byte
 	// Trace is what HandleStart returned.
 	Trace model.Trace
 }

@@ -15,6 +15,7 @@ import (
 // fails the whole transaction with an error that says why; later calls then do
 // nothing. Err tells whether that has happened.
 type Tx struct {
+	core  *Space
 	graph *graph
 	node  *node // nil in a handler
 	space string
@@ -30,6 +31,19 @@ type Tx struct {
 	// A handler's transaction that has either is given up and tried again later.
 	stale   *node
 	missing *doc
+	stack   []byte // of a handler that panicked
+}
+
+// begin makes the transaction of a handler (n is nil) or of a node's run. But for
+// the runs that a run pulls (see pull) there is one at a time, so its buffers are
+// used again; what a commit keeps is not.
+func (s *Space) begin(n *node) *Tx {
+	t := &s.scratch
+	if s.pulling > 0 {
+		t = &Tx{}
+	}
+	*t = Tx{core: s, graph: s.graph, node: n, space: s.cfg.Space, reads: t.reads[:0], after: t.after[:0]}
+	return t
 }
 
 // read is one address that a transaction has read, deeply.
@@ -97,9 +111,13 @@ func (t *Tx) read(d *doc, path []string) model.Value {
 	if d == nil {
 		return model.Value{}
 	}
-	if t.node != nil {
-		t.reads = append(t.reads, read{d, path})
-	} else if t.stale == nil && d.writer != nil {
+	switch {
+	case t.node != nil:
+		t.reads = append(t.reads, read{d, slices.Clone(path)})
+		if d.writer != nil && !d.writer.live {
+			t.core.pull(d.writer)
+		}
+	case t.stale == nil && d.writer != nil:
 		t.stale = t.graph.staleUpstream(d)
 	}
 	return t.current(d).At(path)
