@@ -20,7 +20,7 @@ func (h *host) activate() error {
 	if err != nil {
 		return err
 	}
-	h.saver.remember(st)
+	h.saver.remember(st, r.LaneDone())
 	if err := h.replay(r); err != nil {
 		return err
 	}

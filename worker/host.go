@@ -33,8 +33,8 @@ type host struct {
 	// spare is the memory of the last batch of events, for the next.
 	spare []model.Message
 
-	// low is the lane sequence up to which nothing of the space is left to do, or
-	// allDone.
+	// low is the lane sequence up to which nothing of the space is left to do or to
+	// save, or allDone.
 	low atomic.Uint64
 
 	// behind says that events of the space were delivered before this host was
@@ -277,16 +277,18 @@ func (h *host) settle() space.Ready {
 	return ready
 }
 
-// publish says how far the space is done with its lane.
+// publish says how far the space is done with its lane. What is handled but not
+// saved counts as not done: should this worker die, the next one is to find the
+// event, wake the space for it and save.
 func (h *host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case len(h.inbox.events) > 0 || h.inbox.left > 0:
-	case h.core.Idle():
+	case h.core.Idle() && h.core.Seq() <= h.saver.saved:
 		h.low.Store(allDone)
 	default:
-		h.low.Store(h.core.LaneDone())
+		h.low.Store(h.saver.lane)
 	}
 }
 
@@ -361,6 +363,7 @@ func (h *host) finished() bool {
 		return false
 	}
 	h.saver.finish(h)
+	h.publish()
 	return true
 }
 

@@ -14,15 +14,17 @@ type saver struct {
 	revs   map[string]uint64 // bucket revision per document
 	mark   uint64            // and of the mark
 	saved  uint64            // log sequence that the saved mark reflects
+	lane   uint64            // lane sequence up to which that was done with
+	taken  uint64            // the same of the checkpoint under way
 	saving bool
 }
 
-// remember takes in the revisions of what was loaded.
-func (s *saver) remember(st model.SpaceState) {
+// remember takes in what was loaded: its revisions, and how far it reaches.
+func (s *saver) remember(st model.SpaceState, lane uint64) {
 	for i := range st.Docs {
 		s.revs[st.Docs[i].Doc] = st.Docs[i].Rev
 	}
-	s.mark, s.saved = st.Mark.Rev, st.Mark.Seq
+	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
 }
 
 // due takes a checkpoint of what is not saved yet.
@@ -39,6 +41,7 @@ func (s *saver) due(h *host) (replica.Checkpoint, bool) {
 		c.Docs[i].Rev = s.revs[c.Docs[i].Doc]
 	}
 	c.Mark.Rev = s.mark
+	s.taken = h.core.LaneDone()
 	return c, true
 }
 
@@ -56,7 +59,7 @@ func (s *saver) settle(h *host, c replica.Checkpoint, err error) {
 		}
 		return // outdated: another owner is ahead of us, the log will tell
 	}
-	s.saved = max(s.saved, c.Mark.Seq)
+	s.saved, s.lane = max(s.saved, c.Mark.Seq), max(s.lane, s.taken)
 }
 
 // checkpoint saves the space if it has changed. It does not hold the loop up.
