@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -46,7 +47,7 @@ type Deployment struct {
 	mu      sync.Mutex
 	workers []*member
 	born    int
-	gone    map[worker.RunKey]uint64 // runs of workers that are no more
+	dead    []*Worker // and stopped ones: their counts go on to be told
 }
 
 // member is a worker with its own connection, so that it can be killed alone.
@@ -67,7 +68,7 @@ func Start(ctx context.Context, cfg Config) (*Deployment, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Deployment{cfg: cfg, gone: map[worker.RunKey]uint64{}}
+	d := &Deployment{cfg: cfg}
 	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(err, d.Stop(ctx))
 	}
@@ -157,7 +158,7 @@ func (d *Deployment) KillWorker(id string) bool {
 	}
 	m.w.Kill()
 	m.b.Kill()
-	d.count(m)
+	d.bury(m)
 	return true
 }
 
@@ -173,14 +174,12 @@ func (d *Deployment) remove(id string) *member {
 	return nil
 }
 
-// count keeps the run counts of a worker that is no more.
-func (d *Deployment) count(m *member) {
-	runs := m.w.Runs()
+// bury keeps a worker that is no more for its counts. A killed one may still be
+// ending, so they are read when somebody asks.
+func (d *Deployment) bury(m *member) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for k, n := range runs { // any order: sums
-		d.gone[k] += n
-	}
+	d.dead = append(d.dead, m.w)
 }
 
 // Runs is how often each computation ran, on all workers of this process together,
@@ -188,12 +187,13 @@ func (d *Deployment) count(m *member) {
 func (d *Deployment) Runs() map[worker.RunKey]uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	sum := make(map[worker.RunKey]uint64, len(d.gone))
-	for k, n := range d.gone { // any order: sums
-		sum[k] += n
-	}
+	workers := slices.Clone(d.dead)
 	for _, m := range d.workers {
-		for k, n := range m.w.Runs() { // any order: sums
+		workers = append(workers, m.w)
+	}
+	sum := map[worker.RunKey]uint64{}
+	for _, w := range workers {
+		for k, n := range w.Runs() { // any order: sums
 			sum[k] += n
 		}
 	}
@@ -258,7 +258,7 @@ func (d *Deployment) StopWorkers(ctx context.Context) error {
 		all.Go(func() {
 			errs[i] = m.w.Stop(ctx)
 			m.b.Close()
-			d.count(m)
+			d.bury(m)
 		})
 	}
 	all.Wait()

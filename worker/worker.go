@@ -155,6 +155,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 func (w *Worker) Kill() {
 	w.mu.Lock()
 	w.stopped = true
+	w.partitions = map[int]*partition{} // the dead remember their counts only
 	w.mu.Unlock()
 	w.cancel()
 }
