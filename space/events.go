@@ -31,8 +31,9 @@ const (
 // not up to date. Which documents it reads is known by running it: an attempt
 // that meets a stale computation is given up without a trace, the computation is
 // demanded on the event's behalf, and the event stays at the head until it has
-// run. The closure found that way is exact.
-func (s *Space) dispatch() progress {
+// run. The closure found that way is exact. first says that nothing has been handled
+// since the last runs.
+func (s *Space) dispatch(first bool) progress {
 	ev := s.lane.Peek()
 	if ev == nil {
 		return idle
@@ -40,11 +41,11 @@ func (s *Space) dispatch() progress {
 	if s.headWaits() {
 		return blocked
 	}
-	return s.handle(ev)
+	return s.handle(ev, first)
 }
 
 // handle makes one attempt at ev.
-func (s *Space) handle(ev *model.Event) progress {
+func (s *Space) handle(ev *model.Event, first bool) progress {
 	var trace model.Trace
 	if f := s.cfg.Trace.HandleStart; f != nil {
 		trace = f(ev)
@@ -57,6 +58,9 @@ func (s *Space) handle(ev *model.Event) progress {
 		s.waitFor(tx)
 		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
 		return blocked
+	}
+	if first {
+		s.converged()
 	}
 	n, ok := s.record(tx, ev, rc, trace)
 	if !ok {

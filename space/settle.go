@@ -43,7 +43,6 @@ func (s *Space) pass() {
 		}
 		if events > 0 {
 			rounds = 1
-			s.converged()
 		}
 		runs := s.iterate()
 		info.Events += events
@@ -56,8 +55,8 @@ func (s *Space) pass() {
 	s.endPass(info, rounds == s.cfg.MaxIterations)
 }
 
-// converged gives the nodes that are clean their budget back: an event got through,
-// so what they do next is not for want of convergence but because of the event.
+// converged gives the nodes that are clean their budget back when an event gets
+// through: what they do next is not for want of convergence but because of the event.
 func (s *Space) converged() {
 	s.touched = slices.DeleteFunc(s.touched, func(n *node) bool {
 		if n.status != Clean {
@@ -72,7 +71,7 @@ func (s *Space) converged() {
 // commit is full.
 func (s *Space) dispatchSome() int {
 	n := 0
-	for !s.suffix.full(&s.cfg) && s.dispatch() == handled {
+	for !s.suffix.full(&s.cfg) && s.dispatch(n == 0) == handled {
 		n++
 	}
 	return n
