@@ -1,0 +1,16 @@
+// Package audit verifies a run of the flights with nothing but a NATS client. It
+// reads the LOG streams and the STATE buckets as any program in any language could
+// (read.go knows five facts about their format), and holds what it finds against
+// one plain pass over the input.
+//
+// What it proves, if it finds no difference:
+//
+//   - every departure and every arrival has exactly one receipt: nothing is lost,
+//     nothing took effect twice;
+//   - every airport handled its departures in the order of the input, and the
+//     arrivals from one origin in the order in which that sent them;
+//   - the documents of every airport are what the input adds up to, in the bucket
+//     and in the log alike;
+//   - what was watched is what follows from them, and nothing was computed for an
+//     airport that nobody watched.
+package audit
