@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/examples/flights"
+	"github.com/settlehq/settle/internal/demo"
+	"github.com/settlehq/settle/internal/telemetry"
+)
+
+// demoFlightsCmd is `settle demo flights`.
+type demoFlightsCmd struct {
+	Input      string `help:"Flights to run instead of the built-in ones: a JSON array of {date, delay, distance, origin, destination}, plain or gzipped." placeholder:"FILE"`
+	Workers    int    `default:"2" help:"Workers that share the airports."`
+	Partitions int    `default:"4" help:"Partitions of the deployment: what is divided among the workers."`
+	Duplicate  int    `default:"1" help:"Send every event N times, with its same id." placeholder:"N"`
+	Kill       int    `default:"0" help:"N times during the run, stop a random worker dead: no goodbye, no flush. A new one joins a moment later." placeholder:"N"`
+	Store      string `help:"Directory for the embedded server's files. The same input goes on there where it was. Default: a temporary one, removed at the end." placeholder:"DIR"`
+	NATS       string `name:"nats" help:"Use the NATS server at URL instead of an embedded one. The run has streams of its own there (DEMO-*) and deletes them at its end, unless --keep. NATS_URL alone is not taken for a wish to run a demo." placeholder:"URL"`
+	Keep       bool   `help:"Leave the run's streams on the server of --nats, to look at them."`
+	Fsync      string `default:"always" enum:"always,interval" help:"When the embedded server makes an acknowledged write safe from a power cut: ${enum} (every 2 minutes). A crash of the process loses nothing either way."`
+	JSON       string `name:"json" help:"Write the figures as JSON to FILE; - is standard output, and everything else then goes to standard error." placeholder:"FILE"`
+}
+
+// Run runs the demo. It ends with an error of exit code 2 for input that cannot be
+// used, and of 1 if the run could not be verified.
+func (c *demoFlightsCmd) Run(ctx context.Context, io streams) error {
+	o := demo.Options{
+		Workers: c.Workers, Partitions: c.Partitions, Duplicate: c.Duplicate, Kill: c.Kill,
+		Store: c.Store, NATS: c.NATS, Keep: c.Keep,
+	}
+	if c.Fsync == "interval" {
+		o.Fsync = bus.FsyncInterval
+	}
+	err := o.Check()
+	if err == nil {
+		o.Flights, err = c.flights()
+	}
+	if err != nil {
+		return usage(err)
+	}
+	out, err := c.openReport(io)
+	if err != nil {
+		return usage(err)
+	}
+	tracer, flush, err := telemetry.Setup(ctx, "settle-demo")
+	if err != nil {
+		return usage(err)
+	}
+	o.Tracer = tracer
+	err = c.run(ctx, o, io, out)
+	return errors.Join(err, flush(context.WithoutCancel(ctx)))
+}
+
+func (c *demoFlightsCmd) flights() ([]flights.Flight, error) {
+	if c.Input == "" {
+		return flights.BuiltIn()
+	}
+	return flights.Load(c.Input)
+}
+
+// figures is where the JSON goes. It is opened before the run, so that a path that
+// cannot be written is known at once.
+type figures struct {
+	io.Writer
+	close func() error
+}
+
+func (c *demoFlightsCmd) openReport(io streams) (*figures, error) {
+	switch c.JSON {
+	case "":
+		return nil, nil
+	case "-":
+		return &figures{io.out, func() error { return nil }}, nil
+	}
+	f, err := os.Create(c.JSON)
+	if err != nil {
+		return nil, fmt.Errorf("--json: %w", err)
+	}
+	return &figures{f, f.Close}, nil
+}
+
+func (c *demoFlightsCmd) run(ctx context.Context, o demo.Options, io streams, out *figures) error {
+	people := io.out
+	if c.JSON == "-" {
+		people = io.err
+	}
+	res, err := demo.Run(ctx, o, demo.NewScreen(people))
+	switch {
+	case ctx.Err() != nil:
+		return exitError{130, errors.New("interrupted; nothing was verified")}
+	case err != nil:
+		return err
+	}
+	err = res.Summary(people)
+	if out != nil {
+		data, e := res.Report.JSON()
+		if e == nil {
+			_, e = out.Write(data)
+		}
+		err = errors.Join(err, e, out.close())
+	}
+	if err != nil {
+		return err
+	}
+	if !res.Report.Verified {
+		return exitError{1, errors.New("the run is not verified")}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// fleet is what chaos needs of a deployment.
+type fleet interface {
+	Workers() []string
+	KillWorker(id string) bool
+	AddWorker(ctx context.Context) (string, error)
+}
+
+// chaos kills workers, spread over the run by how much of it is handled, and lets
+// a new one join a moment after each. Which one dies is chance.
+func (r *run) chaos(ctx context.Context, f fleet) error {
+	for i := range r.o.Kill {
+		at := r.logs.at(r.logs.total * (i + 1) / (r.o.Kill + 1))
+		select {
+		case <-at:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		alive := f.Workers()
+		victim := alive[rand.IntN(len(alive))]
+		if !f.KillWorker(victim) {
+			return fmt.Errorf("kill worker %s: it is gone already", victim)
+		}
+		r.note(Note{Kind: Killed, Worker: victim})
+		if err := pause(ctx, r.o.Rejoin); err != nil {
+			return err
+		}
+		joined, err := f.AddWorker(ctx)
+		if err != nil {
+			return fmt.Errorf("add a worker after %s was killed: %w", victim, err)
+		}
+		r.note(Note{Kind: Joined, Worker: joined})
+	}
+	return nil
+}
+
+// pause waits for d, or for ctx to end.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

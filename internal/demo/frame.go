@@ -1,0 +1,148 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// frame makes the lines of the live screen.
+type frame struct {
+	style style
+	notes []Note
+	bar   *progressbar.ProgressBar
+}
+
+func (f *frame) begin(total int) {
+	f.bar = progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(io.Discard), // the frame places it
+		progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(0),
+		progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░"}))
+	_ = f.bar.RenderBlank() // it writes to nowhere
+}
+
+// render is the frame for a snapshot, cut to the size of the screen.
+func (f *frame) render(now Snapshot, width, height int) []string {
+	lines := append(f.table(now), "")
+	lines = append(lines, f.status(now)...)
+	lines = lines[max(len(lines)-height, 0):] // what tells how far it is stays longest
+	for i := range lines {
+		lines[i] = cut(lines[i], width)
+	}
+	return lines
+}
+
+const (
+	tableHead = "      airport  departures  mean delay  on time                revision  owner"
+	tableRow  = " %3s  %-7s  %10s  %10s  %7s  %s  %9s  %s"
+)
+
+// table has a row for each watched airport, in a fixed order: ranks change all the
+// time, and rows that jump cannot be read.
+func (f *frame) table(now Snapshot) []string {
+	lines := []string{f.style.faint(tableHead)}
+	for _, a := range now.Airports {
+		if !a.Known {
+			lines = append(lines, f.style.faint(fmt.Sprintf(" %3s  %-7s  %10s", "", a.Code, "-")))
+			continue
+		}
+		rank := ""
+		if a.Rank > 0 {
+			rank = fmt.Sprint(a.Rank)
+		}
+		lines = append(lines, fmt.Sprintf(tableRow, rank, a.Code, comma(a.Departures), minutes(a.MeanDelay), percent(a.OnTime),
+			f.style.cyan(gauge(a.OnTime, 12)), comma(a.Revision), f.owner(a.Owner, now.Workers)))
+	}
+	return lines
+}
+
+// owner names a worker, in red while it is a dead one.
+func (f *frame) owner(id string, alive []string) string {
+	if slices.Contains(alive, id) {
+		return id
+	}
+	return f.style.red(id + " ✗")
+}
+
+// status says how far it is and who does it.
+func (f *frame) status(now Snapshot) []string {
+	label := func(s string) string { return "  " + f.style.faint(fmt.Sprintf("%-9s", s)) + " " }
+	_ = f.bar.Set(now.Handled) // it writes to nowhere
+	bar := strings.TrimSpace(f.bar.String())
+	if share, blocks, ok := strings.Cut(bar, " "); ok {
+		bar = f.style.green(strings.TrimSpace(blocks)) + fmt.Sprintf("  %4s", share)
+	}
+	how := fmt.Sprintf("%s of %s", comma(now.Handled), comma(now.Total))
+	if s := now.Elapsed.Seconds(); s > 0 && now.Phase == Running {
+		how += f.style.faint(fmt.Sprintf("  %s/s", comma(int(float64(now.Handled)/s))))
+	} else if now.Phase != Running {
+		how += f.style.faint("  " + now.Phase.sentence())
+	}
+	log := fmt.Sprintf("%s, %s", count(now.Commits, "commit"), count(now.Takeovers, "takeover"))
+	lines := []string{
+		label("handled") + bar + "  " + how,
+		label("workers") + fmt.Sprintf("%-34s", strings.Join(now.Workers, " ")) + "    " + f.style.faint(log),
+	}
+	return append(lines, label("events")+f.events())
+}
+
+// events lists what happened last, the newest first.
+func (f *frame) events() string {
+	if len(f.notes) == 0 {
+		return f.style.faint("none so far")
+	}
+	var list []string
+	for i := len(f.notes) - 1; i >= 0 && len(list) < 4; i-- {
+		n := f.notes[i]
+		text := fmt.Sprintf("%s at %.0f %%", n.text(), 100*n.Share)
+		switch n.Kind {
+		case Killed:
+			text = f.style.yellow(text)
+		case Warning:
+			text = f.style.red(text)
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, f.style.faint(" · "))
+}
+
+func minutes(m float64) string { return fmt.Sprintf("%.1f min", m) }
+
+// gauge draws a share as a bar, to an eighth of a column.
+func gauge(share float64, width int) string {
+	eighths := min(max(int(share*float64(8*width)+0.5), 0), 8*width)
+	bar := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		bar += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	}
+	return bar + strings.Repeat(" ", width-(eighths+7)/8)
+}
+
+// cut shortens a line to so many columns. Colours take none.
+func cut(line string, width int) string {
+	columns := 0
+	for i := 0; i < len(line); {
+		if line[i] == '\x1b' {
+			end := strings.IndexByte(line[i:], 'm')
+			if end < 0 {
+				return line[:i]
+			}
+			i += end + 1
+			continue
+		}
+		if columns == width {
+			return line[:i] + "\x1b[0m"
+		}
+		_, size := utf8.DecodeRuneInString(line[i:])
+		i += size
+		columns++
+	}
+	return line
+}

@@ -1,0 +1,165 @@
+package demo
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/examples/flights"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// logs knows how far a run is. It follows the logs and asks no worker.
+type logs struct {
+	mu sync.Mutex
+	// open is what of each flight has no receipt yet.
+	open map[string]part
+	// handled counts departures and arrivals that have one.
+	handled   int
+	total     int
+	commits   int
+	takeovers int
+	owners    map[string]string // the last to take a space over
+	heard     time.Time         // the last entry
+	marks     []mark
+	poke      chan struct{} // something has changed
+}
+
+// part is a set of what happens to a flight.
+type part uint8
+
+const (
+	departs part = 1 << iota
+	arrives
+)
+
+// mark is a number of handled events that somebody waits for.
+type mark struct {
+	at      int
+	reached chan struct{}
+}
+
+func newLogs(input []flights.Flight, now time.Time) *logs {
+	l := &logs{
+		open: make(map[string]part, len(input)), total: 2 * len(input),
+		owners: map[string]string{}, heard: now, poke: make(chan struct{}, 1),
+	}
+	for i := range input {
+		l.open[input[i].ID] = departs | arrives
+	}
+	return l
+}
+
+// follower is what logs needs of a bus.
+type follower interface {
+	FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error
+}
+
+// follow takes in the log of a partition until ctx ends.
+func (l *logs) follow(ctx context.Context, bus follower, partition int) error {
+	var broken error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err := bus.FollowLog(ctx, partition, 0, func(e model.LogEntry) {
+		if err := l.take(e, time.Now()); err != nil {
+			broken = err
+			cancel()
+		}
+	})
+	if broken != nil {
+		return broken
+	}
+	return err
+}
+
+func (l *logs) take(e model.LogEntry, now time.Time) error {
+	c, err := model.DecodeCommit(e.Data)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.commits++
+	l.heard = now
+	if c.Takeover {
+		if _, owned := l.owners[c.Space]; owned {
+			l.takeovers++
+		}
+		l.owners[c.Space] = c.Runtime
+	}
+	for i := range c.Txs {
+		l.count(&c.Txs[i])
+	}
+	for len(l.marks) > 0 && l.handled >= l.marks[0].at {
+		close(l.marks[0].reached)
+		l.marks = l.marks[1:]
+	}
+	select {
+	case l.poke <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// count takes in a transaction. A receipt that does not say handled counts too: the
+// run is not to wait for what will not come; the audit tells.
+func (l *logs) count(tx *model.Tx) {
+	stream, ok := receipts.Stream(tx.By)
+	if !ok || tx.Receipt == nil {
+		return
+	}
+	var p part
+	flight := tx.Receipt.Event
+	switch stream {
+	case flights.StreamDeparture:
+		p = departs
+	case flights.StreamArrival:
+		p = arrives
+		flight, _ = tx.Receipt.Result.Get("flight").AsString()
+	}
+	if l.open[flight]&p == 0 {
+		return
+	}
+	l.handled++
+	if l.open[flight] &^= p; l.open[flight] == 0 {
+		delete(l.open, flight)
+	}
+}
+
+// at returns a channel that is closed when so many events are handled. Marks are
+// asked for in rising order.
+func (l *logs) at(n int) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := mark{n, make(chan struct{})}
+	if l.handled >= n {
+		close(m.reached)
+	} else {
+		l.marks = append(l.marks, m)
+	}
+	return m.reached
+}
+
+// done reports whether every departure and arrival has a receipt.
+func (l *logs) done() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.handled == l.total
+}
+
+// quietFor is how long nothing has entered the logs.
+func (l *logs) quietFor(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now.Sub(l.heard)
+}
+
+func (l *logs) snapshot(s *Snapshot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Handled, s.Commits, s.Takeovers = l.handled, l.commits, l.takeovers
+	for i := range s.Airports {
+		s.Airports[i].Owner = l.owners[s.Airports[i].Code]
+	}
+}

@@ -1,0 +1,75 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/examples/flights"
+)
+
+// Options say what to run.
+type Options struct {
+	// Flights is the input.
+	Flights    []flights.Flight
+	Workers    int
+	Partitions int
+	// Duplicate is how often every departure is sent, with its same id.
+	Duplicate int
+	// Kill is how many workers are killed, spread over the run.
+	Kill int
+	// Store is the embedded server's directory. "" is a temporary one. One that was
+	// used before goes on where it was, if the input is the same.
+	Store string
+	Fsync bus.Fsync
+	// NATS is the URL of another server to use. The run has its own streams there,
+	// and deletes them at its end unless Keep is set.
+	NATS string
+	Keep bool
+	// Tracer records spans; nil records none.
+	Tracer trace.Tracer
+
+	// Rejoin is how long after a kill a new worker joins. Default 500 ms.
+	Rejoin time.Duration
+	// Patience is how long a run waits while nothing at all enters the logs, before
+	// it goes on to say what is missing. Default 30 s, which outlasts the time after
+	// which a member that only stands still is given up.
+	Patience time.Duration
+}
+
+// maxPartitions is more than anybody wants of a demonstration.
+const maxPartitions = 64
+
+// Check reports the first option that makes no sense.
+func (o *Options) Check() error {
+	switch {
+	case o.Workers < 1:
+		return fmt.Errorf("--workers %d: at least one worker is needed", o.Workers)
+	case o.Partitions < 1 || o.Partitions > maxPartitions:
+		return fmt.Errorf("--partitions %d: choose 1 to %d", o.Partitions, maxPartitions)
+	case o.Duplicate < 1:
+		return fmt.Errorf("--duplicate %d: every event is sent at least once; 1 sends it once", o.Duplicate)
+	case o.Kill < 0:
+		return fmt.Errorf("--kill %d: choose how many workers are to die, 0 for none", o.Kill)
+	case o.NATS != "" && o.Store != "":
+		return errors.New("--store is for the embedded server, and --nats is another one: give only one of them")
+	case o.Keep && o.NATS == "":
+		return errors.New("--keep is about the streams on an outside server (--nats); with the embedded one, --store DIR keeps them")
+	}
+	return nil
+}
+
+func (o *Options) fill() {
+	if o.Rejoin == 0 {
+		o.Rejoin = 500 * time.Millisecond
+	}
+	if o.Patience == 0 {
+		o.Patience = 30 * time.Second
+	}
+}
+
+// watchedAirports is how many airports are watched and ranked: the busiest.
+const watchedAirports = 10

@@ -1,0 +1,79 @@
+package demo
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// place is where a run keeps its streams.
+type place struct {
+	url    string // of an outside server; "" for the embedded one
+	dir    string // of the embedded one
+	prefix string // of the subjects
+	keep   bool
+}
+
+// choosePlace decides on the place, and makes a temporary directory if none was
+// given.
+//
+// On an outside server every run has a prefix of its own, so that two runs never
+// mix. In a directory the prefix follows from the input: a run on the same input
+// goes on where the last one was, and one on another input begins anew.
+func choosePlace(o *Options) (place, error) {
+	if o.NATS != "" {
+		return place{url: o.NATS, prefix: "demo-" + strings.ToLower(rand.Text()[:6]), keep: o.Keep}, nil
+	}
+	h := sha256.New()
+	for i := range o.Flights {
+		_, _ = fmt.Fprintf(h, "%+v\n", o.Flights[i]) // a hash takes everything
+	}
+	p := place{dir: o.Store, keep: o.Store != "", prefix: fmt.Sprintf("flights-%x", h.Sum(nil)[:4])}
+	if p.keep {
+		return p, nil
+	}
+	var err error
+	if p.dir, err = os.MkdirTemp("", "settle-demo-"); err != nil {
+		return p, fmt.Errorf("make a temporary directory for the server: %w; name one with --store", err)
+	}
+	return p, nil
+}
+
+func (p *place) server(fsync bus.Fsync) bus.ServerConfig {
+	return bus.ServerConfig{StoreDir: p.dir, Fsync: fsync}
+}
+
+func (p *place) bus(partitions int) bus.Config {
+	return bus.Config{URL: p.url, Prefix: p.prefix, Partitions: partitions}
+}
+
+// leavesStreams reports whether streams would stay on somebody's server.
+func (p *place) leavesStreams() bool { return p.url != "" && !p.keep }
+
+// remove deletes a temporary directory.
+func (p *place) remove() error {
+	if p.url != "" || p.keep {
+		return nil
+	}
+	return os.RemoveAll(p.dir)
+}
+
+// describe says which server it is, and what its acknowledgements are worth.
+func (p *place) describe(fsync bus.Fsync) string {
+	if p.url != "" {
+		host := "the given URL"
+		if u, err := url.Parse(p.url); err == nil && u.Host != "" {
+			host = u.Host // without a password
+		}
+		return fmt.Sprintf("NATS at %s, streams %s_*", host, strings.ToUpper(p.prefix))
+	}
+	if fsync == bus.FsyncInterval {
+		return "embedded NATS, fsync interval"
+	}
+	return "embedded NATS, fsync always"
+}

@@ -1,0 +1,69 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// plainScreen writes a few lines, for a log or a pipe.
+type plainScreen struct {
+	w    io.Writer
+	look func() Snapshot
+	ends chan struct{}
+	done sync.WaitGroup
+
+	mu       sync.Mutex
+	quarters int // of the run that have been told
+	phase    Phase
+}
+
+func (s *plainScreen) Start(p Plan, look func() Snapshot) {
+	s.look, s.ends, s.phase = look, make(chan struct{}), Starting
+	s.print("%s", p.title())
+	s.done.Go(s.run) // ends with Stop
+}
+
+func (s *plainScreen) run() {
+	t := time.NewTicker(frameTime)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.ends:
+			return
+		case <-t.C:
+			s.progress(s.look())
+		}
+	}
+}
+
+// progress tells of every quarter, and of what follows.
+func (s *plainScreen) progress(now Snapshot) {
+	quarters := 4 * now.Handled / max(now.Total, 1)
+	s.mu.Lock()
+	further, next := quarters > s.quarters, now.Phase != s.phase
+	s.quarters, s.phase = quarters, now.Phase
+	s.mu.Unlock()
+	if further {
+		s.print("%3d %%  %s of %s departures and arrivals handled after %.1f s", 25*quarters, comma(now.Handled), comma(now.Total), now.Elapsed.Seconds())
+	}
+	if next && (now.Phase == Saving || now.Phase == Verifying) {
+		s.print("       %s", now.Phase.sentence())
+	}
+}
+
+func (s *plainScreen) Note(n Note) { s.print("%3.0f %%  %s", 100*n.Share, n.text()) }
+
+func (s *plainScreen) Stop() {
+	close(s.ends)
+	s.done.Wait()
+	s.progress(s.look())
+	s.print("")
+}
+
+func (s *plainScreen) print(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = fmt.Fprintf(s.w, format+"\n", args...) // nobody to tell if the log is closed
+}

@@ -1,0 +1,64 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/term"
+)
+
+// style colours text, or leaves it alone.
+type style bool
+
+func (s style) paint(code, text string) string {
+	if !s || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s style) bold(text string) string   { return s.paint("1", text) }
+func (s style) faint(text string) string  { return s.paint("2", text) }
+func (s style) red(text string) string    { return s.paint("31", text) }
+func (s style) green(text string) string  { return s.paint("32", text) }
+func (s style) yellow(text string) string { return s.paint("33", text) }
+func (s style) cyan(text string) string   { return s.paint("36", text) }
+
+// terminal is the file behind w if that is a terminal on which a cursor can move.
+func terminal(w io.Writer) (*os.File, bool) {
+	f, ok := w.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// styleFor colours what goes to a terminal, unless NO_COLOR asks for none
+// (https://no-color.org).
+func styleFor(w io.Writer) style {
+	_, ok := terminal(w)
+	return style(ok && os.Getenv("NO_COLOR") == "")
+}
+
+// comma writes a number with separators: 12,345.
+func comma[N int | int64 | uint64](n N) string {
+	digits := strconv.FormatInt(int64(n), 10)
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
+
+// count is a number and its noun: "1 worker", "2 workers".
+func count[N int | int64 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return comma(n) + " " + noun + "s"
+}
+
+// percent writes a share: 86.5 %.
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
