@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"hash/fnv"
 	"math"
 	"slices"
@@ -9,33 +10,80 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Place returns the member that a partition belongs to, by weighted rendezvous
-// hashing: every member computes the same answer from the same list, and when a
-// member comes or goes, only the partitions that it gains or held move. "" if
-// there are no members.
-func Place(partition int, members []model.Member) string {
-	best, bestScore := "", math.Inf(-1)
-	for _, m := range members {
-		score := score(m, partition)
-		if score > bestScore || score == bestScore && m.ID < best {
-			best, bestScore = m.ID, score
+// Divide returns, for each of n partitions, the member that it belongs to, by
+// weighted rendezvous hashing with bounded loads. Every member computes the same
+// answer from the same list; nothing if there are no members.
+//
+// Plain rendezvous hashing is fair for many partitions. With eight of them and two
+// workers it gives everything to one of them now and then, so each member takes at
+// most its share, rounded up: the pairs of partition and member are gone through
+// from the highest score down, and a member that has its share is passed over.
+// When a member comes or goes, what it gains or held moves, and few others do.
+func Divide(n int, members []model.Member) []string {
+	pairs := rank(n, members)
+	room := shares(n, members)
+	owner := make([]string, n)
+	for _, c := range pairs {
+		if owner[c.partition] == "" && room[c.member] > 0 {
+			owner[c.partition] = members[c.member].ID
+			room[c.member]--
 		}
 	}
-	return best
+	return owner
+}
+
+// candidate is a member for a partition; both are indices.
+type candidate struct {
+	partition, member int
+	score             float64
+}
+
+// rank lists all candidates, best first. Ties go by name, so that the order of the
+// list of members does not matter.
+func rank(n int, members []model.Member) []candidate {
+	pairs := make([]candidate, 0, n*len(members))
+	for i := range members {
+		for p := range n {
+			pairs = append(pairs, candidate{p, i, score(members[i], p)})
+		}
+	}
+	slices.SortFunc(pairs, func(a, b candidate) int {
+		return cmp.Or(
+			cmp.Compare(b.score, a.score),
+			cmp.Compare(a.partition, b.partition),
+			cmp.Compare(members[a.member].ID, members[b.member].ID))
+	})
+	return pairs
+}
+
+// shares is how many of n partitions each member takes at most.
+func shares(n int, members []model.Member) []int {
+	total := 0.0
+	for _, m := range members {
+		total += weight(m)
+	}
+	out := make([]int, len(members))
+	for i, m := range members {
+		out[i] = int(math.Ceil(float64(n) * weight(m) / total))
+	}
+	return out
+}
+
+func weight(m model.Member) float64 {
+	if m.Weight <= 0 {
+		return 1
+	}
+	return m.Weight
 }
 
 // score is -w/ln(u) for a uniform u in (0,1) that depends on member and partition
-// alone: the member with the highest score wins with probability proportional to
-// its weight.
+// alone: without a bound, the member with the highest score would win with
+// probability proportional to its weight.
 func score(m model.Member, partition int) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(m.ID + "/" + strconv.Itoa(partition)))
 	u := (float64(mix(h.Sum64())>>11) + 0.5) / (1 << 53)
-	w := m.Weight
-	if w == 0 {
-		w = 1
-	}
-	return -w / math.Log(u)
+	return -weight(m) / math.Log(u)
 }
 
 // mix spreads the bits of an FNV sum, whose high bits hardly differ for strings
@@ -49,8 +97,8 @@ func mix(x uint64) uint64 {
 // partitionsOf lists the partitions, of n, that belong to a member.
 func partitionsOf(id string, n int, members []model.Member) []int {
 	var mine []int
-	for p := range n {
-		if Place(p, members) == id {
+	for p, owner := range Divide(n, members) {
+		if owner == id {
 			mine = append(mine, p)
 		}
 	}
