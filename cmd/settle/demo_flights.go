@@ -97,13 +97,14 @@ func (c *demoFlightsCmd) run(ctx context.Context, o demo.Options, io streams, ou
 	case err != nil:
 		return err
 	}
-	err = res.Summary(people)
+	return finish(res, people, out)
+}
+
+// finish tells people and scripts how the run ended.
+func finish(res *demo.Result, people io.Writer, out *figures) error {
+	err := res.Summary(people)
 	if out != nil {
-		data, e := res.Report.JSON()
-		if e == nil {
-			_, e = out.Write(data)
-		}
-		err = errors.Join(err, e, out.close())
+		err = errors.Join(err, out.put(&res.Report))
 	}
 	if err != nil {
 		return err
@@ -112,4 +113,12 @@ func (c *demoFlightsCmd) run(ctx context.Context, o demo.Options, io streams, ou
 		return exitError{1, errors.New("the run is not verified")}
 	}
 	return nil
+}
+
+func (f *figures) put(r *demo.Report) error {
+	data, err := r.JSON()
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	return errors.Join(err, f.close())
 }

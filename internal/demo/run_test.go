@@ -1,7 +1,11 @@
 package demo
 
 import (
+	"context"
+	"errors"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,11 +14,21 @@ import (
 )
 
 // blank is a screen that shows nothing and keeps the notes.
-type blank struct{ notes []Note }
+type blank struct {
+	notes []Note
+	// noted, if set, is called for each note.
+	noted func()
+}
 
 func (*blank) Start(Plan, func() Snapshot) {}
-func (b *blank) Note(n Note)               { b.notes = append(b.notes, n) }
 func (*blank) Stop()                       {}
+
+func (b *blank) Note(n Note) {
+	b.notes = append(b.notes, n)
+	if b.noted != nil {
+		b.noted()
+	}
+}
 
 // some are the first n flights of the input.
 func some(t *testing.T, n int) []flights.Flight {
@@ -63,5 +77,104 @@ func TestARunWithDuplicatesAndAKilledWorkerIsVerified(t *testing.T) {
 	}
 	if !slices.Equal(kinds, []NoteKind{Killed, Joined}) {
 		t.Errorf("notes are %+v, want one killed and one joined", screen.notes)
+	}
+}
+
+func TestAStoreThatWasUsedBeforeGoesOnWhereItWas(t *testing.T) {
+	o := small(t)
+	o.Flights = o.Flights[:100]
+	for i := range 2 {
+		res, err := Run(t.Context(), o, &blank{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := res.Report; !r.Verified || r.EventsSent != 100 || r.Receipts != 200 {
+			t.Errorf("run %d: verified %v, %d sent, %d receipts; want true, 100, 200: %v", i+1, r.Verified, r.EventsSent, r.Receipts, res.Verdict.Differences)
+		}
+	}
+	o.Flights = o.Flights[:50]
+	res, err := Run(t.Context(), o, &blank{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := res.Report; !r.Verified || r.Receipts != 100 {
+		t.Errorf("another input in the same store: verified %v, %d receipts; want true, 100: %v", r.Verified, r.Receipts, res.Verdict.Differences)
+	}
+}
+
+func TestOnAnOutsideServerARunHasItsOwnStreamsAndTakesThemAway(t *testing.T) {
+	server, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	other, err := bus.Connect(t.Context(), bus.Config{Server: server, Name: "client/test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	streams := func() (names []string) {
+		list := other.JetStream().StreamNames(t.Context())
+		for name := range list.Name() {
+			names = append(names, name)
+		}
+		if err := list.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	o := small(t)
+	o.Flights, o.Store, o.NATS = o.Flights[:100], "", server.ClientURL()
+	for _, keep := range []bool{false, true} {
+		o.Keep = keep
+		res, err := Run(t.Context(), o, &blank{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !res.Report.Verified {
+			t.Errorf("not verified: %v", res.Verdict.Differences)
+		}
+		left := streams()
+		if !keep && len(left) != 0 {
+			t.Errorf("streams were left behind: %v", left)
+		}
+		if keep && len(left) != 1+3*o.Partitions {
+			t.Errorf("of 3 streams per partition and one bucket, %v were kept", left)
+		}
+		for _, name := range left {
+			if !strings.HasPrefix(strings.TrimPrefix(name, "KV_"), "DEMO-") {
+				t.Errorf("stream %s does not say that it is a demo's", name)
+			}
+		}
+	}
+}
+
+func TestAnInterruptedRunLeavesNoDirectoryBehind(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, interrupt := context.WithCancel(t.Context())
+	o := small(t)
+	o.Store, o.Kill = "", 1
+	if _, err := Run(ctx, o, &blank{noted: interrupt}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was cancelled", err)
+	}
+	left, err := os.ReadDir(tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range left {
+		t.Errorf("%s was left behind", entry.Name())
+	}
+}
+
+func TestARunThatMakesNoProgressSaysWhatIsMissing(t *testing.T) {
+	r := &run{o: Options{Patience: time.Nanosecond}, logs: newLogs(some(t, 3), time.Time{})}
+	r.watches = newWatches(nil, flights.Tally{}, r.logs.poke)
+	stalled, err := r.wait(t.Context(), nil, nil)
+	if want := "nothing entered the logs for 1ns; still missing: 6 departures and arrivals"; err != nil || stalled != want {
+		t.Errorf("got %q, %v; want %q", stalled, err, want)
+	}
+	if _, err := r.wait(t.Context(), make(chan error), nil); err == nil || !strings.Contains(err.Error(), "the server answers no sends") {
+		t.Errorf("while sends have no answer: got %v", err)
 	}
 }

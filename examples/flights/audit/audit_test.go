@@ -120,15 +120,19 @@ func TestEveryTamperingIsFound(t *testing.T) {
 		log  func([]string) []string
 		docs func(map[string]map[string]json.RawMessage)
 		want []string
+		// breaks are the promises that do not hold.
+		breaks []Promise
 		// counts that are not those of the faultless run
 		counts string
 	}{
 		"a departure has no receipt": {
+			breaks: []Promise{NothingLost},
 			log:    func(l []string) []string { return slices.Delete(l, 2, 3) },
 			want:   []string{"A: departure of f00002: receipts: found 0, expected 1"},
 			counts: "lost 1",
 		},
 		"an arrival has no receipt": {
+			breaks: []Promise{NothingLost},
 			log: func(l []string) []string {
 				l[4] = strings.Replace(l[4], `,"rc":{"ev":"C:9:1:0","o":"handled","r":{"flight":"f00003"}}`, "", 1)
 				return l
@@ -137,6 +141,7 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			counts: "lost 1",
 		},
 		"an arrival failed": {
+			breaks: []Promise{NothingLost},
 			log: func(l []string) []string {
 				l[4] = strings.Replace(l[4], `"o":"handled"`, `"o":"failed","err":"boom"`, 1)
 				return l
@@ -145,6 +150,7 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			counts: "lost 1",
 		},
 		"a departure was handled twice": {
+			breaks: []Promise{NothingTwice},
 			log: func(l []string) []string {
 				return append(l, strings.Replace(l[8], `"n":1`, `"n":2`, 1))
 			},
@@ -152,6 +158,7 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			counts: "duplicates 1",
 		},
 		"two departures were handled in the wrong order": {
+			breaks: []Promise{InOrder},
 			log: func(l []string) []string {
 				l[1], l[2] = strings.ReplaceAll(l[1], "f00001", "f00002"), strings.ReplaceAll(l[2], "f00002", "f00001")
 				return l
@@ -160,6 +167,7 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			counts: "out of order 1",
 		},
 		"two arrivals from one origin were handled in the wrong order": {
+			breaks: []Promise{InOrder},
 			log: func(l []string) []string {
 				l[6] = strings.NewReplacer(`"flight":"f00001"`, `"flight":"f00002"`, `"flight":"f00002"`, `"flight":"f00001"`).Replace(l[6])
 				return l
@@ -168,6 +176,7 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			counts: "out of order 1",
 		},
 		"a flight arrived elsewhere": {
+			breaks: []Promise{NothingLost},
 			log: func(l []string) []string {
 				l[8] = strings.Replace(l[8], "departure", "arrival", 1)
 				return l
@@ -176,12 +185,14 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			counts: "lost 1",
 		},
 		"a flight that is not in the input": {
+			breaks: []Promise{NothingTwice},
 			log: func(l []string) []string {
 				return append(l, `{"sp":"C","tx":[{"by":"handle arrival","rc":{"ev":"x","o":"handled","r":{"flight":"f9"}}}]}`)
 			},
 			want: []string{`C: arrival at log sequence 12: found flight "f9", expected a flight of the input`},
 		},
 		"a document was changed in the bucket": {
+			breaks: []Promise{SumsAgree},
 			docs: func(d map[string]map[string]json.RawMessage) {
 				d["C"]["stats"] = json.RawMessage(strings.Replace(statsC, `"delay_sum":30`, `"delay_sum":31`, 1))
 			},
@@ -191,16 +202,19 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			},
 		},
 		"a document is missing in the bucket": {
-			docs: func(d map[string]map[string]json.RawMessage) { delete(d, "C") },
-			want: []string{"C: stats: found no document, expected one", "C: stats in the bucket: found nothing, expected what the log has"},
+			breaks: []Promise{SumsAgree},
+			docs:   func(d map[string]map[string]json.RawMessage) { delete(d, "C") },
+			want:   []string{"C: stats: found no document, expected one", "C: stats in the bucket: found nothing, expected what the log has"},
 		},
 		"a document was added to the bucket": {
+			breaks: []Promise{SumsAgree},
 			docs: func(d map[string]map[string]json.RawMessage) {
 				d["Z"] = map[string]json.RawMessage{"stats": json.RawMessage("1")}
 			},
 			want: []string{"Z: space: found documents, expected none: it is not in the input", "Z: stats in the bucket: found 1, expected nothing, as in the log"},
 		},
 		"the log adds up to something else than the bucket": {
+			breaks: []Promise{SumsAgree},
 			log: func(l []string) []string {
 				l[8] = strings.Replace(l[8], `"distance_sum":300`, `"distance_sum":3`, 1)
 				return l
@@ -208,21 +222,25 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			want: []string{`C: stats in the bucket: found ` + statsC + `, expected map[arrivals:0 delay_sum:30 departures:1 distance_sum:3 on_time:0], as in the log`},
 		},
 		"a watch was left behind": {
-			run: func(r *Run) { r.Punctuality["A"] = "absent" },
+			breaks: []Promise{WatchesCurrent},
+			run:    func(r *Run) { r.Punctuality["A"] = "absent" },
 			want: []string{
 				`A: watched punctuality: found absent, expected ` + punctualityA,
 			},
 		},
 		"the ranking that was watched is another one": {
-			run:  func(r *Run) { r.Ranking = "[]" },
-			want: []string{"nation: watched ranking: found [], expected " + rankingAB},
+			breaks: []Promise{WatchesCurrent},
+			run:    func(r *Run) { r.Ranking = "[]" },
+			want:   []string{"nation: watched ranking: found [], expected " + rankingAB},
 		},
 		"something was computed for nobody, and changed nothing": {
+			breaks: []Promise{UnwatchedIdle},
 			run:    func(r *Run) { r.UnobservedRuns = 2 },
 			want:   []string{"all unwatched airports: runs of punctuality: found 2, expected 0"},
 			counts: "unobserved 2",
 		},
 		"something was computed for nobody, and is in the log": {
+			breaks: []Promise{UnwatchedIdle},
 			log: func(l []string) []string {
 				return append(l, `{"sp":"C","tx":[{"by":"compute punctuality"}]}`)
 			},
@@ -252,6 +270,11 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("differences\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(c.want, "\n     "))
+			}
+			for _, p := range []Promise{NothingLost, NothingTwice, InOrder, SumsAgree, WatchesCurrent, UnwatchedIdle} {
+				if v.Holds(p) == slices.Contains(c.breaks, p) {
+					t.Errorf("%s: holds is %v", p, v.Holds(p))
+				}
 			}
 			if counts := countsOf(v); counts != c.counts {
 				t.Errorf("counts: got %q, want %q", counts, c.counts)
