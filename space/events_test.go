@@ -346,7 +346,9 @@ func TestAFullGroupWaitsForTheAnswer(t *testing.T) {
 // No commit is larger than it may be, and nothing starves for want of room.
 // (host.settle checks every commit's size.)
 func TestCommitsStayWithinTheirLimit(t *testing.T) {
-	fill := func(tx *Tx, n int64, kb int) { tx.Set(fmt.Sprint("doc", n%7), strings.Repeat(fmt.Sprint(n%10), kb<<10)) }
+	fill := func(tx *Tx, n int64, kb int) {
+		tx.Set(fmt.Sprint("doc", n%7), strings.Repeat(fmt.Sprint(n%10), kb<<10))
+	}
 	p := newProgram(t).
 		handle("write", func(tx *Tx, ev *model.Event) any {
 			n := num(ev.Payload)
