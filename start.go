@@ -27,7 +27,8 @@ type Config struct {
 	// Bus says how to connect and what the deployment is called. Partitions is
 	// fixed when a deployment is created.
 	Bus bus.Config
-	// Workers is how many workers to run; default 1.
+	// Workers is how many workers to start with; default 1, negative for none (see
+	// AddWorker).
 	Workers int
 	// Heartbeat, MemberTTL and Checkpoint are those of worker.Config.
 	Heartbeat, MemberTTL, Checkpoint time.Duration
