@@ -1,0 +1,160 @@
+package space
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+func TestAHandlerSeesItsOwnWrites(t *testing.T) {
+	var seen []string
+	p := newProgram(t).handle("do", func(tx *Tx, _ *model.Event) any {
+		see := func(doc string, path ...string) { seen = append(seen, tx.Get(doc, path...).String()) }
+		tx.Set("a", map[string]int{"x": 1})
+		tx.Set("b", 2)
+		see("a", "x")
+		tx.Set("a", 3, "y")
+		see("a")
+		tx.Delete("a", "x")
+		see("a")
+		tx.Delete("b")
+		see("b")
+		see("never")
+		return nil
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	w.send(home, "do", "e1", nil)
+	h.run()
+	if want := []string{"1", `{"x":1,"y":3}`, `{"y":3}`, "absent", "absent"}; !slices.Equal(seen, want) {
+		t.Errorf("it saw %v, want %v", seen, want)
+	}
+	for doc, want := range map[string]string{"a": `{"y":3}`, "b": "absent"} {
+		if got := w.replica(home).Doc(doc).Value.String(); got != want {
+			t.Errorf("the log says %s is %s, want %s", doc, got, want)
+		}
+	}
+}
+
+// What a handler writes stays as it was written, whatever becomes of the path it
+// passed.
+func TestWritesAreToThePathAsItWas(t *testing.T) {
+	p := newProgram(t).handle("do", func(tx *Tx, _ *model.Event) any {
+		path := []string{""}
+		for i, key := range []string{"x", "y", "z"} {
+			path[0] = key
+			tx.Set("a", i, path...)
+		}
+		return nil
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	w.send(home, "do", "e1", nil)
+	h.run()
+	if got, want := w.replica(home).Doc("a").Value.String(), `{"x":0,"y":1,"z":2}`; got != want {
+		t.Errorf("the log says %s, want %s", got, want)
+	}
+}
+
+// Writing what is there already writes nothing, and concerns nobody.
+func TestI5_AWriteOfTheSameValueIsNone(t *testing.T) {
+	w := newWorld(t)
+	h := w.owner("w1", newProgram(t).set().sum("out", "base").Program)
+	h.observe("out")
+	for _, id := range []string{"e1", "e2"} {
+		w.send(home, "set", id, map[string]any{"base": 5})
+		h.run()
+	}
+	last := w.logs[home][len(w.logs[home])-1]
+	if tx := w.commit(last).Txs[0]; len(tx.Writes) > 0 || tx.Receipt.Event != "e2" {
+		t.Errorf("the second event wrote %v", tx.Writes)
+	}
+	if n := h.runs["out"]; n != 1 {
+		t.Errorf("%d runs, want 1", n)
+	}
+}
+
+// A computation that panics keeps its last value and its read set, and is tried again
+// when what it read changes.
+func TestAFailingComputationKeepsItsValueAndIsTriedAgain(t *testing.T) {
+	p := newProgram(t).set().compute("out", func(tx *Tx) any {
+		n := num(tx.Get("base"))
+		if n < 0 {
+			panic("negative")
+		}
+		return n
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.observe("out")
+	w.send(home, "set", "e1", map[string]any{"base": 5})
+	h.run()
+	h.told()
+	w.send(home, "set", "e2", map[string]any{"base": -1})
+	h.run()
+	wantStory(t, h.told(), "handled e2", "run out: node out panicked: negative")
+	wantValue(t, h, "out", "5")
+	w.send(home, "set", "e3", map[string]any{"base": 6})
+	h.run()
+	wantValue(t, h, "out", "6")
+}
+
+// A computation's output disappears when it returns nothing.
+func TestAnAbsentOutputDeletesTheDocument(t *testing.T) {
+	p := newProgram(t).set().compute("out", func(tx *Tx) any {
+		if n := num(tx.Get("base")); n > 0 {
+			return n
+		}
+		return model.Value{}
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.observe("out")
+	w.send(home, "set", "e1", map[string]any{"base": 5})
+	h.run()
+	wantValue(t, h, "out", "5")
+	w.send(home, "set", "e2", map[string]any{"base": 0})
+	h.run()
+	wantValue(t, h, "out", "absent")
+	if ids := w.replica(home).DocIDs(); !slices.Equal(ids, []string{"base"}) {
+		t.Errorf("the log has the documents %v", ids)
+	}
+}
+
+// A checkpoint holds what has changed since the last, and once more what could not be
+// saved.
+func TestACheckpointHoldsWhatChanged(t *testing.T) {
+	w := newWorld(t)
+	h := w.owner("w1", newProgram(t).set().Program)
+	docs := func() []string {
+		c, err := h.core.Checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.core.SpoilCheckpoint(c)
+		var ids []string
+		for _, d := range c.Docs {
+			ids = append(ids, d.Doc)
+		}
+		return ids
+	}
+	w.send(home, "set", "e1", map[string]any{"a": 1, "b": 1})
+	h.deliver()
+	h.settle()
+	if got := docs(); len(got) > 0 {
+		t.Errorf("%v would be saved before they are confirmed", got)
+	}
+	h.decide()
+	for range 2 {
+		if got := docs(); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("%v, want a and b", got)
+		}
+	}
+	h.checkpoint()
+	w.send(home, "set", "e2", map[string]any{"b": 2})
+	h.run()
+	if got := docs(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("%v, want b", got)
+	}
+}
