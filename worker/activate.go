@@ -139,15 +139,17 @@ func eventOf(m *model.Message) model.Event {
 		Space: m.Space, Stream: m.Stream, ID: m.ID,
 		Lane: m.Seq, Position: m.Position, Trace: m.Trace,
 	}
+	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
+		ev.Invalid = "the event id and the position header do not belong together"
+		ev.Position = 0 // or it would wait for a predecessor that nobody sends
+		return ev
+	}
 	if len(m.Payload) == 0 {
 		return ev
 	}
 	var err error
 	if ev.Payload, err = model.ParseValue(m.Payload); err != nil {
 		ev.Invalid = "the payload is not JSON: " + err.Error()
-	}
-	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
-		ev.Invalid = "the event id and the position header do not belong together"
 	}
 	return ev
 }

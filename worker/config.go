@@ -3,6 +3,7 @@ package worker
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -49,6 +50,9 @@ func (c *Config) fill() error {
 	}
 	if c.Programs == nil {
 		return fmt.Errorf("worker %s: Programs is nil; it tells which program a space runs", c.ID)
+	}
+	if c.Weight < 0 || math.IsNaN(c.Weight) || math.IsInf(c.Weight, 0) {
+		return fmt.Errorf("worker %s: weight %v is no share of the partitions", c.ID, c.Weight)
 	}
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"math"
 	"sync"
@@ -21,6 +22,10 @@ type host struct {
 	program *space.Program
 	core    *space.Space
 	started time.Time
+	// nonce tells this host's appends from those of any other that the space has
+	// had under the same worker id, of which a replica that is behind may say
+	// nothing: an append is recognised in the log by its id.
+	nonce string
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -70,7 +75,7 @@ const (
 // known to be done with its lane.
 func newHost(p *partition, name string, program *space.Program, done uint64) *host {
 	h := &host{
-		p: p, space: name, program: program, started: time.Now(),
+		p: p, space: name, program: program, started: time.Now(), nonce: rand.Text(),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		mirrors: map[space.Ref]context.CancelFunc{},
 		saver:   saver{revs: map[string]uint64{}},
@@ -233,7 +238,8 @@ func (h *host) takeIn() {
 	in := h.inbox
 	h.inbox = inbox{events: h.spare}
 	h.spare = nil
-	if len(in.events) > room {
+	all := len(in.events) <= room
+	if !all {
 		h.inbox.events, h.inbox.left = in.events[room:], in.left
 		in.events, in.left = in.events[:room], 0
 	}
@@ -250,7 +256,7 @@ func (h *host) takeIn() {
 	for _, f := range in.calls {
 		f()
 	}
-	if len(in.events) <= room {
+	if all {
 		h.recycle(in.events)
 	}
 }
@@ -316,7 +322,7 @@ func (h *host) append(a *space.Append) {
 	h.appending = true
 	trace, end := h.spans.beginCommit(a.Commit)
 	h.p.w.bus.Append(model.Append{
-		Space: h.space, ID: a.Commit.ID(), Expect: a.Expect, Data: a.Data, Trace: trace,
+		Space: h.space, ID: a.Commit.ID() + "/" + h.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,
 	}, func(seq uint64, err error) {
 		end(seq, err)
 		h.call(func() { h.appended(a.Commit, seq, err) })

@@ -39,13 +39,17 @@ func (r *roster) hear(m model.Member, now time.Time) {
 	if m.ID == r.self.ID {
 		return
 	}
+	if m.Left {
+		delete(r.entries, m.ID)
+		return
+	}
 	e := r.entries[m.ID]
 	if e == nil {
-		e = &rosterEntry{}
+		e = &rosterEntry{member: m, heard: now}
 		r.entries[m.ID] = e
 	}
-	if m.Beat != e.member.Beat || m.Left {
-		e.member, e.heard, e.silent = m, now, false
+	if m.Beat != e.member.Beat {
+		*e = rosterEntry{member: m, heard: now}
 	}
 }
 
@@ -58,13 +62,25 @@ func (r *roster) suspect(id string, beat uint64) {
 	}
 }
 
+// excuse takes the time from since to now out of the silence of those who were
+// there then: the store was away, so nobody could be heard.
+func (r *roster) excuse(since, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.entries { // any order: each on its own
+		if since.Sub(e.heard) < r.ttl {
+			e.heard = e.heard.Add(min(now.Sub(since), now.Sub(e.heard)))
+		}
+	}
+}
+
 // live lists the members that are believed to be there, this one included, by id.
 func (r *roster) live(now time.Time) []model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := []model.Member{r.self}
 	for _, e := range r.entries { // any order: sorted below
-		if !e.member.Left && !e.silent && now.Sub(e.heard) < r.ttl {
+		if !e.silent && now.Sub(e.heard) < r.ttl {
 			out = append(out, e.member)
 		}
 	}
@@ -72,12 +88,12 @@ func (r *roster) live(now time.Time) []model.Member {
 	return out
 }
 
-// beat advances and returns this worker's own announcement.
+// beat advances and returns this worker's own announcement. One that has left stays
+// so, whatever a heartbeat that is still under way says.
 func (r *roster) beat(left bool) model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.self.Beat++
-	m := r.self
-	m.Left = left
-	return m
+	r.self.Left = r.self.Left || left
+	return r.self
 }

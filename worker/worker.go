@@ -27,7 +27,11 @@ type Worker struct {
 
 	mu         sync.Mutex
 	partitions map[int]*partition
-	stopped    bool
+	// leaving are partitions that are being handed over. One that comes back
+	// meanwhile is served again when that is done: two of one number would fight
+	// over every space.
+	leaving map[int]*partition
+	stopped bool
 }
 
 // New makes a worker that is not running yet.
@@ -39,7 +43,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		cfg: cfg, bus: bus, runs: newRunCounts(),
 		roster:     newRoster(model.Member{ID: cfg.ID, Weight: cfg.Weight}, cfg.MemberTTL),
 		moved:      make(chan struct{}, 1),
-		partitions: map[int]*partition{},
+		partitions: map[int]*partition{}, leaving: map[int]*partition{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil
@@ -48,6 +52,9 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 // Start announces the worker, learns of the others and takes its share of the
 // partitions. It returns once the shares are known and being served.
 func (w *Worker) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.ctx, cancel)()
 	if err := w.bus.AnswerPings(w.ctx, w.cfg.ID); err != nil {
 		return err
 	}
@@ -76,34 +83,45 @@ func (w *Worker) Start(ctx context.Context) error {
 func (w *Worker) run() {
 	beat := time.NewTicker(w.cfg.Heartbeat)
 	defer beat.Stop()
+	last := time.Now() // when a beat was last brought to an end
 	for {
 		select {
 		case <-w.ctx.Done():
 			return
 		case <-w.moved:
 		case <-beat.C:
-			if err := w.bus.Announce(w.ctx, w.roster.beat(false)); err != nil && w.ctx.Err() == nil {
+			err := w.bus.Announce(w.ctx, w.roster.beat(false))
+			if err != nil && w.ctx.Err() == nil {
 				w.cfg.Logger.Warn("announce worker", "worker", w.cfg.ID, "error", err)
 			}
+			now := time.Now()
+			if err != nil || now.Sub(last) > 3*w.cfg.Heartbeat {
+				w.roster.excuse(last, now)
+			}
+			last = now
 			w.lookAround()
 		}
 		w.place()
 	}
 }
 
-// lookAround pings the other members: a process that is gone has nobody listening.
+// lookAround pings the other members, all at once: a process that is gone has
+// nobody listening.
 func (w *Worker) lookAround() {
+	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Heartbeat)
+	defer cancel()
+	var pings sync.WaitGroup
 	for _, m := range w.roster.live(time.Now()) {
 		if m.ID == w.cfg.ID {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Heartbeat)
-		alive, err := w.bus.Ping(ctx, m.ID)
-		cancel()
-		if err == nil && !alive {
-			w.roster.suspect(m.ID, m.Beat)
-		}
+		pings.Go(func() { // ends with ctx at the latest
+			if alive, err := w.bus.Ping(ctx, m.ID); err == nil && !alive {
+				w.roster.suspect(m.ID, m.Beat)
+			}
+		})
 	}
+	pings.Wait()
 }
 
 // place starts and stops partitions so that the worker serves exactly its own.
@@ -117,16 +135,29 @@ func (w *Worker) place() {
 	for p, part := range w.partitions { // any order: each on its own
 		if !slices.Contains(mine, p) {
 			delete(w.partitions, p)
+			w.leaving[p] = part
 			w.cfg.Logger.Info("partition leaves", "worker", w.cfg.ID, "partition", p)
-			w.tasks.Go(part.drain) // ends when the partition's spaces are saved
+			w.tasks.Go(func() { // ends when the partition's spaces are saved
+				part.drain()
+				w.left(p)
+			})
 		}
 	}
 	for _, p := range mine {
-		if w.partitions[p] == nil {
+		if w.partitions[p] == nil && w.leaving[p] == nil {
 			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
 			w.partitions[p] = startPartition(w, p)
 		}
 	}
+}
+
+// left notes that a partition has been handed over. It may have become this
+// worker's again meanwhile.
+func (w *Worker) left(partition int) {
+	w.mu.Lock()
+	delete(w.leaving, partition)
+	w.mu.Unlock()
+	w.poke()
 }
 
 // Stop hands the worker's spaces back in good order: it finishes what is under
@@ -135,13 +166,15 @@ func (w *Worker) place() {
 func (w *Worker) Stop(ctx context.Context) error {
 	w.mu.Lock()
 	w.stopped = true
-	parts := w.partitions
-	w.partitions = map[int]*partition{}
-	w.mu.Unlock()
 	var drains sync.WaitGroup
-	for _, part := range parts { // any order: all at once
+	for p, part := range w.partitions { // any order: all at once
+		delete(w.partitions, p)
+		w.leaving[p] = part
+	}
+	for _, part := range w.leaving { // any order: all at once
 		drains.Go(part.drain)
 	}
+	w.mu.Unlock()
 	err := wait(ctx, &drains)
 	if e := w.bus.Announce(ctx, w.roster.beat(true)); err == nil {
 		err = e
@@ -155,7 +188,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 func (w *Worker) Kill() {
 	w.mu.Lock()
 	w.stopped = true
-	w.partitions = map[int]*partition{} // the dead remember their counts only
+	w.partitions, w.leaving = map[int]*partition{}, map[int]*partition{} // the dead remember their counts only
 	w.mu.Unlock()
 	w.cancel()
 }

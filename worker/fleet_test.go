@@ -1,0 +1,407 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// pretend announces a member that is no worker, and keeps answering for it until
+// the end of the test. With beats it is well, without it hangs.
+func (w *world) pretend(id string, beats bool) (leave func()) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	b := w.server.Connect(id)
+	if err := b.AnswerPings(ctx, id); err != nil {
+		w.Fatal(err)
+	}
+	var running sync.WaitGroup
+	say := func(beat uint64, left bool) {
+		_ = b.Announce(context.Background(), model.Member{ID: id, Beat: beat, Left: left})
+	}
+	say(1, false)
+	if beats {
+		running.Go(func() {
+			tick := time.NewTicker(500 * time.Millisecond)
+			defer tick.Stop()
+			for beat := uint64(2); ; beat++ {
+				select {
+				case <-tick.C:
+					say(beat, false)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	end := sync.OnceFunc(func() { cancel(); running.Wait(); say(1<<40, true); b.Close() })
+	w.Cleanup(end)
+	return end
+}
+
+// memberFor is an id that takes partition p, of n, away from the others.
+func memberFor(p, n int, others ...string) string {
+	var list []model.Member
+	for _, id := range others {
+		list = append(list, model.Member{ID: id})
+	}
+	for i := 0; ; i++ {
+		id := "x" + strconv.Itoa(i)
+		if worker.Divide(n, append(slices.Clone(list), model.Member{ID: id}))[p] == id {
+			return id
+		}
+	}
+}
+
+func TestFleet_EveryPartitionIsServedByExactlyOneWorkerOnceAllKnowOfEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12)
+		fleet := []*process{w.worker("w1"), w.worker("w2"), w.worker("w3")}
+		time.Sleep(2 * time.Second)
+		served := map[int]string{}
+		for i, p := range fleet {
+			for _, n := range p.Partitions() {
+				if served[n] != "" {
+					t.Errorf("partition %d is served twice", n)
+				}
+				served[n] = "w" + strconv.Itoa(i+1)
+			}
+		}
+		if len(served) != 12 {
+			t.Errorf("%d of 12 partitions are served", len(served))
+		}
+	})
+}
+
+// A dead process has nobody listening on its ping subject; that is known within
+// two heartbeats, and not only after the TTL.
+func TestFleet_ADeadProcessIsReplacedWithinTwoHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w1 := w.worker("w1")
+		w.worker("w2")
+		time.Sleep(2 * time.Second)
+		of := spacesOf(w1.Partitions()[0], 2, 1)[0]
+		w1.crash()
+		w.send(of, "add", "e1")
+		time.Sleep(1100 * time.Millisecond) // and a moment for the work itself
+		w.wantHandled(of, "e1")
+		if got := w.takeovers(of); !slices.Equal(got, []string{"w2"}) {
+			t.Errorf("taken over by %v", got)
+		}
+	})
+}
+
+// A process that hangs answers pings, perhaps, and says nothing any more.
+func TestFleet_AHungProcessLosesItsPartitionsAfterTheTTLAndGetsThemBackWhenItSpeaksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w1, w2 := w.worker("w1"), w.worker("w2")
+		time.Sleep(2 * time.Second)
+		var hangs atomic.Bool
+		hangs.Store(true)
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "announce" && hangs.Load() {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		time.Sleep(14 * time.Second)
+		if n := len(w2.Partitions()); n != 1 {
+			t.Fatalf("before the TTL w2 serves %d partitions", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(w2.Partitions()); n != 2 {
+			t.Errorf("after the TTL w2 serves %d partitions", n)
+		}
+		hangs.Store(false)
+		w1.bus.Release()
+		time.Sleep(2 * time.Second)
+		if a, b := len(w1.Partitions()), len(w2.Partitions()); a != 1 || b != 1 {
+			t.Errorf("in the end w1 serves %d partitions and w2 %d", a, b)
+		}
+	})
+}
+
+// While the store is away nobody can be heard. When it is back, all are still
+// there, and nothing moves.
+func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		w.worker("w1")
+		w2 := w.worker("w2")
+		time.Sleep(2 * time.Second)
+		var spaces []string
+		for p := range 4 {
+			spaces = append(spaces, spacesOf(p, 4, 1)[0])
+			w.send(spaces[p], "add", "e1")
+		}
+		time.Sleep(2 * time.Second)
+		w.server.Disconnect()
+		w2.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "announce" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		time.Sleep(time.Minute)
+		w.server.Reconnect()
+		time.Sleep(10 * time.Millisecond)
+		for _, s := range spaces {
+			w.send(s, "add", "e2")
+		}
+		time.Sleep(2 * time.Second) // one of them is heard a little later
+		w2.bus.Inject(nil)
+		w2.bus.Release()
+		time.Sleep(20 * time.Second)
+		for _, s := range spaces {
+			w.wantHandled(s, "e1", "e2")
+			if n := len(w.takeovers(s)); n != 1 {
+				t.Errorf("space %s was taken over %d times", s, n)
+			}
+		}
+	})
+}
+
+// Members whose pings are not answered at all must not keep a worker from saying
+// that it is there itself.
+func TestFleet_ManyHungMembersDoNotSlowTheHeartbeatDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w1 := w.worker("w1")
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "ping" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		for i := range 40 {
+			w.pretend("h"+strconv.Itoa(i), false)
+		}
+		var first, last atomic.Uint64
+		ctx, cancel := context.WithCancel(t.Context())
+		var following sync.WaitGroup
+		following.Go(func() {
+			_ = w.client.FollowMembers(ctx, func(m model.Member) {
+				if m.ID == "w1" {
+					first.CompareAndSwap(0, m.Beat)
+					last.Store(m.Beat)
+				}
+			}, func() {})
+		})
+		time.Sleep(10 * time.Second)
+		cancel()
+		following.Wait()
+		if n := last.Load() - first.Load(); n < 8 {
+			t.Errorf("%d heartbeats in ten seconds, want one every half second or second", n)
+		}
+	})
+}
+
+// A partition that leaves and comes back, before it has been handed over, would
+// otherwise be served twice by one worker.
+func TestFleet_APartitionThatComesBackWaitsForItsHandover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w.send("s", "add", "e1")
+		time.Sleep(100 * time.Millisecond) // handled, and not saved
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "save" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		leave := w.pretend(memberFor(0, 1, "w1"), true)
+		time.Sleep(2 * time.Second)
+		if n := len(w1.Partitions()); n != 0 {
+			t.Fatalf("w1 still serves %d partitions", n)
+		}
+		leave()
+		w.send("s", "add", "e2")
+		time.Sleep(5 * time.Second)
+		if n := len(w.takeovers("s")); n != 1 {
+			t.Errorf("the space was taken over %d times before its first host had ended", n)
+		}
+		w1.bus.Inject(nil)
+		w1.bus.Release()
+		time.Sleep(5 * time.Second)
+		w.wantHandled("s", "e1", "e2")
+		w.wantSaved("s", map[string]string{"n": "2"})
+	})
+}
+
+// Stop waits for the partitions that are just leaving, too.
+func TestFleet_StopFinishesTheHandoversThatAreUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w.send("s", "add", "e1")
+		time.Sleep(100 * time.Millisecond)
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "save" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		w.pretend(memberFor(0, 1, "w1"), true)
+		time.Sleep(2 * time.Second)
+		time.AfterFunc(time.Second, func() { w1.bus.Inject(nil); w1.bus.Release() })
+		w1.stop()
+		w.wantSaved("s", map[string]string{"n": "1"})
+	})
+}
+
+// The fleet changes all the time while events come in for spaces everywhere.
+func TestFleet_NothingIsLostOrRepeatedWhileWorkersComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const partitions, rounds = 6, 12
+		w := newWorld(t, partitions)
+		var spaces []string
+		for p := range partitions {
+			spaces = append(spaces, spacesOf(p, partitions, 2)...)
+		}
+		running := []*process{w.worker("w0")}
+		sent := 0
+		for round := range rounds {
+			for range 20 {
+				sent++
+				for _, s := range spaces {
+					w.send(s, "add", fmt.Sprintf("e%d", sent))
+				}
+			}
+			switch round % 3 {
+			case 0:
+				running = append(running, w.worker(fmt.Sprintf("w%d", round+1)))
+			case 1:
+				running = append(running, w.worker(fmt.Sprintf("w%d", round+1)))
+				running[0].crash()
+				running = running[1:]
+			default:
+				running[0].stop()
+				running = running[1:]
+			}
+			time.Sleep(time.Duration(round*97) * time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		for _, s := range spaces {
+			w.wantHandled(s, numbered(sent)...)
+		}
+		for _, p := range running {
+			p.stop()
+		}
+		for p, s := range spaces {
+			w.wantSaved(s, map[string]string{"n": strconv.Itoa(sent)})
+			w.wantPosition(p/2, w.server.LaneEnd(p/2))
+		}
+	})
+}
+
+// A worker that is started again under its name may read an old state of the log
+// from a replica that is behind. It must not take its former self's commits for
+// its own.
+func TestFleet_AWorkerThatRestartsUnderItsNameIsNotItsFormerSelf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, nil)
+		w.send("s", "add", "e1")
+		time.Sleep(time.Second)
+		w1.crash()
+		w.send("s", "add", "e2")
+		w.send("s", "add", "e3")
+		w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, func(b *membus.Bus) worker.Bus { return &forgetfulReplica{Bus: b} })
+		time.Sleep(5 * time.Second)
+		w.wantHandled("s", numbered(3)...)
+	})
+}
+
+// forgetfulReplica answers the first reading of a log from a replica that has
+// nothing yet.
+type forgetfulReplica struct {
+	*membus.Bus
+	asked atomic.Bool
+}
+
+func (b *forgetfulReplica) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	if !b.asked.Swap(true) {
+		return nil, nil
+	}
+	return b.Bus.ReadLog(ctx, space, after, limit)
+}
+
+func TestWorker_StartGivesUpWhenTheWorkerIsStoppedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("w1")
+		defer b.Close()
+		b.Inject(func(membus.Op) membus.Fate { return membus.Delay })
+		p, err := worker.New(b, worker.Config{ID: "w1", Programs: always(book(t))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		started := make(chan error, 1)
+		go func() { started <- p.Start(context.Background()) }() // ends with the worker
+		time.Sleep(time.Second)
+		p.Kill()
+		select {
+		case err := <-started:
+			if err == nil {
+				t.Error("started, though it was killed")
+			}
+		case <-time.After(time.Minute):
+			t.Error("start still waits")
+			b.Kill()
+			<-started
+		}
+	})
+}
+
+func TestWorker_StopAndKillMayComeInAnyOrderAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w.send("s", "add", "e1")
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { _ = w1.Stop(context.Background()) })
+		}
+		all.Wait()
+		w1.Kill()
+		_ = w1.Stop(context.Background())
+		w1.bus.Close()
+		_ = w1.Stop(context.Background())
+		if n := len(w1.Partitions()); n != 0 {
+			t.Errorf("%d partitions after the end", n)
+		}
+	})
+}
+
+// Stop is bounded by its context even if the store does not answer.
+func TestWorker_StopReturnsWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w.send("s", "add", "e1")
+		time.Sleep(100 * time.Millisecond)
+		w1.bus.Disconnect()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := w1.Stop(ctx); err == nil {
+			t.Error("stopped without an error, though nothing could be saved")
+		}
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+const ttl = 10 * time.Second
+
+// rosterAt is a roster with a clock that the test moves.
+type rosterAt struct {
+	*testing.T
+	*roster
+	now time.Time
+}
+
+func newRosterAt(t *testing.T) *rosterAt {
+	return &rosterAt{T: t, roster: newRoster(model.Member{ID: "me"}, ttl), now: time.Unix(1000, 0)}
+}
+
+func (r *rosterAt) pass(d time.Duration) { r.now = r.now.Add(d) }
+
+func (r *rosterAt) says(id string, beat uint64) { r.hear(model.Member{ID: id, Beat: beat}, r.now) }
+
+func (r *rosterAt) wantLive(ids string) {
+	r.Helper()
+	var got []string
+	for _, m := range r.live(r.now) {
+		got = append(got, m.ID)
+	}
+	if want := strings.Fields(ids); !slices.Equal(got, want) {
+		r.Errorf("live are %v, want %v", got, want)
+	}
+}
+
+func TestRoster_AMemberIsThereFromItsFirstBeatUntilItStandsStillForTheTTL(t *testing.T) {
+	r := newRosterAt(t)
+	r.wantLive("me")
+	r.says("a", 1)
+	r.says("z", 7)
+	r.wantLive("a me z")
+	r.pass(ttl - 1)
+	r.wantLive("a me z")
+	r.says("a", 2)
+	r.pass(1)
+	r.wantLive("a me")
+}
+
+func TestRoster_TheSameBeatAgainIsNoSignOfLife(t *testing.T) {
+	r := newRosterAt(t)
+	r.says("a", 1)
+	r.pass(ttl)
+	r.says("a", 1) // the bucket is read again after a reconnect
+	r.wantLive("me")
+	r.says("a", 2)
+	r.wantLive("a me")
+}
+
+func TestRoster_WhoHasLeftIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
+	r := newRosterAt(t)
+	r.says("a", 5)
+	r.hear(model.Member{ID: "a", Beat: 6, Left: true}, r.now)
+	r.wantLive("me")
+	r.says("a", 1) // started again under its old name
+	r.wantLive("a me")
+}
+
+func TestRoster_WhoHasLeftIsForgotten(t *testing.T) {
+	r := newRosterAt(t)
+	for _, id := range []string{"a", "b", "c"} {
+		r.says(id, 1)
+		r.hear(model.Member{ID: id, Beat: 2, Left: true}, r.now)
+		r.hear(model.Member{ID: id, Beat: 2, Left: true}, r.now) // read again
+	}
+	if len(r.entries) != 0 {
+		t.Errorf("%d members that have left are remembered: a fleet that comes and goes would fill the memory", len(r.entries))
+	}
+}
+
+func TestRoster_ASilentProcessIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
+	r := newRosterAt(t)
+	r.says("a", 3)
+	r.suspect("a", 3)
+	r.wantLive("me")
+	r.says("a", 3)
+	r.wantLive("me")
+	r.says("a", 4)
+	r.wantLive("a me")
+}
+
+// A ping that was answered by nobody may be older than the beat that came since.
+func TestRoster_ASuspicionOfAnOlderBeatCountsForNothing(t *testing.T) {
+	r := newRosterAt(t)
+	r.says("a", 3)
+	r.says("a", 4)
+	r.suspect("a", 3)
+	r.suspect("nobody", 1)
+	r.wantLive("a me")
+}
+
+func TestRoster_OwnAnnouncementsFromThePastAreNotHeard(t *testing.T) {
+	r := newRosterAt(t)
+	r.hear(model.Member{ID: "me", Beat: 99, Left: true, Weight: 7}, r.now)
+	r.wantLive("me")
+	if m := r.beat(false); m.Beat != 1 || m.Left {
+		t.Errorf("the first beat is %+v", m)
+	}
+}
+
+// The store was away: nobody could be heard, so nobody can be blamed.
+func TestRoster_TimeWithoutTheStoreDoesNotCount(t *testing.T) {
+	r := newRosterAt(t)
+	r.says("hung", 1)
+	r.pass(ttl / 2)
+	r.says("a", 1)
+	r.pass(ttl / 2) // "hung" has stood still for too long
+	since := r.now
+	r.pass(10 * ttl)
+	r.excuse(since, r.now)
+	r.wantLive("a me")
+	r.pass(ttl/2 - 1)
+	r.wantLive("a me")
+	r.pass(1)
+	r.wantLive("me")
+}
+
+func TestRoster_TheLastWordIsThatItHasLeft(t *testing.T) {
+	r := newRosterAt(t)
+	r.beat(false)
+	if m := r.beat(true); !m.Left {
+		t.Errorf("the goodbye is %+v", m)
+	}
+	if m := r.beat(false); !m.Left {
+		t.Error("a heartbeat after the goodbye brings the member back")
+	}
+}
