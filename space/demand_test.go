@@ -162,6 +162,22 @@ func TestI9_ADiamondRunsEachNodeOnceInOrder(t *testing.T) {
 	wantStory(t, h.told(), "handled e1", "run top, changed", "run left, changed", "run right, changed", "run bottom, changed", "run observe:bottom")
 }
 
+// A reader of both ends of a chain comes after the chain, though only its near end is
+// invalid yet.
+func TestI9_AReaderComesAfterAllThatMayChangeWhatItReads(t *testing.T) {
+	p := newProgram(t).set().
+		sum("d", "base", "c").
+		sum("c", "b").sum("b", "a").sum("a", "base")
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.observe("d")
+	h.run()
+	h.told()
+	w.send(home, "set", "e1", map[string]any{"base": 5})
+	h.run()
+	wantStory(t, h.told(), "handled e1", "run a, changed", "run b, changed", "run c, changed", "run d, changed", "run observe:d")
+}
+
 // Among nodes that do not read each other, the order is that of registration.
 func TestI9_TiesGoByRegistration(t *testing.T) {
 	p := newProgram(t).set().sum("z", "base").sum("a", "base").sum("m", "base")
@@ -264,9 +280,11 @@ func TestDemandReturnsThroughACleanNode(t *testing.T) {
 			t.Fatalf("node %s is %s, want %s", n.ID, n.Status, want)
 		}
 	}
+	h.told()
 	h.observe("c")
 	h.run()
 	wantValue(t, h, "c", "28")
+	wantStory(t, h.told(), "run a, changed", "run b, changed", "run c, changed", "run observe:c")
 }
 
 // A circle of computations does not keep itself alive.

@@ -49,7 +49,8 @@ func TestAFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
 	}
 	for name, fail := range bad {
 		t.Run(name, func(t *testing.T) {
-			p := counter(t).sum("twice", "count", "count").handle("bad", func(tx *Tx, _ *model.Event) any {
+			tell := func(tx *Tx, _ *model.Event) any { tx.Send("other", "add", 1); return nil }
+			p := counter(t).sum("twice", "count", "count").handle("tell", tell).handle("bad", func(tx *Tx, _ *model.Event) any {
 				tx.Set("kept", true)
 				tx.Send(home, "add", 1000)
 				tx.Send("other", "add", 1000)
@@ -73,7 +74,13 @@ func TestAFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
 			if n := len(w.lanes["other"]); n > 0 {
 				t.Errorf("%d events were sent to another space", n)
 			}
-			if st := h.core.Stats(); st.Handled != 2 || st.Failed != 1 {
+			w.send(home, "tell", "e4", nil)
+			h.run()
+			w.release()
+			if sent := w.lanes["other"]; len(sent) != 1 || sent[0].Position != 1 {
+				t.Errorf("the first event that is sent there is %+v, want position 1", sent)
+			}
+			if st := h.core.Stats(); st.Handled != 3 || st.Failed != 1 {
 				t.Errorf("stats %+v", st)
 			}
 		})
@@ -354,6 +361,7 @@ func TestCommitsStayWithinTheirLimit(t *testing.T) {
 			n := num(ev.Payload)
 			fill(tx, n, int(1+n%27))
 			tx.Set("n", n)
+			tx.Send("other", "note", n)
 			return nil
 		}).
 		compute("big", func(tx *Tx) any { return strings.Repeat(fmt.Sprint(num(tx.Get("n"))%10), 20<<10) }).
@@ -376,6 +384,12 @@ func TestCommitsStayWithinTheirLimit(t *testing.T) {
 	}
 	if got := h.core.Stats().NodeErrors; got != 0 {
 		t.Errorf("%d node errors", got)
+	}
+	w.release()
+	for i, ev := range w.lanes["other"] {
+		if ev.Position != uint64(i+1) {
+			t.Fatalf("send %d has position %d: an attempt that found no room took one", i+1, ev.Position)
+		}
 	}
 	if !h.core.Idle() {
 		t.Error("not idle")

@@ -210,6 +210,9 @@ func TestI6_WhatDoesNotConvergeIsBoundedAndGatedLongerAndLonger(t *testing.T) {
 	if h.core.Idle() {
 		t.Error("idle, with a node gated")
 	}
+	if d := h.core.Stats().Deferred; d != 1 {
+		t.Errorf("%d nodes deferred; one of the two is clean", d)
+	}
 	for _, want := range []time.Duration{250, 500, 1000, 2000, 2000, 2000} {
 		wake := h.last.Wake
 		if got := wake - h.now; got != want*time.Millisecond {
@@ -292,5 +295,20 @@ func TestI6_ACleanPassClearsTheStreak(t *testing.T) {
 	wantValue(t, h, "ping", "27")
 	if got := h.core.Stats().Deferred; got != deferred || h.last.Wake != 0 {
 		t.Errorf("%d more deferrals for two more steps", got-deferred)
+	}
+	w.send(home, "set", "e3", map[string]any{"limit": 100})
+	h.run()
+	if got := h.last.Wake - h.now; got != h.core.cfg.BackoffMin {
+		t.Errorf("gated for %v, as if it had never come to rest", got)
+	}
+}
+
+func TestI6_ANodeRunsNoMoreThanItsBudgetInAPass(t *testing.T) {
+	w := newWorld(t)
+	h := w.owner("w1", pair(t).Program, func(c *Config) { c.RunBudget = 3; c.MaxIterations = 50 })
+	h.observe("ping")
+	h.run()
+	if n := h.runs["ping"]; n == 0 || n > 3 {
+		t.Errorf("%d runs, the budget is 3", n)
 	}
 }

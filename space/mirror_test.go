@@ -158,6 +158,21 @@ func TestI4_WhatIsNoLongerFollowedIsNotUpToDate(t *testing.T) {
 	if got := w.receipt(home, "e4").Result.String(); got != "27" {
 		t.Errorf("read %s, want 27", got)
 	}
+	// Somebody is back, and the rate is not yet.
+	w.put("bank", put("rate", 11))
+	h.deaf = true
+	h.observe("price")
+	h.run()
+	w.send(home, "read", "e5", nil)
+	h.run()
+	if n := len(w.receipts(home)); n != 4 {
+		t.Error("e5 is handled before it is known whether the rate has changed")
+	}
+	h.deaf = false
+	h.run()
+	if got := w.receipt(home, "e5").Result.String(); got != "33" {
+		t.Errorf("read %s, want 33", got)
+	}
 }
 
 // A handler waits for a computation that waits for a foreign document (I4).
