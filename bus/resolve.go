@@ -77,7 +77,7 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error
 	}
 	nc, s, err := natscontext.Connect(c.Context, append([]nats.Option{c.override}, options...)...)
 	if err != nil {
-		return nil, settings{}, fmt.Errorf("connect to NATS%s: %w; check --server, NATS_URL or the nats context", c.where(), err)
+		return nil, settings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(), err)
 	}
 	return nc, settings{domain: s.JSDomain, apiPrefix: s.JSAPIPrefix}, nil
 }

@@ -205,7 +205,7 @@ func TestPlainClient_ReadsAndFollowsTheStateBucket(t *testing.T) {
 	if _, err := d.Client().Call(ctx, flight(1, "here", "there")); err != nil {
 		t.Fatal(err)
 	}
-	if got := nextUpdate(t, ctx, watch); got != "1" {
+	if got := nextUpdate(ctx, t, watch); got != "1" {
 		t.Errorf("the bucket says %s, want 1", got)
 	}
 	entry, err := kv.Get(ctx, "here.departed")
@@ -214,7 +214,7 @@ func TestPlainClient_ReadsAndFollowsTheStateBucket(t *testing.T) {
 	}
 }
 
-func nextUpdate(t *testing.T, ctx context.Context, w jetstream.KeyWatcher) string {
+func nextUpdate(ctx context.Context, t *testing.T, w jetstream.KeyWatcher) string {
 	t.Helper()
 	for {
 		select {

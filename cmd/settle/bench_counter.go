@@ -77,4 +77,3 @@ func (c *benchCounterCmd) write(io streams, results []bench.Counter) error {
 	}
 	return os.WriteFile(c.JSON, data, 0o644)
 }
-

@@ -49,6 +49,7 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 	kong.Parse(flags, kong.Name(name), kong.Description(description), kong.UsageOnError(),
 		kong.Exit(func(code int) { os.Exit(min(code, 2)) }))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := f(ctx)
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
