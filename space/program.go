@@ -57,7 +57,8 @@ type NodeSpec struct {
 	// Run derives the output from what it reads through tx. It must be idempotent:
 	// running it again over the same documents gives the same value. The result
 	// replaces the output document; an absent value deletes it. The result of an
-	// effect is ignored.
+	// effect is ignored. It may be called while another node's Run is in the middle
+	// of a Get, which pulled this one.
 	Run func(tx *Tx) (model.Value, error)
 }
 
