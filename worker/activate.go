@@ -33,9 +33,12 @@ func (h *host) activate() error {
 	if h.core, err = space.New(cfg, h.program, r); err != nil {
 		return err
 	}
-	if !h.behind {
+	if h.behind == 0 {
 		return nil // the partition's reader began before anything that is left to do
 	}
+	// The lane may be read from a replica that is behind. Nothing that follows is
+	// taken before what was delivered has been seen.
+	h.core.LeftInStream(h.behind)
 	return h.readLane()
 }
 
@@ -91,8 +94,9 @@ func (h *host) replay(r *replica.Replica) error {
 // append expected. There is at least one such commit, so a reader that sees none
 // is behind, and asks again.
 func (h *host) catchUp() error {
-	integrated := 0
+	integrated, dry := 0, 0
 	for h.ctx.Err() == nil {
+		pause(h.ctx, backoff(dry))
 		entries, err := h.p.w.bus.ReadLog(h.ctx, h.space, h.core.Seq(), readPage)
 		if err != nil {
 			return fmt.Errorf("read log after %d: %w", h.core.Seq(), err)
@@ -105,6 +109,9 @@ func (h *host) catchUp() error {
 		if integrated += len(entries); integrated > 0 && len(entries) < readPage {
 			break
 		}
+		if dry++; len(entries) > 0 {
+			dry = 0
+		}
 	}
 	h.core.Resume()
 	if !h.core.Owned() && !h.core.Deposed() {
@@ -114,23 +121,35 @@ func (h *host) catchUp() error {
 }
 
 // refill reads lane events that were left in the stream. One read is under way at
-// a time; its events come through the loop.
+// a time; its events come through the loop. A replica that is behind, or a store
+// that refuses, is asked again ever more rarely.
 func (h *host) refill(after uint64) {
 	h.refilling = true
+	wait := backoff(h.dry)
 	h.p.tasks.Go(func() { // ends when the read is answered
+		pause(h.ctx, wait)
 		events, err := h.p.w.bus.ReadLane(h.ctx, h.space, after, readPage)
 		h.call(func() {
 			h.refilling = false
+			if h.dry++; len(events) > 0 {
+				h.dry = 0
+			}
 			if err != nil {
 				h.report("read lane", err)
 				return
 			}
-			if len(events) == 0 {
-				pause(h.ctx, time.Millisecond) // the answer came from a replica that is behind
-			}
 			h.offerAll(events)
 		})
 	})
+}
+
+// backoff is how long to wait after n answers in a row that brought nothing: not at
+// all at first, then a millisecond, doubled up to a second.
+func backoff(n int) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return min(time.Millisecond<<min(n-1, 10), time.Second)
 }
 
 // eventOf is the event that a lane message carries.

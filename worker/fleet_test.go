@@ -138,8 +138,7 @@ func TestFleet_AHungProcessLosesItsPartitionsAfterTheTTLAndGetsThemBackWhenItSpe
 func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
-		w.worker("w1")
-		w2 := w.worker("w2")
+		w1, w2 := w.worker("w1"), w.worker("w2")
 		time.Sleep(2 * time.Second)
 		var spaces []string
 		for p := range 4 {
@@ -155,12 +154,14 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 			return membus.Deliver
 		})
 		time.Sleep(time.Minute)
-		w.server.Reconnect()
-		time.Sleep(10 * time.Millisecond)
+		w1.bus.Reconnect()
+		w.client.Reconnect()
 		for _, s := range spaces {
 			w.send(s, "add", "e2")
 		}
-		time.Sleep(2 * time.Second) // one of them is heard a little later
+		time.Sleep(2 * time.Second) // one of them is back a little later
+		w2.bus.Reconnect()
+		time.Sleep(2 * time.Second) // and heard of again later still
 		w2.bus.Inject(nil)
 		w2.bus.Release()
 		time.Sleep(20 * time.Second)
@@ -170,6 +171,24 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 				t.Errorf("space %s was taken over %d times", s, n)
 			}
 		}
+	})
+}
+
+// A process that did not survive the outage is replaced soon after it.
+func TestFleet_AProcessThatDiedInAnOutageIsReplacedAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w1 := w.worker("w1")
+		w.worker("w2")
+		time.Sleep(2 * time.Second)
+		of := spacesOf(w1.Partitions()[0], 2, 1)[0]
+		w.server.Disconnect()
+		time.Sleep(time.Minute)
+		w1.crash()
+		w.server.Reconnect()
+		w.send(of, "add", "e1")
+		time.Sleep(7 * time.Second)
+		w.wantHandled(of, "e1")
 	})
 }
 

@@ -35,6 +35,8 @@ type host struct {
 
 	mu    sync.Mutex
 	inbox inbox
+	// last is the highest lane sequence that was delivered to the space.
+	last uint64
 	// spare is the memory of the last batch of events, for the next.
 	spare []model.Message
 
@@ -42,12 +44,13 @@ type host struct {
 	// save, or allDone.
 	low atomic.Uint64
 
-	// behind says that events of the space were delivered before this host was
-	// there to take them: they must be read again.
-	behind    bool
+	// behind, if not 0, is the lane sequence up to which events of the space were
+	// delivered before this host was there to take them: they must be read again.
+	behind    uint64
 	draining  bool
 	appending bool // an append is under way
 	refilling bool
+	dry       int // readings of the lane in a row that brought nothing
 	saver     saver
 	mirrors   map[space.Ref]context.CancelFunc
 	spans     spans
@@ -58,7 +61,7 @@ type inbox struct {
 	events []model.Message
 	calls  []func()
 	// left is the highest lane sequence that was left in the stream because the
-	// inbox was full, or because the space was asleep.
+	// inbox was full.
 	left uint64
 }
 
@@ -71,16 +74,16 @@ const (
 	readPage = 512
 )
 
-// newHost makes a host that has not begun to run. done is how far the space is
-// known to be done with its lane.
-func newHost(p *partition, name string, program *space.Program, done uint64) *host {
+// newHost makes a host that has not begun to run, of a space that has b left to do.
+func newHost(p *partition, name string, program *space.Program, b backlog) *host {
 	h := &host{
 		p: p, space: name, program: program, started: time.Now(), nonce: rand.Text(),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		mirrors: map[space.Ref]context.CancelFunc{},
 		saver:   saver{revs: map[string]uint64{}},
 	}
-	h.low.Store(done)
+	h.behind, h.last = b.last, b.last
+	h.low.Store(b.done)
 	h.ctx, h.cancel = context.WithCancel(p.ctx)
 	h.spans.init(p.w.cfg.Tracer, name)
 	return h
@@ -104,7 +107,7 @@ func (h *host) tryOffer(m model.Message) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.inbox.left > 0 {
-		h.inbox.left = m.Seq // in order: behind one that was left
+		h.inbox.left, h.last = m.Seq, m.Seq // in order: behind one that was left
 		return true
 	}
 	if len(h.inbox.events) >= inboxLimit {
@@ -127,6 +130,7 @@ func (h *host) leave(seq uint64) {
 
 // owes notes that the event at seq is not done. h.mu is held.
 func (h *host) owes(seq uint64) {
+	h.last = seq
 	if h.low.Load() >= seq {
 		h.low.Store(seq - 1)
 	}
@@ -299,6 +303,13 @@ func (h *host) publish() {
 }
 
 func (h *host) laneDone() uint64 { return h.low.Load() }
+
+// backlog is what the host has left to do; done is allDone if that is nothing.
+func (h *host) backlog() backlog {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return backlog{done: h.low.Load(), last: h.last}
+}
 
 // carryOut does what the core asks.
 func (h *host) carryOut(r space.Ready) error {

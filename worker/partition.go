@@ -24,9 +24,9 @@ type partition struct {
 
 	mu    sync.Mutex
 	hosts map[string]*host
-	// asleep is, for spaces without a host that are not done with their lane, how
-	// far they are: those without a program, and those whose host has ended.
-	asleep map[string]uint64
+	// asleep are the spaces without a host that are not done with their lane: those
+	// without a program, and those whose host has ended.
+	asleep map[string]backlog
 	closed bool // no new hosts
 	leases map[leaseKey]lease
 	// read is the lane sequence up to which events were handed to hosts, saved the
@@ -35,12 +35,19 @@ type partition struct {
 	saved uint64
 }
 
+// backlog is what a space without a host has left to do: it is done with its lane
+// up to done, and events were delivered up to last.
+type backlog struct{ done, last uint64 }
+
 type leaseKey struct{ space, doc, watcher string }
 
 type lease struct{ until time.Time }
 
+// maxLease bounds a lease, whatever its observer asks for.
+const maxLease = 10 * LeaseTTL
+
 func startPartition(w *Worker, number int) *partition {
-	p := &partition{w: w, number: number, hosts: map[string]*host{}, asleep: map[string]uint64{}, leases: map[leaseKey]lease{}}
+	p := &partition{w: w, number: number, hosts: map[string]*host{}, asleep: map[string]backlog{}, leases: map[leaseKey]lease{}}
 	p.ctx, p.cancel = context.WithCancel(w.ctx)
 	p.keep("follow leases", func(ctx context.Context) error {
 		return w.bus.FollowLeases(ctx, number, p.lease)
@@ -70,19 +77,23 @@ func (p *partition) followLane(ctx context.Context) error {
 func (p *partition) deliver(m model.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.hostOf(m.Space)
-	switch _, waits := p.asleep[m.Space]; {
-	case h != nil:
+	b, waits := p.asleep[m.Space]
+	if h := p.hostOf(m.Space, waits); h != nil {
 		h.offer(m)
-	case !waits:
-		p.asleep[m.Space] = m.Seq - 1
+	} else {
+		if !waits {
+			b.done = m.Seq - 1
+		}
+		b.last = m.Seq
+		p.asleep[m.Space] = b
 	}
 	p.read = m.Seq
 }
 
 // hostOf returns the host of a space and starts it if need be; nil if the space
-// is not of this partition or runs no program. p.mu is held.
-func (p *partition) hostOf(space string) *host {
+// is not of this partition or runs no program. That there is none is logged, unless
+// it is known. p.mu is held.
+func (p *partition) hostOf(space string, known bool) *host {
 	if h := p.hosts[space]; h != nil {
 		return h
 	}
@@ -91,16 +102,17 @@ func (p *partition) hostOf(space string) *host {
 	}
 	program, err := p.w.cfg.Programs(space)
 	if err != nil || program == nil {
-		p.noProgram(space, err)
+		if !known {
+			p.w.cfg.Logger.Error("space has no program to run; its events wait", "space", space, "error", err)
+		}
 		return nil
 	}
-	done, behind := p.asleep[space]
+	b, behind := p.asleep[space]
 	if !behind {
-		done = p.read
+		b.done = p.read
 	}
 	delete(p.asleep, space)
-	h := newHost(p, space, program, done)
-	h.behind = behind
+	h := newHost(p, space, program, b)
 	p.hosts[space] = h
 	for k := range p.leases { // any order: each counts once
 		if k.space == space {
@@ -114,13 +126,6 @@ func (p *partition) hostOf(space string) *host {
 	return h
 }
 
-// noProgram says once per space that its events wait. p.mu is held.
-func (p *partition) noProgram(space string, err error) {
-	if _, known := p.asleep[space]; !known {
-		p.w.cfg.Logger.Error("space has no program to run; its events wait", "space", space, "error", err)
-	}
-}
-
 // forget drops a host that has ended. If the space is still ours to serve, the
 // next event or lease wakes it again; so that one that has events already is not
 // forgotten, it is woken after a moment, by when the membership has settled.
@@ -128,8 +133,8 @@ func (p *partition) forget(h *host) {
 	p.mu.Lock()
 	if p.hosts[h.space] == h {
 		delete(p.hosts, h.space)
-		if done := h.laneDone(); done != allDone {
-			p.asleep[h.space] = done
+		if b := h.backlog(); b.done != allDone {
+			p.asleep[h.space] = b
 		}
 	}
 	p.mu.Unlock()
@@ -139,7 +144,7 @@ func (p *partition) forget(h *host) {
 	pause(p.ctx, p.w.cfg.Heartbeat)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hostOf(h.space)
+	p.hostOf(h.space, false)
 }
 
 // lease takes in somebody's wish to observe a document.
@@ -152,12 +157,11 @@ func (p *partition) lease(l model.Lease) {
 	case l.TTL <= 0 && had:
 		p.endLease(k)
 	case l.TTL > 0:
-		h := p.hostOf(l.Space)
-		if h == nil {
-			return
-		}
-		p.leases[k] = lease{until: time.Now().Add(l.TTL)}
-		if !had {
+		p.leases[k] = lease{until: time.Now().Add(min(l.TTL, maxLease))}
+		switch h := p.hosts[l.Space]; {
+		case h == nil:
+			p.hostOf(l.Space, had) // which observes everything that is leased
+		case !had:
 			h.observe(l.Doc, true)
 		}
 	}
@@ -228,8 +232,8 @@ func (p *partition) savePosition(ctx context.Context) {
 	for _, h := range p.hosts { // any order: only the minimum is kept
 		hosts = append(hosts, h)
 	}
-	for _, upTo := range p.asleep { // any order: only the minimum is kept
-		done = min(done, upTo)
+	for _, b := range p.asleep { // any order: only the minimum is kept
+		done = min(done, b.done)
 	}
 	saved := p.saved
 	p.mu.Unlock()

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
@@ -77,8 +78,23 @@ func (h *host) checkpoint() {
 	})
 }
 
+// save writes a checkpoint. A document of which the bucket has the same state or a
+// newer one is as good as saved: an earlier owner, with the same log, was late.
 func (h *host) save(ctx context.Context, c *replica.Checkpoint) error {
-	return h.p.w.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
+	err := h.p.w.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
+	if err != nil && allAre(err, model.ErrOutdated) {
+		err = h.p.w.bus.SaveState(ctx, h.space, nil, &c.Mark)
+	}
+	return err
+}
+
+// allAre reports whether each of the errors that are joined in err is target.
+func allAre(err, target error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return errors.Is(err, target)
+	}
+	return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !allAre(e, target) })
 }
 
 // finish saves what is left, as the last act of a draining host.

@@ -24,6 +24,9 @@ type Worker struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	moved  chan struct{} // the roster may have changed
+	// announced is when the worker last announced itself, outage when that last took
+	// far too long. They belong to run.
+	announced, outage time.Time
 
 	mu         sync.Mutex
 	partitions map[int]*partition
@@ -83,26 +86,36 @@ func (w *Worker) Start(ctx context.Context) error {
 func (w *Worker) run() {
 	beat := time.NewTicker(w.cfg.Heartbeat)
 	defer beat.Stop()
-	last := time.Now() // when a beat was last brought to an end
+	w.announced = time.Now()
 	for {
 		select {
 		case <-w.ctx.Done():
 			return
 		case <-w.moved:
 		case <-beat.C:
-			err := w.bus.Announce(w.ctx, w.roster.beat(false))
-			if err != nil && w.ctx.Err() == nil {
-				w.cfg.Logger.Warn("announce worker", "worker", w.cfg.ID, "error", err)
+			if w.announce() {
+				w.lookAround()
 			}
-			now := time.Now()
-			if err != nil || now.Sub(last) > 3*w.cfg.Heartbeat {
-				w.roster.excuse(last, now)
-			}
-			last = now
-			w.lookAround()
 		}
 		w.place()
 	}
+}
+
+// announce says that the worker is there. It reports whether it means anything if
+// somebody else does not answer: after an outage of the store, or of this process,
+// the others need a moment to be back.
+func (w *Worker) announce() bool {
+	err := w.bus.Announce(w.ctx, w.roster.beat(false))
+	if err != nil && w.ctx.Err() == nil {
+		w.cfg.Logger.Warn("announce worker", "worker", w.cfg.ID, "error", err)
+	}
+	now := time.Now()
+	if err != nil || now.Sub(w.announced) > 3*w.cfg.Heartbeat {
+		w.roster.excuse(w.announced, now)
+		w.outage = now
+	}
+	w.announced = now
+	return now.Sub(w.outage) > w.cfg.MemberTTL/3
 }
 
 // lookAround pings the other members, all at once: a process that is gone has
@@ -232,6 +245,9 @@ func retry(ctx context.Context, cfg Config, what string, f func(ctx context.Cont
 
 // pause waits for d or the end of ctx.
 func pause(ctx context.Context, d time.Duration) {
+	if d == 0 {
+		return
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

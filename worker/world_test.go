@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -193,8 +192,14 @@ func (w *world) wantHandled(space string, ids ...string) {
 		}
 		got = append(got, rc.Event)
 	}
-	if !slices.Equal(got, ids) {
-		w.Errorf("space %s has handled %v, want %v", space, got, ids)
+	for i := range min(len(got), len(ids)) {
+		if got[i] != ids[i] {
+			w.Errorf("space %s: the event handled as number %d is %s, want %s", space, i+1, got[i], ids[i])
+			return
+		}
+	}
+	if len(got) != len(ids) {
+		w.Errorf("space %s has handled %d events, want %d", space, len(got), len(ids))
 	}
 }
 

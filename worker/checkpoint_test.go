@@ -1,0 +1,159 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// hermit is a bus on which nobody else is ever heard of, nor hears.
+type hermit struct{ *membus.Bus }
+
+func hermits(b *membus.Bus) worker.Bus { return hermit{b} }
+
+func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready func()) error {
+	ready()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (hermit) Announce(context.Context, model.Member) error { return nil }
+
+// only gives requests of one kind a fate, as long as it is switched on.
+type only struct {
+	label string
+	fate  membus.Fate
+	on    atomic.Bool
+	hits  atomic.Int64
+}
+
+func (o *only) hook(op membus.Op) membus.Fate {
+	if op.Label == o.label && o.on.Load() {
+		o.hits.Add(1)
+		return o.fate
+	}
+	return membus.Deliver
+}
+
+// The former owner saves a document just after the new one has loaded the state.
+// Both have the same log, so it is the same document; that it is there already must
+// not keep the new owner from ever saving its mark.
+func TestCheckpoint_WhatTheFormerOwnerSavedLateIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		former := w.process(worker.Config{ID: "w1"}, hermits)
+		late := &only{label: "save", fate: membus.Delay}
+		late.on.Store(true)
+		former.bus.Inject(late.hook)
+		w.send("s", "add", "e1")
+		w.eventually("a checkpoint is under way", func() bool { return late.hits.Load() > 0 })
+		former.Kill()
+		later := w.process(worker.Config{ID: "w2"}, hermits)
+		w.eventually("the new owner has the space", func() bool { return len(w.takeovers("s")) == 2 })
+		late.on.Store(false)
+		former.bus.Release()
+		time.Sleep(5 * time.Second)
+		w.wantSaved("s", map[string]string{"n": "1"})
+		w.wantPosition(0, 1)
+		later.stop()
+	})
+}
+
+// Handing over is the same race in good order: the former owner saves as its last
+// act, while the new one loads.
+func TestCheckpoint_TheLastSaveOfAHandoverAndTheFirstOfTheNewOwnerAgree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, nil)
+		w.sendMany("s", "add", 5)
+		time.Sleep(time.Second)
+		late := &only{label: "save", fate: membus.Delay}
+		late.on.Store(true)
+		w1.bus.Inject(late.hook)
+		id := memberFor(0, 1, "w1")
+		w.worker(id)
+		w.eventually("the former owner saves", func() bool { return late.hits.Load() > 0 })
+		w.send("s", "add", "e6")
+		w.eventuallyHandled("s", 6)
+		late.on.Store(false)
+		w1.bus.Release()
+		time.Sleep(5 * time.Second)
+		w.wantHandled("s", numbered(6)...)
+		w.wantSaved("s", map[string]string{"n": "6"})
+		w.wantPosition(0, 6)
+	})
+}
+
+func TestStop_LeavesNothingUnsavedAndLosesNothingThatArrivesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, nil)
+		spaces := spacesOf(0, 1, 5)
+		for _, s := range spaces {
+			w.sendMany(s, "add", 10)
+		}
+		stopping := make(chan struct{})
+		go func() { // ends when half of the events are sent
+			defer close(stopping)
+			for i := range 20 {
+				for _, s := range spaces {
+					w.client.Send(model.Message{Space: s, Stream: "add", ID: fmt.Sprintf("e%d", 11+i)}, func(model.SendResult, error) {})
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		time.Sleep(5 * time.Millisecond)
+		w1.stop()
+		for _, s := range spaces {
+			n := len(w.receipts(s))
+			w.wantSaved(s, map[string]string{"n": fmt.Sprint(n)})
+		}
+		<-stopping
+		w.worker("w2")
+		time.Sleep(5 * time.Second)
+		for _, s := range spaces {
+			w.wantHandled(s, numbered(30)...)
+		}
+	})
+}
+
+// A checkpoint is documents one by one and then the mark; the process may end
+// between any two of them.
+func TestCheckpoint_ACrashBetweenAnyTwoWritesLosesNothing(t *testing.T) {
+	for crashAt := int64(1); crashAt <= 4; crashAt++ { // from, double, n, and the mark
+		t.Run(fmt.Sprint(crashAt), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				w1 := w.worker("w1")
+				var saves atomic.Int64
+				w1.bus.Inject(func(op membus.Op) membus.Fate {
+					if op.Label == "save" && saves.Add(1) == crashAt {
+						w1.crash()
+						return membus.DropRequest
+					}
+					return membus.Deliver
+				})
+				w.send("s", "add", "e1")
+				w.send("s", "get", "e2")
+				w.send("s", "look", "e3", `"nowhere"`)
+				w.eventually("it crashed", func() bool { return saves.Load() >= crashAt })
+				w.send("s", "add", "e4")
+				w.worker("w2")
+				time.Sleep(5 * time.Second)
+				w.wantHandled("s", numbered(4)...)
+				if got := w.receipts("s")[1].Result.String(); got != "2" {
+					t.Errorf("get returned %s, want 2", got)
+				}
+				w.wantSaved("s", map[string]string{"n": "2", "double": "2", "from": `"nowhere"`})
+				w.wantPosition(0, 4)
+			})
+		})
+	}
+}

@@ -1,0 +1,253 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// The process ends at one of its appends (the first is the takeover), and the
+// append is lost with it, or is stored without anybody hearing of it, or lands only
+// when the next owner has long taken over.
+func TestTakeover_AtAnyAppendThatTheFormerOwnerDiedOf(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		fate membus.Fate
+	}{{"lost", membus.DropRequest}, {"stored", membus.DropAck}, {"late", membus.Late}} {
+		for at := int64(1); at <= 4; at++ {
+			t.Run(fmt.Sprintf("%s/%d", c.name, at), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, 1)
+					w1 := w.worker("w1")
+					var appends atomic.Int64
+					w1.bus.Inject(func(op membus.Op) membus.Fate {
+						if op.Label != "append" || appends.Add(1) != at {
+							return membus.Deliver
+						}
+						w1.crash()
+						return c.fate
+					})
+					for i := range 5 {
+						w.send("s", "chain", fmt.Sprintf("e%d", i+1), "2")
+						time.Sleep(10 * time.Millisecond)
+					}
+					w.eventually("it died", func() bool { return appends.Load() >= at })
+					w.worker("w2")
+					w.eventually("the next owner has it", func() bool {
+						owners := w.takeovers("s")
+						return len(owners) > 0 && owners[len(owners)-1] == "w2"
+					})
+					w1.bus.Release()
+					w.send("s", "chain", "e6", "2")
+					w.eventuallyHandled("s", 18)
+					time.Sleep(5 * time.Second)
+					w.wantChains("s", 6, 2)
+					w.wantSaved("s", map[string]string{"n": "18"})
+					w.wantPosition(0, 6)
+				})
+			})
+		}
+	}
+}
+
+// wantChains checks that the chains e1 to en have been handled whole: each link
+// once, and the heads in order.
+func (w *world) wantChains(space string, n, links int) {
+	w.Helper()
+	seen, heads := map[string]bool{}, 0
+	for _, rc := range w.receipts(space) {
+		if seen[rc.Event] {
+			w.Errorf("event %s has two receipts", rc.Event)
+		}
+		seen[rc.Event] = true
+		if rc.Outcome != model.Handled {
+			w.Errorf("event %s: %s", rc.Event, rc.Outcome)
+		}
+		if rc.Lane == 0 {
+			continue
+		}
+		if heads++; rc.Event != fmt.Sprintf("e%d", heads) {
+			w.Errorf("%s was handled as number %d", rc.Event, heads)
+		}
+	}
+	if heads != n || len(seen) != n*(links+1) {
+		w.Errorf("%d heads and %d links in all, want %d and %d", heads, len(seen), n, n*(links+1))
+	}
+}
+
+// Two owners who know nothing of each other: each stands down when it finds the
+// other's takeover, and comes back as long as there is something to do.
+func TestTakeover_ADeposedHostStandsDownAndTheSpaceIsServedAgainLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1"}, hermits)
+		w.send("s", "add", "e1")
+		time.Sleep(2 * time.Second)
+		w2 := w.process(worker.Config{ID: "w2"}, hermits)
+		w.send("s", "add", "e2")
+		time.Sleep(2 * time.Second)
+		w.send("s", "add", "e3")
+		time.Sleep(2 * time.Second)
+		w2.stop()
+		w.send("s", "add", "e4")
+		time.Sleep(5 * time.Second)
+		w.wantHandled("s", numbered(4)...)
+		if owners := w.takeovers("s"); owners[0] != "w1" || owners[len(owners)-1] != "w1" || len(owners) < 3 {
+			t.Errorf("owners were %v", owners)
+		}
+		if w1.Counts().Refused+w2.Counts().Refused == 0 {
+			t.Error("nothing was refused: the two never met")
+		}
+		w.wantSaved("s", map[string]string{"n": "4"})
+		w.wantPosition(0, 4)
+	})
+}
+
+// A wrong belief costs some refused appends, not one takeover after the other for
+// as long as it lasts.
+func TestTakeover_OwnersWithNothingToDoDoNotTakeASpaceFromEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.process(worker.Config{ID: "w1"}, hermits)
+		w.process(worker.Config{ID: "w2"}, hermits)
+		for i := range 5 {
+			w.send("s", "add", fmt.Sprintf("e%d", i+1))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(5 * time.Second)
+		before := len(w.commits("s"))
+		time.Sleep(time.Minute)
+		if more := len(w.commits("s")) - before; more > 0 {
+			t.Errorf("%d commits in a minute in which nothing was to be done", more)
+		}
+		w.wantHandled("s", numbered(5)...)
+	})
+}
+
+// laggingLog answers readings of a space's log from a replica that is behind.
+type laggingLog struct {
+	*membus.Bus
+	behind atomic.Bool
+	reads  atomic.Int64
+}
+
+func (b *laggingLog) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	b.reads.Add(1)
+	if b.behind.Load() {
+		return nil, nil
+	}
+	return b.Bus.ReadLog(ctx, space, after, limit)
+}
+
+// A refused append says that there is something to read. A replica that does not
+// have it yet is asked again, at a pace that it can stand.
+func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var log *laggingLog
+		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+			log = &laggingLog{Bus: b}
+			return log
+		})
+		w.send("s", "add", "e1")
+		time.Sleep(time.Second)
+		c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "other", Cursor: model.Cursor{Floor: 1}, Txs: []model.Tx{{
+			N: 1, By: "somebody", Writes: []model.Write{{Doc: "n", Value: model.Int(10)}},
+		}}}
+		refused := make(chan error, 1)
+		w.client.Append(model.Append{
+			Space: "s", ID: "other", Expect: w.server.Head("s"), Data: model.AppendCommit(nil, c, model.AppendTx(nil, &c.Txs[0])),
+		}, func(_ uint64, err error) { refused <- err })
+		if err := <-refused; err != nil {
+			t.Fatal(err)
+		}
+		log.behind.Store(true)
+		log.reads.Store(0)
+		w.send("s", "add", "e2")
+		time.Sleep(10 * time.Second)
+		if n := log.reads.Load(); n < 3 || n > 30 {
+			t.Errorf("the log was read %d times in ten seconds", n)
+		}
+		log.behind.Store(false)
+		time.Sleep(2 * time.Second)
+		w.wantHandled("s", numbered(2)...)
+		if got := w.doc("s", "n"); got != "11" {
+			t.Errorf("n is %s, want 11: the other's ten and one", got)
+		}
+		if n := len(w.takeovers("s")); n != 1 {
+			t.Errorf("%d takeovers: a commit of another runtime is no reason for one", n)
+		}
+	})
+}
+
+// brokenLane shows one event of a lane, and then refuses to read it.
+type brokenLane struct {
+	*membus.Bus
+	broken atomic.Bool
+	reads  atomic.Int64
+}
+
+func (b *brokenLane) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
+	switch n := b.reads.Add(1); {
+	case n == 1:
+		limit = 1
+	case b.broken.Load():
+		return nil, errors.New("the store does not like it")
+	}
+	return b.Bus.ReadLane(ctx, space, after, limit)
+}
+
+func TestRefill_AStoreThatRefusesIsAskedAgainNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		lane := &brokenLane{}
+		lane.broken.Store(true)
+		program := &deployed{program: book(t)}
+		w.process(worker.Config{ID: "w1", Programs: program.programs}, func(b *membus.Bus) worker.Bus { lane.Bus = b; return lane })
+		w.sendMany("s", "add", 19)
+		time.Sleep(time.Second)
+		program.is.Store(true)
+		w.send("s", "add", "e20")
+		time.Sleep(30 * time.Second)
+		if n := lane.reads.Load(); n < 20 || n > 60 {
+			t.Errorf("the lane was read %d times in half a minute", n)
+		}
+		w.wantHandled("s", "e1")
+		lane.broken.Store(false)
+		time.Sleep(5 * time.Second)
+		w.wantHandled("s", numbered(20)...)
+	})
+}
+
+// A space whose log cannot be read by this program, because a newer one has
+// written to it, is left alone: nothing is appended, and nothing passes.
+func TestTakeover_ALogOfANewerFormatIsNotTouched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		done := make(chan error, 1)
+		w.client.Append(model.Append{Space: "s", ID: "future", Data: []byte(`{"v":99,"s":"s"}`)}, func(_ uint64, err error) { done <- err })
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		w.worker("w1")
+		w.send("s", "add", "e1")
+		w.send("other", "add", "e1")
+		time.Sleep(10 * time.Second)
+		if head := w.server.Head("s"); head != 1 {
+			t.Errorf("the log of the space goes up to %d", head)
+		}
+		w.wantHandled("other", "e1")
+		w.wantPosition(0, 0)
+		if n := w.logged.count("activate space"); n < 1 || n > 25 {
+			t.Errorf("said %d times in ten seconds", n)
+		}
+	})
+}
