@@ -56,7 +56,7 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 	rc := s.receipt(tx, ev)
 	if tx.stale != nil || tx.missing != nil {
 		s.waitFor(tx)
-		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
+		s.traceHandled(HandleInfo{Event: ev, Trace: trace, Waits: tx.waits()})
 		return blocked
 	}
 	if first {
@@ -68,7 +68,7 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 		return blocked
 	}
 	s.stats.count(rc.Outcome)
-	s.traceHandled(HandleInfo{Event: ev, Tx: n, Receipt: rc, Trace: trace, Stack: tx.stack})
+	s.traceHandled(HandleInfo{Event: ev, Tx: n, Receipt: rc, Sends: tx.sends, Trace: trace, Stack: tx.stack})
 	s.endWait()
 	s.lane.Take()
 	s.follow(tx.sends)

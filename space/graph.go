@@ -28,10 +28,11 @@ type graph struct {
 	// free are the handles of nodes that were removed.
 	free  []uint32
 	stamp int // for visited marks
+	trace *Trace
 }
 
 func newGraph() *graph {
-	return &graph{docs: map[docKey]*doc{}, byID: map[string]*node{}, dirty: map[uint32]bool{}}
+	return &graph{docs: map[docKey]*doc{}, byID: map[string]*node{}, dirty: map[uint32]bool{}, trace: &Trace{}}
 }
 
 // local is the record of an own document, or nil.

@@ -13,6 +13,9 @@ func (g *graph) change(d *doc, after model.Value, source *node) {
 	if model.Equal(before, after) {
 		return
 	}
+	if f := g.trace.Changed; f != nil {
+		f(changeInfo(d, before, source))
+	}
 	for _, r := range d.readers {
 		if r.node == source {
 			continue
@@ -21,6 +24,14 @@ func (g *graph) change(d *doc, after model.Value, source *node) {
 			g.invalidate(r.node, d, path)
 		}
 	}
+}
+
+func changeInfo(d *doc, before model.Value, source *node) ChangeInfo {
+	info := ChangeInfo{Doc: d.key.String(), Before: before, After: d.value}
+	if source != nil {
+		info.Node = source.id
+	}
+	return info
 }
 
 func firstTouched(paths []model.Path, before, after model.Value) (model.Path, bool) {
@@ -35,6 +46,9 @@ func firstTouched(paths []model.Path, before, after model.Value) (model.Path, bo
 // invalidate notes that something n read has changed. A dormant node stays where
 // it is, at no cost (I2).
 func (g *graph) invalidate(n *node, d *doc, path model.Path) {
+	if f := g.trace.Invalidated; f != nil {
+		f(InvalidInfo{Node: n.id, Cause: d.key.String() + path.String(), Live: n.live})
+	}
 	n.causes.add(d, path)
 	n.waiting = false
 	if n.status == Clean {

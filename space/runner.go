@@ -23,7 +23,7 @@ func (s *Space) runNode(n *node) {
 	if f := s.cfg.Trace.RunStart; f != nil {
 		f(info)
 	}
-	info.Changed, info.Err = s.finishRun(n, causes)
+	info.Err = s.finishRun(n, causes, &info)
 	if info.Err != nil {
 		s.stats.NodeErrors++
 	}
@@ -32,7 +32,8 @@ func (s *Space) runNode(n *node) {
 	}
 }
 
-func (s *Space) finishRun(n *node, causes []string) (changed bool, err error) {
+// finishRun makes the run and notes in info what came of it.
+func (s *Space) finishRun(n *node, causes []string, info *RunInfo) error {
 	tx := s.begin(n)
 	v, err := callNode(n, tx)
 	newReads := s.graph.applyReads(n, tx.reads)
@@ -44,18 +45,21 @@ func (s *Space) finishRun(n *node, causes []string) (changed bool, err error) {
 		// Whatever it made of that. It is read now, so its arrival wakes the node.
 		s.runAgain(n, causes)
 		n.waiting = true
-		return false, nil
+		info.Waits = tx.missing.key.String()
+		return nil
 	case err != nil:
-		return false, err
+		return err
 	case n.output == nil || model.Equal(n.output.value, v):
-		return false, nil
+		return nil
 	}
-	err = s.commitRun(n, v, causes, newReads)
+	info.Tx, err = s.commitRun(n, v, causes, newReads)
 	if errors.Is(err, errNoRoom) {
 		s.runAgain(n, causes)
-		return false, nil
+		info.Crowded = true
+		return nil
 	}
-	return err == nil, err
+	info.Changed = err == nil
+	return err
 }
 
 // runAgain takes back that n is clean: its run did not come to an end.
@@ -65,7 +69,7 @@ func (s *Space) runAgain(n *node, causes []string) {
 }
 
 // commitRun makes the run's output a transaction and applies it.
-func (s *Space) commitRun(n *node, v model.Value, causes []string, newReads bool) error {
+func (s *Space) commitRun(n *node, v model.Value, causes []string, newReads bool) (uint64, error) {
 	tx := model.Tx{
 		N: s.nextTx(), By: "compute " + n.id, Causes: causes,
 		Writes: model.Diff(n.output.key.doc, n.output.value, v),
@@ -74,10 +78,10 @@ func (s *Space) commitRun(n *node, v model.Value, causes []string, newReads bool
 		tx.Reads = n.readNames()
 	}
 	if err := s.suffix.add(&tx, s.cfg.MaxCommitBytes); err != nil {
-		return fmt.Errorf("node %s: %w", n.id, err)
+		return 0, fmt.Errorf("node %s: %w", n.id, err)
 	}
 	s.write(docValue{n.output, v}, n)
-	return nil
+	return tx.N, nil
 }
 
 func callNode(n *node, tx *Tx) (v model.Value, err error) {

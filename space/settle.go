@@ -84,19 +84,33 @@ func (s *Space) iterate() (runs int) {
 	if len(ready) == 0 {
 		return 0
 	}
-	for _, n := range g.order(g.workSet(ready)) {
+	order := g.order(g.workSet(ready))
+	if f := s.cfg.Trace.Ordered; f != nil {
+		f(nodeIDs(order))
+	}
+	for _, n := range order {
 		if s.suffix.crowded {
 			break
 		}
 		if s.runnable(n) {
 			s.runNode(n)
 			runs++
+		} else if f := s.cfg.Trace.Skipped; f != nil {
+			f(SkipInfo{Node: n.id, Status: n.status, Live: n.live})
 		}
 	}
 	for _, n := range ready {
 		g.enqueue(n) // what was gated, or was invalidated again after its turn
 	}
 	return runs
+}
+
+func nodeIDs(nodes []*node) []string {
+	ids := make([]string, len(nodes))
+	for i, n := range nodes {
+		ids[i] = n.id
+	}
+	return ids
 }
 
 // takeReady empties the ready list and returns the nodes that can run.
@@ -160,4 +174,7 @@ func (s *Space) gate(n *node) {
 	n.streak++
 	n.backoffUntil = s.now + s.backoff(n.streak)
 	s.stats.Deferred++
+	if f := s.cfg.Trace.Gated; f != nil {
+		f(GateInfo{Node: n.id, Until: n.backoffUntil, Streak: n.streak})
+	}
 }

@@ -57,6 +57,7 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 		lane:      lanes.New(laneState(r), cfg.LaneLimit),
 		observers: map[string]*observer{},
 	}
+	s.graph.trace = &s.cfg.Trace
 	var err error
 	if s.structure, err = newStructure(); err != nil {
 		return nil, err

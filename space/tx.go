@@ -232,6 +232,14 @@ func (t *Tx) fail(err error) {
 	}
 }
 
+// waits names what the transaction met that was not up to date or not there.
+func (t *Tx) waits() string {
+	if t.missing != nil {
+		return t.missing.key.String()
+	}
+	return t.stale.output.key.String()
+}
+
 // drop forgets everything the transaction would have changed.
 func (t *Tx) drop() {
 	t.writes, t.after, t.sends = nil, nil, nil
