@@ -1,0 +1,295 @@
+package worker_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/worker"
+)
+
+// TestChaos runs small fleets on a bus that loses, repeats and delays requests, and
+// ends processes in the middle of them. Whatever happens: every event takes effect
+// once and in order, what handlers sent arrives once and in order, the documents
+// are what the events add up to, and at no moment would a new owner begin to read
+// the lane behind something that is not done or not saved.
+//
+// The seed decides what is done to whom; how goroutines interleave is the
+// scheduler's, so a failing seed may take some repetitions (-count) to fail again.
+func TestChaos(t *testing.T) {
+	var met happened
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { newChaos(t, seed, &met).run() })
+		})
+	}
+	for what, n := range map[string]int64{
+		"crashes": met.crashes.Load(), "refused appends": met.refused.Load(), "late requests": met.late.Load(), "takeovers": met.takeovers.Load(),
+	} {
+		if n == 0 {
+			t.Errorf("no %s: this run proves nothing", what)
+		}
+	}
+}
+
+// happened counts what must happen sometimes.
+type happened struct{ crashes, refused, late, takeovers atomic.Int64 }
+
+type chaos struct {
+	*world
+	met    *happened
+	mu     sync.Mutex // of rng, which the hooks of several clients use
+	rng    *rand.Rand
+	spaces []string
+	lanes  map[string][]string // what was sent to whom, in order
+	want   map[string]int      // how often n is to be counted up
+	quiet  atomic.Bool         // no more faults
+	live   []*process
+	watch  *watched
+}
+
+func newChaos(t *testing.T, seed uint64, met *happened) *chaos {
+	c := &chaos{
+		world: newWorld(t, 2), met: met, rng: rand.New(rand.NewPCG(seed, 7)),
+		lanes: map[string][]string{}, want: map[string]int{},
+	}
+	c.spaces = append(spacesOf(0, 2, 2), spacesOf(1, 2, 2)...)
+	return c
+}
+
+func (c *chaos) draw(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rng.IntN(n)
+}
+
+func (c *chaos) run() {
+	c.coordinator()
+	c.watch = c.world.watch(c.spaces[0], "double")
+	for range 6 {
+		c.join()
+		for range 1 + c.draw(3) {
+			c.sendSome()
+			time.Sleep(time.Duration(c.draw(700)) * time.Millisecond)
+		}
+		c.checkPositions()
+		c.leave()
+		c.checkPositions()
+	}
+	c.calm()
+	c.verify()
+}
+
+// join starts a worker, with bad luck one that believes to be alone.
+func (c *chaos) join() {
+	cfg := worker.Config{ID: fmt.Sprintf("w%d", watchers.next()), Checkpoint: time.Duration(20+c.draw(300)) * time.Millisecond}
+	cfg.Space.LaneLimit = []int{0, 3}[c.draw(2)]
+	b := c.server.Connect(cfg.ID)
+	b.Inject(c.faults(b))
+	var wrap func(*membus.Bus) worker.Bus
+	if c.draw(2) == 0 {
+		wrap = hermits
+	}
+	c.live = append(c.live, c.start(cfg, b, wrap))
+}
+
+// faults are what happens to a worker's requests. Some are held back for a while,
+// and some are so late that the client has asked again.
+func (c *chaos) faults(b *membus.Bus) membus.Hook {
+	return func(op membus.Op) membus.Fate {
+		if op.Label == "save-position" {
+			c.checkPositions()
+		}
+		if c.quiet.Load() || op.Try > 3 {
+			return membus.Deliver
+		}
+		switch c.draw(40) {
+		case 0:
+			return membus.DropRequest
+		case 1, 2:
+			return membus.DropAck
+		case 3:
+			return membus.Duplicate
+		case 4:
+			time.AfterFunc(time.Duration(c.draw(300))*time.Millisecond, b.Release)
+			return membus.Delay
+		case 5:
+			if op.Try == 1 {
+				c.met.late.Add(1)
+				time.AfterFunc(time.Duration(c.draw(3000))*time.Millisecond, b.Release)
+				return membus.Late
+			}
+		}
+		return membus.Deliver
+	}
+}
+
+// leave ends a worker in one way or another: at its next request, at once, or in
+// good order. Sometimes nobody leaves.
+func (c *chaos) leave() {
+	if len(c.live) == 0 {
+		return
+	}
+	i := c.draw(len(c.live))
+	p := c.live[i]
+	switch c.draw(4) {
+	case 0:
+		return
+	case 1:
+		p.stop()
+	default:
+		var dead atomic.Bool
+		fate := []membus.Fate{membus.DropRequest, membus.DropAck}[c.draw(2)]
+		label := []string{"append", "save", "save-position", "load", "read-log", "read-lane"}[c.draw(6)]
+		p.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == label && !dead.Swap(true) {
+				p.crash()
+				return fate
+			}
+			return membus.Deliver
+		})
+		c.sendSome()
+		time.Sleep(time.Duration(c.draw(400)) * time.Millisecond)
+		p.crash()
+		c.met.crashes.Add(1)
+	}
+	counts := p.Counts()
+	c.met.refused.Add(int64(counts.Refused))
+	c.live = slices.Delete(c.live, i, i+1)
+}
+
+func (c *chaos) sendSome() {
+	for range c.draw(12) {
+		to := c.spaces[c.draw(len(c.spaces))]
+		id := fmt.Sprintf("e%d", len(c.lanes[to])+1)
+		switch c.draw(6) {
+		case 0, 1:
+			c.send(to, "add", id)
+			c.want[to]++
+		case 2:
+			links := c.draw(4)
+			c.send(to, "chain", id, fmt.Sprint(links))
+			c.want[to] += links + 1
+		case 3:
+			other := c.spaces[c.draw(len(c.spaces))]
+			c.send(to, "forward", id, fmt.Sprintf("%q", other))
+			c.want[to]++
+			c.want[other]++
+		case 4:
+			c.send(to, "get", id)
+		default:
+			c.send(to, "fail", id)
+		}
+		c.lanes[to] = append(c.lanes[to], id)
+	}
+}
+
+// calm ends all faults and lets one worker finish.
+func (c *chaos) calm() {
+	c.quiet.Store(true)
+	for _, p := range c.live {
+		c.met.refused.Add(int64(p.Counts().Refused))
+		p.crash()
+	}
+	c.live = nil
+	last := c.worker("last")
+	c.eventually("everything is handled and saved", func() bool {
+		return c.server.LoadPosition(0, "lane") == c.server.LaneEnd(0) && c.server.LoadPosition(1, "lane") == c.server.LaneEnd(1)
+	})
+	time.Sleep(3 * time.Second)
+	last.stop()
+	c.checkPositions()
+}
+
+// checkPositions is what a new owner relies on: everything in the lane up to the
+// saved position is in the saved state.
+func (c *chaos) checkPositions() {
+	for p := range 2 {
+		position := c.server.LoadPosition(p, "lane") // before the states, which only grow
+		for _, s := range c.spaces {
+			if model.PartitionOf(s, 2) != p {
+				continue
+			}
+			r, err := replica.Load(s, c.server.LoadState(s))
+			if err != nil {
+				c.Error(err)
+				return
+			}
+			for _, m := range c.server.ReadLane(s, 0, 1<<20) {
+				if m.Seq <= position && m.Seq > r.LaneDone() {
+					c.Errorf("the position of partition %d is %d, but of space %s only the events up to %d are done and saved", p, position, s, r.LaneDone())
+					return
+				}
+			}
+		}
+	}
+}
+
+// checkSaved compares the STATE bucket with the log. Takeovers may follow the mark:
+// they change no document.
+func (c *chaos) checkSaved(s string) {
+	log := replica.New(s)
+	for _, e := range c.server.ReadLog(s, 0, 1<<30) {
+		commit, err := model.DecodeCommit(e.Data)
+		if err == nil {
+			_, err = log.Apply(e.Seq, commit)
+		}
+		if err != nil {
+			c.Error(err)
+			return
+		}
+	}
+	for _, id := range log.DocIDs() {
+		saved, _ := c.server.Saved(s, id)
+		if want := log.Doc(id).Value.String(); string(saved.Data) != want {
+			c.Errorf("space %s: the bucket has %s for %s, the log %s", s, saved.Data, id, want)
+		}
+	}
+}
+
+func (c *chaos) verify() {
+	for _, s := range c.spaces {
+		var heads []string
+		positions := map[string]uint64{}
+		seen := map[string]bool{}
+		for _, rc := range c.receipts(s) {
+			key := rc.Event
+			if seen[key] {
+				c.Errorf("event %s of %s has two receipts", rc.Event, s)
+			}
+			seen[key] = true
+			switch {
+			case rc.Pos > 0:
+				origin, _ := model.OriginOf(rc.Event)
+				if positions[origin.Space]++; positions[origin.Space] != rc.Pos {
+					c.Errorf("%s handled position %d of %s as number %d", s, rc.Pos, origin.Space, positions[origin.Space])
+				}
+			case rc.Lane > 0:
+				heads = append(heads, rc.Event)
+			}
+		}
+		if !slices.Equal(heads, c.lanes[s]) {
+			c.Errorf("space %s handled %v, the lane has %v", s, heads, c.lanes[s])
+		}
+		n := c.doc(s, "n")
+		if want := fmt.Sprint(c.want[s]); n != want && !(n == "absent" && want == "0") {
+			c.Errorf("space %s: n is %s, want %s", s, n, want)
+		}
+		c.checkSaved(s)
+		c.met.takeovers.Add(int64(len(c.takeovers(s))))
+	}
+	if got, want := c.watch.last(), fmt.Sprint(2*c.want[c.spaces[0]]); got != want {
+		c.Errorf("the watcher saw %s last, want %s", got, want)
+	}
+	if !slices.IsSorted(c.watch.revisions) {
+		c.Errorf("the watcher saw revisions %v", c.watch.revisions)
+	}
+}
