@@ -147,17 +147,18 @@ func (l *Lane) LeftInStream(seq uint64) {
 // place queues, holds or drops an event according to its position. A repetition
 // needs no trace: the cursor passes over what is neither queued nor held.
 func (l *Lane) place(ev *model.Event) {
-	if ev.Position == 0 {
-		l.push(ev)
+	origin := ev.Origin()
+	if origin == "" {
+		l.push(ev) // it has no position, or none that counts anything
 		return
 	}
-	switch due := l.inbound[ev.Origin()] + 1; {
+	switch due := l.inbound[origin] + 1; {
 	case ev.Position > due:
 		l.hold(*ev)
 	case ev.Position == due:
 		l.push(ev)
-		l.inbound[ev.Origin()] = ev.Position
-		l.releaseHeld(ev.Origin())
+		l.inbound[origin] = ev.Position
+		l.releaseHeld(origin)
 	}
 }
 

@@ -50,6 +50,18 @@ func TestAnEventIsHeldUntilItsPredecessorIsQueued(t *testing.T) {
 	wantOrder(t, drain(l), "e2", "o:1:1:0", "o:1:2:0")
 }
 
+// A position counts what one space has sent to another. A client that makes one up
+// does not have its event held for a predecessor that nobody will send.
+func TestAPositionWithoutAnOriginCountsForNothing(t *testing.T) {
+	l := New(State{}, 0)
+	for seq := uint64(1); seq <= 3; seq++ {
+		ev := external(seq)
+		ev.Position = 7
+		l.Offer(ev)
+	}
+	wantOrder(t, drain(l), "e1", "e2", "e3")
+}
+
 func TestARepetitionIsDroppedAndTheCursorPassesOverIt(t *testing.T) {
 	l := New(State{Inbound: map[string]uint64{"o": 3}}, 0)
 	for pos := uint64(1); pos <= 4; pos++ {

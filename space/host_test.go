@@ -398,7 +398,7 @@ func (h *host) run() {
 // advance lets time pass.
 func (h *host) advance(d time.Duration) { h.now += d }
 
-// checkpoint saves the confirmed state.
+// checkpoint saves the confirmed state, unless somebody has saved a newer one.
 func (h *host) checkpoint() {
 	h.t.Helper()
 	c, err := h.core.Checkpoint()
@@ -406,15 +406,25 @@ func (h *host) checkpoint() {
 		h.t.Fatalf("checkpoint: %v", err)
 	}
 	st := h.w.saved[h.cfg.Space]
-	docs := map[string]model.StateDoc{}
-	for _, d := range slices.Concat(st.Docs, c.Docs) {
-		docs[d.Doc] = d
+	outdated := st.Mark.Seq > c.Mark.Seq
+	for _, d := range c.Docs {
+		i := slices.IndexFunc(st.Docs, func(old model.StateDoc) bool { return old.Doc == d.Doc })
+		switch {
+		case i < 0:
+			st.Docs = append(slices.Clip(st.Docs), d)
+		case st.Docs[i].Seq > d.Seq:
+			outdated = true
+		default:
+			st.Docs = slices.Clone(st.Docs)
+			st.Docs[i] = d
+		}
 	}
-	next := model.SpaceState{Mark: c.Mark}
-	for _, id := range slices.Sorted(maps.Keys(docs)) {
-		next.Docs = append(next.Docs, docs[id])
+	if outdated {
+		h.core.SpoilCheckpoint(c)
+	} else {
+		st.Mark = c.Mark
 	}
-	h.w.saved[h.cfg.Space] = next
+	h.w.saved[h.cfg.Space] = st
 }
 
 // told empties the story and returns what was in it.

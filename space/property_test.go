@@ -3,6 +3,7 @@ package space
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -120,7 +121,8 @@ func (fs formulas) program(t *rapid.T) *Program {
 	return p
 }
 
-// machine is the system under test with what the test knows of it.
+// machine is the system under test with what the test knows of it. There are two of
+// the system, to which the same is done: they must not differ in anything.
 type machine struct {
 	w        *world
 	fs       formulas
@@ -128,6 +130,15 @@ type machine struct {
 	observed []map[string]int // per host
 	needed   map[string]bool  // whatever may have been live, ever
 	sent     int
+	twin     *machine
+}
+
+// do does the same to both systems.
+func (m *machine) do(host int, f func(m *machine, h *host)) {
+	f(m, m.hosts[host])
+	if m.twin != nil {
+		f(m.twin, m.twin.hosts[host])
+	}
 }
 
 func (m *machine) payload(t *rapid.T) (stream string, payload map[string]any) {
@@ -143,17 +154,17 @@ func (m *machine) payload(t *rapid.T) (stream string, payload map[string]any) {
 	return "set", payload
 }
 
-func (m *machine) send(t *rapid.T) {
+// event draws an event.
+func (m *machine) event(t *rapid.T) (stream, id string, payload any) {
 	m.sent++
-	id := fmt.Sprint("e", m.sent)
+	id = fmt.Sprint("e", m.sent)
 	if rapid.IntRange(0, 4).Draw(t, "spawn") > 0 {
-		stream, payload := m.payload(t)
-		m.w.send(home, stream, id, payload)
-		return
+		stream, payload = m.payload(t)
+		return stream, id, payload
 	}
 	_, a := m.payload(t)
 	_, b := m.payload(t)
-	m.w.send(home, "spawn", id, []any{a, b})
+	return "spawn", id, []any{a, b}
 }
 
 var moves = rapid.SampledFrom(slices.Concat([]string{"nothing"},
@@ -164,33 +175,51 @@ var moves = rapid.SampledFrom(slices.Concat([]string{"nothing"},
 
 func (m *machine) move(t *rapid.T) {
 	i := rapid.IntRange(0, len(m.hosts)-1).Draw(t, "host")
-	h, w := m.hosts[i], m.w
-	switch moves.Draw(t, "move") {
+	value := func() int { return rapid.IntRange(0, 3).Draw(t, "v") }
+	switch move := moves.Draw(t, "move"); move {
 	case "send":
-		m.send(t)
+		stream, id, payload := m.event(t)
+		m.do(i, func(m *machine, _ *host) { m.w.send(home, stream, id, payload) })
+	case "observe":
+		doc := rapid.SampledFrom(slices.Sorted(maps.Keys(m.fs))).Draw(t, "doc")
+		m.fs.reach(doc, m.needed)
+		m.do(i, func(m *machine, h *host) {
+			m.observed[i][doc]++
+			h.observe(doc)
+		})
+	case "unobserve":
+		if docs := slices.Sorted(maps.Keys(m.observed[i])); len(docs) > 0 {
+			doc := rapid.SampledFrom(docs).Draw(t, "doc")
+			m.do(i, func(m *machine, h *host) {
+				h.core.Unobserve(doc)
+				if m.observed[i][doc]--; m.observed[i][doc] == 0 {
+					delete(m.observed[i], doc)
+				}
+			})
+		}
+	case "put":
+		write := put(rapid.SampledFrom(inputDocs[:3]).Draw(t, "doc"), value())
+		m.do(i, func(m *machine, _ *host) { m.w.put(home, write) })
+	case "rate":
+		write := put("rate", value())
+		m.do(i, func(m *machine, _ *host) { m.w.put("bank", write) })
+	case "crash":
+		landed := rapid.Bool().Draw(t, "landed")
+		m.do(i, func(m *machine, h *host) { m.crash(h, i, landed) })
+	default:
+		m.do(i, func(_ *machine, h *host) { h.step(move) })
+	}
+}
+
+// step is one of the moves that need nothing but a host.
+func (h *host) step(move string) {
+	switch move {
 	case "deliver":
 		h.deliver()
 	case "settle":
 		h.settle()
 	case "decide":
 		h.decide()
-	case "observe":
-		doc := rapid.SampledFrom(slices.Sorted(maps.Keys(m.fs))).Draw(t, "doc")
-		m.fs.reach(doc, m.needed)
-		m.observed[i][doc]++
-		h.observe(doc)
-	case "unobserve":
-		if docs := slices.Sorted(maps.Keys(m.observed[i])); len(docs) > 0 {
-			doc := rapid.SampledFrom(docs).Draw(t, "doc")
-			h.core.Unobserve(doc)
-			if m.observed[i][doc]--; m.observed[i][doc] == 0 {
-				delete(m.observed[i], doc)
-			}
-		}
-	case "put":
-		w.put(home, put(rapid.SampledFrom(inputDocs[:3]).Draw(t, "doc"), rapid.IntRange(0, 3).Draw(t, "v")))
-	case "rate":
-		w.put("bank", put("rate", rapid.IntRange(0, 3).Draw(t, "v")))
 	case "mirror":
 		h.mirror()
 	case "run":
@@ -202,8 +231,6 @@ func (m *machine) move(t *rapid.T) {
 			h.integrate()
 			h.takeOver()
 		}
-	case "crash":
-		m.crash(t, h, i)
 	case "advance":
 		h.advance(rest)
 	}
@@ -214,8 +241,8 @@ const rest = 3_000_000_000
 
 // crash forgets everything, perhaps between an append and its answer. The clients
 // that observe come back.
-func (m *machine) crash(t *rapid.T, h *host, i int) {
-	if h.inFlight != nil && rapid.Bool().Draw(t, "landed") {
+func (m *machine) crash(h *host, i int, landed bool) {
+	if h.inFlight != nil && landed {
 		m.w.append(home, h.inFlight)
 	}
 	h.load()
@@ -360,28 +387,51 @@ func (m *machine) copied(rc *model.Receipt) string {
 	return from
 }
 
+func newMachine(t *rapid.T, fs formulas, p *Program, change func(*Config)) *machine {
+	m := &machine{w: newWorld(t), fs: fs, needed: map[string]bool{}}
+	for _, name := range []string{"w1", "w2"} {
+		m.hosts = append(m.hosts, m.w.host(name, p, change))
+		m.observed = append(m.observed, map[string]int{})
+	}
+	m.hosts[0].takeOver()
+	return m
+}
+
+// checkTwin: nothing but the inputs decides what a space does (no clock, no chance, no
+// order of a map).
+func (m *machine) checkTwin() {
+	t := m.w.t
+	for _, space := range []string{home, "bank"} {
+		if !reflect.DeepEqual(m.w.logs[space], m.twin.w.logs[space]) {
+			t.Fatalf("the same inputs gave another log of %s:\n%+v\n%+v", space, m.w.logs[space], m.twin.w.logs[space])
+		}
+	}
+	for i := range m.hosts {
+		if !slices.Equal(m.hosts[i].story, m.twin.hosts[i].story) {
+			t.Fatalf("the same inputs gave another story:\n%v\n%v", m.hosts[i].story, m.twin.hosts[i].story)
+		}
+	}
+}
+
 // Random programs under random observations, events, refusals, takeovers and crashes
 // (I1, I2, I3, I4, I9, I10, I11).
 func TestI1_AtQuiescenceEverythingLiveIsWhatANaiveEvaluationSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &machine{w: newWorld(t), fs: genFormulas(t), needed: map[string]bool{}}
-		p := m.fs.program(t)
-		small := func(c *Config) {
-			c.MaxGroup = rapid.SampledFrom([]int{2, 5, 1024}).Draw(t, "group")
-			c.LaneLimit = rapid.SampledFrom([]int{2, 4096}).Draw(t, "lane limit")
-		}
-		for _, name := range []string{"w1", "w2"} {
-			m.hosts = append(m.hosts, m.w.host(name, p, small))
-			m.observed = append(m.observed, map[string]int{})
-		}
-		m.hosts[0].takeOver()
+		fs := genFormulas(t)
+		p := fs.program(t)
+		group := rapid.SampledFrom([]int{2, 5, 1024}).Draw(t, "group")
+		limit := rapid.SampledFrom([]int{2, 4096}).Draw(t, "lane limit")
+		small := func(c *Config) { c.MaxGroup, c.LaneLimit = group, limit }
+		m := newMachine(t, fs, p, small)
+		m.twin = newMachine(t, fs, p, small)
 		for range 80 {
 			m.move(t)
 		}
 		for i := range m.hosts {
-			m.settleDown(m.hosts[i])
+			m.do(i, func(m *machine, h *host) { m.settleDown(h) })
 			m.checkOutputs(m.hosts[i])
 		}
 		m.checkHistory()
+		m.checkTwin()
 	})
 }
