@@ -69,7 +69,8 @@ func (c *Config) fill() error {
 		c.BackoffMax = 2 * time.Second
 	}
 	if c.MaxCommitBytes < minMaxCommitBytes || c.MaxGroup < 1 || c.RunBudget < 1 || c.MaxIterations < 1 {
-		return fmt.Errorf("space %s: a limit in its configuration is too small: %+v", c.Space, *c)
+		return fmt.Errorf("space %s: MaxCommitBytes is %d, which must be %d at least; MaxGroup %d, MaxIterations %d and RunBudget %d, which must be 1",
+			c.Space, c.MaxCommitBytes, minMaxCommitBytes, c.MaxGroup, c.MaxIterations, c.RunBudget)
 	}
 	return nil
 }

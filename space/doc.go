@@ -86,13 +86,17 @@
 // up to date. What was demanded stays demanded until the event is handled, so each
 // attempt gets further than the one before.
 //
+// That holds for what converges. A computation that has been gated five passes in a row
+// has no value to wait for; an event then takes the one that is there (I6).
+//
 // # What the host must do
 //
 //  1. Call Settle after every input (Offer, Confirm, Refuse with Integrate and Resume,
 //     Mirror, Observe), at Ready.Wake, and again while Ready.More. One caller at a
 //     time.
 //  2. Append Ready.Append with its expectation, and answer with one Confirm or one
-//     Refuse, when the answer is definite. If it is in doubt, the space waits.
+//     Refuse, when the answer is definite. If it is in doubt, the space waits. Its
+//     Commit is the host's until that answer; the space uses it again afterwards.
 //  3. After Refuse, pass every log entry behind Seq to Integrate, in order, and call
 //     Resume. There is at least one.
 //  4. Offer lane events in order and without gaps: those that are in the lane behind

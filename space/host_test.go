@@ -190,7 +190,7 @@ func (w *world) host(runtime string, p *Program, change ...func(*Config)) *host 
 	for _, f := range change {
 		f(&h.cfg)
 	}
-	h.cfg.Trace = h.hooks()
+	h.hook(&h.cfg.Trace)
 	h.load()
 	w.hosts = append(w.hosts, h)
 	return h
@@ -204,27 +204,25 @@ func (w *world) owner(runtime string, p *Program, change ...func(*Config)) *host
 	return h
 }
 
-func (h *host) hooks() Trace {
+func (h *host) hook(trace *Trace) {
 	tell := func(format string, args ...any) { h.story = append(h.story, fmt.Sprintf(format, args...)) }
-	return Trace{
-		HandleEnd: func(i HandleInfo) {
-			if i.Receipt == nil {
-				tell("park %s", i.Event.ID)
-			} else {
-				tell("%s %s", i.Receipt.Outcome, i.Event.ID)
-			}
-		},
-		RunStart: func(i RunInfo) { h.runs[i.Node]++ },
-		RunEnd: func(i RunInfo) {
-			switch {
-			case i.Err != nil:
-				tell("run %s: %v", i.Node, i.Err)
-			case i.Changed:
-				tell("run %s, changed", i.Node)
-			default:
-				tell("run %s", i.Node)
-			}
-		},
+	trace.HandleEnd = func(i HandleInfo) {
+		if i.Receipt == nil {
+			tell("park %s", i.Event.ID)
+		} else {
+			tell("%s %s", i.Receipt.Outcome, i.Event.ID)
+		}
+	}
+	trace.RunStart = func(i RunInfo) { h.runs[i.Node]++ }
+	trace.RunEnd = func(i RunInfo) {
+		switch {
+		case i.Err != nil:
+			tell("run %s: %v", i.Node, i.Err)
+		case i.Changed:
+			tell("run %s, changed", i.Node)
+		default:
+			tell("run %s", i.Node)
+		}
 	}
 }
 
