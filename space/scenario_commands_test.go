@@ -1,0 +1,306 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/settlehq/settle/model"
+)
+
+// commands is the scenario language; testdata/README.md documents it, in this order.
+var commands = []struct {
+	name string
+	do   func(*stage, *datadriven.TestData) error
+}{
+	{"register", (*stage).cmdRegister},
+	{"runtimes", (*stage).cmdRuntimes},
+	{"put", (*stage).cmdPut},
+	{"send", (*stage).cmdSend},
+	{"run", (*stage).cmdRun},
+	{"decide", (*stage).cmdDecide},
+	{"deliver", (*stage).cmdDeliver},
+	{"stabilize", (*stage).cmdStabilize},
+	{"observe", (*stage).cmdObserve},
+	{"unobserve", (*stage).cmdUnobserve},
+	{"advance", (*stage).cmdAdvance},
+	{"takeover", (*stage).cmdTakeover},
+	{"crash", (*stage).cmdCrash},
+	{"checkpoint", (*stage).cmdCheckpoint},
+	{"release", (*stage).cmdRelease},
+	{"lane", (*stage).cmdLane},
+	{"graph", (*stage).cmdGraph},
+	{"values", (*stage).cmdValues},
+	{"log", (*stage).cmdLog},
+	{"receipts", (*stage).cmdReceipts},
+	{"runs", (*stage).cmdRuns},
+	{"stats", (*stage).cmdStats},
+}
+
+// arg is the i-th argument that has no value.
+func arg(d *datadriven.TestData, i int) string {
+	for _, a := range d.CmdArgs {
+		if len(a.Vals) == 0 {
+			if i--; i < 0 {
+				return a.Key
+			}
+		}
+	}
+	return ""
+}
+
+// option is the value of name=value, "" if it is not given.
+func option(d *datadriven.TestData, name string) string {
+	if a, ok := d.Arg(name); ok {
+		return strings.Join(a.Vals, ",")
+	}
+	return ""
+}
+
+// who are the actors that a command names, or all of them; words are arguments that
+// name none.
+func (s *stage) who(d *datadriven.TestData, words ...string) ([]*actor, error) {
+	var out []*actor
+	for _, a := range d.CmdArgs {
+		if len(a.Vals) > 0 || slices.Contains(words, a.Key) {
+			continue
+		}
+		one := s.find(a.Key)
+		if one == nil {
+			return nil, fmt.Errorf("there is no runtime %s", a.Key)
+		}
+		out = append(out, one)
+	}
+	if out == nil {
+		out = s.actors
+	}
+	return out, nil
+}
+
+// one is the actor that a command names first.
+func (s *stage) one(d *datadriven.TestData) (*actor, error) {
+	if a := s.find(arg(d, 0)); a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("there is no runtime %q", arg(d, 0))
+}
+
+func (s *stage) cmdRegister(d *datadriven.TestData) error {
+	space := arg(d, 0)
+	p, err := parseScript(space, d.Input)
+	if err == nil {
+		s.scripts[space] = p
+	}
+	return err
+}
+
+func (s *stage) cmdRuntimes(d *datadriven.TestData) error {
+	var cfg Config
+	for name, field := range map[string]*int{
+		"max-iterations": &cfg.MaxIterations, "run-budget": &cfg.RunBudget,
+		"lane-limit": &cfg.LaneLimit, "max-group": &cfg.MaxGroup,
+	} {
+		if v := option(d, name); v != "" {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return err
+			}
+			*field = n
+		}
+	}
+	for _, a := range d.CmdArgs {
+		if len(a.Vals) > 0 || a.Key == "spare" {
+			continue
+		}
+		one, err := s.addActor(a.Key, cfg)
+		if err != nil {
+			return err
+		}
+		if !d.HasArg("spare") {
+			one.takeOver()
+		}
+	}
+	s.take() // that they take their spaces over goes without saying
+	return nil
+}
+
+func (a *actor) takeOver() {
+	a.core.TakeOver()
+	a.settle()
+	a.decide([]*actor{a})
+	a.hear()
+}
+
+func (s *stage) cmdPut(d *datadriven.TestData) error {
+	space := arg(d, 0)
+	var writes []model.Write
+	for _, line := range joinIndented(d.Input) {
+		if name, ok := strings.CutPrefix(line, "delete "); ok {
+			a, err := parseAddress(name)
+			if err != nil {
+				return err
+			}
+			writes = append(writes, model.Write{Doc: a.doc, Path: a.path, Delete: true})
+			continue
+		}
+		name, e, err := definition(line)
+		if err != nil {
+			return err
+		}
+		a, err := parseAddress(name)
+		if err != nil {
+			return err
+		}
+		v, err := e.eval(&env{})
+		if err != nil {
+			return err
+		}
+		writes = append(writes, model.Write{Doc: a.doc, Path: a.path, Value: v})
+	}
+	s.put(space, writes...)
+	s.tellBus("log.%s takes a foreign commit at %d", space, s.head(space))
+	return nil
+}
+
+func (s *stage) cmdSend(d *datadriven.TestData) error {
+	space, stream, ok := strings.Cut(arg(d, 0), "/")
+	id := option(d, "id")
+	if !ok || id == "" {
+		return fmt.Errorf("send wants space/stream and id=")
+	}
+	var payload model.Value
+	if d.Input != "" {
+		e, err := parseExpr(strings.TrimSpace(d.Input))
+		if err != nil {
+			return err
+		}
+		if payload, err = e.eval(&env{}); err != nil {
+			return err
+		}
+	}
+	for _, ev := range s.lanes[space] {
+		if ev.ID == id {
+			s.tellBus("lane.%s has %s already", space, id)
+			return nil
+		}
+	}
+	s.post(model.Event{Space: space, Stream: stream, ID: id, Payload: payload, Invalid: strings.ReplaceAll(option(d, "invalid"), "_", " ")})
+	s.tellBus("lane.%s takes %s on %s at %d", space, id, stream, s.laneSeq)
+	return nil
+}
+
+func (s *stage) cmdRun(d *datadriven.TestData) error {
+	who, err := s.who(d)
+	for _, a := range who {
+		a.runAll()
+	}
+	return err
+}
+
+func (s *stage) cmdDecide(d *datadriven.TestData) error {
+	who, err := s.who(d)
+	s.decide(who)
+	return err
+}
+
+func (s *stage) cmdDeliver(d *datadriven.TestData) error {
+	who, err := s.who(d, "only")
+	for _, a := range who {
+		a.receive()
+		if !d.HasArg("only") {
+			a.runAll()
+		}
+	}
+	return err
+}
+
+func (s *stage) cmdStabilize(d *datadriven.TestData) error {
+	who, err := s.who(d)
+	if err == nil {
+		s.stabilize(who)
+	}
+	return err
+}
+
+func (s *stage) cmdObserve(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err != nil {
+		return err
+	}
+	return a.core.Observe(arg(d, 1))
+}
+
+func (s *stage) cmdUnobserve(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err == nil {
+		a.core.Unobserve(arg(d, 1))
+	}
+	return err
+}
+
+func (s *stage) cmdAdvance(d *datadriven.TestData) error {
+	by, err := time.ParseDuration(arg(d, 0))
+	if err != nil {
+		return err
+	}
+	s.now += by
+	s.tellBus("it is %s", s.now)
+	for _, a := range s.actors {
+		if a.wake != 0 && a.wake <= s.now {
+			a.runAll()
+		}
+	}
+	return nil
+}
+
+func (s *stage) cmdTakeover(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err == nil {
+		a.core.TakeOver()
+		a.runAll()
+	}
+	return err
+}
+
+func (s *stage) cmdCrash(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err == nil {
+		err = a.load()
+	}
+	return err
+}
+
+func (s *stage) cmdCheckpoint(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err != nil {
+		return err
+	}
+	c, err := a.core.Checkpoint()
+	if err == nil {
+		s.save(a.cfg.Space, c)
+		s.tellBus("state.%s reaches %d", a.cfg.Space, a.core.Seq())
+	}
+	return err
+}
+
+func (s *stage) cmdRelease(d *datadriven.TestData) error {
+	s.coordinate(d.HasArg("again"), d.HasArg("reverse"))
+	return nil
+}
+
+// cmdLane prints a lane, and with redeliver=id has an event of it arrive again.
+func (s *stage) cmdLane(d *datadriven.TestData) error {
+	for _, ev := range s.lanes[arg(d, 0)] {
+		switch id := option(d, "redeliver"); id {
+		case "":
+			s.tellBus("%d %s on %s", ev.Lane, ev.ID, ev.Stream)
+		case ev.ID:
+			s.deliverTo(ev)
+		}
+	}
+	return nil
+}

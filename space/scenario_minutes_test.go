@@ -1,0 +1,284 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/settlehq/settle/model"
+)
+
+// minutes are what a command prints: one line per happening, under the name of the
+// runtime where it happens.
+type minutes struct {
+	out     strings.Builder
+	speaker *actor
+	// line is a change whose readers are still being told.
+	line      string
+	lineDepth int
+	lineOf    *actor
+	total     int
+	wasIdle   map[*actor]int
+}
+
+// take returns what was written since it was last called.
+func (m *minutes) take() string {
+	s := m.out.String()
+	m.out.Reset()
+	m.speaker = nil
+	return s
+}
+
+// len grows with everything that is written.
+func (m *minutes) len() int { return m.total }
+
+// tellBus notes what happens outside of the runtimes.
+func (m *minutes) tellBus(format string, args ...any) {
+	m.flush()
+	m.speaker = nil
+	m.write(0, fmt.Sprintf(format, args...))
+}
+
+func (m *minutes) tell(a *actor, depth int, format string, args ...any) {
+	m.flush()
+	if m.speaker != a {
+		m.speaker = a
+		m.out.WriteString("> " + a.name + "\n")
+	}
+	m.write(depth, fmt.Sprintf(format, args...))
+}
+
+// tellIdle says once that nothing is left to do.
+func (m *minutes) tellIdle(a *actor) {
+	if m.wasIdle == nil {
+		m.wasIdle = map[*actor]int{}
+	}
+	if m.wasIdle[a] == m.total || m.speaker != a {
+		return
+	}
+	m.tell(a, 1, "idle")
+	m.wasIdle[a] = m.total
+}
+
+func (m *minutes) write(depth int, line string) {
+	m.total++
+	m.out.WriteString(strings.Repeat("  ", depth) + line + "\n")
+}
+
+// begin holds a line back until flush, so that more can be added.
+func (m *minutes) begin(a *actor, depth int, line string) {
+	m.flush()
+	m.lineOf, m.lineDepth, m.line = a, depth, line
+}
+
+func (m *minutes) flush() {
+	if line := m.line; line != "" {
+		m.line = ""
+		m.tell(m.lineOf, m.lineDepth, "%s", line)
+	}
+}
+
+// hooks take the minutes of what the core does.
+func (a *actor) hooks() Trace {
+	return Trace{
+		HandleStart: a.handleStart, HandleEnd: a.handleEnd,
+		RunStart: a.runStart, RunEnd: a.runEnd,
+		Changed: a.changed, Invalidated: a.invalidated,
+		Ordered: a.ordered,
+		Skipped: func(i SkipInfo) { a.tell(a, 2, "skip %s, %s", i.Node, standing(i)) },
+		Gated:   func(i GateInfo) { a.tell(a, 2, "gate %s until %s, exhausted %s", i.Node, i.Until, times(i.Streak)) },
+	}
+}
+
+// standing says why a node was skipped.
+func standing(i SkipInfo) string {
+	if !i.Live {
+		return "dormant"
+	}
+	return i.Status.String()
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// pass begins the minutes of a pass when the first thing happens in it.
+func (a *actor) pass() {
+	if !a.inPass {
+		a.inPass, a.iterations, a.depth = true, 0, 0
+		a.passes++
+		a.tell(a, 1, "pass %d", a.passes)
+	}
+}
+
+func (a *actor) ordered(nodes []string) {
+	a.pass()
+	a.iterations++
+	a.tell(a, 2, "iteration %d: %s", a.iterations, strings.Join(nodes, ", "))
+}
+
+func (a *actor) handleStart(ev *model.Event) model.Trace {
+	a.pass()
+	a.tell(a, 2, "handle %s on %s", ev.ID, ev.Stream)
+	return ev.Trace
+}
+
+func (a *actor) handleEnd(i HandleInfo) {
+	for _, s := range i.Sends {
+		a.tell(a, 3, "send %s to %s/%s", s.ID, s.To, s.Stream)
+	}
+	switch {
+	case i.Receipt == nil && i.Waits == "":
+		a.tell(a, 3, "put off, the commit is full")
+	case i.Receipt == nil:
+		a.tell(a, 3, "park behind %s", i.Waits)
+	default:
+		a.tell(a, 3, "tx %d, %s", i.Tx, ending(i.Receipt))
+	}
+}
+
+// ending is how an event ended.
+func ending(rc *model.Receipt) string {
+	switch {
+	case rc.Outcome != model.Handled:
+		return fmt.Sprintf("%s: %s", rc.Outcome, rc.Error)
+	case !rc.Result.IsAbsent():
+		return fmt.Sprintf("%s: %s", rc.Outcome, show(rc.Result))
+	}
+	return string(rc.Outcome)
+}
+
+func (a *actor) runStart(i RunInfo) {
+	a.pass()
+	why := strings.Join(i.Causes, ", ")
+	if why == "" {
+		why = "never ran"
+	}
+	a.tell(a, 2+a.depth, "run %s (%s)", i.Node, why)
+	a.depth++
+}
+
+func (a *actor) runEnd(i RunInfo) {
+	a.flush()
+	a.depth--
+	depth := 3 + a.depth
+	switch {
+	case i.Err != nil:
+		a.tell(a, depth, "error: %v", i.Err)
+	case i.Waits != "":
+		a.tell(a, depth, "wait for %s", i.Waits)
+	case i.Crowded:
+		a.tell(a, depth, "put off, the commit is full")
+	case i.Changed:
+		a.tell(a, depth, "tx %d", i.Tx)
+	case i.Kind == Computation:
+		a.tell(a, depth, "unchanged")
+	default:
+		a.tell(a, depth, "see %s", show(a.seenBy(i.Node)))
+	}
+}
+
+// seenBy is what an effect's run came to.
+func (a *actor) seenBy(node string) model.Value {
+	if doc, ok := strings.CutPrefix(node, "observe:"); ok {
+		return a.core.Value(doc)
+	}
+	return a.script(a.cfg.Space).seen
+}
+
+func (a *actor) changed(i ChangeInfo) {
+	line := fmt.Sprintf("%s %s -> %s", i.Doc, show(i.Before), show(i.After))
+	if a.via != "" {
+		a.begin(a, 2, "change "+line+" via "+a.via)
+		return
+	}
+	a.begin(a, 3+max(0, a.depth-1), "write "+line)
+}
+
+func (a *actor) invalidated(i InvalidInfo) {
+	node := i.Node
+	if !i.Live {
+		node += " (dormant)"
+	}
+	switch {
+	case a.line == "":
+		a.begin(a, 2, "invalidate "+node+" by "+i.Cause)
+	case strings.Contains(a.line, ", invalidates "):
+		a.line += ", " + node
+	default:
+		a.line += ", invalidates " + node
+	}
+}
+
+// commitName tells a commit from any other: runtime, epoch, attempt.
+func commitName(c *model.Commit) string { return c.ID() }
+
+// contents lists the transactions of a commit.
+func contents(c *model.Commit) string {
+	if c.Takeover {
+		return "take over"
+	}
+	var parts []string
+	for i := range c.Txs {
+		part := c.Txs[i].By
+		if rc := c.Txs[i].Receipt; rc != nil {
+			part += " " + rc.Event
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// checkCurrent holds what must be true when nothing is left to do: every live node is
+// clean or has a reason to wait, and shows what its expression comes to; and what the
+// runtime sees is what the log says.
+func (a *actor) checkCurrent() {
+	if !a.core.Owned() {
+		return
+	}
+	for _, n := range a.core.graph.nodes {
+		switch {
+		case n == nil || !n.live:
+		case n.status == Clean:
+			a.checkDerived(n)
+		case n.waiting:
+			a.tell(a, 1, "not current: %s, waits for another space", n.id)
+		case n.backoffUntil > a.now:
+			a.tell(a, 1, "not current: %s, gated until %s", n.id, n.backoffUntil)
+		default:
+			a.t.Errorf("%s: live node %s is %s when nothing is left to do", a.name, n.id, n.status)
+		}
+	}
+	if !a.core.Settled() {
+		return
+	}
+	confirmed := a.replica(a.cfg.Space)
+	for _, id := range confirmed.DocIDs() {
+		if want, got := confirmed.Doc(id).Value, a.core.Value(id); !model.Equal(want, got) {
+			a.t.Errorf("%s: document %s is %s, the log says %s", a.name, id, show(got), show(want))
+		}
+	}
+}
+
+// checkDerived recomputes a node from what it read. A node that fails keeps its last
+// output, and one that reads its own output is excepted for its own writes.
+func (a *actor) checkDerived(n *node) {
+	e := a.script(a.cfg.Space).derive[n.id]
+	if e == nil || slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == n.output }) {
+		return
+	}
+	defer func() { _ = recover() }() // an expression that panics keeps its last output too
+	v, err := e.eval(&env{get: func(space, doc string, path []string) model.Value {
+		d := a.core.graph.docs[docKey{space: space, doc: doc}]
+		if d == nil {
+			return model.Value{}
+		}
+		return d.value.At(path)
+	}})
+	if err == nil && !model.Equal(v, n.output.value) {
+		a.t.Errorf("%s: live node %s shows %s, its expression comes to %s", a.name, n.id, show(n.output.value), show(v))
+	}
+}

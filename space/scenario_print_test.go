@@ -1,0 +1,144 @@
+package space
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// save merges a checkpoint into what is saved.
+func (s *stage) save(space string, c replica.Checkpoint) {
+	docs := map[string]model.StateDoc{}
+	for _, d := range slices.Concat(s.saved[space].Docs, c.Docs) {
+		docs[d.Doc] = d
+	}
+	next := model.SpaceState{Mark: c.Mark}
+	for _, id := range slices.Sorted(maps.Keys(docs)) {
+		next.Docs = append(next.Docs, docs[id])
+	}
+	s.saved[space] = next
+}
+
+func (s *stage) cmdGraph(d *datadriven.TestData) error {
+	who, err := s.who(d)
+	for _, a := range who {
+		var rows [][]string
+		for _, n := range a.core.Nodes() {
+			live := "dormant"
+			if n.Live {
+				live = "live"
+			}
+			row := []string{n.ID, n.Kind.String(), n.Status.String(), live, "reads " + names(n.Reads)}
+			if len(n.Causes) > 0 {
+				row = append(row, "because of "+names(n.Causes))
+			}
+			if until := a.core.graph.byID[n.ID].backoffUntil; until > s.now && n.Status != Clean {
+				row = append(row, fmt.Sprintf("gated until %s", until))
+			}
+			rows = append(rows, row)
+		}
+		for _, line := range align(rows) {
+			s.tell(a, 1, "%s", line)
+		}
+	}
+	return err
+}
+
+func names(list []string) string {
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
+}
+
+// align pads cells so that columns begin at the same place.
+func align(rows [][]string) []string {
+	var width []int
+	for _, r := range rows {
+		for i, cell := range r {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	var lines []string
+	for _, r := range rows {
+		var b strings.Builder
+		for i, cell := range r {
+			fmt.Fprintf(&b, "%-*s  ", width[i], cell)
+		}
+		lines = append(lines, strings.TrimRight(b.String(), " "))
+	}
+	return lines
+}
+
+// cmdValues prints documents as the runtimes see them, speculative writes included.
+func (s *stage) cmdValues(d *datadriven.TestData) error {
+	who, err := s.who(d)
+	for _, a := range who {
+		var parts []string
+		for key := range a.core.graph.docs { // any order: sorted below
+			if v := a.core.Value(key.doc); key.space == "" && !v.IsAbsent() {
+				parts = append(parts, key.doc+"="+show(v))
+			}
+		}
+		slices.Sort(parts)
+		s.tell(a, 1, "%s", names(parts))
+	}
+	return err
+}
+
+// cmdLog prints the log of a space: who committed what.
+func (s *stage) cmdLog(d *datadriven.TestData) error {
+	for _, e := range s.logs[arg(d, 0)] {
+		c := s.commit(e)
+		s.tellBus("%d %s: %s", e.Seq, commitName(c), contents(c))
+		for _, tx := range c.Txs {
+			for _, w := range tx.Writes {
+				s.tellBus("    %s%s = %s", w.Doc, w.Path, show(w.Value))
+			}
+			for _, send := range tx.Sends {
+				s.tellBus("    send %s to %s/%s", send.ID, send.To, send.Stream)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *stage) cmdReceipts(d *datadriven.TestData) error {
+	for _, rc := range s.allReceipts(arg(d, 0)) {
+		s.tellBus("%s %s", rc.Event, ending(rc))
+	}
+	return nil
+}
+
+// cmdRuns prints how often each node has run, and how often since it was last asked.
+func (s *stage) cmdRuns(d *datadriven.TestData) error {
+	who, err := s.who(d)
+	for _, a := range who {
+		var parts []string
+		for _, n := range a.core.Nodes() {
+			parts = append(parts, fmt.Sprintf("%s %d (+%d)", n.ID, n.Runs, n.Runs-a.runs[n.ID]))
+			a.runs[n.ID] = n.Runs
+		}
+		s.tell(a, 1, "%s", strings.Join(parts, "  "))
+	}
+	return err
+}
+
+func (s *stage) cmdStats(d *datadriven.TestData) error {
+	who, err := s.who(d)
+	for _, a := range who {
+		st := a.core.Stats()
+		s.tell(a, 1, "handled %d  failed %d  refused %d  parked %d  refused appends %d  deferred %d  node errors %d",
+			st.Handled, st.Failed, st.Refusals, st.Parked, st.Refused, st.Deferred, st.NodeErrors)
+	}
+	return err
+}

@@ -1,0 +1,362 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// stage is the world of one case: the log, lanes and coordinator of world, runtimes
+// that do one thing at a time, and the minutes of what they did.
+type stage struct {
+	*world
+	minutes
+	now     time.Duration
+	scripts map[string]*script
+	actors  []*actor
+	// published are the appends that the log has not judged, in order of arrival.
+	published []published
+}
+
+// published is an append on its way. life is the one of the actor's lives that made
+// it: a process that died does not hear the answer.
+type published struct {
+	actor *actor
+	life  int
+	what  *Append
+}
+
+// actor is one runtime with one space.
+type actor struct {
+	*stage
+	name   string // runtime.space
+	cfg    Config
+	core   *Space
+	life   int
+	answer *answered
+	// inbox are the lane events that have not reached this runtime.
+	inbox   []model.Event
+	follows []follow
+	runs    map[string]uint64 // as the runs command last printed them
+	wake    time.Duration
+
+	// How the minutes are being taken.
+	passes     int
+	inPass     bool
+	iterations int
+	depth      int
+	via        string
+}
+
+// answered is the log's judgement of an append; seq is 0 for a refusal.
+type answered struct {
+	what *Append
+	seq  uint64
+}
+
+// follow is a foreign document that a runtime mirrors.
+type follow struct {
+	ref   Ref
+	known bool
+	value model.Value
+}
+
+func newStage(t tester) *stage {
+	return &stage{world: newWorld(t), scripts: map[string]*script{}}
+}
+
+func (s *stage) addActor(name string, cfg Config) (*actor, error) {
+	var ok bool
+	cfg.Runtime, cfg.Space, ok = strings.Cut(name, ".")
+	if !ok {
+		return nil, fmt.Errorf("%s: a runtime is named runtime.space", name)
+	}
+	if s.find(name) != nil {
+		return nil, fmt.Errorf("%s is there already", name)
+	}
+	a := &actor{stage: s, name: name, cfg: cfg}
+	a.cfg.Trace = a.hooks()
+	s.actors = append(s.actors, a)
+	return a, a.load()
+}
+
+func (s *stage) find(name string) *actor {
+	for _, a := range s.actors {
+		if a.name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// script is the program of a space, empty if none was registered.
+func (s *stage) script(space string) *script {
+	if s.scripts[space] == nil {
+		s.scripts[space], _ = parseScript(space, "")
+	}
+	return s.scripts[space]
+}
+
+// load starts a life: what the checkpoint and the log say, and nothing else.
+func (a *actor) load() error {
+	r, err := replica.Load(a.cfg.Space, a.saved[a.cfg.Space])
+	if err != nil {
+		return err
+	}
+	a.core, err = New(a.cfg, a.script(a.cfg.Space).Program, a.replay(r))
+	if err != nil {
+		return err
+	}
+	a.life++
+	a.answer, a.follows, a.inbox, a.runs, a.wake = nil, nil, nil, map[string]uint64{}, 0
+	for _, ev := range a.lanes[a.cfg.Space] {
+		if ev.Lane > a.core.ReadLaneAfter() {
+			a.inbox = append(a.inbox, ev)
+		}
+	}
+	return nil
+}
+
+// post puts an event into its lane.
+func (s *stage) post(ev model.Event) {
+	s.publish(ev)
+	s.deliverTo(s.lanes[ev.Space][len(s.lanes[ev.Space])-1])
+}
+
+func (s *stage) deliverTo(ev model.Event) {
+	for _, a := range s.actors {
+		if a.cfg.Space == ev.Space {
+			a.inbox = append(a.inbox, ev)
+		}
+	}
+}
+
+// settle calls the core once and does what it asks, but for the judgement of the
+// append.
+func (a *actor) settle() Ready {
+	a.inPass = false
+	r := a.core.Settle(a.now)
+	a.flush()
+	if r.Append != nil {
+		a.tell(a, 1, "append %s behind %d: %s", commitName(r.Append.Commit), r.Append.Expect, contents(r.Append.Commit))
+		a.published = append(a.published, published{a, a.life, r.Append})
+	}
+	for _, ref := range r.Follow {
+		a.tell(a, 1, "follow @%s/%s", ref.Space, ref.Doc)
+		a.follows = append(a.follows, follow{ref: ref})
+	}
+	for _, ref := range r.Unfollow {
+		a.tell(a, 1, "unfollow @%s/%s", ref.Space, ref.Doc)
+		a.follows = slices.DeleteFunc(a.follows, func(f follow) bool { return f.ref == ref })
+	}
+	if r.Refill != nil {
+		a.refill(r.Refill.After)
+	}
+	if r.Wake != a.wake && r.Wake != 0 {
+		a.tell(a, 1, "wake at %s", r.Wake)
+	}
+	a.wake = r.Wake
+	checkGraph(a.t, a.core.graph)
+	return r
+}
+
+// refill reads the lane again from a place.
+func (a *actor) refill(after uint64) {
+	a.tell(a, 1, "refill behind %d", after)
+	for _, ev := range a.lanes[a.cfg.Space] {
+		if ev.Lane > after && !a.offer(ev) {
+			return
+		}
+	}
+}
+
+// offer hands an event to the core and says what became of it.
+func (a *actor) offer(ev model.Event) bool {
+	waiting, held := a.core.lane.Waiting(), a.core.lane.Held()
+	ok := a.core.Offer(ev)
+	what := "known already"
+	switch {
+	case !ok:
+		what = "left in the stream for want of room"
+	case a.core.lane.Held() > held:
+		what = "held until its predecessor is here"
+	case a.core.lane.Waiting() > waiting:
+		what = "queued"
+	}
+	a.tell(a, 1, "event %s on %s: %s", ev.ID, ev.Stream, what)
+	return ok
+}
+
+// runAll runs until the core waits for the world.
+func (a *actor) runAll() {
+	a.t.Helper()
+	for range 1000 {
+		if !a.settle().More {
+			if a.core.Idle() {
+				a.tellIdle(a)
+			}
+			return
+		}
+	}
+	a.t.Fatalf("%s: Ready.More without end", a.name)
+}
+
+// decide has the log judge what was published by one actor, or by all.
+func (s *stage) decide(who []*actor) {
+	rest := s.published
+	s.published = nil
+	for _, p := range rest {
+		if !slices.Contains(who, p.actor) {
+			s.published = append(s.published, p)
+			continue
+		}
+		space := p.actor.cfg.Space
+		name := commitName(p.what.Commit)
+		seq := s.append(space, p.what)
+		if seq == 0 {
+			s.tellBus("log.%s refuses %s, the head is %d", space, name, s.head(space))
+		} else {
+			s.tellBus("log.%s takes %s at %d", space, name, seq)
+		}
+		if p.life == p.actor.life {
+			p.actor.answer = &answered{p.what, seq}
+		}
+	}
+}
+
+// receive takes in what the log and others have for this runtime.
+func (a *actor) receive() {
+	a.t.Helper()
+	if a.answer != nil {
+		a.hear()
+	}
+	if a.core.Settled() {
+		a.integrate()
+	}
+	a.read()
+	a.mirror()
+	a.flush()
+}
+
+// read takes the lane's events.
+func (a *actor) read() {
+	inbox := a.inbox
+	a.inbox = nil
+	for _, ev := range inbox {
+		a.offer(ev)
+	}
+}
+
+// hear takes the answer to the append.
+func (a *actor) hear() {
+	ans := a.answer
+	a.answer = nil
+	name := commitName(ans.what.Commit)
+	if ans.seq != 0 {
+		if err := a.core.Confirm(ans.seq); err != nil {
+			a.t.Fatalf("%s: confirm: %v", a.name, err)
+		}
+		a.tell(a, 1, "confirmed %s at %d", name, ans.seq)
+		return
+	}
+	a.tell(a, 1, "refused %s", name)
+	a.via = "revert"
+	a.core.Refuse()
+	a.flush()
+	a.integrate()
+	a.core.Resume()
+}
+
+// integrate takes in what others have committed.
+func (a *actor) integrate() {
+	a.via = "integrate"
+	owned := a.core.Owned()
+	for _, e := range a.logs[a.cfg.Space] {
+		if e.Seq <= a.core.Seq() {
+			continue
+		}
+		a.tell(a, 1, "integrate %d, %s: %s", e.Seq, commitName(a.commit(e)), contents(a.commit(e)))
+		if err := a.core.Integrate(e); err != nil {
+			a.t.Fatalf("%s: integrate: %v", a.name, err)
+		}
+		a.flush()
+	}
+	if owned && a.core.Deposed() {
+		a.tell(a, 1, "deposed")
+	}
+	a.via = ""
+}
+
+// mirror delivers followed documents that are new or have changed.
+func (a *actor) mirror() {
+	a.via = "mirror"
+	for i := range a.follows {
+		f := &a.follows[i]
+		v := a.replica(f.ref.Space).Doc(f.ref.Doc).Value
+		if f.known && model.Equal(f.value, v) {
+			continue
+		}
+		if !f.known {
+			a.tell(a, 1, "mirror @%s/%s: %s", f.ref.Space, f.ref.Doc, show(v))
+		}
+		f.known, f.value = true, v
+		a.core.Mirror(f.ref.Space, f.ref.Doc, v)
+		a.flush()
+	}
+	a.via = ""
+}
+
+// coordinate is the coordinator: it releases what was committed for other spaces.
+// again begins from the first entry, as one that has lost its place would; reverse
+// makes the later ones arrive first.
+func (s *stage) coordinate(again, reverse bool) {
+	var events []model.Event
+	for _, space := range sortedKeys(s.logs) {
+		from := s.released[space]
+		if again {
+			from = 0
+		}
+		for _, e := range s.logs[space][from:] {
+			for _, tx := range s.commit(e).Txs {
+				for _, send := range tx.Sends {
+					if send.To != space {
+						events = append(events, send.Event())
+					}
+				}
+			}
+		}
+		s.released[space] = len(s.logs[space])
+	}
+	if reverse {
+		slices.Reverse(events)
+	}
+	for _, ev := range events {
+		s.post(ev)
+		s.tellBus("lane.%s takes %s on %s, released", ev.Space, ev.ID, ev.Stream)
+	}
+}
+
+// stabilize does everything that can be done at this time, and checks what then holds.
+func (s *stage) stabilize(who []*actor) {
+	s.t.Helper()
+	for range 1000 {
+		before := s.len()
+		for _, a := range who {
+			a.receive()
+			a.runAll()
+		}
+		s.decide(who)
+		s.coordinate(false, false)
+		if s.len() == before {
+			for _, a := range who {
+				a.checkCurrent()
+			}
+			return
+		}
+	}
+	s.t.Fatalf("no fixed point after 1000 rounds")
+}
