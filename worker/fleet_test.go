@@ -380,7 +380,7 @@ func TestWorker_StartGivesUpWhenTheWorkerIsStoppedMeanwhile(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Error("start still waits")
 			b.Kill()
-			<-started
+			_ = <-started
 		}
 	})
 }

@@ -50,9 +50,11 @@ type host struct {
 	draining  bool
 	appending bool // an append is under way
 	refilling bool
-	dry       int // readings of the lane in a row that brought nothing
+	dry       int         // readings of the lane in a row that brought nothing
+	asked     atomic.Bool // to save a checkpoint
 	saver     saver
 	mirrors   map[space.Ref]context.CancelFunc
+	followed  uint64 // documents so far that were mirrored
 	spans     spans
 }
 
@@ -60,6 +62,9 @@ type host struct {
 type inbox struct {
 	events []model.Message
 	calls  []func()
+	// mirrored are foreign documents as they are now. A loop that is busy misses
+	// values in between, and nothing piles up.
+	mirrored map[space.Ref]mirrored
 	// left is the highest lane sequence that was left in the stream because the
 	// inbox was full.
 	left uint64
@@ -259,6 +264,11 @@ func (h *host) takeIn() {
 	}
 	for _, f := range in.calls {
 		f()
+	}
+	for ref, m := range in.mirrored { // any order: documents of other spaces are independent
+		if m.ctx.Err() == nil {
+			h.core.Mirror(ref.Space, ref.Doc, m.value)
+		}
 	}
 	if all {
 		h.recycle(in.events)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -10,23 +11,46 @@ import (
 // follow begins to mirror a document of another space for the core. The watch is
 // demand over there: what computes the document runs as long as it is read here.
 func (h *host) follow(ref space.Ref) {
-	ctx, cancel := context.WithCancel(h.ctx)
+	follow, cancel := context.WithCancel(h.ctx)
 	h.mirrors[ref] = cancel
+	h.followed++
 	watch := Watch{
 		Bus: h.p.w.bus, Space: ref.Space, Doc: ref.Doc,
-		Watcher: h.p.w.cfg.ID + "-" + h.space, Logger: h.p.w.cfg.Logger,
+		Watcher: fmt.Sprintf("%s-%s-%s-%d", h.p.w.cfg.ID, h.space, h.nonce, h.followed), Logger: h.p.w.cfg.Logger,
 	}
-	h.p.tasks.Go(func() { // ends with ctx
-		retry(ctx, h.p.w.cfg, "mirror document", func(ctx context.Context) error {
-			return watch.Run(ctx, func(v model.Value, _ uint64) {
-				h.call(func() {
-					if ctx.Err() == nil {
-						h.core.Mirror(ref.Space, ref.Doc, v)
-					}
-				})
+	var last uint64       // a watch that begins again may read what was before
+	h.p.tasks.Go(func() { // ends with follow
+		retry(follow, h.p.w.cfg, "mirror document", func(ctx context.Context) error {
+			return watch.Run(ctx, func(v model.Value, revision uint64) {
+				if revision < last {
+					return
+				}
+				last = revision
+				h.mirror(ref, mirrored{follow, v})
 			})
 		})
 	})
+}
+
+// mirrored is the value of a foreign document, good until ctx ends.
+type mirrored struct {
+	ctx   context.Context
+	value model.Value
+}
+
+// mirror has the loop take in the value of a foreign document, unless the document
+// is not followed any more: it may be followed again, and its value be here.
+func (h *host) mirror(ref space.Ref, m mirrored) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return
+	}
+	if h.inbox.mirrored == nil {
+		h.inbox.mirrored = map[space.Ref]mirrored{}
+	}
+	h.inbox.mirrored[ref] = m
+	h.rouse()
 }
 
 func (h *host) unfollow(ref space.Ref) {

@@ -53,7 +53,8 @@ func startPartition(w *Worker, number int) *partition {
 		return w.bus.FollowLeases(ctx, number, p.lease)
 	})
 	p.keep("follow lane", p.followLane)
-	p.tasks.Go(p.tick) // ends with p.ctx
+	p.tasks.Go(p.tick)     // ends with p.ctx
+	p.tasks.Go(p.callRoll) // ends within two seconds, or with p.ctx
 	return p
 }
 
@@ -177,7 +178,6 @@ func (p *partition) endLease(k leaseKey) {
 // tick does what is due now and then: it ends leases, saves spaces and the lane
 // position.
 func (p *partition) tick() {
-	p.keepCallingRoll()
 	t := time.NewTicker(p.w.cfg.Checkpoint)
 	defer t.Stop()
 	for {
@@ -194,11 +194,18 @@ func (p *partition) tick() {
 	}
 }
 
-// keepCallingRoll asks observers to say again what they observe: the last owner
-// took its list of leases with it.
-func (p *partition) keepCallingRoll() {
-	if err := p.w.bus.CallRoll(p.number); err != nil {
-		p.w.cfg.Logger.Warn("call roll", "partition", p.number, "error", err)
+// callRoll asks observers to say again what they observe: the last owner took its
+// list of leases with it. The first answers may come before this worker listens, so
+// it asks once more, and once more.
+func (p *partition) callRoll() {
+	for _, after := range []time.Duration{0, 100 * time.Millisecond, time.Second} {
+		pause(p.ctx, after)
+		if p.ctx.Err() != nil {
+			return
+		}
+		if err := p.w.bus.CallRoll(p.number); err != nil {
+			p.w.cfg.Logger.Warn("call roll", "partition", p.number, "error", err)
+		}
 	}
 }
 

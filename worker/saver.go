@@ -65,7 +65,11 @@ func (s *saver) settle(h *host, c replica.Checkpoint, err error) {
 
 // checkpoint saves the space if it has changed. It does not hold the loop up.
 func (h *host) checkpoint() {
+	if h.asked.Swap(true) {
+		return // the loop has not come to it since the last time
+	}
 	h.call(func() {
+		h.asked.Store(false)
 		c, ok := h.saver.due(h)
 		if !ok {
 			return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -330,6 +331,13 @@ func (v *watched) last() string {
 		return ""
 	}
 	return v.values[len(v.values)-1]
+}
+
+// seen is everything that the watch has delivered, with the revisions.
+func (v *watched) seen() (values []string, revisions []uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.values), slices.Clone(v.revisions)
 }
 
 // logged is what the processes have logged.

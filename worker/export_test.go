@@ -1,0 +1,57 @@
+package worker
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+)
+
+// Held is what a worker keeps in memory, to see that it does not only grow.
+type Held struct {
+	Hosts, Asleep, Leases int
+	// Inbox is the number of events in the fullest inbox.
+	Inbox int
+	// Calls is the number of calls and mirrored documents in the fullest inbox.
+	Calls int
+}
+
+// Held counts what the worker keeps.
+func (w *Worker) Held() Held {
+	var all Held
+	for _, p := range w.serving() {
+		p.mu.Lock()
+		all.Hosts += len(p.hosts)
+		all.Asleep += len(p.asleep)
+		all.Leases += len(p.leases)
+		p.mu.Unlock()
+		for _, h := range p.all() {
+			h.mu.Lock()
+			all.Inbox = max(all.Inbox, len(h.inbox.events))
+			all.Calls = max(all.Calls, len(h.inbox.calls))
+			h.mu.Unlock()
+		}
+	}
+	return all
+}
+
+func (w *Worker) serving() []*partition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.partitions))
+}
+
+// Mirrors asks every host how many documents of other spaces it mirrors.
+func (w *Worker) Mirrors() int {
+	var n atomic.Int64
+	for _, p := range w.serving() {
+		for _, h := range p.all() {
+			counted := make(chan struct{})
+			h.call(func() { n.Add(int64(len(h.mirrors))); close(counted) })
+			select {
+			case <-counted:
+			case <-h.done:
+			}
+		}
+	}
+	return int(n.Load())
+}

@@ -1,0 +1,171 @@
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// flood sends n events to a space without waiting for each.
+func (w *world) flood(space, stream string, from, n int) {
+	w.Helper()
+	done := make(chan error, n)
+	for i := range n {
+		w.client.Send(model.Message{Space: space, Stream: stream, ID: fmt.Sprintf("e%d", from+i)}, func(_ model.SendResult, err error) { done <- err })
+	}
+	for range n {
+		if err := <-done; err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// inbox is the bound of a host's inbox.
+const inbox = 4096
+
+// A handler that computes for long, and thousands of events behind it: the other
+// spaces of the partition go on, memory stays bounded, and in the end everything is
+// handled in order.
+func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		computes := make(chan struct{})
+		if err := p.Handle("slow", func(*space.Tx, *model.Event) (model.Value, error) {
+			<-computes
+			return model.Value{}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		cfg := worker.Config{ID: "w1", Programs: always(p)}
+		cfg.Space.LaneLimit = 100
+		w1 := w.process(cfg, nil)
+		const n = inbox + 3000
+		w.flood("flooded", "slow", 1, n)
+		w.send("other", "add", "e1")
+		began := time.Now()
+		w.eventuallyHandled("other", 1)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("another space waited for %v", took)
+		}
+		for i := range 20 { // and from here on the flood costs the others nothing
+			w.flood("flooded", "slow", n+1+i, 1)
+			w.send("other", "add", fmt.Sprintf("e%d", i+2))
+			synctest.Wait()
+		}
+		w.wantHandled("other", numbered(21)...)
+		if held := w1.Held().Inbox; held > inbox {
+			t.Errorf("%d events in the inbox", held)
+		}
+		time.Sleep(5 * time.Second)
+		w.wantPosition(0, 0)
+		close(computes)
+		w.eventuallyHandled("flooded", n+20)
+		w.wantHandled("flooded", numbered(n+20)...)
+		time.Sleep(3 * time.Second)
+		w.wantPosition(0, w.server.LaneEnd(0))
+	})
+}
+
+// The same with a head that waits for a document of another space that does not
+// come.
+func TestFlood_ABlockedHeadIsNobodyElsesProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "load" && op.Space == "far" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		w.send("flooded", "read", "e0", `"far"`)
+		const n = 2*inbox + 3000 // the lane's limit, the inbox, and more
+		w.flood("flooded", "add", 1, n)
+		w.send("other", "add", "e1")
+		began := time.Now()
+		w.eventuallyHandled("other", 1)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("another space waited for %v", took)
+		}
+		time.Sleep(5 * time.Second)
+		if held := w1.Held().Inbox; held > inbox {
+			t.Errorf("%d events in the inbox", held)
+		}
+		w.wantPosition(0, 0)
+		w1.bus.Inject(nil)
+		w1.bus.Release()
+		w.eventuallyHandled("flooded", n+1)
+		w.wantHandled("flooded", append([]string{"e0"}, numbered(n)...)...)
+		time.Sleep(3 * time.Second)
+		w.wantPosition(0, w.server.LaneEnd(0))
+		w.wantSaved("flooded", map[string]string{"n": fmt.Sprint(n)})
+	})
+}
+
+// A flood with a lane that is short: most of it is read from the stream again, page
+// by page, while more comes in.
+func TestFlood_WhatFoundNoRoomIsReadAgainInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cfg := worker.Config{ID: "w1"}
+		cfg.Space.LaneLimit, cfg.Space.MaxGroup = 5, 7
+		w.process(cfg, nil)
+		sent := 0
+		for range 10 {
+			for _, n := range []int{1, 600, 30, 2} {
+				w.flood("a", "add", sent+1, n)
+				w.flood("b", "add", sent+1, n)
+				sent += n
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		w.wantHandled("a", numbered(sent)...)
+		w.wantHandled("b", numbered(sent)...)
+	})
+}
+
+// Poison of every kind ends in a receipt that says so, and the lane goes on.
+func TestLane_WhatCannotBeHandledEndsInARefusedReceipt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.worker("w1")
+		for _, m := range []model.Message{
+			{Stream: "add", ID: "broken", Payload: []byte(`{"n":`)},
+			{Stream: "nosuch", ID: "e2"},
+			{Stream: "add", ID: "far:7:1:0"},
+			{Stream: "add", ID: "far:7:1:1", Payload: []byte(`1`)},
+			{Stream: "add", ID: "plain", Position: 9},
+			{Stream: "add", ID: "binary", Payload: []byte{0xff, 0, 0x80}},
+			{Stream: "add", ID: "fine"},
+		} {
+			m.Space = "s"
+			w.sendMessage(m)
+		}
+		time.Sleep(3 * time.Second)
+		var got []string
+		for _, rc := range w.receipts("s") {
+			got = append(got, rc.Event+" "+string(rc.Outcome))
+			if (rc.Error == "") != (rc.Outcome == model.Handled) {
+				t.Errorf("%s: %s, and the reason is %q", rc.Event, rc.Outcome, rc.Error)
+			}
+		}
+		want := []string{
+			"broken refused", "e2 refused", "far:7:1:0 refused", "far:7:1:1 refused", "plain refused", "binary refused", "fine handled",
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("receipts %v, want %v", got, want)
+		}
+		w.wantPosition(0, 7)
+		if got := w.doc("s", "n"); got != "1" {
+			t.Errorf("n is %s, want 1", got)
+		}
+	})
+}

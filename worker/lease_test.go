@@ -1,0 +1,170 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+func runsOf(p *process, space, node string) uint64 {
+	return p.Runs()[worker.RunKey{Space: space, Node: node}]
+}
+
+// wantFollows checks whether a computation goes on when what it reads changes.
+func (w *world) wantFollows(p *process, space string, id int, want bool) {
+	w.Helper()
+	before := runsOf(p, space, "double")
+	w.send(space, "add", fmt.Sprintf("follow%d", id))
+	synctest.Wait()
+	if ran := runsOf(p, space, "double") > before; ran != want {
+		w.Errorf("double of %s ran: %v, want %v", space, ran, want)
+	}
+}
+
+func (w *world) observe(space, doc, watcher string, ttl time.Duration) {
+	w.Helper()
+	if err := w.client.Observe(model.Lease{Space: space, Doc: doc, Watcher: watcher, TTL: ttl}); err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func TestLease_IsDemandUntilItRunsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w.wantFollows(w1, "s", 1, false)
+		w.observe("s", "double", "v1", 6*time.Second)
+		w.wantFollows(w1, "s", 2, true)
+		time.Sleep(4 * time.Second)
+		w.observe("s", "double", "v1", 6*time.Second) // renewed
+		time.Sleep(4 * time.Second)
+		w.wantFollows(w1, "s", 3, true)
+		time.Sleep(4 * time.Second) // ten seconds without renewal
+		w.wantFollows(w1, "s", 4, false)
+		if held := w1.Held(); held.Leases != 0 {
+			t.Errorf("%d leases are remembered", held.Leases)
+		}
+	})
+}
+
+func TestLease_EndsAtOnceWhenItsObserverSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w.observe("s", "double", "v1", time.Minute)
+		w.observe("s", "double", "v2", time.Minute)
+		w.observe("s", "double", "v1", 0)
+		w.wantFollows(w1, "s", 1, true) // v2 is still there
+		w.observe("s", "double", "v1", 0)
+		w.wantFollows(w1, "s", 2, true) // v1 counted once
+		w.observe("s", "double", "v2", 0)
+		w.wantFollows(w1, "s", 3, false)
+		if held := w1.Held(); held.Leases != 0 {
+			t.Errorf("%d leases are remembered", held.Leases)
+		}
+	})
+}
+
+func TestLease_NobodyIsObservedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w.observe("s", "double", "v1", 1000*time.Hour)
+		time.Sleep(2 * time.Minute)
+		w.wantFollows(w1, "s", 1, false)
+	})
+}
+
+// The old owner took its leases with it, and the watchers are asked again, instead
+// of being noticed at their next renewal.
+func TestLease_TheRollCallOfANewOwnerBringsDemandBack(t *testing.T) {
+	for name, wrap := range map[string]func(*membus.Bus) worker.Bus{
+		"at once":                     nil,
+		"although its ears open late": func(b *membus.Bus) worker.Bus { return lateEars{b} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				w1 := w.worker("w1")
+				v := w.watch("s", "double")
+				w.send("s", "add", "e1")
+				time.Sleep(time.Second)
+				if v.last() != "2" {
+					t.Fatalf("the watcher sees %s, want 2", v.last())
+				}
+				w1.crash()
+				time.Sleep(1010 * time.Millisecond) // just behind a renewal, which comes every 2 s
+				w.process(worker.Config{ID: "w2"}, wrap)
+				w.send("s", "add", "e2")
+				time.Sleep(1200 * time.Millisecond)
+				if v.last() != "4" {
+					t.Errorf("1.2 s later the watcher sees %s, want 4", v.last())
+				}
+			})
+		})
+	}
+}
+
+// lateEars begins to listen to leases a moment after it was asked to.
+type lateEars struct{ *membus.Bus }
+
+func (b lateEars) FollowLeases(ctx context.Context, partition int, deliver func(model.Lease)) error {
+	t := time.NewTimer(10 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return b.Bus.FollowLeases(ctx, partition, deliver)
+}
+
+// A watch across a takeover delivers every value in order and goes on by itself.
+func TestWatch_GoesOnAcrossATakeoverWithoutGoingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		v, plain := w.watch("s", "double"), w.watch("s", "n")
+		synctest.Wait()
+		for i := range 20 {
+			if i%5 == 4 {
+				w1.crash()
+				w1 = w.worker(fmt.Sprintf("w%d", i))
+			}
+			w.send("s", "add", fmt.Sprintf("e%d", i+1))
+			time.Sleep(300 * time.Millisecond)
+		}
+		time.Sleep(3 * time.Second)
+		if v.last() != "40" || plain.last() != "20" {
+			t.Errorf("the watchers see %s and %s, want 40 and 20", v.last(), plain.last())
+		}
+		if values, _ := plain.seen(); len(values) != 21 || values[0] != "absent" {
+			t.Errorf("saw %v, want every value once", values)
+		}
+		if _, revisions := v.seen(); !slices.IsSorted(revisions) {
+			t.Errorf("revisions %v go back", revisions)
+		}
+	})
+}
+
+func TestWatch_AnUndecodableCommitEndsItWithAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		done := make(chan error, 1)
+		w.client.Append(model.Append{Space: "s", ID: "future", Data: []byte(`{"v":99}`)}, func(_ uint64, err error) { done <- err })
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		watch := worker.Watch{Bus: w.client, Space: "s", Doc: "n", Watcher: "x"}
+		if err := watch.Run(t.Context(), func(model.Value, uint64) {}); err == nil || t.Context().Err() != nil {
+			t.Errorf("the watch ended with %v", err)
+		}
+	})
+}

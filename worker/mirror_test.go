@@ -1,0 +1,245 @@
+package worker_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// abroad is a world in which "here" computes from a document of "there", which is
+// computed itself. The two lie in different partitions.
+type abroad struct {
+	*world
+	here, there, third string
+}
+
+func newAbroad(t *testing.T) *abroad {
+	a := &abroad{world: newWorld(t, 2)}
+	a.here, a.there, a.third = spacesOf(0, 2, 1)[0], spacesOf(1, 2, 2)[0], spacesOf(1, 2, 2)[1]
+	a.send(a.here, "look", "look1", fmt.Sprintf("%q", a.there))
+	return a
+}
+
+func TestMirror_FollowsTheOtherSpaceWhileSomebodyWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAbroad(t)
+		w1 := a.worker("w1")
+		a.send(a.there, "add", "e1")
+		synctest.Wait()
+		if n := runsOf(w1, a.there, "double"); n != 0 {
+			t.Errorf("computed %d times for nobody", n)
+		}
+		v := a.watch(a.here, "abroad")
+		time.Sleep(time.Second)
+		if v.last() != "2" {
+			t.Errorf("the watcher sees %s, want 2", v.last())
+		}
+		for i := range 5 {
+			a.send(a.there, "add", fmt.Sprintf("e%d", i+2))
+			time.Sleep(10 * time.Millisecond)
+			if want := fmt.Sprint(2 * (i + 2)); v.last() != want {
+				t.Errorf("the watcher sees %s, want %s", v.last(), want)
+			}
+		}
+		if held := w1.Held(); held.Leases != 2 || w1.Mirrors() != 1 {
+			t.Errorf("while watched: %+v", held)
+		}
+		v.end()
+		time.Sleep(100 * time.Millisecond)
+		a.wantFollows(w1, a.there, 1, false)
+		if held := w1.Held(); held.Leases != 0 || w1.Mirrors() != 0 {
+			t.Errorf("when nobody watches any more: %+v", held)
+		}
+	})
+}
+
+func TestMirror_ALinkThatChangesIsFollowedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAbroad(t)
+		w1 := a.worker("w1")
+		v := a.watch(a.here, "abroad")
+		a.send(a.there, "add", "e1")
+		time.Sleep(time.Second)
+		a.send(a.third, "add", "e1")
+		a.send(a.third, "add", "e2")
+		a.send(a.here, "look", "look2", fmt.Sprintf("%q", a.third))
+		time.Sleep(time.Second)
+		if v.last() != "4" {
+			t.Errorf("the watcher sees %s, want 4", v.last())
+		}
+		a.wantFollows(w1, a.there, 1, false)
+		a.wantFollows(w1, a.third, 2, true)
+		if n := w1.Mirrors(); n != 1 {
+			t.Errorf("%d mirrors", n)
+		}
+	})
+}
+
+// A link that is changed away and back again at once must not end with the demand
+// of the first time being taken back last.
+func TestMirror_DemandSurvivesBeingGivenUpForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAbroad(t)
+		w1 := a.worker("w1")
+		v := a.watch(a.here, "abroad")
+		time.Sleep(1100 * time.Millisecond) // the next renewal is far away
+		for i := range 20 {
+			to := a.third
+			if i%2 == 1 {
+				to = a.there
+			}
+			a.send(a.here, "look", fmt.Sprintf("flip%d", i), fmt.Sprintf("%q", to))
+		}
+		time.Sleep(10 * time.Millisecond)
+		a.wantFollows(w1, a.there, 1, true)
+		if held := w1.Held(); held.Leases != 2 || w1.Mirrors() != 1 {
+			t.Errorf("held: %+v", held)
+		}
+		if v.last() != "2" {
+			t.Errorf("the watcher sees %s, want 2", v.last())
+		}
+	})
+}
+
+func TestMirror_SurvivesATakeoverOfEitherSide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAbroad(t)
+		owners := []*process{a.worker("w1"), a.worker("w2")}
+		time.Sleep(2 * time.Second)
+		v := a.watch(a.here, "abroad")
+		for i := range 8 {
+			a.send(a.there, "add", fmt.Sprintf("e%d", i+1))
+			time.Sleep(3 * time.Second)
+			if want := fmt.Sprint(2 * (i + 1)); v.last() != want {
+				t.Fatalf("round %d: the watcher sees %s, want %s\n%s", i, v.last(), want, a.logged)
+			}
+			owners[0].crash() // which serves one side or the other, or both
+			owners = append(owners[1:], a.worker(fmt.Sprintf("w%d", i+3)))
+		}
+		a.send(a.there, "add", "e9")
+		time.Sleep(3 * time.Second)
+		if v.last() != "18" {
+			t.Errorf("the watcher sees %s, want 18", v.last())
+		}
+	})
+}
+
+// A handler that reads a document of another space waits until it is here and up to
+// date, and is handled then.
+func TestMirror_AHandlerWaitsForADocumentOfAnotherSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAbroad(t)
+		w1 := a.worker("w1")
+		a.send(a.there, "add", "e1")
+		a.send(a.there, "get", "e2") // has double computed
+		time.Sleep(time.Second)
+		a.send(a.here, "read", "r1", fmt.Sprintf("%q", a.there))
+		time.Sleep(time.Second)
+		if got := a.doc(a.here, "seen"); got != "2" {
+			t.Errorf("it saw %s, want 2", got)
+		}
+		if held := w1.Held(); held.Leases != 0 || w1.Mirrors() != 0 {
+			t.Errorf("when it is handled: %+v", held)
+		}
+	})
+}
+
+// While a handler computes, a document of another space may change a thousand
+// times, of which only the last one is of interest.
+func TestMirror_ABusySpaceKeepsOnlyWhatADocumentIsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAbroad(t)
+		p := book(t)
+		computes := make(chan struct{})
+		if err := p.Handle("slow", func(*space.Tx, *model.Event) (model.Value, error) {
+			<-computes
+			return model.Value{}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w1 := a.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		v := a.watch(a.here, "abroad")
+		time.Sleep(time.Second)
+		a.send(a.here, "slow", "slow1")
+		for i := range 1000 {
+			a.send(a.there, "add", fmt.Sprintf("e%d", i+1))
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		if n := w1.Held().Calls; n > 10 {
+			t.Errorf("%d calls wait for the loop", n)
+		}
+		close(computes)
+		time.Sleep(time.Second)
+		if v.last() != "2000" {
+			t.Errorf("the watcher sees %s, want 2000", v.last())
+		}
+	})
+}
+
+// brokenFollow loses every space that it follows after a while, and reads the log
+// from a replica that is behind.
+type brokenFollow struct {
+	*membus.Bus
+	read atomic.Int64
+	stop chan struct{}
+}
+
+func (b *brokenFollow) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-b.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return b.Bus.FollowSpace(ctx, space, after, deliver)
+}
+
+func (b *brokenFollow) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	if n := b.read.Load(); n > 0 {
+		limit = min(limit, int(n))
+	}
+	return b.Bus.ReadLog(ctx, space, after, limit)
+}
+
+// A mirror whose source was lost begins again, and what it reads then may be older
+// than what it has seen. The core must not be shown the past.
+func TestMirror_DoesNotGoBackWhenItBeginsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAbroad(t)
+		var bus *brokenFollow
+		a.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, func(b *membus.Bus) worker.Bus {
+			bus = &brokenFollow{Bus: b, stop: make(chan struct{}, 1)}
+			return bus
+		})
+		v := a.watch(a.here, "abroad")
+		time.Sleep(100 * time.Millisecond)
+		for i := range 5 {
+			a.send(a.there, "add", fmt.Sprintf("e%d", i+1))
+			time.Sleep(100 * time.Millisecond)
+		}
+		bus.read.Store(3)
+		bus.stop <- struct{}{}
+		time.Sleep(5 * time.Second)
+		values, _ := v.seen()
+		if !slices.IsSortedFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(a)%6, len(b)%6), cmp.Compare(a, b)) }) {
+			t.Errorf("the watcher saw %v", values) // absent, 0, 2, ... 10
+		}
+		if v.last() != "10" {
+			t.Errorf("the watcher sees %s, want 10", v.last())
+		}
+	})
+}
