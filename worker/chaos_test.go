@@ -78,7 +78,7 @@ func (c *chaos) run() {
 		c.join()
 		for range 1 + c.draw(3) {
 			c.sendSome()
-			time.Sleep(time.Duration(c.draw(700)) * time.Millisecond)
+			c.pass(time.Duration(c.draw(700)) * time.Millisecond)
 		}
 		c.checkPositions()
 		c.leave()
@@ -157,7 +157,7 @@ func (c *chaos) leave() {
 			return membus.Deliver
 		})
 		c.sendSome()
-		time.Sleep(time.Duration(c.draw(400)) * time.Millisecond)
+		c.pass(time.Duration(c.draw(400)) * time.Millisecond)
 		p.crash()
 		c.met.crashes.Add(1)
 	}
@@ -204,7 +204,7 @@ func (c *chaos) calm() {
 	c.eventually("everything is handled and saved", func() bool {
 		return c.server.LoadPosition(0, "lane") == c.server.LaneEnd(0) && c.server.LoadPosition(1, "lane") == c.server.LaneEnd(1)
 	})
-	time.Sleep(3 * time.Second)
+	c.pass(3 * time.Second)
 	last.stop()
 	c.checkPositions()
 }

@@ -249,6 +249,13 @@ func (w *world) wantPosition(partition int, want uint64) {
 	}
 }
 
+// pass lets virtual time pass, in which everybody else goes on.
+func (w *world) pass(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	<-t.C
+}
+
 // eventually looks every few milliseconds of virtual time until ok says so.
 func (w *world) eventually(what string, ok func() bool) {
 	w.Helper()
