@@ -17,6 +17,7 @@ type minutes struct {
 	line      string
 	lineDepth int
 	lineOf    *actor
+	told      []string // the readers on it
 	total     int
 	wasIdle   map[*actor]int
 }
@@ -190,6 +191,7 @@ func (a *actor) seenBy(node string) model.Value {
 }
 
 func (a *actor) changed(i ChangeInfo) {
+	a.told = nil
 	line := fmt.Sprintf("%s %s -> %s", i.Doc, show(i.Before), show(i.After))
 	if a.via != "" {
 		a.begin(a, 2, "change "+line+" via "+a.via)
@@ -205,12 +207,16 @@ func (a *actor) invalidated(i InvalidInfo) {
 	}
 	switch {
 	case a.line == "":
+		a.told = nil
 		a.begin(a, 2, "invalidate "+node+" by "+i.Cause)
+	case slices.Contains(a.told, i.Node):
+		return // by the document and, as its writer, by the same again
 	case strings.Contains(a.line, ", invalidates "):
 		a.line += ", " + node
 	default:
 		a.line += ", invalidates " + node
 	}
+	a.told = append(a.told, i.Node)
 }
 
 // commitName tells a commit from any other: runtime, epoch, attempt.
@@ -222,12 +228,21 @@ func contents(c *model.Commit) string {
 		return "take over"
 	}
 	var parts []string
+	count := map[string]int{}
 	for i := range c.Txs {
 		part := c.Txs[i].By
 		if rc := c.Txs[i].Receipt; rc != nil {
 			part += " " + rc.Event
 		}
-		parts = append(parts, part)
+		if !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+		count[part]++
+	}
+	for i, part := range parts {
+		if n := count[part]; n > 1 {
+			parts[i] = fmt.Sprintf("%s (%d times)", part, n)
+		}
 	}
 	return strings.Join(parts, "; ")
 }

@@ -112,6 +112,7 @@ func (a *actor) load() error {
 		return err
 	}
 	a.life++
+	a.passes = 0
 	a.answer, a.follows, a.inbox, a.runs, a.wake = nil, nil, nil, map[string]uint64{}, 0
 	for _, ev := range a.lanes[a.cfg.Space] {
 		if ev.Lane > a.core.ReadLaneAfter() {

@@ -1,0 +1,111 @@
+package space
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// scenarioDir lets somebody else's scenarios run: go test ./space -run TestScenarios
+// -args -scenarios=DIR.
+var scenarioDir = flag.String("scenarios", "", "run the scenarios under this directory instead of those of the package; a relative one is looked for here and then in the root of the module")
+
+const ownScenarios = "testdata/scenarios"
+
+// TestScenarios plays the scenario files: what happens, in the language of
+// testdata/README.md, and what the core makes of it, line by line. With -rewrite it
+// writes down what happened instead; the difference is then to be reviewed.
+func TestScenarios(t *testing.T) {
+	files := scenarioFiles(t)
+	if len(files) == 0 {
+		t.Fatal("there is no scenario")
+	}
+	rows := readRows(t)
+	for _, path := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			var s *stage
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				if s == nil || d.Cmd == "case" {
+					s = newStage(t)
+				}
+				s.world.t = t
+				return s.play(rows, d)
+			})
+		})
+	}
+}
+
+func scenarioFiles(t *testing.T) []string {
+	t.Helper()
+	dir := ownScenarios
+	if *scenarioDir != "" {
+		dir = *scenarioDir
+		if _, err := os.Stat(dir); err != nil && !filepath.IsAbs(dir) {
+			dir = filepath.Join("..", dir)
+		}
+	}
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".txt" {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// play carries out one command. An error is printed: that something is refused may be
+// what a scenario shows.
+func (s *stage) play(rows *rowTable, d *datadriven.TestData) string {
+	if d.Cmd == "case" {
+		return rows.titles(d)
+	}
+	for _, c := range commands {
+		if c.name != d.Cmd {
+			continue
+		}
+		err := c.do(s, d)
+		s.flush()
+		out := s.take()
+		if d.HasArg("quiet") {
+			out = ""
+		}
+		if err != nil {
+			out += fmt.Sprintf("error: %v\n", err)
+		}
+		if out == "" {
+			out = "ok\n"
+		}
+		return out
+	}
+	d.Fatalf(s.world.t.(testing.TB), "there is no command %q; see testdata/README.md", d.Cmd)
+	return ""
+}
+
+func TestREADME_DocumentsEveryCommandOfTheScenarios(t *testing.T) {
+	readme, err := os.ReadFile("testdata/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range commands {
+		if !strings.Contains(string(readme), "\n### "+c.name+"\n") {
+			t.Errorf("testdata/README.md has no section about %s", c.name)
+		}
+	}
+	functions := sortedKeys(lazy)
+	functions = append(functions, sortedKeys(strict)...)
+	for _, f := range functions {
+		if !strings.Contains(string(readme), "`"+f+"(") {
+			t.Errorf("testdata/README.md does not mention the function %s", f)
+		}
+	}
+}
