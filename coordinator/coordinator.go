@@ -98,15 +98,28 @@ func newTail(c *Coordinator, partition int) *tail {
 }
 
 // run follows the log until the coordinator stops; a source that is lost is
-// followed again from where it broke off.
+// followed again from where it broke off, and an entry that cannot be read is tried
+// again, ever more rarely: it may hold sends, so it is not passed over.
 func (t *tail) run() {
-	for t.c.ctx.Err() == nil {
+	pause := minPause
+	for reached := uint64(0); t.c.ctx.Err() == nil; {
 		if err := t.follow(); err != nil && t.c.ctx.Err() == nil {
-			t.c.cfg.Logger.Warn("tail log", "partition", t.partition, "error", err)
-			wait(t.c.ctx, 200*time.Millisecond)
+			t.c.cfg.Logger.Error("tail log", "partition", t.partition, "error", err)
+			wait(t.c.ctx, pause)
+		}
+		if done := t.progress.Load().done(); done > reached {
+			reached, pause = done, minPause
+		} else {
+			pause = min(2*pause, maxPause)
 		}
 	}
 }
+
+// How long to wait before a log is followed again.
+const (
+	minPause = 200 * time.Millisecond
+	maxPause = 10 * time.Second
+)
 
 func (t *tail) follow() error {
 	from, err := t.c.bus.LoadPosition(t.c.ctx, t.partition, Position)
@@ -136,6 +149,9 @@ var sendsMember = []byte(`"snd":[`)
 
 // release sends everything that a commit holds for other spaces.
 func (t *tail) release(ctx context.Context, p *progress, e model.LogEntry) error {
+	if ctx.Err() != nil {
+		return nil // an entry before this one was not released
+	}
 	if !bytes.Contains(e.Data, sendsMember) {
 		p.read(e.Seq)
 		return nil
@@ -176,6 +192,10 @@ func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model
 // attempt sends m until its lane has it. A lane that is full is tried again: the
 // send is committed and cannot be taken back.
 func (t *tail) attempt(m model.Message, p *progress, seq uint64, end func(error)) {
+	if err := t.c.ctx.Err(); err != nil {
+		end(err)
+		return
+	}
 	t.c.bus.Send(m, func(r model.SendResult, err error) {
 		if errors.Is(err, model.ErrLaneFull) && t.c.ctx.Err() == nil {
 			time.AfterFunc(100*time.Millisecond, func() { t.attempt(m, p, seq, end) })
@@ -186,14 +206,15 @@ func (t *tail) attempt(m model.Message, p *progress, seq uint64, end func(error)
 		if errors.Is(err, model.ErrStopped) || t.c.ctx.Err() != nil {
 			return // not known: the position stays before it
 		}
+		p.end(seq)
 		if err != nil {
 			t.c.cfg.Logger.Error("release refused for good", "from", seq, "space", m.Space, "event", m.ID, "error", err)
+			return
 		}
 		t.c.released.Add(1)
 		if r.Duplicate {
 			t.c.repeated.Add(1)
 		}
-		p.end(seq)
 	})
 }
 
@@ -214,6 +235,8 @@ func (t *tail) save() {
 		}
 		if err := t.c.bus.SavePosition(t.c.ctx, t.partition, Position, done); err == nil {
 			saved = done
+		} else if t.c.ctx.Err() == nil {
+			t.c.cfg.Logger.Warn("save position", "partition", t.partition, "error", err)
 		}
 	}
 }

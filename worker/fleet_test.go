@@ -380,7 +380,9 @@ func TestWorker_StartGivesUpWhenTheWorkerIsStoppedMeanwhile(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Error("start still waits")
 			b.Kill()
-			_ = <-started
+			if err := <-started; err == nil {
+				t.Error("started, though its bus was killed")
+			}
 		}
 	})
 }

@@ -1,0 +1,513 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+func TestRelease_IsInTheOrderOfTheLogAndOnlyOfWhatLeavesTheSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		c, _ := w.coordinator(coordinator.Config{})
+		for range 50 {
+			w.commit("a", to("b"), to("a"), to("c"), to("b"))
+			w.commit("x", to("b"))
+			w.commit("quiet")
+		}
+		w.eventually("all is released", w.released)
+		w.wantReleased()
+		if got := w.lane("a"); len(got) != 0 {
+			t.Errorf("sends of a space to itself were released: %v", got)
+		}
+		var ofA []string
+		for _, id := range w.lane("b") {
+			if strings.HasPrefix(id, "a:") {
+				ofA = append(ofA, id)
+			}
+		}
+		if !slices.Equal(ofA, w.sent["b"]["a"]) {
+			t.Error("the sends of one space to another are not in the order of the log")
+		}
+		time.Sleep(2 * time.Second)
+		for p := range 3 {
+			if head := w.logEnd(p); w.position(p) != head {
+				t.Errorf("position %d of partition %d, the log ends at %d", w.position(p), p, head)
+			}
+		}
+		if n, repeated := c.Released(); n != 200 || repeated != 0 {
+			t.Errorf("%d released, %d repeated, want 200 and 0", n, repeated)
+		}
+	})
+}
+
+func (w *world) logEnd(partition int) uint64 {
+	entries, _ := w.server.FollowLog(partition, 0, 1<<30)
+	if len(entries) == 0 {
+		return 0
+	}
+	return entries[len(entries)-1].Seq
+}
+
+// slow is a bus that answers sends when it is told to.
+type slow struct {
+	*membus.Bus
+	mu     sync.Mutex
+	queued []func()
+	most   int
+}
+
+func (s *slow) Send(m model.Message, done func(model.SendResult, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queued = append(s.queued, func() { s.Bus.Send(m, done) })
+	s.most = max(s.most, len(s.queued))
+}
+
+// answer lets the i-th of the waiting sends go.
+func (s *slow) answer(i int) bool {
+	s.mu.Lock()
+	if len(s.queued) == 0 {
+		s.mu.Unlock()
+		return false
+	}
+	i %= len(s.queued)
+	send := s.queued[i]
+	s.queued = slices.Delete(s.queued, i, i+1)
+	s.mu.Unlock()
+	send()
+	return true
+}
+
+func (s *slow) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queued)
+}
+
+func TestWindow_BoundsWhatIsUnderWayAndThePositionStaysBehindIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("coordinator")
+		defer b.Kill()
+		s := &slow{Bus: b}
+		c := w.start(coordinator.Config{Window: 4}, s)
+		for range 10 {
+			w.commit("a", to("b"), to("b"))
+		}
+		time.Sleep(5 * time.Second)
+		if s.waiting() != 4 {
+			t.Errorf("%d sends are under way, want 4", s.waiting())
+		}
+		if w.position(0) != 0 {
+			t.Errorf("position %d, though nothing is released", w.position(0))
+		}
+		s.answer(2) // the first send of the second commit
+		time.Sleep(5 * time.Second)
+		if w.position(0) != 0 {
+			t.Errorf("position %d, though the first commit is not released", w.position(0))
+		}
+		s.answer(0)
+		s.answer(0)
+		time.Sleep(5 * time.Second)
+		if w.position(0) != 1 {
+			t.Errorf("position %d, want 1: one send of the second commit is still under way", w.position(0))
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for s.answer(rng.IntN(4)) {
+			synctest.Wait()
+		}
+		time.Sleep(5 * time.Second)
+		w.wantReleased()
+		if w.position(0) != 10 || s.most > 4 {
+			t.Errorf("position %d, at most %d under way", w.position(0), s.most)
+		}
+		c.Stop()
+	})
+}
+
+func TestRelease_AFullLaneIsTriedAgainUntilThereIsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.server.LimitLanes(3)
+		w.coordinator(coordinator.Config{Window: 8})
+		for range 20 {
+			w.commit("a", to("b"), to("c"))
+		}
+		time.Sleep(30 * time.Second)
+		if n := len(w.lane("b")) + len(w.lane("c")); n == 0 || n > 6 {
+			t.Errorf("%d events in lanes that take 3 each", n)
+		}
+		w.checkPosition()
+		w.server.LimitLanes(0)
+		time.Sleep(5 * time.Second)
+		w.wantReleased()
+	})
+}
+
+// checkPosition is what the next coordinator relies on: everything up to the saved
+// position lies in the lanes.
+func (w *world) checkPosition() {
+	w.Helper()
+	stored := map[string]bool{}
+	for p := range w.server.Partitions() {
+		events, _ := w.server.FollowLane(p, 0, 1<<30)
+		for _, m := range events {
+			stored[m.Space+" "+m.ID] = true
+		}
+	}
+	for p := range w.server.Partitions() {
+		position := w.position(p)
+		entries, _ := w.server.FollowLog(p, 0, 1<<30)
+		for _, e := range entries {
+			c, err := model.DecodeCommit(e.Data)
+			if err != nil || e.Seq > position {
+				continue
+			}
+			for _, s := range c.Txs[0].Sends {
+				if s.To != e.Space && !stored[s.To+" "+s.ID] {
+					// The lanes were read before the position, which may have moved on.
+					if !slices.Contains(w.lane(s.To), s.ID) {
+						w.Errorf("the position of partition %d is %d, and %s to %s of %d is in no lane", p, position, s.ID, s.To, e.Seq)
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// Coordinators die at any moment, several run at a time, requests are lost and
+// repeated: what is committed arrives, once.
+func TestRelease_WhateverHappensToCoordinators(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 2)
+				rng, mu := rand.New(rand.NewPCG(seed, 1)), sync.Mutex{}
+				draw := func(n int) int {
+					mu.Lock()
+					defer mu.Unlock()
+					return rng.IntN(n)
+				}
+				spaces := []string{"a", "b", "c", "d"}
+				var last func()
+				for round := range 8 {
+					b := w.server.Connect(fmt.Sprint("c", round))
+					t.Cleanup(b.Kill)
+					fates := []membus.Fate{membus.DropAck, membus.DropRequest, membus.Duplicate, membus.Late}
+					b.Inject(func(op membus.Op) membus.Fate {
+						if i := draw(12); op.Try < 3 && i < len(fates) {
+							return fates[i]
+						}
+						return membus.Deliver
+					})
+					c := w.start(coordinator.Config{Window: 1 + draw(10), Save: time.Duration(1+draw(50)) * time.Millisecond}, b)
+					for range draw(40) {
+						from := spaces[draw(4)]
+						var sends []model.Send
+						for range draw(4) {
+							sends = append(sends, to(spaces[draw(4)]))
+						}
+						w.commit(from, sends...)
+						if draw(5) == 0 {
+							w.pass(time.Duration(draw(20)) * time.Millisecond)
+						}
+					}
+					w.checkPosition()
+					if last != nil {
+						last()
+						w.checkPosition()
+					}
+					last = func() { b.Kill(); c.Stop(); b.Release() }
+					if draw(2) == 0 {
+						last()
+						last = nil
+					}
+				}
+				w.coordinator(coordinator.Config{})
+				w.eventually("all is released", w.released)
+				w.wantReleased()
+				w.checkPosition()
+			})
+		})
+	}
+}
+
+func TestRelease_RepeatedByACoordinatorThatHasForgottenChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		first, _ := w.coordinator(coordinator.Config{})
+		for range 10 {
+			w.commit("a", to("b"))
+		}
+		time.Sleep(2 * time.Second)
+		first.Stop()
+		b := w.server.Connect("forgetful")
+		defer b.Kill()
+		second := w.start(coordinator.Config{}, forgetful{b})
+		time.Sleep(2 * time.Second)
+		w.wantReleased()
+		if n, repeated := second.Released(); n != 10 || repeated != 10 {
+			t.Errorf("%d released, %d of them again; want 10 and 10", n, repeated)
+		}
+		second.Stop()
+		third, _ := w.coordinator(coordinator.Config{})
+		time.Sleep(2 * time.Second)
+		if n, _ := third.Released(); n != 0 {
+			t.Errorf("a coordinator that knows the position released %d", n)
+		}
+	})
+}
+
+// forgetful is a bus on which no position was ever saved.
+type forgetful struct{ *membus.Bus }
+
+func (forgetful) LoadPosition(context.Context, int, string) (uint64, error) { return 0, nil }
+
+// eager is a bus that has a few more entries in its hands when a follow is ended.
+type eager struct{ *membus.Bus }
+
+func (b eager) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	return b.Bus.FollowLog(ctx, partition, after, func(e model.LogEntry) {
+		deliver(e)
+		if ctx.Err() != nil {
+			for _, next := range b.behind(partition, e.Seq) {
+				deliver(next)
+			}
+		}
+	})
+}
+
+func (b eager) behind(partition int, seq uint64) []model.LogEntry {
+	var found []model.LogEntry
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	_ = b.Bus.FollowLog(ctx, partition, seq, func(e model.LogEntry) {
+		if found = append(found, e); len(found) == 3 {
+			cancel()
+		}
+	})
+	return found
+}
+
+// A commit that this program cannot read may hold sends. It is reported, and the
+// position stays before it, whatever comes after.
+func TestRelease_AnUndecodableCommitIsReportedAndNotPassed(t *testing.T) {
+	for name, wrap := range map[string]func(*membus.Bus) worker.Bus{
+		"":                          func(b *membus.Bus) worker.Bus { return b },
+		"with entries still coming": func(b *membus.Bus) worker.Bus { return eager{b} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				b := w.server.Connect("coordinator")
+				defer b.Kill()
+				w.commit("a", to("b"))
+				bad := w.append("x", []byte(`{"v":99,"txs":[{"n":1,"snd":[{}]}]}`))
+				w.commit("a")
+				w.commit("a")
+				w.commit("a")
+				w.commit("a", to("b"))
+				c := w.start(coordinator.Config{}, wrap(b))
+				time.Sleep(time.Minute)
+				if got := w.position(0); got != bad-1 {
+					t.Errorf("position %d, want %d: what cannot be read must not be passed", got, bad-1)
+				}
+				if got := w.lane("b"); len(got) != 1 {
+					t.Errorf("released %v, want what came before", got)
+				}
+				reported := 0
+				for _, line := range strings.Split(w.logged.String(), "\n") {
+					if strings.HasPrefix(line, "ERROR") && strings.Contains(line, fmt.Sprintf("sequence %d", bad)) {
+						reported++
+					}
+				}
+				if reported < 2 || reported > 30 {
+					t.Errorf("reported %d times in a minute:\n%s", reported, w.logged)
+				}
+				c.Stop()
+			})
+		})
+	}
+}
+
+// broken loses the log that it follows, and has trouble finding it again.
+type broken struct {
+	*membus.Bus
+	after int
+	tries atomic.Int64
+}
+
+func (b *broken) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	if b.tries.Add(1)%2 == 0 {
+		return errors.New("no such stream")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n := 0
+	err := b.Bus.FollowLog(ctx, partition, after, func(e model.LogEntry) {
+		deliver(e)
+		if n++; n == b.after {
+			cancel()
+		}
+	})
+	if n == b.after {
+		return errors.New("the consumer is gone")
+	}
+	return err
+}
+
+func TestRelease_GoesOnWhereTheLogBrokeOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("coordinator")
+		defer b.Kill()
+		c := w.start(coordinator.Config{Window: 3}, &broken{Bus: b, after: 7})
+		for range 100 {
+			w.commit("a", to("b"))
+		}
+		w.eventually("all is released", w.released)
+		w.wantReleased()
+		time.Sleep(2 * time.Second)
+		if w.position(0) != 100 {
+			t.Errorf("position %d", w.position(0))
+		}
+		if n, repeated := c.Released(); n > 110 || repeated != n-100 {
+			t.Errorf("%d released, %d of them again", n, repeated)
+		}
+		c.Stop()
+	})
+}
+
+// What no server will ever take is reported and passed: nothing else can be done,
+// and everybody else must not wait for it.
+func TestRelease_WhatTheServerRefusesForGoodIsReportedAndPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("coordinator")
+		defer b.Kill()
+		c := w.start(coordinator.Config{}, refusing{b})
+		w.commit("a", to("b"))
+		w.commit("a", to("b"))
+		last := w.commit("a", to("b"))
+		time.Sleep(2 * time.Second)
+		if got, want := w.lane("b"), []string{"a:1:1:0", "a:1:3:0"}; !slices.Equal(got, want) {
+			t.Errorf("released %v, want %v", got, want)
+		}
+		if w.position(0) != last {
+			t.Errorf("position %d, want %d", w.position(0), last)
+		}
+		if !strings.Contains(w.logged.String(), "a:1:2:0") {
+			t.Errorf("nothing was said of it:\n%s", w.logged)
+		}
+		if n, _ := c.Released(); n != 2 {
+			t.Errorf("%d count as released, want 2", n)
+		}
+		c.Stop()
+	})
+}
+
+// refusing is a bus that takes everything but the second send of a to b.
+type refusing struct{ *membus.Bus }
+
+func (b refusing) Send(m model.Message, done func(model.SendResult, error)) {
+	if m.Position == 2 {
+		go done(model.SendResult{}, model.ErrTooLarge) // ends when done returns
+		return
+	}
+	b.Bus.Send(m, done)
+}
+
+func TestStop_IsPromptWhateverTheBusDoes(t *testing.T) {
+	for name, hang := range map[string]func(op membus.Op) bool{
+		"the window is full":         func(op membus.Op) bool { return op.Label == "send" },
+		"positions cannot be loaded": func(op membus.Op) bool { return op.Label == "load-position" },
+		"positions cannot be saved":  func(op membus.Op) bool { return op.Label == "save-position" },
+		"nothing is answered":        func(membus.Op) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				b := w.server.Connect("coordinator")
+				defer b.Kill()
+				b.Inject(func(op membus.Op) membus.Fate {
+					if hang(op) {
+						return membus.Delay
+					}
+					return membus.Deliver
+				})
+				c := w.start(coordinator.Config{Window: 2}, b)
+				for range 10 {
+					w.commit("a", to("b"))
+				}
+				time.Sleep(5 * time.Second)
+				began := time.Now()
+				c.Stop()
+				if took := time.Since(began); took > 0 {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// A coordinator that has stopped does nothing any more, even if its bus goes on.
+func TestStop_NothingIsReleasedAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.server.LimitLanes(1)
+		c, b := w.coordinator(coordinator.Config{})
+		w.commit("a", to("b"), to("b"), to("b"))
+		time.Sleep(time.Second + 50*time.Millisecond) // between two tries
+		c.Stop()
+		var sends atomic.Int64
+		b.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "send" {
+				sends.Add(1)
+			}
+			return membus.Deliver
+		})
+		w.server.LimitLanes(0)
+		time.Sleep(time.Second)
+		if n := sends.Load(); n != 0 {
+			t.Errorf("%d sends after the stop", n)
+		}
+		w.checkPosition()
+	})
+}
+
+func TestSave_AStoreThatRefusesIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("coordinator")
+		defer b.Kill()
+		c := w.start(coordinator.Config{}, unsavable{b})
+		w.commit("a", to("b"))
+		time.Sleep(10 * time.Second)
+		if !strings.Contains(w.logged.String(), "save position") {
+			t.Errorf("nothing was said of it:\n%s", w.logged)
+		}
+		c.Stop()
+	})
+}
+
+// unsavable is a bus on which no position can be saved.
+type unsavable struct{ *membus.Bus }
+
+func (unsavable) SavePosition(context.Context, int, string, uint64) error {
+	return errors.New("not today")
+}
