@@ -183,7 +183,7 @@ func (s *stage) cmdSend(d *datadriven.TestData) error {
 		}
 	}
 	for _, ev := range s.lanes[space] {
-		if ev.ID == id {
+		if ev.ID == id && ev.Stream == stream {
 			s.tellBus("lane.%s has %s already", space, id)
 			return nil
 		}
@@ -208,9 +208,9 @@ func (s *stage) cmdDecide(d *datadriven.TestData) error {
 }
 
 func (s *stage) cmdDeliver(d *datadriven.TestData) error {
-	who, err := s.who(d, "only")
+	who, err := s.who(d, "only", "unmirrored")
 	for _, a := range who {
-		a.receive()
+		a.receive(!d.HasArg("unmirrored"))
 		if !d.HasArg("only") {
 			a.runAll()
 		}
