@@ -29,7 +29,10 @@
 //
 //	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p)})
 //	...
-//	receipt, err := d.Client().Call(ctx, "alice", "add", "event-1", map[string]int{"by": 2})
+//	defer d.Stop(ctx)
+//	receipt, err := d.Client().Call(ctx, settle.Outgoing{
+//		Space: "alice", Stream: "add", ID: "event-1", Payload: map[string]int{"by": 2},
+//	})
 //
 // ARCHITECTURE.md shows how the parts fit together; the package comments of space,
 // bus, lanes, lineage, worker and coordinator say how each of them works.

@@ -21,8 +21,9 @@ import (
 type Config struct {
 	// Programs tells which program a space runs.
 	Programs Programs
-	// Server is the embedded server to start. It is ignored if Bus names another
-	// one (URL or Context).
+	// Server is the embedded server to start. StoreDir is where its data is kept, by
+	// default DefaultStoreDir. It is ignored if Bus names another server (URL,
+	// Context or Server).
 	Server bus.ServerConfig
 	// Bus says how to connect and what the deployment is called. Partitions is
 	// fixed when a deployment is created.
@@ -32,9 +33,15 @@ type Config struct {
 	Workers int
 	// Heartbeat, MemberTTL and Checkpoint are those of worker.Config.
 	Heartbeat, MemberTTL, Checkpoint time.Duration
-	Logger                           *slog.Logger
-	Tracer                           trace.Tracer
+	// Logger gets what an operator should know, such as events that failed. The
+	// default discards it.
+	Logger *slog.Logger
+	Tracer trace.Tracer
 }
+
+// DefaultStoreDir is where an embedded server keeps its data, below the working
+// directory, unless Config.Server says otherwise.
+const DefaultStoreDir = ".settle"
 
 // Deployment is a server, workers and a coordinator in this process.
 type Deployment struct {
@@ -79,6 +86,9 @@ func Start(ctx context.Context, cfg Config) (*Deployment, error) {
 func (d *Deployment) start(ctx context.Context) error {
 	var err error
 	if d.cfg.Bus.URL == "" && d.cfg.Bus.Context == "" && d.cfg.Bus.Server == nil {
+		if d.cfg.Server.StoreDir == "" {
+			d.cfg.Server.StoreDir = DefaultStoreDir
+		}
 		if d.server, err = bus.StartServer(d.cfg.Server); err != nil {
 			return fmt.Errorf("start the embedded server: %w", err)
 		}

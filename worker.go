@@ -25,7 +25,8 @@ type WorkerConfig struct {
 }
 
 // StartWorker starts a worker and returns when it serves its partitions: what a
-// program of your own does to join a fleet.
+// program of your own does to join a fleet. The bus is one that bus.Connect has
+// returned, and on which Provision has been called.
 func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker, error) {
 	programs, err := cfg.Programs.resolve()
 	if err != nil {

@@ -172,7 +172,9 @@ func (b *Bus) choosePartitions(stored int) error {
 // at a time on a goroutine of the connection.
 func (b *Bus) watchConnection() {
 	b.nc.SetDisconnectErrHandler(func(_ *nats.Conn, err error) {
-		b.log.Warn("disconnected from NATS; requests wait until it is back", "error", err)
+		if err != nil || !b.nc.IsClosed() { // else it is our own doing
+			b.log.Warn("disconnected from NATS; requests wait until it is back", "error", err)
+		}
 		b.pub.disconnected()
 	})
 	b.nc.SetReconnectHandler(func(nc *nats.Conn) {

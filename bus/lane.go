@@ -59,8 +59,8 @@ func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 func (b *Bus) event(partition int, subject string, seq uint64, h nats.Header, payload []byte) (model.Message, bool) {
 	m, ok := parseEvent(subject)
 	if !ok || b.partitionOf(m.Space) != partition {
-		b.log.Warn("event passed over: its subject names no event of this partition; publish through the service, or to the partition of the space",
-			"subject", subject, "lane", seq)
+		b.log.Warn("event passed over for good: its subject names no event of this partition; `settle where` tells a space's partition",
+			"subject", subject, "lane", seq, "partition", partition)
 		return model.Message{}, false
 	}
 	m.Seq, m.Payload = seq, payload

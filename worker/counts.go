@@ -75,8 +75,21 @@ func (h *host) trace() space.Trace {
 			h.p.w.cfg.Logger.Warn("run node", "space", h.space, "node", i.Node, "error", i.Err)
 		}
 	}}
+	t.HandleEnd = h.ended
 	if h.spans.tracer != nil {
-		t.HandleStart, t.HandleEnd, t.PassEnd = h.spans.handleStart, h.spans.handleEnd, h.spans.passEnd
+		t.HandleStart, t.PassEnd = h.spans.handleStart, h.spans.passEnd
 	}
 	return t
+}
+
+// ended tells an operator of events that came to nothing. Their payload stays out
+// of the log.
+func (h *host) ended(i space.HandleInfo) {
+	if h.spans.tracer != nil {
+		h.spans.handleEnd(i)
+	}
+	if i.Receipt != nil && i.Receipt.Outcome != model.Handled {
+		h.p.w.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", h.space, "stream", i.Event.Stream,
+			"event", i.Event.ID, "error", i.Receipt.Error)
+	}
 }
