@@ -52,6 +52,9 @@ func (a *awaits) close() {
 // the log is missed.
 func (a *awaits) begin(ctx context.Context, space string, key receipts.Key) (*waiter, error) {
 	for {
+		if a.ctx.Err() != nil {
+			return nil, model.ErrStopped
+		}
 		if w := a.join(space, key, nil); w != nil {
 			return w, nil
 		}
@@ -59,7 +62,10 @@ func (a *awaits) begin(ctx context.Context, space string, key receipts.Key) (*wa
 		if err != nil {
 			return nil, err
 		}
-		a.join(space, key, &head) // makes the follower; the next round joins it
+		if w := a.join(space, key, &head); w != nil {
+			return w, nil // somebody else has made the follower meanwhile
+		}
+		// now there is one: the next round joins it
 	}
 }
 
@@ -96,10 +102,16 @@ func (a *awaits) follow(space string, after uint64) {
 		}
 		cancel()
 		a.mu.Lock()
+		defer a.mu.Unlock()
 		if a.followers[space] == f {
 			delete(a.followers, space)
 		}
-		a.mu.Unlock()
+		for _, list := range f.waiters { // any order: all of them
+			for _, ch := range list {
+				close(ch)
+			}
+		}
+		clear(f.waiters)
 	})
 }
 

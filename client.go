@@ -2,8 +2,11 @@ package settle
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -21,6 +24,8 @@ type Client struct {
 	logger *slog.Logger
 	tracer trace.Tracer
 	awaits awaits
+	// watches numbers the observations: each has a lease of its own.
+	watches atomic.Uint64
 }
 
 // SendResult is the answer to a send.
@@ -143,11 +148,23 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 		}
 	}
 	select {
-	case rc := <-w.receipt:
+	case rc, ok := <-w.receipt:
+		if !ok {
+			return c.lookAgain(ctx, e)
+		}
 		return rc, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for the receipt of event %s to %s/%s: %w; the event is stored and will be handled", e.ID, e.Space, e.Stream, ctx.Err())
 	}
+}
+
+// lookAgain goes on waiting when the log could not be followed any further: the
+// receipt may be in the log by now, or is still to come.
+func (c *Client) lookAgain(ctx context.Context, e Outgoing) (*Receipt, error) {
+	if err := c.awaits.ctx.Err(); err != nil {
+		return nil, fmt.Errorf("wait for the receipt of event %s to %s/%s: %w; the event is stored and will be handled", e.ID, e.Space, e.Stream, model.ErrStopped)
+	}
+	return c.Call(ctx, e) // the same event: it is recognised
 }
 
 // FindReceipt looks for a receipt in the log of a space, nil if there is none. It
@@ -155,6 +172,10 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Receipt, error) {
 	key := receipts.Key{Stream: stream, ID: id}
 	const page = 256
+	head, err := c.bus.Head(ctx, space) // of the leader: a replica that is behind is asked again
+	if err != nil {
+		return nil, fmt.Errorf("find the receipt of event %s to %s/%s: %w", id, space, stream, err)
+	}
 	for after := uint64(0); ; {
 		entries, err := c.bus.ReadLog(ctx, space, after, page)
 		if err != nil {
@@ -170,8 +191,12 @@ func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Re
 				return tx.Receipt, nil
 			}
 		}
-		if len(entries) < page {
+		switch {
+		case len(entries) == page:
+		case after >= head:
 			return nil, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -197,7 +222,8 @@ func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Va
 	if err := checkDoc(space, doc); err != nil {
 		return err
 	}
-	w := worker.Watch{Bus: c.bus, Space: space, Doc: doc, Watcher: c.id, Logger: c.logger}
+	watcher := c.id + "-" + strconv.FormatUint(c.watches.Add(1), 10) + "-" + rand.Text()[:8]
+	w := worker.Watch{Bus: c.bus, Space: space, Doc: doc, Watcher: watcher, Logger: c.logger}
 	return w.Run(ctx, deliver)
 }
 

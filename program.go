@@ -56,8 +56,9 @@ func (p *Program) Compute(doc string, run func(tx *Tx) (Value, error)) *Program 
 	return p.note(p.p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Run: run}))
 }
 
-// Effect registers an effect: demand that is always there, and a function that
-// runs when something it read has changed. It sees speculative state and may run
+// Effect registers an effect: demand for what it reads, and a function that runs
+// when that has changed, while the space is awake: a space sleeps until it has an
+// event or is observed. It sees speculative state and may run
 // again for it; what must happen exactly once belongs into a handler.
 func (p *Program) Effect(name string, run func(tx *Tx) error) *Program {
 	return p.note(p.p.Add(space.NodeSpec{ID: name, Kind: space.Effect, Run: func(tx *Tx) (Value, error) {

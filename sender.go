@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type Sender struct {
 
 // queue holds the events of one space behind those that are under way.
 type queue struct {
+	space   string
 	waiting []outgoing
 	busy    int
 }
@@ -49,7 +51,8 @@ func newSender(c *Client, perSpace int) *Sender {
 	return s
 }
 
-// Send queues an event. It blocks while too many have no answer. done, which may
+// Send queues an event. It blocks while too many have no answer, but not beyond
+// ctx; the event was then not sent. done, which may
 // be nil, is called with the answer from some goroutine and must not block. An
 // event that the lane has already is a success (see SendResult.Duplicate).
 func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, error)) error {
@@ -66,13 +69,15 @@ func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, err
 		}
 	}}
 	s.mu.Lock()
-	for s.open >= s.limit {
-		s.changed.Wait()
+	if err := s.waitUntil(ctx, func() bool { return s.open < s.limit }); err != nil {
+		s.mu.Unlock()
+		end(err)
+		return fmt.Errorf("send event %s to %s/%s: %w; it was not sent", m.ID, m.Space, m.Stream, err)
 	}
 	s.open++
 	q := s.queues[m.Space]
 	if q == nil {
-		q = &queue{}
+		q = &queue{space: m.Space}
 		s.queues[m.Space] = q
 	}
 	if q.busy >= s.perSpace {
@@ -113,20 +118,42 @@ func (s *Sender) answered(q *queue, err error) (next outgoing, ok bool) {
 	}
 	s.changed.Broadcast()
 	if len(q.waiting) == 0 {
-		q.busy--
+		if q.busy--; q.busy == 0 {
+			delete(s.queues, q.space)
+		}
 		return outgoing{}, false
 	}
 	next, q.waiting = q.waiting[0], q.waiting[1:]
 	return next, true
 }
 
-// Flush waits until every event has an answer, and returns the first error that
-// any of them met.
-func (s *Sender) Flush() error {
+// Flush waits until every event has an answer, or ctx ends, and returns the first
+// error that any of them met.
+func (s *Sender) Flush(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.open > 0 {
-		s.changed.Wait()
+	if err := s.waitUntil(ctx, func() bool { return s.open == 0 }); err != nil {
+		return fmt.Errorf("wait for %d events to be acknowledged: %w", s.open, err)
 	}
 	return s.err
+}
+
+// waitUntil waits for a condition, but not beyond ctx. s.mu is held.
+func (s *Sender) waitUntil(ctx context.Context, ok func() bool) error {
+	if ok() {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		s.changed.Broadcast()
+		s.mu.Unlock()
+	})
+	defer stop()
+	for !ok() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.changed.Wait()
+	}
+	return nil
 }

@@ -82,9 +82,23 @@ func setTrace(h nats.Header, t model.Trace) {
 	}
 }
 
+// The W3C trace context has 55 characters in its first version, and lets those who
+// pass a state on drop one of more than 512.
+const (
+	maxTraceparent = 128
+	maxTracestate  = 512
+)
+
 func trace(h nats.Header) model.Trace {
 	if len(h) == 0 {
 		return model.Trace{}
 	}
-	return model.Trace{Parent: header(h, headerParent), State: header(h, headerState)}
+	t := model.Trace{Parent: header(h, headerParent), State: header(h, headerState)}
+	if len(t.Parent) > maxTraceparent {
+		return model.Trace{} // not one: and it would travel on in all that the event causes
+	}
+	if len(t.State) > maxTracestate {
+		t.State = ""
+	}
+	return t
 }

@@ -91,7 +91,8 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) *model.Receipt {
 	if h == nil {
 		return receipts.Refused(ev, fmt.Sprintf("program %s has no handler for stream %s", s.program.Name, ev.Stream))
 	}
-	v, err := callHandler(h, tx, ev)
+	s.handed = *ev // the lane's own is not the handler's to change
+	v, err := callHandler(h, tx, &s.handed)
 	if err == nil {
 		err = tx.err
 	}
@@ -118,6 +119,10 @@ func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) 
 // no commit could carry becomes a failed one. It reports false if the open group
 // has no room for the handling, which must then be made again.
 func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.Trace) (n uint64, ok bool) {
+	if err := s.documentsFit(tx); err != nil {
+		tx.drop()
+		*rc = *receipts.Failed(ev, err)
+	}
 	rec := model.Tx{N: s.nextTx(), By: receipts.By(ev.Stream), Receipt: rc, Writes: tx.writes, Trace: trace}
 	for i := range tx.sends {
 		tx.sends[i].Trace = trace
@@ -132,7 +137,7 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 		s.registry.Revoke(rec.N)
 		tx.drop()
 		*rc = *receipts.Failed(ev, err)
-		rec.Writes, rec.Sends = nil, nil
+		rec.Writes, rec.Sends, rec.Trace = nil, nil, model.Trace{}
 		err = s.suffix.add(&rec, s.cfg.MaxCommitBytes)
 	}
 	switch {

@@ -401,7 +401,7 @@ func TestALargeOutputIsNotStarvedByEvents(t *testing.T) {
 	p := newProgram(t).
 		handle("write", func(tx *Tx, ev *model.Event) any {
 			tx.Set("in", ev.Payload)
-			tx.Set("pad", strings.Repeat("x", 3<<10), ev.ID)
+			tx.Set("pad-"+ev.ID, strings.Repeat("x", 3<<10))
 			return nil
 		}).
 		compute("big", func(tx *Tx) any { return fmt.Sprint(num(tx.Get("in")), strings.Repeat("y", 24<<10)) })

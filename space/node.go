@@ -91,6 +91,9 @@ type doc struct {
 	// refs is the number of live nodes among the readers, plus one while an event
 	// waits for the document.
 	refs int
+	// sizeBound is what the encoded document has at most, once it was measured.
+	sizeBound int
+	measured  bool
 	// loaded is set once a foreign document's value has arrived; own documents
 	// are always loaded.
 	loaded bool

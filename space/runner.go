@@ -74,6 +74,9 @@ func (s *Space) commitRun(n *node, v model.Value, causes []string, newReads bool
 		N: s.nextTx(), By: "compute " + n.id, Causes: causes,
 		Writes: model.Diff(n.output.key.doc, n.output.value, v),
 	}
+	if err := s.fits(docValue{n.output, v}); err != nil {
+		return 0, fmt.Errorf("node %s: %w", n.id, err)
+	}
 	if newReads {
 		tx.Reads = n.readNames()
 	}

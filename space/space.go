@@ -32,10 +32,13 @@ type Space struct {
 	holding bool
 
 	head    head
-	scratch Tx // see begin
-	pulling int
-	now     time.Duration
-	touched []*node // ran in this pass
+	scratch Tx          // see begin
+	handed  model.Event // what the handler sees
+	// measuring is the buffer of fits.
+	measuring []byte
+	pulling   int
+	now       time.Duration
+	touched   []*node // ran in this pass
 
 	observers map[string]*observer
 	structure *structure

@@ -82,7 +82,7 @@ func TestCrash_NextOwnerGoesOnAtTheCursor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Flush(); err != nil {
+	if err := s.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, d.Client(), "here", "departed", n)
@@ -165,7 +165,7 @@ func TestDisagreement_TwoOwnersOfOneSpace_HandleEachEventOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Flush(); err != nil {
+	if err := s.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, d.Client(), "here", "departed", n)

@@ -24,6 +24,9 @@ func (h *host) activate() error {
 	if err := h.replay(r); err != nil {
 		return err
 	}
+	if err := h.checkHead(r.Seq); err != nil {
+		return err
+	}
 	cfg := h.p.w.cfg.Space
 	cfg.Space, cfg.Runtime = h.space, h.p.w.cfg.ID
 	if limit := h.p.w.bus.MaxPayload() / 2; cfg.MaxCommitBytes == 0 || cfg.MaxCommitBytes > limit {
@@ -66,6 +69,22 @@ func (h *host) offerAll(events []model.Message) bool {
 		}
 	}
 	return true
+}
+
+// dryReads is how often a reader that knows of an entry reads nothing before it
+// asks the leader whether the log still reaches that far.
+const dryReads = 5
+
+// checkHead refuses a log that ends before what is known of it.
+func (h *host) checkHead(known uint64) error {
+	head, err := h.p.w.bus.Head(h.ctx, h.space)
+	if err != nil {
+		return fmt.Errorf("read the head: %w", err)
+	}
+	if head < known {
+		return fmt.Errorf("the log ends at %d, but is known up to %d: the stream has lost messages (a power cut without fsync, or an old backup)", head, known)
+	}
+	return nil
 }
 
 // replay applies the log after the replica's sequence, as far as it can be seen.
@@ -112,9 +131,14 @@ func (h *host) catchUp() error {
 		if dry++; len(entries) > 0 {
 			dry = 0
 		}
+		if dry > dryReads {
+			if err := h.checkHead(h.core.Seq()); err != nil {
+				return err
+			}
+		}
 	}
 	h.core.Resume()
-	if !h.core.Owned() && !h.core.Deposed() {
+	if !h.core.Owned() && !h.core.Deposed() && !h.draining {
 		h.core.TakeOver() // it was the takeover that was refused
 	}
 	return h.ctx.Err()

@@ -92,4 +92,8 @@ func (h *host) ended(i space.HandleInfo) {
 		h.p.w.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", h.space, "stream", i.Event.Stream,
 			"event", i.Event.ID, "error", i.Receipt.Error)
 	}
+	if i.Stack != nil {
+		h.p.w.cfg.Logger.Error("handler panicked", "space", h.space, "stream", i.Event.Stream, "event", i.Event.ID,
+			"stack", string(i.Stack))
+	}
 }

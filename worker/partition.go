@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -66,6 +67,13 @@ func (p *partition) followLane(ctx context.Context) error {
 	from, err := p.w.bus.LoadPosition(ctx, p.number, positionLane)
 	if err != nil {
 		return err
+	}
+	end, err := p.w.bus.LaneEnd(ctx, p.number)
+	if err != nil {
+		return err
+	}
+	if end < from {
+		return fmt.Errorf("the lane ends at %d, but its events were handled up to %d: the stream has lost messages (a power cut without fsync, or an old backup); what is sent to it now would be taken for old", end, from)
 	}
 	p.mu.Lock()
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
@@ -145,11 +153,26 @@ func (p *partition) forget(h *host) {
 	pause(p.ctx, p.w.cfg.Heartbeat)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hostOf(h.space, false)
+	if _, behind := p.asleep[h.space]; behind || p.leased(h.space) {
+		p.hostOf(h.space, false)
+	}
+}
+
+// leased reports whether anybody observes the space. p.mu is held.
+func (p *partition) leased(space string) bool {
+	for k := range p.leases { // any order: whether there is one
+		if k.space == space {
+			return true
+		}
+	}
+	return false
 }
 
 // lease takes in somebody's wish to observe a document.
 func (p *partition) lease(l model.Lease) {
+	if model.CheckName("space", l.Space) != nil || model.CheckName("document", l.Doc) != nil {
+		return // nobody can own that
+	}
 	k := leaseKey{l.Space, l.Doc, l.Watcher}
 	p.mu.Lock()
 	defer p.mu.Unlock()

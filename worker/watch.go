@@ -99,6 +99,10 @@ func Follow(ctx context.Context, bus Bus, space, doc string, deliver func(v mode
 
 // Read returns a document as the log has it now, as far as it can be seen.
 func Read(ctx context.Context, bus Bus, space, doc string) (*replica.Document, error) {
+	head, err := bus.Head(ctx, space) // of the leader: a replica that is behind is asked again
+	if err != nil {
+		return nil, fmt.Errorf("read %s of space %s: %w", doc, space, err)
+	}
 	st, err := bus.LoadState(ctx, space)
 	if err != nil {
 		return nil, fmt.Errorf("read %s of space %s: %w", doc, space, err)
@@ -117,8 +121,15 @@ func Read(ctx context.Context, bus Bus, space, doc string) (*replica.Document, e
 				return nil, err
 			}
 		}
-		if len(entries) < readPage {
+		switch {
+		case len(entries) == readPage:
+		case d.Read >= head:
 			return d, nil
+		case len(entries) == 0:
+			pause(ctx, time.Millisecond)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestTheProgramAgreesWithAPlainPass(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := sender.Flush(); err != nil {
+	if err := sender.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, code := range tally.Codes() {

@@ -209,7 +209,7 @@ func (r *run) together(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.Flush(); err != nil {
+	if err := s.Flush(ctx); err != nil {
 		return err
 	}
 	if err := r.handled(ctx, r.cfg.Events); err != nil {

@@ -184,13 +184,13 @@ func (r *run) send(ctx context.Context, c *settle.Client) error {
 			for i := range part {
 				f := &part[i]
 				e := settle.Outgoing{Space: f.Origin, Stream: flights.StreamDeparture, ID: f.ID, Payload: f.Departure()}
-				if err := errors.Join(ctx.Err(), sender.Send(ctx, e, count)); err != nil {
+				if err := sender.Send(ctx, e, count); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return sender.Flush()
+	return sender.Flush(ctx)
 }
 
 // wait returns when everything is sent, killed, handled and shown, or when nothing

@@ -1,0 +1,59 @@
+package space
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// A document is saved as one message, so it must fit into one. Its writes may each be small, so its size is watched
+// here: a document whose writes since it was last measured could have made it too
+// large is measured again. That costs its encoding once per limit's worth of writes.
+
+// documentsFit reports why the documents that tx changes could not be saved.
+func (s *Space) documentsFit(tx *Tx) error {
+	for _, w := range tx.after {
+		added := 0
+		for i := range tx.writes {
+			if tx.writes[i].Doc == w.doc.key.doc {
+				added += s.writtenSize(&tx.writes[i])
+			}
+		}
+		if w.doc.measured && w.doc.sizeBound+added <= s.maxDocument() {
+			w.doc.sizeBound += added
+			continue
+		}
+		if err := s.fits(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits measures a document as it is about to become.
+func (s *Space) fits(w docValue) error {
+	s.measuring = w.value.AppendJSON(s.measuring[:0])
+	n := len(s.measuring)
+	if n > s.maxDocument() {
+		return fmt.Errorf("write %s: the document would have %d bytes, %d are allowed; split it into several documents", w.doc.key.doc, n, s.maxDocument())
+	}
+	w.doc.sizeBound, w.doc.measured = n, true
+	if cap(s.measuring) > 64<<10 {
+		s.measuring = nil // do not keep what one large document needed
+	}
+	return nil
+}
+
+// maxDocument is the largest encoded document: what a commit could carry too.
+func (s *Space) maxDocument() int { return s.cfg.MaxCommitBytes - frameBytes }
+
+// writtenSize is what a write can add to a document at most: its value, and the
+// members along its path if they have to be made.
+func (s *Space) writtenSize(w *model.Write) int {
+	n := 4 * (len(w.Path) + 1)
+	for _, seg := range w.Path {
+		n += 6 * len(seg) // every character escaped
+	}
+	s.measuring = w.Value.AppendJSON(s.measuring[:0])
+	return n + len(s.measuring)
+}
