@@ -19,6 +19,7 @@ type awaits struct {
 
 	mu        sync.Mutex
 	followers map[string]*follower
+	closed    bool
 }
 
 // follower reads one space's log for its waiters, and a while longer: who calls a
@@ -44,6 +45,9 @@ func (a *awaits) init(c *Client) {
 }
 
 func (a *awaits) close() {
+	a.mu.Lock()
+	a.closed = true // nothing is followed from here on, so there is an end to wait for
+	a.mu.Unlock()
 	a.cancel()
 	a.tasks.Wait()
 }
@@ -76,7 +80,7 @@ func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 	defer a.mu.Unlock()
 	f := a.followers[space]
 	if f == nil {
-		if head != nil {
+		if head != nil && !a.closed {
 			a.follow(space, *head)
 		}
 		return nil
@@ -103,6 +107,7 @@ func (a *awaits) follow(space string, after uint64) {
 		cancel()
 		a.mu.Lock()
 		defer a.mu.Unlock()
+		f.idle.Stop()
 		if a.followers[space] == f {
 			delete(a.followers, space)
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -164,7 +165,21 @@ func (c *Client) lookAgain(ctx context.Context, e Outgoing) (*Receipt, error) {
 	if err := c.awaits.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("wait for the receipt of event %s to %s/%s: %w; the event is stored and will be handled", e.ID, e.Space, e.Stream, model.ErrStopped)
 	}
+	pause(ctx, lookPause)
 	return c.Call(ctx, e) // the same event: it is recognised
+}
+
+// lookPause is how long a client waits before it asks again for what must be there.
+const lookPause = 5 * time.Millisecond
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // FindReceipt looks for a receipt in the log of a space, nil if there is none. It
@@ -197,6 +212,8 @@ func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Re
 			return nil, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case len(entries) == 0:
+			pause(ctx, lookPause)
 		}
 	}
 }

@@ -35,6 +35,9 @@ type queue struct {
 	space   string
 	waiting []outgoing
 	busy    int
+	// pumping: somebody is handing events to the bus, and sees to all of them. Two
+	// at a time could overtake each other.
+	pumping bool
 }
 
 type outgoing struct {
@@ -57,6 +60,9 @@ func newSender(c *Client, perSpace int) *Sender {
 // event that the lane has already is a success (see SendResult.Duplicate).
 func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, error)) error {
 	m, err := e.message()
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return err
 	}
@@ -80,15 +86,31 @@ func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, err
 		q = &queue{space: m.Space}
 		s.queues[m.Space] = q
 	}
-	if q.busy >= s.perSpace {
-		q.waiting = append(q.waiting, o)
-		s.mu.Unlock()
-		return nil
-	}
-	q.busy++
+	q.waiting = append(q.waiting, o)
+	s.pump(q)
 	s.mu.Unlock()
-	s.dispatch(q, o)
 	return nil
+}
+
+// pump hands the bus as many events of a queue as may be under way. s.mu is held, but
+// not while the bus is called.
+func (s *Sender) pump(q *queue) {
+	if q.pumping {
+		return
+	}
+	q.pumping = true
+	for q.busy < s.perSpace && len(q.waiting) > 0 {
+		var next outgoing
+		next, q.waiting = q.waiting[0], q.waiting[1:]
+		q.busy++
+		s.mu.Unlock()
+		s.dispatch(q, next)
+		s.mu.Lock()
+	}
+	q.pumping = false
+	if q.busy == 0 {
+		delete(s.queues, q.space)
+	}
 }
 
 // dispatch sends o, and when it is answered the next one of its queue.
@@ -99,9 +121,7 @@ func (s *Sender) dispatch(q *queue, o outgoing) {
 			return
 		}
 		o.done(r, err)
-		if next, ok := s.answered(q, err); ok {
-			s.dispatch(q, next)
-		}
+		s.answered(q, err)
 	})
 }
 
@@ -109,22 +129,16 @@ func (s *Sender) dispatch(q *queue, o outgoing) {
 // lane again.
 const laneFullPause = 50 * time.Millisecond
 
-func (s *Sender) answered(q *queue, err error) (next outgoing, ok bool) {
+func (s *Sender) answered(q *queue, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--
+	q.busy--
 	if err != nil && s.err == nil {
 		s.err = err
 	}
 	s.changed.Broadcast()
-	if len(q.waiting) == 0 {
-		if q.busy--; q.busy == 0 {
-			delete(s.queues, q.space)
-		}
-		return outgoing{}, false
-	}
-	next, q.waiting = q.waiting[0], q.waiting[1:]
-	return next, true
+	s.pump(q)
 }
 
 // Flush waits until every event has an answer, or ctx ends, and returns the first

@@ -1,0 +1,15 @@
+package settle
+
+// Followers is how many spaces the client follows to hear of receipts.
+func (c *Client) Followers() int {
+	c.awaits.mu.Lock()
+	defer c.awaits.mu.Unlock()
+	return len(c.awaits.followers)
+}
+
+// Queues is how many spaces the sender keeps in memory.
+func (s *Sender) Queues() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queues)
+}
