@@ -54,6 +54,9 @@ func (c *Config) fill() error {
 	if c.Weight < 0 || math.IsNaN(c.Weight) || math.IsInf(c.Weight, 0) {
 		return fmt.Errorf("worker %s: weight %v is no share of the partitions", c.ID, c.Weight)
 	}
+	if c.Heartbeat < 0 || c.MemberTTL < 0 || c.Checkpoint < 0 {
+		return fmt.Errorf("worker %s: heartbeat %v, member TTL %v and checkpoint interval %v must not be negative; 0 is the default", c.ID, c.Heartbeat, c.MemberTTL, c.Checkpoint)
+	}
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v

@@ -28,7 +28,7 @@ func flightsFile(t *testing.T, text string) string {
 }
 
 // settle runs the program.
-func settle(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+func command(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = run(ctx, args, &out, &err)
 	return code, out.String(), err.String()
@@ -49,7 +49,7 @@ func TestBadInputEndsWithCode2BeforeAnythingIsDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, figures := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "out.json")
-			code, stdout, stderr := settle(t.Context(), "demo", "flights", "--input", flightsFile(t, c.input), "--store", store, "--json", figures)
+			code, stdout, stderr := command(t.Context(), "demo", "flights", "--input", flightsFile(t, c.input), "--store", store, "--json", figures)
 			if code != 2 || !strings.Contains(stderr, c.want) || stdout != "" {
 				t.Errorf("code %d, stdout %q, stderr %q; want 2, nothing, %q", code, stdout, stderr, c.want)
 			}
@@ -74,7 +74,7 @@ func TestBadFlagsEndWithCode2(t *testing.T) {
 		"no such file":                               {"--input", filepath.Join(t.TempDir(), "none.json")},
 		"--json: open":                               {"--json", filepath.Join(t.TempDir(), "none", "out.json")},
 	} {
-		code, stdout, stderr := settle(t.Context(), append([]string{"demo", "flights"}, args...)...)
+		code, stdout, stderr := command(t.Context(), append([]string{"demo", "flights"}, args...)...)
 		if code != 2 || !strings.Contains(stderr, want) || stdout != "" {
 			t.Errorf("%v: code %d, stdout %q, stderr %q; want 2, nothing, %q", args, code, stdout, stderr, want)
 		}
@@ -82,7 +82,7 @@ func TestBadFlagsEndWithCode2(t *testing.T) {
 }
 
 func TestWithJSONToStandardOutputNothingElseIsThere(t *testing.T) {
-	code, stdout, stderr := settle(t.Context(), "demo", "flights", "--input", flightsFile(t, twoFlights), "--fsync", "interval", "--duplicate", "2", "--json", "-")
+	code, stdout, stderr := command(t.Context(), "demo", "flights", "--input", flightsFile(t, twoFlights), "--fsync", "interval", "--duplicate", "2", "--json", "-")
 	if code != 0 {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
@@ -104,7 +104,7 @@ func TestWithJSONToStandardOutputNothingElseIsThere(t *testing.T) {
 
 func TestJSONToAFileLeavesTheSummaryOnStandardOutput(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.json")
-	code, stdout, stderr := settle(t.Context(), "demo", "flights", "--input", flightsFile(t, twoFlights), "--fsync", "interval", "--json", name)
+	code, stdout, stderr := command(t.Context(), "demo", "flights", "--input", flightsFile(t, twoFlights), "--fsync", "interval", "--json", name)
 	if code != 0 || stderr != "" || !strings.Contains(stdout, "Verified by a plain NATS client") {
 		t.Errorf("code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 	}
@@ -116,7 +116,7 @@ func TestJSONToAFileLeavesTheSummaryOnStandardOutput(t *testing.T) {
 func TestAnInterruptedDemoEndsWithCode130(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if code, _, stderr := settle(ctx, "demo", "flights", "--input", flightsFile(t, twoFlights)); code != 130 || !strings.Contains(stderr, "interrupted") {
+	if code, _, stderr := command(ctx, "demo", "flights", "--input", flightsFile(t, twoFlights)); code != 130 || !strings.Contains(stderr, "interrupted") {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}
 }

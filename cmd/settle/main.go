@@ -1,6 +1,6 @@
 // Command settle is Settle's command line for people: demonstrations and
-// benchmarks that run everything in one process, on an embedded server or on
-// yours.
+// benchmarks that run everything in one process, and a few words with a deployment
+// that is running.
 package main
 
 import (
@@ -24,6 +24,11 @@ type cli struct {
 	Bench struct {
 		Counter benchCounterCmd `cmd:"" help:"Events handled exactly once per second, beside what the server itself can do."`
 	} `cmd:"" help:"Measure, beside a plain JetStream client in the same run."`
+
+	Where whereCmd `cmd:"" help:"Under which names a plain NATS client finds a space."`
+	Send  sendCmd  `cmd:"" help:"Send an event to a running deployment."`
+	Get   getCmd   `cmd:"" help:"Print a document and its revision."`
+	Watch watchCmd `cmd:"" help:"Print a document and every change of it."`
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }

@@ -46,7 +46,7 @@ type Process struct {
 // Flags), runs the program until SIGTERM or SIGINT, and exits: 0 for a clean stop,
 // 1 for a failure, 2 for a bad command line.
 func Main(name, description string, flags any, f func(ctx context.Context) error) {
-	kong.Parse(flags, kong.Name(name), kong.Description(description), kong.UsageOnError(),
+	kong.Parse(flags, kong.Name(name), kong.Description(description),
 		kong.Exit(func(code int) { os.Exit(min(code, 2)) }))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once

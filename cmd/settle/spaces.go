@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+)
+
+// connection are the flags of the commands that speak to a running deployment.
+type connection struct {
+	NATS    string `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then the selected nats context." placeholder:"URL"`
+	Context string `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
+	Creds   string `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
+	Prefix  string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
+}
+
+// use connects to the deployment and gives f a client.
+func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settle.Client) error) error {
+	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b, err := bus.Connect(ctx, bus.Config{URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/settle", Logger: log})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := b.Check(ctx); err != nil {
+		return fmt.Errorf("there is no usable deployment: %w", err)
+	}
+	client, err := settle.NewClient(b, settle.ClientConfig{ID: "settle", Logger: log})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return f(b, client)
+}
+
+// whereCmd is `settle where`.
+type whereCmd struct {
+	connection
+	Space string `arg:"" help:"A space."`
+}
+
+// Run prints under which names plain NATS clients find a space.
+func (c *whereCmd) Run(ctx context.Context, io streams) error {
+	if err := model.CheckName("space", c.Space); err != nil {
+		return usage(err)
+	}
+	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+		p := model.PartitionOf(c.Space, b.Partitions())
+		fmt.Fprintf(io.out, "partition  %d of %d\n", p, b.Partitions())
+		fmt.Fprintf(io.out, "events     %s\n", b.LaneSubject(c.Space, "<stream>", "<event id>"))
+		fmt.Fprintf(io.out, "commits    %s.log.%d.%s, confirmed ones also on %s.feed.%d.%s\n", c.Prefix, p, c.Space, c.Prefix, p, c.Space)
+		fmt.Fprintf(io.out, "documents  bucket %s, keys %s.<document>\n", b.StateBucket(c.Space), c.Space)
+		return nil
+	})
+}
+
+// sendCmd is `settle send`.
+type sendCmd struct {
+	connection
+	Space   string        `arg:"" help:"The space that the event is for."`
+	Stream  string        `arg:"" help:"The stream whose handler is to handle it."`
+	ID      string        `arg:"" help:"The event's id: sending it again has no further effect."`
+	Payload string        `arg:"" optional:"" help:"JSON."`
+	Wait    bool          `help:"Wait for the receipt and print it; exit code 1 unless the event was handled."`
+	Timeout time.Duration `help:"How long to wait." default:"10s"`
+}
+
+// Run sends one event.
+func (c *sendCmd) Run(ctx context.Context, io streams) error {
+	e := settle.Outgoing{Space: c.Space, Stream: c.Stream, ID: c.ID}
+	if c.Payload != "" {
+		v, err := model.ParseValue([]byte(c.Payload))
+		if err != nil {
+			return usage(fmt.Errorf("the payload is not JSON: %w", err))
+		}
+		e.Payload = v
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		if c.Wait {
+			return c.call(ctx, io, client, e)
+		}
+		r, err := client.Send(ctx, e)
+		switch {
+		case err != nil:
+			return err
+		case r.Duplicate:
+			fmt.Fprintln(io.out, "already sent")
+		default:
+			fmt.Fprintf(io.out, "stored, lane sequence %d\n", r.Seq)
+		}
+		return nil
+	})
+}
+
+func (c *sendCmd) call(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
+	rc, err := client.Call(ctx, e)
+	if err != nil {
+		return err
+	}
+	return printReceipt(io, rc)
+}
+
+func printReceipt(io streams, rc *settle.Receipt) error {
+	out := json.NewEncoder(io.out)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error}); err != nil {
+		return err
+	}
+	if rc.Outcome != settle.Handled {
+		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, rc.Error)
+	}
+	return nil
+}
+
+// getCmd is `settle get`.
+type getCmd struct {
+	connection
+	Space string `arg:"" help:"A space."`
+	Doc   string `arg:"" help:"A document of it."`
+}
+
+// Run prints a document as the log has it.
+func (c *getCmd) Run(ctx context.Context, io streams) error {
+	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		v, revision, err := client.Get(ctx, c.Space, c.Doc)
+		if err != nil {
+			return err
+		}
+		if v.IsAbsent() {
+			return fmt.Errorf("space %s has no document %s (a derived one comes into being when it is watched)", c.Space, c.Doc)
+		}
+		fmt.Fprintf(io.out, "%d\t%v\n", revision, v)
+		return nil
+	})
+}
+
+// watchCmd is `settle watch`.
+type watchCmd struct {
+	connection
+	Space string `arg:"" help:"A space."`
+	Doc   string `arg:"" help:"A document of it. While it is watched, what it is computed from is kept up to date."`
+}
+
+// Run prints a document and then every change, until it is interrupted.
+func (c *watchCmd) Run(ctx context.Context, io streams) error {
+	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		err := client.Watch(ctx, c.Space, c.Doc, func(v settle.Value, revision uint64) {
+			fmt.Fprintf(io.out, "%d\t%v\n", revision, v)
+		})
+		if ctx.Err() != nil {
+			return nil // interrupted: that is how a watch ends
+		}
+		return err
+	})
+}
