@@ -297,6 +297,46 @@ func TestClose_NoCallIsMadeAfterIt(t *testing.T) {
 	})
 }
 
+// counting counts the spaces that were followed.
+type counting struct {
+	*membus.Bus
+	follows atomic.Int64
+}
+
+func (b *counting) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+	b.follows.Add(1)
+	return b.Bus.FollowSpace(ctx, space, after, deliver)
+}
+
+// When Close has returned, nothing of the client is running or will be.
+func TestClose_ACallThatIsJustBeginningFollowsNothingAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var bus *counting
+		c, b := w.client("c", func(b *membus.Bus) worker.Bus { bus = &counting{Bus: b}; return bus })
+		b.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "head" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		done := make(chan error, 1)
+		go func() { // ends with the client
+			_, err := c.Call(t.Context(), add("s", "e1"))
+			done <- err
+		}()
+		synctest.Wait()
+		c.Close()
+		b.Release()
+		if err := <-done; !errors.Is(err, model.ErrStopped) {
+			t.Errorf("the call ended with %v", err)
+		}
+		if n := bus.follows.Load(); n != 0 {
+			t.Errorf("%d spaces were followed after the end", n)
+		}
+	})
+}
+
 func TestCall_EndsWhenItsBusIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -356,7 +396,6 @@ func TestCall_MissesNoReceiptWhenTheLogIsLostForAMoment(t *testing.T) {
 // lagging reads logs from a replica that is behind.
 type lagging struct {
 	*membus.Bus
-	until uint64
 	reads atomic.Int64
 }
 
