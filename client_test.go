@@ -331,6 +331,7 @@ func TestClose_ACallThatIsJustBeginningFollowsNothingAfterIt(t *testing.T) {
 		if err := <-done; !errors.Is(err, model.ErrStopped) {
 			t.Errorf("the call ended with %v", err)
 		}
+		synctest.Wait()
 		if n := bus.follows.Load(); n != 0 {
 			t.Errorf("%d spaces were followed after the end", n)
 		}
