@@ -203,12 +203,15 @@ func (p *partition) endLease(k leaseKey) {
 func (p *partition) tick() {
 	t := time.NewTicker(p.w.cfg.Checkpoint)
 	defer t.Stop()
+	leases := time.NewTicker(LeaseTTL / 6)
+	defer leases.Stop()
 	for {
 		select {
 		case <-p.ctx.Done():
 			return
-		case now := <-t.C:
+		case now := <-leases.C:
 			p.expireLeases(now)
+		case <-t.C:
 			for _, h := range p.all() {
 				h.checkpoint()
 			}

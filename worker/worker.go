@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -37,10 +38,17 @@ type Worker struct {
 	stopped bool
 }
 
+// minPayload leaves room for a receipt, whatever its event was like: see the least
+// space.Config.MaxCommitBytes, which is half of it.
+const minPayload = 64 << 10
+
 // New makes a worker that is not running yet.
 func New(bus Bus, cfg Config) (*Worker, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
+	}
+	if n := bus.MaxPayload(); n < minPayload {
+		return nil, fmt.Errorf("worker %s: the server takes messages of %d bytes (max_payload), a commit needs %d at least", cfg.ID, n, minPayload)
 	}
 	w := &Worker{
 		cfg: cfg, bus: bus, runs: newRunCounts(),
