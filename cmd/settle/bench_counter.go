@@ -28,7 +28,7 @@ func (c *benchCounterCmd) Run(ctx context.Context, io streams) error {
 	}
 	var results []bench.Counter
 	for _, mode := range c.modes() {
-		r, err := c.one(ctx, mode)
+		r, err := c.one(ctx, io, mode)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (c *benchCounterCmd) modes() []bus.Fsync {
 	}
 }
 
-func (c *benchCounterCmd) one(ctx context.Context, mode bus.Fsync) (bench.Counter, error) {
+func (c *benchCounterCmd) one(ctx context.Context, io streams, mode bus.Fsync) (bench.Counter, error) {
 	dir, err := os.MkdirTemp(c.Store, "settle-bench-")
 	if err != nil {
 		return bench.Counter{}, err
@@ -59,6 +59,7 @@ func (c *benchCounterCmd) one(ctx context.Context, mode bus.Fsync) (bench.Counte
 	defer func() { _ = os.RemoveAll(dir) }() // best effort: it is a temporary directory
 	return bench.RunCounter(ctx, bench.CounterConfig{
 		Dir: dir, Fsync: mode, Spaces: c.Spaces, Events: c.Events, Single: c.Single, Partitions: c.Partitions,
+		Phase: func(what string) { fmt.Fprintf(io.err, "%s ...\n", what) },
 	})
 }
 
