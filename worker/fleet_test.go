@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -257,6 +258,40 @@ func TestFleet_APartitionThatComesBackWaitsForItsHandover(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.wantHandled("s", "e1", "e2")
 		w.wantSaved("s", map[string]string{"n": "2"})
+	})
+}
+
+// One handler that never returns must not cost its whole partition, should that come
+// back to the worker.
+func TestFleet_AStuckHandlerDoesNotKeepItsPartitionFromComingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		stuck := make(chan struct{})
+		p := book(t)
+		if err := p.Handle("stick", func(*space.Tx, *model.Event) (model.Value, error) {
+			<-stuck
+			return model.Value{}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w.send("bad", "stick", "e1")
+		w.send("good", "add", "e1")
+		time.Sleep(time.Second)
+		leave := w.pretend(memberFor(0, 1, "w1"), true)
+		time.Sleep(2 * time.Second)
+		if n := len(w1.Partitions()); n != 0 {
+			t.Fatalf("w1 still serves %d partitions", n)
+		}
+		leave()
+		w.send("good", "add", "e2")
+		time.Sleep(20 * time.Second)
+		w.wantHandled("good", "e1", "e2")
+		close(stuck)
+		time.Sleep(5 * time.Second)
+		w.wantHandled("bad", "e1")
+		w1.stop()
+		w.wantPosition(0, 3)
 	})
 }
 

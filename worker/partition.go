@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -288,8 +289,9 @@ func (p *partition) savePosition(ctx context.Context) {
 }
 
 // drain stops the partition in good order: no new work, what is under way is
-// finished and saved.
-func (p *partition) drain() {
+// finished and saved. What is not by the end of ctx is cut off; of a handler that
+// never returns, the goroutine stays.
+func (p *partition) drain(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
@@ -297,10 +299,10 @@ func (p *partition) drain() {
 	for _, h := range p.all() {
 		done.Go(h.drain)
 	}
-	done.Wait()
-	if p.ctx.Err() == nil {
+	err := wait(ctx, &done)
+	if ctx.Err() == nil && p.ctx.Err() == nil {
 		p.savePosition(p.ctx)
 	}
 	p.cancel()
-	p.tasks.Wait()
+	return errors.Join(err, wait(ctx, &p.tasks))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -158,10 +159,7 @@ func (w *Worker) place() {
 			delete(w.partitions, p)
 			w.leaving[p] = part
 			w.cfg.Logger.Info("partition leaves", "worker", w.cfg.ID, "partition", p)
-			w.tasks.Go(func() { // ends when the partition's spaces are saved
-				part.drain()
-				w.left(p)
-			})
+			w.tasks.Go(func() { w.handOver(part) }) // ends when the partition's spaces are saved
 		}
 	}
 	for _, p := range mine {
@@ -172,11 +170,17 @@ func (w *Worker) place() {
 	}
 }
 
-// left notes that a partition has been handed over. It may have become this
-// worker's again meanwhile.
-func (w *Worker) left(partition int) {
+// handOver drains a partition that has become another worker's. It may have become
+// this worker's again meanwhile, and a handler that is stuck must not keep it from
+// being served, so there is a limit.
+func (w *Worker) handOver(part *partition) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.MemberTTL)
+	defer cancel()
+	if err := part.drain(ctx); err != nil && w.ctx.Err() == nil {
+		w.cfg.Logger.Warn("partition was not handed over in good order", "worker", w.cfg.ID, "partition", part.number, "error", err)
+	}
 	w.mu.Lock()
-	delete(w.leaving, partition)
+	delete(w.leaving, part.number)
 	w.mu.Unlock()
 	w.poke()
 }
@@ -187,21 +191,21 @@ func (w *Worker) left(partition int) {
 func (w *Worker) Stop(ctx context.Context) error {
 	w.mu.Lock()
 	w.stopped = true
-	var drains sync.WaitGroup
 	for p, part := range w.partitions { // any order: all at once
 		delete(w.partitions, p)
 		w.leaving[p] = part
 	}
-	for _, part := range w.leaving { // any order: all at once
-		drains.Go(part.drain)
-	}
+	parts := slices.Collect(maps.Values(w.leaving))
 	w.mu.Unlock()
-	err := wait(ctx, &drains)
-	if e := w.bus.Announce(ctx, w.roster.beat(true)); err == nil {
-		err = e
+	var drains sync.WaitGroup
+	errs := make([]error, len(parts))
+	for i, part := range parts {
+		drains.Go(func() { errs[i] = part.drain(ctx) })
 	}
+	drains.Wait() // not beyond ctx
+	errs = append(errs, w.bus.Announce(ctx, w.roster.beat(true)))
 	w.cancel()
-	return errors.Join(err, wait(ctx, &w.tasks))
+	return errors.Join(append(errs, wait(ctx, &w.tasks))...)
 }
 
 // Kill stops the worker dead, as a crash would: nothing is finished, nothing is

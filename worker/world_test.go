@@ -28,7 +28,7 @@ type world struct {
 	*testing.T
 	server *membus.Server
 	client *membus.Bus
-	logged *logged
+	logged *journal
 }
 
 func newWorld(t *testing.T, partitions int) *world {
@@ -37,7 +37,7 @@ func newWorld(t *testing.T, partitions int) *world {
 
 func newWorldOf(t *testing.T, cfg membus.Config) *world {
 	server := membus.NewServer(cfg)
-	w := &world{T: t, server: server, client: server.Connect("client"), logged: &logged{}}
+	w := &world{T: t, server: server, client: server.Connect("client"), logged: &journal{}}
 	t.Cleanup(w.client.Close)
 	return w
 }
@@ -347,17 +347,17 @@ func (v *watched) seen() (values []string, revisions []uint64) {
 	return slices.Clone(v.values), slices.Clone(v.revisions)
 }
 
-// logged is what the processes have logged.
-type logged struct {
+// journal is what the processes have logged.
+type journal struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (l *logged) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logged) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *logged) WithGroup(string) slog.Handler            { return l }
+func (l *journal) Enabled(context.Context, slog.Level) bool { return true }
+func (l *journal) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *journal) WithGroup(string) slog.Handler            { return l }
 
-func (l *logged) Handle(_ context.Context, r slog.Record) error {
+func (l *journal) Handle(_ context.Context, r slog.Record) error {
 	line := r.Level.String() + " " + r.Message
 	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
 	l.mu.Lock()
@@ -366,7 +366,7 @@ func (l *logged) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (l *logged) String() string {
+func (l *journal) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := ""
@@ -376,7 +376,7 @@ func (l *logged) String() string {
 	return s
 }
 
-func (l *logged) count(message string) int {
+func (l *journal) count(message string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
