@@ -74,6 +74,7 @@ func (c *chaos) draw(n int) int {
 func (c *chaos) run() {
 	c.coordinator()
 	c.watch = c.world.watch(c.spaces[0], "double")
+	c.world.watch(c.spaces[1], "abroad") // of wherever that looks
 	for range 6 {
 		c.join()
 		for range 1 + c.draw(3) {
@@ -170,7 +171,7 @@ func (c *chaos) sendSome() {
 	for range c.draw(12) {
 		to := c.spaces[c.draw(len(c.spaces))]
 		id := fmt.Sprintf("e%d", len(c.lanes[to])+1)
-		switch c.draw(6) {
+		switch c.draw(8) {
 		case 0, 1:
 			c.send(to, "add", id)
 			c.want[to]++
@@ -185,6 +186,10 @@ func (c *chaos) sendSome() {
 			c.want[other]++
 		case 4:
 			c.send(to, "get", id)
+		case 5: // waits until the other's document is here
+			c.send(to, "read", id, fmt.Sprintf("%q", c.spaces[c.draw(len(c.spaces))]))
+		case 6:
+			c.send(to, "look", id, fmt.Sprintf("%q", c.spaces[c.draw(len(c.spaces))]))
 		default:
 			c.send(to, "fail", id)
 		}
