@@ -109,6 +109,44 @@ func TestFlood_ABlockedHeadIsNobodyElsesProblem(t *testing.T) {
 	})
 }
 
+// While the reader waits for a space that is slow and makes progress, everything else
+// of the partition goes on: leases are taken in, spaces are saved, and the worker can
+// be stopped.
+func TestFlood_OnlyTheReaderWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		if err := p.Handle("slow", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+			tx.Set("n", 1)
+			<-time.After(90 * time.Microsecond)
+			return model.Value{}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w.send("other", "add", "e1")
+		const n = 25_000 // 2.25 s
+		w.flood("flooded", "slow", 1, n)
+		time.Sleep(500 * time.Millisecond)
+		v := w.watch("other", "double")
+		time.Sleep(200 * time.Millisecond)
+		if v.last() != "2" {
+			t.Errorf("a watcher of another space sees %q, want 2", v.last())
+		}
+		time.Sleep(time.Second)
+		if len(w.receipts("flooded")) == n {
+			t.Fatal("the flood is over: this proves nothing")
+		}
+		if st := w.server.LoadState("flooded"); st.Mark.Seq == 0 {
+			t.Error("the space was not saved")
+		}
+		w1.stop()
+		w.process(worker.Config{ID: "w2", Programs: always(p)}, nil)
+		time.Sleep(10 * time.Second)
+		w.wantHandled("flooded", numbered(n)...)
+	})
+}
+
 // A flood with a lane that is short: most of it is read from the stream again, page
 // by page, while more comes in.
 func TestFlood_WhatFoundNoRoomIsReadAgainInOrder(t *testing.T) {

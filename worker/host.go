@@ -94,20 +94,7 @@ func newHost(p *partition, name string, program *space.Program, b backlog) *host
 	return h
 }
 
-// offer puts an event into the inbox. It waits for room as long as the host makes
-// progress, which slows the reader down to what the spaces can do; a host that
-// stands still has the event left in the stream instead, so that it does not hold
-// up the others.
-func (h *host) offer(m model.Message) {
-	for !h.tryOffer(m) {
-		if !h.waitForRoom() {
-			h.leave(m.Seq)
-			return
-		}
-	}
-}
-
-// tryOffer reports false if the inbox is full.
+// tryOffer puts an event into the inbox, and reports false if that is full.
 func (h *host) tryOffer(m model.Message) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -27,7 +27,9 @@ func newTestHost(t *testing.T, laneLimit int) *host {
 func TestInbox_MemoryThatIsKeptForReuseHoldsNoWaitingEvent(t *testing.T) {
 	h := newTestHost(t, 4)
 	for seq := uint64(1); seq <= 16; seq++ {
-		h.offer(model.Message{Space: "s", Stream: "x", ID: fmt.Sprintf("e%d", seq), Seq: seq})
+		if !h.tryOffer(model.Message{Space: "s", Stream: "x", ID: fmt.Sprintf("e%d", seq), Seq: seq}) {
+			t.Fatalf("event %d found no room", seq)
+		}
 	}
 	h.takeIn() // four of them
 	spare := h.spare[:cap(h.spare)]
@@ -57,7 +59,9 @@ func TestInbox_WhatIsBeyondTheLimitIsLeftInTheStreamAndStaysOwed(t *testing.T) {
 	}
 	h.leave(inboxLimit + 1)
 	for seq := uint64(inboxLimit + 2); seq < 2*inboxLimit; seq++ {
-		h.offer(model.Message{Space: "s", Seq: seq}) // does not wait: one was left already
+		if !h.tryOffer(model.Message{Space: "s", Seq: seq}) {
+			t.Fatalf("event %d waits for room, though one was left in the stream already", seq)
+		}
 	}
 	if n := len(h.inbox.events); n != inboxLimit {
 		t.Errorf("%d events in the inbox", n)

@@ -83,21 +83,49 @@ func (p *partition) followLane(ctx context.Context) error {
 	return p.w.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
 
-// deliver hands an event to its space, waking it if it sleeps.
+// deliver hands an event to its space, waking it if it sleeps. It may wait for room,
+// without holding anything that others need. A host that ended meanwhile may not have
+// counted the event in what it left behind, so the event then goes to the next one.
 func (p *partition) deliver(m model.Message) {
+	for {
+		h := p.receiver(&m)
+		if h == nil {
+			return
+		}
+		h.offer(m)
+		if p.delivered(h, m.Seq) {
+			return
+		}
+	}
+}
+
+// receiver is the host that takes an event, nil if there is none: then it is noted
+// that the event waits.
+func (p *partition) receiver(m *model.Message) *host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b, waits := p.asleep[m.Space]
-	if h := p.hostOf(m.Space, waits); h != nil {
-		h.offer(m)
-	} else {
+	h := p.hostOf(m.Space, waits)
+	if h == nil {
 		if !waits {
 			b.done = m.Seq - 1
 		}
 		b.last = m.Seq
 		p.asleep[m.Space] = b
+		p.read = m.Seq
 	}
-	p.read = m.Seq
+	return h
+}
+
+// delivered notes that h has taken the event at seq, unless h is no more.
+func (p *partition) delivered(h *host, seq uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hosts[h.space] != h {
+		return false
+	}
+	p.read = seq
+	return true
 }
 
 // hostOf returns the host of a space and starts it if need be; nil if the space
