@@ -83,49 +83,41 @@ func (p *partition) followLane(ctx context.Context) error {
 	return p.w.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
 
-// deliver hands an event to its space, waking it if it sleeps. It may wait for room,
-// without holding anything that others need. A host that ended meanwhile may not have
-// counted the event in what it left behind, so the event then goes to the next one.
+// deliver hands an event to its space, waking it if it sleeps. It waits for room as
+// long as the host makes progress, which slows the reader down to what the spaces can
+// do; a host that stands still has the event left in the stream instead, so that it
+// does not hold up the others. Nothing that others need is held meanwhile.
 func (p *partition) deliver(m model.Message) {
-	for {
-		h := p.receiver(&m)
+	for patient := true; ; {
+		h := p.take(&m, patient)
 		if h == nil {
 			return
 		}
-		h.offer(m)
-		if p.delivered(h, m.Seq) {
-			return
-		}
+		patient = h.waitForRoom()
 	}
 }
 
-// receiver is the host that takes an event, nil if there is none: then it is noted
-// that the event waits.
-func (p *partition) receiver(m *model.Message) *host {
+// take puts an event into its space's inbox, or notes that it waits. It returns the
+// host if that has no room; without patience the event is then left in the stream.
+func (p *partition) take(m *model.Message, patient bool) *host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b, waits := p.asleep[m.Space]
-	h := p.hostOf(m.Space, waits)
-	if h == nil {
+	switch h := p.hostOf(m.Space, waits); {
+	case h == nil:
 		if !waits {
 			b.done = m.Seq - 1
 		}
 		b.last = m.Seq
 		p.asleep[m.Space] = b
-		p.read = m.Seq
+	case h.tryOffer(*m):
+	case patient:
+		return h
+	default:
+		h.leave(m.Seq)
 	}
-	return h
-}
-
-// delivered notes that h has taken the event at seq, unless h is no more.
-func (p *partition) delivered(h *host, seq uint64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.hosts[h.space] != h {
-		return false
-	}
-	p.read = seq
-	return true
+	p.read = m.Seq
+	return nil
 }
 
 // hostOf returns the host of a space and starts it if need be; nil if the space
