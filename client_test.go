@@ -428,6 +428,21 @@ func TestCall_FindsAReceiptThoughTheReplicaThatAnswersIsBehind(t *testing.T) {
 	})
 }
 
+// Who has a receipt in hand reads what it is about, from whichever replica.
+func TestGet_ReadsOwnWritesThoughTheReplicaThatAnswersIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("w1")
+		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return &lagging{Bus: b} })
+		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
+			t.Fatal(err)
+		}
+		if v, _, err := c.Get(t.Context(), "s", "n"); err != nil || v.String() != "1" {
+			t.Errorf("n is %v, %v; want 1", v, err)
+		}
+	})
+}
+
 func TestFindReceipt_ThereIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

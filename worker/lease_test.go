@@ -154,6 +154,73 @@ func TestWatch_GoesOnAcrossATakeoverWithoutGoingBack(t *testing.T) {
 	})
 }
 
+// hasty is a bus that has more entries in its hands when a follow is ended.
+type hasty struct{ *membus.Bus }
+
+func (b hasty) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+	entries, err := b.ReadLog(ctx, space, after, 100)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		deliver(e)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// What comes behind a commit that cannot be read is not delivered: it would be a value
+// that the document never had.
+func TestWatch_NothingIsDeliveredBehindAnUndecodableCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		late := make(chan struct{})
+		watch := worker.Watch{Bus: blind{hasty{w.client}, late}, Space: "s", Doc: "n", Watcher: "x"}
+		var values []string
+		done := make(chan error, 1)
+		go func() { // ends with the watch
+			done <- watch.Run(t.Context(), func(v model.Value, _ uint64) { values = append(values, v.String()) })
+		}()
+		head := uint64(0)
+		writes := func(n int64) []byte {
+			tx := model.Tx{N: uint64(n), By: "test", Writes: []model.Write{{Doc: "n", Value: model.Int(n)}}}
+			c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Txs: []model.Tx{tx}}
+			return model.AppendCommit(nil, c, model.AppendTx(nil, &tx))
+		}
+		for i, data := range [][]byte{writes(1), []byte(`{"v":99}`), writes(3)} {
+			seq, err := w.server.Append(model.Append{Space: "s", ID: fmt.Sprint(i), Expect: head, Data: data})
+			if err != nil {
+				t.Fatal(err)
+			}
+			head = seq
+		}
+		close(late)
+		if err := <-done; err == nil {
+			t.Error("it ended without an error")
+		}
+		if fmt.Sprint(values) != "[absent 1]" {
+			t.Errorf("delivered %v, want absent and 1", values)
+		}
+	})
+}
+
+// blind shows nothing of a log but to those who follow it, and that late.
+type blind struct {
+	hasty
+	late chan struct{}
+}
+
+func (b blind) Head(context.Context, string) (uint64, error) { return 0, nil }
+
+func (b blind) ReadLog(context.Context, string, uint64, int) ([]model.LogEntry, error) {
+	return nil, nil
+}
+
+func (b blind) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+	<-b.late
+	return b.hasty.FollowSpace(ctx, space, after, deliver)
+}
+
 func TestWatch_AnUndecodableCommitEndsItWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

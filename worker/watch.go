@@ -82,6 +82,9 @@ func Follow(ctx context.Context, bus Bus, space, doc string, deliver func(v mode
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err = bus.FollowSpace(ctx, space, d.Read, func(e model.LogEntry) {
+		if broken != nil {
+			return // what follows would be a value that the document never had
+		}
 		changed, err := d.Apply(e)
 		if err != nil {
 			broken = err
