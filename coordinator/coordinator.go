@@ -211,10 +211,10 @@ func (t *tail) attempt(m model.Message, p *progress, seq uint64, end func(error)
 			t.c.cfg.Logger.Error("release refused for good", "from", seq, "space", m.Space, "event", m.ID, "error", err)
 			return
 		}
-		t.c.released.Add(1)
 		if r.Duplicate {
-			t.c.repeated.Add(1)
+			t.c.repeated.Add(1) // first, so that whoever sees a release counted sees this too
 		}
+		t.c.released.Add(1)
 	})
 }
 
