@@ -2,7 +2,9 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -121,6 +123,31 @@ func TestStop_LeavesNothingUnsavedAndLosesNothingThatArrivesMeanwhile(t *testing
 		for _, s := range spaces {
 			w.wantHandled(s, numbered(30)...)
 		}
+	})
+}
+
+// readOnly is a bus on which no state can be saved.
+type readOnly struct{ *membus.Bus }
+
+var errReadOnly = errors.New("the store is read-only")
+
+func (readOnly) SaveState(context.Context, string, []model.StateDoc, *model.StateDoc) error {
+	return errReadOnly
+}
+
+// Whoever stops a worker without an error may take the bucket for what the log says.
+func TestStop_SaysWhatCouldNotBeSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus { return readOnly{b} })
+		w.send("s", "add", "e1")
+		w.send("t", "add", "e1")
+		time.Sleep(3 * time.Second)
+		err := w1.Stop(t.Context())
+		if !errors.Is(err, errReadOnly) || !strings.Contains(err.Error(), "space s") || !strings.Contains(err.Error(), "space t") {
+			t.Errorf("stop: %v", err)
+		}
+		w.wantPosition(0, 0)
 	})
 }
 

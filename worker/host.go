@@ -37,6 +37,8 @@ type host struct {
 	inbox inbox
 	// last is the highest lane sequence that was delivered to the space.
 	last uint64
+	// unsaved is why the last act of a draining host failed.
+	unsaved error
 	// spare is the memory of the last batch of events, for the next.
 	spare []model.Message
 
@@ -362,13 +364,16 @@ func (h *host) report(what string, err error) {
 }
 
 // drain makes the host finish what is under way, save and end. It returns when
-// that is done.
-func (h *host) drain() {
+// that is done; the error says that it could not save.
+func (h *host) drain() error {
 	h.call(func() { h.draining = true; h.core.Hold() })
 	select {
 	case <-h.done:
 	case <-h.ctx.Done():
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unsaved
 }
 
 // finished reports whether a draining host has nothing under way, and saves.

@@ -316,13 +316,32 @@ func (p *partition) drain(ctx context.Context) error {
 	p.closed = true
 	p.mu.Unlock()
 	var done sync.WaitGroup
+	var unsaved collected
 	for _, h := range p.all() {
-		done.Go(h.drain)
+		done.Go(func() { unsaved.add(h.drain()) })
 	}
 	err := wait(ctx, &done)
 	if ctx.Err() == nil && p.ctx.Err() == nil {
 		p.savePosition(p.ctx)
 	}
 	p.cancel()
-	return errors.Join(err, wait(ctx, &p.tasks))
+	return errors.Join(unsaved.err(), err, wait(ctx, &p.tasks))
+}
+
+// collected are errors of several goroutines, of which some may go on.
+type collected struct {
+	mu   sync.Mutex
+	list []error
+}
+
+func (c *collected) add(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, err)
+}
+
+func (c *collected) err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.list...)
 }

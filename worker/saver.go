@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/settlehq/settle/model"
@@ -103,7 +104,15 @@ func allAre(err, target error) bool {
 
 // finish saves what is left, as the last act of a draining host.
 func (s *saver) finish(h *host) {
-	if c, ok := s.due(h); ok {
-		s.settle(h, c, h.save(h.ctx, &c))
+	c, ok := s.due(h)
+	if !ok {
+		return
+	}
+	err := h.save(h.ctx, &c)
+	s.settle(h, c, err)
+	if err != nil && !errors.Is(err, model.ErrOutdated) {
+		h.mu.Lock()
+		h.unsaved = fmt.Errorf("save space %s: %w", h.space, err)
+		h.mu.Unlock()
 	}
 }
