@@ -21,7 +21,7 @@ type Commit struct {
 	// Runtime is the id of the process that made the commit, Epoch the log
 	// sequence of the takeover under which it did (0 in a takeover commit, whose
 	// own sequence will be the epoch), and Attempt counts the runtime's appends
-	// in that epoch. The three together tell one append from any other: see ID.
+	// in that epoch.
 	Runtime string `json:"rt"`
 	Epoch   uint64 `json:"ep,omitzero"`
 	Attempt uint64 `json:"at,omitzero"`
@@ -33,8 +33,8 @@ type Commit struct {
 	Cursor Cursor `json:"cur"`
 }
 
-// ID is the identity by which a runtime recognises its own append in the log
-// after an acknowledgement was lost.
+// ID names the commit among those of its runtime's life. Two lives under one name
+// may use it twice: see Append.ID.
 func (c *Commit) ID() string {
 	return fmt.Sprintf("%s/%d/%d", c.Runtime, c.Epoch, c.Attempt)
 }

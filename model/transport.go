@@ -26,8 +26,9 @@ var (
 // Append asks a bus to append one commit to a space's log.
 type Append struct {
 	Space string
-	// ID is Commit.ID. It travels in a header, so that the append can be
-	// recognised in the log without decoding.
+	// ID tells this append from every other: Commit.ID and a nonce of whoever makes
+	// it, as a restarted runtime counts its attempts anew. It travels in a header, so
+	// that the append can be recognised in the log without decoding.
 	ID string
 	// Expect is the log sequence of the space's last commit, 0 for a space that
 	// has none. The append is refused unless that is still so.

@@ -197,10 +197,7 @@ func (h *host) run() {
 		h.takeIn()
 		ready := h.settle()
 		h.publish()
-		if err := h.carryOut(ready); err != nil {
-			h.report("serve space", err)
-			return
-		}
+		h.carryOut(ready)
 		if h.core.Deposed() || h.draining && h.finished() {
 			return
 		}
@@ -311,7 +308,7 @@ func (h *host) backlog() backlog {
 }
 
 // carryOut does what the core asks.
-func (h *host) carryOut(r space.Ready) error {
+func (h *host) carryOut(r space.Ready) {
 	for _, ref := range r.Follow {
 		h.follow(ref)
 	}
@@ -324,7 +321,6 @@ func (h *host) carryOut(r space.Ready) error {
 	if r.Append != nil {
 		h.append(r.Append)
 	}
-	return nil
 }
 
 // append sends a commit to the log. The answer comes back through the inbox.
