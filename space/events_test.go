@@ -31,7 +31,7 @@ func TestAReceiptHoldsWhatTheHandlerReturned(t *testing.T) {
 }
 
 // A handler that fails leaves nothing behind but its receipt, and the lane goes on.
-func TestAFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
+func TestP15_AFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
 	bad := map[string]func(tx *Tx) any{
 		"error":        func(*Tx) any { return errors.New("no such item") },
 		"panic":        func(*Tx) any { panic("no such item") },
@@ -296,7 +296,7 @@ func TestI10_CrossSpaceSendsAreParkedInTheirCommit(t *testing.T) {
 }
 
 // Events that arrive while an append is under way ride in the next one, together.
-func TestGroupCommit(t *testing.T) {
+func TestW11_GroupCommit(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e0", 1)

@@ -26,7 +26,7 @@ func exchange(t *testing.T) program {
 		compute("price", func(tx *Tx) any { return num(tx.GetFrom("bank", "rate")) * num(tx.Get("amount")) })
 }
 
-func TestAHandlerWaitsForAForeignDocument(t *testing.T) {
+func TestL08_AHandlerWaitsForAForeignDocument(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
 	w.put("bank", put("rate", 7))
@@ -64,7 +64,7 @@ func TestAnAbsentForeignDocumentIsAValue(t *testing.T) {
 }
 
 // Each of several foreign documents is kept while the next is waited for.
-func TestAHandlerMayReadManyForeignDocuments(t *testing.T) {
+func TestM15_AHandlerMayReadManyForeignDocuments(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
 	w.put("bank", put("rate", 7), put("fee", 2))

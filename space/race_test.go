@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestNothingIsDispatchedBeforeTheTakeoverIsConfirmed(t *testing.T) {
+func TestQ22_NothingIsDispatchedBeforeTheTakeoverIsConfirmed(t *testing.T) {
 	w := newWorld(t)
 	h := w.host("w1", counter(t).sum("twice", "count", "count").Program)
 	w.send(home, "add", "e1", 1)
@@ -32,7 +32,7 @@ func TestNothingIsDispatchedBeforeTheTakeoverIsConfirmed(t *testing.T) {
 }
 
 // A takeover that loses is tried again on top of what won.
-func TestATakeoverThatIsRefusedIntegratesAndAsksAgain(t *testing.T) {
+func TestQ16_ATakeoverThatIsRefusedIntegratesAndAsksAgain(t *testing.T) {
 	w := newWorld(t)
 	a := w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e1", 1)
@@ -105,7 +105,7 @@ func TestATakeoverDeposesTheOwner(t *testing.T) {
 
 // A refused commit is undone whole: the part under way and the part behind it, and
 // what was computed of both. It is done again on top of what won.
-func TestI11_ARefusedSuffixIsUndoneAndDoneAgainOnce(t *testing.T) {
+func TestI11_W07_W10_ARefusedSuffixIsUndoneAndDoneAgainOnce(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).set().sum("twice", "count", "count").Program)
 	h.observe("twice")

@@ -3,6 +3,8 @@ package space
 import (
 	"flag"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,34 +15,50 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// rowTable is testdata/rows.txt: the behaviours that the scheduler is to have.
+// complete says that no row is open any more: an open one is an error then.
+const complete = false
+
+// rowTable is a file of lines that begin with the id of a row: testdata/rows.txt, the
+// behaviours that the scheduler is to have, each with its title; and
+// testdata/not_applicable.txt, those that it is not to have, each with the reason.
 type rowTable struct {
-	ids   []string
-	title map[string]string
+	ids  []string
+	text map[string]string
 }
 
-func readRows(t *testing.T) *rowTable {
+var rowID = regexp.MustCompile(`^[A-Z][0-9][0-9]$`)
+
+func readRows(t *testing.T) *rowTable { return readTable(t, "rows.txt") }
+
+func readTable(t *testing.T, name string) *rowTable {
 	t.Helper()
-	data, err := os.ReadFile("testdata/rows.txt")
+	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := &rowTable{title: map[string]string{}}
+	rows := &rowTable{text: map[string]string{}}
 	for line := range strings.Lines(string(data)) {
-		id, title, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok || id == "#" {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if rows.title[id] != "" {
-			t.Errorf("rows.txt has %s twice", id)
+		id, text, _ := strings.Cut(line, " ")
+		switch {
+		case !rowID.MatchString(id) || text == "":
+			t.Errorf("%s: %q is not the id of a row and a text", name, line)
+		case strings.Contains(text, "|"):
+			t.Errorf("%s: the text of %s cannot stand in a table: it has a '|'", name, id)
+		case rows.has(id):
+			t.Errorf("%s has %s twice", name, id)
+		default:
+			rows.ids = append(rows.ids, id)
+			rows.text[id] = text
 		}
-		rows.ids = append(rows.ids, id)
-		rows.title[id] = title
 	}
 	return rows
 }
 
-var rowID = regexp.MustCompile(`^[A-Z][0-9][0-9]$`)
+func (r *rowTable) has(id string) bool { return r.text[id] != "" }
 
 // titles is what the command case prints: the rows that the case shows. Other words
 // name a case that no row asks for.
@@ -50,19 +68,24 @@ func (r *rowTable) titles(d *datadriven.TestData) string {
 		switch {
 		case !rowID.MatchString(a.Key):
 			fmt.Fprintln(&b, "ok")
-		case r.title[a.Key] == "":
+		case !r.has(a.Key):
 			fmt.Fprintf(&b, "error: testdata/rows.txt has no row %s\n", a.Key)
 		default:
-			fmt.Fprintf(&b, "%s %s\n", a.Key, r.title[a.Key])
+			fmt.Fprintf(&b, "%s %s\n", a.Key, r.text[a.Key])
 		}
 	}
 	return b.String()
 }
 
-// TestCoverage holds testdata/COVERAGE.md against the scenarios. With -rewrite it
-// writes the table.
+// TestCoverage holds testdata/COVERAGE.md against the scenarios, the Go tests and
+// not_applicable.txt. With -rewrite it writes the table.
 func TestCoverage(t *testing.T) {
-	want := coverage(readRows(t), coveredRows(t))
+	rows, not := readRows(t), readTable(t, "not_applicable.txt")
+	by := proofs{}
+	by.addScenarios(t)
+	by.addTests(t, "..")
+	by.check(t, rows, not)
+	want := coverage(rows, not, by)
 	const path = "testdata/COVERAGE.md"
 	if flag.Lookup("rewrite").Value.String() == "true" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -71,18 +94,26 @@ func TestCoverage(t *testing.T) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("%s does not say what the scenarios cover (%v); run go test ./space -run TestCoverage -rewrite", path, err)
+		t.Errorf("%s does not say what the tests cover (%v); run go test ./space -run TestCoverage -rewrite", path, err)
 	}
 }
 
-// coveredRows finds the scenario files of each row.
-func coveredRows(t *testing.T) map[string][]string {
+// proofs are the tests of each row: names of scenario files, and Go tests with their
+// file.
+type proofs map[string][]string
+
+func (by proofs) add(id, where string) {
+	if !slices.Contains(by[id], where) {
+		by[id] = append(by[id], where)
+	}
+}
+
+func (by proofs) addScenarios(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(ownScenarios + "/*.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := map[string][]string{}
 	for _, path := range files {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -95,38 +126,147 @@ func coveredRows(t *testing.T) map[string][]string {
 				continue
 			}
 			for _, id := range words[1:] {
-				if rowID.MatchString(id) && !slices.Contains(by[id], name) {
-					by[id] = append(by[id], name)
+				if rowID.MatchString(id) {
+					by.add(id, name)
 				}
 			}
 		}
 	}
-	return by
 }
 
-func coverage(rows *rowTable, by map[string][]string) string {
-	var b strings.Builder
-	n := 0
-	for _, id := range rows.ids {
-		if len(by[id]) > 0 {
-			n++
+var testFunc = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+
+// addTests finds the Go tests below root, which is that of the module, whose names
+// begin with rows.
+func (by proofs) addTests(t *testing.T, root string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && notOfThisModule(path):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		for _, m := range testFunc.FindAllSubmatch(data, -1) {
+			for _, id := range rowsOfTest(string(m[1])) {
+				by.add(id, filepath.ToSlash(rel)+" "+string(m[1]))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// notOfThisModule reports whether go test ./... passes over the directory.
+func notOfThisModule(dir string) bool {
+	base := filepath.Base(dir)
+	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
+// The invariants of seed 001 are I1 to I11, of which the last two look like rows; a row
+// I01 has its zero.
+var invariant = regexp.MustCompile(`^I([1-9]|10|11)$`)
+
+// rowsOfTest are the rows with which the name of a test begins: TestA01_B02_Title, or
+// TestI3_A01_Title if it is about an invariant too.
+func rowsOfTest(name string) []string {
+	var ids []string
+	for _, word := range strings.Split(strings.TrimPrefix(name, "Test"), "_") {
+		switch {
+		case invariant.MatchString(word):
+		case rowID.MatchString(word):
+			ids = append(ids, word)
+		default:
+			return ids
 		}
 	}
-	fmt.Fprintf(&b, `# Which scenario shows which behaviour
+	return ids
+}
 
-The rows are those of rows.txt; a scenario file covers a row if it has a case of that
-name. %d of %d rows are covered, the others are open. This file is generated:
-go test ./space -run TestCoverage -rewrite.
+func TestRowsOfTest(t *testing.T) {
+	for name, want := range map[string]string{
+		"TestA01_Title":          "A01",
+		"TestA01_B02_Title":      "A01 B02",
+		"TestI3_A01_Title":       "A01",
+		"TestA01_I11_B02_Title":  "A01 B02",
+		"TestI01_Title":          "I01",
+		"TestI10_Title":          "",
+		"TestTitle_A01":          "",
+		"TestA01Title":           "",
+		"TestA01_Title_B02_More": "A01",
+	} {
+		if got := strings.Join(rowsOfTest(name), " "); got != want {
+			t.Errorf("%s is of the rows %q, want %q", name, got, want)
+		}
+	}
+}
 
-| row | behaviour | scenario |
+// check finds rows that do not exist, contradictions, and what nobody has decided.
+func (by proofs) check(t *testing.T, rows, not *rowTable) {
+	t.Helper()
+	for _, id := range slices.Sorted(maps.Keys(by)) {
+		if !rows.has(id) {
+			t.Errorf("rows.txt has no row %s, which %s shows", id, by[id][0])
+		}
+		if not.has(id) {
+			t.Errorf("not_applicable.txt has %s, and %s shows it", id, strings.Join(by[id], ", "))
+		}
+	}
+	for _, id := range not.ids {
+		if !rows.has(id) {
+			t.Errorf("not_applicable.txt has a row %s, which rows.txt does not have", id)
+		}
+	}
+	if open := openRows(rows, not, by); complete && len(open) > 0 {
+		t.Errorf("%d rows have neither a test nor a line in not_applicable.txt:\n  %s", len(open), strings.Join(open, "\n  "))
+	}
+}
+
+func openRows(rows, not *rowTable, by proofs) []string {
+	var open []string
+	for _, id := range rows.ids {
+		if len(by[id]) == 0 && !not.has(id) {
+			open = append(open, id+" "+rows.text[id])
+		}
+	}
+	return open
+}
+
+func coverage(rows, not *rowTable, by proofs) string {
+	var table strings.Builder
+	covered := 0
+	for _, id := range rows.ids {
+		where := "open"
+		switch {
+		case len(by[id]) > 0:
+			covered++
+			where = strings.Join(by[id], ", ")
+		case not.has(id):
+			where = "does not apply: " + not.text[id]
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", id, rows.text[id], where)
+	}
+	return fmt.Sprintf(`# Which test shows which behaviour
+
+The rows are those of rows.txt. A word is a file of scenarios that has a case of the row's
+name; a Go test has the row in its own name and stands with its file; what does not apply
+has its reason in not_applicable.txt. Of %d rows %d are covered, %d do not apply, and %d
+are open. This file is generated: go test ./space -run TestCoverage -rewrite.
+
+| row | behaviour | shown by |
 |---|---|---|
-`, n, len(rows.ids))
-	for _, id := range rows.ids {
-		where := strings.Join(by[id], ", ")
-		if where == "" {
-			where = "open"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", id, rows.title[id], where)
-	}
-	return b.String()
+%s`, len(rows.ids), covered, len(not.ids), len(openRows(rows, not, by)), table.String())
 }
