@@ -369,31 +369,51 @@ func FuzzParseValue(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		want, stdErr := oracleParse(data)
-		v, err := ParseValue(data)
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "parse JSON: byte ") {
-				t.Fatalf("%q: error without an offset: %v", data, err)
-			}
-			if stdErr == nil && !asked(err) {
-				t.Fatalf("%q: encoding/json has no objection, but %v", data, err)
-			}
-			return
+	f.Fuzz(func(t *testing.T, data []byte) { agreesOnParsing(t, data) })
+}
+
+// The same with texts that are nearly JSON, which a blind byte seldom is.
+func TestParseValue_AgreesWithEncodingJSONOnBrokenText(t *testing.T) {
+	splinters := []string{
+		`{`, `}`, `[`, `]`, `,`, `:`, `"`, `\`, `\u`, `\ud83d`, `\udc00`, "\xff", "\x00", " ", "\n",
+		`-`, `0`, `.`, `e`, `e+99`, `1e999`, `9223372036854775808`, `null`, `tru`, `"a":1,`, `""`,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := backwards(genValue(3).Draw(t, "v"))
+		for n := rapid.IntRange(1, 3).Draw(t, "breaks"); n > 0; n-- {
+			from := rapid.IntRange(0, len(text)).Draw(t, "from")
+			to := min(len(text), from+rapid.IntRange(0, 3).Draw(t, "cut"))
+			splinter := rapid.SampledFrom(append(splinters, "")).Draw(t, "splinter")
+			text = slices.Concat(text[:from], []byte(splinter), text[to:])
 		}
-		if stdErr != nil {
-			t.Fatalf("%q: encoding/json refuses it: %v", data, stdErr)
-		}
-		wellFormed(t, v)
-		if !oracleEqual(oracleOf(v), want) {
-			t.Fatalf("%q was read as %s", data, v)
-		}
-		text := v.AppendJSON(nil)
-		again, err := ParseValue(text)
-		if err != nil || !Equal(v, again) || !bytes.Equal(again.AppendJSON(nil), text) {
-			t.Fatalf("%s came back as %s, %v", text, again, err)
-		}
+		agreesOnParsing(t, text)
 	})
+}
+
+func agreesOnParsing(t rapid.TB, data []byte) {
+	want, stdErr := oracleParse(data)
+	v, err := ParseValue(data)
+	if err != nil {
+		if !strings.HasPrefix(err.Error(), "parse JSON: byte ") {
+			t.Fatalf("%q: error without an offset: %v", data, err)
+		}
+		if stdErr == nil && !asked(err) {
+			t.Fatalf("%q: encoding/json has no objection, but %v", data, err)
+		}
+		return
+	}
+	if stdErr != nil {
+		t.Fatalf("%q: encoding/json refuses it: %v", data, stdErr)
+	}
+	wellFormed(t, v)
+	if !oracleEqual(oracleOf(v), want) {
+		t.Fatalf("%q was read as %s", data, v)
+	}
+	text := v.AppendJSON(nil)
+	again, err := ParseValue(text)
+	if err != nil || !Equal(v, again) || !bytes.Equal(again.AppendJSON(nil), text) {
+		t.Fatalf("%s came back as %s, %v", text, again, err)
+	}
 }
 
 // asked reports whether err is one that encoding/json would not have.
