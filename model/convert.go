@@ -10,14 +10,15 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Of converts a Go value. A Value is taken as it is; nil is null; scalars,
-// map[string]any, map[string]Value, []any, []Value and []string are converted directly,
-// and everything else goes through its JSON encoding by
+// Of converts a Go value. A Value is taken as it is, a Link as its Value; nil is
+// null; scalars, map[string]any, map[string]Value, []any, []Value and []string
+// are converted directly, and everything else goes through its JSON encoding by
 // github.com/go-json-experiment/json, `json` tags included.
 //
-// Unlike the constructors, Of does not mend: NaN, the infinities and invalid
-// UTF-8 are errors, and so is what is nested deeper than MaxDepth (a map that
-// contains itself, for example). An integer beyond int64 becomes a float.
+// Unlike the constructors, Of does not mend: NaN, the infinities, invalid UTF-8
+// and a Link of names that CheckName refuses are errors, and so is what is nested
+// deeper than MaxDepth (a map that contains itself, for example). An integer
+// beyond int64 becomes a float.
 func Of(x any) (Value, error) {
 	v, err := convert(x, 0)
 	if err != nil {
@@ -45,6 +46,8 @@ func convert(x any, depth int) (Value, error) {
 		return Null(), nil
 	case Value:
 		return x, checkDepth(x, depth)
+	case Link:
+		return convertLink(x, depth)
 	case bool:
 		return Bool(x), nil
 	case string:
@@ -78,6 +81,14 @@ func convert(x any, depth int) (Value, error) {
 		return convertMap(x, depth)
 	}
 	return viaJSON(x, depth)
+}
+
+func convertLink(l Link, depth int) (Value, error) {
+	if err := l.check(); err != nil {
+		return Value{}, fmt.Errorf("link: %w", err)
+	}
+	v := l.Value()
+	return v, checkDepth(v, depth)
 }
 
 func convertString(s string) (Value, error) {

@@ -11,6 +11,7 @@
 //	partition   a fixed slice of all spaces: PartitionOf(space, n).
 //	document    one JSON value of a space, addressed by (space, id).
 //	address     (space, document, path): a place inside a document.
+//	link        a value that points to an address: Link.
 //	event       a request to change a space, handled exactly once, named by an id
 //	            that is unique within its space.
 //	stream      the name under which a space's handler for a kind of event is

@@ -284,6 +284,9 @@ func TestOf(t *testing.T) {
 		{[]any{&inner{"A1", "late"}}, `[{"gate":"A1","note":"late"}]`},
 		{stdjson.RawMessage(`{"b":1,"a":2}`), `{"a":2,"b":1}`},
 		{jsontext.Value(`[1.0]`), `[1]`},
+		{Link{Doc: "d"}, `{"$link":{"doc":"d"}}`},
+		{&Link{Doc: "d"}, `{"$link":{"doc":"d"}}`},
+		{[]Link{{Space: "s", Doc: "d"}}, `[{"$link":{"doc":"d","space":"s"}}]`},
 	} {
 		v, err := Of(c.x)
 		if err != nil || v.String() != c.want {
@@ -310,6 +313,10 @@ func TestOf_Refuses(t *testing.T) {
 		{make(chan int), "convert chan int"},
 		{jsontext.Value(`{"a":1,"a":2}`), "duplicate"},
 		{loop, "nested deeper than 1000"},
+		{[]any{Link{}}, `[0]: link: document "": is empty`},
+		{Link{Doc: "d", Space: "a b"}, `link: space "a b": character ' '`},
+		{Link{Doc: "d", Path: Path{"\xff"}}, "invalid UTF-8"},
+		{[]Link{{Doc: "a/b"}}, `marshal link: document "a/b"`},
 	} {
 		v, err := Of(c.x)
 		if err == nil || !v.IsAbsent() {

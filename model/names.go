@@ -35,6 +35,20 @@ func CheckName(what, name string) error {
 	return checkToken(what, name, MaxNameLen, "")
 }
 
+// isName reports whether CheckName has no objection. It does not word one, and so
+// does not allocate.
+func isName(name string) bool {
+	if name == "" || len(name) > MaxNameLen {
+		return false
+	}
+	for i := range len(name) {
+		if !nameRune(rune(name[i])) { // no byte of a longer character passes for a letter
+			return false
+		}
+	}
+	return true
+}
+
 // CheckEventID reports whether id can name an event that comes from outside.
 // The alphabet is that of CheckName. A ':' is reserved for the ids that Settle
 // mints (see TxID.Event), so that no client can guess its way into one.

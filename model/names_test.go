@@ -26,6 +26,21 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
+// Links are recognised by isName, which must have the opinion of CheckName.
+func TestIsName_AgreesWithCheckName(t *testing.T) {
+	for _, name := range []string{"", "a", "é", "a\xe9", strings.Repeat("x", MaxNameLen), strings.Repeat("x", MaxNameLen+1)} {
+		if isName(name) != (CheckName("document", name) == nil) {
+			t.Errorf("%q: isName says %v", name, isName(name))
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.OneOf(genName(), rapid.String(), rapid.StringN(0, 2, -1)).Draw(t, "name")
+		if isName(name) != (CheckName("document", name) == nil) {
+			t.Fatalf("%q: isName says %v", name, isName(name))
+		}
+	})
+}
+
 func TestCheckName_NamesTheCharacterThatDoesNotFit(t *testing.T) {
 	if err := CheckName("stream", "orders.>"); err == nil || !strings.Contains(err.Error(), `'.'`) {
 		t.Errorf("error %v does not name the dot", err)

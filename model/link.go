@@ -1,0 +1,171 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Link points to a place in a document. It is itself a value and can stand
+// wherever a value can:
+//
+//	{"$link":{"doc":"flights","path":["BT600","gate"],"space":"RIX"}}
+//
+// Nothing in this package follows a link. Comparing two compares where they
+// point, never what stands there.
+type Link struct {
+	// Space is the space of the document; "" is the one the link stands in.
+	Space string
+	Doc   string
+	// Path leads to the place inside the document; the empty path is all of it.
+	Path Path
+}
+
+// The keys of a link's JSON form.
+const (
+	linkKey   = "$link"
+	linkDoc   = "doc"
+	linkPath  = "path"
+	linkSpace = "space"
+)
+
+// Value is the link as a value. An empty Space or Path is left out. A Link whose
+// names CheckName refuses becomes plain data, which AsLink does not take for a
+// link; Of reports it as an error instead.
+func (l Link) Value() Value {
+	target := []Field{{linkDoc, String(l.Doc)}}
+	if len(l.Path) > 0 {
+		steps := make([]Value, len(l.Path))
+		for i, step := range l.Path {
+			steps[i] = String(step)
+		}
+		target = append(target, Field{linkPath, arrayOf(steps)})
+	}
+	if l.Space != "" {
+		target = append(target, Field{linkSpace, String(l.Space)})
+	}
+	return Object(Field{linkKey, Object(target...)})
+}
+
+// IsLink reports whether v is a link: whether AsLink would say so. It does not
+// allocate, and for what is no object of one key it looks at nothing but v
+// itself, because every step of every read asks.
+func (v Value) IsLink() bool {
+	_, isObject := v.any.(objectptr)
+	return isObject && v.num&lenMask == 1 && v.holdsLink()
+}
+
+// holdsLink is IsLink for an object of one key.
+func (v Value) holdsLink() bool {
+	keys, values := v.members()
+	return keys[0] == linkKey && isTarget(values[0])
+}
+
+// isTarget reports whether v can stand behind "$link".
+func isTarget(v Value) bool {
+	named := false
+	keys, values := v.members()
+	for i, x := range values {
+		fits := false
+		switch keys[i] {
+		case linkDoc:
+			named = true
+			fits = isNameValue(x)
+		case linkSpace:
+			fits = isNameValue(x)
+		case linkPath:
+			fits = isPathValue(x)
+		}
+		if !fits {
+			return false
+		}
+	}
+	return named
+}
+
+func isNameValue(v Value) bool {
+	s, ok := v.AsString()
+	return ok && isName(s)
+}
+
+func isPathValue(v Value) bool {
+	for _, step := range v.elements() {
+		if step.Kind() != KindString {
+			return false
+		}
+	}
+	return v.Kind() == KindArray
+}
+
+// AsLink returns the link that v is, and false if v is plain data. It is strict:
+// an object that has more keys than a link, lacks one, or holds under them what a
+// link does not, is plain data. A path of no steps is accepted, although Value
+// leaves it out: [] and none lead to the same place but are not Equal.
+func (v Value) AsLink() (Link, bool) {
+	if !v.IsLink() {
+		return Link{}, false
+	}
+	_, values := v.members()
+	target := values[0]
+	var l Link
+	l.Doc, _ = target.Get(linkDoc).AsString()
+	l.Space, _ = target.Get(linkSpace).AsString()
+	if steps := target.Get(linkPath).elements(); len(steps) > 0 {
+		l.Path = make(Path, len(steps))
+		for i, step := range steps {
+			l.Path[i], _ = step.AsString()
+		}
+	}
+	return l, true
+}
+
+// String is the link for people: "-> @space/doc/path", without "@space/" if it
+// stays in its space.
+func (l Link) String() string {
+	if l.Space == "" {
+		return "-> " + l.Doc + l.Path.String()
+	}
+	return "-> @" + l.Space + "/" + l.Doc + l.Path.String()
+}
+
+// check finds what Value would turn into plain data or mend.
+func (l Link) check() error {
+	if err := CheckName("document", l.Doc); err != nil {
+		return err
+	}
+	if l.Space != "" {
+		if err := CheckName("space", l.Space); err != nil {
+			return err
+		}
+	}
+	for i := range l.Path {
+		if err := checkKey(l.Path, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MarshalJSON writes the text of Value, so that a struct may hold a Link. It
+// refuses what AsLink would not read back.
+func (l Link) MarshalJSON() ([]byte, error) {
+	if err := l.check(); err != nil {
+		return nil, fmt.Errorf("marshal link: %w", err)
+	}
+	return l.Value().AppendJSON(nil), nil
+}
+
+var errNoLink = errors.New(`a link must be {"$link":{"doc":"document","path":["step"],"space":"space"}}, path and space optional`)
+
+// UnmarshalJSON reads a link, as strictly as AsLink, and nothing else.
+func (l *Link) UnmarshalJSON(data []byte) error {
+	v, err := ParseValue(data)
+	if err != nil {
+		return err
+	}
+	x, ok := v.AsLink()
+	if !ok {
+		return errNoLink
+	}
+	*l = x
+	return nil
+}
