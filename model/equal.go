@@ -59,21 +59,3 @@ func equalKeys(a, b []string) bool {
 	}
 	return true
 }
-
-// SameShape is the comparison for a reader that looks only at the outside of a
-// value: two objects are the same if their keys are, two arrays if their lengths
-// are, whatever they contain. Everything else must be Equal.
-func SameShape(a, b Value) bool {
-	ka, kb := a.Kind(), b.Kind()
-	switch {
-	case ka != kb:
-		return false
-	case ka == KindArray:
-		return a.Len() == b.Len()
-	case ka == KindObject:
-		ak, _ := a.members()
-		bk, _ := b.members()
-		return len(ak) == len(bk) && equalKeys(ak, bk)
-	}
-	return Equal(a, b)
-}

@@ -202,6 +202,7 @@ func TestAllocations(t *testing.T) {
 	w, _ := v.Set(benchPath, String("C1"))
 	name := v.At(benchPath)
 	text := v.AppendJSON(nil)
+	link, nearly := Link{Space: "s", Doc: "d", Path: Path{"a"}}.Value(), Link{Doc: "no name"}.Value()
 	for what, c := range map[string]struct {
 		want float64
 		do   func()
@@ -211,6 +212,8 @@ func TestAllocations(t *testing.T) {
 		"comparing versions":                     {0, func() { Equal(v, w) }},
 		"writing what is there":                  {0, func() { sinkValue, _ = v.Set(benchPath, name) }},
 		"a write: one for each container passed": {3, func() { sinkValue, _ = w.Set(benchPath, name) }},
+		"asking for links":                       {0, func() { _ = v.IsLink() || name.IsLink() || nearly.IsLink() || !link.IsLink() }},
+		"comparing outsides":                     {0, func() { ShallowEqual(v, w); ShallowEqual(link, nearly); ShallowEqual(nearly, nearly) }},
 		"encoding into a buffer":                 {0, func() { text = v.AppendJSON(text[:0]) }},
 	} {
 		if got := testing.AllocsPerRun(100, c.do); got != c.want {

@@ -184,34 +184,6 @@ func parse2(t *rapid.T, v Value) Value {
 	return x
 }
 
-// Shallow comparison, as the trigger rules have it.
-func TestSameShape(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{
-		{`{"a":1,"b":2}`, `{"a":3,"b":[4]}`, true},
-		{`{"a":1}`, `{"b":1}`, false},
-		{`{"a":1}`, `{"a":1,"b":1}`, false},
-		{`{"a":{"b":1}}`, `{"a":{"c":1}}`, true},
-		{`[1,2]`, `[3,{}]`, true},
-		{`[1]`, `[1,1]`, false},
-		{`[]`, `{}`, false},
-		{`{}`, `null`, false},
-		{`1`, `1.0`, true},
-		{`1`, `2`, false},
-		{`"a"`, `"a"`, true},
-		{`"a"`, `"b"`, false},
-	} {
-		if got := SameShape(parse(t, c.a), parse(t, c.b)); got != c.want {
-			t.Errorf("SameShape(%s, %s) = %v", c.a, c.b, got)
-		}
-	}
-	if SameShape(Value{}, Null()) || !SameShape(Value{}, Value{}) {
-		t.Error("absent has its own shape")
-	}
-}
-
 func TestHeight_SaturatesAndNeverPanics(t *testing.T) {
 	v := Null()
 	for range 2*maxHeight + 1 {
