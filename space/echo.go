@@ -1,0 +1,247 @@
+package space
+
+import (
+	"cmp"
+	linked "container/list" // list is a name in the tests
+	"maps"
+	"slices"
+	"time"
+)
+
+// echoSettings are the limits of the remote-echo breaker. Zero is the default.
+type echoSettings struct {
+	trip   int           // echo steps within the window that trip a pair; 12
+	window time.Duration // 60 s
+	// deferral is how long a node waits after each step of a tripped pair; 500 ms.
+	// Both sides go on, but at a pace that harms nobody.
+	deferral time.Duration
+	quiet    time.Duration // without a step, after which a tripped pair is cleared; 120 s
+	pairs    int           // in the table; 4096
+}
+
+func (s echoSettings) filled() echoSettings {
+	s.trip = cmp.Or(s.trip, 12)
+	s.window = cmp.Or(s.window, 60*time.Second)
+	s.deferral = cmp.Or(s.deferral, 500*time.Millisecond)
+	s.quiet = cmp.Or(s.quiet, 120*time.Second)
+	s.pairs = cmp.Or(s.pairs, 4096)
+	return s
+}
+
+// Why a tripped pair was cleared (row Y05).
+const (
+	echoEqual   = "equal"   // a run left the document equal
+	echoQuiet   = "quiet"   // no echo for the quiet time
+	echoRetired = "retired" // the node is gone
+	echoEvicted = "evicted" // the table was full
+)
+
+// echoCleared is the end of an episode: the pair is not in force any more.
+type echoCleared struct {
+	node, doc string
+	reason    string // one of the four above
+}
+
+// echoBreaker slows down a node that fights over a document with another runtime
+// (rows Y01 to Y07). Each writes a value that makes the other write a different one.
+// Every run succeeds and every pass comes to rest, so no budget bounds it.
+//
+// What counts is an echo step: a run that was triggered by a remote change of a
+// document, and wrote a different value to that same document. A run that was
+// triggered by this runtime's own commit is none, and is not to be passed to step
+// (Y01). Steps are counted per pair of node and document (Y07). A pair with too many
+// of them is tripped, and stays in force until it is cleared; each further step of it
+// defers its node again.
+//
+// The times that it is given must not go back. Nothing is allocated and nothing is
+// looked at as long as nothing echoes.
+type echoBreaker struct {
+	settings echoSettings
+	nodes    map[string]*echoNode
+	recent   linked.List // of *echoPair, the one stepped last in front
+	inForce  int         // pairs that are tripped
+}
+
+// echoNode is a node that has a pair in the table.
+type echoNode struct {
+	pairs   map[string]*echoPair // by document
+	inForce int                  // of these
+	until   time.Duration        // the node is deferred till then; 0 if none is in force
+}
+
+type echoPair struct {
+	node, doc string
+	at        *linked.Element
+	// steps are the times of the steps within the window, oldest first. A tripped pair
+	// has none: it does not count any more.
+	steps   []time.Duration
+	last    time.Duration // the latest step
+	tripped bool
+}
+
+func newEchoBreaker(s echoSettings) *echoBreaker {
+	return &echoBreaker{settings: s.filled()}
+}
+
+// step takes in an echo step: a run of node that was triggered by a remote change of
+// doc and wrote a different value to it. It reports whether the pair trips by it,
+// which it does once per episode (Y03). cleared is what ended meanwhile: a pair that
+// made room for this one, or an episode of this same pair that nobody has swept.
+func (b *echoBreaker) step(node, doc string, now time.Duration) (trip bool, cleared *echoCleared) {
+	p := b.find(node, doc)
+	if p != nil && b.over(p, now) {
+		p, cleared = nil, b.drop(p, echoQuiet)
+	}
+	if p == nil {
+		if b.recent.Len() >= b.settings.pairs {
+			cleared = b.drop(b.recent.Back().Value.(*echoPair), echoEvicted)
+		}
+		p = b.add(node, doc)
+	}
+	b.recent.MoveToFront(p.at)
+	p.last = now
+	return b.judge(p, now), cleared
+}
+
+// judge trips p if this step is one too many, and defers its node if it is in force.
+func (b *echoBreaker) judge(p *echoPair, now time.Duration) (trip bool) {
+	n := b.nodes[p.node]
+	if !p.tripped && p.count(now, b.settings.window) >= b.settings.trip {
+		p.tripped, p.steps, trip = true, nil, true
+		n.inForce++
+		b.inForce++
+	}
+	if p.tripped {
+		n.until = now + b.settings.deferral
+	}
+	return trip
+}
+
+// count adds a step and forgets those that have left the window. The window slides:
+// one that began anew every 60 s would miss a burst that lies across its end.
+func (p *echoPair) count(now, window time.Duration) int {
+	old := 0
+	for old < len(p.steps) && now-p.steps[old] > window {
+		old++
+	}
+	p.steps = append(slices.Delete(p.steps, 0, old), now)
+	return len(p.steps)
+}
+
+// quietRun takes in that a run of node left doc equal: the two agree, and the count
+// starts over (Y02). The result is nil if the pair was not in force.
+func (b *echoBreaker) quietRun(node, doc string) (cleared *echoCleared) {
+	if p := b.find(node, doc); p != nil {
+		return b.drop(p, echoEqual)
+	}
+	return nil
+}
+
+// sweep clears what has been quiet for long enough, and forgets the counts that
+// mean nothing any more. The pair that was stepped first comes first.
+func (b *echoBreaker) sweep(now time.Duration) (cleared []echoCleared) {
+	young := min(b.settings.window, b.settings.quiet)
+	for e := b.recent.Back(); e != nil; {
+		p := e.Value.(*echoPair)
+		if now-p.last < young {
+			break // and so is everything before it
+		}
+		e = e.Prev()
+		if b.over(p, now) {
+			cleared = gatherCleared(cleared, b.drop(p, echoQuiet))
+		}
+	}
+	return cleared
+}
+
+// sweepAt returns when the next sweep has something to clear, 0 if no pair is in
+// force. Without a wake-up then, the last episode of a space that falls silent would
+// never be reported as over.
+func (b *echoBreaker) sweepAt() time.Duration {
+	if b.inForce == 0 {
+		return 0
+	}
+	e := b.recent.Back()
+	for !e.Value.(*echoPair).tripped {
+		e = e.Prev()
+	}
+	return e.Value.(*echoPair).last + b.settings.quiet
+}
+
+// retire forgets a node that is gone, and returns its episodes in order of documents.
+func (b *echoBreaker) retire(node string) (cleared []echoCleared) {
+	n := b.nodes[node]
+	if n == nil {
+		return nil
+	}
+	for _, doc := range slices.Sorted(maps.Keys(n.pairs)) {
+		cleared = gatherCleared(cleared, b.drop(n.pairs[doc], echoRetired))
+	}
+	return cleared
+}
+
+// deferredUntil returns the time before which node should not run again, 0 if none of
+// its pairs is in force. It may lie in the past.
+func (b *echoBreaker) deferredUntil(node string) time.Duration {
+	if n := b.nodes[node]; n != nil {
+		return n.until
+	}
+	return 0
+}
+
+// over reports whether p has nothing to say any more: it is tripped and quiet, or all
+// of its steps have left the window.
+func (b *echoBreaker) over(p *echoPair, now time.Duration) bool {
+	if p.tripped {
+		return now-p.last >= b.settings.quiet
+	}
+	return now-p.last > b.settings.window
+}
+
+func (b *echoBreaker) find(node, doc string) *echoPair {
+	if n := b.nodes[node]; n != nil {
+		return n.pairs[doc]
+	}
+	return nil
+}
+
+func (b *echoBreaker) add(node, doc string) *echoPair {
+	if b.nodes == nil {
+		b.nodes = map[string]*echoNode{}
+	}
+	n := b.nodes[node]
+	if n == nil {
+		n = &echoNode{pairs: map[string]*echoPair{}}
+		b.nodes[node] = n
+	}
+	p := &echoPair{node: node, doc: doc}
+	p.at = b.recent.PushFront(p)
+	n.pairs[doc] = p
+	return p
+}
+
+// drop takes p out of the table. The node stays deferred as long as another of its
+// pairs is in force (Y05). The result is nil if p was not.
+func (b *echoBreaker) drop(p *echoPair, reason string) *echoCleared {
+	n := b.nodes[p.node]
+	b.recent.Remove(p.at)
+	delete(n.pairs, p.doc)
+	if len(n.pairs) == 0 {
+		delete(b.nodes, p.node)
+	}
+	if !p.tripped {
+		return nil
+	}
+	b.inForce--
+	if n.inForce--; n.inForce == 0 {
+		n.until = 0
+	}
+	return &echoCleared{p.node, p.doc, reason}
+}
+
+func gatherCleared(all []echoCleared, c *echoCleared) []echoCleared {
+	if c == nil {
+		return all
+	}
+	return append(all, *c)
+}
