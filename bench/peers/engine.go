@@ -1,0 +1,115 @@
+package main
+
+import "fmt"
+
+// cell is a value of an engine that a body can read.
+type cell interface {
+	get() float64
+}
+
+// source is a cell that is written. A set outside of batch is one update: when it
+// returns, every effect that it concerns has run.
+type source interface {
+	cell
+	set(v float64)
+}
+
+// engine is what is measured. Bodies count their own runs, so that all engines are
+// counted alike. Every body names the cells that it may read; an engine that finds
+// them out by itself does not listen.
+type engine interface {
+	source(v float64) source
+	computed(body func() float64, reads ...cell) cell
+	effect(body func(), reads ...cell)
+	// start is called once, when the graph is complete: afterwards every effect has run.
+	start()
+	// batch makes one update of all that fn sets.
+	batch(fn func())
+	// close lets go of what the garbage collector cannot find.
+	close()
+}
+
+// contender is an engine with its name and what it cannot do.
+type contender struct {
+	name string
+	what string
+	make func() engine
+	// extra engines are measured if they are asked for.
+	extra bool
+	// cannot says of a shape or a group of shapes why this engine is left out there.
+	cannot map[string]string
+	// differs says why this engine may have other run counts than the contract, by
+	// shape; "" is for all shapes.
+	differs map[string]string
+}
+
+func (c *contender) skips(s *shape) string {
+	if why := c.cannot[s.name]; why != "" {
+		return why
+	}
+	return c.cannot[s.group]
+}
+
+func (c *contender) excuse(s *shape) string {
+	if why := c.differs[s.name]; why != "" {
+		return why
+	}
+	if why := c.differs[s.group]; why != "" {
+		return why
+	}
+	return c.differs[""]
+}
+
+var contenders = []*contender{
+	{name: "floor", what: "package floor: push-pull over float64, nothing else", make: newFloor},
+	{name: "alien", what: "package alien: a library by the algorithm of alien-signals", make: newAlien},
+	{
+		name: "go-incr", what: "github.com/wcharczuk/go-incr v1.4.7 by its expert interface", make: newIncr,
+		differs: incrDiffers,
+	},
+	{
+		name: "go-incr-api", what: "the same by Stabilize, as its README shows it", make: newIncrAPI, extra: true,
+		differs: incrDiffers,
+	},
+	{
+		name: "sig", what: "github.com/AnatoleLucet/sig v0.1.0", make: newSig,
+		cannot: map[string]string{
+			"cellx2500": "has a heap of 2000 levels",
+			"random":    "can miss a change where what is read depends on values",
+		},
+		differs: map[string]string{
+			"triangle": eager, "unstable": eager, "mol": eager, "dynamic": eager,
+		},
+	},
+	{
+		name: "coregx", what: "github.com/coregx/signals v0.1.0", make: newCoregx,
+		cannot: map[string]string{
+			"mol":       noBatch,
+			"cellx1000": noBatch,
+			"cellx2500": noBatch,
+			"dynamic":   "runs once for every path from the source, of which there are too many",
+			"create":    "starts a goroutine for every input of every node",
+		},
+		differs: map[string]string{"": "eager: runs once for every path from the source, without cutoff"},
+	},
+}
+
+const (
+	eager   = "eager: runs what nobody reads, too"
+	noBatch = "has no batches"
+	static  = "its inputs are fixed, so that what could be read is computed whether it is read or not"
+)
+
+var incrDiffers = map[string]string{
+	"unstable": static, "mol": static,
+	"6-10x10-dyn25-lazy80": static, "4-1000x12-dyn5": static, "6-100x15-dyn50": static,
+}
+
+func contenderNamed(name string) (*contender, error) {
+	for _, c := range contenders {
+		if c.name == name {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no engine %q", name)
+}
