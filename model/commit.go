@@ -47,16 +47,18 @@ type Cursor struct {
 	Held  []uint64 `json:"h,omitzero"`
 }
 
-// Tx is one transaction: the run of a handler (Receipt is set) or of a
-// computation.
+// Tx is one transaction: the run of a handler (Receipt is set), of a node, or a write by
+// the application that hosts the space.
 type Tx struct {
 	N uint64 `json:"n"` // see TxID
-	// By is "handle STREAM" or "compute NODE".
+	// By is "handle STREAM", "compute NODE", "effect NODE" or a name of the application's.
 	By string `json:"by"`
 	// Causes are the addresses whose change made a computation run (I8).
 	Causes []string `json:"why,omitzero"`
 	// Reads is the read set of a computation, when this run changed it.
-	Reads   []string `json:"rd,omitzero"`
+	Reads []string `json:"rd,omitzero"`
+	// Group is the change group: observers of that group are not told of the writes.
+	Group   string   `json:"grp,omitzero"`
 	Writes  []Write  `json:"w,omitzero"`
 	Receipt *Receipt `json:"rc,omitzero"`
 	Sends   []Send   `json:"snd,omitzero"`

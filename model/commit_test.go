@@ -78,7 +78,7 @@ func genTx() *rapid.Generator[Tx] {
 	return rapid.Custom(func(t *rapid.T) Tx {
 		return Tx{
 			N: rapid.Uint64().Draw(t, "n"), By: genText().Draw(t, "by"),
-			Causes: some(t, "causes", genText()), Reads: some(t, "reads", genText()),
+			Causes: some(t, "causes", genText()), Reads: some(t, "reads", genText()), Group: genText().Draw(t, "group"),
 			Writes: some(t, "writes", genWrite()), Receipt: genReceipt().Draw(t, "receipt"),
 			Sends: some(t, "sends", genSend()), Trace: genTrace().Draw(t, "trace"),
 		}

@@ -22,6 +22,9 @@ func AppendTx(dst []byte, tx *Tx) []byte {
 	dst = appendText(append(dst, `,"by":`...), tx.By)
 	dst = appendTexts(dst, `,"why":`, tx.Causes)
 	dst = appendTexts(dst, `,"rd":`, tx.Reads)
+	if tx.Group != "" {
+		dst = appendText(append(dst, `,"grp":`...), tx.Group)
+	}
 	dst = appendWrites(dst, tx.Writes)
 	if tx.Receipt != nil {
 		dst = appendReceipt(append(dst, `,"rc":`...), tx.Receipt)

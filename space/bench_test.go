@@ -140,7 +140,7 @@ func BenchmarkSettleComputation(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				n += 2 // the output stays as it is, so nothing is committed
-				h.core.graph.change(in, model.Int(n), nil)
+				h.core.graph.change(in, model.Int(n), origin{})
 				h.core.Settle(0)
 			}
 		})
@@ -206,7 +206,7 @@ func BenchmarkWideReader(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n += 2
-		h.core.graph.change(in, model.Int(n), nil)
+		h.core.graph.change(in, model.Int(n), origin{})
 		h.core.Settle(0)
 	}
 }

@@ -35,6 +35,22 @@ type Config struct {
 	BackoffMin time.Duration
 	BackoffMax time.Duration
 
+	// RunRetries is how often a node that fails with a transient error runs again, and
+	// EventRetries how many attempts an event has then; default 9 and 5. RetryMin and
+	// RetryMax are the pause between attempts: 25 ms, doubled up to 1 s. The same pauses
+	// follow conflicts from the second on, without a budget: when they have lasted for
+	// ConflictWindow, default 30 s, that is reported as an error, and the event goes on
+	// being tried. A negative window reports the first conflict.
+	RunRetries     int
+	EventRetries   int
+	RetryMin       time.Duration
+	RetryMax       time.Duration
+	ConflictWindow time.Duration
+
+	// CheckIdempotency runs every computation twice and reports one that comes to
+	// something else the second time: for tests (seed 001 section 4.2).
+	CheckIdempotency bool
+
 	// Trace observes. It is never asked for a decision.
 	Trace Trace
 }
@@ -62,11 +78,24 @@ func (c *Config) fill() error {
 	def(&c.MaxGroup, 1024)
 	def(&c.MaxIterations, 10)
 	def(&c.RunBudget, 10)
-	if c.BackoffMin == 0 {
-		c.BackoffMin = 250 * time.Millisecond
+	def(&c.RunRetries, 9)
+	def(&c.EventRetries, 5)
+	pause := func(field *time.Duration, v time.Duration) {
+		if *field == 0 {
+			*field = v
+		}
 	}
-	if c.BackoffMax == 0 {
-		c.BackoffMax = 2 * time.Second
+	pause(&c.BackoffMin, 250*time.Millisecond)
+	pause(&c.BackoffMax, 2*time.Second)
+	pause(&c.RetryMin, 25*time.Millisecond)
+	pause(&c.RetryMax, time.Second)
+	pause(&c.ConflictWindow, 30*time.Second)
+	return c.check()
+}
+
+func (c *Config) check() error {
+	if c.RunBudget > 250 {
+		return fmt.Errorf("space %s: RunBudget is %d; 250 is the most", c.Space, c.RunBudget)
 	}
 	if c.MaxCommitBytes < minMaxCommitBytes || c.MaxGroup < 1 || c.RunBudget < 1 || c.MaxIterations < 1 {
 		return fmt.Errorf("space %s: MaxCommitBytes is %d, which must be %d at least; MaxGroup %d, MaxIterations %d and RunBudget %d, which must be 1",

@@ -3,6 +3,7 @@ package space
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -19,8 +20,8 @@ const (
 	idle progress = iota
 	// handled: it has a receipt now.
 	handled
-	// blocked: it waits for a computation to run, a foreign document to arrive, or
-	// room in a commit.
+	// blocked: it waits for a computation to run, a foreign document to arrive, a time,
+	// or room in a commit.
 	blocked
 )
 
@@ -53,11 +54,23 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 		trace = ev.Trace
 	}
 	tx := s.begin(nil)
-	rc := s.receipt(tx, ev)
+	tx.event = ev
+	rc, err := s.receipt(tx, ev)
 	if tx.stale != nil || tx.missing != nil {
 		s.waitFor(tx)
-		s.traceHandled(HandleInfo{Event: ev, Trace: trace, Waits: tx.waits()})
+		s.traceHandled(HandleInfo{Event: ev, Trace: trace, Waits: tx.waits(), Until: s.head.notBefore})
 		return blocked
+	}
+	s.stats.Attempts++
+	if err != nil {
+		again := s.tryAgain(err)
+		s.eventFailed(ev, tx, err, again)
+		if again {
+			s.head.attempts++
+			s.head.notBefore = s.now + doubled(s.cfg.RetryMin, s.cfg.RetryMax, s.head.attempts)
+			s.traceHandled(HandleInfo{Event: ev, Trace: trace, Err: err, Until: s.head.notBefore, Stack: tx.stack})
+			return blocked
+		}
 	}
 	if first {
 		s.converged()
@@ -67,12 +80,17 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
 		return blocked
 	}
-	s.stats.count(rc.Outcome)
 	s.traceHandled(HandleInfo{Event: ev, Tx: n, Receipt: rc, Sends: tx.sends, Trace: trace, Stack: tx.stack})
 	s.endWait()
 	s.lane.Take()
 	s.follow(tx.sends)
 	return handled
+}
+
+// tryAgain reports whether the attempt is to be made again after an error: it is said to
+// be transient, and the budget is not used up.
+func (s *Space) tryAgain(err error) bool {
+	return isTransient(err) && s.head.attempts+1 < s.cfg.EventRetries
 }
 
 func (s *Space) traceHandled(info HandleInfo) {
@@ -81,15 +99,15 @@ func (s *Space) traceHandled(info HandleInfo) {
 	}
 }
 
-// receipt runs the handler and says how the event ended. Writes and sends of a
-// handler that did not succeed are dropped from tx.
-func (s *Space) receipt(tx *Tx, ev *model.Event) *model.Receipt {
+// receipt runs the handler and says how the event ended, and with what error if that was
+// the handler's. Writes and sends of a handler that did not succeed are dropped from tx.
+func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if ev.Invalid != "" {
-		return receipts.Refused(ev, ev.Invalid)
+		return receipts.Refused(ev, ev.Invalid), nil
 	}
 	h := s.program.handlers[ev.Stream]
 	if h == nil {
-		return receipts.Refused(ev, fmt.Sprintf("program %s has no handler for stream %s", s.program.Name, ev.Stream))
+		return receipts.Refused(ev, fmt.Sprintf("program %s has no handler for stream %s", s.program.Name, ev.Stream)), nil
 	}
 	s.handed = *ev // the lane's own is not the handler's to change
 	v, err := callHandler(h, tx, &s.handed)
@@ -98,9 +116,9 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) *model.Receipt {
 	}
 	if err != nil {
 		tx.drop()
-		return receipts.Failed(ev, err)
+		return receipts.Failed(ev, err), err
 	}
-	return receipts.Handled(ev, v)
+	return receipts.Handled(ev, v), nil
 }
 
 func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) {
@@ -123,15 +141,8 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 		tx.drop()
 		*rc = *receipts.Failed(ev, err)
 	}
-	rec := model.Tx{N: s.nextTx(), By: receipts.By(ev.Stream), Receipt: rc, Writes: tx.writes, Trace: trace}
-	for i := range tx.sends {
-		tx.sends[i].Trace = trace
-		if tx.sends[i].To == s.cfg.Space {
-			tx.sends[i].Behind = s.lane.Seen()
-		}
-	}
-	s.registry.Launch(s.txID(rec.N), tx.sends)
-	rec.Sends = tx.sends
+	rec := model.Tx{N: s.nextTx(), By: receipts.By(ev.Stream), Receipt: rc, Writes: tx.writes, Trace: trace, Group: tx.group}
+	s.launch(&rec, tx.sends)
 	err := s.suffix.add(&rec, s.cfg.MaxCommitBytes)
 	if errors.Is(err, errTxTooLarge) {
 		s.registry.Revoke(rec.N)
@@ -148,9 +159,21 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 		panic(fmt.Sprintf("space: a receipt alone does not fit into a commit: %v", err))
 	}
 	for _, w := range tx.after {
-		s.write(w, nil)
+		s.write(w, origin{group: tx.group, paths: tx.pathsIn(w.doc)})
 	}
 	return rec.N, true
+}
+
+// launch completes the sends of a transaction and ties them to it.
+func (s *Space) launch(rec *model.Tx, sends []model.Send) {
+	for i := range sends {
+		sends[i].Trace = rec.Trace
+		if sends[i].To == s.cfg.Space {
+			sends[i].Behind = s.lane.Seen()
+		}
+	}
+	s.registry.Launch(s.txID(rec.N), sends)
+	rec.Sends = sends
 }
 
 // follow queues the sends that stay in the space.
@@ -162,26 +185,29 @@ func (s *Space) follow(sends []model.Send) {
 	}
 }
 
-// head is what the event at the head of the lane has been found to need, one attempt
-// after the other. All of it is kept up to date until the event is handled: if the
-// first were let go while the second is waited for, no attempt might ever meet both.
+// head is what is known of the event at the head of the lane.
 type head struct {
+	// nodes and docs are what it has been found to need, one attempt after the other.
+	// All of it is kept up to date until the event is handled: if the first were let go
+	// while the second is waited for, no attempt might ever meet both.
 	nodes []*node
 	docs  []*doc
+	// attempts counts those that ended in a transient error, and notBefore is when the
+	// next may be made.
+	attempts  int
+	notBefore time.Duration
 }
 
 func (s *Space) headWaits() bool {
+	if s.head.notBefore > s.now {
+		return true
+	}
 	for _, d := range s.head.docs {
 		if !d.loaded {
 			return true
 		}
 	}
-	for _, n := range s.head.nodes {
-		if s.graph.staleUpstream(n.output) != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.head.nodes, s.graph.isStale)
 }
 
 // waitFor keeps the head where it is until what the attempt lacked is there.
@@ -191,7 +217,7 @@ func (s *Space) waitFor(tx *Tx) {
 	switch {
 	case tx.missing != nil:
 		h.docs = append(h.docs, tx.missing)
-		s.graph.addRef(tx.missing)
+		s.graph.needDoc(tx.missing, true)
 	case !slices.Contains(h.nodes, tx.stale):
 		h.nodes = append(h.nodes, tx.stale)
 		s.graph.demandRun(tx.stale)
@@ -203,18 +229,64 @@ func (s *Space) endWait() {
 	h := s.head
 	s.head = head{}
 	for _, d := range h.docs {
-		s.graph.dropRef(d)
+		s.graph.needDoc(d, false)
 	}
 	for _, n := range h.nodes {
 		s.graph.releaseRun(n)
 	}
 }
 
-// backoff is how long a node waits after its streak-th exhausted pass in a row.
-func (s *Space) backoff(streak int) time.Duration {
-	d := s.cfg.BackoffMin
-	for range streak - 1 {
-		d = min(2*d, s.cfg.BackoffMax)
+// conflicts is how an event fares whose attempts another runtime's commits undo. It is
+// kept over the refusal, unlike head.
+type conflicts struct {
+	event string
+	n     int
+	since time.Duration
+	// told says that the window has ended, which is reported once.
+	told bool
+}
+
+// conflicted notes that an attempt at the head of the lane was undone by a refusal, and
+// says when the next may be made: at once after the first, then later and later
+// (DESIGN 5.6). Conflicts never use up the budget of retries. It is called at the next
+// Settle, when the time is known.
+func (s *Space) conflicted(ev *model.Event) {
+	c := &s.conflicts
+	if c.event != ev.ID {
+		*c = conflicts{event: ev.ID, since: s.now}
 	}
-	return d
+	c.n++
+	var wait time.Duration
+	if c.n > 1 {
+		wait = doubled(s.cfg.RetryMin, s.cfg.RetryMax, c.n-1)
+		wait -= wait / 4 * time.Duration(jitter(s.cfg.Runtime, ev.ID, c.n)) / 256
+	}
+	if s.now-c.since >= s.cfg.ConflictWindow {
+		wait = s.cfg.RetryMax
+		if !c.told {
+			c.told = true
+			s.stats.Unconverged++
+			s.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: c.n}, Transient: true, Attempt: c.n})
+		}
+	}
+	s.head.notBefore = s.now + wait
+}
+
+// noteConflict takes in that a refusal has undone an attempt at the head of the lane.
+func (s *Space) noteConflict() {
+	if !s.upset {
+		return
+	}
+	s.upset = false
+	if ev := s.lane.Peek(); ev != nil {
+		s.conflicted(ev)
+	}
+}
+
+// jitter is a number below 256 that differs between runtimes, so that two that have met
+// do not meet again, and is the same whenever it is asked for.
+func jitter(runtime, event string, n int) uint8 {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s %s %d", runtime, event, n)
+	return uint8(h.Sum32() >> 8)
 }

@@ -2,234 +2,258 @@ package space
 
 import (
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
 
-// graph holds documents and nodes and the edges between them. Nodes read
-// documents, a computation writes one document; node-to-node edges are derived
-// from the two and never stored.
+// graph holds documents and nodes and the edges between them. Nodes read addresses
+// and write surfaces; node-to-node edges are derived from the two where they overlap,
+// and never stored.
 //
 // Everything here is the hot state of a pass; the structure tables follow at its
 // end.
 type graph struct {
-	docs  map[docKey]*doc
-	nodes []*node // by handle; nil once removed
+	docs  map[string]*doc // of the own space
+	far   map[docKey]*doc // of others
+	nodes []*node         // by handle; nil once removed
 	byID  map[string]*node
-	// ready are the nodes that are live and not clean: what a pass looks at. A
-	// dormant node is never in here, so it costs a pass nothing.
-	ready []*node
+	queue queue
+	// stale are the nodes that a search for what is not up to date begins with,
+	// dormant ones included.
+	stale []*node
+	// dueCount is how many nodes are live and not clean.
+	dueCount int
+	// backEdges counts the edges that close a circle; without one, no node can keep
+	// itself live.
+	backEdges int
 	// dirty are the handles whose structure changed since the last flush.
 	dirty map[uint32]bool
-	// follows are the foreign documents whose being needed may have changed, foreign
-	// is how many there are.
+	// follows are the foreign documents whose being needed may have changed. Of those
+	// that are not here, absent counts the ones that somebody reads, pending the ones
+	// that somebody needs.
 	follows []*doc
-	foreign int
+	absent  int
+	pending int
 	// free are the handles of nodes that were removed.
-	free  []uint32
-	stamp int // for visited marks
-	trace *Trace
+	gated    gated
+	free     []uint32
+	ordinals ordinals
+	fresh    []*node // under provisional demand
+	now      time.Duration
+	// arming are the nodes whose debounce begins when the time is next known.
+	arming []*node
+	ticked bool  // whether now is known
+	stamp  int32 // for visited marks
+	trace  *Trace
+	stats  *Stats
+	// removing is told of each node that goes.
+	removing func(*node)
 }
 
-func newGraph() *graph {
-	return &graph{docs: map[docKey]*doc{}, byID: map[string]*node{}, dirty: map[uint32]bool{}, trace: &Trace{}}
+func newGraph(trace *Trace, stats *Stats) *graph {
+	return &graph{
+		docs: map[string]*doc{}, far: map[docKey]*doc{}, byID: map[string]*node{},
+		dirty: map[uint32]bool{}, trace: trace, stats: stats,
+	}
 }
 
 // local is the record of an own document, or nil.
-func (g *graph) local(id string) *doc { return g.docs[docKey{doc: id}] }
+func (g *graph) local(id string) *doc { return g.docs[id] }
+
+// lookup is the record of a document, or nil.
+func (g *graph) lookup(key docKey) *doc {
+	if key.space == "" {
+		return g.docs[key.doc]
+	}
+	return g.far[key]
+}
 
 // ensureDoc returns the record of a document and makes it if need be. This is
 // where names that code makes up are checked, once each.
 func (g *graph) ensureDoc(key docKey) (*doc, error) {
-	if d := g.docs[key]; d != nil {
+	if d := g.lookup(key); d != nil {
 		return d, nil
-	}
-	if key.space != "" {
-		if err := model.CheckName("space", key.space); err != nil {
-			return nil, err
-		}
 	}
 	if err := model.CheckName("document", key.doc); err != nil {
 		return nil, err
 	}
 	d := &doc{key: key, loaded: key.space == ""}
-	g.docs[key] = d
-	if key.space != "" {
-		g.foreign++
+	if d.loaded {
+		g.docs[key.doc] = d
+		return d, nil
 	}
+	if err := model.CheckName("space", key.space); err != nil {
+		return nil, err
+	}
+	g.far[key] = d
 	return d, nil
 }
 
-// forget drops the record of a foreign document that nothing mentions any more.
-func (g *graph) forget(d *doc) {
-	delete(g.docs, d.key)
-	g.foreign--
+// nextStamp begins a search: no node has this mark yet.
+func (g *graph) nextStamp() int32 {
+	g.stamp++
+	return g.stamp
 }
 
-// applyReads makes reads the registered read set of n, as a difference to the one
-// it has (P6). It reports whether anything changed; the common case, the same
-// reads as last time, changes nothing and allocates nothing.
-func (g *graph) applyReads(n *node, reads []read) bool {
-	if sameReads(n.deps, reads) {
-		return false
-	}
-	fresh := groupReads(n, reads)
-	for _, old := range n.deps {
-		if !slices.ContainsFunc(fresh, func(d *dep) bool { return d.doc == old.doc }) {
-			g.removeDep(old)
-		}
-	}
-	for i, d := range fresh {
-		fresh[i] = g.adoptDep(n, d)
-	}
-	n.deps = fresh
-	g.dirty[n.handle] = true
-	return true
+// setStatus is the one place where a node's status changes.
+func (g *graph) setStatus(n *node, to Status) {
+	was := n.due()
+	n.status = to
+	g.recount(n, was)
+	g.keepStale(n)
 }
 
-// adoptDep keeps the existing edge for a document that was read before, with the
-// new paths, and inserts the edge otherwise.
-func (g *graph) adoptDep(n *node, d *dep) *dep {
-	i := slices.IndexFunc(n.deps, func(o *dep) bool { return o.doc == d.doc })
-	if i >= 0 {
-		n.deps[i].paths = d.paths
-		return n.deps[i]
+func (g *graph) recount(n *node, was bool) {
+	switch is := n.due(); {
+	case is && !was:
+		g.dueCount++
+	case was && !is:
+		g.dueCount--
 	}
+}
+
+// keepStale keeps invariant 5 of node.
+func (g *graph) keepStale(n *node) {
+	want := !n.removed && (n.status == Invalid || n.status == NeverRan && g.isRead(n))
+	switch {
+	case want && n.staleAt == 0:
+		g.stale = append(g.stale, n)
+		n.staleAt = int32(len(g.stale))
+	case !want && n.staleAt != 0:
+		last := len(g.stale) - 1
+		moved := g.stale[last]
+		g.stale[n.staleAt-1] = moved
+		moved.staleAt = n.staleAt
+		n.staleAt = 0
+		g.stale = g.stale[:last]
+	}
+}
+
+// isRead reports whether anybody reads what n writes.
+func (g *graph) isRead(n *node) bool {
+	read := false
+	n.eachSurface(true, func(s *surface) {
+		read = read || slices.ContainsFunc(s.doc.readers, s.overlaps)
+	})
+	return read
+}
+
+// index inserts a dep among the readers of its document: from here on it triggers,
+// orders and demands.
+func (g *graph) index(d *dep) {
+	d.indexed = true
+	d.slot = int32(len(d.doc.readers))
 	d.doc.readers = append(d.doc.readers, d)
-	if n.live {
-		g.addRef(d.doc)
+	d.doc.pathAdded(d)
+	g.stats.IndexWrites++
+	if d.doc.key.space != "" && !d.doc.loaded && len(d.doc.readers) == 1 {
+		g.absent++
 	}
-	return d
-}
-
-func (g *graph) removeDep(d *dep) {
-	i := slices.Index(d.doc.readers, d)
-	d.doc.readers = slices.Delete(d.doc.readers, i, i+1)
+	d.eachWriter(true, func(s *surface) {
+		g.orderEdge(s, d)
+		g.keepStale(s.node)
+	})
 	if d.node.live {
-		g.dropRef(d.doc)
+		g.countRead(d)
 	}
 }
 
-// sameReads reports whether reads, in the order they were made, are those of deps.
-func sameReads(deps []*dep, reads []read) bool {
-	if repeats(deps, reads) {
-		return true
+// unindex takes a dep out.
+func (g *graph) unindex(d *dep) {
+	readers := d.doc.readers
+	last := len(readers) - 1
+	readers[d.slot] = readers[last]
+	readers[d.slot].slot = d.slot
+	readers[last] = nil
+	d.doc.readers = readers[:last]
+	d.doc.pathRemoved(d)
+	d.indexed = false
+	g.stats.IndexWrites++
+	if d.doc.key.space != "" && !d.doc.loaded && last == 0 {
+		g.absent--
 	}
-	seen := 0
-	for _, d := range deps {
-		seen += len(d.paths)
+	if d.back {
+		d.back = false
+		g.backEdges--
 	}
-	for _, r := range reads {
-		i := slices.IndexFunc(deps, func(d *dep) bool { return d.doc == r.doc })
-		if i < 0 || !covered(deps[i].paths, r.path) {
-			return false
-		}
+	if d.node.live {
+		g.uncountRead(d)
 	}
-	return seen == 0 || coversAll(deps, reads)
+	d.eachWriter(true, func(s *surface) { g.keepStale(s.node) })
 }
 
-// repeats reports whether reads are the registered ones, one for one: what most runs
-// do, and the only comparison whose cost is no more than that of making the reads.
-func repeats(deps []*dep, reads []read) bool {
-	for _, d := range deps {
-		if len(reads) < len(d.paths) {
-			return false
-		}
-		for i, p := range d.paths {
-			if reads[i].doc != d.doc || !slices.Equal(reads[i].path, p) {
-				return false
-			}
-		}
-		reads = reads[len(d.paths):]
+// setLoaded notes that a foreign document is here, or is not followed any more.
+func (g *graph) setLoaded(d *doc, loaded bool) {
+	if d.loaded == loaded {
+		return
 	}
-	return len(reads) == 0
-}
-
-// coversAll reports whether every registered path is among the reads.
-func coversAll(deps []*dep, reads []read) bool {
-	for _, d := range deps {
-		for _, p := range d.paths {
-			if !slices.ContainsFunc(reads, func(r read) bool { return r.doc == d.doc && slices.Equal(r.path, p) }) {
-				return false
-			}
-		}
+	by := 1
+	if loaded {
+		by = -1
 	}
-	return true
-}
-
-// covered reports whether one of paths is path or an ancestor of it: a deep read
-// covers everything below.
-func covered(paths []model.Path, path model.Path) bool {
-	return slices.ContainsFunc(paths, func(p model.Path) bool { return path.HasPrefix(p) })
-}
-
-// groupReads makes one edge per document, its paths without those that another
-// covers.
-func groupReads(n *node, reads []read) []*dep {
-	var deps []*dep
-	for _, r := range reads {
-		i := slices.IndexFunc(deps, func(d *dep) bool { return d.doc == r.doc })
-		if i < 0 {
-			deps = append(deps, &dep{node: n, doc: r.doc})
-			i = len(deps) - 1
-		}
-		d := deps[i]
-		if covered(d.paths, r.path) {
-			continue
-		}
-		d.paths = slices.DeleteFunc(d.paths, func(p model.Path) bool { return p.HasPrefix(r.path) })
-		d.paths = append(d.paths, r.path)
+	if len(d.readers) > 0 {
+		g.absent += by
 	}
-	return deps
+	if d.refs > 0 {
+		g.pending += by
+	}
+	d.loaded = loaded
 }
 
-// readNames lists the read set for people and for the log.
+// forget drops the record of a foreign document that nothing mentions any more.
+func (g *graph) forget(d *doc) { delete(g.far, d.key) }
+
+// readNames lists the read set for people and for the log: document, then a JSON
+// pointer; a shallow read ends in "#".
 func (n *node) readNames() []string {
 	var names []string
 	for _, d := range n.deps {
-		for _, p := range d.paths {
-			names = append(names, d.doc.key.String()+p.String())
+		if !d.covered && !d.declared {
+			names = append(names, d.String())
 		}
 	}
 	return names
 }
 
-// staleUpstream returns the writer of d if d may not be up to date: if the writer
-// or anything upstream of it is yet to run (I4), and nil otherwise.
-func (g *graph) staleUpstream(d *doc) *node {
-	if d.writer.live && len(g.ready) == 0 && g.foreign == 0 {
-		return nil // what is live is clean, and liveness covers all upstream
+// String names the address, as in a cause.
+func (d *dep) String() string {
+	name := d.doc.key.String() + d.path.String()
+	if d.shallow {
+		name += "#"
 	}
-	g.stamp++
-	if g.anyStale(d.writer) {
-		return d.writer
-	}
-	return nil
+	return name
 }
 
-// patience is the number of exhausted passes in a row after which an event no longer
-// waits for a node that does not converge: there is no value to wait for, and the
-// lane must not stand still for ever (I6). With the default backoff that is after
-// about four seconds.
-const patience = 5
+// ordinals remembers when a node was first registered, over its being removed and
+// registered again: ties are to be broken the same way then (behaviour B08). It keeps
+// the latest few of those that are gone.
+type ordinals struct {
+	next uint32
+	gone map[string]uint32
+	fifo []string
+}
 
-func (g *graph) anyStale(n *node) bool {
-	work := []*node{n}
-	n.mark = g.stamp
-	for len(work) > 0 {
-		n, work = work[len(work)-1], work[:len(work)-1]
-		if n.status != Clean && n.streak < patience {
-			return true
-		}
-		for _, d := range n.deps {
-			if !d.doc.loaded {
-				return true // it may have changed since it was last here
-			}
-			if w := d.doc.writer; w != nil && w.mark != g.stamp {
-				w.mark = g.stamp
-				work = append(work, w)
-			}
-		}
+const maxGone = 4096
+
+func (o *ordinals) of(id string) uint32 {
+	if n, ok := o.gone[id]; ok {
+		return n
 	}
-	return false
+	o.next++
+	return o.next
+}
+
+func (o *ordinals) retire(n *node) {
+	if o.gone == nil {
+		o.gone = map[string]uint32{}
+	}
+	if _, ok := o.gone[n.id()]; ok {
+		return
+	}
+	o.gone[n.id()] = n.ordinal
+	if o.fifo = append(o.fifo, n.id()); len(o.fifo) > maxGone {
+		delete(o.gone, o.fifo[0])
+		o.fifo = o.fifo[1:]
+	}
 }

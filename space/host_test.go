@@ -441,52 +441,11 @@ func (h *host) observe(doc string) {
 	}
 }
 
-// checkGraph holds the incremental bookkeeping of demand against a rebuild from its
-// roots, and the other rules that node states.
+// checkGraph holds the bookkeeping of the graph against a rebuild.
 func checkGraph(t tester, g *graph) {
 	t.Helper()
-	live := map[*node]bool{}
-	var mark func(n *node)
-	mark = func(n *node) {
-		if live[n] {
-			return
-		}
-		live[n] = true
-		for _, d := range n.deps {
-			if w := d.doc.writer; w != nil {
-				mark(w)
-			}
-		}
-	}
-	for _, n := range g.nodes {
-		if n != nil && (n.kind == Effect || n.demand > 0) {
-			mark(n)
-		}
-	}
-	refs := map[*doc]int{}
-	for _, n := range g.nodes {
-		if n == nil {
-			continue
-		}
-		if n.live != live[n] {
-			t.Errorf("node %s: live is %v, a rebuild says %v", n.id, n.live, live[n])
-		}
-		if n.status == Clean && len(n.causes.list) > 0 {
-			t.Errorf("node %s is clean and has causes %v", n.id, n.causes.list)
-		}
-		if n.live && n.status != Clean && !slices.Contains(g.ready, n) {
-			t.Errorf("node %s is live and %s, and not in the ready list", n.id, n.status)
-		}
-		for _, d := range n.deps {
-			if live[n] {
-				refs[d.doc]++
-			}
-		}
-	}
-	for _, d := range g.docs {
-		if d.key.space == "" && d.refs != refs[d] {
-			t.Errorf("document %s: %d refs, a rebuild says %d", d.key, d.refs, refs[d])
-		}
+	for _, wrong := range g.audit() {
+		t.Errorf("%s", wrong)
 	}
 }
 

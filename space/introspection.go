@@ -2,6 +2,7 @@ package space
 
 import (
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -13,6 +14,17 @@ type Stats struct {
 	Refused                   uint64 // appends refused
 	Deferred                  uint64 // nodes gated for not converging
 	NodeErrors                uint64 // runs that returned an error
+	Runs                      uint64 // of computations and effects
+	Attempts                  uint64 // at handling events, undone ones included
+	Unconverged               uint64 // events that met conflicts for longer than the window
+	OutsideWrites             uint64 // writes of nodes to what they have not declared
+	Violations                uint64 // runs that were found not to be idempotent
+
+	// What the work was. Matched counts the readers that were compared with a change,
+	// Filtered those of them that it did not concern (value-gating), Visits the nodes
+	// looked at in ordering, liveness and preflight, IndexWrites the reads that were
+	// entered or taken out, Echoes the runs that answered another runtime's writes.
+	Matched, Filtered, Visits, IndexWrites, Echoes uint64
 }
 
 func (st *Stats) count(o model.Outcome) {
@@ -39,6 +51,9 @@ type NodeState struct {
 	Output string
 	Reads  []string
 	Causes []string
+	Parent string
+	// Until is the time before which a node that is to run does not.
+	Until time.Duration
 }
 
 // Nodes lists the nodes with their state in order of registration. Unlike
@@ -50,11 +65,14 @@ func (s *Space) Nodes() []NodeState {
 			continue
 		}
 		st := NodeState{
-			ID: n.id, Kind: n.kind, Status: n.status, Live: n.live, Runs: n.runs,
-			Reads: n.readNames(), Causes: slices.Clone(n.causes.list),
+			ID: n.id(), Kind: n.kind, Status: n.status, Live: n.live, Runs: n.runs,
+			Output: n.spec.Output, Reads: n.readNames(), Causes: slices.Clone(n.causeList()),
 		}
-		if n.output != nil {
-			st.Output = n.output.key.doc
+		if p := n.parent(); p != nil {
+			st.Parent = p.id()
+		}
+		if n.status != Clean {
+			st.Until = max(0, n.eligibleAt())
 		}
 		out = append(out, st)
 	}
@@ -67,10 +85,4 @@ func (s *Space) Value(id string) model.Value {
 		return d.value
 	}
 	return model.Value{}
-}
-
-// Idle reports whether nothing is left to do: no event waits, here or left in the
-// stream, nothing is runnable or gated, and every transaction is in the log.
-func (s *Space) Idle() bool {
-	return s.running() && s.lane.Done() && len(s.graph.ready) == 0 && s.Settled()
 }

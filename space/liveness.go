@@ -1,126 +1,176 @@
 package space
 
-// Demand (seed 001 section 5): a node is live while an effect observes its output,
-// directly or through other live nodes. Liveness is kept as a count per document
-// of its live readers, and changes only when an edge does or a node comes or
-// goes, never when data changes.
+import "slices"
 
-// addRef counts one more live reader of d, and wakes what d needs.
-func (g *graph) addRef(d *doc) {
-	d.refs++
-	if d.refs == 1 {
-		g.needed(d)
+// Demand (seed 001 section 5): a node is live while an effect observes what it writes,
+// directly or through other live nodes. Liveness is kept as a count per surface of its
+// live readers, and changes only when an edge does or a node comes or goes, never when
+// data changes.
+
+// countRead counts a live read, and wakes what it needs.
+func (g *graph) countRead(d *dep) {
+	for work := g.passOn(d, true, nil); len(work) > 0; {
+		work = g.updateLive(work)
 	}
 }
 
-// dropRef counts one less.
-func (g *graph) dropRef(d *doc) {
-	d.refs--
-	if d.refs == 0 {
-		g.needed(d)
-	} else if d.writer != nil {
-		g.updateLive(d.writer) // what is left may be a circle
+// uncountRead counts one less.
+func (g *graph) uncountRead(d *dep) {
+	for work := g.passOn(d, false, nil); len(work) > 0; {
+		work = g.updateLive(work)
 	}
 }
 
-// needed reacts to a document having gained its first live reader or lost its
-// last one.
-func (g *graph) needed(d *doc) {
-	if d.key.space != "" {
-		g.follows = append(g.follows, d)
-	}
-	if d.writer != nil {
-		g.updateLive(d.writer)
-	}
+// passOn adjusts the counts that a read contributes to, and adds to work the nodes for
+// which that may make a difference.
+func (g *graph) passOn(d *dep, live bool, work []*node) []*node {
+	g.needDoc(d.doc, live)
+	d.eachWriter(false, func(s *surface) {
+		g.stats.Visits++
+		if live {
+			if s.refs++; s.refs == 1 {
+				work = append(work, s.node)
+			}
+			return
+		}
+		if s.refs--; s.refs == 0 || s.node.live && g.backEdges > 0 {
+			work = append(work, s.node) // what is left may be a circle
+		}
+	})
+	return work
 }
 
-// updateLive brings n.live in line with its demand, and passes the change on to
-// everything upstream. It does not recurse: chains may be as long as they like.
-func (g *graph) updateLive(n *node) {
-	work := []*node{n}
-	for len(work) > 0 {
-		n, work = work[len(work)-1], work[:len(work)-1]
-		want := n.kind == Effect || n.demand > 0 || n.output.refs > 0 && (!n.live || g.rooted(n))
-		if want == n.live {
-			continue
-		}
-		n.live = want
-		if want {
-			g.enqueue(n)
-		}
-		for _, dep := range n.deps {
-			work = g.passOn(dep.doc, want, work)
-		}
-	}
-}
-
-// rooted reports whether an effect, or an event that waits, is what keeps n live, and
-// not a circle of computations that keep each other. Every live node off a circle is
-// rooted, so the search goes straight down and seldom turns back.
-func (g *graph) rooted(n *node) bool {
-	g.stamp++
-	work := []*node{n}
-	next := []int{0} // the reader to look at next, for each of work
-	n.mark = g.stamp
-	for len(work) > 0 {
-		top := len(work) - 1
-		n := work[top]
-		if n.kind == Effect || n.demand > 0 {
-			return true
-		}
-		if next[top] == len(n.output.readers) {
-			work, next = work[:top], next[:top]
-			continue
-		}
-		r := n.output.readers[next[top]].node
-		next[top]++
-		if r.live && r.mark != g.stamp {
-			r.mark = g.stamp
-			work, next = append(work, r), append(next, 0)
-		}
-	}
-	return false
-}
-
-func (g *graph) passOn(d *doc, live bool, work []*node) []*node {
-	edge := 0 // the count at which the document's being needed flips
-	if live {
+// needDoc counts a reason to have a document here.
+func (g *graph) needDoc(d *doc, more bool) {
+	edge := int32(0) // the count at which the document's being needed flips
+	if more {
 		d.refs++
 		edge = 1
 	} else {
 		d.refs--
 	}
-	if d.refs != edge {
-		if !live && d.writer != nil && d.writer.live {
-			work = append(work, d.writer) // what is left may be a circle
-		}
+	if d.refs != edge || d.key.space == "" {
+		return
+	}
+	g.follows = append(g.follows, d)
+	switch {
+	case d.loaded:
+	case more:
+		g.pending++
+	default:
+		g.pending--
+	}
+}
+
+// reconsider brings n.live in line with its demand, and passes the change on to
+// everything upstream. It does not recurse: chains may be as long as they like.
+func (g *graph) reconsider(n *node) {
+	for work := []*node{n}; len(work) > 0; {
+		work = g.updateLive(work)
+	}
+}
+
+// updateLive takes the last node of work.
+func (g *graph) updateLive(work []*node) []*node {
+	n := work[len(work)-1]
+	work = work[:len(work)-1]
+	g.stats.Visits++
+	want := g.wanted(n)
+	if want == n.live {
 		return work
 	}
-	if d.key.space != "" {
-		g.follows = append(g.follows, d)
+	was := n.due()
+	n.live = want
+	g.recount(n, was)
+	if want {
+		g.enqueue(n)
+	} else if n.more != nil {
+		n.more.gate.holds = 0
 	}
-	if d.writer != nil {
-		work = append(work, d.writer)
+	for _, d := range n.deps {
+		if d.indexed {
+			work = g.passOn(d, want, work)
+		}
 	}
 	return work
+}
+
+// wanted is the definition of live (seed 001 section 5.1).
+func (g *graph) wanted(n *node) bool {
+	switch {
+	case n.removed:
+		return false
+	case n.kind == Effect || n.materializer() || n.demand > 0:
+		return true
+	case !n.isObserved():
+		return false
+	}
+	return !n.live || g.backEdges == 0 || g.rooted(n)
+}
+
+// isObserved reports whether there is any live reader of what n writes.
+func (n *node) isObserved() bool {
+	return n.own.refs > 0 || n.more != nil && slices.ContainsFunc(n.more.outputs, func(s *surface) bool { return s.refs > 0 })
+}
+
+// rooted reports whether something other than a circle of computations that keep each
+// other live needs n. It goes through live readers only.
+func (g *graph) rooted(n *node) bool {
+	stamp := g.nextStamp()
+	n.mark = stamp
+	work := []*node{n}
+	for len(work) > 0 {
+		n, work = work[len(work)-1], work[:len(work)-1]
+		g.stats.Visits++
+		if n.kind == Effect || n.materializer() || n.demand > 0 {
+			return !n.removed
+		}
+		n.eachReader(false, func(d *dep) {
+			if r := d.node; r.live && r.mark != stamp {
+				r.mark = stamp
+				work = append(work, r)
+			}
+		})
+	}
+	return false
 }
 
 // demandRun keeps n live until the demand is taken back, as for an event that
 // waits for n's output.
 func (g *graph) demandRun(n *node) {
 	n.demand++
-	g.updateLive(n)
+	g.reconsider(n)
 }
 
 func (g *graph) releaseRun(n *node) {
 	n.demand--
-	g.updateLive(n)
+	g.reconsider(n)
 }
 
-// enqueue puts a node that is live and not clean into the ready list.
-func (g *graph) enqueue(n *node) {
-	if n.live && n.status != Clean && !n.queued {
-		n.queued = true
-		g.ready = append(g.ready, n)
+// provide gives a node that a live run has made its provisional demand (seed 001
+// section 5.3): whoever made it shows that something live is being built here.
+func (g *graph) provide(n *node) {
+	n.ext().provisional = true
+	g.fresh = append(g.fresh, n)
+	g.demandRun(n)
+}
+
+// expireProvisional takes provisional demand back at the end of a pass, from the nodes
+// that have run. One that was held past the pass that made it keeps it until it has.
+func (g *graph) expireProvisional() {
+	if len(g.fresh) == 0 {
+		return
+	}
+	fresh := g.fresh
+	g.fresh = nil
+	for _, n := range fresh {
+		switch {
+		case n.removed:
+		case n.status == NeverRan || n.waiting:
+			g.fresh = append(g.fresh, n)
+		default:
+			n.more.provisional = false
+			g.releaseRun(n)
+		}
 	}
 }

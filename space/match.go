@@ -3,13 +3,17 @@ package space
 import "github.com/settlehq/settle/model"
 
 // touches decides whether the change of a document from before to after concerns
-// a deep reader of path: whether what it would read there has changed.
+// a reader of path: whether what it would read there has changed (reference: trigger
+// semantics 4.4).
 //
 // Replacing an ancestor by an equal value, or changing a sibling, does not. If
 // the path led nowhere before and leads nowhere now, the reader is concerned
 // only if the place where it ends has moved, because then it may have looked at
 // an intermediate container that came or went.
-func touches(before, after model.Value, path model.Path) bool {
+func touches(before, after model.Value, path model.Path, shallow bool) bool {
+	if len(path) == 0 {
+		return differ(before, after, shallow)
+	}
 	vb, reachedB, depthB := walk(before, path)
 	va, reachedA, depthA := walk(after, path)
 	if reachedB != reachedA {
@@ -18,7 +22,16 @@ func touches(before, after model.Value, path model.Path) bool {
 	if !reachedB {
 		return depthB != depthA
 	}
-	return !model.Equal(vb, va)
+	return differ(vb, va, shallow)
+}
+
+// differ compares what is read deeply by value; of what is read shallowly only the
+// keys of an object, the length of an array, the target of a link and scalars count.
+func differ(before, after model.Value, shallow bool) bool {
+	if shallow {
+		return !model.ShallowEqual(before, after)
+	}
+	return !model.Equal(before, after)
 }
 
 // walk follows path from root. reached says that every segment but the last led

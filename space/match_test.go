@@ -57,10 +57,10 @@ func TestI3_WhichChangeConcernsWhichReader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := touches(doc0(t, c.before), doc0(t, c.after), path); got != c.want {
+		if got := touches(doc0(t, c.before), doc0(t, c.after), path, false); got != c.want {
 			t.Errorf("%s: %s -> %s, read at %q: concerned %v, want %v", c.what, c.before, c.after, c.path, got, c.want)
 		}
-		if got := touches(doc0(t, c.after), doc0(t, c.before), path); got != c.want {
+		if got := touches(doc0(t, c.after), doc0(t, c.before), path, false); got != c.want {
 			t.Errorf("%s, the other way: %v, want %v", c.what, got, c.want)
 		}
 	}
@@ -131,7 +131,7 @@ func TestTouches_AgreesWithADumbVersion(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}
-		if got, want := touches(doc0(t, string(b)), doc0(t, string(a)), path), dumbTouches(before, after, path); got != want {
+		if got, want := touches(doc0(t, string(b)), doc0(t, string(a)), path, false), dumbTouches(before, after, path); got != want {
 			t.Fatalf("%s -> %s, read at %q: %v, want %v", b, a, path, got, want)
 		}
 	})
@@ -140,22 +140,27 @@ func TestTouches_AgreesWithADumbVersion(t *testing.T) {
 // A reader of several paths is concerned once, whichever of them is touched; a path
 // below another one is covered by it.
 func TestReadSetsKeepWhatCoversTheRest(t *testing.T) {
-	g := newGraph()
-	n := &node{id: "n", kind: Effect, live: true}
+	g := newGraph(&Trace{}, &Stats{})
+	n, err := g.register(&NodeSpec{ID: "n", Kind: Effect}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	d, err := g.ensureDoc(docKey{doc: "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reads := func(paths ...string) []read {
-		var out []read
+	run := int32(0)
+	reads := func(paths ...string) *readLog {
+		run++
+		log := &readLog{node: n, run: run}
 		for _, p := range paths {
 			path, err := model.ParsePath(p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out = append(out, read{d, path})
+			log.add(d, path, false)
 		}
-		return out
+		return log
 	}
 	for _, c := range []struct {
 		reads   []string
@@ -164,7 +169,7 @@ func TestReadSetsKeepWhatCoversTheRest(t *testing.T) {
 	}{
 		{[]string{"/a/b", "/c"}, true, "[d/a/b d/c]"},
 		{[]string{"/a/b", "/c"}, false, "[d/a/b d/c]"},
-		{[]string{"/c", "/a/b", "/c"}, false, "[d/a/b d/c]"},
+		{[]string{"/c", "/a/b", "/c"}, false, "[d/c d/a/b]"},
 		{[]string{"/a/b", "/a", "/c"}, true, "[d/a d/c]"},
 		{[]string{"/a", "/a/b/c", "/c"}, false, "[d/a d/c]"},
 		{[]string{"/a", ""}, true, "[d]"},
@@ -172,13 +177,13 @@ func TestReadSetsKeepWhatCoversTheRest(t *testing.T) {
 		{nil, true, "[]"},
 		{nil, false, "[]"},
 	} {
-		if got := g.applyReads(n, reads(c.reads...)); got != c.changed {
+		if got := g.applyReads(reads(c.reads...)); got != c.changed {
 			t.Errorf("reads %q: changed %v, want %v", c.reads, got, c.changed)
 		}
 		if got := fmt.Sprint(n.readNames()); got != c.want {
 			t.Errorf("reads %q: registered %s, want %s", c.reads, got, c.want)
 		}
-		if want := min(1, len(c.reads)); d.refs != want || len(d.readers) != want {
+		if want := len(n.readNames()); int(d.refs) != want || len(d.readers) != want {
 			t.Errorf("reads %q: %d refs, %d readers", c.reads, d.refs, len(d.readers))
 		}
 	}

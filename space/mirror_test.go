@@ -47,7 +47,7 @@ func TestL08_AHandlerWaitsForAForeignDocument(t *testing.T) {
 	if len(h.follows) > 0 {
 		t.Errorf("it still follows %v", h.follows)
 	}
-	if n := h.core.graph.foreign; n > 0 {
+	if n := len(h.core.graph.far); n > 0 {
 		t.Errorf("%d records of foreign documents are kept", n)
 	}
 }

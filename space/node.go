@@ -1,6 +1,7 @@
 package space
 
 import (
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -22,53 +23,180 @@ func (s Status) String() string {
 	return [...]string{"never-ran", "clean", "invalid"}[s]
 }
 
-// node is the hot record of a node: what changes while it runs. Its identity and
-// its structure are mirrored in the structure tables for others to read.
+// node is the hot record of a node: what changes while it runs. What is fixed stands
+// in its spec, which all spaces of a program share. Its structure is mirrored in the
+// structure tables for others to read.
 //
 // Always:
 //
-//  1. status Clean implies that causes is empty;
-//  2. live is true iff the node is an effect, or demand is positive, or its output
-//     has a live reader (a circle of computations does not keep itself live);
-//  3. a live node counts once in refs of every document in deps;
-//  4. a node that is live and not Clean is in the graph's ready list.
+//  1. status Clean implies that there are no causes;
+//  2. live is true iff wanted says so (liveness.go);
+//  3. a live node counts once in the refs of every document that an indexed dep of it
+//     names, and of every surface there that the dep overlaps;
+//  4. a node that is due (live, and not Clean) is in one of the places of the queue, or
+//     waits for something that will put it there;
+//  5. a node whose status is Invalid, or NeverRan while somebody reads its output, is
+//     in graph.stale.
 type node struct {
-	id     string
-	handle uint32 // dense, in order of registration: the tie-break of the order
-	kind   NodeKind
-	output *doc // nil for effects
-	run    func(tx *Tx) (model.Value, error)
+	spec *NodeSpec
+	// own is the surface of the primary output; own.doc is nil if there is none.
+	own  surface
+	deps []*dep
+	// causes is nil when there are none.
+	causes *causeSet
+	more   *extra
+	runs   uint64
 
-	status Status
-	causes causeSet
-	deps   []*dep
+	handle uint32 // index in graph.nodes
+	// ordinal is the order of first registration: the tie-break of the order.
+	ordinal uint32
+	// height is above that of every node whose output this one reads, but for circles.
+	height int32
+	// demand counts the reasons to be live that are not readers: an event that waits
+	// for the output, and having just been made by a run.
+	demand   int32
+	mark     int32 // scratch of searches, as markDown
+	markDown int32
+	sought   int32 // scratch of Space.freshen
+	staleAt  int32 // index in graph.stale plus one, 0 if it is not there
 
+	kind     NodeKind
+	status   Status
+	passRuns uint8
+
+	live    bool
+	queued  bool // in the queue or among the idle materializers
+	held    bool // among the gated
+	removed bool
 	// waiting says that the last run met a foreign document that is not there yet.
 	// The node does not run again before something it read has changed.
 	waiting bool
-	live    bool
-	// demand counts the reasons to run that are not readers: an event that waits
-	// for the node's output.
-	demand int
-	queued bool // in the ready list
-	pulled bool // see Space.pull
-
-	// Gate and budget (seed 001 sections 7.7 and 8).
-	backoffUntil time.Duration
-	streak       int
-	passRuns     int
-	runs         uint64
-
-	// Scratch of the sort.
-	blockers int
-	mark     int
+	running bool // its function is on the stack
+	seeking bool // see Space.freshen
 }
 
-// dep is the edge from a node to one document it reads, at one or more paths.
+// extra is what few nodes need.
+type extra struct {
+	outputs   []*surface // static side-writes: tier 2
+	envelope  []*surface // tier 3
+	gate      gate
+	parent    *node
+	children  []*node
+	blueprint map[string]bool // ids that the run under way has registered
+	// retries counts the runs in a row that ended in a transient error.
+	retries int
+	// provisional is set while demand includes the node's having just been made.
+	provisional bool
+	// remote are the own surfaces that others' commits have changed since the last run.
+	remote  []*doc
+	lastErr error
+}
+
+func (n *node) id() string { return n.spec.ID }
+
+// ext is the rarely needed part, made when first written to.
+func (n *node) ext() *extra {
+	if n.more == nil {
+		n.more = &extra{}
+	}
+	return n.more
+}
+
+func (n *node) parent() *node {
+	if n.more == nil {
+		return nil
+	}
+	return n.more.parent
+}
+
+// materializer reports whether the node has a declared envelope (seed 001 section 4.3).
+func (n *node) materializer() bool { return len(n.spec.Envelope) > 0 }
+
+// due reports whether the node is to run as soon as nothing holds it.
+func (n *node) due() bool { return n.live && n.status != Clean && !n.removed }
+
+// eachSurface visits what the node writes: its output, its side-writes, and its
+// envelope if that is asked for.
+func (n *node) eachSurface(envelope bool, visit func(*surface)) {
+	if n.own.doc != nil {
+		visit(&n.own)
+	}
+	if n.more == nil {
+		return
+	}
+	for _, s := range n.more.outputs {
+		visit(s)
+	}
+	if envelope {
+		for _, s := range n.more.envelope {
+			visit(s)
+		}
+	}
+}
+
+// eachReader visits the edges to whoever reads what the node writes.
+func (n *node) eachReader(envelope bool, visit func(*dep)) {
+	n.eachSurface(envelope, func(s *surface) {
+		for _, d := range s.doc.readers {
+			if d.node != n && s.overlaps(d) {
+				visit(d)
+			}
+		}
+	})
+}
+
+// eachWriter visits the surfaces that the dep reads from.
+func (d *dep) eachWriter(envelope bool, visit func(*surface)) {
+	d.doc.eachSurface(envelope, func(s *surface) {
+		if s.node != d.node && s.overlaps(d) {
+			visit(s)
+		}
+	})
+}
+
+// surface is a place that a node may write to.
+type surface struct {
+	node *node
+	doc  *doc
+	path model.Path
+	// refs counts the live readers of the place. Envelopes are not counted (seed 001
+	// section 4.3, rule 3).
+	refs int32
+}
+
+// overlaps is the rule for edges between nodes (reference: trigger semantics 4.7): one
+// path is a prefix of the other; and a shallow reader is not concerned by what is
+// written more than one level below it.
+func (s *surface) overlaps(d *dep) bool {
+	if len(s.path) == 0 {
+		return true
+	}
+	if d.shallow && len(s.path) > len(d.path)+1 {
+		return false
+	}
+	n := min(len(s.path), len(d.path))
+	return slices.Equal(s.path[:n], d.path[:n])
+}
+
+// dep is the edge from a node to an address that it reads.
 type dep struct {
 	node  *node
 	doc   *doc
-	paths []model.Path
+	path  model.Path
+	slot  int32 // index in doc.readers, place in the list of its path if there is an index
+	place int32
+	seen  int32 // the run that has read it
+	// shallow says that only the keys, the length or the scalar there matter.
+	shallow bool
+	// covered says that another read of the node's, of an ancestor, says all that this
+	// one could; it is not indexed then.
+	covered bool
+	// declared says that the node has not run yet and is expected to read this: it
+	// orders and pulls, and triggers nothing.
+	declared bool
+	// indexed is set while the dep is among doc.readers, back if it closes a circle.
+	indexed bool
+	back    bool
 }
 
 // docKey addresses a document; space is "" for the own space.
@@ -84,15 +212,20 @@ func (k docKey) String() string {
 // doc is the hot record of a document: its value as this runtime sees it now,
 // speculative transactions included, and who reads and writes it.
 type doc struct {
-	key     docKey
-	value   model.Value
-	writer  *node
+	key   docKey
+	value model.Value
+	// writer is the surface of the node whose primary output this is.
+	writer  *surface
 	readers []*dep
-	// refs is the number of live nodes among the readers, plus one while an event
-	// waits for the document.
-	refs int
+	// paths finds readers by path when there are many.
+	paths *pathIndex
+	// others are the surfaces of side-writes and envelopes.
+	others []*surface
+	// refs is the number of live reads of the document, plus one while an event waits
+	// for it.
+	refs int32
 	// sizeBound is what the encoded document has at most, once it was measured.
-	sizeBound int
+	sizeBound int32
 	measured  bool
 	// loaded is set once a foreign document's value has arrived; own documents
 	// are always loaded.
@@ -101,8 +234,23 @@ type doc struct {
 	followed bool
 }
 
+// eachSurface visits the surfaces that lie in the document.
+func (d *doc) eachSurface(envelope bool, visit func(*surface)) {
+	if d.writer != nil {
+		visit(d.writer)
+	}
+	for _, s := range d.others {
+		if envelope || !s.isEnvelope() {
+			visit(s)
+		}
+	}
+}
+
+// isEnvelope: a node that declares envelopes has no static side-writes.
+func (s *surface) isEnvelope() bool { return s != &s.node.own && s.node.materializer() }
+
 // causeSet is the set of addresses that made a node invalid, in order of arrival.
-// Past its cap it keeps only whole documents: a dormant node may be invalidated
+// Past its cap it keeps only that there were many: a dormant node may be invalidated
 // for years, and must not grow with it.
 type causeSet struct {
 	list  []string
@@ -112,31 +260,64 @@ type causeSet struct {
 // maxCauses bounds the addresses that are told apart.
 const maxCauses = 16
 
-func (c *causeSet) add(d *doc, path model.Path) {
-	cause := d.key.String()
-	if !c.wider {
-		cause += path.String()
+func (c *causeSet) add(cause string) {
+	if c.wider {
+		return
 	}
 	for _, have := range c.list {
 		if have == cause {
 			return
 		}
 	}
-	if len(c.list) < maxCauses {
-		c.list = append(c.list, cause)
+	if len(c.list) == maxCauses {
+		c.list, c.wider = append(c.list[:0], "*"), true
 		return
 	}
-	c.widen()
-	c.add(d, nil)
+	c.list = append(c.list, cause)
 }
 
-// widen replaces the collected addresses by "*": many things changed.
-func (c *causeSet) widen() {
-	c.list, c.wider = []string{"*"}, true
+func (n *node) addCause(cause string) {
+	if n.causes == nil {
+		n.causes = &causeSet{}
+	}
+	n.causes.add(cause)
 }
 
-func (c *causeSet) take() []string {
-	list := c.list
-	*c = causeSet{}
+func (n *node) takeCauses() []string {
+	if n.causes == nil {
+		return nil
+	}
+	list := n.causes.list
+	n.causes = nil
 	return list
+}
+
+func (n *node) causeList() []string {
+	if n.causes == nil {
+		return nil
+	}
+	return n.causes.list
+}
+
+// gate says when a node may run (seed 001 section 8.1). The zero gate is open.
+type gate struct {
+	debounce, throttle time.Duration
+	noAuto             bool
+	auto               autoDebounce
+	// readyAt is when the debounce ends, moved by each invalidation; arm says that it
+	// is to be moved as soon as the time is known.
+	readyAt time.Duration
+	arm     bool
+	// ranAt is when the node last ran.
+	ranAt time.Duration
+	ran   bool
+	// heldAt is the time under which the node stands among the gated.
+	heldAt time.Duration
+	// backoffUntil holds a node that did not converge; streak is how many passes in a
+	// row it has exhausted, holds how many of them kept the space from being idle.
+	backoffUntil time.Duration
+	streak       int
+	holds        int
+	// echoUntil holds a node that answers another runtime's writes with its own.
+	echoUntil time.Duration
 }

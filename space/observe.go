@@ -27,7 +27,7 @@ func (s *Space) Observe(id string) error {
 	n, err := s.graph.register(&NodeSpec{
 		ID: "observe:" + id, Kind: Effect,
 		Run: func(tx *Tx) (model.Value, error) { return tx.Get(id), nil },
-	})
+	}, nil)
 	if err != nil {
 		return fmt.Errorf("observe document %s: %w", id, err)
 	}

@@ -2,6 +2,8 @@ package space
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -13,7 +15,9 @@ type Program struct {
 	Name string
 
 	handlers map[string]Handler
-	nodes    []NodeSpec
+	nodes    []*NodeSpec
+	ids      map[string]bool
+	outputs  map[string]string // primary output -> node
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all
@@ -22,16 +26,18 @@ type Program struct {
 // which exactly one run takes effect; so it must not do anything else (no I/O,
 // no clock, no random numbers).
 //
-// The value it returns is the receipt's result, which the sender can wait for.
+// The value it returns is the receipt's result, which the sender can wait for. An
+// error that Transient marks is tried again, see Config.EventRetries; any other makes
+// the event fail at once.
 type Handler func(tx *Tx, ev *model.Event) (model.Value, error)
 
 // NodeKind tells computations from effects (seed 001 section 4.2).
 type NodeKind uint8
 
 const (
-	// Computation derives one document from others and runs only under demand.
+	// Computation derives documents from others and runs only under demand.
 	Computation NodeKind = iota + 1
-	// Effect observes. It is demand by itself, and writes nothing.
+	// Effect observes. It is demand by itself.
 	Effect
 )
 
@@ -46,25 +52,70 @@ func (k NodeKind) String() string {
 	}
 }
 
+// Address is a place: a path in a document, of this space if Space is "".
+type Address struct {
+	Space, Doc string
+	Path       model.Path
+}
+
+func (a Address) String() string { return docKey{a.Space, a.Doc}.String() + a.Path.String() }
+
 // NodeSpec describes a node. All of it is fixed for the node's lifetime; in
 // particular what a node can write is never learned from its runs (P4).
 type NodeSpec struct {
 	// ID names the node within its space.
 	ID   string
 	Kind NodeKind
-	// Output is the document that a computation writes; "" for effects.
+	// Output is the document that a computation writes by returning a value: the first
+	// of the three tiers of its write surface (seed 001 section 4.3). It belongs to the
+	// computation alone. "" for effects, and for computations that only side-write.
 	Output string
+	// Writes are the further places that the node may write through tx, known when it
+	// is registered: the second tier. Demand for them is demand for the node. Others
+	// may write there too.
+	Writes []Address
+	// Envelope makes the node a materializer, the third tier: somewhere in these places
+	// it writes, and what exactly is known when it has run. Since nobody can tell who
+	// needs it, it is always live; but it runs when nothing else wants to, unless a node
+	// that is about to run, or an event, reads inside the envelope. The envelope orders
+	// and never triggers. A node that has one has no Writes.
+	Envelope []Address
+	// DeclaredReads are places that the node is expected to read. They put its first
+	// run behind their writers, and trigger nothing (seed 001 section 6.2).
+	DeclaredReads []Address
+	// Gate holds the node back in time.
+	Gate GateSpec
+	// Group is the change group of an observer: it is not woken by changes that were
+	// made in a transaction of the same group (see Tx.Group).
+	Group string
+	// Volatile keeps the output in memory only: it is not written to the log, so other
+	// spaces, other runtimes and the checkpoint do not have it, and a restart computes
+	// it again when somebody needs it. For intermediate values that change often.
+	Volatile bool
+	// Version tells implementations apart. A node that a run registers again with
+	// another version runs afresh; so does one that is resumed under another.
+	Version string
 	// Run derives the output from what it reads through tx. It must be idempotent:
-	// running it again over the same documents gives the same value. The result
-	// replaces the output document; an absent value deletes it. The result of an
-	// effect is ignored. It may be called while another node's Run is in the middle
-	// of a Get, which pulled this one.
+	// running it again over the same documents gives the same value and the same
+	// writes. The result replaces the output document; an absent value deletes it. The
+	// result of a node without an output is ignored. It may be called while another
+	// node's Run is in the middle of a Get, which pulled this one.
 	Run func(tx *Tx) (model.Value, error)
+}
+
+// GateSpec are the time gates of a node (seed 001 section 8.2); 0 for none.
+type GateSpec struct {
+	// Debounce lets the node run when nothing that it reads has changed for so long.
+	Debounce time.Duration
+	// Throttle is the least time between two runs.
+	Throttle time.Duration
+	// NoAutoDebounce exempts an effect that is slow from being debounced for it.
+	NoAutoDebounce bool
 }
 
 // NewProgram makes an empty program.
 func NewProgram(name string) *Program {
-	return &Program{Name: name, handlers: map[string]Handler{}}
+	return &Program{Name: name, handlers: map[string]Handler{}, ids: map[string]bool{}, outputs: map[string]string{}}
 }
 
 // Handle registers the handler of a stream. There is exactly one per stream
@@ -86,43 +137,80 @@ func (p *Program) Handle(stream string, h Handler) error {
 
 // Add registers a node that every space of the program has.
 func (p *Program) Add(n NodeSpec) error {
-	if err := p.checkNode(&n); err != nil {
+	err := n.check()
+	if err == nil {
+		err = p.checkUnique(&n)
+	}
+	if err != nil {
 		return fmt.Errorf("program %s: node %q: %w", p.Name, n.ID, err)
 	}
-	p.nodes = append(p.nodes, n)
+	p.nodes = append(p.nodes, n.clone())
+	p.ids[n.ID] = true
+	if n.Output != "" {
+		p.outputs[n.Output] = n.ID
+	}
 	return nil
 }
 
-func (p *Program) checkNode(n *NodeSpec) error {
+func (p *Program) checkUnique(n *NodeSpec) error {
+	if p.ids[n.ID] {
+		return fmt.Errorf("this id is taken")
+	}
+	if o := p.outputs[n.Output]; o != "" {
+		return fmt.Errorf("document %s is written by node %s already", n.Output, o)
+	}
+	return nil
+}
+
+// clone keeps the spec apart from slices that are the caller's.
+func (n *NodeSpec) clone() *NodeSpec {
+	c := *n
+	c.Writes = slices.Clone(n.Writes)
+	c.Envelope = slices.Clone(n.Envelope)
+	c.DeclaredReads = slices.Clone(n.DeclaredReads)
+	return &c
+}
+
+// check refuses what can be seen to be wrong with a node by itself.
+func (n *NodeSpec) check() error {
 	if err := model.CheckName("node", n.ID); err != nil {
 		return err
 	}
-	if n.Run == nil {
+	switch {
+	case n.Run == nil:
 		return fmt.Errorf("the function is nil")
+	case n.Kind != Computation && n.Kind != Effect:
+		return fmt.Errorf("the kind is %v; use Computation or Effect", n.Kind)
+	case n.Kind == Effect && (n.Output != "" || len(n.Envelope) > 0 || n.Volatile):
+		return fmt.Errorf("an effect has no output and no envelope; it may have Writes")
+	case len(n.Envelope) > 0 && len(n.Writes) > 0:
+		return fmt.Errorf("a node with an Envelope has no Writes; what it writes lies in the envelope")
+	case n.Gate.Debounce < 0 || n.Gate.Throttle < 0:
+		return fmt.Errorf("a gate cannot be negative: debounce %s, throttle %s", n.Gate.Debounce, n.Gate.Throttle)
 	}
-	switch n.Kind {
-	case Computation:
+	return n.checkPlaces()
+}
+
+func (n *NodeSpec) checkPlaces() error {
+	if n.Output != "" || n.Kind == Computation && len(n.Writes)+len(n.Envelope) == 0 {
 		if err := model.CheckName("output document", n.Output); err != nil {
 			return err
 		}
-	case Effect:
-		if n.Output != "" {
-			return fmt.Errorf("an effect writes nothing, but it names the output %q", n.Output)
-		}
-	default:
-		return fmt.Errorf("the kind is %v; use Computation or Effect", n.Kind)
 	}
-	return p.checkUnique(n)
-}
-
-func (p *Program) checkUnique(n *NodeSpec) error {
-	for i := range p.nodes {
-		o := &p.nodes[i]
-		if o.ID == n.ID {
-			return fmt.Errorf("this id is taken")
+	for _, a := range slices.Concat(n.Writes, n.Envelope) {
+		if err := model.CheckName("document", a.Doc); err != nil {
+			return err
 		}
-		if n.Output != "" && o.Output == n.Output {
-			return fmt.Errorf("document %s is written by node %s already", n.Output, o.ID)
+		if a.Space != "" {
+			return fmt.Errorf("writes %s: a space is changed by itself only; send it an event", a)
+		}
+		if a.Doc == n.Output && n.Output != "" {
+			return fmt.Errorf("document %s is the output; it is written by returning a value", a.Doc)
+		}
+	}
+	for _, a := range n.DeclaredReads {
+		if err := model.CheckName("document", a.Doc); err != nil {
+			return err
 		}
 	}
 	return nil

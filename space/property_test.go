@@ -404,7 +404,11 @@ func watched(c *Config) {
 		PassEnd:     func(PassInfo) {},
 		Changed:     func(ChangeInfo) {},
 		Invalidated: func(InvalidInfo) {},
-		Ordered:     func([]string) {},
+		Iteration:   func(int) {},
+		Echo:        func(EchoInfo) {},
+		Violated:    func(Violation) {},
+		Unsettled:   func([]string) {},
+		Durable:     func(bool) {},
 		Skipped:     func(SkipInfo) {},
 		Gated:       func(GateInfo) {},
 	}

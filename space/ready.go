@@ -1,7 +1,6 @@
 package space
 
 import (
-	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -23,6 +22,9 @@ type Ready struct {
 	Wake time.Duration
 	// More says that there is runnable work left: call Settle again soon.
 	More bool
+	// Undone are the transactions of Transact that a refusal has undone since the last
+	// Ready.
+	Undone []uint64
 
 	takeOver bool
 }
@@ -49,6 +51,8 @@ func (s *Space) ready() Ready {
 		out.Refill = &Refill{After: after}
 	}
 	out.More = s.running() && !s.holding && s.hasWork()
+	out.Undone, s.undone = s.undone, nil
+	s.noteDurable()
 	return out
 }
 
@@ -82,17 +86,25 @@ func (s *Space) hasWork() bool {
 	if s.lane.Peek() != nil && !s.headWaits() {
 		return true
 	}
-	return slices.ContainsFunc(s.graph.ready, s.runnable)
+	return s.graph.queue.len()+len(s.graph.queue.idle) > 0
 }
 
-// wake is the earliest time at which a gate opens.
+// wake is the earliest time at which a gate opens, the event at the head of the lane
+// may be tried again, or an echo has been quiet for long enough.
 func (s *Space) wake() time.Duration {
 	var at time.Duration
-	for _, n := range s.graph.ready {
-		if n.live && n.status != Clean && n.backoffUntil > s.now && (at == 0 || n.backoffUntil < at) {
-			at = n.backoffUntil
+	earliest := func(t time.Duration) {
+		if t > s.now && (at == 0 || t < at) {
+			at = t
 		}
 	}
+	if e := s.graph.gated.first(); e != nil {
+		earliest(e.at)
+	}
+	if s.lane.Peek() != nil {
+		earliest(s.head.notBefore)
+	}
+	earliest(s.echo.sweepAt())
 	return at
 }
 
@@ -105,7 +117,8 @@ func (s *Space) followChanges() (follow, unfollow []Ref) {
 			d.followed = true
 			follow = append(follow, ref)
 		case !need && d.followed:
-			d.followed, d.loaded = false, false
+			d.followed = false
+			s.graph.setLoaded(d, false)
 			unfollow = append(unfollow, ref)
 			if len(d.readers) == 0 {
 				s.graph.forget(d)

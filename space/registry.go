@@ -1,30 +1,101 @@
 package space
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // register adds a node. Nothing runs because of it and no data is read: an effect
 // is live and will run in the next pass, a computation waits until something
 // reads its output (P3).
-func (g *graph) register(spec *NodeSpec) (*node, error) {
+func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
 	if g.byID[spec.ID] != nil {
 		return nil, fmt.Errorf("node %s is registered already", spec.ID)
 	}
-	n := &node{id: spec.ID, kind: spec.Kind, run: spec.Run}
-	if spec.Kind == Computation {
-		d, err := g.ensureDoc(docKey{doc: spec.Output})
-		if err != nil {
-			return nil, fmt.Errorf("node %s: %w", spec.ID, err)
-		}
-		if d.writer != nil {
-			return nil, fmt.Errorf("node %s: document %s is written by node %s already", spec.ID, spec.Output, d.writer.id)
-		}
-		n.output, d.writer = d, n
+	if d := g.local(spec.Output); d != nil && d.writer != nil {
+		return nil, fmt.Errorf("node %s: document %s is written by node %s already", spec.ID, spec.Output, d.writer.node.id())
+	}
+	n := &node{spec: spec, kind: spec.Kind, ordinal: g.ordinals.of(spec.ID)}
+	if parent != nil {
+		n.ext().parent = parent
+		parent.ext().children = append(parent.more.children, n)
+	}
+	if err := g.wire(n); err != nil {
+		return nil, err
 	}
 	g.place(n)
-	g.byID[n.id] = n
+	g.byID[spec.ID] = n
 	g.dirty[n.handle] = true
-	g.updateLive(n)
+	g.reconsider(n)
+	if n.live {
+		g.armGate(n)
+	}
 	return n, nil
+}
+
+// wire lays the node's surfaces and the reads that it declares. Whoever reads those
+// places already is connected by that.
+func (g *graph) wire(n *node) error {
+	spec := n.spec
+	if spec.Gate != (GateSpec{}) {
+		gt := &n.ext().gate
+		gt.debounce, gt.throttle, gt.noAuto = spec.Gate.Debounce, spec.Gate.Throttle, spec.Gate.NoAutoDebounce
+	}
+	if spec.Output != "" {
+		d, err := g.ensureDoc(docKey{doc: spec.Output})
+		if err != nil {
+			return err
+		}
+		n.own = surface{node: n, doc: d}
+		d.writer = &n.own
+		g.surfaceAdded(&n.own)
+	}
+	for _, a := range slices.Concat(spec.Writes, spec.Envelope) {
+		if err := g.addSurface(n, a); err != nil {
+			return err
+		}
+	}
+	for _, a := range spec.DeclaredReads {
+		d, err := g.ensureDoc(docKey{a.Space, a.Doc})
+		if err != nil {
+			return err
+		}
+		declared := &dep{node: n, doc: d, path: a.Path, declared: true}
+		n.deps = append(n.deps, declared)
+		g.index(declared)
+	}
+	return nil
+}
+
+func (g *graph) addSurface(n *node, a Address) error {
+	d, err := g.ensureDoc(docKey{doc: a.Doc})
+	if err != nil {
+		return err
+	}
+	s := &surface{node: n, doc: d, path: a.Path}
+	d.others = append(d.others, s)
+	if n.materializer() {
+		n.ext().envelope = append(n.more.envelope, s)
+	} else {
+		n.ext().outputs = append(n.more.outputs, s)
+	}
+	g.surfaceAdded(s)
+	return nil
+}
+
+// surfaceAdded connects a surface to the readers that are there.
+func (g *graph) surfaceAdded(s *surface) {
+	counted := !s.isEnvelope()
+	for _, d := range s.doc.readers {
+		if d.node == s.node || !s.overlaps(d) {
+			continue
+		}
+		g.orderEdge(s, d)
+		if counted && d.node.live {
+			s.refs++
+		}
+	}
+	g.keepStale(s.node)
 }
 
 // place gives n a handle: one that was freed, so that observations which come and go
@@ -39,17 +110,61 @@ func (g *graph) place(n *node) {
 	g.nodes = append(g.nodes, n)
 }
 
-// remove takes a node out. Its demand ends; its output stays as it is.
+// remove takes a node out, with all that it has made. Its demand ends; its output
+// stays as it is.
 func (g *graph) remove(n *node) {
+	if n.removed {
+		return
+	}
+	if n.more != nil {
+		g.leaveParent(n)
+		for _, c := range slices.Clone(n.more.children) {
+			g.remove(c)
+		}
+	}
+	if g.removing != nil {
+		g.removing(n)
+	}
+	was := n.due()
+	n.removed = true
+	g.recount(n, was)
 	for _, d := range n.deps {
-		g.removeDep(d)
+		if d.indexed {
+			g.unindex(d)
+		}
 	}
-	n.deps, n.live, n.status = nil, false, Clean
-	if n.output != nil {
-		n.output.writer = nil
-	}
+	n.live, n.deps, n.causes = false, nil, nil
+	g.keepStale(n)
+	n.eachSurface(true, g.dropSurface)
 	g.nodes[n.handle] = nil
 	g.free = append(g.free, n.handle)
-	delete(g.byID, n.id)
+	g.ordinals.retire(n)
+	delete(g.byID, n.id())
 	g.dirty[n.handle] = true
+}
+
+func (g *graph) dropSurface(s *surface) {
+	for _, d := range s.doc.readers {
+		if d.back && s.overlaps(d) {
+			d.back = false
+			g.backEdges--
+			d.eachWriter(true, func(o *surface) {
+				if o != s {
+					g.orderEdge(o, d)
+				}
+			})
+		}
+	}
+	if s.doc.writer == s {
+		s.doc.writer = nil
+		return
+	}
+	s.doc.others = slices.DeleteFunc(s.doc.others, func(o *surface) bool { return o == s })
+}
+
+func (g *graph) leaveParent(n *node) {
+	if p := n.more.parent; p != nil {
+		p.more.children = slices.DeleteFunc(p.more.children, func(c *node) bool { return c == n })
+		n.more.parent = nil
+	}
 }

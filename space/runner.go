@@ -3,6 +3,8 @@ package space
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 
 	"github.com/settlehq/settle/model"
 )
@@ -11,21 +13,22 @@ import (
 //
 // The status becomes clean before the run: changes that the run itself commits
 // are not for it (P5), any other that arrives meanwhile counts. A run that fails
-// keeps its read set, so it is tried again when something it read changes.
+// keeps what it read, so it is tried again when something of that changes.
 func (s *Space) runNode(n *node) {
-	causes := n.causes.take()
-	n.status = Clean
+	causes := n.takeCauses()
+	s.graph.setStatus(n, Clean)
 	if n.passRuns++; n.passRuns == 1 {
 		s.touched = append(s.touched, n)
 	}
 	n.runs++
-	info := RunInfo{Node: n.id, Kind: n.kind, Causes: causes}
+	s.stats.Runs++
+	info := RunInfo{Node: n.id(), Kind: n.kind, Causes: causes}
 	if f := s.cfg.Trace.RunStart; f != nil {
 		f(info)
 	}
 	info.Err = s.finishRun(n, causes, &info)
 	if info.Err != nil {
-		s.stats.NodeErrors++
+		s.nodeFailed(n, &info)
 	}
 	if f := s.cfg.Trace.RunEnd; f != nil {
 		f(info)
@@ -35,87 +38,153 @@ func (s *Space) runNode(n *node) {
 // finishRun makes the run and notes in info what came of it.
 func (s *Space) finishRun(n *node, causes []string, info *RunInfo) error {
 	tx := s.begin(n)
+	n.running = true
 	v, err := callNode(n, tx)
-	newReads := s.graph.applyReads(n, tx.reads)
+	n.running = false
+	if n.more != nil {
+		n.more.gate.ran, n.more.gate.ranAt = true, s.now
+	}
+	newReads := s.graph.applyReads(&tx.log)
 	if err == nil {
 		err = tx.err
 	}
+	s.adopt(n, tx, err == nil && tx.missing == nil)
+	info.Stack = tx.stack
 	switch {
 	case tx.missing != nil:
 		// Whatever it made of that. It is read now, so its arrival wakes the node.
-		s.runAgain(n, causes)
 		n.waiting = true
+		s.runAgain(n, causes)
 		info.Waits = tx.missing.key.String()
 		return nil
 	case err != nil:
-		return err
-	case n.output == nil || model.Equal(n.output.value, v):
+		return s.retry(n, causes, err)
+	}
+	if n.more != nil {
+		n.more.retries, n.more.lastErr = 0, nil
+	}
+	return s.conclude(n, tx, v, causes, newReads, info)
+}
+
+// retry has a node run again that failed for a reason that may pass, as often as the
+// budget allows; a success renews it. Any other failure waits for a change.
+func (s *Space) retry(n *node, causes []string, err error) error {
+	if isTransient(err) && n.ext().retries < s.cfg.RunRetries {
+		n.more.retries++
+		s.runAgain(n, causes)
+	}
+	return err
+}
+
+// runAgain takes back that n is clean: its run did not come to an end.
+func (s *Space) runAgain(n *node, causes []string) {
+	for _, c := range causes {
+		n.addCause(c)
+	}
+	s.graph.setStatus(n, Invalid)
+	s.graph.enqueue(n)
+}
+
+// conclude applies what a run that succeeded has changed.
+func (s *Space) conclude(n *node, tx *Tx, v model.Value, causes []string, newReads bool, info *RunInfo) error {
+	after := tx.after
+	if d := n.own.doc; d != nil && !model.Equal(d.value, v) {
+		if n.spec.Volatile {
+			defer s.graph.change(d, v, origin{node: n, group: tx.group})
+			info.Changed = true
+		} else {
+			tx.writes = append(model.Diff(d.key.doc, d.value, v), tx.writes...)
+			after = slices.Insert(after, 0, docValue{d, v})
+		}
+	}
+	s.noteEcho(n, after)
+	if len(after) == 0 {
+		s.validate(n, tx, v, info)
 		return nil
 	}
-	info.Tx, err = s.commitRun(n, v, causes, newReads)
+	err := s.commitRun(n, tx, after, causes, newReads, info)
 	if errors.Is(err, errNoRoom) {
 		s.runAgain(n, causes)
 		info.Crowded = true
 		return nil
 	}
 	info.Changed = err == nil
+	if err == nil {
+		s.validate(n, tx, v, info)
+	}
 	return err
 }
 
-// runAgain takes back that n is clean: its run did not come to an end.
-func (s *Space) runAgain(n *node, causes []string) {
-	n.status, n.causes.list = Invalid, causes
-	s.graph.enqueue(n)
-}
-
-// commitRun makes the run's output a transaction and applies it.
-func (s *Space) commitRun(n *node, v model.Value, causes []string, newReads bool) (uint64, error) {
-	tx := model.Tx{
-		N: s.nextTx(), By: "compute " + n.id, Causes: causes,
-		Writes: model.Diff(n.output.key.doc, n.output.value, v),
+// commitRun makes what a run has changed a transaction and applies it.
+func (s *Space) commitRun(n *node, tx *Tx, after []docValue, causes []string, newReads bool, info *RunInfo) error {
+	rec := model.Tx{N: s.nextTx(), By: "compute " + n.id(), Causes: causes, Writes: tx.writes}
+	if n.kind == Effect {
+		rec.By = "effect " + n.id()
 	}
-	if err := s.fits(docValue{n.output, v}); err != nil {
-		return 0, fmt.Errorf("node %s: %w", n.id, err)
+	for _, w := range after {
+		if err := s.fits(w); err != nil {
+			return fmt.Errorf("node %s: %w", n.id(), err)
+		}
 	}
 	if newReads {
-		tx.Reads = n.readNames()
+		rec.Reads = n.readNames()
 	}
-	if err := s.suffix.add(&tx, s.cfg.MaxCommitBytes); err != nil {
-		return 0, fmt.Errorf("node %s: %w", n.id, err)
+	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
+		return fmt.Errorf("node %s: %w", n.id(), err)
 	}
-	s.write(docValue{n.output, v}, n)
-	return tx.N, nil
+	s.suffix.ran(n, causes)
+	info.Tx = rec.N
+	for _, w := range after {
+		s.write(w, origin{node: n, group: tx.group, paths: tx.pathsIn(w.doc)})
+	}
+	return nil
 }
 
 func callNode(n *node, tx *Tx) (v model.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			v, err = model.Value{}, fmt.Errorf("node %s panicked: %v", n.id, p)
+			tx.stack = debug.Stack()
+			v, err = model.Value{}, fmt.Errorf("node %s panicked: %v", n.id(), p)
 		}
 	}()
-	return n.run(tx)
+	return n.spec.Run(tx)
 }
 
-// pull brings the output of a dormant node up to date because a run is about to read
-// it, which will make it live. The pass could not put it into order before, as nobody
-// knew that it was needed; running it now spares the reader a run on an old value,
-// and a chain that is discovered link by link a pass for every few links.
-//
-// A node that is live has its place in the pass, and is left to it.
-func (s *Space) pull(n *node) {
-	if n.live || n.pulled {
+// maxNested bounds the runs that stand inside each other. Beyond it a reader gets the
+// old value, and runs again.
+const maxNested = 1000
+
+// freshen brings a node up to date out of turn, because a run is about to read what it
+// writes and nobody knew before: it is dormant, or the edge is new. Running it now
+// spares the reader a run on an old value, and a chain that is discovered link by link
+// a pass for every few links. What is upstream comes first.
+func (s *Space) freshen(n *node) {
+	if s.nested == 0 {
+		s.seek++
+	}
+	if n.running || n.seeking || s.nested >= maxNested || n.status == Clean && n.sought == s.seek || s.graph.upToDate(n) {
 		return
 	}
-	s.pulling++
-	n.pulled = true
+	s.nested++
+	n.seeking, n.sought = true, s.seek
 	for i := 0; i < len(n.deps); i++ {
-		if w := n.deps[i].doc.writer; w != nil {
-			s.pull(w)
+		if n.deps[i].indexed {
+			n.deps[i].eachWriter(true, func(w *surface) { s.freshen(w.node) })
 		}
 	}
-	if s.wants(n) && !s.suffix.crowded {
+	n.seeking = false
+	if n.status != Clean && !n.waiting && !n.held && !n.removed && s.mayRun(n) && !s.suffix.crowded {
+		s.dequeue(n)
 		s.runNode(n)
 	}
-	n.pulled = false
-	s.pulling--
+	s.nested--
+}
+
+// dequeue takes a node that runs out of turn out of the idle materializers. In the
+// queue proper it may stay: it will be clean when its turn comes.
+func (s *Space) dequeue(n *node) {
+	if i := slices.Index(s.graph.queue.idle, n); i >= 0 {
+		s.graph.queue.idle = slices.Delete(s.graph.queue.idle, i, i+1)
+		n.queued = false
+	}
 }

@@ -85,18 +85,18 @@ func (a *actor) hooks() Trace {
 		HandleStart: a.handleStart, HandleEnd: a.handleEnd,
 		RunStart: a.runStart, RunEnd: a.runEnd,
 		Changed: a.changed, Invalidated: a.invalidated,
-		Ordered: a.ordered,
-		Skipped: func(i SkipInfo) { a.tell(a, 2, "skip %s, %s", i.Node, standing(i)) },
-		Gated:   func(i GateInfo) { a.tell(a, 2, "gate %s until %s, exhausted %s", i.Node, i.Until, times(i.Streak)) },
+		Iteration: a.iteration,
+		Skipped:   func(i SkipInfo) { a.tell(a, 2, "skip %s, %s", i.Node, standing(i)) },
+		Gated:     func(i GateInfo) { a.tell(a, 2, "gate %s until %s, exhausted %s", i.Node, i.Until, times(i.Streak)) },
 	}
 }
 
 // standing says why a node was skipped.
 func standing(i SkipInfo) string {
-	if !i.Live {
-		return "dormant"
+	if i.Until > 0 {
+		return fmt.Sprintf("gated until %s", i.Until)
 	}
-	return i.Status.String()
+	return "its budget is used up"
 }
 
 func times(n int) string {
@@ -115,10 +115,11 @@ func (a *actor) pass() {
 	}
 }
 
-func (a *actor) ordered(nodes []string) {
+func (a *actor) iteration(n int) {
 	a.pass()
-	a.iterations++
-	a.tell(a, 2, "iteration %d: %s", a.iterations, strings.Join(nodes, ", "))
+	if n > 1 {
+		a.tell(a, 2, "iteration %d", n)
+	}
 }
 
 func (a *actor) handleStart(ev *model.Event) model.Trace {
@@ -260,11 +261,11 @@ func (a *actor) checkCurrent() {
 		case n.status == Clean:
 			a.checkDerived(n)
 		case n.waiting:
-			a.tell(a, 1, "not current: %s, waits for another space", n.id)
-		case n.backoffUntil > a.now:
-			a.tell(a, 1, "not current: %s, gated until %s", n.id, n.backoffUntil)
+			a.tell(a, 1, "not current: %s, waits for another space", n.id())
+		case n.eligibleAt() > a.now:
+			a.tell(a, 1, "not current: %s, gated until %s", n.id(), n.eligibleAt())
 		default:
-			a.t.Errorf("%s: live node %s is %s when nothing is left to do", a.name, n.id, n.status)
+			a.t.Errorf("%s: live node %s is %s when nothing is left to do", a.name, n.id(), n.status)
 		}
 	}
 	if !a.core.Settled() {
@@ -281,19 +282,19 @@ func (a *actor) checkCurrent() {
 // checkDerived recomputes a node from what it read. A node that fails keeps its last
 // output, and one that reads its own output is excepted for its own writes.
 func (a *actor) checkDerived(n *node) {
-	e := a.script(a.cfg.Space).derive[n.id]
-	if e == nil || slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == n.output }) {
+	e := a.script(a.cfg.Space).derive[n.id()]
+	if e == nil || slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == n.own.doc }) {
 		return
 	}
 	defer func() { _ = recover() }() // an expression that panics keeps its last output too
 	v, err := e.eval(&env{get: func(space, doc string, path []string) model.Value {
-		d := a.core.graph.docs[docKey{space: space, doc: doc}]
+		d := a.core.graph.lookup(docKey{space: space, doc: doc})
 		if d == nil {
 			return model.Value{}
 		}
 		return d.value.At(path)
 	}})
-	if err == nil && !model.Equal(v, n.output.value) {
-		a.t.Errorf("%s: live node %s shows %s, its expression comes to %s", a.name, n.id, show(n.output.value), show(v))
+	if err == nil && !model.Equal(v, n.own.doc.value) {
+		a.t.Errorf("%s: live node %s shows %s, its expression comes to %s", a.name, n.id(), show(n.own.doc.value), show(v))
 	}
 }

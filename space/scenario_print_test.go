@@ -38,8 +38,8 @@ func (s *stage) cmdGraph(d *datadriven.TestData) error {
 			if len(n.Causes) > 0 {
 				row = append(row, "because of "+names(n.Causes))
 			}
-			if until := a.core.graph.byID[n.ID].backoffUntil; until > s.now && n.Status != Clean {
-				row = append(row, fmt.Sprintf("gated until %s", until))
+			if n.Until > s.now {
+				row = append(row, fmt.Sprintf("gated until %s", n.Until))
 			}
 			rows = append(rows, row)
 		}
@@ -84,9 +84,9 @@ func (s *stage) cmdValues(d *datadriven.TestData) error {
 	who, err := s.who(d)
 	for _, a := range who {
 		var parts []string
-		for key := range a.core.graph.docs { // any order: sorted below
-			if v := a.core.Value(key.doc); key.space == "" && !v.IsAbsent() {
-				parts = append(parts, key.doc+"="+show(v))
+		for id := range a.core.graph.docs { // any order: sorted below
+			if v := a.core.Value(id); !v.IsAbsent() {
+				parts = append(parts, id+"="+show(v))
 			}
 		}
 		slices.Sort(parts)

@@ -8,34 +8,41 @@ import (
 // Settle runs one pass: it handles waiting events and runs what is live and
 // invalid, until nothing is left to do, or the group is full, or the bounds are
 // reached. now is a monotonic time of the caller's choosing, read once for the
-// whole pass (a second reading could call an event neither ready nor parked).
+// whole pass.
 //
 //	repeat:
 //	    handle events, in lane order, until one must wait or the group is full
-//	    order the work set: invalid nodes and what is live downstream
-//	    run each node that is invalid at its turn
-//	until nothing is runnable
+//	    run what is due, from low to high: writers before their readers
+//	    if that was nothing, run the materializers that are due
+//	until nothing is due
 //
 // Computations run after a batch of events rather than after each, so a burst of
 // a thousand events costs a watched document one run.
 func (s *Space) Settle(now time.Duration) Ready {
+	if s.closed {
+		return Ready{}
+	}
 	s.now = now
+	s.graph.tick(now)
 	if s.running() && !s.holding {
+		s.noteConflict()
 		s.pass()
 	}
-	return s.ready()
+	s.sweepEcho()
+	r := s.ready()
+	s.graph.ticked = false
+	return r
 }
 
 // running reports whether this runtime may make transactions: it owns the space,
 // and no refusal waits to be integrated.
-func (s *Space) running() bool { return s.epoch != 0 && !s.frozen }
+func (s *Space) running() bool { return s.epoch != 0 && !s.frozen && !s.closed }
 
 func (s *Space) pass() {
 	var info PassInfo
 	rounds := 0 // iterations since an event was handled
 	turn := s.suffix.takeTurn()
 	for rounds < s.cfg.MaxIterations && !s.suffix.crowded {
-		info.Iterations++
 		rounds++
 		events := 0
 		if !turn {
@@ -44,7 +51,7 @@ func (s *Space) pass() {
 		if events > 0 {
 			rounds = 1
 		}
-		runs := s.iterate()
+		runs := s.iterate(&info)
 		info.Events += events
 		info.Runs += runs
 		if events+runs == 0 && !turn || s.suffix.full(&s.cfg) {
@@ -62,9 +69,18 @@ func (s *Space) converged() {
 		if n.status != Clean {
 			return false
 		}
-		n.passRuns, n.streak = 0, 0
+		n.forgive()
 		return true
 	})
+}
+
+// forgive forgets that the node did not converge.
+func (n *node) forgive() {
+	n.passRuns = 0
+	if n.more != nil {
+		gt := &n.more.gate
+		gt.streak, gt.holds, gt.backoffUntil = 0, 0, 0
+	}
 }
 
 // dispatchSome handles events until the lane is empty, its head must wait, or the
@@ -77,104 +93,211 @@ func (s *Space) dispatchSome() int {
 	return n
 }
 
-// iterate runs the work set once, in order.
-func (s *Space) iterate() (runs int) {
-	g := s.graph
-	ready := s.takeReady()
-	if len(ready) == 0 {
+// iterate goes once through what is due, primary work if there is any, else the
+// materializers (seed 001 section 4.3, rule 1).
+func (s *Space) iterate(info *PassInfo) (runs int) {
+	q := &s.graph.queue
+	if q.next.n == 0 && len(q.idle) > 0 {
+		s.releaseIdle()
+	}
+	if q.next.n == 0 {
 		return 0
 	}
-	order := g.order(g.workSet(ready))
-	if f := s.cfg.Trace.Ordered; f != nil {
-		f(nodeIDs(order))
+	info.Iterations++
+	if f := s.cfg.Trace.Iteration; f != nil {
+		f(info.Iterations)
 	}
-	for _, n := range order {
-		if s.suffix.crowded {
-			break
+	return s.sweep()
+}
+
+// releaseIdle puts all idle materializers into the queue.
+func (s *Space) releaseIdle() {
+	q := &s.graph.queue
+	idle := q.idle
+	q.idle = nil
+	for _, n := range idle {
+		q.push(n)
+	}
+}
+
+// sweep runs what is due from low to high.
+func (s *Space) sweep() (runs int) {
+	g := s.graph
+	q := &g.queue
+	s.promoteIdle()
+	q.now, q.next = q.next, q.now
+	q.sweeping = true
+	for q.now.n > 0 {
+		q.at = q.now.lowest()
+		for _, n := range q.now.take() {
+			if s.turn(n) {
+				runs++
+			}
 		}
-		if s.runnable(n) {
-			s.runNode(n)
-			runs++
-		} else if f := s.cfg.Trace.Skipped; f != nil {
-			f(SkipInfo{Node: n.id, Status: n.status, Live: n.live})
-		}
 	}
-	for _, n := range ready {
-		g.enqueue(n) // what was gated, or was invalidated again after its turn
-	}
+	q.sweeping = false
 	return runs
 }
 
-func nodeIDs(nodes []*node) []string {
-	ids := make([]string, len(nodes))
-	for i, n := range nodes {
-		ids[i] = n.id
-	}
-	return ids
-}
-
-// takeReady empties the ready list and returns the nodes that can run.
-func (s *Space) takeReady() []*node {
+// promoteIdle makes idle materializers take part in this sweep if something in it reads
+// inside their envelope; the envelope has put them before it.
+func (s *Space) promoteIdle() {
 	g := s.graph
-	ready := g.ready
-	g.ready = nil
-	var gated []*node
-	ready = slices.DeleteFunc(ready, func(n *node) bool {
-		n.queued = false
-		if n.live && n.status != Clean && !s.runnable(n) {
-			gated = append(gated, n)
+	for _, n := range slices.Clone(g.queue.idle) {
+		wanted := false
+		n.eachReader(true, func(d *dep) { wanted = wanted || d.node.queued && !d.node.materializer() })
+		if wanted {
+			g.promote(n)
 		}
-		return !s.runnable(n)
-	})
-	for _, n := range gated {
-		g.enqueue(n)
 	}
-	return ready
 }
 
-// runnable is the run gate, checked at a node's turn: something it read has
-// changed, someone wants the result, no gate holds it, and it has not used up its
-// budget for this pass.
-func (s *Space) runnable(n *node) bool {
-	return n.live && s.wants(n)
+// turn looks at a node whose turn it is, and runs it if it may (the run gate, seed 001
+// section 7.3): somebody needs it, something it read has changed, no gate holds it, and
+// it has not used up its budget for this pass.
+func (s *Space) turn(n *node) (ran bool) {
+	g := s.graph
+	n.queued = false
+	g.stats.Visits++
+	switch {
+	case !n.due():
+		return false
+	case s.suffix.crowded || n.height > g.queue.at || s.parentFirst(n):
+		g.enqueue(n)
+		return false
+	}
+	if len(g.queue.idle) > 0 {
+		s.promoteFor(n)
+	}
+	if !s.mayRun(n) {
+		s.setAside(n)
+		return false
+	}
+	s.runNode(n)
+	return true
 }
 
-// wants is runnable for a node that may be dormant.
-func (s *Space) wants(n *node) bool {
-	return n.status != Clean && !n.waiting && s.now >= n.backoffUntil && n.passRuns < s.cfg.RunBudget
+// mayRun is the part of the run gate that is about time and budget.
+func (s *Space) mayRun(n *node) bool {
+	return n.eligibleAt() <= s.now && int(n.passRuns) < s.cfg.RunBudget
+}
+
+// setAside keeps a node that may not run now.
+func (s *Space) setAside(n *node) {
+	if n.eligibleAt() > s.now {
+		s.graph.hold(n)
+	} else {
+		n.queued = true
+		s.spent = append(s.spent, n)
+	}
+	if f := s.cfg.Trace.Skipped; f != nil {
+		f(SkipInfo{Node: n.id(), Status: n.status, Live: n.live, Until: n.eligibleAt()})
+	}
+}
+
+// parentFirst reports whether the node must wait for the one that made it, which may
+// be about to remove it (seed 001 section 7.4, rule 2). Data outweighs that: a parent
+// that reads what its child makes comes after it.
+func (s *Space) parentFirst(n *node) bool {
+	p := n.parent()
+	if p == nil || !p.queued || p.height < n.height || p.materializer() || s.graph.reaches(n, p) {
+		return false
+	}
+	s.graph.raise(n, p.height+1)
+	return true
+}
+
+// promoteFor runs the idle materializers in whose envelope n reads; they came up after
+// the sweep had begun.
+func (s *Space) promoteFor(n *node) {
+	for _, m := range slices.Clone(s.graph.queue.idle) {
+		reads := false
+		m.eachReader(true, func(d *dep) { reads = reads || d.node == n })
+		if reads && m.queued {
+			s.freshen(m)
+		}
+	}
 }
 
 // endPass gates the nodes that did not converge, clears the streak of those that
 // did, and publishes the structure. outOfRounds says that the pass was ended by the
 // bound on its iterations.
 func (s *Space) endPass(info PassInfo, outOfRounds bool) {
-	for _, n := range s.graph.ready {
-		if n.passRuns >= s.cfg.RunBudget || outOfRounds && s.runnable(n) {
-			s.gate(n)
+	g := s.graph
+	var deferred []string
+	for _, n := range s.unfinished(outOfRounds) {
+		n.queued = false
+		if n.due() {
+			s.backOff(n)
+			deferred = append(deferred, n.id())
 		}
 	}
 	for _, n := range s.touched {
 		if n.status == Clean {
-			n.streak = 0
+			s.closeBooks(n, len(deferred) > 0)
 		}
 		n.passRuns = 0
 	}
 	s.touched = s.touched[:0]
-	s.structure.flush(s.graph)
+	g.expireProvisional()
+	s.passes++
+	if s.diagnosis.deferred(s.passes, deferred) && s.cfg.Trace.Unsettled != nil {
+		s.cfg.Trace.Unsettled(deferred)
+	}
+	s.structure.flush(g)
 	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
 		f(info)
 	}
 }
 
-// gate holds a node back that still wants to run.
-func (s *Space) gate(n *node) {
-	if !n.live || n.status == Clean {
+// closeBooks clears the streak of a node that is clean at the end of a pass. But in a
+// circle it is chance which one that is: if anything was deferred, a node that has run
+// many times has not converged either. Else the members of a circle would take turns, and
+// none would be held for longer and longer.
+func (s *Space) closeBooks(n *node, deferred bool) {
+	if deferred && int(n.passRuns) >= max(2, s.cfg.RunBudget/2) {
+		n.ext().gate.streak++
 		return
 	}
-	n.streak++
-	n.backoffUntil = s.now + s.backoff(n.streak)
+	n.forgive()
+}
+
+// unfinished takes the nodes that this pass cannot bring to an end: those that have
+// used up their budget, and, if it has used up its iterations, all that are left.
+func (s *Space) unfinished(outOfRounds bool) []*node {
+	spent := s.spent
+	s.spent = nil
+	if q := &s.graph.queue; outOfRounds {
+		for q.next.n > 0 {
+			spent = append(spent, q.next.take()...)
+		}
+	}
+	return spent
+}
+
+// backOff holds a node back that still wants to run (seed 001 section 7.7). Nobody is
+// forced to run or to be clean.
+func (s *Space) backOff(n *node) {
+	gt := &n.ext().gate
+	gt.streak++
+	gt.holds++
+	gt.backoffUntil = s.now + s.backoff(gt.streak)
+	s.graph.hold(n)
 	s.stats.Deferred++
 	if f := s.cfg.Trace.Gated; f != nil {
-		f(GateInfo{Node: n.id, Until: n.backoffUntil, Streak: n.streak})
+		f(GateInfo{Node: n.id(), Until: gt.backoffUntil, Streak: gt.streak})
 	}
+}
+
+// backoff is how long a node waits after its streak-th exhausted pass in a row.
+func (s *Space) backoff(streak int) time.Duration {
+	return doubled(s.cfg.BackoffMin, s.cfg.BackoffMax, streak)
+}
+
+// doubled is from, doubled for each of n after the first, but no more than most.
+func doubled(from, most time.Duration, n int) time.Duration {
+	for ; n > 1 && from < most; n-- {
+		from *= 2
+	}
+	return min(from, most)
 }

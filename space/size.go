@@ -19,8 +19,8 @@ func (s *Space) documentsFit(tx *Tx) error {
 				added += s.writtenSize(&tx.writes[i])
 			}
 		}
-		if w.doc.measured && w.doc.sizeBound+added <= s.maxDocument() {
-			w.doc.sizeBound += added
+		if w.doc.measured && int(w.doc.sizeBound)+added <= s.maxDocument() {
+			w.doc.sizeBound += int32(added)
 			continue
 		}
 		if err := s.fits(w); err != nil {
@@ -37,7 +37,7 @@ func (s *Space) fits(w docValue) error {
 	if n > s.maxDocument() {
 		return fmt.Errorf("write %s: the document would have %d bytes, %d are allowed; split it into several documents", w.doc.key.doc, n, s.maxDocument())
 	}
-	w.doc.sizeBound, w.doc.measured = n, true
+	w.doc.sizeBound, w.doc.measured = int32(n), true
 	if cap(s.measuring) > 64<<10 {
 		s.measuring = nil // do not keep what one large document needed
 	}

@@ -36,9 +36,25 @@ type Space struct {
 	handed  model.Event // what the handler sees
 	// measuring is the buffer of fits.
 	measuring []byte
-	pulling   int
+	nested    int   // runs within runs
+	seek      int32 // see freshen
+	txs       int32 // transactions begun
 	now       time.Duration
 	touched   []*node // ran in this pass
+	spent     []*node // wanted to run again when their budget was used up
+	passes    uint64
+	conflicts conflicts
+	// upset says that a refusal has undone an attempt at the head of the lane.
+	upset      bool
+	background int
+	closed     bool
+	wasDurable bool
+	undone     []uint64
+
+	hooks     hooks
+	echo      *echoBreaker
+	diagnosis *diagnosis
+	slow      autoDebounceSettings
 
 	observers map[string]*observer
 	structure *structure
@@ -55,12 +71,15 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	}
 	s := &Space{
 		cfg: cfg, program: program, replica: r,
-		graph:     newGraph(),
+		echo:      newEchoBreaker(echoSettings{}),
+		diagnosis: newDiagnosis(diagnosisSettings{}),
+		slow:      autoDebounceSettings{}.filled(),
 		registry:  lineage.New(cfg.Space, r.Outbound),
 		lane:      lanes.New(laneState(r), cfg.LaneLimit),
 		observers: map[string]*observer{},
 	}
-	s.graph.trace = &s.cfg.Trace
+	s.graph = newGraph(&s.cfg.Trace, &s.stats)
+	s.graph.removing = s.retire
 	var err error
 	if s.structure, err = newStructure(); err != nil {
 		return nil, err
@@ -84,7 +103,7 @@ func (s *Space) populate() error {
 		d.value = s.replica.Doc(id).Value
 	}
 	for i := range s.program.nodes {
-		if _, err := s.graph.register(&s.program.nodes[i]); err != nil {
+		if _, err := s.graph.register(s.program.nodes[i], nil); err != nil {
 			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.program.Name, err)
 		}
 	}
@@ -142,6 +161,11 @@ func (s *Space) Confirm(seq uint64) error {
 		return s.confirmTakeover(seq)
 	}
 	x := s.suffix.sealed
+	for i := range x.commit.Txs {
+		if rc := x.commit.Txs[i].Receipt; rc != nil {
+			s.stats.count(rc.Outcome)
+		}
+	}
 	s.replica.Adopt(seq, x.commit, x.after)
 	s.lane.Confirm(x.taken, x.commit.Cursor)
 	s.registry.Confirm(x.commit.Txs[len(x.commit.Txs)-1].N)
@@ -161,23 +185,27 @@ func (s *Space) confirmTakeover(seq uint64) error {
 // has passed every commit after Seq to Integrate and calls Resume.
 func (s *Space) Refuse() {
 	s.frozen = true
+	s.undone = append(s.undone, s.suffix.undoneDirect()...)
+	s.upset = s.upset || s.takeover == nil && s.lane.Undecided() > 0
 	s.takeover = nil
 	s.endWait()
-	undone := s.suffix.drop()
+	changed, runs := s.suffix.drop()
 	followUps := s.registry.Cancel()
 	s.lane.Rewind(func(ev *model.Event) bool { return followUps[ev.ID] })
 	s.stats.Refused++
-	s.revert(undone)
+	s.revert(changed, runs)
 }
 
-// revert gives documents their confirmed values back. A computation whose output
-// is among them must run again, although nothing it read has changed.
-func (s *Space) revert(ids map[string]bool) {
+// revert gives documents their confirmed values back, and has the runs that are undone
+// made again for the causes that they had: what made them necessary still holds, although
+// nothing that they read may change any more (D07).
+func (s *Space) revert(ids map[string]bool, runs []ranNode) {
 	for _, id := range sortedKeys(ids) {
-		d := s.graph.local(id)
-		s.graph.change(d, s.replica.Doc(id).Value, nil)
-		if d.writer != nil {
-			s.graph.invalidate(d.writer, d, nil)
+		s.graph.change(s.graph.local(id), s.replica.Doc(id).Value, origin{})
+	}
+	for _, r := range runs {
+		if !r.node.removed {
+			s.runAgain(r.node, r.causes)
 		}
 	}
 }
@@ -202,7 +230,8 @@ func (s *Space) Integrate(e model.LogEntry) error {
 	s.lane.Integrate(laneState(s.replica))
 	s.registry.Integrate(c)
 	for _, id := range changed {
-		if err := s.show(id); err != nil {
+		group, paths := writtenIn(c, id)
+		if err := s.show(id, group, paths); err != nil {
 			return err
 		}
 	}
@@ -215,17 +244,39 @@ func (s *Space) Integrate(e model.LogEntry) error {
 
 // show makes the confirmed value of a document the current one. If it is the output
 // of a computation that says otherwise here, that must run again.
-func (s *Space) show(id string) error {
+func (s *Space) show(id, group string, paths []model.Path) error {
 	d, err := s.graph.ensureDoc(docKey{doc: id})
 	if err != nil {
 		return err
 	}
 	before := d.value
-	s.graph.change(d, s.replica.Doc(id).Value, nil)
+	s.graph.change(d, s.replica.Doc(id).Value, origin{group: group, remote: true, paths: paths})
 	if d.writer != nil && !model.Equal(before, d.value) {
-		s.graph.invalidate(d.writer, d, nil)
+		s.graph.invalidate(d.writer.node, d.key.String())
 	}
 	return nil
+}
+
+// writtenIn says where a commit writes in a document, if that is one place, and in which
+// change group, if it is one.
+func writtenIn(c *model.Commit, id string) (group string, paths []model.Path) {
+	first := true
+	for i := range c.Txs {
+		tx := &c.Txs[i]
+		for j := range tx.Writes {
+			if tx.Writes[j].Doc != id {
+				continue
+			}
+			paths = append(paths, tx.Writes[j].Path)
+			if first {
+				group = tx.Group
+			} else if group != tx.Group {
+				group = ""
+			}
+			first = false
+		}
+	}
+	return group, paths
 }
 
 // Resume ends the standstill after Refuse.
@@ -235,26 +286,26 @@ func (s *Space) Resume() { s.frozen = false }
 // asked for: once when it is first known (absent included), then with each
 // change.
 func (s *Space) Mirror(space, id string, v model.Value) {
-	d := s.graph.docs[docKey{space: space, doc: id}]
+	d := s.graph.lookup(docKey{space: space, doc: id})
 	if d == nil || !d.followed {
 		return // delivered after Unfollow: it may be out of date by now
 	}
 	if !d.loaded {
-		d.loaded = true
+		s.graph.setLoaded(d, true)
 		for _, r := range d.readers {
 			if r.node.waiting {
-				s.graph.invalidate(r.node, d, nil)
+				s.graph.invalidate(r.node, d.key.String())
 			}
 		}
 	}
-	s.graph.change(d, v, nil)
+	s.graph.change(d, v, origin{})
 }
 
 // write applies a transaction's write to the current documents and notes it for
 // the commit.
-func (s *Space) write(w docValue, source *node) {
+func (s *Space) write(w docValue, from origin) {
 	s.suffix.note(w.doc.key.doc, w.value)
-	s.graph.change(w.doc, w.value, source)
+	s.graph.change(w.doc, w.value, from)
 }
 
 func (s *Space) nextTx() uint64 {

@@ -27,6 +27,10 @@ type NodeInfo struct {
 	// Reads is the registered read set: document, then a JSON pointer; documents
 	// of other spaces as @space/document.
 	Reads []string
+	// Parent is the node that made it, "" for one of the program's.
+	Parent string
+	// Spec is what it was registered with: side-writes, envelope, declared reads.
+	Spec *NodeSpec
 }
 
 // HandlerInfo names a stream that has a handler.
@@ -100,9 +104,9 @@ func describe(n *node) *NodeInfo {
 	if n == nil {
 		return nil
 	}
-	info := &NodeInfo{ID: n.id, Handle: n.handle, Kind: n.kind, Reads: n.readNames()}
-	if n.output != nil {
-		info.Output = n.output.key.doc
+	info := &NodeInfo{ID: n.id(), Handle: n.handle, Kind: n.kind, Output: n.spec.Output, Reads: n.readNames(), Spec: n.spec}
+	if p := n.parent(); p != nil {
+		info.Parent = p.id()
 	}
 	return info
 }

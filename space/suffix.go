@@ -33,6 +33,16 @@ type group struct {
 	txs   []model.Tx
 	data  []byte // the transactions, encoded
 	after map[string]model.Value
+	// runs are the runs of nodes among the transactions, direct those of Transact.
+	runs   []ranNode
+	direct []uint64
+}
+
+// ranNode is a run whose transaction is undecided. If it is undone, the node runs again
+// for the same causes.
+type ranNode struct {
+	node   *node
+	causes []string
 }
 
 // sealed is a commit under way.
@@ -42,7 +52,9 @@ type sealed struct {
 	// taken is how many entries of the lane it decides.
 	taken int
 	// data are the encoded transactions: what the commit was made of.
-	data []byte
+	data   []byte
+	runs   []ranNode
+	direct []uint64
 }
 
 var (
@@ -102,7 +114,7 @@ func (x *suffix) seal(c *model.Commit, taken int) {
 	x.attempt++
 	c.Attempt = x.attempt
 	c.Txs = x.open.txs
-	x.sealed = &sealed{commit: c, after: x.open.after, taken: taken, data: x.open.data}
+	x.sealed = &sealed{commit: c, after: x.open.after, taken: taken, data: x.open.data, runs: x.open.runs, direct: x.open.direct}
 	x.open, x.spare = x.spare, group{}
 }
 
@@ -111,17 +123,25 @@ func (x *suffix) confirm() {
 	txs := x.sealed.commit.Txs
 	clear(txs)
 	clear(x.sealed.after)
-	x.spare = group{txs: txs[:0], data: x.sealed.data[:0], after: x.sealed.after}
+	clear(x.sealed.runs)
+	x.spare = group{txs: txs[:0], data: x.sealed.data[:0], after: x.sealed.after, runs: x.sealed.runs[:0], direct: x.sealed.direct[:0]}
 	x.sealed = nil
 }
 
 // undecided reports whether there is any transaction that the log has not confirmed.
 func (x *suffix) undecided() bool { return x.sealed != nil || len(x.open.txs) > 0 }
 
-// drop forgets all transactions and lists the documents that they have changed.
-func (x *suffix) drop() map[string]bool {
-	ids := map[string]bool{}
+// ran notes a run in the open group.
+func (x *suffix) ran(n *node, causes []string) {
+	x.open.runs = append(x.open.runs, ranNode{n, causes})
+}
+
+// drop forgets all transactions. It lists the documents that they have changed, and the
+// runs among them.
+func (x *suffix) drop() (ids map[string]bool, runs []ranNode) {
+	ids = map[string]bool{}
 	if x.sealed != nil {
+		runs = append(runs, x.sealed.runs...)
 		for id := range x.sealed.after { // any order: a set
 			ids[id] = true
 		}
@@ -129,6 +149,7 @@ func (x *suffix) drop() map[string]bool {
 	for id := range x.open.after { // any order: a set
 		ids[id] = true
 	}
+	runs = append(runs, x.open.runs...)
 	x.sealed, x.open, x.crowded = nil, group{}, false
-	return ids
+	return ids, runs
 }

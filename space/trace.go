@@ -23,12 +23,23 @@ type Trace struct {
 	// Invalidated then of each node that has more reason to run because of it.
 	Changed     func(ChangeInfo)
 	Invalidated func(InvalidInfo)
-	// Ordered is told of the work set of an iteration, in the order in which it will
-	// be looked at, and Skipped of each node in it that does not run at its turn.
-	Ordered func(nodes []string)
-	Skipped func(SkipInfo)
+	// Iteration is told when a pass goes through what is due, once more, and Skipped of
+	// each node that is due and may not run at its turn.
+	Iteration func(n int)
+	Skipped   func(SkipInfo)
 	// Gated is told of each node that a pass holds back for not converging.
 	Gated func(GateInfo)
+	// Echo is told when the breaker trips for a node that answers another runtime's
+	// writes with its own, and when it lets go.
+	Echo func(EchoInfo)
+	// Violated is told of a computation that is not idempotent (Config.CheckIdempotency).
+	Violated func(Violation)
+	// Unsettled is told when a pass had to defer nodes for want of convergence, once until
+	// a pass has not.
+	Unsettled func(nodes []string)
+	// Durable is told when the space becomes durable (see Space.Durable) and when it
+	// ceases to be.
+	Durable func(bool)
 }
 
 // HandleInfo describes one attempt to handle an event.
@@ -41,6 +52,10 @@ type HandleInfo struct {
 	// Waits is what an attempt that was given up waits for: a document, own or
 	// foreign. It is "" if it waits for room in a commit.
 	Waits string
+	// Err is the transient error that it ended in, if it is to be tried again, and Until
+	// when, if there is a time.
+	Err   error
+	Until time.Duration
 	// Sends are the events that the handling emitted.
 	Sends []model.Send
 	// Stack is where the handler panicked, nil if it did not.
@@ -66,14 +81,18 @@ type RunInfo struct {
 	// runs again when there is.
 	Crowded bool
 	Err     error
+	// Stack is where the function panicked, nil if it did not.
+	Stack []byte
 }
 
 // ChangeInfo describes how one document changed.
 type ChangeInfo struct {
 	Doc           string // @space/document for one of another space
 	Before, After model.Value
-	// Node is the node whose run made the change, "" if it was none.
-	Node string
+	// Node is the node whose run made the change, "" if it was none, and Group the change
+	// group of the transaction.
+	Node  string
+	Group string
 }
 
 // InvalidInfo says why a node is invalid.
@@ -91,6 +110,17 @@ type SkipInfo struct {
 	Node   string
 	Status Status
 	Live   bool
+	// Until is when its gate opens; 0 if its budget is used up.
+	Until time.Duration
+}
+
+// EchoInfo is a node and a document that it and another runtime write in answer to
+// each other.
+type EchoInfo struct {
+	Node, Doc string
+	// Until is till when the node is held back; Cleared says why it no longer is.
+	Until   time.Duration
+	Cleared string
 }
 
 // GateInfo is a node that must wait.

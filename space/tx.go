@@ -8,10 +8,10 @@ import (
 )
 
 // Tx is one transaction over the documents of a space. Handlers read, write and
-// send through it; computations and effects only read. It is good for the call
-// that it was passed to and must not be kept.
+// send through it; computations and effects read, and write to what they have
+// declared. It is good for the call that it was passed to and must not be kept.
 //
-// An impossible write (into a scalar, to an invalid name, from a computation)
+// An impossible write (into a scalar, to an invalid name, to what is not the node's)
 // fails the whole transaction with an error that says why; later calls then do
 // nothing. Err tells whether that has happened.
 type Tx struct {
@@ -19,37 +19,41 @@ type Tx struct {
 	graph *graph
 	node  *node // nil in a handler
 	space string
+	// event is what is being handled, nil if it is not an event.
+	event *model.Event
+	group string
 
-	reads  []read
+	log    readLog
 	writes []model.Write
 	after  []docValue
 	sends  []model.Send
 	err    error
+	made   []*node // children that this run has added
 
 	// stale is the first computation whose output was read while it was not up to
 	// date, missing the first foreign document that was read before it was there.
 	// A handler's transaction that has either is given up and tried again later.
 	stale   *node
 	missing *doc
-	stack   []byte // of a handler that panicked
+	// rehearsal is set in a run that is made for comparison only.
+	rehearsal bool
+	// lax is set in a transaction that takes derived documents as they are.
+	lax   bool
+	stack []byte // of a function that panicked
 }
 
 // begin makes the transaction of a handler (n is nil) or of a node's run. But for
-// the runs that a run pulls (see pull) there is one at a time, so its buffers are
+// the runs that a run pulls (see freshen) there is one at a time, so its buffers are
 // used again; what a commit keeps is not.
 func (s *Space) begin(n *node) *Tx {
 	t := &s.scratch
-	if s.pulling > 0 {
+	if s.nested > 0 {
 		t = &Tx{}
 	}
-	*t = Tx{core: s, graph: s.graph, node: n, space: s.cfg.Space, reads: t.reads[:0], after: t.after[:0]}
+	s.txs++
+	log := readLog{node: n, list: t.log.list[:0], run: s.txs}
+	*t = Tx{core: s, graph: s.graph, node: n, space: s.cfg.Space, after: t.after[:0], log: log}
 	return t
-}
-
-// read is one address that a transaction has read, deeply.
-type read struct {
-	doc  *doc
-	path model.Path
 }
 
 // docValue is a document and the value a transaction leaves it with.
@@ -64,66 +68,10 @@ func (t *Tx) Space() string { return t.space }
 // Err is why the transaction cannot commit, or nil.
 func (t *Tx) Err() error { return t.err }
 
-// Get reads the value at a path of a document of this space, absent if there is
-// none. The transaction sees its own writes. In a computation or effect the
-// address becomes part of the read set: the node runs again when the value there
-// changes.
-func (t *Tx) Get(doc string, path ...string) model.Value {
-	d := t.graph.local(doc)
-	if d == nil {
-		d = t.remember(docKey{doc: doc})
-	}
-	return t.read(d, path)
-}
-
-// GetFrom reads a document of another space. The space it lives in is not
-// involved in the transaction: what is read is a confirmed value that this runtime
-// mirrors, of some moment ago. A derived document that nobody observed over there
-// may be as old as its last observation; reading it makes it current, but not
-// before this read has seen the old value.
-func (t *Tx) GetFrom(space, doc string, path ...string) model.Value {
-	if space == t.space {
-		return t.Get(doc, path...)
-	}
-	key := docKey{space: space, doc: doc}
-	d := t.graph.docs[key]
-	if d == nil {
-		d = t.remember(key)
-	}
-	if d != nil && !d.loaded && t.missing == nil {
-		t.missing = d
-	}
-	return t.read(d, path)
-}
-
-// remember makes the record of a document that nothing has mentioned yet.
-// Handlers leave no trace of what they only read of their own space.
-func (t *Tx) remember(key docKey) *doc {
-	if t.node == nil && key.space == "" {
-		return nil
-	}
-	d, err := t.graph.ensureDoc(key)
-	if err != nil {
-		t.fail(err)
-	}
-	return d
-}
-
-func (t *Tx) read(d *doc, path []string) model.Value {
-	if d == nil {
-		return model.Value{}
-	}
-	switch {
-	case t.node != nil:
-		t.reads = append(t.reads, read{d, slices.Clone(path)})
-		if d.writer != nil && !d.writer.live {
-			t.core.pull(d.writer)
-		}
-	case t.stale == nil && d.writer != nil:
-		t.stale = t.graph.staleUpstream(d)
-	}
-	return t.current(d).At(path)
-}
+// Group puts the transaction's changes into a change group: observers of that group
+// are not told of them (see NodeSpec.Group). For those who need not hear what they
+// have said.
+func (t *Tx) Group(name string) { t.group = name }
 
 // current is the document as the transaction sees it.
 func (t *Tx) current(d *doc) model.Value {
@@ -136,8 +84,9 @@ func (t *Tx) current(d *doc) model.Value {
 }
 
 // Set writes a value at a path of a document; without a path it replaces the
-// document. Objects along the path are created. Writing what is there already
-// writes nothing. v may be a model.Value or anything that encodes to JSON.
+// document. Objects along the path are created; a link on the way is followed, one at
+// the end is replaced. Writing what is there already writes nothing. v may be a
+// model.Value or anything that encodes to JSON.
 func (t *Tx) Set(doc string, v any, path ...string) {
 	val, err := model.Of(v)
 	if err != nil {
@@ -156,26 +105,48 @@ func (t *Tx) write(w model.Write) {
 	if t.err != nil {
 		return
 	}
-	d, err := t.writable(w.Doc)
+	d, err := t.throughLinks(&w)
+	if err == nil {
+		err = t.mayWrite(d, w.Path)
+	}
 	if err != nil {
-		t.fail(err)
+		t.fail(fmt.Errorf("write %s%s: %w", w.Doc, w.Path, err))
 		return
 	}
 	t.apply(d, w)
 }
 
-func (t *Tx) writable(id string) (*doc, error) {
-	if t.node != nil {
-		return nil, fmt.Errorf("write %s: %s %s may only read; a computation writes by returning a value", id, t.node.kind, t.node.id)
+// mayWrite refuses a write to what belongs to a computation, and those of nodes that
+// have not declared that they write at all.
+func (t *Tx) mayWrite(d *doc, path model.Path) error {
+	switch n := t.node; {
+	case n != nil && n == d.owner():
+		return fmt.Errorf("this document is the node's output; return its value instead")
+	case d.writer != nil:
+		return fmt.Errorf("this document is the output of computation %s; change what that reads instead", d.writer.node.id())
+	case n == nil || n.mayWriteAt(d, path):
+		return nil
+	case len(n.spec.Writes)+len(n.spec.Envelope) == 0:
+		return fmt.Errorf("%s %s may only read; a computation writes by returning a value, and elsewhere to what it declares in Writes or Envelope", n.kind, n.id())
 	}
-	d, err := t.graph.ensureDoc(docKey{doc: id})
-	if err != nil {
-		return nil, err
+	// Nothing will be brought up to date on behalf of readers of that place.
+	t.core.stats.OutsideWrites++
+	return nil
+}
+
+// owner is the node whose primary output the document is, or nil.
+func (d *doc) owner() *node {
+	if d.writer == nil {
+		return nil
 	}
-	if d.writer != nil {
-		return nil, fmt.Errorf("write %s: this document is the output of computation %s; change what that reads instead", id, d.writer.id)
-	}
-	return d, nil
+	return d.writer.node
+}
+
+// mayWriteAt reports whether a place lies within what the node has declared.
+func (n *node) mayWriteAt(d *doc, path model.Path) bool {
+	within := false
+	n.eachSurface(true, func(s *surface) { within = within || s.doc == d && path.HasPrefix(s.path) })
+	return within
 }
 
 // apply adds a write to the transaction unless it changes nothing.
@@ -198,6 +169,21 @@ func (t *Tx) apply(d *doc, w model.Write) {
 	t.after[i].value = after
 }
 
+// pathsIn lists where the transaction writes in a document, nil if it is not one of a
+// few places.
+func (t *Tx) pathsIn(d *doc) []model.Path {
+	if d.paths == nil {
+		return nil // nobody will ask
+	}
+	var paths []model.Path
+	for i := range t.writes {
+		if t.writes[i].Doc == d.key.doc {
+			paths = append(paths, t.writes[i].Path)
+		}
+	}
+	return paths
+}
+
 // Send emits an event to a stream of a space, this one or another. It takes
 // effect if and only if this transaction commits, and exactly once. An event to
 // this space queues behind the events that are waiting now; one to another space
@@ -216,7 +202,7 @@ func (t *Tx) Send(space, stream string, payload any) {
 
 func (t *Tx) makeSend(space, stream string, payload any) (model.Send, error) {
 	if t.node != nil {
-		return model.Send{}, fmt.Errorf("%s %s may only read; events are sent by handlers", t.node.kind, t.node.id)
+		return model.Send{}, fmt.Errorf("%s %s cannot send; events are sent by handlers", t.node.kind, t.node.id())
 	}
 	if err := model.CheckName("space", space); err != nil {
 		return model.Send{}, err
@@ -239,7 +225,15 @@ func (t *Tx) waits() string {
 	if t.missing != nil {
 		return t.missing.key.String()
 	}
-	return t.stale.output.key.String()
+	return t.stale.shownAs()
+}
+
+// shownAs is what people know the node's work by: its output, or itself.
+func (n *node) shownAs() string {
+	if n.own.doc != nil {
+		return n.own.doc.key.String()
+	}
+	return n.id()
 }
 
 // drop forgets everything the transaction would have changed.

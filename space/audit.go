@@ -1,0 +1,160 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+)
+
+// audit holds the incremental bookkeeping of the graph against a rebuild from its
+// roots, and the rules that node states. It returns what is wrong. It looks at
+// everything, so it is for tests and for the build tag invariants.
+func (g *graph) audit() []string {
+	a := &audit{g: g, live: map[*node]bool{}, refs: map[*doc]int32{}, surfaces: map[*surface]int32{}}
+	for _, n := range g.nodes {
+		if n != nil && (n.kind == Effect || n.materializer() || n.demand > 0) {
+			a.mark(n)
+		}
+	}
+	for _, n := range g.nodes {
+		if n != nil {
+			a.count(n)
+		}
+	}
+	for _, n := range g.nodes {
+		if n != nil {
+			a.node(n)
+		}
+	}
+	a.documents()
+	a.totals()
+	return a.wrong
+}
+
+type audit struct {
+	g        *graph
+	live     map[*node]bool
+	refs     map[*doc]int32
+	surfaces map[*surface]int32
+	due      int
+	back     int
+	wrong    []string
+}
+
+func (a *audit) fail(format string, args ...any) {
+	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
+}
+
+// mark makes a node and all that it needs live.
+func (a *audit) mark(n *node) {
+	for work := []*node{n}; len(work) > 0; {
+		n, work = work[len(work)-1], work[:len(work)-1]
+		if a.live[n] {
+			continue
+		}
+		a.live[n] = true
+		for _, d := range n.deps {
+			if d.indexed {
+				d.eachWriter(false, func(s *surface) { work = append(work, s.node) })
+			}
+		}
+	}
+}
+
+func (a *audit) count(n *node) {
+	for _, d := range n.deps {
+		if !d.indexed {
+			continue
+		}
+		if d.back {
+			a.back++
+		}
+		if a.live[n] {
+			a.refs[d.doc]++
+			d.eachWriter(false, func(s *surface) { a.surfaces[s]++ })
+		}
+	}
+}
+
+func (a *audit) node(n *node) {
+	if n.live != a.live[n] {
+		a.fail("node %s: live is %v, a rebuild says %v (I2)", n.id(), n.live, a.live[n])
+	}
+	if n.status == Clean && n.causes != nil {
+		a.fail("node %s is clean and has causes %v", n.id(), n.causes.list)
+	}
+	if n.status == NeverRan && n.runs > 0 {
+		a.fail("node %s never ran, and has %d runs", n.id(), n.runs)
+	}
+	if n.due() {
+		a.due++
+		if !n.queued && !n.held && !n.waiting && !n.running {
+			a.fail("node %s is due, and nothing will run it", n.id())
+		}
+	}
+	if want := n.status == Invalid || n.status == NeverRan && a.g.isRead(n); want != (n.staleAt != 0) {
+		a.fail("node %s is %s: among the stale is %v", n.id(), n.status, n.staleAt != 0)
+	}
+	n.eachSurface(false, func(s *surface) {
+		if s.refs != a.surfaces[s] {
+			a.fail("node %s, surface %s%s: %d refs, a rebuild says %d", n.id(), s.doc.key, s.path, s.refs, a.surfaces[s])
+		}
+	})
+	a.edges(n)
+}
+
+// edges checks that every read is where it should be, and that the order agrees with
+// it (I9).
+func (a *audit) edges(n *node) {
+	for _, d := range n.deps {
+		if d.indexed == d.covered {
+			a.fail("node %s reads %s: indexed is %v, covered is %v", n.id(), d, d.indexed, d.covered)
+		}
+		if !d.indexed {
+			continue
+		}
+		if !slices.Contains(d.doc.readers, d) || d.doc.readers[d.slot] != d {
+			a.fail("node %s reads %s: it is not in its slot", n.id(), d)
+		}
+		d.eachWriter(true, func(s *surface) {
+			if !d.back && s.node.height >= n.height {
+				a.fail("node %s at height %d reads what %s at height %d writes (I9)", n.id(), n.height, s.node.id(), s.node.height)
+			}
+		})
+	}
+}
+
+func (a *audit) documents() {
+	absent, pending := 0, 0
+	visit := func(d *doc) {
+		if d.key.space == "" && d.refs != a.refs[d] {
+			a.fail("document %s: %d refs, a rebuild says %d", d.key, d.refs, a.refs[d])
+		}
+		if !d.loaded && len(d.readers) > 0 {
+			absent++
+		}
+		if !d.loaded && d.refs > 0 {
+			pending++
+		}
+		if d.paths != nil && d.paths.root.size != len(d.readers) {
+			a.fail("document %s: %d readers, %d in the index", d.key, len(d.readers), d.paths.root.size)
+		}
+	}
+	for _, d := range a.g.docs { // any order: each by itself
+		visit(d)
+	}
+	for _, d := range a.g.far { // any order: each by itself
+		visit(d)
+	}
+	if absent != a.g.absent || pending != a.g.pending {
+		a.fail("%d documents are absent and %d pending, a rebuild says %d and %d", a.g.absent, a.g.pending, absent, pending)
+	}
+}
+
+func (a *audit) totals() {
+	if a.due != a.g.dueCount {
+		a.fail("%d nodes are due, the count says %d", a.due, a.g.dueCount)
+	}
+	if a.back != a.g.backEdges {
+		a.fail("%d edges close circles, the count says %d", a.back, a.g.backEdges)
+	}
+}

@@ -1,0 +1,119 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Nodes create nodes (seed 001, D4 and section 5.3). A computation or effect that runs
+// may register others: for each row of a list, for each device that there is. What it
+// registers again in its next run stays as it is and does not run because of that; what
+// it does not register any more is removed. So a run says what is to be there, and the
+// difference is applied, as with reads.
+//
+// Nothing of this is in the log. A handler that wants something to be started writes a
+// document, and a node makes its children from that; so what an attempt starts stands
+// and falls with what it wrote (I10), on every runtime.
+
+// Node registers a child of the node that runs: a node that is there as long as its
+// parent goes on registering it. A child that is new has provisional demand: it runs
+// once, so that what it is for can be seen, and is left alone after that if nobody
+// reads it. If another node has made a child of this id, it becomes this one's.
+//
+// The function of a child that stays is replaced; what it has captured is not tracked,
+// so it should read what may change, or get another Version.
+func (t *Tx) Node(spec NodeSpec) {
+	if t.err != nil || t.rehearsal {
+		return
+	}
+	if err := t.register(&spec); err != nil {
+		t.fail(fmt.Errorf("register node %q: %w", spec.ID, err))
+	}
+}
+
+func (t *Tx) register(spec *NodeSpec) error {
+	if t.node == nil {
+		return fmt.Errorf("nodes are made by computations and effects; write a document that one of them makes its children from")
+	}
+	if err := spec.check(); err != nil {
+		return err
+	}
+	p := t.node
+	blueprint := p.ext().blueprint
+	if blueprint == nil {
+		blueprint = map[string]bool{}
+		p.more.blueprint = blueprint
+	}
+	if blueprint[spec.ID] {
+		return fmt.Errorf("this run has registered it already")
+	}
+	if n := t.graph.byID[spec.ID]; n != nil {
+		if err := t.keep(n, spec); err != nil {
+			return err
+		}
+		blueprint[spec.ID] = true
+		return nil
+	}
+	n, err := t.graph.register(spec.clone(), p)
+	if err != nil {
+		return err
+	}
+	blueprint[spec.ID] = true
+	t.made = append(t.made, n)
+	if n.kind == Computation && p.live {
+		t.graph.provide(n)
+		t.graph.armGate(n)
+	}
+	return nil
+}
+
+// keep goes on with a child that is there.
+func (t *Tx) keep(n *node, spec *NodeSpec) error {
+	g := t.graph
+	switch {
+	case n == t.node || n.parent() == nil:
+		return fmt.Errorf("a node of this id is there, and no other node has made it")
+	case !sameShape(n.spec, spec):
+		return fmt.Errorf("it is there with other outputs, writes, envelope or kind; those are fixed, use another id")
+	}
+	if n.more.parent != t.node {
+		g.leaveParent(n)
+		n.more.parent = t.node
+		t.node.ext().children = append(t.node.more.children, n)
+		g.dirty[n.handle] = true
+	}
+	again := n.spec.Version != spec.Version
+	n.spec = spec.clone()
+	if again {
+		g.invalidate(n, "version")
+	}
+	return nil
+}
+
+func sameShape(a, b *NodeSpec) bool {
+	same := func(a, b []Address) bool {
+		return slices.EqualFunc(a, b, func(x, y Address) bool { return x.String() == y.String() })
+	}
+	return a.Kind == b.Kind && a.Output == b.Output && a.Volatile == b.Volatile && same(a.Writes, b.Writes) && same(a.Envelope, b.Envelope)
+}
+
+// adopt makes the children that a run has registered those of its node. A run that did
+// not come to its end changes nothing: what it made is taken back.
+func (s *Space) adopt(n *node, tx *Tx, ok bool) {
+	if n.more == nil {
+		return
+	}
+	blueprint := n.more.blueprint
+	n.more.blueprint = nil
+	if !ok {
+		for _, c := range tx.made {
+			s.graph.remove(c)
+		}
+		return
+	}
+	for _, c := range slices.Clone(n.more.children) {
+		if !blueprint[c.id()] {
+			s.graph.remove(c)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package space
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
+
+// ErrNotRunning is returned by what needs a space that this runtime owns and runs.
+var ErrNotRunning = errors.New("the space is not running here")
+
+// Transact makes a transaction that answers no event: a write by the application that
+// hosts the space. It applies at once and is committed with the next group. It returns
+// the transaction's number; should another runtime's commit win, it is undone, and the
+// number is in Ready.Undone.
+//
+// Derived documents are read as they stand, without waiting for what is not up to date.
+// by says in the log who it was.
+func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
+	if !s.running() || s.holding {
+		return 0, fmt.Errorf("transaction of %s: %w", by, ErrNotRunning)
+	}
+	tx := s.begin(nil)
+	tx.lax = true
+	err := callDirect(f, tx)
+	if err == nil {
+		err = tx.err
+	}
+	if err == nil && tx.missing != nil {
+		err = fmt.Errorf("document %s of another space is not here; only events wait for it", tx.missing.key)
+	}
+	if err == nil {
+		err = s.documentsFit(tx)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("transaction of %s: %w", by, err)
+	}
+	n, err := s.addDirect(tx, by)
+	if err != nil {
+		return 0, fmt.Errorf("transaction of %s: %w", by, err)
+	}
+	return n, nil
+}
+
+func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panicked: %v", p)
+		}
+	}()
+	return f(tx)
+}
+
+func (s *Space) addDirect(tx *Tx, by string) (uint64, error) {
+	rec := model.Tx{N: s.nextTx(), By: by, Writes: tx.writes, Group: tx.group}
+	s.launch(&rec, tx.sends)
+	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
+		s.registry.Revoke(rec.N)
+		return 0, err
+	}
+	s.suffix.open.direct = append(s.suffix.open.direct, rec.N)
+	for _, w := range tx.after {
+		s.write(w, origin{group: tx.group, paths: tx.pathsIn(w.doc)})
+	}
+	s.follow(tx.sends)
+	return rec.N, nil
+}
+
+// undoneDirect are the transactions of Transact that a refusal has undone.
+func (x *suffix) undoneDirect() []uint64 {
+	if x.sealed == nil {
+		return slices.Clone(x.open.direct)
+	}
+	return slices.Concat(x.sealed.direct, x.open.direct)
+}

@@ -1,0 +1,132 @@
+package space
+
+import (
+	"errors"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Errors and output of user code are intercepted and handed, with what they belong to,
+// to whoever has registered (seed 002). The core itself writes nothing anywhere.
+
+// ErrorInfo is an error of user code, and where it came from.
+type ErrorInfo struct {
+	Space, Program string
+	// Node or Stream and Event say whose code it was.
+	Node   string
+	Stream string
+	Event  string
+	// Causes are the addresses whose change made the node run.
+	Causes []string
+	Err    error
+	// Transient says that it is tried again by itself, Attempt how often it was tried.
+	Transient bool
+	Attempt   int
+	Stack     []byte // of a panic
+}
+
+// ConsoleInfo is a line that user code has written with Tx.Log.
+type ConsoleInfo struct {
+	Space, Program string
+	Node           string
+	Stream         string
+	Event          string
+	Message        string
+	Args           []any
+}
+
+// hooks are the registered functions. One that panics is left out for that time: it
+// must not hurt the space.
+type hooks struct {
+	onError   []func(ErrorInfo)
+	onConsole []func(ConsoleInfo)
+}
+
+// OnError registers a function that is told of errors of user code. They are called in
+// the middle of Settle and must not call the space.
+func (s *Space) OnError(f func(ErrorInfo)) { s.hooks.onError = append(s.hooks.onError, f) }
+
+// OnConsole registers a function that is told of what user code logs, likewise. What an
+// attempt or run logs that is made again is logged again.
+func (s *Space) OnConsole(f func(ConsoleInfo)) { s.hooks.onConsole = append(s.hooks.onConsole, f) }
+
+// Log writes a line for the operator: a message and key-value pairs, as with log/slog.
+// It goes to the functions registered with OnConsole, with the name of the node or
+// event it belongs to. It changes nothing.
+func (t *Tx) Log(message string, args ...any) {
+	if len(t.core.hooks.onConsole) == 0 {
+		return
+	}
+	info := ConsoleInfo{Space: t.space, Program: t.core.program.Name, Message: message, Args: args}
+	if t.node != nil {
+		info.Node = t.node.id()
+	}
+	if t.event != nil {
+		info.Stream, info.Event = t.event.Stream, t.event.ID
+	}
+	tellAll(t.core.hooks.onConsole, info)
+}
+
+func (s *Space) report(info ErrorInfo) {
+	info.Space, info.Program = s.cfg.Space, s.program.Name
+	tellAll(s.hooks.onError, info)
+}
+
+func tellAll[T any](fs []func(T), info T) {
+	for _, f := range fs {
+		func() {
+			defer func() { _ = recover() }() // contained: see hooks
+			f(info)
+		}()
+	}
+}
+
+// nodeFailed counts and reports a run that ended in an error.
+func (s *Space) nodeFailed(n *node, info *RunInfo) {
+	s.stats.NodeErrors++
+	n.ext().lastErr = info.Err
+	s.report(ErrorInfo{
+		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack,
+		Transient: n.status != Clean, Attempt: int(n.runs),
+	})
+}
+
+// eventFailed reports a handler that ended in an error.
+func (s *Space) eventFailed(ev *model.Event, tx *Tx, err error, again bool) {
+	s.report(ErrorInfo{
+		Stream: ev.Stream, Event: ev.ID, Err: err, Stack: tx.stack,
+		Transient: again, Attempt: s.head.attempts + 1,
+	})
+}
+
+// transient marks an error that may pass.
+type transient struct{ error }
+
+func (t transient) Unwrap() error { return t.error }
+
+// Transient marks an error of a handler or node as one that may pass: it is tried
+// again, see Config.EventRetries and Config.RunRetries. Since functions are to be
+// deterministic, that helps if they depend on something that the space does not see.
+func Transient(err error) error {
+	if err == nil {
+		return nil
+	}
+	return transient{err}
+}
+
+func isTransient(err error) bool {
+	var t transient
+	return errors.As(err, &t)
+}
+
+// ConvergenceError says that an event met one conflict after another for as long as
+// Config.ConflictWindow: other runtimes change the space faster than this one can. The
+// event is kept, and goes on being tried at the slowest rate.
+type ConvergenceError struct {
+	Event     string
+	Conflicts int
+}
+
+func (e *ConvergenceError) Error() string {
+	return "event " + e.Event + ": every attempt met a conflict; another runtime changes the space all the time. It is kept and tried again"
+}

@@ -1,0 +1,88 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Violation is a computation that is not idempotent: run again over the same documents,
+// it came to something else (seed 001 section 4.2). A scheduler may run it at any time,
+// so its result would depend on chance.
+type Violation struct {
+	Node string
+	// Differences are the places, one line each: the place, what the first run made of it
+	// and what the second.
+	Differences []Difference
+	// Moved says that what the node reads was changed by its own writes: it feeds itself.
+	Moved bool
+}
+
+// Difference is a place of which two runs made different things.
+type Difference struct {
+	Place         string
+	First, Second model.Value
+}
+
+func (v Violation) String() string {
+	var parts []string
+	for _, d := range v.Differences {
+		parts = append(parts, fmt.Sprintf("%s: %s, then %s", d.Place, d.First, d.Second))
+	}
+	return fmt.Sprintf("node %s is not idempotent: %s", v.Node, strings.Join(parts, "; "))
+}
+
+// validate repeats a run that has just been applied, and reports if the repetition
+// would have changed anything. Nothing of it is kept. A repetition that fails says
+// nothing: functions may fail.
+func (s *Space) validate(n *node, tx *Tx, v model.Value, info *RunInfo) {
+	if !s.cfg.CheckIdempotency || n.kind != Computation {
+		return
+	}
+	first := slices.Clone(tx.after)
+	moved := slices.ContainsFunc(first, func(w docValue) bool {
+		return slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == w.doc && d.indexed })
+	})
+	s.nested++ // it gets a transaction of its own
+	again := s.begin(n)
+	again.rehearsal = true
+	u, err := callNode(n, again)
+	s.nested--
+	if err != nil || again.err != nil || again.missing != nil {
+		return
+	}
+	violation := Violation{Node: n.id(), Moved: moved}
+	if d := n.own.doc; d != nil && !model.Equal(u, v) {
+		violation.Differences = differences(d.key.doc, v, u)
+	}
+	for _, w := range again.after {
+		violation.Differences = append(violation.Differences, differences(w.doc.key.doc, w.doc.value, w.value)...)
+	}
+	if len(violation.Differences) > 0 {
+		s.violated(violation)
+	}
+}
+
+// differences lists where two values of a document differ, key by key.
+func differences(doc string, first, second model.Value) []Difference {
+	var out []Difference
+	for _, w := range model.Diff(doc, first, second) {
+		out = append(out, Difference{Place: doc + w.Path.String(), First: first.At(w.Path), Second: second.At(w.Path)})
+	}
+	return out
+}
+
+func (s *Space) violated(v Violation) {
+	s.stats.Violations++
+	if f := s.cfg.Trace.Violated; f != nil {
+		f(v)
+	}
+	s.report(ErrorInfo{Node: v.Node, Err: &IdempotencyError{v}})
+}
+
+// IdempotencyError reports a Violation to OnError.
+type IdempotencyError struct{ Violation }
+
+func (e *IdempotencyError) Error() string { return e.String() }

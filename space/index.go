@@ -1,0 +1,186 @@
+package space
+
+import "github.com/settlehq/settle/model"
+
+// manyReaders is where an index by path begins to pay; below, testing every reader is
+// faster than looking up which ones to test.
+const manyReaders = 32
+
+// pathIndex finds the readers of a document that a change concerns: a tree by path, in
+// which equal parts of the two values are passed over.
+type pathIndex struct{ root pathNode }
+
+// pathNode holds the readers of one path.
+type pathNode struct {
+	here []*dep
+	kids map[string]*pathNode
+	// order are the keys of kids in order of first use: what is told to whom first must
+	// not depend on the order of a map.
+	order []string
+	size  int // readers here and below
+}
+
+// pathAdded keeps the index of a document that has one, and makes it when the readers
+// have become many.
+func (d *doc) pathAdded(r *dep) {
+	if d.paths != nil {
+		d.paths.add(r)
+		return
+	}
+	if len(d.readers) > manyReaders {
+		d.paths = &pathIndex{}
+		for _, r := range d.readers {
+			d.paths.add(r)
+		}
+	}
+}
+
+// pathRemoved is its counterpart. The index goes when the readers are few again.
+func (d *doc) pathRemoved(r *dep) {
+	if d.paths == nil {
+		return
+	}
+	if len(d.readers) < manyReaders/2 {
+		d.paths = nil
+		return
+	}
+	d.paths.root.remove(r, r.path)
+}
+
+func (x *pathIndex) add(r *dep) {
+	t := &x.root
+	t.size++
+	for _, step := range r.path {
+		next := t.kids[step]
+		if next == nil {
+			next = &pathNode{}
+			if t.kids == nil {
+				t.kids = map[string]*pathNode{}
+			}
+			t.kids[step] = next
+			t.order = append(t.order, step)
+		}
+		t = next
+		t.size++
+	}
+	r.place = int32(len(t.here))
+	t.here = append(t.here, r)
+}
+
+func (t *pathNode) remove(r *dep, path model.Path) {
+	t.size--
+	if len(path) > 0 {
+		kid := t.kids[path[0]]
+		kid.remove(r, path[1:])
+		if kid.size == 0 {
+			t.drop(path[0])
+		}
+		return
+	}
+	last := len(t.here) - 1
+	t.here[r.place] = t.here[last]
+	t.here[r.place].place = r.place
+	t.here[last] = nil
+	t.here = t.here[:last]
+}
+
+// drop forgets a child. Its key may stay in order for a while.
+func (t *pathNode) drop(step string) {
+	delete(t.kids, step)
+	if len(t.order) < 2*len(t.kids)+8 {
+		return
+	}
+	kept := t.order[:0]
+	seen := make(map[string]bool, len(t.kids))
+	for _, step := range t.order {
+		if t.kids[step] != nil && !seen[step] {
+			seen[step] = true
+			kept = append(kept, step)
+		}
+	}
+	clear(t.order[len(kept):])
+	t.order = kept
+}
+
+// match visits the readers whose value differs between before and after. If it is known
+// where something was written, only those places are looked at.
+func (x *pathIndex) match(before, after model.Value, paths []model.Path, visit func(*dep)) (tested int) {
+	m := matching{visit: visit}
+	if len(paths) == 1 {
+		m.along(&x.root, before, after, true, true, paths[0])
+	} else {
+		m.below(&x.root, before, after, true, true)
+	}
+	return m.tested
+}
+
+// matching is one match. okB and okA say whether the place could be reached.
+type matching struct {
+	visit  func(*dep)
+	tested int
+}
+
+// along follows the path of a write: above its end, only what lies on the way can have
+// changed.
+func (m *matching) along(t *pathNode, b, a model.Value, okB, okA bool, path model.Path) {
+	if len(path) == 0 {
+		m.below(t, b, a, okB, okA)
+		return
+	}
+	m.readers(t, b, a, okB, okA)
+	if t.size == len(t.here) {
+		return
+	}
+	if !container(b) || !container(a) {
+		// The write made the way: everything below is concerned.
+		m.kids(t, b, a, okB, okA)
+		return
+	}
+	if kid := t.kids[path[0]]; kid != nil {
+		m.along(kid, b.At(path[:1]), a.At(path[:1]), okB, okA, path[1:])
+	}
+}
+
+// below looks at a place and everything under it.
+func (m *matching) below(t *pathNode, b, a model.Value, okB, okA bool) {
+	if okB && okA && model.Equal(b, a) {
+		return // and so is everything in it
+	}
+	m.readers(t, b, a, okB, okA)
+	m.kids(t, b, a, okB, okA)
+}
+
+func (m *matching) readers(t *pathNode, b, a model.Value, okB, okA bool) {
+	m.tested += len(t.here)
+	for _, r := range t.here {
+		if okB != okA || okB && differ(b, a, r.shallow) {
+			m.visit(r)
+		}
+	}
+}
+
+// kids looks at the children. Where neither value leads on, they are not reached any
+// more; those that were not before either need no look, unless the way ends elsewhere
+// now.
+func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
+	if len(t.kids) == 0 {
+		return
+	}
+	inB, inA := okB && container(b), okA && container(a)
+	if !inB && !inA && okB == okA {
+		return
+	}
+	for i := 0; i < len(t.order); i++ {
+		step := t.order[i]
+		kid := t.kids[step]
+		if kid == nil {
+			continue
+		}
+		m.below(kid, b.At(model.Path{step}), a.At(model.Path{step}), inB, inA)
+	}
+}
+
+func container(v model.Value) bool {
+	k := v.Kind()
+	return k == model.KindObject || k == model.KindArray
+}

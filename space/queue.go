@@ -1,0 +1,92 @@
+package space
+
+import (
+	"cmp"
+	"slices"
+)
+
+// queue holds the nodes that are due, by height. A sweep takes them from low to high;
+// what becomes due above the place where it is joins it, what becomes due below, as in
+// a circle, waits for the next one.
+type queue struct {
+	now, next levels
+	sweeping  bool
+	at        int32 // the height that the sweep has reached
+	// idle are the materializers that are due: they run when nothing else is.
+	idle []*node
+}
+
+// levels are nodes by height. Within one height they are sorted by ordinal when their
+// turn comes.
+type levels struct {
+	byHeight [][]*node
+	low      int32
+	n        int
+}
+
+func (l *levels) push(n *node) {
+	for int(n.height) >= len(l.byHeight) {
+		l.byHeight = append(l.byHeight, nil)
+	}
+	if l.n == 0 || n.height < l.low {
+		l.low = n.height
+	}
+	l.byHeight[n.height] = append(l.byHeight[n.height], n)
+	l.n++
+}
+
+// lowest is the lowest height at which there is a node; there is one.
+func (l *levels) lowest() int32 {
+	for len(l.byHeight[l.low]) == 0 {
+		l.low++
+	}
+	return l.low
+}
+
+// take empties the lowest level and returns its nodes in order of registration. The
+// slice is good until the level is pushed to again.
+func (l *levels) take() []*node {
+	h := l.lowest()
+	nodes := l.byHeight[h]
+	l.byHeight[h] = nodes[:0]
+	l.n -= len(nodes)
+	inOrder := func(a, b *node) int { return cmp.Compare(a.ordinal, b.ordinal) }
+	if !slices.IsSortedFunc(nodes, inOrder) {
+		slices.SortFunc(nodes, inOrder)
+	}
+	return nodes
+}
+
+// push puts a due node where the sweep will find it.
+func (q *queue) push(n *node) {
+	if q.sweeping && n.height > q.at {
+		q.now.push(n)
+		return
+	}
+	q.next.push(n)
+}
+
+// len is how many nodes wait for their turn, without idle materializers.
+func (q *queue) len() int { return q.now.n + q.next.n }
+
+// enqueue puts a node that is due into the queue, unless it is there or is held back
+// by something that will put it there.
+func (g *graph) enqueue(n *node) {
+	if !n.due() || n.queued || n.waiting || n.held {
+		return
+	}
+	n.queued = true
+	if n.materializer() {
+		g.queue.idle = append(g.queue.idle, n)
+		return
+	}
+	g.queue.push(n)
+}
+
+// promote moves an idle materializer into the queue: somebody is about to read what it
+// may write (seed 001 section 4.3, rule 2).
+func (g *graph) promote(n *node) {
+	i := slices.Index(g.queue.idle, n)
+	g.queue.idle = slices.Delete(g.queue.idle, i, i+1)
+	g.queue.push(n)
+}

@@ -1,0 +1,162 @@
+package space
+
+import (
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
+
+// readLog is what one run has read, matched against what the node read last time
+// while it reads: a run that reads the same addresses in the same order, as most do,
+// costs a comparison per read, and leaves nothing to apply (P6).
+type readLog struct {
+	node *node
+	// next is the dep that the next read is expected to be. diverged says that one was
+	// another; list has the reads in order then.
+	next     int
+	diverged bool
+	list     []*dep
+	run      int32
+	byAddr   map[depKey]*dep // of node.deps, when they are many
+}
+
+type depKey struct {
+	doc     *doc
+	path    string
+	shallow bool
+}
+
+// expect returns the document of the next expected read if that is the one that is
+// asked for, without looking anything up.
+func (l *readLog) expect(space, id string) *doc {
+	if l.diverged {
+		return nil
+	}
+	for i := l.next; i >= max(0, l.next-1); i-- {
+		if i < len(l.node.deps) {
+			if d := l.node.deps[i].doc; d.key.doc == id && d.key.space == space {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// add notes a read. It reports whether the address is a new one for the node.
+func (l *readLog) add(d *doc, path model.Path, shallow bool) (isNew bool) {
+	deps := l.node.deps
+	if !l.diverged {
+		if l.next < len(deps) && deps[l.next].is(d, path, shallow) {
+			l.next++
+			return false
+		}
+		if l.next > 0 && deps[l.next-1].is(d, path, shallow) {
+			return false
+		}
+		l.diverge()
+	}
+	if have := l.find(d, path, shallow); have != nil {
+		if have.seen != l.run {
+			have.seen = l.run
+			l.list = append(l.list, have)
+		}
+		return false
+	}
+	fresh := &dep{node: l.node, doc: d, path: slices.Clone(path), shallow: shallow, seen: l.run}
+	if l.byAddr != nil {
+		l.byAddr[fresh.key()] = fresh
+	}
+	l.list = append(l.list, fresh)
+	return true
+}
+
+// diverge begins the list with what was read as expected.
+func (l *readLog) diverge() {
+	l.diverged = true
+	l.list = append(l.list[:0], l.node.deps[:l.next]...)
+	for _, d := range l.list {
+		d.seen = l.run
+	}
+}
+
+// manyReads is where a map begins to pay.
+const manyReads = 16
+
+func (l *readLog) find(d *doc, path model.Path, shallow bool) *dep {
+	if l.byAddr == nil && len(l.node.deps)+len(l.list) > manyReads {
+		l.byAddr = make(map[depKey]*dep, len(l.node.deps)+len(l.list))
+		for _, dep := range slices.Concat(l.node.deps, l.list) {
+			if !dep.declared {
+				l.byAddr[dep.key()] = dep
+			}
+		}
+	}
+	if l.byAddr != nil {
+		return l.byAddr[depKey{d, path.String(), shallow}]
+	}
+	is := func(dep *dep) bool { return dep.is(d, path, shallow) }
+	if i := slices.IndexFunc(l.node.deps, is); i >= 0 {
+		return l.node.deps[i]
+	}
+	if i := slices.IndexFunc(l.list, is); i >= 0 {
+		return l.list[i]
+	}
+	return nil
+}
+
+func (d *dep) is(doc *doc, path model.Path, shallow bool) bool {
+	return d.doc == doc && d.shallow == shallow && !d.declared && slices.Equal(d.path, path)
+}
+
+func (d *dep) key() depKey { return depKey{d.doc, d.path.String(), d.shallow} }
+
+// unchanged reports whether the run read what the node read last time.
+func (l *readLog) unchanged() bool { return !l.diverged && l.next == len(l.node.deps) }
+
+// applyReads makes what a run has read the read set of its node, as a difference to
+// the one it has (P6), and reports whether there was any.
+func (g *graph) applyReads(l *readLog) bool {
+	n := l.node
+	if l.unchanged() {
+		return false
+	}
+	if !l.diverged {
+		l.diverge()
+	}
+	old := n.deps
+	n.deps = slices.Clone(l.list)
+	cover(n.deps)
+	changed := false
+	for _, d := range n.deps {
+		if !d.covered && !d.indexed {
+			g.index(d)
+			changed = true
+		}
+	}
+	for _, d := range old {
+		if d.indexed && (d.seen != l.run || d.covered) {
+			g.unindex(d)
+			changed = true
+		}
+	}
+	if changed {
+		g.dirty[n.handle] = true
+	}
+	return changed
+}
+
+// cover marks the reads that another one of an ancestor makes superfluous: a deep read
+// covers everything below. A shallow one covers nothing (trigger semantics 4.2).
+func cover(deps []*dep) {
+	deep := map[*doc][]*dep{}
+	for _, d := range deps {
+		if !d.shallow {
+			deep[d.doc] = append(deep[d.doc], d)
+		}
+	}
+	for _, d := range deps {
+		d.covered = slices.ContainsFunc(deep[d.doc], func(o *dep) bool {
+			return o != d && d.path.HasPrefix(o.path) && (d.shallow || len(o.path) < len(d.path))
+		})
+	}
+}

@@ -1,0 +1,199 @@
+package space
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// reading is how a transaction reads an address.
+type reading uint8
+
+const (
+	deep    reading = iota // the value and everything below it matters
+	shallow                // only its keys, its length, or the scalar
+	peek                   // nothing: it makes no dependency
+	raw                    // as deep, and a link at the end is not followed
+)
+
+// Get reads the value at a path of a document of this space, absent if there is
+// none. The transaction sees its own writes. In a computation or effect the
+// address becomes part of the read set: the node runs again when the value there
+// changes.
+//
+// A link on the way or at the end is followed, and the hop becomes part of the read set
+// as well: the node runs again when the link comes to point elsewhere. Links inside of
+// the value stay links.
+func (t *Tx) Get(doc string, path ...string) model.Value { return t.read("", doc, path, deep) }
+
+// GetShallow reads like Get, but for a computation or effect only the shape counts: it
+// runs again when a key of the object or an element of the array comes or goes, or a
+// scalar there changes, and not when something inside does. Look at keys and length
+// only.
+func (t *Tx) GetShallow(doc string, path ...string) model.Value {
+	return t.read("", doc, path, shallow)
+}
+
+// Peek reads without consequences: the node does not run again because of what was
+// read, and it does not make anything live or current. For what is looked at and does
+// not matter, such as the previous output (seed 002, ignoreReadForScheduling).
+func (t *Tx) Peek(doc string, path ...string) model.Value { return t.read("", doc, path, peek) }
+
+// Link reads the link at a path itself, without following it; false if there is none.
+func (t *Tx) Link(doc string, path ...string) (model.Link, bool) {
+	return t.read("", doc, path, raw).AsLink()
+}
+
+// GetFrom reads a document of another space. The space it lives in is not
+// involved in the transaction: what is read is a confirmed value that this runtime
+// mirrors, of some moment ago. A derived document that nobody observed over there
+// may be as old as its last observation; reading it makes it current, but not
+// before this read has seen the old value.
+func (t *Tx) GetFrom(space, doc string, path ...string) model.Value {
+	return t.read(space, doc, path, deep)
+}
+
+// Follow reads what a link points to, wherever that is.
+func (t *Tx) Follow(l model.Link) model.Value { return t.read(l.Space, l.Doc, l.Path, deep) }
+
+// maxHops bounds the links that one read follows: they may go round.
+const maxHops = 32
+
+// read follows links until it has the value.
+func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
+	for hops := 0; hops < maxHops; {
+		if space == t.space {
+			space = ""
+		}
+		d := t.find(space, id, how)
+		if d == nil {
+			return model.Value{}
+		}
+		v, rest, hop := t.hop(d, path, how)
+		if t.note(d, path[:len(path)-len(rest)], how, hop) {
+			continue // its writer has run: look again
+		}
+		if !hop {
+			return v
+		}
+		link, ok := v.AsLink()
+		if !ok {
+			return model.Value{} // it only looks like one
+		}
+		if link.Space != "" {
+			space = link.Space
+		}
+		id, path = link.Doc, join(link.Path, rest)
+		hops++
+	}
+	t.fail(fmt.Errorf("read %s%s: more than %d links on the way; they go round", id, path, maxHops))
+	return model.Value{}
+}
+
+func join(a, b model.Path) model.Path {
+	return append(a[:len(a):len(a)], b...)
+}
+
+// hop walks path in the document as far as the first link that is to be followed. It
+// returns the value there, the part of the path that is left, and whether it is a link.
+func (t *Tx) hop(d *doc, path model.Path, how reading) (v model.Value, rest model.Path, hop bool) {
+	v = t.current(d)
+	for i := range path {
+		if v.IsLink() {
+			return v, path[i:], true
+		}
+		v = v.At(path[i : i+1])
+	}
+	return v, nil, v.IsLink() && how != raw
+}
+
+// find returns the record of a document, nil if nothing is known of it and nothing
+// needs to be.
+func (t *Tx) find(space, id string, how reading) *doc {
+	if t.node != nil {
+		if d := t.log.expect(space, id); d != nil {
+			return t.present(d, how)
+		}
+	}
+	d := t.graph.lookup(docKey{space, id})
+	if d == nil {
+		if d = t.remember(docKey{space, id}); d == nil {
+			return nil
+		}
+	}
+	return t.present(d, how)
+}
+
+// present notes that a document is not here yet.
+func (t *Tx) present(d *doc, how reading) *doc {
+	if !d.loaded && t.missing == nil && how != peek {
+		t.missing = d
+	}
+	return d
+}
+
+// remember makes the record of a document that nothing has mentioned yet.
+// Handlers leave no trace of what they only read of their own space.
+func (t *Tx) remember(key docKey) *doc {
+	if t.node == nil && key.space == "" {
+		return nil
+	}
+	d, err := t.graph.ensureDoc(key)
+	if err != nil {
+		t.fail(err)
+	}
+	return d
+}
+
+// note makes the address part of what the transaction depends on. A node that reads it
+// for the first time has its writers brought up to date, which note reports; a handler is
+// given up if one of them is not. Of a link that is followed it is the target that counts.
+func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
+	flat := how == shallow && !link
+	switch {
+	case how == peek || t.rehearsal:
+	case t.node != nil:
+		return t.log.add(d, path, flat) && t.freshen(d, path, flat)
+	case t.stale == nil && !t.lax && d.isWritten():
+		t.stale = t.graph.staleWriter(&dep{doc: d, path: path, shallow: flat})
+	}
+	return false
+}
+
+// isWritten reports whether any node may write the document.
+func (d *doc) isWritten() bool { return d.writer != nil || len(d.others) > 0 }
+
+// freshen brings the writers of an address up to date.
+func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
+	if !d.isWritten() {
+		return false
+	}
+	probe := dep{node: t.node, doc: d, path: path, shallow: shallow}
+	probe.eachWriter(true, func(s *surface) { t.core.freshen(s.node) })
+	return true
+}
+
+// throughLinks resolves the links on the way of a write, as a directory that is a link
+// is followed and a file that is one is replaced.
+func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
+	for range maxHops {
+		d, err := t.graph.ensureDoc(docKey{doc: w.Doc})
+		if err != nil {
+			return nil, err
+		}
+		v, rest, hop := t.hop(d, w.Path, raw)
+		if !hop || len(w.Path) == 0 {
+			return d, nil
+		}
+		at := w.Path[:len(w.Path)-len(rest)]
+		link, ok := v.AsLink()
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%s%s has the key $link and is not a link", w.Doc, at)
+		case link.Space != "" && link.Space != t.space:
+			return nil, fmt.Errorf("%s%s links to space %s; a space is changed by itself only, send it an event", w.Doc, at, link.Space)
+		}
+		w.Doc, w.Path = link.Doc, join(link.Path, rest)
+	}
+	return nil, fmt.Errorf("more than %d links on the way; they go round", maxHops)
+}
