@@ -104,11 +104,14 @@ func (w *world) append(space string, a *Append) uint64 {
 }
 
 // put is somebody else's commit, straight to the log. It takes nothing over.
-func (w *world) put(space string, writes ...model.Write) {
+func (w *world) put(space string, writes ...model.Write) { w.putAs(space, "", writes...) }
+
+// putAs is put in a change group.
+func (w *world) putAs(space, group string, writes ...model.Write) {
 	r := w.replica(space)
 	c := &model.Commit{
 		Version: model.CommitVersion, Space: space, Runtime: "elsewhere", Epoch: r.Epoch, Attempt: w.seq,
-		Txs: []model.Tx{{N: 1, By: "put", Writes: writes}}, Cursor: r.Cursor,
+		Txs: []model.Tx{{N: 1, By: "put", Writes: writes, Group: group}}, Cursor: r.Cursor,
 	}
 	w.append(space, &Append{Expect: w.head(space), Commit: c, Data: model.AppendCommit(nil, c, nil)})
 }

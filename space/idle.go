@@ -18,7 +18,7 @@ func (s *Space) Idle() bool {
 		return true
 	case !s.running() || s.background > 0 || !s.lane.Done():
 		return false
-	case s.graph.queue.len()+len(s.graph.queue.idle) > 0 || s.graph.pending > 0:
+	case s.graph.queue.waits() || s.graph.pending > 0:
 		return false
 	}
 	idle := true

@@ -69,6 +69,9 @@ func (q *queue) push(n *node) {
 // len is how many nodes wait for their turn, without idle materializers.
 func (q *queue) len() int { return q.now.n + q.next.n }
 
+// waits reports whether anything is left to be looked at.
+func (q *queue) waits() bool { return q.len()+len(q.idle) > 0 }
+
 // enqueue puts a node that is due into the queue, unless it is there or is held back
 // by something that will put it there.
 func (g *graph) enqueue(n *node) {

@@ -86,7 +86,7 @@ func (s *Space) hasWork() bool {
 	if s.lane.Peek() != nil && !s.headWaits() {
 		return true
 	}
-	return s.graph.queue.len()+len(s.graph.queue.idle) > 0
+	return s.graph.queue.waits()
 }
 
 // wake is the earliest time at which a gate opens, the event at the head of the lane

@@ -5,6 +5,29 @@ import (
 	"slices"
 )
 
+// Register adds a node to this space, beside those of its program: something that the
+// application observes, or derives for itself. It lasts until Remove, and no longer than
+// the space is hosted here. Nothing runs before the next Settle.
+func (s *Space) Register(spec NodeSpec) error {
+	if err := spec.check(); err != nil {
+		return fmt.Errorf("node %q: %w", spec.ID, err)
+	}
+	_, err := s.graph.register(spec.clone(), nil)
+	return err
+}
+
+// Remove takes a node out that Register has added, with all that it has made. Its demand
+// ends; what it has written stays. It reports whether there was such a node. A node of
+// the program would be missing for good; a child comes again with its parent's next run.
+func (s *Space) Remove(id string) bool {
+	n := s.graph.byID[id]
+	if n == nil {
+		return false
+	}
+	s.graph.remove(n)
+	return true
+}
+
 // register adds a node. Nothing runs because of it and no data is read: an effect
 // is live and will run in the next pass, a computation waits until something
 // reads its output (P3).

@@ -25,9 +25,18 @@ var commands = []struct {
 	{"decide", (*stage).cmdDecide},
 	{"deliver", (*stage).cmdDeliver},
 	{"stabilize", (*stage).cmdStabilize},
+	{"write", (*stage).cmdWrite},
+	{"add", (*stage).cmdAdd},
+	{"remove", (*stage).cmdRemove},
 	{"observe", (*stage).cmdObserve},
 	{"unobserve", (*stage).cmdUnobserve},
+	{"gate", (*stage).cmdGate},
+	{"took", (*stage).cmdTook},
 	{"advance", (*stage).cmdAdvance},
+	{"idle", (*stage).cmdIdle},
+	{"begin", (*stage).cmdBegin},
+	{"end", (*stage).cmdEnd},
+	{"close", (*stage).cmdClose},
 	{"takeover", (*stage).cmdTakeover},
 	{"crash", (*stage).cmdCrash},
 	{"checkpoint", (*stage).cmdCheckpoint},
@@ -39,6 +48,8 @@ var commands = []struct {
 	{"receipts", (*stage).cmdReceipts},
 	{"runs", (*stage).cmdRuns},
 	{"stats", (*stage).cmdStats},
+	{"work", (*stage).cmdWork},
+	{"errors", (*stage).cmdErrors},
 }
 
 // arg is the i-th argument that has no value.
@@ -103,6 +114,7 @@ func (s *stage) cmdRuntimes(d *datadriven.TestData) error {
 	for name, field := range map[string]*int{
 		"max-iterations": &cfg.MaxIterations, "run-budget": &cfg.RunBudget,
 		"lane-limit": &cfg.LaneLimit, "max-group": &cfg.MaxGroup,
+		"run-retries": &cfg.RunRetries, "event-retries": &cfg.EventRetries,
 	} {
 		if v := option(d, name); v != "" {
 			n, err := strconv.Atoi(v)
@@ -112,8 +124,15 @@ func (s *stage) cmdRuntimes(d *datadriven.TestData) error {
 			*field = n
 		}
 	}
+	if v := option(d, "conflict-window"); v != "" {
+		var err error
+		if cfg.ConflictWindow, err = time.ParseDuration(v); err != nil {
+			return err
+		}
+	}
+	cfg.CheckIdempotency = d.HasArg("check-idempotency")
 	for _, a := range d.CmdArgs {
-		if len(a.Vals) > 0 || a.Key == "spare" {
+		if len(a.Vals) > 0 || a.Key == "spare" || a.Key == "check-idempotency" {
 			continue
 		}
 		one, err := s.addActor(a.Key, cfg)
@@ -161,7 +180,7 @@ func (s *stage) cmdPut(d *datadriven.TestData) error {
 		}
 		writes = append(writes, model.Write{Doc: a.doc, Path: a.path, Value: v})
 	}
-	s.put(space, writes...)
+	s.putAs(space, option(d, "group"), writes...)
 	s.tellBus("log.%s takes a foreign commit at %d", space, s.head(space))
 	return nil
 }

@@ -17,12 +17,28 @@ type expr func(*env) model.Value
 
 // env is what an expression sees.
 type env struct {
-	get   func(space, doc string, path []string) model.Value
+	tx    *Tx          // nil where there are only literals
 	event *model.Event // nil outside of handlers
+	// ticks is what tick() counts, for functions that are not what they should be.
+	ticks *int
+	how   []reading // of shallow, peek and target, innermost last
+}
+
+// get reads an address.
+func (v *env) get(a address) model.Value { return v.read(a, deep) }
+
+func (v *env) read(a address, how reading) model.Value {
+	if v.tx == nil {
+		panic(failure{why: "there is nothing to read here"})
+	}
+	return v.tx.read(a.space, a.doc, a.path, how)
 }
 
 // failure is how an expression ends a handler or node with an error.
-type failure struct{ why string }
+type failure struct {
+	why       string
+	transient bool
+}
 
 func (f failure) Error() string { return f.why }
 
@@ -33,7 +49,9 @@ func (e expr) eval(v *env) (out model.Value, err error) {
 		switch p := recover().(type) {
 		case nil:
 		case failure:
-			err = p
+			if err = p; p.transient {
+				err = Transient(p)
+			}
 		default:
 			panic(p)
 		}
@@ -140,7 +158,7 @@ func (p *exprParser) payload() (expr, error) {
 	}
 	return func(v *env) model.Value {
 		if v.event == nil {
-			panic(failure{"$ is for handlers"})
+			panic(failure{why: "$ is for handlers"})
 		}
 		return v.event.Payload.At(path)
 	}, nil
@@ -166,7 +184,7 @@ func (p *exprParser) name() (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(v *env) model.Value { return v.get(a.space, a.doc, a.path) }, nil
+	return a.reader(), nil
 }
 
 func (p *exprParser) args() ([]expr, error) {
@@ -245,30 +263,72 @@ var lazy = map[string]func(*env, []expr) model.Value{
 		s, _ := args[0](v).AsString()
 		a, err := parseAddress(s)
 		if err != nil {
-			panic(failure{fmt.Sprintf("read: %q is no address", s)})
+			panic(failure{why: fmt.Sprintf("read: %q is no address", s)})
 		}
-		return v.get(a.space, a.doc, a.path)
+		return v.get(a)
 	},
+	"shallow": reads(shallow),
+	"peek":    reads(peek),
+	"target": func(v *env, args []expr) model.Value {
+		l, ok := reads(raw)(v, args).AsLink()
+		if !ok {
+			return model.Value{}
+		}
+		return model.String(l.String())
+	},
+	"log": func(v *env, args []expr) model.Value {
+		var in []model.Value
+		for _, a := range args {
+			in = append(in, a(v))
+		}
+		v.tx.Log(text(in))
+		return in[len(in)-1]
+	},
+	"tick": func(v *env, _ []expr) model.Value {
+		*v.ticks++
+		return model.Int(int64(*v.ticks))
+	},
+}
+
+// reads is a function that reads the address that is its argument in another way. An
+// address is told from other expressions by how it is written.
+func reads(how reading) func(*env, []expr) model.Value {
+	return func(v *env, args []expr) model.Value {
+		v.how = append(v.how, how)
+		defer func() { v.how = v.how[:len(v.how)-1] }()
+		return args[0](v)
+	}
+}
+
+// reader is an address as an expression.
+func (a address) reader() expr {
+	return func(v *env) model.Value {
+		if len(v.how) > 0 {
+			return v.read(a, v.how[len(v.how)-1])
+		}
+		return v.get(a)
+	}
 }
 
 // strict are the others.
 var strict = map[string]func(args []model.Value) model.Value{
-	"sum":   fold(func(a, b int64) int64 { return a + b }),
-	"mul":   fold(func(a, b int64) int64 { return a * b }),
-	"min":   fold(func(a, b int64) int64 { return min(a, b) }),
-	"max":   fold(func(a, b int64) int64 { return max(a, b) }),
-	"sub":   fold(func(a, b int64) int64 { return a - b }),
-	"div":   fold(floorDiv),
-	"mod":   fold(func(a, b int64) int64 { return a - b*floorDiv(a, b) }),
-	"const": func(args []model.Value) model.Value { return args[len(args)-1] },
-	"eq":    func(a []model.Value) model.Value { return model.Bool(model.Equal(a[0], a[1])) },
-	"lt":    func(a []model.Value) model.Value { return model.Bool(integer(a[0]) < integer(a[1])) },
-	"not":   func(a []model.Value) model.Value { return model.Bool(!truth(a[0])) },
-	"list":  func(a []model.Value) model.Value { return model.Array(a...) },
-	"text":  func(a []model.Value) model.Value { return model.String(text(a)) },
-	"fail":  func(a []model.Value) model.Value { panic(failure{text(a)}) },
-	"panic": func(a []model.Value) model.Value { panic(text(a)) },
-	"len":   func(a []model.Value) model.Value { return model.Int(int64(a[0].Len())) },
+	"sum":       fold(func(a, b int64) int64 { return a + b }),
+	"mul":       fold(func(a, b int64) int64 { return a * b }),
+	"min":       fold(func(a, b int64) int64 { return min(a, b) }),
+	"max":       fold(func(a, b int64) int64 { return max(a, b) }),
+	"sub":       fold(func(a, b int64) int64 { return a - b }),
+	"div":       fold(floorDiv),
+	"mod":       fold(func(a, b int64) int64 { return a - b*floorDiv(a, b) }),
+	"const":     func(args []model.Value) model.Value { return args[len(args)-1] },
+	"eq":        func(a []model.Value) model.Value { return model.Bool(model.Equal(a[0], a[1])) },
+	"lt":        func(a []model.Value) model.Value { return model.Bool(integer(a[0]) < integer(a[1])) },
+	"not":       func(a []model.Value) model.Value { return model.Bool(!truth(a[0])) },
+	"list":      func(a []model.Value) model.Value { return model.Array(a...) },
+	"text":      func(a []model.Value) model.Value { return model.String(text(a)) },
+	"fail":      func(a []model.Value) model.Value { panic(failure{why: text(a)}) },
+	"transient": func(a []model.Value) model.Value { panic(failure{text(a), true}) },
+	"panic":     func(a []model.Value) model.Value { panic(text(a)) },
+	"len":       func(a []model.Value) model.Value { return model.Int(int64(a[0].Len())) },
 	"keys": func(a []model.Value) model.Value {
 		var keys []model.Value
 		for _, k := range a[0].Keys() {
@@ -301,7 +361,7 @@ var strict = map[string]func(args []model.Value) model.Value{
 }
 
 // fewest is how many arguments a function needs, where that is not one.
-var fewest = map[string]int{"if": 2, "switch": 3, "eq": 2, "lt": 2, "append": 2, "atleast": 2, "div": 2, "mod": 2, "sub": 2, "list": 0, "object": 0}
+var fewest = map[string]int{"if": 2, "switch": 3, "eq": 2, "lt": 2, "append": 2, "atleast": 2, "div": 2, "mod": 2, "sub": 2, "list": 0, "object": 0, "tick": 0}
 
 func call(name string, args []expr) (expr, error) {
 	need, ok := fewest[name]
@@ -340,7 +400,7 @@ func fold(f func(a, b int64) int64) func([]model.Value) model.Value {
 // floorDiv rounds down, also below zero.
 func floorDiv(a, b int64) int64 {
 	if b == 0 {
-		panic(failure{"division by zero"})
+		panic(failure{why: "division by zero"})
 	}
 	q := a / b
 	if a%b != 0 && (a < 0) != (b < 0) {
@@ -353,7 +413,7 @@ func floorDiv(a, b int64) int64 {
 func integer(v model.Value) int64 {
 	n, ok := v.AsInt()
 	if !ok && !v.IsAbsent() {
-		panic(failure{show(v) + " is not a number"})
+		panic(failure{why: show(v) + " is not a number"})
 	}
 	return n
 }

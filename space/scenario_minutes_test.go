@@ -86,9 +86,19 @@ func (a *actor) hooks() Trace {
 		RunStart: a.runStart, RunEnd: a.runEnd,
 		Changed: a.changed, Invalidated: a.invalidated,
 		Iteration: a.iteration,
+		Echo:      a.echo,
+		Violated:  func(v Violation) { a.tell(a, 3, "violation: %s", v) },
 		Skipped:   func(i SkipInfo) { a.tell(a, 2, "skip %s, %s", i.Node, standing(i)) },
 		Gated:     func(i GateInfo) { a.tell(a, 2, "gate %s until %s, exhausted %s", i.Node, i.Until, times(i.Streak)) },
 	}
+}
+
+func (a *actor) echo(i EchoInfo) {
+	if i.Cleared != "" {
+		a.tell(a, 2, "the echo of %s and %s is over: %s", i.Node, i.Doc, i.Cleared)
+		return
+	}
+	a.tell(a, 2, "echo: %s answers others' writes of %s, held until %s", i.Node, i.Doc, i.Until)
 }
 
 // standing says why a node was skipped.
@@ -117,9 +127,7 @@ func (a *actor) pass() {
 
 func (a *actor) iteration(n int) {
 	a.pass()
-	if n > 1 {
-		a.tell(a, 2, "iteration %d", n)
-	}
+	a.round = n
 }
 
 func (a *actor) handleStart(ev *model.Event) model.Trace {
@@ -133,6 +141,8 @@ func (a *actor) handleEnd(i HandleInfo) {
 		a.tell(a, 3, "send %s to %s/%s", s.ID, s.To, s.Stream)
 	}
 	switch {
+	case i.Err != nil:
+		a.tell(a, 3, "error: %v; again at %s", i.Err, i.Until)
 	case i.Receipt == nil && i.Waits == "":
 		a.tell(a, 3, "put off, the commit is full")
 	case i.Receipt == nil:
@@ -155,6 +165,10 @@ func ending(rc *model.Receipt) string {
 
 func (a *actor) runStart(i RunInfo) {
 	a.pass()
+	if a.round != a.iterations && a.round > 1 && a.depth == 0 {
+		a.tell(a, 2, "iteration %d", a.round)
+	}
+	a.iterations = a.round
 	why := strings.Join(i.Causes, ", ")
 	if why == "" {
 		why = "never ran"
@@ -282,18 +296,17 @@ func (a *actor) checkCurrent() {
 // checkDerived recomputes a node from what it read. A node that fails keeps its last
 // output, and one that reads its own output is excepted for its own writes.
 func (a *actor) checkDerived(n *node) {
-	e := a.script(a.cfg.Space).derive[n.id()]
+	sc := a.script(a.cfg.Space)
+	e := sc.derive[n.id()]
 	if e == nil || slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == n.own.doc }) {
 		return
 	}
 	defer func() { _ = recover() }() // an expression that panics keeps its last output too
-	v, err := e.eval(&env{get: func(space, doc string, path []string) model.Value {
-		d := a.core.graph.lookup(docKey{space: space, doc: doc})
-		if d == nil {
-			return model.Value{}
-		}
-		return d.value.At(path)
-	}})
+	ticks := sc.ticks
+	v, err := e.eval(sc.env(&Tx{core: a.core, graph: a.core.graph, space: a.cfg.Space, lax: true, rehearsal: true}, nil))
+	if ticks != sc.ticks {
+		return // it counts how often it is called
+	}
 	if err == nil && !model.Equal(v, n.own.doc.value) {
 		a.t.Errorf("%s: live node %s shows %s, its expression comes to %s", a.name, n.id(), show(n.own.doc.value), show(v))
 	}

@@ -3,6 +3,7 @@ package space
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -15,6 +16,8 @@ type script struct {
 	derive map[string]expr
 	// seen is what the last effect's run came to: the core does not keep it.
 	seen model.Value
+	// ticks is how often tick() was called.
+	ticks int
 }
 
 func parseScript(name, input string) (*script, error) {
@@ -35,7 +38,11 @@ func joinIndented(input string) []string {
 		switch {
 		case t == "" || t[0] == '#':
 		case line[0] == ' ' && len(lines) > 0:
-			lines[len(lines)-1] += "; " + t
+			last := &lines[len(lines)-1]
+			if !strings.HasSuffix(*last, ":") {
+				*last += ";"
+			}
+			*last += " " + t
 		default:
 			lines = append(lines, t)
 		}
@@ -45,15 +52,14 @@ func joinIndented(input string) []string {
 
 func (s *script) line(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
-	switch word {
-	case "computation":
-		return s.computation(rest)
-	case "effect":
-		return s.effect(rest)
-	case "handler":
+	if word == "handler" {
 		return s.handler(rest)
 	}
-	return fmt.Errorf("a line begins with computation, effect or handler")
+	spec, err := s.node(line)
+	if err != nil {
+		return err
+	}
+	return s.Add(spec)
 }
 
 func definition(rest string) (name string, e expr, err error) {
@@ -65,42 +71,144 @@ func definition(rest string) (name string, e expr, err error) {
 	return strings.TrimSpace(name), e, err
 }
 
-// computation takes "id = expr" or "id -> output = expr".
-func (s *script) computation(rest string) error {
-	id, e, err := definition(rest)
-	if err != nil {
-		return err
+// node takes a definition: kind, id, perhaps "-> output", options, and either "= expr" or
+// ": statements".
+func (s *script) node(line string) (NodeSpec, error) {
+	kind, rest, _ := strings.Cut(line, " ")
+	var spec NodeSpec
+	switch kind {
+	case "computation", "materializer":
+		spec.Kind = Computation
+	case "effect":
+		spec.Kind = Effect
+	default:
+		return spec, fmt.Errorf("a line begins with computation, effect, materializer or handler")
 	}
-	output := id
-	if from, to, ok := strings.Cut(id, "->"); ok {
-		id, output = strings.TrimSpace(from), strings.TrimSpace(to)
-	}
-	s.derive[id] = e
-	return s.Add(NodeSpec{ID: id, Kind: Computation, Output: output, Run: func(tx *Tx) (model.Value, error) {
-		return e.eval(envOf(tx, nil))
-	}})
-}
-
-// effect takes "id = expr".
-func (s *script) effect(rest string) error {
-	id, e, err := definition(rest)
-	if err != nil {
-		return err
-	}
-	return s.Add(NodeSpec{ID: id, Kind: Effect, Run: func(tx *Tx) (v model.Value, err error) {
-		s.seen, err = e.eval(envOf(tx, nil))
-		return s.seen, err
-	}})
-}
-
-func envOf(tx *Tx, ev *model.Event) *env {
-	return &env{event: ev, get: func(space, doc string, path []string) model.Value {
-		if space == "" {
-			return tx.Get(doc, path...)
+	output := ""
+	for first := true; ; first = false {
+		word, more, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+		body := strings.HasSuffix(word, ":")
+		word = strings.TrimSuffix(word, ":")
+		var err error
+		switch {
+		case word == "=":
+			return s.finish(spec, kind, output, more, "")
+		case first:
+			spec.ID = word
+		case word == "->":
+			output, more, _ = strings.Cut(strings.TrimLeft(more, " "), " ")
+			body = strings.HasSuffix(output, ":")
+			output = strings.TrimSuffix(output, ":")
+		case word == "" && !body:
+			return spec, fmt.Errorf("there is neither ' = ' nor ':'")
+		default:
+			err = nodeOption(&spec, word)
 		}
-		return tx.GetFrom(space, doc, path...)
-	}}
+		if err != nil {
+			return spec, err
+		}
+		if body {
+			return s.finish(spec, kind, output, "", more)
+		}
+		rest = more
+	}
 }
+
+// nodeOption takes an option of a node.
+func nodeOption(spec *NodeSpec, word string) (err error) {
+	name, value, _ := strings.Cut(word, "=")
+	switch name {
+	case "writes":
+		spec.Writes, err = parseAddresses(value)
+	case "envelope":
+		spec.Envelope, err = parseAddresses(value)
+	case "declares":
+		spec.DeclaredReads, err = parseAddresses(value)
+	case "debounce":
+		spec.Gate.Debounce, err = time.ParseDuration(value)
+	case "throttle":
+		spec.Gate.Throttle, err = time.ParseDuration(value)
+	case "no-auto-debounce":
+		spec.Gate.NoAutoDebounce = true
+	case "group":
+		spec.Group = value
+	case "version":
+		spec.Version = value
+	case "volatile":
+		spec.Volatile = true
+	default:
+		err = fmt.Errorf("a node has no option %q", word)
+	}
+	return err
+}
+
+func parseAddresses(list string) ([]Address, error) {
+	var out []Address
+	for one := range strings.SplitSeq(list, ",") {
+		a, err := parseAddress(one)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Address{Space: a.space, Doc: a.doc, Path: a.path})
+	}
+	return out, nil
+}
+
+// finish gives the node its output and function. A computation writes the document of its
+// id unless it says otherwise; "-> -" is for none.
+func (s *script) finish(spec NodeSpec, kind, output, src, body string) (NodeSpec, error) {
+	switch {
+	case output == "" && kind == "computation":
+		spec.Output = spec.ID
+	case output != "-":
+		spec.Output = output
+	}
+	run, err := s.body(src, body)
+	if err != nil {
+		return spec, err
+	}
+	if src != "" && spec.Output != "" {
+		s.derive[spec.ID] = run
+	}
+	spec.Run = func(tx *Tx) (model.Value, error) {
+		v, err := run.eval(s.env(tx, nil))
+		if spec.Kind == Effect {
+			s.seen = v
+		}
+		return v, err
+	}
+	return spec, nil
+}
+
+// body is an expression, or statements as one.
+func (s *script) body(src, body string) (expr, error) {
+	if src != "" {
+		return parseExpr(strings.TrimSpace(src))
+	}
+	statements, err := s.statements(body)
+	return func(v *env) model.Value {
+		for _, st := range statements {
+			if r, done := st(v.tx, v); done {
+				return r
+			}
+		}
+		return model.Value{}
+	}, err
+}
+
+func (s *script) statements(body string) ([]statement, error) {
+	var out []statement
+	for _, src := range splitStatements(body) {
+		st, err := s.parseStatement(src)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, st)
+	}
+	return out, nil
+}
+
+func (s *script) env(tx *Tx, ev *model.Event) *env { return &env{tx: tx, event: ev, ticks: &s.ticks} }
 
 // handler takes "stream: statement; statement".
 func (s *script) handler(rest string) error {
@@ -108,26 +216,12 @@ func (s *script) handler(rest string) error {
 	if !ok {
 		return fmt.Errorf("there is no ':' after the stream")
 	}
-	var statements []statement
-	for _, src := range splitStatements(body) {
-		st, err := parseStatement(src)
-		if err != nil {
-			return err
-		}
-		statements = append(statements, st)
+	run, err := s.body("", body)
+	if err != nil {
+		return err
 	}
-	return s.Handle(stream, func(tx *Tx, ev *model.Event) (result model.Value, err error) {
-		v := envOf(tx, ev)
-		_, err = expr(func(*env) model.Value {
-			for _, st := range statements {
-				if r, done := st(tx, v); done {
-					result = r
-					break
-				}
-			}
-			return model.Value{}
-		}).eval(v)
-		return result, err
+	return s.Handle(stream, func(tx *Tx, ev *model.Event) (model.Value, error) {
+		return run.eval(s.env(tx, ev))
 	})
 }
 
@@ -153,7 +247,7 @@ func splitStatements(body string) []string {
 // statement does one thing in a handler; done ends it with a result.
 type statement func(tx *Tx, v *env) (result model.Value, done bool)
 
-func parseStatement(src string) (statement, error) {
+func (s *script) parseStatement(src string) (statement, error) {
 	word, rest, _ := strings.Cut(src, " ")
 	switch word {
 	case "send":
@@ -168,7 +262,20 @@ func parseStatement(src string) (statement, error) {
 		e, err := parseExpr(rest)
 		return func(_ *Tx, v *env) (model.Value, bool) { return e(v), true }, err
 	case "if":
-		return parseIf(rest)
+		return s.parseIf(rest)
+	case "for":
+		return s.parseFor(rest)
+	case "node":
+		spec, err := s.node(rest)
+		return func(tx *Tx, _ *env) (model.Value, bool) {
+			tx.Node(spec)
+			return model.Value{}, false
+		}, err
+	case "group":
+		return func(tx *Tx, _ *env) (model.Value, bool) {
+			tx.Group(strings.TrimSpace(rest))
+			return model.Value{}, false
+		}, nil
 	}
 	if target, _, ok := strings.Cut(src, "="); !ok || strings.Contains(target, "(") {
 		return parseCall(src)
@@ -199,7 +306,7 @@ func parseCall(src string) (statement, error) {
 }
 
 // parseIf takes "expr then statement".
-func parseIf(rest string) (statement, error) {
+func (s *script) parseIf(rest string) (statement, error) {
 	cond, then, ok := strings.Cut(rest, " then ")
 	if !ok {
 		return nil, fmt.Errorf("if without then")
@@ -208,10 +315,33 @@ func parseIf(rest string) (statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := parseStatement(then)
+	st, err := s.parseStatement(then)
 	return func(tx *Tx, v *env) (model.Value, bool) {
 		if truth(e(v)) {
 			return st(tx, v)
+		}
+		return model.Value{}, false
+	}, err
+}
+
+// parseFor takes "name in expr do statement": the statement with {name} replaced by each
+// element, as text.
+func (s *script) parseFor(rest string) (statement, error) {
+	name, rest, ok1 := strings.Cut(rest, " in ")
+	src, do, ok2 := strings.Cut(rest, " do ")
+	if !ok1 || !ok2 {
+		return nil, fmt.Errorf("for without in or do")
+	}
+	e, err := parseExpr(src)
+	return func(tx *Tx, v *env) (model.Value, bool) {
+		for x := range e(v).Elements() {
+			st, err := s.parseStatement(strings.ReplaceAll(do, "{"+name+"}", text([]model.Value{x})))
+			if err != nil {
+				panic(failure{why: err.Error()})
+			}
+			if r, done := st(tx, v); done {
+				return r, true
+			}
 		}
 		return model.Value{}, false
 	}, err

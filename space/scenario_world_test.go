@@ -43,11 +43,17 @@ type actor struct {
 	follows []follow
 	runs    map[string]uint64 // as the runs command last printed them
 	wake    time.Duration
+	// background is work that was begun, by name; errors are those that nobody has asked
+	// for yet, worked the counters when they were last printed.
+	background map[string]func()
+	errors     []string
+	worked     Stats
 
 	// How the minutes are being taken.
 	passes     int
 	inPass     bool
 	iterations int
+	round      int
 	depth      int
 	via        string
 }
@@ -113,6 +119,8 @@ func (a *actor) load() error {
 	}
 	a.life++
 	a.passes = 0
+	a.worked = Stats{}
+	a.listen()
 	a.answer, a.follows, a.inbox, a.runs, a.wake = nil, nil, nil, map[string]uint64{}, 0
 	for _, ev := range a.lanes[a.cfg.Space] {
 		if ev.Lane > a.core.ReadLaneAfter() {

@@ -54,7 +54,7 @@ func (s *Space) pass() {
 		runs := s.iterate(&info)
 		info.Events += events
 		info.Runs += runs
-		if events+runs == 0 && !turn || s.suffix.full(&s.cfg) {
+		if events+runs == 0 && !turn && !s.graph.queue.waits() || s.suffix.full(&s.cfg) {
 			break
 		}
 		turn = false
