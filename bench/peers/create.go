@@ -2,22 +2,19 @@ package main
 
 import "fmt"
 
-// effectsToCreate is N of the S-bench.
-const effectsToCreate = 100000
-
-// creations make many sources and effects. An iteration is a whole graph; what is
-// timed is the making of the effects and their first run.
-var creations = []*shape{
-	creation(0, 1), creation(1, 1), creation(2, 1), creation(4, 1), creation(1000, 1),
-	creation(1, 2), creation(1, 4), creation(1, 8), creation(1, 1000),
+// creations are those of the S-bench: many sources and effects, n of what there are more
+// of. An iteration is a whole graph; what is timed is the making of the effects and their
+// first run.
+func creations(n int) []*shape {
+	var all []*shape
+	for _, r := range [][2]int{{0, 1}, {1, 1}, {2, 1}, {4, 1}, {1000, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 1000}} {
+		all = append(all, creation(n/max(r[0], 1), r[0], r[1]))
+	}
+	return all
 }
 
 // creation has a sources for each b effects that read them all.
-func creation(a, b int) *shape {
-	effects := effectsToCreate
-	if a > 1 {
-		effects /= a
-	}
+func creation(effects, a, b int) *shape {
 	build := func(w *world) func(int) {
 		groups := effects / b
 		sources := make([][]cell, groups)

@@ -61,6 +61,18 @@ func (c *contender) excuse(s *shape) string {
 }
 
 var contenders = []*contender{
+	{
+		name: "settle", what: "package space, in memory", make: newSettle,
+		differs: settleDiffers,
+	},
+	{
+		name: "settle-json", what: "the same with documents that are objects, read by path", make: newSettleJSON, extra: true,
+		differs: settleDiffers,
+	},
+	{
+		name: "settle+log", what: "package space, every change encoded into commits", make: newSettleLog,
+		differs: settleDiffers,
+	},
 	{name: "floor", what: "package floor: push-pull over float64, nothing else", make: newFloor},
 	{name: "alien", what: "package alien: a library by the algorithm of alien-signals", make: newAlien},
 	{
@@ -95,10 +107,16 @@ var contenders = []*contender{
 }
 
 const (
-	eager   = "eager: runs what nobody reads, too"
-	noBatch = "has no batches"
-	static  = "its inputs are fixed, so that what could be read is computed whether it is read or not"
+	eager    = "eager: runs what nobody reads, too"
+	upstream = "runs from the sources on: what a node has read so far is up to date before the node finds that it does not read it any more"
+	waits    = "a run that meets a document of another space before it is there waits, and runs again"
+	noBatch  = "has no batches"
+	static   = "its inputs are fixed, so that what could be read is computed whether it is read or not"
 )
+
+var settleDiffers = map[string]string{
+	"unstable": upstream, "mol": upstream, "dynamic": upstream, "create": waits,
+}
 
 var incrDiffers = map[string]string{
 	"unstable": static, "mol": static,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 )
@@ -13,9 +14,6 @@ type result struct {
 	allocs float64
 	bytes  float64
 }
-
-// warm is how many iterations come before what is measured.
-const warm = 2
 
 // measure runs a shape on a new engine for about the given time. It has a goroutine of
 // its own, because an engine may keep its state by goroutine.
@@ -47,19 +45,24 @@ func many(c *contender, s *shape, about time.Duration) (result, error) {
 	w := &world{engine: c.make()}
 	defer w.close()
 	iterate := s.build(w)
-	began := time.Now()
-	for i := range warm {
-		iterate(i)
-	}
-	n := 1
-	if each := time.Since(began) / warm; each < about {
-		n = int(about / max(each, 20*time.Nanosecond))
-	}
-	return timed(w, s, n, func() {
-		for i := range n {
-			iterate(warm + i)
+	next := 0
+	run := func(n int) time.Duration {
+		began := time.Now()
+		for range n {
+			iterate(next)
+			next++
 		}
-	})
+		return time.Since(began)
+	}
+	// The first iteration is another than the rest. Then so many that the clock and the
+	// caches have something to go by.
+	n, took := 1, run(1)
+	for took < about/10 {
+		n *= 4
+		took = run(n)
+	}
+	n = max(1, int(float64(n)*float64(about)/float64(max(took, 1))))
+	return timed(w, s, n, func() { run(n) })
 }
 
 func once(c *contender, s *shape) (result, error) {
@@ -87,10 +90,14 @@ func timed(w *world, s *shape, n int, work func()) (result, error) {
 	}, w.wrong
 }
 
-// better merges the measurements of two rounds: noise only ever adds.
-func (r result) better(o result) result {
+// better merges the measurements of two rounds: noise only ever adds. The run counts
+// are the same each time, or one of them is not the contract's.
+func (r result) better(o result, expected float64) result {
 	if r.ns == 0 {
 		return o
+	}
+	if math.Abs(o.runs-expected) > math.Abs(r.runs-expected) {
+		r.runs = o.runs
 	}
 	r.ns = min(r.ns, o.ns)
 	r.allocs = min(r.allocs, o.allocs)

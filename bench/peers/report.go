@@ -34,7 +34,7 @@ func (t *table) add(s *shape, c *contender, r result, err error) {
 		t.errs[k] = err
 		return
 	}
-	t.results[k] = t.results[k].better(r)
+	t.results[k] = t.results[k].better(r, s.expected())
 }
 
 // expected is how many runs the contract has for an update.
@@ -83,15 +83,15 @@ func (t *table) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "## %s\n", g.title)
 		if g.name != "create" {
-			t.section(out, in, "ns per run", func(r result) float64 { return r.ns / r.runs }, false)
+			t.section(out, in, g.unit, "ns per run", func(r result) float64 { return r.ns / r.runs }, false)
 		}
-		t.section(out, in, "ns per "+g.unit, func(r result) float64 { return r.ns }, true)
+		t.section(out, in, g.unit, "ns per "+g.unit, func(r result) float64 { return r.ns }, true)
 		if g.name == "create" {
-			t.section(out, in, "allocations per effect", func(r result) float64 { return r.allocs }, false)
-			t.section(out, in, "bytes allocated per effect", func(r result) float64 { return r.bytes }, false)
+			t.section(out, in, g.unit, "allocations per effect", func(r result) float64 { return r.allocs }, false)
+			t.section(out, in, g.unit, "bytes allocated per effect", func(r result) float64 { return r.bytes }, false)
 		} else {
-			t.section(out, in, "allocations per run", func(r result) float64 { return r.allocs / r.runs }, false)
-			t.section(out, in, "bytes allocated per run", func(r result) float64 { return r.bytes / r.runs }, false)
+			t.section(out, in, g.unit, "allocations per run", func(r result) float64 { return r.allocs / r.runs }, false)
+			t.section(out, in, g.unit, "bytes allocated per run", func(r result) float64 { return r.bytes / r.runs }, false)
 		}
 		t.counts(out, in, g.unit)
 	}
@@ -104,8 +104,8 @@ var ratios = [][2]string{
 }
 
 // section prints one number of every engine.
-func (t *table) section(out io.Writer, in []*shape, title string, of func(result) float64, compare bool) {
-	head := []string{"shape", "runs/update"}
+func (t *table) section(out io.Writer, in []*shape, unit, title string, of func(result) float64, compare bool) {
+	head := []string{"shape", "runs/" + unit}
 	for _, c := range t.engines {
 		head = append(head, c.name)
 	}

@@ -67,7 +67,7 @@ var shapes = func() []*shape {
 	all = append(all, updates...)
 	all = append(all, dynamics...)
 	all = append(all, trees...)
-	return append(all, creations...)
+	return append(all, creations(100000)...)
 }()
 
 // kairo are the shapes of that name in js-reactivity-benchmark.
