@@ -60,7 +60,7 @@ func (t *Tx) register(spec *NodeSpec) error {
 	}
 	blueprint[spec.ID] = true
 	t.made = append(t.made, n)
-	if n.kind == Computation && p.live {
+	if n.kind == Computation && p.live && n.status == NeverRan {
 		t.graph.provide(n)
 		t.graph.armGate(n)
 	}

@@ -49,6 +49,8 @@ type graph struct {
 	stats  *Stats
 	// removing is told of each node that goes.
 	removing func(*node)
+	// arrival is told of each node that comes, before anything is made of it.
+	arrival func(*node)
 }
 
 func newGraph(trace *Trace, stats *Stats) *graph {

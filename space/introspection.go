@@ -18,6 +18,8 @@ type Stats struct {
 	Attempts                  uint64 // at handling events, undone ones included
 	Unconverged               uint64 // events that met conflicts for longer than the window
 	OutsideWrites             uint64 // writes of nodes to what they have not declared
+	Resumed                   uint64 // nodes that an observation has saved a run, or told why not
+	Compared                  uint64 // reads whose value had to be looked at for that
 	Violations                uint64 // runs that were found not to be idempotent
 
 	// What the work was. Matched counts the readers that were compared with a change,

@@ -73,6 +73,7 @@ type node struct {
 	waiting bool
 	running bool // its function is on the stack
 	seeking bool // see Space.freshen
+	unsaved bool // in Space.unsaved
 }
 
 // extra is what few nodes need.
@@ -197,6 +198,11 @@ type dep struct {
 	// indexed is set while the dep is among doc.readers, back if it closes a circle.
 	indexed bool
 	back    bool
+	// compare says that the node was resumed and the document was not here: print is
+	// what the node has seen. moved: it was, and differs.
+	compare bool
+	moved   bool
+	print   uint64
 }
 
 // docKey addresses a document; space is "" for the own space.

@@ -49,6 +49,9 @@ func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
 	g.place(n)
 	g.byID[spec.ID] = n
 	g.dirty[n.handle] = true
+	if g.arrival != nil {
+		g.arrival(n)
+	}
 	g.reconsider(n)
 	if n.live {
 		g.armGate(n)

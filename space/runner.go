@@ -21,6 +21,7 @@ func (s *Space) runNode(n *node) {
 		s.touched = append(s.touched, n)
 	}
 	n.runs++
+	s.noteUnsaved(n)
 	s.stats.Runs++
 	info := RunInfo{Node: n.id(), Kind: n.kind, Causes: causes}
 	if f := s.cfg.Trace.RunStart; f != nil {

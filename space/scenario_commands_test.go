@@ -40,6 +40,8 @@ var commands = []struct {
 	{"takeover", (*stage).cmdTakeover},
 	{"crash", (*stage).cmdCrash},
 	{"checkpoint", (*stage).cmdCheckpoint},
+	{"observations", (*stage).cmdObservations},
+	{"resumed", (*stage).cmdResumed},
 	{"release", (*stage).cmdRelease},
 	{"lane", (*stage).cmdLane},
 	{"graph", (*stage).cmdGraph},
@@ -301,6 +303,7 @@ func (s *stage) cmdCheckpoint(d *datadriven.TestData) error {
 	c, err := a.core.Checkpoint()
 	if err == nil {
 		s.save(a.cfg.Space, c)
+		a.saveObservations()
 		s.tellBus("state.%s reaches %d", a.cfg.Space, a.core.Seq())
 	}
 	return err

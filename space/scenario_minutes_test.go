@@ -126,7 +126,6 @@ func (a *actor) pass() {
 }
 
 func (a *actor) iteration(n int) {
-	a.pass()
 	a.round = n
 }
 
@@ -188,6 +187,8 @@ func (a *actor) runEnd(i RunInfo) {
 		a.tell(a, depth, "wait for %s", i.Waits)
 	case i.Crowded:
 		a.tell(a, depth, "put off, the commit is full")
+	case i.Changed && i.Tx == 0:
+		a.tell(a, depth, "not for the log")
 	case i.Changed:
 		a.tell(a, depth, "tx %d", i.Tx)
 	case i.Kind == Computation:

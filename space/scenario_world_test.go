@@ -17,6 +17,8 @@ type stage struct {
 	minutes
 	now     time.Duration
 	scripts map[string]*script
+	// observed are the saved observations by space.
+	observed map[string][]Observation
 	actors  []*actor
 	// published are the appends that the log has not judged, in order of arrival.
 	published []published
@@ -117,6 +119,7 @@ func (a *actor) load() error {
 	if err != nil {
 		return err
 	}
+	a.core.Rehydrate(a.observed[a.cfg.Space])
 	a.life++
 	a.passes = 0
 	a.worked = Stats{}

@@ -50,6 +50,10 @@ type Space struct {
 	closed     bool
 	wasDurable bool
 	undone     []uint64
+	// unsaved are the nodes whose observation is to be saved, resumable the saved ones
+	// of nodes that have not been registered yet.
+	unsaved   []*node
+	resumable map[string]*Observation
 
 	hooks     hooks
 	echo      *echoBreaker
@@ -291,12 +295,8 @@ func (s *Space) Mirror(space, id string, v model.Value) {
 		return // delivered after Unfollow: it may be out of date by now
 	}
 	if !d.loaded {
-		s.graph.setLoaded(d, true)
-		for _, r := range d.readers {
-			if r.node.waiting {
-				s.graph.invalidate(r.node, d.key.String())
-			}
-		}
+		s.graph.arrive(d, v)
+		return
 	}
 	s.graph.change(d, v, origin{})
 }

@@ -1,0 +1,249 @@
+package space
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Observation is what is to be kept of a node so that a restart need not run it again
+// (DESIGN 8.1). It is an index, overwritten in place: which addresses the node has read,
+// up to where in the log it is known to be clean, and a fingerprint of each value that it
+// saw. It holds no values and no history.
+type Observation struct {
+	Node    string `json:"n"`
+	Version string `json:"v,omitzero"` // of the implementation, see NodeSpec
+	// Basis is a log sequence: with all commits up to there, the node was clean.
+	Basis uint64 `json:"b"`
+	// Failed says that the last run ended in an error: it is resumed as invalid.
+	Failed bool `json:"f,omitzero"`
+	// Makes says that it has made nodes: it is to run again, so that they come to be.
+	Makes bool       `json:"m,omitzero"`
+	Reads []Observed `json:"r,omitzero"`
+	// Gate is what was set while the node ran, where it differs from its spec.
+	Gate *GateSpec `json:"g,omitzero"`
+}
+
+// Observed is one address of a read set and the fingerprint of what was there.
+type Observed struct {
+	Space   string     `json:"s,omitzero"`
+	Doc     string     `json:"d"`
+	Path    model.Path `json:"p,omitzero"`
+	Shallow bool       `json:"sh,omitzero"`
+	Print   uint64     `json:"fp"`
+}
+
+// Observations returns the observations that have changed since the last call: those of
+// nodes that have run and are at rest. It returns none while anything is undecided, since
+// what a node saw might not come to be; the next call has them.
+//
+// They are saved with a checkpoint, under the node's id. Saved ones that are older than
+// the checkpoint do no harm: what has changed since their basis is compared.
+func (s *Space) Observations() []Observation {
+	if !s.Settled() {
+		return nil
+	}
+	var out []Observation
+	var later []*node
+	for _, n := range s.unsaved {
+		switch {
+		case n.removed:
+		case n.status == Clean && s.graph.inSync(n):
+			n.unsaved = false
+			out = append(out, s.observe(n))
+			continue
+		default:
+			later = append(later, n)
+			continue
+		}
+		n.unsaved = false
+	}
+	s.unsaved = later
+	slices.SortFunc(out, func(a, b Observation) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}
+
+// inSync reports whether all that n has read is here.
+func (g *graph) inSync(n *node) bool {
+	return !slices.ContainsFunc(n.deps, func(d *dep) bool { return !d.doc.loaded })
+}
+
+func (s *Space) observe(n *node) Observation {
+	o := Observation{Node: n.id(), Version: n.spec.Version, Basis: s.replica.Seq}
+	if n.more != nil {
+		o.Failed = n.more.lastErr != nil
+		o.Makes = len(n.more.children) > 0
+		gt := &n.more.gate
+		if now := (GateSpec{gt.debounce, gt.throttle, gt.noAuto}); now != n.spec.Gate {
+			o.Gate = &now
+		}
+	}
+	for _, d := range n.deps {
+		if !d.covered && !d.declared {
+			o.Reads = append(o.Reads, Observed{
+				Space: d.doc.key.space, Doc: d.doc.key.doc, Path: d.path, Shallow: d.shallow,
+				Print: fingerprint(d.doc.value.At(d.path), d.shallow),
+			})
+		}
+	}
+	return o
+}
+
+// noteUnsaved remembers a node whose observation is out of date. Nodes that a run or the
+// application has added are known by their ids as well as those of the program.
+func (s *Space) noteUnsaved(n *node) {
+	if !n.unsaved {
+		n.unsaved = true
+		s.unsaved = append(s.unsaved, n)
+	}
+}
+
+// fingerprint tells values apart, or the shapes of values. It is the same in every
+// process.
+func fingerprint(v model.Value, shallow bool) uint64 {
+	h := fnv.New64a()
+	if !shallow || v.IsLink() || !container(v) {
+		_, _ = h.Write(v.AppendJSON(nil))
+		return h.Sum64()
+	}
+	if v.Kind() == model.KindArray {
+		_, _ = h.Write([]byte{'['})
+		_, _ = h.Write(model.Int(int64(v.Len())).AppendJSON(nil))
+		return h.Sum64()
+	}
+	_, _ = h.Write([]byte{'{'})
+	for _, key := range v.Keys() {
+		_, _ = h.Write(model.String(key).AppendJSON(nil))
+	}
+	return h.Sum64()
+}
+
+// Rehydrate takes up where another run of this program has left off (seed 001 section 9.2):
+// a node whose observation holds is clean and does not run, and nothing that it read is
+// looked at unless its document has changed since. It is called once, before the first
+// Settle.
+//
+//	nothing known, or of another version      never ran
+//	failed, or an address differs             invalid: it runs when somebody needs it
+//	else                                      clean
+//
+// A node that has made nodes is run again, since they must come to be; its children are
+// resumed when it registers them. Documents of other spaces are compared when they
+// arrive.
+func (s *Space) Rehydrate(saved []Observation) {
+	s.resumable = make(map[string]*Observation, len(saved))
+	for i := range saved {
+		s.resumable[saved[i].Node] = &saved[i]
+	}
+	s.graph.arrival = s.resume
+	for _, n := range s.graph.nodes {
+		if n != nil {
+			s.resume(n)
+		}
+	}
+}
+
+// resume takes up one node, if there is anything to go by.
+func (s *Space) resume(n *node) {
+	o := s.resumable[n.id()]
+	if o == nil {
+		return
+	}
+	delete(s.resumable, n.id())
+	if o.Version != n.spec.Version || o.Makes || n.status != NeverRan {
+		return
+	}
+	deps, status := s.restore(n, o)
+	if deps == nil && len(o.Reads) > 0 {
+		return // it names what cannot be: not ours
+	}
+	s.adoptRestored(n, o, deps, status)
+}
+
+// restore compares the observed reads with what is there now.
+func (s *Space) restore(n *node, o *Observation) ([]*dep, Status) {
+	status := Clean
+	if o.Failed || s.outputMoved(n, o) {
+		status = Invalid
+	}
+	var deps []*dep
+	for i := range o.Reads {
+		r := &o.Reads[i]
+		d, err := s.graph.ensureDoc(docKey{r.Space, r.Doc})
+		if err != nil {
+			return nil, status
+		}
+		restored := &dep{node: n, doc: d, path: r.Path, shallow: r.Shallow}
+		switch {
+		case r.Space != "":
+			restored.compare, restored.print = true, r.Print
+		case s.replica.Doc(r.Doc).Seq > o.Basis || d.isVolatile():
+			s.stats.Compared++
+			if fingerprint(d.value.At(r.Path), r.Shallow) != r.Print {
+				restored.moved = true
+				status = Invalid
+			}
+		}
+		deps = append(deps, restored)
+	}
+	return deps, status
+}
+
+// outputMoved reports whether somebody else has written where the node writes.
+func (s *Space) outputMoved(n *node, o *Observation) bool {
+	return n.own.doc != nil && (n.spec.Volatile || s.replica.Doc(n.own.doc.key.doc).Seq > o.Basis)
+}
+
+// isVolatile reports whether the document is not in the log.
+func (d *doc) isVolatile() bool { return d.writer != nil && d.writer.node.spec.Volatile }
+
+func (s *Space) adoptRestored(n *node, o *Observation, deps []*dep, status Status) {
+	g := s.graph
+	for _, d := range n.deps {
+		if d.indexed {
+			g.unindex(d) // what was declared
+		}
+	}
+	n.deps = deps
+	cover(deps)
+	for _, d := range deps {
+		if !d.covered {
+			g.index(d)
+		}
+		if d.moved {
+			d.moved = false
+			n.addCause(d.String())
+		}
+	}
+	if o.Gate != nil {
+		gt := &n.ext().gate
+		gt.debounce, gt.throttle, gt.noAuto = o.Gate.Debounce, o.Gate.Throttle, o.Gate.NoAutoDebounce
+	}
+	g.setStatus(n, status)
+	g.enqueue(n)
+	g.dirty[n.handle] = true
+	s.stats.Resumed++
+}
+
+// arrive gives a foreign document its first value. What has read it in this life hears of
+// it as of any change, what was resumed if it is not what it has seen.
+func (g *graph) arrive(d *doc, v model.Value) {
+	before := d.value
+	g.setLoaded(d, true)
+	d.value = v
+	if f := g.trace.Changed; f != nil && !model.Equal(before, v) {
+		f(changeInfo(d, before, &origin{}))
+	}
+	for _, r := range d.readers {
+		differs := touches(before, v, r.path, r.shallow)
+		if r.compare {
+			r.compare = false
+			differs = fingerprint(v.At(r.path), r.shallow) != r.print
+		}
+		if differs || r.node.waiting {
+			g.concern(r, &origin{})
+		}
+	}
+}

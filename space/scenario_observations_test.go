@@ -1,0 +1,63 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// saveObservations merges the observations that have changed into those that are saved.
+func (a *actor) saveObservations() {
+	all := a.observed[a.cfg.Space]
+	for _, o := range a.core.Observations() {
+		all = slices.DeleteFunc(all, func(old Observation) bool { return old.Node == o.Node })
+		all = append(all, o)
+	}
+	if a.observed == nil {
+		a.stage.observed = map[string][]Observation{}
+	}
+	a.stage.observed[a.cfg.Space] = all
+}
+
+// cmdObservations prints what is saved of nodes; with forget, one of them or all are lost.
+func (s *stage) cmdObservations(d *datadriven.TestData) error {
+	space := arg(d, 0)
+	if d.HasArg("forget") {
+		s.observed[space] = slices.DeleteFunc(s.observed[space], func(o Observation) bool {
+			return arg(d, 2) == "" || o.Node == arg(d, 2)
+		})
+		return nil
+	}
+	for _, o := range s.observed[space] {
+		var reads []string
+		for _, r := range o.Reads {
+			name := docKey{r.Space, r.Doc}.String() + r.Path.String()
+			if r.Shallow {
+				name += "#"
+			}
+			reads = append(reads, name)
+		}
+		line := fmt.Sprintf("%s up to %d reads %s", o.Node, o.Basis, names(reads))
+		for word, is := range map[string]bool{"failed": o.Failed, "makes nodes": o.Makes} {
+			if is {
+				line += ", " + word
+			}
+		}
+		if o.Version != "" {
+			line += ", version " + o.Version
+		}
+		s.tellBus("%s", strings.TrimSpace(line))
+	}
+	return nil
+}
+
+// cmdResumed prints what taking up from observations has cost.
+func (s *stage) cmdResumed(d *datadriven.TestData) error {
+	who, err := s.who(d)
+	for _, a := range who {
+		a.tell(a, 1, "resumed %d nodes, compared %d values", a.core.Stats().Resumed, a.core.Stats().Compared)
+	}
+	return err
+}
