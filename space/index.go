@@ -1,6 +1,10 @@
 package space
 
-import "github.com/settlehq/settle/model"
+import (
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
 
 // manyReaders is where an index by path begins to pay; below, testing every reader is
 // faster than looking up which ones to test.
@@ -12,11 +16,12 @@ type pathIndex struct{ root pathNode }
 
 // pathNode holds the readers of one path.
 type pathNode struct {
+	step string // the last of the path
 	here []*dep
 	kids map[string]*pathNode
-	// order are the keys of kids in order of first use: what is told to whom first must
-	// not depend on the order of a map.
-	order []string
+	// order are the kids in order of first use, for what is told to whom first must not
+	// depend on the order of a map. One that was dropped, of size 0, may stay for a while.
+	order []*pathNode
 	size  int // readers here and below
 }
 
@@ -53,12 +58,12 @@ func (x *pathIndex) add(r *dep) {
 	for _, step := range r.path {
 		next := t.kids[step]
 		if next == nil {
-			next = &pathNode{}
+			next = &pathNode{step: step}
 			if t.kids == nil {
 				t.kids = map[string]*pathNode{}
 			}
 			t.kids[step] = next
-			t.order = append(t.order, step)
+			t.order = append(t.order, next)
 		}
 		t = next
 		t.size++
@@ -73,7 +78,7 @@ func (t *pathNode) remove(r *dep, path model.Path) {
 		kid := t.kids[path[0]]
 		kid.remove(r, path[1:])
 		if kid.size == 0 {
-			t.drop(path[0])
+			t.drop(kid)
 		}
 		return
 	}
@@ -84,22 +89,12 @@ func (t *pathNode) remove(r *dep, path model.Path) {
 	t.here = t.here[:last]
 }
 
-// drop forgets a child. Its key may stay in order for a while.
-func (t *pathNode) drop(step string) {
-	delete(t.kids, step)
-	if len(t.order) < 2*len(t.kids)+8 {
-		return
+// drop forgets a kid that has no readers any more.
+func (t *pathNode) drop(kid *pathNode) {
+	delete(t.kids, kid.step)
+	if len(t.order) >= 2*len(t.kids)+8 {
+		t.order = slices.DeleteFunc(t.order, func(k *pathNode) bool { return k.size == 0 })
 	}
-	kept := t.order[:0]
-	seen := make(map[string]bool, len(t.kids))
-	for _, step := range t.order {
-		if t.kids[step] != nil && !seen[step] {
-			seen[step] = true
-			kept = append(kept, step)
-		}
-	}
-	clear(t.order[len(kept):])
-	t.order = kept
 }
 
 // match visits the readers whose value differs between before and after. If it is known
@@ -150,33 +145,42 @@ func (m *matching) below(t *pathNode, b, a model.Value, okB, okA bool) {
 	m.kids(t, b, a, okB, okA)
 }
 
+// readers visits those of one place, for whom the answer is the same but for depth.
 func (m *matching) readers(t *pathNode, b, a model.Value, okB, okA bool) {
+	if len(t.here) == 0 {
+		return
+	}
+	deep, flat := okB != okA, okB != okA
+	if okB && okA {
+		deep = differ(b, a, false)
+		flat = deep && differ(b, a, true)
+	}
 	m.tested += len(t.here)
 	for _, r := range t.here {
-		if okB != okA || okB && differ(b, a, r.shallow) {
+		if deep && !r.shallow || flat && r.shallow {
 			m.visit(r)
 		}
 	}
 }
 
-// kids looks at the children. Where neither value leads on, they are not reached any
-// more; those that were not before either need no look, unless the way ends elsewhere
-// now.
+// kids looks at the children. Where neither value leads on and both lead as far, nothing
+// below can tell the difference. Where only one of them came even to here, everything
+// below is concerned: the ways end at different places (see touches).
 func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 	if len(t.kids) == 0 {
 		return
 	}
-	inB, inA := okB && container(b), okA && container(a)
-	if !inB && !inA && okB == okA {
-		return
-	}
-	for i := 0; i < len(t.order); i++ {
-		step := t.order[i]
-		kid := t.kids[step]
-		if kid == nil {
-			continue
+	inB, inA := okB, okA
+	if okB == okA {
+		inB, inA = okB && container(b), okA && container(a)
+		if !inB && !inA {
+			return
 		}
-		m.below(kid, b.At(model.Path{step}), a.At(model.Path{step}), inB, inA)
+	}
+	for _, kid := range t.order {
+		if kid.size > 0 {
+			m.below(kid, b.At(model.Path{kid.step}), a.At(model.Path{kid.step}), inB, inA)
+		}
 	}
 }
 
