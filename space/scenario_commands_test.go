@@ -12,11 +12,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// commands is the scenario language; testdata/README.md documents it, in this order.
-var commands = []struct {
+type command struct {
 	name string
 	do   func(*stage, *datadriven.TestData) error
-}{
+}
+
+// commands is the scenario language; testdata/README.md documents it, in this order.
+var commands = []command{
 	{"register", (*stage).cmdRegister},
 	{"runtimes", (*stage).cmdRuntimes},
 	{"put", (*stage).cmdPut},
@@ -52,6 +54,7 @@ var commands = []struct {
 	{"stats", (*stage).cmdStats},
 	{"work", (*stage).cmdWork},
 	{"errors", (*stage).cmdErrors},
+	{"markers", (*stage).cmdMarkers},
 }
 
 // arg is the i-th argument that has no value.

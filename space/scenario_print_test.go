@@ -35,6 +35,9 @@ func (s *stage) cmdGraph(d *datadriven.TestData) error {
 				live = "live"
 			}
 			row := []string{n.ID, n.Kind.String(), n.Status.String(), live, "reads " + names(n.Reads)}
+			if n.Parent != "" {
+				row = append(row, "made by "+n.Parent)
+			}
 			if len(n.Causes) > 0 {
 				row = append(row, "because of "+names(n.Causes))
 			}
@@ -137,8 +140,12 @@ func (s *stage) cmdStats(d *datadriven.TestData) error {
 	who, err := s.who(d)
 	for _, a := range who {
 		st := a.core.Stats()
-		s.tell(a, 1, "handled %d  failed %d  refused %d  parked %d  refused appends %d  deferred %d  node errors %d",
+		line := fmt.Sprintf("handled %d  failed %d  refused %d  parked %d  refused appends %d  deferred %d  node errors %d",
 			st.Handled, st.Failed, st.Refusals, st.Parked, st.Refused, st.Deferred, st.NodeErrors)
+		if st.Echoes > 0 {
+			line += fmt.Sprintf("  echoes %d", st.Echoes)
+		}
+		s.tell(a, 1, "%s", line)
 	}
 	return err
 }
