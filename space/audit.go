@@ -91,7 +91,7 @@ func (a *audit) node(n *node) {
 			a.fail("node %s is due, and nothing will run it", n.id())
 		}
 	}
-	if want := n.status == Invalid || n.status == NeverRan && a.g.isRead(n); want != (n.staleAt != 0) {
+	if want := n.status == Invalid || n.status == NeverRan && a.g.mayMatter(n); want != (n.staleAt != 0) {
 		a.fail("node %s is %s: among the stale is %v", n.id(), n.status, n.staleAt != 0)
 	}
 	n.eachSurface(false, func(s *surface) {
@@ -124,13 +124,16 @@ func (a *audit) edges(n *node) {
 }
 
 func (a *audit) documents() {
-	absent, pending := 0, 0
+	away, pending := 0, 0
 	visit := func(d *doc) {
 		if d.key.space == "" && d.refs != a.refs[d] {
 			a.fail("document %s: %d refs, a rebuild says %d", d.key, d.refs, a.refs[d])
 		}
 		if !d.loaded && len(d.readers) > 0 {
-			absent++
+			away++
+			if d.awayAt == 0 {
+				a.fail("document %s is read and not here, and not among those", d.key)
+			}
 		}
 		if !d.loaded && d.refs > 0 {
 			pending++
@@ -145,8 +148,8 @@ func (a *audit) documents() {
 	for _, d := range a.g.far { // any order: each by itself
 		visit(d)
 	}
-	if absent != a.g.absent || pending != a.g.pending {
-		a.fail("%d documents are absent and %d pending, a rebuild says %d and %d", a.g.absent, a.g.pending, absent, pending)
+	if away != len(a.g.away) || pending != a.g.pending {
+		a.fail("%d documents are away and %d pending, a rebuild says %d and %d", len(a.g.away), a.g.pending, away, pending)
 	}
 }
 

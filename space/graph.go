@@ -30,10 +30,10 @@ type graph struct {
 	// dirty are the handles whose structure changed since the last flush.
 	dirty map[uint32]bool
 	// follows are the foreign documents whose being needed may have changed. Of those
-	// that are not here, absent counts the ones that somebody reads, pending the ones
-	// that somebody needs.
+	// that are not here, away are the ones that somebody reads, and pending counts the
+	// ones that somebody needs.
 	follows []*doc
-	absent  int
+	away    []*doc
 	pending int
 	// free are the handles of nodes that were removed.
 	gated    gated
@@ -43,8 +43,10 @@ type graph struct {
 	now      time.Duration
 	// arming are the nodes whose debounce begins when the time is next known.
 	arming []*node
-	ticked bool  // whether now is known
-	stamp  int32 // for visited marks
+	ticked bool    // whether now is known
+	stamp  int32   // for visited marks
+	up     []climb // buffers of seek
+	down   []descent
 	trace  *Trace
 	stats  *Stats
 	// removing is told of each node that goes.
@@ -117,7 +119,7 @@ func (g *graph) recount(n *node, was bool) {
 
 // keepStale keeps invariant 5 of node.
 func (g *graph) keepStale(n *node) {
-	want := !n.removed && (n.status == Invalid || n.status == NeverRan && g.isRead(n))
+	want := !n.removed && (n.status == Invalid || n.status == NeverRan && g.mayMatter(n))
 	switch {
 	case want && n.staleAt == 0:
 		g.stale = append(g.stale, n)
@@ -128,8 +130,15 @@ func (g *graph) keepStale(n *node) {
 		g.stale[n.staleAt-1] = moved
 		moved.staleAt = n.staleAt
 		n.staleAt = 0
+		g.stale[last] = nil
 		g.stale = g.stale[:last]
 	}
+}
+
+// mayMatter reports whether a handler may meet what n would write, other than as its
+// output, which is looked at anyway.
+func (g *graph) mayMatter(n *node) bool {
+	return n.more != nil && len(n.more.outputs)+len(n.more.envelope) > 0 || g.isRead(n)
 }
 
 // isRead reports whether anybody reads what n writes.
@@ -149,9 +158,7 @@ func (g *graph) index(d *dep) {
 	d.doc.readers = append(d.doc.readers, d)
 	d.doc.pathAdded(d)
 	g.stats.IndexWrites++
-	if d.doc.key.space != "" && !d.doc.loaded && len(d.doc.readers) == 1 {
-		g.absent++
-	}
+	g.keepAway(d.doc)
 	d.eachWriter(true, func(s *surface) {
 		g.orderEdge(s, d)
 		g.keepStale(s.node)
@@ -172,9 +179,7 @@ func (g *graph) unindex(d *dep) {
 	d.doc.pathRemoved(d)
 	d.indexed = false
 	g.stats.IndexWrites++
-	if d.doc.key.space != "" && !d.doc.loaded && last == 0 {
-		g.absent--
-	}
+	g.keepAway(d.doc)
 	if d.back {
 		d.back = false
 		g.backEdges--
@@ -194,13 +199,29 @@ func (g *graph) setLoaded(d *doc, loaded bool) {
 	if loaded {
 		by = -1
 	}
-	if len(d.readers) > 0 {
-		g.absent += by
-	}
 	if d.refs > 0 {
 		g.pending += by
 	}
 	d.loaded = loaded
+	g.keepAway(d)
+}
+
+// keepAway keeps graph.away.
+func (g *graph) keepAway(d *doc) {
+	want := !d.loaded && len(d.readers) > 0
+	switch {
+	case want && d.awayAt == 0:
+		g.away = append(g.away, d)
+		d.awayAt = int32(len(g.away))
+	case !want && d.awayAt != 0:
+		last := len(g.away) - 1
+		moved := g.away[last]
+		g.away[d.awayAt-1] = moved
+		moved.awayAt = d.awayAt
+		d.awayAt = 0
+		g.away[last] = nil
+		g.away = g.away[:last]
+	}
 }
 
 // forget drops the record of a foreign document that nothing mentions any more.

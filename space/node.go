@@ -35,8 +35,8 @@ func (s Status) String() string {
 //     names, and of every surface there that the dep overlaps;
 //  4. a node that is due (live, and not Clean) is in one of the places of the queue, or
 //     waits for something that will put it there;
-//  5. a node whose status is Invalid, or NeverRan while somebody reads its output, is
-//     in graph.stale.
+//  5. a node whose status is Invalid, or NeverRan while somebody reads what it writes or
+//     it writes more than its output, is in graph.stale.
 type node struct {
 	spec *NodeSpec
 	// own is the surface of the primary output; own.doc is nil if there is none.
@@ -236,6 +236,7 @@ type doc struct {
 	// loaded is set once a foreign document's value has arrived; own documents
 	// are always loaded.
 	loaded bool
+	awayAt int32 // index in graph.away plus one, 0 if it is not there
 	// followed says that the runtime was asked to mirror this foreign document.
 	followed bool
 }
