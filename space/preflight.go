@@ -19,107 +19,218 @@ func (g *graph) upToDate(n *node) bool {
 }
 
 // staleWriter returns a writer of what d reads that is not up to date, or has anything
-// upstream of it that is not (I4), and nil if there is none.
+// upstream of it that is not (I4), and nil if there is none. d is a handler's read.
 func (g *graph) staleWriter(d *dep) *node {
-	var stale *node
-	d.eachWriter(true, func(s *surface) {
-		if stale == nil && g.isStale(s.node) {
-			stale = s.node
-		}
-	})
-	return stale
+	w := d.doc.writer
+	switch {
+	case w != nil && w.node.lacking():
+		return w.node
+	case w == nil || len(d.doc.others) > 0:
+		return g.seek(preflight{read: d}, climb{deps: []*dep{d}})
+	case g.isStale(w.node):
+		return w.node
+	}
+	return nil
 }
 
-// isStale reports whether n or anything upstream of it has yet to run. It searches from
-// both ends, step by step: up from n, and down from all that is stale. Whichever is
-// done first decides, so neither a wide closure of which one node is stale nor a space
-// full of stale nodes that are none of n's business makes an event expensive.
+// isStale reports whether n or anything upstream of it has yet to run.
 func (g *graph) isStale(n *node) bool {
-	if n.live && g.dueCount == 0 && g.pending == 0 {
+	switch {
+	case n.lacking():
+		return true
+	case n.live && g.dueCount == 0 && g.pending == 0:
 		return false
 	}
-	up := search{g: g, stamp: g.nextStamp()}
-	up.reach(n)
-	down := search{g: g, stamp: g.nextStamp(), onlyIf: n}
-	next := 0 // of g.stale
-	for {
-		switch {
-		case up.found:
-			return true
-		case len(up.work) == 0:
-			return false
-		}
-		up.stepUp()
-		if g.absent > 0 {
-			continue // a document that is not here may be stale too
-		}
-		for len(down.work) == 0 && next < len(g.stale) {
-			if s := g.stale[next]; s.lacking() {
-				down.begin(s)
-				next++
-				break
-			}
-			next++
-			g.stats.Visits++
-		}
-		if down.found {
-			return true
-		}
-		if len(down.work) == 0 {
-			return false // nothing stale leads to n
-		}
-		down.stepDown()
-		if down.found {
-			return true
+	return g.seek(preflight{node: n}, climb{deps: n.deps, root: n}) != nil
+}
+
+// preflight is a search for what is not up to date in certain nodes, its roots, or
+// upstream of them: one node, or all that write what a handler reads. It goes from both
+// ends, one edge at a time: up from the roots, and down from all that is stale. Whichever
+// is done first decides, so neither a hub with a thousand writers of which one is stale
+// nor a space full of stale nodes that are none of the event's business makes an event
+// expensive.
+type preflight struct {
+	g    *graph
+	node *node
+	read *dep
+	// found is a root that is not up to date.
+	found *node
+
+	up      []climb
+	upStamp int32
+
+	down      []descent
+	downStamp int32
+	stale     int // how many of graph.stale the way down has begun with
+	away      int // and of graph.away
+	reader    int // and of the readers of that
+}
+
+// climb is the way up from a node, as far as it has been gone: to writer at of what
+// deps[next] reads. root is the root that it began with, nil if what it meets is one.
+type climb struct {
+	deps     []*dep
+	root     *node
+	next, at int
+}
+
+// descent is the way down from a node: to reader at of its surface-th surface.
+type descent struct {
+	n           *node
+	surface, at int
+}
+
+// seek returns a root that is not up to date, or nil.
+func (g *graph) seek(p preflight, from climb) *node {
+	p.g, p.upStamp, p.downStamp = g, g.nextStamp(), g.nextStamp()
+	p.up, p.down = append(g.up[:0], from), g.down[:0]
+	for p.found == nil && len(p.up) > 0 {
+		p.stepUp()
+		if p.found == nil && !p.stepDown() {
+			break // nothing stale leads to a root
 		}
 	}
+	g.up, g.down = p.up, p.down // for the next one
+	return p.found
 }
 
-// search is one direction of isStale. The two have marks of their own.
-type search struct {
-	g      *graph
-	stamp  int32
-	work   []*node
-	found  bool
-	onlyIf *node // what a search downward looks for
-}
-
-func (s *search) reach(n *node) {
-	if n.mark != s.stamp {
-		n.mark = s.stamp
-		s.work = append(s.work, n)
-		s.found = s.found || n.lacking()
-	}
-}
-
-func (s *search) begin(n *node) {
-	if n.markDown == s.stamp {
+func (p *preflight) stepUp() {
+	p.g.stats.Visits++
+	c := &p.up[len(p.up)-1]
+	if c.next == len(c.deps) {
+		p.up = p.up[:len(p.up)-1]
 		return
 	}
-	n.markDown = s.stamp
-	s.work = append(s.work, n)
-	s.found = s.found || n == s.onlyIf
-}
-
-func (s *search) pop() *node {
-	s.g.stats.Visits++
-	n := s.work[len(s.work)-1]
-	s.work = s.work[:len(s.work)-1]
-	return n
-}
-
-func (s *search) stepUp() {
-	for _, d := range s.pop().deps {
-		if !d.indexed {
-			continue
-		}
-		if !d.doc.loaded {
-			s.found = true // it may have changed since it was last here
-		}
-		d.eachWriter(true, func(w *surface) { s.reach(w.node) })
+	d := c.deps[c.next]
+	if c.root != nil && !d.indexed {
+		c.next++
+		return
+	}
+	if !d.doc.loaded {
+		p.found = c.root // it may have changed since it was last here
+		return
+	}
+	s := d.doc.surface(c.at)
+	if c.at++; s == nil {
+		c.next, c.at = c.next+1, 0
+		return
+	}
+	if s.node != d.node && s.overlaps(d) {
+		p.reach(s.node, c.root)
 	}
 }
 
-func (s *search) stepDown() {
-	s.pop().eachReader(true, func(d *dep) { s.begin(d.node) })
+func (p *preflight) reach(n, root *node) {
+	if n.mark == p.upStamp {
+		return
+	}
+	n.mark = p.upStamp
+	if root == nil {
+		root = n
+	}
+	if n.lacking() {
+		p.found = root
+		return
+	}
+	p.up = append(p.up, climb{deps: n.deps, root: root})
+}
+
+// stepDown reports false if there is nowhere left to go.
+func (p *preflight) stepDown() bool {
+	if len(p.down) == 0 {
+		return p.begin()
+	}
+	p.g.stats.Visits++
+	c := &p.down[len(p.down)-1]
+	s := c.n.surface(c.surface)
+	switch {
+	case s == nil:
+		p.down = p.down[:len(p.down)-1]
+	case c.at == len(s.doc.readers):
+		c.surface, c.at = c.surface+1, 0
+	default:
+		d := s.doc.readers[c.at]
+		c.at++
+		if d.node != c.n && s.overlaps(d) {
+			p.affect(d.node)
+		}
+	}
+	return true
+}
+
+// begin goes down from the next node that is stale, or reads a document that is not here
+// and may have changed.
+func (p *preflight) begin() bool {
+	p.g.stats.Visits++
+	switch {
+	case p.stale < len(p.g.stale):
+		if n := p.g.stale[p.stale]; n.lacking() {
+			p.affect(n)
+		}
+		p.stale++
+	case p.away < len(p.g.away):
+		readers := p.g.away[p.away].readers
+		p.affect(readers[p.reader].node)
+		if p.reader++; p.reader == len(readers) {
+			p.away, p.reader = p.away+1, 0
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// affect takes in that n is not up to date, or what is upstream of it.
+func (p *preflight) affect(n *node) {
+	if n.markDown == p.downStamp {
+		return
+	}
+	n.markDown = p.downStamp
+	if p.isRoot(n) {
+		p.found = n
+		return
+	}
+	p.down = append(p.down, descent{n: n})
+}
+
+func (p *preflight) isRoot(n *node) bool {
+	if p.node != nil {
+		return n == p.node
+	}
+	root := false
+	n.eachSurface(true, func(s *surface) { root = root || s.doc == p.read.doc && s.overlaps(p.read) })
+	return root
+}
+
+// surface is the i-th of those that eachSurface visits, nil if there are fewer.
+func (d *doc) surface(i int) *surface {
+	if d.writer != nil {
+		if i--; i < 0 {
+			return d.writer
+		}
+	}
+	if i < len(d.others) {
+		return d.others[i]
+	}
+	return nil
+}
+
+// surface is the i-th of those that eachSurface visits, nil if there are fewer.
+func (n *node) surface(i int) *surface {
+	if n.own.doc != nil {
+		if i--; i < 0 {
+			return &n.own
+		}
+	}
+	if n.more == nil {
+		return nil
+	}
+	if i < len(n.more.outputs) {
+		return n.more.outputs[i]
+	}
+	if i -= len(n.more.outputs); i < len(n.more.envelope) {
+		return n.more.envelope[i]
+	}
+	return nil
 }
