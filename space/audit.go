@@ -79,8 +79,8 @@ func (a *audit) node(n *node) {
 	if n.live != a.live[n] {
 		a.fail("node %s: live is %v, a rebuild says %v (I2)", n.id(), n.live, a.live[n])
 	}
-	if n.status == Clean && n.causes != nil {
-		a.fail("node %s is clean and has causes %v", n.id(), n.causes.list)
+	if n.status == Clean && len(causeNames(n)) > 0 {
+		a.fail("node %s is clean and has causes %v", n.id(), causeNames(n))
 	}
 	if n.status == NeverRan && n.runs > 0 {
 		a.fail("node %s never ran, and has %d runs", n.id(), n.runs)

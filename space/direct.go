@@ -61,8 +61,11 @@ func (s *Space) addDirect(tx *Tx, by string) (uint64, error) {
 		return 0, err
 	}
 	s.suffix.open.direct = append(s.suffix.open.direct, rec.N)
+	if w := s.graph.watch; w != nil {
+		w.wrote(s, by, rec.N, tx.writes)
+	}
 	for _, w := range tx.after {
-		s.write(w, origin{group: tx.group, paths: tx.pathsIn(w.doc)})
+		s.write(w, origin{group: tx.group, at: rec.N, paths: tx.pathsIn(w.doc)})
 	}
 	s.follow(tx.sends)
 	return rec.N, nil

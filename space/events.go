@@ -80,7 +80,7 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
 		return blocked
 	}
-	s.traceHandled(HandleInfo{Event: ev, Tx: n, Receipt: rc, Sends: tx.sends, Trace: trace, Stack: tx.stack})
+	s.traceHandled(HandleInfo{Event: ev, Tx: n, Receipt: rc, Writes: tx.writes, Sends: tx.sends, Trace: trace, Stack: tx.stack})
 	s.endWait()
 	s.lane.Take()
 	s.follow(tx.sends)
@@ -94,6 +94,9 @@ func (s *Space) tryAgain(err error) bool {
 }
 
 func (s *Space) traceHandled(info HandleInfo) {
+	if w := s.graph.watch; w != nil {
+		w.handled(s, &info)
+	}
 	if f := s.cfg.Trace.HandleEnd; f != nil {
 		f(info)
 	}
@@ -159,7 +162,7 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 		panic(fmt.Sprintf("space: a receipt alone does not fit into a commit: %v", err))
 	}
 	for _, w := range tx.after {
-		s.write(w, origin{group: tx.group, paths: tx.pathsIn(w.doc)})
+		s.write(w, origin{group: tx.group, at: rec.N, paths: tx.pathsIn(w.doc)})
 	}
 	return rec.N, true
 }

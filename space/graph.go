@@ -35,6 +35,9 @@ type graph struct {
 	follows []*doc
 	away    []*doc
 	pending int
+	// comparing are the reads of resumed nodes of documents that were not here, and what
+	// the nodes have seen there.
+	comparing map[*dep]uint64
 	// free are the handles of nodes that were removed.
 	gated    gated
 	free     []uint32
@@ -43,12 +46,17 @@ type graph struct {
 	now      time.Duration
 	// arming are the nodes whose debounce begins when the time is next known.
 	arming []*node
-	ticked bool    // whether now is known
-	stamp  int32   // for visited marks
-	up     []climb // buffers of seek
-	down   []descent
-	trace  *Trace
-	stats  *Stats
+	ticked bool  // whether now is known
+	stamp  int32 // for visited marks
+	// shots numbers the causes, from is where the change that is being told comes from.
+	shots uint32
+	from  origin
+	up    []climb // buffers of seek
+	down  []descent
+	trace *Trace
+	stats *Stats
+	// watch records what happens for those who asked for it, nil if nobody did.
+	watch *recorder
 	// removing is told of each node that goes.
 	removing func(*node)
 	// arrival is told of each node that comes, before anything is made of it.
@@ -178,6 +186,9 @@ func (g *graph) unindex(d *dep) {
 	d.doc.readers = readers[:last]
 	d.doc.pathRemoved(d)
 	d.indexed = false
+	if len(g.comparing) > 0 {
+		delete(g.comparing, d)
+	}
 	g.stats.IndexWrites++
 	g.keepAway(d.doc)
 	if d.back {

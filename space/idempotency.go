@@ -37,7 +37,7 @@ func (v Violation) String() string {
 // validate repeats a run that has just been applied, and reports if the repetition
 // would have changed anything. Nothing of it is kept. A repetition that fails says
 // nothing: functions may fail.
-func (s *Space) validate(n *node, tx *Tx, v model.Value, info *RunInfo) {
+func (s *Space) validate(n *node, tx *Tx, v model.Value) {
 	if !s.cfg.CheckIdempotency || n.kind != Computation {
 		return
 	}

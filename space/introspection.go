@@ -1,7 +1,6 @@
 package space
 
 import (
-	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -68,7 +67,7 @@ func (s *Space) Nodes() []NodeState {
 		}
 		st := NodeState{
 			ID: n.id(), Kind: n.kind, Status: n.status, Live: n.live, Runs: n.runs,
-			Output: n.spec.Output, Reads: n.readNames(), Causes: slices.Clone(n.causeList()),
+			Output: n.spec.Output, Reads: n.readNames(), Causes: causeNames(n),
 		}
 		if p := n.parent(); p != nil {
 			st.Parent = p.id()
@@ -87,4 +86,9 @@ func (s *Space) Value(id string) model.Value {
 		return d.value
 	}
 	return model.Value{}
+}
+
+func causeNames(n *node) []string {
+	c := n.causes()
+	return c.names()
 }

@@ -10,6 +10,9 @@ type origin struct {
 	group string
 	// remote says that another runtime's commit brought it.
 	remote bool
+	// at is the number of the transaction or, of a remote change, its place in the log;
+	// 0 if it is neither.
+	at uint64
 	// paths are where in the document something was written, nil if that is not known.
 	paths []model.Path
 }
@@ -28,13 +31,14 @@ func (g *graph) change(d *doc, after model.Value, from origin) {
 	if model.Equal(before, after) {
 		return
 	}
+	g.from = from
 	if f := g.trace.Changed; f != nil {
-		f(changeInfo(d, before, &from))
+		f(g.changeInfo(d, before))
 	}
 	if d.paths != nil {
-		d.paths.match(before, after, from.paths, func(r *dep) { g.concern(r, &from) })
+		g.stats.Matched += uint64(d.paths.match(before, after, from.paths, g.concern))
 	} else {
-		g.scan(d, before, &from)
+		g.scan(d, before)
 	}
 	if from.remote {
 		d.eachSurface(true, func(s *surface) { s.node.noteRemote(d) })
@@ -42,11 +46,11 @@ func (g *graph) change(d *doc, after model.Value, from origin) {
 }
 
 // scan tests the readers of a document that has few.
-func (g *graph) scan(d *doc, before model.Value, from *origin) {
+func (g *graph) scan(d *doc, before model.Value) {
 	g.stats.Matched += uint64(len(d.readers))
 	for _, r := range d.readers {
-		if touches(before, d.value, r.path, r.shallow) {
-			g.concern(r, from)
+		if len(r.path) == 0 && !r.shallow || touches(before, d.value, r.path, r.shallow) {
+			g.concern(r)
 		} else {
 			g.stats.Filtered++
 		}
@@ -54,32 +58,56 @@ func (g *graph) scan(d *doc, before model.Value, from *origin) {
 }
 
 // concern tells a reader that what it read has changed.
-func (g *graph) concern(r *dep, from *origin) {
-	if !r.declared && from.concerns(r.node) {
-		g.invalidate(r.node, r.String())
+func (g *graph) concern(r *dep) {
+	n := r.node
+	if r.declared || !g.from.concerns(n) {
+		return
 	}
-}
-
-func changeInfo(d *doc, before model.Value, from *origin) ChangeInfo {
-	info := ChangeInfo{Doc: d.key.String(), Before: before, After: d.value, Group: from.group}
-	if from.node != nil {
-		info.Node = from.node.id()
-	}
-	return info
-}
-
-// invalidate notes that something n read has changed. A dormant node stays where
-// it is, at no cost (I2).
-func (g *graph) invalidate(n *node, cause string) {
 	if f := g.trace.Invalidated; f != nil {
-		f(InvalidInfo{Node: n.id(), Cause: cause, Live: n.live})
+		f(InvalidInfo{Node: n.id(), Cause: r.String(), Live: n.live})
+	}
+	if w := g.watch; w != nil {
+		w.because(r, &g.from)
+		w.triggered(n, r.String())
 	}
 	if n.status == NeverRan {
 		return // it is to run anyway, and has read nothing yet
 	}
+	g.fire(r)
+	g.invalid(n)
+}
+
+func (g *graph) changeInfo(d *doc, before model.Value) ChangeInfo {
+	info := ChangeInfo{Doc: d.key.String(), Before: before, After: d.value, Group: g.from.group}
+	if g.from.node != nil {
+		info.Node = g.from.node.id()
+	}
+	return info
+}
+
+// invalidate gives a node another reason to run than a read.
+func (g *graph) invalidate(n *node, cause string) {
+	if f := g.trace.Invalidated; f != nil {
+		f(InvalidInfo{Node: n.id(), Cause: cause, Live: n.live})
+	}
+	if w := g.watch; w != nil {
+		w.triggered(n, cause)
+	}
+	if n.status == NeverRan {
+		return
+	}
 	n.addCause(cause)
+	g.invalid(n)
+}
+
+// invalid marks a node that has run. A dormant one stays where it is, at no cost (I2).
+func (g *graph) invalid(n *node) {
 	n.waiting = false
-	g.armGate(n)
-	g.setStatus(n, Invalid)
+	if n.more != nil {
+		g.armGate(n)
+	}
+	if n.status != Invalid {
+		g.setStatus(n, Invalid)
+	}
 	g.enqueue(n)
 }

@@ -42,10 +42,8 @@ type node struct {
 	// own is the surface of the primary output; own.doc is nil if there is none.
 	own  surface
 	deps []*dep
-	// causes is nil when there are none.
-	causes *causeSet
-	more   *extra
-	runs   uint64
+	more *extra
+	runs uint64
 
 	handle uint32 // index in graph.nodes
 	// ordinal is the order of first registration: the tie-break of the order.
@@ -91,6 +89,9 @@ type extra struct {
 	// remote are the own surfaces that others' commits have changed since the last run.
 	remote  []*doc
 	lastErr error
+	errors  uint64 // runs that ended in one
+	// causes are those that are not among the reads.
+	causes []string
 }
 
 func (n *node) id() string { return n.spec.ID }
@@ -181,9 +182,12 @@ func (s *surface) overlaps(d *dep) bool {
 
 // dep is the edge from a node to an address that it reads.
 type dep struct {
-	node  *node
-	doc   *doc
-	path  model.Path
+	node *node
+	doc  *doc
+	path model.Path
+	// fired is not 0 if what is read here has changed since the node last ran: it is a
+	// cause. The number is the order in which they came.
+	fired uint32
 	slot  int32 // index in doc.readers, place in the list of its path if there is an index
 	place int32
 	seen  int32 // the run that has read it
@@ -198,11 +202,6 @@ type dep struct {
 	// indexed is set while the dep is among doc.readers, back if it closes a circle.
 	indexed bool
 	back    bool
-	// compare says that the node was resumed and the document was not here: print is
-	// what the node has seen. moved: it was, and differs.
-	compare bool
-	moved   bool
-	print   uint64
 }
 
 // docKey addresses a document; space is "" for the own space.
@@ -255,56 +254,6 @@ func (d *doc) eachSurface(envelope bool, visit func(*surface)) {
 
 // isEnvelope: a node that declares envelopes has no static side-writes.
 func (s *surface) isEnvelope() bool { return s != &s.node.own && s.node.materializer() }
-
-// causeSet is the set of addresses that made a node invalid, in order of arrival.
-// Past its cap it keeps only that there were many: a dormant node may be invalidated
-// for years, and must not grow with it.
-type causeSet struct {
-	list  []string
-	wider bool
-}
-
-// maxCauses bounds the addresses that are told apart.
-const maxCauses = 16
-
-func (c *causeSet) add(cause string) {
-	if c.wider {
-		return
-	}
-	for _, have := range c.list {
-		if have == cause {
-			return
-		}
-	}
-	if len(c.list) == maxCauses {
-		c.list, c.wider = append(c.list[:0], "*"), true
-		return
-	}
-	c.list = append(c.list, cause)
-}
-
-func (n *node) addCause(cause string) {
-	if n.causes == nil {
-		n.causes = &causeSet{}
-	}
-	n.causes.add(cause)
-}
-
-func (n *node) takeCauses() []string {
-	if n.causes == nil {
-		return nil
-	}
-	list := n.causes.list
-	n.causes = nil
-	return list
-}
-
-func (n *node) causeList() []string {
-	if n.causes == nil {
-		return nil
-	}
-	return n.causes.list
-}
 
 // gate says when a node may run (seed 001 section 8.1). The zero gate is open.
 type gate struct {

@@ -178,17 +178,25 @@ func (s *Space) restore(n *node, o *Observation) ([]*dep, Status) {
 		restored := &dep{node: n, doc: d, path: r.Path, shallow: r.Shallow}
 		switch {
 		case r.Space != "":
-			restored.compare, restored.print = true, r.Print
+			s.graph.compareLater(restored, r.Print)
 		case s.replica.Doc(r.Doc).Seq > o.Basis || d.isVolatile():
 			s.stats.Compared++
 			if fingerprint(d.value.At(r.Path), r.Shallow) != r.Print {
-				restored.moved = true
+				s.graph.fire(restored)
 				status = Invalid
 			}
 		}
 		deps = append(deps, restored)
 	}
 	return deps, status
+}
+
+// compareLater notes what a resumed node has seen of a document that is not here.
+func (g *graph) compareLater(d *dep, seen uint64) {
+	if g.comparing == nil {
+		g.comparing = map[*dep]uint64{}
+	}
+	g.comparing[d] = seen
 }
 
 // outputMoved reports whether somebody else has written where the node writes.
@@ -212,10 +220,6 @@ func (s *Space) adoptRestored(n *node, o *Observation, deps []*dep, status Statu
 		if !d.covered {
 			g.index(d)
 		}
-		if d.moved {
-			d.moved = false
-			n.addCause(d.String())
-		}
 	}
 	if o.Gate != nil {
 		gt := &n.ext().gate
@@ -233,17 +237,18 @@ func (g *graph) arrive(d *doc, v model.Value) {
 	before := d.value
 	g.setLoaded(d, true)
 	d.value = v
+	g.from = origin{}
 	if f := g.trace.Changed; f != nil && !model.Equal(before, v) {
-		f(changeInfo(d, before, &origin{}))
+		f(g.changeInfo(d, before))
 	}
 	for _, r := range d.readers {
 		differs := touches(before, v, r.path, r.shallow)
-		if r.compare {
-			r.compare = false
-			differs = fingerprint(v.At(r.path), r.shallow) != r.print
+		if seen, ok := g.comparing[r]; ok {
+			delete(g.comparing, r)
+			differs = fingerprint(v.At(r.path), r.shallow) != seen
 		}
 		if differs || r.node.waiting {
-			g.concern(r, &origin{})
+			g.concern(r)
 		}
 	}
 }

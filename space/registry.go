@@ -159,7 +159,7 @@ func (g *graph) remove(n *node) {
 			g.unindex(d)
 		}
 	}
-	n.live, n.deps, n.causes = false, nil, nil
+	n.live, n.deps = false, nil
 	g.keepStale(n)
 	n.eachSurface(true, g.dropSurface)
 	g.nodes[n.handle] = nil

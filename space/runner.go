@@ -15,7 +15,8 @@ import (
 // are not for it (P5), any other that arrives meanwhile counts. A run that fails
 // keeps what it read, so it is tried again when something of that changes.
 func (s *Space) runNode(n *node) {
-	causes := n.takeCauses()
+	mark := len(s.firing)
+	why := s.takeCauses(n)
 	s.graph.setStatus(n, Clean)
 	if n.passRuns++; n.passRuns == 1 {
 		s.touched = append(s.touched, n)
@@ -23,13 +24,20 @@ func (s *Space) runNode(n *node) {
 	n.runs++
 	s.noteUnsaved(n)
 	s.stats.Runs++
-	info := RunInfo{Node: n.id(), Kind: n.kind, Causes: causes}
-	if f := s.cfg.Trace.RunStart; f != nil {
-		f(info)
+	info := RunInfo{Node: n.id(), Kind: n.kind}
+	if f := s.cfg.Trace.RunStart; f != nil || s.graph.watch != nil {
+		info.Causes = why.names()
+		if f != nil {
+			f(info)
+		}
 	}
-	info.Err = s.finishRun(n, causes, &info)
+	info.Err = s.finishRun(n, why, &info)
+	s.firing = s.firing[:mark]
 	if info.Err != nil {
 		s.nodeFailed(n, &info)
+	}
+	if w := s.graph.watch; w != nil {
+		w.ran(s, n, &info)
 	}
 	if f := s.cfg.Trace.RunEnd; f != nil {
 		f(info)
@@ -37,7 +45,7 @@ func (s *Space) runNode(n *node) {
 }
 
 // finishRun makes the run and notes in info what came of it.
-func (s *Space) finishRun(n *node, causes []string, info *RunInfo) error {
+func (s *Space) finishRun(n *node, why causes, info *RunInfo) error {
 	tx := s.begin(n)
 	n.running = true
 	v, err := callNode(n, tx)
@@ -55,43 +63,40 @@ func (s *Space) finishRun(n *node, causes []string, info *RunInfo) error {
 	case tx.missing != nil:
 		// Whatever it made of that. It is read now, so its arrival wakes the node.
 		n.waiting = true
-		s.runAgain(n, causes)
+		s.runAgain(n, why)
 		info.Waits = tx.missing.key.String()
 		return nil
 	case err != nil:
-		return s.retry(n, causes, err)
+		return s.retry(n, why, err)
 	}
 	if n.more != nil {
 		n.more.retries, n.more.lastErr = 0, nil
 	}
-	return s.conclude(n, tx, v, causes, newReads, info)
+	return s.conclude(n, tx, v, why, newReads, info)
 }
 
 // retry has a node run again that failed for a reason that may pass, as often as the
 // budget allows; a success renews it. Any other failure waits for a change.
-func (s *Space) retry(n *node, causes []string, err error) error {
+func (s *Space) retry(n *node, why causes, err error) error {
 	if isTransient(err) && n.ext().retries < s.cfg.RunRetries {
 		n.more.retries++
-		s.runAgain(n, causes)
+		s.runAgain(n, why)
 	}
 	return err
 }
 
 // runAgain takes back that n is clean: its run did not come to an end.
-func (s *Space) runAgain(n *node, causes []string) {
-	for _, c := range causes {
-		n.addCause(c)
-	}
+func (s *Space) runAgain(n *node, why causes) {
+	s.graph.giveBack(n, why)
 	s.graph.setStatus(n, Invalid)
 	s.graph.enqueue(n)
 }
 
 // conclude applies what a run that succeeded has changed.
-func (s *Space) conclude(n *node, tx *Tx, v model.Value, causes []string, newReads bool, info *RunInfo) error {
+func (s *Space) conclude(n *node, tx *Tx, v model.Value, why causes, newReads bool, info *RunInfo) error {
 	after := tx.after
 	if d := n.own.doc; d != nil && !model.Equal(d.value, v) {
 		if n.spec.Volatile {
-			defer s.graph.change(d, v, origin{node: n, group: tx.group})
 			info.Changed = true
 		} else {
 			tx.writes = append(model.Diff(d.key.doc, d.value, v), tx.writes...)
@@ -99,29 +104,32 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, causes []string, newRea
 		}
 	}
 	s.noteEcho(n, after)
+	if info.Changed { // and volatile
+		s.graph.change(n.own.doc, v, origin{node: n, group: tx.group})
+	}
 	if len(after) == 0 {
-		s.validate(n, tx, v, info)
+		s.validate(n, tx, v)
 		return nil
 	}
-	err := s.commitRun(n, tx, after, causes, newReads, info)
+	err := s.commitRun(n, tx, after, why, newReads, info)
 	if errors.Is(err, errNoRoom) {
-		s.runAgain(n, causes)
+		s.runAgain(n, why)
 		info.Crowded = true
 		return nil
 	}
 	info.Changed = err == nil
 	if err == nil {
-		s.validate(n, tx, v, info)
+		s.validate(n, tx, v)
 	}
 	return err
 }
 
 // commitRun makes what a run has changed a transaction and applies it.
-func (s *Space) commitRun(n *node, tx *Tx, after []docValue, causes []string, newReads bool, info *RunInfo) error {
-	rec := model.Tx{N: s.nextTx(), By: "compute " + n.id(), Causes: causes, Writes: tx.writes}
-	if n.kind == Effect {
-		rec.By = "effect " + n.id()
+func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why causes, newReads bool, info *RunInfo) error {
+	if info.Causes == nil {
+		info.Causes = why.names()
 	}
+	rec := model.Tx{N: s.nextTx(), By: n.by(), Causes: info.Causes, Writes: tx.writes}
 	for _, w := range after {
 		if err := s.fits(w); err != nil {
 			return fmt.Errorf("node %s: %w", n.id(), err)
@@ -133,12 +141,20 @@ func (s *Space) commitRun(n *node, tx *Tx, after []docValue, causes []string, ne
 	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
 		return fmt.Errorf("node %s: %w", n.id(), err)
 	}
-	s.suffix.ran(n, causes)
-	info.Tx = rec.N
+	s.suffix.ran(n, info.Causes)
+	info.Tx, info.Writes = rec.N, tx.writes
 	for _, w := range after {
-		s.write(w, origin{node: n, group: tx.group, paths: tx.pathsIn(w.doc)})
+		s.write(w, origin{node: n, group: tx.group, at: rec.N, paths: tx.pathsIn(w.doc)})
 	}
 	return nil
+}
+
+// by names the node in the log.
+func (n *node) by() string {
+	if n.kind == Effect {
+		return "effect " + n.id()
+	}
+	return "compute " + n.id()
 }
 
 func callNode(n *node, tx *Tx) (v model.Value, err error) {

@@ -19,7 +19,7 @@ type stage struct {
 	scripts map[string]*script
 	// observed are the saved observations by space.
 	observed map[string][]Observation
-	actors  []*actor
+	actors   []*actor
 	// published are the appends that the log has not judged, in order of arrival.
 	published []published
 }

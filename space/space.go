@@ -52,12 +52,15 @@ type Space struct {
 	undone     []uint64
 	// unsaved are the nodes whose observation is to be saved, resumable the saved ones
 	// of nodes that have not been registered yet.
-	unsaved   []*node
+	unsaved []*node
+	// firing are the causes of the runs under way, innermost last; see takeCauses.
+	firing    []*dep
 	resumable map[string]*Observation
 
 	hooks     hooks
 	echo      *echoBreaker
 	diagnosis *diagnosis
+	recorder  recorder
 	slow      autoDebounceSettings
 
 	observers map[string]*observer
@@ -209,7 +212,7 @@ func (s *Space) revert(ids map[string]bool, runs []ranNode) {
 	}
 	for _, r := range runs {
 		if !r.node.removed {
-			s.runAgain(r.node, r.causes)
+			s.runAgain(r.node, causes{other: r.causes})
 		}
 	}
 }
@@ -254,7 +257,7 @@ func (s *Space) show(id, group string, paths []model.Path) error {
 		return err
 	}
 	before := d.value
-	s.graph.change(d, s.replica.Doc(id).Value, origin{group: group, remote: true, paths: paths})
+	s.graph.change(d, s.replica.Doc(id).Value, origin{group: group, remote: true, at: s.replica.Seq, paths: paths})
 	if d.writer != nil && !model.Equal(before, d.value) {
 		s.graph.invalidate(d.writer.node, d.key.String())
 	}

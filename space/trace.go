@@ -56,8 +56,9 @@ type HandleInfo struct {
 	// when, if there is a time.
 	Err   error
 	Until time.Duration
-	// Sends are the events that the handling emitted.
-	Sends []model.Send
+	// Writes are what the handling wrote, Sends the events that it emitted.
+	Writes []model.Write
+	Sends  []model.Send
 	// Stack is where the handler panicked, nil if it did not.
 	Stack []byte
 	// Trace is what HandleStart returned.
@@ -66,8 +67,10 @@ type HandleInfo struct {
 
 // RunInfo describes one run of a node.
 type RunInfo struct {
-	Node   string
-	Kind   NodeKind
+	Node string
+	Kind NodeKind
+	// Causes are the addresses whose change made the node run. They are named if
+	// RunStart is installed, or the run makes a transaction.
 	Causes []string
 	// What follows is set at RunEnd.
 
@@ -75,6 +78,8 @@ type RunInfo struct {
 	// transaction that did.
 	Changed bool
 	Tx      uint64
+	// Writes are what the run wrote to the log, its output included.
+	Writes []model.Write
 	// Waits is the foreign document that the run met before it was here.
 	Waits string
 	// Crowded says that there was no room for the run's output in the open group; it

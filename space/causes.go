@@ -1,0 +1,106 @@
+package space
+
+import (
+	"cmp"
+	"slices"
+)
+
+// causes are why a node runs: the reads of which the value has changed, in order of
+// arrival, and what else there was. They are marks on the reads, so a dormant node that is
+// invalidated for years does not grow with it. Names are made when somebody wants them.
+type causes struct {
+	reads []*dep
+	other []string
+}
+
+// maxCauses bounds the addresses that are told apart by name.
+const maxCauses = 16
+
+// names are the addresses, or "*" for very many.
+func (c *causes) names() []string {
+	n := len(c.reads) + len(c.other)
+	switch {
+	case n == 0:
+		return nil
+	case n > maxCauses:
+		return []string{"*"}
+	}
+	names := append(make([]string, 0, n), c.other...)
+	for _, d := range c.reads {
+		if name := d.String(); !slices.Contains(c.other, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// fire marks a read as a cause.
+func (g *graph) fire(d *dep) {
+	if d.fired == 0 {
+		g.shots++
+		d.fired = g.shots
+	}
+}
+
+// addCause notes a cause that is not a read.
+func (n *node) addCause(cause string) {
+	if x := n.ext(); !slices.Contains(x.causes, cause) && len(x.causes) <= maxCauses {
+		x.causes = append(x.causes, cause)
+	}
+}
+
+// causes are those of a node as they stand.
+func (n *node) causes() causes {
+	var c causes
+	for _, d := range n.deps {
+		if d.fired != 0 {
+			c.reads = append(c.reads, d)
+		}
+	}
+	byArrival(c.reads)
+	if n.more != nil {
+		c.other = n.more.causes
+	}
+	return c
+}
+
+func byArrival(reads []*dep) {
+	if len(reads) > 1 {
+		slices.SortFunc(reads, func(a, b *dep) int { return cmp.Compare(a.fired, b.fired) })
+	}
+}
+
+// takeCauses takes the causes of a node that is about to run. They lie in s.firing, which
+// the caller cuts back when the run is over: runs may stand inside each other.
+func (s *Space) takeCauses(n *node) causes {
+	from := len(s.firing)
+	for _, d := range n.deps {
+		if d.fired != 0 {
+			s.firing = append(s.firing, d)
+		}
+	}
+	c := causes{reads: s.firing[from:len(s.firing):len(s.firing)]}
+	byArrival(c.reads)
+	for _, d := range c.reads {
+		d.fired = 0
+	}
+	if n.more != nil {
+		c.other, n.more.causes = n.more.causes, nil
+	}
+	return c
+}
+
+// giveBack returns causes to a node whose run did not come to an end. What it does not
+// read any more goes by its name.
+func (g *graph) giveBack(n *node, c causes) {
+	for _, name := range c.other {
+		n.addCause(name)
+	}
+	for _, d := range c.reads {
+		if d.indexed {
+			g.fire(d)
+		} else {
+			n.addCause(d.String())
+		}
+	}
+}
