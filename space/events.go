@@ -12,6 +12,35 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
+// How an attempt at an event ends, and what that means.
+//
+//	                            the handler             what it wrote and sent   the caller, who waits for the receipt
+//	success                     is not run again        joins the open commit    is answered when that is in the log
+//	plain error, panic,         is not run again        is dropped               is answered: failed, and why
+//	broken rule, too large
+//	transient error             is run again after a    is dropped               waits; answered: failed, when the
+//	                            pause, up to a budget                            budget is used up
+//	no handler, not decodable   is not run              there is nothing         is answered: refused, and why
+//	reads what is not up to     is run again when       is dropped               waits
+//	date, or not here           that is there
+//	no room in the commit       is run again in the     is dropped               waits
+//	                            next one
+//
+// Nobody is answered by an attempt: it takes effect with its commit. If that is refused:
+//
+//	conflict                    is run again, without   is undone                waits; OnError is told once if it
+//	                            a budget, after the                              takes longer than the window
+//	                            second with a pause
+//	receipt exists: the commit  is not run again        is undone                is answered by that receipt
+//	in the way handled it
+//	origin undone: the event    is not run again        is undone                there is none: nobody outside knows
+//	was sent by a transaction                                                    of the event
+//	of the same suffix
+//
+// A node's run that the refusal undoes is made again, too, whatever was in the way; see
+// revert. Its output shows the confirmed value until then. A node's own errors end as a
+// handler's do, without a receipt: see retry in runner.go.
+
 // progress is what became of the event at the head of the lane.
 type progress uint8
 
@@ -66,6 +95,7 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 		again := s.tryAgain(err)
 		s.eventFailed(ev, tx, err, again)
 		if again {
+			s.head.of = keyOf(ev)
 			s.head.attempts++
 			s.head.notBefore = s.now + doubled(s.cfg.RetryMin, s.cfg.RetryMax, s.head.attempts)
 			s.traceHandled(HandleInfo{Event: ev, Trace: trace, Err: err, Until: s.head.notBefore, Stack: tx.stack})
@@ -190,6 +220,7 @@ func (s *Space) follow(sends []model.Send) {
 
 // head is what is known of the event at the head of the lane.
 type head struct {
+	of receipts.Key
 	// nodes and docs are what it has been found to need, one attempt after the other.
 	// All of it is kept up to date until the event is handled: if the first were let go
 	// while the second is waited for, no attempt might ever meet both.
@@ -199,6 +230,17 @@ type head struct {
 	// next may be made.
 	attempts  int
 	notBefore time.Duration
+}
+
+func keyOf(ev *model.Event) receipts.Key { return receipts.Key{Stream: ev.Stream, ID: ev.ID} }
+
+// recheckHead lets go of what is known of the head if another event is in front now,
+// because another runtime has handled it: its demand and its pauses are not those of the
+// next one.
+func (s *Space) recheckHead() {
+	if ev := s.lane.Peek(); ev == nil || keyOf(ev) != s.head.of {
+		s.endWait()
+	}
 }
 
 func (s *Space) headWaits() bool {
@@ -217,6 +259,7 @@ func (s *Space) headWaits() bool {
 func (s *Space) waitFor(tx *Tx) {
 	s.stats.Parked++
 	h := &s.head
+	h.of = keyOf(tx.event)
 	switch {
 	case tx.missing != nil:
 		h.docs = append(h.docs, tx.missing)
@@ -242,7 +285,7 @@ func (s *Space) endWait() {
 // conflicts is how an event fares whose attempts another runtime's commits undo. It is
 // kept over the refusal, unlike head.
 type conflicts struct {
-	event string
+	event receipts.Key
 	n     int
 	since time.Duration
 	// told says that the window has ended, which is reported once.
@@ -255,8 +298,8 @@ type conflicts struct {
 // Settle, when the time is known.
 func (s *Space) conflicted(ev *model.Event) {
 	c := &s.conflicts
-	if c.event != ev.ID {
-		*c = conflicts{event: ev.ID, since: s.now}
+	if c.event != keyOf(ev) {
+		*c = conflicts{event: keyOf(ev), since: s.now}
 	}
 	c.n++
 	var wait time.Duration
@@ -272,7 +315,7 @@ func (s *Space) conflicted(ev *model.Event) {
 			s.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: c.n}, Transient: true, Attempt: c.n})
 		}
 	}
-	s.head.notBefore = s.now + wait
+	s.head.of, s.head.notBefore = keyOf(ev), s.now+wait
 }
 
 // noteConflict takes in that a refusal has undone an attempt at the head of the lane.

@@ -235,6 +235,7 @@ func (s *Space) Integrate(e model.LogEntry) error {
 		return err
 	}
 	s.lane.Integrate(laneState(s.replica))
+	s.recheckHead()
 	s.registry.Integrate(c)
 	for _, id := range changed {
 		group, paths := writtenIn(c, id)
@@ -245,6 +246,7 @@ func (s *Space) Integrate(e model.LogEntry) error {
 	if c.Takeover {
 		s.epoch, s.deposed = 0, true
 		s.endWait()
+		s.conflicts, s.upset = conflicts{}, false
 	}
 	return nil
 }
