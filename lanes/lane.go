@@ -255,11 +255,17 @@ func (l *Lane) Seen() uint64 {
 // Held is the number of events that came before their predecessor.
 func (l *Lane) Held() int { return len(l.held) }
 
+// Quiet reports whether no event waits: none is queued and not taken, held, or to be
+// read from the stream. Some may be undecided.
+func (l *Lane) Quiet() bool {
+	return l.Waiting() == 0 && len(l.held) == 0 && len(l.own) == 0 &&
+		len(l.reclaim) == 0 && l.refused <= l.seen
+}
+
 // Done reports whether there is nothing left to do: no event is queued, held, or
 // to be read from the stream.
 func (l *Lane) Done() bool {
-	return len(l.entries) == 0 && len(l.held) == 0 && len(l.own) == 0 &&
-		len(l.reclaim) == 0 && l.refused <= l.seen
+	return len(l.entries) == 0 && l.Quiet()
 }
 
 // Refill reports whether events must be read from the stream again, and the

@@ -42,6 +42,8 @@ type diagnosis struct {
 	unrest   bool // the last pass deferred something
 	load     busyWindow
 	causes   *causalEdges // nil unless switched on
+	found    [][]string   // the circles of the last recording
+	auto     autoDiagnosis
 }
 
 func newDiagnosis(s diagnosisSettings) *diagnosis {

@@ -40,6 +40,7 @@ type ConsoleInfo struct {
 type hooks struct {
 	onError   []func(ErrorInfo)
 	onConsole []func(ConsoleInfo)
+	onDurable []func(bool)
 }
 
 // OnError registers a function that is told of errors of user code. They are called in
@@ -54,7 +55,7 @@ func (s *Space) OnConsole(f func(ConsoleInfo)) { s.hooks.onConsole = append(s.ho
 // It goes to the functions registered with OnConsole, with the name of the node or
 // event it belongs to. It changes nothing.
 func (t *Tx) Log(message string, args ...any) {
-	if len(t.core.hooks.onConsole) == 0 {
+	if len(t.core.hooks.onConsole) == 0 || t.rehearsal {
 		return
 	}
 	info := ConsoleInfo{Space: t.space, Program: t.core.program.Name, Message: message, Args: args}
@@ -85,6 +86,7 @@ func tellAll[T any](fs []func(T), info T) {
 func (s *Space) nodeFailed(n *node, info *RunInfo) {
 	s.stats.NodeErrors++
 	n.ext().lastErr = info.Err
+	n.more.errors++
 	s.report(ErrorInfo{
 		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack,
 		Transient: n.status != Clean, Attempt: int(n.runs),

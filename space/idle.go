@@ -11,12 +11,14 @@ const maxHolds = 3
 // a node that is not converging, for three passes. The re-run of a computation that is
 // merely debounced or throttled does not: that is a bound on freshness.
 //
-// Commits may still be under way; Durable waits for them.
+// Commits may still be under way; Durable waits for them. A space that is closed or was
+// taken over by another runtime has come to rest here, as soon as it is not in the middle
+// of a pass.
 func (s *Space) Idle() bool {
 	switch {
-	case s.closed:
-		return true
-	case !s.running() || s.background > 0 || !s.lane.Done():
+	case s.closed || s.deposed:
+		return !s.graph.ticked
+	case !s.running() || s.background > 0 || !s.lane.Quiet():
 		return false
 	case s.graph.queue.waits() || s.graph.pending > 0:
 		return false
@@ -53,20 +55,32 @@ func (s *Space) Begin() (end func()) {
 }
 
 // Close ends the space: it runs nothing any more, asks for nothing, not even to be
-// woken, and is idle. There is no way back.
+// woken, and is idle. Called by something that runs, it lets that run come to its end and
+// nothing follow; what is not in the log by then is lost. There is no way back, and no
+// harm in doing it twice.
 func (s *Space) Close() {
 	s.closed = true
 	s.graph.arming = nil
 }
 
-// noteDurable tells the trace when the space becomes durable and when it ceases to be.
+// OnDurable registers a function that is told when the space becomes durable and when it
+// ceases to be, as of the end of a Settle. It must not call the space.
+func (s *Space) OnDurable(f func(bool)) { s.hooks.onDurable = append(s.hooks.onDurable, f) }
+
+// noteDurable tells whoever wants to know when the space becomes durable and when it
+// ceases to be.
 func (s *Space) noteDurable() {
 	f := s.cfg.Trace.Durable
-	if f == nil {
+	if f == nil && len(s.hooks.onDurable) == 0 {
 		return
 	}
-	if is := s.Durable(); is != s.wasDurable {
-		s.wasDurable = is
+	is := s.Durable()
+	if is == s.wasDurable {
+		return
+	}
+	s.wasDurable = is
+	if f != nil {
 		f(is)
 	}
+	tellAll(s.hooks.onDurable, is)
 }

@@ -52,7 +52,6 @@ func (s *Space) ready() Ready {
 	}
 	out.More = s.running() && !s.holding && s.hasWork()
 	out.Undone, s.undone = s.undone, nil
-	s.noteDurable()
 	return out
 }
 

@@ -190,7 +190,7 @@ func (s *Space) freshen(n *node) {
 		}
 	}
 	n.seeking = false
-	if n.status != Clean && !n.waiting && !n.held && !n.removed && s.mayRun(n) && !s.suffix.crowded {
+	if n.status != Clean && !n.waiting && !n.held && !n.removed && s.mayRun(n) && !s.suffix.crowded && !s.closed {
 		s.dequeue(n)
 		s.runNode(n)
 	}

@@ -208,7 +208,7 @@ func (a *actor) runAll() {
 	a.t.Helper()
 	for range 1000 {
 		if !a.settle().More {
-			if a.core.Idle() {
+			if a.core.closed || a.core.Owned() && a.core.Idle() && a.core.lane.Done() {
 				a.tellIdle(a)
 			}
 			return

@@ -29,8 +29,14 @@ func (s *Space) Settle(now time.Duration) Ready {
 		s.pass()
 	}
 	s.sweepEcho()
-	r := s.ready()
+	var r Ready
+	if !s.closed { // by something that ran
+		r = s.ready()
+	}
 	s.graph.ticked = false
+	if !s.closed {
+		s.noteDurable()
+	}
 	return r
 }
 
@@ -42,7 +48,7 @@ func (s *Space) pass() {
 	var info PassInfo
 	rounds := 0 // iterations since an event was handled
 	turn := s.suffix.takeTurn()
-	for rounds < s.cfg.MaxIterations && !s.suffix.crowded {
+	for rounds < s.cfg.MaxIterations && !s.suffix.crowded && !s.closed {
 		rounds++
 		events := 0
 		if !turn {
@@ -87,7 +93,7 @@ func (n *node) forgive() {
 // commit is full.
 func (s *Space) dispatchSome() int {
 	n := 0
-	for !s.suffix.full(&s.cfg) && s.dispatch(n == 0) == handled {
+	for !s.closed && !s.suffix.full(&s.cfg) && s.dispatch(n == 0) == handled {
 		n++
 	}
 	return n
@@ -162,7 +168,7 @@ func (s *Space) turn(n *node) (ran bool) {
 	switch {
 	case !n.due():
 		return false
-	case s.suffix.crowded || n.height > g.queue.at || s.parentFirst(n):
+	case s.suffix.crowded || s.closed || n.height > g.queue.at || s.parentFirst(n):
 		g.enqueue(n)
 		return false
 	}
@@ -240,7 +246,9 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	}
 	s.touched = s.touched[:0]
 	g.expireProvisional()
-	s.passes++
+	if info.Events+info.Runs > 0 {
+		s.passes++
+	}
 	if s.diagnosis.deferred(s.passes, deferred) && s.cfg.Trace.Unsettled != nil {
 		s.cfg.Trace.Unsettled(deferred)
 	}

@@ -291,7 +291,7 @@ func (h *host) publish() {
 	defer h.mu.Unlock()
 	switch {
 	case len(h.inbox.events) > 0 || h.inbox.left > 0:
-	case h.core.Durable() && h.core.Seq() <= h.saver.saved:
+	case h.core.Owned() && h.core.Durable() && h.core.Seq() <= h.saver.saved:
 		h.low.Store(allDone)
 	default:
 		h.low.Store(h.saver.lane)
