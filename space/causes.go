@@ -70,22 +70,32 @@ func byArrival(reads []*dep) {
 	}
 }
 
-// takeCauses takes the causes of a node that is about to run. They lie in s.firing, which
-// the caller cuts back when the run is over: runs may stand inside each other.
-func (s *Space) takeCauses(n *node) causes {
-	from := len(s.firing)
+// takeCauses takes the causes of a node that is about to run. The reads lie in s.firing
+// from the index on that it returns, until the caller cuts that back when the run is over:
+// runs may stand inside each other. The others lie in n.more.running.
+func (s *Space) takeCauses(n *node) (from int) {
+	from = len(s.firing)
 	for _, d := range n.deps {
 		if d.fired != 0 {
 			s.firing = append(s.firing, d)
 		}
 	}
-	c := causes{reads: s.firing[from:len(s.firing):len(s.firing)]}
-	byArrival(c.reads)
-	for _, d := range c.reads {
+	fired := s.firing[from:]
+	byArrival(fired)
+	for _, d := range fired {
 		d.fired = 0
 	}
 	if n.more != nil {
-		c.other, n.more.causes = n.more.causes, nil
+		n.more.running, n.more.causes = n.more.causes, nil
+	}
+	return from
+}
+
+// whyRuns are the causes of the run of n that is under way.
+func (s *Space) whyRuns(n *node, from int) causes {
+	c := causes{reads: s.firing[from:]}
+	if n.more != nil {
+		c.other = n.more.running
 	}
 	return c
 }
@@ -103,4 +113,10 @@ func (g *graph) giveBack(n *node, c causes) {
 			n.addCause(d.String())
 		}
 	}
+}
+
+// causesOf names the causes of the run of n that is under way.
+func (s *Space) causesOf(n *node, from int) []string {
+	c := s.whyRuns(n, from)
+	return c.names()
 }

@@ -26,21 +26,35 @@ func (o *origin) concerns(n *node) bool {
 // This is the one door through which values change (P1): local transactions,
 // foreign commits, mirrored documents and rollbacks all come in here.
 func (g *graph) change(d *doc, after model.Value, from origin) {
+	g.from = from
+	g.tell(d, after)
+}
+
+// changeByRun is change for what a node's run has made. It fills the origin in place:
+// copying it costs more than the rest.
+func (g *graph) changeByRun(d *doc, after model.Value, n *node, tx *Tx, at uint64) {
+	from := &g.from
+	from.node, from.group, from.remote, from.at = n, tx.group, false, at
+	from.paths = tx.pathsIn(d)
+	g.tell(d, after)
+}
+
+// tell does what change says, for a change from g.from.
+func (g *graph) tell(d *doc, after model.Value) {
 	before := d.value
 	d.value = after
 	if model.Equal(before, after) {
 		return
 	}
-	g.from = from
 	if f := g.trace.Changed; f != nil {
 		f(g.changeInfo(d, before))
 	}
 	if d.paths != nil {
-		g.stats.Matched += uint64(d.paths.match(before, after, from.paths, g.concern))
+		g.stats.Matched += uint64(d.paths.match(before, after, g.from.paths, g.concern))
 	} else {
 		g.scan(d, before)
 	}
-	if from.remote {
+	if g.from.remote {
 		d.eachSurface(true, func(s *surface) { s.node.noteRemote(d) })
 	}
 }

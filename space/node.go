@@ -92,6 +92,8 @@ type extra struct {
 	errors  uint64 // runs that ended in one
 	// causes are those that are not among the reads.
 	causes []string
+	// running are those of the run under way.
+	running []string
 }
 
 func (n *node) id() string { return n.spec.ID }

@@ -26,6 +26,15 @@ type depKey struct {
 	shallow bool
 }
 
+// begin makes it the log of a new run.
+func (l *readLog) begin(n *node, run int32) {
+	l.node, l.next, l.diverged, l.run = n, 0, false, run
+	l.list = l.list[:0]
+	if l.byAddr != nil {
+		l.byAddr = nil
+	}
+}
+
 // expect returns the document of the next expected read if that is the one that is
 // asked for, without looking anything up.
 func (l *readLog) expect(space, id string) *doc {

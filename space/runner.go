@@ -15,7 +15,6 @@ import (
 // are not for it (P5), any other that arrives meanwhile counts. A run that fails
 // keeps what it read, so it is tried again when something of that changes.
 func (s *Space) runNode(n *node) {
-	mark := len(s.firing)
 	why := s.takeCauses(n)
 	s.graph.setStatus(n, Clean)
 	if n.passRuns++; n.passRuns == 1 {
@@ -26,13 +25,13 @@ func (s *Space) runNode(n *node) {
 	s.stats.Runs++
 	info := RunInfo{Node: n.id(), Kind: n.kind}
 	if f := s.cfg.Trace.RunStart; f != nil || s.graph.watch != nil {
-		info.Causes = why.names()
+		info.Causes = s.causesOf(n, why)
 		if f != nil {
 			f(info)
 		}
 	}
 	info.Err = s.finishRun(n, why, &info)
-	s.firing = s.firing[:mark]
+	s.firing = s.firing[:why]
 	if info.Err != nil {
 		s.nodeFailed(n, &info)
 	}
@@ -45,7 +44,7 @@ func (s *Space) runNode(n *node) {
 }
 
 // finishRun makes the run and notes in info what came of it.
-func (s *Space) finishRun(n *node, why causes, info *RunInfo) error {
+func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
 	tx := s.begin(n)
 	n.running = true
 	v, err := callNode(n, tx)
@@ -63,7 +62,7 @@ func (s *Space) finishRun(n *node, why causes, info *RunInfo) error {
 	case tx.missing != nil:
 		// Whatever it made of that. It is read now, so its arrival wakes the node.
 		n.waiting = true
-		s.runAgain(n, why)
+		s.runAgain(n, s.whyRuns(n, why))
 		info.Waits = tx.missing.key.String()
 		return nil
 	case err != nil:
@@ -77,10 +76,10 @@ func (s *Space) finishRun(n *node, why causes, info *RunInfo) error {
 
 // retry has a node run again that failed for a reason that may pass, as often as the
 // budget allows; a success renews it. Any other failure waits for a change.
-func (s *Space) retry(n *node, why causes, err error) error {
+func (s *Space) retry(n *node, why int, err error) error {
 	if isTransient(err) && n.ext().retries < s.cfg.RunRetries {
 		n.more.retries++
-		s.runAgain(n, why)
+		s.runAgain(n, s.whyRuns(n, why))
 	}
 	return err
 }
@@ -93,7 +92,7 @@ func (s *Space) runAgain(n *node, why causes) {
 }
 
 // conclude applies what a run that succeeded has changed.
-func (s *Space) conclude(n *node, tx *Tx, v model.Value, why causes, newReads bool, info *RunInfo) error {
+func (s *Space) conclude(n *node, tx *Tx, v model.Value, why int, newReads bool, info *RunInfo) error {
 	after := tx.after
 	if d := n.own.doc; d != nil && !model.Equal(d.value, v) {
 		if n.spec.Volatile {
@@ -105,7 +104,7 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why causes, newReads bo
 	}
 	s.noteEcho(n, after)
 	if info.Changed { // and volatile
-		s.graph.change(n.own.doc, v, origin{node: n, group: tx.group})
+		s.graph.changeByRun(n.own.doc, v, n, tx, 0)
 	}
 	if len(after) == 0 {
 		s.validate(n, tx, v)
@@ -113,7 +112,7 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why causes, newReads bo
 	}
 	err := s.commitRun(n, tx, after, why, newReads, info)
 	if errors.Is(err, errNoRoom) {
-		s.runAgain(n, why)
+		s.runAgain(n, s.whyRuns(n, why))
 		info.Crowded = true
 		return nil
 	}
@@ -125,9 +124,9 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why causes, newReads bo
 }
 
 // commitRun makes what a run has changed a transaction and applies it.
-func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why causes, newReads bool, info *RunInfo) error {
+func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why int, newReads bool, info *RunInfo) error {
 	if info.Causes == nil {
-		info.Causes = why.names()
+		info.Causes = s.causesOf(n, why)
 	}
 	rec := model.Tx{N: s.nextTx(), By: n.by(), Causes: info.Causes, Writes: tx.writes}
 	for _, w := range after {

@@ -32,7 +32,7 @@ type Space struct {
 	holding bool
 
 	head    head
-	scratch Tx          // see begin
+	scratch []*Tx       // see begin
 	handed  model.Event // what the handler sees
 	// measuring is the buffer of fits.
 	measuring []byte

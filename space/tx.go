@@ -46,14 +46,32 @@ type Tx struct {
 // the runs that a run pulls (see freshen) there is one at a time, so its buffers are
 // used again; what a commit keeps is not.
 func (s *Space) begin(n *node) *Tx {
-	t := &s.scratch
-	if s.nested > 0 {
-		t = &Tx{}
+	for s.nested >= len(s.scratch) {
+		s.scratch = append(s.scratch, &Tx{core: s, graph: s.graph, space: s.cfg.Space})
 	}
+	t := s.scratch[s.nested]
 	s.txs++
-	log := readLog{node: n, list: t.log.list[:0], run: s.txs}
-	*t = Tx{core: s, graph: s.graph, node: n, space: s.cfg.Space, after: t.after[:0], log: log}
+	t.log.begin(n, s.txs)
+	t.clear()
+	t.node = n
 	return t
+}
+
+// clear makes the record of an earlier transaction one of a new one. Field by field, and
+// only what was used: assigning the whole costs as much as all else that a small run does.
+func (t *Tx) clear() {
+	t.event, t.after = nil, t.after[:0]
+	t.group, t.lax, t.rehearsal = "", false, false
+	if t.writes != nil || t.sends != nil {
+		t.writes, t.sends = nil, nil
+	}
+	if t.err != nil || t.stack != nil {
+		t.err, t.stack = nil, nil
+	}
+	if t.made != nil {
+		t.made = nil
+	}
+	t.stale, t.missing = nil, nil
 }
 
 // docValue is a document and the value a transaction leaves it with.
