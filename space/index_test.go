@@ -141,3 +141,116 @@ func (b *readerBench) check(t *rapid.T, before, after model.Value, paths []model
 		t.Fatalf("the index says that it has %d readers, there are %d", n, len(b.readers))
 	}
 }
+
+// twoGraphs are the same readers of the same document twice, once with an index as soon as
+// it pays and once without any.
+type twoGraphs struct {
+	t       *rapid.T
+	graphs  [2]*graph
+	told    [2][]string
+	run     int32
+	present map[string]*[2]*node
+}
+
+func newTwoGraphs(t *rapid.T) *twoGraphs {
+	w := &twoGraphs{t: t, present: map[string]*[2]*node{}}
+	for i := range w.graphs {
+		w.graphs[i] = newGraph(&Trace{Invalidated: func(info InvalidInfo) {
+			w.told[i] = append(w.told[i], fmt.Sprint(info.Node, " ", info.Cause))
+		}}, &Stats{})
+	}
+	return w
+}
+
+func (w *twoGraphs) doc(i int) *doc {
+	d, err := w.graphs[i].ensureDoc(docKey{doc: "d"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+// each does the same to both, and takes the index of the second away.
+func (w *twoGraphs) each(f func(i int, g *graph)) {
+	w.run++
+	for i, g := range w.graphs {
+		f(i, g)
+		checkGraph(w.t, g)
+	}
+	w.doc(1).paths = nil
+}
+
+// reads has a node read these addresses in a run, and makes it if need be.
+func (w *twoGraphs) reads(id string, paths []model.Path, shallow []bool) {
+	w.each(func(i int, g *graph) {
+		pair := w.present[id]
+		if pair == nil {
+			pair = &[2]*node{}
+			w.present[id] = pair
+		}
+		if pair[i] == nil {
+			n, err := g.register(&NodeSpec{ID: id, Kind: Effect}, nil)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			pair[i] = n
+		}
+		log := &readLog{node: pair[i], run: w.run}
+		for k, path := range paths {
+			log.add(w.doc(i), path, shallow[k])
+		}
+		g.applyReads(log)
+	})
+}
+
+func (w *twoGraphs) remove(id string) {
+	w.each(func(i int, g *graph) { g.remove(w.present[id][i]) })
+	delete(w.present, id)
+}
+
+func (w *twoGraphs) change(after model.Value, paths []model.Path) {
+	w.told = [2][]string{}
+	w.each(func(i int, g *graph) { g.change(w.doc(i), after, origin{paths: paths}) })
+	slices.Sort(w.told[0])
+	slices.Sort(w.told[1])
+	if !slices.Equal(w.told[0], w.told[1]) {
+		w.t.Fatalf("%d readers, written at %q: with an index %v, without %v", len(w.doc(0).readers), paths, w.told[0], w.told[1])
+	}
+}
+
+// A document tells the same readers of a change whether it has an index or not, while
+// their number goes up and down over the bounds at which it is made and dropped.
+func TestADocumentWithAnIndexTellsWhomOneWithoutTells(t *testing.T) {
+	made, dropped := false, false
+	rapid.Check(t, func(t *rapid.T) {
+		w := newTwoGraphs(t)
+		for i := range manyReaders {
+			w.reads(fmt.Sprint("many", i), []model.Path{{"a", indexSteps[i%4], indexSteps[i/4%4]}}, []bool{i%3 == 0})
+		}
+		for i := range 70 {
+			moves := []string{"read", "read", "read", "write", "write", "remove"}
+			if i > 20 && i < 60 {
+				moves = []string{"remove", "remove", "remove", "write", "write", "read"}
+			}
+			had := w.doc(0).paths != nil
+			switch rapid.SampledFrom(moves).Draw(t, "move") {
+			case "read":
+				paths := rapid.SliceOfN(genIndexPath(3), 3, 6).Draw(t, "paths")
+				shallow := rapid.SliceOfN(rapid.Bool(), len(paths), len(paths)).Draw(t, "shallow")
+				w.reads(fmt.Sprint("n", rapid.IntRange(0, 19).Draw(t, "node")), paths, shallow)
+			case "remove":
+				if ids := slices.Sorted(maps.Keys(w.present)); len(ids) > 0 {
+					w.remove(rapid.SampledFrom(ids).Draw(t, "gone"))
+				}
+			case "write":
+				after, paths := genWrites(t, w.doc(0).value)
+				w.change(after, paths)
+			}
+			has := w.doc(0).paths != nil
+			made, dropped = made || has && !had, dropped || had && !has
+		}
+	})
+	if !made || !dropped {
+		t.Errorf("an index was made: %v, and dropped: %v; both must have happened", made, dropped)
+	}
+}
