@@ -68,27 +68,6 @@ func (s *Space) pass() {
 	s.endPass(info, rounds == s.cfg.MaxIterations)
 }
 
-// converged gives the nodes that are clean their budget back when an event gets
-// through: what they do next is not for want of convergence but because of the event.
-func (s *Space) converged() {
-	s.touched = slices.DeleteFunc(s.touched, func(n *node) bool {
-		if n.status != Clean {
-			return false
-		}
-		n.forgive()
-		return true
-	})
-}
-
-// forgive forgets that the node did not converge.
-func (n *node) forgive() {
-	n.passRuns = 0
-	if n.more != nil {
-		gt := &n.more.gate
-		gt.streak, gt.holds, gt.backoffUntil = 0, 0, 0
-	}
-}
-
 // dispatchSome handles events until the lane is empty, its head must wait, or the
 // commit is full.
 func (s *Space) dispatchSome() int {
@@ -223,89 +202,4 @@ func (s *Space) promoteFor(n *node) {
 			s.freshen(m)
 		}
 	}
-}
-
-// endPass gates the nodes that did not converge, clears the streak of those that
-// did, and publishes the structure. outOfRounds says that the pass was ended by the
-// bound on its iterations.
-func (s *Space) endPass(info PassInfo, outOfRounds bool) {
-	g := s.graph
-	var deferred []string
-	for _, n := range s.unfinished(outOfRounds) {
-		n.queued = false
-		if n.due() {
-			s.backOff(n)
-			deferred = append(deferred, n.id())
-		}
-	}
-	for _, n := range s.touched {
-		if n.status == Clean {
-			s.closeBooks(n, len(deferred) > 0)
-		}
-		n.passRuns = 0
-	}
-	s.touched = s.touched[:0]
-	g.expireProvisional()
-	if info.Events+info.Runs > 0 {
-		s.passes++
-	}
-	if s.diagnosis.deferred(s.passes, deferred) && s.cfg.Trace.Unsettled != nil {
-		s.cfg.Trace.Unsettled(deferred)
-	}
-	s.structure.flush(g)
-	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
-		f(info)
-	}
-}
-
-// closeBooks clears the streak of a node that is clean at the end of a pass. But in a
-// circle it is chance which one that is: if anything was deferred, a node that has run
-// many times has not converged either. Else the members of a circle would take turns, and
-// none would be held for longer and longer.
-func (s *Space) closeBooks(n *node, deferred bool) {
-	if deferred && int(n.passRuns) >= max(2, s.cfg.RunBudget/2) {
-		n.ext().gate.streak++
-		return
-	}
-	n.forgive()
-}
-
-// unfinished takes the nodes that this pass cannot bring to an end: those that have
-// used up their budget, and, if it has used up its iterations, all that are left.
-func (s *Space) unfinished(outOfRounds bool) []*node {
-	spent := s.spent
-	s.spent = nil
-	if q := &s.graph.queue; outOfRounds {
-		for q.next.n > 0 {
-			spent = append(spent, q.next.take()...)
-		}
-	}
-	return spent
-}
-
-// backOff holds a node back that still wants to run (seed 001 section 7.7). Nobody is
-// forced to run or to be clean.
-func (s *Space) backOff(n *node) {
-	gt := &n.ext().gate
-	gt.streak++
-	gt.holds++
-	gt.backoffUntil = s.now + s.backoff(gt.streak)
-	s.graph.hold(n)
-	s.stats.Deferred++
-	if f := s.cfg.Trace.Gated; f != nil {
-		f(GateInfo{Node: n.id(), Until: gt.backoffUntil, Streak: gt.streak})
-	}
-}
-
-// backoff is how long a node waits after its streak-th exhausted pass in a row.
-func (s *Space) backoff(streak int) time.Duration {
-	return doubled(s.cfg.BackoffMin, s.cfg.BackoffMax, streak)
-}
-
-// doubled is from, doubled for each of n after the first, but no more than most.
-func doubled(from, most time.Duration, n int) time.Duration {
-	for ; n > 1 && from < most; n-- {
-		from *= 2
-	}
-	return min(from, most)
 }

@@ -42,6 +42,8 @@ type Space struct {
 	now       time.Duration
 	touched   []*node // ran in this pass
 	spent     []*node // wanted to run again when their budget was used up
+	suspects  []*node // clean by chance, in a circle that is held back
+	unrest    bool    // see noteUnrest
 	passes    uint64
 	conflicts conflicts
 	// upset says that a refusal has undone an attempt at the head of the lane.
