@@ -54,6 +54,13 @@ var commands = []command{
 	{"stats", (*stage).cmdStats},
 	{"work", (*stage).cmdWork},
 	{"errors", (*stage).cmdErrors},
+	{"durable", (*stage).cmdDurable},
+	{"links", (*stage).cmdLinks},
+	{"why", (*stage).cmdWhy},
+	{"nodestats", (*stage).cmdNodestats},
+	{"trace", (*stage).cmdTrace},
+	{"diagnose", (*stage).cmdDiagnose},
+	{"busy", (*stage).cmdBusy},
 	{"markers", (*stage).cmdMarkers},
 }
 

@@ -179,7 +179,10 @@ func (s *stage) cmdErrors(d *datadriven.TestData) error {
 
 // listen registers for what the core reports.
 func (a *actor) listen() {
-	a.errors = nil
+	a.errors, a.durable = nil, nil
+	a.core.OnDurable(func(is bool) {
+		a.durable = append(a.durable, fmt.Sprintf("durable %v", is))
+	})
 	a.core.OnError(func(i ErrorInfo) {
 		line := "node " + i.Node
 		if i.Event != "" {

@@ -50,6 +50,8 @@ type actor struct {
 	background map[string]func()
 	errors     []string
 	worked     Stats
+	// durable is what OnDurable was told since it was last asked for.
+	durable []string
 
 	// How the minutes are being taken.
 	passes     int

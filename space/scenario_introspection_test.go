@@ -1,0 +1,217 @@
+package space
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// The commands that ask: they print what a space says of itself, and change nothing.
+
+// cmdLinks prints whom a node is connected to.
+func (s *stage) cmdLinks(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err != nil {
+		return err
+	}
+	id := arg(d, 1)
+	readers, ok := a.core.Dependents(id)
+	if !ok {
+		return fmt.Errorf("there is no node %q", id)
+	}
+	writers, _ := a.core.Writers(id)
+	parent, _ := a.core.Parent(id)
+	children, _ := a.core.Children(id)
+	for _, line := range []struct{ what, who string }{
+		{"read by", linkNames(readers.Nodes)}, {"read in its envelope by", linkNames(readers.Envelope)},
+		{"reads from", linkNames(writers.Nodes)}, {"reads in the envelope of", linkNames(writers.Envelope)},
+		{"made by", parent}, {"made", strings.Join(children, ", ")},
+	} {
+		if line.who != "" {
+			a.tell(a, 1, "%s %s", line.what, line.who)
+		}
+	}
+	return nil
+}
+
+func linkNames(links []Link) string {
+	var parts []string
+	for _, l := range links {
+		part := l.Node + " (" + l.Address + ")"
+		if l.Declared {
+			part += ", as declared"
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// cmdWhy prints the explanation of nodes.
+func (s *stage) cmdWhy(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err != nil {
+		return err
+	}
+	for i := 1; arg(d, i) != ""; i++ {
+		e, ok := a.core.Explain(arg(d, i))
+		if !ok {
+			return fmt.Errorf("there is no node %q", arg(d, i))
+		}
+		for line := range strings.SplitSeq(e.String(), "\n") {
+			a.tell(a, 1, "%s", line)
+		}
+	}
+	return nil
+}
+
+func (s *stage) cmdNodestats(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err != nil {
+		return err
+	}
+	for i := 1; arg(d, i) != ""; i++ {
+		st, ok := a.core.NodeStats(arg(d, i))
+		if !ok {
+			a.tell(a, 1, "%s: there is no such node", arg(d, i))
+			continue
+		}
+		line := fmt.Sprintf("%s: %d runs, %d errors", arg(d, i), st.Runs, st.Errors)
+		if st.LastErr != nil {
+			line += fmt.Sprintf(", the last run failed: %v", st.LastErr)
+		}
+		if st.Measured > 0 {
+			line += fmt.Sprintf("; %d measured: %s on average, %s in all, the last %s", st.Measured, st.Average, st.Total, st.Last)
+		}
+		a.tell(a, 1, "%s", line)
+	}
+	return nil
+}
+
+// cmdTrace switches the histories on and off, and prints them.
+func (s *stage) cmdTrace(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err != nil {
+		return err
+	}
+	switch word := arg(d, 1); word {
+	case "on", "off":
+		a.core.SetTrace(TraceRuns, word == "on")
+		a.core.SetTrace(TraceTriggers, word == "on")
+	case "runs":
+		for _, e := range a.core.RunTrace() {
+			a.tell(a, 1, "%s", runLine(&e))
+		}
+	case "triggers":
+		for _, e := range a.core.TriggerTrace() {
+			a.tell(a, 1, "%s", triggerLine(&e))
+		}
+	default:
+		err = fmt.Errorf("trace wants on, off, runs or triggers")
+	}
+	return err
+}
+
+func runLine(e *RunEntry) string {
+	line := fmt.Sprintf("%d %s", e.N, e.By)
+	if e.Pass != 0 {
+		line = fmt.Sprintf("%d pass %d: %s", e.N, e.Pass, e.By)
+	}
+	add := func(what, it string) {
+		if it != "" {
+			line += "; " + what + it
+		}
+	}
+	add("made by ", e.Parent)
+	add("because of ", strings.Join(e.Causes, ", "))
+	add("may write ", strings.Join(e.Declared, ", "))
+	add("wrote ", strings.Join(e.Writes, ", "))
+	if e.Cut() {
+		line += fmt.Sprintf(" and %d more", e.Wrote-len(e.Writes))
+	}
+	add("waits for ", e.Waits)
+	add("", string(e.Outcome))
+	if e.Err != nil {
+		add("error: ", e.Err.Error())
+	}
+	if e.Tx != 0 {
+		line += fmt.Sprintf("; tx %d", e.Tx)
+	}
+	return line
+}
+
+func triggerLine(e *TriggerEntry) string {
+	line := fmt.Sprintf("%d pass %d: %s by %s%s", e.N, e.Pass, e.Node, e.Cause, e.origin())
+	if !e.Live {
+		line += ", dormant"
+	}
+	if e.NeverRan {
+		line += ", never ran"
+	}
+	return line
+}
+
+// cmdDiagnose switches the diagnosis, or prints what it has found.
+func (s *stage) cmdDiagnose(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err != nil {
+		return err
+	}
+	switch word := arg(d, 1); word {
+	case "on", "off":
+		a.core.Diagnose(word == "on")
+		if word == "on" {
+			return nil
+		}
+	case "when-busy":
+		a.core.DiagnoseWhenBusy(true)
+		return nil
+	}
+	for _, m := range a.core.Markers() {
+		a.tell(a, 1, "marker: %s", m)
+	}
+	for _, c := range a.core.Circles() {
+		a.tell(a, 1, "circle: %s", c)
+	}
+	if a.core.NonSettling() {
+		a.tell(a, 1, "it does not settle")
+	}
+	return nil
+}
+
+// cmdBusy lets seconds pass, in each of which the space was at work for so long.
+func (s *stage) cmdBusy(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err != nil {
+		return err
+	}
+	took, err := time.ParseDuration(arg(d, 1))
+	if err != nil {
+		return err
+	}
+	seconds, err := strconv.Atoi(option(d, "seconds"))
+	if err != nil {
+		return err
+	}
+	for range seconds {
+		s.now += time.Second
+		a.runAll()
+		if a.core.Busy(took) {
+			a.tell(a, 1, "busy, found at %s", s.now)
+		}
+	}
+	return nil
+}
+
+// cmdDurable prints what those were told who want to know whether a runtime is durable,
+// since it was last asked.
+func (s *stage) cmdDurable(d *datadriven.TestData) error {
+	who, err := s.who(d)
+	for _, a := range who {
+		a.tell(a, 1, "was told %s, is %v", names(a.durable), a.core.Durable())
+		a.durable = nil
+	}
+	return err
+}
