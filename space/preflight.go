@@ -7,9 +7,9 @@ package space
 const patience = 5
 
 // lacking reports whether the node is not up to date by itself, in a way that is worth
-// waiting for.
+// waiting for. One that was removed while an event waited for it will never be.
 func (n *node) lacking() bool {
-	return n.status != Clean && (n.more == nil || n.more.gate.streak < patience)
+	return n.status != Clean && !n.removed && (n.more == nil || n.more.gate.streak < patience)
 }
 
 // upToDate is the quick answer of many cases: nothing that the node depends on is to
