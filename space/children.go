@@ -60,7 +60,7 @@ func (t *Tx) register(spec *NodeSpec) error {
 	}
 	blueprint[spec.ID] = true
 	t.made = append(t.made, n)
-	if n.kind == Computation && p.live && n.status == NeverRan {
+	if n.kind == Computation && n.status == NeverRan {
 		t.graph.provide(n)
 		t.graph.armGate(n)
 	}
@@ -76,6 +76,7 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 	case !sameShape(n.spec, spec):
 		return fmt.Errorf("it is there with other outputs, writes, envelope or kind; those are fixed, use another id")
 	}
+	n.doomed = false
 	if n.more.parent != t.node {
 		g.leaveParent(n)
 		n.more.parent = t.node
@@ -112,7 +113,9 @@ func (s *Space) adopt(n *node, tx *Tx, ok bool) {
 		return
 	}
 	for _, c := range slices.Clone(n.more.children) {
-		if !blueprint[c.id()] {
+		if blueprint[c.id()] {
+			s.graph.descend(c) // what has been read may have raised n
+		} else {
 			s.graph.remove(c)
 		}
 	}

@@ -47,6 +47,8 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	}
 	s.closeBooks(len(deferred) > 0)
 	g.expireProvisional()
+	g.loosen()
+	g.lower()
 	if info.Events+info.Runs > 0 {
 		s.passes++
 	}

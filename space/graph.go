@@ -22,6 +22,12 @@ type graph struct {
 	// stale are the nodes that a search for what is not up to date begins with,
 	// dormant ones included.
 	stale []*node
+	// backs are the edges that close a circle, and some that did, in the order in which
+	// they are looked at again; loose is how many are to be.
+	backs []*dep
+	loose int
+	// top is the greatest height, roof the one from which on all are given anew.
+	top, roof int32
 	// dueCount is how many nodes are live and not clean.
 	dueCount int
 	// backEdges counts the edges that close a circle; without one, no node can keep
@@ -191,10 +197,8 @@ func (g *graph) unindex(d *dep) {
 	}
 	g.stats.IndexWrites++
 	g.keepAway(d.doc)
-	if d.back {
-		d.back = false
-		g.backEdges--
-	}
+	g.setBack(d, false)
+	g.edgeGone()
 	if d.node.live {
 		g.uncountRead(d)
 	}

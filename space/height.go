@@ -1,13 +1,21 @@
 package space
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Order within a pass (I9). Every node has a height, above that of all nodes whose
 // output it reads. A pass goes through what is invalid from low to high, so a node
 // comes after everything that may invalidate it, however long the chain, and no clean
 // node has to be looked at to find that out (docs/adr/0005).
 //
 // Heights change only when an edge is made that they do not agree with, and only
-// upward. An edge that closes a circle is left out of account: somewhere a circle must
-// be entered.
+// upward; when they have become much higher than they need be, they are all given anew.
+// An edge that closes a circle is left out of account: somewhere a circle must be
+// entered. It is looked at again when an edge has gone, which may have opened the circle.
+//
+// A node also comes after the one that made it, unless data says otherwise.
 
 // orderEdge makes the reader of d come after the writer s.
 func (g *graph) orderEdge(s *surface, d *dep) {
@@ -16,8 +24,7 @@ func (g *graph) orderEdge(s *surface, d *dep) {
 		return
 	}
 	if g.reaches(n, w) {
-		d.back = true
-		g.backEdges++
+		g.setBack(d, true)
 		return
 	}
 	g.raise(n, w.height+1)
@@ -52,6 +59,7 @@ func (g *graph) raise(n *node, height int32) {
 		return
 	}
 	n.height = height
+	g.top = max(g.top, height)
 	work := []*node{n}
 	for len(work) > 0 {
 		n, work = work[len(work)-1], work[:len(work)-1]
@@ -59,8 +67,97 @@ func (g *graph) raise(n *node, height int32) {
 		n.eachReader(true, func(d *dep) {
 			if r := d.node; !d.back && r.height <= n.height {
 				r.height = n.height + 1
+				g.top = max(g.top, r.height)
 				work = append(work, r)
 			}
 		})
 	}
+}
+
+// setBack notes that an edge closes a circle, or does not any more.
+func (g *graph) setBack(d *dep, back bool) {
+	switch {
+	case d.back == back:
+		return
+	case !back:
+		g.backEdges--
+	default:
+		g.backEdges++
+		if !d.listed {
+			d.listed = true
+			g.backs = append(g.backs, d)
+		}
+	}
+	d.back = back
+}
+
+// edgeGone notes that circles may have been opened.
+func (g *graph) edgeGone() { g.loose = len(g.backs) }
+
+// maxLoosened bounds how many edges are looked at again per pass.
+const maxLoosened = 16
+
+// loosen looks at edges that have closed a circle again, in turn, after others have gone.
+// Without this the reader would come before its writer for good.
+func (g *graph) loosen() {
+	if g.loose == 0 {
+		return
+	}
+	n := min(g.loose, maxLoosened)
+	g.loose -= n
+	again := slices.Clone(g.backs[:n])
+	g.backs = append(g.backs[:0], g.backs[n:]...)
+	for _, d := range again {
+		d.listed = false
+		if d.back {
+			g.setBack(d, false)
+			d.eachWriter(true, func(s *surface) { g.orderEdge(s, d) })
+		}
+	}
+}
+
+// descend makes a node come after the one that made it, which may be about to remove it
+// (seed 001 section 7.4, rule 2). Data outweighs that: a parent that reads what its child
+// makes comes after it. Only what is known now counts; see also Space.parentFirst.
+func (g *graph) descend(n *node) {
+	if p := n.parent(); p != nil && n.height <= p.height && !g.reaches(n, p) {
+		g.raise(n, p.height+1)
+	}
+}
+
+// lower gives all nodes the least heights when the highest has become twice what was
+// needed last time. Edges that come and go push each other up, and would without end.
+func (g *graph) lower() {
+	if g.top <= g.roof {
+		return
+	}
+	var nodes []*node
+	for _, n := range g.nodes {
+		if n != nil {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(a.height, b.height) })
+	done := g.nextStamp()
+	g.top = 0
+	for _, n := range nodes {
+		n.height = n.leastHeight(done)
+		n.mark = done
+		g.top = max(g.top, n.height)
+	}
+	g.roof = 2*g.top + 64 + int32(len(nodes)/16)
+	g.queue.relevel()
+}
+
+// leastHeight is the height that n needs, given those of all that comes before it.
+func (n *node) leastHeight(done int32) (height int32) {
+	if p := n.parent(); p != nil && p.mark == done {
+		height = p.height + 1
+	}
+	for _, d := range n.deps {
+		if d.indexed && !d.back {
+			d.eachWriter(true, func(s *surface) { height = max(height, s.node.height+1) })
+		}
+	}
+	return height
 }

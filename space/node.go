@@ -66,6 +66,8 @@ type node struct {
 	queued  bool // in the queue or among the idle materializers
 	held    bool // among the gated
 	removed bool
+	// doomed says that it was removed in the middle of its own run, and goes with its end.
+	doomed bool
 	// waiting says that the last run met a foreign document that is not there yet.
 	// The node does not run again before something it read has changed.
 	waiting bool
@@ -202,8 +204,10 @@ type dep struct {
 	// orders and pulls, and triggers nothing.
 	declared bool
 	// indexed is set while the dep is among doc.readers, back if it closes a circle.
+	// listed says that it is among graph.backs.
 	indexed bool
 	back    bool
+	listed  bool
 }
 
 // docKey addresses a document; space is "" for the own space.

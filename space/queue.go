@@ -57,6 +57,17 @@ func (l *levels) take() []*node {
 	return nodes
 }
 
+// relevel puts what waits for the next sweep where it belongs after heights have changed.
+func (q *queue) relevel() {
+	old := q.next
+	q.now, q.next = levels{}, levels{}
+	for _, nodes := range old.byHeight {
+		for _, n := range nodes {
+			q.next.push(n)
+		}
+	}
+}
+
 // push puts a due node where the sweep will find it.
 func (q *queue) push(n *node) {
 	if q.sweeping && n.height > q.at {

@@ -46,6 +46,7 @@ func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
 	if err := g.wire(n); err != nil {
 		return nil, err
 	}
+	g.descend(n)
 	g.place(n)
 	g.byID[spec.ID] = n
 	g.dirty[n.handle] = true
@@ -142,6 +143,10 @@ func (g *graph) remove(n *node) {
 	if n.removed {
 		return
 	}
+	if n.running {
+		n.doomed = true
+		return
+	}
 	if n.more != nil {
 		g.leaveParent(n)
 		for _, c := range slices.Clone(n.more.children) {
@@ -170,10 +175,10 @@ func (g *graph) remove(n *node) {
 }
 
 func (g *graph) dropSurface(s *surface) {
+	g.edgeGone()
 	for _, d := range s.doc.readers {
 		if d.back && s.overlaps(d) {
-			d.back = false
-			g.backEdges--
+			g.setBack(d, false)
 			d.eachWriter(true, func(o *surface) {
 				if o != s {
 					g.orderEdge(o, d)

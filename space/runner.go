@@ -49,6 +49,10 @@ func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
 	n.running = true
 	v, err := callNode(n, tx)
 	n.running = false
+	if n.doomed {
+		s.endDoomed(n, tx)
+		return nil
+	}
 	if n.more != nil {
 		n.more.gate.ran, n.more.gate.ranAt = true, s.now
 	}
@@ -189,11 +193,34 @@ func (s *Space) freshen(n *node) {
 		}
 	}
 	n.seeking = false
+	if n.status != Clean {
+		s.freshenMakers(n)
+	}
 	if n.status != Clean && !n.waiting && !n.held && !n.removed && s.mayRun(n) && !s.suffix.crowded && !s.closed {
 		s.dequeue(n)
 		s.runNode(n)
 	}
 	s.nested--
+}
+
+// freshenMakers brings those up to date first that have made n: they may be about to
+// remove it. A dormant one stays as it is.
+func (s *Space) freshenMakers(n *node) {
+	if p := n.parent(); p != nil {
+		s.freshenMakers(p)
+		if p.live {
+			s.freshen(p)
+		}
+	}
+}
+
+// endDoomed ends the run of a node that was removed in the middle of it, by one that it
+// had pulled. Nothing of it is kept.
+func (s *Space) endDoomed(n *node, tx *Tx) {
+	for _, c := range tx.made {
+		s.graph.remove(c)
+	}
+	s.graph.remove(n)
 }
 
 // dequeue takes a node that runs out of turn out of the idle materializers. In the

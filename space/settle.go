@@ -180,16 +180,16 @@ func (s *Space) setAside(n *node) {
 	}
 }
 
-// parentFirst reports whether the node must wait for the one that made it, which may
-// be about to remove it (seed 001 section 7.4, rule 2). Data outweighs that: a parent
-// that reads what its child makes comes after it.
+// parentFirst reports whether the node must wait for the one that made it, or for one
+// that made that: descend has put it behind them, but they may have been raised since.
 func (s *Space) parentFirst(n *node) bool {
-	p := n.parent()
-	if p == nil || !p.queued || p.height < n.height || p.materializer() || s.graph.reaches(n, p) {
-		return false
+	for p := n.parent(); p != nil; p = p.parent() {
+		if p.queued && p.height >= n.height && !p.materializer() && !s.graph.reaches(n, p) {
+			s.graph.raise(n, p.height+1)
+			return true
+		}
 	}
-	s.graph.raise(n, p.height+1)
-	return true
+	return false
 }
 
 // promoteFor runs the idle materializers in whose envelope n reads; they came up after

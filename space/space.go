@@ -217,6 +217,13 @@ func (s *Space) revert(ids map[string]bool, runs []ranNode) {
 			s.runAgain(r.node, causes{other: r.causes})
 		}
 	}
+	for _, id := range sortedKeys(ids) {
+		// An output that changed and whose node is clean: it was written by another of
+		// this name, which is gone, and the node has come to the same.
+		if d := s.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
+			s.graph.invalidate(d.writer.node, d.key.String())
+		}
+	}
 }
 
 // Integrate takes in a commit that another runtime has made. Entries come in log
