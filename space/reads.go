@@ -18,6 +18,7 @@ type readLog struct {
 	list     []*dep
 	run      int32
 	byAddr   map[depKey]*dep // of node.deps, when they are many
+	fresh    []freshRead
 }
 
 type depKey struct {
@@ -30,6 +31,10 @@ type depKey struct {
 func (l *readLog) begin(n *node, run int32) {
 	l.node, l.next, l.diverged, l.run = n, 0, false, run
 	l.list = l.list[:0]
+	if len(l.fresh) > 0 {
+		clear(l.fresh)
+		l.fresh = l.fresh[:0]
+	}
 	if l.byAddr != nil {
 		l.byAddr = nil
 	}

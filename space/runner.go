@@ -57,6 +57,7 @@ func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
 		n.more.gate.ran, n.more.gate.ranAt = true, s.now
 	}
 	newReads := s.graph.applyReads(&tx.log)
+	s.graph.catchUp(&tx.log)
 	if err == nil {
 		err = tx.err
 	}

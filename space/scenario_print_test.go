@@ -145,6 +145,9 @@ func (s *stage) cmdStats(d *datadriven.TestData) error {
 		if st.Echoes > 0 {
 			line += fmt.Sprintf("  echoes %d", st.Echoes)
 		}
+		if st.OutsideWrites > 0 {
+			line += fmt.Sprintf("  outside writes %d", st.OutsideWrites)
+		}
 		s.tell(a, 1, "%s", line)
 	}
 	return err

@@ -153,7 +153,11 @@ func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool)
 	switch {
 	case how == peek || t.rehearsal:
 	case t.node != nil:
-		return t.log.add(d, path, flat) && t.freshen(d, path, flat)
+		if t.log.add(d, path, flat) {
+			looked = t.freshen(d, path, flat)
+			t.log.noteFresh(d)
+		}
+		return looked
 	case t.stale == nil && !t.lax && d.isWritten():
 		t.stale = t.graph.staleWriter(&dep{doc: d, path: path, shallow: flat})
 	}
