@@ -88,6 +88,38 @@ func BenchmarkShape(b *testing.B) {
 		}
 		s.run()
 	})
+	b.Run("unstable", func(b *testing.B) {
+		s := newShape(b)
+		s.plus("double", "")
+		s.plus("inverse", "")
+		s.node(NodeSpec{Kind: Computation, Output: "current", Volatile: true, Run: func(tx *Tx) (model.Value, error) {
+			total := int64(0)
+			for range 20 {
+				branch := "inverse"
+				if n, _ := tx.GetFrom("src", "s").AsInt(); n%2 == 1 {
+					branch = "double"
+				}
+				n, _ := tx.Get(branch).AsInt()
+				total += n
+			}
+			return model.Int(total), nil
+		}})
+		s.watch("current")
+		s.run()
+	})
+	b.Run("repeated", func(b *testing.B) {
+		s := newShape(b)
+		s.node(NodeSpec{Kind: Computation, Output: "sum", Volatile: true, Run: func(tx *Tx) (model.Value, error) {
+			total := int64(0)
+			for range 30 {
+				n, _ := tx.GetFrom("src", "s").AsInt()
+				total += n
+			}
+			return model.Int(total), nil
+		}})
+		s.watch("sum")
+		s.run()
+	})
 	b.Run("deep", func(b *testing.B) {
 		s := newShape(b)
 		last := ""

@@ -81,7 +81,7 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 		g.leaveParent(n)
 		n.more.parent = t.node
 		t.node.ext().children = append(t.node.more.children, n)
-		g.dirty[n.handle] = true
+		g.reshaped(n.handle)
 	}
 	again := n.spec.Version != spec.Version
 	n.spec = spec.clone()

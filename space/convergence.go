@@ -53,7 +53,7 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 		s.passes++
 	}
 	s.noteUnrest(deferred)
-	s.structure.flush(g)
+	s.structure.endPass(g)
 	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
 		f(info)
 	}

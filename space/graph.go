@@ -33,8 +33,10 @@ type graph struct {
 	// backEdges counts the edges that close a circle; without one, no node can keep
 	// itself live.
 	backEdges int
-	// dirty are the handles whose structure changed since the last flush.
-	dirty map[uint32]bool
+	// dirty has a bit for each handle whose structure changed since the last flush, by
+	// page, and dirtyPages are the pages that have any.
+	dirty      []uint64
+	dirtyPages []uint32
 	// follows are the foreign documents whose being needed may have changed. Of those
 	// that are not here, away are the ones that somebody reads, and pending counts the
 	// ones that somebody needs.
@@ -57,10 +59,12 @@ type graph struct {
 	// shots numbers the causes, from is where the change that is being told comes from.
 	shots uint32
 	from  origin
-	up    []climb // buffers of seek
-	down  []descent
-	trace *Trace
-	stats *Stats
+	// undoing is the node whose writes are being undone, if it is not to hear of that.
+	undoing *node
+	up      []climb // buffers of seek
+	down    []descent
+	trace   *Trace
+	stats   *Stats
 	// watch records what happens for those who asked for it, nil if nobody did.
 	watch *recorder
 	// removing is told of each node that goes.
@@ -72,7 +76,7 @@ type graph struct {
 func newGraph(trace *Trace, stats *Stats) *graph {
 	return &graph{
 		docs: map[string]*doc{}, far: map[docKey]*doc{}, byID: map[string]*node{},
-		dirty: map[uint32]bool{}, trace: trace, stats: stats,
+		trace: trace, stats: stats,
 	}
 }
 

@@ -227,7 +227,7 @@ func (s *Space) adoptRestored(n *node, o *Observation, deps []*dep, status Statu
 	}
 	g.setStatus(n, status)
 	g.enqueue(n)
-	g.dirty[n.handle] = true
+	g.reshaped(n.handle)
 	s.stats.Resumed++
 }
 

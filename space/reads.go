@@ -40,6 +40,54 @@ func (l *readLog) begin(n *node, run int32) {
 	}
 }
 
+// asBefore answers a read that is the one that is expected, or the last one once more, if
+// there is no link on the way and the document is here: what nearly all reads of nearly all
+// runs are.
+func (l *readLog) asBefore(space, id string, path model.Path) (v model.Value, ok bool) {
+	if l.diverged {
+		return l.lately(space, id, path)
+	}
+	deps := l.node.deps
+	if i := l.next; i < len(deps) && deps[i].same(space, id, path) {
+		if v, ok = deps[i].straight(); ok {
+			l.next++
+		}
+		return v, ok
+	}
+	if i := l.next - 1; i >= 0 && deps[i].same(space, id, path) {
+		return deps[i].straight()
+	}
+	return v, false
+}
+
+// lately answers a read that is one of the last few: in a loop, the same addresses come
+// again and again.
+func (l *readLog) lately(space, id string, path model.Path) (v model.Value, ok bool) {
+	for i := len(l.list) - 1; i >= max(0, len(l.list)-4); i-- {
+		if l.list[i].same(space, id, path) {
+			return l.list[i].straight()
+		}
+	}
+	return v, false
+}
+
+func (d *dep) same(space, id string, path model.Path) bool {
+	k := &d.doc.key
+	return k.doc == id && k.space == space && !d.shallow && !d.declared && len(d.path) == len(path) && slices.Equal(d.path, path)
+}
+
+// straight is the value, if it is there without following a link.
+func (d *dep) straight() (v model.Value, ok bool) {
+	v = d.doc.value
+	for i := range d.path {
+		if v.IsLink() {
+			return v, false
+		}
+		v = v.At(d.path[i : i+1])
+	}
+	return v, d.doc.loaded && !v.IsLink()
+}
+
 // expect returns the document of the next expected read if that is the one that is
 // asked for, without looking anything up.
 func (l *readLog) expect(space, id string) *doc {
@@ -138,7 +186,7 @@ func (g *graph) applyReads(l *readLog) bool {
 		l.diverge()
 	}
 	old := n.deps
-	n.deps = slices.Clone(l.list)
+	n.deps = l.hand()
 	cover(n.deps)
 	changed := false
 	for _, d := range n.deps {
@@ -154,14 +202,30 @@ func (g *graph) applyReads(l *readLog) bool {
 		}
 	}
 	if changed {
-		g.dirty[n.handle] = true
+		g.reshaped(n.handle)
 	}
+	l.list = old[:0]
 	return changed
+}
+
+// hand gives the list of reads away. The node's former list becomes the next run's, so a
+// node whose reads change all the time does not make a new one each time.
+func (l *readLog) hand() []*dep {
+	if cap(l.list) > 2*len(l.list)+4 {
+		return slices.Clone(l.list)
+	}
+	return l.list
 }
 
 // cover marks the reads that another one of an ancestor makes superfluous: a deep read
 // covers everything below. A shallow one covers nothing (trigger semantics 4.2).
 func cover(deps []*dep) {
+	if len(deps) <= manyReads {
+		for _, d := range deps {
+			d.covered = coveredBy(d, deps)
+		}
+		return
+	}
 	deep := map[*doc][]*dep{}
 	for _, d := range deps {
 		if !d.shallow {
@@ -169,8 +233,15 @@ func cover(deps []*dep) {
 		}
 	}
 	for _, d := range deps {
-		d.covered = slices.ContainsFunc(deep[d.doc], func(o *dep) bool {
-			return o != d && d.path.HasPrefix(o.path) && (d.shallow || len(o.path) < len(d.path))
-		})
+		d.covered = coveredBy(d, deep[d.doc])
 	}
+}
+
+func coveredBy(d *dep, by []*dep) bool {
+	for _, o := range by {
+		if o != d && o.doc == d.doc && !o.shallow && d.path.HasPrefix(o.path) && (d.shallow || len(o.path) < len(d.path)) {
+			return true
+		}
+	}
+	return false
 }

@@ -49,7 +49,7 @@ func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
 	g.descend(n)
 	g.place(n)
 	g.byID[spec.ID] = n
-	g.dirty[n.handle] = true
+	g.reshaped(n.handle)
 	if g.arrival != nil {
 		g.arrival(n)
 	}
@@ -171,7 +171,7 @@ func (g *graph) remove(n *node) {
 	g.free = append(g.free, n.handle)
 	g.ordinals.retire(n)
 	delete(g.byID, n.id())
-	g.dirty[n.handle] = true
+	g.reshaped(n.handle)
 }
 
 func (g *graph) dropSurface(s *surface) {

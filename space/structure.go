@@ -3,6 +3,7 @@ package space
 import (
 	"encoding/binary"
 	"fmt"
+	mathbits "math/bits"
 	"slices"
 
 	"github.com/hashicorp/go-memdb"
@@ -16,6 +17,8 @@ import (
 // as much as hundreds of runs.
 type structure struct {
 	db *memdb.MemDB
+	// looks is for how many more passes the tables are to be current.
+	looks int
 }
 
 // NodeInfo is the structure of one node. It is never changed in place.
@@ -66,37 +69,60 @@ func newStructure() (*structure, error) {
 	return &structure{db: db}, nil
 }
 
-// flush writes the pages whose nodes changed in shape since the last flush.
+// reshaped notes that the structure of a node has changed.
+func (g *graph) reshaped(handle uint32) {
+	number := handle / pageSize
+	for int(number) >= len(g.dirty) {
+		g.dirty = append(g.dirty, 0)
+	}
+	if g.dirty[number] == 0 {
+		g.dirtyPages = append(g.dirtyPages, number)
+	}
+	g.dirty[number] |= 1 << (handle % pageSize)
+}
+
+// lookedAt is for how many passes the tables are kept current after somebody has taken a
+// snapshot. Writing them takes longer than most passes, and mostly nobody looks.
+const lookedAt = 1024
+
+// endPass writes what has changed, if somebody is looking.
+func (s *structure) endPass(g *graph) {
+	if s.looks > 0 {
+		s.looks--
+		s.flush(g)
+	}
+}
+
+// flush writes the pages whose nodes changed in shape since the last flush, in one
+// transaction.
 func (s *structure) flush(g *graph) {
-	if len(g.dirty) == 0 {
+	if len(g.dirtyPages) == 0 {
 		return
 	}
 	txn := s.db.Txn(true)
 	defer txn.Abort()
-	pages := map[uint32]*page{}
-	for _, h := range sortedKeys(g.dirty) {
-		p := s.page(txn, pages, h/pageSize)
-		p.nodes[h%pageSize] = describe(g.nodes[h])
-	}
-	for _, n := range sortedKeys(pages) {
-		must(txn.Insert(tableNodes, pages[n]))
+	slices.Sort(g.dirtyPages)
+	for _, number := range g.dirtyPages {
+		p := s.page(txn, number)
+		for bits := g.dirty[number]; bits != 0; bits &= bits - 1 {
+			at := uint32(mathbits.TrailingZeros64(bits))
+			p.nodes[at] = describe(g.nodes[number*pageSize+at])
+		}
+		g.dirty[number] = 0
+		must(txn.Insert(tableNodes, p))
 	}
 	txn.Commit()
-	clear(g.dirty)
+	g.dirtyPages = g.dirtyPages[:0]
 }
 
 // page is a private copy of the page with the given number.
-func (s *structure) page(txn *memdb.Txn, pages map[uint32]*page, number uint32) *page {
-	if p := pages[number]; p != nil {
-		return p
-	}
+func (s *structure) page(txn *memdb.Txn, number uint32) *page {
 	p := &page{number: number}
 	row, err := txn.First(tableNodes, indexID, number)
 	must(err)
 	if row != nil {
 		*p = *row.(*page)
 	}
-	pages[number] = p
 	return p
 }
 
@@ -120,12 +146,17 @@ func (s *structure) setHandlers(p *Program) {
 	txn.Commit()
 }
 
-// Structure is a snapshot of the graph's shape as of the end of the last pass.
-// Any goroutine may read it, at leisure.
+// Structure is a snapshot of the graph's shape. Any goroutine may read it, at leisure.
 type Structure struct{ txn *memdb.Txn }
 
-// Structure takes a snapshot. It costs nothing and holds nothing up.
-func (s *Space) Structure() Structure { return Structure{txn: s.structure.db.Txn(false)} }
+// Structure takes a snapshot as of now. Like all methods of Space it is for the owner; the
+// snapshot is for anybody. For the next thousand passes the tables stay current at the end
+// of each, for those who wait on a Watch.
+func (s *Space) Structure() Structure {
+	s.structure.looks = lookedAt
+	s.structure.flush(s.graph)
+	return Structure{txn: s.structure.db.Txn(false)}
+}
 
 // Nodes lists the nodes in order of registration.
 func (st Structure) Nodes() []NodeInfo {
