@@ -157,6 +157,14 @@ func (a *audit) totals() {
 	if a.due != a.g.dueCount {
 		a.fail("%d nodes are due, the count says %d", a.due, a.g.dueCount)
 	}
+	for i, n := range a.g.gated {
+		if !n.held || !n.due() || n.more.gate.place != i {
+			a.fail("node %s is among the gated, held is %v, live %v, %s, place %d for %d", n.id(), n.held, n.live, n.status, n.more.gate.place, i)
+		}
+		if at := n.eligibleAt(); at != n.more.gate.heldAt {
+			a.fail("node %s may run at %s and is held until %s", n.id(), at, n.more.gate.heldAt)
+		}
+	}
 	if a.back != a.g.backEdges {
 		a.fail("%d edges close circles, the count says %d", a.back, a.g.backEdges)
 	}

@@ -83,6 +83,9 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 		t.node.ext().children = append(t.node.more.children, n)
 		g.reshaped(n.handle)
 	}
+	if spec.Gate != n.spec.Gate {
+		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
+	}
 	again := n.spec.Version != spec.Version
 	n.spec = spec.clone()
 	if again {

@@ -107,9 +107,7 @@ func (s *Space) noteUnrest(deferred []string) {
 
 // backsOff reports whether a node is held back for not converging.
 func (g *graph) backsOff() bool {
-	found := false
-	g.gated.each(func(n *node) { found = found || n.more.gate.backoffUntil > g.now })
-	return found
+	return slices.ContainsFunc(g.gated, func(n *node) bool { return n.more.gate.backoffUntil > g.now })
 }
 
 // unfinished takes the nodes that this pass cannot bring to an end: those that have

@@ -149,10 +149,10 @@ func (n *node) gateName() string {
 		return "backoff"
 	case gt.echoUntil:
 		return "echo"
-	case gt.readyAt:
-		return "debounce"
+	case gt.ranAt + gt.throttle:
+		return "throttle"
 	}
-	return "throttle"
+	return "debounce"
 }
 
 // explainDemand says who needs a node, or where demand is missing.

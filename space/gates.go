@@ -16,8 +16,10 @@ func (n *node) eligibleAt() time.Duration {
 	}
 	gt := &n.more.gate
 	at := max(gt.backoffUntil, gt.echoUntil)
-	if n.debounce() > 0 {
-		at = max(at, gt.readyAt)
+	if gt.armed {
+		if d := n.debounce(); d > 0 {
+			at = max(at, gt.changedAt+d)
+		}
 	}
 	if gt.throttle > 0 && gt.ran {
 		at = max(at, gt.ranAt+gt.throttle)
@@ -37,6 +39,11 @@ func (n *node) debounce() time.Duration {
 	return n.more.gate.auto.delay()
 }
 
+// apply sets the gates to what a spec says.
+func (gt *gate) apply(spec GateSpec) {
+	gt.debounce, gt.throttle, gt.noAuto = spec.Debounce, spec.Throttle, spec.NoAutoDebounce
+}
+
 // armGate starts the debounce again, since something has changed. The time may not be
 // known yet: an input came between two calls of Settle.
 func (g *graph) armGate(n *node) {
@@ -51,7 +58,7 @@ func (g *graph) armGate(n *node) {
 		}
 		return
 	}
-	gt.readyAt = g.now + n.debounce()
+	gt.armed, gt.changedAt = true, g.now
 	if n.held {
 		g.hold(n)
 	}
@@ -67,28 +74,48 @@ func (g *graph) tick(now time.Duration) {
 		g.armGate(n)
 	}
 	g.arming = g.arming[:0]
-	for e := g.gated.first(); e != nil && e.at <= now; e = g.gated.first() {
-		g.unhold(e.n)
+	for len(g.gated) > 0 && g.gated[0].more.gate.heldAt <= now {
+		g.unhold(g.gated[0])
 	}
 }
 
-// hold sets a node aside until it may run.
+// hold sets a node aside until it may run, or until another time than before.
 func (g *graph) hold(n *node) {
-	n.held = true
 	n.more.gate.heldAt = n.eligibleAt()
-	g.gated.add(heldNode{n.more.gate.heldAt, n})
+	if n.held {
+		heap.Fix(&g.gated, n.more.gate.place)
+		return
+	}
+	n.held = true
+	heap.Push(&g.gated, n)
 }
 
 // unhold puts a node that was set aside back into the queue.
 func (g *graph) unhold(n *node) {
-	if !n.held {
-		return
-	}
-	n.held = false
+	g.letGo(n)
 	g.enqueue(n)
 }
 
-// regate is called when a gate was changed from outside.
+// letGo ends a node's waiting for a time. One that nobody needs any more has nothing to
+// wait for: a timer for it would wake nobody.
+func (g *graph) letGo(n *node) {
+	if n.held {
+		heap.Remove(&g.gated, n.more.gate.place)
+		n.held = false
+	}
+}
+
+// changeGate changes the gates of a node that is there.
+func (g *graph) changeGate(n *node, change func(*gate)) {
+	gt := &n.ext().gate
+	if n.runs > 0 && !gt.ran {
+		gt.ran, gt.ranAt = true, g.now // when it was, nobody has noted
+	}
+	change(gt)
+	g.regate(n)
+}
+
+// regate has a node wait, or not, as its gates now say.
 func (g *graph) regate(n *node) {
 	switch {
 	case !n.held:
@@ -99,88 +126,43 @@ func (g *graph) regate(n *node) {
 	}
 }
 
-// heldNode is a node that waits for a time. It is out of date when the node has been
-// let go or waits for another time.
-type heldNode struct {
-	at time.Duration
-	n  *node
+// gated are the nodes that wait for a time, each once, as a heap with the earliest first.
+// All of them are due: one that is not needed any more, or goes, is let go at once.
+type gated []*node
+
+func (h gated) Len() int { return len(h) }
+func (h gated) Less(i, j int) bool {
+	a, b := h[i].more.gate.heldAt, h[j].more.gate.heldAt
+	return a < b || a == b && h[i].ordinal < h[j].ordinal
 }
 
-func (e *heldNode) current() bool { return e.n.held && e.n.more.gate.heldAt == e.at }
-
-// gated are the nodes that wait for a time, the earliest first. Entries that are out of
-// date are dropped when they come up, and all at once when they are the most.
-type gated struct{ entries heldHeap }
-
-func (q *gated) add(e heldNode) {
-	heap.Push(&q.entries, e)
-	if n := len(q.entries); n > 64 && n&(n-1) == 0 { // when the number has doubled
-		live := q.entries[:0]
-		for _, e := range q.entries {
-			if e.current() {
-				live = append(live, e)
-			}
-		}
-		clear(q.entries[len(live):])
-		q.entries = live
-		heap.Init(&q.entries)
-	}
+func (h gated) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].more.gate.place, h[j].more.gate.place = i, j
 }
 
-// first is the entry that is next due, nil if there is none. Nodes that nobody needs
-// any more, or that are clean, are let go on the way: a timer for them would wake
-// nobody.
-func (q *gated) first() *heldNode {
-	for len(q.entries) > 0 {
-		e := &q.entries[0]
-		if e.current() && e.n.due() {
-			return e
-		}
-		if e.current() {
-			e.n.held = false
-		}
-		heap.Pop(&q.entries)
-	}
-	return nil
+func (h *gated) Push(x any) {
+	n := x.(*node)
+	n.more.gate.place = len(*h)
+	*h = append(*h, n)
 }
 
-// each visits the nodes that are held.
-func (q *gated) each(visit func(*node)) {
-	for i := range q.entries {
-		if e := &q.entries[i]; e.current() && e.n.due() {
-			visit(e.n)
-		}
-	}
-}
-
-type heldHeap []heldNode
-
-func (h heldHeap) Len() int { return len(h) }
-func (h heldHeap) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].n.ordinal < h[j].n.ordinal
-}
-func (h heldHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *heldHeap) Push(x any)   { *h = append(*h, x.(heldNode)) }
-func (h *heldHeap) Pop() any {
+func (h *gated) Pop() any {
 	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = heldNode{}
+	n := old[len(old)-1]
+	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	return e
+	return n
 }
 
 // SetDebounce makes a node wait until nothing that it reads has changed for d; 0 clears
 // it. One that waits already waits accordingly from its last change on.
 func (s *Space) SetDebounce(node string, d time.Duration) error {
-	return s.setGate(node, d, func(gt *gate) {
-		if gt.readyAt > 0 {
-			gt.readyAt += d - gt.debounce
-		}
-		gt.debounce = d
-	})
+	return s.setGate(node, d, func(gt *gate) { gt.debounce = d })
 }
 
-// SetThrottle sets the least time between two runs of a node; 0 clears it.
+// SetThrottle sets the least time between two runs of a node; 0 clears it. If the node ran
+// before it ever had anything to do with time, that counts as having been just now.
 func (s *Space) SetThrottle(node string, d time.Duration) error {
 	return s.setGate(node, d, func(gt *gate) { gt.throttle = d })
 }
@@ -213,6 +195,7 @@ func (s *Space) Measured(node string, took time.Duration) {
 	gt := &n.ext().gate
 	gt.auto.policy = &s.slow // debounce says for whom it is in force
 	gt.auto.ran(took)
+	s.graph.regate(n)
 }
 
 func (s *Space) setGate(node string, d time.Duration, set func(*gate)) error {
@@ -223,7 +206,7 @@ func (s *Space) setGate(node string, d time.Duration, set func(*gate)) error {
 	case d < 0:
 		return fmt.Errorf("node %s: a gate cannot be negative: %s", node, d)
 	}
-	set(&n.ext().gate)
-	s.graph.regate(n)
+	s.graph.changeGate(n, set)
+	s.noteUnsaved(n)
 	return nil
 }

@@ -50,6 +50,7 @@ type graph struct {
 	gated    gated
 	free     []uint32
 	ordinals ordinals
+	times    pastTimes
 	fresh    []*node // under provisional demand
 	now      time.Duration
 	// arming are the nodes whose debounce begins when the time is next known.

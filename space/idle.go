@@ -1,5 +1,7 @@
 package space
 
+import "slices"
+
 // maxHolds is for how many exhausted passes a node that does not converge keeps the
 // space from being idle: long enough for a wave that converges in more than one pass,
 // short enough that a circle that never does holds nobody up (seed 001, I6).
@@ -23,9 +25,7 @@ func (s *Space) Idle() bool {
 	case s.graph.queue.waits() || s.graph.pending > 0:
 		return false
 	}
-	idle := true
-	s.graph.gated.each(func(n *node) { idle = idle && !s.awaited(n) })
-	return idle
+	return !slices.ContainsFunc(s.graph.gated, s.awaited)
 }
 
 // awaited reports whether the space is not at rest while n is held.

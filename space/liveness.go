@@ -86,6 +86,7 @@ func (g *graph) updateLive(work []*node) []*node {
 		g.enqueue(n)
 	} else if n.more != nil {
 		n.more.gate.holds = 0
+		g.letGo(n)
 	}
 	for _, d := range n.deps {
 		if d.indexed {

@@ -266,15 +266,16 @@ type gate struct {
 	debounce, throttle time.Duration
 	noAuto             bool
 	auto               autoDebounce
-	// readyAt is when the debounce ends, moved by each invalidation; arm says that it
-	// is to be moved as soon as the time is known.
-	readyAt time.Duration
-	arm     bool
-	// ranAt is when the node last ran.
+	// armed says that a debounced node was invalidated since its last run began, and
+	// changedAt when that last was; arm, that it has been and the time is not known yet.
+	changedAt  time.Duration
+	armed, arm bool
+	// ranAt is when the node last ran, as far as anybody has noted it: ran says so.
 	ranAt time.Duration
 	ran   bool
-	// heldAt is the time under which the node stands among the gated.
+	// heldAt is the time under which the node stands among the gated, place where.
 	heldAt time.Duration
+	place  int
 	// backoffUntil holds a node that did not converge; streak is how many passes in a
 	// row it has exhausted, holds how many of them kept the space from being idle.
 	backoffUntil time.Duration

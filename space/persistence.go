@@ -222,8 +222,7 @@ func (s *Space) adoptRestored(n *node, o *Observation, deps []*dep, status Statu
 		}
 	}
 	if o.Gate != nil {
-		gt := &n.ext().gate
-		gt.debounce, gt.throttle, gt.noAuto = o.Gate.Debounce, o.Gate.Throttle, o.Gate.NoAutoDebounce
+		n.ext().gate.apply(*o.Gate)
 	}
 	g.setStatus(n, status)
 	g.enqueue(n)

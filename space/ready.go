@@ -97,8 +97,8 @@ func (s *Space) wake() time.Duration {
 			at = t
 		}
 	}
-	if e := s.graph.gated.first(); e != nil {
-		earliest(e.at)
+	if g := s.graph.gated; len(g) > 0 {
+		earliest(g[0].more.gate.heldAt)
 	}
 	if s.lane.Peek() != nil {
 		earliest(s.head.notBefore)

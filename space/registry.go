@@ -47,6 +47,7 @@ func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
 		return nil, err
 	}
 	g.descend(n)
+	g.times.take(n)
 	g.place(n)
 	g.byID[spec.ID] = n
 	g.reshaped(n.handle)
@@ -54,7 +55,7 @@ func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
 		g.arrival(n)
 	}
 	g.reconsider(n)
-	if n.live {
+	if n.due() {
 		g.armGate(n)
 	}
 	return n, nil
@@ -65,8 +66,7 @@ func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
 func (g *graph) wire(n *node) error {
 	spec := n.spec
 	if spec.Gate != (GateSpec{}) {
-		gt := &n.ext().gate
-		gt.debounce, gt.throttle, gt.noAuto = spec.Gate.Debounce, spec.Gate.Throttle, spec.Gate.NoAutoDebounce
+		n.ext().gate.apply(spec.Gate)
 	}
 	if spec.Output != "" {
 		d, err := g.ensureDoc(docKey{doc: spec.Output})
@@ -156,6 +156,7 @@ func (g *graph) remove(n *node) {
 	if g.removing != nil {
 		g.removing(n)
 	}
+	g.letGo(n)
 	was := n.due()
 	n.removed = true
 	g.recount(n, was)
@@ -170,6 +171,7 @@ func (g *graph) remove(n *node) {
 	g.nodes[n.handle] = nil
 	g.free = append(g.free, n.handle)
 	g.ordinals.retire(n)
+	g.times.put(n)
 	delete(g.byID, n.id())
 	g.reshaped(n.handle)
 }

@@ -21,6 +21,10 @@ func (s *Space) runNode(n *node) {
 		s.touched = append(s.touched, n)
 	}
 	n.runs++
+	if n.more != nil {
+		gt := &n.more.gate
+		gt.armed, gt.ran, gt.ranAt = false, true, s.now
+	}
 	s.noteUnsaved(n)
 	s.stats.Runs++
 	info := RunInfo{Node: n.id(), Kind: n.kind}
@@ -52,9 +56,6 @@ func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
 	if n.doomed {
 		s.endDoomed(n, tx)
 		return nil
-	}
-	if n.more != nil {
-		n.more.gate.ran, n.more.gate.ranAt = true, s.now
 	}
 	newReads := s.graph.applyReads(&tx.log)
 	s.graph.catchUp(&tx.log)
