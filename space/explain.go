@@ -57,8 +57,6 @@ type Explanation struct {
 	Readers []Link
 	Root    string
 	Round   bool
-	// Mute says that the node declares no place that another could read.
-	Mute bool
 
 	// Behind explains the nearest node upstream that is not up to date, nil if there is
 	// none. What this one shows may change when that has run.
@@ -157,9 +155,6 @@ func (n *node) gateName() string {
 
 // explainDemand says who needs a node, or where demand is missing.
 func (s *Space) explainDemand(n *node, e *Explanation) {
-	surfaces := 0
-	n.eachSurface(false, func(*surface) { surfaces++ })
-	e.Mute = surfaces == 0
 	walk := readersOf(n)
 	for i := 0; i < len(walk.steps); i++ {
 		at := walk.steps[i].node
@@ -275,6 +270,20 @@ func (s *Space) explainRuns(n *node, e *Explanation) {
 		e.LastTriggers = latest(triggers, id, e.Last.Causes, e.Last.N)
 	}
 	e.Triggers = latest(triggers, id, e.Causes, ^uint64(0))
+	attribute(runs, e.Triggers)
+	attribute(runs, e.LastTriggers)
+}
+
+// attribute says of triggers who made the transaction, as far as the history of runs goes.
+func attribute(runs []RunEntry, triggers []TriggerEntry) {
+	for i := range triggers {
+		t := &triggers[i]
+		for j := len(runs) - 1; j >= 0 && t.Tx != 0 && t.By == ""; j-- {
+			if runs[j].Tx == t.Tx {
+				t.By = runs[j].By
+			}
+		}
+	}
 }
 
 // latest finds for each cause of a node the last trigger before the entry with number n.

@@ -80,6 +80,8 @@ func (t *TriggerEntry) origin() string {
 		return fmt.Sprintf(" (written by %s in transaction %d)", t.Writer, t.Tx)
 	case t.Writer != "":
 		return fmt.Sprintf(" (written by %s)", t.Writer)
+	case t.Tx != 0 && t.By != "":
+		return fmt.Sprintf(" (%s, transaction %d)", t.By, t.Tx)
 	case t.Tx != 0:
 		return fmt.Sprintf(" (transaction %d)", t.Tx)
 	case t.Seq != 0:
@@ -127,8 +129,6 @@ func (e *Explanation) demand() string {
 		return "it is live: read by " + way + ", " + e.Root
 	case e.Live:
 		return "it is live, and nothing says why" // invariant 2 of node is broken
-	case way == "" && e.Mute:
-		return "nobody can need it: it declares no place that it writes"
 	case way == "":
 		return "nobody reads what it writes"
 	case e.Round:

@@ -13,17 +13,24 @@ import (
 // so its result would depend on chance.
 type Violation struct {
 	Node string
-	// Differences are the places, one line each: the place, what the first run made of it
-	// and what the second.
+	// Differences are the places of which the runs made different things.
 	Differences []Difference
-	// Moved says that what the node reads was changed by its own writes: it feeds itself.
+	// Moved says that what the node reads was changed by its own writes: it feeds itself,
+	// and how often it runs is how far it gets.
 	Moved bool
 }
 
-// Difference is a place of which two runs made different things.
+// Difference is a place of which two runs made different things. One of them is absent if
+// only the other run made something of it.
 type Difference struct {
 	Place         string
 	First, Second model.Value
+}
+
+// OfSecond are the differences at places of which the second run made something: what a
+// repetition would have added or replaced, without what it left out.
+func (v Violation) OfSecond() []Difference {
+	return slices.DeleteFunc(slices.Clone(v.Differences), func(d Difference) bool { return d.Second.IsAbsent() })
 }
 
 func (v Violation) String() string {
@@ -31,18 +38,21 @@ func (v Violation) String() string {
 	for _, d := range v.Differences {
 		parts = append(parts, fmt.Sprintf("%s: %s, then %s", d.Place, d.First, d.Second))
 	}
-	return fmt.Sprintf("node %s is not idempotent: %s", v.Node, strings.Join(parts, "; "))
+	line := fmt.Sprintf("node %s is not idempotent: %s", v.Node, strings.Join(parts, "; "))
+	if v.Moved {
+		line += "; it reads what it has written itself"
+	}
+	return line
 }
 
 // validate repeats a run that has just been applied, and reports if the repetition
 // would have changed anything. Nothing of it is kept. A repetition that fails says
-// nothing: functions may fail.
-func (s *Space) validate(n *node, tx *Tx, v model.Value) {
+// nothing: functions may fail. after is what the run has changed.
+func (s *Space) validate(n *node, after []docValue, v model.Value) {
 	if !s.cfg.CheckIdempotency || n.kind != Computation {
 		return
 	}
-	first := slices.Clone(tx.after)
-	moved := slices.ContainsFunc(first, func(w docValue) bool {
+	moved := slices.ContainsFunc(after, func(w docValue) bool {
 		return slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == w.doc && d.indexed })
 	})
 	s.nested++ // it gets a transaction of its own
@@ -61,7 +71,7 @@ func (s *Space) validate(n *node, tx *Tx, v model.Value) {
 		violation.Differences = append(violation.Differences, differences(w.doc.key.doc, w.doc.value, w.value)...)
 	}
 	if len(violation.Differences) > 0 {
-		s.violated(violation)
+		s.violated(n, violation)
 	}
 }
 
@@ -74,12 +84,12 @@ func differences(doc string, first, second model.Value) []Difference {
 	return out
 }
 
-func (s *Space) violated(v Violation) {
+func (s *Space) violated(n *node, v Violation) {
 	s.stats.Violations++
 	if f := s.cfg.Trace.Violated; f != nil {
 		f(v)
 	}
-	s.report(ErrorInfo{Node: v.Node, Err: &IdempotencyError{v}})
+	s.report(ErrorInfo{Node: v.Node, Err: &IdempotencyError{v}, Attempt: int(n.runs)})
 }
 
 // IdempotencyError reports a Violation to OnError.

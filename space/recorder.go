@@ -72,6 +72,8 @@ type TriggerEntry struct {
 	Writer string
 	Tx     uint64
 	Seq    uint64
+	// By is who made the transaction, as in RunEntry. Only Explain fills it in.
+	By string
 }
 
 // ring keeps the latest entries.

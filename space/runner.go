@@ -113,7 +113,7 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why int, newReads bool,
 		s.graph.changeByRun(n.own.doc, v, n, tx, 0)
 	}
 	if len(after) == 0 {
-		s.validate(n, tx, v)
+		s.validate(n, after, v)
 		return nil
 	}
 	err := s.commitRun(n, tx, after, why, newReads, info)
@@ -124,7 +124,7 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why int, newReads bool,
 	}
 	info.Changed = err == nil
 	if err == nil {
-		s.validate(n, tx, v)
+		s.validate(n, after, v)
 	}
 	return err
 }

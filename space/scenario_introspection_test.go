@@ -55,6 +55,11 @@ func (s *stage) cmdWhy(d *datadriven.TestData) error {
 	if err != nil {
 		return err
 	}
+	if p, ok := a.core.Parked(); ok && arg(d, 1) == "" {
+		for line := range strings.SplitSeq(p.String(), "\n") {
+			a.tell(a, 1, "%s", line)
+		}
+	}
 	for i := 1; arg(d, i) != ""; i++ {
 		e, ok := a.core.Explain(arg(d, i))
 		if !ok {
@@ -78,7 +83,7 @@ func (s *stage) cmdNodestats(d *datadriven.TestData) error {
 			a.tell(a, 1, "%s: there is no such node", arg(d, i))
 			continue
 		}
-		line := fmt.Sprintf("%s: %d runs, %d errors", arg(d, i), st.Runs, st.Errors)
+		line := fmt.Sprintf("%s: %s, %s", arg(d, i), count(st.Runs, "run"), count(st.Errors, "error"))
 		if st.LastErr != nil {
 			line += fmt.Sprintf(", the last run failed: %v", st.LastErr)
 		}

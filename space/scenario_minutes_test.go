@@ -87,7 +87,7 @@ func (a *actor) hooks() Trace {
 		Changed: a.changed, Invalidated: a.invalidated,
 		Iteration: a.iteration,
 		Echo:      a.echo,
-		Violated:  func(v Violation) { a.tell(a, 3, "violation: %s", v) },
+		Violated:  func(v Violation) { a.tell(a, 3+max(0, a.depth-1), "violation: %s", v) },
 		Skipped:   func(i SkipInfo) { a.tell(a, 2, "skip %s, %s", i.Node, standing(i)) },
 		Gated:     func(i GateInfo) { a.tell(a, 2, "gate %s until %s, exhausted %s", i.Node, i.Until, times(i.Streak)) },
 	}
