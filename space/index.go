@@ -164,8 +164,9 @@ func (m *matching) readers(t *pathNode, b, a model.Value, okB, okA bool) {
 }
 
 // kids looks at the children. Where neither value leads on and both lead as far, nothing
-// below can tell the difference. Where only one of them came even to here, everything
-// below is concerned: the ways end at different places (see touches).
+// below can tell the difference, unless a link leads on from there. Where only one of them
+// came even to here, everything below is concerned: the ways end at different places (see
+// touches).
 func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 	if len(t.kids) == 0 {
 		return
@@ -174,7 +175,10 @@ func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 	if okB == okA {
 		inB, inA = okB && container(b), okA && container(a)
 		if !inB && !inA {
-			return
+			if !parted(b, a) {
+				return
+			}
+			inB = true // no way is the same as before
 		}
 	}
 	for _, kid := range t.order {
@@ -182,9 +186,4 @@ func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 			m.below(kid, b.At(model.Path{kid.step}), a.At(model.Path{kid.step}), inB, inA)
 		}
 	}
-}
-
-func container(v model.Value) bool {
-	k := v.Kind()
-	return k == model.KindObject || k == model.KindArray
 }

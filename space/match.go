@@ -9,7 +9,8 @@ import "github.com/settlehq/settle/model"
 // Replacing an ancestor by an equal value, or changing a sibling, does not. If
 // the path led nowhere before and leads nowhere now, the reader is concerned
 // only if the place where it ends has moved, because then it may have looked at
-// an intermediate container that came or went.
+// an intermediate container that came or went; or if there is a link at that place,
+// which leads on, and it is not the same.
 func touches(before, after model.Value, path model.Path, shallow bool) bool {
 	if len(path) == 0 {
 		return differ(before, after, shallow)
@@ -20,7 +21,7 @@ func touches(before, after model.Value, path model.Path, shallow bool) bool {
 		return true
 	}
 	if !reachedB {
-		return depthB != depthA
+		return depthB != depthA || parted(vb, va)
 	}
 	return differ(vb, va, shallow)
 }
@@ -34,15 +35,27 @@ func differ(before, after model.Value, shallow bool) bool {
 	return !model.Equal(before, after)
 }
 
+// parted reports whether of two values that are no containers one leads on, elsewhere.
+func parted(before, after model.Value) bool {
+	return (before.IsLink() || after.IsLink()) && !model.Equal(before, after)
+}
+
 // walk follows path from root. reached says that every segment but the last led
-// into a container, depth how many could be followed.
+// into a container, depth how many could be followed; v is the value there.
 func walk(root model.Value, path model.Path) (v model.Value, reached bool, depth int) {
 	v = root
 	for i := range path {
-		if k := v.Kind(); k != model.KindObject && k != model.KindArray {
-			return model.Value{}, false, i
+		if !container(v) {
+			return v, false, i
 		}
 		v = v.At(path[i : i+1])
 	}
 	return v, true, len(path)
+}
+
+// container reports whether a path goes on inside of v. A link is none: what is behind it
+// is read somewhere else.
+func container(v model.Value) bool {
+	k := v.Kind()
+	return k == model.KindArray || k == model.KindObject && !v.IsLink()
 }

@@ -59,6 +59,15 @@ var triggers = []struct {
 	{"null and nothing", `{"a":null}`, `{}`, "/a", true, true},
 	{"text and a number", `{"a":"1"}`, `{"a":1}`, "/a", true, true},
 
+	// A link on the way: what was read below it was read somewhere else, or will be now.
+	{"an object that becomes a link, seen from below", `{"a":{"x":1}}`, `{"a":` + linkX + `}`, "/a/b", true, true},
+	{"a scalar that becomes a link, seen from below", `{"a":1}`, `{"a":` + linkX + `}`, "/a/b", true, true},
+	{"nothing that becomes a link, seen from far below", `{}`, `{"a":` + linkX + `}`, "/a/b/c", true, true},
+	{"a link that becomes another, seen from below", `{"a":` + linkX + `}`, `{"a":` + linkY + `}`, "/a/b/c", true, true},
+	{"the same link, seen from below", `{"a":` + linkX + `}`, `{"a":` + linkX + `,"b":1}`, "/a/b", false, false},
+	{"a document that becomes a link", `{"a":1}`, linkX, "/b", true, true},
+	{"what only looks like a link", `{"a":{"x":1}}`, `{"a":` + noLink + `}`, "/a/b", false, false},
+
 	// 4.6: where the write is, seen from the reader.
 	{"at it, equal", `{"a":{"x":1}}`, `{"a":{"x":1}}`, "/a", false, false},
 	{"at it, another shape", `{"a":{"x":1}}`, `{"a":{"x":1,"y":1}}`, "/a", true, true},
@@ -136,16 +145,26 @@ func dumbShape(v any) any {
 	}
 }
 
-func dumbShallowTouches(before, after any, path []string) bool {
-	vb, reachedB, depthB := dumbWalk(before, path)
-	va, reachedA, depthA := dumbWalk(after, path)
-	if !reachedB && !reachedA {
-		return depthB != depthA
+// dumbPlace is what a reader finds at a path, said so that equal means untouched: the
+// value or its shape, or how far the way goes, and the link if there is one at its end.
+func dumbPlace(root any, path []string, shallow bool) any {
+	for i, step := range path {
+		if raw, err := json.Marshal(root); err == nil && json.Unmarshal(raw, &model.Link{}) == nil {
+			return []any{"link", i, root}
+		}
+		next, reached, _ := dumbWalk(root, []string{step})
+		if !reached {
+			return []any{"end", i}
+		}
+		root = next
 	}
-	return reachedB != reachedA || !reflect.DeepEqual(dumbShape(vb), dumbShape(va))
+	if shallow {
+		return dumbShape(root)
+	}
+	return root
 }
 
-func TestTouches_ShallowAgreesWithADumbVersion(t *testing.T) {
+func TestTouches_WithLinksAndShallowAgreesWithADumbVersion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := genTree(3).Draw(t, "before"), genTree(3).Draw(t, "after")
 		path := genIndexPath(4).Draw(t, "path")
@@ -155,8 +174,11 @@ func TestTouches_ShallowAgreesWithADumbVersion(t *testing.T) {
 			}
 			return out
 		}
-		if got, want := touches(before, after, path, true), dumbShallowTouches(plain(before), plain(after), path); got != want {
-			t.Fatalf("%s -> %s, read at %q: %v, want %v", before, after, path, got, want)
+		for _, shallow := range []bool{false, true} {
+			want := !reflect.DeepEqual(dumbPlace(plain(before), path, shallow), dumbPlace(plain(after), path, shallow))
+			if got := touches(before, after, path, shallow); got != want {
+				t.Fatalf("%s -> %s, read at %q, shallow %v: %v, want %v", before, after, path, shallow, got, want)
+			}
 		}
 	})
 }

@@ -39,7 +39,8 @@ func (t *Tx) GetShallow(doc string, path ...string) model.Value {
 // not matter, such as the previous output (seed 002, ignoreReadForScheduling).
 func (t *Tx) Peek(doc string, path ...string) model.Value { return t.read("", doc, path, peek) }
 
-// Link reads the link at a path itself, without following it; false if there is none.
+// Link reads the link at a path itself, without following it; false if there is none. One
+// that was found in another space, through links on the way, names that space.
 func (t *Tx) Link(doc string, path ...string) (model.Link, bool) {
 	return t.read("", doc, path, raw).AsLink()
 }
@@ -66,24 +67,33 @@ func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
 			return v
 		}
 	}
-	for hops := 0; hops < maxHops; {
+	v, ok := t.resolve(space, id, path, how)
+	if !ok {
+		t.fail(fmt.Errorf("read %s%s: more than %d links on the way; they go round", docKey{space, id}, path, maxHops))
+	}
+	return v
+}
+
+// resolve is read, hop by hop. It reports false if there are too many.
+func (t *Tx) resolve(space, id string, path model.Path, how reading) (v model.Value, ok bool) {
+	for hops := 0; hops <= maxHops; {
 		if space == t.space {
 			space = ""
 		}
 		d := t.find(space, id, how)
 		if d == nil {
-			return model.Value{}
+			return model.Value{}, true
 		}
 		v, rest, hop := t.hop(d, path, how)
 		if t.note(d, path[:len(path)-len(rest)], how, hop) {
 			continue // its writer has run: look again
 		}
 		if !hop {
-			return v
+			return seenFrom(space, v, how), true
 		}
 		link, ok := v.AsLink()
 		if !ok {
-			return model.Value{} // it only looks like one
+			return model.Value{}, true // it only looks like one
 		}
 		if link.Space != "" {
 			space = link.Space
@@ -91,8 +101,20 @@ func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
 		id, path = link.Doc, join(link.Path, rest)
 		hops++
 	}
-	t.fail(fmt.Errorf("read %s%s: more than %d links on the way; they go round", id, path, maxHops))
-	return model.Value{}
+	return model.Value{}, false
+}
+
+// seenFrom gives a link that is read itself the space that it stands in.
+func seenFrom(space string, v model.Value, how reading) model.Value {
+	if how != raw || space == "" {
+		return v
+	}
+	l, ok := v.AsLink()
+	if !ok || l.Space != "" {
+		return v
+	}
+	l.Space = space
+	return l.Value()
 }
 
 func join(a, b model.Path) model.Path {
@@ -183,9 +205,12 @@ func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
 }
 
 // throughLinks resolves the links on the way of a write, as a directory that is a link
-// is followed and a file that is one is replaced.
+// is followed and a file that is one is replaced. Where a write goes depends on them, so
+// they are read: a node writes elsewhere when they come to point elsewhere, and a handler
+// waits until they are up to date.
 func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
-	for range maxHops {
+	doc, path := w.Doc, w.Path
+	for hops := 0; hops <= maxHops; hops++ {
 		d, err := t.graph.ensureDoc(docKey{doc: w.Doc})
 		if err != nil {
 			return nil, err
@@ -195,6 +220,10 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 			return d, nil
 		}
 		at := w.Path[:len(w.Path)-len(rest)]
+		if t.note(d, at, raw, true) {
+			hops--
+			continue // its writer has run: look again
+		}
 		link, ok := v.AsLink()
 		switch {
 		case !ok:
@@ -204,5 +233,6 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 		}
 		w.Doc, w.Path = link.Doc, join(link.Path, rest)
 	}
+	w.Doc, w.Path = doc, path
 	return nil, fmt.Errorf("more than %d links on the way; they go round", maxHops)
 }
