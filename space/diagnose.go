@@ -15,14 +15,16 @@ type Circle []CausalStep
 type CausalStep struct{ Node, Doc string }
 
 func (c Circle) String() string {
-	if len(c) == 0 {
-		return ""
-	}
 	var b strings.Builder
-	for _, s := range c {
-		fmt.Fprintf(&b, "%s writes %s, which wakes ", s.Node, s.Doc)
+	for i, s := range c {
+		if i == 0 {
+			b.WriteString(s.Node)
+		} else {
+			b.WriteString(", which")
+		}
+		fmt.Fprintf(&b, " writes %s, which wakes %s", s.Doc, c[(i+1)%len(c)].Node)
 	}
-	return b.String() + c[0].Node
+	return b.String()
 }
 
 // Marker is a sign that a space does not come to rest. It is no verdict: a long wave is

@@ -63,7 +63,7 @@ type settlingMarker struct {
 
 func (m settlingMarker) String() string {
 	if m.count == 0 {
-		return fmt.Sprintf("busy for %v of %v until %v", m.busy, m.window, m.at)
+		return fmt.Sprintf("busy for %v of %v until %v", m.busy.Round(time.Millisecond), m.window.Round(time.Millisecond), m.at)
 	}
 	s := fmt.Sprintf("pass %d deferred %d: %s", m.pass, m.count, strings.Join(m.nodes, ", "))
 	if more := m.count - len(m.nodes); more > 0 {

@@ -49,8 +49,11 @@ func (v Violation) String() string {
 // would have changed anything. Nothing of it is kept. A repetition that fails says
 // nothing: functions may fail. after is what the run has changed.
 func (s *Space) validate(n *node, after []docValue, v model.Value) {
-	if !s.cfg.CheckIdempotency || n.kind != Computation {
+	switch {
+	case !s.cfg.CheckIdempotency || n.kind != Computation:
 		return
+	case n.status != Clean:
+		return // what it pulled has changed what it had read: the repetition would read that
 	}
 	moved := slices.ContainsFunc(after, func(w docValue) bool {
 		return slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == w.doc && d.indexed })

@@ -26,9 +26,12 @@ func (s *stage) cmdLinks(d *datadriven.TestData) error {
 	parent, _ := a.core.Parent(id)
 	children, _ := a.core.Children(id)
 	for _, line := range []struct{ what, who string }{
-		{"read by", linkNames(readers.Nodes)}, {"read in its envelope by", linkNames(readers.Envelope)},
-		{"reads from", linkNames(writers.Nodes)}, {"reads in the envelope of", linkNames(writers.Envelope)},
-		{"made by", parent}, {"made", strings.Join(children, ", ")},
+		{"read by", linkNames(readers.Nodes)},
+		{"read in its envelope by", linkNames(readers.Envelope)},
+		{"reads from", linkNames(writers.Nodes)},
+		{"reads in the envelope of", linkNames(writers.Envelope)},
+		{"made by", parent},
+		{"made", strings.Join(children, ", ")},
 	} {
 		if line.who != "" {
 			a.tell(a, 1, "%s %s", line.what, line.who)

@@ -22,6 +22,8 @@ type stage struct {
 	actors   []*actor
 	// published are the appends that the log has not judged, in order of arrival.
 	published []published
+	// inquired says that everything is recorded and asked all the time.
+	inquired bool
 }
 
 // published is an append on its way. life is the one of the actor's lives that made
@@ -175,6 +177,9 @@ func (a *actor) settle() Ready {
 	}
 	a.wake = r.Wake
 	checkGraph(a.t, a.core.graph)
+	if a.inquired {
+		inquire(a.core)
+	}
 	return r
 }
 

@@ -1,0 +1,237 @@
+package space
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
+
+	"github.com/settlehq/settle/model"
+)
+
+// inquire switches everything on that a space can record and asks all that it can be
+// asked. Doing so at any time must make no difference (P10).
+func inquire(s *Space) {
+	s.SetTrace(TraceRuns, true)
+	s.SetTrace(TraceTriggers, true)
+	if s.diagnosis.causes == nil {
+		s.Diagnose(true)
+	}
+	s.DiagnoseWhenBusy(true)
+	s.Busy(400 * time.Millisecond)
+	for _, n := range s.Nodes() {
+		e, _ := s.Explain(n.ID)
+		_ = e.String()
+		s.Dependents(n.ID)
+		s.Writers(n.ID)
+		s.Children(n.ID)
+		s.Parent(n.ID)
+		s.NodeStats(n.ID)
+		s.Gate(n.ID)
+	}
+	if p, ok := s.Parked(); ok {
+		_ = p.String()
+	}
+	s.RunTrace()
+	s.TriggerTrace()
+	s.Circles()
+	s.Markers()
+	s.NonSettling()
+	s.NodeCounts()
+	s.FilterStats()
+	s.Idle()
+	s.Durable()
+}
+
+// addTrouble adds nodes to a random program that have a hard time: a circle of
+// materializers, a gated effect, a maker of nodes, a node that is refused now and then.
+func addTrouble(p *Program) error {
+	in := func(tx *Tx) int64 { return num(tx.Get("in0")) }
+	for _, n := range []NodeSpec{
+		{ID: "up", Kind: Computation, Envelope: []Address{{Doc: "round"}}, Run: func(tx *Tx) (model.Value, error) {
+			tx.Set("round", (num(tx.Get("back"))+in(tx))%5, "n")
+			return model.Value{}, nil
+		}},
+		{ID: "down", Kind: Computation, Writes: []Address{{Doc: "back"}}, Run: func(tx *Tx) (model.Value, error) {
+			tx.Set("back", num(tx.Get("round", "n"))+1)
+			return model.Value{}, nil
+		}},
+		{ID: "late", Kind: Effect, Gate: GateSpec{Debounce: time.Second}, Run: func(tx *Tx) (model.Value, error) {
+			return tx.Get("back"), nil
+		}},
+		{ID: "maker", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
+			for i := range in(tx) {
+				id := fmt.Sprint("child", i)
+				tx.Node(NodeSpec{ID: id, Kind: Computation, Output: id, Run: func(tx *Tx) (model.Value, error) {
+					return model.Int(num(tx.Get("in1")) + i), nil
+				}})
+			}
+			return model.Value{}, nil
+		}},
+		{ID: "moody", Kind: Computation, Output: "moody", Run: func(tx *Tx) (model.Value, error) {
+			if in(tx) == 3 {
+				return model.Value{}, fmt.Errorf("three")
+			}
+			return tx.Get("child0"), nil
+		}},
+		{ID: "watch", Kind: Effect, Run: func(tx *Tx) (model.Value, error) { return tx.Get("moody"), nil }},
+	} {
+		if err := p.Add(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The same is done to two systems, one of which records everything and is asked everything
+// all the time.
+func TestU06_DiagnosticsDecideNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fs := genFormulas(t)
+		p := fs.program(t)
+		if err := addTrouble(p); err != nil {
+			t.Fatalf("%v", err)
+		}
+		small := func(c *Config) { c.RunBudget = 3 }
+		m := newMachine(t, fs, p, small)
+		m.twin = newMachine(t, fs, p, func(c *Config) { small(c); watched(c) })
+		for range 40 {
+			m.move(t)
+			for i, h := range m.twin.hosts {
+				inquire(h.core)
+				if a, b := m.hosts[i].core.Stats(), h.core.Stats(); a != b {
+					t.Fatalf("asked, it has done other work:\n%+v\n%+v", a, b)
+				}
+			}
+		}
+		m.checkTwin()
+		for i, h := range m.hosts {
+			if a, b := fmt.Sprint(h.core.Nodes()), fmt.Sprint(m.twin.hosts[i].core.Nodes()); a != b {
+				t.Fatalf("asked, its nodes stand otherwise:\n%s\n%s", a, b)
+			}
+		}
+	})
+}
+
+// Every scenario says the same when everything is recorded and asked between any two
+// steps, but for those that print what is recorded.
+func TestU06_TheMinutesAreTheSameWhoeverAsks(t *testing.T) {
+	if f := flag.Lookup("rewrite"); f != nil && f.Value.String() == "true" {
+		return // TestScenarios writes them
+	}
+	rows := readRows(t)
+	files, err := filepath.Glob(filepath.Join(ownScenarios, "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, len(files))
+	}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asks := func(cmd string) bool { return strings.Contains(string(text), "\n"+cmd+" ") }
+		if slices.ContainsFunc([]string{"trace", "diagnose", "why", "busy"}, asks) {
+			continue
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			var s *stage
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				if s == nil || d.Cmd == "case" {
+					s = newStage(t)
+					s.inquired = true
+				}
+				s.world.t = t
+				return s.play(rows, d)
+			})
+		})
+	}
+}
+
+func TestU02_AHistoryKeepsTheLatestThousand(t *testing.T) {
+	w := newWorld(t)
+	h := w.owner("w1", counter(t).Program)
+	h.core.SetTrace(TraceRuns, true)
+	h.core.SetTrace(TraceTriggers, true)
+	h.observe("count")
+	const events = 1500
+	for i := range events {
+		w.send(home, "add", fmt.Sprint("e", i), 1)
+		h.run()
+	}
+	runs, triggers := h.core.RunTrace(), h.core.TriggerTrace()
+	if len(runs) != historyLimit || len(triggers) != historyLimit {
+		t.Fatalf("%d runs and %d triggers, want %d", len(runs), len(triggers), historyLimit)
+	}
+	inOrder := func(a, b RunEntry) int { return int(a.N) - int(b.N) }
+	if !slices.IsSortedFunc(runs, inOrder) {
+		t.Error("the runs are not in order")
+	}
+	handler, last := runs[len(runs)-2], runs[len(runs)-1]
+	if want := fmt.Sprint("e", events-1); handler.Event != want || last.Node != "observe:count" {
+		t.Errorf("the last entries are %+v and %+v, want the handling of %s and its observer", handler, last, want)
+	}
+	if got := triggers[len(triggers)-1]; got.Tx != handler.Tx || got.Cause != "count" {
+		t.Errorf("the last trigger is %+v, want one by transaction %d", got, handler.Tx)
+	}
+}
+
+func TestNothingIsRecordedUnlessSomebodyAsked(t *testing.T) {
+	w := newWorld(t)
+	h := w.owner("w1", counter(t).Program)
+	s := h.core
+	if s.graph.watch != nil {
+		t.Error("a space records from the beginning")
+	}
+	for _, c := range []struct {
+		what string
+		set  func(on bool)
+	}{
+		{"runs", func(on bool) { s.SetTrace(TraceRuns, on) }},
+		{"triggers", func(on bool) { s.SetTrace(TraceTriggers, on) }},
+		{"diagnosis", s.Diagnose},
+	} {
+		c.set(true)
+		if s.graph.watch == nil {
+			t.Errorf("%s: not attached", c.what)
+		}
+		c.set(true) // goes on
+		c.set(false)
+		if s.graph.watch != nil {
+			t.Errorf("%s: still attached", c.what)
+		}
+	}
+}
+
+func TestNodeCounts(t *testing.T) {
+	p := newProgram(t).
+		compute("total", func(tx *Tx) any { return tx.Get("in") }).
+		compute("other", func(tx *Tx) any { return tx.Get("in") }).
+		add(NodeSpec{ID: "index", Kind: Computation, Envelope: []Address{{Doc: "entry"}}, Run: func(*Tx) (model.Value, error) {
+			return model.Value{}, nil
+		}})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.observe("total")
+	want := NodeCounts{Computations: 3, Effects: 1, Materializers: 1, Live: 2, Due: 2}
+	if got := h.core.NodeCounts(); got != want {
+		t.Errorf("before the first pass %+v, want %+v", got, want)
+	}
+	h.run()
+	want.Live, want.Due = 3, 0
+	if got := h.core.NodeCounts(); got != want {
+		t.Errorf("at rest %+v, want %+v", got, want)
+	}
+	w.put(home, put("in", 1))
+	h.integrate()
+	h.run()
+	if got := h.core.FilterStats(); got.Executed != h.core.Stats().Runs || got.Matched == 0 {
+		t.Errorf("filter statistics %+v", got)
+	}
+}
