@@ -4,11 +4,11 @@ import "slices"
 
 // Whom the breaker of echo.go listens to, and what it holds back.
 
-// noteRemote remembers that another runtime's commit has changed a document that the
-// node may write, if the node is woken by that. Most nodes never hear of it.
+// noteRemote remembers that another runtime's commit has woken the node by a document
+// that it may write itself. Most nodes never do.
 func (n *node) noteRemote(d *doc) {
-	reads := slices.ContainsFunc(n.deps, func(dep *dep) bool { return dep.doc == d && dep.indexed })
-	if reads && !slices.Contains(n.ext().remote, d) {
+	mine := d.writer != nil && d.writer.node == n || slices.ContainsFunc(d.others, func(s *surface) bool { return s.node == n })
+	if mine && !slices.Contains(n.ext().remote, d) {
 		n.more.remote = append(n.more.remote, d)
 	}
 }

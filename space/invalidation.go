@@ -54,9 +54,6 @@ func (g *graph) tell(d *doc, after model.Value) {
 	} else {
 		g.scan(d, before)
 	}
-	if g.from.remote {
-		d.eachSurface(true, func(s *surface) { s.node.noteRemote(d) })
-	}
 }
 
 // scan tests the readers of a document that has few.
@@ -74,8 +71,11 @@ func (g *graph) scan(d *doc, before model.Value) {
 // concern tells a reader that what it read has changed.
 func (g *graph) concern(r *dep) {
 	n := r.node
-	if r.declared || !g.from.concerns(n) {
+	if r.declared || n == g.undoing || !g.from.concerns(n) {
 		return
+	}
+	if g.from.remote {
+		n.noteRemote(r.doc)
 	}
 	if f := g.trace.Invalidated; f != nil {
 		f(InvalidInfo{Node: n.id(), Cause: r.String(), Live: n.live})

@@ -146,10 +146,11 @@ func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why int, newReads b
 	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
 		return fmt.Errorf("node %s: %w", n.id(), err)
 	}
-	s.suffix.ran(n, info.Causes)
+	s.suffix.ran(n, rec.N, info.Causes)
 	info.Tx, info.Writes = rec.N, tx.writes
 	for _, w := range after {
-		s.write(w, origin{node: n, group: tx.group, at: rec.N, paths: tx.pathsIn(w.doc)})
+		s.suffix.note(w.doc.key.doc, w.value)
+		s.graph.changeByRun(w.doc, w.value, n, tx, rec.N)
 	}
 	return nil
 }

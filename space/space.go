@@ -207,19 +207,23 @@ func (s *Space) Refuse() {
 
 // revert gives documents their confirmed values back, and has the runs that are undone
 // made again for the causes that they had: what made them necessary still holds, although
-// nothing that they read may change any more (D07).
-func (s *Space) revert(ids map[string]bool, runs []ranNode) {
-	for _, id := range sortedKeys(ids) {
+// nothing that they read may change any more (D07). A node that reads what it alone has
+// written gets no further cause from that (docs/adr/0008): it sees again what its run saw.
+func (s *Space) revert(changed map[string]*node, runs []ranNode) {
+	for _, id := range sortedKeys(changed) {
+		s.graph.undoing = changed[id]
 		s.graph.change(s.graph.local(id), s.replica.Doc(id).Value, origin{})
+		s.graph.undoing = nil
 	}
 	for _, r := range runs {
 		if !r.node.removed {
 			s.runAgain(r.node, causes{other: r.causes})
 		}
 	}
-	for _, id := range sortedKeys(ids) {
+	for _, id := range sortedKeys(changed) {
 		// An output that changed and whose node is clean: it was written by another of
-		// this name, which is gone, and the node has come to the same.
+		// this name, which is gone, or before there was any, and the node has come to the
+		// same.
 		if d := s.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
 			s.graph.invalidate(d.writer.node, d.key.String())
 		}

@@ -42,6 +42,7 @@ type group struct {
 // for the same causes.
 type ranNode struct {
 	node   *node
+	tx     uint64
 	causes []string
 }
 
@@ -132,24 +133,38 @@ func (x *suffix) confirm() {
 func (x *suffix) undecided() bool { return x.sealed != nil || len(x.open.txs) > 0 }
 
 // ran notes a run in the open group.
-func (x *suffix) ran(n *node, causes []string) {
-	x.open.runs = append(x.open.runs, ranNode{n, causes})
+func (x *suffix) ran(n *node, tx uint64, causes []string) {
+	x.open.runs = append(x.open.runs, ranNode{n, tx, causes})
 }
 
-// drop forgets all transactions. It lists the documents that they have changed, and the
-// runs among them.
-func (x *suffix) drop() (ids map[string]bool, runs []ranNode) {
-	ids = map[string]bool{}
+// drop forgets all transactions. It lists the runs among them, and the documents that
+// they have changed, each with the node that did, or nil if that was not one node alone.
+func (x *suffix) drop() (changed map[string]*node, runs []ranNode) {
+	changed = map[string]*node{}
 	if x.sealed != nil {
 		runs = append(runs, x.sealed.runs...)
-		for id := range x.sealed.after { // any order: a set
-			ids[id] = true
-		}
-	}
-	for id := range x.open.after { // any order: a set
-		ids[id] = true
+		authors(changed, x.sealed.commit.Txs, x.sealed.runs)
 	}
 	runs = append(runs, x.open.runs...)
+	authors(changed, x.open.txs, x.open.runs)
 	x.sealed, x.open, x.crowded = nil, group{}, false
-	return ids, runs
+	return changed, runs
+}
+
+// authors notes who has written what in txs; runs are those among them, in their order.
+func authors(of map[string]*node, txs []model.Tx, runs []ranNode) {
+	for i := range txs {
+		var by *node
+		if len(runs) > 0 && runs[0].tx == txs[i].N {
+			by, runs = runs[0].node, runs[1:]
+		}
+		for j := range txs[i].Writes {
+			doc := txs[i].Writes[j].Doc
+			if other, seen := of[doc]; seen && other != by {
+				of[doc] = nil
+				continue
+			}
+			of[doc] = by
+		}
+	}
 }
