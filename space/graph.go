@@ -178,10 +178,8 @@ func (g *graph) index(d *dep) {
 	d.doc.pathAdded(d)
 	g.stats.IndexWrites++
 	g.keepAway(d.doc)
-	d.eachWriter(true, func(s *surface) {
-		g.orderEdge(s, d)
-		g.keepStale(s.node)
-	})
+	g.orderDep(d)
+	d.eachWriter(true, func(s *surface) { g.keepStale(s.node) })
 	if d.node.live {
 		g.countRead(d)
 	}

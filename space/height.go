@@ -30,6 +30,26 @@ func (g *graph) orderEdge(s *surface, d *dep) {
 	g.raise(n, w.height+1)
 }
 
+// orderDep makes the reader of d come after all that write there. Whether one of them is
+// downstream of it is asked of all before anything is raised: d is among the readers of
+// each already, and raising would go round for ever.
+func (g *graph) orderDep(d *dep) {
+	n := d.node
+	height := n.height
+	d.eachWriter(true, func(s *surface) {
+		switch w := s.node; {
+		case d.back || n.height > w.height:
+		case g.reaches(n, w):
+			g.setBack(d, true)
+		default:
+			height = max(height, w.height+1)
+		}
+	})
+	if !d.back {
+		g.raise(n, height)
+	}
+}
+
 // reaches reports whether to is downstream of from. Heights grow along edges, so what
 // is above to cannot lead there.
 func (g *graph) reaches(from, to *node) bool {
@@ -111,7 +131,7 @@ func (g *graph) loosen() {
 		d.listed = false
 		if d.back {
 			g.setBack(d, false)
-			d.eachWriter(true, func(s *surface) { g.orderEdge(s, d) })
+			g.orderDep(d)
 		}
 	}
 }

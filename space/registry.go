@@ -178,21 +178,17 @@ func (g *graph) remove(n *node) {
 
 func (g *graph) dropSurface(s *surface) {
 	g.edgeGone()
+	if s.doc.writer == s {
+		s.doc.writer = nil
+	} else {
+		s.doc.others = slices.DeleteFunc(s.doc.others, func(o *surface) bool { return o == s })
+	}
 	for _, d := range s.doc.readers {
 		if d.back && s.overlaps(d) {
 			g.setBack(d, false)
-			d.eachWriter(true, func(o *surface) {
-				if o != s {
-					g.orderEdge(o, d)
-				}
-			})
+			g.orderDep(d)
 		}
 	}
-	if s.doc.writer == s {
-		s.doc.writer = nil
-		return
-	}
-	s.doc.others = slices.DeleteFunc(s.doc.others, func(o *surface) bool { return o == s })
 }
 
 func (g *graph) leaveParent(n *node) {
