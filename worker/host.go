@@ -278,7 +278,12 @@ func (h *host) canTakeIn() bool {
 
 func (h *host) settle() space.Ready {
 	h.spans.beginPass()
-	ready := h.core.Settle(h.now())
+	began := h.now()
+	ready := h.core.Settle(began)
+	if h.core.Busy(h.now() - began) {
+		found := h.core.Markers()
+		h.p.w.cfg.Logger.Warn("a space does not come to rest", "space", h.space, "found", found[len(found)-1].String())
+	}
 	h.spans.endPass()
 	return ready
 }
