@@ -216,7 +216,11 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 			return nil, err
 		}
 		v, rest, hop := t.hop(d, w.Path, raw)
-		if !hop || len(w.Path) == 0 {
+		if !hop {
+			if t.mayLead(d, w.Path) && t.note(d, w.Path, deep, false) {
+				hops--
+				continue
+			}
 			return d, nil
 		}
 		at := w.Path[:len(w.Path)-len(rest)]
@@ -235,4 +239,10 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 	}
 	w.Doc, w.Path = doc, path
 	return nil, fmt.Errorf("more than %d links on the way; they go round", maxHops)
+}
+
+// mayLead reports whether a write into a document, where no link was found on the way, may
+// find one later: what is derived is written through links only.
+func (t *Tx) mayLead(d *doc, path model.Path) bool {
+	return len(path) > 0 && d.writer != nil && d.writer.node != t.node
 }
