@@ -30,8 +30,9 @@ func TestAReceiptHoldsWhatTheHandlerReturned(t *testing.T) {
 	}
 }
 
-// A handler that fails leaves nothing behind but its receipt, and the lane goes on.
-func TestP15_AFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
+// A handler that fails is called once, leaves nothing behind but its receipt, and the lane
+// goes on.
+func TestN03_P15_AFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
 	bad := map[string]func(tx *Tx) any{
 		"error":        func(*Tx) any { return errors.New("no such item") },
 		"panic":        func(*Tx) any { panic("no such item") },
@@ -49,8 +50,10 @@ func TestP15_AFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
 	}
 	for name, fail := range bad {
 		t.Run(name, func(t *testing.T) {
+			calls := 0
 			tell := func(tx *Tx, _ *model.Event) any { tx.Send("other", "add", 1); return nil }
 			p := counter(t).sum("twice", "count", "count").handle("tell", tell).handle("bad", func(tx *Tx, _ *model.Event) any {
+				calls++
 				tx.Set("kept", true)
 				tx.Send(home, "add", 1000)
 				tx.Send("other", "add", 1000)
@@ -68,6 +71,9 @@ func TestP15_AFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
 			}
 			if rc := w.receipt(home, "e2"); rc.Error == "" || !rc.Result.IsAbsent() {
 				t.Errorf("receipt %+v", rc)
+			}
+			if calls != 1 {
+				t.Errorf("the handler was called %d times", calls)
 			}
 			wantValue(t, h, "count", "2")
 			wantValue(t, h, "kept", "absent")
