@@ -45,6 +45,7 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 			deferred = append(deferred, n.id())
 		}
 	}
+	s.inv.passed(s, info)
 	s.closeBooks(len(deferred) > 0)
 	g.expireProvisional()
 	g.loosen()

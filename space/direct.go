@@ -19,6 +19,7 @@ var ErrNotRunning = errors.New("the space is not running here")
 // Derived documents are read as they stand, without waiting for what is not up to date.
 // by says in the log who it was.
 func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
+	defer s.inv.step(s)
 	if !s.running() || s.holding {
 		return 0, fmt.Errorf("transaction of %s: %w", by, ErrNotRunning)
 	}
@@ -55,6 +56,7 @@ func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
 
 func (s *Space) addDirect(tx *Tx, by string) (uint64, error) {
 	rec := model.Tx{N: s.nextTx(), By: by, Writes: tx.writes, Group: tx.group}
+	s.inv.records(&rec)
 	s.launch(&rec, tx.sends)
 	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
 		s.registry.Revoke(rec.N)

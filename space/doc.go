@@ -8,19 +8,20 @@
 // The words are those of the design that this package makes real (seed 001).
 //
 //	document      one JSON value of the space, read and written in transactions.
-//	node          a function that is run when what it read has changed. A
-//	              computation derives one document from others, its output; an
-//	              effect observes, and writes nothing.
-//	read set      the addresses that a node's last run read: documents and paths.
+//	address       a path in a document, of this space or another.
+//	node          a function that is run when what it read has changed. A computation
+//	              derives documents from others; an effect observes.
+//	read set      the addresses that a node's last run read, deeply or shallowly.
+//	surface       the places that a node may write, fixed when it is registered.
 //	cause         an address whose change made a node invalid.
 //	invalid       something the node read has changed since its last run began. Known
 //	              elsewhere as stale or dirty.
-//	live          an effect needs the node's output, directly or through other live
-//	              nodes, or an event waits for it. Known elsewhere as necessary or
+//	live          somebody needs the node: see Demand. Known elsewhere as necessary or
 //	              observed; the opposite is dormant.
 //	gate          a time before which a node does not run.
-//	runnable      invalid (or never run), live, and not gated.
-//	pass          one call of Settle: events, then runs, until nothing is runnable.
+//	due           live, and invalid or never run.
+//	pass          one call of Settle: events, then runs, until nothing is due.
+//	sweep         one way through what is due, from writers to readers.
 //	cutoff        a run that comes to the value that was there changes nothing, so
 //	              nothing downstream runs.
 //	handler       changes documents in answer to an event. Not a node.
@@ -30,6 +31,46 @@
 //	suffix        the transactions that are speculative.
 //	attempt       one try at handling an event.
 //
+// # What is read
+//
+// A read makes an address part of the read set of the run; the read set of a node is that
+// of its last run, so a condition that takes another way changes it. Four ways of reading
+// differ in what counts as a change:
+//
+//	Get           the value at the path, and everything in it
+//	GetShallow    the keys of an object, the length of an array, a scalar, or the target
+//	              of a link; not what is inside
+//	Peek          nothing: no dependency, no demand
+//	Link          the link itself, which the others follow (docs/adr/0011)
+//
+// A change of a document concerns a reader if what it would read now differs, as a value,
+// from what it would have read before: not because a path lies near a path, and not because
+// somebody wrote. Replacing an object by an equal one, or adding a sibling, concerns nobody
+// who did not read it. A path that leads nowhere before and after concerns its reader only if
+// it leads nowhere at another place. A node is not concerned by what its own run wrote.
+//
+// # What is written
+//
+//	tier 1   the output: one document, by the value that a computation returns. It belongs
+//	         to that computation; nobody else writes it
+//	tier 2   Writes: further places, written through the transaction. Others may write
+//	         there too. Whoever reads there makes the node live
+//	tier 3   Envelope: somewhere in these places. The node is a materializer: always live,
+//	         run when nothing else is due, or before a node or event that reads inside. The
+//	         envelope orders and never invalidates; what is really written does
+//
+// A write that leaves things as they are is none. Functions must be idempotent: run again
+// over the same documents, they come to the same. Config.CheckIdempotency tests it.
+//
+// # Demand
+//
+// A node is live if it is an effect, or a materializer, or a live node reads what it writes
+// (tiers 1 and 2, where the places overlap), or an event waits for it, or a live run has just
+// made it (provisional demand, until its first run and the end of that pass). A circle of
+// computations does not keep itself live. Everything else is dormant: it is marked invalid
+// when that is so, and costs nothing until somebody wants it. A node that was never run has
+// no read set; what it declares to read puts it behind its writers and triggers nothing.
+//
 // # A node
 //
 //	                 live, ungated                 something it
@@ -37,26 +78,51 @@
 //	              |                    | ^  '--------------------.
 //	register      |                    | |                        v
 //	-------> NeverRan                  | '-- run (live, ungated) -- Invalid --.
-//	              |                    |                           ^ ^        |
-//	              '--- run, waits -----|---------------------------' '--------'
-//	                                   '--- its output is undone     run, waits, or no
-//	                                        or differs in the log    room in the commit
+//	    |         |                    |                           ^ ^        |
+//	    |         '--- run, waits -----|---------------------------' '--------'
+//	    |                              '--- its transaction is undone    run, waits, or no
+//	    '- resumed: Clean or Invalid                                     room in the commit
 //
-// A run waits if it meets a document of another space that is not here yet. A node is
-// invalid or not, and live or not, independently: a dormant invalid node stays as it
-// is, at no cost, until somebody wants it.
+// A run waits if it meets a document of another space that is not here yet. A run that fails
+// keeps the output that was there and is made again when something it read changes; an error
+// that Transient marks is tried again by itself, nine times. A run that is undone with a refused
+// commit is made again, for the causes that it had. Invalid or not, and live or not, are
+// independent of each other.
 //
 // # A pass
 //
 //	repeat at most MaxIterations times since the last event:
 //	    handle events in lane order until one must wait or the commit is full
-//	    work set: the runnable nodes, and what is live downstream of them
-//	    order it: writers before their readers, ties by registration
-//	    run each that is runnable at its turn; its change marks its readers at once
+//	    sweep: take what is due by height, ties by registration; run each that is still
+//	        due, ungated and within its budget; its change marks its readers at once, and
+//	        those above join the sweep
+//	    if nothing was due: the materializers that are
 //	until nothing happened; gate what does not converge
 //
-// A node that reads the output of a dormant one pulls it: the dormant one runs first,
-// and is live from then on.
+// Heights put writers before readers (docs/adr/0005). A clean node is never looked at. In a
+// circle somebody is first, and what becomes due behind the sweep waits for the next one. A
+// node that another has made comes after it, unless the maker reads what it makes.
+//
+// A read of an address that the node did not read last time brings its writers up to date
+// first, within the run (docs/adr/0012): of a chain that is read for the first time, the far
+// end runs first, and each node once.
+//
+// A node runs RunBudget times in a pass at most. What is still due then, or when the
+// iterations are used up, is held for 250 ms, doubled for each such pass in a row up to 2 s.
+//
+// # Time
+//
+// Settle reads the time once. Debounce (from the last change on), throttle (from the last run
+// on), backoff, and the hold of a node that answers another runtime's writes of a document with
+// its own, twelve times within a minute: the latest of them says when a node may run. The first
+// run of a computation that somebody begins to need is not debounced; that of a node which is
+// live when it is registered is. An effect whose runs take 50 ms on average gets a debounce of
+// 100 ms. All that are held share one timer, Ready.Wake; a dormant node sets none.
+//
+// # Nodes that make nodes
+//
+// A run may register children with Tx.Node. Those that its next run does not register any more
+// are removed, with theirs; those that it does stay as they are (docs/adr/0010).
 //
 // # The suffix and group commit
 //
@@ -73,13 +139,14 @@
 // (which invalidates readers like any change), events go back to the head of the
 // lane, and what they had launched vanishes. Integrate then takes in what others have
 // committed, Resume lets the space go on, and the events are handled again, under
-// fresh ids.
+// fresh ids: at once after the first conflict, then after 25 ms, doubled up to 1 s, for as long
+// as it takes. When that has gone on for ConflictWindow it is reported.
 //
 // # The consistency gate
 //
 // A handler must not act on a derived document that is out of date, and only the
-// handler knows what it reads. So it is run: an attempt that reads the output of a
-// computation that is not clean, or has anything upstream that is not, or that reads a
+// handler knows what it reads. So it is run: an attempt that reads what a node writes
+// that is not clean, or has anything upstream that is not, or that reads a
 // foreign document that is not here, is abandoned without a trace. What it lacked is
 // demanded on the event's behalf, the event stays at the head of its lane, and is
 // tried again when that is there. An attempt that lacks nothing has read only what is
@@ -89,11 +156,18 @@
 // That holds for what converges. A computation that has been gated five passes in a row
 // has no value to wait for; an event then takes the one that is there (I6).
 //
+// # Rest
+//
+// Idle says that nothing is left to do; Durable, that it is in the log too. A node that is held
+// counts if somebody waits for what it will come to: an effect, a materializer, a first run, and
+// for three passes one that does not converge. The re-run of a computation that is debounced or
+// throttled does not.
+//
 // # What the host must do
 //
 //  1. Call Settle after every input (Offer, Confirm, Refuse with Integrate and Resume,
-//     Mirror, Observe), at Ready.Wake, and again while Ready.More. One caller at a
-//     time.
+//     Mirror, Observe, Register, Transact), at Ready.Wake, and again while Ready.More. One
+//     caller at a time.
 //  2. Append Ready.Append with its expectation, and answer with one Confirm or one
 //     Refuse, when the answer is definite. If it is in doubt, the space waits. Its
 //     Commit is the host's until that answer; the space uses it again afterwards.
@@ -105,36 +179,43 @@
 //  5. Begin to mirror what is in Ready.Follow, and deliver its confirmed value through
 //     Mirror once (absent too) and at every change, until it is in Ready.Unfollow.
 //  6. Save Checkpoint from time to time, documents before the mark, and hand it back
-//     with SpoilCheckpoint if that failed.
+//     with SpoilCheckpoint if that failed. Save Observations with it, and hand all that
+//     are saved to Rehydrate when the space is made anew.
 //  7. Stop hosting the space when it is Deposed.
 //
 // # What holds
 //
 // The invariants of seed 001, section 11, and what keeps them here. The tests are named
-// after them.
+// after them; with the build tag invariants they are checked after every step.
 //
-//	I1   live consistency    Settle runs until no live node is invalid. A node that
-//	                         reads its own output is excepted for its own writes, and
+//	I1   live consistency    Settle runs until no live node is due. A node that reads what
+//	                         it writes is excepted for its own writes (docs/adr/0007), and
 //	                         one that fails keeps its last output.
-//	I2   dormancy            the pass looks at live nodes only; registering reads
-//	                         nothing. Liveness is counted per document, and a circle
-//	                         of computations does not keep itself live.
+//	I2   dormancy            what is due is live; registering reads nothing. Liveness is
+//	                         counted per surface, and a circle does not keep itself live.
 //	I3   value-gated runs    one door for changes (graph.change), which compares the
-//	                         values at the paths that were read.
+//	                         values at the addresses that were read.
 //	I4   order, consistency  the lane decides the order, the gate above the rest.
 //	I5   self-stability      a run's change does not mark the node that made it.
 //	I6   bounded             iterations per event and runs per pass and node are
 //	                         bounded; what wants more is gated, 250 ms doubled to 2 s.
 //	                         An event waits for such a node during five exhausted
 //	                         passes and is then handled with what is there.
-//	I7   restart equivalence checkpoint plus log is the log (package replica). Nodes
-//	                         start as never run: observations are not saved yet, so a
-//	                         restart runs every observed node once.
+//	I7   restart equivalence checkpoint plus log is the log (package replica), and what an
+//	                         observation says is clean runs when it would have run anyway.
 //	I8   provenance          every transaction in the log names its handler or node,
 //	                         and a run its causes.
-//	I9   order within a pass Kahn's algorithm over the work set.
+//	I9   order within a pass heights: graph.audit compares them with the edges.
 //	I10  lineage             what a transaction launched lies behind it in the same
 //	                         suffix, and is dropped with it (package lineage).
 //	I11  exactly once        a receipt is in the commit that has the handler's writes
 //	                         and the lane cursor, and the commit is a compare-and-set.
+//
+// # Where things are
+//
+// The nine components of seed 001, section 12: registry (registry, program, children), graph
+// (node, graph, reads, index, match, liveness, height, structure), invalidation (with causes),
+// settle (with queue and convergence), runner (tx, txread, idempotency, echo), events (with
+// preflight and errors), gates, persistence, and introspection (explain, recorder, diagnosis,
+// trace). Around them: suffix, space, ready and idle are what the host talks to.
 package space

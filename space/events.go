@@ -84,6 +84,7 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 	}
 	tx := s.begin(nil)
 	tx.event = ev
+	s.inv.attempt()
 	rc, err := s.receipt(tx, ev)
 	if tx.stale != nil || tx.missing != nil {
 		s.waitFor(tx)
@@ -105,6 +106,7 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 	if first {
 		s.converged()
 	}
+	s.inv.handles(s, tx)
 	n, ok := s.record(tx, ev, rc, trace)
 	if !ok {
 		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
@@ -175,6 +177,7 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 		*rc = *receipts.Failed(ev, err)
 	}
 	rec := model.Tx{N: s.nextTx(), By: receipts.By(ev.Stream), Receipt: rc, Writes: tx.writes, Trace: trace, Group: tx.group}
+	s.inv.records(&rec)
 	s.launch(&rec, tx.sends)
 	err := s.suffix.add(&rec, s.cfg.MaxCommitBytes)
 	if errors.Is(err, errTxTooLarge) {

@@ -133,6 +133,7 @@ func fingerprint(v model.Value, shallow bool) uint64 {
 // resumed when it registers them. Documents of other spaces are compared when they
 // arrive.
 func (s *Space) Rehydrate(saved []Observation) {
+	defer s.inv.step(s)
 	s.resumable = make(map[string]*Observation, len(saved))
 	for i := range saved {
 		s.resumable[saved[i].Node] = &saved[i]

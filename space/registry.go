@@ -9,6 +9,7 @@ import (
 // application observes, or derives for itself. It lasts until Remove, and no longer than
 // the space is hosted here. Nothing runs before the next Settle.
 func (s *Space) Register(spec NodeSpec) error {
+	defer s.inv.step(s)
 	if err := spec.check(); err != nil {
 		return fmt.Errorf("node %q: %w", spec.ID, err)
 	}
@@ -20,6 +21,7 @@ func (s *Space) Register(spec NodeSpec) error {
 // ends; what it has written stays. It reports whether there was such a node. A node of
 // the program would be missing for good; a child comes again with its parent's next run.
 func (s *Space) Remove(id string) bool {
+	defer s.inv.step(s)
 	n := s.graph.byID[id]
 	if n == nil {
 		return false

@@ -21,6 +21,7 @@ func (s *Space) runNode(n *node) {
 		s.touched = append(s.touched, n)
 	}
 	n.runs++
+	s.inv.runs(s, n, why)
 	if n.more != nil {
 		gt := &n.more.gate
 		gt.armed, gt.ran, gt.ranAt = false, true, s.now
@@ -36,6 +37,9 @@ func (s *Space) runNode(n *node) {
 	}
 	info.Err = s.finishRun(n, why, &info)
 	s.firing = s.firing[:why]
+	if info.Waits == "" && !info.Crowded {
+		s.inv.ran(s, n)
+	}
 	if info.Err != nil {
 		s.nodeFailed(n, &info)
 	}
@@ -109,10 +113,12 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why int, newReads bool,
 		}
 	}
 	s.noteEcho(n, after)
+	was := n.status
 	if info.Changed { // and volatile
 		s.graph.changeByRun(n.own.doc, v, n, tx, 0)
 	}
 	if len(after) == 0 {
+		s.inv.wrote(n, was)
 		s.validate(n, after, v)
 		return nil
 	}
@@ -124,6 +130,7 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why int, newReads bool,
 	}
 	info.Changed = err == nil
 	if err == nil {
+		s.inv.wrote(n, was)
 		s.validate(n, after, v)
 	}
 	return err
@@ -135,6 +142,7 @@ func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why int, newReads b
 		info.Causes = s.causesOf(n, why)
 	}
 	rec := model.Tx{N: s.nextTx(), By: n.by(), Causes: info.Causes, Writes: tx.writes}
+	s.inv.records(&rec)
 	for _, w := range after {
 		if err := s.fits(w); err != nil {
 			return fmt.Errorf("node %s: %w", n.id(), err)

@@ -37,6 +37,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	if !s.closed {
 		s.noteDurable()
 	}
+	s.inv.step(s)
 	return r
 }
 

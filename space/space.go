@@ -59,6 +59,7 @@ type Space struct {
 	firing    []*dep
 	resumable map[string]*Observation
 
+	inv       invariants
 	hooks     hooks
 	echo      *echoBreaker
 	diagnosis *diagnosis
@@ -117,7 +118,6 @@ func (s *Space) populate() error {
 		}
 	}
 	s.structure.setHandlers(s.program)
-	s.structure.flush(s.graph)
 	return nil
 }
 
@@ -166,6 +166,7 @@ func (s *Space) Settled() bool {
 
 // Confirm says that the append under way is in the log at seq.
 func (s *Space) Confirm(seq uint64) error {
+	defer s.inv.step(s)
 	if s.takeover != nil {
 		return s.confirmTakeover(seq)
 	}
@@ -193,6 +194,7 @@ func (s *Space) confirmTakeover(seq uint64) error {
 // the head. The whole suffix is undone; the space stands still until the caller
 // has passed every commit after Seq to Integrate and calls Resume.
 func (s *Space) Refuse() {
+	defer s.inv.step(s)
 	s.frozen = true
 	s.undone = append(s.undone, s.suffix.undoneDirect()...)
 	s.upset = s.upset || s.takeover == nil && s.lane.Undecided() > 0
@@ -217,6 +219,7 @@ func (s *Space) revert(changed map[string]*node, runs []ranNode) {
 	}
 	for _, r := range runs {
 		if !r.node.removed {
+			s.inv.undone(r.node)
 			s.runAgain(r.node, causes{other: r.causes})
 		}
 	}
@@ -233,6 +236,7 @@ func (s *Space) revert(changed map[string]*node, runs []ranNode) {
 // Integrate takes in a commit that another runtime has made. Entries come in log
 // order. If an append is under way it has failed, and Refuse comes first.
 func (s *Space) Integrate(e model.LogEntry) error {
+	defer s.inv.step(s)
 	if e.Seq <= s.replica.Seq {
 		return nil
 	}
@@ -308,6 +312,7 @@ func (s *Space) Resume() { s.frozen = false }
 // asked for: once when it is first known (absent included), then with each
 // change.
 func (s *Space) Mirror(space, id string, v model.Value) {
+	defer s.inv.step(s)
 	d := s.graph.lookup(docKey{space: space, doc: id})
 	if d == nil || !d.followed {
 		return // delivered after Unfollow: it may be out of date by now

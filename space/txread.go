@@ -177,6 +177,9 @@ func (t *Tx) remember(key docKey) *doc {
 // given up if one of them is not. Of a link that is followed it is the target that counts.
 func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
 	flat := how == shallow && !link
+	if t.node == nil && how != peek {
+		t.core.inv.reads(t, d, path, flat)
+	}
 	switch {
 	case how == peek || t.rehearsal:
 	case t.node != nil:

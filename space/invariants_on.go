@@ -1,0 +1,206 @@
+//go:build invariants
+
+package space
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/settlehq/settle/model"
+)
+
+// invariants checks I1 to I9 of seed 001, section 11, after every step of every space in
+// a program that is built with the tag of this name. A violation panics: there is no state
+// to go on from. It is for tests; it looks at everything, all the time.
+type invariants struct {
+	// seen is what the last completed run of a node has read.
+	seen map[*node][]seenValue
+	// handlerReads are the addresses that the attempt under way has read.
+	handlerReads []*dep
+	lane         uint64
+}
+
+type seenValue struct {
+	dep   *dep
+	value model.Value
+}
+
+func violated(id, format string, args ...any) {
+	panic("invariant " + id + ": " + fmt.Sprintf(format, args...))
+}
+
+// step is called at the end of every input.
+func (v *invariants) step(s *Space) {
+	if wrong := s.graph.audit(); len(wrong) > 0 {
+		violated("I2, I9", "%s", strings.Join(wrong, "; "))
+	}
+	v.overlay(s)
+	if !s.closed && s.running() && s.Idle() {
+		v.atRest(s)
+	}
+}
+
+// overlay: what documents show is the replica with the suffix over it, or, on a volatile
+// one, what its node came to (I7: nothing else decides what is there after a restart).
+func (v *invariants) overlay(s *Space) {
+	for id, d := range s.graph.docs { // any order: each by itself
+		if d.isVolatile() {
+			continue
+		}
+		want := s.replica.Doc(id).Value
+		if x := s.suffix.sealed; x != nil {
+			if after, ok := x.after[id]; ok {
+				want = after
+			}
+		}
+		if after, ok := s.suffix.open.after[id]; ok {
+			want = after
+		}
+		if !model.Equal(d.value, want) {
+			violated("I7", "document %s shows %s; the log and the undecided transactions say %s", id, d.value, want)
+		}
+	}
+}
+
+// atRest: every live node has seen what is there (I1). What it has written itself is
+// excepted (docs/adr/0007), and so is one that is held and that nobody waits for.
+func (v *invariants) atRest(s *Space) {
+	for _, n := range s.graph.nodes {
+		if n == nil || !n.live || n.held {
+			continue
+		}
+		if n.status != Clean {
+			violated("I1", "live node %s is %s at rest", n.id(), n.status)
+		}
+		for _, seen := range v.seen[n] {
+			d := seen.dep
+			if d.indexed && !n.mayWriteAt(d.doc, d.path) && !v.mayReach(n, d) && differ(seen.value, d.doc.value.At(d.path), d.shallow) {
+				violated("I1", "live node %s saw %s at %s, where %s is now", n.id(), seen.value, d, d.doc.value.At(d.path))
+			}
+		}
+	}
+}
+
+// mayReach reports whether the node writes somewhere inside of what it reads.
+func (v *invariants) mayReach(n *node, d *dep) bool {
+	reach := n.spec.Group != "" // it is not told of its own group's changes
+	n.eachSurface(true, func(s *surface) { reach = reach || s.doc == d.doc && s.overlaps(d) })
+	return reach
+}
+
+// runs is called when a run begins; why is the index of its causes.
+func (v *invariants) runs(s *Space, n *node, why int) {
+	if s.nested == 0 && !n.live {
+		violated("I2", "dormant node %s runs", n.id())
+	}
+	_, completed := v.seen[n]
+	if completed && len(s.causesOf(n, why)) == 0 && (n.more == nil || n.more.retries == 0) {
+		violated("I3", "node %s runs again, and nothing that it read has changed", n.id())
+	}
+	if int(n.passRuns) > s.cfg.RunBudget {
+		violated("I6", "node %s has run %d times in this pass, %d are allowed", n.id(), n.passRuns, s.cfg.RunBudget)
+	}
+	if s.nested == 0 {
+		v.order(s, n)
+	}
+}
+
+// order: nothing that n reads from is still to run in this sweep (I9).
+func (v *invariants) order(s *Space, n *node) {
+	for _, d := range n.deps {
+		if !d.indexed || d.back {
+			continue
+		}
+		d.eachWriter(true, func(w *surface) {
+			m := w.node
+			if m.due() && m.queued && m.height > s.graph.queue.at && s.mayRun(m) && !m.materializer() {
+				violated("I9", "node %s runs before %s, which it reads from", n.id(), m.id())
+			}
+		})
+	}
+}
+
+// ran is called when a run has come to its end.
+func (v *invariants) ran(_ *Space, n *node) {
+	if v.seen == nil {
+		v.seen = map[*node][]seenValue{}
+	}
+	seen := v.seen[n][:0]
+	for _, d := range n.deps {
+		seen = append(seen, seenValue{d, d.doc.value.At(d.path)})
+	}
+	v.seen[n] = seen
+	if n.removed {
+		delete(v.seen, n)
+	}
+}
+
+// undone is called when a run was undone: what it has seen never was.
+func (v *invariants) undone(n *node) { delete(v.seen, n) }
+
+// attempt is called when one at an event begins.
+func (v *invariants) attempt() { v.handlerReads = v.handlerReads[:0] }
+
+// wrote is called when a run's changes have been told; before is how the node stood.
+func (v *invariants) wrote(n *node, before Status) {
+	if n.status != before {
+		violated("I5", "node %s is %s because of what it wrote itself", n.id(), n.status)
+	}
+}
+
+// reads is called for every read of a handler.
+func (v *invariants) reads(t *Tx, d *doc, path model.Path, flat bool) {
+	if t.event != nil {
+		v.handlerReads = append(v.handlerReads, &dep{doc: d, path: path, shallow: flat})
+	}
+}
+
+// handles is called when an attempt is about to take effect: events come in the order of
+// their lane, and nothing that the handler has read is out of date (I4).
+func (v *invariants) handles(s *Space, t *Tx) {
+	for _, d := range v.handlerReads {
+		d.eachWriter(true, func(w *surface) {
+			if n := staleAbove(w.node, map[*node]bool{}); n != nil {
+				violated("I4", "event %s reads %s, and %s is %s", t.event.ID, d, n.id(), n.status)
+			}
+		})
+	}
+	v.handlerReads = v.handlerReads[:0]
+}
+
+// staleAbove is the plainest way to find out what is not up to date.
+func staleAbove(n *node, visited map[*node]bool) *node {
+	if visited[n] {
+		return nil
+	}
+	visited[n] = true
+	if n.lacking() {
+		return n
+	}
+	var found *node
+	for _, d := range n.deps {
+		if d.indexed {
+			d.eachWriter(true, func(w *surface) {
+				if found == nil {
+					found = staleAbove(w.node, visited)
+				}
+			})
+		}
+	}
+	return found
+}
+
+// passed is called at the end of a pass (I6).
+func (v *invariants) passed(s *Space, info PassInfo) {
+	v.handlerReads = v.handlerReads[:0]
+	if info.Events == 0 && info.Iterations > s.cfg.MaxIterations {
+		violated("I6", "a pass took %d iterations, %d are allowed", info.Iterations, s.cfg.MaxIterations)
+	}
+}
+
+// records is called for every transaction that is to go into the log (I8).
+func (v *invariants) records(tx *model.Tx) {
+	if tx.By == "" || tx.N == 0 {
+		violated("I8", "transaction %d does not say whose it is", tx.N)
+	}
+}
