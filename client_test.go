@@ -86,7 +86,7 @@ func add(space, id string) settle.Outgoing {
 	return settle.Outgoing{Space: space, Stream: "add", ID: id}
 }
 
-func TestCall_ReturnsTheReceiptOfItsEvent(t *testing.T) {
+func TestQ20_Call_ReturnsTheReceiptOfItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("w1")
@@ -108,7 +108,7 @@ func TestCall_ReturnsTheReceiptOfItsEvent(t *testing.T) {
 	})
 }
 
-func TestCall_OfAnIDThatWasUsedReturnsTheFirstReceipt(t *testing.T) {
+func TestQ11_Call_OfAnIDThatWasUsedReturnsTheFirstReceipt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		crash := w.worker("w1")

@@ -12,7 +12,7 @@ import (
 
 // Each answer of the server and what it says about the attempt. A code that moves
 // to another line here changes what is retried and what is given up.
-func TestAnswers(t *testing.T) {
+func TestQ20_Answers(t *testing.T) {
 	tests := []struct {
 		code        server.ErrorIdentifier
 		description string

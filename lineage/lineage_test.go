@@ -28,7 +28,7 @@ func TestLaunch_NumbersWhatLeavesTheSpace(t *testing.T) {
 	}
 }
 
-func TestI10_CancelNamesTheFollowUpsThatMustNotBeHandled(t *testing.T) {
+func TestI10_P14_CancelNamesTheFollowUpsThatMustNotBeHandled(t *testing.T) {
 	r := New(home, nil)
 	r.Launch(model.TxID{Space: home, Epoch: 7, N: 1}, []model.Send{send(home)})
 	r.Confirm(1)
@@ -40,6 +40,36 @@ func TestI10_CancelNamesTheFollowUpsThatMustNotBeHandled(t *testing.T) {
 	}
 	if again := r.Cancel(); len(again) > 0 {
 		t.Errorf("cancelled %v twice", again)
+	}
+}
+
+// Whatever is confirmed or cancelled is done with: a second answer, one to a transaction
+// that was never heard of, or one that comes after the other, changes nothing.
+func TestI10_P14_WhatIsSettledIsSettledOnce(t *testing.T) {
+	tx := func(n uint64) model.TxID { return model.TxID{Space: home, Epoch: 7, N: n} }
+	r := New(home, nil)
+	r.Confirm(99) // nobody has launched anything
+	if gone := r.Cancel(); len(gone) > 0 {
+		t.Errorf("cancelled %v of nothing", gone)
+	}
+
+	r.Launch(tx(1), []model.Send{send(home), send("north"), send(home)})
+	r.Launch(tx(2), []model.Send{send(home)})
+	r.Confirm(1)
+	r.Confirm(1)
+	r.Confirm(0)
+	if gone := r.Cancel(); len(gone) != 1 || !gone["home:7:2:0"] {
+		t.Errorf("cancelled %v, want what transaction 2 has sent: the first is confirmed", gone)
+	}
+	r.Confirm(2) // too late
+	if gone := r.Cancel(); len(gone) > 0 {
+		t.Errorf("cancelled %v twice", gone)
+	}
+
+	sends := []model.Send{send("north")}
+	r.Launch(tx(3), sends)
+	if sends[0].Position != 2 {
+		t.Errorf("the next send to north is number %d, want 2: the first is confirmed", sends[0].Position)
 	}
 }
 

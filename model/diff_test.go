@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestDiff(t *testing.T) {
+func TestW13_Diff(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
 		{`{"a":1,"b":{"c":2,"d":3}}`, `{"a":1,"b":{"c":2,"d":4}}`, `[["doc","/b/d",4]]`},
 		{`{"a":1,"b":2}`, `{"b":3,"c":4}`, `[["doc","/a"] ["doc","/b",3] ["doc","/c",4]]`},

@@ -48,7 +48,7 @@ func TestCheckName_NamesTheCharacterThatDoesNotFit(t *testing.T) {
 }
 
 // No client can guess its way into an id that Settle mints.
-func TestCheckEventID_KeepsClientsOffMintedIDs(t *testing.T) {
+func TestO04_CheckEventID_KeepsClientsOffMintedIDs(t *testing.T) {
 	minted := TxID{Space: "cart", Epoch: 7, N: 3}.Event(0)
 	if CheckEventID(minted) == nil {
 		t.Errorf("a client may send %s", minted)
@@ -69,6 +69,42 @@ func genTxID() *rapid.Generator[TxID] {
 		return TxID{
 			Space: rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`).Draw(t, "space"),
 			Epoch: rapid.Uint64().Draw(t, "epoch"), N: rapid.Uint64().Draw(t, "n"),
+		}
+	})
+}
+
+// Whatever a client makes up: if it may be an id, it has nothing in it that holds the parts
+// of a minted id or of a subject together, and so cannot pass for one.
+func TestO04_NothingAClientMayUseHoldsADelimiter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(rapid.OneOf(rapid.StringMatching(`[a-z0-9]{0,4}`), rapid.String()), 1, 5).Draw(t, "parts")
+		id := strings.Join(parts, rapid.SampledFrom([]string{":", ".", "/", " ", "*", ">", "=", "", "-"}).Draw(t, "joined with"))
+		if CheckEventID(id) != nil && CheckName("stream", id) != nil {
+			return
+		}
+		if strings.ContainsAny(id, ":./ *>=@") {
+			t.Fatalf("%q is accepted", id)
+		}
+		if tx, ok := OriginOf(id); ok {
+			t.Fatalf("%q passes for an event that %v has sent", id, tx)
+		}
+	})
+}
+
+// An id that Settle mints is the same whenever it is asked for, and another one when the
+// space, the epoch, the transaction or the number of the send is.
+func TestO03_MintedIDsDifferInAllThatTheyAreMadeOf(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		few := rapid.Custom(func(t *rapid.T) TxID { // so that some are equal
+			return TxID{
+				Space: rapid.SampledFrom([]string{"a", "a1", "a-1", "1"}).Draw(t, "space"),
+				Epoch: rapid.Uint64Range(0, 12).Draw(t, "epoch"), N: rapid.Uint64Range(0, 12).Draw(t, "n"),
+			}
+		})
+		a, b := few.Draw(t, "a"), few.Draw(t, "b")
+		i, k := rapid.IntRange(0, 12).Draw(t, "i"), rapid.IntRange(0, 12).Draw(t, "k")
+		if same := a == b && i == k; same != (a.Event(i) == b.Event(k)) {
+			t.Fatalf("%v, %d and %v, %d: ids %s and %s", a, i, b, k, a.Event(i), b.Event(k))
 		}
 	})
 }

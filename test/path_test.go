@@ -28,7 +28,7 @@ func TestWholePath_EventToReceiptToReleaseToWatcher(t *testing.T) {
 	eventually(t, d.Client(), "there", "total", 1)
 }
 
-func TestSendingTwice_TakesEffectOnce_AndReturnsTheSameReceipt(t *testing.T) {
+func TestQ11_SendingTwice_TakesEffectOnce_AndReturnsTheSameReceipt(t *testing.T) {
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
 	ctx := testContext(t)
 	for i := range 3 {
