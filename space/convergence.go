@@ -48,7 +48,6 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	s.inv.passed(s, info)
 	s.closeBooks(len(deferred) > 0)
 	g.expireProvisional()
-	g.loosen()
 	g.lower()
 	if info.Events+info.Runs > 0 {
 		s.passes++

@@ -1,10 +1,269 @@
 package space
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/settlehq/settle/model"
 )
+
+// wired is a program whose nodes read what the document wires says, and come to values
+// that are 0 or 1 whatever that is, so that circles come to rest. Every third writes to
+// places in a document that they share, instead of one of its own.
+func wired(t tester, nodes int) *Program {
+	p := NewProgram("wired")
+	for i := range nodes {
+		own := fmt.Sprint("out", i)
+		spec := NodeSpec{ID: fmt.Sprint("n", i), Kind: Computation, Output: own}
+		side := i%3 == 2
+		if side {
+			spec.Output, spec.Writes = "", []Address{{Doc: "shared", Path: model.Path{own}}}
+		}
+		spec.Run = func(tx *Tx) (model.Value, error) {
+			total := num(tx.Get("base"))
+			for e := range tx.Get("wires", fmt.Sprint(i)).Elements() {
+				doc, _ := e.AsString()
+				if at, ok := sharedPlace(doc); ok {
+					total += num(tx.Get("shared", at))
+				} else {
+					total += num(tx.Get(doc))
+				}
+			}
+			v := model.Int(min(total, 1))
+			if side {
+				tx.Set("shared", v, own)
+			}
+			return v, nil
+		}
+		if err := p.Add(spec); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	return p
+}
+
+func sharedPlace(doc string) (string, bool) {
+	var i int
+	_, err := fmt.Sscanf(doc, "out%d", &i)
+	return doc, err == nil && i%3 == 2
+}
+
+// edges are what a naive look at all nodes says of who reads from whom: for each handle,
+// the handles of its readers as bits.
+type edges [64]uint64
+
+func (e *edges) add(g *graph) {
+	for _, n := range g.nodes {
+		if n == nil {
+			continue
+		}
+		for _, d := range n.deps {
+			if d.indexed {
+				d.eachWriter(true, func(s *surface) { e[s.node.handle] |= 1 << n.handle })
+			}
+		}
+	}
+}
+
+// closure is who depends on whom over any number of steps.
+func (e edges) closure() *edges {
+	for via := range e {
+		for from := range e {
+			if e[from]>>via&1 == 1 {
+				e[from] |= e[via]
+			}
+		}
+	}
+	return &e
+}
+
+// closes reports whether anything that d reads comes from its reader.
+func (e *edges) closes(d *dep) bool {
+	circle := false
+	d.eachWriter(true, func(s *surface) { circle = circle || e[d.node.handle]>>s.node.handle&1 == 1 })
+	return circle
+}
+
+// early finds a node upstream of n that is still to come in this sweep; reads that close
+// a circle are not looked through.
+func (e *edges) early(g *graph, n *node) string {
+	var waiting []*node
+	for _, level := range g.queue.now.byHeight {
+		waiting = append(waiting, level...)
+	}
+	seen := map[*node]bool{n: true}
+	for work := []*node{n}; len(work) > 0; {
+		at := work[0]
+		work = work[1:]
+		for _, d := range at.deps {
+			if !d.indexed || e.closes(d) {
+				continue
+			}
+			d.eachWriter(true, func(s *surface) {
+				if !seen[s.node] {
+					seen[s.node] = true
+					work = append(work, s.node)
+				}
+			})
+		}
+		if at != n && at.due() && !at.running && slices.Contains(waiting, at) {
+			return at.id()
+		}
+	}
+	return ""
+}
+
+// However edges come and go, no node has its turn while something that it depends on is
+// still to have its own in the same sweep, but for circles: those that are there, and those
+// that were when the pass began. Heights are given anew now and then in between.
+func TestI9_NoNodeRunsBeforeAWriterOfWhatItReads(t *testing.T) {
+	const nodes = 8
+	docs := []string{"base"}
+	for i := range nodes {
+		docs = append(docs, fmt.Sprint("out", i))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var h *host
+		before := edges{}
+		p := wired(t, nodes)
+		w := newWorld(t)
+		h = w.owner("w1", p)
+		h.core.cfg.Trace.RunStart = func(i RunInfo) {
+			if h.core.nested > 0 {
+				return // pulled, and what is upstream of it was before
+			}
+			now := before
+			now.add(h.core.graph)
+			if m := now.closure().early(h.core.graph, h.core.graph.byID[i.Node]); m != "" {
+				t.Fatalf("%s runs before %s, which is due", i.Node, m)
+			}
+		}
+		settle := func() {
+			for more := true; more; {
+				h.core.graph.loosen()
+				before = edges{}
+				before.add(h.core.graph)
+				if rapid.IntRange(0, 3).Draw(t, "anew") == 0 {
+					h.core.graph.roof = -1
+				}
+				more = h.settle().More || h.decide()
+			}
+		}
+		for _, i := range []int{3, 5, 7} {
+			h.observe(fmt.Sprint("out", i))
+			h.observe("shared")
+		}
+		for range 40 {
+			var writes []model.Write
+			for range rapid.IntRange(1, 3).Draw(t, "writes") {
+				i := rapid.IntRange(-1, nodes-1).Draw(t, "node")
+				if i < 0 {
+					writes = append(writes, put("base", rapid.IntRange(0, 1).Draw(t, "base")))
+					continue
+				}
+				reads := rapid.SliceOfNDistinct(rapid.SampledFrom(docs), 0, 3, rapid.ID).Draw(t, "reads")
+				writes = append(writes, model.Write{Doc: "wires", Path: model.Path{fmt.Sprint(i)}, Value: model.MustOf(reads)})
+			}
+			w.put(home, writes...)
+			h.integrate()
+			settle()
+		}
+	})
+}
+
+// write is one by the application, and all that follows from it.
+func (h *host) write(doc string, v any) {
+	h.t.Helper()
+	_, err := h.core.Transact("test", func(tx *Tx) error {
+		tx.Set(doc, v)
+		return nil
+	})
+	if err != nil {
+		h.t.Fatalf("write: %v", err)
+	}
+	h.run()
+}
+
+func highest(g *graph) (top int32) {
+	for _, n := range g.nodes {
+		if n != nil {
+			top = max(top, n.height)
+		}
+	}
+	return top
+}
+
+// Two nodes read each other by turns, and each time the one that begins to must come after
+// the other: both go up, one after the other. They do not go up for ever.
+func TestHeightsDoNotGrowWithTheEdgesThatComeAndGo(t *testing.T) {
+	p := newProgram(t)
+	for i, doc := range []string{"a", "b"} {
+		other := []string{"b", "a"}[i]
+		p = p.compute(doc, func(tx *Tx) any {
+			if num(tx.Get("turn"))%2 == int64(i) {
+				return num(tx.Get(other)) % 2
+			}
+			return num(tx.Get("turn"))
+		})
+	}
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.observe("a")
+	h.observe("b")
+	for i := range 2000 {
+		h.write("turn", i)
+	}
+	if top := highest(h.core.graph); top > 200 {
+		t.Errorf("four nodes, and the highest is at %d", top)
+	}
+	if n := len(h.core.graph.queue.next.byHeight); n > 200 {
+		t.Errorf("%d levels for four nodes", n)
+	}
+}
+
+// A node that makes one more child each time and reads it comes to stand above it, and the
+// next one above that.
+func TestHeightsDoNotGrowWithTheChildrenThatComeAndGo(t *testing.T) {
+	p := newProgram(t).compute("total", func(tx *Tx) any {
+		total, from := int64(0), num(tx.Get("from"))
+		for i := from; i < from+5; i++ {
+			id := fmt.Sprint("row", i)
+			tx.Node(NodeSpec{ID: id, Kind: Computation, Output: id, Run: func(*Tx) (model.Value, error) { return model.Int(i), nil }})
+			total += num(tx.Get(id))
+		}
+		return total
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.observe("total")
+	for i := range 1000 {
+		h.write("from", i)
+		wantValue(t, h, "total", fmt.Sprint(5*i+10))
+	}
+	if top := highest(h.core.graph); top > 200 {
+		t.Errorf("seven nodes, and the highest is at %d", top)
+	}
+}
+
+// When heights are given anew, what waits in the queue is put where it belongs.
+func TestHeightsAreGivenAnewUnderWhatWaits(t *testing.T) {
+	var q queue
+	high := &node{ordinal: 1, height: 900}
+	low := &node{ordinal: 2, height: 700}
+	q.push(high)
+	q.push(low)
+	low.height, high.height = 0, 1
+	q.relevel()
+	if got := q.next.take(); q.len() != 1 || got[0] != low || q.next.take()[0] != high {
+		t.Errorf("the queue is not in order of the new heights")
+	}
+	if n := len(q.next.byHeight); n != 2 {
+		t.Errorf("%d levels are kept for two heights", n)
+	}
+}
 
 // A node begins to read a document that two others write. One of them has to come before
 // it, the other reads what it makes: that closes a circle, and no height would be high

@@ -183,7 +183,8 @@ func (g *graph) dropSurface(s *surface) {
 	if s.doc.writer == s {
 		s.doc.writer = nil
 	} else {
-		s.doc.others = slices.DeleteFunc(s.doc.others, func(o *surface) bool { return o == s })
+		// Not in place: a run may be going through them, and have pulled the node that does this.
+		s.doc.others = slices.DeleteFunc(slices.Clone(s.doc.others), func(o *surface) bool { return o == s })
 	}
 	for _, d := range s.doc.readers {
 		if d.back && s.overlaps(d) {

@@ -46,6 +46,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 func (s *Space) running() bool { return s.epoch != 0 && !s.frozen && !s.closed }
 
 func (s *Space) pass() {
+	s.graph.loosen()
 	var info PassInfo
 	rounds := 0 // iterations since an event was handled
 	turn := s.suffix.takeTurn()

@@ -1,0 +1,387 @@
+package space
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/settlehq/settle/model"
+)
+
+// The nodes of this test are made from the document plan, two levels deep:
+//
+//	plan/a/kind           what kind of node a is
+//	plan/a/reads          what it adds up
+//	plan/a/kids/x/...     the nodes that it makes, likewise
+//
+// a and b are made by an effect, c and d by a computation that is observed now and then.
+// A name is followed by its kind, for what is fixed about a node needs another id.
+
+var planKinds = []string{"sum", "see", "side", "deed"}
+
+// outputOf is where a node's sum is to be found: in a document of its own, in a place of a
+// document that all share, or, for effects that only look, nowhere.
+func outputOf(id string) (doc string, path []string) {
+	switch name, kind, _ := strings.Cut(id, "-"); kind {
+	case "sum":
+		return "out-" + name, nil
+	case "side", "deed":
+		return "shared", []string{name}
+	}
+	return "", nil
+}
+
+// planted is one node as the plan says it should be.
+type planted struct {
+	id, parent string
+	at         []string // in the plan
+}
+
+// kidsOf lists the nodes that the plan has at a place, for the names that are given.
+func kidsOf(kids model.Value, parent string, at []string, names ...string) (out []planted) {
+	for _, name := range names {
+		if kind, ok := kids.At([]string{name, "kind"}).AsString(); ok {
+			id := strings.Join(append(slices.Clone(at), name), "_")
+			id = strings.ReplaceAll(id, "_kids", "") + "-" + kind
+			out = append(out, planted{id: id, parent: parent, at: append(slices.Clone(at), name)})
+		}
+	}
+	return out
+}
+
+// garden is a host and what its nodes have seen.
+type garden struct {
+	*host
+	seen map[string]int64
+	// passes counts them, and began is in which one a node has first run.
+	passes int
+	began  map[*node]int
+}
+
+func (s *garden) program() *Program {
+	p := NewProgram("garden")
+	must := func(err error) {
+		if err != nil {
+			s.t.Fatalf("%v", err)
+		}
+	}
+	must(p.Add(NodeSpec{ID: "root", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
+		return s.plant(tx, "root", "a", "b")
+	}}))
+	must(p.Add(NodeSpec{ID: "lazy", Kind: Computation, Output: "lazy", Run: func(tx *Tx) (model.Value, error) {
+		return s.plant(tx, "lazy", "c", "d")
+	}}))
+	must(p.Handle("write", func(tx *Tx, ev *model.Event) (model.Value, error) {
+		for e := range ev.Payload.Elements() {
+			doc, _ := e.Get("doc").AsString()
+			var path []string
+			for p := range e.Get("path").Elements() {
+				key, _ := p.AsString()
+				path = append(path, key)
+			}
+			tx.Set(doc, e.Get("v"), path...) // absent: gone
+		}
+		return model.Value{}, nil
+	}))
+	return p
+}
+
+// plant makes the nodes of the upper level; it fails as long as the plan says so.
+func (s *garden) plant(tx *Tx, parent string, names ...string) (model.Value, error) {
+	n := 0
+	for _, name := range names {
+		kind := tx.Get("plan", name, "kind")
+		if kind.IsAbsent() {
+			continue
+		}
+		k, _ := kind.AsString()
+		tx.Node(s.spec(planted{id: name + "-" + k, parent: parent, at: []string{name}}))
+		n++
+	}
+	if fail, _ := tx.Get("plan", "fail").AsBool(); fail {
+		return model.Value{}, fmt.Errorf("the plan is not to be had")
+	}
+	return model.Int(int64(n)), nil
+}
+
+func (s *garden) spec(p planted) NodeSpec {
+	spec := NodeSpec{ID: p.id, Kind: Computation}
+	doc, path := outputOf(p.id)
+	switch {
+	case strings.HasSuffix(p.id, "-sum"):
+		spec.Output = doc
+	case path != nil:
+		spec.Writes = []Address{{Doc: doc, Path: path}}
+	}
+	if strings.HasSuffix(p.id, "-see") || strings.HasSuffix(p.id, "-deed") {
+		spec.Kind = Effect
+	}
+	spec.Run = func(tx *Tx) (model.Value, error) {
+		at := append([]string{}, p.at...)
+		for _, kid := range kidsOf(tx.Get("plan", append(at, "kids")...), p.id, append(at, "kids"), "x", "y") {
+			tx.Node(s.spec(kid))
+		}
+		total := addUp(tx.Get("plan", append(at, "reads")...), func(id string) int64 {
+			doc, path := outputOf(id)
+			return num(tx.Get(doc, path...))
+		})
+		s.seen[p.id] = total
+		if path != nil {
+			tx.Set(doc, total, path...)
+		}
+		return model.Int(total), nil
+	}
+	return spec
+}
+
+// addUp is what a node comes to. A read is the id of another node, or of an input with
+// the output of the same name.
+func addUp(reads model.Value, read func(id string) int64) int64 {
+	total := int64(1)
+	for e := range reads.Elements() {
+		id, _ := e.AsString()
+		total += read(id)
+	}
+	return total % 5
+}
+
+// check holds what is there when nothing is left to do against the plan.
+func (s *garden) check() {
+	plan := s.core.Value("plan")
+	nodes := map[string]NodeState{}
+	for _, n := range s.core.Nodes() {
+		nodes[n.ID] = n
+	}
+	where := map[string]planted{}
+	s.checkKids(nodes, where, nodes["root"], kidsOf(plan, "root", nil, "a", "b"))
+	s.checkKids(nodes, where, nodes["lazy"], kidsOf(plan, "lazy", nil, "c", "d"))
+	for _, top := range slices.Collect(maps.Values(where)) { // any order: each by itself
+		at := append(slices.Clone(top.at), "kids")
+		s.checkKids(nodes, where, nodes[top.id], kidsOf(plan.At(at), top.id, at, "x", "y"))
+	}
+	for _, n := range s.core.Nodes() {
+		if n.Parent != "" && n.Live {
+			s.checkValue(n, plan)
+		}
+	}
+}
+
+// checkKids: a node that is clean has made what the plan says, no more and no less. One
+// that is dormant may have been overtaken by it.
+func (s *garden) checkKids(nodes map[string]NodeState, where map[string]planted, parent NodeState, kids []planted) {
+	var want, got []string
+	for _, kid := range kids {
+		want = append(want, kid.id)
+	}
+	for id, n := range nodes { // any order: sorted below
+		if n.Parent == parent.ID {
+			got = append(got, id)
+			where[id] = planted{id: id, parent: parent.ID, at: placeOf(id)}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if parent.Status == Clean && !slices.Equal(got, want) {
+		s.t.Fatalf("%s has made %v, the plan says %v", parent.ID, got, want)
+	}
+	if parent.Live && parent.Status != Clean {
+		s.t.Fatalf("%s is live and %s at quiescence", parent.ID, parent.Status)
+	}
+}
+
+// placeOf is where the plan would have a node.
+func placeOf(id string) []string {
+	name, _, _ := strings.Cut(id, "-")
+	top, kid, nested := strings.Cut(name, "_")
+	if nested {
+		return []string{top, "kids", kid}
+	}
+	return []string{top}
+}
+
+// checkValue: what is live shows what a naive evaluation comes to.
+func (s *garden) checkValue(n NodeState, plan model.Value) {
+	if n.Status != Clean {
+		s.t.Fatalf("%s is live and %s at quiescence", n.ID, n.Status)
+	}
+	want := s.naive(n.ID, plan)
+	if got := s.seen[n.ID]; n.Kind == Effect && got != want {
+		s.t.Fatalf("effect %s came to %d, want %d", n.ID, got, want)
+	}
+	if doc, path := outputOf(n.ID); doc != "" {
+		if got := num(s.core.Value(doc).At(path)); got != want {
+			s.t.Fatalf("%s is %d, want %d", n.ID, got, want)
+		}
+	}
+}
+
+// naive evaluates a node by evaluating what it reads. What nobody computes any more, or an
+// input, stays as it is.
+func (s *garden) naive(id string, plan model.Value) int64 {
+	return addUp(plan.At(append(placeOf(id), "reads")), func(read string) int64 {
+		if s.core.graph.byID[read] != nil {
+			return s.naive(read, plan)
+		}
+		doc, path := outputOf(read)
+		return num(s.core.Value(doc).At(path))
+	})
+}
+
+// watch holds every run against its reason: what nobody needs runs in the pass that has
+// made it, and not again.
+func (s *garden) watch(i RunInfo) {
+	n := s.core.graph.byID[i.Node]
+	if n.runs == 1 {
+		s.began[n] = s.passes
+	}
+	if s.core.nested > 0 || n.kind == Effect || n.isObserved() {
+		return
+	}
+	if n.more == nil || !n.more.provisional || s.began[n] != s.passes {
+		s.t.Fatalf("%s runs, for the %d. time, and nobody needs it", i.Node, n.runs)
+	}
+}
+
+// planIDs are all nodes that there may be, so that each reads only what comes before it.
+func planIDs() []string {
+	ids := []string{"in0-sum", "in1-sum"} // inputs: nobody computes them
+	for _, top := range []string{"a", "b", "c", "d"} {
+		for _, name := range []string{top, top + "_x", top + "_y"} {
+			for _, kind := range planKinds {
+				ids = append(ids, name+"-"+kind)
+			}
+		}
+	}
+	return ids
+}
+
+func drawNode(t *rapid.T, name string, nested bool) map[string]any {
+	ids := planIDs()
+	before := ids[:max(2, slices.Index(ids, name+"-"+planKinds[0]))]
+	before = slices.DeleteFunc(slices.Clone(before), func(id string) bool { return strings.HasSuffix(id, "-see") })
+	node := map[string]any{
+		"kind":  rapid.SampledFrom(planKinds).Draw(t, "kind"),
+		"reads": rapid.SliceOfN(rapid.SampledFrom(before), 0, 3).Draw(t, "reads"),
+	}
+	if !nested {
+		kids := map[string]any{}
+		for _, kid := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"x", "y"}), rapid.ID).Draw(t, "kids") {
+			kids[kid] = drawNode(t, name+"_"+kid, true)
+		}
+		node["kids"] = kids
+	}
+	return node
+}
+
+// drawWrite draws a change: of an input, or of the plan in large or in little.
+func drawWrite(t *rapid.T) model.Write {
+	top := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "node")
+	kid := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "kid")
+	at := func(v any, path ...string) model.Write {
+		return model.Write{Doc: "plan", Path: path, Value: model.MustOf(v), Delete: v == nil}
+	}
+	switch rapid.IntRange(0, 7).Draw(t, "what") {
+	case 0, 1:
+		return put(rapid.SampledFrom([]string{"out-in0", "out-in1"}).Draw(t, "input"), rapid.IntRange(0, 3).Draw(t, "v"))
+	case 2:
+		return at(nil, top)
+	case 3:
+		return at(rapid.Bool().Draw(t, "fail"), "fail")
+	case 4:
+		return at(drawNode(t, top, false), top)
+	case 5:
+		return at(drawNode(t, top, false)["reads"], top, "reads")
+	case 6:
+		return at(nil, top, "kids", kid)
+	}
+	return at(drawNode(t, top+"_"+kid, true), top, "kids", kid)
+}
+
+func payloadOf(writes ...model.Write) any {
+	var list []any
+	for _, w := range writes {
+		one := map[string]any{"doc": w.Doc, "path": append([]string{}, w.Path...)}
+		if !w.Delete {
+			one["v"] = w.Value
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+var gardenMoves = rapid.SampledFrom(slices.Concat(
+	slices.Repeat([]string{"send"}, 5), slices.Repeat([]string{"deliver", "settle", "decide"}, 3),
+	[]string{"put", "put", "refuse", "run", "run", "observe", "unobserve", "checkpoint", "take over", "crash", "advance"},
+))
+
+func (s *garden) move(t *rapid.T, i int) {
+	switch move := gardenMoves.Draw(t, "move"); move {
+	case "send":
+		w := []model.Write{drawWrite(t)}
+		if rapid.Bool().Draw(t, "two") {
+			w = append(w, drawWrite(t))
+		}
+		s.w.send(home, "write", fmt.Sprint("e", i), payloadOf(w...))
+	case "put":
+		s.tryPut(drawWrite(t))
+	case "refuse":
+		if s.inFlight != nil {
+			s.tryPut(drawWrite(t))
+			s.decide()
+		}
+	case "observe":
+		s.observe("lazy")
+	case "unobserve":
+		s.core.Unobserve("lazy")
+	case "crash":
+		s.load()
+	default:
+		s.step(move)
+	}
+}
+
+// tryPut is a put, unless the write is impossible: somebody has removed what it is in.
+func (s *garden) tryPut(w model.Write) {
+	if _, err := w.Apply(s.w.replica(home).Doc(w.Doc).Value); err == nil {
+		s.w.put(home, w)
+	}
+}
+
+// Whatever happens, what is there in the end is what the plan says, with the values that a
+// naive evaluation has; and on the way nothing runs that nobody needs, but each once when
+// it has just been made. (host.settle compares the bookkeeping of every step.)
+func TestNodesThatNodesMakeAreThoseThatTheDocumentsSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		var gardens []*garden
+		for _, name := range []string{"w1", "w2"} {
+			s := &garden{seen: map[string]int64{}, began: map[*node]int{}}
+			s.host = &host{t: t}
+			p := s.program()
+			s.host = w.host(name, p)
+			start := s.cfg.Trace.RunStart
+			s.cfg.Trace.RunStart = func(i RunInfo) { start(i); s.watch(i) }
+			s.cfg.Trace.PassEnd = func(PassInfo) { s.passes++ }
+			s.load()
+			gardens = append(gardens, s)
+		}
+		gardens[0].takeOver()
+		for _, top := range []string{"a", "b", "c", "d"} {
+			gardens[0].tryPut(model.Write{Doc: "plan", Path: model.Path{top}, Value: model.MustOf(drawNode(t, top, false))})
+		}
+		for i := range 60 {
+			rapid.SampledFrom(gardens).Draw(t, "host").move(t, i)
+		}
+		end := &machine{w: w}
+		for _, s := range gardens {
+			end.settleDown(s.host)
+			s.tryPut(model.Write{Doc: "plan", Path: model.Path{"fail"}, Value: model.MustOf(false)})
+			end.settleDown(s.host)
+			s.check()
+		}
+	})
+}
