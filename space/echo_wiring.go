@@ -41,7 +41,7 @@ func (s *Space) noteEcho(n *node, after []docValue) {
 }
 
 func (s *Space) echoTripped(n *node, d *doc) {
-	s.report(ErrorInfo{Node: n.id(), Err: &EchoError{Node: n.id(), Doc: d.key.doc}, Transient: true, Attempt: int(n.runs)})
+	s.report(ErrorInfo{Node: n.id(), Err: &EchoError{Node: n.id(), Doc: d.key.doc}, Attempt: int(n.runs)})
 	if f := s.cfg.Trace.Echo; f != nil {
 		f(EchoInfo{Node: n.id(), Doc: d.key.doc, Until: n.more.gate.echoUntil})
 	}
