@@ -46,6 +46,7 @@ type graph struct {
 	// comparing are the reads of resumed nodes of documents that were not here, and what
 	// the nodes have seen there.
 	comparing map[*dep]uint64
+	leaving []*doc // see dropUnused
 	// free are the handles of nodes that were removed.
 	gated    gated
 	free     []uint32
@@ -84,6 +85,17 @@ func newGraph(trace *Trace, stats *Stats) *graph {
 // local is the record of an own document, or nil.
 func (g *graph) local(id string) *doc { return g.docs[id] }
 
+// known is the record of an own document that there was, made again if it was forgotten.
+func (g *graph) known(id string) *doc {
+	d := g.docs[id]
+	if d == nil {
+		d = &doc{key: docKey{doc: id}, loaded: true}
+		g.docs[id] = d
+		g.mayForget(d)
+	}
+	return d
+}
+
 // lookup is the record of a document, or nil.
 func (g *graph) lookup(key docKey) *doc {
 	if key.space == "" {
@@ -102,6 +114,7 @@ func (g *graph) ensureDoc(key docKey) (*doc, error) {
 		return nil, err
 	}
 	d := &doc{key: key, loaded: key.space == ""}
+	g.mayForget(d)
 	if d.loaded {
 		g.docs[key.doc] = d
 		return d, nil
@@ -193,6 +206,9 @@ func (g *graph) unindex(d *dep) {
 	readers[d.slot].slot = d.slot
 	readers[last] = nil
 	d.doc.readers = readers[:last]
+	if last == 0 {
+		g.mayForget(d.doc)
+	}
 	d.doc.pathRemoved(d)
 	d.indexed = false
 	if len(g.comparing) > 0 {
@@ -241,9 +257,6 @@ func (g *graph) keepAway(d *doc) {
 		g.away = g.away[:last]
 	}
 }
-
-// forget drops the record of a foreign document that nothing mentions any more.
-func (g *graph) forget(d *doc) { delete(g.far, d.key) }
 
 // readNames lists the read set for people and for the log: document, then a JSON
 // pointer; a shallow read ends in "#".

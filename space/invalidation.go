@@ -46,6 +46,9 @@ func (g *graph) tell(d *doc, after model.Value) {
 	if model.Equal(before, after) {
 		return
 	}
+	if after.IsAbsent() {
+		g.mayForget(d)
+	}
 	if f := g.trace.Changed; f != nil {
 		f(g.changeInfo(d, before))
 	}

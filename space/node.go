@@ -244,6 +244,8 @@ type doc struct {
 	awayAt int32 // index in graph.away plus one, 0 if it is not there
 	// followed says that the runtime was asked to mirror this foreign document.
 	followed bool
+	// leaving is set while the document is among those that may be forgotten.
+	leaving bool
 }
 
 // eachSurface visits the surfaces that lie in the document.

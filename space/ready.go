@@ -119,9 +119,7 @@ func (s *Space) followChanges() (follow, unfollow []Ref) {
 			d.followed = false
 			s.graph.setLoaded(d, false)
 			unfollow = append(unfollow, ref)
-			if len(d.readers) == 0 {
-				s.graph.forget(d)
-			}
+			s.graph.mayForget(d)
 		}
 	}
 	s.graph.follows = s.graph.follows[:0]

@@ -179,6 +179,7 @@ func (g *graph) remove(n *node) {
 }
 
 func (g *graph) dropSurface(s *surface) {
+	g.mayForget(s.doc)
 	g.edgeGone()
 	if s.doc.writer == s {
 		s.doc.writer = nil

@@ -33,6 +33,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	if !s.closed { // by something that ran
 		r = s.ready()
 	}
+	s.graph.dropUnused()
 	s.graph.ticked = false
 	if !s.closed {
 		s.noteDurable()

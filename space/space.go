@@ -214,7 +214,7 @@ func (s *Space) Refuse() {
 func (s *Space) revert(changed map[string]*node, runs []ranNode) {
 	for _, id := range sortedKeys(changed) {
 		s.graph.undoing = changed[id]
-		s.graph.change(s.graph.local(id), s.replica.Doc(id).Value, origin{})
+		s.graph.change(s.graph.known(id), s.replica.Doc(id).Value, origin{})
 		s.graph.undoing = nil
 	}
 	for _, r := range runs {
@@ -274,6 +274,9 @@ func (s *Space) show(id, group string, paths []model.Path) error {
 	d, err := s.graph.ensureDoc(docKey{doc: id})
 	if err != nil {
 		return err
+	}
+	if d.isVolatile() {
+		paths = nil // the log does not have what was here, so more differs than was written
 	}
 	before := d.value
 	s.graph.change(d, s.replica.Doc(id).Value, origin{group: group, remote: true, at: s.replica.Seq, paths: paths})
