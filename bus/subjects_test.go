@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -14,7 +15,7 @@ import (
 func TestO03_O04_AnEventHasOneSubjectAndNoOtherHasIt(t *testing.T) {
 	n := newNames("settle")
 	names := []string{"a", "b", "a-b", "a_b", "ab", "1"}
-	ids := append(names, "a:1:2:3", "a:1:2:4", "b:1:2:3")
+	ids := slices.Concat(names, []string{"a:1:2:3", "a:1:2:4", "b:1:2:3"})
 	rapid.Check(t, func(t *rapid.T) {
 		event := rapid.Custom(func(t *rapid.T) model.Message {
 			return model.Message{
@@ -38,10 +39,14 @@ func TestO03_O04_AnEventHasOneSubjectAndNoOtherHasIt(t *testing.T) {
 func TestO04_NamesWithDelimitersMakeNoSubject(t *testing.T) {
 	n := newNames("settle")
 	for _, m := range []model.Message{
-		{Space: "x", Stream: "y.z", ID: "e"}, {Space: "x.y", Stream: "z", ID: "e"},
-		{Space: "x", Stream: "y", ID: "z.e"}, {Space: "x", Stream: "y:z", ID: "e"},
-		{Space: "x:y", Stream: "z", ID: "e"}, {Space: "x", Stream: "*", ID: "e"},
-		{Space: "x", Stream: "y", ID: ">"}, {Space: "", Stream: "y", ID: "e"},
+		{Space: "x", Stream: "y.z", ID: "e"},
+		{Space: "x.y", Stream: "z", ID: "e"},
+		{Space: "x", Stream: "y", ID: "z.e"},
+		{Space: "x", Stream: "y:z", ID: "e"},
+		{Space: "x:y", Stream: "z", ID: "e"},
+		{Space: "x", Stream: "*", ID: "e"},
+		{Space: "x", Stream: "y", ID: ">"},
+		{Space: "", Stream: "y", ID: "e"},
 		{Space: "x", Stream: "y", ID: "e f"},
 	} {
 		if checkMessage(&m) == nil {
