@@ -20,6 +20,9 @@ func main() {
 	}
 }
 
+// enough is how long one measurement may take to be made again in the next round.
+const enough = 3 * time.Second
+
 func run(args []string, out, progress io.Writer) error {
 	var all, usual []string
 	for _, c := range contenders {
@@ -33,6 +36,7 @@ func run(args []string, out, progress io.Writer) error {
 	engines := flags.String("engines", strings.Join(usual, ","), "these engines, in this order, of "+strings.Join(all, ", "))
 	rounds := flags.Int("rounds", 3, "how often to measure; the best counts")
 	each := flags.Duration("time", 50*time.Millisecond, "about how long to measure a shape on an engine in a round")
+	cpu := flags.Bool("cpu", false, "CPU time of the process instead of time, for a machine that is not idle")
 	large := flags.Bool("large", false, "the tree of two million nodes too, which takes some gigabytes")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -40,6 +44,10 @@ func run(args []string, out, progress io.Writer) error {
 	wanted, err := regexp.Compile(*pattern)
 	if err != nil {
 		return err
+	}
+	clock = wallTime
+	if *cpu {
+		clock = cpuTime
 	}
 	t := &table{}
 	for _, name := range strings.Split(*engines, ",") {
@@ -54,17 +62,20 @@ func run(args []string, out, progress io.Writer) error {
 			t.shapes = append(t.shapes, s)
 		}
 	}
+	slow := map[key]bool{}
 	for round := range *rounds {
 		for _, s := range t.shapes {
 			fmt.Fprintf(progress, "\rround %d of %d: %-24s", round+1, *rounds, s.name)
 			for i := range t.engines {
 				// Another one begins each round, so that none always comes after the same.
 				c := t.engines[(i+round)%len(t.engines)]
-				if c.skips(s) != "" || t.failed(s, c) {
+				if c.skips(s) != "" || t.failed(s, c) || slow[key{s, c}] {
 					continue
 				}
+				began := time.Now()
 				r, err := measure(c, s, *each)
 				t.add(s, c, r, err)
+				slow[key{s, c}] = time.Since(began) > enough
 			}
 		}
 	}
