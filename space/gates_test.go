@@ -597,5 +597,13 @@ func TestF_EveryRunIsAtTheEarliestTimeThatItsGatesAllow(t *testing.T) {
 		for range 60 {
 			c.move()
 		}
+		runs := c.h.core.Stats().Runs
+		c.h.core.Close()
+		for range 3 {
+			c.h.advance(time.Second)
+			if c.h.settle(); c.h.last.Wake != 0 || c.h.last.More || c.h.core.Stats().Runs != runs || !c.h.core.Idle() {
+				t.Fatalf("closed, and %+v, %d runs", c.h.last, c.h.core.Stats().Runs-runs)
+			}
+		}
 	})
 }

@@ -146,8 +146,10 @@ func TestF14_StatisticsAreBounded(t *testing.T) {
 		want uint64
 		who  string
 	}{
-		{ids, 1, "one that stayed"}, {ids + 1, ids / often, "one that recurs"},
-		{0, 0, "the first to go"}, {ids - 1, 1, "the last to go"},
+		{ids, 1, "one that stayed"},
+		{ids + 1, ids / often, "one that recurs"},
+		{0, 0, "the first to go"},
+		{ids - 1, 1, "the last to go"},
 	} {
 		if got := runs(fmt.Sprint("row", c.i)); got != c.want {
 			t.Errorf("%s: %d runs, want %d", c.who, got, c.want)
