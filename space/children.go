@@ -71,7 +71,7 @@ func (t *Tx) register(spec *NodeSpec) error {
 func (t *Tx) keep(n *node, spec *NodeSpec) error {
 	g := t.graph
 	switch {
-	case n == t.node || n.parent() == nil:
+	case n == t.node || n.parent() == nil && !n.doomed:
 		return fmt.Errorf("a node of this id is there, and no other node has made it")
 	case !sameShape(n.spec, spec):
 		return fmt.Errorf("it is there with other outputs, writes, envelope or kind; those are fixed, use another id")
@@ -115,11 +115,18 @@ func (s *Space) adopt(n *node, tx *Tx, ok bool) {
 		}
 		return
 	}
-	for _, c := range slices.Clone(n.more.children) {
+	kept, gone := n.more.children[:0], []*node(nil)
+	for _, c := range n.more.children {
 		if blueprint[c.id()] {
-			s.graph.descend(c) // what has been read may have raised n
+			kept = append(kept, c)
 		} else {
-			s.graph.remove(c)
+			gone = append(gone, c)
 		}
+	}
+	clear(n.more.children[len(kept):])
+	n.more.children = kept
+	s.graph.removeAll(gone)
+	for _, c := range kept {
+		s.graph.descend(c) // what has been read may have raised n
 	}
 }

@@ -385,3 +385,53 @@ func TestNodesThatNodesMakeAreThoseThatTheDocumentsSay(t *testing.T) {
 		}
 	})
 }
+
+// A list shows 100 of many rows, with a node for each, and moves on by one again and again.
+// What it does not show any more is nowhere.
+func TestG09_AWindowOfChildrenTakesNoMoreRoomThanItShows(t *testing.T) {
+	const window = 100
+	p := NewProgram("list")
+	row := func(tx *Tx) (model.Value, error) { return tx.Get("price"), nil }
+	err := p.Add(NodeSpec{ID: "list", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
+		from := num(tx.Get("from"))
+		for i := from; i < from+window; i++ {
+			tx.Node(NodeSpec{ID: fmt.Sprint("row", i), Kind: Effect, Gate: GateSpec{Throttle: rest}, Run: row})
+		}
+		return model.Value{}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	h := w.owner("w1", p)
+	for i := range 1000 {
+		h.write("from", i)
+		h.write("price", i) // those that are throttled wait for the new price
+	}
+	g := h.core.graph
+	list := g.byID["list"]
+	for name, n := range map[string]int{
+		"ids": len(g.byID), "handles": len(g.nodes) - 1, "nodes in the structure": len(h.core.Structure().Nodes()),
+		"children": len(list.more.children) + 1, "readers of price": len(g.local("price").readers) + 1,
+	} {
+		if n != window+1 {
+			t.Errorf("%d %s, want %d", n, name, window+1)
+		}
+	}
+	for name, n := range map[string]int{
+		"entries of nodes that wait for a time": len(g.gated), "slots for children": cap(list.more.children),
+		"levels": len(g.queue.next.byHeight), "nodes that nobody has saved": len(h.core.unsaved), "stale nodes": len(g.stale),
+	} {
+		if n > 4*window {
+			t.Errorf("%d %s after a thousand steps", n, name)
+		}
+	}
+	if n := len(g.ordinals.gone); n > maxGone {
+		t.Errorf("the places of %d nodes are remembered", n)
+	}
+	for _, c := range list.more.children {
+		if c.parent() != list {
+			t.Errorf("%s is listed by a parent that is not its own", c.id())
+		}
+	}
+}

@@ -92,12 +92,20 @@ func (s *Space) observe(n *node) Observation {
 }
 
 // noteUnsaved remembers a node whose observation is out of date. Nodes that a run or the
-// application has added are known by their ids as well as those of the program.
+// application has added are known by their ids as well as those of the program. Those that
+// have gone are let go when room is needed: nobody may ask for observations at all.
 func (s *Space) noteUnsaved(n *node) {
-	if !n.unsaved {
-		n.unsaved = true
-		s.unsaved = append(s.unsaved, n)
+	if n.unsaved {
+		return
 	}
+	n.unsaved = true
+	if len(s.unsaved) == cap(s.unsaved) {
+		s.unsaved = slices.DeleteFunc(s.unsaved, func(n *node) bool { return n.removed })
+		if len(s.unsaved) > cap(s.unsaved)/2 {
+			s.unsaved = slices.Grow(s.unsaved, len(s.unsaved)+1)
+		}
+	}
+	s.unsaved = append(s.unsaved, n)
 }
 
 // fingerprint tells values apart, or the shapes of values. It is the same in every

@@ -151,9 +151,9 @@ func (g *graph) remove(n *node) {
 	}
 	if n.more != nil {
 		g.leaveParent(n)
-		for _, c := range slices.Clone(n.more.children) {
-			g.remove(c)
-		}
+		children := n.more.children
+		n.more.children = nil
+		g.removeAll(children)
 	}
 	if g.removing != nil {
 		g.removing(n)
@@ -176,6 +176,14 @@ func (g *graph) remove(n *node) {
 	g.times.put(n)
 	delete(g.byID, n.id())
 	g.reshaped(n.handle)
+}
+
+// removeAll takes children out whose parent does not list them any more.
+func (g *graph) removeAll(children []*node) {
+	for _, c := range children {
+		c.more.parent = nil
+		g.remove(c)
+	}
 }
 
 func (g *graph) dropSurface(s *surface) {
