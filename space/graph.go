@@ -46,7 +46,7 @@ type graph struct {
 	// comparing are the reads of resumed nodes of documents that were not here, and what
 	// the nodes have seen there.
 	comparing map[*dep]uint64
-	leaving []*doc // see dropUnused
+	leaving   []*doc // see dropUnused
 	// free are the handles of nodes that were removed.
 	gated    gated
 	free     []uint32
