@@ -43,8 +43,10 @@ func count(n uint64, what string) string {
 
 func (e *Explanation) lastRun() string {
 	switch {
-	case e.Stats.Runs == 0:
+	case e.Stats.Runs == 0 && e.Status == NeverRan:
 		return "it never ran"
+	case e.Stats.Runs == 0:
+		return "it was resumed, and has not run here"
 	case e.Last == nil:
 		return "why it ran last is not recorded"
 	}

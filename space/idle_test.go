@@ -3,6 +3,7 @@ package space
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -35,6 +36,9 @@ func closing(t *testing.T, who string, s **Space, during *[]bool) *Program {
 		return tx.Get("in")
 	}
 	p := newProgram(t).
+		add(NodeSpec{ID: "held", Kind: Effect, Gate: GateSpec{Debounce: time.Second}, Run: func(tx *Tx) (model.Value, error) {
+			return tx.Get("in"), nil // the space would be woken for it
+		}}).
 		compute("dormant", func(tx *Tx) any { return num(tx.Get("in")) + 1 }).
 		compute("first", func(tx *Tx) any { return run("first", tx) }).
 		compute("second", func(tx *Tx) any { return run("second", tx) }).
@@ -61,6 +65,8 @@ func TestR09_DisposalWaitsForTheRunAndNothingFollowsIt(t *testing.T) {
 			h := w.owner("w1", closing(t, c.who, &s, &during))
 			h.observe("first")
 			h.observe("second")
+			h.run()
+			h.advance(time.Second)
 			h.run()
 			s, h.runs = h.core, map[string]int{}
 			w.send(home, "go", "e1", 1)
