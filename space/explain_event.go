@@ -9,8 +9,8 @@ import (
 // Parked says why the event at the head of the lane has not been handled yet.
 type Parked struct {
 	Stream, Event string
-	// Until is when it may be tried again after an error that may pass, or a conflict; 0
-	// if it need not wait for a time. Attempts is how many such errors it has met.
+	// Until is when it may be tried again, after errors that may pass or a conflict, and 0 if
+	// it need not wait for a time. Attempts is how many such errors there were.
 	Until    time.Duration
 	Attempts int
 	// Docs are the documents of other spaces that it reads and that are not here, Behind
@@ -56,7 +56,11 @@ func (s *Space) Parked() (Parked, bool) {
 func (p Parked) String() string {
 	lines := []string{"event " + p.Event + " on " + p.Stream}
 	if p.Until > 0 {
-		lines = append(lines, fmt.Sprintf("is tried again at %s, after %s", p.Until, count(uint64(p.Attempts), "error")))
+		after := "a conflict"
+		if p.Attempts > 0 {
+			after = count(uint64(p.Attempts), "error")
+		}
+		lines = append(lines, fmt.Sprintf("is tried again at %s, after %s", p.Until, after))
 	}
 	for _, d := range p.Docs {
 		lines = append(lines, "waits for "+d+", which is not here")
