@@ -155,7 +155,9 @@ func (s *Space) turn(n *node) (ran bool) {
 		return false
 	}
 	if len(g.queue.idle) > 0 {
-		s.promoteFor(n)
+		if s.promoteFor(n); !n.due() {
+			return false // in a circle, one of those has pulled it
+		}
 	}
 	if !s.mayRun(n) {
 		s.setAside(n)
