@@ -109,7 +109,7 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why int, newReads bool,
 			info.Changed = true
 		} else {
 			tx.writes = append(model.Diff(d.key.doc, d.value, v), tx.writes...)
-			after = slices.Insert(after, 0, docValue{d, v})
+			after = slices.Insert(after, 0, docValue{doc: d, value: v})
 		}
 	}
 	s.noteEcho(n, after)

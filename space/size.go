@@ -6,21 +6,21 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A document is saved as one message, so it must fit into one. Its writes may each be small, so its size is watched
-// here: a document whose writes since it was last measured could have made it too
+// A document is saved as one message, so it must fit into one. Its writes may each be
+// small, so its size is watched here: a document whose writes since it was last measured could have made it too
 // large is measured again. That costs its encoding once per limit's worth of writes.
 
 // documentsFit reports why the documents that tx changes could not be saved.
 func (s *Space) documentsFit(tx *Tx) error {
-	for _, w := range tx.after {
-		added := 0
-		for i := range tx.writes {
-			if tx.writes[i].Doc == w.doc.key.doc {
-				added += s.writtenSize(&tx.writes[i])
-			}
+	for i := range tx.writes {
+		w := &tx.writes[i]
+		if at := tx.place(s.graph.local(w.Doc)); at >= 0 {
+			tx.after[at].added += s.writtenSize(w)
 		}
-		if w.doc.measured && int(w.doc.sizeBound)+added <= s.maxDocument() {
-			w.doc.sizeBound += int32(added)
+	}
+	for _, w := range tx.after {
+		if w.doc.measured && int(w.doc.sizeBound)+w.added <= s.maxDocument() {
+			w.doc.sizeBound += int32(w.added)
 			continue
 		}
 		if err := s.fits(w); err != nil {

@@ -119,10 +119,17 @@ func (x *suffix) seal(c *model.Commit, taken int) {
 	x.open, x.spare = x.spare, group{}
 }
 
+// spareDocs is the size up to which a map is used again: to clear one costs as much as the
+// most it has ever held.
+const spareDocs = 512
+
 // confirm forgets the sealed commit, which is in the log, and keeps its buffers.
 func (x *suffix) confirm() {
 	txs := x.sealed.commit.Txs
 	clear(txs)
+	if len(x.sealed.after) > spareDocs {
+		x.sealed.after = nil
+	}
 	clear(x.sealed.after)
 	clear(x.sealed.runs)
 	x.spare = group{txs: txs[:0], data: x.sealed.data[:0], after: x.sealed.after, runs: x.sealed.runs[:0], direct: x.sealed.direct[:0]}

@@ -26,6 +26,7 @@ type Tx struct {
 	log    readLog
 	writes []model.Write
 	after  []docValue
+	places map[*doc]int // of after, when they are many
 	sends  []model.Send
 	err    error
 	made   []*node // children that this run has added
@@ -61,6 +62,9 @@ func (s *Space) begin(n *node) *Tx {
 // only what was used: assigning the whole costs as much as all else that a small run does.
 func (t *Tx) clear() {
 	t.event, t.after = nil, t.after[:0]
+	if t.places != nil {
+		t.places = nil
+	}
 	t.group, t.lax, t.rehearsal = "", false, false
 	if t.writes != nil || t.sends != nil {
 		t.writes, t.sends = nil, nil
@@ -78,6 +82,7 @@ func (t *Tx) clear() {
 type docValue struct {
 	doc   *doc
 	value model.Value
+	added int // bytes that the writes can have added at most
 }
 
 // Space is the name of the space that the transaction is in.
@@ -93,12 +98,40 @@ func (t *Tx) Group(name string) { t.group = name }
 
 // current is the document as the transaction sees it.
 func (t *Tx) current(d *doc) model.Value {
-	for i := range t.after {
-		if t.after[i].doc == d {
-			return t.after[i].value
-		}
+	if i := t.place(d); i >= 0 {
+		return t.after[i].value
 	}
 	return d.value
+}
+
+// place is where in after a document stands, -1 if the transaction has not written it.
+func (t *Tx) place(d *doc) int {
+	if len(t.after) > manyReads {
+		if i, ok := t.places[d]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range t.after {
+		if t.after[i].doc == d {
+			return i
+		}
+	}
+	return -1
+}
+
+// addPlace begins to remember what a document is left with.
+func (t *Tx) addPlace(v docValue) {
+	t.after = append(t.after, v)
+	switch n := len(t.after); {
+	case n == manyReads+1:
+		t.places = make(map[*doc]int, 2*n)
+		for i := range t.after {
+			t.places[t.after[i].doc] = i
+		}
+	case n > manyReads:
+		t.places[v.doc] = n - 1
+	}
 }
 
 // Set writes a value at a path of a document; without a path it replaces the
@@ -181,12 +214,11 @@ func (t *Tx) apply(d *doc, w model.Write) {
 		return
 	}
 	t.writes = append(t.writes, w)
-	i := slices.IndexFunc(t.after, func(v docValue) bool { return v.doc == d })
-	if i < 0 {
-		t.after = append(t.after, docValue{d, after})
+	if i := t.place(d); i >= 0 {
+		t.after[i].value = after
 		return
 	}
-	t.after[i].value = after
+	t.addPlace(docValue{doc: d, value: after})
 }
 
 // pathsIn lists where the transaction writes in a document, nil if it is not one of a

@@ -1,6 +1,7 @@
 package tidy
 
 import (
+	"go/build/constraint"
 	"slices"
 	"strings"
 )
@@ -11,7 +12,20 @@ import (
 var core = []string{"model", "lanes", "lineage", "receipts", "replica", "space"}
 
 func inCore(f *file) bool {
-	return !f.isTest() && !isHarness(f.dir()) && slices.ContainsFunc(core, func(dir string) bool { return within(f.dir(), dir) })
+	return !f.isTest() && !f.isTagged() && !isHarness(f.dir()) && slices.ContainsFunc(core, func(dir string) bool { return within(f.dir(), dir) })
+}
+
+// isTagged is true of a file that only a build tag brings in. It would be declared twice
+// beside what stands for it otherwise; such files are checks, and no part of what runs.
+func (f *file) isTagged() bool {
+	for _, group := range f.syntax.Comments {
+		for _, c := range group.List {
+			if x, err := constraint.Parse(c.Text); err == nil && c.Pos() < f.syntax.Package {
+				return !x.Eval(func(string) bool { return false })
+			}
+		}
+	}
+	return false
 }
 
 // isHarness is true of packages that exist for tests, as spacetest, but not of
