@@ -33,6 +33,8 @@ import (
 //	                            second with a pause
 //	receipt exists: the commit  is not run again        is undone                is answered by that receipt
 //	in the way handled it
+//	deposed: another runtime    is not run again here   is undone                waits for the next owner
+//	has taken the space over
 //	origin undone: the event    is not run again        is undone                there is none: nobody outside knows
 //	was sent by a transaction                                                    of the event
 //	of the same suffix
