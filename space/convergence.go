@@ -46,7 +46,11 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 		}
 	}
 	s.inv.passed(s, info)
-	s.closeBooks(len(deferred) > 0)
+	if s.suffix.full(&s.cfg) && g.queue.waits() {
+		s.keepBooks()
+	} else {
+		s.closeBooks(len(deferred) > 0)
+	}
 	g.expireProvisional()
 	g.lower()
 	if info.Events+info.Runs > 0 {
@@ -81,6 +85,18 @@ func (s *Space) closeBooks(deferred bool) {
 		n.passRuns = 0
 	}
 	s.touched = s.touched[:0]
+}
+
+// keepBooks carries budgets over to the next pass, as this one was cut short by a full
+// commit: else a circle with large outputs would begin anew with each commit, and never be
+// held back. An event that gets through renews them as ever.
+func (s *Space) keepBooks() {
+	s.touched = slices.DeleteFunc(s.touched, func(n *node) bool {
+		if n.held {
+			n.passRuns = 0
+		}
+		return n.held
+	})
 }
 
 // noteUnrest keeps what lasts over passes. An episode begins with a pass that deferred
