@@ -27,7 +27,8 @@ type Config struct {
 
 	// MaxIterations and RunBudget bound one pass (seed 001 section 7.7): how often
 	// it collects work, and how often it runs any one node. Both default to 10: a
-	// budget below the iterations would defer healthy chains of discovered reads.
+	// budget below the iterations would defer who discovers and comes to an end
+	// (docs/adr/0009).
 	MaxIterations int
 	RunBudget     int
 	// BackoffMin and BackoffMax gate a node that used its budget up: 250 ms,

@@ -4,7 +4,8 @@ import "github.com/settlehq/settle/model"
 
 // origin says where a change comes from. The zero origin is somebody else.
 type origin struct {
-	// node is the node whose run made the change; it is not invalidated by it (P5).
+	// node is the node whose run made the change; it is not invalidated by it (P5,
+	// docs/adr/0007).
 	node *node
 	// group is the change group of the transaction, "" for none.
 	group string

@@ -209,8 +209,9 @@ func (s *Space) Refuse() {
 
 // revert gives documents their confirmed values back, and has the runs that are undone
 // made again for the causes that they had: what made them necessary still holds, although
-// nothing that they read may change any more (D07). A node that reads what it alone has
-// written gets no further cause from that (docs/adr/0008): it sees again what its run saw.
+// nothing that they read may change any more (D07, docs/adr/0006). A node that reads what
+// it alone has written gets no further cause from that (docs/adr/0008): it sees again what
+// its run saw.
 func (s *Space) revert(changed map[string]*node, runs []ranNode) {
 	for _, id := range sortedKeys(changed) {
 		s.graph.undoing = changed[id]
