@@ -5,6 +5,8 @@
 FUZZTIME ?= 10s
 RACE_PACKAGES ?= ./...
 BENCH ?= .
+CHECKS ?= 10000
+PROPERTIES ?= .
 export FUZZTIME RACE_PACKAGES
 
 .PHONY: help
@@ -22,6 +24,18 @@ test: ## all tests, without the race detector
 .PHONY: race
 race: ## all tests under the race detector (RACE_PACKAGES=./worker/...)
 	@.ci/run race
+
+.PHONY: invariants
+invariants: ## the tests of everything that runs a space, with I1 to I9 checked after every step
+	@.ci/run invariants
+
+.PHONY: properties
+properties: ## the property tests of the core under the race detector (CHECKS=10000)
+	go test -race -timeout 3h -run '$(PROPERTIES)' ./space ./model ./lanes ./replica ./lineage -rapid.checks=$(CHECKS)
+
+.PHONY: peers
+peers: ## the core beside other engines in one process
+	cd bench/peers && go run .
 
 .PHONY: lint
 lint: ## vet and golangci-lint, in the version that CI uses

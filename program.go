@@ -21,6 +21,27 @@ type (
 	Receipt = model.Receipt
 	// Outcome is how an event ended: Handled, Failed or Refused.
 	Outcome = model.Outcome
+	// NodeSpec describes a computation or effect with all that can be said of one; see
+	// Program.Node, and Tx.Node for nodes that a run makes.
+	NodeSpec = space.NodeSpec
+	// NodeKind tells computations from effects.
+	NodeKind = space.NodeKind
+	// GateSpec are the time gates of a node.
+	GateSpec = space.GateSpec
+	// Address is a place: a path in a document.
+	Address = space.Address
+	// Link is a value that points to a place. Reads follow it.
+	Link = model.Link
+	// ErrorInfo is an error of a handler, computation or effect, and where it came from.
+	ErrorInfo = space.ErrorInfo
+	// ConsoleInfo is a line that one of them has written with Tx.Log.
+	ConsoleInfo = space.ConsoleInfo
+)
+
+// The kinds of nodes.
+const (
+	Computation = space.Computation
+	Effect      = space.Effect
 )
 
 // How an event ended.
@@ -29,6 +50,9 @@ const (
 	Failed  = model.Failed
 	Refused = model.Refused
 )
+
+// Transient marks an error as one that may pass: the handler or node is tried again.
+func Transient(err error) error { return space.Transient(err) }
 
 // ValueOf is the JSON value of x, by the rules of encoding/json.
 func ValueOf(x any) (Value, error) { return model.Of(x) }
@@ -55,6 +79,11 @@ func (p *Program) Handle(stream string, h Handler) *Program {
 func (p *Program) Compute(doc string, run func(tx *Tx) (Value, error)) *Program {
 	return p.note(p.p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Run: run}))
 }
+
+// Node registers a node with all that can be said of one: side-writes, an envelope,
+// declared reads, debounce and throttle, a change group, an output that is kept out of the
+// log. Compute and Effect are the short forms.
+func (p *Program) Node(n NodeSpec) *Program { return p.note(p.p.Add(n)) }
 
 // Effect registers an effect: demand for what it reads, and a function that runs
 // when that has changed, while the space is awake: a space sleeps until it has an

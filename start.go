@@ -37,6 +37,10 @@ type Config struct {
 	// default discards it.
 	Logger *slog.Logger
 	Tracer trace.Tracer
+	// OnError and OnConsole are those of worker.Config; by default errors and output of
+	// user code are logged.
+	OnError   func(ErrorInfo)
+	OnConsole func(ConsoleInfo)
 }
 
 // DefaultStoreDir is where an embedded server keeps its data, below the working
@@ -138,6 +142,7 @@ func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 	w, err := StartWorker(ctx, b, WorkerConfig{
 		ID: id, Programs: d.cfg.Programs, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
 		Checkpoint: d.cfg.Checkpoint, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
+		OnError: d.cfg.OnError, OnConsole: d.cfg.OnConsole,
 	})
 	if err != nil {
 		b.Kill()

@@ -22,6 +22,8 @@ type WorkerConfig struct {
 	Heartbeat, MemberTTL, Checkpoint time.Duration
 	Logger                           *slog.Logger
 	Tracer                           trace.Tracer
+	OnError                          func(ErrorInfo)
+	OnConsole                        func(ConsoleInfo)
 }
 
 // StartWorker starts a worker and returns when it serves its partitions: what a
@@ -35,6 +37,7 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 	w, err := worker.New(bus, worker.Config{
 		ID: cfg.ID, Programs: programs, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
 		Checkpoint: cfg.Checkpoint, Logger: cfg.Logger, Tracer: cfg.Tracer,
+		OnError: cfg.OnError, OnConsole: cfg.OnConsole,
 	})
 	if err != nil {
 		return nil, err

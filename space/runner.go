@@ -29,6 +29,9 @@ func (s *Space) runNode(n *node) {
 	s.noteUnsaved(n)
 	s.stats.Runs++
 	info := RunInfo{Node: n.id(), Kind: n.kind}
+	if f := s.cfg.Trace.RunBegan; f != nil {
+		f(n.id(), n.kind)
+	}
 	if f := s.cfg.Trace.RunStart; f != nil || s.graph.watch != nil {
 		info.Causes = s.causesOf(n, why)
 		if f != nil {

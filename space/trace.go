@@ -16,8 +16,10 @@ type Trace struct {
 	HandleStart func(ev *model.Event) model.Trace
 	HandleEnd   func(HandleInfo)
 	RunStart    func(RunInfo)
-	RunEnd      func(RunInfo)
-	PassEnd     func(PassInfo)
+	// RunBegan is told less than RunStart, and costs less: no causes are named.
+	RunBegan func(node string, kind NodeKind)
+	RunEnd   func(RunInfo)
+	PassEnd  func(PassInfo)
 
 	// Changed is told of each document that gets a new value, by whatever way, and
 	// Invalidated then of each node that has more reason to run because of it.

@@ -36,6 +36,8 @@ func (h *host) activate() error {
 	if h.core, err = space.New(cfg, h.program, r); err != nil {
 		return err
 	}
+	h.core.OnError(h.p.w.cfg.OnError)
+	h.core.OnConsole(h.p.w.cfg.OnConsole)
 	if h.behind == 0 {
 		return nil // the partition's reader began before anything that is left to do
 	}

@@ -38,6 +38,12 @@ type Config struct {
 	// filled in.
 	Space space.Config
 
+	// OnError and OnConsole are handed the errors and the output of user code, with what
+	// they belong to (seed 002). They are called while a space runs, by several spaces at
+	// a time, and must be quick. Default: they are logged.
+	OnError   func(space.ErrorInfo)
+	OnConsole func(space.ConsoleInfo)
+
 	// Logger gets what an operator should know. Default: discard.
 	Logger *slog.Logger
 	// Tracer records spans; nil records none and costs nothing.
@@ -67,6 +73,12 @@ func (c *Config) fill() error {
 	def(&c.Checkpoint, time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.OnError == nil {
+		c.OnError = c.logError
+	}
+	if c.OnConsole == nil {
+		c.OnConsole = c.logConsole
 	}
 	return nil
 }

@@ -71,10 +71,9 @@ func (h *host) trace() space.Trace {
 		if i.Kind == space.Computation {
 			h.p.w.runs.add(RunKey{h.space, i.Node})
 		}
-		if i.Err != nil {
-			h.p.w.cfg.Logger.Warn("run node", "space", h.space, "node", i.Node, "error", i.Err)
-		}
+		h.watch.stop(i.Node, i.Kind)
 	}}
+	t.RunBegan = func(_ string, kind space.NodeKind) { h.watch.start(kind) }
 	t.HandleEnd = h.ended
 	if h.spans.tracer != nil {
 		t.HandleStart, t.PassEnd = h.spans.handleStart, h.spans.passEnd

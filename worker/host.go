@@ -51,6 +51,7 @@ type host struct {
 	behind    uint64
 	draining  bool
 	appending bool // an append is under way
+	watch     stopwatch
 	refilling bool
 	dry       int         // readings of the lane in a row that brought nothing
 	asked     atomic.Bool // to save a checkpoint
@@ -280,6 +281,7 @@ func (h *host) settle() space.Ready {
 	h.spans.beginPass()
 	began := h.now()
 	ready := h.core.Settle(began)
+	h.watch.tell(h.core)
 	if h.core.Busy(h.now() - began) {
 		found := h.core.Markers()
 		h.p.w.cfg.Logger.Warn("a space does not come to rest", "space", h.space, "found", found[len(found)-1].String())

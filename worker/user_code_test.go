@@ -1,0 +1,110 @@
+package worker_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// told is what a worker has handed over about user code.
+type told struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *told) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, line)
+}
+
+func (t *told) has(line string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Contains(t.lines, line)
+}
+
+// talkative logs, fails, and has an effect that is slow.
+func talkative(t *testing.T, ran *told) *space.Program {
+	t.Helper()
+	p := space.NewProgram("talkative")
+	err := errors.Join(
+		p.Handle("say", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			tx.Log("said", "what", ev.ID)
+			tx.Set("last", ev.ID)
+			return model.Value{}, nil
+		}),
+		p.Handle("fail", func(*space.Tx, *model.Event) (model.Value, error) {
+			return model.Value{}, errors.New("as it should")
+		}),
+		p.Add(space.NodeSpec{ID: "slow", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+			id, _ := tx.Get("last").AsString()
+			time.Sleep(60 * time.Millisecond) // in virtual time: it is slow
+			ran.add(id)
+			return model.Value{}, nil
+		}}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Errors and output of user code are handed to whoever asked for them (seed 002).
+func TestUserCode_ErrorsAndOutputAreHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var got, ran told
+		p := w.process(worker.Config{
+			ID: "w1", Programs: always(talkative(t, &ran)),
+			OnError:   func(i space.ErrorInfo) { got.add(i.Stream + " " + i.Event + ": " + i.Err.Error()) },
+			OnConsole: func(i space.ConsoleInfo) { got.add(i.Stream + " " + i.Event + " " + i.Message) },
+		}, nil)
+		w.send("s", "say", "e1")
+		w.send("s", "fail", "e2")
+		w.eventually("both are told", func() bool { return got.has("say e1 said") && got.has("fail e2: as it should") })
+		p.stop()
+	})
+}
+
+// By default they are logged.
+func TestUserCode_IsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var ran told
+		p := w.process(worker.Config{ID: "w1", Programs: always(talkative(t, &ran))}, nil)
+		w.send("s", "say", "e1")
+		w.send("s", "fail", "e2")
+		w.eventually("both are logged", func() bool { return w.logged.count("said") > 0 && w.logged.count("handler") > 0 })
+		p.stop()
+	})
+}
+
+// An effect that takes 60 ms is debounced when that is known: the worker measures it (F13).
+func TestUserCode_ASlowEffectIsDebounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var ran told
+		p := w.process(worker.Config{ID: "w1", Programs: always(talkative(t, &ran))}, nil)
+		for _, id := range []string{"e1", "e2", "e3", "e4"} {
+			w.send("s", "say", id)
+			w.eventually(id+" is seen", func() bool { return ran.has(id) })
+		}
+		for _, id := range []string{"f1", "f2", "f3"} {
+			w.send("s", "say", id)
+			time.Sleep(70 * time.Millisecond) // longer than a run, shorter than the debounce
+		}
+		w.eventually("the last is seen", func() bool { return ran.has("f3") })
+		if ran.has("f1") || ran.has("f2") {
+			t.Errorf("it ran for each change: %v", ran.lines)
+		}
+		p.stop()
+	})
+}
