@@ -142,25 +142,30 @@ func fingerprint(v model.Value, shallow bool) uint64 {
 // arrive.
 func (s *Space) Rehydrate(saved []Observation) {
 	defer s.inv.step(s)
-	s.resumable = make(map[string]*Observation, len(saved))
 	for i := range saved {
-		s.resumable[saved[i].Node] = &saved[i]
-	}
-	s.graph.arrival = s.resume
-	for _, n := range s.graph.nodes {
-		if n != nil {
-			s.resume(n)
+		o := &saved[i]
+		if n := s.graph.byID[o.Node]; n != nil {
+			s.resume(n, o)
+			continue
 		}
+		if s.resumable == nil {
+			s.resumable = map[string]*Observation{}
+			s.graph.arrival = s.resumeChild
+		}
+		s.resumable[o.Node] = o
 	}
 }
 
-// resume takes up one node, if there is anything to go by.
-func (s *Space) resume(n *node) {
-	o := s.resumable[n.id()]
-	if o == nil {
-		return
+// resumeChild takes up a node that has only just been registered.
+func (s *Space) resumeChild(n *node) {
+	if o := s.resumable[n.id()]; o != nil {
+		delete(s.resumable, n.id())
+		s.resume(n, o)
 	}
-	delete(s.resumable, n.id())
+}
+
+// resume takes up one node, if its observation is good for anything.
+func (s *Space) resume(n *node, o *Observation) {
 	if o.Version != n.spec.Version || o.Makes || n.status != NeverRan {
 		return
 	}
