@@ -17,12 +17,12 @@ func dormantProgram(b *testing.B, n int) *Program {
 	p := NewProgram("dormant")
 	for i := range n {
 		x, y := fmt.Sprint("in", i), fmt.Sprint("in", i+1)
-		err := p.Add(NodeSpec{ID: fmt.Sprint("n", i), Kind: Computation, Output: fmt.Sprint("out", i), Volatile: true,
-			Run: func(tx *Tx) (model.Value, error) {
-				a, _ := tx.Get(x).AsInt()
-				b, _ := tx.Get(y).AsInt()
-				return model.Int(a + b), nil
-			}})
+		sum := func(tx *Tx) (model.Value, error) {
+			a, _ := tx.Get(x).AsInt()
+			b, _ := tx.Get(y).AsInt()
+			return model.Int(a + b), nil
+		}
+		err := p.Add(NodeSpec{ID: fmt.Sprint("n", i), Kind: Computation, Output: fmt.Sprint("out", i), Volatile: true, Run: sum})
 		if err != nil {
 			b.Fatal(err)
 		}

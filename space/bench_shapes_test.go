@@ -57,7 +57,8 @@ func (s *shape) start() {
 func (s *shape) update() {
 	s.v++
 	s.core.Mirror("src", "s", model.Int(s.v))
-	for s.core.Settle(0).More {
+	for more := true; more; {
+		more = s.core.Settle(0).More
 	}
 }
 

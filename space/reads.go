@@ -2,6 +2,7 @@ package space
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/settlehq/settle/model"
 )
@@ -73,7 +74,14 @@ func (l *readLog) lately(space, id string, path model.Path) (v model.Value, ok b
 
 func (d *dep) same(space, id string, path model.Path) bool {
 	k := &d.doc.key
-	return k.doc == id && k.space == space && !d.shallow && !d.declared && len(d.path) == len(path) && slices.Equal(d.path, path)
+	return sameText(k.doc, id) && sameText(k.space, space) && !d.shallow && !d.declared &&
+		len(d.path) == len(path) && (len(path) == 0 || slices.Equal(d.path, path))
+}
+
+// sameText compares names that are mostly not only equal but the same string, for which it
+// needs no call.
+func sameText(a, b string) bool {
+	return len(a) == len(b) && (len(a) == 0 || unsafe.StringData(a) == unsafe.StringData(b) || a == b)
 }
 
 // straight is the value, if it is there without following a link.
