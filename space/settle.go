@@ -200,11 +200,16 @@ func (s *Space) parentFirst(n *node) bool {
 // promoteFor runs the idle materializers in whose envelope n reads; they came up after
 // the sweep had begun.
 func (s *Space) promoteFor(n *node) {
-	for _, m := range slices.Clone(s.graph.queue.idle) {
+	q := &s.graph.queue
+	for i := 0; i < len(q.idle); i++ {
+		m := q.idle[i]
 		reads := false
 		m.eachReader(true, func(d *dep) { reads = reads || d.node == n })
-		if reads && m.queued {
-			s.freshen(m)
+		if !reads {
+			continue
+		}
+		if s.freshen(m); i >= len(q.idle) || q.idle[i] != m {
+			i = -1 // it has run, and what it wrote may concern another one
 		}
 	}
 }
