@@ -155,8 +155,14 @@ func (s *Space) turn(n *node) (ran bool) {
 		return false
 	}
 	if len(g.queue.idle) > 0 {
+		next := &g.queue.next
+		waiting := next.n
 		if s.promoteFor(n); !n.due() {
 			return false // in a circle, one of those has pulled it
+		}
+		if next.n > waiting && next.lowest() < n.height {
+			g.enqueue(n) // what they have made due below comes first
+			return false
 		}
 	}
 	if !s.mayRun(n) {
