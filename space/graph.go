@@ -19,6 +19,9 @@ type graph struct {
 	nodes []*node         // by handle; nil once removed
 	byID  map[string]*node
 	queue queue
+	// spareNodes and spareDocs are records that are not used yet.
+	spareNodes []node
+	spareDocs  []doc
 	// stale are the nodes that a search for what is not up to date begins with,
 	// dormant ones included.
 	stale []*node
@@ -113,7 +116,8 @@ func (g *graph) ensureDoc(key docKey) (*doc, error) {
 	if err := model.CheckName("document", key.doc); err != nil {
 		return nil, err
 	}
-	d := &doc{key: key, loaded: key.space == ""}
+	d := g.newDoc()
+	d.key, d.loaded = key, key.space == ""
 	g.mayForget(d)
 	if d.loaded {
 		g.docs[key.doc] = d
@@ -124,6 +128,34 @@ func (g *graph) ensureDoc(key docKey) (*doc, error) {
 	}
 	g.far[key] = d
 	return d, nil
+}
+
+// expect makes room for so many nodes with their documents at once: that many small
+// records would cost more than what is in them.
+func (g *graph) expect(nodes, docs int) {
+	g.docs = make(map[string]*doc, nodes+docs)
+	g.byID = make(map[string]*node, nodes)
+	g.nodes = make([]*node, 0, nodes)
+	g.spareNodes = make([]node, nodes)
+	g.spareDocs = make([]doc, nodes+docs)
+}
+
+func (g *graph) newNode() *node {
+	if len(g.spareNodes) == 0 {
+		return &node{}
+	}
+	n := &g.spareNodes[0]
+	g.spareNodes = g.spareNodes[1:]
+	return n
+}
+
+func (g *graph) newDoc() *doc {
+	if len(g.spareDocs) == 0 {
+		return &doc{}
+	}
+	d := &g.spareDocs[0]
+	g.spareDocs = g.spareDocs[1:]
+	return d
 }
 
 // nextStamp begins a search: no node has this mark yet.

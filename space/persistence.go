@@ -182,14 +182,16 @@ func (s *Space) restore(n *node, o *Observation) ([]*dep, Status) {
 	if o.Failed || s.outputMoved(n, o) {
 		status = Invalid
 	}
-	var deps []*dep
+	deps := make([]*dep, 0, len(o.Reads))
+	records := make([]dep, len(o.Reads))
 	for i := range o.Reads {
 		r := &o.Reads[i]
 		d, err := s.graph.ensureDoc(docKey{r.Space, r.Doc})
 		if err != nil {
 			return nil, status
 		}
-		restored := &dep{node: n, doc: d, path: r.Path, shallow: r.Shallow}
+		restored := &records[i]
+		restored.node, restored.doc, restored.path, restored.shallow = n, d, r.Path, r.Shallow
 		switch {
 		case r.Space != "":
 			s.graph.compareLater(restored, r.Print)

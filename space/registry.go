@@ -40,7 +40,8 @@ func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
 	if d := g.local(spec.Output); d != nil && d.writer != nil {
 		return nil, fmt.Errorf("node %s: document %s is written by node %s already", spec.ID, spec.Output, d.writer.node.id())
 	}
-	n := &node{spec: spec, kind: spec.Kind, ordinal: g.ordinals.of(spec.ID)}
+	n := g.newNode()
+	n.spec, n.kind, n.ordinal = spec, spec.Kind, g.ordinals.of(spec.ID)
 	if parent != nil {
 		n.ext().parent = parent
 		parent.ext().children = append(parent.more.children, n)

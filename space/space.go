@@ -105,7 +105,9 @@ func laneState(r *replica.Replica) lanes.State {
 // populate fills the graph with the documents and the program's nodes. Nodes start
 // as never run: what is not observed stays so.
 func (s *Space) populate() error {
-	for _, id := range s.replica.DocIDs() {
+	docs := s.replica.DocIDs()
+	s.graph.expect(len(s.program.nodes), len(docs))
+	for _, id := range docs {
 		d, err := s.graph.ensureDoc(docKey{doc: id})
 		if err != nil {
 			return err
