@@ -23,6 +23,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 		return Ready{}
 	}
 	s.now = now
+	s.renewMarks()
 	s.graph.tick(now)
 	if s.running() && !s.holding {
 		s.noteConflict()

@@ -1,0 +1,46 @@
+package space
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+func TestMarksBeginAgainBeforeTheyComeRound(t *testing.T) {
+	w := newWorld(t)
+	p := newProgram(t).sum("total", "a", "b").sum("twice", "total", "total").compute("either", func(tx *Tx) any {
+		if num(tx.Get("a")) > 1 {
+			return tx.Get("twice")
+		}
+		return tx.Get("b")
+	})
+	h := w.owner("w1", p.Program)
+	h.observe("either")
+	h.observe("total")
+	h.run()
+	h.core.Unobserve("total")
+	h.hear(put("b", 1))
+	h.hear(put("a", 1))
+	dormant := h.core.graph.byID["total"]
+	causes := causeNames(dormant)
+	if !slices.Equal(causes, []string{"b", "a"}) {
+		t.Fatalf("a node that nobody needs has the causes %v", causes)
+	}
+
+	g := h.core.graph
+	g.stamp, h.core.seek, h.core.txs, g.shots = lastMark, lastMark, lastMark, 2*lastMark
+	h.settle()
+	if g.stamp >= lastMark || h.core.seek >= lastMark || h.core.txs >= lastMark || g.shots >= lastMark {
+		t.Errorf("the marks go on: %d, %d, %d, %d", g.stamp, h.core.seek, h.core.txs, g.shots)
+	}
+	if got := causeNames(dormant); !slices.Equal(got, causes) {
+		t.Errorf("the causes are %v then", got)
+	}
+	checkGraph(t, g)
+	h.hear(put("a", 2)) // reads what it has not read before, which pulls two nodes
+	wantValue(t, h, "either", "6")
+	h.hear(model.Write{Doc: "a", Delete: true})
+	wantValue(t, h, "either", "1")
+	checkGraph(t, g)
+}
