@@ -106,6 +106,7 @@ func (s *Space) noteUnrest(deferred []string) {
 	switch {
 	case len(deferred) > 0:
 		s.unrest = true
+		s.suspects = slices.DeleteFunc(s.suspects, func(n *node) bool { return n.removed })
 		if s.diagnosis.deferred(s.passes, deferred) && s.cfg.Trace.Unsettled != nil {
 			s.cfg.Trace.Unsettled(deferred)
 		}

@@ -118,21 +118,25 @@ func (g *graph) edgeGone() { g.loose = len(g.backs) }
 const maxLoosened = 16
 
 // loosen looks at edges that have closed a circle again, in turn, after others have gone.
-// Without this the reader would come before its writer for good.
+// Without this the reader would come before its writer for good. Those that close none any
+// more are only dropped, and do not count: else they could come faster than they go.
 func (g *graph) loosen() {
 	if g.loose == 0 {
 		return
 	}
-	n := min(g.loose, maxLoosened)
-	g.loose -= n
-	again := slices.Clone(g.backs[:n])
-	g.backs = append(g.backs[:0], g.backs[n:]...)
-	for _, d := range again {
+	n, again := 0, []*dep(nil)
+	for ; n < g.loose && len(again) < maxLoosened; n++ {
+		d := g.backs[n]
 		d.listed = false
 		if d.back {
-			g.setBack(d, false)
-			g.orderDep(d)
+			again = append(again, d)
 		}
+	}
+	g.loose -= n
+	g.backs = slices.Delete(g.backs, 0, n)
+	for _, d := range again {
+		g.setBack(d, false)
+		g.orderDep(d)
 	}
 }
 

@@ -302,3 +302,32 @@ func TestI9_AReaderOfTwoWritersOneOfWhichItFeedsGetsAPlace(t *testing.T) {
 		t.Errorf("%d edges close a circle; n at height %d, before at %d", g.backEdges, g.byID["n"].height, g.byID["before"].height)
 	}
 }
+
+// More edges close circles and go again in a pass than are looked at again in one.
+func TestEdgesThatHaveGoneAreNotKept(t *testing.T) {
+	p := newProgram(t).set().compute("hub", func(tx *Tx) any {
+		round := num(tx.Get("round"))
+		for i := range 50 {
+			tx.Get(fmt.Sprint("spoke", i), fmt.Sprint(round)) // another place each time
+		}
+		return 1
+	})
+	for i := range 50 {
+		p.sum(fmt.Sprint("spoke", i), "hub")
+	}
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	for i := range 50 {
+		h.observe(fmt.Sprint("spoke", i))
+	}
+	most := 0
+	for round := range 40 {
+		w.send(home, "set", fmt.Sprint("e", round), map[string]any{"round": round})
+		h.run()
+		most = max(most, len(h.core.graph.backs))
+	}
+	checkGraph(t, h.core.graph)
+	if most > 200 {
+		t.Errorf("%d edges that close a circle, or did, are listed", most)
+	}
+}
