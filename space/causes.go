@@ -72,7 +72,7 @@ func byArrival(reads []*dep) {
 
 // takeCauses takes the causes of a node that is about to run. The reads lie in s.firing
 // from the index on that it returns, until the caller cuts that back when the run is over:
-// runs may stand inside each other. The others lie in n.more.running.
+// runs may stand inside each other. The others lie in n.more.firing.
 func (s *Space) takeCauses(n *node) (from int) {
 	from = len(s.firing)
 	for _, d := range n.deps {
@@ -86,7 +86,7 @@ func (s *Space) takeCauses(n *node) (from int) {
 		d.fired = 0
 	}
 	if n.more != nil {
-		n.more.running, n.more.causes = n.more.causes, nil
+		n.more.firing, n.more.causes = n.more.causes, nil
 	}
 	return from
 }
@@ -95,7 +95,7 @@ func (s *Space) takeCauses(n *node) (from int) {
 func (s *Space) whyRuns(n *node, from int) causes {
 	c := causes{reads: s.firing[from:]}
 	if n.more != nil {
-		c.other = n.more.running
+		c.other = n.more.firing
 	}
 	return c
 }

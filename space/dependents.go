@@ -9,8 +9,9 @@ import (
 // Who is connected to whom, for people and tools. All of it reads only; unlike Structure
 // it belongs to the owner of the space.
 
-// Link is an edge between two nodes, seen from one of them.
-type Link struct {
+// Edge leads from one node to another: a place that one writes and the other reads, seen
+// from either. (A link is something else, see model.Link.)
+type Edge struct {
 	// Node is the other one, Address the place at which they meet, as the reader reads
 	// it: document, then a JSON pointer, and "#" if it is read shallowly.
 	Node, Address string
@@ -18,22 +19,22 @@ type Link struct {
 	Declared bool
 }
 
-// Links are the edges on one side of a node. Those of an envelope order and never
+// Edges are those on one side of a node. Those of an envelope order and never
 // trigger or demand (seed 001 section 4.3), so they are listed apart.
-type Links struct{ Nodes, Envelope []Link }
+type Edges struct{ Nodes, Envelope []Edge }
 
 // Dependents lists who reads what a node writes, in order of registration. ok says
 // whether there is such a node.
-func (s *Space) Dependents(id string) (links Links, ok bool) {
+func (s *Space) Dependents(id string) (edges Edges, ok bool) {
 	n := s.graph.byID[id]
 	if n == nil {
-		return links, false
+		return edges, false
 	}
 	var found []numbered
 	n.eachSurface(true, func(from *surface) {
 		for _, d := range from.doc.readers {
 			if d.node != n && from.overlaps(d) {
-				found = append(found, link(d.node, d, from.isEnvelope()))
+				found = append(found, edgeTo(d.node, d, from.isEnvelope()))
 			}
 		}
 	})
@@ -41,45 +42,45 @@ func (s *Space) Dependents(id string) (links Links, ok bool) {
 }
 
 // Writers lists who writes what a node reads, likewise.
-func (s *Space) Writers(id string) (links Links, ok bool) {
+func (s *Space) Writers(id string) (edges Edges, ok bool) {
 	n := s.graph.byID[id]
 	if n == nil {
-		return links, false
+		return edges, false
 	}
 	var found []numbered
 	for _, d := range n.deps {
 		if d.indexed {
 			d.eachWriter(true, func(from *surface) {
-				found = append(found, link(from.node, d, from.isEnvelope()))
+				found = append(found, edgeTo(from.node, d, from.isEnvelope()))
 			})
 		}
 	}
 	return collect(found), true
 }
 
-// numbered is a link with what it is sorted by.
+// numbered is an edge with what it is sorted by.
 type numbered struct {
-	Link
+	Edge
 	ordinal  uint32
 	envelope bool
 }
 
-func link(to *node, d *dep, envelope bool) numbered {
-	return numbered{Link{to.id(), d.String(), d.declared}, to.ordinal, envelope}
+func edgeTo(to *node, d *dep, envelope bool) numbered {
+	return numbered{Edge{to.id(), d.String(), d.declared}, to.ordinal, envelope}
 }
 
-func collect(found []numbered) (links Links) {
+func collect(found []numbered) (edges Edges) {
 	slices.SortFunc(found, func(a, b numbered) int {
 		return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.Address, b.Address))
 	})
 	for _, f := range slices.Compact(found) {
 		if f.envelope {
-			links.Envelope = append(links.Envelope, f.Link)
+			edges.Envelope = append(edges.Envelope, f.Edge)
 		} else {
-			links.Nodes = append(links.Nodes, f.Link)
+			edges.Nodes = append(edges.Nodes, f.Edge)
 		}
 	}
-	return links
+	return edges
 }
 
 // Parent names the node that made this one, "" if none did. ok says whether there is such

@@ -54,7 +54,7 @@ type Explanation struct {
 	// Readers is a shortest chain of readers. For a node that is live it leads to who
 	// needs it, and Root says what that is. For one that is not, it leads to where demand
 	// is missing: to a node that nobody reads or, if Round, back to one that is on it.
-	Readers []Link
+	Readers []Edge
 	Root    string
 	Round   bool
 
@@ -226,12 +226,12 @@ func (w *readerWalk) from(i int, live bool) (added int) {
 }
 
 // wayTo lists the reads on the way to a step.
-func (w *readerWalk) wayTo(i int) []Link {
+func (w *readerWalk) wayTo(i int) []Edge {
 	if i == 0 {
 		return nil
 	}
 	st := w.steps[i]
-	return append(w.wayTo(st.back), Link{st.node.id(), st.read.String(), st.read.declared})
+	return append(w.wayTo(st.back), Edge{st.node.id(), st.read.String(), st.read.declared})
 }
 
 // laggard is the nearest node upstream of n that is not up to date, nil if there is none.

@@ -52,8 +52,8 @@ func (g *graph) armGate(n *node) {
 	}
 	gt := &n.more.gate
 	if !g.ticked {
-		if !gt.arm {
-			gt.arm = true
+		if !gt.arming {
+			gt.arming = true
 			g.arming = append(g.arming, n)
 		}
 		return
@@ -64,13 +64,13 @@ func (g *graph) armGate(n *node) {
 	}
 }
 
-// tick makes the time known, once for everything that is decided until untick (a
-// second reading could call an event neither ready nor parked), and lets go of what has
-// waited long enough.
+// tick makes the time known, once for everything that this Settle decides (a second
+// reading could call an event neither ready nor parked), and lets go of what has waited
+// long enough.
 func (g *graph) tick(now time.Duration) {
 	g.now, g.ticked = now, true
 	for _, n := range g.arming {
-		n.more.gate.arm = false
+		n.more.gate.arming = false
 		g.armGate(n)
 	}
 	g.arming = g.arming[:0]

@@ -94,8 +94,8 @@ type extra struct {
 	errors  uint64 // runs that ended in one
 	// causes are those that are not among the reads.
 	causes []string
-	// running are those of the run under way.
-	running []string
+	// firing are those of the run under way, see Space.firing.
+	firing []string
 }
 
 func (n *node) id() string { return n.spec.ID }
@@ -269,9 +269,9 @@ type gate struct {
 	noAuto             bool
 	auto               autoDebounce
 	// armed says that a debounced node was invalidated since its last run began, and
-	// changedAt when that last was; arm, that it has been and the time is not known yet.
-	changedAt  time.Duration
-	armed, arm bool
+	// changedAt when that last was; arming, that it has been and the time is not known yet.
+	changedAt     time.Duration
+	armed, arming bool
 	// ranAt is when the node last ran, as far as anybody has noted it: ran says so.
 	ranAt time.Duration
 	ran   bool

@@ -26,10 +26,10 @@ func (s *stage) cmdLinks(d *datadriven.TestData) error {
 	parent, _ := a.core.Parent(id)
 	children, _ := a.core.Children(id)
 	for _, line := range []struct{ what, who string }{
-		{"read by", linkNames(readers.Nodes)},
-		{"read in its envelope by", linkNames(readers.Envelope)},
-		{"reads from", linkNames(writers.Nodes)},
-		{"reads in the envelope of", linkNames(writers.Envelope)},
+		{"read by", edgeNames(readers.Nodes)},
+		{"read in its envelope by", edgeNames(readers.Envelope)},
+		{"reads from", edgeNames(writers.Nodes)},
+		{"reads in the envelope of", edgeNames(writers.Envelope)},
 		{"made by", parent},
 		{"made", strings.Join(children, ", ")},
 	} {
@@ -40,11 +40,11 @@ func (s *stage) cmdLinks(d *datadriven.TestData) error {
 	return nil
 }
 
-func linkNames(links []Link) string {
+func edgeNames(edges []Edge) string {
 	var parts []string
-	for _, l := range links {
-		part := l.Node + " (" + l.Address + ")"
-		if l.Declared {
+	for _, e := range edges {
+		part := e.Node + " (" + e.Address + ")"
+		if e.Declared {
 			part += ", as declared"
 		}
 		parts = append(parts, part)
