@@ -37,11 +37,11 @@ type Config struct {
 	BackoffMax time.Duration
 
 	// RunRetries is how often a node that fails with a transient error runs again, and
-	// EventRetries how many attempts an event has then; default 9 and 5. RetryMin and
-	// RetryMax are the pause between attempts: 25 ms, doubled up to 1 s. The same pauses
-	// follow conflicts from the second on, without a budget: when they have lasted for
-	// ConflictWindow, default 30 s, that is reported as an error, and the event goes on
-	// being tried. A negative window reports the first conflict.
+	// EventRetries how many attempts an event has then; default 9 and 5, negative for no
+	// second one. RetryMin and RetryMax are the pause between attempts: 25 ms, doubled up
+	// to 1 s. The same pauses follow conflicts from the second on, without a budget: when
+	// they have lasted for ConflictWindow, default 30 s, that is reported as an error, and
+	// the event goes on being tried. A negative window reports the first conflict.
 	RunRetries     int
 	EventRetries   int
 	RetryMin       time.Duration
@@ -101,6 +101,10 @@ func (c *Config) check() error {
 	if c.MaxCommitBytes < minMaxCommitBytes || c.MaxGroup < 1 || c.RunBudget < 1 || c.MaxIterations < 1 {
 		return fmt.Errorf("space %s: MaxCommitBytes is %d, which must be %d at least; MaxGroup %d, MaxIterations %d and RunBudget %d, which must be 1",
 			c.Space, c.MaxCommitBytes, minMaxCommitBytes, c.MaxGroup, c.MaxIterations, c.RunBudget)
+	}
+	if c.LaneLimit < 0 || min(c.BackoffMin, c.BackoffMax, c.RetryMin, c.RetryMax) < 0 {
+		return fmt.Errorf("space %s: LaneLimit is %d, BackoffMin %s, BackoffMax %s, RetryMin %s and RetryMax %s; none of them may be negative, and 0 stands for its default",
+			c.Space, c.LaneLimit, c.BackoffMin, c.BackoffMax, c.RetryMin, c.RetryMax)
 	}
 	return nil
 }

@@ -98,9 +98,7 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 		again := s.tryAgain(err)
 		s.eventFailed(ev, tx, err, again)
 		if again {
-			s.head.of = keyOf(ev)
-			s.head.attempts++
-			s.head.notBefore = s.now + doubled(s.cfg.RetryMin, s.cfg.RetryMax, s.head.attempts)
+			s.putOff(ev)
 			s.traceHandled(HandleInfo{Event: ev, Trace: trace, Err: err, Until: s.head.notBefore, Stack: tx.stack})
 			return blocked
 		}
@@ -125,6 +123,13 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 // be transient, and the budget is not used up.
 func (s *Space) tryAgain(err error) bool {
 	return isTransient(err) && s.head.attempts+1 < s.cfg.EventRetries
+}
+
+// putOff has the head wait before the next attempt, after an error that may pass.
+func (s *Space) putOff(ev *model.Event) {
+	s.head.of = keyOf(ev)
+	s.head.attempts++
+	s.head.notBefore = s.now + doubled(s.cfg.RetryMin, s.cfg.RetryMax, s.head.attempts)
 }
 
 func (s *Space) traceHandled(info HandleInfo) {

@@ -549,6 +549,8 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		"no group":          {Space: "s", Runtime: "w1", MaxGroup: -1},
 		"no budget":         {Space: "s", Runtime: "w1", RunBudget: -1},
 		"no iterations":     {Space: "s", Runtime: "w1", MaxIterations: -1},
+		"no room":           {Space: "s", Runtime: "w1", LaneLimit: -1},
+		"a pause backwards": {Space: "s", Runtime: "w1", BackoffMin: -1},
 		"a space in a name": {Space: "a b", Runtime: "w1"},
 	} {
 		if err := cfg.fill(); err == nil {
