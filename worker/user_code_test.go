@@ -31,8 +31,8 @@ func (t *told) has(line string) bool {
 	return slices.Contains(t.lines, line)
 }
 
-// talkative logs, fails, and has an effect that is slow.
-func talkative(t *testing.T, ran *told) *space.Program {
+// talkative logs, fails, and has an effect that shows the last event.
+func talkative(t *testing.T, show func(event string)) *space.Program {
 	t.Helper()
 	p := space.NewProgram("talkative")
 	err := errors.Join(
@@ -44,10 +44,9 @@ func talkative(t *testing.T, ran *told) *space.Program {
 		p.Handle("fail", func(*space.Tx, *model.Event) (model.Value, error) {
 			return model.Value{}, errors.New("as it should")
 		}),
-		p.Add(space.NodeSpec{ID: "slow", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+		p.Add(space.NodeSpec{ID: "last", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
 			id, _ := tx.Get("last").AsString()
-			time.Sleep(60 * time.Millisecond) // in virtual time: it is slow
-			ran.add(id)
+			show(id)
 			return model.Value{}, nil
 		}}),
 	)
@@ -61,9 +60,9 @@ func talkative(t *testing.T, ran *told) *space.Program {
 func TestUserCode_ErrorsAndOutputAreHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var got, ran told
+		var got told
 		p := w.process(worker.Config{
-			ID: "w1", Programs: always(talkative(t, &ran)),
+			ID: "w1", Programs: always(talkative(t, func(string) {})),
 			OnError:   func(i space.ErrorInfo) { got.add(i.Stream + " " + i.Event + ": " + i.Err.Error()) },
 			OnConsole: func(i space.ConsoleInfo) { got.add(i.Stream + " " + i.Event + " " + i.Message) },
 		}, nil)
@@ -78,8 +77,7 @@ func TestUserCode_ErrorsAndOutputAreHandedOver(t *testing.T) {
 func TestUserCode_IsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var ran told
-		p := w.process(worker.Config{ID: "w1", Programs: always(talkative(t, &ran))}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: always(talkative(t, func(string) {}))}, nil)
 		w.send("s", "say", "e1")
 		w.send("s", "fail", "e2")
 		w.eventually("both are logged", func() bool { return w.logged.count("said") > 0 && w.logged.count("handler") > 0 })
@@ -92,7 +90,11 @@ func TestUserCode_ASlowEffectIsDebounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var ran told
-		p := w.process(worker.Config{ID: "w1", Programs: always(talkative(t, &ran))}, nil)
+		slowly := func(event string) {
+			time.Sleep(60 * time.Millisecond)
+			ran.add(event)
+		}
+		p := w.process(worker.Config{ID: "w1", Programs: always(talkative(t, slowly))}, nil)
 		for _, id := range []string{"e1", "e2", "e3", "e4"} {
 			w.send("s", "say", id)
 			w.eventually(id+" is seen", func() bool { return ran.has(id) })
