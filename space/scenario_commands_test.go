@@ -1,6 +1,7 @@
 package space
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -278,6 +279,9 @@ func (s *stage) cmdAdvance(d *datadriven.TestData) error {
 	if err != nil {
 		return err
 	}
+	if by < 0 {
+		return errors.New("time does not go back")
+	}
 	s.now += by
 	s.tellBus("it is %s", s.now)
 	for _, a := range s.actors {
@@ -326,13 +330,18 @@ func (s *stage) cmdRelease(d *datadriven.TestData) error {
 
 // cmdLane prints a lane, and with redeliver=id has an event of it arrive again.
 func (s *stage) cmdLane(d *datadriven.TestData) error {
+	id, found := option(d, "redeliver"), false
 	for _, ev := range s.lanes[arg(d, 0)] {
-		switch id := option(d, "redeliver"); id {
+		switch id {
 		case "":
 			s.tellBus("%d %s on %s", ev.Lane, ev.ID, ev.Stream)
 		case ev.ID:
 			s.deliverTo(ev)
+			found = true
 		}
+	}
+	if id != "" && !found {
+		return fmt.Errorf("the lane has no event %q", id)
 	}
 	return nil
 }

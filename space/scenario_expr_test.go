@@ -29,7 +29,7 @@ func (v *env) get(a address) model.Value { return v.read(a, deep) }
 
 func (v *env) read(a address, how reading) model.Value {
 	if v.tx == nil {
-		panic(failure{why: "there is nothing to read here"})
+		panic(failure{why: "nothing can be read here: the value must be a constant, such as 5, \"x\", {\"a\":1} or sum(1, 2)"})
 	}
 	return v.tx.read(a.space, a.doc, a.path, how)
 }
@@ -141,6 +141,9 @@ scan:
 		}
 	}
 	v, err := model.ParseValue([]byte(p.src[from:p.pos]))
+	if err != nil && (p.src[from] == '{' || p.src[from] == '[') {
+		err = fmt.Errorf("%w; a literal is JSON, and object(\"k\", a) and list(a) are made of expressions", err)
+	}
 	return constant(v), err
 }
 
@@ -150,18 +153,23 @@ func constant(v model.Value) expr { return func(*env) model.Value { return v } }
 func (p *exprParser) payload() (expr, error) {
 	word := p.word()
 	if word == "$id" {
-		return func(v *env) model.Value { return model.String(v.event.ID) }, nil
+		return func(v *env) model.Value { return model.String(v.handled().ID) }, nil
 	}
 	path, err := model.ParsePath(word[1:])
 	if err != nil {
 		return nil, err
 	}
 	return func(v *env) model.Value {
-		if v.event == nil {
-			panic(failure{why: "$ is for handlers"})
-		}
-		return v.event.Payload.At(path)
+		return v.handled().Payload.At(path)
 	}, nil
+}
+
+// handled is the event that a handler is given.
+func (v *env) handled() *model.Event {
+	if v.event == nil {
+		panic(failure{why: "$ is for handlers"})
+	}
+	return v.event
 }
 
 func (p *exprParser) name() (expr, error) {

@@ -24,7 +24,7 @@ func (a *actor) saveObservations() {
 // cmdObservations prints what is saved of nodes; with forget, one of them or all are lost.
 func (s *stage) cmdObservations(d *datadriven.TestData) error {
 	space := arg(d, 0)
-	if d.HasArg("forget") {
+	if d.HasArg("forget") && s.observed != nil {
 		s.observed[space] = slices.DeleteFunc(s.observed[space], func(o Observation) bool {
 			return arg(d, 2) == "" || o.Node == arg(d, 2)
 		})

@@ -65,7 +65,7 @@ func (s *script) line(line string) error {
 func definition(rest string) (name string, e expr, err error) {
 	name, src, ok := strings.Cut(rest, "=")
 	if !ok {
-		return "", nil, fmt.Errorf("there is no '='")
+		return "", nil, fmt.Errorf("%q: there is no '=', as in address = expr", rest)
 	}
 	e, err = parseExpr(strings.TrimSpace(src))
 	return strings.TrimSpace(name), e, err
@@ -137,7 +137,10 @@ func nodeOption(spec *NodeSpec, word string) (err error) {
 	case "volatile":
 		spec.Volatile = true
 	default:
-		err = fmt.Errorf("a node has no option %q", word)
+		return fmt.Errorf("a node has no option %q; what it does stands behind ' = ' or ':'", word)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return err
 }

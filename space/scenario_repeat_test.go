@@ -39,6 +39,9 @@ func (s *stage) do(line string) error {
 	}
 	for _, c := range commands {
 		if c.name == d.Cmd {
+			if err := s.check(&d); err != nil {
+				return err
+			}
 			return c.do(s, &d)
 		}
 	}

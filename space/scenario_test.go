@@ -67,13 +67,19 @@ func scenarioFiles(t *testing.T) []string {
 // what a scenario shows.
 func (s *stage) play(rows *rowTable, d *datadriven.TestData) string {
 	if d.Cmd == "case" {
+		if err := s.check(d); err != nil {
+			return fmt.Sprintf("error: %v\n", err)
+		}
 		return rows.titles(d)
 	}
 	for _, c := range commands {
 		if c.name != d.Cmd {
 			continue
 		}
-		err := c.do(s, d)
+		err := s.check(d)
+		if err == nil {
+			err = c.do(s, d)
+		}
 		s.flush()
 		out := s.take()
 		if d.HasArg("quiet") {

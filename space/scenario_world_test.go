@@ -172,6 +172,9 @@ func (a *actor) settle() Ready {
 	if r.Refill != nil {
 		a.refill(r.Refill.After)
 	}
+	for _, n := range r.Undone {
+		a.tell(a, 1, "undone: tx %d of the application", n)
+	}
 	if r.Wake != a.wake && r.Wake != 0 {
 		a.tell(a, 1, "wake at %s", r.Wake)
 	}
