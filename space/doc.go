@@ -47,7 +47,9 @@
 // from what it would have read before: not because a path lies near a path, and not because
 // somebody wrote. Replacing an object by an equal one, or adding a sibling, concerns nobody
 // who did not read it. A path that leads nowhere before and after concerns its reader only if
-// it leads nowhere at another place. A node is not concerned by what its own run wrote.
+// it leads nowhere at another place. A link on the way is read too: that it comes to point
+// elsewhere concerns the reader, even if the same is found there. A node is not concerned by
+// what its own run wrote.
 //
 // # What is written
 //
@@ -83,11 +85,11 @@
 //	    |                              '--- its transaction is undone    run, waits, or no
 //	    '- resumed: Clean or Invalid                                     room in the commit
 //
-// A run waits if it meets a document of another space that is not here yet. A run that fails
-// keeps the output that was there and is made again when something it read changes; an error
-// that Transient marks is tried again by itself, nine times. A run that is undone with a refused
-// commit is made again, for the causes that it had. Invalid or not, and live or not, are
-// independent of each other.
+// A run waits if it meets a document of another space that is not here yet; its readers run
+// meanwhile, with the output that was there. A run that fails keeps that output too and is made
+// again when something it read changes; an error that Transient marks is tried again by itself,
+// at once and nine times. A run that is undone with a refused commit is made again, for the
+// causes that it had. Invalid or not, and live or not, are independent of each other.
 //
 // # A pass
 //
@@ -122,7 +124,8 @@
 // # Nodes that make nodes
 //
 // A run may register children with Tx.Node. Those that its next run does not register any more
-// are removed, with theirs; those that it does stay as they are (docs/adr/0010).
+// are removed, with theirs, and what they have written stays; those that it does stay as they
+// are (docs/adr/0010).
 //
 // # The suffix and group commit
 //
@@ -140,7 +143,9 @@
 // lane, and what they had launched vanishes. Integrate then takes in what others have
 // committed, Resume lets the space go on, and the events are handled again, under
 // fresh ids: at once after the first conflict, then after 25 ms, doubled up to 1 s, for as long
-// as it takes. When that has gone on for ConflictWindow it is reported.
+// as it takes. Each of these pauses is shorter by up to a quarter, by which runtimes differ.
+// When that has gone on for ConflictWindow it is reported, and goes on once a second. What
+// Transact wrote is not written again; Ready.Undone names it.
 //
 // # The consistency gate
 //
@@ -150,8 +155,9 @@
 // foreign document that is not here, is abandoned without a trace. What it lacked is
 // demanded on the event's behalf, the event stays at the head of its lane, and is
 // tried again when that is there. An attempt that lacks nothing has read only what is
-// up to date. What was demanded stays demanded until the event is handled, so each
-// attempt gets further than the one before.
+// up to date, as of its beginning: what it writes itself reaches derived documents when
+// it has come to its end. What was demanded stays demanded until the event is handled,
+// so each attempt gets further than the one before.
 //
 // That holds for what converges. A computation that has been gated five passes in a row
 // has no value to wait for; an event then takes the one that is there (I6).
@@ -178,6 +184,7 @@
 //     is not taken; Ready.Refill says where to go on. Answer one Refill at a time.
 //  5. Begin to mirror what is in Ready.Follow, and deliver its confirmed value through
 //     Mirror once (absent too) and at every change, until it is in Ready.Unfollow.
+//     Observe it where its space is hosted: to mirror a document is no demand for it.
 //  6. Save Checkpoint from time to time, documents before the mark, and hand it back
 //     with SpoilCheckpoint if that failed. Save Observations with it, and hand all that
 //     are saved to Rehydrate when the space is made anew.
