@@ -78,6 +78,7 @@ func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err erro
 	if seq <= r.Seq {
 		return nil, nil
 	}
+	seen := map[string]bool{} // of changed: a commit may write thousands
 	for i := range c.Txs {
 		for j := range c.Txs[i].Writes {
 			w := &c.Txs[i].Writes[j]
@@ -85,7 +86,8 @@ func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err erro
 			if err != nil {
 				return nil, fmt.Errorf("apply commit %s/%d, transaction %d: %w", r.Space, seq, c.Txs[i].N, err)
 			}
-			if did && !slices.Contains(changed, w.Doc) {
+			if did && !seen[w.Doc] {
+				seen[w.Doc] = true
 				changed = append(changed, w.Doc)
 			}
 		}

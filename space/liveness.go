@@ -101,7 +101,7 @@ func (g *graph) wanted(n *node) bool {
 	switch {
 	case n.removed:
 		return false
-	case n.kind == Effect || n.materializer() || n.demand > 0:
+	case n.isRoot():
 		return true
 	case !n.isObserved():
 		return false
@@ -115,25 +115,46 @@ func (n *node) isObserved() bool {
 }
 
 // rooted reports whether something other than a circle of computations that keep each
-// other live needs n. It goes through live readers only.
+// other live needs n. It goes through live readers only, one at a time: of thousands, the
+// first mostly leads to somebody. One that is being removed may still have edges, and
+// needs nothing any more.
 func (g *graph) rooted(n *node) bool {
 	stamp := g.nextStamp()
-	n.mark = stamp
-	work := []*node{n}
-	for len(work) > 0 {
-		n, work = work[len(work)-1], work[:len(work)-1]
-		g.stats.Visits++
-		if n.kind == Effect || n.materializer() || n.demand > 0 {
-			return !n.removed
-		}
-		n.eachReader(false, func(d *dep) {
-			if r := d.node; r.live && r.mark != stamp {
-				r.mark = stamp
-				work = append(work, r)
+	way := []descent{{n: n}}
+	for r := n; ; r = way[len(way)-1].next() {
+		switch {
+		case r == nil:
+			if way = way[:len(way)-1]; len(way) == 0 {
+				return false
 			}
-		})
+		case r.mark == stamp || !r.live || r.removed:
+		case r.isRoot():
+			return true
+		default:
+			g.stats.Visits++
+			if r.mark = stamp; r != n {
+				way = append(way, descent{n: r})
+			}
+		}
 	}
-	return false
+}
+
+// isRoot reports whether a node is live by itself.
+func (n *node) isRoot() bool { return n.kind == Effect || n.materializer() || n.demand > 0 }
+
+// next goes on to the next edge to whoever reads what the node writes outside of an
+// envelope, and returns the reader, nil if there are none left.
+func (c *descent) next() *node {
+	for s := c.n.surface(c.surface); s != nil; s = c.n.surface(c.surface) {
+		for ; c.at < len(s.doc.readers) && !s.isEnvelope(); c.at++ {
+			if d := s.doc.readers[c.at]; d.node != c.n && s.overlaps(d) {
+				c.at++
+				return d.node
+			}
+		}
+		c.surface, c.at = c.surface+1, 0
+	}
+	return nil
 }
 
 // demandRun keeps n live until the demand is taken back, as for an event that

@@ -212,6 +212,12 @@ func (n *NodeSpec) checkPlaces() error {
 		if err := model.CheckName("document", a.Doc); err != nil {
 			return err
 		}
+		if a.Space == "" {
+			continue
+		}
+		if err := model.CheckName("space", a.Space); err != nil {
+			return err // found later, half of the node would be there
+		}
 	}
 	return nil
 }

@@ -234,15 +234,52 @@ func cover(deps []*dep) {
 		}
 		return
 	}
-	deep := map[*doc][]*dep{}
+	// All against all would take a second where a node reads thousands of places of one
+	// document, one by one.
+	deep := deepReads{deps: deps, shortest: map[*doc]int{}}
 	for _, d := range deps {
-		if !d.shallow {
-			deep[d.doc] = append(deep[d.doc], d)
+		if n, ok := deep.shortest[d.doc]; !d.shallow && (!ok || len(d.path) < n) {
+			deep.shortest[d.doc] = len(d.path)
 		}
 	}
 	for _, d := range deps {
-		d.covered = coveredBy(d, deep[d.doc])
+		d.covered = deep.cover(d)
 	}
+}
+
+// deepReads are the places that a node reads deeply: how long the shortest path is in each
+// document, and, once something is read below one, which they are.
+type deepReads struct {
+	deps     []*dep
+	shortest map[*doc]int
+	at       map[depKey]bool
+}
+
+// cover is coveredBy for many.
+func (r *deepReads) cover(d *dep) bool {
+	from, some := r.shortest[d.doc]
+	to := len(d.path) // an equal one covers it only if it is shallow
+	if d.shallow {
+		to++
+	}
+	for n := from; some && n < to; n++ {
+		if r.has(depKey{doc: d.doc, path: d.path[:n].String()}) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *deepReads) has(k depKey) bool {
+	if r.at == nil {
+		r.at = make(map[depKey]bool, len(r.deps))
+		for _, d := range r.deps {
+			if !d.shallow {
+				r.at[d.key()] = true
+			}
+		}
+	}
+	return r.at[k]
 }
 
 func coveredBy(d *dep, by []*dep) bool {

@@ -57,7 +57,7 @@ func (s *Space) ready() Ready {
 
 func (s *Space) nextAppend() *Append {
 	switch {
-	case s.out.takeOver:
+	case s.out.takeOver && s.takeover == nil:
 		s.out.takeOver = false
 		s.takeover = &model.Commit{
 			Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,

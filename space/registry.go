@@ -18,8 +18,9 @@ func (s *Space) Register(spec NodeSpec) error {
 }
 
 // Remove takes a node out that Register has added, with all that it has made. Its demand
-// ends; what it has written stays. It reports whether there was such a node. A node of
-// the program would be missing for good; a child comes again with its parent's next run.
+// ends; what it has written stays, but for a volatile output. It reports whether there was
+// such a node. A node of the program would be missing for good; a child comes again with its
+// parent's next run.
 func (s *Space) Remove(id string) bool {
 	defer s.inv.step(s)
 	n := s.graph.byID[id]

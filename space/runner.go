@@ -154,7 +154,13 @@ func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why int, newReads b
 	if newReads {
 		rec.Reads = n.readNames()
 	}
-	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
+	err := s.suffix.add(&rec, s.cfg.MaxCommitBytes)
+	if errors.Is(err, errTxTooLarge) {
+		// What a run has read and why it ran are told as far as there is room for that.
+		rec.Reads, rec.Causes = nil, anyCause(info.Causes)
+		err = s.suffix.add(&rec, s.cfg.MaxCommitBytes)
+	}
+	if err != nil {
 		return fmt.Errorf("node %s: %w", n.id(), err)
 	}
 	s.suffix.ran(n, rec.N, info.Causes)
@@ -164,6 +170,14 @@ func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why int, newReads b
 		s.graph.changeByRun(w.doc, w.value, n, tx, rec.N)
 	}
 	return nil
+}
+
+// anyCause stands for causes that take too much room.
+func anyCause(causes []string) []string {
+	if len(causes) == 0 {
+		return nil
+	}
+	return []string{"*"}
 }
 
 // by names the node in the log.
@@ -195,8 +209,9 @@ const maxNested = 1000
 func (s *Space) freshen(n *node) {
 	if s.nested == 0 {
 		s.seek++
+		clear(s.vain)
 	}
-	if n.running || n.seeking || s.nested >= maxNested || n.status == Clean && n.sought == s.seek || s.graph.upToDate(n) {
+	if n.running || n.seeking || s.nested >= maxNested || n.status == Clean && n.sought == s.seek || s.graph.upToDate(n) || s.soughtInVain(n) {
 		return
 	}
 	s.nested++
@@ -215,6 +230,20 @@ func (s *Space) freshen(n *node) {
 		s.runNode(n)
 	}
 	s.nested--
+	if n.status != Clean && s.nested > 0 {
+		s.noteVain(n)
+	}
+}
+
+// soughtInVain reports whether n could not be brought up to date a moment ago, and nothing
+// has run since. Where many ways lead up to what is held back, each would be gone.
+func (s *Space) soughtInVain(n *node) bool { return len(s.vain) > 0 && s.vain[n] == s.txs }
+
+func (s *Space) noteVain(n *node) {
+	if s.vain == nil {
+		s.vain = map[*node]int32{}
+	}
+	s.vain[n] = s.txs
 }
 
 // freshenMakers brings those up to date first that have made n: they may be about to

@@ -36,9 +36,10 @@ type Space struct {
 	handed  model.Event // what the handler sees
 	// measuring is the buffer of fits.
 	measuring []byte
-	nested    int   // runs within runs
-	seek      int32 // see freshen
-	txs       int32 // transactions begun
+	nested    int             // runs within runs
+	seek      int32           // see freshen
+	vain      map[*node]int32 // see soughtInVain
+	txs       int32           // transactions begun
 	now       time.Duration
 	touched   []*node // ran in this pass
 	spent     []*node // wanted to run again when their budget was used up
@@ -123,10 +124,13 @@ func (s *Space) populate() error {
 	return nil
 }
 
-// TakeOver asks to become the owner: the next Ready carries a takeover commit.
+// TakeOver asks to become the owner: the next Ready carries a takeover commit, or, if one
+// is under way, the first after that was refused. An owner has nothing to ask for.
 func (s *Space) TakeOver() {
-	s.deposed = false
-	s.out.takeOver = true
+	if s.epoch == 0 {
+		s.deposed = false
+		s.out.takeOver = true
+	}
 }
 
 // Owned reports whether this runtime owns the space, as far as it knows.
@@ -187,7 +191,7 @@ func (s *Space) Confirm(seq uint64) error {
 
 func (s *Space) confirmTakeover(seq uint64) error {
 	_, err := s.replica.Apply(seq, s.takeover)
-	s.epoch, s.takeover = seq, nil
+	s.epoch, s.takeover, s.out.takeOver = seq, nil, false
 	s.suffix.lastTx, s.suffix.attempt = 0, 0
 	return err
 }
@@ -257,9 +261,9 @@ func (s *Space) Integrate(e model.LogEntry) error {
 	s.lane.Integrate(laneState(s.replica))
 	s.recheckHead()
 	s.registry.Integrate(c)
+	places := writtenIn(c)
 	for _, id := range changed {
-		group, paths := writtenIn(c, id)
-		if err := s.show(id, group, paths); err != nil {
+		if err := s.show(id, places[id]); err != nil {
 			return err
 		}
 	}
@@ -273,42 +277,50 @@ func (s *Space) Integrate(e model.LogEntry) error {
 
 // show makes the confirmed value of a document the current one. If it is the output
 // of a computation that says otherwise here, that must run again.
-func (s *Space) show(id, group string, paths []model.Path) error {
+func (s *Space) show(id string, by *written) error {
 	d, err := s.graph.ensureDoc(docKey{doc: id})
 	if err != nil {
 		return err
 	}
+	from := origin{remote: true, at: s.replica.Seq}
+	if by != nil {
+		from.group, from.paths = by.group, by.paths
+	}
 	if d.isVolatile() {
-		paths = nil // the log does not have what was here, so more differs than was written
+		from.paths = nil // the log does not have what was here, so more differs than was written
 	}
 	before := d.value
-	s.graph.change(d, s.replica.Doc(id).Value, origin{group: group, remote: true, at: s.replica.Seq, paths: paths})
+	s.graph.change(d, s.replica.Doc(id).Value, from)
 	if d.writer != nil && !model.Equal(before, d.value) {
 		s.graph.invalidate(d.writer.node, d.key.String())
 	}
 	return nil
 }
 
-// writtenIn says where a commit writes in a document, if that is one place, and in which
-// change group, if it is one.
-func writtenIn(c *model.Commit, id string) (group string, paths []model.Path) {
-	first := true
+// written says where a commit writes in a document, and in which change group, if it is
+// one.
+type written struct {
+	group string
+	paths []model.Path
+}
+
+// writtenIn goes through a commit once for all documents: it may write thousands.
+func writtenIn(c *model.Commit) map[string]*written {
+	in := map[string]*written{}
 	for i := range c.Txs {
 		tx := &c.Txs[i]
 		for j := range tx.Writes {
-			if tx.Writes[j].Doc != id {
-				continue
+			w := in[tx.Writes[j].Doc]
+			if w == nil {
+				w = &written{group: tx.Group}
+				in[tx.Writes[j].Doc] = w
+			} else if w.group != tx.Group {
+				w.group = ""
 			}
-			paths = append(paths, tx.Writes[j].Path)
-			if first {
-				group = tx.Group
-			} else if group != tx.Group {
-				group = ""
-			}
-			first = false
+			w.paths = append(w.paths, tx.Writes[j].Path)
 		}
 	}
-	return group, paths
+	return in
 }
 
 // Resume ends the standstill after Refuse.

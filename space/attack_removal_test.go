@@ -1,0 +1,101 @@
+package space
+
+import (
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+func watches(id string, docs ...string) NodeSpec {
+	return NodeSpec{ID: id, Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
+		for _, d := range docs {
+			tx.Get(d)
+		}
+		return model.Value{}, nil
+	}}
+}
+
+func (h *host) register(spec NodeSpec) {
+	h.t.Helper()
+	if err := h.core.Register(spec); err != nil {
+		h.t.Fatalf("%v", err)
+	}
+}
+
+// An effect that is being removed still has some of its reads. When there is a circle
+// anywhere, so that counts alone do not say who is needed, it must not pass for the only
+// one that needs what others need too.
+func TestI2_ARemovedEffectTakesNoDemandWithItThatIsNotItsOwn(t *testing.T) {
+	p := newProgram(t).sum("a", "in").sum("b", "a").
+		compute("x", func(tx *Tx) any { return min(3, num(tx.Get("y"))+1) }).
+		compute("y", func(tx *Tx) any { return min(3, num(tx.Get("x"))+1) }).
+		add(watches("stays", "b")).add(watches("circle", "x"))
+	h := newWorld(t).owner("w1", p.Program)
+	h.run()
+	h.register(watches("goes", "a", "b"))
+	h.run()
+	h.core.Remove("goes")
+	checkGraph(t, h.core.graph)
+	h.given(put("in", 7))
+	wantValue(t, h, "b", "7")
+}
+
+// What only memory has goes with the node that would compute it again.
+func TestI7_AVolatileOutputGoesWithItsNode(t *testing.T) {
+	h := newWorld(t).owner("w1", newProgram(t).Program)
+	volatile := NodeSpec{
+		ID: "n", Kind: Computation, Output: "o", Volatile: true,
+		Run: func(*Tx) (model.Value, error) { return model.Int(1), nil },
+	}
+	h.w.put(home, put("o", 0))
+	h.integrate()
+	h.register(volatile)
+	h.observe("o")
+	h.run()
+	wantValue(t, h, "o", "1")
+	h.core.Remove("n")
+	h.run()
+	wantValue(t, h, "o", "0")
+}
+
+// A node is there or it is not.
+func TestANodeThatIsRefusedLeavesNothingBehind(t *testing.T) {
+	h := newWorld(t).owner("w1", newProgram(t).Program)
+	spec := NodeSpec{
+		ID: "n", Kind: Computation, Output: "o", DeclaredReads: []Address{{Doc: "in"}, {Space: "no name", Doc: "x"}},
+		Run: func(*Tx) (model.Value, error) { return model.Int(1), nil },
+	}
+	if err := h.core.Register(spec); err == nil {
+		t.Error("a space of that name can be read")
+	}
+	spec.DeclaredReads = nil
+	h.register(spec)
+	h.observe("o")
+	h.run()
+	wantValue(t, h, "o", "1")
+}
+
+// There is never more than one append under way.
+func TestAnOwnerHasNothingToTakeOver(t *testing.T) {
+	h := newWorld(t).owner("w1", newProgram(t).set().Program)
+	h.w.send(home, "set", "e1", map[string]any{"a": 1})
+	h.deliver()
+	h.settle()
+	h.core.TakeOver()
+	h.settle()
+	h.run()
+	wantValue(t, h, "a", "1")
+	wantStory(t, h.w.receipts(home), "e1 handled")
+}
+
+// Nor is a takeover asked for twice.
+func TestATakeoverThatIsUnderWayIsNotAskedForAgain(t *testing.T) {
+	h := newWorld(t).host("w1", newProgram(t).Program)
+	for range 2 {
+		h.core.TakeOver()
+		h.settle()
+	}
+	if !h.decide() || h.settle().Append != nil {
+		t.Error("there is another takeover")
+	}
+}
