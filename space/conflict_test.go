@@ -108,7 +108,10 @@ func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
 			w.send(home, "add", "e2", 10)
 			h.deliver()
 			h.settle()
-			for way == "pauses" && h.inFlight != nil {
+			for n := 0; way == "pauses" && h.inFlight != nil; n++ {
+				if n == 100 {
+					t.Fatal("after a hundred conflicts there is still no pause")
+				}
 				h.refuseAgain()
 			}
 			if got := w.receipts(home); len(got) > 0 {
