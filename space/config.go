@@ -36,9 +36,9 @@ type Config struct {
 	BackoffMin time.Duration
 	BackoffMax time.Duration
 
-	// RunRetries is how often a node that fails with a transient error runs again, and
-	// EventRetries how many attempts an event has then; default 9 and 5, negative for no
-	// second one. RetryMin and RetryMax are the pause between attempts: 25 ms, doubled up
+	// RunRetries is how often a node that fails with a transient error runs again, at once,
+	// and EventRetries how many attempts an event has then; default 9 and 5, negative for
+	// no second one. RetryMin and RetryMax are the pause between attempts: 25 ms, doubled up
 	// to 1 s. The same pauses follow conflicts from the second on, without a budget: when
 	// they have lasted for ConflictWindow, default 30 s, that is reported as an error, and
 	// the event goes on being tried. A negative window reports the first conflict.

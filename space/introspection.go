@@ -8,13 +8,13 @@ import (
 
 // Stats counts what a space has done since this runtime took it in.
 type Stats struct {
-	Handled, Failed, Refusals uint64 // events, by outcome
+	Handled, Failed, Refusals uint64 // events, by outcome, when that is confirmed
 	Parked                    uint64 // attempts given up until something is up to date
 	Refused                   uint64 // appends refused
 	Deferred                  uint64 // nodes gated for not converging
 	NodeErrors                uint64 // runs that returned an error
 	Runs                      uint64 // of computations and effects
-	Attempts                  uint64 // at handling events, undone ones included
+	Attempts                  uint64 // at handling events that were not given up, undone ones included
 	Unconverged               uint64 // events that met conflicts for longer than the window
 	OutsideWrites             uint64 // writes of nodes to what they have not declared
 	Resumed                   uint64 // nodes that an observation has saved a run, or told why not
