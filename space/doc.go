@@ -12,7 +12,7 @@
 //	node          a function that is run when what it read has changed. A computation
 //	              derives documents from others; an effect observes.
 //	read set      the addresses that a node's last run read, deeply or shallowly.
-//	surface       the places that a node may write, fixed when it is registered.
+//	surface       the places that a node says it writes, fixed when it is registered.
 //	cause         an address whose change made a node invalid.
 //	invalid       something the node read has changed since its last run began. Known
 //	              elsewhere as stale or dirty.
@@ -60,6 +60,10 @@
 //	tier 3   Envelope: somewhere in these places. The node is a materializer: always live,
 //	         run when nothing else is due, or before a node or event that reads inside. The
 //	         envelope orders and never invalidates; what is really written does
+//
+// A node that has declared Writes or an Envelope may write elsewhere, too, where no output
+// is. Who reads there is invalidated as by anybody, but nothing is brought up to date for it;
+// Stats.OutsideWrites counts such writes.
 //
 // A write that leaves things as they are is none. Functions must be idempotent: run again
 // over the same documents, they come to the same. Config.CheckIdempotency tests it.
@@ -211,7 +215,7 @@
 //	I7   restart equivalence checkpoint plus log is the log (package replica), and what an
 //	                         observation says is clean runs when it would have run anyway.
 //	I8   provenance          every transaction in the log names its handler or node,
-//	                         and a run its causes.
+//	                         or what Transact was told, and a run its causes.
 //	I9   order within a pass heights: graph.audit compares them with the edges.
 //	I10  lineage             what a transaction launched lies behind it in the same
 //	                         suffix, and is dropped with it (package lineage).
@@ -221,8 +225,10 @@
 // # Where things are
 //
 // The nine components of seed 001, section 12: registry (registry, program, children), graph
-// (node, graph, reads, index, match, liveness, height, structure), invalidation (with causes),
-// settle (with queue and convergence), runner (tx, txread, idempotency, echo), events (with
-// preflight and errors), gates, persistence, and introspection (explain, recorder, diagnosis,
-// trace). Around them: suffix, space, ready and idle are what the host talks to.
+// (node, graph, reads, freshread, index, match, height, marks, liveness, forget, structure),
+// invalidation (with causes), settle (with queue and convergence), runner (tx, txread,
+// idempotency, echo), events (with preflight and errors), gates (with autodebounce and
+// pasttimes), persistence, and introspection (explain, dependents, recorder, diagnosis,
+// trace). Around them: config, space, suffix, size, ready, idle, direct and observe are what
+// the host talks to.
 package space

@@ -50,13 +50,12 @@ type graph struct {
 	// the nodes have seen there.
 	comparing map[*dep]uint64
 	leaving   []*doc // see dropUnused
-	// free are the handles of nodes that were removed.
-	gated    gated
-	free     []uint32
-	ordinals ordinals
-	times    pastTimes
-	fresh    []*node // under provisional demand
-	now      time.Duration
+	gated     gated
+	free      []uint32 // the handles of nodes that were removed
+	ordinals  ordinals
+	times     pastTimes
+	fresh     []*node // under provisional demand
+	now       time.Duration
 	// arming are the nodes whose debounce begins when the time is next known.
 	arming []*node
 	ticked bool  // whether now is known
@@ -315,7 +314,7 @@ func (d *dep) String() string {
 // registered again: ties are to be broken the same way then (behaviour B08). It keeps
 // the latest few of those that are gone.
 type ordinals struct {
-	next uint32
+	next uint32 // after 2^32 new names some would share one, and so a tie
 	gone map[string]uint32
 	fifo []string
 }

@@ -36,7 +36,7 @@ func (s *Space) Remove(id string) bool {
 // reads its output (P3).
 func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
 	if g.byID[spec.ID] != nil {
-		return nil, fmt.Errorf("node %s is registered already", spec.ID)
+		return nil, fmt.Errorf("node %s is registered already; remove it first, or use another id", spec.ID)
 	}
 	if d := g.local(spec.Output); d != nil && d.writer != nil {
 		return nil, fmt.Errorf("node %s: document %s is written by node %s already", spec.ID, spec.Output, d.writer.node.id())
