@@ -228,7 +228,7 @@
 // (node, graph, reads, freshread, index, match, height, marks, liveness, forget, structure),
 // invalidation (with causes), settle (with queue and convergence), runner (tx, txread,
 // idempotency, echo), events (with preflight and errors), gates (with autodebounce and
-// pasttimes), persistence, and introspection (explain, dependents, recorder, diagnosis,
-// trace). Around them: config, space, suffix, size, ready, idle, direct and observe are what
-// the host talks to.
+// pasttimes), persistence, and introspection (explain, dependents, recorder, diagnose with
+// diagnosis and circles, trace). Around them: config, space, suffix, size, ready, idle,
+// direct and observe are what the host talks to.
 package space

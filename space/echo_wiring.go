@@ -1,10 +1,6 @@
 package space
 
-import (
-	"slices"
-
-	"github.com/settlehq/settle/model"
-)
+import "slices"
 
 // Whom the breaker of echo.go listens to, and what it holds back.
 
@@ -76,26 +72,9 @@ func (s *Space) sweepEcho() {
 	}
 }
 
-// retire forgets a node that goes. What it has come to goes with it if that is not in the
-// log: nobody would compute it again after a restart.
-func (s *Space) retire(n *node) {
+// endEchoes forgets a node that goes.
+func (s *Space) endEchoes(n *node) {
 	for _, c := range s.echo.retire(n.id()) {
 		s.echoOver(c)
 	}
-	if d := n.own.doc; d != nil && n.spec.Volatile {
-		s.graph.change(d, s.logged(d.key.doc), origin{node: n})
-	}
-}
-
-// logged is a document as it is in the log, with what is on its way there.
-func (s *Space) logged(id string) model.Value {
-	if v, ok := s.suffix.open.after[id]; ok {
-		return v
-	}
-	if x := s.suffix.sealed; x != nil {
-		if v, ok := x.after[id]; ok {
-			return v
-		}
-	}
-	return s.replica.Doc(id).Value
 }

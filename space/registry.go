@@ -180,6 +180,15 @@ func (g *graph) remove(n *node) {
 	g.reshaped(n.handle)
 }
 
+// retire ends what the space knows of a node that goes. What it has come to goes with it if
+// that is not in the log: nobody would compute it again after a restart.
+func (s *Space) retire(n *node) {
+	s.endEchoes(n)
+	if d := n.own.doc; d != nil && n.spec.Volatile {
+		s.graph.change(d, s.logged(d.key.doc), origin{node: n})
+	}
+}
+
 // removeAll takes children out whose parent does not list them any more.
 func (g *graph) removeAll(children []*node) {
 	for _, c := range children {

@@ -175,3 +175,16 @@ func authors(of map[string]*node, txs []model.Tx, runs []ranNode) {
 		}
 	}
 }
+
+// logged is a document as it is in the log, with what is on its way there.
+func (s *Space) logged(id string) model.Value {
+	if v, ok := s.suffix.open.after[id]; ok {
+		return v
+	}
+	if x := s.suffix.sealed; x != nil {
+		if v, ok := x.after[id]; ok {
+			return v
+		}
+	}
+	return s.replica.Doc(id).Value
+}
