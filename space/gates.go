@@ -16,6 +16,9 @@ func (n *node) eligibleAt() time.Duration {
 	}
 	gt := &n.more.gate
 	at := max(gt.backoffUntil, gt.echoUntil)
+	if gt.owed {
+		return at
+	}
 	if gt.armed {
 		if d := n.debounce(); d > 0 {
 			at = max(at, gt.changedAt+d)

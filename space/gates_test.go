@@ -35,6 +35,7 @@ type clocked struct {
 	due     bool
 	waits   bool          // a debounce has begun since the last run
 	changed time.Duration // when it last began anew
+	owed    bool          // a run of it was undone
 	backoff time.Duration
 	read    map[string]bool // in the last run that has ended
 	running map[string]bool // in the one under way, nil if there is none
@@ -58,6 +59,9 @@ func (n *clocked) debounce() time.Duration {
 // eligible is the definition.
 func (n *clocked) eligible() time.Duration {
 	at := n.backoff
+	if n.owed {
+		return at
+	}
 	if d := n.debounce(); d > 0 && n.waits {
 		at = max(at, n.changed+d)
 	}
@@ -182,7 +186,7 @@ func (c *clockwork) runStart(i RunInfo) {
 	case n.eligible() > c.h.now:
 		c.t.Fatalf("%s runs at %v, and may not before %v", n.id, c.h.now, n.eligible())
 	}
-	n.due, n.waits, n.ranAt, n.running = false, false, c.h.now, map[string]bool{}
+	n.due, n.waits, n.owed, n.ranAt, n.running = false, false, false, c.h.now, map[string]bool{}
 	n.noted = c.h.core.graph.byID[n.id].more != nil
 }
 
@@ -581,7 +585,7 @@ func (c *clockwork) refuse() {
 	c.h.refuse(put("elsewhere", c.h.w.seq))
 	for _, id := range c.undone {
 		if n := c.nodes[id]; n.present {
-			n.due = true
+			n.due, n.owed = true, true
 		}
 	}
 	c.undone = nil

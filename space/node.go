@@ -272,6 +272,10 @@ type gate struct {
 	// changedAt when that last was; arming, that it has been and the time is not known yet.
 	changedAt     time.Duration
 	armed, arming bool
+	// owed says that a run was undone that had been let through: the next one does not
+	// wait for debounce or throttle again (F20), as nothing that it read need have changed.
+	// Meanwhile what the node writes is older than it was.
+	owed bool
 	// ranAt is when the node last ran, as far as anybody has noted it: ran says so.
 	ranAt time.Duration
 	ran   bool

@@ -24,7 +24,7 @@ func (s *Space) runNode(n *node) {
 	s.inv.runs(s, n, why)
 	if n.more != nil {
 		gt := &n.more.gate
-		gt.armed, gt.ran, gt.ranAt = false, true, s.now
+		gt.armed, gt.owed, gt.ran, gt.ranAt = false, false, true, s.now
 	}
 	s.noteUnsaved(n)
 	s.stats.Runs++

@@ -227,7 +227,9 @@ func (s *Space) revert(changed map[string]*node, runs []ranNode) {
 	for _, r := range runs {
 		if !r.node.removed {
 			s.inv.undone(r.node)
+			r.node.ext().gate.owed = true
 			s.runAgain(r.node, causes{other: r.causes})
+			s.graph.regate(r.node)
 		}
 	}
 	for _, id := range sortedKeys(changed) {
