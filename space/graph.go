@@ -204,11 +204,11 @@ func (g *graph) mayMatter(n *node) bool {
 	return n.more != nil && len(n.more.outputs)+len(n.more.envelope) > 0 || g.isRead(n)
 }
 
-// isRead reports whether anybody reads what n writes.
+// isRead reports whether anybody else reads what n writes.
 func (g *graph) isRead(n *node) bool {
 	read := false
 	n.eachSurface(true, func(s *surface) {
-		read = read || slices.ContainsFunc(s.doc.readers, s.overlaps)
+		read = read || slices.ContainsFunc(s.doc.readers, func(d *dep) bool { return d.node != n && s.overlaps(d) })
 	})
 	return read
 }

@@ -7,8 +7,8 @@ import (
 
 // Settle runs one pass: it handles waiting events and runs what is live and
 // invalid, until nothing is left to do, or the group is full, or the bounds are
-// reached. now is a monotonic time of the caller's choosing, read once for the
-// whole pass.
+// reached. now is a monotonic time of the caller's choosing, not negative, read once
+// for the whole pass; one that goes back stands still.
 //
 //	repeat:
 //	    handle events, in lane order, until one must wait or the group is full
@@ -22,9 +22,9 @@ func (s *Space) Settle(now time.Duration) Ready {
 	if s.closed {
 		return Ready{}
 	}
-	s.now = now
+	s.now = max(s.now, now)
 	s.renewMarks()
-	s.graph.tick(now)
+	s.graph.tick(s.now)
 	if s.running() && !s.holding {
 		s.noteConflict()
 		s.pass()
