@@ -36,6 +36,7 @@ type Tx struct {
 	// A handler's transaction that has either is given up and tried again later.
 	stale   *node
 	missing *doc
+	probe   dep // of the read that is looked at; not kept
 	// rehearsal is set in a run that is made for comparison only.
 	rehearsal bool
 	// lax is set in a transaction that takes derived documents as they are.

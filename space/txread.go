@@ -69,7 +69,8 @@ func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
 	}
 	v, ok := t.resolve(space, id, path, how)
 	if !ok {
-		t.fail(fmt.Errorf("read %s%s: more than %d links on the way; they go round", docKey{space, id}, path, maxHops))
+		// As a string: a path that got away here would be allocated by every caller.
+		t.fail(fmt.Errorf("read %s: more than %d links on the way; they go round", docKey{space, id}.String()+path.String(), maxHops))
 	}
 	return v
 }
@@ -189,7 +190,8 @@ func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool)
 		}
 		return looked
 	case t.stale == nil && !t.lax && d.isWritten():
-		t.stale = t.graph.staleWriter(&dep{doc: d, path: path, shallow: flat})
+		t.probe.doc, t.probe.path, t.probe.shallow = d, append(t.probe.path[:0], path...), flat
+		t.stale = t.graph.staleWriter(&t.probe)
 	}
 	return false
 }
