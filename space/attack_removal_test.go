@@ -99,3 +99,27 @@ func TestATakeoverThatIsUnderWayIsNotAskedForAgain(t *testing.T) {
 		t.Error("there is another takeover")
 	}
 }
+
+// A circle ends at several places, one after the other. What has ceased to be live must not
+// come back because the rest is yet to.
+func TestI2_ACircleThatEndsDoesNotComeBack(t *testing.T) {
+	p := newProgram(t).
+		compute("x", func(tx *Tx) any { return min(3, num(tx.Get("y"))+1) }).
+		compute("z", func(tx *Tx) any { return min(3, num(tx.Get("beside"))+1) }).
+		add(NodeSpec{
+			ID: "y", Kind: Computation, Output: "y", Writes: []Address{{Doc: "beside"}},
+			Run: func(tx *Tx) (model.Value, error) {
+				v := min(3, num(tx.Get("x"))+num(tx.Get("z")))
+				tx.Set("beside", v)
+				return model.Int(v), nil
+			},
+		})
+	h := newWorld(t).owner("w1", p.Program)
+	h.observe("y")
+	h.run()
+	h.core.Unobserve("y")
+	checkGraph(t, h.core.graph)
+	if n := h.core.NodeCounts().Live; n != 0 {
+		t.Errorf("%d nodes are live, and nobody observes any", n)
+	}
+}

@@ -10,14 +10,14 @@ import "slices"
 // countRead counts a live read, and wakes what it needs.
 func (g *graph) countRead(d *dep) {
 	for work := g.passOn(d, true, nil); len(work) > 0; {
-		work = g.updateLive(work)
+		work = g.updateLive(work, true)
 	}
 }
 
 // uncountRead counts one less.
 func (g *graph) uncountRead(d *dep) {
 	for work := g.passOn(d, false, nil); len(work) > 0; {
-		work = g.updateLive(work)
+		work = g.updateLive(work, false)
 	}
 }
 
@@ -65,24 +65,26 @@ func (g *graph) needDoc(d *doc, more bool) {
 // reconsider brings n.live in line with its demand, and passes the change on to
 // everything upstream. It does not recurse: chains may be as long as they like.
 func (g *graph) reconsider(n *node) {
+	to := !n.live
 	for work := []*node{n}; len(work) > 0; {
-		work = g.updateLive(work)
+		work = g.updateLive(work, to)
 	}
 }
 
-// updateLive takes the last node of work.
-func (g *graph) updateLive(work []*node) []*node {
+// updateLive takes the last node of work, which may become what to says and not the
+// contrary: in the middle of a circle that ends, counts that are still to be taken back
+// would bring to life again what has just ceased to be, and so on for ever.
+func (g *graph) updateLive(work []*node, to bool) []*node {
 	n := work[len(work)-1]
 	work = work[:len(work)-1]
 	g.stats.Visits++
-	want := g.wanted(n)
-	if want == n.live {
+	if n.live == to || g.wanted(n) != to {
 		return work
 	}
 	was := n.due()
-	n.live = want
+	n.live = to
 	g.recount(n, was)
-	if want {
+	if to {
 		g.enqueue(n)
 	} else if n.more != nil {
 		n.more.gate.holds = 0
@@ -90,7 +92,7 @@ func (g *graph) updateLive(work []*node) []*node {
 	}
 	for _, d := range n.deps {
 		if d.indexed {
-			work = g.passOn(d, want, work)
+			work = g.passOn(d, to, work)
 		}
 	}
 	return work
