@@ -201,13 +201,24 @@ func (s *Space) Measured(node string, took time.Duration) {
 	s.graph.regate(n)
 }
 
+// maxGate is the longest gate: a mistake beyond it, and near the largest duration a sum
+// would wrap.
+const maxGate = 365 * 24 * time.Hour
+
+func checkGate(d time.Duration) error {
+	if d < 0 || d > maxGate {
+		return fmt.Errorf("a gate is between 0, for none, and %s; not %s", maxGate, d)
+	}
+	return nil
+}
+
 func (s *Space) setGate(node string, d time.Duration, set func(*gate)) error {
 	n := s.graph.byID[node]
-	switch {
-	case n == nil:
+	if n == nil {
 		return fmt.Errorf("space %s has no node %s", s.cfg.Space, node)
-	case d < 0:
-		return fmt.Errorf("node %s: a gate cannot be negative: %s", node, d)
+	}
+	if err := checkGate(d); err != nil {
+		return fmt.Errorf("node %s: %w", node, err)
 	}
 	s.graph.changeGate(n, set)
 	s.noteUnsaved(n)

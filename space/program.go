@@ -185,8 +185,12 @@ func (n *NodeSpec) check() error {
 		return fmt.Errorf("an effect has no output and no envelope; it may have Writes")
 	case len(n.Envelope) > 0 && len(n.Writes) > 0:
 		return fmt.Errorf("a node with an Envelope has no Writes; what it writes lies in the envelope")
-	case n.Gate.Debounce < 0 || n.Gate.Throttle < 0:
-		return fmt.Errorf("a gate cannot be negative: debounce %s, throttle %s", n.Gate.Debounce, n.Gate.Throttle)
+	}
+	if err := checkGate(n.Gate.Debounce); err != nil {
+		return fmt.Errorf("debounce: %w", err)
+	}
+	if err := checkGate(n.Gate.Throttle); err != nil {
+		return fmt.Errorf("throttle: %w", err)
 	}
 	return n.checkPlaces()
 }
