@@ -1,3 +1,5 @@
+//go:build !invariants && !race
+
 package space
 
 import (
@@ -5,6 +7,8 @@ import (
 
 	"github.com/settlehq/settle/model"
 )
+
+// Neither with the race detector nor with invariants, both of which do more.
 
 // A run that reads what it read before allocates nothing, not even for the paths that it
 // reads: they are slices that the callers make, and stay with them.

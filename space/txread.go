@@ -205,8 +205,32 @@ func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
 		return false
 	}
 	probe := dep{node: t.node, doc: d, path: path, shallow: shallow}
+	before := t.core.txs
 	probe.eachWriter(true, func(s *surface) { t.core.freshen(s.node) })
+	if t.core.txs != before {
+		t.rebase()
+	}
 	return true
+}
+
+// rebase makes what the transaction has written so far again over the documents as they are
+// now: what it has pulled may have written to them too.
+func (t *Tx) rebase() {
+	for i := range t.after {
+		w := &t.after[i]
+		w.value = w.doc.value
+		for j := range t.writes {
+			if t.writes[j].Doc != w.doc.key.doc || t.err != nil {
+				continue
+			}
+			v, err := t.writes[j].Apply(w.value)
+			if err != nil {
+				t.fail(err)
+				continue
+			}
+			w.value = v
+		}
+	}
 }
 
 // throughLinks resolves the links on the way of a write, as a directory that is a link

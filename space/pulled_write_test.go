@@ -1,0 +1,28 @@
+package space
+
+import (
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+// What a run pulls may write to a document that the run has begun to write (I7).
+func TestI7_WhatARunPullsIsNotWrittenOver(t *testing.T) {
+	at := func(path string) []Address { return []Address{{Doc: "d", Path: model.Path{path}}} }
+	inner := NodeSpec{ID: "inner", Kind: Computation, Output: "o", Writes: at("inner")}
+	inner.Run = func(tx *Tx) (model.Value, error) {
+		tx.Set("d", 1, "inner")
+		return model.Int(1), nil
+	}
+	outer := NodeSpec{ID: "outer", Kind: Effect, Writes: at("outer")}
+	outer.Run = func(tx *Tx) (model.Value, error) {
+		tx.Set("d", 2, "outer")
+		return tx.Get("o"), nil
+	}
+	h := newWorld(t).owner("w1", newProgram(t).add(inner).add(outer).Program)
+	h.run()
+	wantValue(t, h, "d", `{"inner":1,"outer":2}`)
+	if got := h.w.replica(home).Doc("d").Value.String(); got != h.value("d") {
+		t.Errorf("the log says %s", got)
+	}
+}
