@@ -20,6 +20,9 @@ var ErrNotRunning = errors.New("the space is not running here")
 // by says in the log who it was.
 func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 	defer s.inv.step(s)
+	if s.graph.ticked {
+		return 0, fmt.Errorf("transaction of %s: not from within a handler, a run or a hook; they have a transaction, or are to call later", by)
+	}
 	if !s.running() || s.holding {
 		return 0, fmt.Errorf("transaction of %s: %w", by, ErrNotRunning)
 	}

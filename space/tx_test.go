@@ -158,3 +158,22 @@ func TestACheckpointHoldsWhatChanged(t *testing.T) {
 		t.Errorf("%v, want b", got)
 	}
 }
+
+// A transaction of the application's is none of a handler's.
+func TestTransactIsRefusedInTheMiddleOfSettle(t *testing.T) {
+	var h *host
+	var got error
+	p := newProgram(t).handle("nest", func(tx *Tx, _ *model.Event) any {
+		_, got = h.core.Transact("me", func(tx *Tx) error { return nil })
+		tx.Set("x", 1)
+		return nil
+	})
+	w := newWorld(t)
+	h = w.owner("w1", p.Program)
+	w.send(home, "nest", "e1", nil)
+	h.run()
+	if got == nil {
+		t.Error("it was let through")
+	}
+	wantValue(t, h, "x", "1")
+}
