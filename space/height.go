@@ -73,19 +73,27 @@ func (g *graph) reaches(from, to *node) bool {
 	return false
 }
 
-// raise gives n at least this height, and what is downstream of it what follows.
+// raise gives n at least this height, and what is downstream of it what follows. Nothing
+// can be further up than by the number of nodes, unless a circle was not found to be one:
+// its last edge is left out of account then, as any that closes one, instead of going round
+// for ever.
 func (g *graph) raise(n *node, height int32) {
 	if n.height >= height {
 		return
 	}
 	n.height = height
 	g.top = max(g.top, height)
+	ceiling := height + int32(len(g.nodes))
 	work := []*node{n}
 	for len(work) > 0 {
 		n, work = work[len(work)-1], work[:len(work)-1]
 		g.stats.Visits++
 		n.eachReader(true, func(d *dep) {
 			if r := d.node; !d.back && r.height <= n.height {
+				if n.height == ceiling {
+					g.setBack(d, true)
+					return
+				}
 				r.height = n.height + 1
 				g.top = max(g.top, r.height)
 				work = append(work, r)

@@ -86,6 +86,8 @@ type extra struct {
 	blueprint map[string]bool // ids that the run under way has registered
 	// retries counts the runs in a row that ended in a transient error.
 	retries int
+	// waited is the sweep in which it has waited for its maker.
+	waited uint64
 	// provisional is set while demand includes the node's having just been made.
 	provisional bool
 	// remote are the own surfaces that others' commits have changed since the last run.

@@ -111,6 +111,7 @@ func (s *Space) releaseIdle() {
 
 // sweep runs what is due from low to high.
 func (s *Space) sweep() (runs int) {
+	s.sweeps++
 	g := s.graph
 	q := &g.queue
 	s.promoteIdle()
@@ -193,10 +194,13 @@ func (s *Space) setAside(n *node) {
 }
 
 // parentFirst reports whether the node must wait for the one that made it, or for one
-// that made that: descend has put it behind them, but they may have been raised since.
+// that made that: descend has put it behind them, but they may have been raised since. It
+// waits once in a sweep: two makers that each read what the other's child makes would be
+// put behind each other for ever.
 func (s *Space) parentFirst(n *node) bool {
-	for p := n.parent(); p != nil; p = p.parent() {
+	for p := n.parent(); p != nil && n.more.waited != s.sweeps; p = p.parent() {
 		if p.queued && p.height >= n.height && !p.materializer() && !s.graph.reaches(n, p) {
+			n.more.waited = s.sweeps
 			s.graph.raise(n, p.height+1)
 			return true
 		}

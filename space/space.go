@@ -46,6 +46,7 @@ type Space struct {
 	suspects  []*node // clean by chance, in a circle that is held back
 	unrest    bool    // see noteUnrest
 	passes    uint64
+	sweeps    uint64
 	conflicts conflicts
 	// upset says that a refusal has undone an attempt at the head of the lane.
 	upset      bool
