@@ -64,6 +64,12 @@ func (n *node) causes() causes {
 	return c
 }
 
+// hasCause reports whether there is any.
+func (n *node) hasCause() bool {
+	return n.more != nil && len(n.more.causes) > 0 ||
+		slices.ContainsFunc(n.deps, func(d *dep) bool { return d.fired != 0 })
+}
+
 func byArrival(reads []*dep) {
 	if len(reads) > 1 {
 		slices.SortFunc(reads, func(a, b *dep) int { return cmp.Compare(a.fired, b.fired) })

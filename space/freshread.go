@@ -26,3 +26,15 @@ func (g *graph) catchUp(l *readLog) {
 		}
 	}
 }
+
+// acquit takes back that a node is to run again, if all that had changed while it ran is
+// something that it used to read and does not any more: nothing that this run has read (I3).
+func (g *graph) acquit(n *node) {
+	if n.status != Invalid || n.hasCause() {
+		return
+	}
+	if n.more != nil {
+		n.more.gate.armed = false
+	}
+	g.setStatus(n, Clean)
+}

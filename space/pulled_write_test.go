@@ -26,3 +26,30 @@ func TestI7_WhatARunPullsIsNotWrittenOver(t *testing.T) {
 		t.Errorf("the log says %s", got)
 	}
 }
+
+// What a run pulls may change what its node has read the last time and does not read any
+// more. That is no reason for it to run again.
+func TestI3_WhatARunDoesNotReadAnyMoreIsNoReason(t *testing.T) {
+	child := NodeSpec{ID: "child", Kind: Computation, Output: "o", Writes: []Address{{Doc: "d"}}}
+	child.Run = func(tx *Tx) (model.Value, error) {
+		tx.Set("d", 1)
+		return model.Int(1), nil
+	}
+	runs := 0
+	chooser := NodeSpec{ID: "chooser", Kind: Effect}
+	chooser.Run = func(tx *Tx) (model.Value, error) {
+		runs++
+		if tx.Get("which").IsAbsent() {
+			return tx.Get("d"), nil
+		}
+		tx.Node(child)
+		return tx.Get("o"), nil
+	}
+	h := newWorld(t).owner("w1", newProgram(t).add(chooser).Program)
+	h.run()
+	h.write("which", 1)
+	wantValue(t, h, "d", "1")
+	if runs != 2 {
+		t.Errorf("%d runs, want 2: one at first, one because of which", runs)
+	}
+}

@@ -66,6 +66,9 @@ func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
 	}
 	newReads := s.graph.applyReads(&tx.log)
 	s.graph.catchUp(&tx.log)
+	if newReads {
+		s.graph.acquit(n)
+	}
 	if err == nil {
 		err = tx.err
 	}
