@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "github.com/settlehq/settle/internal/seeded" // see there
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 )

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/settlehq/settle/internal/seeded" // see there
 )
 
 // Writes as somebody without this package would apply them: encoding/json reads

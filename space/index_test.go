@@ -227,9 +227,9 @@ func TestADocumentWithAnIndexTellsWhomOneWithoutTells(t *testing.T) {
 		for i := range manyReaders {
 			w.reads(fmt.Sprint("many", i), []model.Path{{"a", indexSteps[i%4], indexSteps[i/4%4]}}, []bool{i%3 == 0})
 		}
-		for i := range 70 {
+		for i := range 56 {
 			moves := []string{"read", "read", "read", "write", "write", "remove"}
-			if i > 20 && i < 60 {
+			if i > 14 && i < 50 {
 				moves = []string{"remove", "remove", "remove", "write", "write", "read"}
 			}
 			had := w.doc(0).paths != nil

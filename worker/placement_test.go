@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "github.com/settlehq/settle/internal/seeded" // see there
 	"github.com/settlehq/settle/model"
 )
 
