@@ -183,18 +183,27 @@ func (g *graph) recount(n *node, was bool) {
 // keepStale keeps invariant 5 of node.
 func (g *graph) keepStale(n *node) {
 	want := !n.removed && (n.status == Invalid || n.status == NeverRan && g.mayMatter(n))
-	switch {
-	case want && n.staleAt == 0:
-		g.stale = append(g.stale, n)
-		n.staleAt = int32(len(g.stale))
-	case !want && n.staleAt != 0:
-		last := len(g.stale) - 1
-		moved := g.stale[last]
-		g.stale[n.staleAt-1] = moved
-		moved.staleAt = n.staleAt
-		n.staleAt = 0
-		g.stale[last] = nil
-		g.stale = g.stale[:last]
+	if want != (n.staleAt != 0) {
+		keep(&g.stale, n, want, (*node).stalePlace)
+	}
+}
+
+func (n *node) stalePlace() *int32 { return &n.staleAt }
+
+// keep has x in a list or not. Its place there, counted from 1, is in x itself, 0 for none.
+func keep[T any](list *[]*T, x *T, want bool, place func(*T) *int32) {
+	switch at := place(x); {
+	case want && *at == 0:
+		*list = append(*list, x)
+		*at = int32(len(*list))
+	case !want && *at != 0:
+		last := len(*list) - 1
+		moved := (*list)[last]
+		(*list)[*at-1] = moved
+		*place(moved) = *at
+		*at = 0
+		(*list)[last] = nil
+		*list = (*list)[:last]
 	}
 }
 
@@ -273,21 +282,10 @@ func (g *graph) setLoaded(d *doc, loaded bool) {
 
 // keepAway keeps graph.away.
 func (g *graph) keepAway(d *doc) {
-	want := !d.loaded && len(d.readers) > 0
-	switch {
-	case want && d.awayAt == 0:
-		g.away = append(g.away, d)
-		d.awayAt = int32(len(g.away))
-	case !want && d.awayAt != 0:
-		last := len(g.away) - 1
-		moved := g.away[last]
-		g.away[d.awayAt-1] = moved
-		moved.awayAt = d.awayAt
-		d.awayAt = 0
-		g.away[last] = nil
-		g.away = g.away[:last]
-	}
+	keep(&g.away, d, !d.loaded && len(d.readers) > 0, (*doc).awayPlace)
 }
+
+func (d *doc) awayPlace() *int32 { return &d.awayAt }
 
 // readNames lists the read set for people and for the log: document, then a JSON
 // pointer; a shallow read ends in "#".
