@@ -1,6 +1,7 @@
 package space
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,12 +35,13 @@ type world struct {
 	lanes        map[string][]model.Event
 	released     map[string]int // log entries that the coordinator has looked at
 	saved        map[string]model.SpaceState
+	folded       map[string]*replica.Replica // see replica
 	hosts        []*host
 }
 
 func newWorld(t tester) *world {
 	return &world{
-		t: t, logs: map[string][]model.LogEntry{}, lanes: map[string][]model.Event{},
+		t: t, folded: map[string]*replica.Replica{}, logs: map[string][]model.LogEntry{}, lanes: map[string][]model.Event{},
 		released: map[string]int{}, saved: map[string]model.SpaceState{},
 	}
 }
@@ -116,17 +118,19 @@ func (w *world) putAs(space, group string, writes ...model.Write) {
 	w.append(space, &Append{Expect: w.head(space), Commit: c, Data: model.AppendCommit(nil, c, nil)})
 }
 
-// replica folds the whole log of a space.
+// replica folds the whole log of a space; it is the caller's.
 func (w *world) replica(space string) *replica.Replica {
 	w.t.Helper()
-	return w.replay(replica.New(space))
+	if w.folded[space] == nil {
+		w.folded[space] = replica.New(space)
+	}
+	return w.replay(w.folded[space]).Clone()
 }
 
 func (w *world) replay(r *replica.Replica) *replica.Replica {
-	for _, e := range w.logs[r.Space] {
-		if e.Seq <= r.Seq {
-			continue
-		}
+	log := w.logs[r.Space]
+	from, _ := slices.BinarySearchFunc(log, r.Seq+1, func(e model.LogEntry, seq uint64) int { return cmp.Compare(e.Seq, seq) })
+	for _, e := range log[from:] {
 		if _, err := r.Apply(e.Seq, w.commit(e)); err != nil {
 			w.t.Fatalf("replay: %v", err)
 		}
