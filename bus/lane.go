@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
@@ -39,6 +40,24 @@ func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit in
 		}
 	}
 	return events, nil
+}
+
+// FindEvent returns the event of that name. See worker.Lanes.
+func (b *Bus) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
+	m := model.Message{Space: space, Stream: stream, ID: id}
+	if err := checkMessage(&m); err != nil {
+		return model.Message{}, false, err
+	}
+	p := b.partitionOf(space)
+	s, err := b.leaderGet(ctx, b.names.laneStream(p), getRequest{LastFor: b.names.event(p, &m)})
+	switch {
+	case errors.Is(err, errNoMessage):
+		return model.Message{}, false, nil
+	case err != nil:
+		return model.Message{}, false, fmt.Errorf("find event %s to stream %s of space %s: %w", id, stream, space, err)
+	}
+	m, ok := b.event(p, s.Subject, s.Seq, s.Header, s.Data)
+	return m, ok, nil
 }
 
 // LaneEnd is the last sequence of a partition's lane. See worker.Lanes.

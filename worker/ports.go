@@ -59,6 +59,10 @@ type Lanes interface {
 	FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error
 	// ReadLane returns up to limit events of one space after the given sequence.
 	ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error)
+	// FindEvent returns the event of that name, and false if the lane has none: it
+	// was never sent, or has been purged. It asks the stream's leader, and still may
+	// be out of date when it returns.
+	FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error)
 	// LaneEnd is the last sequence of a partition's lane.
 	LaneEnd(ctx context.Context, partition int) (uint64, error)
 }

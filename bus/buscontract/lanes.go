@@ -21,6 +21,7 @@ var laneChecks = []check{
 	{"lane order is the order of sends that wait for one another", laneOrderIsSendOrder},
 	{"sends that do not wait are all stored once", pipelinedSends},
 	{"ReadLane pages through one space's events", readLanePages},
+	{"FindEvent finds the one event of a name", findEvent},
 	{"LaneEnd is the last sequence of the partition", laneEndOfPartition},
 	{"FollowLane delivers what comes after its cursor and then what is new", followLane},
 	{"FollowLane delivers the events of its partition and no others", followLanePartition},
@@ -185,6 +186,43 @@ func readLanePages(w *world) {
 	beyond, err := c.ReadLane(w.ctx, cart, mine[24]+1000, 10)
 	w.must(err)
 	w.equal("events beyond the end", len(beyond), 0)
+}
+
+func findEvent(w *world) {
+	c := w.connect("a")
+	sent := []model.Message{
+		{Space: cart, Stream: "add", ID: "e1", Payload: []byte(`1`)},
+		{Space: cart, Stream: "add", ID: "origin:17:2:0", Payload: []byte(`2`), Position: 42},
+		{Space: cart, Stream: "remove", ID: "e1", Payload: []byte(`3`)},
+		{Space: space(0, 1), Stream: "add", ID: "e1", Payload: []byte(`4`)},
+		{Space: space(1, 0), Stream: "add", ID: "e1", Payload: []byte(`5`)},
+	}
+	for i := range sent {
+		sent[i].Seq = w.mustSend(c, sent[i]).Seq
+	}
+	w.mustSend(c, sent[0]) // a duplicate changes nothing
+	for _, m := range sent {
+		found, ok, err := c.FindEvent(w.ctx, m.Space, m.Stream, m.ID)
+		w.must(err)
+		if !ok {
+			w.Errorf("%s/%s/%s was not found", m.Space, m.Stream, m.ID)
+		}
+		w.equal("event found", found, m)
+	}
+	for _, m := range []model.Message{
+		{Space: cart, Stream: "add", ID: "e2"},
+		{Space: cart, Stream: "ad", ID: "e1"},
+		{Space: space(1, 0), Stream: "remove", ID: "e1"},
+	} {
+		if _, ok, err := c.FindEvent(w.ctx, m.Space, m.Stream, m.ID); ok || err != nil {
+			w.Errorf("%s/%s/%s: found %v, %v; nobody sent it", m.Space, m.Stream, m.ID, ok, err)
+		}
+	}
+	for _, m := range []model.Message{{Space: "*", Stream: "add", ID: "e1"}, {Space: cart, Stream: ">", ID: "e1"}, {Space: cart, Stream: "add", ID: "*"}} {
+		if _, _, err := c.FindEvent(w.ctx, m.Space, m.Stream, m.ID); err == nil {
+			w.Errorf("%s/%s/%s is no name, and was looked for", m.Space, m.Stream, m.ID)
+		}
+	}
 }
 
 func laneEndOfPartition(w *world) {

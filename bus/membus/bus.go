@@ -97,6 +97,22 @@ func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit in
 	})
 }
 
+// FindEvent returns the event of that name, if the lane has one.
+func (b *Bus) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
+	if err := checkMessage(model.Message{Space: space, Stream: stream, ID: id}); err != nil {
+		return model.Message{}, false, err
+	}
+	type answer struct {
+		m  model.Message
+		ok bool
+	}
+	a, err := ask(ctx, b, Op{Label: "find-event", Space: space}, func(int) answer {
+		m, ok := b.server.FindEvent(space, stream, id)
+		return answer{m, ok}
+	})
+	return a.m, a.ok, err
+}
+
 // LaneEnd is the last sequence of a partition's lane.
 func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 	if err := b.server.checkPartition(partition); err != nil {

@@ -11,7 +11,7 @@ import (
 type Op struct {
 	Client string
 	// Label is what is asked: append, send, save, head, read-log, read-lane,
-	// lane-end, load, load-position, save-position, announce, ping, observe,
+	// find-event, lane-end, load, load-position, save-position, announce, ping, observe,
 	// call-roll.
 	Label string
 	// Space is the space that it is about, "" if none.

@@ -10,7 +10,7 @@ import (
 // part of the subject.
 type lane struct {
 	stream[model.Message]
-	stored map[eventKey]bool
+	stored map[eventKey]uint64 // their sequences
 }
 
 // eventKey is what makes an event the same event: an id counts within its space
@@ -18,7 +18,7 @@ type lane struct {
 type eventKey struct{ space, stream, id string }
 
 func newLane() lane {
-	return lane{stream: newStream[model.Message](), stored: map[eventKey]bool{}}
+	return lane{stream: newStream[model.Message](), stored: map[eventKey]uint64{}}
 }
 
 // Send stores an event unless one of its name is there, and answers with
@@ -32,13 +32,13 @@ func (s *Server) Send(m model.Message) (model.SendResult, error) {
 	defer s.mu.Unlock()
 	l, key := &s.of(m.Space).lane, eventKey{m.Space, m.Stream, m.ID}
 	switch {
-	case l.stored[key]:
+	case l.stored[key] > 0:
 		return model.SendResult{Duplicate: true}, nil
 	case s.laneLimit > 0 && l.end() >= uint64(s.laneLimit):
 		return model.SendResult{}, model.ErrLaneFull
 	}
-	l.stored[key] = true
-	return model.SendResult{Seq: l.add(m.Space, numbered(m))}, nil
+	l.stored[key] = l.add(m.Space, numbered(m))
+	return model.SendResult{Seq: l.stored[key]}, nil
 }
 
 func numbered(m model.Message) func(uint64) model.Message {
@@ -69,6 +69,18 @@ func (s *Server) ReadLane(space string, after uint64, limit int) []model.Message
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cloneMessages(s.of(space).lane.of(space, after, limit))
+}
+
+// FindEvent returns the event of that name, if the lane has one.
+func (s *Server) FindEvent(space, stream, id string) (model.Message, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of(space).lane
+	seq := l.stored[eventKey{space, stream, id}]
+	if seq == 0 {
+		return model.Message{}, false
+	}
+	return cloneMessages(l.of(space, seq-1, 1))[0], true
 }
 
 // FollowLane returns up to limit events of a partition behind after; more is
