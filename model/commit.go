@@ -19,14 +19,17 @@ type Commit struct {
 	Version int    `json:"v"`
 	Space   string `json:"sp"`
 	// Runtime is the id of the process that made the commit, Epoch the log
-	// sequence of the takeover under which it did (0 in a takeover commit, whose
-	// own sequence will be the epoch), and Attempt counts the runtime's appends
-	// in that epoch.
+	// sequence of the takeover or join under which it did (0 in such a commit
+	// itself, whose own sequence will be the epoch), and Attempt counts the
+	// runtime's appends in that epoch.
 	Runtime string `json:"rt"`
 	Epoch   uint64 `json:"ep,omitzero"`
 	Attempt uint64 `json:"at,omitzero"`
 	// Takeover says that Runtime owns the space from here on.
 	Takeover bool `json:"own,omitzero"`
+	// Join says that Runtime takes part from here on, beside the owner: it deposes
+	// nobody, and no takeover deposes it.
+	Join bool `json:"join,omitzero"`
 	// Txs are the transactions in the order in which they took effect.
 	Txs []Tx `json:"tx,omitzero"`
 	// Cursor says which lane events are done once this commit is in the log.

@@ -90,7 +90,7 @@ func genCommit() *rapid.Generator[*Commit] {
 		return &Commit{
 			Version: CommitVersion, Space: genName().Draw(t, "space"), Runtime: genName().Draw(t, "runtime"),
 			Epoch: rapid.Uint64().Draw(t, "epoch"), Attempt: rapid.Uint64().Draw(t, "attempt"),
-			Takeover: rapid.Bool().Draw(t, "takeover"), Txs: some(t, "txs", genTx()),
+			Takeover: rapid.Bool().Draw(t, "takeover"), Join: rapid.Bool().Draw(t, "join"), Txs: some(t, "txs", genTx()),
 			Cursor: Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
 		}
 	})

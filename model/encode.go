@@ -51,6 +51,9 @@ func AppendCommit(dst []byte, c *Commit, txs []byte) []byte {
 	if c.Takeover {
 		dst = append(dst, `,"own":true`...)
 	}
+	if c.Join {
+		dst = append(dst, `,"join":true`...)
+	}
 	if len(txs) > 0 {
 		dst = append(append(append(dst, `,"tx":[`...), txs...), ']')
 	}

@@ -89,8 +89,9 @@ func PartitionOf(space string, n int) int {
 	return int(h.Sum64() % uint64(n))
 }
 
-// TxID names a transaction: the N-th (from 1) that the owner of Epoch sealed
-// into a commit of Space. Epoch is the log sequence of the takeover commit.
+// TxID names a transaction: the N-th (from 1) that the runtime of Epoch sealed
+// into a commit of Space. Epoch is the log sequence of the commit by which that
+// runtime took the space over or joined it.
 type TxID struct {
 	Space string
 	Epoch uint64

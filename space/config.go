@@ -25,6 +25,10 @@ type Config struct {
 	// lanes.DefaultLimit.
 	LaneLimit int
 
+	// WithoutEvents leaves the events of the space to others, follow-ups that are sent
+	// here included: for a runtime that is attached to compute, to observe and to write.
+	WithoutEvents bool
+
 	// MaxIterations and RunBudget bound one pass (seed 001 section 7.7): how often
 	// it collects work, and how often it runs any one node. Both default to 10: a
 	// budget below the iterations would defer who discovers and comes to an end

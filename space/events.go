@@ -66,7 +66,7 @@ const (
 // run. The closure found that way is exact. first says that nothing has been handled
 // since the last runs.
 func (s *Space) dispatch(first bool) progress {
-	ev := s.lane.Peek()
+	ev := s.peek()
 	if ev == nil {
 		return idle
 	}
@@ -74,6 +74,14 @@ func (s *Space) dispatch(first bool) progress {
 		return blocked
 	}
 	return s.handle(ev, first)
+}
+
+// peek is the event that this runtime is to handle next, or nil.
+func (s *Space) peek() *model.Event {
+	if s.cfg.WithoutEvents {
+		return nil
+	}
+	return s.lane.Peek()
 }
 
 // handle makes one attempt at ev.
@@ -195,7 +203,7 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 		err = s.suffix.add(&rec, s.cfg.MaxCommitBytes)
 	}
 	switch {
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, ErrNoRoom):
 		s.registry.Revoke(rec.N)
 		return 0, false
 	case err != nil:
@@ -248,7 +256,7 @@ func keyOf(ev *model.Event) receipts.Key { return receipts.Key{Stream: ev.Stream
 // because another runtime has handled it: its demand and its pauses are not those of the
 // next one.
 func (s *Space) recheckHead() {
-	if ev := s.lane.Peek(); ev == nil || keyOf(ev) != s.head.of {
+	if ev := s.peek(); ev == nil || keyOf(ev) != s.head.of {
 		s.endWait()
 	}
 }
@@ -334,7 +342,7 @@ func (s *Space) noteConflict() {
 		return
 	}
 	s.upset = false
-	if ev := s.lane.Peek(); ev != nil {
+	if ev := s.peek(); ev != nil {
 		s.conflicted(ev)
 	}
 }

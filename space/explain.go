@@ -183,7 +183,7 @@ func (s *Space) root(n *node) string {
 	case n.more != nil && n.more.provisional:
 		return "just made, to run once"
 	}
-	if ev := s.lane.Peek(); ev != nil {
+	if ev := s.peek(); ev != nil {
 		return "needed by event " + ev.ID + " on " + ev.Stream
 	}
 	return "needed by an event"

@@ -22,7 +22,7 @@ type Parked struct {
 // Parked says why the event at the head of the lane has not been handled; false if there
 // is no event. What it needs is known when an attempt has met it.
 func (s *Space) Parked() (Parked, bool) {
-	ev := s.lane.Peek()
+	ev := s.peek()
 	if ev == nil {
 		return Parked{}, false
 	}

@@ -211,6 +211,18 @@ func (w *world) owner(runtime string, p *Program, change ...func(*Config)) *host
 	return h
 }
 
+// attached is a host that takes part beside the owner.
+func (w *world) attached(runtime string, p *Program, change ...func(*Config)) *host {
+	w.t.Helper()
+	h := w.host(runtime, p, change...)
+	h.core.Attach()
+	h.settle()
+	if !h.decide() || !h.core.Attached() {
+		w.t.Fatalf("%s is not attached after asking for it", runtime)
+	}
+	return h
+}
+
 func (h *host) hook(trace *Trace) {
 	tell := func(format string, args ...any) { h.story = append(h.story, fmt.Sprintf(format, args...)) }
 	trace.HandleEnd = func(i HandleInfo) {

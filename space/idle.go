@@ -20,7 +20,7 @@ func (s *Space) Idle() bool {
 	switch {
 	case s.closed || s.deposed:
 		return !s.graph.ticked
-	case !s.running() || s.background > 0 || !s.lane.Quiet():
+	case !s.running() || s.background > 0 || !s.cfg.WithoutEvents && !s.lane.Quiet():
 		return false
 	case s.graph.queue.waits() || s.graph.pending > 0:
 		return false

@@ -47,7 +47,7 @@ type Refill struct{ After uint64 }
 func (s *Space) ready() Ready {
 	out := Ready{Append: s.nextAppend(), Wake: s.wake()}
 	out.Follow, out.Unfollow = s.followChanges()
-	if after, ok := s.lane.Refill(); ok && s.running() && !s.holding {
+	if after, ok := s.lane.Refill(); ok && s.running() && !s.holding && !s.cfg.WithoutEvents {
 		out.Refill = &Refill{After: after}
 	}
 	out.More = s.running() && !s.holding && s.hasWork()
@@ -61,7 +61,7 @@ func (s *Space) nextAppend() *Append {
 		s.out.takeOver = false
 		s.takeover = &model.Commit{
 			Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-			Attempt: s.replica.Seq + 1, Takeover: true, Cursor: s.replica.Cursor,
+			Attempt: s.replica.Seq + 1, Takeover: !s.joins, Join: s.joins, Cursor: s.replica.Cursor,
 		}
 		return &Append{Expect: s.replica.Seq, Commit: s.takeover, Data: model.AppendCommit(nil, s.takeover, nil)}
 	case !s.running() || s.suffix.sealed != nil || len(s.suffix.open.txs) == 0:
@@ -82,7 +82,7 @@ func (s *Space) hasWork() bool {
 	if s.suffix.full(&s.cfg) {
 		return false // the answer to the append under way makes room
 	}
-	if s.lane.Peek() != nil && !s.headWaits() {
+	if s.peek() != nil && !s.headWaits() {
 		return true
 	}
 	return s.graph.queue.waits()
@@ -100,7 +100,7 @@ func (s *Space) wake() time.Duration {
 	if g := s.graph.gated; len(g) > 0 {
 		earliest(g[0].more.gate.heldAt)
 	}
-	if s.lane.Peek() != nil {
+	if s.peek() != nil {
 		earliest(s.head.notBefore)
 	}
 	earliest(s.echo.sweepAt())

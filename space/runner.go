@@ -129,7 +129,7 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why int, newReads bool,
 		return nil
 	}
 	err := s.commitRun(n, tx, after, why, newReads, info)
-	if errors.Is(err, errNoRoom) {
+	if errors.Is(err, ErrNoRoom) {
 		s.runAgain(n, s.whyRuns(n, why))
 		info.Crowded = true
 		return nil

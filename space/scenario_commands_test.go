@@ -41,6 +41,7 @@ var commands = []command{
 	{"end", (*stage).cmdEnd},
 	{"close", (*stage).cmdClose},
 	{"takeover", (*stage).cmdTakeover},
+	{"attach", (*stage).cmdAttach},
 	{"crash", (*stage).cmdCrash},
 	{"checkpoint", (*stage).cmdCheckpoint},
 	{"observations", (*stage).cmdObservations},
@@ -144,24 +145,28 @@ func (s *stage) cmdRuntimes(d *datadriven.TestData) error {
 		}
 	}
 	cfg.CheckIdempotency = d.HasArg("check-idempotency")
+	cfg.WithoutEvents = d.HasArg("without-events")
 	for _, a := range d.CmdArgs {
-		if len(a.Vals) > 0 || a.Key == "spare" || a.Key == "check-idempotency" {
+		if len(a.Vals) > 0 || slices.Contains([]string{"spare", "attached", "without-events", "check-idempotency"}, a.Key) {
 			continue
 		}
 		one, err := s.addActor(a.Key, cfg)
 		if err != nil {
 			return err
 		}
-		if !d.HasArg("spare") {
-			one.takeOver()
+		switch {
+		case d.HasArg("attached"):
+			one.enter((*Space).Attach)
+		case !d.HasArg("spare"):
+			one.enter((*Space).TakeOver)
 		}
 	}
 	s.take() // that they take their spaces over goes without saying
 	return nil
 }
 
-func (a *actor) takeOver() {
-	a.core.TakeOver()
+func (a *actor) enter(ask func(*Space)) {
+	ask(a.core)
 	a.settle()
 	a.decide([]*actor{a})
 	a.hear()
@@ -296,6 +301,15 @@ func (s *stage) cmdTakeover(d *datadriven.TestData) error {
 	a, err := s.one(d)
 	if err == nil {
 		a.core.TakeOver()
+		a.runAll()
+	}
+	return err
+}
+
+func (s *stage) cmdAttach(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err == nil {
+		a.core.Attach()
 		a.runAll()
 	}
 	return err

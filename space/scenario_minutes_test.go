@@ -243,6 +243,9 @@ func contents(c *model.Commit) string {
 	if c.Takeover {
 		return "take over"
 	}
+	if c.Join {
+		return "join"
+	}
 	var parts []string
 	count := map[string]int{}
 	for i := range c.Txs {
@@ -267,7 +270,7 @@ func contents(c *model.Commit) string {
 // clean or has a reason to wait, and shows what its expression comes to; and what the
 // runtime sees is what the log says.
 func (a *actor) checkCurrent() {
-	if !a.core.Owned() {
+	if a.core.epoch == 0 {
 		return
 	}
 	for _, n := range a.core.graph.nodes {

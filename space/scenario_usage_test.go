@@ -25,7 +25,7 @@ import (
 var usages = map[string]string{
 	"case":         "[NAME...]",
 	"register":     "SPACE :",
-	"runtimes":     "NAME... [spare] [check-idempotency] [max-iterations=N] [run-budget=N] [lane-limit=N] [max-group=N] [run-retries=N] [event-retries=N] [conflict-window=DURATION]",
+	"runtimes":     "NAME... [spare] [attached] [without-events] [check-idempotency] [max-iterations=N] [run-budget=N] [lane-limit=N] [max-group=N] [run-retries=N] [event-retries=N] [conflict-window=DURATION]",
 	"put":          "SPACE [group=NAME] :",
 	"send":         "SPACE/STREAM id=ID [invalid=WHY] :",
 	"run":          "[RUNTIME...]",
@@ -47,6 +47,7 @@ var usages = map[string]string{
 	"end":          "RUNTIME NAME",
 	"close":        "RUNTIME",
 	"takeover":     "RUNTIME",
+	"attach":       "RUNTIME",
 	"crash":        "RUNTIME",
 	"checkpoint":   "RUNTIME",
 	"observations": "SPACE [forget] [NODE]",

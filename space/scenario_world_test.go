@@ -218,7 +218,7 @@ func (a *actor) runAll() {
 	a.t.Helper()
 	for range 1000 {
 		if !a.settle().More {
-			if a.core.closed || a.core.Owned() && a.core.Idle() && a.core.lane.Done() {
+			if a.core.closed || a.core.epoch != 0 && a.core.Idle() && (a.core.lane.Done() || a.cfg.WithoutEvents) {
 				a.tellIdle(a)
 			}
 			return
@@ -271,6 +271,9 @@ func (a *actor) receive(mirrors bool) {
 func (a *actor) read() {
 	inbox := a.inbox
 	a.inbox = nil
+	if a.cfg.WithoutEvents {
+		return
+	}
 	for _, ev := range inbox {
 		a.offer(ev)
 	}

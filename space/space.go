@@ -22,10 +22,12 @@ type Space struct {
 	registry *lineage.Registry
 	suffix   suffix
 
-	// epoch is the log sequence of this runtime's takeover, 0 while it does not
-	// own the space; takeover is the commit under way that will change that.
+	// epoch is the log sequence of this runtime's takeover or join, 0 while it may
+	// not make transactions; takeover is the commit under way that will change that.
 	epoch    uint64
 	takeover *model.Commit
+	// joins says that the runtime came in, or is to come in, by Attach.
+	joins bool
 	// frozen stops everything between a refusal and Resume.
 	frozen  bool
 	deposed bool
@@ -75,8 +77,8 @@ type Space struct {
 	out Ready
 }
 
-// New makes a space out of its confirmed state. It does not own the space until
-// TakeOver has been answered by Confirm.
+// New makes a space out of its confirmed state. It makes no transactions until
+// TakeOver or Attach has been answered by Confirm.
 func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -126,16 +128,28 @@ func (s *Space) populate() error {
 }
 
 // TakeOver asks to become the owner: the next Ready carries a takeover commit, or, if one
-// is under way, the first after that was refused. An owner has nothing to ask for.
-func (s *Space) TakeOver() {
+// is under way, the first after that was refused. An owner has nothing to ask for, nor has
+// a runtime that is attached.
+func (s *Space) TakeOver() { s.enter(false) }
+
+// Attach asks to take part beside the owner, likewise (DESIGN 8.4). A runtime that is
+// attached deposes nobody and is deposed by nobody. It makes transactions like an owner;
+// what keeps them apart is the compare-and-set on the head alone: whoever comes second is
+// refused, integrates, and does again what is still to do.
+func (s *Space) Attach() { s.enter(true) }
+
+func (s *Space) enter(join bool) {
 	if s.epoch == 0 {
-		s.deposed = false
+		s.deposed, s.joins = false, join
 		s.out.takeOver = true
 	}
 }
 
 // Owned reports whether this runtime owns the space, as far as it knows.
-func (s *Space) Owned() bool { return s.epoch != 0 && !s.deposed }
+func (s *Space) Owned() bool { return s.epoch != 0 && !s.deposed && !s.joins }
+
+// Attached reports whether this runtime takes part beside the owner.
+func (s *Space) Attached() bool { return s.epoch != 0 && s.joins }
 
 // Deposed reports whether another runtime has taken the space over.
 func (s *Space) Deposed() bool { return s.deposed }
@@ -192,6 +206,7 @@ func (s *Space) Confirm(seq uint64) error {
 
 func (s *Space) confirmTakeover(seq uint64) error {
 	_, err := s.replica.Apply(seq, s.takeover)
+	s.joins = s.takeover.Join
 	s.epoch, s.takeover, s.out.takeOver = seq, nil, false
 	s.suffix.lastTx, s.suffix.attempt = 0, 0
 	return err
@@ -270,12 +285,17 @@ func (s *Space) Integrate(e model.LogEntry) error {
 			return err
 		}
 	}
-	if c.Takeover {
-		s.epoch, s.deposed = 0, true
-		s.endWait()
-		s.conflicts, s.upset = conflicts{}, false
+	if c.Takeover && !s.joins {
+		s.depose()
 	}
 	return nil
+}
+
+// depose ends the ownership: another runtime has taken the space over.
+func (s *Space) depose() {
+	s.epoch, s.deposed = 0, true
+	s.endWait()
+	s.conflicts, s.upset = conflicts{}, false
 }
 
 // show makes the confirmed value of a document the current one. If it is the output

@@ -61,8 +61,9 @@ type sealed struct {
 var (
 	// errTxTooLarge is returned for a transaction that no commit could carry.
 	errTxTooLarge = errors.New("transaction too large")
-	// errNoRoom is returned for a transaction that must wait for the next group.
-	errNoRoom = errors.New("no room in the open group")
+	// ErrNoRoom is returned for a transaction that must wait for the next group: it
+	// may be made again when the append under way has been answered.
+	ErrNoRoom = errors.New("no room in the open group")
 )
 
 // frameBytes is what a commit needs around its transactions: names, numbers and
@@ -70,7 +71,7 @@ var (
 const frameBytes = 4 << 10
 
 // add appends a transaction to the open group, or reports that there is no room in
-// it (errNoRoom) or in any commit (errTxTooLarge).
+// it (ErrNoRoom) or in any commit (errTxTooLarge).
 func (x *suffix) add(tx *model.Tx, limit int) error {
 	room := limit - frameBytes
 	data := model.AppendTx(x.open.data, tx)
@@ -79,7 +80,7 @@ func (x *suffix) add(tx *model.Tx, limit int) error {
 		return fmt.Errorf("%w: %d bytes, a commit takes %d; write smaller documents or split the work over several events", errTxTooLarge, n, room)
 	case len(data) > room:
 		x.crowded = true
-		return errNoRoom
+		return ErrNoRoom
 	}
 	x.open.data = data
 	x.open.txs = append(x.open.txs, *tx)

@@ -1,0 +1,291 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/settlehq/settle/model"
+)
+
+func withoutEvents(c *Config) { c.WithoutEvents = true }
+
+func TestARuntimeThatAttachesDeposesNobody(t *testing.T) {
+	w := newWorld(t)
+	owner := w.owner("w1", counter(t).Program)
+	app := w.attached("app", counter(t).Program)
+	w.send(home, "add", "e1", 1)
+	owner.run() // its first append is refused: the join stands in the way
+	if !owner.core.Owned() || owner.core.Deposed() || owner.core.Attached() {
+		t.Error("the owner does not own the space any more")
+	}
+	if app.core.Owned() || !app.core.Attached() {
+		t.Error("who is attached takes itself for the owner")
+	}
+	if got := w.replica(home).Owner; got != "w1" {
+		t.Errorf("the log says that %s owns the space", got)
+	}
+	app.integrate()
+	app.run()
+	wantValue(t, app, "count", "1")
+	if got := w.receipts(home); len(got) != 1 {
+		t.Errorf("receipts %v", got)
+	}
+}
+
+// Owners come and go, and other runtimes join: who is attached makes transactions under
+// its own epoch all the time.
+func TestNobodyDeposesARuntimeThatIsAttached(t *testing.T) {
+	w := newWorld(t)
+	w.owner("w1", counter(t).Program)
+	app := w.attached("app", counter(t).Program)
+	epoch := app.core.epoch
+	w.owner("w2", counter(t).Program)
+	w.attached("other", counter(t).Program)
+	app.direct("app", func(tx *Tx) error { tx.Set("x", 1); return nil })
+	app.settle()
+	if app.decide() {
+		t.Fatal("accepted on top of commits that it had not seen")
+	}
+	if !app.core.Attached() || app.core.Deposed() || app.core.epoch != epoch {
+		t.Errorf("attached: %v, deposed: %v, epoch %d, was %d", app.core.Attached(), app.core.Deposed(), app.core.epoch, epoch)
+	}
+	wantValue(t, app, "x", "absent")
+	app.direct("app", func(tx *Tx) error { tx.Set("x", 2); return nil })
+	app.settle()
+	if !app.decide() {
+		t.Fatal("refused, and nothing is in the way")
+	}
+	last := w.logs[home][len(w.logs[home])-1]
+	if c := w.commit(last); c.Epoch != epoch || c.Runtime != "app" || c.Txs[0].N != 2 {
+		t.Errorf("the commit is of epoch %d, runtime %s, transaction %d", c.Epoch, c.Runtime, c.Txs[0].N)
+	}
+}
+
+// A takeover that is in the way of a join is none of its business; the join is asked for
+// again, as it was.
+func TestAJoinThatIsRefusedIsStillAJoin(t *testing.T) {
+	w := newWorld(t)
+	app := w.host("app", counter(t).Program)
+	app.core.Attach()
+	app.settle()
+	w.owner("w1", counter(t).Program)
+	if app.decide() || app.core.Deposed() || app.core.Attached() {
+		t.Fatal("the join was not refused, or deposed whoever asked")
+	}
+	app.core.Attach()
+	app.settle()
+	if c := app.inFlight.Commit; !c.Join || c.Takeover || c.Epoch != 0 || len(c.Txs) > 0 {
+		t.Errorf("the commit is %+v", c)
+	}
+	if !app.decide() || !app.core.Attached() {
+		t.Error("not attached")
+	}
+}
+
+func TestARuntimeWithoutEventsLeavesThemToTheOwner(t *testing.T) {
+	w := newWorld(t)
+	owner := w.owner("w1", relay(t).Program)
+	app := w.attached("app", relay(t).Program, withoutEvents)
+	w.send(home, "start", "e1", nil)
+	app.run()
+	app.direct("app", func(tx *Tx) error { tx.Send(home, "start", nil); return nil })
+	app.run()
+	if !app.core.Idle() || app.last.Wake != 0 || app.last.More {
+		t.Errorf("idle: %v, it waits for %+v", app.core.Idle(), app.last)
+	}
+	if got := w.receipts(home); len(got) > 0 {
+		t.Fatalf("it has handled %v", got)
+	}
+	last := w.commit(w.logs[home][len(w.logs[home])-1])
+	if last.Cursor.Floor != 0 {
+		t.Errorf("its commit says that the lane is done up to %d", last.Cursor.Floor)
+	}
+	owner.integrate()
+	owner.run()
+	if got := w.receipts(home); len(got) < 4 || owner.core.Stats().Handled != uint64(len(got)) {
+		t.Errorf("the owner handles %v", got)
+	}
+}
+
+// Two that handle the same events: each event once, in order, whoever wins which.
+func TestI11_AnOwnerAndAnAttachedRuntimeRaceForEvents(t *testing.T) {
+	w := newWorld(t)
+	owner := w.owner("w1", counter(t).Program)
+	app := w.attached("app", counter(t).Program)
+	owner.integrate()
+	for i := range 6 {
+		w.send(home, "add", fmt.Sprint("e", i), 1)
+		for _, h := range []*host{owner, app} {
+			h.deliver()
+			h.settle()
+		}
+		first, second := owner, app
+		if i%2 == 1 {
+			first, second = app, owner
+		}
+		if !first.decide() || second.decide() {
+			t.Fatalf("event %d: both or none of the two got it", i)
+		}
+		second.run()
+	}
+	wantValue(t, owner, "count", "6")
+	wantValue(t, app, "count", "6")
+	var want []string
+	for i := range 6 {
+		want = append(want, fmt.Sprintf("e%d handled", i))
+	}
+	if got := w.receipts(home); !slices.Equal(got, want) {
+		t.Errorf("receipts %v, want %v", got, want)
+	}
+}
+
+// direct makes a transaction of the application's.
+func (h *host) direct(by string, f func(*Tx) error) {
+	h.t.Helper()
+	if _, err := h.core.Transact(by, f); err != nil {
+		h.t.Fatalf("%v", err)
+	}
+}
+
+// Whatever a few runtimes do to a space at the same time, owning it in turns or attached to
+// it: each event has one receipt, in the order of the lane; each follow-up of a committed
+// handling too; no transaction has the id of another; a write of an application is in the log
+// if it was not undone; and all come to the same.
+func TestI10_I11_AnyNumberOfRuntimesMakeOneLog(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(rt)
+		p := func() *Program { return racers(rt) }
+		hosts := []*host{
+			w.owner("w1", p()), w.attached("a1", p()), w.attached("a2", p(), withoutEvents), w.host("w2", p()),
+		}
+		made := map[*host]int{}
+		for i := range 60 {
+			h := hosts[rapid.IntRange(0, 3).Draw(rt, "who")]
+			switch rapid.IntRange(0, 9).Draw(rt, "step") {
+			case 0, 1:
+				w.send(home, "add", fmt.Sprint("e", i), 1)
+			case 2:
+				if _, err := h.core.Transact("app", func(tx *Tx) error {
+					tx.Set("writes", num(tx.Get("writes"))+1)
+					tx.Send(home, "add", 1)
+					return nil
+				}); err == nil {
+					made[h]++
+				}
+			case 3, 4, 5:
+				if !h.cfg.WithoutEvents {
+					h.deliver()
+				}
+				made[h] -= len(h.settle().Undone)
+			case 6, 7:
+				h.decide()
+			case 8:
+				if h.core.Settled() {
+					h.integrate()
+				}
+			case 9:
+				if h.cfg.Runtime[0] == 'w' {
+					h.core.TakeOver()
+				}
+			}
+		}
+		w.settleDown(hosts, made)
+		w.checkRace(rt, hosts, made)
+	})
+}
+
+// racers counts events, of which each sends itself on twice, and derives from that.
+func racers(t *rapid.T) *Program {
+	p := NewProgram("racers")
+	err := p.Handle("add", func(tx *Tx, ev *model.Event) (model.Value, error) {
+		tx.Set("count", num(tx.Get("count"))+1)
+		if n := num(ev.Payload); n < 3 {
+			tx.Send(home, "add", n+1)
+		}
+		return tx.Get("twice"), nil
+	})
+	if err == nil {
+		err = p.Add(NodeSpec{ID: "twice", Kind: Computation, Output: "twice", Run: func(tx *Tx) (model.Value, error) {
+			return model.Int(2 * num(tx.Get("count"))), nil
+		}})
+	}
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return p
+}
+
+// settleDown has everybody integrate and finish, with w1 as the owner.
+func (w *world) settleDown(hosts []*host, made map[*host]int) {
+	for round := range 400 {
+		before := len(w.logs[home])
+		if h := hosts[0]; !h.core.Owned() {
+			h.core.TakeOver()
+		}
+		for _, h := range hosts {
+			h.now += 40e6
+			if h.core.Settled() {
+				h.integrate()
+			}
+			if !h.cfg.WithoutEvents {
+				h.deliver()
+			}
+			made[h] -= len(h.settle().Undone)
+			h.decide()
+		}
+		if len(w.logs[home]) == before && round > 60 && hosts[0].core.Durable() {
+			return
+		}
+	}
+	w.t.Fatalf("they do not come to rest")
+}
+
+func (w *world) checkRace(t *rapid.T, hosts []*host, made map[*host]int) {
+	ids := map[model.TxID]bool{}
+	receipts, sends := map[string]int{}, 0
+	var lane []uint64
+	for _, e := range w.logs[home] {
+		c := w.commit(e)
+		for _, tx := range c.Txs {
+			id := model.TxID{Space: home, Epoch: c.Epoch, N: tx.N}
+			if ids[id] {
+				t.Fatalf("two transactions are called %s", id)
+			}
+			ids[id] = true
+			sends += len(tx.Sends)
+			if rc := tx.Receipt; rc != nil {
+				receipts[rc.Event]++
+				if rc.Lane > 0 {
+					lane = append(lane, rc.Lane)
+				}
+			}
+		}
+	}
+	if !slices.IsSorted(lane) || len(lane) != len(w.lanes[home]) || len(receipts) != len(lane)+sends {
+		t.Fatalf("%d of %d lane events were handled, in the order %v, and %d of %d sends", len(lane), len(w.lanes[home]), lane, len(receipts)-len(lane), sends)
+	}
+	for id, n := range receipts {
+		if n != 1 {
+			t.Fatalf("event %s has %d receipts", id, n)
+		}
+	}
+	writes := 0
+	for _, h := range hosts {
+		writes += made[h]
+		h.integrate()
+		for _, doc := range w.replica(home).DocIDs() {
+			if got, want := h.value(doc), w.replica(home).Doc(doc).Value.String(); got != want {
+				t.Fatalf("%s shows %s for %s, the log says %s", h.cfg.Runtime, got, doc, want)
+			}
+		}
+	}
+	if got := num(w.replica(home).Doc("writes").Value); int(got) != writes {
+		t.Fatalf("%d writes are in the log, %d were not undone", got, writes)
+	}
+	if got := num(w.replica(home).Doc("count").Value); int(got) != len(receipts) {
+		t.Fatalf("the count is %d after %d receipts", got, len(receipts))
+	}
+}
