@@ -29,6 +29,10 @@ type Client struct {
 	watches atomic.Uint64
 }
 
+// ErrForgotten says that an event was handled so long ago that the part of the log
+// which holds its receipt has been purged.
+var ErrForgotten = worker.ErrForgotten
+
 // SendResult is the answer to a send.
 type SendResult = model.SendResult
 
@@ -182,40 +186,16 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// FindReceipt looks for a receipt in the log of a space, nil if there is none. It
-// reads the log from its beginning.
+// FindReceipt looks for the receipt of an event, nil if there is none so far. It
+// reads about as many commits as the log's length has binary digits. The error is
+// ErrForgotten if the event was handled so long ago that the log has been purged
+// since.
 func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Receipt, error) {
-	key := receipts.Key{Stream: stream, ID: id}
-	const page = 256
-	head, err := c.bus.Head(ctx, space) // of the leader: a replica that is behind is asked again
-	if err != nil {
-		return nil, fmt.Errorf("find the receipt of event %s to %s/%s: %w", id, space, stream, err)
+	h, err := worker.FindReceipt(ctx, c.bus, space, stream, id)
+	if h == nil || err != nil {
+		return nil, err
 	}
-	for after := uint64(0); ; {
-		entries, err := c.bus.ReadLog(ctx, space, after, page)
-		if err != nil {
-			return nil, fmt.Errorf("find the receipt of event %s to %s/%s: %w", id, space, stream, err)
-		}
-		for _, e := range entries {
-			after = e.Seq
-			commit, err := model.DecodeCommit(e.Data)
-			if err != nil {
-				return nil, err
-			}
-			if tx := receipts.Find(commit, key); tx != nil {
-				return tx.Receipt, nil
-			}
-		}
-		switch {
-		case len(entries) == page:
-		case after >= head:
-			return nil, nil
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case len(entries) == 0:
-			pause(ctx, lookPause)
-		}
-	}
+	return h.Tx.Receipt, nil
 }
 
 // Get returns a document as the log has it now, and its revision: the log

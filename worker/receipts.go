@@ -1,0 +1,177 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// Handling is how an event has ended: the transaction that handled it, with the
+// receipt and with what it sent, and where that stands in the log.
+type Handling struct {
+	Space string
+	// Seq is the log sequence of the commit that holds the transaction, and Runtime
+	// who made that commit.
+	Seq     uint64
+	Runtime string
+	ID      model.TxID
+	// Tx is the transaction; its Receipt is never nil.
+	Tx model.Tx
+}
+
+// ErrForgotten says that an event was handled so long ago that the part of the log
+// which holds its receipt has been purged.
+var ErrForgotten = errors.New("handled longer ago than the log remembers")
+
+// FindReceipt looks for the handling of an event, nil if there is none so far: it
+// waits, or nobody has sent it. The error is ErrForgotten if it was handled, but how
+// is not known any more.
+//
+// The log is the index: every commit carries the cursor of the lane, which only
+// grows, so the commit that handled the event at a lane sequence is found by
+// bisection, in about log2 of the log's length reads. A follow-up, which a space
+// sent to itself, has no place in the lane; the commit of the transaction that sent
+// it is found by the numbers in its id, and its handling lies there or behind.
+func FindReceipt(ctx context.Context, bus Bus, space, stream, id string) (*Handling, error) {
+	return FindReceiptUpTo(ctx, bus, space, stream, id, 0)
+}
+
+// FindReceiptUpTo is FindReceipt for one who has seen the log up to a sequence: a
+// leader that does not know yet that it is deposed may not, and is asked again.
+func FindReceiptUpTo(ctx context.Context, bus Bus, space, stream, id string, seen uint64) (*Handling, error) {
+	key := receipts.Key{Stream: stream, ID: id}
+	h, err := find(ctx, bus, space, key, seen)
+	if err != nil {
+		return nil, fmt.Errorf("find the receipt of event %s to %s/%s: %w", id, space, stream, err)
+	}
+	return h, nil
+}
+
+func find(ctx context.Context, bus Bus, space string, key receipts.Key, seen uint64) (*Handling, error) {
+	if err := checkEvent(space, key); err != nil {
+		return nil, err
+	}
+	if tx, ok := model.OriginOf(key.ID); ok && tx.Space == space {
+		l, err := readLogOf(ctx, bus, space, seen)
+		if err != nil {
+			return nil, err
+		}
+		return l.followUp(tx, key)
+	}
+	ev, sent, err := bus.FindEvent(ctx, space, key.Stream, key.ID)
+	if err != nil || !sent {
+		return nil, err
+	}
+	l, err := readLogOf(ctx, bus, space, seen)
+	if err != nil {
+		return nil, err
+	}
+	return l.laneEvent(ev.Seq, key)
+}
+
+func checkEvent(space string, key receipts.Key) error {
+	if err := model.CheckName("space", space); err != nil {
+		return err
+	}
+	if err := model.CheckName("stream", key.Stream); err != nil {
+		return err
+	}
+	return model.CheckAnyEventID(key.ID)
+}
+
+// FindSent looks for the handling of an event that a handled one has sent, nil if
+// there is none so far.
+func FindSent(ctx context.Context, bus Bus, origin *Handling, s *model.Send) (*Handling, error) {
+	if s.To != origin.Space {
+		return FindReceipt(ctx, bus, s.To, s.Stream, s.ID)
+	}
+	h, err := findBehind(ctx, bus, s.To, origin.Seq, receipts.Key{Stream: s.Stream, ID: s.ID})
+	if err != nil {
+		return nil, fmt.Errorf("find the receipt of event %s to %s/%s: %w", s.ID, s.To, s.Stream, err)
+	}
+	return h, nil
+}
+
+// findBehind finds a handling that lies in a commit or in one that follows.
+func findBehind(ctx context.Context, bus Bus, space string, seq uint64, key receipts.Key) (*Handling, error) {
+	l, err := readLogOf(ctx, bus, space, seq)
+	if err != nil {
+		return nil, err
+	}
+	return l.scan(seq-1, key)
+}
+
+// laneEvent finds the handling of the event at a lane sequence: in the first commit
+// whose cursor is beyond it and has not set it aside.
+func (l *logReader) laneEvent(seq uint64, key receipts.Key) (*Handling, error) {
+	at, _, err := l.bisect(0, func(e *logged) (verdict, error) {
+		done := e.c.Cursor.Floor >= seq && !slices.Contains(e.c.Cursor.Held, seq)
+		return beforeOrAfter(!done), nil
+	})
+	if err != nil || at == nil {
+		return nil, err
+	}
+	h := at.handling(l.space, key)
+	if h == nil {
+		// Every event that a cursor passes over has its receipt in the same commit. But
+		// the log may begin behind that one; and a release that is repeated after the
+		// first one was purged from the lane is passed over for its position.
+		return nil, ErrForgotten
+	}
+	return h, nil
+}
+
+// followUp finds the handling of an event that transaction tx has sent to its own
+// space.
+func (l *logReader) followUp(tx model.TxID, key receipts.Key) (*Handling, error) {
+	if tx.Epoch == 0 || tx.Epoch > l.head {
+		return nil, nil
+	}
+	at, preceded, err := l.origin(tx)
+	switch {
+	case err != nil:
+		return nil, err
+	case at != nil && at.sends(key):
+		return l.scan(at.seq-1, key)
+	case preceded:
+		return nil, nil // the log has that part, and not the transaction: it never was, or is to come
+	}
+	first, err := l.entry(tx.Epoch)
+	if err == nil && first.seq != tx.Epoch {
+		err = ErrForgotten // the log begins behind it
+	}
+	return nil, err
+}
+
+// origin is the commit that holds transaction tx, or the first one by which it would
+// have been in the log; nil if there is none. preceded says that the log has a commit
+// of that epoch from before.
+//
+// Commits of one epoch are in the order of their transactions. Others may stand
+// between them while several runtimes take part. Those tell something only if the
+// owner that made tx was deposed by then; else they are read through, each once.
+func (l *logReader) origin(tx model.TxID) (at *logged, preceded bool, err error) {
+	owned, err := l.owned(tx.Epoch)
+	if err != nil {
+		return nil, false, err
+	}
+	return l.bisect(tx.Epoch, func(e *logged) (verdict, error) {
+		switch {
+		case e.c.Epoch == tx.Epoch && len(e.c.Txs) > 0:
+			return beforeOrAfter(e.c.Txs[len(e.c.Txs)-1].N < tx.N), nil
+		case !owned || e.c.Epoch == tx.Epoch:
+			return unknown, nil
+		case e.c.Takeover:
+			return after, nil
+		}
+		deposed, err := l.owned(e.c.Epoch)
+		if err == nil && deposed && e.c.Epoch > tx.Epoch {
+			return after, nil
+		}
+		return unknown, err
+	})
+}

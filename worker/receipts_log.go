@@ -1,0 +1,214 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// logReader looks things up in the log of one space, up to its head as it was when
+// the reader was made.
+type logReader struct {
+	ctx   context.Context
+	bus   Log
+	space string
+	head  uint64
+	// owners caches owned.
+	owners map[uint64]bool
+}
+
+// logged is a commit in the log.
+type logged struct {
+	seq uint64
+	c   *model.Commit
+}
+
+// readLogOf makes a reader. Its head is of the leader, and not below seen.
+func readLogOf(ctx context.Context, bus Log, space string, seen uint64) (*logReader, error) {
+	for dry := 0; ; dry++ {
+		pause(ctx, backoff(dry))
+		head, err := bus.Head(ctx, space)
+		switch {
+		case err != nil:
+			return nil, err
+		case head >= seen:
+			return &logReader{ctx: ctx, bus: bus, space: space, head: head, owners: map[uint64]bool{}}, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// entry is the first commit at or behind a sequence. There must be one.
+func (l *logReader) entry(seq uint64) (*logged, error) {
+	page, err := l.page(seq-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	return page[0], nil
+}
+
+// page is up to n commits behind a sequence that is below the head, at least one. A
+// replica that shows none is behind, and asked again; when it goes on for long, the
+// leader is asked whether the log still reaches that far.
+func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
+	for dry := 0; ; dry++ {
+		pause(l.ctx, backoff(dry))
+		entries, err := l.bus.ReadLog(l.ctx, l.space, behind, n)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(entries) > 0:
+			return decodeAll(entries)
+		case l.ctx.Err() != nil:
+			return nil, l.ctx.Err()
+		}
+		if dry%dryReads == dryReads-1 {
+			if err := l.checkHead(); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+func (l *logReader) checkHead() error {
+	head, err := l.bus.Head(l.ctx, l.space)
+	if err == nil && head < l.head {
+		err = fmt.Errorf("the log of space %s ends at %d, and was seen to reach %d: the stream has lost messages (a power cut without fsync, or an old backup)", l.space, head, l.head)
+	}
+	return err
+}
+
+func decodeAll(entries []model.LogEntry) ([]*logged, error) {
+	out := make([]*logged, len(entries))
+	for i, e := range entries {
+		c, err := model.DecodeCommit(e.Data)
+		if err != nil {
+			return nil, fmt.Errorf("log sequence %d: %w", e.Seq, err)
+		}
+		out[i] = &logged{e.Seq, c}
+	}
+	return out, nil
+}
+
+// verdict is what a commit says about the place of another.
+type verdict int
+
+const (
+	unknown verdict = iota
+	before          // what is looked for comes later
+	after           // this is it, or it comes earlier
+)
+
+func beforeOrAfter(isBefore bool) verdict {
+	if isBefore {
+		return before
+	}
+	return after
+}
+
+// bisect returns the first commit behind a sequence of which judge says after, nil if
+// there is none, and whether one before it says before. A commit that knows may not
+// say before when an earlier one says after.
+func (l *logReader) bisect(behind uint64, judge func(*logged) (verdict, error)) (found *logged, preceded bool, err error) {
+	low, high := behind, l.head+1 // it lies between the two, both excluded, or is found
+	for low+1 < high {
+		mid := low + (high-low)/2
+		e, v, err := l.witness(mid, high, judge)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case v == before:
+			low, preceded = e.seq, true
+		case v == after:
+			found, high = e, mid
+		default:
+			high = mid
+		}
+	}
+	return found, preceded, nil
+}
+
+// witness is the first commit from a sequence on, but below a bound, of which judge
+// knows something.
+func (l *logReader) witness(from, bound uint64, judge func(*logged) (verdict, error)) (*logged, verdict, error) {
+	for n := 1; from < bound; n = min(8*n, readPage) {
+		page, err := l.page(from-1, n)
+		if err != nil {
+			return nil, unknown, err
+		}
+		for _, e := range page {
+			if e.seq >= bound {
+				return nil, unknown, nil
+			}
+			if v, err := judge(e); v != unknown || err != nil {
+				return e, v, err
+			}
+			from = e.seq + 1
+		}
+	}
+	return nil, unknown, nil
+}
+
+// scan reads on behind a sequence until it finds the handling of an event, or the
+// head. Pages grow: a follow-up is usually handled at once.
+func (l *logReader) scan(behind uint64, key receipts.Key) (*Handling, error) {
+	for n := 4; behind < l.head; n = min(4*n, readPage) {
+		page, err := l.page(behind, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page {
+			if h := e.handling(l.space, key); h != nil {
+				return h, nil
+			}
+			behind = e.seq
+		}
+	}
+	return nil, nil
+}
+
+// owned reports whether the runtime of an epoch has owned the space, so that the next
+// takeover has deposed it. One that has joined it is not deposed; and of one whose
+// beginning has been purged it is not known.
+func (l *logReader) owned(epoch uint64) (bool, error) {
+	if owned, known := l.owners[epoch]; known {
+		return owned, nil
+	}
+	if epoch == 0 || epoch > l.head {
+		return false, nil
+	}
+	e, err := l.entry(epoch)
+	if err != nil {
+		return false, err
+	}
+	l.owners[epoch] = e.seq == epoch && e.c.Takeover
+	return l.owners[epoch], nil
+}
+
+// handling is the transaction of the commit that handled an event, or nil.
+func (e *logged) handling(space string, key receipts.Key) *Handling {
+	tx := receipts.Find(e.c, key)
+	if tx == nil {
+		return nil
+	}
+	return &Handling{
+		Space: space, Seq: e.seq, Runtime: e.c.Runtime,
+		ID: model.TxID{Space: space, Epoch: e.c.Epoch, N: tx.N}, Tx: *tx,
+	}
+}
+
+// sends reports whether a transaction of the commit has sent an event to its own
+// space.
+func (e *logged) sends(key receipts.Key) bool {
+	for i := range e.c.Txs {
+		for _, s := range e.c.Txs[i].Sends {
+			if s.ID == key.ID && s.Stream == key.Stream && s.To == e.c.Space {
+				return true
+			}
+		}
+	}
+	return false
+}
