@@ -120,12 +120,17 @@ func step(t *rapid.T) model.Write {
 // A restarted runtime does what one does that has stayed alive: at each step every live node
 // runs as often, no node more often, and everything live has the same value. (A dormant node
 // whose inputs have changed and changed back runs for the one that stayed, and is found to be
-// clean by the other.)
+// clean by the other. One whose output is not in the log runs once more when it is wanted
+// again, and so may what reads it.)
 func TestI7_V01_ARestartedSpaceRunsWhatAnotherWouldHave(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tt := tester(t)
 		p := resumable(t, tt)
 		stays, restarts := newWorld(tt).owner("w1", p), newWorld(tt).owner("w1", p)
+		lost := uint64(0) // how often a node may run for what a restart has lost
+		if keepsSomething(p) {
+			lost = 1
+		}
 		saved := memory{}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			write := step(t)
@@ -137,7 +142,7 @@ func TestI7_V01_ARestartedSpaceRunsWhatAnotherWouldHave(t *testing.T) {
 				h.integrate()
 				h.run()
 			}
-			sameRuns(t, both, was)
+			sameRuns(t, both, was, lost)
 			if rapid.IntRange(0, 3).Draw(t, "restart") == 0 {
 				restarts.restart(saved)
 				for id, n := range runsOf(restarts) {
@@ -164,12 +169,12 @@ func runsOf(h *host) map[string]uint64 {
 	return runs
 }
 
-func sameRuns(t *rapid.T, both []*host, was []map[string]uint64) {
+func sameRuns(t *rapid.T, both []*host, was []map[string]uint64, lost uint64) {
 	t.Helper()
 	now := []map[string]uint64{runsOf(both[0]), runsOf(both[1])}
 	for _, n := range both[0].core.Nodes() {
 		stayed, restarted := now[0][n.ID]-was[0][n.ID], now[1][n.ID]-was[1][n.ID]
-		if restarted > stayed {
+		if restarted > stayed+lost {
 			t.Fatalf("node %s ran %d times in the one that was restarted, %d in the other", n.ID, restarted, stayed)
 		}
 		if n.Live && n.Output != "" {
