@@ -50,7 +50,7 @@ func (o Outgoing) message() (model.Message, error) {
 	if err := model.CheckName("space", o.Space); err != nil {
 		return model.Message{}, err
 	}
-	if err := model.CheckName("stream", o.Stream); err != nil {
+	if err := model.CheckSendStream(o.Stream); err != nil {
 		return model.Message{}, err
 	}
 	if err := model.CheckEventID(o.ID); err != nil {

@@ -498,6 +498,9 @@ func TestClient_NamesThatAreNoneAreRefused(t *testing.T) {
 		if _, err := c.Send(t.Context(), add("s", "a:1:2:0")); err == nil {
 			t.Error("an id of the kind that Settle mints was accepted from outside")
 		}
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: model.Undelivered, ID: "e1"}); err == nil {
+			t.Error("a failure notice was accepted from outside")
+		}
 		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: "add", ID: "e", Payload: make(chan int)}); err == nil {
 			t.Error("a payload that has no JSON was accepted")
 		}

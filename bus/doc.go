@@ -26,8 +26,9 @@
 //
 // An event and a commit are one message each. What is about a message and not in
 // it travels in headers: Settle-Commit (the append's id), Settle-Position,
-// Settle-Seq (the log sequence that a document reflects), traceparent and
-// tracestate. Nats-Msg-Id is never set: its window forgets.
+// Settle-Invalid (the message is a tombstone, and why), Settle-Seq (the log sequence
+// that a document reflects), traceparent and tracestate. Nats-Msg-Id is never set: its
+// window forgets.
 //
 // # What each guarantee rests on
 //

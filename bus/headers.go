@@ -14,6 +14,7 @@ import (
 const (
 	headerCommit   = "Settle-Commit"   // Append.ID
 	headerPosition = "Settle-Position" // Message.Position
+	headerInvalid  = "Settle-Invalid"  // Message.Invalid
 	headerSeq      = "Settle-Seq"      // StateDoc.Seq
 	headerParent   = "traceparent"
 	headerState    = "tracestate"

@@ -84,5 +84,8 @@ func (b *Bus) event(partition int, subject string, seq uint64, h nats.Header, pa
 	}
 	m.Seq, m.Payload = seq, payload
 	m.Position, m.Trace = number(h, headerPosition), trace(h)
+	if m.Position > 0 { // only what a space has sent has a place to be kept
+		m.Invalid = header(h, headerInvalid)
+	}
 	return m, true
 }

@@ -45,6 +45,9 @@ func (s *sending) message() *nats.Msg {
 	if s.m.Position > 0 {
 		setNumber(h, headerPosition, s.m.Position)
 	}
+	if s.m.Invalid != "" {
+		h[headerInvalid] = []string{s.m.Invalid}
+	}
 	setTrace(h, s.m.Trace)
 	return &nats.Msg{Subject: s.subject, Header: h, Data: s.m.Payload}
 }

@@ -1,10 +1,8 @@
 package coordinator
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -41,6 +39,7 @@ type Coordinator struct {
 	tails    []*tail
 	released atomic.Uint64
 	repeated atomic.Uint64
+	noticed  atomic.Uint64
 }
 
 // New makes a coordinator that is not running yet.
@@ -80,6 +79,9 @@ func (c *Coordinator) Stop() {
 func (c *Coordinator) Released() (released, repeated uint64) {
 	return c.released.Load(), c.repeated.Load()
 }
+
+// Noticed is how many failure notices this coordinator has put into lanes.
+func (c *Coordinator) Noticed() uint64 { return c.noticed.Load() }
 
 // tail reads the log of one partition.
 type tail struct {
@@ -132,7 +134,7 @@ func (t *tail) follow() error {
 	ctx, cancel := context.WithCancelCause(t.c.ctx)
 	defer cancel(nil)
 	err = t.c.bus.FollowLog(ctx, t.partition, from, func(e model.LogEntry) {
-		if err := t.release(ctx, p, e); err != nil {
+		if err := t.read(ctx, p, e); err != nil {
 			cancel(err)
 		}
 	})
@@ -140,82 +142,6 @@ func (t *tail) follow() error {
 		return cause
 	}
 	return err
-}
-
-// sendsMember is in every encoded commit that has sends. Within a JSON string the
-// quotes would be escaped, so a commit without it has none and need not be
-// decoded; most commits are like that.
-var sendsMember = []byte(`"snd":[`)
-
-// release sends everything that a commit holds for other spaces.
-func (t *tail) release(ctx context.Context, p *progress, e model.LogEntry) error {
-	if ctx.Err() != nil {
-		return nil // an entry before this one was not released
-	}
-	if !bytes.Contains(e.Data, sendsMember) {
-		p.read(e.Seq)
-		return nil
-	}
-	c, err := model.DecodeCommit(e.Data)
-	if err != nil {
-		return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
-	}
-	for i := range c.Txs {
-		for j := range c.Txs[i].Sends {
-			if s := &c.Txs[i].Sends[j]; s.To != e.Space {
-				t.send(ctx, p, e, s)
-			}
-		}
-	}
-	if ctx.Err() == nil { // else the tail is being torn down, perhaps half way through
-		p.read(e.Seq)
-	}
-	return nil
-}
-
-// send releases one event. It waits for room in the window, not for the answer.
-func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model.Send) {
-	select {
-	case t.window <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
-	p.begin(e.Seq)
-	trace, end := t.span(e.Space, s)
-	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Trace: trace}
-	if !s.Payload.IsAbsent() {
-		m.Payload = s.Payload.AppendJSON(nil)
-	}
-	t.attempt(m, p, e.Seq, end)
-}
-
-// attempt sends m until its lane has it. A lane that is full is tried again: the
-// send is committed and cannot be taken back.
-func (t *tail) attempt(m model.Message, p *progress, seq uint64, end func(error)) {
-	if err := t.c.ctx.Err(); err != nil {
-		end(err)
-		return
-	}
-	t.c.bus.Send(m, func(r model.SendResult, err error) {
-		if errors.Is(err, model.ErrLaneFull) && t.c.ctx.Err() == nil {
-			time.AfterFunc(100*time.Millisecond, func() { t.attempt(m, p, seq, end) })
-			return
-		}
-		end(err)
-		<-t.window
-		if errors.Is(err, model.ErrStopped) || t.c.ctx.Err() != nil {
-			return // not known: the position stays before it
-		}
-		p.end(seq)
-		if err != nil {
-			t.c.cfg.Logger.Error("release refused for good", "from", seq, "space", m.Space, "event", m.ID, "error", err)
-			return
-		}
-		if r.Duplicate {
-			t.c.repeated.Add(1) // first, so that whoever sees a release counted sees this too
-		}
-		t.c.released.Add(1)
-	})
 }
 
 // save keeps the saved position close to what is released.

@@ -393,45 +393,6 @@ func TestRelease_GoesOnWhereTheLogBrokeOff(t *testing.T) {
 	})
 }
 
-// What no server will ever take is reported and passed: nothing else can be done,
-// and everybody else must not wait for it.
-func TestRelease_WhatTheServerRefusesForGoodIsReportedAndPassed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		b := w.server.Connect("coordinator")
-		defer b.Kill()
-		c := w.start(coordinator.Config{}, refusing{b})
-		w.commit("a", to("b"))
-		w.commit("a", to("b"))
-		last := w.commit("a", to("b"))
-		time.Sleep(2 * time.Second)
-		if got, want := w.lane("b"), []string{"a:1:1:0", "a:1:3:0"}; !slices.Equal(got, want) {
-			t.Errorf("released %v, want %v", got, want)
-		}
-		if w.position(0) != last {
-			t.Errorf("position %d, want %d", w.position(0), last)
-		}
-		if !strings.Contains(w.logged.String(), "a:1:2:0") {
-			t.Errorf("nothing was said of it:\n%s", w.logged)
-		}
-		if n, _ := c.Released(); n != 2 {
-			t.Errorf("%d count as released, want 2", n)
-		}
-		c.Stop()
-	})
-}
-
-// refusing is a bus that takes everything but the second send of a to b.
-type refusing struct{ *membus.Bus }
-
-func (b refusing) Send(m model.Message, done func(model.SendResult, error)) {
-	if m.Position == 2 {
-		go done(model.SendResult{}, model.ErrTooLarge) // ends when done returns
-		return
-	}
-	b.Bus.Send(m, done)
-}
-
 func TestStop_IsPromptWhateverTheBusDoes(t *testing.T) {
 	for name, hang := range map[string]func(op membus.Op) bool{
 		"the window is full":         func(op membus.Op) bool { return op.Label == "send" },

@@ -14,6 +14,21 @@
 //
 // What is lost when no coordinator runs is time, nothing else.
 //
+// # What does not arrive
+//
+//	the lane is full          it waits for room, and the log behind it with it: the
+//	                          send is committed, and a full lane is nobody's refusal
+//	no lane will ever take    a tombstone takes its place: the same id and position,
+//	it (it is too large)      no payload, and why. The target refuses it, so nothing
+//	                          waits behind a gap
+//	the target refuses it     the origin gets a notice, an event of the stream
+//	(no handler, unreadable,  model.Undelivered. It comes from no transaction, so a
+//	a tombstone)              notice that is refused is not noticed again
+//
+// That an event was refused is in the log of its target, and the coordinator that
+// tails that log tells the origin; the id of the notice follows from the send's, so
+// that telling twice is one event.
+//
 //	log of partition p ---> decode ---> Send, pipelined ---> lanes of all partitions
 //	                                      |
 //	        position  <--- all before it are stored

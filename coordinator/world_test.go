@@ -31,7 +31,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, partitions int) *world {
-	server := membus.NewServer(membus.Config{Partitions: partitions, MaxPayload: 16 << 10})
+	server := membus.NewServer(membus.Config{Partitions: partitions, MaxPayload: 256 << 10})
 	w := &world{
 		T: t, server: server, client: server.Connect("client"), logged: &logged{},
 		sent: map[string]map[string][]string{}, heads: map[string]uint64{},

@@ -55,6 +55,9 @@ type Message struct {
 	Payload  []byte
 	Position uint64
 	Trace    Trace
+	// Invalid, if not "", makes the message a tombstone: it says why the event whose
+	// place this is could not be delivered.
+	Invalid string
 	// Seq is the LANE sequence; 0 until the event is stored.
 	Seq uint64
 }

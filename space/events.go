@@ -155,7 +155,7 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if ev.Invalid != "" {
 		return receipts.Refused(ev, ev.Invalid), nil
 	}
-	h := s.program.handlers[ev.Stream]
+	h := s.program.handler(ev.Stream)
 	if h == nil {
 		return receipts.Refused(ev, fmt.Sprintf("program %s has no handler for stream %s", s.program.Name, ev.Stream)), nil
 	}

@@ -135,6 +135,17 @@ func (p *Program) Handle(stream string, h Handler) error {
 	return nil
 }
 
+// handler is what handles the events of a stream, nil if nothing does. Failure notices
+// end well where a program has nothing to say to them.
+func (p *Program) handler(stream string) Handler {
+	if h := p.handlers[stream]; h != nil || stream != model.Undelivered {
+		return h
+	}
+	return ignore
+}
+
+func ignore(*Tx, *model.Event) (model.Value, error) { return model.Value{}, nil }
+
 // Add registers a node that every space of the program has.
 func (p *Program) Add(n NodeSpec) error {
 	err := n.check()

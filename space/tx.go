@@ -260,7 +260,7 @@ func (t *Tx) makeSend(space, stream string, payload any) (model.Send, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return model.Send{}, err
 	}
-	if err := model.CheckName("stream", stream); err != nil {
+	if err := model.CheckSendStream(stream); err != nil {
 		return model.Send{}, err
 	}
 	v, err := model.Of(payload)

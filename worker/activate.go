@@ -189,6 +189,10 @@ func eventOf(m *model.Message) model.Event {
 		ev.Position = 0 // or it would wait for a predecessor that nobody sends
 		return ev
 	}
+	if m.Invalid != "" {
+		ev.Invalid = m.Invalid // a tombstone: it is there for its position
+		return ev
+	}
 	if len(m.Payload) == 0 {
 		return ev
 	}

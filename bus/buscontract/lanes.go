@@ -35,6 +35,7 @@ func eventsRoundTrip(w *world) {
 		{Space: cart, Stream: "add", ID: "e1", Payload: []byte(`{"n":1}`)},
 		{Space: cart, Stream: "add", ID: "origin:17:2:0", Payload: []byte(`{"n":2}`), Position: 42, Trace: traced},
 		{Space: cart, Stream: "remove", ID: "e3", Payload: []byte(`{"n":3}`), Position: 1<<64 - 1, Trace: model.Trace{Parent: traced.Parent}},
+		{Space: cart, Stream: "add", ID: "origin:17:3:0", Position: 43, Invalid: "too large: a tombstone", Payload: []byte{}},
 	}
 	for i := range sent {
 		sent[i].Seq = w.mustSend(c, sent[i]).Seq

@@ -23,7 +23,7 @@ func messageSize(m model.Message) int {
 		position = strconv.FormatUint(m.Position, 10)
 	}
 	return len(m.Payload) + headerSize(
-		"Settle-Position", position,
+		"Settle-Position", position, "Settle-Invalid", m.Invalid,
 		"traceparent", m.Trace.Parent, "tracestate", m.Trace.State)
 }
 

@@ -1,0 +1,295 @@
+package coordinator_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// refusing is a bus that never takes an event with that position, but for a tombstone.
+type refusing struct {
+	*membus.Bus
+	position uint64
+}
+
+func (b refusing) Send(m model.Message, done func(model.SendResult, error)) {
+	if m.Position == b.position && m.Invalid == "" {
+		go done(model.SendResult{}, model.ErrTooLarge) // ends when done returns
+		return
+	}
+	b.Bus.Send(m, done)
+}
+
+// What no server will ever take leaves a tombstone in its place: everybody else must
+// not wait for it.
+func TestRelease_WhatTheServerRefusesForGoodLeavesATombstone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("coordinator")
+		defer b.Kill()
+		c := w.start(coordinator.Config{}, refusing{b, 2})
+		w.commit("a", to("b"))
+		w.commit("a", to("b"))
+		last := w.commit("a", to("b"))
+		time.Sleep(2 * time.Second)
+		w.wantReleased()
+		for _, m := range w.server.ReadLane("b", 0, 10) {
+			if grave := m.Invalid != ""; grave != (m.Position == 2) || grave && !strings.Contains(m.Invalid, "max_payload") {
+				t.Errorf("event at position %d: %q", m.Position, m.Invalid)
+			}
+		}
+		if w.position(0) != last {
+			t.Errorf("position %d, want %d", w.position(0), last)
+		}
+		if !strings.Contains(w.logged.String(), "a:1:2:0") {
+			t.Errorf("nothing was said of it:\n%s", w.logged)
+		}
+		c.Stop()
+	})
+}
+
+// A tombstone that is refused as well is offered again and again: passing it over
+// would leave a gap.
+func TestRelease_ATombstoneIsNotGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("coordinator")
+		defer b.Kill()
+		s := &stubborn{Bus: b}
+		s.refuses.Store(true)
+		c := w.start(coordinator.Config{}, s)
+		w.commit("a", to("b"))
+		time.Sleep(time.Minute)
+		if got := w.position(0); got != 0 {
+			t.Errorf("position %d: it was passed over", got)
+		}
+		if n := strings.Count(w.logged.String(), "not even a tombstone"); n < 2 || n > 10 {
+			t.Errorf("reported %d times in a minute", n)
+		}
+		s.refuses.Store(false)
+		time.Sleep(time.Minute)
+		w.wantReleased()
+		c.Stop()
+	})
+}
+
+// stubborn is a bus that takes nothing for the time being.
+type stubborn struct {
+	*membus.Bus
+	refuses atomic.Bool
+}
+
+func (b *stubborn) Send(m model.Message, done func(model.SendResult, error)) {
+	if b.refuses.Load() {
+		go done(model.SendResult{}, model.ErrTooLarge) // ends when done returns
+		return
+	}
+	b.Bus.Send(m, done)
+}
+
+// A send to what cannot be a space has no lane to put a tombstone into. Its origin is
+// told nevertheless.
+func TestNotice_ASendToNoSpaceComesBackToItsOrigin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator(coordinator.Config{})
+		last := w.commit("a", to("no.space"))
+		time.Sleep(2 * time.Second)
+		n := w.notice("a", "a:1:1:0")
+		if n["event"] != "a:1:1:0" || n["to"] != "no.space" || n["stream"] != "add" || !strings.Contains(n["reason"], "'.'") {
+			t.Errorf("the notice says %v", n)
+		}
+		if w.position(0) != last {
+			t.Errorf("position %d, want %d", w.position(0), last)
+		}
+	})
+}
+
+// notice is the payload of the notice about an event, which must be there once.
+func (w *world) notice(origin, event string) map[string]string {
+	w.Helper()
+	var found []map[string]string
+	for _, m := range w.server.ReadLane(origin, 0, 1<<20) {
+		if m.Stream == model.Undelivered && m.ID == model.NoticeID(event) {
+			var n map[string]string
+			if err := json.Unmarshal(m.Payload, &n); err != nil || m.Position != 0 {
+				w.Errorf("notice %+v: %v", m, err)
+			}
+			found = append(found, n)
+		}
+	}
+	if len(found) != 1 {
+		w.Fatalf("%d notices about %s, want 1", len(found), event)
+	}
+	return found[0]
+}
+
+// serve starts a worker that runs these programs.
+func (w *world) serve(programs map[string]*space.Program) {
+	w.Helper()
+	b := w.server.Connect("worker")
+	wk, err := worker.New(b, worker.Config{ID: "w1", Programs: func(name string) (*space.Program, error) { return programs[name], nil }})
+	if err == nil {
+		err = wk.Start(w.Context())
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { wk.Kill(); b.Kill() })
+}
+
+// program makes a program of handlers.
+func (w *world) program(handlers map[string]space.Handler) *space.Program {
+	w.Helper()
+	p := space.NewProgram("test")
+	for stream, h := range handlers {
+		if err := p.Handle(stream, h); err != nil {
+			w.Fatal(err)
+		}
+	}
+	return p
+}
+
+// put sends an event from outside.
+func (w *world) put(to, stream, id string) {
+	w.Helper()
+	done := make(chan error, 1)
+	w.client.Send(model.Message{Space: to, Stream: stream, ID: id}, func(_ model.SendResult, err error) { done <- err })
+	if err := <-done; err != nil {
+		w.Fatal(err)
+	}
+}
+
+// ended lists how the events of a space have ended: "stream id outcome".
+func (w *world) ended(name string) []string {
+	w.Helper()
+	var list []string
+	for _, e := range w.server.ReadLog(name, 0, 1<<20) {
+		c, err := model.DecodeCommit(e.Data)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, tx := range c.Txs {
+			if tx.Receipt != nil {
+				stream, _ := receipts.Stream(tx.By)
+				list = append(list, fmt.Sprintf("%s %s %s", stream, tx.Receipt.Event[strings.LastIndexByte(tx.Receipt.Event, ':')+1:], tx.Receipt.Outcome))
+			}
+		}
+	}
+	return list
+}
+
+// sends makes a handler that sends to these streams of a space.
+func sends(to string, streams ...string) space.Handler {
+	return func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		for _, stream := range streams {
+			tx.Send(to, stream, nil)
+		}
+		return model.Value{}, nil
+	}
+}
+
+func nothing(*space.Tx, *model.Event) (model.Value, error) { return model.Value{}, nil }
+
+// A gap in the positions would wedge the target: it would hold what follows for ever.
+func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		b := w.server.Connect("coordinator")
+		defer b.Kill()
+		c := w.start(coordinator.Config{}, refusing{b, 2})
+		w.serve(map[string]*space.Program{
+			"a": w.program(map[string]space.Handler{
+				"go": sends("b", "add", "add", "add"),
+				model.Undelivered: func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+					tx.Set("undelivered", ev.Payload.Get("event"))
+					return model.Value{}, nil
+				},
+			}),
+			"b": w.program(map[string]space.Handler{"add": nothing}),
+		})
+		w.put("a", "go", "g1")
+		time.Sleep(10 * time.Second)
+		if got, want := w.ended("b"), []string{"add 0 handled", "add 1 refused", "add 2 handled"}; !slices.Equal(got, want) {
+			t.Errorf("the target ended %v, want %v", got, want)
+		}
+		if got, want := w.ended("a"), []string{"go g1 handled", "undelivered undelivered handled"}; !slices.Equal(got, want) {
+			t.Errorf("the origin ended %v, want %v", got, want)
+		}
+		d, err := worker.Read(context.Background(), w.client, "a", "undelivered")
+		if event, _ := d.Value.AsString(); err != nil || !strings.HasSuffix(event, ":1") {
+			t.Errorf("the origin's handler noted %v, %v", d.Value, err)
+		}
+		if c.Noticed() != 1 {
+			t.Errorf("%d notices, want 1", c.Noticed())
+		}
+		c.Stop()
+	})
+}
+
+// An event without a handler is refused, and its origin learns of it, which may have no
+// handler for that: no notice follows upon a notice.
+func TestNotice_ARefusedEventComesBackOnceAndNoNoticeAboutANoticeFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.serve(map[string]*space.Program{
+			"a": w.program(map[string]space.Handler{"go": sends("b", "unknown", "add")}),
+			"b": w.program(map[string]space.Handler{"add": nothing}),
+		})
+		first, _ := w.coordinator(coordinator.Config{})
+		w.put("a", "go", "g1")
+		w.put("b", "unknown", "from-outside") // whoever sends from outside asks for the receipt
+		time.Sleep(10 * time.Second)
+		first.Stop()
+		b := w.server.Connect("forgetful")
+		defer b.Kill()
+		second := w.start(coordinator.Config{}, forgetful{b})
+		time.Sleep(10 * time.Second)
+		if got, want := w.ended("a"), []string{"go g1 handled", "undelivered undelivered handled"}; !slices.Equal(got, want) {
+			t.Errorf("the origin ended %v, want %v", got, want)
+		}
+		var notices int
+		for _, m := range append(w.server.ReadLane("a", 0, 100), w.server.ReadLane("b", 0, 100)...) {
+			if m.Stream == model.Undelivered {
+				notices++
+			}
+		}
+		if notices != 1 || first.Noticed() != 1 || second.Noticed() != 1 {
+			t.Errorf("%d notices in the lanes, %d and %d put there; want 1 of each", notices, first.Noticed(), second.Noticed())
+		}
+		second.Stop()
+	})
+}
+
+// A failed event had its handler: whoever sent it has been served. It is a dead letter,
+// not undelivered.
+func TestNotice_AFailedEventIsNotUndelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.serve(map[string]*space.Program{
+			"a": w.program(map[string]space.Handler{"go": sends("b", "add")}),
+			"b": w.program(map[string]space.Handler{"add": func(*space.Tx, *model.Event) (model.Value, error) {
+				return model.Value{}, fmt.Errorf("no")
+			}}),
+		})
+		c, _ := w.coordinator(coordinator.Config{})
+		w.put("a", "go", "g1")
+		time.Sleep(10 * time.Second)
+		if got := w.ended("b"); !slices.Equal(got, []string{"add 0 failed"}) || c.Noticed() != 0 {
+			t.Errorf("ended %v, %d notices", got, c.Noticed())
+		}
+	})
+}

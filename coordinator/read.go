@@ -1,0 +1,53 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// What a commit must hold for a coordinator to have anything to do with it. Within a
+// JSON string the quotes would be escaped, so a commit without these has no sends and
+// no bad endings, and need not be decoded; most commits are like that.
+var (
+	sendsMember   = []byte(`"snd":[`)
+	refusedMember = []byte(`"o":"refused"`)
+)
+
+func concerns(data []byte) bool {
+	return bytes.Contains(data, sendsMember) || bytes.Contains(data, refusedMember)
+}
+
+// read acts on one entry of the log: it releases what the commit holds for other
+// spaces, and tells origins what the commit refuses.
+func (t *tail) read(ctx context.Context, p *progress, e model.LogEntry) error {
+	if ctx.Err() != nil {
+		return nil // an entry before this one was not released
+	}
+	if concerns(e.Data) {
+		c, err := model.DecodeCommit(e.Data)
+		if err != nil {
+			return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+		}
+		for i := range c.Txs {
+			t.act(ctx, p, e, &c.Txs[i])
+		}
+	}
+	if ctx.Err() == nil { // else the tail is being torn down, perhaps half way through
+		p.read(e.Seq)
+	}
+	return nil
+}
+
+func (t *tail) act(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
+	for i := range tx.Sends {
+		if s := &tx.Sends[i]; s.To != e.Space {
+			t.send(ctx, p, e, s)
+		}
+	}
+	if tx.Receipt != nil {
+		t.notice(ctx, p, e, tx)
+	}
+}

@@ -1,0 +1,121 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// release is one event on its way into a lane.
+type release struct {
+	t   *tail
+	m   model.Message
+	p   *progress
+	seq uint64 // of the commit that it comes from
+	// from is the space of that commit.
+	from string
+	// count is told of the answer when the event is in its lane.
+	count func(model.SendResult)
+	end   func(error) // of its span
+}
+
+// send releases one event. It waits for room in the window, not for the answer.
+func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model.Send) {
+	if !t.enter(ctx) {
+		return
+	}
+	trace, end := t.span(e.Space, s)
+	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Trace: trace}
+	if !s.Payload.IsAbsent() {
+		m.Payload = s.Payload.AppendJSON(nil)
+	}
+	r := &release{t: t, m: m, p: p, seq: e.Seq, from: e.Space, count: t.c.countRelease, end: end}
+	r.begin()
+}
+
+// enter waits for a place in the window. It reports false if the tail is torn down.
+func (t *tail) enter(ctx context.Context) bool {
+	select {
+	case t.window <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (c *Coordinator) countRelease(r model.SendResult) {
+	if r.Duplicate {
+		c.repeated.Add(1) // first, so that whoever sees a release counted sees this too
+	}
+	c.released.Add(1)
+}
+
+func (r *release) begin() {
+	r.p.begin(r.seq)
+	r.attempt()
+}
+
+// attempt sends the event until its lane has it.
+func (r *release) attempt() {
+	if err := r.t.c.ctx.Err(); err != nil {
+		r.end(err)
+		return
+	}
+	r.t.c.bus.Send(r.m, r.answered)
+}
+
+// fullPause is how long an event waits before it is offered to a full lane again.
+const fullPause = 100 * time.Millisecond
+
+// answered acts on the answer to an attempt. A lane that is full is no refusal: the
+// event waits for room, as any sender would, and the log behind it waits for the
+// window. It is committed and cannot be taken back.
+func (r *release) answered(res model.SendResult, err error) {
+	switch {
+	case r.t.c.ctx.Err() != nil || errors.Is(err, model.ErrStopped):
+		r.end(err)
+		<-r.t.window // not known: the position stays before it
+	case errors.Is(err, model.ErrLaneFull):
+		time.AfterFunc(fullPause, r.attempt)
+	case err != nil:
+		r.refused(err)
+	default:
+		r.count(res)
+		r.leave(nil)
+	}
+}
+
+// leave ends the release.
+func (r *release) leave(err error) {
+	r.end(err)
+	<-r.t.window
+	r.p.end(r.seq)
+}
+
+// refused sees to it that an event which no lane will ever take leaves no gap in the
+// positions, behind which its target would wait for ever: a tombstone takes its place,
+// which the target refuses, and of that the origin is told like of any refusal.
+func (r *release) refused(err error) {
+	log := r.t.c.cfg.Logger
+	what := []any{"from", r.from, "sequence", r.seq, "to", r.m.Space, "stream", r.m.Stream, "event", r.m.ID, "error", err}
+	switch {
+	case r.m.Position == 0:
+		log.Error("a failure notice cannot be delivered", what...)
+		r.leave(err)
+	case model.CheckName("space", r.m.Space) != nil:
+		log.Error("release refused: there can be no such space", what...)
+		n := &model.Notice{Event: r.m.ID, To: r.m.Space, Stream: r.m.Stream, Reason: err.Error()}
+		r.m = n.Message(r.from, r.m.Trace)
+		r.count = r.t.c.countNotice
+		r.attempt()
+	case r.m.Invalid != "":
+		log.Error("not even a tombstone can be released; its target waits for it", what...)
+		time.AfterFunc(maxPause, r.attempt)
+	default:
+		log.Warn("release refused; a tombstone takes its place", what...)
+		r.m = r.m.Tombstone("it could not be released: " + err.Error())
+		r.attempt()
+	}
+}

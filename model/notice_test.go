@@ -1,0 +1,58 @@
+package model
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNotice_HasAnIDThatNobodyElseCanChooseOrSend(t *testing.T) {
+	minted := TxID{Space: strings.Repeat("s", MaxNameLen), Epoch: 1<<64 - 1, N: 1<<64 - 1}.Event(1 << 30)
+	id := NoticeID(minted)
+	if err := CheckAnyEventID(id); err != nil {
+		t.Errorf("no lane would take it: %v", err)
+	}
+	if CheckEventID(id) == nil {
+		t.Error("a client could choose it")
+	}
+	if _, minted := OriginOf(id); minted {
+		t.Error("it passes for the send of a transaction, which it is not")
+	}
+	if NoticeID(minted) != id {
+		t.Error("telling twice is not one event")
+	}
+	if CheckSendStream(Undelivered) == nil || CheckSendStream("add") != nil || CheckSendStream("a.b") == nil {
+		t.Error("the stream is not kept for notices alone")
+	}
+}
+
+func TestNotice_SaysEverythingWhateverTheReasonHolds(t *testing.T) {
+	n := Notice{Event: "a:1:2:0", To: "b", Stream: "add", Reason: "bad \"quote\"\n\xff"}
+	m := n.Message("a", Trace{Parent: "p"})
+	v, err := ParseValue(m.Payload)
+	if err != nil {
+		t.Fatalf("%s: %v", m.Payload, err)
+	}
+	for member, want := range map[string]string{"event": "a:1:2:0", "to": "b", "stream": "add", "reason": "bad \"quote\"\n�"} {
+		if got, _ := v.Get(member).AsString(); got != want {
+			t.Errorf("%s is %q, want %q", member, got, want)
+		}
+	}
+	if m.Space != "a" || m.Stream != Undelivered || m.ID != "a:1:2:0:undelivered" || m.Position != 0 || m.Trace.Parent != "p" {
+		t.Errorf("the message is %+v", m)
+	}
+}
+
+func TestTombstone_KeepsThePlaceAndFitsAHeader(t *testing.T) {
+	m := Message{Space: "b", Stream: "add", ID: "a:1:2:0", Position: 7, Payload: []byte("1"), Trace: Trace{Parent: "p"}}
+	g := m.Tombstone("too\r\nlarge: é" + strings.Repeat("x", 2*MaxReasonLen))
+	if g.Space != m.Space || g.Stream != m.Stream || g.ID != m.ID || g.Position != 7 || g.Payload != nil || g.Trace != m.Trace {
+		t.Errorf("the tombstone is %+v", g)
+	}
+	if len(g.Invalid) != MaxReasonLen || !strings.HasPrefix(g.Invalid, "too  large: ") || strings.ContainsAny(g.Invalid, "\r\né") {
+		t.Errorf("its text is %q", g.Invalid)
+	}
+	m.Stream = "no.stream"
+	if g := m.Tombstone("why"); g.Stream != Undelivered {
+		t.Errorf("stream %q cannot be in a subject", g.Stream)
+	}
+}
