@@ -152,8 +152,9 @@ func (h *host) direct(by string, f func(*Tx) error) {
 
 // Whatever a few runtimes do to a space at the same time, owning it in turns or attached to
 // it: each event has one receipt, in the order of the lane; each follow-up of a committed
-// handling too; no transaction has the id of another; a write of an application is in the log
-// if it was not undone; and all come to the same.
+// handling too; no transaction has the id of another, and no send to another space its
+// position; a write of an application is in the log if it was not undone; and all come to
+// the same.
 func TestI10_I11_AnyNumberOfRuntimesMakeOneLog(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt)
@@ -204,6 +205,7 @@ func racers(t *rapid.T) *Program {
 		tx.Set("count", num(tx.Get("count"))+1)
 		if n := num(ev.Payload); n < 3 {
 			tx.Send(home, "add", n+1)
+			tx.Send("shop", "add", n)
 		}
 		return tx.Get("twice"), nil
 	})
@@ -247,15 +249,26 @@ func (w *world) checkRace(t *rapid.T, hosts []*host, made map[*host]int) {
 	ids := map[model.TxID]bool{}
 	receipts, sends := map[string]int{}, 0
 	var lane []uint64
+	floor, position := uint64(0), uint64(0)
 	for _, e := range w.logs[home] {
 		c := w.commit(e)
+		if c.Cursor.Floor < floor {
+			t.Fatalf("commit %d takes the cursor back from %d to %d", e.Seq, floor, c.Cursor.Floor)
+		}
+		floor = c.Cursor.Floor
 		for _, tx := range c.Txs {
 			id := model.TxID{Space: home, Epoch: c.Epoch, N: tx.N}
 			if ids[id] {
 				t.Fatalf("two transactions are called %s", id)
 			}
 			ids[id] = true
-			sends += len(tx.Sends)
+			for _, s := range tx.Sends {
+				if s.To == home {
+					sends++
+				} else if position++; s.Position != position {
+					t.Fatalf("%s is at position %d, want %d", s.ID, s.Position, position)
+				}
+			}
 			if rc := tx.Receipt; rc != nil {
 				receipts[rc.Event]++
 				if rc.Lane > 0 {
