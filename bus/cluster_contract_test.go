@@ -18,8 +18,7 @@ import (
 //
 //	go test -tags cluster -run Contract ./bus/
 func TestContractInCluster(t *testing.T) {
-	_, servers := startCluster(t)
-	buscontract.Run(t, &clusterHarness{servers: servers})
+	buscontract.Run(t, &clusterHarness{servers: startCluster(t).Servers})
 }
 
 // clusterHarness gives every deployment a prefix of its own in one cluster.

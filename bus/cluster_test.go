@@ -3,82 +3,32 @@ package bus_test
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
-// startCluster starts three servers that are one cluster, and returns where clients
-// connect.
-func startCluster(t testing.TB) (urls string, servers []*natsserver.Server) {
+// startCluster starts three servers that are one cluster, until the test ends.
+func startCluster(t testing.TB) *natstest.Cluster {
 	t.Helper()
-	ports := freePorts(t, 3)
-	var routes []*url.URL
-	for _, port := range ports {
-		routes = append(routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
+	c, err := natstest.StartCluster(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i, port := range ports {
-		ns, err := natsserver.NewServer(&natsserver.Options{
-			ServerName: fmt.Sprintf("n%d", i+1), Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true,
-			JetStream: true, StoreDir: t.TempDir(), JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 28,
-			Cluster: natsserver.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port},
-			Routes:  routes,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		go ns.Start() // ends when the server has started
-		t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-		servers = append(servers, ns)
-	}
-	for _, ns := range servers {
-		if !ns.ReadyForConnections(time.Minute) {
-			t.Fatal("a server does not start")
-		}
-	}
-	eventually(t, "the cluster has a leader and three members", func() bool {
-		for _, ns := range servers {
-			if ns.JetStreamIsLeader() && len(ns.JetStreamClusterPeers()) == len(servers) {
-				return true
-			}
-		}
-		return false
-	})
-	var all []string
-	for _, ns := range servers {
-		all = append(all, ns.ClientURL())
-	}
-	return strings.Join(all, ","), servers
-}
-
-// freePorts are ports that were free a moment ago: the members of a cluster must
-// know each other's before any of them listens.
-func freePorts(t testing.TB, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
+	t.Cleanup(c.Shutdown)
+	return c
 }
 
 // A cluster gets three replicas of everything, refuses one, and keeps all promises
 // while the leaders of its streams change.
 func TestCluster(t *testing.T) {
-	urls, _ := startCluster(t)
+	urls := startCluster(t).URLs()
 	quick := []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)}
 
 	alone := connect(t, bus.Config{URL: urls, Replicas: 1, Partitions: 1})
@@ -113,7 +63,7 @@ func appendWhileLeadersChange(t *testing.T, b *bus.Bus) {
 	var want []string
 	for round := range 4 {
 		for _, name := range []string{"SETTLE_LOG_0", "SETTLE_LANE_0"} {
-			if _, err := b.Conn().Request("$JS.API.STREAM.LEADER.STEPDOWN."+name, nil, time.Minute); err != nil {
+			if err := natstest.StepDown(b.Conn(), name); err != nil {
 				t.Fatal(err)
 			}
 		}

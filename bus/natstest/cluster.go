@@ -1,0 +1,143 @@
+// Package natstest runs a NATS cluster within the process of a test.
+package natstest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Cluster is a few servers that are one JetStream cluster.
+type Cluster struct {
+	Servers []*server.Server
+}
+
+// members are as many as three replicas need.
+const members = 3
+
+// patience is how long a cluster may take to come up, or to answer.
+const patience = time.Minute
+
+// StartCluster starts three servers that keep their streams below dir, and returns
+// when they have a leader and know each other. Shutdown ends them.
+func StartCluster(dir string) (*Cluster, error) {
+	ports, err := freePorts(members)
+	if err != nil {
+		return nil, fmt.Errorf("start a cluster: %w", err)
+	}
+	c := &Cluster{}
+	for i := range ports {
+		if err := c.add(i, ports, filepath.Join(dir, strconv.Itoa(i+1))); err != nil {
+			c.Shutdown()
+			return nil, fmt.Errorf("start a cluster: %w", err)
+		}
+	}
+	if err := c.waitUntilComplete(); err != nil {
+		c.Shutdown()
+		return nil, fmt.Errorf("start a cluster: %w", err)
+	}
+	return c, nil
+}
+
+// freePorts are ports that were free a moment ago: the members of a cluster must
+// know each other's before any of them listens.
+func freePorts(n int) (ports []int, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = l.Close() }()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+func (c *Cluster) add(i int, ports []int, dir string) error {
+	var routes []*url.URL
+	for _, port := range ports {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
+	}
+	ns, err := server.NewServer(&server.Options{
+		ServerName: fmt.Sprintf("n%d", i+1), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: dir, JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 28,
+		Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[i]},
+		Routes:  routes,
+	})
+	if err != nil {
+		return err
+	}
+	c.Servers = append(c.Servers, ns)
+	go ns.Start() // ends when the server has started
+	return nil
+}
+
+func (c *Cluster) waitUntilComplete() error {
+	for _, ns := range c.Servers {
+		if !ns.ReadyForConnections(patience) {
+			return fmt.Errorf("server %s does not start within %v", ns.Name(), patience)
+		}
+	}
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for !c.complete() {
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			return fmt.Errorf("no leader that knows all %d servers after %v", members, patience)
+		}
+	}
+	return nil
+}
+
+// complete reports whether there is a leader that knows all members.
+func (c *Cluster) complete() bool {
+	for _, ns := range c.Servers {
+		if ns.JetStreamIsLeader() && len(ns.JetStreamClusterPeers()) == members {
+			return true
+		}
+	}
+	return false
+}
+
+// URLs are where clients connect, separated by commas.
+func (c *Cluster) URLs() string {
+	var all []string
+	for _, ns := range c.Servers {
+		all = append(all, ns.ClientURL())
+	}
+	return strings.Join(all, ",")
+}
+
+// Shutdown stops the servers and returns when they are gone.
+func (c *Cluster) Shutdown() {
+	for _, ns := range c.Servers {
+		ns.Shutdown()
+	}
+	for _, ns := range c.Servers {
+		ns.WaitForShutdown()
+	}
+}
+
+// StepDown has the leader of a stream resign. Another is elected, or the same again,
+// after this has returned.
+func StepDown(nc *nats.Conn, stream string) error {
+	reply, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, patience)
+	switch {
+	case err != nil:
+		return fmt.Errorf("leader of %s, step down: %w", stream, err)
+	case !strings.Contains(string(reply.Data), `"success":true`):
+		return errors.New("leader of " + stream + ", step down: " + string(reply.Data))
+	}
+	return nil
+}
