@@ -2,12 +2,114 @@ package settle
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/worker"
 )
+
+// Await waits for the receipt of an event, whoever sends it and whenever: it may have
+// been handled long ago, or be sent only later. The error is about the wait; how the
+// event ended is in the receipt. It is ErrForgotten if the event was handled so long
+// ago that nobody knows any more how.
+func (c *Client) Await(ctx context.Context, space, stream, id string) (*Receipt, error) {
+	ev := awaited{space: space, key: receipts.Key{Stream: stream, ID: id}}
+	if err := ev.check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.awaits.bind(ctx)
+	defer cancel()
+	w, err := c.awaits.begin(ctx, ev)
+	if err != nil {
+		return nil, ev.failed(ctx, err)
+	}
+	return c.await(ctx, ev, w, true)
+}
+
+// awaited names an event that somebody waits for.
+type awaited struct {
+	space string
+	key   receipts.Key
+}
+
+func (ev awaited) check() error {
+	if err := model.CheckName("space", ev.space); err != nil {
+		return err
+	}
+	if err := model.CheckName("stream", ev.key.Stream); err != nil {
+		return err
+	}
+	return model.CheckAnyEventID(ev.key.ID)
+}
+
+// failed is the error of a wait that brought no receipt.
+func (ev awaited) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = ended(ctx)
+	}
+	return fmt.Errorf("wait for the receipt of event %s to %s/%s: %w", ev.key.ID, ev.space, ev.key.Stream, err)
+}
+
+// staleFor is how long the leader of a stream may answer from the past, because it
+// does not know yet that it is deposed. An event that it did not know of can have been
+// handled before the wait began, so it is looked for once more after that time. This
+// is the only look that is not caused by what the log says.
+const staleFor = 30 * time.Second
+
+// await waits at w, and first looks into the past if the event may be handled already.
+// It ends w.
+func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool) (*Receipt, error) {
+	defer func() { w.end() }()
+	again := time.NewTimer(staleFor)
+	defer again.Stop()
+	for {
+		if look {
+			h, err := worker.FindReceiptUpTo(ctx, c.bus, ev.space, ev.key.Stream, ev.key.ID, w.seen)
+			switch {
+			case ctx.Err() != nil || err != nil && !errors.Is(err, ErrForgotten):
+				return nil, ev.failed(ctx, err)
+			case err != nil:
+				return nil, err
+			case h != nil:
+				return h.Tx.Receipt, nil
+			}
+		}
+		select {
+		case rc, ok := <-w.receipt:
+			if ok {
+				return rc, nil
+			}
+			// The log could not be followed any further. The receipt may be in it by now.
+			pause(ctx, lookPause)
+			next, err := c.awaits.begin(ctx, ev)
+			if err != nil {
+				return nil, ev.failed(ctx, err)
+			}
+			w, look = next, true
+		case <-again.C:
+			look = true
+		case <-ctx.Done():
+			return nil, ev.failed(ctx, nil)
+		}
+	}
+}
+
+// lookPause is how long a client waits before it follows again what it has lost.
+const lookPause = 5 * time.Millisecond
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
 
 // awaits hands receipts to those who wait for them, by following the logs of the
 // spaces that somebody waits on.
@@ -28,11 +130,14 @@ type follower struct {
 	cancel  context.CancelFunc
 	waiters map[receipts.Key][]chan *model.Receipt
 	idle    *time.Timer
+	seen    uint64 // the sequence up to which the log has been looked at
 }
 
-// waiter is one call's place at a follower.
+// waiter is one call's place at a follower: it gets every receipt that is in the log
+// behind seen.
 type waiter struct {
 	receipt chan *model.Receipt
+	seen    uint64
 	end     func()
 }
 
@@ -52,9 +157,25 @@ func (a *awaits) close() {
 	a.tasks.Wait()
 }
 
-// begin registers a waiter. From its return on, no receipt of the key that enters
+// bind makes a context that ends with the client, too.
+func (a *awaits) bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(a.ctx, func() { cancel(model.ErrStopped) })
+	return ctx, func() { stop(); cancel(context.Canceled) }
+}
+
+// ended is why a context of bind has ended.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, model.ErrStopped) {
+		return cause
+	}
+	return ctx.Err()
+}
+
+// begin registers a waiter. From its return on, no receipt of the event that enters
 // the log is missed.
-func (a *awaits) begin(ctx context.Context, space string, key receipts.Key) (*waiter, error) {
+func (a *awaits) begin(ctx context.Context, ev awaited) (*waiter, error) {
+	space, key := ev.space, ev.key
 	for {
 		if a.ctx.Err() != nil {
 			return nil, model.ErrStopped
@@ -86,7 +207,7 @@ func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 		return nil
 	}
 	f.idle.Stop()
-	w := &waiter{receipt: make(chan *model.Receipt, 1)}
+	w := &waiter{receipt: make(chan *model.Receipt, 1), seen: f.seen}
 	f.waiters[key] = append(f.waiters[key], w.receipt)
 	w.end = func() { a.leave(f, key, w.receipt) }
 	return w
@@ -96,7 +217,7 @@ func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 // has been idle for long enough, or with the client.
 func (a *awaits) follow(space string, after uint64) {
 	ctx, cancel := context.WithCancel(a.ctx)
-	f := &follower{cancel: cancel, waiters: map[receipts.Key][]chan *model.Receipt{}}
+	f := &follower{cancel: cancel, waiters: map[receipts.Key][]chan *model.Receipt{}, seen: after}
 	f.idle = time.AfterFunc(followerLinger, func() { a.drop(space, f) })
 	a.followers[space] = f
 	a.tasks.Go(func() {
@@ -125,10 +246,12 @@ func (a *awaits) look(f *follower, e model.LogEntry) {
 	c, err := model.DecodeCommit(e.Data)
 	if err != nil {
 		a.c.logger.Warn("read commit", "space", e.Space, "sequence", e.Seq, "error", err)
+		f.cancel() // its waiters look for themselves, and say what is wrong
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	f.seen = e.Seq
 	for i := range c.Txs {
 		tx := &c.Txs[i]
 		if tx.Receipt == nil {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -124,8 +123,9 @@ func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) 
 		end(a.err)
 		return a.r, a.err
 	case <-ctx.Done():
-		end(ctx.Err())
-		return SendResult{}, fmt.Errorf("send event %s to %s/%s: %w; it may or may not have been stored, sending it again is safe", m.ID, m.Space, m.Stream, ctx.Err())
+		err := ended(ctx)
+		end(err)
+		return SendResult{}, fmt.Errorf("send event %s to %s/%s: %w; it may or may not have been stored, sending it again is safe", m.ID, m.Space, m.Stream, err)
 	}
 }
 
@@ -137,53 +137,23 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := receipts.Key{Stream: e.Stream, ID: e.ID}
-	w, err := c.awaits.begin(ctx, e.Space, key)
+	ctx, cancel := c.awaits.bind(ctx)
+	defer cancel()
+	ev := awaited{space: e.Space, key: receipts.Key{Stream: e.Stream, ID: e.ID}}
+	w, err := c.awaits.begin(ctx, ev)
 	if err != nil {
-		return nil, err
+		return nil, ev.failed(ctx, err)
 	}
-	defer w.end()
 	r, err := c.send(ctx, m)
 	if err != nil {
+		w.end()
 		return nil, err
 	}
-	if r.Duplicate {
-		if rc, err := c.FindReceipt(ctx, e.Space, e.Stream, e.ID); rc != nil || err != nil {
-			return rc, err
-		}
+	rc, err := c.await(ctx, ev, w, r.Duplicate)
+	if err != nil {
+		err = fmt.Errorf("%w; the event is stored and will be handled", err)
 	}
-	select {
-	case rc, ok := <-w.receipt:
-		if !ok {
-			return c.lookAgain(ctx, e)
-		}
-		return rc, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for the receipt of event %s to %s/%s: %w; the event is stored and will be handled", e.ID, e.Space, e.Stream, ctx.Err())
-	}
-}
-
-// lookAgain goes on waiting when the log could not be followed any further: the
-// receipt may be in the log by now, or is still to come.
-func (c *Client) lookAgain(ctx context.Context, e Outgoing) (*Receipt, error) {
-	if err := c.awaits.ctx.Err(); err != nil {
-		return nil, fmt.Errorf("wait for the receipt of event %s to %s/%s: %w; the event is stored and will be handled", e.ID, e.Space, e.Stream, model.ErrStopped)
-	}
-	pause(ctx, lookPause)
-	return c.Call(ctx, e) // the same event: it is recognised
-}
-
-// lookPause is how long a client waits before it asks again for what must be there.
-const lookPause = 5 * time.Millisecond
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	return rc, err
 }
 
 // FindReceipt looks for the receipt of an event, nil if there is none so far. It

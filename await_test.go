@@ -1,0 +1,467 @@
+package settle_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// fates is a program whose events end in every way that a handler can bring about.
+func fates() *settle.Program {
+	return counter().
+		Handle("panic", func(*settle.Tx, *settle.Event) (settle.Value, error) { panic("as it should") }).
+		Handle("exhaust", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+			return settle.Value{}, settle.Transient(errors.New("not today"))
+		}).
+		Handle("bloat", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+			return settle.ValueOf(strings.Repeat("x", 2<<20))
+		}).
+		Handle("note", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			tx.Send("s", "add", settle.Value{})
+			tx.Send("elsewhere", "add", settle.Value{})
+			return settle.Value{}, nil
+		})
+}
+
+// story is what happens to one event and to those who wait for its receipt.
+type story struct {
+	*world
+	stream, id string
+	caller     *settle.Client
+	callerBus  *membus.Bus
+	other      *settle.Client
+	ctx        context.Context
+	cancel     context.CancelFunc
+}
+
+// serve starts a worker. hook, which may be nil, decides about its requests.
+func (s *story) serve(id string, hook membus.Hook) (crash func()) {
+	s.Helper()
+	b := s.server.Connect(id)
+	b.Inject(hook)
+	p, err := settle.StartWorker(s.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(fates())})
+	if err != nil {
+		s.Fatal(err)
+	}
+	crash = sync.OnceFunc(func() { p.Kill(); b.Kill() })
+	s.Cleanup(crash)
+	return crash
+}
+
+// atCommit is a hook that does something when a worker appends its first commit that
+// is no takeover, and then lets that have its fate.
+func (s *story) atCommit(do func(), fate membus.Fate) membus.Hook {
+	appends := 0
+	return func(op membus.Op) membus.Fate {
+		if op.Label != "append" || op.Space != "s" {
+			return membus.Deliver
+		}
+		if appends++; appends != 2 {
+			return membus.Deliver
+		}
+		do()
+		return fate
+	}
+}
+
+// foreign appends a commit that nobody here has made.
+func (s *story) foreign(c *model.Commit) {
+	c.Version, c.Space, c.Runtime = model.CommitVersion, "s", "somebody"
+	head := s.server.Head("s")
+	if head > 0 {
+		last, err := model.DecodeCommit(s.server.ReadLog("s", head-1, 1)[0].Data)
+		if err != nil {
+			s.Error(err)
+			return
+		}
+		c.Cursor = last.Cursor
+	}
+	if _, err := s.server.Append(model.Append{Space: "s", ID: "foreign", Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
+		s.Error(err)
+	}
+}
+
+// answer is how a wait ended.
+type answer struct {
+	rc  *settle.Receipt
+	err error
+}
+
+func (a answer) String() string {
+	switch {
+	case errors.Is(a.err, context.Canceled):
+		return "error: canceled"
+	case errors.Is(a.err, model.ErrStopped):
+		return "error: stopped"
+	case a.err != nil:
+		return "error: " + a.err.Error()
+	case a.rc.Outcome == settle.Handled:
+		return "handled " + a.rc.Result.String()
+	}
+	return string(a.rc.Outcome) + ": " + a.rc.Error
+}
+
+// Every way in which an event, or a wait for it, can end. Three wait: one who calls,
+// one in another process who waits before the event is sent, and one who waits after
+// everything is over. Each gets one answer, and it is the same for all whose client
+// goes on.
+var endings = []struct {
+	name   string
+	stream string // "add" if empty
+	// while is what happens while the call is under way.
+	while func(s *story)
+	// raw is a payload that the client would refuse to send.
+	raw  string
+	want string
+	// caller is what the caller is told, if that is not want.
+	caller string
+}{
+	{name: "handled", while: func(s *story) { s.serve("w1", nil) }, want: "handled 1"},
+	{name: "handled, by a worker that is there already", want: "handled 1"},
+	{name: "failed, by an error", stream: "fail", want: "failed: as it should"},
+	{name: "failed, by a panic", stream: "panic", want: "failed: handler of panic panicked: as it should"},
+	{name: "failed, with its budget of retries used up", stream: "exhaust", want: "failed: not today"},
+	{name: "failed, its result being too large", stream: "bloat", want: "failed: transaction too large"},
+	{name: "refused, for want of a handler", stream: "nosuch", want: "refused: program counter has no handler for stream nosuch"},
+	{name: "refused, being undecodable", raw: "{", want: "refused: the payload is not JSON"},
+	{
+		name: "handled before, the event being sent again",
+		while: func(s *story) {
+			s.serve("w1", nil)
+			synctest.Wait()
+			for _, c := range []*settle.Client{s.caller, s.other} {
+				again := make(chan answer, 1)
+				go func() { // ends with the call
+					rc, err := c.Call(s.Context(), add("s", s.id))
+					again <- answer{rc, err}
+				}()
+				s.expect("who sends it again", again, "handled 1")
+			}
+		},
+		want: "handled 1",
+	},
+	{
+		name: "handled, its worker being killed before the commit",
+		while: func(s *story) {
+			var crash func()
+			gone := make(chan struct{})
+			crash = s.serve("w1", s.atCommit(func() { close(gone) }, membus.DropRequest))
+			<-gone
+			crash()
+			s.serve("w2", nil)
+		},
+		want: "handled 1",
+	},
+	{
+		name: "handled, its worker being killed after the commit",
+		while: func(s *story) {
+			var crash func()
+			gone := make(chan struct{})
+			crash = s.serve("w1", s.atCommit(func() { close(gone) }, membus.DropAck))
+			<-gone
+			crash()
+			s.serve("w2", nil)
+		},
+		want: "handled 1",
+	},
+	{
+		name:  "handled, the acknowledgement of the commit being lost",
+		while: func(s *story) { s.serve("w1", s.atCommit(func() {}, membus.DropAck)) },
+		want:  "handled 1",
+	},
+	{
+		name: "handled, after a conflict",
+		while: func(s *story) {
+			write := model.Write{Doc: "n", Value: model.Int(41)}
+			s.serve("w1", s.atCommit(func() {
+				s.foreign(&model.Commit{Epoch: 99, Txs: []model.Tx{{N: 1, By: "somebody", Writes: []model.Write{write}}}})
+			}, membus.Deliver))
+		},
+		want: "handled 42",
+	},
+	{
+		name: "handled, after a takeover by somebody else",
+		while: func(s *story) {
+			s.serve("w1", s.atCommit(func() { s.foreign(&model.Commit{Takeover: true}) }, membus.Deliver))
+		},
+		want: "handled 1",
+	},
+	{
+		name: "handled by somebody else, faster",
+		while: func(s *story) {
+			s.serve("w1", s.atCommit(func() {
+				s.foreign(&model.Commit{Takeover: true})
+				s.foreignReceipt(&model.Receipt{Event: s.id, Lane: 1, Outcome: model.Handled, Result: model.Int(7)})
+			}, membus.Deliver))
+		},
+		want: "handled 7",
+	},
+	{
+		name: "handled, after an outage of the store",
+		while: func(s *story) {
+			s.serve("w1", s.atCommit(func() {}, membus.DropRequest))
+			s.server.Disconnect()
+			time.Sleep(time.Hour)
+			s.server.Reconnect()
+		},
+		want: "handled 1",
+	},
+	{
+		name:   "the caller gives up",
+		while:  func(s *story) { s.cancel(); synctest.Wait(); s.serve("w1", nil) },
+		want:   "handled 1",
+		caller: "error: canceled",
+	},
+	{
+		name:   "the caller's client is closed",
+		while:  func(s *story) { s.caller.Close(); synctest.Wait(); s.serve("w1", nil) },
+		want:   "handled 1",
+		caller: "error: stopped",
+	},
+	{
+		name: "the caller's client is closed while the store is out of reach",
+		while: func(s *story) {
+			s.server.Disconnect()
+			s.caller.Close()
+			synctest.Wait()
+			s.server.Reconnect()
+			s.serve("w1", nil)
+		},
+		want:   "handled 1",
+		caller: "error: stopped",
+	},
+	{
+		name:   "the caller's connection is closed",
+		while:  func(s *story) { s.callerBus.Close(); synctest.Wait(); s.serve("w1", nil) },
+		want:   "handled 1",
+		caller: "error: stopped",
+	},
+}
+
+// foreignReceipt appends a commit in which somebody else has handled the event.
+func (s *story) foreignReceipt(rc *model.Receipt) {
+	head := s.server.Head("s")
+	c := &model.Commit{
+		Version: model.CommitVersion, Space: "s", Runtime: "somebody", Epoch: head, Cursor: model.Cursor{Floor: rc.Lane},
+		Txs: []model.Tx{{N: 1, By: "handle add", Receipt: rc}},
+	}
+	if _, err := s.server.Append(model.Append{Space: "s", ID: "foreign", Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
+		s.Error(err)
+	}
+}
+
+func TestQ20_EveryWaitIsAnsweredOnceHoweverTheEventEnds(t *testing.T) {
+	for _, e := range endings {
+		t.Run(e.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				s := &story{world: w, stream: "add", id: "e1"}
+				if e.stream != "" {
+					s.stream = e.stream
+				}
+				s.ctx, s.cancel = context.WithCancel(t.Context())
+				defer s.cancel()
+				s.caller, s.callerBus = w.client("caller", nil)
+				s.other, _ = w.client("other", nil)
+				if e.while == nil {
+					s.serve("w1", nil)
+				}
+
+				before := s.wait(t.Context(), s.other)
+				synctest.Wait()
+				called := s.call(e.raw)
+				synctest.Wait()
+				if e.while != nil {
+					e.while(s)
+				}
+				s.expect("the caller", called, cmp.Or(e.caller, e.want))
+				s.expect("who waited before the event was sent", before, e.want)
+				late, _ := w.client("late", nil)
+				s.expect("who waits when all is over", s.wait(t.Context(), late), e.want)
+				again := s.wait(t.Context(), s.other)
+				s.expect("who waits once more", again, e.want)
+				if n := s.handlings(); n != 1 {
+					t.Errorf("the event has %d receipts", n)
+				}
+			})
+		})
+	}
+}
+
+// call sends the event and waits for its receipt; a payload that the client would
+// refuse is sent past it.
+func (s *story) call(raw string) <-chan answer {
+	if raw != "" {
+		if _, err := s.server.Send(model.Message{Space: "s", Stream: s.stream, ID: s.id, Payload: []byte(raw)}); err != nil {
+			s.Fatal(err)
+		}
+		return s.wait(s.ctx, s.caller)
+	}
+	done := make(chan answer, 1)
+	go func() { // ends with the call
+		rc, err := s.caller.Call(s.ctx, settle.Outgoing{Space: "s", Stream: s.stream, ID: s.id})
+		done <- answer{rc, err}
+	}()
+	return done
+}
+
+func (s *story) wait(ctx context.Context, c *settle.Client) <-chan answer {
+	done := make(chan answer, 1)
+	go func() { // ends with the wait
+		rc, err := c.Await(ctx, "s", s.stream, s.id)
+		done <- answer{rc, err}
+	}()
+	return done
+}
+
+// expect waits for an answer. An hour of virtual time is as good as never.
+func (s *story) expect(who string, got <-chan answer, want string) {
+	s.Helper()
+	select {
+	case a := <-got:
+		if !strings.HasPrefix(a.String(), want) {
+			s.Errorf("%s was told %q, want %q", who, a, want)
+		}
+	case <-time.After(time.Hour):
+		s.Errorf("%s was never told", who)
+	}
+}
+
+// handlings is how many receipts of the event the log has.
+func (s *story) handlings() (n int) {
+	for _, e := range s.server.ReadLog("s", 0, 1<<20) {
+		c, err := model.DecodeCommit(e.Data)
+		if err != nil {
+			s.Fatal(err)
+		}
+		for i := range c.Txs {
+			if rc := c.Txs[i].Receipt; rc != nil && rc.Event == s.id {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// What an event has sent can be waited for by its id as well: in its own space, and in
+// another one, before the coordinator has released it there.
+func TestQ20_Await_WhatAHandlerHasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := &story{world: w}
+		s.serve("w1", nil)
+		c, _ := w.client("c", nil)
+		if rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "note", ID: "e1"}); err != nil || rc.Outcome != settle.Handled {
+			t.Fatalf("%+v, %v", rc, err)
+		}
+		origin := model.TxID{Space: "s", Epoch: 1, N: 1}
+		if rc, err := c.Await(t.Context(), "s", "add", origin.Event(0)); err != nil || rc.Result.String() != "1" {
+			t.Errorf("the follow-up: %+v, %v", rc, err)
+		}
+		other := make(chan answer, 1)
+		go func() { // ends with the wait
+			rc, err := c.Await(t.Context(), "elsewhere", "add", origin.Event(1))
+			other <- answer{rc, err}
+		}()
+		synctest.Wait()
+		select {
+		case a := <-other:
+			t.Errorf("nobody has released it, and the answer is %v", a)
+		default:
+		}
+		b := w.server.Connect("coordinator")
+		k := coordinator.New(b, coordinator.Config{})
+		k.Start()
+		defer func() { k.Stop(); b.Close() }()
+		s.expect("who waits for the send", other, "handled 1")
+	})
+}
+
+func TestAwait_RefusesNamesThatAreNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c, _ := w.client("c", nil)
+		var name *model.NameError
+		for _, n := range [][3]string{{"*", "add", "e1"}, {"s", ">", "e1"}, {"s", "add", "e 1"}, {"s", "add", ""}} {
+			if _, err := c.Await(t.Context(), n[0], n[1], n[2]); !errors.As(err, &name) {
+				t.Errorf("%v: %v, want a *NameError", n, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.Await(ctx, "s", "add", "never")
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), "event never to s/add") {
+			t.Errorf("nobody sends it: %v", err)
+		}
+	})
+}
+
+// amnesiac asks a leader of the lane that is deposed and does not know it: for some
+// time, that knows of no event.
+type amnesiac struct {
+	*membus.Bus
+	asked atomic.Int64
+}
+
+func (b *amnesiac) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
+	if b.asked.Add(1) == 1 {
+		return model.Message{}, false, nil
+	}
+	return b.Bus.FindEvent(ctx, space, stream, id)
+}
+
+// The receipt was in the log before the wait began, so following the log does not
+// bring it: it has to be looked for again.
+func TestAwait_IsAnsweredThoughADeposedLeaderDoesNotKnowOfTheEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("w1")
+		c, _ := w.client("c", nil)
+		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
+			t.Fatal(err)
+		}
+		var bus *amnesiac
+		d, _ := w.client("d", func(b *membus.Bus) worker.Bus { bus = &amnesiac{Bus: b}; return bus })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if rc, err := d.Await(ctx, "s", "add", "e1"); err != nil || rc.Result.String() != "1" {
+			t.Errorf("%+v, %v", rc, err)
+		}
+		if n := bus.asked.Load(); n != 2 {
+			t.Errorf("the event was looked for %d times, want 2", n)
+		}
+	})
+}
+
+// A waiter whose receipt may lie in what its client cannot read is told so.
+func TestAwait_ACommitOfANewerFormatIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c, _ := w.client("c", nil)
+		called := make(chan answer, 1)
+		go func() { // ends with the call
+			rc, err := c.Call(t.Context(), add("s", "e1"))
+			called <- answer{rc, err}
+		}()
+		synctest.Wait()
+		if _, err := w.server.Append(model.Append{Space: "s", Data: []byte(`{"v":99}`)}); err != nil {
+			t.Fatal(err)
+		}
+		if a := <-called; a.err == nil || !strings.Contains(a.err.Error(), "upgrade") {
+			t.Errorf("told %v", a)
+		}
+	})
+}
