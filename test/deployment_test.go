@@ -4,57 +4,12 @@ import (
 	"context"
 	"strconv"
 	"testing"
-	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 )
-
-// patience is a safety net: no test waits for it unless it fails.
-const patience = 30 * time.Second
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// A server that has shut down leaves a few of its own behind for a moment.
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
-	)
-}
-
-func testContext(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// deploy starts a deployment that is stopped with the test.
-func deploy(t *testing.T, cfg settle.Config) *settle.Deployment {
-	t.Helper()
-	if cfg.Server.StoreDir == "" && cfg.Bus.Server == nil {
-		cfg.Server.StoreDir = t.TempDir()
-		cfg.Server.Fsync = bus.FsyncInterval
-	}
-	if cfg.Bus.Partitions == 0 {
-		cfg.Bus.Partitions = 2
-	}
-	cfg.Heartbeat, cfg.Checkpoint = deployHeartbeat, deployHeartbeat
-	d, err := settle.Start(testContext(t), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := d.Stop(ctx); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	return d
-}
 
 // relay is a program in which every "depart" counts at its own space and sends an
 // "arrive" to the space that the payload names.
@@ -152,16 +107,4 @@ func once(t *testing.T, list []handled) {
 			t.Errorf("event %v of %s: %s (%s)", h.key, h.space, h.rc.Outcome, h.rc.Error)
 		}
 	}
-}
-
-const deployHeartbeat = 20 * time.Millisecond
-
-// connect opens one more connection to a deployment.
-func connect(t *testing.T, d *settle.Deployment) *bus.Bus {
-	t.Helper()
-	b, err := bus.Connect(testContext(t), bus.Config{Server: d.Server(), Name: "worker/rival"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -57,7 +57,7 @@ func TestRolling_NothingIsLostOrRepeatedAndAllIsSaved(t *testing.T) {
 }
 
 // wantSaved checks that the STATE bucket is up to date with the log.
-func wantSaved(t *testing.T, d *settle.Deployment, space string, docs map[string]string) {
+func wantSaved(t *testing.T, d *deployment, space string, docs map[string]string) {
 	t.Helper()
 	st, err := d.Bus().LoadState(testContext(t), space)
 	if err != nil {

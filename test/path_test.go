@@ -14,8 +14,11 @@ import (
 
 // One event's whole way: lane, handler, commit, receipt, release, the other
 // space's handler, and somebody who watches a derived document.
-func TestWholePath_EventToReceiptToReleaseToWatcher(t *testing.T) {
-	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
+func TestWholePath_EventToReceiptToReleaseToWatcher(t *testing.T) { onBothServers(t, wholePath) }
+
+func wholePath(t *testing.T, base settle.Config) {
+	base.Programs = settle.Always(relay())
+	d := deploy(t, base)
 	ctx := testContext(t)
 	rc, err := d.Client().Call(ctx, flight(1, "here", "there"))
 	if err != nil {
@@ -29,7 +32,12 @@ func TestWholePath_EventToReceiptToReleaseToWatcher(t *testing.T) {
 }
 
 func TestQ11_SendingTwice_TakesEffectOnce_AndReturnsTheSameReceipt(t *testing.T) {
-	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
+	onBothServers(t, sendingTwice)
+}
+
+func sendingTwice(t *testing.T, base settle.Config) {
+	base.Programs = settle.Always(relay())
+	d := deploy(t, base)
 	ctx := testContext(t)
 	for i := range 3 {
 		rc, err := d.Client().Call(ctx, flight(1, "here", "there"))
@@ -66,8 +74,12 @@ func TestDormant_WhatNobodyWatchesIsNotComputed(t *testing.T) {
 }
 
 // A worker dies with commits under way; the next owner goes on at the cursor.
-func TestCrash_NextOwnerGoesOnAtTheCursor(t *testing.T) {
-	d := deploy(t, settle.Config{Programs: settle.Always(relay()), Workers: 2})
+func TestCrash_NextOwnerGoesOnAtTheCursor(t *testing.T) { onBothServers(t, crash) }
+
+func crash(t *testing.T, base settle.Config) {
+	base.Programs = settle.Always(relay())
+	base.Workers = 2
+	d := deploy(t, base)
 	ctx := testContext(t)
 	const n = 600
 	s := d.Client().Sender()
@@ -143,7 +155,12 @@ func (forgetful) LoadPosition(context.Context, int, string) (uint64, error) { re
 // Two workers, each of which believes that it is alone, fight over every space.
 // Refused appends are all that comes of it.
 func TestDisagreement_TwoOwnersOfOneSpace_HandleEachEventOnce(t *testing.T) {
-	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
+	onBothServers(t, disagreement)
+}
+
+func disagreement(t *testing.T, base settle.Config) {
+	base.Programs = settle.Always(relay())
+	d := deploy(t, base)
 	ctx := testContext(t)
 	rival := connect(t, d)
 	w, err := settle.StartWorker(ctx, hermit{rival}, settle.WorkerConfig{

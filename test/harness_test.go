@@ -1,0 +1,189 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/natstest"
+)
+
+// patience is a safety net: no test waits for it unless it fails.
+const patience = 30 * time.Second
+
+const deployHeartbeat = 20 * time.Millisecond
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(withCluster{m},
+		// A server that has shut down leaves a few of its own behind for a moment.
+		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
+	)
+}
+
+// withCluster ends the cluster behind the last test, if any of them has started it.
+type withCluster struct{ *testing.M }
+
+func (m withCluster) Run() int {
+	defer cluster.end()
+	return m.M.Run()
+}
+
+// cluster is shared by all tests, because it takes a second to find its leader. Each
+// deployment has a prefix of its own in it.
+var cluster sharedCluster
+
+type sharedCluster struct {
+	once        sync.Once
+	c           *natstest.Cluster
+	dir         string
+	err         error
+	deployments atomic.Int64
+}
+
+func (s *sharedCluster) start(t *testing.T) *natstest.Cluster {
+	t.Helper()
+	s.once.Do(func() {
+		//nolint:usetesting // it outlives the test that happens to be the first
+		if s.dir, s.err = os.MkdirTemp("", "settle-cluster-"); s.err == nil {
+			s.c, s.err = natstest.StartCluster(s.dir)
+		}
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.c
+}
+
+func (s *sharedCluster) end() {
+	if s.c != nil {
+		s.c.Shutdown()
+	}
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
+	}
+}
+
+// onBothServers runs a test on a single server, and on a cluster of three that keeps
+// everything three times. base says where; the test fills in the rest.
+func onBothServers(t *testing.T, test func(t *testing.T, base settle.Config)) {
+	t.Run("server", func(t *testing.T) { test(t, settle.Config{}) })
+	t.Run("cluster", func(t *testing.T) { test(t, onCluster(t)) })
+}
+
+func onCluster(t *testing.T) settle.Config {
+	t.Helper()
+	c := cluster.start(t)
+	return settle.Config{
+		Heartbeat: 5 * deployHeartbeat, // every one is stored three times
+		Bus: bus.Config{
+			URL: c.URLs(), Prefix: fmt.Sprintf("d%d", cluster.deployments.Add(1)), AckTimeout: time.Second,
+			Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)},
+		},
+	}
+}
+
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// deployment is a settle.Deployment, and how to reach its server once more.
+type deployment struct {
+	*settle.Deployment
+	cfg settle.Config
+}
+
+// deploy starts a deployment that is stopped with the test.
+func deploy(t *testing.T, cfg settle.Config) *deployment {
+	t.Helper()
+	own := cfg.Bus.URL == "" && cfg.Bus.Server == nil
+	if own && cfg.Server.StoreDir == "" {
+		cfg.Server.StoreDir = t.TempDir()
+		cfg.Server.Fsync = bus.FsyncInterval
+	}
+	if cfg.Bus.Partitions == 0 {
+		cfg.Bus.Partitions = 2
+	}
+	if cfg.Heartbeat == 0 {
+		cfg.Heartbeat = deployHeartbeat
+	}
+	cfg.Checkpoint = cfg.Heartbeat
+	d, err := settle.Start(testContext(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own {
+		cfg.Bus.Server = d.Server()
+	}
+	out := &deployment{d, cfg}
+	t.Cleanup(func() { out.end(t) })
+	return out
+}
+
+// end stops the deployment. In the cluster, which stays, its streams are deleted.
+func (d *deployment) end(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := d.StopWorkers(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if d.Server() == nil {
+		defer d.deleteStreams(ctx, t)
+	}
+	if err := d.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+func (d *deployment) deleteStreams(ctx context.Context, t *testing.T) {
+	cfg := d.cfg.Bus
+	cfg.Name = "client/broom"
+	b, err := bus.Connect(ctx, cfg)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer b.Close()
+	streams := b.JetStream().StreamNames(ctx)
+	var mine []string
+	for name := range streams.Name() {
+		if strings.Contains(name, strings.ToUpper(cfg.Prefix)+"_") {
+			mine = append(mine, name)
+		}
+	}
+	for _, name := range mine {
+		if err := b.JetStream().DeleteStream(ctx, name); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(mine) == 0 || streams.Err() != nil {
+		t.Errorf("no stream of deployment %s is found: %v", cfg.Prefix, streams.Err())
+	}
+}
+
+// connect opens one more connection to a deployment.
+func connect(t *testing.T, d *deployment, options ...func(*bus.Config)) *bus.Bus {
+	t.Helper()
+	cfg := d.cfg.Bus
+	cfg.Name = "worker/rival"
+	for _, o := range options {
+		o(&cfg)
+	}
+	b, err := bus.Connect(testContext(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
