@@ -18,6 +18,13 @@ type Harness interface {
 	Start(t *testing.T, partitions int) Deployment
 }
 
+// Virtual is a Harness whose tests run in a world of their own, such as one of virtual
+// time.
+type Virtual interface {
+	// In runs a test there.
+	In(t *testing.T, test func(*testing.T))
+}
+
 // Deployment is a running server, or a fleet of them.
 type Deployment interface {
 	// Connect attaches a client, as a process of its own would be.
@@ -98,7 +105,14 @@ func Run(t *testing.T, h Harness) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.checks {
-				t.Run(c.name, func(t *testing.T) { c.test(newWorld(t, h)) })
+				test := func(t *testing.T) { c.test(newWorld(t, h)) }
+				t.Run(c.name, func(t *testing.T) {
+					if v, ok := h.(Virtual); ok {
+						v.In(t, test)
+						return
+					}
+					test(t)
+				})
 			}
 		})
 	}

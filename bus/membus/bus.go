@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/settlehq/settle/model"
 )
@@ -20,11 +21,33 @@ func (b *Bus) Append(a model.Append, done func(seq uint64, err error)) {
 		go done(0, err) // ends when done returns
 		return
 	}
+	b.submit(storing(Op{Label: "append", Space: a.Space}, func(op Op) func() {
+		seq, err := b.server.Append(a)
+		b.tell(Step{Moment: Arrives, Op: op, Append: &a, Seq: seq, Err: err})
+		if b.net != nil && errors.Is(err, model.ErrRefused) && b.server.Head(a.Space) > a.Expect {
+			return func() { b.askOwner(a, err, done) }
+		}
+		return func() { done(b.classify(a, seq, err)) } // a log that ends before a.Expect has nothing to tell
+	}, func() { done(0, model.ErrStopped) }))
+}
+
+// askOwner is classify for a client that is connected through a network: a request of
+// its own. There is a commit behind a.Expect, so an answer without one is from the past.
+func (b *Bus) askOwner(a model.Append, refused error, done func(seq uint64, err error)) {
 	b.submit(&request{
-		op: Op{Label: "append", Space: a.Space},
-		arrive: func(int) func() {
-			seq, err := b.server.Append(a)
-			return func() { done(b.classify(a, seq, err)) }
+		op: Op{Label: "owned", Space: a.Space},
+		recall: func(behind int) func() {
+			next := b.server.readLogBehind(a.Space, a.Expect, 1, behind)
+			return func() {
+				switch {
+				case len(next) == 0:
+					b.askOwner(a, refused, done)
+				case next[0].ID == a.ID:
+					done(next[0].Seq, nil)
+				default:
+					done(0, fmt.Errorf("append %s of space %s behind %d: %w", a.ID, a.Space, a.Expect, refused))
+				}
+			}
 		},
 		stopped: func() { done(0, model.ErrStopped) },
 	})
@@ -48,7 +71,7 @@ func (b *Bus) Head(ctx context.Context, space string) (uint64, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
 	}
-	return ask(ctx, b, Op{Label: "head", Space: space}, func(int) uint64 { return b.server.Head(space) })
+	return recall(ctx, b, Op{Label: "head", Space: space}, func(behind int) uint64 { return b.server.headBehind(space, behind) })
 }
 
 // ReadLog returns up to limit entries of the space behind after.
@@ -56,8 +79,8 @@ func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
 	}
-	return ask(ctx, b, Op{Label: "read-log", Space: space}, func(int) []model.LogEntry {
-		return b.server.ReadLog(space, after, limit)
+	return recall(ctx, b, Op{Label: "read-log", Space: space}, func(behind int) []model.LogEntry {
+		return b.server.readLogBehind(space, after, limit, behind)
 	})
 }
 
@@ -67,14 +90,11 @@ func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
 		go done(model.SendResult{}, err) // ends when done returns
 		return
 	}
-	b.submit(&request{
-		op: Op{Label: "send", Space: m.Space},
-		arrive: func(int) func() {
-			result, err := b.server.Send(m)
-			return func() { done(result, err) }
-		},
-		stopped: func() { done(model.SendResult{}, model.ErrStopped) },
-	})
+	b.submit(storing(Op{Label: "send", Space: m.Space}, func(op Op) func() {
+		result, err := b.server.Send(m)
+		b.tell(Step{Moment: Arrives, Op: op, Event: &m, Seq: result.Seq, Err: err})
+		return func() { done(result, err) }
+	}, func() { done(model.SendResult{}, model.ErrStopped) }))
 }
 
 func checkMessage(m model.Message) error {
@@ -92,8 +112,8 @@ func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit in
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
 	}
-	return ask(ctx, b, Op{Label: "read-lane", Space: space}, func(int) []model.Message {
-		return b.server.ReadLane(space, after, limit)
+	return recall(ctx, b, Op{Label: "read-lane", Space: space}, func(behind int) []model.Message {
+		return b.server.readLaneBehind(space, after, limit, behind)
 	})
 }
 
@@ -118,7 +138,7 @@ func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 	if err := b.server.checkPartition(partition); err != nil {
 		return 0, err
 	}
-	return ask(ctx, b, Op{Label: "lane-end"}, func(int) uint64 { return b.server.LaneEnd(partition) })
+	return recall(ctx, b, Op{Label: "lane-end", Key: number(partition)}, func(behind int) uint64 { return b.server.laneEndBehind(partition, behind) })
 }
 
 // Observe tells the owner of a space that somebody watches one of its documents.
@@ -137,14 +157,20 @@ func (b *Bus) CallRoll(partition int) error {
 	if err := b.server.checkPartition(partition); err != nil {
 		return err
 	}
-	return b.publish(Op{Label: "call-roll"}, func() { b.server.CallRoll(partition) })
+	return b.publish(Op{Label: "call-roll", Key: number(partition)}, func() { b.server.CallRoll(partition) })
 }
+
+func number(partition int) string { return strconv.Itoa(partition) }
 
 // publish submits a message that nobody acknowledges: it is sent at most once,
 // and its answer is that there is none.
 func (b *Bus) publish(op Op, arrive func()) error {
 	if err := b.err(context.Background()); err != nil {
 		return err
+	}
+	if b.net != nil {
+		b.post(op, arrive)
+		return nil
 	}
 	b.submit(&request{
 		op: op,
@@ -185,5 +211,5 @@ func (b *Bus) Ping(ctx context.Context, id string) (bool, error) {
 	if err := model.CheckName("worker", id); err != nil {
 		return false, err
 	}
-	return ask(ctx, b, Op{Label: "ping"}, func(int) bool { return b.server.Answering(id) })
+	return ask(ctx, b, Op{Label: "ping", Key: id}, func(int) bool { return b.server.Answering(id) })
 }

@@ -23,6 +23,17 @@ type Bus struct {
 	down   bool
 	wake   signal // raised when run may have something to do
 	link   signal // raised when down changes
+
+	// What follows is used by clients that are connected through a network.
+	net      Network
+	journeys map[*request]*journey // under way
+	counts   map[countKey]uint64
+	mute     bool // nothing leaves
+	deaf     bool // nothing comes in
+	asleep   bool // see Pause
+	frozen   []frozen
+	woken    signal
+	calling  sync.Mutex // held by whoever calls back
 }
 
 // request is something that a client wants of the server. Its callback is
@@ -37,6 +48,11 @@ type request struct {
 	stopped func()
 	// released requests have had their fate.
 	released bool
+	// recall is arrive for a question, put to a replica that is behind by so many
+	// messages.
+	recall func(behind int) (answer func())
+	// store is arrive for a request that changes something, and tells the network what.
+	store func(Op) (answer func())
 }
 
 // held is a request that the network keeps back.
@@ -48,11 +64,16 @@ type held struct {
 
 // Connect attaches a client. It must be ended by Close or Kill.
 func (s *Server) Connect(id string) *Bus {
+	b := newBus(s, id)
+	go b.run() // ends when the client is closed or killed
+	return b
+}
+
+func newBus(s *Server, id string) *Bus {
 	b := &Bus{id: id, server: s, stopped: make(chan struct{}), ended: make(chan struct{})}
 	s.mu.Lock()
 	s.clients[b] = true
 	s.mu.Unlock()
-	go b.run() // ends when the client is closed or killed
 	return b
 }
 
@@ -119,6 +140,9 @@ func (b *Bus) resubmit(r *request) {
 
 func (b *Bus) enqueue(r *request) bool {
 	b.mu.Lock()
+	if b.net != nil {
+		return b.launch(r)
+	}
 	defer b.mu.Unlock()
 	if b.closed {
 		return false
@@ -241,6 +265,44 @@ func ask[T any](ctx context.Context, b *Bus, op Op, arrive func(try int) T) (T, 
 		},
 		stopped: func() { close(answered) },
 	})
+	return awaitAnswer(ctx, answered)
+}
+
+// store is ask for a request that changes something.
+func store[T any](ctx context.Context, b *Bus, op Op, arrive func(Op) T) (T, error) {
+	answered := make(chan T, 1)
+	b.submit(storing(op, func(op Op) func() {
+		v := arrive(op)
+		return func() { answered <- v }
+	}, func() { close(answered) }))
+	return awaitAnswer(ctx, answered)
+}
+
+// storing is a request that changes something.
+func storing(op Op, arrive func(Op) (answer func()), stopped func()) *request {
+	return &request{
+		op: op, store: arrive, stopped: stopped,
+		arrive: func(try int) func() { return arrive(Op{Try: try}) },
+	}
+}
+
+// recall is ask for a question that a replica may answer which is behind.
+func recall[T any](ctx context.Context, b *Bus, op Op, look func(behind int) T) (T, error) {
+	answered := make(chan T, 1)
+	answer := func(behind int) func() {
+		v := look(behind)
+		return func() { answered <- v }
+	}
+	b.submit(&request{
+		op:      op,
+		arrive:  func(int) func() { return answer(0) },
+		recall:  answer,
+		stopped: func() { close(answered) },
+	})
+	return awaitAnswer(ctx, answered)
+}
+
+func awaitAnswer[T any](ctx context.Context, answered <-chan T) (T, error) {
 	select {
 	case v, ok := <-answered:
 		if !ok {

@@ -12,7 +12,7 @@ type Op struct {
 	Client string
 	// Label is what is asked: append, send, save, head, read-log, read-lane,
 	// find-event, lane-end, load, load-position, save-position, announce, ping, observe,
-	// call-roll.
+	// call-roll. Through a network there is also owned: whose commit refused an append.
 	Label string
 	// Space is the space that it is about, "" if none.
 	Space string
@@ -20,6 +20,11 @@ type Op struct {
 	// sent, from 1.
 	N   uint64
 	Try int
+	// Key is what else it names: a document, a member, a partition. Nth numbers the
+	// requests of a client that is connected through a network, from 1, among those of
+	// the same label, space and key.
+	Key string
+	Nth uint64
 }
 
 // Hook decides what becomes of each request on its way. It is called from one

@@ -2,6 +2,8 @@ package membus
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -18,7 +20,7 @@ func (b *Bus) FollowSpace(ctx context.Context, space string, after uint64, deliv
 	look := func(after uint64) ([]model.LogEntry, <-chan struct{}) {
 		return b.server.FollowSpace(space, after, batch)
 	}
-	return follow(ctx, b, after, look, entrySeq, deliver)
+	return follow(ctx, b, Op{Label: "follow-space", Space: space}, after, look, entrySeq, deliver)
 }
 
 // FollowLog delivers the entries of a partition behind after.
@@ -29,7 +31,7 @@ func (b *Bus) FollowLog(ctx context.Context, partition int, after uint64, delive
 	look := func(after uint64) ([]model.LogEntry, <-chan struct{}) {
 		return b.server.FollowLog(partition, after, batch)
 	}
-	return follow(ctx, b, after, look, entrySeq, deliver)
+	return follow(ctx, b, Op{Label: "follow-log", Key: number(partition)}, after, look, entrySeq, deliver)
 }
 
 // FollowLane delivers the events of a partition behind after.
@@ -40,13 +42,17 @@ func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliv
 	look := func(after uint64) ([]model.Message, <-chan struct{}) {
 		return b.server.FollowLane(partition, after, batch)
 	}
-	return follow(ctx, b, after, look, func(m model.Message) uint64 { return m.Seq }, deliver)
+	return follow(ctx, b, Op{Label: "follow-lane", Key: number(partition)}, after, look, func(m model.Message) uint64 { return m.Seq }, deliver)
 }
 
 // FollowMembers delivers the last announcement of every member, calls ready, and
 // goes on with new ones.
 func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
 	if err := b.awaitLink(ctx); err != nil {
+		return err
+	}
+	op := b.following(Op{Label: "follow-members"})
+	if err := b.underWay(ctx, Delivery{Op: op}, time.Now()); err != nil {
 		return err
 	}
 	var after uint64
@@ -56,7 +62,7 @@ func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), rea
 		after = a.Rev
 	}
 	ready()
-	return follow(ctx, b, after, b.server.FollowMembers,
+	return follow(ctx, b, op, after, b.server.FollowMembers,
 		func(a Announcement) uint64 { return a.Rev },
 		func(a Announcement) { deliver(a.Member) })
 }
@@ -68,32 +74,69 @@ func (b *Bus) FollowLeases(ctx context.Context, partition int, deliver func(mode
 		return err
 	}
 	open := func() *Subscription[model.Lease] { return b.server.SubscribeLeases(partition) }
-	return listen(ctx, b, open, deliver)
+	return listen(ctx, b, Op{Label: "follow-leases", Key: number(partition)}, open, deliver)
 }
 
 // FollowRollCalls delivers the roll calls that are published while the client is
 // connected.
 func (b *Bus) FollowRollCalls(ctx context.Context, deliver func(partition int)) error {
-	return listen(ctx, b, b.server.SubscribeRollCalls, deliver)
+	return listen(ctx, b, Op{Label: "follow-rolls"}, b.server.SubscribeRollCalls, deliver)
 }
 
 func entrySeq(e model.LogEntry) uint64 { return e.Seq }
 
+// following names one who follows, by the number of those who followed the same before.
+func (b *Bus) following(op Op) Op {
+	if b.net == nil || op.Nth > 0 {
+		return op
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	op.Client = b.id
+	b.count(&op)
+	return op
+}
+
+// errOnTheWay says that something is lost that could have been delivered.
+var errOnTheWay = errors.New("lost on the way")
+
+// underWay returns when something has reached the client that could leave at since.
+func (b *Bus) underWay(ctx context.Context, d Delivery, since time.Time) error {
+	if b.net == nil {
+		return nil
+	}
+	takes := b.net.Delivery(d)
+	if takes == Lost {
+		return errOnTheWay
+	}
+	takes -= time.Since(since)
+	if err := b.pass(ctx, max(takes, 1)); err != nil { // no two things at one time
+		return err
+	}
+	return b.awaitAwake(ctx, d.Op)
+}
+
 // follow delivers what look finds behind after, and waits for more, until ctx
 // ends or the client stops. The sequence it has reached is all it needs to go on
 // after a disconnection, with no gap and no repetition.
-func follow[T any](ctx context.Context, b *Bus, after uint64, look func(after uint64) ([]T, <-chan struct{}), seq func(T) uint64, deliver func(T)) error {
+func follow[T any](ctx context.Context, b *Bus, op Op, after uint64, look func(after uint64) ([]T, <-chan struct{}), seq func(T) uint64, deliver func(T)) error {
+	op = b.following(op)
 	for {
 		if err := b.awaitLink(ctx); err != nil {
 			return err
 		}
 		found, more := look(after)
+		since := time.Now()
 		for _, v := range found {
+			if err := b.underWay(ctx, Delivery{op, seq(v)}, since); err != nil && !errors.Is(err, errOnTheWay) {
+				return err
+			}
 			if err := b.awaitLink(ctx); err != nil {
 				return err
 			}
 			deliver(v)
 			after = seq(v)
+			b.tell(Step{Moment: Delivered, Op: op, Seq: after})
 		}
 		if len(found) > 0 {
 			continue
@@ -106,7 +149,8 @@ func follow[T any](ctx context.Context, b *Bus, after uint64, look func(after ui
 
 // listen delivers what a subscription collects, and subscribes anew after every
 // disconnection: what was published in between is gone.
-func listen[T any](ctx context.Context, b *Bus, open func() *Subscription[T], deliver func(T)) error {
+func listen[T any](ctx context.Context, b *Bus, op Op, open func() *Subscription[T], deliver func(T)) error {
+	l := listener[T]{b: b, op: b.following(op), deliver: deliver}
 	for {
 		if err := b.awaitLink(ctx); err != nil {
 			return err
@@ -115,19 +159,27 @@ func listen[T any](ctx context.Context, b *Bus, open func() *Subscription[T], de
 		if !up {
 			continue
 		}
-		if err := collect(ctx, b, open(), changed, deliver); err != nil {
+		if err := l.collect(ctx, open(), changed); err != nil {
 			return err
 		}
 	}
 }
 
+// listener is one who listens to what no stream keeps.
+type listener[T any] struct {
+	b       *Bus
+	op      Op
+	heard   uint64
+	deliver func(T)
+}
+
 // collect delivers until the connection changes, and returns nil then.
-func collect[T any](ctx context.Context, b *Bus, sub *Subscription[T], changed <-chan struct{}, deliver func(T)) error {
+func (l *listener[T]) collect(ctx context.Context, sub *Subscription[T], changed <-chan struct{}) error {
 	defer sub.Cancel()
 	for {
 		posted, more := sub.Take()
-		for _, v := range posted {
-			deliver(v)
+		if err := l.deliverAll(ctx, posted, changed); err != nil {
+			return err
 		}
 		select {
 		case <-more:
@@ -135,8 +187,33 @@ func collect[T any](ctx context.Context, b *Bus, sub *Subscription[T], changed <
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-b.stopped:
+		case <-l.b.stopped:
 			return model.ErrStopped
 		}
+	}
+}
+
+func (l *listener[T]) deliverAll(ctx context.Context, posted []T, changed <-chan struct{}) error {
+	since := time.Now()
+	for _, v := range posted {
+		l.heard++
+		switch err := l.b.underWay(ctx, Delivery{l.op, l.heard}, since); {
+		case errors.Is(err, errOnTheWay) || err == nil && l.b.net != nil && isClosed(changed):
+			continue
+		case err != nil:
+			return err
+		}
+		l.deliver(v)
+		l.b.tell(Step{Moment: Delivered, Op: l.op, Seq: l.heard})
+	}
+	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

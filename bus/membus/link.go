@@ -46,11 +46,21 @@ func (b *Bus) setDown(down bool) {
 	b.link.raise()
 }
 
+// Cut lets nothing leave a client that is connected through a network (mute), or
+// nothing come in (deaf), or neither. Its requests and their answers are lost then, and
+// not held back; what streams keep waits.
+func (b *Bus) Cut(mute, deaf bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mute, b.deaf = mute, deaf
+	b.link.raise()
+}
+
 // online reports whether the client is there and connected.
 func (b *Bus) online() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.down && !b.closed
+	return !b.down && !b.mute && !b.deaf && !b.closed
 }
 
 // linkState tells whether the client is connected; changed is closed when that
@@ -58,7 +68,7 @@ func (b *Bus) online() bool {
 func (b *Bus) linkState() (up bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.down, b.link.wait()
+	return !b.down && !b.deaf, b.link.wait()
 }
 
 // awaitLink returns once the client is connected.

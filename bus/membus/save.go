@@ -14,8 +14,8 @@ func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, er
 	if err := model.CheckName("space", space); err != nil {
 		return model.SpaceState{}, err
 	}
-	return ask(ctx, b, Op{Label: "load", Space: space}, func(int) model.SpaceState {
-		return b.server.LoadState(space)
+	return recall(ctx, b, Op{Label: "load", Space: space}, func(behind int) model.SpaceState {
+		return b.server.loadStateBehind(space, behind)
 	})
 }
 
@@ -64,9 +64,10 @@ type saved struct {
 
 func (b *Bus) save(ctx context.Context, space, key string, d *model.StateDoc) error {
 	doc := *d
-	answer, err := ask(ctx, b, Op{Label: "save", Space: space}, func(try int) saved {
+	answer, err := store(ctx, b, Op{Label: "save", Space: space}, func(op Op) saved {
 		rev, err := b.server.put(space, key, doc)
-		if try > 1 && errors.Is(err, model.ErrOutdated) && b.holds(space, key, doc) {
+		b.tell(Step{Moment: Arrives, Op: op, Doc: &doc, Seq: rev, Err: err})
+		if op.Try > 1 && errors.Is(err, model.ErrOutdated) && b.holds(space, key, doc) {
 			err = nil // an earlier try was stored, and its answer lost
 		}
 		return saved{rev, err}
@@ -92,7 +93,7 @@ func (b *Bus) LoadPosition(ctx context.Context, partition int, name string) (uin
 	if err := b.checkPosition(partition, name); err != nil {
 		return 0, err
 	}
-	return ask(ctx, b, Op{Label: "load-position"}, func(int) uint64 {
+	return ask(ctx, b, Op{Label: "load-position", Key: name + number(partition)}, func(int) uint64 {
 		return b.server.LoadPosition(partition, name)
 	})
 }
@@ -102,7 +103,7 @@ func (b *Bus) SavePosition(ctx context.Context, partition int, name string, seq 
 	if err := b.checkPosition(partition, name); err != nil {
 		return err
 	}
-	_, err := ask(ctx, b, Op{Label: "save-position"}, func(int) bool {
+	_, err := ask(ctx, b, Op{Label: "save-position", Key: name + number(partition)}, func(int) bool {
 		b.server.SavePosition(partition, name, seq)
 		return true
 	})

@@ -13,6 +13,9 @@ import (
 type state struct {
 	spaces   map[string]map[string]model.StateDoc
 	revision uint64
+	// history is what was put, in order, if it is to be remembered.
+	history  []put
+	remember bool
 }
 
 // mark is the key of a space's checkpoint mark. No document can have that name.
@@ -50,13 +53,21 @@ func (s *Server) put(space, key string, d model.StateDoc) (uint64, error) {
 }
 
 func (st *state) put(space, key string, d model.StateDoc) uint64 {
+	st.revision++
+	d.Rev, d.Data = st.revision, bytes.Clone(d.Data)
+	st.keep(space, key, d)
+	if st.remember {
+		d.Doc = key
+		st.history = append(st.history, put{space, d})
+	}
+	return d.Rev
+}
+
+func (st *state) keep(space, key string, d model.StateDoc) {
 	if st.spaces[space] == nil {
 		st.spaces[space] = map[string]model.StateDoc{}
 	}
-	st.revision++
-	d.Rev, d.Data = st.revision, bytes.Clone(d.Data)
 	st.spaces[space][key] = d
-	return d.Rev
 }
 
 // Saved returns what is stored under a document's name, and false if nothing is.

@@ -1,0 +1,110 @@
+package membus
+
+import (
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Network decides how long everything takes that travels between a client and its
+// server, and what is lost. A client that is connected through one (Server.Dial) has
+// many requests under way at a time, of which any may overtake any other; what it
+// follows arrives late, but in order.
+//
+// Its methods are called from many goroutines. Request and Step may end the client
+// (Bus.Kill): what was about to happen at the client then does not.
+type Network interface {
+	// Request is asked about every try of every request when it leaves.
+	Request(Op) Trip
+	// Delivery is how long something that a client follows takes to reach it, counted
+	// from when it could leave, or Lost. What a stream keeps is never lost, but comes
+	// after what was before it.
+	Delivery(Delivery) time.Duration
+	// Waking is how long after Bus.Wake something happens that was held back.
+	Waking(Op) time.Duration
+	// Step is told what has just happened.
+	Step(Step)
+}
+
+// Lost is the duration of a journey that has no end.
+const Lost time.Duration = -1
+
+// Trip is what becomes of one try of a request.
+type Trip struct {
+	// There is how long the request takes, Back its answer.
+	There, Back time.Duration
+	// Copy is how long a second copy of the request takes, 0 if there is none. Nobody
+	// hears its answer.
+	Copy time.Duration
+	// Patience is how long the client waits before it sends the request again. Tries
+	// that are still under way stay so, and the first answer counts.
+	Patience time.Duration
+	// Behind makes a question be answered by a replica that has not got the last so
+	// many messages of its stream.
+	Behind int
+}
+
+// Delivery is one thing on its way to one who follows.
+type Delivery struct {
+	// Op says who follows what. Its label is follow-space, follow-log, follow-lane,
+	// follow-members, follow-leases or follow-rolls.
+	Op
+	// Seq is what it has in its stream; without one, they are counted from 1.
+	Seq uint64
+}
+
+// Moment is a kind of Step.
+type Moment int
+
+const (
+	// Leaves: a try of a request leaves the client.
+	Leaves Moment = iota
+	// Arrives: it has reached the server, which has done as it was told.
+	Arrives
+	// Answered: the client has its answer, and has acted on it.
+	Answered
+	// Delivered: somebody who follows has got something.
+	Delivered
+)
+
+// Step is something that has happened between a client and its server.
+type Step struct {
+	Moment Moment
+	Op
+	// Trip is what becomes of what leaves.
+	Trip Trip
+	// Append, Event and Doc are what has arrived, if it was to be stored.
+	Append *model.Append
+	Event  *model.Message
+	Doc    *model.StateDoc
+	// Seq and Err are what the server has said to that; of a delivery, Seq is its own.
+	Seq uint64
+	Err error
+}
+
+// Dial attaches a client that is connected through a network. It must be ended by
+// Close or Kill.
+func (s *Server) Dial(id string, net Network) *Bus {
+	b := newBus(s, id)
+	b.net = net
+	b.journeys, b.counts = map[*request]*journey{}, map[countKey]uint64{}
+	go b.runJourneys() // ends when the client is closed or killed
+	return b
+}
+
+// countKey is what requests are counted by, see Op.Nth.
+type countKey struct{ label, space, key string }
+
+// count numbers a request among those that are alike. b.mu is held.
+func (b *Bus) count(op *Op) {
+	k := countKey{op.Label, op.Space, op.Key}
+	b.counts[k]++
+	op.Nth = b.counts[k]
+}
+
+// tell reports a step, if anybody wants to know.
+func (b *Bus) tell(s Step) {
+	if b.net != nil {
+		b.net.Step(s)
+	}
+}
