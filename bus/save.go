@@ -43,7 +43,7 @@ func stateItems(space string, docs []model.StateDoc) ([]item, error) {
 	}
 	items := make([]item, len(docs))
 	for i := range docs {
-		if err := model.CheckName("document", docs[i].Doc); err != nil {
+		if err := model.CheckStateKey(docs[i].Doc); err != nil {
 			return nil, err
 		}
 		items[i] = item{space + "." + docs[i].Doc, &docs[i]}

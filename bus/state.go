@@ -34,8 +34,10 @@ func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, er
 	if err != nil {
 		return model.SpaceState{}, fmt.Errorf("state of space %s: %w", space, err)
 	}
-	for _, d := range state.Docs {
-		b.seen.note(b.partitionOf(space), space+"."+d.Doc, d.Rev, d.Seq)
+	for _, items := range [][]model.StateDoc{state.Docs, state.Observations} {
+		for _, d := range items {
+			b.seen.note(b.partitionOf(space), space+"."+d.Doc, d.Rev, d.Seq)
+		}
 	}
 	return state, nil
 }
@@ -72,7 +74,7 @@ func (b *Bus) readState(ctx context.Context, space string) (model.SpaceState, er
 // it; it cuts off clients that 64 MiB wait for.
 const stateBytes = 16 << 20
 
-// arrange sorts the items of a space into documents and mark.
+// arrange sorts the items of a space into documents, observations and mark.
 func arrange(found []storedMsg, prefix string) model.SpaceState {
 	var state model.SpaceState
 	for _, m := range found {
@@ -81,14 +83,23 @@ func arrange(found []storedMsg, prefix string) model.SpaceState {
 			state.Mark = item
 			continue
 		}
-		if model.CheckName("document", name) != nil {
+		if model.CheckStateKey(name) != nil {
 			continue // somebody's own key in our bucket
 		}
 		item.Doc = name
-		state.Docs = append(state.Docs, item)
+		if _, ok := model.NodeOfStateKey(name); ok {
+			state.Observations = append(state.Observations, item)
+		} else {
+			state.Docs = append(state.Docs, item)
+		}
 	}
-	sort.Slice(state.Docs, func(i, j int) bool { return state.Docs[i].Doc < state.Docs[j].Doc })
+	sortByKey(state.Docs)
+	sortByKey(state.Observations)
 	return state
+}
+
+func sortByKey(items []model.StateDoc) {
+	sort.Slice(items, func(i, j int) bool { return items[i].Doc < items[j].Doc })
 }
 
 // stateDoc reads an item of a bucket. A delete marker has no data.

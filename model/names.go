@@ -49,6 +49,24 @@ func isName(name string) bool {
 	return true
 }
 
+// nodeKeyPrefix is what no document's name can begin with.
+const nodeKeyPrefix = "=node."
+
+// StateKeyOfNode is what StateDoc.Doc says of an item that is not a document but what a
+// node has observed: it is saved like one, under its own sequence.
+func StateKeyOfNode(node string) string { return nodeKeyPrefix + node }
+
+// NodeOfStateKey is the inverse of StateKeyOfNode, and false for a document's name.
+func NodeOfStateKey(key string) (node string, ok bool) { return strings.CutPrefix(key, nodeKeyPrefix) }
+
+// CheckStateKey reports whether key can stand in StateDoc.Doc.
+func CheckStateKey(key string) error {
+	if node, ok := NodeOfStateKey(key); ok {
+		return CheckName("node", node)
+	}
+	return CheckName("document", key)
+}
+
 // CheckEventID reports whether id can name an event that comes from outside.
 // The alphabet is that of CheckName. A ':' is reserved for the ids that Settle
 // mints (see TxID.Event), so that no client can guess its way into one.

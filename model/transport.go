@@ -85,6 +85,9 @@ type StateDoc struct {
 // SpaceState is what the STATE bucket knows of a space.
 type SpaceState struct {
 	Docs []StateDoc
+	// Observations are what is known of nodes, see StateKeyOfNode. Their Seq is the basis
+	// of the observation.
+	Observations []StateDoc
 	// Mark is the space's checkpoint mark (an encoded Mark), and is saved after
 	// the documents. Its Seq is the log sequence from which the log must be read
 	// on top. The zero StateDoc means: never checkpointed.

@@ -383,7 +383,8 @@ func BenchmarkSeedResume(b *testing.B) {
 					s.effects(1, fmt.Sprint("c", i))
 				}
 				s.start()
-				saved, confirmed := s.core.Observations(), s.core.replica
+				saved, _ := s.core.Observations()
+				confirmed := s.core.replica
 				b.ReportAllocs()
 				var runs uint64
 				for b.Loop() {

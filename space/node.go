@@ -74,6 +74,7 @@ type node struct {
 	running bool // its function is on the stack
 	seeking bool // see Space.freshen
 	unsaved bool // in Space.unsaved
+	saved   bool // there is a saved observation of it
 }
 
 // extra is what few nodes need.

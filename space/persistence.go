@@ -36,22 +36,22 @@ type Observed struct {
 }
 
 // Observations returns the observations that have changed since the last call: those of
-// nodes that have run and are at rest. It returns none while anything is undecided, since
-// what a node saw might not come to be; the next call has them.
+// nodes that have run and are at rest. gone are the ids of nodes that are not there any
+// more. It returns none while anything is undecided, since what a node saw might not come
+// to be; the next call has them.
 //
 // They are saved with a checkpoint, under the node's id. Saved ones that are older than
 // the checkpoint do no harm: what has changed since their basis is compared.
-func (s *Space) Observations() []Observation {
+func (s *Space) Observations() (out []Observation, gone []string) {
 	if !s.Settled() {
-		return nil
+		return nil, nil
 	}
-	var out []Observation
 	var later []*node
 	for _, n := range s.unsaved {
 		switch {
 		case n.removed:
 		case n.status == Clean && s.graph.inSync(n):
-			n.unsaved = false
+			n.unsaved, n.saved = false, true
 			out = append(out, s.observe(n))
 			continue
 		default:
@@ -62,8 +62,12 @@ func (s *Space) Observations() []Observation {
 	}
 	s.unsaved = later
 	slices.SortFunc(out, func(a, b Observation) int { return cmp.Compare(a.Node, b.Node) })
-	return out
+	gone, s.forgotten = s.forgotten, nil
+	return out, slices.DeleteFunc(gone, func(id string) bool { return s.graph.byID[id] != nil })
 }
+
+// Unsaved reports whether Observations may have anything to tell.
+func (s *Space) Unsaved() bool { return len(s.unsaved)+len(s.forgotten) > 0 }
 
 // inSync reports whether all that n has read is here.
 func (g *graph) inSync(n *node) bool {
@@ -240,6 +244,7 @@ func (s *Space) adoptRestored(n *node, o *Observation, deps []*dep, status Statu
 	if o.Gate != nil {
 		n.ext().gate.apply(*o.Gate)
 	}
+	n.saved = true
 	g.setStatus(n, status)
 	g.enqueue(n)
 	g.reshaped(n.handle)

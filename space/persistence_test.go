@@ -16,7 +16,11 @@ type memory map[string]Observation
 
 func (m memory) save(t tester, h *host) {
 	t.Helper()
-	for _, o := range h.core.Observations() {
+	observed, gone := h.core.Observations()
+	for _, id := range gone {
+		delete(m, id)
+	}
+	for _, o := range observed {
 		data, err := json.Marshal(o)
 		if err != nil {
 			t.Fatalf("encode: %v", err)

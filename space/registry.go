@@ -184,6 +184,9 @@ func (g *graph) remove(n *node) {
 // that is not in the log: nobody would compute it again after a restart.
 func (s *Space) retire(n *node) {
 	s.endEchoes(n)
+	if n.saved {
+		s.forgotten = append(s.forgotten, n.id())
+	}
 	if d := n.own.doc; d != nil && n.spec.Volatile {
 		s.graph.change(d, s.logged(d.key.doc), origin{node: n})
 	}

@@ -11,7 +11,9 @@ import (
 // saveObservations merges the observations that have changed into those that are saved.
 func (a *actor) saveObservations() {
 	all := a.observed[a.cfg.Space]
-	for _, o := range a.core.Observations() {
+	observed, gone := a.core.Observations()
+	all = slices.DeleteFunc(all, func(old Observation) bool { return slices.Contains(gone, old.Node) })
+	for _, o := range observed {
 		all = slices.DeleteFunc(all, func(old Observation) bool { return old.Node == o.Node })
 		all = append(all, o)
 	}

@@ -57,8 +57,10 @@ type Space struct {
 	wasDurable bool
 	undone     []uint64
 	// unsaved are the nodes whose observation is to be saved, resumable the saved ones
-	// of nodes that have not been registered yet.
-	unsaved []*node
+	// of nodes that have not been registered yet, forgotten the ids of nodes that have
+	// one and have gone.
+	unsaved   []*node
+	forgotten []string
 	// firing are the causes of the runs under way, innermost last; see takeCauses.
 	firing    []*dep
 	resumable map[string]*Observation

@@ -23,6 +23,7 @@ var stateChecks = []check{
 	{"a mark can be saved without documents and documents without a mark", markAlone},
 	{"a deleted document stays known with its sequence", deletedDocument},
 	{"null is a document and not the lack of one", nullIsADocument},
+	{"what nodes have observed is saved like documents and loaded apart from them", observationsApart},
 	{"the states of spaces are apart", statesAreApart},
 	{"a space of more than 1100 documents loads completely", manyDocuments},
 	{"a lost acknowledgement of a save is a success", func(w *world) { saveInDoubt(w, DropAck) }},
@@ -243,6 +244,34 @@ func deletedDocument(w *world) {
 	never := model.StateDoc{Doc: "never", Seq: 4} // deleted before it was ever saved
 	w.must(w.save(c, cart, nil, never))
 	w.wantState(c, cart, "=none@0", "items=3@3", "never=none@4")
+}
+
+func observationsApart(w *world) {
+	c := w.connect("a")
+	node := func(name, json string, seq uint64) model.StateDoc {
+		return doc(model.StateKeyOfNode(name), json, seq)
+	}
+	saved := []model.StateDoc{node("total", `{"b":3}`, 3), doc("total", `12`, 4), node("alarm", `{"b":4}`, 4)}
+	w.must(w.save(c, cart, nil, saved...))
+	w.wantState(c, cart, "=none@0", "total=12@4")
+	w.wantObserved(c, `=node.alarm={"b":4}@4`, `=node.total={"b":3}@3`)
+	w.wantOutdated(w.save(c, cart, nil, node("total", `{"b":2}`, 2)))
+	w.must(w.save(c, cart, nil, model.StateDoc{Doc: model.StateKeyOfNode("alarm"), Seq: 5}))
+	w.wantObserved(c, `=node.alarm=none@5`, `=node.total={"b":3}@3`)
+	if err := w.save(c, cart, nil, doc("=node.a.b", `1`, 1)); err == nil {
+		w.Error("an observation of a node whose name is none was saved")
+	}
+}
+
+func (w *world) wantObserved(c Client, want ...string) {
+	w.Helper()
+	s, err := c.LoadState(w.ctx, cart)
+	w.must(err)
+	var got []string
+	for _, d := range s.Observations {
+		got = append(got, d.Doc+"="+draw(d))
+	}
+	w.equal("observations", got, want)
 }
 
 func nullIsADocument(w *world) {

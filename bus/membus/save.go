@@ -44,7 +44,7 @@ func checkState(space string, docs []model.StateDoc) error {
 		return err
 	}
 	for _, d := range docs {
-		if err := model.CheckName("document", d.Doc); err != nil {
+		if err := model.CheckStateKey(d.Doc); err != nil {
 			return err
 		}
 	}

@@ -85,18 +85,25 @@ func (s *Server) LoadState(space string) model.SpaceState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var loaded model.SpaceState
-	// any order: the documents are sorted below
+	// any order: they are sorted below
 	for key, d := range s.of(space).state.spaces[space] {
 		d.Data = bytes.Clone(d.Data)
 		if key == mark {
 			loaded.Mark = d
 			continue
 		}
-		loaded.Docs = append(loaded.Docs, d)
+		if _, ok := model.NodeOfStateKey(key); ok {
+			loaded.Observations = append(loaded.Observations, d)
+		} else {
+			loaded.Docs = append(loaded.Docs, d)
+		}
 	}
-	slices.SortFunc(loaded.Docs, func(a, b model.StateDoc) int { return cmp.Compare(a.Doc, b.Doc) })
+	slices.SortFunc(loaded.Docs, byKey)
+	slices.SortFunc(loaded.Observations, byKey)
 	return loaded
 }
+
+func byKey(a, b model.StateDoc) int { return cmp.Compare(a.Doc, b.Doc) }
 
 // LoadPosition returns the number that is kept under a name, 0 if none is.
 func (s *Server) LoadPosition(partition int, name string) uint64 {
