@@ -18,10 +18,7 @@ const topicRoom = 4096
 // Observe tells the owner of a space that somebody watches one of its documents.
 // See worker.Observers. The error says only that nothing was sent.
 func (b *Bus) Observe(l model.Lease) error {
-	if err := model.CheckName("space", l.Space); err != nil {
-		return err
-	}
-	if err := model.CheckName("document", l.Doc); err != nil {
+	if err := l.Check(); err != nil {
 		return err
 	}
 	body, err := json.Marshal(l)

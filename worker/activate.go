@@ -12,7 +12,7 @@ import (
 // activate brings the space to life: checkpoint, then the log after it. The space
 // is current when its takeover is accepted, because that compares with the head.
 func (h *host) activate() error {
-	st, err := h.p.w.bus.LoadState(h.ctx, h.space)
+	st, err := h.env.bus.LoadState(h.ctx, h.space)
 	if err != nil {
 		return fmt.Errorf("load checkpoint: %w", err)
 	}
@@ -27,17 +27,17 @@ func (h *host) activate() error {
 	if err := h.checkHead(r.Seq); err != nil {
 		return err
 	}
-	cfg := h.p.w.cfg.Space
-	cfg.Space, cfg.Runtime = h.space, h.p.w.cfg.ID
-	if limit := h.p.w.bus.MaxPayload() / 2; cfg.MaxCommitBytes == 0 || cfg.MaxCommitBytes > limit {
+	cfg := h.env.cfg.Space
+	cfg.Space, cfg.Runtime = h.space, h.env.cfg.ID
+	if limit := h.env.bus.MaxPayload() / 2; cfg.MaxCommitBytes == 0 || cfg.MaxCommitBytes > limit {
 		cfg.MaxCommitBytes = limit
 	}
 	cfg.Trace = h.trace()
 	if h.core, err = space.New(cfg, h.program, r); err != nil {
 		return err
 	}
-	h.core.OnError(h.p.w.cfg.OnError)
-	h.core.OnConsole(h.p.w.cfg.OnConsole)
+	h.core.OnError(h.env.cfg.OnError)
+	h.core.OnConsole(h.env.cfg.OnConsole)
 	if h.behind == 0 {
 		return nil // the partition's reader began before anything that is left to do
 	}
@@ -52,7 +52,7 @@ func (h *host) activate() error {
 func (h *host) readLane() error {
 	for {
 		after := h.core.ReadLaneAfter()
-		events, err := h.p.w.bus.ReadLane(h.ctx, h.space, after, readPage)
+		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
 		if err != nil {
 			return fmt.Errorf("read lane after %d: %w", after, err)
 		}
@@ -79,7 +79,7 @@ const dryReads = 5
 
 // checkHead refuses a log that ends before what is known of it.
 func (h *host) checkHead(known uint64) error {
-	head, err := h.p.w.bus.Head(h.ctx, h.space)
+	head, err := h.env.bus.Head(h.ctx, h.space)
 	if err != nil {
 		return fmt.Errorf("read the head: %w", err)
 	}
@@ -92,7 +92,7 @@ func (h *host) checkHead(known uint64) error {
 // replay applies the log after the replica's sequence, as far as it can be seen.
 func (h *host) replay(r *replica.Replica) error {
 	for {
-		entries, err := h.p.w.bus.ReadLog(h.ctx, h.space, r.Seq, readPage)
+		entries, err := h.env.bus.ReadLog(h.ctx, h.space, r.Seq, readPage)
 		if err != nil {
 			return fmt.Errorf("read log after %d: %w", r.Seq, err)
 		}
@@ -118,7 +118,7 @@ func (h *host) catchUp() error {
 	integrated, dry := 0, 0
 	for h.ctx.Err() == nil {
 		pause(h.ctx, backoff(dry))
-		entries, err := h.p.w.bus.ReadLog(h.ctx, h.space, h.core.Seq(), readPage)
+		entries, err := h.env.bus.ReadLog(h.ctx, h.space, h.core.Seq(), readPage)
 		if err != nil {
 			return fmt.Errorf("read log after %d: %w", h.core.Seq(), err)
 		}
@@ -152,9 +152,9 @@ func (h *host) catchUp() error {
 func (h *host) refill(after uint64) {
 	h.refilling = true
 	wait := backoff(h.dry)
-	h.p.tasks.Go(func() { // ends when the read is answered
+	h.env.tasks.Go(func() { // ends when the read is answered
 		pause(h.ctx, wait)
-		events, err := h.p.w.bus.ReadLane(h.ctx, h.space, after, readPage)
+		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
 		h.call(func() {
 			h.refilling = false
 			if h.dry++; len(events) > 0 {

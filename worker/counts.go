@@ -69,7 +69,7 @@ func (c *counters) committed(commit *model.Commit) {
 func (h *host) trace() space.Trace {
 	t := space.Trace{RunEnd: func(i space.RunInfo) {
 		if i.Kind == space.Computation {
-			h.p.w.runs.add(RunKey{h.space, i.Node})
+			h.env.runs.add(RunKey{h.space, i.Node})
 		}
 		h.watch.stop(i.Node, i.Kind)
 	}}
@@ -88,11 +88,11 @@ func (h *host) ended(i space.HandleInfo) {
 		h.spans.handleEnd(i)
 	}
 	if i.Receipt != nil && i.Receipt.Outcome != model.Handled {
-		h.p.w.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", h.space, "stream", i.Event.Stream,
+		h.env.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", h.space, "stream", i.Event.Stream,
 			"event", i.Event.ID, "error", i.Receipt.Error)
 	}
 	if i.Stack != nil {
-		h.p.w.cfg.Logger.Error("handler panicked", "space", h.space, "stream", i.Event.Stream, "event", i.Event.ID,
+		h.env.cfg.Logger.Error("handler panicked", "space", h.space, "stream", i.Event.Stream, "event", i.Event.ID,
 			"stack", string(i.Stack))
 	}
 }

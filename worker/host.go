@@ -17,7 +17,7 @@ import (
 // asks, and sets the one timer. The core belongs to the goroutine of run; all
 // others go through the inbox.
 type host struct {
-	p       *partition
+	env     *env
 	space   string
 	program *space.Program
 	core    *space.Space
@@ -61,6 +61,17 @@ type host struct {
 	spans     spans
 }
 
+// env is what stands around a host: the partition of a worker that it is of, or the
+// attachment. ctx ends with that, and tasks are waited for then.
+type env struct {
+	ctx      context.Context
+	bus      Bus
+	cfg      *Config
+	tasks    *sync.WaitGroup
+	counters *counters
+	runs     *RunCounts
+}
+
 // inbox is what waits for the loop.
 type inbox struct {
 	events []model.Message
@@ -83,17 +94,17 @@ const (
 )
 
 // newHost makes a host that has not begun to run, of a space that has b left to do.
-func newHost(p *partition, name string, program *space.Program, b backlog) *host {
+func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h := &host{
-		p: p, space: name, program: program, started: time.Now(), nonce: rand.Text(),
+		env: e, space: name, program: program, started: time.Now(), nonce: rand.Text(),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		mirrors: map[space.Ref]context.CancelFunc{},
 		saver:   saver{revs: map[string]uint64{}},
 	}
 	h.behind, h.last = b.last, b.last
 	h.low.Store(b.done)
-	h.ctx, h.cancel = context.WithCancel(p.ctx)
-	h.spans.init(p.w.cfg.Tracer, name)
+	h.ctx, h.cancel = context.WithCancel(e.ctx)
+	h.spans.init(e.cfg.Tracer, name)
 	return h
 }
 
@@ -179,7 +190,7 @@ func (h *host) observe(doc string, on bool) {
 			return
 		}
 		if err := h.core.Observe(doc); err != nil {
-			h.p.w.cfg.Logger.Warn("observe", "space", h.space, "document", doc, "error", err)
+			h.env.cfg.Logger.Warn("observe", "space", h.space, "document", doc, "error", err)
 		}
 	})
 }
@@ -284,7 +295,7 @@ func (h *host) settle() space.Ready {
 	h.watch.tell(h.core)
 	if h.core.Busy(h.now() - began) {
 		found := h.core.Markers()
-		h.p.w.cfg.Logger.Warn("a space does not come to rest", "space", h.space, "found", found[len(found)-1].String())
+		h.env.cfg.Logger.Warn("a space does not come to rest", "space", h.space, "found", found[len(found)-1].String())
 	}
 	h.spans.endPass()
 	return ready
@@ -334,7 +345,7 @@ func (h *host) carryOut(r space.Ready) {
 func (h *host) append(a *space.Append) {
 	h.appending = true
 	trace, end := h.spans.beginCommit(a.Commit)
-	h.p.w.bus.Append(model.Append{
+	h.env.bus.Append(model.Append{
 		Space: h.space, ID: a.Commit.ID() + "/" + h.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,
 	}, func(seq uint64, err error) {
 		end(seq, err)
@@ -346,10 +357,10 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	h.appending = false
 	switch {
 	case err == nil:
-		h.p.w.counters.committed(c)
+		h.env.counters.committed(c)
 		err = h.core.Confirm(seq)
 	case errors.Is(err, model.ErrRefused):
-		h.p.w.counters.refused.Add(1)
+		h.env.counters.refused.Add(1)
 		h.core.Refuse()
 		err = h.catchUp()
 	}
@@ -362,7 +373,7 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 // report logs an error unless it is only that the host is being stopped.
 func (h *host) report(what string, err error) {
 	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) {
-		h.p.w.cfg.Logger.Error(what, "space", h.space, "worker", h.p.w.cfg.ID, "error", err)
+		h.env.cfg.Logger.Error(what, "space", h.space, "worker", h.env.cfg.ID, "error", err)
 	}
 }
 
@@ -391,4 +402,4 @@ func (h *host) finished() bool {
 
 // handedOver reports whether the host ended because it was drained or stopped,
 // rather than deposed or broken.
-func (h *host) handedOver() bool { return h.draining || h.p.ctx.Err() != nil }
+func (h *host) handedOver() bool { return h.draining || h.env.ctx.Err() != nil }

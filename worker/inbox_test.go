@@ -16,7 +16,7 @@ func newTestHost(t *testing.T, laneLimit int) *host {
 		t.Fatal(err)
 	}
 	p := &partition{w: &Worker{}, ctx: t.Context()}
-	h := newHost(p, "s", space.NewProgram("none"), backlog{})
+	h := newHost(p.env(), "s", space.NewProgram("none"), backlog{})
 	t.Cleanup(h.cancel)
 	h.core = core
 	return h

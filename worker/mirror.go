@@ -15,12 +15,12 @@ func (h *host) follow(ref space.Ref) {
 	h.mirrors[ref] = cancel
 	h.followed++
 	watch := Watch{
-		Bus: h.p.w.bus, Space: ref.Space, Doc: ref.Doc,
-		Watcher: fmt.Sprintf("%s-%s-%s-%d", h.p.w.cfg.ID, h.space, h.nonce, h.followed), Logger: h.p.w.cfg.Logger,
+		Bus: h.env.bus, Space: ref.Space, Doc: ref.Doc,
+		Watcher: fmt.Sprintf("%s-%s-%s-%d", h.env.cfg.ID, h.space, h.nonce, h.followed), Logger: h.env.cfg.Logger,
 	}
-	var last uint64       // a watch that begins again may read what was before
-	h.p.tasks.Go(func() { // ends with follow
-		retry(follow, h.p.w.cfg, "mirror document", func(ctx context.Context) error {
+	var last uint64         // a watch that begins again may read what was before
+	h.env.tasks.Go(func() { // ends with follow
+		retry(follow, *h.env.cfg, "mirror document", func(ctx context.Context) error {
 			return watch.Run(ctx, func(v model.Value, revision uint64) {
 				if revision < last {
 					return

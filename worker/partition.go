@@ -60,6 +60,11 @@ func startPartition(w *Worker, number int) *partition {
 	return p
 }
 
+// env is what the partition's hosts have around them.
+func (p *partition) env() *env {
+	return &env{ctx: p.ctx, bus: p.w.bus, cfg: &p.w.cfg, tasks: &p.tasks, counters: &p.w.counters, runs: p.w.runs}
+}
+
 func (p *partition) keep(what string, f func(ctx context.Context) error) {
 	p.tasks.Go(func() { retry(p.ctx, p.w.cfg, what, f) })
 }
@@ -142,7 +147,7 @@ func (p *partition) hostOf(space string, known bool) *host {
 		b.done = p.read
 	}
 	delete(p.asleep, space)
-	h := newHost(p, space, program, b)
+	h := newHost(p.env(), space, program, b)
 	p.hosts[space] = h
 	for k := range p.leases { // any order: each counts once
 		if k.space == space {
@@ -191,7 +196,7 @@ func (p *partition) leased(space string) bool {
 
 // lease takes in somebody's wish to observe a document.
 func (p *partition) lease(l model.Lease) {
-	if model.CheckName("space", l.Space) != nil || model.CheckName("document", l.Doc) != nil {
+	if l.Check() != nil {
 		return // nobody can own that
 	}
 	k := leaseKey{l.Space, l.Doc, l.Watcher}

@@ -76,7 +76,7 @@ func (h *host) checkpoint() {
 			return
 		}
 		h.saver.saving = true
-		h.p.tasks.Go(func() { // ends when the save is answered
+		h.env.tasks.Go(func() { // ends when the save is answered
 			err := h.save(h.ctx, &c)
 			h.call(func() { h.saver.settle(h, c, err) })
 		})
@@ -86,9 +86,9 @@ func (h *host) checkpoint() {
 // save writes a checkpoint. A document of which the bucket has the same state or a
 // newer one is as good as saved: an earlier owner, with the same log, was late.
 func (h *host) save(ctx context.Context, c *replica.Checkpoint) error {
-	err := h.p.w.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
+	err := h.env.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
 	if err != nil && allAre(err, model.ErrOutdated) {
-		err = h.p.w.bus.SaveState(ctx, h.space, nil, &c.Mark)
+		err = h.env.bus.SaveState(ctx, h.space, nil, &c.Mark)
 	}
 	return err
 }

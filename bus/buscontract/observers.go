@@ -77,7 +77,8 @@ func leaseReachesAll(w *world) {
 	for _, l := range []model.Lease{
 		{Space: cart, Doc: "total", Watcher: "w1", TTL: 30 * time.Second},
 		{Space: space(0, 1), Doc: "total", Watcher: "w2", TTL: time.Millisecond},
-		{Space: cart, Doc: "total", Watcher: "w1"}, // ends the observation
+		{Space: cart, Doc: "total", Watcher: "w1"},      // ends the observation
+		{Space: cart, Watcher: "app", TTL: time.Second}, // of a runtime that is attached
 	} {
 		for _, r := range all {
 			w.heard(a, r, l)

@@ -143,10 +143,7 @@ func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 
 // Observe tells the owner of a space that somebody watches one of its documents.
 func (b *Bus) Observe(l model.Lease) error {
-	if err := model.CheckName("space", l.Space); err != nil {
-		return err
-	}
-	if err := model.CheckName("document", l.Doc); err != nil {
+	if err := l.Check(); err != nil {
 		return err
 	}
 	return b.publish(Op{Label: "observe", Space: l.Space}, func() { b.server.Observe(l) })
