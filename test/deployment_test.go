@@ -48,34 +48,54 @@ type handled struct {
 	tx    *model.Tx
 }
 
-// readLog returns all receipts of a space in log order.
-func readLog(t *testing.T, b *bus.Bus, space string) []handled {
+// entry is a commit, and where it is in the log.
+type entry struct {
+	seq uint64
+	c   *model.Commit
+}
+
+// readCommits returns the commits of a space after one, up to what its head is now: a
+// replica that is behind is asked again.
+func readCommits(t *testing.T, b *bus.Bus, space string, after uint64) []entry {
 	t.Helper()
-	var out []handled
-	for after := uint64(0); ; {
-		entries, err := b.ReadLog(testContext(t), space, after, 256)
+	ctx := testContext(t)
+	head, err := b.Head(ctx, space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []entry
+	for after < head {
+		entries, err := b.ReadLog(ctx, space, after, 256)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			after = e.Seq
 			c, err := model.DecodeCommit(e.Data)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range c.Txs {
-				tx := &c.Txs[i]
-				if tx.Receipt == nil {
-					continue
-				}
-				stream, _ := receipts.Stream(tx.By)
-				out = append(out, handled{space, receipts.Key{Stream: stream, ID: tx.Receipt.Event}, tx.Receipt, tx})
-			}
-		}
-		if len(entries) < 256 {
-			return out
+			after = e.Seq
+			out = append(out, entry{e.Seq, c})
 		}
 	}
+	return out
+}
+
+// readLog returns all receipts of a space in log order.
+func readLog(t *testing.T, b *bus.Bus, space string) []handled {
+	t.Helper()
+	var out []handled
+	for _, e := range readCommits(t, b, space, 0) {
+		for i := range e.c.Txs {
+			tx := &e.c.Txs[i]
+			if tx.Receipt == nil {
+				continue
+			}
+			stream, _ := receipts.Stream(tx.By)
+			out = append(out, handled{space, receipts.Key{Stream: stream, ID: tx.Receipt.Event}, tx.Receipt, tx})
+		}
+	}
+	return out
 }
 
 // eventually waits until a document has the wanted value, by watching it.

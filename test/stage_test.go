@@ -1,0 +1,315 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+)
+
+// stage is a deployment without workers, to which a test brings its own: runtimes
+// whose appends it holds back and lets go, so that a race goes the way it is to go.
+type stage struct {
+	*testing.T
+	d      *deployment
+	client *settle.Client
+	writes uint64 // of elsewhere
+}
+
+func newStage(t *testing.T, base settle.Config) *stage {
+	t.Helper()
+	base.Programs, base.Workers, base.Bus.Partitions = settle.Always(orders(newNotebook())), -1, 1
+	d := deploy(t, base)
+	return &stage{T: t, d: d, client: d.Client()}
+}
+
+// actor is one runtime: its own connection, and its own notes of what it has run.
+type actor struct {
+	t     *testing.T
+	line  *line
+	notes *notebook
+}
+
+// worker starts a worker that serves every space.
+func (s *stage) worker(id string, options ...func(*bus.Config)) *actor {
+	s.Helper()
+	a := s.actor(options...)
+	w, err := settle.StartWorker(testContext(s.T), a.line, settle.WorkerConfig{
+		ID: id, Programs: settle.Always(orders(a.notes)), Heartbeat: s.d.cfg.Heartbeat, Checkpoint: s.d.cfg.Checkpoint,
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		a.line.open()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := w.Stop(ctx); err != nil {
+			s.Errorf("stop %s: %v", id, err)
+		}
+		a.line.Close()
+	})
+	return a
+}
+
+func (s *stage) actor(options ...func(*bus.Config)) *actor {
+	s.Helper()
+	return &actor{t: s.T, line: &line{Bus: connect(s.T, s.d, options...)}, notes: newNotebook()}
+}
+
+// send stores an event, with its id as the payload's "for" too.
+func (s *stage) send(space, stream, id string) {
+	s.Helper()
+	if _, err := s.client.Send(testContext(s.T), settle.Outgoing{Space: space, Stream: stream, ID: id}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// ends waits for the receipt of an event.
+func (s *stage) ends(space, stream, id string) *settle.Receipt {
+	s.Helper()
+	rc, err := s.client.Await(testContext(s.T), space, stream, id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return rc
+}
+
+// call sends an event that is to be handled.
+func (s *stage) call(space, stream, id string) {
+	s.Helper()
+	s.send(space, stream, id)
+	if rc := s.ends(space, stream, id); rc.Outcome != settle.Handled {
+		s.Fatalf("event %s: %s (%s)", id, rc.Outcome, rc.Error)
+	}
+}
+
+// elsewhere sets a document by a commit of a runtime that is not here.
+func (s *stage) elsewhere(space, doc string, value any) {
+	s.Helper()
+	v, err := settle.ValueOf(value)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.writes++
+	head, cursor := s.head(space)
+	c := &model.Commit{Version: model.CommitVersion, Space: space, Runtime: "elsewhere", Attempt: s.writes, Cursor: cursor, Txs: []model.Tx{{
+		N: s.writes, By: "somebody", Writes: []model.Write{{Doc: doc, Value: v}},
+	}}}
+	done := make(chan error, 1)
+	s.d.Bus().Append(model.Append{
+		Space: space, ID: c.ID(), Expect: head, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &c.Txs[0])),
+	}, func(_ uint64, err error) { done <- err })
+	if err := <-done; err != nil {
+		s.Fatalf("write %s of %s from elsewhere: %v", doc, space, err)
+	}
+}
+
+// head is where the log of a space ends, and what is done of its lane there.
+func (s *stage) head(space string) (seq uint64, cursor model.Cursor) {
+	s.Helper()
+	for _, e := range readCommits(s.T, s.d.Bus(), space, 0) {
+		seq, cursor = e.seq, e.c.Cursor
+	}
+	return seq, cursor
+}
+
+// wantLog checks what has been handled in a space, in order. Each line is a stream,
+// the id of the event unless that was sent by a handler, the outcome and the result.
+func (s *stage) wantLog(space string, want ...string) {
+	s.Helper()
+	var got []string
+	for _, h := range readLog(s.T, s.d.Bus(), space) {
+		line := h.key.Stream
+		if _, minted := model.OriginOf(h.key.ID); !minted {
+			line += " " + h.key.ID
+		}
+		line += ": " + string(h.rc.Outcome)
+		if !h.rc.Result.IsAbsent() {
+			line += " " + h.rc.Result.String()
+		}
+		got = append(got, line)
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		s.Errorf("space %s has handled\n\t%s\nwant\n\t%s", space, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// wantLane checks how many events have ever been put into a space's lane. A replica
+// that is behind is asked again.
+func (s *stage) wantLane(space string, want int) {
+	s.Helper()
+	ctx := testContext(s.T)
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for {
+		events, err := s.d.Bus().ReadLane(ctx, space, 0, 100)
+		if len(events) == want {
+			return
+		}
+		if err != nil || len(events) > want {
+			s.Fatalf("%d events in the lane of %s, want %d: %+v (%v)", len(events), space, want, events, err)
+		}
+		<-again.C // and ReadLane returns an error once ctx has ended
+	}
+}
+
+// wantDoc checks a document as the log has it.
+func (s *stage) wantDoc(space, doc, want string) {
+	s.Helper()
+	v, _, err := s.client.Get(testContext(s.T), space, doc)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if v.String() != want {
+		s.Errorf("%s of %s is %s, want %s", doc, space, v, want)
+	}
+}
+
+// line is a connection on which commits can be held back on their way to the log.
+type line struct {
+	*bus.Bus
+	mu   sync.Mutex
+	next *hold
+	on   []*hold // that have caught something which is not released
+}
+
+// hold is a commit that is to be caught, or has been.
+type hold struct {
+	of      func(*model.Commit) bool
+	caught  chan *model.Commit
+	release chan struct{}
+	once    sync.Once
+}
+
+// hold catches the next commit of a kind. One at a time can be waited for.
+func (l *line) hold(of func(*model.Commit) bool) *hold {
+	h := &hold{of: of, caught: make(chan *model.Commit, 1), release: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = h
+	return h
+}
+
+// holdReceipt catches the commit that handles an event.
+func (l *line) holdReceipt(event string) *hold {
+	return l.hold(func(c *model.Commit) bool {
+		for i := range c.Txs {
+			if rc := c.Txs[i].Receipt; rc != nil && rc.Event == event {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (h *hold) wait(t *testing.T) *model.Commit {
+	t.Helper()
+	select {
+	case c := <-h.caught:
+		return c
+	case <-testContext(t).Done():
+		t.Fatal("the commit that is to be held back never comes")
+		return nil
+	}
+}
+
+func (h *hold) letGo() { h.once.Do(func() { close(h.release) }) }
+
+// open lets everything pass from now on.
+func (l *line) open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = nil
+	for _, h := range l.on {
+		h.letGo()
+	}
+}
+
+// Append holds the commit back if it is to be.
+func (l *line) Append(a model.Append, done func(uint64, error)) {
+	h := l.catch(a)
+	if h == nil {
+		l.Bus.Append(a, done)
+		return
+	}
+	go func() { // ends when the commit is let go, at the latest by open
+		<-h.release
+		l.Bus.Append(a, done)
+	}()
+}
+
+func (l *line) catch(a model.Append) *hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == nil {
+		return nil
+	}
+	c, err := model.DecodeCommit(a.Data)
+	if err != nil || !l.next.of(c) {
+		return nil
+	}
+	h := l.next
+	l.next, l.on = nil, append(l.on, h)
+	h.caught <- c
+	return h
+}
+
+// notebook holds what a runtime has run, speculative or not, a line for each.
+type notebook struct {
+	mu      sync.Mutex
+	lines   []string
+	changed chan struct{} // closed with the next line
+}
+
+func newNotebook() *notebook { return &notebook{changed: make(chan struct{})} }
+
+func (n *notebook) write(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, fmt.Sprintf(format, args...))
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+func (n *notebook) count(line string) (times int, changed <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range n.lines {
+		if l == line {
+			times++
+		}
+	}
+	return times, n.changed
+}
+
+// waitFor waits until a line has been written so many times.
+func (n *notebook) waitFor(t *testing.T, line string, want int) {
+	t.Helper()
+	ctx := testContext(t)
+	for {
+		times, changed := n.count(line)
+		if times >= want {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("%q was to be run %d times, and has been %d times; all there is:\n\t%s", line, want, times, strings.Join(n.lines, "\n\t"))
+		}
+	}
+}
+
+// want checks how often a line has been written.
+func (n *notebook) want(t *testing.T, line string, want int) {
+	t.Helper()
+	if times, _ := n.count(line); times != want {
+		t.Errorf("%q was run %d times, want %d", line, times, want)
+	}
+}
