@@ -53,3 +53,29 @@ func TestI3_WhatARunDoesNotReadAnyMoreIsNoReason(t *testing.T) {
 		t.Errorf("%d runs, want 2: one at first, one because of which", runs)
 	}
 }
+
+// A run that finds its side-write there already writes nothing. If what stood there is then
+// undone, it runs again: nobody else would write it.
+func TestI1_AWriteThatWasThereAlreadyIsMadeWhenItIsUndone(t *testing.T) {
+	at := model.Path{"x"}
+	side := NodeSpec{ID: "side", Kind: Computation, Writes: []Address{{Doc: "d", Path: at}}}
+	side.Run = func(tx *Tx) (model.Value, error) {
+		tx.Set("d", 1, at...)
+		return model.Value{}, nil
+	}
+	w := newWorld(t)
+	h := w.owner("w1", newProgram(t).add(side).Program)
+	h.run()
+	if _, err := h.core.Transact("test", func(tx *Tx) error { tx.Set("d", 1, at...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	h.observe("d")
+	h.settle()
+	wantValue(t, h, "d", `{"x":1}`)
+	h.refuse(put("other", 1))
+	h.run()
+	wantValue(t, h, "d", `{"x":1}`)
+	if got := w.replica(home).Doc("d").Value.String(); got != `{"x":1}` {
+		t.Errorf("the log says %s", got)
+	}
+}

@@ -119,6 +119,9 @@ func (s *Space) conclude(n *node, tx *Tx, v model.Value, why int, newReads bool,
 		}
 	}
 	s.noteEcho(n, after)
+	if tx.leans != nil {
+		s.suffix.lean(n, tx.leans)
+	}
 	was := n.status
 	if info.Changed { // and volatile
 		s.graph.changeByRun(n.own.doc, v, n, tx, 0)

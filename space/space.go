@@ -224,11 +224,18 @@ func (s *Space) Refuse() {
 	s.upset = s.upset || s.takeover == nil && s.lane.Undecided() > 0
 	s.takeover = nil
 	s.endWait()
+	leaning := s.suffix.takeLeaning()
 	changed, runs := s.suffix.drop()
 	followUps := s.registry.Cancel()
 	s.lane.Rewind(func(ev *model.Event) bool { return followUps[ev.ID] })
 	s.stats.Refused++
 	s.revert(changed, runs)
+	for _, l := range leaning {
+		if n := l.node; n.status == Clean && !n.removed {
+			s.inv.undone(n)
+			s.graph.invalidate(n, l.doc.key.String())
+		}
+	}
 }
 
 // revert gives documents their confirmed values back, and has the runs that are undone

@@ -36,6 +36,9 @@ type group struct {
 	// runs are the runs of nodes among the transactions, direct those of Transact.
 	runs   []ranNode
 	direct []uint64
+	// leaning are nodes that have written nothing because it was there already, and may
+	// not be in the end.
+	leaning []leaning
 }
 
 // ranNode is a run whose transaction is undecided. If it is undone, the node runs again
@@ -46,6 +49,12 @@ type ranNode struct {
 	causes []string
 }
 
+// leaning is a node that has written nothing to a document.
+type leaning struct {
+	node *node
+	doc  *doc
+}
+
 // sealed is a commit under way.
 type sealed struct {
 	commit *model.Commit
@@ -53,9 +62,10 @@ type sealed struct {
 	// taken is how many entries of the lane it decides.
 	taken int
 	// data are the encoded transactions: what the commit was made of.
-	data   []byte
-	runs   []ranNode
-	direct []uint64
+	data    []byte
+	runs    []ranNode
+	direct  []uint64
+	leaning []leaning
 }
 
 var (
@@ -116,7 +126,7 @@ func (x *suffix) seal(c *model.Commit, taken int) {
 	x.attempt++
 	c.Attempt = x.attempt
 	c.Txs = x.open.txs
-	x.sealed = &sealed{commit: c, after: x.open.after, taken: taken, data: x.open.data, runs: x.open.runs, direct: x.open.direct}
+	x.sealed = &sealed{commit: c, after: x.open.after, taken: taken, data: x.open.data, runs: x.open.runs, direct: x.open.direct, leaning: x.open.leaning}
 	x.open, x.spare = x.spare, group{}
 }
 
@@ -143,6 +153,32 @@ func (x *suffix) undecided() bool { return x.sealed != nil || len(x.open.txs) > 
 // ran notes a run in the open group.
 func (x *suffix) ran(n *node, tx uint64, causes []string) {
 	x.open.runs = append(x.open.runs, ranNode{n, tx, causes})
+}
+
+// has reports whether an undecided transaction has written to a document.
+func (x *suffix) has(d *doc) bool {
+	if d.key.space != "" {
+		return false
+	}
+	_, open := x.open.after[d.key.doc]
+	if !open && x.sealed != nil {
+		_, open = x.sealed.after[d.key.doc]
+	}
+	return open
+}
+
+// lean notes a node that relies on what an undecided transaction has written.
+func (x *suffix) lean(n *node, d *doc) {
+	x.open.leaning = append(x.open.leaning, leaning{n, d})
+}
+
+// takeLeaning lists the nodes that lean on what is about to be dropped.
+func (x *suffix) takeLeaning() (list []leaning) {
+	if x.sealed != nil {
+		list = x.sealed.leaning
+	}
+	list, x.open.leaning = append(list, x.open.leaning...), nil
+	return list
 }
 
 // drop forgets all transactions. It lists the runs among them, and the documents that

@@ -39,6 +39,9 @@ type Tx struct {
 	probe   dep // of the read that is looked at; not kept
 	// rehearsal is set in a run that is made for comparison only.
 	rehearsal bool
+	// leans is a document to which a write changed nothing because an undecided
+	// transaction had made it so, nil if there is none.
+	leans *doc
 	// lax is set in a transaction that takes derived documents as they are.
 	lax   bool
 	stack []byte // of a function that panicked
@@ -76,7 +79,7 @@ func (t *Tx) clear() {
 	if t.made != nil {
 		t.made = nil
 	}
-	t.stale, t.missing = nil, nil
+	t.stale, t.missing, t.leans = nil, nil, nil
 }
 
 // docValue is a document and the value a transaction leaves it with.
@@ -212,6 +215,9 @@ func (t *Tx) apply(d *doc, w model.Write) {
 		return
 	}
 	if model.Equal(before, after) {
+		if t.core.suffix.has(d) {
+			t.leans = d
+		}
 		return
 	}
 	t.writes = append(t.writes, w)
