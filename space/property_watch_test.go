@@ -131,12 +131,13 @@ func isCause(c *ChangeInfo, cause string) bool {
 }
 
 // checkOrder: whatever the node is known to read from is up to date, unless that must
-// wait (I9). What only a materializer may write is looked at one step ahead, and what
-// comes out of a circle has no order.
+// wait (I9), or is itself being brought up to date and waits for this run: a circle of which
+// not all reads are known yet. What only a materializer may write is looked at one step
+// ahead, and what comes out of a circle has no order.
 func (w *watcher) checkOrder(n *node) {
 	core := w.h.core
 	upstream(n, func(u *node, direct bool) {
-		ready := u.due() && !u.waiting && !u.held && !u.running && core.mayRun(u)
+		ready := u.due() && !u.waiting && !u.held && !u.running && !u.seeking && core.mayRun(u)
 		if ready && (direct || !u.materializer()) && !circular(u) {
 			w.h.t.Fatalf("%s runs before %s, which it reads from and which is to run (I9), within %d\n%s%v", n.id(), u.id(), len(w.stack), w.dump(), w.h.story)
 		}
