@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -46,6 +47,23 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)
 	}
 	return n, nil
+}
+
+// AfterConflict says how long to wait before a transaction of Transact is made again that
+// has been undone for the n-th time: not at all after the first, then as long as an event
+// would. lasting is the time since the first; when it has reached Config.ConflictWindow,
+// the answer is a ConvergenceError, and the transaction is to be given up.
+func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Duration, error) {
+	if lasting >= s.cfg.ConflictWindow {
+		err := &ConvergenceError{By: by, Conflicts: n}
+		s.stats.Unconverged++
+		s.report(ErrorInfo{Err: err, Attempt: n})
+		return 0, err
+	}
+	if n < 2 {
+		return 0, nil
+	}
+	return s.conflictPause(by, n), nil
 }
 
 func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {

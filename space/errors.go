@@ -2,6 +2,7 @@ package space
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/settlehq/settle/model"
 )
@@ -121,14 +122,19 @@ func isTransient(err error) bool {
 	return errors.As(err, &t)
 }
 
-// ConvergenceError says that an event met one conflict after another for as long as
-// Config.ConflictWindow: other runtimes change the space faster than this one can. The
-// event is kept, and goes on being tried at the slowest rate.
+// ConvergenceError says that an event, or a transaction of the application's, met one
+// conflict after another for as long as Config.ConflictWindow: other runtimes change the
+// space faster than this one can. An event is kept, and goes on being tried at the slowest
+// rate. A transaction is given up, and nothing of it is in the log.
 type ConvergenceError struct {
-	Event     string
+	Event     string // or
+	By        string // who made the transaction
 	Conflicts int
 }
 
 func (e *ConvergenceError) Error() string {
+	if e.Event == "" {
+		return fmt.Sprintf("transaction of %s: all of %d attempts met a conflict; another runtime changes the space all the time. It is given up, and nothing of it is in the log", e.By, e.Conflicts)
+	}
 	return "event " + e.Event + ": every attempt met a conflict; another runtime changes the space all the time. It is kept and tried again"
 }

@@ -322,8 +322,7 @@ func (s *Space) conflicted(ev *model.Event) {
 	c.n++
 	var wait time.Duration
 	if c.n > 1 {
-		wait = doubled(s.cfg.RetryMin, s.cfg.RetryMax, c.n-1)
-		wait -= wait / 4 * time.Duration(jitter(s.cfg.Runtime, ev.ID, c.n)) / 256
+		wait = s.conflictPause(ev.ID, c.n)
 	}
 	if s.now-c.since >= s.cfg.ConflictWindow {
 		wait = s.cfg.RetryMax
@@ -334,6 +333,13 @@ func (s *Space) conflicted(ev *model.Event) {
 		}
 	}
 	s.head.of, s.head.notBefore = keyOf(ev), s.now+wait
+}
+
+// conflictPause is how long to wait before the next attempt at what has met its n-th
+// conflict, the second or a later one.
+func (s *Space) conflictPause(id string, n int) time.Duration {
+	wait := doubled(s.cfg.RetryMin, s.cfg.RetryMax, n-1)
+	return wait - wait/4*time.Duration(jitter(s.cfg.Runtime, id, n))/256
 }
 
 // noteConflict takes in that a refusal has undone an attempt at the head of the lane.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -77,9 +78,15 @@ func (h *host) offerAll(events []model.Message) bool {
 // asks the leader whether the log still reaches that far.
 const dryReads = 5
 
+// askPause is the pause before a host asks a store again that has failed.
+const askPause = 200 * time.Millisecond
+
 // checkHead refuses a log that ends before what is known of it.
 func (h *host) checkHead(known uint64) error {
 	head, err := h.env.bus.Head(h.ctx, h.space)
+	for err != nil && h.core != nil && h.asksAgain("read the head of the log", err) {
+		head, err = h.env.bus.Head(h.ctx, h.space)
+	}
 	if err != nil {
 		return fmt.Errorf("read the head: %w", err)
 	}
@@ -119,6 +126,9 @@ func (h *host) catchUp() error {
 	for h.ctx.Err() == nil {
 		pause(h.ctx, backoff(dry))
 		entries, err := h.env.bus.ReadLog(h.ctx, h.space, h.core.Seq(), readPage)
+		if err != nil && h.asksAgain("read the log", err) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("read log after %d: %w", h.core.Seq(), err)
 		}
@@ -141,9 +151,21 @@ func (h *host) catchUp() error {
 	}
 	h.core.Resume()
 	if !h.core.Owned() && !h.core.Deposed() && !h.draining {
-		h.core.TakeOver() // it was the takeover that was refused
+		h.enter() // it was the takeover or the join that was refused
 	}
 	return h.ctx.Err()
+}
+
+// asksAgain reports whether a read of the store that has failed is to be repeated, after
+// a pause. A worker wakes a space again whose host has ended for that; one that is
+// attached has nobody who would.
+func (h *host) asksAgain(what string, err error) bool {
+	if !h.joins || h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
+		return false
+	}
+	h.report(what, err)
+	pause(h.ctx, askPause)
+	return true
 }
 
 // refill reads lane events that were left in the stream. One read is under way at

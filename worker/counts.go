@@ -30,9 +30,13 @@ func (c *RunCounts) add(k RunKey) {
 // Runs returns the number of runs of every computation that has run on this
 // worker, counted whether or not the run came to be committed.
 func (w *Worker) Runs() map[RunKey]uint64 {
-	w.runs.mu.Lock()
-	defer w.runs.mu.Unlock()
-	return maps.Clone(w.runs.n)
+	return w.runs.all()
+}
+
+func (c *RunCounts) all() map[RunKey]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.n)
 }
 
 // Counts are what a worker has got into the log.
@@ -49,9 +53,11 @@ type counters struct{ commits, receipts, refused atomic.Uint64 }
 
 // Counts returns the counters.
 func (w *Worker) Counts() Counts {
-	return Counts{
-		Commits: w.counters.commits.Load(), Receipts: w.counters.receipts.Load(), Refused: w.counters.refused.Load(),
-	}
+	return w.counters.read()
+}
+
+func (c *counters) read() Counts {
+	return Counts{Commits: c.commits.Load(), Receipts: c.receipts.Load(), Refused: c.refused.Load()}
 }
 
 func (c *counters) committed(commit *model.Commit) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -59,6 +60,14 @@ type host struct {
 	mirrors   map[space.Ref]context.CancelFunc
 	followed  uint64 // documents so far that were mirrored
 	spans     spans
+	foreign   foreign
+
+	// joins says that the host attaches to its space instead of taking it over. Such a
+	// one saves nothing. entered is closed when it has joined.
+	joins   bool
+	entered chan struct{}
+	directs directs
+	failed  error // why the host has ended, if not because it was to
 }
 
 // env is what stands around a host: the partition of a worker that it is of, or the
@@ -98,7 +107,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h := &host{
 		env: e, space: name, program: program, started: time.Now(), nonce: rand.Text(),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		mirrors: map[space.Ref]context.CancelFunc{},
+		entered: make(chan struct{}), mirrors: map[space.Ref]context.CancelFunc{},
 		saver:   saver{revs: map[string]uint64{}},
 	}
 	h.behind, h.last = b.last, b.last
@@ -182,10 +191,15 @@ func (h *host) rouse() {
 	}
 }
 
-// observe adds or takes back an observation of a document.
+// observe adds or takes back an observation of a document, or, without one, that another
+// runtime is attached to the space.
 func (h *host) observe(doc string, on bool) {
 	h.call(func() {
-		if !on {
+		switch {
+		case doc == "":
+			h.attend(on)
+			return
+		case !on:
 			h.core.Unobserve(doc)
 			return
 		}
@@ -201,10 +215,10 @@ func (h *host) run() {
 	defer close(h.done)
 	defer h.cancel()
 	if err := h.activate(); err != nil {
-		h.report("activate space", err)
+		h.fail("activate space", err)
 		return
 	}
-	h.core.TakeOver()
+	h.enter()
 	for h.ctx.Err() == nil {
 		h.takeIn()
 		ready := h.settle()
@@ -213,10 +227,28 @@ func (h *host) run() {
 		if h.core.Deposed() || h.draining && h.finished() {
 			return
 		}
-		if !ready.More && !h.canTakeIn() {
-			h.sleep(ready.Wake)
+		at, due := h.directsAt()
+		if !ready.More && !due && !h.canTakeIn() {
+			h.sleep(earliest(ready.Wake, at))
 		}
 	}
+}
+
+// enter asks for a part in the space.
+func (h *host) enter() {
+	if h.joins {
+		h.core.Attach()
+	} else {
+		h.core.TakeOver()
+	}
+}
+
+// earliest is the earlier of two times, of which 0 is never.
+func earliest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // sleep waits for input or for the time at which a gate opens.
@@ -240,6 +272,7 @@ func (h *host) now() time.Duration { return time.Since(h.started) }
 // takeIn passes to the core what is in the inbox, events only as far as the lane
 // has room.
 func (h *host) takeIn() {
+	h.takeForeign()
 	room := h.core.LaneRoom()
 	h.mu.Lock()
 	in := h.inbox
@@ -271,6 +304,8 @@ func (h *host) takeIn() {
 	if all {
 		h.recycle(in.events)
 	}
+	h.takeForeign() // unless the calls have made transactions, or after one was answered
+	h.makeDirects()
 }
 
 // recycle keeps the memory of a batch that has been taken in.
@@ -339,6 +374,7 @@ func (h *host) carryOut(r space.Ready) {
 	if r.Append != nil {
 		h.append(r.Append)
 	}
+	h.redoDirects(r.Undone)
 }
 
 // append sends a commit to the log. The answer comes back through the inbox.
@@ -354,20 +390,43 @@ func (h *host) append(a *space.Append) {
 }
 
 func (h *host) appended(c *model.Commit, seq uint64, err error) {
-	h.appending = false
+	h.appending, h.directs.crowded = false, false
 	switch {
 	case err == nil:
 		h.env.counters.committed(c)
-		err = h.core.Confirm(seq)
+		h.confirmDirects(c)
+		if err = h.core.Confirm(seq); c.Join {
+			close(h.entered)
+		}
 	case errors.Is(err, model.ErrRefused):
 		h.env.counters.refused.Add(1)
 		h.core.Refuse()
 		err = h.catchUp()
 	}
 	if err != nil {
-		h.report("append commit", err)
-		h.cancel()
+		h.fail("append commit", err)
 	}
+}
+
+// fail ends the host for a reason.
+func (h *host) fail(what string, err error) {
+	h.report(what, err)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed == nil && h.ctx.Err() == nil {
+		h.failed = fmt.Errorf("%s: %w", what, err)
+	}
+	h.cancel()
+}
+
+// whyEnded is why the host has ended.
+func (h *host) whyEnded() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed != nil {
+		return h.failed
+	}
+	return model.ErrStopped
 }
 
 // report logs an error unless it is only that the host is being stopped.
@@ -395,7 +454,9 @@ func (h *host) finished() bool {
 	if h.appending || h.saver.saving || !h.core.Settled() {
 		return false
 	}
-	h.saver.finish(h)
+	if !h.joins {
+		h.saver.finish(h)
+	}
 	h.publish()
 	return true
 }

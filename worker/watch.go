@@ -50,14 +50,18 @@ func (w *Watch) keepLease(ctx context.Context) error {
 	defer t.Stop()
 	defer func() { _ = w.lease(0) }() // best effort: it would run out by itself
 	for {
-		if err := w.lease(LeaseTTL); err != nil && w.Logger != nil {
-			w.Logger.Warn("renew lease", "space", w.Space, "document", w.Doc, "error", err)
-		}
+		w.renew()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-t.C:
 		}
+	}
+}
+
+func (w *Watch) renew() {
+	if err := w.lease(LeaseTTL); err != nil && w.Logger != nil {
+		w.Logger.Warn("renew lease", "space", w.Space, "document", w.Doc, "error", err)
 	}
 }
 

@@ -1,0 +1,476 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// app is an application with an attachment of its own, and a connection of its own.
+type app struct {
+	*worker.Attachment
+	bus *membus.Bus
+	w   *world
+}
+
+// attach has an application take part in space s, by the program book.
+func (w *world) attach(id string, change ...func(*worker.AttachConfig)) *app {
+	w.Helper()
+	cfg := worker.AttachConfig{ID: id, Space: "s", Program: book(w.T), Logger: slog.New(w.logged)}
+	for _, f := range change {
+		f(&cfg)
+	}
+	b := w.server.Connect(id)
+	a, err := worker.Attach(w.Context(), b, cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	one := &app{Attachment: a, bus: b, w: w}
+	w.Cleanup(one.close)
+	return one
+}
+
+func (a *app) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := a.Close(ctx); err != nil {
+		a.w.Errorf("close: %v", err)
+	}
+	a.bus.Close()
+}
+
+func withEvents(c *worker.AttachConfig) { c.Events = true }
+
+// add adds one to n, as the application's own transaction.
+func (a *app) add() {
+	a.w.Helper()
+	if err := a.Transact(a.w.Context(), "app", increment); err != nil {
+		a.w.Errorf("transact: %v", err)
+	}
+}
+
+func increment(tx *space.Tx) error {
+	n, _ := tx.Get("n").AsInt()
+	tx.Set("n", n+1)
+	return nil
+}
+
+func (a *app) get(doc string) string {
+	a.w.Helper()
+	v, err := a.Get(a.w.Context(), doc)
+	if err != nil {
+		a.w.Fatalf("get %s: %v", doc, err)
+	}
+	return v.String()
+}
+
+func TestAttach_ATransactionIsInTheLogWhenItReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.attach("app")
+		a.add()
+		if got := w.doc("s", "n"); got != "1" {
+			t.Errorf("the log says %s", got)
+		}
+		if got := a.get("n"); got != "1" {
+			t.Errorf("the attachment says %s", got)
+		}
+		err := a.Transact(t.Context(), "app", func(tx *space.Tx) error {
+			tx.Set("n", 100)
+			return errors.New("sold out")
+		})
+		if err == nil || !strings.Contains(err.Error(), "sold out") {
+			t.Errorf("error %v", err)
+		}
+		a.add()
+		if got := w.doc("s", "n"); got != "2" {
+			t.Errorf("the log says %s", got)
+		}
+	})
+}
+
+// An owner and two applications change one space at the same time; all of it is there in
+// the end, and all three see the same.
+func TestAttach_AnOwnerAndTwoApplicationsChangeOneSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.worker("w1")
+		a, b := w.attach("a"), w.attach("b")
+		var all sync.WaitGroup
+		for _, one := range []*app{a, b} {
+			for range 4 {
+				all.Go(func() {
+					for range 25 {
+						one.add()
+					}
+				})
+			}
+		}
+		all.Go(func() {
+			for i := range 50 {
+				w.send("s", "add", fmt.Sprintf("e%d", i+1))
+				time.Sleep(time.Millisecond)
+			}
+		})
+		all.Wait()
+		w.eventuallyHandled("s", 50)
+		w.wantHandled("s", numbered(50)...)
+		if got := w.doc("s", "n"); got != "250" {
+			t.Errorf("n is %s after 250 increments", got)
+		}
+		for _, one := range []*app{a, b} {
+			w.eventually("the applications see it", func() bool { return one.get("n") == "250" })
+		}
+		if got := w.takeovers("s"); len(got) != 1 {
+			t.Errorf("the space was taken over by %v", got)
+		}
+		if a.Counts().Refused+b.Counts().Refused == 0 {
+			t.Error("nobody has met a conflict: this has tested nothing")
+		}
+	})
+}
+
+// The space is awake and its owner follows while an application is attached: what is
+// observed there is computed of what the application writes.
+func TestAttach_TheOwnersLiveComputationsSeeWhatAnApplicationWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		watched := w.watch("s", "double")
+		a := w.attach("app")
+		for i := range 5 {
+			a.add()
+			want := fmt.Sprint(2 * (i + 1))
+			w.eventually("the watch shows "+want, func() bool { return watched.last() == want })
+		}
+		if n := a.Runs()["double"]; n != 0 {
+			t.Errorf("nobody observes double in the application, and it ran %d times", n)
+		}
+		if n := w1.Runs()[worker.RunKey{Space: "s", Node: "double"}]; n < 5 {
+			t.Errorf("it ran %d times at the owner", n)
+		}
+		w.eventually("the application sees what was computed", func() bool { return a.get("double") == "10" })
+	})
+}
+
+func TestAttach_WhatAnApplicationObservesIsComputedThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		a := w.attach("app")
+		if err := a.Observe(t.Context(), "double"); err != nil {
+			t.Fatal(err)
+		}
+		w.send("s", "add", "e1")
+		w.eventually("it is computed", func() bool { return a.get("double") == "2" })
+		if n := w1.Runs()[worker.RunKey{Space: "s", Node: "double"}]; n != 0 {
+			t.Errorf("nobody observes it at the owner, and it ran %d times", n)
+		}
+		if err := a.Unobserve(t.Context(), "double"); err != nil {
+			t.Fatal(err)
+		}
+		runs := a.Runs()["double"]
+		w.send("s", "add", "e2")
+		w.eventually("it is known", func() bool { return a.get("n") == "2" })
+		if n := a.Runs()["double"]; n != runs {
+			t.Errorf("nobody observes it any more, and it ran %d times", n-runs)
+		}
+		if err := a.Observe(t.Context(), "no good"); err == nil {
+			t.Error("an impossible name is observed")
+		}
+	})
+}
+
+// Follow-ups that an application sends are the owner's to handle, once, also if the space
+// was asleep.
+func TestAttach_TheOwnerHandlesWhatAnApplicationSends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.worker("w1")
+		a := w.attach("app")
+		err := a.Transact(t.Context(), "app", func(tx *space.Tx) error { tx.Send("s", "chain", 2); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.eventuallyHandled("s", 3)
+		w.pass(10 * time.Second)
+		if got := len(w.receipts("s")); got != 3 {
+			t.Errorf("%d receipts, want 3", got)
+		}
+		if c := a.Counts(); c.Receipts != 0 {
+			t.Errorf("the application has handled %d events", c.Receipts)
+		}
+	})
+}
+
+func TestAttach_WithEventsItRacesTheOwnerAndEachTakesEffectOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		a, b := w.attach("a", withEvents), w.attach("b", withEvents)
+		for i := range 200 {
+			w.send("s", "add", fmt.Sprintf("e%d", i+1))
+			if i%10 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		w.eventuallyHandled("s", 200)
+		w.pass(3 * time.Second)
+		w.wantHandled("s", numbered(200)...)
+		if got := w.doc("s", "n"); got != "200" {
+			t.Errorf("n is %s after 200 events", got)
+		}
+		counts := []uint64{w1.Counts().Receipts, a.Counts().Receipts, b.Counts().Receipts}
+		if counts[0]+counts[1]+counts[2] != 200 {
+			t.Errorf("receipts per runtime: %d", counts)
+		}
+		refused := w1.Counts().Refused + a.Counts().Refused + b.Counts().Refused
+		if counts[0] == 200 || refused == 0 {
+			t.Errorf("receipts per runtime %d, %d refusals: there was no race", counts, refused)
+		}
+	})
+}
+
+// There need be no worker at all.
+func TestAttach_WithEventsItHandlesThemWithoutAnyOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.sendMany("s", "add", 3)
+		a := w.attach("app", withEvents)
+		w.eventuallyHandled("s", 3)
+		w.send("s", "chain", "c", "1")
+		w.eventuallyHandled("s", 5)
+		a.add()
+		if got := w.doc("s", "n"); got != "6" {
+			t.Errorf("n is %s", got)
+		}
+	})
+}
+
+// A worker dies, the next takes the space over, others join and leave: nobody deposes who
+// is attached, and every transaction it was told of is there.
+func TestAttach_OwnersComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		a := w.attach("a")
+		added := 0
+		add := func(n int) {
+			for range n {
+				a.add()
+				added++
+			}
+		}
+		add(5)
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		w1.crash()
+		add(5)
+		w2 := w.worker("w2")
+		w.attach("b", withEvents).close()
+		w.send("s", "add", "e2")
+		w.eventuallyHandled("s", 2)
+		add(5)
+		w.eventually("the next one owns it", func() bool { return len(w.takeovers("s")) == 2 })
+		w2.stop()
+		w.worker("w3")
+		w.send("s", "add", "e3")
+		w.eventuallyHandled("s", 3)
+		add(5)
+		w.wantHandled("s", "e1", "e2", "e3")
+		if got, want := w.doc("s", "n"), fmt.Sprint(added+3); got != want {
+			t.Errorf("n is %s, want %s", got, want)
+		}
+		if got := len(w.takeovers("s")); got != 3 {
+			t.Errorf("%d takeovers, want 3", got)
+		}
+	})
+}
+
+// Somebody who is always first. The transaction is given up when the window has passed, the
+// error says so and is reported; nothing of it is in the log, and no attempt counts against
+// anything.
+func TestAttach_ATransactionThatMeetsConflictsAllTheTimeEndsInALoudError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var reported atomic.Int64
+		a := w.attach("a", func(c *worker.AttachConfig) {
+			c.Settings.ConflictWindow = 5 * time.Second
+			c.OnError = func(i space.ErrorInfo) {
+				var never *space.ConvergenceError
+				if errors.As(i.Err, &never) {
+					reported.Add(1)
+				}
+			}
+		})
+		b := w.attach("b")
+		a.add()
+		tries := 0
+		a.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				tries++
+				b.add() // just before
+			}
+			return membus.Deliver
+		})
+		began := time.Now()
+		err := a.Transact(t.Context(), "hopeful", func(tx *space.Tx) error { tx.Set("mine", 1); return nil })
+		took := time.Since(began)
+		a.bus.Inject(nil)
+		var never *space.ConvergenceError
+		if !errors.As(err, &never) || never.By != "hopeful" || never.Conflicts != tries {
+			t.Errorf("after %d tries: %v", tries, err)
+		}
+		if took < 5*time.Second || took > 7*time.Second || tries < 8 || tries > 20 {
+			t.Errorf("given up after %s and %d tries", took, tries)
+		}
+		if reported.Load() != 1 {
+			t.Errorf("reported %d times", reported.Load())
+		}
+		w.pass(10 * time.Second)
+		if got := w.doc("s", "mine"); got != "absent" {
+			t.Errorf("it is in the log after all: %s", got)
+		}
+		a.add() // and life goes on
+	})
+}
+
+// Nobody waits for a transaction any more whose caller has gone: it is not made again.
+func TestAttach_ATransactionWhoseCallerHasGoneIsNotMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a, b := w.attach("a"), w.attach("b")
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls atomic.Int64
+		a.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				cancel()
+				time.Sleep(time.Second)
+				b.add()
+			}
+			return membus.Deliver
+		})
+		err := a.Transact(ctx, "impatient", func(tx *space.Tx) error {
+			calls.Add(1)
+			tx.Set("mine", 1)
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		w.pass(10 * time.Second)
+		if got := w.doc("s", "mine"); got != "absent" || calls.Load() != 1 {
+			t.Errorf("mine is %s, it was made %d times", got, calls.Load())
+		}
+	})
+}
+
+// More than one commit takes, all at once: what finds no room waits for the next.
+func TestAttach_TransactionsThatFindNoRoomGoIntoTheNextCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.attach("app", func(c *worker.AttachConfig) { c.Settings.MaxCommitBytes = 40 << 10 })
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				err := a.Transact(t.Context(), "app", func(tx *space.Tx) error {
+					tx.Set(fmt.Sprintf("d%d", i), strings.Repeat("x", 10<<10))
+					return increment(tx)
+				})
+				if err != nil {
+					t.Errorf("transaction %d: %v", i, err)
+				}
+			})
+		}
+		all.Wait()
+		if got := w.doc("s", "n"); got != "20" {
+			t.Errorf("n is %s", got)
+		}
+	})
+}
+
+// The acknowledgement of a commit is lost, or the commit itself; it comes twice.
+func TestAttach_ACommitInDoubtCountsOnce(t *testing.T) {
+	for _, fate := range []membus.Fate{membus.DropAck, membus.DropRequest, membus.Duplicate} {
+		t.Run(fate.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				a, b := w.attach("a"), w.attach("b")
+				a.bus.Inject(func(op membus.Op) membus.Fate {
+					if op.Label == "append" && op.Try == 1 {
+						return fate
+					}
+					return membus.Deliver
+				})
+				var all sync.WaitGroup
+				for _, one := range []*app{a, b, a} {
+					all.Go(func() {
+						for range 10 {
+							one.add()
+						}
+					})
+				}
+				all.Wait()
+				if got := w.doc("s", "n"); got != "30" {
+					t.Errorf("n is %s after 30 increments", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAttach_CloseFinishesWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.attach("app")
+		a.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				time.Sleep(time.Second)
+			}
+			return membus.Deliver
+		})
+		first := make(chan error, 1)
+		go func() { first <- a.Transact(context.Background(), "app", increment) }() // ends with the test
+		w.pass(100 * time.Millisecond)
+		a.close()
+		if err := <-first; err != nil {
+			t.Errorf("what was under way: %v", err)
+		}
+		if err := a.Transact(t.Context(), "app", increment); !errors.Is(err, model.ErrStopped) {
+			t.Errorf("after the end: %v", err)
+		}
+		if _, err := a.Get(t.Context(), "n"); !errors.Is(err, model.ErrStopped) {
+			t.Errorf("get after the end: %v", err)
+		}
+		if got := w.doc("s", "n"); got != "1" {
+			t.Errorf("n is %s", got)
+		}
+	})
+}
+
+func TestAttach_WhatCannotBeIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		for _, cfg := range []worker.AttachConfig{
+			{ID: "app", Space: "no good"}, {ID: "no good", Space: "s"},
+			{ID: "app", Space: "s", Settings: space.Config{MaxGroup: -1}},
+		} {
+			if a, err := worker.Attach(t.Context(), w.client, cfg); err == nil {
+				t.Errorf("%+v was accepted", cfg)
+				a.Kill()
+			}
+		}
+	})
+}

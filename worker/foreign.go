@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"context"
+
+	"github.com/settlehq/settle/model"
+)
+
+// foreign is what a host hears of the log of its space while several runtimes append to
+// it: it is attached itself, or others are. An owner that has nothing to append would not
+// notice what they commit. Without it, a host learns of foreign commits when its own is
+// refused, which is enough where there is one runtime per space.
+//
+// It spares conflicts and decides nothing: who hears late of a commit is refused.
+type foreign struct {
+	// attached counts the runtimes that hold a lease without a document.
+	attached int
+	cancel   context.CancelFunc
+	// heard passes entries to the loop, which takes them when nothing of its own is
+	// under way. Whoever reads the log waits meanwhile.
+	heard chan model.LogEntry
+}
+
+// attend takes in that another runtime is attached to the space, or is not any more.
+func (h *host) attend(on bool) {
+	f := &h.foreign
+	switch {
+	case on:
+		if f.attached++; f.attached == 1 {
+			h.followLog()
+		}
+	case f.attached > 0:
+		if f.attached--; f.attached == 0 {
+			f.cancel()
+			f.heard = nil
+		}
+	}
+}
+
+// followLog begins to follow the log of the space.
+func (h *host) followLog() {
+	ctx, cancel := context.WithCancel(h.ctx)
+	heard := make(chan model.LogEntry, readPage)
+	h.foreign.cancel, h.foreign.heard = cancel, heard
+	after := h.core.Seq()
+	h.env.tasks.Go(func() { // ends with ctx
+		retry(ctx, *h.env.cfg, "follow the log of space "+h.space, func(ctx context.Context) error {
+			return h.env.bus.FollowSpace(ctx, h.space, after, func(e model.LogEntry) {
+				select {
+				case heard <- e:
+					after = e.Seq
+					h.rouse()
+				case <-ctx.Done():
+				}
+			})
+		})
+	})
+}
+
+// takeForeign has the core integrate what others have committed, unless something of
+// its own is under way: that was first, or will be refused.
+func (h *host) takeForeign() {
+	for h.ctx.Err() == nil && h.core.Settled() {
+		select {
+		case e := <-h.foreign.heard: // nil if nothing is followed
+			if err := h.core.Integrate(e); err != nil {
+				h.fail("integrate the commit of another runtime", err)
+			}
+		default:
+			return
+		}
+	}
+}
