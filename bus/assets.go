@@ -54,7 +54,7 @@ func partitionsError(bucket string, stored, wanted int) error {
 
 // asset is a stream that the deployment needs.
 type asset struct {
-	component string // lane, log, state, workers
+	component string // lane, log, state, workers, dead
 	config    jetstream.StreamConfig
 	rules     []rule
 }
@@ -63,7 +63,7 @@ type asset struct {
 // which there is only one, so it decides between two programs that create a
 // deployment at the same time with different numbers of partitions.
 func (b *Bus) assets(partitions int) []asset {
-	all := []asset{b.workersAsset()}
+	all := []asset{b.workersAsset(), b.deadAsset()}
 	for p := range partitions {
 		all = append(all, b.logAsset(p), b.laneAsset(p), b.stateAsset(p))
 	}
@@ -109,7 +109,17 @@ func (b *Bus) workersAsset() asset {
 	return asset{component: "workers", config: c, rules: workersRules}
 }
 
-// streamConfig is what LANE and LOG have in common. The window for Nats-Msg-Id is
+// deadAsset takes a letter about each event once, from any number of coordinators.
+func (b *Bus) deadAsset() asset {
+	c := streamConfig(b.names.deadStream(), b.names.deads())
+	c.Description = "Settle: the events that failed or were refused"
+	c.MaxMsgsPerSubject = 1
+	c.DiscardNewPerSubject = true
+	c.MaxAge = b.cfg.DeadLetterMaxAge
+	return asset{component: "dead", config: c, rules: deadRules}
+}
+
+// streamConfig is what LANE, LOG and DEAD have in common. The window for Nats-Msg-Id is
 // as small as the server allows: it can only swallow what is not a duplicate.
 func streamConfig(name, subject string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
@@ -163,6 +173,7 @@ const (
 	unread    = "the records could not be found or read"
 	notSafe   = "what was acknowledged could be lost"
 	foreign   = "the stream would hold what nobody of Settle wrote, or not hold what was written"
+	hidden    = "events that failed would not be seen, or be shown as something that they were not"
 	unfollows = "confirmed commits would not reach those who follow a space"
 )
 
@@ -220,6 +231,17 @@ var stateRules = append(slices.Clone(keepRules),
 // workersRules: announcements are repeated, so they may expire.
 var workersRules = append(slices.Clone(commonRules),
 	rule{"messages per subject", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgsPerSubject) }, "members would be announced by what they said long ago"},
+)
+
+// deadRules: letters are about what lies in the log, so an operator may let them
+// expire.
+var deadRules = append(slices.Clone(commonRules),
+	rule{"retention", func(c jetstream.StreamConfig) string { return c.Retention.String() }, hidden},
+	rule{"discard policy", func(c jetstream.StreamConfig) string { return c.Discard.String() }, hidden},
+	rule{"messages per subject", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgsPerSubject) }, hidden},
+	rule{"discard per subject", func(c jetstream.StreamConfig) string { return onOff(c.DiscardNewPerSubject) }, hidden},
+	rule{"roll-up", func(c jetstream.StreamConfig) string { return onOff(c.AllowRollup) }, rewrites},
+	rule{"republish", func(c jetstream.StreamConfig) string { return republishText(c.RePublish) }, foreign},
 )
 
 // How settings are compared and shown. The server completes what is left empty, so

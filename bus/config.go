@@ -59,6 +59,9 @@ type Config struct {
 	// LaneMaxBytes bounds the size of each LANE stream that Provision creates. A
 	// full lane refuses events. 0 means no bound but the server's own.
 	LaneMaxBytes int64
+	// DeadLetterMaxAge is for how long the stream of dead letters that Provision
+	// creates keeps them. 0 means for ever.
+	DeadLetterMaxAge time.Duration
 	// AckTimeout is how long an acknowledgement may take until the request is sent
 	// again. Default DefaultAckTimeout.
 	AckTimeout time.Duration
@@ -100,6 +103,9 @@ func (c Config) check() error {
 	}
 	if c.Replicas < 0 || c.Replicas > 5 || c.Replicas == 2 || c.Replicas == 4 {
 		return fmt.Errorf("bus configuration: %d replicas; use 1 on a single server, 3 or 5 in a cluster, or 0 to let that be chosen", c.Replicas)
+	}
+	if c.DeadLetterMaxAge < 0 {
+		return fmt.Errorf("bus configuration: dead letters expire after %v; use a positive duration, or 0 to keep them", c.DeadLetterMaxAge)
 	}
 	if c.AckTimeout < 0 {
 		return fmt.Errorf("bus configuration: acknowledgement timeout %v; use a positive duration, or 0 for %v", c.AckTimeout, DefaultAckTimeout)

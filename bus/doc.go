@@ -17,12 +17,16 @@
 //	                                 <space>.=checkpoint   the checkpoint mark
 //	                                 =pos.<name>           a position, a number
 //	       bucket SETTLE_WORKERS     <worker id>           an announcement, JSON
+//	DEAD   stream SETTLE_DEAD        settle.dead.<space>.<stream>.<event id>
+//	                                 one for the deployment: letters are rare
 //
 // And core NATS, where a message exists only while it travels:
 //
 //	settle.demand.<p>     leases of those who watch
 //	settle.rollcall.<p>   a new owner asks for the leases again
 //	settle.ping.<id>      answered by the process of that id
+//	settle.api.<name>     a question; one of the processes that serve it answers, as
+//	                      a NATS micro service
 //
 // An event and a commit are one message each. What is about a message and not in
 // it travels in headers: Settle-Commit (the append's id), Settle-Position,

@@ -8,6 +8,7 @@ const (
 	OpAppend Op = "append"
 	OpSend   Op = "send"
 	OpSave   Op = "save" // of a document, a mark or a position
+	OpBury   Op = "bury" // of a dead letter
 
 	opAnnounce Op = "announce"
 )

@@ -146,6 +146,7 @@ func TestEditedStreamsAreRefused(t *testing.T) {
 		{"SETTLE_LOG_1", "message TTL", func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }},
 		{"KV_SETTLE_STATE_0", "maximum age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
 		{"KV_SETTLE_STATE_1", "direct get", func(c *jetstream.StreamConfig) { c.AllowDirect = false }},
+		{"SETTLE_DEAD", "discard per subject", func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = false }},
 		{"KV_SETTLE_WORKERS", "messages per subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }},
 		{"KV_SETTLE_WORKERS", "schema (metadata settle.io/schema)", func(c *jetstream.StreamConfig) { c.Metadata["settle.io/schema"] = "2" }},
 	}

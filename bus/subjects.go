@@ -27,6 +27,8 @@ func (n names) logStream(p int) string   { return n.upper + "_LOG_" + strconv.It
 func (n names) stateBucket(p int) string { return n.upper + "_STATE_" + strconv.Itoa(p) }
 func (n names) workersBucket() string    { return n.upper + "_WORKERS" }
 
+func (n names) deadStream() string { return n.upper + "_DEAD" }
+
 // bucketStream is the stream that holds a KV bucket, by the convention of all
 // NATS clients.
 func bucketStream(bucket string) string { return "KV_" + bucket }
@@ -41,6 +43,27 @@ func (n names) laneOfSpace(p int, space string) string { return n.laneOf(p) + sp
 
 func (n names) event(p int, m *model.Message) string {
 	return n.laneOf(p) + m.Space + "." + m.Stream + "." + m.ID
+}
+
+// eventsOf are the events of an id, of a space or of all of them ("").
+func (n names) eventsOf(p int, space, id string) string {
+	return n.laneOf(p) + any1(space) + ".*." + id
+}
+
+// any1 is a token, or the wildcard for one.
+func any1(token string) string {
+	if token == "" {
+		return "*"
+	}
+	return token
+}
+
+// Subjects of dead letters: those of the lane, without the partition.
+
+func (n names) deads() string { return n.dead("", "", "") }
+
+func (n names) dead(space, stream, id string) string {
+	return n.prefix + ".dead." + any1(space) + "." + any1(stream) + "." + any1(id)
 }
 
 // Subjects of the log and its feed: every space has one of each.
@@ -70,10 +93,11 @@ func bucketSubject(bucket, key string) string { return "$KV." + bucket + "." + k
 
 // Core subjects.
 
-func (n names) demand(p int) string   { return n.prefix + ".demand." + strconv.Itoa(p) }
-func (n names) rollCall(p int) string { return n.prefix + ".rollcall." + strconv.Itoa(p) }
-func (n names) rollCalls() string     { return n.prefix + ".rollcall.*" }
-func (n names) ping(id string) string { return n.prefix + ".ping." + id }
+func (n names) demand(p int) string         { return n.prefix + ".demand." + strconv.Itoa(p) }
+func (n names) rollCall(p int) string       { return n.prefix + ".rollcall." + strconv.Itoa(p) }
+func (n names) rollCalls() string           { return n.prefix + ".rollcall.*" }
+func (n names) endpoint(name string) string { return n.prefix + ".api." + name }
+func (n names) ping(id string) string       { return n.prefix + ".ping." + id }
 
 // parseEvent reads space, stream and event id off a lane subject, and reports
 // false for one that no Settle program would have written.

@@ -19,6 +19,8 @@ type Bus interface {
 	State
 	Observers
 	Members
+	DeadLetters
+	Services
 	// Partitions is the number of partitions of the deployment.
 	Partitions() int
 	// MaxPayload is the largest message in bytes, headers included, that the
@@ -63,6 +65,9 @@ type Lanes interface {
 	// was never sent, or has been purged. It asks the stream's leader, and still may
 	// be out of date when it returns.
 	FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error)
+	// FindEvents returns the events of an id, one per stream of the space that has one;
+	// if space is "", those of all spaces. It may miss the newest.
+	FindEvents(ctx context.Context, space, id string) ([]model.Message, error)
 	// LaneEnd is the last sequence of a partition's lane.
 	LaneEnd(ctx context.Context, partition int) (uint64, error)
 }
@@ -100,4 +105,29 @@ type Members interface {
 	// Ping reports whether a member's process is there. False is certain only of
 	// the moment: nobody listens under that id.
 	Ping(ctx context.Context, id string) (bool, error)
+}
+
+// DeadLetters are the events that did not end well.
+type DeadLetters interface {
+	// Bury stores a letter, unless there is one about that event: that is a success as
+	// well. It waits for room and for an answer until ctx ends. The error is
+	// model.ErrTooLarge for a letter that will never fit.
+	Bury(ctx context.Context, d *model.DeadLetter) error
+	// ReadDead returns up to limit letters of a space after the given sequence (see
+	// DeadLetter.Seq), oldest first; of all spaces, if space is "". It may miss the
+	// newest.
+	ReadDead(ctx context.Context, space string, after uint64, limit int) ([]model.DeadLetter, error)
+	// FindDead returns the letters about an event, one per stream of the space that
+	// has one of that id.
+	FindDead(ctx context.Context, space, id string) ([]model.DeadLetter, error)
+}
+
+// Services are questions that any one of those who serve them answers.
+type Services interface {
+	// Serve answers requests until ctx ends or the bus is stopped. It returns when
+	// they can come.
+	Serve(ctx context.Context, s model.Service) error
+	// Ask asks one of those who serve the endpoint, and returns its answer or its
+	// *model.ServiceError, or model.ErrNobody. A question may be asked more than once.
+	Ask(ctx context.Context, endpoint string, request []byte) ([]byte, error)
 }

@@ -59,6 +59,7 @@ const (
 	Append Kind = "append"
 	Send   Kind = "send"
 	Save   Kind = "save" // one document or mark of SaveState
+	Bury   Kind = "bury"
 )
 
 // Fault is what happens to one request.
@@ -99,6 +100,8 @@ func Run(t *testing.T, h Harness) {
 		{"Position", positionChecks},
 		{"Observers", observerChecks},
 		{"Members", memberChecks},
+		{"Dead", deadChecks},
+		{"Services", serviceChecks},
 		{"Limits", limitChecks},
 		{"Stop", stopChecks},
 	}

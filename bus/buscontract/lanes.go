@@ -22,6 +22,7 @@ var laneChecks = []check{
 	{"sends that do not wait are all stored once", pipelinedSends},
 	{"ReadLane pages through one space's events", readLanePages},
 	{"FindEvent finds the one event of a name", findEvent},
+	{"FindEvents finds an id in all streams of a space or in all spaces", findEvents},
 	{"LaneEnd is the last sequence of the partition", laneEndOfPartition},
 	{"FollowLane delivers what comes after its cursor and then what is new", followLane},
 	{"FollowLane delivers the events of its partition and no others", followLanePartition},
@@ -187,6 +188,38 @@ func readLanePages(w *world) {
 	beyond, err := c.ReadLane(w.ctx, cart, mine[24]+1000, 10)
 	w.must(err)
 	w.equal("events beyond the end", len(beyond), 0)
+}
+
+func findEvents(w *world) {
+	c := w.connect("a")
+	sent := []model.Message{
+		{Space: cart, Stream: "add", ID: "e1", Payload: []byte(`1`)},
+		{Space: cart, Stream: "remove", ID: "e1", Payload: []byte(`3`)},
+		{Space: space(0, 1), Stream: "add", ID: "e1", Payload: []byte(`4`)},
+		{Space: space(1, 0), Stream: "add", ID: "e1", Payload: []byte(`5`)},
+		{Space: cart, Stream: "add", ID: "origin:17:2:0", Payload: []byte(`6`), Position: 42},
+	}
+	for i := range sent {
+		sent[i].Seq = w.mustSend(c, sent[i]).Seq
+	}
+	find := func(space, id string) []model.Message {
+		found, err := c.FindEvents(w.ctx, space, id)
+		w.must(err)
+		slices.SortFunc(found, func(a, b model.Message) int { return bytes.Compare(a.Payload, b.Payload) })
+		return found
+	}
+	w.equal("e1 in the cart", find(cart, "e1"), sent[:2])
+	w.equal("e1 anywhere", find("", "e1"), sent[:4])
+	w.equal("a minted id anywhere", find("", "origin:17:2:0"), sent[4:])
+	w.equal("an id that was never sent", len(find("", "e2"))+len(find(cart, "e2")), 0)
+	for _, bad := range []string{"*", ">", "a.b", ""} {
+		if _, err := c.FindEvents(w.ctx, cart, bad); err == nil {
+			w.Errorf("id %q was looked for", bad)
+		}
+	}
+	if _, err := c.FindEvents(w.ctx, "*", "e1"); err == nil {
+		w.Error("a pattern of spaces was looked for")
+	}
 }
 
 func findEvent(w *world) {

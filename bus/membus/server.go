@@ -27,6 +27,8 @@ type Server struct {
 	laneLimit  int // per partition, in messages; 0 is none
 	members    members
 	topics     topics
+	dead       dead
+	services   services
 	clients    map[*Bus]bool
 }
 
@@ -46,7 +48,7 @@ func NewServer(c Config) *Server {
 	if c.MaxPayload == 0 {
 		c.MaxPayload = 1 << 20
 	}
-	s := &Server{maxPayload: c.MaxPayload, members: newMembers(), topics: newTopics(), clients: map[*Bus]bool{}}
+	s := &Server{maxPayload: c.MaxPayload, members: newMembers(), topics: newTopics(), dead: newDead(), services: services{}, clients: map[*Bus]bool{}}
 	for range c.Partitions {
 		s.partitions = append(s.partitions, newPartition())
 	}

@@ -1,0 +1,231 @@
+package buscontract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+var serviceChecks = []check{
+	{"a question that nobody answers says so", nobodyAnswersIt},
+	{"an answer reaches who asked", answered},
+	{"an error reaches who asked, with its code", answeredByError},
+	{"of several who serve an endpoint one answers, and another when it is gone", oneAnswers},
+	{"a service ends with its context", serviceEnds},
+	{"a service answers again after a disconnection", serviceAfterDisconnection},
+	{"who answers may ask the bus in turn", answerAsks},
+	{"a question or an answer that is too large is an error", oversizeAnswer},
+	{"a question ends with its context", questionEnds},
+	{"what is asked after the end is stopped", askAfterTheEnd},
+}
+
+// echo is a service that answers with who it is and what it was asked.
+func echo(name string) (model.Service, *atomic.Int64) {
+	var asked atomic.Int64
+	return model.Service{Name: "test-" + name, Description: "A test.", Endpoints: []model.Endpoint{{
+		Name: "echo", Description: "Says who it is, and what was asked.",
+		Answer: func(q []byte) ([]byte, error) {
+			asked.Add(1)
+			return []byte(name + ": " + string(q)), nil
+		},
+	}, {
+		Name: "fail", Description: "Fails.",
+		Answer: func(q []byte) ([]byte, error) {
+			if string(q) == "missing" {
+				return nil, &model.ServiceError{Code: model.CodeNotFound, Text: "there is none"}
+			}
+			return nil, errors.New("it went\nwrong")
+		},
+	}}}, &asked
+}
+
+func (w *world) serve(ctx context.Context, c Client, s model.Service) {
+	w.Helper()
+	w.must(c.Serve(ctx, s))
+}
+
+func (w *world) ask(c Client, endpoint, question string) string {
+	w.Helper()
+	reply, err := c.Ask(w.ctx, endpoint, []byte(question))
+	w.must(err)
+	return string(reply)
+}
+
+func nobodyAnswersIt(w *world) {
+	c := w.connect("a")
+	if _, err := c.Ask(w.ctx, "echo", nil); !errors.Is(err, model.ErrNobody) {
+		w.Errorf("ask: %v, want ErrNobody", err)
+	}
+	var name *model.NameError
+	if _, err := c.Ask(w.ctx, "a.b", nil); !errors.As(err, &name) {
+		w.Errorf("ask: %v, want a NameError", err)
+	}
+}
+
+func answered(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	s, _ := echo("one")
+	w.serve(w.ctx, a, s)
+	for _, c := range []Client{a, b} {
+		w.equal("answer", w.ask(c, "echo", "hello"), "one: hello")
+		w.equal("answer to an empty question", w.ask(c, "echo", ""), "one: ")
+	}
+}
+
+func answeredByError(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	s, _ := echo("one")
+	w.serve(w.ctx, a, s)
+	for question, want := range map[string]model.ServiceError{
+		"missing": {Code: model.CodeNotFound, Text: "there is none"},
+		"":        {Code: model.CodeFailed, Text: "it went"},
+	} {
+		_, err := b.Ask(w.ctx, "fail", []byte(question))
+		var said *model.ServiceError
+		if !errors.As(err, &said) || said.Code != want.Code || !strings.HasPrefix(said.Text, want.Text) {
+			w.Errorf("ask %q: %v, want %v", question, err, &want)
+		}
+	}
+}
+
+func oneAnswers(w *world) {
+	clients := map[string]Client{}
+	asked := map[string]*atomic.Int64{}
+	for _, name := range []string{"one", "two", "three"} {
+		s, n := echo(name)
+		clients[name], asked[name] = w.connect(name), n
+		w.serve(w.ctx, clients[name], s)
+	}
+	c := w.connect("asker")
+	for len(clients) > 0 {
+		before := asked["one"].Load() + asked["two"].Load() + asked["three"].Load()
+		name, _, _ := strings.Cut(w.askAgain(c, "echo", "hello"), ":")
+		after := asked["one"].Load() + asked["two"].Load() + asked["three"].Load()
+		if after != before+1 || clients[name] == nil {
+			w.Fatalf("%s answered, and %d were asked", name, after-before)
+		}
+		clients[name].Kill()
+		delete(clients, name)
+	}
+	w.awaitNobody(c, "echo")
+}
+
+// askAgain asks until there is an answer: how soon a server notices that a process is
+// gone is its own affair, and so is a question that went there.
+func (w *world) askAgain(c Client, endpoint, question string) string {
+	w.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		reply, err := c.Ask(ctx, endpoint, []byte(question))
+		cancel()
+		if err == nil {
+			return string(reply)
+		}
+		if w.ctx.Err() != nil {
+			w.Fatalf("ask: %v", err)
+		}
+	}
+}
+
+func (w *world) awaitNobody(c Client, endpoint string) {
+	w.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		_, err := c.Ask(ctx, endpoint, nil)
+		cancel()
+		if errors.Is(err, model.ErrNobody) {
+			return
+		}
+		if w.ctx.Err() != nil {
+			w.Fatalf("ask: %v, want ErrNobody", err)
+		}
+	}
+}
+
+func serviceEnds(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	s, _ := echo("one")
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.serve(ctx, a, s)
+	w.equal("answer", w.ask(b, "echo", "hello"), "one: hello")
+	cancel()
+	w.awaitNobody(b, "echo")
+	s, _ = echo("again")
+	w.serve(w.ctx, a, s)
+	w.equal("answer", w.ask(b, "echo", "hello"), "again: hello")
+}
+
+func serviceAfterDisconnection(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	s, _ := echo("one")
+	w.serve(w.ctx, a, s)
+	w.Disconnect(w.T)
+	w.Reconnect(w.T)
+	w.equal("answer", w.askAgain(b, "echo", "hello"), "one: hello")
+}
+
+func answerAsks(w *world) {
+	c := w.connect("a")
+	head := w.chain(c, cart, 0, "a/0/1", "a/0/2")
+	w.serve(w.ctx, c, model.Service{Name: "test", Endpoints: []model.Endpoint{{
+		Name: "head",
+		Answer: func(q []byte) ([]byte, error) {
+			n, err := c.Head(w.ctx, string(q))
+			return fmt.Append(nil, n), err
+		},
+	}}})
+	w.equal("answer", w.ask(c, "head", cart), fmt.Sprint(head))
+}
+
+func oversizeAnswer(w *world) {
+	c := w.connect("a")
+	w.serve(w.ctx, c, model.Service{Name: "test", Endpoints: []model.Endpoint{{
+		Name: "large",
+		Answer: func([]byte) ([]byte, error) {
+			return make([]byte, c.MaxPayload()+1), nil
+		},
+	}}})
+	_, err := c.Ask(w.ctx, "large", nil)
+	var said *model.ServiceError
+	if !errors.As(err, &said) || said.Code != model.CodeTooLarge {
+		w.Errorf("ask: %v, want an error with code %d", err, model.CodeTooLarge)
+	}
+	if _, err := c.Ask(w.ctx, "large", make([]byte, c.MaxPayload()+1)); !errors.Is(err, model.ErrTooLarge) {
+		w.Errorf("ask: %v, want ErrTooLarge", err)
+	}
+}
+
+func questionEnds(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	hold, ended := make(chan struct{}), make(chan struct{})
+	w.serve(w.ctx, a, model.Service{Name: "test", Endpoints: []model.Endpoint{{
+		Name:   "never",
+		Answer: func([]byte) ([]byte, error) { <-hold; close(ended); return nil, nil },
+	}}})
+	if err := w.briefly(func(ctx context.Context) error { _, err := b.Ask(ctx, "never", nil); return err }); err == nil {
+		w.Error("a question that was not answered was a success")
+	}
+	close(hold)
+	w.await("the answer", ended)
+	w.Disconnect(w.T)
+	if err := w.briefly(func(ctx context.Context) error { _, err := b.Ask(ctx, "never", nil); return err }); err == nil {
+		w.Error("a question was answered with no server there")
+	}
+	w.Reconnect(w.T)
+}
+
+func askAfterTheEnd(w *world) {
+	for name, end := range map[string]func(Client){"close": Client.Close, "kill": Client.Kill} {
+		c := w.connect(name)
+		s, _ := echo("one")
+		end(c)
+		w.wantStopped("serve", c.Serve(w.ctx, s))
+		_, err := c.Ask(w.ctx, "echo", nil)
+		w.wantStopped("ask", err)
+	}
+}

@@ -1,0 +1,106 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Bury stores a dead letter unless there is one about the event. See
+// worker.DeadLetters.
+func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	body, err := d.Encode()
+	if err != nil {
+		return err
+	}
+	subject := b.names.dead(d.Space, d.Stream, d.Event)
+	stored := make(chan error, 1)
+	r := b.pub.start(task{
+		op: OpBury, msg: &nats.Msg{Subject: subject, Header: nats.Header{headerExpect: expectNothing}, Data: body},
+		judge: b.judgeLetter(subject),
+		done:  func(_ uint64, err error) { stored <- err },
+	})
+	select {
+	case err = <-stored:
+	case <-ctx.Done():
+		b.pub.withdraw(r)
+		err = ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("bury event %s to stream %s of space %s: %w", d.Event, d.Stream, d.Space, err)
+	}
+	return nil
+}
+
+// judgeLetter is sending.judge but for want of room, which is waited for: nobody is
+// there who could be told to come back.
+func (b *Bus) judgeLetter(subject string) func(answer, bool) ruling {
+	lookFor := func(ctx context.Context) ruling {
+		_, err := b.leaderGet(ctx, b.names.deadStream(), getRequest{LastFor: subject})
+		return ruling{again: err != nil}
+	}
+	return func(a answer, _ bool) ruling {
+		switch a.outcome {
+		case stored:
+			return ruling{seq: a.seq}
+		case moved:
+			return isThere
+		case taken:
+			return ruling{lookup: lookFor}
+		case tooLarge:
+			return ruling{err: fmt.Errorf("%s: %w", a.why, model.ErrTooLarge)}
+		}
+		return ruling{again: true}
+	}
+}
+
+// ReadDead returns up to limit dead letters. See worker.DeadLetters.
+func (b *Bus) ReadDead(ctx context.Context, space string, after uint64, limit int) ([]model.DeadLetter, error) {
+	if err := checkIfAny("space", space); err != nil {
+		return nil, err
+	}
+	return b.letters(b.readPages(ctx, b.names.deadStream(), b.names.dead(space, "", ""), after, limit))
+}
+
+// FindDead returns the dead letters about an event. See worker.DeadLetters.
+func (b *Bus) FindDead(ctx context.Context, space, id string) ([]model.DeadLetter, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return nil, err
+	}
+	if err := model.CheckAnyEventID(id); err != nil {
+		return nil, err
+	}
+	return b.letters(b.readAll(ctx, b.names.deadStream(), b.names.dead(space, "", id)))
+}
+
+func checkIfAny(what, name string) error {
+	if name == "" {
+		return nil
+	}
+	return model.CheckName(what, name)
+}
+
+// letters decodes what a read has found. Who may publish there may write anything:
+// what is not a letter about the event that its subject names is passed over.
+func (b *Bus) letters(found []storedMsg, err error) ([]model.DeadLetter, error) {
+	if err != nil {
+		return nil, fmt.Errorf("dead letters: %w", err)
+	}
+	letters := make([]model.DeadLetter, 0, len(found))
+	for _, m := range found {
+		d, err := model.DecodeDead(m.Data)
+		if err != nil || m.Subject != b.names.dead(d.Space, d.Stream, d.Event) {
+			b.log.Warn("dead letter passed over: it is not the JSON of a letter about the event of its subject", "subject", m.Subject, "sequence", m.Seq, "error", err)
+			continue
+		}
+		d.Seq = m.Seq
+		letters = append(letters, *d)
+	}
+	return letters, nil
+}

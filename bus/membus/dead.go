@@ -1,0 +1,114 @@
+package membus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// dead is the DEAD stream: one letter per event.
+type dead struct {
+	stream[[]byte]
+	stored map[eventKey]uint64
+}
+
+func newDead() dead {
+	return dead{stream: newStream[[]byte](), stored: map[eventKey]uint64{}}
+}
+
+// Bury stores an encoded letter about an event unless there is one, or answers
+// model.ErrTooLarge.
+func (s *Server) Bury(space, stream, id string, letter []byte) error {
+	if len(letter)+headerSize("Nats-Expected-Last-Subject-Sequence", "0") > s.maxPayload {
+		return model.ErrTooLarge
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := eventKey{space, stream, id}
+	if s.dead.stored[key] == 0 {
+		s.dead.stored[key] = s.dead.add(space, func(uint64) []byte { return letter })
+	}
+	return nil
+}
+
+// ReadDead returns up to limit letters of a space behind after, or of all spaces.
+func (s *Server) ReadDead(space string, after uint64, limit int) []model.DeadLetter {
+	return s.letters(after, limit, func(d *model.DeadLetter) bool { return space == "" || d.Space == space })
+}
+
+// FindDead returns the letters about an event.
+func (s *Server) FindDead(space, id string) []model.DeadLetter {
+	return s.letters(0, 1<<30, func(d *model.DeadLetter) bool { return d.Space == space && d.Event == id })
+}
+
+func (s *Server) letters(after uint64, limit int, wanted func(*model.DeadLetter) bool) []model.DeadLetter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []model.DeadLetter
+	for i, data := range s.dead.messages {
+		seq := uint64(i + 1)
+		if seq <= after || len(found) == limit {
+			continue
+		}
+		d, err := model.DecodeDead(data)
+		if err != nil {
+			panic(fmt.Sprintf("membus: a letter that was stored cannot be read: %v", err))
+		}
+		if d.Seq = seq; wanted(d) {
+			found = append(found, *d)
+		}
+	}
+	return found
+}
+
+// Bury stores a dead letter unless there is one about the event.
+func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	letter, err := d.Encode()
+	if err != nil {
+		return err
+	}
+	refused, err := ask(ctx, b, Op{Label: "bury", Space: d.Space}, func(int) error {
+		return b.server.Bury(d.Space, d.Stream, d.Event, letter)
+	})
+	if err == nil {
+		err = refused
+	}
+	if err != nil {
+		return fmt.Errorf("bury event %s of space %s: %w", d.Event, d.Space, err)
+	}
+	return nil
+}
+
+// ReadDead returns up to limit letters of a space, or of all if it is "".
+func (b *Bus) ReadDead(ctx context.Context, space string, after uint64, limit int) ([]model.DeadLetter, error) {
+	if err := checkIfAny("space", space); err != nil {
+		return nil, err
+	}
+	return ask(ctx, b, Op{Label: "read-dead", Space: space}, func(int) []model.DeadLetter {
+		return b.server.ReadDead(space, after, limit)
+	})
+}
+
+// FindDead returns the letters about an event.
+func (b *Bus) FindDead(ctx context.Context, space, id string) ([]model.DeadLetter, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return nil, err
+	}
+	if err := model.CheckAnyEventID(id); err != nil {
+		return nil, err
+	}
+	return ask(ctx, b, Op{Label: "find-dead", Space: space}, func(int) []model.DeadLetter {
+		return b.server.FindDead(space, id)
+	})
+}
+
+func checkIfAny(what, name string) error {
+	if name == "" {
+		return nil
+	}
+	return model.CheckName(what, name)
+}

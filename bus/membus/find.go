@@ -1,0 +1,35 @@
+package membus
+
+import (
+	"context"
+
+	"github.com/settlehq/settle/model"
+)
+
+// FindEvents returns the events of an id, of a space or of all if it is "".
+func (s *Server) FindEvents(space, id string) []model.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []model.Message
+	for _, p := range s.partitions {
+		for _, m := range p.lane.messages {
+			if m.ID == id && (space == "" || m.Space == space) {
+				found = append(found, m)
+			}
+		}
+	}
+	return cloneMessages(found)
+}
+
+// FindEvents returns the events of an id, of a space or of all if it is "".
+func (b *Bus) FindEvents(ctx context.Context, space, id string) ([]model.Message, error) {
+	if err := checkIfAny("space", space); err != nil {
+		return nil, err
+	}
+	if err := model.CheckAnyEventID(id); err != nil {
+		return nil, err
+	}
+	return ask(ctx, b, Op{Label: "find-events", Space: space}, func(int) []model.Message {
+		return b.server.FindEvents(space, id)
+	})
+}

@@ -1,0 +1,96 @@
+package model
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// DeadVersion is the version of a dead letter's encoding.
+const DeadVersion = 1
+
+// DeadLetter is an event that did not end well, kept apart from the log in which its
+// receipt stands: to be looked at, and to be sent again under another id.
+type DeadLetter struct {
+	Version int    `json:"v"`
+	Space   string `json:"space"`
+	Stream  string `json:"stream"`
+	Event   string `json:"event"`
+	// Outcome is Failed or Refused, Error why.
+	Outcome Outcome `json:"outcome"`
+	Error   string  `json:"error"`
+	// Payload is that of the event, and absent if it had none; Raw is one that is not
+	// JSON. Lost says why it is not here, although there was one.
+	Payload Value  `json:"payload,omitzero"`
+	Raw     []byte `json:"raw,omitzero"`
+	Lost    string `json:"lost,omitzero"`
+	// Lane is the event's place in the lane, 0 for a follow-up, and Commit the log
+	// sequence of the commit that holds its receipt.
+	Lane   uint64 `json:"lane,omitzero"`
+	Commit uint64 `json:"commit"`
+	// Noticed is when a coordinator came upon the receipt: soon after it, if one was
+	// running.
+	Noticed time.Time `json:"noticed,omitzero"`
+	Trace
+	// Seq is the letter's place among all dead letters, by which they are paged; 0
+	// until it is stored.
+	Seq uint64 `json:"-"`
+}
+
+// Check reports whether the names of the letter can be tokens of a subject.
+func (d *DeadLetter) Check() error {
+	if err := CheckName("space", d.Space); err != nil {
+		return err
+	}
+	if err := CheckName("stream", d.Stream); err != nil {
+		return err
+	}
+	return CheckAnyEventID(d.Event)
+}
+
+// Bytes is the payload as the event had it.
+func (d *DeadLetter) Bytes() []byte {
+	switch {
+	case d.Raw != nil:
+		return d.Raw
+	case d.Payload.IsAbsent():
+		return nil
+	}
+	return d.Payload.AppendJSON(nil)
+}
+
+// SetBytes takes the payload of an event, JSON or not.
+func (d *DeadLetter) SetBytes(payload []byte) {
+	d.Payload, d.Raw = Value{}, nil
+	if len(payload) == 0 {
+		return
+	}
+	v, err := ParseValue(payload)
+	if err != nil {
+		d.Raw = payload
+		return
+	}
+	d.Payload = v
+}
+
+// Encode is the letter as it is stored: JSON.
+func (d *DeadLetter) Encode() ([]byte, error) {
+	data, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("encode dead letter: %w", err)
+	}
+	return data, nil
+}
+
+// DecodeDead is the inverse of Encode. It refuses what a newer version wrote.
+func DecodeDead(data []byte) (*DeadLetter, error) {
+	var d DeadLetter
+	if err := json.Unmarshal(data, &d); err != nil {
+		return nil, fmt.Errorf("decode dead letter: %w", err)
+	}
+	if d.Version != DeadVersion {
+		return nil, fmt.Errorf("decode dead letter: format version %d, this program reads %d; upgrade it", d.Version, DeadVersion)
+	}
+	return &d, nil
+}
