@@ -73,6 +73,8 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 	switch {
 	case n == t.node || n.parent() == nil && !n.doomed:
 		return fmt.Errorf("a node of this id is there, and no other node has made it")
+	case t.node.descendsFrom(n):
+		return fmt.Errorf("it has made this node, directly or by way of others; none can be its own maker")
 	case !sameShape(n.spec, spec):
 		return fmt.Errorf("it is there with other outputs, writes, envelope or kind; those are fixed, use another id")
 	}
@@ -92,6 +94,16 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 		g.invalidate(n, "version")
 	}
 	return nil
+}
+
+// descendsFrom reports whether a node was made by another, directly or by way of others.
+func (n *node) descendsFrom(maker *node) bool {
+	for p := n.parent(); p != nil; p = p.parent() {
+		if p == maker {
+			return true
+		}
+	}
+	return false
 }
 
 func sameShape(a, b *NodeSpec) bool {

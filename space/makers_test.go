@@ -27,3 +27,36 @@ func TestI6_MakersThatReadEachOthersChildrenComeToRest(t *testing.T) {
 	wantValue(t, h, "a", "5")
 	wantValue(t, h, "b", "5")
 }
+
+// A node that tries to make the one that has made it is told that it cannot: there would be
+// no end to asking who comes first.
+func TestI6_NoNodeMakesItsOwnMaker(t *testing.T) {
+	var upper, lower, middle NodeSpec
+	makes := func(id string, child *NodeSpec) NodeSpec {
+		return NodeSpec{ID: id, Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
+			tx.Get("src")
+			tx.Node(*child)
+			return model.Value{}, nil
+		}}
+	}
+	upper, middle = makes("upper", &middle), makes("middle", &lower)
+	lower = NodeSpec{ID: "lower", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
+		if num(tx.Get("src")) == 1 {
+			tx.Node(upper)
+		}
+		return model.Value{}, nil
+	}}
+	h := newWorld(t).owner("w1", newProgram(t).add(makes("root", &upper)).Program)
+	h.run()
+	var errs []string
+	h.core.OnError(func(e ErrorInfo) { errs = append(errs, e.Node+": "+e.Err.Error()) })
+	h.given(put("src", 1))
+	want := `lower: register node "upper": it has made this node, directly or by way of others; none can be its own maker`
+	if len(errs) != 1 || errs[0] != want {
+		t.Errorf("errors %q, want %q", errs, want)
+	}
+	h.given(put("src", 2))
+	if len(errs) != 1 || len(h.core.Nodes()) != 4 {
+		t.Errorf("errors %q, %d nodes", errs, len(h.core.Nodes()))
+	}
+}
