@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/model"
 )
 
 // Schema is the version of the assets' layout: names, subjects, headers and
@@ -20,6 +22,7 @@ const (
 	metaVersion    = "settle.io/version" // of the program that created it
 	metaSchema     = "settle.io/schema"
 	metaPartitions = "settle.io/partitions"
+	metaHorizon    = "settle.io/horizon" // of the workers' bucket only
 )
 
 const (
@@ -52,6 +55,18 @@ func partitionsError(bucket string, stored, wanted int) error {
 	}
 }
 
+const horizonSetting = "horizon (metadata " + metaHorizon + ")"
+
+// horizonError says that a deployment remembers events for another time.
+func horizonError(bucket string, stored, wanted time.Duration) error {
+	return &AssetError{
+		Stream: bucketStream(bucket), Setting: horizonSetting,
+		Found: stored.String(), Wanted: wanted.String(),
+		Breaks: "an event could be forgotten by one worker while another still accepts its id, and be handled twice",
+		Fix:    fmt.Sprintf("The horizon is fixed when a deployment is created: run with %v, or with 0 to take what is stored", stored),
+	}
+}
+
 // asset is a stream that the deployment needs.
 type asset struct {
 	component string // lane, log, state, workers, dead
@@ -75,6 +90,7 @@ func (b *Bus) assets(partitions int) []asset {
 			metaPartitions: strconv.Itoa(partitions),
 		}
 	}
+	all[0].config.Metadata[metaHorizon] = b.Horizon().String()
 	return all
 }
 
@@ -230,6 +246,7 @@ var stateRules = append(slices.Clone(keepRules),
 
 // workersRules: announcements are repeated, so they may expire.
 var workersRules = append(slices.Clone(commonRules),
+	rule{horizonSetting, func(c jetstream.StreamConfig) string { return horizonText(c.Metadata[metaHorizon]) }, "an event could be forgotten by one worker while another still accepts its id"},
 	rule{"messages per subject", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgsPerSubject) }, "members would be announced by what they said long ago"},
 )
 
@@ -266,6 +283,14 @@ func age(d time.Duration) string {
 		return "unlimited"
 	}
 	return d.String()
+}
+
+// horizonText is the default for a deployment from before there was a choice.
+func horizonText(stored string) string {
+	if stored == "" {
+		return model.DefaultHorizon.String()
+	}
+	return stored
 }
 
 func sorted(subjects []string) string {

@@ -28,6 +28,7 @@ var alterations = map[string]func(*jetstream.StreamConfig){
 	"schema":                 func(c *jetstream.StreamConfig) { c.Metadata[metaSchema] = "99" },
 	"component":              func(c *jetstream.StreamConfig) { c.Metadata[metaComponent] = "another" },
 	"partition count":        func(c *jetstream.StreamConfig) { c.Metadata[metaPartitions] = "3" },
+	"horizon":                func(c *jetstream.StreamConfig) { c.Metadata[metaHorizon] = "99h0m0s" },
 	"retention":              func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
 	"discard policy":         func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
 	"maximum age":            func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },

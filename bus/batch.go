@@ -85,7 +85,9 @@ func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg) (found []st
 			return nil, false, fmt.Errorf("%w: a part of a batch was lost", errTransient)
 		}
 		last = seq
-		found = append(found, storedMsg{Subject: added(m.Header, headerSubject), Seq: seq, Header: m.Header, Data: m.Data})
+		found = append(found, storedMsg{
+			Subject: added(m.Header, headerSubject), Seq: seq, Time: addedTime(m.Header), Header: m.Header, Data: m.Data,
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type Bus struct {
 	pub        *publisher
 	seen       revisions
 	partitions atomic.Int64
+	horizon    atomic.Int64
 	clustered  atomic.Bool // the assets are, or may be, in a cluster
 	timing     timing
 
@@ -146,25 +148,24 @@ func (b *Bus) open(ctx context.Context) error {
 		return err
 	}
 	b.clustered.Store(b.nc.ConnectedClusterName() != "" || b.kv != "")
-	stored, err := b.storedPartitions(ctx)
+	stored, err := b.storedSettings(ctx)
 	if err != nil {
 		return err
 	}
-	return b.choosePartitions(stored)
+	return b.choose(stored)
 }
 
-// choosePartitions settles on the number that is stored, the configured one or the
-// default, in this order, and refuses a configured one that is not the stored one.
-func (b *Bus) choosePartitions(stored int) error {
-	if b.cfg.Partitions != 0 && stored != 0 && b.cfg.Partitions != stored {
-		return partitionsError(b.names.workersBucket(), stored, b.cfg.Partitions)
+// choose settles on what is stored, configured, or the default, in this order, and
+// refuses what is configured and not what is stored.
+func (b *Bus) choose(stored settingsOfDeployment) error {
+	if n := b.cfg.Partitions; n != 0 && stored.partitions != 0 && n != stored.partitions {
+		return partitionsError(b.names.workersBucket(), stored.partitions, n)
 	}
-	for _, n := range []int{stored, b.cfg.Partitions, DefaultPartitions} {
-		if n != 0 {
-			b.partitions.Store(int64(n))
-			return nil
-		}
+	if h := b.cfg.Horizon; h != 0 && stored.horizon != 0 && h != stored.horizon {
+		return horizonError(b.names.workersBucket(), stored.horizon, h)
 	}
+	b.partitions.Store(int64(cmp.Or(stored.partitions, b.cfg.Partitions, DefaultPartitions)))
+	b.horizon.Store(int64(cmp.Or(stored.horizon, b.cfg.Horizon, model.DefaultHorizon)))
 	return nil
 }
 
@@ -232,6 +233,9 @@ func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
 // Partitions is the number of partitions of the deployment.
 func (b *Bus) Partitions() int { return int(b.partitions.Load()) }
+
+// Horizon is for how long the deployment remembers events.
+func (b *Bus) Horizon() time.Duration { return time.Duration(b.horizon.Load()) }
 
 // MaxPayload is the largest message in bytes, headers included, that the server
 // takes.

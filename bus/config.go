@@ -52,6 +52,10 @@ type Config struct {
 	// Partitions must be the number that the deployment was created with. 0 takes
 	// that number, whatever it is, and DefaultPartitions for a new deployment.
 	Partitions int
+	// Horizon is for how long events are remembered once they are handled, so that one
+	// that is sent again is recognised. It must be the one that the deployment was
+	// created with. 0 takes that one, and model.DefaultHorizon for a new deployment.
+	Horizon time.Duration
 	// Replicas of every asset that Provision creates. 0 chooses 3 in a cluster and
 	// 1 on a single server. 1 in a cluster is refused: a server that restarts would
 	// come back with what it happens to have.
@@ -101,6 +105,9 @@ func (c Config) check() error {
 	if c.Partitions < 0 || c.Partitions > maxPartitions {
 		return fmt.Errorf("bus configuration: %d partitions; use 1 to %d, or 0 for the number that is stored", c.Partitions, maxPartitions)
 	}
+	if c.Horizon != 0 && c.Horizon < minHorizon {
+		return fmt.Errorf("bus configuration: horizon %v; use at least %v, or 0 for the one that is stored", c.Horizon, minHorizon)
+	}
 	if c.Replicas < 0 || c.Replicas > 5 || c.Replicas == 2 || c.Replicas == 4 {
 		return fmt.Errorf("bus configuration: %d replicas; use 1 on a single server, 3 or 5 in a cluster, or 0 to let that be chosen", c.Replicas)
 	}
@@ -116,3 +123,6 @@ func (c Config) check() error {
 // maxPartitions keeps a slip of the finger from creating more streams than a
 // server carries.
 const maxPartitions = 1024
+
+// minHorizon is the shortest horizon: whoever retries needs some time to do so.
+const minHorizon = time.Minute

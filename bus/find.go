@@ -37,7 +37,7 @@ func (b *Bus) findEvents(ctx context.Context, p int, space, id string) ([]model.
 	}
 	var events []model.Message
 	for _, s := range found {
-		if m, ok := b.event(p, s.Subject, s.Seq, s.Header, s.Data); ok {
+		if m, ok := b.event(p, s); ok {
 			events = append(events, m)
 		}
 	}

@@ -3,6 +3,7 @@ package bus
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -27,6 +28,7 @@ const (
 	headerSequence     = "Nats-Sequence"
 	headerLastSequence = "Nats-Last-Sequence"
 	headerNumPending   = "Nats-Num-Pending"
+	headerTimeStamp    = "Nats-Time-Stamp"
 	headerKVOperation  = "KV-Operation"
 	headerStatus       = "Status"
 	headerDescription  = "Description"
@@ -70,6 +72,15 @@ func added(h nats.Header, name string) string {
 func addedNumber(h nats.Header, name string) uint64 {
 	n, _ := strconv.ParseUint(added(h, name), 10, 64)
 	return n
+}
+
+// addedTime is when a message was stored, the zero time if the server does not say.
+func addedTime(h nats.Header) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, added(h, headerTimeStamp))
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
 }
 
 // setTrace writes the W3C names in lower case: NATS headers keep their case, and

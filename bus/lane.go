@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/settlehq/settle/model"
 )
 
@@ -17,7 +15,8 @@ func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliv
 	}
 	t := tail{stream: b.names.laneStream(partition), after: after}
 	return b.follow(ctx, t, func(d delivery) {
-		if m, ok := b.event(partition, d.Subject, d.seq, d.Header, d.Data); ok {
+		s := storedMsg{Subject: d.Subject, Seq: d.seq, Time: d.time, Header: d.Header, Data: d.Data}
+		if m, ok := b.event(partition, s); ok {
 			deliver(m)
 		}
 	})
@@ -35,7 +34,7 @@ func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit in
 	}
 	events := make([]model.Message, 0, len(found))
 	for _, s := range found {
-		if m, ok := b.event(p, s.Subject, s.Seq, s.Header, s.Data); ok {
+		if m, ok := b.event(p, s); ok {
 			events = append(events, m)
 		}
 	}
@@ -56,7 +55,7 @@ func (b *Bus) FindEvent(ctx context.Context, space, stream, id string) (model.Me
 	case err != nil:
 		return model.Message{}, false, fmt.Errorf("find event %s to stream %s of space %s: %w", id, stream, space, err)
 	}
-	m, ok := b.event(p, s.Subject, s.Seq, s.Header, s.Data)
+	m, ok := b.event(p, s)
 	return m, ok, nil
 }
 
@@ -75,17 +74,17 @@ func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 // event reads an event as it stands in a lane. Anybody with the right to publish
 // there can write a name that is none, or into a partition that is not the
 // space's; nobody could ever handle that, so it is passed over, with a warning.
-func (b *Bus) event(partition int, subject string, seq uint64, h nats.Header, payload []byte) (model.Message, bool) {
-	m, ok := parseEvent(subject)
+func (b *Bus) event(partition int, s storedMsg) (model.Message, bool) {
+	m, ok := parseEvent(s.Subject)
 	if !ok || b.partitionOf(m.Space) != partition {
 		b.log.Warn("event passed over for good: its subject names no event of this partition; `settle where` tells a space's partition",
-			"subject", subject, "lane", seq, "partition", partition)
+			"subject", s.Subject, "lane", s.Seq, "partition", partition)
 		return model.Message{}, false
 	}
-	m.Seq, m.Payload = seq, payload
-	m.Position, m.Trace = number(h, headerPosition), trace(h)
+	m.Seq, m.Stored, m.Payload = s.Seq, s.Time, s.Data
+	m.Position, m.Trace = number(s.Header, headerPosition), trace(s.Header)
 	if m.Position > 0 { // only what a space has sent has a place to be kept
-		m.Invalid = header(h, headerInvalid)
+		m.Invalid = header(s.Header, headerInvalid)
 	}
 	return m, true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -15,14 +16,16 @@ import (
 // does. It may be called at any time, by any number of programs at once.
 func (b *Bus) Provision(ctx context.Context) error {
 	workers := b.workersAssetOf(b.Partitions())
-	if err := b.provision(ctx, workers); err != nil && !b.anotherNumber(err) {
-		return err
+	if _, err := b.streamInfo(ctx, workers.config.Name); errors.Is(err, errNoStream) {
+		if err := b.create(ctx, workers.config); err != nil {
+			return err
+		}
 	}
-	stored, err := b.storedPartitions(ctx) // maybe another program has just decided it
+	stored, err := b.storedSettings(ctx) // maybe another program has just decided them
 	if err != nil {
 		return err
 	}
-	if err := b.choosePartitions(stored); err != nil {
+	if err := b.choose(stored); err != nil {
 		return err
 	}
 	return b.eachAsset(func(a asset) error { return b.provision(ctx, a) })
@@ -43,13 +46,6 @@ func (b *Bus) eachAsset(do func(asset) error) error {
 		errs = append(errs, do(a))
 	}
 	return errors.Join(errs...)
-}
-
-// anotherNumber reports whether err is only about a number of partitions that this
-// program did not insist on.
-func (b *Bus) anotherNumber(err error) bool {
-	var asset *AssetError
-	return b.cfg.Partitions == 0 && errors.As(err, &asset) && asset.Setting == partitionsSetting
 }
 
 // provision creates an asset if it is not there, and checks it.
@@ -164,23 +160,34 @@ func clusterOf(info *jetstream.StreamInfo) string {
 	return info.Cluster.Name
 }
 
-// storedPartitions is the number of partitions that the deployment was created
-// with, 0 if there is none yet.
-func (b *Bus) storedPartitions(ctx context.Context) (int, error) {
+// settingsOfDeployment are fixed when a deployment is created; they are zero while
+// there is none.
+type settingsOfDeployment struct {
+	partitions int
+	horizon    time.Duration
+}
+
+// storedSettings are those that the deployment was created with.
+func (b *Bus) storedSettings(ctx context.Context) (settingsOfDeployment, error) {
+	var none settingsOfDeployment
 	name := bucketStream(b.names.workersBucket())
 	info, err := b.streamInfo(ctx, name)
 	switch {
 	case errors.Is(err, errNoStream):
-		return 0, nil
+		return none, nil
 	case err != nil:
-		return 0, fmt.Errorf("look for the deployment: %w", err)
+		return none, fmt.Errorf("look for the deployment: %w", err)
 	}
 	n, err := strconv.Atoi(info.Config.Metadata[metaPartitions])
 	if err != nil || n < 1 || n > maxPartitions {
-		return 0, fmt.Errorf("stream %s: metadata %s is %q, not a number of partitions; it is not Settle's, or was altered: restore it, or use another prefix",
+		return none, fmt.Errorf("stream %s: metadata %s is %q, not a number of partitions; it is not Settle's, or was altered: restore it, or use another prefix",
 			name, metaPartitions, info.Config.Metadata[metaPartitions])
 	}
-	return n, nil
+	h, err := time.ParseDuration(horizonText(info.Config.Metadata[metaHorizon]))
+	if err != nil || h < minHorizon {
+		return none, fmt.Errorf("stream %s: metadata %s is %q, not a duration of at least %v: restore it", name, metaHorizon, info.Config.Metadata[metaHorizon], minHorizon)
+	}
+	return settingsOfDeployment{partitions: n, horizon: h}, nil
 }
 
 // streamInfo asks the stream's leader; errNoStream if there is no such stream.

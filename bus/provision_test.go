@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
 )
 
 // provisioned is a bus on a server of its own, with all assets.
@@ -123,6 +124,44 @@ func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 	if taken := connect(t, bus.Config{Server: server}); taken.Partitions() != 2 {
 		t.Errorf("0 takes %d partitions, want the 2 that are stored", taken.Partitions())
 	}
+}
+
+// The horizon is fixed with the deployment: whoever insists on another is told, and who
+// does not takes what is stored.
+func TestAnotherHorizonIsRefused(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	if h := connect(t, bus.Config{Server: server}).Horizon(); h != model.DefaultHorizon {
+		t.Errorf("before there is a deployment the horizon is %v", h)
+	}
+	late := connect(t, bus.Config{Server: server}) // connects before it is decided
+	provisioned(t, bus.Config{Server: server, Horizon: 48 * time.Hour})
+	_, err := bus.Connect(t.Context(), bus.Config{Server: server, Horizon: 24 * time.Hour})
+	var asset *bus.AssetError
+	if !errors.As(err, &asset) || asset.Found != "48h0m0s" || asset.Wanted != "24h0m0s" {
+		t.Fatalf("got %v", err)
+	}
+	if err := late.Provision(t.Context()); err != nil || late.Horizon() != 48*time.Hour {
+		t.Errorf("0 takes %v, %v; want the 48h that are stored", late.Horizon(), err)
+	}
+	for _, wrong := range []time.Duration{-time.Hour, time.Second} {
+		if _, err := bus.Connect(t.Context(), bus.Config{Server: server, Horizon: wrong}); err == nil || !strings.Contains(err.Error(), "horizon") {
+			t.Errorf("horizon %v: %v", wrong, err)
+		}
+	}
+}
+
+// A deployment that was created before there was a choice has the default.
+func TestADeploymentWithoutAHorizonHasTheDefault(t *testing.T) {
+	b := provisioned(t, bus.Config{})
+	cfg := stream(t, b, "KV_SETTLE_WORKERS").CachedInfo().Config
+	delete(cfg.Metadata, "settle.io/horizon")
+	update(t, b, cfg)
+	if err := b.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	cfg.Metadata["settle.io/horizon"] = "1h0m0s" // and this one was chosen by hand
+	update(t, b, cfg)
+	wantSettings(t, b.Check(t.Context()), "KV_SETTLE_WORKERS", "horizon (metadata settle.io/horizon)")
 }
 
 // Settings that somebody altered on the server with `nats stream edit`.

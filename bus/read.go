@@ -27,6 +27,7 @@ type getRequest struct {
 type storedMsg struct {
 	Subject string
 	Seq     uint64
+	Time    time.Time // when it was stored, by the server's clock
 	Header  nats.Header
 	Data    []byte
 }
@@ -61,7 +62,7 @@ func (b *Bus) leaderGet(ctx context.Context, stream string, req getRequest) (sto
 }
 
 func decodeStored(m *server.StoredMsg) (storedMsg, error) {
-	found := storedMsg{Subject: m.Subject, Seq: m.Sequence, Data: m.Data}
+	found := storedMsg{Subject: m.Subject, Seq: m.Sequence, Time: m.Time.UTC(), Data: m.Data}
 	if len(m.Header) == 0 {
 		return found, nil
 	}

@@ -29,9 +29,10 @@ type tail struct {
 // delivery is a message of a followed stream.
 type delivery struct {
 	*nats.Msg
-	seq     uint64 // in the stream
-	nth     uint64 // of this consumer's deliveries, from 1
-	pending uint64 // how many more are there
+	seq     uint64    // in the stream
+	nth     uint64    // of this consumer's deliveries, from 1
+	time    time.Time // when it was stored, by the server's clock
+	pending uint64    // how many more are there
 }
 
 // errInterrupted: the consumer is not to be relied on any more; another one takes
@@ -283,8 +284,10 @@ func readDelivery(m *nats.Msg) (delivery, bool) {
 	}
 	seq, err1 := strconv.ParseUint(at[first], 10, 64)
 	nth, err2 := strconv.ParseUint(at[first+1], 10, 64)
-	pending, err3 := strconv.ParseUint(at[first+3], 10, 64)
-	return delivery{Msg: m, seq: seq, nth: nth, pending: pending}, err1 == nil && err2 == nil && err3 == nil
+	nano, err3 := strconv.ParseInt(at[first+2], 10, 64)
+	pending, err4 := strconv.ParseUint(at[first+3], 10, 64)
+	d := delivery{Msg: m, seq: seq, nth: nth, time: time.Unix(0, nano).UTC(), pending: pending}
+	return d, errors.Join(err1, err2, err3, err4) == nil
 }
 
 // splitDots splits without allocating; parts beyond the room are left out.

@@ -58,8 +58,10 @@ type Message struct {
 	// Invalid, if not "", makes the message a tombstone: it says why the event whose
 	// place this is could not be delivered.
 	Invalid string
-	// Seq is the LANE sequence; 0 until the event is stored.
-	Seq uint64
+	// Seq is the LANE sequence, and Stored the time by the server's clock at which the
+	// event was stored; both are zero until then.
+	Seq    uint64
+	Stored time.Time
 }
 
 // SendResult is the answer to a Send.

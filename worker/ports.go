@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -23,6 +24,8 @@ type Bus interface {
 	Services
 	// Partitions is the number of partitions of the deployment.
 	Partitions() int
+	// Horizon is for how long the deployment remembers events.
+	Horizon() time.Duration
 	// MaxPayload is the largest message in bytes, headers included, that the
 	// server takes.
 	MaxPayload() int
@@ -68,6 +71,11 @@ type Lanes interface {
 	// FindEvents returns the events of an id, one per stream of the space that has one;
 	// if space is "", those of all spaces. It may miss the newest.
 	FindEvents(ctx context.Context, space, id string) ([]model.Message, error)
+	// PurgeLane removes events of a partition, up to a sequence, that have been stored
+	// for longer than age by the server's clock: from the first one on, a bounded
+	// number at a time, and never the last event of the lane. It reports whether
+	// there may be more to remove.
+	PurgeLane(ctx context.Context, partition int, upTo uint64, age time.Duration) (more bool, err error)
 	// LaneEnd is the last sequence of a partition's lane.
 	LaneEnd(ctx context.Context, partition int) (uint64, error)
 }

@@ -95,6 +95,7 @@ func Run(t *testing.T, h Harness) {
 		{"Log", logChecks},
 		{"Doubt", doubtChecks},
 		{"Lane", laneChecks},
+		{"Purge", purgeChecks},
 		{"Follow", followChecks},
 		{"State", stateChecks},
 		{"Position", positionChecks},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -23,6 +24,7 @@ var laneChecks = []check{
 	{"ReadLane pages through one space's events", readLanePages},
 	{"FindEvent finds the one event of a name", findEvent},
 	{"FindEvents finds an id in all streams of a space or in all spaces", findEvents},
+	{"an event carries the time at which it was stored", eventsHaveTheirTime},
 	{"LaneEnd is the last sequence of the partition", laneEndOfPartition},
 	{"FollowLane delivers what comes after its cursor and then what is new", followLane},
 	{"FollowLane delivers the events of its partition and no others", followLanePartition},
@@ -41,8 +43,8 @@ func eventsRoundTrip(w *world) {
 	for i := range sent {
 		sent[i].Seq = w.mustSend(c, sent[i]).Seq
 	}
-	w.equal("events read", w.lane(c, cart), sent)
-	w.equal("events followed", recordLane(w, c, 0, 0).take(len(sent)), sent)
+	w.equal("events read", timeless(w.lane(c, cart)), sent)
+	w.equal("events followed", timeless(recordLane(w, c, 0, 0).take(len(sent))), sent)
 }
 
 func payloadIsAnyBytes(w *world) {
@@ -86,7 +88,7 @@ func duplicateKeepsTheFirst(w *world) {
 	}
 	w.sendAll(a, cart, "e3")
 	w.wantLane(b, cart, "e1", "e2", "e3")
-	first := w.lane(b, cart)[0]
+	first := timeless(w.lane(b, cart))[0]
 	w.equal("first event", first, model.Message{Space: cart, Stream: "add", ID: "e1", Payload: []byte("payload of e1"), Seq: 1})
 }
 
@@ -206,7 +208,7 @@ func findEvents(w *world) {
 		found, err := c.FindEvents(w.ctx, space, id)
 		w.must(err)
 		slices.SortFunc(found, func(a, b model.Message) int { return bytes.Compare(a.Payload, b.Payload) })
-		return found
+		return timeless(found)
 	}
 	w.equal("e1 in the cart", find(cart, "e1"), sent[:2])
 	w.equal("e1 anywhere", find("", "e1"), sent[:4])
@@ -241,7 +243,7 @@ func findEvent(w *world) {
 		if !ok {
 			w.Errorf("%s/%s/%s was not found", m.Space, m.Stream, m.ID)
 		}
-		w.equal("event found", found, m)
+		w.equal("event found", timeless([]model.Message{found})[0], m)
 	}
 	for _, m := range []model.Message{
 		{Space: cart, Stream: "add", ID: "e2"},
@@ -255,6 +257,31 @@ func findEvent(w *world) {
 	for _, m := range []model.Message{{Space: "*", Stream: "add", ID: "e1"}, {Space: cart, Stream: ">", ID: "e1"}, {Space: cart, Stream: "add", ID: "*"}} {
 		if _, _, err := c.FindEvent(w.ctx, m.Space, m.Stream, m.ID); err == nil {
 			w.Errorf("%s/%s/%s is no name, and was looked for", m.Space, m.Stream, m.ID)
+		}
+	}
+}
+
+// timeless are events as if nobody knew when they were stored.
+func timeless(events []model.Message) []model.Message {
+	for i := range events {
+		events[i].Stored = time.Time{}
+	}
+	return events
+}
+
+// However it is read, an event has the same time, and times are in order.
+func eventsHaveTheirTime(w *world) {
+	c := w.connect("a")
+	ids := numbered("e-", 5)
+	w.sendAll(c, cart, ids...)
+	read, followed := w.lane(c, cart), recordLane(w, c, 0, 0).take(len(ids))
+	for i, m := range read {
+		found, _, err := c.FindEvent(w.ctx, cart, "add", m.ID)
+		w.must(err)
+		w.equal("time of an event that is followed", followed[i].Stored, m.Stored)
+		w.equal("time of an event that is found", found.Stored, m.Stored)
+		if m.Stored.IsZero() || i > 0 && m.Stored.Before(read[i-1].Stored) {
+			w.Errorf("event %d was stored at %v, the one before at %v", i, m.Stored, read[max(i-1, 0)].Stored)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (s *stream[T]) ofUntil(space string, seq uint64, limit int, end uint64) []T
 	stop, _ := slices.BinarySearch(seqs, end+1)
 	var found []T
 	for _, n := range first(seqs[start:max(start, stop)], limit) {
-		found = append(found, s.messages[n-1])
+		found = append(found, s.at(n))
 	}
 	return found
 }
@@ -48,6 +48,17 @@ func (s *Server) readLaneBehind(space string, after uint64, limit, n int) []mode
 	defer s.mu.Unlock()
 	l := &s.of(space).lane
 	return cloneMessages(l.ofUntil(space, after, limit, less(l.end(), n)))
+}
+
+func (s *Server) findEventBehind(space, stream, id string, n int) (model.Message, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of(space).lane
+	seq := l.stored[eventKey{space, stream, id}]
+	if seq == 0 || seq > less(l.end(), n) {
+		return model.Message{}, false
+	}
+	return cloneMessages([]model.Message{l.at(seq)})[0], true
 }
 
 func (s *Server) laneEndBehind(partition, n int) uint64 {

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
 
 // Partitions is the number of partitions of the deployment.
 func (b *Bus) Partitions() int { return b.server.Partitions() }
+
+// Horizon is for how long the deployment remembers events.
+func (b *Bus) Horizon() time.Duration { return b.server.Horizon() }
 
 // MaxPayload is the largest message in bytes, headers included.
 func (b *Bus) MaxPayload() int { return b.server.MaxPayload() }
@@ -126,8 +130,8 @@ func (b *Bus) FindEvent(ctx context.Context, space, stream, id string) (model.Me
 		m  model.Message
 		ok bool
 	}
-	a, err := ask(ctx, b, Op{Label: "find-event", Space: space}, func(int) answer {
-		m, ok := b.server.FindEvent(space, stream, id)
+	a, err := recall(ctx, b, Op{Label: "find-event", Space: space}, func(behind int) answer {
+		m, ok := b.server.findEventBehind(space, stream, id, behind)
 		return answer{m, ok}
 	})
 	return a.m, a.ok, err

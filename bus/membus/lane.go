@@ -2,6 +2,7 @@ package membus
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -34,15 +35,15 @@ func (s *Server) Send(m model.Message) (model.SendResult, error) {
 	switch {
 	case l.stored[key] > 0:
 		return model.SendResult{Duplicate: true}, nil
-	case s.laneLimit > 0 && l.end() >= uint64(s.laneLimit):
+	case s.laneLimit > 0 && len(l.messages) >= s.laneLimit:
 		return model.SendResult{}, model.ErrLaneFull
 	}
-	l.stored[key] = l.add(m.Space, numbered(m))
+	l.stored[key] = l.add(m.Space, numbered(m, s.now()))
 	return model.SendResult{Seq: l.stored[key]}, nil
 }
 
-func numbered(m model.Message) func(uint64) model.Message {
-	m.Payload = bytes.Clone(m.Payload)
+func numbered(m model.Message, now time.Time) func(uint64) model.Message {
+	m.Payload, m.Stored = bytes.Clone(m.Payload), time.Unix(0, now.UnixNano()).UTC()
 	return func(seq uint64) model.Message {
 		m.Seq = seq
 		return m
@@ -73,14 +74,7 @@ func (s *Server) ReadLane(space string, after uint64, limit int) []model.Message
 
 // FindEvent returns the event of that name, if the lane has one.
 func (s *Server) FindEvent(space, stream, id string) (model.Message, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := &s.of(space).lane
-	seq := l.stored[eventKey{space, stream, id}]
-	if seq == 0 {
-		return model.Message{}, false
-	}
-	return cloneMessages(l.of(space, seq-1, 1))[0], true
+	return s.findEventBehind(space, stream, id, 0)
 }
 
 // FollowLane returns up to limit events of a partition behind after; more is

@@ -3,6 +3,7 @@ package membus
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -14,6 +15,10 @@ type Config struct {
 	// MaxPayload is the largest message in bytes, headers included. 0 means the
 	// 1 MiB that nats-server takes by default.
 	MaxPayload int
+	// Horizon is for how long events are remembered; 0 means model.DefaultHorizon.
+	Horizon time.Duration
+	// Now is the server's clock; nil means time.Now.
+	Now func() time.Time
 }
 
 // Server holds the data of a deployment. Every method is one atomic step, with
@@ -21,6 +26,8 @@ type Config struct {
 // from many goroutines, and has none.
 type Server struct {
 	maxPayload int
+	horizon    time.Duration
+	now        func() time.Time
 
 	mu         sync.Mutex
 	partitions []*partition
@@ -48,7 +55,13 @@ func NewServer(c Config) *Server {
 	if c.MaxPayload == 0 {
 		c.MaxPayload = 1 << 20
 	}
-	s := &Server{maxPayload: c.MaxPayload, members: newMembers(), topics: newTopics(), dead: newDead(), services: services{}, clients: map[*Bus]bool{}}
+	if c.Horizon == 0 {
+		c.Horizon = model.DefaultHorizon
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	s := &Server{maxPayload: c.MaxPayload, horizon: c.Horizon, now: c.Now, members: newMembers(), topics: newTopics(), dead: newDead(), services: services{}, clients: map[*Bus]bool{}}
 	for range c.Partitions {
 		s.partitions = append(s.partitions, newPartition())
 	}
@@ -66,6 +79,9 @@ func newPartition() *partition {
 
 // Partitions is the number of partitions of the deployment.
 func (s *Server) Partitions() int { return len(s.partitions) }
+
+// Horizon is for how long the deployment remembers events.
+func (s *Server) Horizon() time.Duration { return s.horizon }
 
 // MaxPayload is the largest message in bytes, headers included.
 func (s *Server) MaxPayload() int { return s.maxPayload }

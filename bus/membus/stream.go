@@ -3,9 +3,10 @@ package membus
 import "slices"
 
 // stream is a JetStream stream: messages numbered from 1 without gaps, each
-// belonging to one space. Nothing is ever removed.
+// belonging to one space. Nothing is ever removed but from its beginning.
 type stream[T any] struct {
-	messages []T                 // messages[i] has sequence i+1
+	purged   uint64              // up to this sequence
+	messages []T                 // messages[i] has sequence purged+i+1
 	spaces   map[string][]uint64 // the sequences of each space, ascending
 	grown    signal
 }
@@ -15,7 +16,7 @@ func newStream[T any]() stream[T] {
 }
 
 // end is the sequence of the last message, 0 if there is none.
-func (s *stream[T]) end() uint64 { return uint64(len(s.messages)) }
+func (s *stream[T]) end() uint64 { return s.purged + uint64(len(s.messages)) }
 
 // head is the sequence of the space's last message, 0 if it has none.
 func (s *stream[T]) head(space string) uint64 {
@@ -35,9 +36,12 @@ func (s *stream[T]) add(space string, number func(seq uint64) T) uint64 {
 	return seq
 }
 
+// at is the message of a sequence that has not been purged.
+func (s *stream[T]) at(seq uint64) T { return s.messages[seq-1-s.purged] }
+
 // after returns up to limit messages behind seq, oldest first.
 func (s *stream[T]) after(seq uint64, limit int) []T {
-	rest := s.messages[min(seq, s.end()):]
+	rest := s.messages[min(max(seq, s.purged), s.end())-s.purged:]
 	return slices.Clone(first(rest, limit))
 }
 
@@ -47,9 +51,24 @@ func (s *stream[T]) of(space string, seq uint64, limit int) []T {
 	start, _ := slices.BinarySearch(seqs, seq+1)
 	var found []T
 	for _, n := range first(seqs[start:], limit) {
-		found = append(found, s.messages[n-1])
+		found = append(found, s.at(n))
 	}
 	return found
+}
+
+// purge removes the messages up to a sequence.
+func (s *stream[T]) purge(seq uint64) {
+	if seq <= s.purged {
+		return
+	}
+	s.messages = slices.Clone(s.messages[seq-s.purged:])
+	s.purged = seq
+	for space, seqs := range s.spaces { // any order: each on its own
+		n, _ := slices.BinarySearch(seqs, seq+1)
+		if s.spaces[space] = seqs[n:]; n == len(seqs) {
+			delete(s.spaces, space)
+		}
+	}
 }
 
 func first[T any](list []T, limit int) []T {

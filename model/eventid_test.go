@@ -1,0 +1,64 @@
+package model
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTimedEventID_CarriesItsTime(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 250e6, time.UTC)
+	id := TimedEventID(at, "order-17")
+	if id != "at-019ca9450afa-order-17" {
+		t.Errorf("id %s", id)
+	}
+	if err := CheckEventID(id); err != nil {
+		t.Error(err)
+	}
+	if got, ok := TimeOfEventID(id); !ok || !got.Equal(at) {
+		t.Errorf("its time is %v, %v; want %v", got, ok, at)
+	}
+	last := TimedEventID(time.UnixMilli(1<<48-1), "x")
+	if got, ok := TimeOfEventID(last); !ok || got.UnixMilli() != 1<<48-1 {
+		t.Errorf("the last one, %s: %v, %v", last, got, ok)
+	}
+}
+
+func TestTimeOfEventID_OtherIDsCarryNone(t *testing.T) {
+	for _, id := range []string{
+		"", "at-", "e1", "order-17", "at-019ca941f8fa", "at-019ca941f8fa-", "at-019ca941f8f-order", "at-019ca941f8faorder",
+		"at-+19ca941f8fa-x", "at-0_9ca941f8fa-x", "AT-019ca941f8fa-x", "at-019ca941f8fg-x", "s:1:2:3",
+		"0195f3a5-7c1e-7abc-8def-0123456789ab", // a UUIDv7: it may name something that lives longer
+	} {
+		if at, ok := TimeOfEventID(id); ok {
+			t.Errorf("%s: %v", id, at)
+		}
+		if err := CheckEventAge(id, time.Now(), time.Minute); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+func TestCheckEventAge_RefusesWhatMayBeForgotten(t *testing.T) {
+	const horizon = 7 * 24 * time.Hour
+	made := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	id := TimedEventID(made, "x")
+	for _, c := range []struct {
+		at   time.Time
+		want string
+	}{
+		{made, ""},
+		{made.Add(horizon), ""},
+		{made.Add(horizon + time.Millisecond), "168h0m0s ago, and events are remembered for 168h0m0s"},
+		{made.Add(-MaxClockSkew), ""},
+		{made.Add(-MaxClockSkew - time.Second), "1h0m1s in the future"},
+		{time.Time{}, ""}, // not known
+	} {
+		err := CheckEventAge(id, c.at, horizon)
+		var expired *ExpiredError
+		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &expired) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("at %v: %v, want %q", c.at, err, c.want)
+		}
+	}
+}
