@@ -34,6 +34,9 @@
 //		Space: "alice", Stream: "add", ID: "event-1", Payload: map[string]int{"by": 2},
 //	})
 //
+// An application can also take part in a space itself, beside the worker that owns it:
+// see Attach.
+//
 // ARCHITECTURE.md shows how the parts fit together; the package comments of space,
 // bus, lanes, lineage, worker and coordinator say how each of them works.
 package settle

@@ -250,4 +250,3 @@ func (a *Attachment) followLane(ctx context.Context) error {
 		}
 	})
 }
-

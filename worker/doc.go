@@ -24,6 +24,13 @@
 // owner are refused, it reads why, and stands down. Two workers that disagree
 // cost each other refused appends and nothing else, so suspicion may be quick.
 //
+// # Beside the owner
+//
+// Attach hosts one space in the process of an application, with a join instead of a
+// takeover (docs/adr/0013). Such hosts follow the log of their space and integrate what
+// others commit when nothing of their own is under way; the owner does so, too, as long
+// as it knows of one, by a lease that names no document.
+//
 // # A crash
 //
 // Nothing in a worker's memory is needed. The next owner loads the checkpoint,

@@ -1,0 +1,77 @@
+package settle_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"slices"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+)
+
+// An editor that writes to a space from its own process, beside the worker that owns it.
+// What it derives is computed in the editor at once.
+func ExampleAttach() {
+	p := settle.NewProgram("document").
+		Compute("words", func(tx *settle.Tx) (settle.Value, error) {
+			return settle.ValueOf(tx.Get("text").Len())
+		})
+	p.Handle("append", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		tx.Set("text", append(slices.Collect(tx.Get("text").Elements()), ev.Payload))
+		return settle.Value{}, nil
+	})
+
+	dir, err := os.MkdirTemp("", "settle-attach-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p), Server: bus.ServerConfig{StoreDir: dir}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = d.Stop(ctx) }()
+
+	editor, err := settle.Attach(ctx, d.Bus(), settle.AttachConfig{ID: "editor", Space: "letter", Program: p})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := editor.Observe(ctx, "words"); err != nil {
+		log.Fatal(err)
+	}
+	err = editor.Transact(ctx, "editor of Ann", func(tx *settle.Tx) error {
+		tx.Set("text", []string{"Dear", "Bob"})
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	words, err := editor.Get(ctx, "words")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("words:", words)
+
+	_, err = d.Client().Call(ctx, settle.Outgoing{Space: "letter", Stream: "append", ID: "e1", Payload: "!"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var text settle.Value
+	err = editor.Transact(ctx, "editor of Ann", func(tx *settle.Tx) error {
+		text = tx.Get("text") // on top of all that is in the log; called again if it was not
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("text:", text)
+	if err := editor.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// words: 2
+	// text: ["Dear","Bob","!"]
+}
