@@ -464,7 +464,8 @@ func TestAttach_WhatCannotBeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		for _, cfg := range []worker.AttachConfig{
-			{ID: "app", Space: "no good"}, {ID: "no good", Space: "s"},
+			{ID: "app", Space: "no good"},
+			{ID: "no good", Space: "s"},
 			{ID: "app", Space: "s", Settings: space.Config{MaxGroup: -1}},
 		} {
 			if a, err := worker.Attach(t.Context(), w.client, cfg); err == nil {
@@ -472,5 +473,77 @@ func TestAttach_WhatCannotBeIsRefused(t *testing.T) {
 				a.Kill()
 			}
 		}
+	})
+}
+
+// quarrel is a program whose effect puts a name into the document ball whenever somebody
+// else's is there.
+func quarrel(t *testing.T, name string) *space.Program {
+	t.Helper()
+	p := space.NewProgram("quarrel")
+	err := p.Add(space.NodeSpec{
+		ID: "mine", Kind: space.Effect, Writes: []space.Address{{Doc: "ball"}},
+		Run: func(tx *space.Tx) (model.Value, error) {
+			if by, _ := tx.Get("ball").AsString(); by != name {
+				tx.Set("ball", name)
+			}
+			return model.Value{}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Two runtimes whose effects answer each other would write as fast as the log takes it, for
+// ever. The breaker slows both down, to a pace that harms nobody, and says so once for each.
+func TestAttach_RuntimesThatAnswerEachOtherAreSlowedDownAndReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var mu sync.Mutex
+		told := map[string]int{}
+		var apps []*app
+		for _, id := range []string{"a", "b"} {
+			apps = append(apps, w.attach(id, func(c *worker.AttachConfig) {
+				c.Program = quarrel(t, id)
+				c.OnError = func(i space.ErrorInfo) {
+					var echo *space.EchoError
+					if !errors.As(i.Err, &echo) || echo.Node != "mine" || echo.Doc != "ball" {
+						t.Errorf("%s is told: %v", id, i.Err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					told[id]++
+				}
+			}))
+		}
+		w.pass(10 * time.Second)
+		mu.Lock()
+		if told["a"] == 0 || told["b"] == 0 || told["a"]+told["b"] > 2 {
+			t.Errorf("reports in the first seconds: %v, want one each", told)
+		}
+		mu.Unlock()
+		before := len(w.commits("s"))
+		if before < 12 {
+			t.Errorf("%d commits: they did not answer each other", before)
+		}
+		w.pass(time.Minute)
+		n := len(w.commits("s")) - before
+		if n < 60 || n > 300 {
+			t.Errorf("%d commits in a minute; each is to answer about twice a second", n)
+		}
+		mu.Lock()
+		if told["a"]+told["b"] != 2 {
+			t.Errorf("reports after a minute: %v; they are told once", told)
+		}
+		mu.Unlock()
+		apps[1].close()
+		before = len(w.commits("s"))
+		w.pass(time.Minute)
+		if n := len(w.commits("s")) - before; n > 1 {
+			t.Errorf("one is gone, and the other goes on: %d commits", n)
+		}
+		apps[0].add() // which is heard
 	})
 }
