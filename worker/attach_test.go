@@ -374,6 +374,8 @@ func TestAttach_ATransactionWhoseCallerHasGoneIsNotMadeAgain(t *testing.T) {
 		if got := w.doc("s", "mine"); got != "absent" || calls.Load() != 1 {
 			t.Errorf("mine is %s, it was made %d times", got, calls.Load())
 		}
+		a.bus.Inject(nil)
+		a.add() // and life goes on
 	})
 }
 
