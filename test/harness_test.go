@@ -21,7 +21,12 @@ import (
 // patience is a safety net: no test waits for it unless it fails.
 const patience = 30 * time.Second
 
-const deployHeartbeat = 20 * time.Millisecond
+const (
+	deployHeartbeat = 20 * time.Millisecond
+	// memberTTL is short: a worker that has missed its heartbeat, which on a loaded
+	// machine is soon, trusts the silence of nobody for a third of it.
+	memberTTL = 750 * time.Millisecond
+)
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(withCluster{m},
@@ -118,6 +123,9 @@ func deploy(t *testing.T, cfg settle.Config) *deployment {
 	}
 	if cfg.Heartbeat == 0 {
 		cfg.Heartbeat = deployHeartbeat
+	}
+	if cfg.MemberTTL == 0 {
+		cfg.MemberTTL = memberTTL
 	}
 	cfg.Checkpoint = cfg.Heartbeat
 	d, err := settle.Start(testContext(t), cfg)

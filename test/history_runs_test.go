@@ -1,0 +1,37 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/settlehq/settle"
+)
+
+const historySeed = 1
+
+// Clients send, send again, call, wait, look and read at the same time, and some of them
+// die of it.
+func TestHistory_ConcurrentClients_SeeOneLaneAndOneReceiptPerEvent(t *testing.T) {
+	onBothServers(t, func(t *testing.T, base settle.Config) {
+		base.Programs, base.Workers = settle.Always(tally()), 2
+		newRush(t, deploy(t, base), historySeed).run(6, 50)
+	})
+}
+
+// The same while workers die and others take over.
+func TestHistory_WorkersThatDie_AreNotSeen(t *testing.T) {
+	onBothServers(t, func(t *testing.T, base settle.Config) {
+		base.Programs, base.Workers = settle.Always(tally()), 2
+		r := newRush(t, deploy(t, base), historySeed)
+		r.disturb = r.killWorkers
+		r.run(6, 50)
+	})
+}
+
+// The same while the streams get other leaders, and workers die.
+func TestHistory_LeadersThatStepDown_CostNoEventAndNoOrder(t *testing.T) {
+	base := onCluster(t)
+	base.Programs, base.Workers = settle.Always(tally()), 2
+	r := newRush(t, deploy(t, base), historySeed)
+	r.past, r.disturb = true, r.deposeLeaders
+	r.run(6, 50)
+}

@@ -1,0 +1,260 @@
+package test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// A history is what clients have asked for and been answered, with the times of both.
+// It is right if there is one order of all operations, each somewhere between its call
+// and its answer, in which the small machine below could have answered the same.
+type history struct {
+	mu    sync.Mutex
+	start time.Time
+	ops   []porcupine.Operation
+	track map[string]int // lanes of the drawing
+}
+
+func newHistory() *history { return &history{start: time.Now(), track: map[string]int{}} }
+
+// asked is the question of an operation, answered what came of it.
+type asked struct {
+	kind  kind
+	space string
+	id    string // of the event
+	// place is the event's place among all that its space ever handles, 0 if it never
+	// does; see arrivals.
+	place int
+	// past: the answer may be out of date.
+	past bool
+}
+
+type answered struct {
+	// open: a send has had no answer. It may take effect at any time, or never.
+	open      bool
+	duplicate bool // of a send
+	n         int  // of the others: a count, 0 for none
+}
+
+type kind string
+
+const (
+	sent    kind = "send"  // the event is in the lane; also for what handlers send
+	awaited kind = "await" // its receipt says n
+	found   kind = "find"  // the same, or that there is none yet
+	read    kind = "read"  // n events have been handled
+	rested  kind = "rest"  // n events have been handled, and none is left
+)
+
+// begin notes the call of an operation. The function that it returns notes the answer.
+func (h *history) begin(who string, in asked) func(answered) {
+	call := time.Since(h.start)
+	return func(out answered) {
+		h.add(who, in, out, call, time.Since(h.start))
+	}
+}
+
+func (h *history) add(who string, in asked, out answered, call, answer time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.track[who]; !ok {
+		h.track[who] = len(h.track)
+	}
+	if out.open {
+		answer = math.MaxInt64
+	}
+	h.ops = append(h.ops, porcupine.Operation{
+		ClientId: h.track[who], Input: in, Output: out, Call: int64(call), Return: int64(answer),
+	})
+}
+
+// queue is the whole model of a space: how many events its lane has taken, and how many
+// of them are handled. More of them may be than anybody has seen; handled is the least
+// that is certain. The order is in the places.
+type queue struct{ taken, handled int }
+
+// step reports whether a space in state q can answer so, and in what state it is then.
+func (q queue) step(in asked, out answered) (bool, queue) {
+	switch in.kind {
+	case sent:
+		return q.send(in, out)
+	case awaited:
+		return out.n == in.place && out.n > 0 && out.n <= q.taken, queue{q.taken, max(q.handled, out.n)}
+	case found:
+		if out.n > 0 {
+			return out.n == in.place && out.n <= q.taken, queue{q.taken, max(q.handled, out.n)}
+		}
+		return in.past || in.place == 0 || q.handled < in.place, q
+	case read:
+		if in.past {
+			return out.n <= q.taken, queue{q.taken, max(q.handled, out.n)}
+		}
+		return q.handled <= out.n && out.n <= q.taken, queue{q.taken, out.n}
+	case rested:
+		return out.n == q.taken && q.handled <= out.n, queue{q.taken, out.n}
+	}
+	return false, q
+}
+
+// send puts an event into the lane, or finds it there. One that has no place is never
+// handled: there is no state of rest after it.
+func (q queue) send(in asked, out answered) (bool, queue) {
+	switch {
+	case out.duplicate:
+		return in.place <= q.taken, q
+	case in.place == 0:
+		return true, queue{q.taken + 1, q.handled}
+	}
+	return in.place == q.taken+1, queue{in.place, q.handled}
+}
+
+// lanesAndReceipts is the model, one machine per space.
+var lanesAndReceipts = porcupine.Model{
+	Partition: func(ops []porcupine.Operation) [][]porcupine.Operation {
+		bySpace := map[string][]porcupine.Operation{}
+		for _, op := range ops {
+			space := op.Input.(asked).space
+			bySpace[space] = append(bySpace[space], op)
+		}
+		var parts [][]porcupine.Operation
+		for _, ops := range bySpace { // any order: each on its own
+			parts = append(parts, ops)
+		}
+		return parts
+	},
+	Init: func() any { return queue{} },
+	Step: func(state, in, out any) (bool, any) { return state.(queue).step(in.(asked), out.(answered)) },
+	DescribeOperation: func(in, out any) string {
+		i, o := in.(asked), out.(answered)
+		if i.kind == sent {
+			return fmt.Sprintf("send %s (place %d): duplicate %t", i.id, i.place, o.duplicate)
+		}
+		return fmt.Sprintf("%s %s: %d", i.kind, i.id, o.n)
+	},
+	DescribeState: func(state any) string { return fmt.Sprintf("%+v", state) },
+}
+
+// arrivals says of every event by which operation it arrived, and in which place, so
+// that the checker need not try. It leaves out no order that could be accepted:
+//
+// The place is the one that the event's receipt names. The event arrived by the send
+// that was told so. If none was, by one that had no answer, or by one that was taken
+// for its own repetition: between the first call and the first answer that the event is
+// there. That becomes an operation of its own, and a send without an answer is nothing
+// but the possibility of it.
+func arrivals(ops []porcupine.Operation) []porcupine.Operation {
+	events := map[string]*arrival{}
+	var out []porcupine.Operation
+	for _, op := range ops {
+		in := op.Input.(asked)
+		if events[in.event()] == nil {
+			events[in.event()] = &arrival{op: porcupine.Operation{
+				ClientId: op.ClientId, Input: in, Output: answered{}, Call: math.MaxInt64, Return: math.MaxInt64,
+			}}
+		}
+		events[in.event()].note(in, op)
+	}
+	for _, op := range ops {
+		in := op.Input.(asked)
+		in.place = events[in.event()].place
+		op.Input = in
+		if !op.Output.(answered).open {
+			out = append(out, op)
+		}
+	}
+	for _, e := range events { // any order: the checker sorts them
+		if e.unseen() {
+			out = append(out, e.op)
+		}
+	}
+	return out
+}
+
+// arrival is what is known of how an event came into its lane.
+type arrival struct {
+	op    porcupine.Operation // if nobody has seen it: somewhere in there
+	place int
+	told  bool // somebody was told: stored
+	sure  bool // somebody was told that it is there
+}
+
+func (e *arrival) note(in asked, op porcupine.Operation) {
+	out := op.Output.(answered)
+	if in.kind != sent {
+		if e.place == 0 {
+			e.place = out.n
+		}
+		return
+	}
+	in.place = 0
+	e.op.Input = in
+	e.op.Call = min(e.op.Call, op.Call)
+	if !out.open {
+		e.op.Return = min(e.op.Return, op.Return)
+		e.told = e.told || !out.duplicate
+		e.sure = true
+	}
+}
+
+// unseen reports whether the event has arrived, or must have, and no send was told so.
+func (e *arrival) unseen() bool {
+	in := e.op.Input.(asked)
+	in.place = e.place
+	e.op.Input = in
+	return in.kind == sent && !e.told && (e.sure || e.place > 0)
+}
+
+func (in asked) event() string { return in.space + " " + in.id }
+
+// checkLimit is far more than any of the histories takes.
+const checkLimit = 10 * time.Second
+
+// check looks for an order, and shows what it has found.
+func (h *history) check() (porcupine.CheckResult, porcupine.LinearizationInfo) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return porcupine.CheckOperationsVerbose(lanesAndReceipts, arrivals(h.ops), checkLimit)
+}
+
+// allowed reports whether there is such an order. An answer that does not come within
+// the limit counts as none.
+func (h *history) allowed() bool {
+	result, _ := h.check()
+	return result == porcupine.Ok
+}
+
+// wantAllowed draws a history that is not.
+func (h *history) wantAllowed(t *testing.T) {
+	t.Helper()
+	result, info := h.check()
+	if result == porcupine.Ok {
+		return
+	}
+	path := filepath.Join(artifacts(t), strings.ReplaceAll(t.Name(), "/", "-")+".html")
+	if err := porcupine.VisualizePath(lanesAndReceipts, info, path); err != nil {
+		t.Error(err)
+	}
+	t.Errorf("of %d operations there is no order that lanes and receipts allow (%s); it is drawn in %s", len(h.ops), result, path)
+}
+
+// artifacts is a directory that is there after the test, too.
+func artifacts(t *testing.T) string {
+	t.Helper()
+	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {
+		return t.ArtifactDir()
+	}
+	dir, err := os.MkdirTemp("", "settle-history-") //nolint:usetesting // somebody is to look at it
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
