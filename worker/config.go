@@ -34,6 +34,11 @@ type Config struct {
 	// Weight is this worker's share of the partitions relative to others; 0 is 1.
 	Weight float64
 
+	// Build tells the code that runs from any other: what a node has observed spares it a
+	// run after a restart only if the code is the same. It concerns nodes that name no
+	// Version of their own. Default: a hash of the executable's file.
+	Build string
+
 	// Space is the template for the spaces' own settings. Space and Runtime are
 	// filled in.
 	Space space.Config
@@ -71,6 +76,9 @@ func (c *Config) fill() error {
 	def(&c.Heartbeat, 500*time.Millisecond)
 	def(&c.MemberTTL, 15*time.Second)
 	def(&c.Checkpoint, time.Second)
+	if c.Build == "" {
+		c.Build = executable()
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

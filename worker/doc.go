@@ -38,6 +38,10 @@
 // cursor. Events whose commit is in the log are below the cursor; the others are
 // handled as if for the first time.
 //
+// What nodes have read, and fingerprints of what they saw there, is saved with the
+// checkpoint, so that the next owner runs only what has changed since. It holds for the
+// code that made it (Config.Build, NodeSpec.Version), and losing it costs runs only.
+//
 // Two positions tell a new owner where to begin: a space's cursor, in its
 // commits, and the partition's lane position, saved now and then, before which no
 // space of the partition has anything left to do. The latter only spares reading.

@@ -108,7 +108,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 		env: e, space: name, program: program, started: time.Now(), nonce: rand.Text(),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		entered: make(chan struct{}), mirrors: map[space.Ref]context.CancelFunc{},
-		saver: saver{revs: map[string]uint64{}},
+		saver: saver{revs: map[string]uint64{}, noted: noted{}},
 	}
 	h.behind, h.last = b.last, b.last
 	h.low.Store(b.done)

@@ -19,49 +19,101 @@ type saver struct {
 	lane   uint64            // lane sequence up to which that was done with
 	taken  uint64            // the same of the checkpoint under way
 	saving bool
+	noted  noted
+}
+
+// checkpoint is what is saved at once: what has changed of the documents, if anything, and
+// what nodes have observed.
+type checkpoint struct {
+	replica.Checkpoint
+	moved    bool // there are documents or a mark to save
+	observed []model.StateDoc
+	// missed is why not all observations were saved.
+	missed error
 }
 
 // remember takes in what was loaded: its revisions, and how far it reaches.
 func (s *saver) remember(st model.SpaceState, lane uint64) {
-	for i := range st.Docs {
-		s.revs[st.Docs[i].Doc] = st.Docs[i].Rev
-	}
+	s.note(st.Docs)
+	s.note(st.Observations)
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
 }
 
-// due takes a checkpoint of what is not saved yet.
-func (s *saver) due(h *host) (replica.Checkpoint, bool) {
-	if s.saving || h.core == nil || h.core.Seq() <= s.saved {
-		return replica.Checkpoint{}, false
+// note remembers revisions.
+func (s *saver) note(items []model.StateDoc) {
+	for i := range items {
+		s.revs[items[i].Doc] = items[i].Rev
 	}
-	c, err := h.core.Checkpoint()
-	if err != nil {
+}
+
+// recall fills in the revisions that items are believed to have.
+func (s *saver) recall(items []model.StateDoc) {
+	for i := range items {
+		items[i].Rev = s.revs[items[i].Doc]
+	}
+}
+
+// due takes a checkpoint of what is not saved yet.
+func (s *saver) due(h *host) (c checkpoint, ok bool) {
+	if s.saving || h.core == nil {
+		return c, false
+	}
+	if err := s.take(h, &c); err != nil {
 		h.report("checkpoint", err)
 		return c, false
 	}
-	for i := range c.Docs {
-		c.Docs[i].Rev = s.revs[c.Docs[i].Doc]
+	return c, c.moved || len(c.observed) > 0
+}
+
+func (s *saver) take(h *host, c *checkpoint) (err error) {
+	if h.core.Unsaved() {
+		if err := s.noted.take(h.core, h.env.cfg.Build); err != nil {
+			return err
+		}
 	}
-	c.Mark.Rev = s.mark
-	s.taken = h.core.LaneDone()
-	return c, true
+	if h.core.Seq() > s.saved {
+		if c.Checkpoint, err = h.core.Checkpoint(); err != nil {
+			return err
+		}
+		c.moved, s.taken = true, h.core.LaneDone()
+		s.recall(c.Docs)
+		c.Mark.Rev = s.mark
+	}
+	c.observed = s.noted.drain()
+	s.recall(c.observed)
+	return nil
 }
 
 // settle takes in the answer to a save.
-func (s *saver) settle(h *host, c replica.Checkpoint, err error) {
+func (s *saver) settle(h *host, c checkpoint, err error) {
 	s.saving = false
-	for i := range c.Docs {
-		s.revs[c.Docs[i].Doc] = c.Docs[i].Rev
+	s.settleObserved(h, &c, err)
+	if !c.moved {
+		return
 	}
+	s.note(c.Docs)
 	s.mark = c.Mark.Rev
 	if err != nil {
-		h.core.SpoilCheckpoint(c)
+		h.core.SpoilCheckpoint(c.Checkpoint)
 		if !errors.Is(err, model.ErrOutdated) {
 			h.report("save checkpoint", err)
 		}
 		return // outdated: another owner is ahead of us, the log will tell
 	}
 	s.saved, s.lane = max(s.saved, c.Mark.Seq), max(s.lane, s.taken)
+}
+
+// settleObserved takes in what became of the observations. One that is outdated, or too
+// large, is not tried again: at worst its node runs once more after a restart.
+func (s *saver) settleObserved(h *host, c *checkpoint, err error) {
+	s.note(c.observed)
+	if c.missed != nil && !allAre(c.missed, model.ErrOutdated, model.ErrTooLarge) {
+		h.report("save observations", c.missed)
+		err = c.missed
+	}
+	if err != nil {
+		s.noted.keep(c.observed)
+	}
 }
 
 // checkpoint saves the space if it has changed. It does not hold the loop up.
@@ -83,9 +135,20 @@ func (h *host) checkpoint() {
 	})
 }
 
-// save writes a checkpoint. A document of which the bucket has the same state or a
-// newer one is as good as saved: an earlier owner, with the same log, was late.
-func (h *host) save(ctx context.Context, c *replica.Checkpoint) error {
+// save writes a checkpoint, the observations last: they only spare work.
+func (h *host) save(ctx context.Context, c *checkpoint) (err error) {
+	if c.moved {
+		err = h.saveDocs(ctx, &c.Checkpoint)
+	}
+	if err == nil && len(c.observed) > 0 {
+		c.missed = h.env.bus.SaveState(ctx, h.space, c.observed, nil)
+	}
+	return err
+}
+
+// saveDocs writes documents and mark. A document of which the bucket has the same state or
+// a newer one is as good as saved: an earlier owner, with the same log, was late.
+func (h *host) saveDocs(ctx context.Context, c *replica.Checkpoint) error {
 	err := h.env.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
 	if err != nil && allAre(err, model.ErrOutdated) {
 		err = h.env.bus.SaveState(ctx, h.space, nil, &c.Mark)
@@ -93,13 +156,13 @@ func (h *host) save(ctx context.Context, c *replica.Checkpoint) error {
 	return err
 }
 
-// allAre reports whether each of the errors that are joined in err is target.
-func allAre(err, target error) bool {
+// allAre reports whether each of the errors that are joined in err is one of targets.
+func allAre(err error, targets ...error) bool {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
-		return errors.Is(err, target)
+		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 	}
-	return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !allAre(e, target) })
+	return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !allAre(e, targets...) })
 }
 
 // finish saves what is left, as the last act of a draining host.

@@ -1,0 +1,186 @@
+package worker_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// rows is a program with n computations, each over an input of its own and each looked at
+// by an effect. Event "set" changes the inputs that its payload names.
+func rows(t *testing.T, n int) *space.Program {
+	t.Helper()
+	p := space.NewProgram("rows")
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		in, out := fmt.Sprint("in", i), fmt.Sprint("row", i)
+		must(p.Add(space.NodeSpec{ID: out, Kind: space.Computation, Output: out, Run: func(tx *space.Tx) (model.Value, error) {
+			v, _ := tx.Get(in).AsInt()
+			return model.Int(v + 1), nil
+		}}))
+		must(p.Add(space.NodeSpec{ID: "see" + out, Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+			return tx.Get(out), nil
+		}}))
+	}
+	must(p.Handle("set", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		for e := range ev.Payload.Elements() {
+			in, _ := e.AsString()
+			v, _ := tx.Get(in).AsInt()
+			tx.Set(in, v+1)
+		}
+		return model.Value{}, nil
+	}))
+	return p
+}
+
+// ran are the computations that have run on a worker.
+func ran(p *process) (ids []string) {
+	for k, n := range p.Runs() { // any order: sorted below
+		for range n {
+			ids = append(ids, k.Node)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func observationsSaved(w *world, space string, n int) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%d observations are saved", n), func() bool { return len(w.server.LoadState(space).Observations) == n })
+}
+
+// A worker that takes a space up after another runs nothing that is still clean, however
+// much there is, and then what has changed.
+func TestI7_ARestartedWorkerRunsWhatHasChangedAndNothingElse(t *testing.T) {
+	const n = 10_000
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		programs := always(rows(t, n))
+		first := w.process(worker.Config{ID: "w1", Programs: programs}, nil)
+		w.send("s", "set", "e1", `["in7"]`)
+		observationsSaved(w, "s", 2*n)
+		if got := len(ran(first)); got < n {
+			t.Fatalf("%d runs at first, want one of each of %d at least", got, n)
+		}
+		first.crash()
+		second := w.process(worker.Config{ID: "w2", Programs: programs}, nil)
+		w.send("s", "set", "e2", `[]`)
+		w.eventuallyHandled("s", 2)
+		if got := ran(second); len(got) != 0 {
+			t.Errorf("%d nodes ran because of the restart: %v", len(got), got[:min(len(got), 5)])
+		}
+		w.send("s", "set", "e3", `["in7"]`)
+		w.eventually("row7 is right", func() bool { return w.doc("s", "row7") == "3" })
+		if got := ran(second); !slices.Equal(got, []string{"row7"}) {
+			t.Errorf("in7 has changed, and %v ran", got)
+		}
+	})
+}
+
+// elsewhere appends a commit to the log as another runtime would.
+func elsewhere(w *world, space string, writes ...model.Write) {
+	w.Helper()
+	commits := w.commits(space)
+	c := &model.Commit{
+		Version: model.CommitVersion, Space: space, Runtime: "elsewhere", Epoch: 1,
+		Txs: []model.Tx{{N: 1, By: "put", Writes: writes}}, Cursor: commits[len(commits)-1].Cursor,
+	}
+	done := make(chan error, 1)
+	w.client.Append(model.Append{Space: space, ID: c.ID(), Expect: w.server.Head(space), Data: model.AppendCommit(nil, c, nil)}, func(_ uint64, err error) { done <- err })
+	if err := <-done; err != nil {
+		w.Fatal(err)
+	}
+}
+
+// What has changed while nobody ran the space, as seen by the next owner.
+func TestI7_WhatChangedWhileNobodyRanTheSpaceRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		programs := always(rows(t, 5))
+		first := w.process(worker.Config{ID: "w1", Programs: programs}, nil)
+		w.send("s", "set", "e1", `["in1"]`)
+		observationsSaved(w, "s", 10)
+		first.stop()
+		elsewhere(w, "s", model.Write{Doc: "in2", Value: model.Int(40)})
+		second := w.process(worker.Config{ID: "w2", Programs: programs}, nil)
+		w.send("s", "set", "e2", `["in3"]`)
+		w.eventually("what follows is right", func() bool { return w.doc("s", "row2") == "41" && w.doc("s", "row3") == "2" })
+		if got := ran(second); !slices.Equal(got, []string{"row2", "row3"}) {
+			t.Errorf("in2 and in3 have changed, and %v ran", got)
+		}
+	})
+}
+
+// Other code may come to something else, so what nodes have seen does not hold for it,
+// unless they say that they are the same.
+func TestI7_OtherCodeRunsAllButWhatNamesItsVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		versioned := func(total string) func(string) (*space.Program, error) {
+			p := rows(t, 2)
+			for _, id := range []string{"same", total} {
+				err := p.Add(space.NodeSpec{ID: id[:4], Version: id, Kind: space.Computation, Output: id[:4], Run: func(tx *space.Tx) (model.Value, error) {
+					return tx.Get("in0"), nil
+				}})
+				if err == nil {
+					err = p.Add(space.NodeSpec{ID: "see-" + id[:4], Version: "1", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+						return tx.Get(id[:4]), nil
+					}})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			return always(p)
+		}
+		first := w.process(worker.Config{ID: "w1", Build: "b1", Programs: versioned("sum-1")}, nil)
+		w.send("s", "set", "e1", `["in0"]`)
+		observationsSaved(w, "s", 8)
+		first.crash()
+		second := w.process(worker.Config{ID: "w2", Build: "b2", Programs: versioned("sum-2")}, nil)
+		w.send("s", "set", "e2", `[]`)
+		w.eventuallyHandled("s", 2)
+		w.eventually("the others have run", func() bool { return len(ran(second)) == 3 })
+		if got := ran(second); !slices.Equal(got, []string{"row0", "row1", "sum-"}) {
+			t.Errorf("%v ran", got)
+		}
+	})
+}
+
+// What is kept of a node goes with the node.
+func TestI7_TheObservationOfANodeThatHasGoneIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := rows(t, 0)
+		err := p.Add(space.NodeSpec{ID: "list", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+			n, _ := tx.Get("size").AsInt()
+			for i := range 3 - n {
+				tx.Node(space.NodeSpec{ID: fmt.Sprint("item", i), Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+					return tx.Get("in0"), nil
+				}})
+			}
+			return model.Value{}, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w.send("s", "set", "e1", `["in0"]`)
+		observationsSaved(w, "s", 4)
+		w.send("s", "set", "e2", `["size"]`)
+		w.eventually("one is marked as deleted", func() bool {
+			return slices.ContainsFunc(w.server.LoadState("s").Observations, func(d model.StateDoc) bool {
+				return d.Doc == model.StateKeyOfNode("item2") && d.Data == nil
+			})
+		})
+	})
+}
