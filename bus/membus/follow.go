@@ -176,7 +176,7 @@ type listener[T any] struct {
 // collect delivers until the connection changes, and returns nil then.
 func (l *listener[T]) collect(ctx context.Context, sub *Subscription[T], changed <-chan struct{}) error {
 	defer sub.Cancel()
-	for {
+	for !isClosed(changed) { // what comes with the news that the connection is lost is lost
 		posted, more := sub.Take()
 		if err := l.deliverAll(ctx, posted, changed); err != nil {
 			return err
@@ -191,6 +191,7 @@ func (l *listener[T]) collect(ctx context.Context, sub *Subscription[T], changed
 			return model.ErrStopped
 		}
 	}
+	return nil
 }
 
 func (l *listener[T]) deliverAll(ctx context.Context, posted []T, changed <-chan struct{}) error {
@@ -198,8 +199,10 @@ func (l *listener[T]) deliverAll(ctx context.Context, posted []T, changed <-chan
 	for _, v := range posted {
 		l.heard++
 		switch err := l.b.underWay(ctx, Delivery{l.op, l.heard}, since); {
-		case errors.Is(err, errOnTheWay) || err == nil && l.b.net != nil && isClosed(changed):
+		case errors.Is(err, errOnTheWay):
 			continue
+		case err == nil && l.b.net != nil && isClosed(changed):
+			return nil
 		case err != nil:
 			return err
 		}

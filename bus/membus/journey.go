@@ -41,7 +41,9 @@ func (b *Bus) try(j *journey) {
 	b.tell(Step{Moment: Leaves, Op: op, Trip: trip})
 	b.mu.Lock()
 	if b.journeys[j.request] == j {
-		j.again = time.AfterFunc(trip.Patience, func() { b.whenAwake(op, func() { b.try(j) }) })
+		next := op
+		next.Try++
+		j.again = time.AfterFunc(trip.Patience, func() { b.whenAwake(next, func() { b.try(j) }) })
 	}
 	b.mu.Unlock()
 	if trip.There != Lost {
