@@ -214,7 +214,7 @@ var endings = []struct {
 		while: func(s *story) {
 			s.serve("w1", s.atCommit(func() {}, membus.DropRequest))
 			s.server.Disconnect()
-			time.Sleep(time.Hour)
+			s.pass(time.Hour)
 			s.server.Reconnect()
 		},
 		want: "handled 1",
@@ -338,6 +338,13 @@ func (s *story) expect(who string, got <-chan answer, want string) {
 	case <-time.After(time.Hour):
 		s.Errorf("%s was never told", who)
 	}
+}
+
+// pass lets virtual time pass, in which everybody else goes on.
+func (s *story) pass(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	<-t.C
 }
 
 // handlings is how many receipts of the event the log has.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -28,21 +30,49 @@ type Client struct {
 	watches atomic.Uint64
 }
 
-// ErrForgotten says that an event was handled so long ago that the part of the log
-// which holds its receipt has been purged.
+// ErrForgotten says that an event belongs to the past beyond the horizon: if it was
+// handled, then so long ago that nobody knows any more how.
 var ErrForgotten = worker.ErrForgotten
 
 // SendResult is the answer to a send.
 type SendResult = model.SendResult
+
+// ExpiredError says that an event is refused because of the time that its id carries;
+// see TimedEventID.
+type ExpiredError = model.ExpiredError
+
+// TimedEventID makes an event id that carries a time: the one at which the sender has
+// decided to send the event, and the same in every retry. name is as Outgoing.ID.
+//
+// A deployment remembers events for its horizon, 7 days unless it was created with
+// another. A plain id that is sent again after that is a new event. A timed id that is
+// older than the horizon is refused, so it takes effect at most once for ever.
+func TimedEventID(at time.Time, name string) string { return model.TimedEventID(at, name) }
+
+// NewEventID makes a timed id that nobody else makes, for an event that is about
+// nothing that has a name. Keep it for the retries.
+func NewEventID() string { return TimedEventID(time.Now(), strings.ToLower(rand.Text()[:16])) }
 
 // Outgoing is an event to be sent.
 type Outgoing struct {
 	Space, Stream string
 	// ID makes the event one event however often it is sent: choose it from what
 	// the event is about (an order number, a message id), not at random. Letters,
-	// digits, '-' and '_'.
+	// digits, '-' and '_'. See TimedEventID for retries after days.
 	ID      string
 	Payload any
+}
+
+// message is the event as it is sent, unless the lane would only refuse it.
+func (c *Client) message(o Outgoing) (model.Message, error) {
+	m, err := o.message()
+	if err != nil {
+		return m, err
+	}
+	if err := model.CheckEventAge(m.ID, time.Now(), c.bus.Horizon()); err != nil {
+		return m, fmt.Errorf("send to %s/%s: %w", m.Space, m.Stream, err)
+	}
+	return m, nil
 }
 
 func (o Outgoing) message() (model.Message, error) {
@@ -102,7 +132,7 @@ func (c *Client) Pipeline(n int) *Sender { return newSender(c, max(n, 1)) }
 // Send stores an event in its space's lane and returns when that is durable. It
 // will be handled exactly once, however often it is sent.
 func (c *Client) Send(ctx context.Context, e Outgoing) (SendResult, error) {
-	m, err := e.message()
+	m, err := c.message(e)
 	if err != nil {
 		return SendResult{}, err
 	}
@@ -133,7 +163,7 @@ func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) 
 // that runs exactly once. Calling again with the same id returns the same receipt.
 // The error is about the call; how the event ended is in the receipt.
 func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
-	m, err := e.message()
+	m, err := c.message(e)
 	if err != nil {
 		return nil, err
 	}

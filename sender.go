@@ -59,7 +59,7 @@ func newSender(c *Client, perSpace int) *Sender {
 // be nil, is called with the answer from some goroutine and must not block. An
 // event that the lane has already is a success (see SendResult.Duplicate).
 func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, error)) error {
-	m, err := e.message()
+	m, err := s.client.message(e)
 	if err == nil {
 		err = ctx.Err()
 	}

@@ -68,7 +68,7 @@ func (h *host) readLane() error {
 // offerAll reports whether all of the events found room.
 func (h *host) offerAll(events []model.Message) bool {
 	for i := range events {
-		if !h.core.Offer(eventOf(&events[i])) {
+		if !h.core.Offer(eventOf(&events[i], h.env.horizon)) {
 			return false
 		}
 	}
@@ -201,8 +201,9 @@ func backoff(n int) time.Duration {
 	return min(time.Millisecond<<min(n-1, 10), time.Second)
 }
 
-// eventOf is the event that a lane message carries.
-func eventOf(m *model.Message) model.Event {
+// eventOf is the event that a lane message carries. Every owner judges it alike: by
+// what is in the message, and the deployment's horizon.
+func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	ev := model.Event{
 		Space: m.Space, Stream: m.Stream, ID: m.ID,
 		Lane: m.Seq, Position: m.Position, Trace: m.Trace,
@@ -214,6 +215,10 @@ func eventOf(m *model.Message) model.Event {
 	}
 	if m.Invalid != "" {
 		ev.Invalid = m.Invalid // a tombstone: it is there for its position
+		return ev
+	}
+	if err := model.CheckEventAge(m.ID, m.Stored, horizon); err != nil {
+		ev.Invalid = err.Error()
 		return ev
 	}
 	if len(m.Payload) == 0 {

@@ -72,7 +72,7 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	}
 	a := &Attachment{}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
-	e := &env{ctx: a.ctx, bus: bus, cfg: own, tasks: &a.tasks, counters: &a.counters, runs: newRunCounts()}
+	e := &env{ctx: a.ctx, bus: bus, horizon: bus.Horizon(), cfg: own, tasks: &a.tasks, counters: &a.counters, runs: newRunCounts()}
 	program := cfg.Program
 	if program == nil {
 		program = space.NewProgram("none")

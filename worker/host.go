@@ -75,6 +75,7 @@ type host struct {
 type env struct {
 	ctx      context.Context
 	bus      Bus
+	horizon  time.Duration // for how long the deployment remembers events
 	cfg      *Config
 	tasks    *sync.WaitGroup
 	counters *counters
@@ -288,7 +289,7 @@ func (h *host) takeIn() {
 		h.tellRoom()
 	}
 	for i := range in.events {
-		h.core.Offer(eventOf(&in.events[i]))
+		h.core.Offer(eventOf(&in.events[i], h.env.horizon))
 	}
 	if in.left > 0 {
 		h.core.LeftInStream(in.left)

@@ -93,7 +93,7 @@ func TestEventOf_WhatCannotBeHandledIsInvalidAndInNobodysWay(t *testing.T) {
 		"a position and half a minted id":    {model.Message{ID: "a:1:2", Position: 1}, true, 0},
 	} {
 		c.m.Seq = 9
-		ev := eventOf(&c.m)
+		ev := eventOf(&c.m, model.DefaultHorizon)
 		if (ev.Invalid != "") != c.invalid {
 			t.Errorf("%s: invalid is %q", name, ev.Invalid)
 		}

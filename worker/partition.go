@@ -62,7 +62,7 @@ func startPartition(w *Worker, number int) *partition {
 
 // env is what the partition's hosts have around them.
 func (p *partition) env() *env {
-	return &env{ctx: p.ctx, bus: p.w.bus, cfg: &p.w.cfg, tasks: &p.tasks, counters: &p.w.counters, runs: p.w.runs}
+	return &env{ctx: p.ctx, bus: p.w.bus, horizon: p.w.bus.Horizon(), cfg: &p.w.cfg, tasks: &p.tasks, counters: &p.w.counters, runs: p.w.runs}
 }
 
 func (p *partition) keep(what string, f func(ctx context.Context) error) {
@@ -225,12 +225,13 @@ func (p *partition) endLease(k leaseKey) {
 }
 
 // tick does what is due now and then: it ends leases, saves spaces and the lane
-// position.
+// position, and purges the lane.
 func (p *partition) tick() {
 	t := time.NewTicker(p.w.cfg.Checkpoint)
 	defer t.Stop()
 	leases := time.NewTicker(LeaseTTL / 6)
 	defer leases.Stop()
+	var purged purge
 	for {
 		select {
 		case <-p.ctx.Done():
@@ -242,6 +243,7 @@ func (p *partition) tick() {
 				h.checkpoint()
 			}
 			p.savePosition(p.ctx)
+			p.purge(p.ctx, &purged)
 		}
 	}
 }

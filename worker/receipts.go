@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
@@ -23,13 +24,13 @@ type Handling struct {
 	Tx model.Tx
 }
 
-// ErrForgotten says that an event was handled so long ago that the part of the log
-// which holds its receipt has been purged.
-var ErrForgotten = errors.New("handled longer ago than the log remembers")
+// ErrForgotten says that an event belongs to the past beyond the horizon: if it was
+// handled, then so long ago that nobody knows any more how.
+var ErrForgotten = errors.New("longer ago than the log remembers")
 
 // FindReceipt looks for the handling of an event, nil if there is none so far: it
-// waits, or nobody has sent it. The error is ErrForgotten if it was handled, but how
-// is not known any more.
+// waits, nobody has sent it, or it was handled longer ago than its lane remembers. The
+// error is ErrForgotten if that is certain.
 //
 // The log is the index: every commit carries the cursor of the lane, which only
 // grows, so the commit that handled the event at a lane sequence is found by
@@ -63,14 +64,27 @@ func find(ctx context.Context, bus Bus, space string, key receipts.Key, seen uin
 		return l.followUp(tx, key)
 	}
 	ev, sent, err := bus.FindEvent(ctx, space, key.Stream, key.ID)
-	if err != nil || !sent {
+	if err != nil {
 		return nil, err
+	}
+	if !sent {
+		return nil, purged(key.ID, bus.Horizon())
 	}
 	l, err := readLogOf(ctx, bus, space, seen)
 	if err != nil {
 		return nil, err
 	}
 	return l.laneEvent(ev.Seq, key)
+}
+
+// purged is ErrForgotten for an event that is not in the lane if its id says that it
+// was made longer ago than the lane remembers. Of other ids that is not known.
+func purged(id string, horizon time.Duration) error {
+	made, timed := model.TimeOfEventID(id)
+	if timed && time.Since(made) > horizon {
+		return ErrForgotten
+	}
+	return nil
 }
 
 func checkEvent(space string, key receipts.Key) error {

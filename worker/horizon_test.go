@@ -1,0 +1,216 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// horizon is that of the deployments of this file: short, so that a test lives through
+// some.
+const horizon = time.Hour
+
+// forgotten is when everything that was stored before is purged.
+const forgotten = horizon + model.MaxClockSkew + 2*time.Minute
+
+func newShortWorld(t *testing.T) *world {
+	return newWorldOf(t, membus.Config{Partitions: 1, Horizon: horizon})
+}
+
+// inLane are the ids of the events that the lane holds, of all spaces.
+func (w *world) inLane() (ids []string) {
+	events, _ := w.server.FollowLane(0, 0, 1<<20)
+	for i := range events {
+		ids = append(ids, events[i].ID)
+	}
+	return ids
+}
+
+func (w *world) wantInLane(ids ...string) {
+	w.Helper()
+	if got := strings.Join(w.inLane(), " "); got != strings.Join(ids, " ") {
+		w.Errorf("the lane holds %s, want %s", got, strings.Join(ids, " "))
+	}
+}
+
+func TestHorizon_AHandledEventIsRememberedForTheHorizonAndNotMuchLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		w.worker("w1")
+		w.sendMany("s", "add", 3)
+		w.pass(horizon)
+		w.wantInLane("e1", "e2", "e3")
+		if seq := w.send("s", "add", "e1"); seq != 0 {
+			t.Errorf("a late duplicate is stored at %d", seq)
+		}
+		w.pass(model.MaxClockSkew + 2*time.Minute)
+		w.wantInLane("e3") // the last one stays
+		w.wantHandled("s", "e1", "e2", "e3")
+	})
+}
+
+// A plain id carries no time, so nobody can tell that it was there before.
+func TestHorizon_APlainIDThatComesAfterItIsANewEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		w.worker("w1")
+		w.sendMany("s", "add", 2)
+		w.pass(forgotten)
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 3)
+		w.wantHandled("s", "e1", "e2", "e1")
+	})
+}
+
+func TestHorizon_ATimedIDTakesEffectOnceHoweverLateItIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		w.worker("w1")
+		id := model.TimedEventID(time.Now(), "order-17")
+		ahead := model.TimedEventID(time.Now().Add(model.MaxClockSkew), "order-18") // by a clock that is wrong
+		for range 200 {                                                             // from long before the horizon to long after it
+			w.send("s", "add", id)
+			w.send("s", "add", ahead)
+			w.send("s", "add", "other-"+time.Now().Format("150405"))
+			w.pass(time.Minute)
+		}
+		count := map[string]map[model.Outcome]int{id: {}, ahead: {}}
+		for _, rc := range w.receipts("s") {
+			if count[rc.Event] != nil {
+				count[rc.Event][rc.Outcome]++
+			}
+			if rc.Outcome == model.Refused && !strings.Contains(rc.Error, "events are remembered for 1h0m0s") {
+				t.Errorf("%s was refused: %s", rc.Event, rc.Error)
+			}
+		}
+		for id, n := range count {
+			if n[model.Handled] != 1 || n[model.Refused] == 0 {
+				t.Errorf("%s has the receipts %v, want one that it was handled and then refusals", id, n)
+			}
+		}
+	})
+}
+
+func TestHorizon_AnIDFromTheFutureIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		w.worker("w1")
+		w.send("s", "add", model.TimedEventID(time.Now().Add(model.MaxClockSkew+time.Minute), "x"))
+		w.eventuallyHandled("s", 1)
+		if rc := w.receipts("s")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "in the future") {
+			t.Errorf("receipt %+v", rc)
+		}
+	})
+}
+
+// An event that nobody has handled holds back everything behind it, however old.
+func TestHorizon_APurgeNeverPassesAnEventThatIsNotHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		program := book(t)
+		w.process(worker.Config{ID: "w1", Programs: func(name string) (*space.Program, error) {
+			if name == "unknown" {
+				return nil, errors.New("no such program")
+			}
+			return program, nil
+		}}, nil)
+		w.sendMany("s", "add", 2)
+		w.send("unknown", "add", "waits")
+		w.send("s", "add", "e3")
+		w.send("s", "add", "e4")
+		w.pass(3 * forgotten)
+		w.wantInLane("waits", "e3", "e4")
+		w.wantHandled("s", "e1", "e2", "e3", "e4")
+		if seq := w.send("s", "add", "e3"); seq != 0 {
+			t.Errorf("a duplicate is stored at %d", seq)
+		}
+	})
+}
+
+// A worker that was cut off for days comes back, and purges by what it knew then.
+func TestHorizon_AWorkerThatWakesUpLatePurgesNothingThatIsNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		asleep := make(chan struct{})
+		zombie := w.worker("w1")
+		w.sendMany("s", "add", 5)
+		w.eventuallyHandled("s", 5)
+		w.pass(5 * time.Second) // and the position is saved
+		zombie.bus.Inject(func(membus.Op) membus.Fate { <-asleep; return membus.Deliver })
+		w.worker("w2")
+		w.pass(time.Minute) // it finds the other one gone
+		for i := range 5 {
+			w.send("s", "add", "later-"+string(rune('a'+i)))
+		}
+		w.eventuallyHandled("s", 10)
+		w.pass(forgotten)
+		w.send("s", "add", "last")
+		w.eventuallyHandled("s", 11)
+		w.send("s", "add", "young")
+		w.pass(2 * time.Minute)
+		w.wantInLane("last", "young")
+		close(asleep)
+		w.pass(2 * time.Minute)
+		w.wantInLane("last", "young")
+		w.wantHandled("s", "e1", "e2", "e3", "e4", "e5", "later-a", "later-b", "later-c", "later-d", "later-e", "last", "young")
+	})
+}
+
+// Who comes after a purge finds the space as it was, and goes on.
+func TestHorizon_ANewOwnerNeedsNothingOfWhatWasPurged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		first := w.worker("w1")
+		w.coordinator()
+		w.sendMany("s", "add", 5)
+		w.send("s", "forward", "f1", `"other"`)
+		w.eventuallyHandled("other", 1)
+		w.pass(forgotten)
+		w.wantInLane(w.inLane()[0])
+		first.crash()
+		w.worker("w2")
+		w.send("s", "forward", "f2", `"other"`)
+		w.send("s", "add", "e6")
+		w.eventuallyHandled("s", 8)
+		w.eventuallyHandled("other", 2)
+		if got := w.doc("s", "n") + " " + w.doc("other", "n"); got != "8 2" {
+			t.Errorf("the counts are %s, want 8 2", got)
+		}
+	})
+}
+
+// Of an event that is neither in the lane nor to be expected there, FindReceipt says so.
+func TestHorizon_FindReceiptKnowsATimedIDThatIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		w.worker("w1")
+		id := model.TimedEventID(time.Now(), "x")
+		find := func(want error) *worker.Handling {
+			t.Helper()
+			h, err := worker.FindReceipt(context.Background(), w.client, "s", "add", id)
+			if !errors.Is(err, want) {
+				t.Errorf("%+v, %v; want %v", h, err, want)
+			}
+			return h
+		}
+		if h := find(nil); h != nil {
+			t.Errorf("before it is sent: %+v", h)
+		}
+		w.send("s", "add", id)
+		w.send("s", "add", "another")
+		w.eventuallyHandled("s", 2)
+		if h := find(nil); h == nil || h.Tx.Receipt.Event != id {
+			t.Errorf("once it is handled: %+v", h)
+		}
+		w.pass(forgotten)
+		find(worker.ErrForgotten)
+	})
+}
