@@ -40,6 +40,7 @@ type Coordinator struct {
 	released atomic.Uint64
 	repeated atomic.Uint64
 	noticed  atomic.Uint64
+	buried   atomic.Uint64
 }
 
 // New makes a coordinator that is not running yet.
@@ -82,6 +83,9 @@ func (c *Coordinator) Released() (released, repeated uint64) {
 
 // Noticed is how many failure notices this coordinator has put into lanes.
 func (c *Coordinator) Noticed() uint64 { return c.noticed.Load() }
+
+// Buried is how many dead letters this coordinator has written or found written.
+func (c *Coordinator) Buried() uint64 { return c.buried.Load() }
 
 // tail reads the log of one partition.
 type tail struct {

@@ -3,20 +3,17 @@ package coordinator
 import (
 	"context"
 
+	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 )
 
 // notice tells the space that sent an event that it was refused: its program has no
-// handler for the stream, the payload cannot be read, or it is a tombstone. Who sends
-// from outside asks for the receipt instead.
-//
-// The event's id says which space that is, and can be trusted as far as the target's
-// lane can: only a coordinator puts a position there.
+// handler for the stream, the payload cannot be read, or it is a tombstone.
 func (t *tail) notice(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
 	rc := tx.Receipt
-	origin, minted := model.OriginOf(rc.Event)
-	if rc.Outcome != model.Refused || rc.Pos == 0 || !minted || model.CheckName("space", origin.Space) != nil {
+	origin := trail.NoticeTo(rc)
+	if origin == "" {
 		return
 	}
 	if !t.enter(ctx) {
@@ -25,7 +22,7 @@ func (t *tail) notice(ctx context.Context, p *progress, e model.LogEntry, tx *mo
 	stream, _ := receipts.Stream(tx.By)
 	n := &model.Notice{Event: rc.Event, To: e.Space, Stream: stream, Reason: rc.Error}
 	r := &release{
-		t: t, m: n.Message(origin.Space, tx.Trace), p: p, seq: e.Seq, from: e.Space,
+		t: t, m: n.Message(origin, tx.Trace), p: p, seq: e.Seq, from: e.Space,
 		count: t.c.countNotice, end: func(error) {},
 	}
 	r.begin()

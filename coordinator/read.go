@@ -14,14 +14,16 @@ import (
 var (
 	sendsMember   = []byte(`"snd":[`)
 	refusedMember = []byte(`"o":"refused"`)
+	failedMember  = []byte(`"o":"failed"`)
 )
 
 func concerns(data []byte) bool {
-	return bytes.Contains(data, sendsMember) || bytes.Contains(data, refusedMember)
+	return bytes.Contains(data, sendsMember) || bytes.Contains(data, refusedMember) || bytes.Contains(data, failedMember)
 }
 
 // read acts on one entry of the log: it releases what the commit holds for other
-// spaces, and tells origins what the commit refuses.
+// spaces, and tells origins what the commit refuses, and writes dead
+// letters.
 func (t *tail) read(ctx context.Context, p *progress, e model.LogEntry) error {
 	if ctx.Err() != nil {
 		return nil // an entry before this one was not released
@@ -49,5 +51,6 @@ func (t *tail) act(ctx context.Context, p *progress, e model.LogEntry, tx *model
 	}
 	if tx.Receipt != nil {
 		t.notice(ctx, p, e, tx)
+		t.bury(ctx, p, e, tx)
 	}
 }

@@ -14,6 +14,8 @@ const (
 	// MaxEventIDLen bounds event ids, including those that Settle mints itself
 	// out of a space name and three numbers.
 	MaxEventIDLen = 160
+	// maxSuffixLen is what Settle may put behind an id: see NoticeID and RedriveID.
+	maxSuffixLen = 20
 )
 
 // NameError says which name is not acceptable and why. Names become tokens of
@@ -77,7 +79,7 @@ func CheckEventID(id string) error {
 // CheckAnyEventID accepts client ids and minted ones: the rule for what may be
 // found in a lane.
 func CheckAnyEventID(id string) error {
-	return checkToken("event id", id, MaxEventIDLen, ":")
+	return checkToken("event id", id, MaxEventIDLen+maxSuffixLen, ":")
 }
 
 func checkToken(what, name string, limit int, extra string) error {

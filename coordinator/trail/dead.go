@@ -1,0 +1,150 @@
+package trail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// Dead is a dead letter, and what has been done about it.
+type Dead struct {
+	model.DeadLetter
+	// Redriven is the event that was sent again for it, nil if none was.
+	Redriven *Redriven `json:"redriven,omitempty"`
+}
+
+// Redriven is an event that was sent again, and how it fared.
+type Redriven struct {
+	Event string        `json:"event"`
+	State lineage.State `json:"state"`
+	Error string        `json:"error,omitempty"`
+}
+
+// DeadLetters returns up to limit dead letters of a space (of all, if it is "") after a
+// sequence, oldest first, with what has been done about them. Fewer than limit means
+// that there are no more. It may miss the newest.
+func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64, limit int) ([]Dead, error) {
+	letters, err := bus.ReadDead(ctx, space, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Dead, len(letters))
+	for i := range letters {
+		list[i].DeadLetter = letters[i]
+		if list[i].Redriven, err = redriven(ctx, bus, &letters[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// redriven finds what was sent again for a letter.
+func redriven(ctx context.Context, bus worker.Bus, d *model.DeadLetter) (*Redriven, error) {
+	w := &walk{bus: bus}
+	b := &branch{Node: &Node{Ref: Ref{d.Space, d.Stream, model.RedriveID(d.Event)}}}
+	if err := w.lookInLane(ctx, b); err != nil {
+		return nil, err
+	}
+	if b.State == lineage.Parked { // it is in no lane: nobody has sent it
+		return nil, nil
+	}
+	return &Redriven{b.Event, b.State, b.Error}, nil
+}
+
+// Payload finds the payload of an event: in the lane, or in the commit that sent it if
+// it never was there or is a tombstone.
+func Payload(ctx context.Context, bus worker.Bus, r Ref) ([]byte, error) {
+	m, there, err := bus.FindEvent(ctx, r.Space, r.Stream, r.Event)
+	if err != nil || there && m.Invalid == "" {
+		return m.Payload, err
+	}
+	sent, err := worker.FindOrigin(ctx, bus, r.Event)
+	switch {
+	case err != nil:
+		return nil, err
+	case sent == nil:
+		return nil, fmt.Errorf("payload of event %s to %s/%s: %w", r.Event, r.Space, r.Stream, ErrGone)
+	case sent.Send.Payload.IsAbsent():
+		return nil, nil
+	}
+	return sent.Send.Payload.AppendJSON(nil), nil
+}
+
+// ErrGone says that a payload is in no lane and no log any more.
+var ErrGone = errors.New("it is in the lane no more, and in no log")
+
+// IsGone reports whether Payload can never find what it was asked for.
+func IsGone(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, worker.ErrForgotten) || errors.Is(err, worker.ErrNeverSent)
+}
+
+// NoLetterError says that there is no dead letter to send again.
+type NoLetterError struct{ Ref }
+
+func (e *NoLetterError) Error() string {
+	return fmt.Sprintf("there is no dead letter about event %s of space %s; `settle dead %s` lists those there are, `settle tree %s --space %s` says what became of the event",
+		e.Event, e.Space, e.Space, e.Event, e.Space)
+}
+
+// Redrive sends an event that has failed or was refused again, under model.RedriveID.
+// Doing so twice is one event: Duplicate then says that it had been sent again before.
+// stream may be empty if only one event of the space has that id.
+func Redrive(ctx context.Context, bus worker.Bus, space, stream, id string) (Ref, model.SendResult, error) {
+	d, err := findLetter(ctx, bus, Ref{space, stream, id})
+	if err != nil {
+		return Ref{}, model.SendResult{}, err
+	}
+	r := Ref{d.Space, d.Stream, model.RedriveID(d.Event)}
+	m := model.Message{Space: r.Space, Stream: r.Stream, ID: r.Event, Payload: d.Bytes(), Trace: d.Trace}
+	if d.Lost != "" {
+		if m.Payload, err = Payload(ctx, bus, Ref{d.Space, d.Stream, d.Event}); err != nil {
+			return r, model.SendResult{}, err
+		}
+	}
+	result, err := send(ctx, bus, m)
+	if err != nil {
+		return r, result, fmt.Errorf("redrive event %s of %s/%s: %w", d.Event, d.Space, d.Stream, err)
+	}
+	return r, result, nil
+}
+
+func findLetter(ctx context.Context, bus worker.Bus, r Ref) (*model.DeadLetter, error) {
+	letters, err := bus.FindDead(ctx, r.Space, r.Event)
+	if err != nil {
+		return nil, err
+	}
+	var found []*model.DeadLetter
+	several := &AmbiguousError{Event: r.Event}
+	for i := range letters {
+		if d := &letters[i]; r.Stream == "" || d.Stream == r.Stream {
+			found = append(found, d)
+			several.Found = append(several.Found, Ref{d.Space, d.Stream, d.Event})
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, &NoLetterError{r}
+	case 1:
+		return found[0], nil
+	}
+	return nil, several
+}
+
+func send(ctx context.Context, bus worker.Bus, m model.Message) (model.SendResult, error) {
+	type answer struct {
+		r   model.SendResult
+		err error
+	}
+	done := make(chan answer, 1)
+	bus.Send(m, func(r model.SendResult, err error) { done <- answer{r, err} })
+	select {
+	case a := <-done:
+		return a.r, a.err
+	case <-ctx.Done():
+		return model.SendResult{}, ctx.Err()
+	}
+}

@@ -1,0 +1,45 @@
+package trail
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// MissingError says that nobody knows of an event.
+type MissingError struct {
+	Space, Stream, Event string
+	// Minted: the id is one that Settle makes for what a handler sends.
+	Minted bool
+}
+
+func (e *MissingError) Error() string {
+	where := "any lane"
+	if e.Space != "" {
+		where = "the lane of space " + e.Space
+	}
+	if e.Stream != "" {
+		where += ", stream " + e.Stream
+	}
+	if e.Minted {
+		return fmt.Sprintf("there is no event %s in %s, and no commit of its origin has sent it (yet); check the id and the deployment (--prefix, --context)", e.Event, where)
+	}
+	return fmt.Sprintf("there is no event %s in %s; check the id and the space (both count capitals), whether the send was acknowledged, and the deployment (--prefix, --context)", e.Event, where)
+}
+
+// AmbiguousError says that several events have the id that was asked for.
+type AmbiguousError struct {
+	Event string
+	Found []Ref
+}
+
+func (e *AmbiguousError) Error() string {
+	var list []string
+	for _, r := range e.Found {
+		list = append(list, r.Space+"/"+r.Stream)
+	}
+	return fmt.Sprintf("%d events have the id %s: %s; say which with the space and the stream (--space, --stream)", len(e.Found), e.Event, strings.Join(list, ", "))
+}
+
+// ErrTooMany says that a tree has grown larger than anybody waits for.
+var ErrTooMany = errors.New("the tree has too many events to wait for")

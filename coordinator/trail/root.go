@@ -1,0 +1,101 @@
+package trail
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// root finds the event that a query names: in a lane, or, if it is not there yet or
+// never will be, in the commit that sent it.
+func (w *walk) root(ctx context.Context, q Query) (*branch, error) {
+	found, err := w.bus.FindEvents(ctx, q.Space, q.Event)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(m model.Message) bool { return q.Stream != "" && m.Stream != q.Stream })
+	switch len(found) {
+	case 0:
+		return w.sentRoot(ctx, q)
+	case 1:
+		b := &branch{Node: &Node{Ref: Ref{found[0].Space, found[0].Stream, q.Event}}}
+		return b, w.lookInLane(ctx, b)
+	}
+	several := &AmbiguousError{Event: q.Event}
+	for i := range found {
+		several.Found = append(several.Found, Ref{found[i].Space, found[i].Stream, q.Event})
+	}
+	return nil, several
+}
+
+// sentRoot is root for an event that is in no lane: a follow-up, or one that is parked.
+func (w *walk) sentRoot(ctx context.Context, q Query) (*branch, error) {
+	sent, err := worker.FindOrigin(ctx, w.bus, q.Event)
+	b := &branch{Node: &Node{Ref: Ref{q.Space, q.Stream, q.Event}}}
+	switch {
+	case errors.Is(err, worker.ErrNeverSent):
+		b.State, b.Error = lineage.Dropped, worker.ErrNeverSent.Error()
+		return b, nil
+	case errors.Is(err, worker.ErrForgotten):
+		b.State, b.Error = lineage.Forgotten, "the log does not reach back to the transaction that sent it"
+		return b, nil
+	case err != nil:
+		return nil, err
+	case sent == nil, q.Space != "" && q.Space != sent.Send.To, q.Stream != "" && q.Stream != sent.Send.Stream:
+		_, minted := model.OriginOf(q.Event)
+		return nil, &MissingError{Space: q.Space, Stream: q.Stream, Event: q.Event, Minted: minted}
+	}
+	s := &sent.Send
+	b.Ref, b.Position = Ref{s.To, s.Stream, s.ID}, s.Position
+	return b, w.look(ctx, b, &sent.Origin)
+}
+
+// maxCauses bounds how far back the causes of an event are looked for.
+const maxCauses = 50
+
+// causes are the events that led to one, the nearest first.
+func causes(ctx context.Context, bus worker.Bus, n *Node) ([]Ref, error) {
+	var list []Ref
+	for r := n.Ref; len(list) < maxCauses; list = append(list, r) {
+		next, err := causeOf(ctx, bus, r)
+		if err != nil || next == nil {
+			return list, err
+		}
+		r = *next
+	}
+	return list, nil
+}
+
+// causeOf is the event that led to one, nil if it came from outside or that is not
+// known any more.
+func causeOf(ctx context.Context, bus worker.Bus, r Ref) (*Ref, error) {
+	if of, ok := model.RedriveOf(r.Event); ok {
+		return &Ref{r.Space, r.Stream, of}, nil
+	}
+	if of, ok := strings.CutSuffix(r.Event, ":"+model.Undelivered); ok {
+		sent, err := origin(ctx, bus, of)
+		if err != nil || sent == nil {
+			return nil, err
+		}
+		return &Ref{sent.Send.To, sent.Send.Stream, of}, nil
+	}
+	sent, err := origin(ctx, bus, r.Event)
+	if err != nil || sent == nil || sent.Origin.Tx.Receipt == nil {
+		return nil, err
+	}
+	return refOf(&sent.Origin), nil
+}
+
+// origin is worker.FindOrigin, without a difference between what there is not.
+func origin(ctx context.Context, bus worker.Bus, id string) (*worker.Sent, error) {
+	sent, err := worker.FindOrigin(ctx, bus, id)
+	if errors.Is(err, worker.ErrNeverSent) || errors.Is(err, worker.ErrForgotten) {
+		return nil, nil
+	}
+	return sent, err
+}

@@ -1,0 +1,100 @@
+package trail
+
+import (
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+)
+
+// Query asks for what an event has caused.
+type Query struct {
+	Event string `json:"event"`
+	// Space and Stream are where the event went. Either may be empty if the id alone
+	// says enough.
+	Space  string `json:"space,omitempty"`
+	Stream string `json:"stream,omitempty"`
+	// MaxEvents and MaxDepth bound the tree; 0 means DefaultEvents and DefaultDepth.
+	MaxEvents int `json:"max_events,omitempty"`
+	MaxDepth  int `json:"max_depth,omitempty"`
+}
+
+// The bounds of a tree for which nobody chose any.
+const (
+	DefaultEvents = 1000
+	DefaultDepth  = 100
+)
+
+// Tree is an event with all that it has caused so far, directly and indirectly.
+type Tree struct {
+	Root *Node `json:"root"`
+	// CausedBy are the events that led to the root, the nearest first.
+	CausedBy []Ref `json:"caused_by,omitempty"`
+	// Events is the number of nodes, States how many of them are in which state.
+	Events int                   `json:"events"`
+	States map[lineage.State]int `json:"states"`
+	// Settled says that every event of the tree has ended and none is missing from it.
+	Settled bool `json:"settled"`
+	// More says that the bounds have cut it: there is more than is shown.
+	More bool `json:"more,omitempty"`
+}
+
+// Ref names an event.
+type Ref struct {
+	Space  string `json:"space"`
+	Stream string `json:"stream,omitempty"`
+	Event  string `json:"event"`
+}
+
+// Node is one event of a tree.
+type Node struct {
+	Ref
+	Kind  Kind          `json:"kind,omitempty"`
+	State lineage.State `json:"state"`
+	// Error is that of the receipt, or why it was dropped.
+	Error  string      `json:"error,omitempty"`
+	Result model.Value `json:"result,omitzero"`
+	// Lane is its place in the lane, 0 for one that has none (yet). Position counts what
+	// its origin has sent to its space.
+	Lane     uint64 `json:"lane,omitempty"`
+	Position uint64 `json:"position,omitempty"`
+	// Commit is the log sequence of the commit that holds its receipt, Runtime who made
+	// that, and Tx the transaction.
+	Commit  uint64 `json:"commit,omitempty"`
+	Runtime string `json:"runtime,omitempty"`
+	Tx      string `json:"tx,omitempty"`
+	// Caused are the events that its handling sent, in that order, then a notice about
+	// it and what was sent again for it.
+	Caused []*Node `json:"caused,omitempty"`
+	// More is how many of those the bounds have cut.
+	More int `json:"more,omitempty"`
+}
+
+// Kind says what an event is to the one above it.
+type Kind string
+
+const (
+	// KindSent: the handling of the one above has sent it.
+	KindSent Kind = ""
+	// KindNotice: it tells the origin that the one above was refused.
+	KindNotice Kind = "notice"
+	// KindRedrive: the one above, sent again by a person.
+	KindRedrive Kind = "redrive"
+)
+
+// count fills in what is said about the tree as a whole.
+func (t *Tree) count() {
+	t.States = map[lineage.State]int{}
+	t.Settled, t.More, t.Events = true, false, 0
+	t.Root.visit(func(n *Node) {
+		t.Events++
+		t.States[n.State]++
+		t.More = t.More || n.More > 0
+		t.Settled = t.Settled && n.State.Ended() && n.More == 0
+	})
+}
+
+func (n *Node) visit(f func(*Node)) {
+	f(n)
+	for _, c := range n.Caused {
+		c.visit(f)
+	}
+}

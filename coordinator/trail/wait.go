@@ -1,0 +1,226 @@
+package trail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/worker"
+)
+
+// Wait returns when an event and everything that it causes has ended, directly and
+// indirectly, notices included; what a person sends again for it later is not waited
+// for. The event may be sent only later. When ctx ends first, the error says so and
+// Walk says what is still open.
+//
+// It follows the log of every space that the tree has reached, as far as something is
+// open there: a commit says by itself what it has ended and what it has sent.
+func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) error {
+	err := errors.Join(model.CheckName("space", space), model.CheckName("stream", stream), model.CheckAnyEventID(id))
+	if err != nil {
+		return err
+	}
+	w := &wait{bus: bus, open: map[Ref]bool{}, spaces: map[string]*followed{}, slots: make(chan struct{}, readers)}
+	g, within := errgroup.WithContext(ctx)
+	w.group, w.ctx = g, within
+	g.Go(func() error { return w.lookAgain() })
+	w.add(Ref{space, stream, id})
+	err = g.Wait()
+	switch {
+	case errors.Is(err, errSettled):
+		return nil
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w; %d events are open", ctx.Err(), w.count())
+	}
+	return fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, err)
+}
+
+// errSettled ends the goroutines of a wait that is over.
+var errSettled = errors.New("nothing is open")
+
+const (
+	// maxOpen bounds the events that a wait has met, so that one that never ends does
+	// not take all memory.
+	maxOpen = 100_000
+	// staleFor is how long the leader of a stream may answer from the past, because it
+	// does not know yet that it is deposed. What it did not know of is looked for once
+	// more after that time; everything else is told by the logs.
+	staleFor = 30 * time.Second
+)
+
+// wait is one tree that is waited for.
+type wait struct {
+	bus   worker.Bus
+	group *errgroup.Group
+	ctx   context.Context
+	slots chan struct{} // taken by lookups
+
+	mu     sync.Mutex
+	open   map[Ref]bool // met, and true until it has ended
+	left   int          // how many have not
+	spaces map[string]*followed
+}
+
+// followed is a space whose log is followed.
+type followed struct {
+	started chan struct{} // closed when that is so
+	seen    uint64        // up to where; w.mu guards it
+}
+
+func (w *wait) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.left
+}
+
+// add waits for one more event. Its receipt is looked for after its space's log is
+// followed, so it is either found or followed upon.
+func (w *wait) add(r Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, met := w.open[r]; met {
+		return
+	}
+	w.open[r] = true
+	w.left++
+	if len(w.open) > maxOpen {
+		w.group.Go(func() error { return fmt.Errorf("%w: more than %d", ErrTooMany, maxOpen) })
+		return
+	}
+	f := w.spaces[r.Space]
+	if f == nil {
+		f = &followed{started: make(chan struct{})}
+		w.spaces[r.Space] = f
+		w.group.Go(func() error { return w.follow(r.Space, f) })
+	}
+	w.group.Go(func() error { return w.find(r, f) })
+}
+
+// follow reads the log of a space from its present end on, until the wait is over.
+func (w *wait) follow(space string, f *followed) error {
+	head, err := w.bus.Head(w.ctx, space)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	f.seen = head
+	w.mu.Unlock()
+	close(f.started)
+	var broken error
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	err = w.bus.FollowSpace(ctx, space, head, func(e model.LogEntry) {
+		if broken == nil {
+			if broken = w.read(f, e); broken != nil {
+				cancel()
+			}
+		}
+	})
+	if broken != nil {
+		return broken
+	}
+	return err
+}
+
+// read takes in what a commit has ended.
+func (w *wait) read(f *followed, e model.LogEntry) error {
+	c, err := model.DecodeCommit(e.Data)
+	if err != nil {
+		return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+	}
+	w.mu.Lock()
+	f.seen = e.Seq
+	w.mu.Unlock()
+	for i := range c.Txs {
+		if tx := &c.Txs[i]; tx.Receipt != nil {
+			if stream, ok := receipts.Stream(tx.By); ok {
+				if err := w.ended(Ref{e.Space, stream, tx.Receipt.Event}, tx); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// find looks for the receipt of an event that may be in the log already.
+func (w *wait) find(r Ref, f *followed) error {
+	select {
+	case <-f.started:
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+	select {
+	case w.slots <- struct{}{}:
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+	defer func() { <-w.slots }()
+	w.mu.Lock()
+	open, seen := w.open[r], f.seen
+	w.mu.Unlock()
+	if !open {
+		return nil
+	}
+	h, err := worker.FindReceiptUpTo(w.ctx, w.bus, r.Space, r.Stream, r.Event, seen)
+	switch {
+	case errors.Is(err, worker.ErrForgotten):
+		return w.ended(r, nil) // what it caused is not known any more
+	case err != nil:
+		return err
+	case h != nil:
+		return w.ended(r, &h.Tx)
+	}
+	return nil
+}
+
+// ended goes on with what the handling of an event has caused, if that is waited for.
+func (w *wait) ended(r Ref, tx *model.Tx) error {
+	w.mu.Lock()
+	mine := w.open[r]
+	if mine {
+		w.open[r] = false
+	}
+	w.mu.Unlock()
+	if !mine {
+		return nil
+	}
+	if tx != nil {
+		for _, n := range caused(&Node{Ref: r}, &worker.Handling{Space: r.Space, Tx: *tx}) {
+			w.add(n.Ref)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.left--; w.left == 0 {
+		return errSettled
+	}
+	return nil
+}
+
+// lookAgain looks once more for what is open, see staleFor.
+func (w *wait) lookAgain() error {
+	t := time.NewTicker(staleFor)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-w.ctx.Done():
+			return w.ctx.Err()
+		}
+		w.mu.Lock()
+		for r, open := range w.open { // any order: each on its own
+			if open {
+				f := w.spaces[r.Space]
+				w.group.Go(func() error { return w.find(r, f) })
+			}
+		}
+		w.mu.Unlock()
+	}
+}

@@ -1,0 +1,193 @@
+package trail_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// waiting starts to wait for the tree of an event, and returns its end.
+func (w *world) waiting(ctx context.Context, bus worker.Bus, space, id string) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- trail.Wait(ctx, bus, space, "do", id) }() // ends with ctx, or when the tree has settled
+	return ended
+}
+
+func over(ended <-chan error) bool {
+	synctest.Wait()
+	return len(ended) > 0
+}
+
+func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ended := w.waiting(t.Context(), w.client, "a", "e1")
+		w.rest()
+		if over(ended) {
+			t.Fatal("it has settled before it was sent")
+		}
+		w.work("w1")
+		w.send("a", "e1", script(to("b", script(to("idle", nil))), to("a", nil), to("b", nil)))
+		w.rest()
+		if over(ended) {
+			t.Fatal("it has settled though what it sent is parked")
+		}
+		w.coordinate()
+		w.rest()
+		if over(ended) {
+			t.Fatal("it has settled though one event has nobody to handle it")
+		}
+		w.finish("idle")
+		w.rest()
+		if !over(ended) || <-ended != nil {
+			t.Error("it has not settled")
+		}
+		if err := trail.Wait(t.Context(), w.client, "a", "do", "e1"); err != nil {
+			t.Errorf("waiting for what has long settled: %v", err)
+		}
+	})
+}
+
+// finish writes, as an owner of that space would, that its first event is handled.
+func (w *world) finish(space string) {
+	w.Helper()
+	m := w.server.ReadLane(space, 0, 1)[0]
+	tx := model.Tx{N: 1, By: "handle " + m.Stream, Receipt: &model.Receipt{Event: m.ID, Lane: m.Seq, Pos: m.Position, Outcome: model.Handled}}
+	epoch, err := w.server.Append(model.Append{Space: space, ID: "t", Data: model.AppendCommit(nil, &model.Commit{Version: 1, Space: space, Runtime: "x", Takeover: true}, nil)})
+	if err == nil {
+		c := &model.Commit{Version: 1, Space: space, Runtime: "x", Epoch: epoch, Cursor: model.Cursor{Floor: m.Seq}}
+		_, err = w.server.Append(model.Append{Space: space, ID: "u", Expect: epoch, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.send("a", "e1", script(to("b", nil), to("c", nil)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := trail.Wait(ctx, w.client, "a", "do", "e1")
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2 events are open") {
+			t.Errorf("wait: %v", err)
+		}
+		w.client.Kill()
+		if err := trail.Wait(t.Context(), w.client, "a", "do", "e1"); !errors.Is(err, model.ErrStopped) {
+			t.Errorf("wait: %v, want ErrStopped", err)
+		}
+		var name *model.NameError
+		if err := trail.Wait(t.Context(), w.client, "a", "", "e1"); !errors.As(err, &name) {
+			t.Errorf("wait: %v, want a NameError", err)
+		}
+	})
+}
+
+func TestWait_ARefusedEventIsOverWhenItsOriginKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		kill := w.work("w1")
+		w.send("a", "e1", script(sent{To: "b", Stream: "unknown"}))
+		w.rest()
+		w.coordinate()
+		ended := w.waiting(t.Context(), w.client, "a", "e1")
+		w.rest()
+		if !over(ended) || <-ended != nil {
+			t.Fatal("it has not settled")
+		}
+		tree := w.wantShape(trail.Query{Event: "e1"}, "a:handled(b:refused(notice a:handled))")
+		if !tree.Settled {
+			t.Error("it is not settled")
+		}
+		kill()
+	})
+}
+
+// grown makes a random act for a space, and counts the events that it comes to.
+func grown(rng *rand.Rand, here string, depth int) (*act, int) {
+	a, n := &act{End: []string{"", "", "", "", "fail", "panic"}[rng.IntN(6)]}, 1
+	for range rng.IntN(4) {
+		if depth == 0 {
+			break
+		}
+		there := string(rune('a' + rng.IntN(4)))
+		below, events := grown(rng, there, depth-1)
+		s := sent{To: there, Act: below}
+		if rng.IntN(12) == 0 {
+			s.Stream, events = "unknown", 1
+			if there != here {
+				events = 2 // with the notice
+			}
+		}
+		a.Send = append(a.Send, s)
+		n += events
+	}
+	if a.End != "" {
+		n = 1 // what a failed handler sent is gone with it
+	}
+	return a, n
+}
+
+// lossy is a bus on which requests and answers get lost.
+func (w *world) lossy(rng *rand.Rand, id string) *membus.Bus {
+	b := w.server.Connect(id)
+	w.Cleanup(b.Close)
+	fates := []membus.Fate{membus.DropAck, membus.DropRequest, membus.Duplicate}
+	b.Inject(func(op membus.Op) membus.Fate {
+		if i := rng.IntN(10); op.Try < 3 && i < len(fates) {
+			return fates[i]
+		}
+		return membus.Deliver
+	})
+	return b
+}
+
+// Whatever the tree, whoever crashes, and whenever somebody begins to wait: the wait is
+// over when every event has ended, and the tree then has all of them.
+func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				rng := rand.New(rand.NewPCG(seed, 7))
+				do, want := grown(rng, "a", 5)
+				early := w.waiting(t.Context(), w.lossy(rand.New(rand.NewPCG(seed, 8)), "early"), "a", "e1")
+				kill := w.work("w1")
+				w.coordinate()
+				w.send("a", "e1", do)
+				pass(time.Duration(rng.IntN(3)) * time.Millisecond)
+				middle := w.waiting(t.Context(), w.lossy(rand.New(rand.NewPCG(seed, 9)), "middle"), "a", "e1")
+				kill()
+				for range 5 {
+					pass(time.Duration(rng.IntN(2000)) * time.Microsecond)
+					kill = w.work(fmt.Sprint("w", rng.IntN(1000)+2))
+					if rng.IntN(2) == 0 {
+						kill()
+					}
+				}
+				w.work("last")
+				for _, ended := range []<-chan error{early, middle, w.waiting(t.Context(), w.client, "a", "e1")} {
+					if err := <-ended; err != nil {
+						t.Fatal(err)
+					}
+					tree := w.tree(trail.Query{Event: "e1", Space: "a", MaxEvents: 10_000})
+					if !tree.Settled || tree.Events != want {
+						t.Fatalf("settled %t with %d events, want %d: %s", tree.Settled, tree.Events, want, shape(tree.Root))
+					}
+				}
+			})
+		})
+	}
+}

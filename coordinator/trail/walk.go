@@ -1,0 +1,197 @@
+package trail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/worker"
+)
+
+// Walk returns the tree of an event. The error is a *MissingError or an
+// *AmbiguousError if the query names none or several, or one of reading. The tree is
+// read while the system goes on, so a node may be older than what it has caused.
+func Walk(ctx context.Context, bus worker.Bus, q Query) (*Tree, error) {
+	w, err := newWalk(bus, q)
+	if err != nil {
+		return nil, err
+	}
+	root, err := w.root(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.grow(ctx, root); err != nil {
+		return nil, fmt.Errorf("follow event %s: %w", q.Event, err)
+	}
+	t := &Tree{Root: root.Node}
+	if t.CausedBy, err = causes(ctx, bus, root.Node); err != nil {
+		return nil, fmt.Errorf("what caused event %s: %w", q.Event, err)
+	}
+	t.count()
+	return t, nil
+}
+
+// walk is one tree in the making.
+type walk struct {
+	bus      worker.Bus
+	maxDepth int
+	left     int // how many more events the tree may have
+}
+
+func newWalk(bus worker.Bus, q Query) (*walk, error) {
+	w := &walk{bus: bus, maxDepth: q.MaxDepth, left: q.MaxEvents}
+	if w.left <= 0 {
+		w.left = DefaultEvents
+	}
+	if w.maxDepth <= 0 {
+		w.maxDepth = DefaultDepth
+	}
+	w.left-- // the root
+	return w, errors.Join(check(q.Space, model.CheckName, "space"), check(q.Stream, model.CheckName, "stream"), model.CheckAnyEventID(q.Event))
+}
+
+func check(name string, valid func(what, name string) error, what string) error {
+	if name == "" {
+		return nil
+	}
+	return valid(what, name)
+}
+
+// branch is a node that may still grow.
+type branch struct {
+	*Node
+	handling *worker.Handling
+	depth    int
+}
+
+// readers is how many events are looked up at a time.
+const readers = 16
+
+// grow adds what a branch has caused, tier by tier, so that the bound on events cuts
+// what is far from the root.
+func (w *walk) grow(ctx context.Context, root *branch) error {
+	for tier := []*branch{root}; len(tier) > 0; {
+		for _, b := range tier {
+			if err := w.sprout(ctx, b); err != nil {
+				return err
+			}
+		}
+		next, err := w.lookUp(ctx, tier)
+		if err != nil {
+			return err
+		}
+		tier = next
+	}
+	return nil
+}
+
+// lookUp finds out what has become of all children of a tier.
+func (w *walk) lookUp(ctx context.Context, tier []*branch) ([]*branch, error) {
+	var next []*branch
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	for _, b := range tier {
+		for _, n := range b.Caused {
+			child := &branch{Node: n, depth: b.depth + 1}
+			next = append(next, child)
+			g.Go(func() error { return w.look(ctx, child, b.handling) })
+		}
+	}
+	return next, g.Wait()
+}
+
+// sprout adds the children of a branch as far as the bounds allow.
+func (w *walk) sprout(ctx context.Context, b *branch) error {
+	children := caused(b.Node, b.handling)
+	if next := (Ref{b.Space, b.Stream, model.RedriveID(b.Event)}); b.State == lineage.Failed || b.State == lineage.Refused {
+		_, there, err := w.bus.FindEvent(ctx, next.Space, next.Stream, next.Event)
+		if err != nil {
+			return err
+		}
+		if there {
+			children = append(children, &Node{Ref: next, Kind: KindRedrive})
+		}
+	}
+	n := min(len(children), w.left)
+	if b.depth >= w.maxDepth {
+		n = 0
+	}
+	w.left -= n
+	b.Caused, b.More = children[:n:n], len(children)-n
+	return nil
+}
+
+// caused are the events that follow from how one has ended, in the order in which they
+// were sent.
+func caused(n *Node, h *worker.Handling) []*Node {
+	if h == nil {
+		return nil
+	}
+	var list []*Node
+	for i := range h.Tx.Sends {
+		s := &h.Tx.Sends[i]
+		list = append(list, &Node{Ref: Ref{s.To, s.Stream, s.ID}, Position: s.Position})
+	}
+	if origin := NoticeTo(h.Tx.Receipt); origin != "" {
+		list = append(list, &Node{Ref: Ref{origin, model.Undelivered, model.NoticeID(n.Event)}, Kind: KindNotice})
+	}
+	return list
+}
+
+// look finds out what has become of the event of a branch. sender is the handling that
+// sent it.
+func (w *walk) look(ctx context.Context, b *branch, sender *worker.Handling) error {
+	if sender != nil && b.Kind == KindSent && b.Space == sender.Space {
+		h, err := worker.FindSent(ctx, w.bus, sender, &model.Send{ID: b.Event, To: b.Space, Stream: b.Stream})
+		return b.ended(h, err)
+	}
+	return w.lookInLane(ctx, b)
+}
+
+// lookInLane is look for an event that passes through a lane.
+func (w *walk) lookInLane(ctx context.Context, b *branch) error {
+	m, there, err := w.bus.FindEvent(ctx, b.Space, b.Stream, b.Event)
+	if err != nil {
+		return err
+	}
+	if !there {
+		b.State = lineage.Parked
+		return nil
+	}
+	b.Lane, b.Position = m.Seq, m.Position
+	h, err := worker.FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
+	return b.ended(h, err)
+}
+
+// ended notes how the event of a branch has ended, if it has.
+func (b *branch) ended(h *worker.Handling, err error) error {
+	switch {
+	case errors.Is(err, worker.ErrForgotten):
+		b.State, b.Error = lineage.Forgotten, worker.ErrForgotten.Error()
+	case err != nil:
+		return err
+	case h == nil:
+		b.State = lineage.Queued
+	default:
+		b.handling = h
+		rc := h.Tx.Receipt
+		b.State, b.Error, b.Result = lineage.State(rc.Outcome), rc.Error, rc.Result
+		b.Lane, b.Position = rc.Lane, rc.Pos
+		b.Commit, b.Runtime, b.Tx = h.Seq, h.Runtime, h.ID.String()
+		if b.Stream == "" {
+			b.Stream, _ = receipts.Stream(h.Tx.By)
+		}
+	}
+	return nil
+}
+
+// refOf names the event that a handling handled.
+func refOf(h *worker.Handling) *Ref {
+	stream, _ := receipts.Stream(h.Tx.By)
+	return &Ref{h.Space, stream, h.Tx.Receipt.Event}
+}
