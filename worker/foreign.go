@@ -71,3 +71,27 @@ func (h *host) takeForeign() {
 		}
 	}
 }
+
+// overtaken reads what the host has missed: the bucket holds a state that is ahead of it,
+// so another runtime has committed. Who has something to append is refused and learns of
+// it that way; who has not would try to save for ever, and hold the lane position back.
+func (h *host) overtaken() {
+	after := h.core.Seq()
+	h.env.tasks.Go(func() { // ends when the read is answered
+		entries, err := h.env.bus.ReadLog(h.ctx, h.space, after, readPage)
+		h.call(func() {
+			if err != nil {
+				h.report("read log", err)
+			}
+			for _, e := range entries {
+				if !h.core.Settled() {
+					return // what is under way will be refused
+				}
+				if err := h.core.Integrate(e); err != nil {
+					h.fail("integrate the commit of another runtime", err)
+					return
+				}
+			}
+		})
+	})
+}

@@ -98,7 +98,10 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 		if !errors.Is(err, model.ErrOutdated) {
 			h.report("save checkpoint", err)
 		}
-		return // outdated: another owner is ahead of us, the log will tell
+		if errors.Is(err, model.ErrOutdated) {
+			h.overtaken()
+		}
+		return
 	}
 	s.saved, s.lane = max(s.saved, c.Mark.Seq), max(s.lane, s.taken)
 }

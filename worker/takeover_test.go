@@ -111,6 +111,37 @@ func TestTakeover_ADeposedHostStandsDownAndTheSpaceIsServedAgainLater(t *testing
 	})
 }
 
+// An owner that could not save for a while, and has nothing to append, does not hear of
+// another who has taken the space over, saved it and died. That its own state is outdated
+// by then tells it.
+func TestTakeover_AnOwnerWithNothingToAppendLearnsThatItIsDeposed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("w1")
+		lost := &only{label: "save", fate: membus.DropRequest}
+		lost.on.Store(true)
+		b.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == lost.label && lost.on.Load() {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return lost.hook(op)
+		})
+		w.start(worker.Config{ID: "w1"}, b, hermits)
+		w.send("s", "add", "e1")
+		time.Sleep(2 * time.Second)
+		w2 := w.process(worker.Config{ID: "w2"}, hermits)
+		time.Sleep(2 * time.Second)
+		w2.crash()
+		lost.on.Store(false)
+		time.Sleep(10 * time.Second)
+		if owners := w.takeovers("s"); len(owners) < 3 {
+			t.Errorf("owners were %v; want w1, w2 and w1 again", owners)
+		}
+		w.wantHandled("s", numbered(1)...)
+		w.wantPosition(0, 1)
+	})
+}
+
 // A wrong belief costs some refused appends, not one takeover after the other for
 // as long as it lasts.
 func TestTakeover_OwnersWithNothingToDoDoNotTakeASpaceFromEachOther(t *testing.T) {
