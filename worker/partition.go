@@ -62,7 +62,7 @@ func startPartition(w *Worker, number int) *partition {
 
 // env is what the partition's hosts have around them.
 func (p *partition) env() *env {
-	return &env{ctx: p.ctx, bus: p.w.bus, horizon: p.w.bus.Horizon(), cfg: &p.w.cfg, tasks: &p.tasks, counters: &p.w.counters, runs: p.w.runs}
+	return &env{ctx: p.ctx, bus: p.w.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks, counters: &p.w.counters, runs: p.w.runs}
 }
 
 func (p *partition) keep(what string, f func(ctx context.Context) error) {

@@ -14,10 +14,11 @@ import (
 
 // Worker hosts the spaces of its partitions. See the package comment.
 type Worker struct {
-	cfg    Config
-	bus    Bus
-	roster *roster
-	runs   *RunCounts
+	cfg     Config
+	bus     Bus
+	horizon time.Duration // for how long the deployment remembers events
+	roster  *roster
+	runs    *RunCounts
 
 	counters counters
 
@@ -52,7 +53,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		return nil, fmt.Errorf("worker %s: the server takes messages of %d bytes (max_payload), a commit needs %d at least", cfg.ID, n, minPayload)
 	}
 	w := &Worker{
-		cfg: cfg, bus: bus, runs: newRunCounts(),
+		cfg: cfg, bus: bus, horizon: bus.Horizon(), runs: newRunCounts(),
 		roster:     newRoster(model.Member{ID: cfg.ID, Weight: cfg.Weight}, cfg.MemberTTL),
 		moved:      make(chan struct{}, 1),
 		partitions: map[int]*partition{}, leaving: map[int]*partition{},
