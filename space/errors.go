@@ -20,6 +20,9 @@ type ErrorInfo struct {
 	// Causes are the addresses whose change made the node run.
 	Causes []string
 	Err    error
+	// Rejection is the class of the error; 0 for one that rejects nothing, such as a
+	// ConvergenceError.
+	Rejection Rejection
 	// Transient says that it is tried again by itself, Attempt how often it was tried.
 	Transient bool
 	Attempt   int
@@ -89,7 +92,7 @@ func (s *Space) nodeFailed(n *node, info *RunInfo) {
 	n.ext().lastErr = info.Err
 	n.more.errors++
 	s.report(ErrorInfo{
-		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack,
+		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack, Rejection: rejectionOf(info.Err),
 		Transient: n.status != Clean, Attempt: int(n.runs),
 	})
 }
@@ -97,7 +100,7 @@ func (s *Space) nodeFailed(n *node, info *RunInfo) {
 // eventFailed reports a handler that ended in an error.
 func (s *Space) eventFailed(ev *model.Event, tx *Tx, err error, again bool) {
 	s.report(ErrorInfo{
-		Stream: ev.Stream, Event: ev.ID, Err: err, Stack: tx.stack,
+		Stream: ev.Stream, Event: ev.ID, Err: err, Stack: tx.stack, Rejection: rejectionOf(err),
 		Transient: again, Attempt: s.head.attempts + 1,
 	})
 }

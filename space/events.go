@@ -12,36 +12,13 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// How an attempt at an event ends, and what that means.
+// What becomes of an attempt that is rejected is told by the table in rejection.go. Besides
+// that, an attempt may have to wait, without a trace: for a computation that is not up to
+// date or a document that is not here, and for room in the commit. Nobody is answered by an
+// attempt: it takes effect with its commit.
 //
-//	                            the handler             what it wrote and sent   the caller, who waits for the receipt
-//	success                     is not run again        joins the open commit    is answered when that is in the log
-//	plain error, panic,         is not run again        is dropped               is answered: failed, and why
-//	broken rule, too large
-//	transient error             is run again after a    is dropped               waits; answered: failed, when the
-//	                            pause, up to a budget                            budget is used up
-//	no handler, not decodable   is not run              there is nothing         is answered: refused, and why
-//	reads what is not up to     is run again when       is dropped               waits
-//	date, or not here           that is there
-//	no room in the commit       is run again in the     is dropped               waits
-//	                            next one
-//
-// Nobody is answered by an attempt: it takes effect with its commit. If that is refused:
-//
-//	conflict                    is run again, without   is undone                waits; OnError is told once if it
-//	                            a budget, after the                              takes longer than the window
-//	                            second with a pause
-//	receipt exists: the commit  is not run again        is undone                is answered by that receipt
-//	in the way handled it
-//	deposed: another runtime    is not run again here   is undone                waits for the next owner
-//	has taken the space over
-//	origin undone: the event    is not run again        is undone                there is none: nobody outside knows
-//	was sent by a transaction                                                    of the event
-//	of the same suffix
-//
-// A node's run that the refusal undoes is made again, too, whatever was in the way; see
-// revert. Its output shows the confirmed value until then. A node's own errors end as a
-// handler's do, without a receipt: see retry in runner.go.
+// A node's run that a refusal undoes is made again whatever was in the way (see revert). Its
+// output shows the confirmed value until then.
 
 // progress is what became of the event at the head of the lane.
 type progress uint8
@@ -107,7 +84,7 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 		s.eventFailed(ev, tx, err, again)
 		if again {
 			s.putOff(ev)
-			s.traceHandled(HandleInfo{Event: ev, Trace: trace, Err: err, Until: s.head.notBefore, Stack: tx.stack})
+			s.traceHandled(HandleInfo{Event: ev, Trace: trace, Err: err, Rejection: rejectionOf(err), Until: s.head.notBefore, Stack: tx.stack})
 			return blocked
 		}
 	}
@@ -120,7 +97,10 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
 		return blocked
 	}
-	s.traceHandled(HandleInfo{Event: ev, Tx: n, Receipt: rc, Writes: tx.writes, Sends: tx.sends, Trace: trace, Stack: tx.stack})
+	s.traceHandled(HandleInfo{
+		Event: ev, Tx: n, Receipt: rc, Rejection: rejectionOfHandling(rc, err),
+		Writes: tx.writes, Sends: tx.sends, Trace: trace, Stack: tx.stack,
+	})
 	s.endWait()
 	s.lane.Take()
 	s.follow(tx.sends)
@@ -130,7 +110,7 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 // tryAgain reports whether the attempt is to be made again after an error: it is said to
 // be transient, and the budget is not used up.
 func (s *Space) tryAgain(err error) bool {
-	return isTransient(err) && s.head.attempts+1 < s.cfg.EventRetries
+	return rejectionOf(err).Consequences().Handler == AgainWithinBudget && s.head.attempts+1 < s.cfg.EventRetries
 }
 
 // putOff has the head wait before the next attempt, after an error that may pass.

@@ -16,10 +16,14 @@ type Stats struct {
 	Runs                      uint64 // of computations and effects
 	Attempts                  uint64 // at handling events that were not given up, undone ones included
 	Unconverged               uint64 // events that met conflicts for longer than the window
-	OutsideWrites             uint64 // writes of nodes to what they have not declared
-	Resumed                   uint64 // nodes that an observation has saved a run, or told why not
-	Compared                  uint64 // reads whose value had to be looked at for that
-	Violations                uint64 // runs that were found not to be idempotent
+	// Handlings that a refusal has undone: for a conflict, for a receipt that another
+	// runtime has made, and with the transaction that had sent the event.
+	Conflicts, KnownReceipts, LostOrigins uint64
+
+	OutsideWrites uint64 // writes of nodes to what they have not declared
+	Resumed       uint64 // nodes that an observation has saved a run, or told why not
+	Compared      uint64 // reads whose value had to be looked at for that
+	Violations    uint64 // runs that were found not to be idempotent
 
 	// What the work was. Matched counts the readers that were compared with a change,
 	// Filtered those of them that it did not concern (value-gating), Visits the nodes
@@ -36,6 +40,17 @@ func (st *Stats) count(o model.Outcome) {
 		st.Failed++
 	case model.Refused:
 		st.Refusals++
+	}
+}
+
+func (st *Stats) reject(r Rejection) {
+	switch r {
+	case ByReceipt:
+		st.KnownReceipts++
+	case ByOrigin:
+		st.LostOrigins++
+	default:
+		st.Conflicts++
 	}
 }
 

@@ -93,7 +93,7 @@ func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
 // retry has a node run again that failed for a reason that may pass, as often as the
 // budget allows; a success renews it. Any other failure waits for a change.
 func (s *Space) retry(n *node, why int, err error) error {
-	if isTransient(err) && n.ext().retries < s.cfg.RunRetries {
+	if rejectionOf(err).Consequences().Computation == AgainWithinBudget && n.ext().retries < s.cfg.RunRetries {
 		n.more.retries++
 		s.runAgain(n, s.whyRuns(n, why))
 	}

@@ -50,7 +50,9 @@ type Space struct {
 	passes    uint64
 	sweeps    uint64
 	conflicts conflicts
-	// upset says that a refusal has undone an attempt at the head of the lane.
+	// rejected are the handlings that a refusal has undone, until Resume; upset says that
+	// the one at the head of the lane is to be tried again.
+	rejected   []rejected
 	upset      bool
 	background int
 	closed     bool
@@ -221,12 +223,17 @@ func (s *Space) Refuse() {
 	defer s.inv.step(s)
 	s.frozen = true
 	s.undone = append(s.undone, s.suffix.undoneDirect()...)
-	s.upset = s.upset || s.takeover == nil && s.lane.Undecided() > 0
+	s.rejected = s.suffix.handlings()
 	s.takeover = nil
 	s.endWait()
 	leaning := s.suffix.takeLeaning()
 	changed, runs := s.suffix.drop()
 	followUps := s.registry.Cancel()
+	for i := range s.rejected {
+		if followUps[s.rejected[i].key.ID] {
+			s.rejected[i].class = ByOrigin
+		}
+	}
 	s.lane.Rewind(func(ev *model.Event) bool { return followUps[ev.ID] })
 	s.stats.Refused++
 	s.revert(changed, runs)
@@ -285,6 +292,7 @@ func (s *Space) Integrate(e model.LogEntry) error {
 	if err != nil {
 		return err
 	}
+	s.noteReceipts(c)
 	s.lane.Integrate(laneState(s.replica))
 	s.recheckHead()
 	s.registry.Integrate(c)
@@ -356,7 +364,10 @@ func writtenIn(c *model.Commit) map[string]*written {
 }
 
 // Resume ends the standstill after Refuse.
-func (s *Space) Resume() { s.frozen = false }
+func (s *Space) Resume() {
+	s.frozen = false
+	s.endRejections()
+}
 
 // Mirror delivers the confirmed value of a foreign document that Ready.Follow
 // asked for: once when it is first known (absent included), then with each

@@ -34,6 +34,8 @@ type Trace struct {
 	// Echo is told when the breaker trips for a node that answers another runtime's
 	// writes with its own, and when it lets go.
 	Echo func(EchoInfo)
+	// Rejected is told of each handling that a refusal has undone, when it is known why.
+	Rejected func(RejectInfo)
 	// Violated is told of a computation that is not idempotent (Config.CheckIdempotency).
 	Violated func(Violation)
 	// Unsettled is told when a pass had to defer nodes for want of convergence, once until
@@ -58,6 +60,8 @@ type HandleInfo struct {
 	// when, if there is a time.
 	Err   error
 	Until time.Duration
+	// Rejection is the class of the error, of that in the receipt too; 0 if there is none.
+	Rejection Rejection
 	// Writes are what the handling wrote, Sends the events that it emitted.
 	Writes []model.Write
 	Sends  []model.Send

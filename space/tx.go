@@ -275,7 +275,7 @@ func (t *Tx) makeSend(space, stream string, payload any) (model.Send, error) {
 
 func (t *Tx) fail(err error) {
 	if t.err == nil {
-		t.err = err
+		t.err = broken{err}
 	}
 }
 

@@ -148,12 +148,14 @@ func TestAttach_TheOwnersLiveComputationsSeeWhatAnApplicationWrites(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
+		w.pass(3 * time.Second) // it has called the roll
 		watched := w.watch("s", "double")
 		a := w.attach("app")
 		for i := range 5 {
 			a.add()
 			want := fmt.Sprint(2 * (i + 1))
 			w.eventually("the watch shows "+want, func() bool { return watched.last() == want })
+			w.pass(worker.LeaseTTL)
 		}
 		if n := a.Runs()["double"]; n != 0 {
 			t.Errorf("nobody observes double in the application, and it ran %d times", n)

@@ -1,0 +1,180 @@
+package space
+
+import (
+	"errors"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// Rejection is the class of a reason for which a transaction did not take effect.
+type Rejection uint8
+
+const (
+	// ByConflict: the commit was refused, because another runtime's was first.
+	ByConflict Rejection = iota + 1
+	// ByReceipt: it was refused, and the one in the way has handled the same event.
+	ByReceipt
+	// ByOrigin: it was refused, and with it the transaction that had sent the event.
+	ByOrigin
+	// ByRule: no commit may hold it. There is no handler, the event cannot be decoded,
+	// the function wrote or sent what it must not, or more than a commit takes.
+	ByRule
+	// ByTransientError: the function returned an error that may pass (see Transient).
+	ByTransientError
+	// ByError: the function returned another error, or panicked.
+	ByError
+
+	rejectionCount
+)
+
+func (r Rejection) String() string {
+	return [rejectionCount]string{"", "conflict", "receipt exists", "origin failed", "refused by rule", "transient error", "error"}[r]
+}
+
+// Consequence is what a rejection does to one of those whom it concerns.
+type Consequence uint8
+
+const (
+	// Again: it is undone and made again, without a budget.
+	Again Consequence = iota + 1
+	// AgainWithinBudget: it is made again as often as its budget allows, and ends as
+	// with any other error then.
+	AgainWithinBudget
+	// WaitsForChange: it keeps its last output until something that it has read changes.
+	WaitsForChange
+	// Dropped: it is undone, and is not made again here.
+	Dropped
+	// Concluded: nothing of it is kept but a receipt that says so.
+	Concluded
+	// FollowsItsDocument: it goes with the document that it is made from, and comes with
+	// it again.
+	FollowsItsDocument
+	// NeverMade: what would have started it is dropped.
+	NeverMade
+	// Waits: nobody is told anything yet.
+	Waits
+	// AnsweredByTheOther: the receipt that stood in the way is the answer.
+	AnsweredByTheOther
+	// Answered: the receipt is the answer, and says why.
+	Answered
+	// NobodyWaits: nobody outside knows of the event.
+	NobodyWaits
+
+	consequenceCount
+)
+
+func (c Consequence) String() string {
+	return [consequenceCount]string{
+		"", "is undone and made again, without a budget", "is made again within its budget",
+		"waits for a change", "is dropped", "ends in a receipt", "follows its document", "is never made",
+		"waits", "is answered by the other receipt", "is answered", "there is none",
+	}[c]
+}
+
+// Consequences say what a rejection does to a computation or effect whose run it was, or
+// was undone with it; to the handler whose attempt it was, or was undone with it; to a piece
+// that was started (docs/adr/0010); and to whoever waits for the receipt.
+type Consequences struct{ Computation, Handler, Piece, Caller Consequence }
+
+// rejections is the one table of what each class does. The code asks it; docs/rejections.md
+// shows it, with the tests of every cell.
+var rejections = [rejectionCount]Consequences{
+	ByConflict:       {Again, Again, FollowsItsDocument, Waits},
+	ByReceipt:        {Again, Dropped, FollowsItsDocument, AnsweredByTheOther},
+	ByOrigin:         {Again, Dropped, FollowsItsDocument, NobodyWaits},
+	ByRule:           {WaitsForChange, Concluded, NeverMade, Answered},
+	ByTransientError: {AgainWithinBudget, AgainWithinBudget, NeverMade, Waits},
+	ByError:          {WaitsForChange, Concluded, NeverMade, Answered},
+}
+
+// Consequences of a class.
+func (r Rejection) Consequences() Consequences { return rejections[r] }
+
+// broken is an error of a transaction that broke a rule.
+type broken struct{ error }
+
+func (b broken) Unwrap() error { return b.error }
+
+// rejectionOf is the class of an error that a function has ended in.
+func rejectionOf(err error) Rejection {
+	var rule broken
+	switch {
+	case isTransient(err):
+		return ByTransientError
+	case errors.As(err, &rule), errors.Is(err, errTxTooLarge):
+		return ByRule
+	}
+	return ByError
+}
+
+// rejectionOfHandling is the class of the reason for which an event was not handled, 0 if
+// it was; err is the handler's.
+func rejectionOfHandling(rc *model.Receipt, err error) Rejection {
+	switch {
+	case err != nil:
+		return rejectionOf(err)
+	case rc.Outcome == model.Handled:
+		return 0
+	}
+	return ByRule // there is no handler, or what it did is more than a commit takes
+}
+
+// RejectInfo describes what a refusal of the log has undone: the handling of an event, or
+// the run of a node.
+type RejectInfo struct {
+	Stream, Event string
+	Node          string
+	Class         Rejection
+}
+
+// rejected is a handling that a refusal has undone. Of which class it is turns out as the
+// commits are integrated that stood in the way.
+type rejected struct {
+	key   receipts.Key
+	class Rejection
+}
+
+// undoneHandlings lists the handlings among transactions.
+func undoneHandlings(list []rejected, txs []model.Tx) []rejected {
+	for i := range txs {
+		if rc := txs[i].Receipt; rc != nil {
+			stream, _ := receipts.Stream(txs[i].By)
+			list = append(list, rejected{receipts.Key{Stream: stream, ID: rc.Event}, ByConflict})
+		}
+	}
+	return list
+}
+
+// handlings lists those of the suffix.
+func (x *suffix) handlings() []rejected {
+	var list []rejected
+	if x.sealed != nil {
+		list = undoneHandlings(list, x.sealed.commit.Txs)
+	}
+	return undoneHandlings(list, x.open.txs)
+}
+
+// noteReceipts finds the handlings that were undone and that a foreign commit has made.
+func (s *Space) noteReceipts(c *model.Commit) {
+	for i := range s.rejected {
+		if receipts.Find(c, s.rejected[i].key) != nil {
+			s.rejected[i].class = ByReceipt
+		}
+	}
+}
+
+// endRejections says what has become of what a refusal has undone, now that all of the
+// commits that stood in the way are known.
+func (s *Space) endRejections() {
+	for _, r := range s.rejected {
+		s.stats.reject(r.class)
+		if f := s.cfg.Trace.Rejected; f != nil {
+			f(RejectInfo{Stream: r.key.Stream, Event: r.key.ID, Class: r.class})
+		}
+		if ev := s.peek(); ev != nil && keyOf(ev) == r.key && r.class.Consequences().Handler == Again {
+			s.upset = s.epoch != 0
+		}
+	}
+	s.rejected = nil
+}

@@ -1,0 +1,381 @@
+package space
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// concerned are the columns of the table of rejections.
+var concerned = []string{"computation", "handler", "piece", "caller"}
+
+func (c Consequences) of(column string) Consequence {
+	return map[string]Consequence{
+		"computation": c.Computation, "handler": c.Handler, "piece": c.Piece, "caller": c.Caller,
+	}[column]
+}
+
+// The table of docs/rejections.md is that of the code, and names a test for each cell.
+func TestRejections_ThePageSaysWhatTheTableSays(t *testing.T) {
+	page, err := os.ReadFile("../docs/rejections.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	want.WriteString("| class | computation, effect | handler | piece | caller |\n|---|---|---|---|---|\n")
+	for r := ByConflict; r < rejectionCount; r++ {
+		fmt.Fprintf(&want, "| %s ", r)
+		for _, column := range concerned {
+			fmt.Fprintf(&want, "| %s ", r.Consequences().of(column))
+		}
+		want.WriteString("|\n")
+	}
+	if !strings.Contains(string(page), want.String()) {
+		t.Errorf("docs/rejections.md does not have this table:\n%s", &want)
+	}
+	for c := Again; c < consequenceCount; c++ {
+		if !strings.Contains(string(page), "**"+c.String()+"**") {
+			t.Errorf("docs/rejections.md does not explain %q", c)
+		}
+	}
+}
+
+// Every cell: what the table says of a class is what happens.
+func TestRejections(t *testing.T) {
+	for r := ByConflict; r < rejectionCount; r++ {
+		for _, column := range concerned {
+			t.Run(strings.ReplaceAll(r.String(), " ", "-")+"/"+column, func(t *testing.T) {
+				c := reject(t, r)
+				switch said := r.Consequences().of(column); column {
+				case "computation":
+					c.checkComputation(said)
+				case "handler":
+					c.checkHandler(said)
+				case "piece":
+					c.checkPiece(said)
+				case "caller":
+					c.checkCaller(said)
+				}
+			})
+		}
+	}
+}
+
+// rejection is a story in which the handling of one event, the run of a node, and a piece
+// that the event has started are rejected.
+type rejection struct {
+	*testing.T
+	w     *world
+	h     *host
+	class Rejection
+	// event is whose handling is rejected, attempts those at each.
+	event    string
+	attempts map[string]int
+	// rejected is how often that was done on purpose: more often than any budget.
+	rejected int
+	// before and after are the rows of a test: what was there while the rejection stood,
+	// and when everything was over.
+	during, after moment
+	told          []Rejection
+}
+
+// moment is what there is at one time.
+type moment struct {
+	receipts []string
+	runs     int
+	output   string
+	child    bool
+}
+
+func (c *rejection) look(node string) moment {
+	return moment{
+		receipts: c.w.receipts(home), runs: c.h.runs[node], output: c.h.value(node),
+		child: c.h.core.graph.byID["child-"+strings.ReplaceAll(c.event, ":", "-")] != nil,
+	}
+}
+
+// reject tells the story of a class.
+func reject(t *testing.T, class Rejection) *rejection {
+	c := &rejection{T: t, w: newWorld(t), class: class, event: "e1", attempts: map[string]int{}}
+	c.h = c.w.owner("w1", c.program(), func(cfg *Config) {
+		cfg.Trace.Rejected = func(i RejectInfo) { c.told = append(c.told, i.Class) }
+	})
+	c.h.core.OnError(func(i ErrorInfo) {
+		if i.Event != "" {
+			c.told = append(c.told, i.Rejection)
+		}
+	})
+	c.h.observe("sum")
+	c.h.observe("moody")
+	c.h.observe("children")
+	c.h.run()
+	c.tell()
+	if !slices.Contains(c.told, class) {
+		t.Fatalf("no hook was told of a rejection %q: %v", class, c.told)
+	}
+	return c
+}
+
+// program: an event writes count, starts a piece, and sends itself on once; sum is derived
+// of count, moody fails as the document mode says, children makes a node for each piece.
+func (c *rejection) program() *Program {
+	fail := func(tx *Tx, how string) error {
+		switch how {
+		case "rule":
+			tx.Set("sum", 1) // it is derived
+		case "transient":
+			return Transient(errors.New("busy"))
+		case "error":
+			return errors.New("sold out")
+		}
+		return nil
+	}
+	p := newProgram(c.T).sum("sum", "count")
+	p.handle("do", func(tx *Tx, ev *model.Event) any {
+		c.attempts[ev.ID]++
+		tx.Set("count", num(tx.Get("count"))+1)
+		tx.Set("pieces", true, strings.ReplaceAll(ev.ID, ":", "-"))
+		how, _ := ev.Payload.AsString()
+		if how == "on" {
+			tx.Send(home, "do", "")
+		}
+		if err := fail(tx, how); err != nil {
+			return err
+		}
+		return nil
+	})
+	p.compute("moody", func(tx *Tx) any {
+		how, _ := tx.Get("mode").AsString()
+		if how == "rule" {
+			tx.Set("nobody", 1)
+			return 0
+		}
+		if err := fail(tx, how); err != nil {
+			return err
+		}
+		return how
+	})
+	return p.compute("children", func(tx *Tx) any {
+		keys := tx.GetShallow("pieces").Keys()
+		for _, k := range keys {
+			tx.Node(NodeSpec{ID: "child-" + k, Kind: Computation, Output: "out-" + k, Run: func(*Tx) (model.Value, error) { return model.Int(1), nil }})
+		}
+		return len(keys)
+	}).Program
+}
+
+func (c *rejection) tell() {
+	switch c.class {
+	case ByConflict:
+		c.begin("on")
+		for range 15 {
+			c.h.refuse(put("other", c.rejected))
+			c.rejected++
+			c.h.settle()
+			if c.rejected == 2 { // it pauses
+				c.during = c.look("sum")
+			}
+			c.h.now = max(c.h.now, c.h.last.Wake)
+			c.h.settle()
+		}
+	case ByReceipt:
+		c.begin("")
+		c.handledElsewhere()
+		c.during = c.look("sum")
+	case ByOrigin:
+		c.begin("on")
+		if len(c.attempts) != 2 {
+			c.Fatalf("the follow-up was not attempted: %v", c.attempts)
+		}
+		for id := range c.attempts { // any order: it is the one that is not e1
+			if id != "e1" {
+				c.event = id
+			}
+		}
+		c.handledElsewhere()
+		c.during = c.look("sum")
+	default:
+		how := map[Rejection]string{ByRule: "rule", ByTransientError: "transient", ByError: "error"}[c.class]
+		c.w.put(home, put("mode", "fine"))
+		c.h.integrate()
+		c.h.run()
+		c.w.put(home, put("mode", how))
+		c.h.integrate()
+		before := c.h.runs["moody"]
+		c.begin(how)
+		c.h.decide()
+		c.during = c.look("moody")
+		c.during.runs -= before
+	}
+	for c.h.run(); !c.h.core.lane.Done(); c.h.run() {
+		if c.h.last.Wake <= c.h.now {
+			c.Fatalf("an event is left, and nothing to wait for")
+		}
+		c.h.now = c.h.last.Wake
+	}
+	c.after = c.look("sum")
+}
+
+// begin has the event attempted; its commit is under way then.
+func (c *rejection) begin(how string) {
+	c.w.send(home, "do", "e1", how)
+	c.h.deliver()
+	c.h.settle()
+}
+
+// handledElsewhere has a commit be first that has handled e1 already, without starting a
+// piece.
+func (c *rejection) handledElsewhere() {
+	r := c.w.replica(home)
+	ev := c.w.lanes[home][0]
+	commit := &model.Commit{
+		Version: model.CommitVersion, Space: home, Runtime: "elsewhere", Epoch: r.Epoch, Attempt: 99,
+		Txs: []model.Tx{{
+			N: 1000, By: receipts.By("do"), Writes: []model.Write{put("count", 100)},
+			Receipt: receipts.Handled(&ev, model.Int(7)),
+		}},
+		Cursor: model.Cursor{Floor: ev.Lane},
+	}
+	c.w.append(home, &Append{Expect: c.w.head(home), Commit: commit, Data: model.AppendCommit(nil, commit, nil)})
+	c.h.decide()
+	c.h.settle()
+}
+
+func (c *rejection) checkComputation(said Consequence) {
+	c.Helper()
+	switch said {
+	case Again:
+		want := map[Rejection]string{ByConflict: "2", ByReceipt: "100", ByOrigin: "100"}[c.class]
+		if c.after.runs < 2+c.rejected/2 || c.after.output != want {
+			c.Errorf("it ran %d times and came to %s, want %s", c.after.runs, c.after.output, want)
+		}
+	case AgainWithinBudget:
+		if c.during.runs != 1+c.h.core.cfg.RunRetries || c.during.output != `"fine"` {
+			c.Errorf("it ran %d times and shows %s", c.during.runs, c.during.output)
+		}
+		c.recovers()
+	case WaitsForChange:
+		if c.during.runs != 1 || c.during.output != `"fine"` {
+			c.Errorf("it ran %d times and shows %s", c.during.runs, c.during.output)
+		}
+		c.recovers()
+	default:
+		c.Errorf("no test knows how to see that a computation %s", said)
+	}
+}
+
+func (c *rejection) recovers() {
+	c.Helper()
+	c.w.put(home, put("mode", "well"))
+	c.h.integrate()
+	c.h.run()
+	if got := c.h.value("moody"); got != `"well"` {
+		c.Errorf("after a change it shows %s", got)
+	}
+}
+
+func (c *rejection) checkHandler(said Consequence) {
+	c.Helper()
+	n := c.attempts[c.event]
+	handled := slices.Contains(c.after.receipts, c.event+" handled")
+	switch said {
+	case Again:
+		if n != 1+c.rejected || c.rejected <= c.h.core.cfg.EventRetries || !handled {
+			c.Errorf("%d attempts after %d rejections, receipts %v", n, c.rejected, c.after.receipts)
+		}
+	case AgainWithinBudget:
+		if n != c.h.core.cfg.EventRetries || !slices.Contains(c.after.receipts, c.event+" failed") {
+			c.Errorf("%d attempts, receipts %v", n, c.after.receipts)
+		}
+	case Dropped:
+		if n != 1 || c.class == ByOrigin && len(c.after.receipts) != 1 {
+			c.Errorf("%d attempts, receipts %v", n, c.after.receipts)
+		}
+	case Concluded:
+		if n != 1 || handled || c.h.value("count") != "absent" || len(c.after.receipts) != 1 {
+			c.Errorf("%d attempts, receipts %v, count %s", n, c.after.receipts, c.h.value("count"))
+		}
+	default:
+		c.Errorf("no test knows how to see that a handler %s", said)
+	}
+}
+
+func (c *rejection) checkPiece(said Consequence) {
+	c.Helper()
+	switch said {
+	case FollowsItsDocument:
+		if c.during.child {
+			c.Error("the piece is there while the attempt that started it is undone")
+		}
+		if c.class != ByConflict {
+			c.w.put(home, model.Write{Doc: "pieces", Path: model.Path{strings.ReplaceAll(c.event, ":", "-")}, Value: model.MustOf(true)})
+			c.h.integrate()
+			c.h.run()
+		}
+		if !c.look("sum").child {
+			c.Error("its document is there, and the piece is not")
+		}
+	case NeverMade:
+		if c.during.child || c.after.child || c.h.runs["child-e1"] > 0 {
+			c.Error("the piece was made")
+		}
+	default:
+		c.Errorf("no test knows how to see that a piece %s", said)
+	}
+}
+
+func (c *rejection) checkCaller(said Consequence) {
+	c.Helper()
+	switch said {
+	case Waits:
+		if len(c.during.receipts) > 0 || len(c.after.receipts) == 0 {
+			c.Errorf("receipts %v while it is rejected, %v in the end", c.during.receipts, c.after.receipts)
+		}
+	case Answered:
+		if rc := c.w.receipt(home, c.event); rc.Outcome != model.Failed || rc.Error == "" || len(c.after.receipts) != 1 {
+			c.Errorf("receipts %v, %+v", c.after.receipts, rc)
+		}
+	case AnsweredByTheOther:
+		if rc := c.w.receipt(home, c.event); rc.Result.String() != "7" || len(c.after.receipts) != 1 {
+			c.Errorf("receipts %v, %+v", c.after.receipts, rc)
+		}
+	case NobodyWaits:
+		known := slices.ContainsFunc(c.w.lanes[home], func(ev model.Event) bool { return ev.ID == c.event })
+		if known || slices.Contains(c.after.receipts, c.event+" handled") {
+			c.Errorf("in the lane: %v, receipts %v", known, c.after.receipts)
+		}
+	default:
+		c.Errorf("no test knows how to see that a caller %s", said)
+	}
+}
+
+func TestRejections_EachReasonHasItsClass(t *testing.T) {
+	told := map[string]Rejection{}
+	w := newWorld(t)
+	p := counter(t).handle("twice", func(tx *Tx, _ *model.Event) any { tx.Set("out", 1); return nil }).
+		handle("large", func(*Tx, *model.Event) any { return strings.Repeat("x", 600<<10) }).
+		handle("panic", func(*Tx, *model.Event) any { panic("no") }).
+		sum("out", "count")
+	h := w.owner("w1", p.Program)
+	h.core.cfg.Trace.HandleEnd = func(i HandleInfo) {
+		if i.Receipt != nil {
+			told[i.Event.Stream] = i.Rejection
+		}
+		h.story = append(h.story, i.Event.ID) // run looks whether anything happens
+	}
+	for _, stream := range []string{"add", "twice", "large", "panic", "nobody"} {
+		w.send(home, stream, stream, 1)
+	}
+	h.run()
+	for stream, want := range map[string]Rejection{"add": 0, "twice": ByRule, "large": ByRule, "panic": ByError, "nobody": ByRule} {
+		if got, ok := told[stream]; !ok || got != want {
+			t.Errorf("%s: %q, want %q", stream, got, want)
+		}
+	}
+}
