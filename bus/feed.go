@@ -96,7 +96,9 @@ func (f *feed) receive(ctx context.Context, m *nats.Msg) error {
 	if addedNumber(m.Header, headerLastSequence) != f.last {
 		return f.fillTo(ctx, seq)
 	}
-	f.next(model.LogEntry{Space: f.space, Seq: seq, ID: header(m.Header, headerCommit), Data: m.Data})
+	f.next(model.LogEntry{
+		Space: f.space, Seq: seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: addedTime(m.Header),
+	})
 	return nil
 }
 

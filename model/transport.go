@@ -44,6 +44,8 @@ type LogEntry struct {
 	// ID is the Append.ID it was appended with.
 	ID   string
 	Data []byte // encoded Commit
+	// Stored is when the server stored it, by its own clock.
+	Stored time.Time
 }
 
 // Message is an event on its way into a lane, or as found there.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -35,10 +36,22 @@ func appendsFormAChain(w *world) {
 		w.Fatalf("sequences %d, %d", first, second)
 	}
 	w.equal("head", w.head(c, cart), second)
-	w.equal("log", w.log(c, cart), []model.LogEntry{
+	log := w.log(c, cart)
+	if log[0].Stored.IsZero() || log[1].Stored.Before(log[0].Stored) {
+		w.Errorf("stored at %v and %v", log[0].Stored, log[1].Stored)
+	}
+	w.equal("log", undated(log), []model.LogEntry{
 		{Space: cart, Seq: first, ID: "a/0/1", Data: []byte("data of a/0/1")},
 		{Space: cart, Seq: second, ID: "a/0/2", Data: []byte("data of a/0/2")},
 	})
+}
+
+// undated are entries as if nobody knew when they were stored.
+func undated(entries []model.LogEntry) []model.LogEntry {
+	for i := range entries {
+		entries[i].Stored = time.Time{}
+	}
+	return entries
 }
 
 func wrongExpectation(w *world) {

@@ -38,12 +38,12 @@ func (s *Server) Send(m model.Message) (model.SendResult, error) {
 	case s.laneLimit > 0 && len(l.messages) >= s.laneLimit:
 		return model.SendResult{}, model.ErrLaneFull
 	}
-	l.stored[key] = l.add(m.Space, numbered(m, s.now()))
+	l.stored[key] = l.add(m.Space, numbered(m, s.time()))
 	return model.SendResult{Seq: l.stored[key]}, nil
 }
 
 func numbered(m model.Message, now time.Time) func(uint64) model.Message {
-	m.Payload, m.Stored = bytes.Clone(m.Payload), time.Unix(0, now.UnixNano()).UTC()
+	m.Payload, m.Stored = bytes.Clone(m.Payload), now
 	return func(seq uint64) model.Message {
 		m.Seq = seq
 		return m

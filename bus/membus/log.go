@@ -20,7 +20,7 @@ func (s *Server) Append(a model.Append) (uint64, error) {
 		return 0, model.ErrRefused
 	}
 	return log.add(a.Space, func(seq uint64) model.LogEntry {
-		return model.LogEntry{Space: a.Space, Seq: seq, ID: a.ID, Data: bytes.Clone(a.Data)}
+		return model.LogEntry{Space: a.Space, Seq: seq, ID: a.ID, Data: bytes.Clone(a.Data), Stored: s.time()}
 	}), nil
 }
 

@@ -80,6 +80,9 @@ func newPartition() *partition {
 // Partitions is the number of partitions of the deployment.
 func (s *Server) Partitions() int { return len(s.partitions) }
 
+// time is the time by the server's clock, as a message carries it.
+func (s *Server) time() time.Time { return time.Unix(0, s.now().UnixNano()).UTC() }
+
 // Horizon is for how long the deployment remembers events.
 func (s *Server) Horizon() time.Duration { return s.horizon }
 
