@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"testing"
 
 	"github.com/settlehq/settle"
 )
@@ -15,8 +17,8 @@ import (
 //	note   is a follow-up: it reads nothing that an order writes.
 //	tick   changes what every piece reads.
 //
-// A piece is a member of the document pieces, and an effect that the effect
-// launcher makes of it.
+// A piece is a member of the document pieces, which says who has launched it, and an
+// effect that the effect launcher makes of it.
 func orders(notes *notebook) *settle.Program {
 	return settle.NewProgram("orders").
 		Handle("order", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
@@ -28,7 +30,7 @@ func orders(notes *notebook) *settle.Program {
 				return settle.Value{}, settle.Transient(errors.New("broken"))
 			}
 			n := increment(tx, "count")
-			tx.Set("pieces", n, ev.ID)
+			tx.Set("pieces", notes.by, ev.ID)
 			what := fmt.Sprintf("%s makes %d", ev.ID, n)
 			tx.Send(tx.Space(), "note", what)
 			tx.Send("ledger", "note", what)
@@ -44,6 +46,12 @@ func orders(notes *notebook) *settle.Program {
 			increment(tx, "ticks")
 			return settle.Value{}, nil
 		}).
+		Effect("gate", func(tx *settle.Tx) error {
+			if ready, _ := tx.Get("ready").AsBool(); ready {
+				notes.write("ready")
+			}
+			return nil
+		}).
 		Effect("launcher", func(tx *settle.Tx) error {
 			ids := tx.GetShallow("pieces").Keys()
 			notes.write("%s has the pieces %s", tx.Space(), strings.Join(ids, " "))
@@ -57,7 +65,8 @@ func orders(notes *notebook) *settle.Program {
 func piece(notes *notebook, id string) settle.NodeSpec {
 	return settle.NodeSpec{ID: "piece-" + id, Kind: settle.Effect, Run: func(tx *settle.Tx) (settle.Value, error) {
 		ticks, _ := tx.Get("ticks").AsInt()
-		notes.write("piece %s at tick %d", id, ticks)
+		by, _ := tx.Get("pieces", id).AsString()
+		notes.write("piece %s of %s at tick %d", id, by, ticks)
 		return settle.Value{}, nil
 	}}
 }
@@ -66,4 +75,58 @@ func increment(tx *settle.Tx, doc string) int64 {
 	n, _ := tx.Get(doc).AsInt()
 	tx.Set(doc, n+1)
 	return n + 1
+}
+
+// notebook holds what a runtime has run, speculative or not, a line for each.
+type notebook struct {
+	by      string // the runtime
+	mu      sync.Mutex
+	lines   []string
+	changed chan struct{} // closed with the next line
+}
+
+func newNotebook(by string) *notebook { return &notebook{by: by, changed: make(chan struct{})} }
+
+func (n *notebook) write(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, fmt.Sprintf(format, args...))
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+func (n *notebook) count(line string) (times int, changed <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range n.lines {
+		if l == line {
+			times++
+		}
+	}
+	return times, n.changed
+}
+
+// waitFor waits until a line has been written so many times.
+func (n *notebook) waitFor(t *testing.T, line string, want int) {
+	t.Helper()
+	ctx := testContext(t)
+	for {
+		times, changed := n.count(line)
+		if times >= want {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("%q was to be run %d times, and has been %d times; all there is:\n\t%s", line, want, times, strings.Join(n.lines, "\n\t"))
+		}
+	}
+}
+
+// want checks how often a line has been written.
+func (n *notebook) want(t *testing.T, line string, want int) {
+	t.Helper()
+	if times, _ := n.count(line); times != want {
+		t.Errorf("%q was run %d times, want %d", line, times, want)
+	}
 }

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,5 +49,154 @@ func TestI11_ReceiptWithARetryableConflictElsewhere_TheHandlerRetriesAndCommits(
 		if loseAnswer.Load() >= 1 {
 			t.Error("no answer was lost")
 		}
+	})
+}
+
+// races are the ways in which the runtimes of a space can come to append the handling of
+// one event. They have all made it, and each has it under way.
+var races = map[string]func(s *stage, all []*actor, held []*hold){
+	"the owner is first": func(s *stage, all []*actor, held []*hold) {
+		held[0].letGo()
+		s.ends("shop", "order", "e1")
+	},
+	"an attached runtime is first": func(s *stage, all []*actor, held []*hold) {
+		held[1].letGo()
+		s.ends("shop", "order", "e1")
+	},
+	"all at once": func(*stage, []*actor, []*hold) {},
+}
+
+// Several runtimes handle the same event. One of them commits; the others learn that
+// there is a receipt, and do not try again.
+func TestI11_ReceiptRace_OneRuntimeCommitsAndTheOthersDoNotRetry(t *testing.T) {
+	for what, first := range races { // any order: each on its own
+		t.Run(what, func(t *testing.T) {
+			onBothServers(t, func(t *testing.T, base settle.Config) {
+				s := newStage(t, base)
+				all := s.crowd()
+				held := s.race(all)
+				first(s, all, held)
+				for _, h := range held {
+					h.letGo()
+				}
+				if rc := s.ends("shop", "order", "e1"); rc.Result.String() != "1" {
+					t.Errorf("receipt %+v, want handled with result 1", rc)
+				}
+				s.everybodyGoesOn(all)
+				for _, a := range all {
+					a.notes.want(t, "order e1", 1)
+				}
+				s.wantDoc("shop", "count", "1")
+				s.wantDoc("shop", "noted", "1")
+				eventually(t, s.client, "ledger", "noted", 1)
+				s.wantLane("ledger", 1)
+				once(t, readLog(t, s.d.Bus(), "shop"))
+			})
+		})
+	}
+}
+
+// crowd is the owner of the shop and three more that handle its events.
+func (s *stage) crowd() []*actor {
+	s.Helper()
+	all := []*actor{s.worker("owner")}
+	s.call("shop", "tick", "t0") // and it owns the shop
+	for _, id := range []string{"a1", "a2", "a3"} {
+		all = append(all, s.attach(id, "shop", true))
+	}
+	return all
+}
+
+// race returns when everybody has handled e1 and is about to append that, on top of the
+// same log. The second of them is attached.
+func (s *stage) race(all []*actor) []*hold {
+	s.Helper()
+	all[1].transact(func(tx *settle.Tx) { tx.Set("ready", true) })
+	var held []*hold
+	for _, a := range all {
+		a.notes.waitFor(s.T, "ready", 1) // and has seen all that was before
+	}
+	for _, a := range all {
+		held = append(held, a.line.holdReceipt("e1"))
+	}
+	s.send("shop", "order", "e1")
+	for _, h := range held {
+		h.wait(s.T)
+	}
+	return held
+}
+
+// everybodyGoesOn has each of the runtimes commit an event in turn: whatever it was to
+// do about an earlier one, it has done.
+func (s *stage) everybodyGoesOn(all []*actor) {
+	s.Helper()
+	for i, a := range all {
+		id := fmt.Sprintf("after-%d", i)
+		var back []func()
+		for _, other := range all {
+			if other != a {
+				h := other.line.holdReceipt(id)
+				back = append(back, func() { other.line.cancel(h) })
+			}
+		}
+		s.call("shop", "tick", id)
+		for _, letGo := range back {
+			letGo()
+		}
+		s.wantHandledBy("shop", id, a.id)
+	}
+}
+
+// wantHandledBy checks which runtime has committed the handling of an event.
+func (s *stage) wantHandledBy(space, event, want string) {
+	s.Helper()
+	for _, e := range readCommits(s.T, s.d.Bus(), space, 0) {
+		for i := range e.c.Txs {
+			if rc := e.c.Txs[i].Receipt; rc != nil && rc.Event == event && e.c.Runtime != want {
+				s.Errorf("event %s was handled by %s, and was left to %s", event, e.c.Runtime, want)
+			}
+		}
+	}
+}
+
+// An event that starts a piece is handled by every runtime at first. One piece comes of
+// it, of the runtime that commits; the others run that one, and theirs is gone.
+func TestI11_PatternLaunchingEventHandledByTwoRuntimes_StartsOnePiece(t *testing.T) {
+	onBothServers(t, func(t *testing.T, base settle.Config) {
+		s := newStage(t, base)
+		owner := s.worker("owner")
+		s.call("shop", "tick", "t1")
+		other := s.attach("other", "shop", true)
+		held := s.race([]*actor{owner, other})
+		owner.notes.waitFor(t, "piece e1 of owner at tick 1", 1)
+		other.notes.waitFor(t, "piece e1 of other at tick 1", 1)
+		held[1].letGo()
+		s.ends("shop", "order", "e1")
+		held[0].letGo()
+		owner.notes.waitFor(t, "piece e1 of other at tick 1", 1)
+		s.call("shop", "tick", "t2")
+		for _, a := range []*actor{owner, other} {
+			a.notes.waitFor(t, "piece e1 of other at tick 2", 1)
+			a.notes.want(t, "order e1", 1)
+		}
+		owner.notes.want(t, "piece e1 of owner at tick 2", 0)
+		s.wantDoc("shop", "pieces", `{"e1":"other"}`)
+		s.wantLog("shop", "tick t1: handled", "order e1: handled 1", `note: handled "e1 makes 1"`, "tick t2: handled")
+	})
+}
+
+// The event is delivered once more, to a runtime that was not there the first time. It
+// does not even try, and has the one piece that there is.
+func TestI11_PatternLaunchingEventRedeliveredLater_StartsNothing(t *testing.T) {
+	onBothServers(t, func(t *testing.T, base settle.Config) {
+		s := newStage(t, base)
+		owner := s.worker("owner")
+		s.call("shop", "order", "e1")
+		late := s.attach("late", "shop", true, fromTheBeginning)
+		late.notes.waitFor(t, "piece e1 of owner at tick 0", 1)
+		s.everybodyGoesOn([]*actor{owner, late})
+		late.notes.want(t, "order e1", 0)
+		late.notes.waitFor(t, "piece e1 of owner at tick 2", 1)
+		s.wantDoc("shop", "pieces", `{"e1":"owner"}`)
 	})
 }

@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -19,48 +18,79 @@ type stage struct {
 	*testing.T
 	d      *deployment
 	client *settle.Client
-	writes uint64 // of elsewhere
+	apps   map[string]*actor // of elsewhere, by space
 }
 
 func newStage(t *testing.T, base settle.Config) *stage {
 	t.Helper()
-	base.Programs, base.Workers, base.Bus.Partitions = settle.Always(orders(newNotebook())), -1, 1
+	base.Programs, base.Workers, base.Bus.Partitions = settle.Always(orders(newNotebook("nobody"))), -1, 1
 	d := deploy(t, base)
-	return &stage{T: t, d: d, client: d.Client()}
+	return &stage{T: t, d: d, client: d.Client(), apps: map[string]*actor{}}
 }
 
 // actor is one runtime: its own connection, and its own notes of what it has run.
 type actor struct {
 	t     *testing.T
+	id    string
 	line  *line
 	notes *notebook
+	// attached is nil for a worker.
+	attached *settle.Attachment
+}
+
+func (s *stage) actor(id string, options ...func(*bus.Config)) *actor {
+	s.Helper()
+	return &actor{t: s.T, id: id, line: &line{Bus: connect(s.T, s.d, options...)}, notes: newNotebook(id)}
 }
 
 // worker starts a worker that serves every space.
 func (s *stage) worker(id string, options ...func(*bus.Config)) *actor {
 	s.Helper()
-	a := s.actor(options...)
+	a := s.actor(id, options...)
 	w, err := settle.StartWorker(testContext(s.T), a.line, settle.WorkerConfig{
 		ID: id, Programs: settle.Always(orders(a.notes)), Heartbeat: s.d.cfg.Heartbeat, MemberTTL: s.d.cfg.MemberTTL, Checkpoint: s.d.cfg.Checkpoint,
 	})
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Cleanup(func() {
-		a.line.open()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := w.Stop(ctx); err != nil {
-			s.Errorf("stop %s: %v", id, err)
-		}
-		a.line.Close()
-	})
+	s.Cleanup(func() { a.end(w.Stop) })
 	return a
 }
 
-func (s *stage) actor(options ...func(*bus.Config)) *actor {
+// attach has a runtime take part in a space beside its owner, with a part in handling
+// its events or without.
+func (s *stage) attach(id, space string, events bool, options ...func(*line)) *actor {
 	s.Helper()
-	return &actor{t: s.T, line: &line{Bus: connect(s.T, s.d, options...)}, notes: newNotebook()}
+	a := s.actor(id)
+	for _, o := range options {
+		o(a.line)
+	}
+	var err error
+	a.attached, err = settle.Attach(testContext(s.T), a.line, settle.AttachConfig{ID: id, Space: space, Events: events, Program: orders(a.notes)})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { a.end(a.attached.Close) })
+	return a
+}
+
+func (a *actor) end(stop func(context.Context) error) {
+	a.line.open()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := stop(ctx); err != nil {
+		a.t.Errorf("stop %s: %v", a.id, err)
+	}
+	a.line.Close()
+}
+
+// transact makes a transaction of the application's.
+func (a *actor) transact(f func(*settle.Tx)) {
+	a.t.Helper()
+	err := a.attached.Transact(testContext(a.t), "app", func(tx *settle.Tx) error { f(tx); return nil })
+	if err != nil {
+		a.t.Fatal(err)
+	}
 }
 
 // send stores an event, with its id as the payload's "for" too.
@@ -90,34 +120,15 @@ func (s *stage) call(space, stream, id string) {
 	}
 }
 
-// elsewhere sets a document by a commit of a runtime that is not here.
+// elsewhere sets a document from an application that is attached to the space.
 func (s *stage) elsewhere(space, doc string, value any) {
 	s.Helper()
-	v, err := settle.ValueOf(value)
-	if err != nil {
-		s.Fatal(err)
+	app := s.apps[space]
+	if app == nil {
+		app = s.attach("app", space, false)
+		s.apps[space] = app
 	}
-	s.writes++
-	head, cursor := s.head(space)
-	c := &model.Commit{Version: model.CommitVersion, Space: space, Runtime: "elsewhere", Attempt: s.writes, Cursor: cursor, Txs: []model.Tx{{
-		N: s.writes, By: "somebody", Writes: []model.Write{{Doc: doc, Value: v}},
-	}}}
-	done := make(chan error, 1)
-	s.d.Bus().Append(model.Append{
-		Space: space, ID: c.ID(), Expect: head, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &c.Txs[0])),
-	}, func(_ uint64, err error) { done <- err })
-	if err := <-done; err != nil {
-		s.Fatalf("write %s of %s from elsewhere: %v", doc, space, err)
-	}
-}
-
-// head is where the log of a space ends, and what is done of its lane there.
-func (s *stage) head(space string) (seq uint64, cursor model.Cursor) {
-	s.Helper()
-	for _, e := range readCommits(s.T, s.d.Bus(), space, 0) {
-		seq, cursor = e.seq, e.c.Cursor
-	}
-	return seq, cursor
+	app.transact(func(tx *settle.Tx) { tx.Set(doc, value) })
 }
 
 // wantLog checks what has been handled in a space, in order. Each line is a stream,
@@ -178,6 +189,19 @@ type line struct {
 	mu   sync.Mutex
 	next *hold
 	on   []*hold // that have caught something which is not released
+	// forgetful: it is not known how far anybody has read a lane.
+	forgetful bool
+}
+
+// fromTheBeginning has a runtime read every event of its lane again.
+func fromTheBeginning(l *line) { l.forgetful = true }
+
+// LoadPosition is where to go on reading.
+func (l *line) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
+	if l.forgetful {
+		return 0, nil
+	}
+	return l.Bus.LoadPosition(ctx, partition, name)
 }
 
 // hold is a commit that is to be caught, or has been.
@@ -222,6 +246,16 @@ func (h *hold) wait(t *testing.T) *model.Commit {
 
 func (h *hold) letGo() { h.once.Do(func() { close(h.release) }) }
 
+// cancel catches nothing any more, and lets go what was caught.
+func (l *line) cancel(h *hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == h {
+		l.next = nil
+	}
+	h.letGo()
+}
+
 // open lets everything pass from now on.
 func (l *line) open() {
 	l.mu.Lock()
@@ -259,57 +293,4 @@ func (l *line) catch(a model.Append) *hold {
 	l.next, l.on = nil, append(l.on, h)
 	h.caught <- c
 	return h
-}
-
-// notebook holds what a runtime has run, speculative or not, a line for each.
-type notebook struct {
-	mu      sync.Mutex
-	lines   []string
-	changed chan struct{} // closed with the next line
-}
-
-func newNotebook() *notebook { return &notebook{changed: make(chan struct{})} }
-
-func (n *notebook) write(format string, args ...any) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.lines = append(n.lines, fmt.Sprintf(format, args...))
-	close(n.changed)
-	n.changed = make(chan struct{})
-}
-
-func (n *notebook) count(line string) (times int, changed <-chan struct{}) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, l := range n.lines {
-		if l == line {
-			times++
-		}
-	}
-	return times, n.changed
-}
-
-// waitFor waits until a line has been written so many times.
-func (n *notebook) waitFor(t *testing.T, line string, want int) {
-	t.Helper()
-	ctx := testContext(t)
-	for {
-		times, changed := n.count(line)
-		if times >= want {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			t.Fatalf("%q was to be run %d times, and has been %d times; all there is:\n\t%s", line, want, times, strings.Join(n.lines, "\n\t"))
-		}
-	}
-}
-
-// want checks how often a line has been written.
-func (n *notebook) want(t *testing.T, line string, want int) {
-	t.Helper()
-	if times, _ := n.count(line); times != want {
-		t.Errorf("%q was run %d times, want %d", line, times, want)
-	}
 }
