@@ -65,7 +65,21 @@ func (b *Bus) ReadDead(ctx context.Context, space string, after uint64, limit in
 	if err := checkIfAny("space", space); err != nil {
 		return nil, err
 	}
-	return b.letters(b.readPages(ctx, b.names.deadStream(), b.names.dead(space, "", ""), after, limit))
+	var all []model.DeadLetter
+	for len(all) < limit {
+		want := limit - len(all)
+		found, err := b.readPages(ctx, b.names.deadStream(), b.names.dead(space, "", ""), after, want)
+		letters, err := b.letters(found, err)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, letters...)
+		if len(found) < want {
+			break
+		}
+		after = found[len(found)-1].Seq
+	}
+	return all, nil
 }
 
 // FindDead returns the dead letters about an event. See worker.DeadLetters.

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -59,13 +60,27 @@ func New(bus worker.Bus, cfg Config) *Coordinator {
 	return c
 }
 
-// Start begins to tail the logs of all partitions.
+// Start begins to tail the logs of all partitions, and to answer questions.
 func (c *Coordinator) Start() {
+	c.tasks.Go(c.serve) // ends when it is asked for, or with c.ctx
 	for p := range c.bus.Partitions() {
 		t := newTail(c, p)
 		c.tails = append(c.tails, t)
 		c.tasks.Go(t.run)  // ends with c.ctx
 		c.tasks.Go(t.save) // ends with c.ctx
+	}
+}
+
+// serve offers package trail's answers, as soon as that is possible.
+func (c *Coordinator) serve() {
+	service := trail.Service(c.ctx, c.bus)
+	for pause := minPause; c.ctx.Err() == nil; pause = min(2*pause, maxPause) {
+		err := c.bus.Serve(c.ctx, service)
+		if err == nil || c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
+			return
+		}
+		c.cfg.Logger.Error("offer the coordinator's answers", "error", err)
+		wait(c.ctx, pause)
 	}
 }
 

@@ -11,6 +11,8 @@ type MissingError struct {
 	Space, Stream, Event string
 	// Minted: the id is one that Settle makes for what a handler sends.
 	Minted bool
+	// Receipt: it is the receipt that is missing.
+	Receipt bool
 }
 
 func (e *MissingError) Error() string {
@@ -20,6 +22,9 @@ func (e *MissingError) Error() string {
 	}
 	if e.Stream != "" {
 		where += ", stream " + e.Stream
+	}
+	if e.Receipt {
+		return fmt.Sprintf("there is no receipt of event %s in the log of space %s, stream %s: it waits, or was never sent; `settle tree %s` says which", e.Event, e.Space, e.Stream, e.Event)
 	}
 	if e.Minted {
 		return fmt.Sprintf("there is no event %s in %s, and no commit of its origin has sent it (yet); check the id and the deployment (--prefix, --context)", e.Event, where)

@@ -35,6 +35,9 @@ type Tree struct {
 	Settled bool `json:"settled"`
 	// More says that the bounds have cut it: there is more than is shown.
 	More bool `json:"more,omitempty"`
+	// Unattended says that no coordinator has answered: what is parked stays so until
+	// one runs.
+	Unattended bool `json:"unattended,omitempty"`
 }
 
 // Ref names an event.

@@ -1,0 +1,46 @@
+package settle
+
+import (
+	"context"
+	"iter"
+
+	"github.com/settlehq/settle/coordinator/trail"
+)
+
+// DeadLetter is an event that failed or was refused, with its payload and the error,
+// and what has been done about it.
+type DeadLetter = trail.Dead
+
+// NoLetterError says that there is no dead letter about an event.
+type NoLetterError = trail.NoLetterError
+
+// DeadLetters goes through the dead letters of a space, or of all spaces if it is "",
+// oldest first. It ends after the first error.
+func (c *Client) DeadLetters(ctx context.Context, space string) iter.Seq2[DeadLetter, error] {
+	return func(yield func(DeadLetter, error) bool) {
+		for after := uint64(0); ; {
+			page, err := trail.DeadLetters(ctx, c.bus, space, after, trail.MaxDeadPage)
+			if err != nil {
+				yield(DeadLetter{}, err)
+				return
+			}
+			for _, d := range page {
+				if !yield(d, nil) {
+					return
+				}
+				after = d.Seq
+			}
+			if len(page) < trail.MaxDeadPage {
+				return
+			}
+		}
+	}
+}
+
+// Redrive sends an event that failed or was refused again, with the payload that it
+// had, under an id that follows from its own: doing so twice is one event, which
+// SendResult.Duplicate then says. One that fails again has a dead letter of its own, and
+// is redriven by its own id. stream may be "" if only one event of the space has the id.
+func (c *Client) Redrive(ctx context.Context, space, stream, id string) (EventRef, SendResult, error) {
+	return trail.Redrive(ctx, c.bus, space, stream, id)
+}

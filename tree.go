@@ -1,0 +1,72 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+)
+
+// What an event has caused; see package trail for the fields.
+type (
+	// Tree is an event with all that it has caused so far.
+	Tree = trail.Tree
+	// TreeNode is one event of a tree.
+	TreeNode = trail.Node
+	// TreeQuery says of which event, and how much of it.
+	TreeQuery = trail.Query
+	// EventRef names an event.
+	EventRef = trail.Ref
+	// EventState is what has become of an event so far.
+	EventState = lineage.State
+	// MissingError says that nobody knows of an event, and what to check.
+	MissingError = trail.MissingError
+	// AmbiguousError says that several events have an id.
+	AmbiguousError = trail.AmbiguousError
+)
+
+// Tree returns what an event has caused so far, directly and indirectly: what it sent,
+// what that sent, and what has become of each. A coordinator is asked; if none answers,
+// the client reads the logs itself and says so (Tree.Unattended).
+func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
+	t, asked := trail.Ask(ctx, c.bus, q)
+	if asked == nil || ctx.Err() != nil || errors.Is(asked, model.ErrStopped) {
+		return t, asked
+	}
+	// One that could not answer, because the tree is too large for a message, say, does
+	// not keep the client from it; and errors are better first-hand.
+	t, err := trail.Walk(ctx, c.bus, q)
+	if err == nil {
+		t.Unattended = errors.Is(asked, model.ErrNobody)
+	}
+	return t, err
+}
+
+// WaitTree waits until an event and everything that it causes has ended, and returns
+// the tree. If ctx ends first, it returns the tree as far as it has come, if that can
+// still be read, with the error. What a person sends again later is not waited for.
+func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree, error) {
+	bound, cancel := c.awaits.bind(ctx)
+	defer cancel()
+	waited := trail.Wait(bound, c.bus, space, stream, id)
+	if cause := context.Cause(bound); errors.Is(cause, model.ErrStopped) && waited != nil {
+		return nil, fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, cause)
+	}
+	if waited != nil && ctx.Err() == nil {
+		return nil, waited
+	}
+	last, end := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer end()
+	t, err := c.Tree(last, TreeQuery{Space: space, Stream: stream, Event: id})
+	if waited != nil {
+		return t, waited
+	}
+	return t, err
+}
+
+// lastLook bounds how long a tree is read for after the wait for it is over.
+const lastLook = 10 * time.Second

@@ -1,0 +1,174 @@
+package settle_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+)
+
+// relay passes an event on to the spaces that its payload lists.
+func relay() *settle.Program {
+	return settle.NewProgram("relay").
+		Handle("pass", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			for to := range ev.Payload.Elements() {
+				name, _ := to.AsString()
+				tx.Send(name, "end", nil)
+			}
+			return settle.Value{}, nil
+		}).
+		Handle("mend", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			tx.Set("mended", true)
+			return settle.Value{}, nil
+		}).
+		Handle("end", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			if ok, _ := tx.Get("mended").AsBool(); !ok && ev.Space == "broken" {
+				return settle.Value{}, errors.New("broken")
+			}
+			return settle.Value{}, nil
+		})
+}
+
+func (w *world) relays() {
+	w.Helper()
+	b := w.server.Connect("w1")
+	p, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: "w1", Programs: settle.Always(relay())})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { p.Kill(); b.Kill() })
+}
+
+func (w *world) coordinate() {
+	b := w.server.Connect("coordinator")
+	c := coordinator.New(b, coordinator.Config{})
+	c.Start()
+	w.Cleanup(func() { c.Stop(); b.Close() })
+}
+
+func pass(id string, to ...string) settle.Outgoing {
+	return settle.Outgoing{Space: "a", Stream: "pass", ID: id, Payload: to}
+}
+
+func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.relays()
+		c, _ := w.client("c", nil)
+		if _, err := c.Call(t.Context(), pass("e1", "b", "broken")); err != nil {
+			t.Fatal(err)
+		}
+		tree, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e1"})
+		if err != nil || !tree.Unattended || tree.Events != 3 || tree.States["parked"] != 2 {
+			t.Fatalf("with no coordinator: %+v, %v", tree, err)
+		}
+		w.coordinate()
+		time.Sleep(5 * time.Second)
+		tree, err = c.Tree(t.Context(), settle.TreeQuery{Event: "e1"})
+		if err != nil || tree.Unattended || tree.States["handled"] != 2 || tree.States["failed"] != 1 {
+			t.Errorf("with a coordinator: %+v, %v", tree, err)
+		}
+		var missing *settle.MissingError
+		if _, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e2"}); !errors.As(err, &missing) {
+			t.Errorf("what there is not: %v", err)
+		}
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "b", Stream: "end", ID: "e1"}); err != nil {
+			t.Fatal(err)
+		}
+		var several *settle.AmbiguousError
+		if _, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e1"}); !errors.As(err, &several) {
+			t.Errorf("what there is twice: %v", err)
+		}
+		c.Close()
+		if _, err := c.WaitTree(t.Context(), "a", "pass", "e1"); !errors.Is(err, model.ErrStopped) {
+			t.Errorf("after the end of the client: %v", err)
+		}
+	})
+}
+
+func TestWaitTree_ReturnsTheTreeWhenItHasSettledOrTheContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.relays()
+		c, _ := w.client("c", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := c.Send(ctx, pass("e1", "b", "c")); err != nil {
+			t.Fatal(err)
+		}
+		tree, err := c.WaitTree(ctx, "a", "pass", "e1")
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2 events are open") || tree == nil || tree.States["parked"] != 2 {
+			t.Errorf("with no coordinator: %+v, %v", tree, err)
+		}
+		w.coordinate()
+		tree, err = c.WaitTree(t.Context(), "a", "pass", "e1")
+		if err != nil || !tree.Settled || tree.States["handled"] != 3 {
+			t.Errorf("with a coordinator: %+v, %v", tree, err)
+		}
+	})
+}
+
+func TestRedrive_ADeadLetterIsListedSentAgainAndSaidToHaveBeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.relays()
+		w.coordinate()
+		c, _ := w.client("c", nil)
+		list := func(space string) (found []settle.DeadLetter) {
+			for d, err := range c.DeadLetters(t.Context(), space) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				found = append(found, d)
+			}
+			return found
+		}
+		targets := make([]string, 250) // more than a page
+		for i := range targets {
+			targets[i] = "broken"
+		}
+		if _, err := c.Send(t.Context(), pass("e1", targets...)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.WaitTree(t.Context(), "a", "pass", "e1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		dead := list("")
+		if len(dead) != 250 || len(list("broken")) != 250 || len(list("a")) != 0 || dead[0].Redriven != nil || dead[0].Error != "broken" {
+			t.Fatalf("%d dead letters, the first is %+v", len(dead), dead[0])
+		}
+		if _, err := c.Call(t.Context(), settle.Outgoing{Space: "broken", Stream: "mend", ID: "m"}); err != nil {
+			t.Fatal(err)
+		}
+		of, sent, err := c.Redrive(t.Context(), "broken", "", dead[0].Event)
+		if err != nil || sent.Duplicate || of.Event != dead[0].Event+":r1" {
+			t.Fatalf("redrive: %+v, %+v, %v", of, sent, err)
+		}
+		if rc, err := c.Await(t.Context(), of.Space, of.Stream, of.Event); err != nil || rc.Outcome != settle.Handled {
+			t.Errorf("it ended in %+v, %v", rc, err)
+		}
+		if r := list("broken")[0].Redriven; r == nil || r.Event != of.Event || r.State != "handled" {
+			t.Errorf("the view says %+v", r)
+		}
+		var none *settle.NoLetterError
+		if _, _, err := c.Redrive(t.Context(), "a", "", "e1"); !errors.As(err, &none) {
+			t.Errorf("redrive of what was handled: %v", err)
+		}
+		for range c.DeadLetters(t.Context(), "") { // who has seen enough stops
+			break
+		}
+		for _, err := range c.DeadLetters(t.Context(), "a.b") {
+			var name *model.NameError
+			if !errors.As(err, &name) {
+				t.Errorf("of what is no space: %v", err)
+			}
+		}
+	})
+}
