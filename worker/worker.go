@@ -115,6 +115,9 @@ func (w *Worker) run() {
 // somebody else does not answer: after an outage of the store, or of this process,
 // the others need a moment to be back.
 func (w *Worker) announce() bool {
+	if w.ctx.Err() != nil {
+		return false // a beat that came due with the end has nothing to say any more
+	}
 	err := w.bus.Announce(w.ctx, w.roster.beat(false))
 	if err != nil && w.ctx.Err() == nil {
 		w.cfg.Logger.Warn("announce worker", "worker", w.cfg.ID, "error", err)

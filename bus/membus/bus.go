@@ -150,7 +150,7 @@ func (b *Bus) Observe(l model.Lease) error {
 	if err := l.Check(); err != nil {
 		return err
 	}
-	return b.publish(Op{Label: "observe", Space: l.Space}, func() { b.server.Observe(l) })
+	return b.publish(Op{Label: "observe", Space: l.Space, Key: l.Doc}, func() { b.server.Observe(l) })
 }
 
 // CallRoll asks those who observe spaces of a partition to say so again.

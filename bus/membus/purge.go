@@ -30,5 +30,5 @@ func (b *Bus) PurgeLane(ctx context.Context, partition int, upTo uint64, age tim
 	if err := b.server.checkPartition(partition); err != nil {
 		return false, err
 	}
-	return ask(ctx, b, Op{Label: "purge-lane"}, func(int) bool { return b.server.PurgeLane(partition, upTo, age) })
+	return ask(ctx, b, Op{Label: "purge-lane", Key: number(partition)}, func(int) bool { return b.server.PurgeLane(partition, upTo, age) })
 }
