@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -196,6 +197,23 @@ func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Re
 		return nil, err
 	}
 	return h.Tx.Receipt, nil
+}
+
+// Handling is how an event has ended: the receipt, what the handling has sent, and
+// where it stands in the log.
+type Handling = worker.Handling
+
+// ReceiptFilter says which receipts of a space are wanted.
+type ReceiptFilter = worker.ReceiptFilter
+
+// Receipts yields how the events of a space have ended, in the order of the log, oldest
+// first:
+//
+//	for h, err := range c.Receipts(ctx, "alice", settle.ReceiptFilter{Outcome: settle.Failed}) {
+//
+// An error is the last that is yielded.
+func (c *Client) Receipts(ctx context.Context, space string, f ReceiptFilter) iter.Seq2[*Handling, error] {
+	return worker.Receipts(ctx, c.bus, space, f)
 }
 
 // Get returns a document as the log has it now, and its revision: the log

@@ -29,9 +29,10 @@ func TimedEventID(at time.Time, rest string) string {
 	return fmt.Sprintf("%s%0*x-%s", timedPrefix, timedDigits, max(at.UnixMilli(), 0), rest)
 }
 
-// TimeOfEventID is the time that an id carries, and false if it carries none.
+// TimeOfEventID is the time that an id carries, and false if it carries none. One with
+// a ':' is minted or redriven: whoever may do that knows what was handled.
 func TimeOfEventID(id string) (time.Time, bool) {
-	if len(id) <= timedLen || !strings.HasPrefix(id, timedPrefix) || id[timedLen-1] != '-' {
+	if len(id) <= timedLen || !strings.HasPrefix(id, timedPrefix) || id[timedLen-1] != '-' || strings.Contains(id, ":") {
 		return time.Time{}, false
 	}
 	ms, err := strconv.ParseUint(id[len(timedPrefix):timedLen-1], 16, timedDigits*4)

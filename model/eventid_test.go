@@ -28,7 +28,7 @@ func TestTimedEventID_CarriesItsTime(t *testing.T) {
 func TestTimeOfEventID_OtherIDsCarryNone(t *testing.T) {
 	for _, id := range []string{
 		"", "at-", "e1", "order-17", "at-019ca941f8fa", "at-019ca941f8fa-", "at-019ca941f8f-order", "at-019ca941f8faorder",
-		"at-+19ca941f8fa-x", "at-0_9ca941f8fa-x", "AT-019ca941f8fa-x", "at-019ca941f8fg-x", "s:1:2:3",
+		"at-+19ca941f8fa-x", "at-0_9ca941f8fa-x", "AT-019ca941f8fa-x", "at-019ca941f8fg-x", "s:1:2:3", "at-019ca9450afa-x:r1",
 		"0195f3a5-7c1e-7abc-8def-0123456789ab", // a UUIDv7: it may name something that lives longer
 	} {
 		if at, ok := TimeOfEventID(id); ok {

@@ -15,13 +15,20 @@ import (
 // receipt and with what it sent, and where that stands in the log.
 type Handling struct {
 	Space string
-	// Seq is the log sequence of the commit that holds the transaction, and Runtime
-	// who made that commit.
+	// Seq is the log sequence of the commit that holds the transaction, Stored the time
+	// by the server's clock at which it was stored, and Runtime who made it.
 	Seq     uint64
+	Stored  time.Time
 	Runtime string
 	ID      model.TxID
 	// Tx is the transaction; its Receipt is never nil.
 	Tx model.Tx
+}
+
+// Stream is the stream that the event came by.
+func (h *Handling) Stream() string {
+	stream, _ := receipts.Stream(h.Tx.By)
+	return stream
 }
 
 // ErrForgotten says that an event belongs to the past beyond the horizon: if it was

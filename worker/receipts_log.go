@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
@@ -21,8 +22,9 @@ type logReader struct {
 
 // logged is a commit in the log.
 type logged struct {
-	seq uint64
-	c   *model.Commit
+	seq    uint64
+	stored time.Time
+	c      *model.Commit
 }
 
 // readLogOf makes a reader. Its head is of the leader, and not below seen.
@@ -88,7 +90,7 @@ func decodeAll(entries []model.LogEntry) ([]*logged, error) {
 		if err != nil {
 			return nil, fmt.Errorf("log sequence %d: %w", e.Seq, err)
 		}
-		out[i] = &logged{e.Seq, c}
+		out[i] = &logged{e.Seq, e.Stored, c}
 	}
 	return out, nil
 }
@@ -194,10 +196,27 @@ func (e *logged) handling(space string, key receipts.Key) *Handling {
 	if tx == nil {
 		return nil
 	}
+	return e.handlingOf(space, tx)
+}
+
+func (e *logged) handlingOf(space string, tx *model.Tx) *Handling {
 	return &Handling{
-		Space: space, Seq: e.seq, Runtime: e.c.Runtime,
+		Space: space, Seq: e.seq, Stored: e.stored, Runtime: e.c.Runtime,
 		ID: model.TxID{Space: space, Epoch: e.c.Epoch, N: tx.N}, Tx: *tx,
 	}
+}
+
+// handlings are all of the commit that match, in order.
+func (e *logged) handlings(space string, match func(*Handling) bool) (list []*Handling) {
+	for i := range e.c.Txs {
+		if e.c.Txs[i].Receipt == nil {
+			continue
+		}
+		if h := e.handlingOf(space, &e.c.Txs[i]); match(h) {
+			list = append(list, h)
+		}
+	}
+	return list
 }
 
 // sends reports whether a transaction of the commit has sent an event to its own

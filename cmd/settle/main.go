@@ -30,6 +30,8 @@ type cli struct {
 	Get   getCmd   `cmd:"" help:"Print a document and its revision."`
 	Watch watchCmd `cmd:"" help:"Print a document and every change of it."`
 
+	Receipts receiptsCmd `cmd:"" help:"Print how the events of a space have ended, newest last."`
+
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
 

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+)
+
+// receiptsCmd is `settle receipts`.
+type receiptsCmd struct {
+	connection
+	Space   string `arg:"" help:"A space."`
+	Last    int    `short:"n" help:"How many of the newest; 0 for all." default:"20"`
+	Stream  string `help:"Only of events that came by this stream."`
+	Outcome string `help:"Only of events that ended so: handled, failed or refused."`
+	Follow  bool   `short:"f" help:"Go on with those to come, until interrupted."`
+	JSON    bool   `name:"json" help:"One JSON object a line, with everything that is known."`
+}
+
+// Run prints how the events of a space have ended, newest last.
+func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
+	filter := settle.ReceiptFilter{Stream: c.Stream, Outcome: settle.Outcome(c.Outcome), Last: c.Last, Follow: c.Follow}
+	if err := filter.Check(c.Space); err != nil {
+		return usage(err)
+	}
+	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		out := receiptPrinter{w: io.out, json: c.JSON}
+		for h, err := range client.Receipts(ctx, c.Space, filter) {
+			if err != nil && errors.Is(err, context.Canceled) {
+				return nil // interrupted: that is how following ends
+			}
+			if err == nil {
+				err = out.print(h)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if out.printed == 0 {
+			fmt.Fprintln(io.err, "no receipts")
+		}
+		return nil
+	})
+}
+
+// receiptPrinter prints receipts as they come, in columns or as JSON.
+type receiptPrinter struct {
+	w       io.Writer
+	json    bool
+	printed int
+	widths  [receiptColumns]int
+}
+
+const receiptColumns = 6
+
+// leastWidths of the columns, so that most receipts stand in line whatever comes.
+var leastWidths = [receiptColumns]int{6, 19, 12, 28, 8, 0}
+
+func (p *receiptPrinter) print(h *settle.Handling) error {
+	if p.json {
+		p.printed++
+		return printJSON(p.w, h)
+	}
+	if p.printed == 0 {
+		p.widths = leastWidths
+		p.line([receiptColumns]string{"LOG", "TIME", "STREAM", "EVENT", "OUTCOME", "RESULT"})
+	}
+	p.printed++
+	rc := h.Tx.Receipt
+	p.line([receiptColumns]string{
+		fmt.Sprint(h.Seq), h.Stored.Local().Format(time.DateTime), h.Stream(), rc.Event, string(rc.Outcome), receiptText(h),
+	})
+	return nil
+}
+
+// line prints cells in columns, which grow with what they hold.
+func (p *receiptPrinter) line(cells [receiptColumns]string) {
+	var b strings.Builder
+	for i, cell := range cells[:receiptColumns-1] {
+		p.widths[i] = max(p.widths[i], utf8.RuneCountInString(cell))
+		fmt.Fprintf(&b, "%-*s  ", p.widths[i], cell)
+	}
+	fmt.Fprintln(p.w, strings.TrimRight(b.String()+cells[receiptColumns-1], " "))
+}
+
+// receiptText is what came of the event, in short.
+func receiptText(h *settle.Handling) string {
+	rc := h.Tx.Receipt
+	text := rc.Error
+	if rc.Outcome == settle.Handled {
+		text = ""
+		if !rc.Result.IsAbsent() {
+			text = rc.Result.String()
+		}
+	}
+	text = clip(strings.Join(strings.Fields(text), " "))
+	switch n := len(h.Tx.Sends); {
+	case n == 1:
+		text += fmt.Sprintf("  -> %s/%s", h.Tx.Sends[0].To, h.Tx.Sends[0].Stream)
+	case n > 1:
+		text += fmt.Sprintf("  -> %d events", n)
+	}
+	return strings.TrimSpace(text)
+}
+
+// longest is how much of a result or an error a line shows.
+const longest = 72
+
+func clip(text string) string {
+	runes := []rune(text)
+	if len(runes) <= longest {
+		return text
+	}
+	return string(runes[:longest-1]) + "…"
+}
+
+func printJSON(w io.Writer, h *settle.Handling) error {
+	rc := h.Tx.Receipt
+	type sent struct {
+		ID     string `json:"id"`
+		To     string `json:"to"`
+		Stream string `json:"stream"`
+	}
+	sends := make([]sent, len(h.Tx.Sends))
+	for i, s := range h.Tx.Sends {
+		sends[i] = sent{s.ID, s.To, s.Stream}
+	}
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	return out.Encode(struct {
+		Space   string         `json:"space"`
+		Stream  string         `json:"stream"`
+		Event   string         `json:"event"`
+		Outcome settle.Outcome `json:"outcome"`
+		Result  settle.Value   `json:"result,omitzero"`
+		Error   string         `json:"error,omitzero"`
+		Sends   []sent         `json:"sends,omitempty"`
+		Log     uint64         `json:"log"`
+		Time    time.Time      `json:"time"`
+		Lane    uint64         `json:"lane,omitzero"`
+		Tx      string         `json:"transaction"`
+		Runtime string         `json:"runtime"`
+	}{h.Space, h.Stream(), rc.Event, rc.Outcome, rc.Result, rc.Error, sends, h.Seq, h.Stored, rc.Lane, h.ID.String(), h.Runtime})
+}
