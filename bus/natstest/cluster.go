@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ const members = 3
 const patience = time.Minute
 
 // StartCluster starts three servers that keep their streams below dir, and returns
-// when they have a leader and know each other. Shutdown ends them.
+// when they have a leader that streams can be asked of. Shutdown ends them.
 func StartCluster(dir string) (*Cluster, error) {
 	ports, err := freePorts(members)
 	if err != nil {
@@ -94,20 +95,20 @@ func (c *Cluster) waitUntilComplete() error {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			return fmt.Errorf("no leader that knows all %d servers after %v", members, patience)
+			return fmt.Errorf("no leader that has heard of all %d servers after %v", members, patience)
 		}
 	}
 	return nil
 }
 
-// complete reports whether there is a leader that knows all members.
+// complete reports whether there is a leader that has heard of all members lately. One
+// that only knows them places nothing on them.
 func (c *Cluster) complete() bool {
-	for _, ns := range c.Servers {
-		if ns.JetStreamIsLeader() && len(ns.JetStreamClusterPeers()) == members {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Servers, func(ns *server.Server) bool {
+		info, err := ns.Jsz(nil)
+		return err == nil && ns.JetStreamIsLeader() && info.Meta != nil && len(info.Meta.Replicas) == members-1 &&
+			!slices.ContainsFunc(info.Meta.Replicas, func(p *server.PeerInfo) bool { return p.Offline || !p.Current })
+	})
 }
 
 // URLs are where clients connect, separated by commas.
