@@ -1,0 +1,208 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/worker"
+)
+
+// hits is a program in which every event counts: altogether, by its last digit, and by a
+// computation. It counts its attempts, too.
+func hits(attempts *atomic.Int64) *settle.Program {
+	return settle.NewProgram("hits").
+		Handle("hit", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			attempts.Add(1)
+			digit := ev.ID[len(ev.ID)-1:]
+			n, _ := tx.Get("digits", digit).AsInt()
+			tx.Set("digits", n+1, digit)
+			tx.Set("last", ev.ID)
+			return settle.ValueOf(increment(tx, "n"))
+		}).
+		Compute("sum", func(tx *settle.Tx) (settle.Value, error) {
+			sum := int64(0)
+			for _, v := range tx.Get("digits").All() { // any order: a sum
+				n, _ := v.AsInt()
+				sum += n
+			}
+			return settle.ValueOf(sum)
+		})
+}
+
+// racer is one of the runtimes. The first is a worker, and owns the space.
+type racer struct {
+	id       string
+	attempts atomic.Int64
+	attached *settle.Attachment
+	counts   func() worker.Counts
+}
+
+// Sixteen runtimes handle all events of one space, each of them every event that it has
+// not yet heard of as handled. Whatever they waste on it, every event takes effect once,
+// in the order of the lane.
+func TestI11_SixteenRuntimesRaceForEachOfTenThousandEvents(t *testing.T) {
+	t.Run("server", func(t *testing.T) { raceFor(t, settle.Config{}, 10_000/slowdown) })
+	t.Run("cluster", func(t *testing.T) { raceFor(t, onCluster(t), 1_000/slowdown) })
+}
+
+func raceFor(t *testing.T, base settle.Config, events int) {
+	base.Programs, base.Workers = settle.Always(hits(new(atomic.Int64))), -1
+	d := deploy(t, base)
+	racers := []*racer{ownerOf(t, d)}
+	for i := range 15 {
+		racers = append(racers, beside(t, d, i))
+	}
+	began := time.Now()
+	sendHits(t, d, events)
+	eventually(t, d.Client(), "target", "n", int64(events))
+	took := time.Since(began)
+	wantInOrder(t, readLog(t, d.Bus(), "target"), events)
+	eventually(t, d.Client(), "target", "sum", int64(events))
+	wantHits(t, "the log", events, func(doc string) (settle.Value, error) {
+		v, _, err := d.Client().Get(testContext(t), "target", doc)
+		return v, err
+	})
+	for _, r := range racers[1:] {
+		r.wantAll(t, events)
+	}
+	report(t, racers, events, took)
+}
+
+func sendHits(t *testing.T, d *deployment, events int) {
+	t.Helper()
+	ctx := testContext(t)
+	s := d.Client().Sender()
+	for i := range events {
+		if err := s.Send(ctx, settle.Outgoing{Space: "target", Stream: "hit", ID: "h" + strconv.Itoa(i)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantInOrder(t *testing.T, list []handled, events int) {
+	t.Helper()
+	once(t, list)
+	if len(list) != events {
+		t.Errorf("%d receipts, want %d", len(list), events)
+	}
+	for i, h := range list {
+		if want := "h" + strconv.Itoa(i); h.key.ID != want || h.rc.Result.String() != strconv.Itoa(i+1) {
+			t.Fatalf("handled as number %d: %s, result %s; want %s", i+1, h.key.ID, h.rc.Result, want)
+		}
+	}
+}
+
+func ownerOf(t *testing.T, d *deployment) *racer {
+	t.Helper()
+	r, b := &racer{id: "owner"}, connect(t, d)
+	w, err := settle.StartWorker(testContext(t), b, settle.WorkerConfig{
+		ID: r.id, Programs: settle.Always(hits(&r.attempts)), Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.counts = w.Counts
+	t.Cleanup(func() { ends(t, w.Stop); b.Close() })
+	return r
+}
+
+func beside(t *testing.T, d *deployment, i int) *racer {
+	t.Helper()
+	r, b := &racer{id: fmt.Sprint("a", i)}, connect(t, d)
+	var err error
+	r.attached, err = settle.Attach(testContext(t), b, settle.AttachConfig{
+		ID: r.id, Space: "target", Events: true, Program: hits(&r.attempts),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.counts = r.attached.Counts
+	t.Cleanup(func() { ends(t, r.attached.Close); b.Close() })
+	return r
+}
+
+func ends(t *testing.T, stop func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// wantAll waits until the runtime has heard of everything, and checks what it has.
+func (r *racer) wantAll(t *testing.T, events int) {
+	t.Helper()
+	get := func(doc string) (settle.Value, error) { return r.attached.Get(testContext(t), doc) }
+	until(t, func() bool {
+		v, err := get("n")
+		return err != nil || v.String() == strconv.Itoa(events)
+	})
+	wantHits(t, r.id, events, get)
+}
+
+// wantHits checks the documents, as somebody has them.
+func wantHits(t *testing.T, who string, events int, get func(doc string) (settle.Value, error)) {
+	t.Helper()
+	digits := map[string]int{}
+	for digit := range 10 {
+		digits[strconv.Itoa(digit)] = events / 10
+	}
+	for doc, want := range map[string]any{"n": events, "last": fmt.Sprint("h", events-1), "digits": digits} {
+		v, err := settle.ValueOf(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := get(doc)
+		if err != nil || got.String() != v.String() {
+			t.Errorf("%s: %s is %s, want %s (%v)", who, doc, got, v, err)
+		}
+	}
+}
+
+// until looks again and again, for as long as the test has patience.
+func until(t *testing.T, so func() bool) {
+	t.Helper()
+	ctx := testContext(t)
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for !so() {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatal("it never comes to be")
+		}
+	}
+}
+
+// report counts what the race has cost, and that it was one.
+func report(t *testing.T, racers []*racer, events int, took time.Duration) {
+	t.Helper()
+	var attempts, refused, receipts, commits uint64
+	winners := 0
+	for _, r := range racers {
+		c := r.counts()
+		attempts += uint64(r.attempts.Load())
+		refused += c.Refused
+		receipts += c.Receipts
+		commits += c.Commits
+		if c.Receipts > 0 {
+			winners++
+		}
+	}
+	t.Logf("%d events took effect once each, in %v: %d attempts, %d of them wasted; %d commits, %d appends refused; %d of %d runtimes have won some",
+		receipts, took, attempts, attempts-uint64(events), commits, refused, winners, len(racers))
+	if receipts != uint64(events) {
+		t.Errorf("the runtimes count %d effects, want %d", receipts, events)
+	}
+	if attempts <= uint64(events) || refused == 0 || winners < 2 {
+		t.Error("that was no race: nothing was wasted, nothing refused, or one has won it all")
+	}
+}
