@@ -123,9 +123,12 @@ var endings = []struct {
 	stream string // "add" if empty
 	// while is what happens while the call is under way.
 	while func(s *story)
-	// raw is a payload that the client would refuse to send.
-	raw  string
-	want string
+	// raw is a payload that is sent past the client, which would refuse the event.
+	raw string
+	// id is the event's, "e1" if empty; before is what is told to who waits before it is
+	// sent, if that is not want.
+	id, before string
+	want       string
 	// caller is what the caller is told, if that is not want.
 	caller string
 }{
@@ -137,6 +140,12 @@ var endings = []struct {
 	{name: "failed, its result being too large", stream: "bloat", want: "failed: transaction too large"},
 	{name: "refused, for want of a handler", stream: "nosuch", want: "refused: program counter has no handler for stream nosuch"},
 	{name: "refused, being undecodable", raw: "{", want: "refused: the payload is not JSON"},
+	{
+		name: "refused, its id being too old", raw: "{}",
+		id:     settle.TimedEventID(time.Date(1999, 12, 24, 23, 59, 59, 0, time.UTC), "x"), // virtual time begins with 2000
+		want:   "refused: event id at-00dc46c32418-x was made 168h0m1s ago",
+		before: "error: find the receipt of event at-00dc46c32418-x to s/add: longer ago than",
+	},
 	{
 		name: "handled before, the event being sent again",
 		while: func(s *story) {
@@ -268,10 +277,7 @@ func TestQ20_EveryWaitIsAnsweredOnceHoweverTheEventEnds(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				s := &story{world: w, stream: "add", id: "e1"}
-				if e.stream != "" {
-					s.stream = e.stream
-				}
+				s := &story{world: w, stream: cmp.Or(e.stream, "add"), id: cmp.Or(e.id, "e1")}
 				s.ctx, s.cancel = context.WithCancel(t.Context())
 				defer s.cancel()
 				s.caller, s.callerBus = w.client("caller", nil)
@@ -288,7 +294,7 @@ func TestQ20_EveryWaitIsAnsweredOnceHoweverTheEventEnds(t *testing.T) {
 					e.while(s)
 				}
 				s.expect("the caller", called, cmp.Or(e.caller, e.want))
-				s.expect("who waited before the event was sent", before, e.want)
+				s.expect("who waited before the event was sent", before, cmp.Or(e.before, e.want))
 				late, _ := w.client("late", nil)
 				s.expect("who waits when all is over", s.wait(t.Context(), late), e.want)
 				again := s.wait(t.Context(), s.other)
