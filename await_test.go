@@ -459,6 +459,40 @@ func TestAwait_IsAnsweredThoughADeposedLeaderDoesNotKnowOfTheEvent(t *testing.T)
 	})
 }
 
+// deposed asks a leader of the log that is deposed and does not know it: some time ago,
+// it knew where the log ended.
+type deposed struct {
+	*membus.Bus
+	asked atomic.Int64
+	knows uint64
+}
+
+func (b *deposed) Head(ctx context.Context, space string) (uint64, error) {
+	if n := b.asked.Add(1); n == 2 || n == 3 { // after the follower has begun at the true end
+		return b.knows, nil
+	}
+	return b.Bus.Head(ctx, space)
+}
+
+// The receipt lies before where the log is followed from, and behind where a look into
+// the past would end.
+func TestAwait_LooksAtLeastUpToWhereTheLogIsFollowedFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("w1")
+		c, _ := w.client("c", nil)
+		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
+			t.Fatal(err)
+		}
+		d, _ := w.client("d", func(b *membus.Bus) worker.Bus { return &deposed{Bus: b, knows: w.server.Head("s") - 1} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if rc, err := d.Await(ctx, "s", "add", "e1"); err != nil || rc.Result.String() != "1" {
+			t.Errorf("%+v, %v", rc, err)
+		}
+	})
+}
+
 // A waiter whose receipt may lie in what its client cannot read is told so.
 func TestAwait_ACommitOfANewerFormatIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,135 @@
+package test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// ledger counts, and sends a follow-up with every second event.
+func ledger() *settle.Program {
+	return settle.NewProgram("ledger").
+		Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			n, _ := tx.Get("n").AsInt()
+			tx.Set("n", n+1)
+			if n%2 == 0 {
+				tx.Send(tx.Space(), "note", n)
+			}
+			return tx.Get("n"), nil
+		}).
+		Handle("note", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return ev.Payload, nil })
+}
+
+// A receipt is found by the event's id, in a log of any length, by whoever asks, on a
+// real server; and waited for by another process than the one that sends the event,
+// which may be any NATS client.
+func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
+	onBothServers(t, func(t *testing.T, base settle.Config) {
+		base.Programs = settle.Always(ledger())
+		d := deploy(t, base)
+		ctx := testContext(t)
+		b := connect(t, d)
+		defer b.Close()
+		other, err := settle.NewClient(b, settle.ClientConfig{ID: "other"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+
+		const n = 120
+		results := make([]string, n)
+		var waiting sync.WaitGroup
+		for i := range n {
+			waiting.Go(func() {
+				rc, err := other.Await(ctx, "alice", "add", fmt.Sprint("e", i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				results[i] = rc.Result.String()
+			})
+		}
+		for i := range n { // one commit each, or nearly
+			if _, err := b.JetStream().Publish(ctx, b.LaneSubject("alice", "add", fmt.Sprint("e", i)), nil); err != nil {
+				t.Fatal(err)
+			}
+			if i%7 == 0 {
+				if _, err := d.Client().Await(ctx, "alice", "add", fmt.Sprint("e", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		waiting.Wait()
+		for i := range n {
+			if results[i] != fmt.Sprint(i+1) {
+				t.Errorf("event %d has the result %s", i, results[i])
+			}
+			h, err := worker.FindReceipt(ctx, b, "alice", "add", fmt.Sprint("e", i))
+			if err != nil || h == nil || h.Tx.Receipt.Result.String() != results[i] || h.Stored.IsZero() {
+				t.Fatalf("event %d: found %+v, %v", i, h, err)
+			}
+			for _, s := range h.Tx.Sends {
+				f, err := worker.FindReceipt(ctx, b, "alice", "note", s.ID)
+				if err != nil || f == nil || f.Tx.Receipt.Result.String() != fmt.Sprint(i) || f.Seq < h.Seq {
+					t.Errorf("the follow-up of event %d: %+v, %v", i, f, err)
+				}
+			}
+		}
+		if h, err := worker.FindReceipt(ctx, b, "alice", "add", "never"); h != nil || err != nil {
+			t.Errorf("an event that nobody has sent: %+v, %v", h, err)
+		}
+	})
+}
+
+// The server's own clock and its purge: what is done and old goes, what is not stays, and
+// an id that is too old for its horizon is refused although the lane knows nothing of it.
+func TestT10_WhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
+	onBothServers(t, func(t *testing.T, base settle.Config) {
+		base.Programs = settle.Always(ledger())
+		base.Bus.Partitions = 1
+		d := deploy(t, base)
+		ctx := testContext(t)
+		b := connect(t, d)
+		defer b.Close()
+		send := func(id string) *settle.Receipt {
+			t.Helper()
+			if _, err := b.JetStream().Publish(ctx, b.LaneSubject("alice", "add", id), nil); err != nil {
+				t.Fatal(err)
+			}
+			rc, err := d.Client().Await(ctx, "alice", "add", id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rc
+		}
+		timed := settle.TimedEventID(time.Now(), "order-17")
+		if rc := send(timed); rc.Outcome != settle.Handled {
+			t.Fatalf("receipt %+v", rc)
+		}
+		send("last")
+		if _, err := b.PurgeLane(ctx, 0, 1, time.Hour); err != nil { // by its clock, nothing is that old
+			t.Fatal(err)
+		}
+		if _, there, err := b.FindEvent(ctx, "alice", "add", timed); !there || err != nil {
+			t.Fatalf("a young event was purged: %v, %v", there, err)
+		}
+		if _, err := b.PurgeLane(ctx, 0, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, there, err := b.FindEvent(ctx, "alice", "add", timed); there || err != nil {
+			t.Fatalf("an old event is there: %v, %v", there, err)
+		}
+		old := settle.TimedEventID(time.Now().Add(-model.DefaultHorizon-time.Minute), "order-16")
+		if rc := send(old); rc.Outcome != settle.Refused {
+			t.Errorf("receipt %+v, want refused", rc)
+		}
+		if v, _, err := d.Client().Get(ctx, "alice", "n"); err != nil || v.String() != "2" {
+			t.Errorf("n is %v, %v; want 2", v, err)
+		}
+	})
+}
