@@ -30,10 +30,30 @@ type Commit struct {
 	// Join says that Runtime takes part from here on, beside the owner: it deposes
 	// nobody, and no takeover deposes it.
 	Join bool `json:"join,omitzero"`
+	// Serves is set in a join if Runtime will handle events, as an owner does.
+	Serves bool `json:"evs,omitzero"`
+	// Trying says that an attempt at an event follows, or that it came back.
+	Trying *Trying `json:"try,omitzero"`
 	// Txs are the transactions in the order in which they took effect.
 	Txs []Tx `json:"tx,omitzero"`
 	// Cursor says which lane events are done once this commit is in the log.
 	Cursor Cursor `json:"cur"`
+}
+
+// Begins reports whether a runtime that handles events begins with this commit.
+func (c *Commit) Begins() bool { return c.Takeover || c.Serves }
+
+// Trying counts the attempts at an event that may have ended with their process: it is in
+// the log before each that is made where that has to be feared.
+type Trying struct {
+	// By is Tx.By of the handling, Event its event.
+	By    string `json:"by"`
+	Event string `json:"ev"`
+	// Tries is how many there were, the one that follows included.
+	Tries int `json:"n,omitzero"`
+	// Back says that the attempt came back without a result, so that Tries does not
+	// count it.
+	Back bool `json:"back,omitzero"`
 }
 
 // ID names the commit among those of its runtime's life. Two lives under one name
@@ -78,6 +98,9 @@ type Receipt struct {
 	Outcome Outcome `json:"o"`
 	Result  Value   `json:"r,omitzero"`
 	Error   string  `json:"err,omitzero"`
+	// Attempts is how often the handler was tried, if more than once: what another runtime
+	// undid does not count, nor what had to wait.
+	Attempts int `json:"n,omitzero"`
 }
 
 // Outcome is how an event ended.

@@ -85,12 +85,22 @@ func genTx() *rapid.Generator[Tx] {
 	})
 }
 
+func genTrying() *rapid.Generator[*Trying] {
+	return rapid.Ptr(rapid.Custom(func(t *rapid.T) Trying {
+		return Trying{
+			By: genText().Draw(t, "by"), Event: genText().Draw(t, "event"),
+			Tries: rapid.IntRange(0, 1<<30).Draw(t, "tries"), Back: rapid.Bool().Draw(t, "back"),
+		}
+	}), true)
+}
+
 func genCommit() *rapid.Generator[*Commit] {
 	return rapid.Custom(func(t *rapid.T) *Commit {
 		return &Commit{
 			Version: CommitVersion, Space: genName().Draw(t, "space"), Runtime: genName().Draw(t, "runtime"),
 			Epoch: rapid.Uint64().Draw(t, "epoch"), Attempt: rapid.Uint64().Draw(t, "attempt"),
-			Takeover: rapid.Bool().Draw(t, "takeover"), Join: rapid.Bool().Draw(t, "join"), Txs: some(t, "txs", genTx()),
+			Takeover: rapid.Bool().Draw(t, "takeover"), Join: rapid.Bool().Draw(t, "join"),
+			Serves: rapid.Bool().Draw(t, "serves"), Trying: genTrying().Draw(t, "trying"), Txs: some(t, "txs", genTx()),
 			Cursor: Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
 		}
 	})
@@ -212,6 +222,8 @@ func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 			Inbound:  rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "inbound"),
 			Outbound: rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "outbound"),
 			Own:      some(t, "own", genSend()),
+			Barren:   rapid.IntRange(0, 9).Draw(t, "barren"), Fruitful: rapid.Bool().Draw(t, "fruitful"),
+			Trying: genTrying().Draw(t, "trying"), Tried: rapid.Uint64().Draw(t, "tried"),
 		}
 		data, err := m.Encode()
 		if err != nil {

@@ -54,10 +54,26 @@ func AppendCommit(dst []byte, c *Commit, txs []byte) []byte {
 	if c.Join {
 		dst = append(dst, `,"join":true`...)
 	}
+	if c.Serves {
+		dst = append(dst, `,"evs":true`...)
+	}
+	if c.Trying != nil {
+		dst = appendTrying(append(dst, `,"try":`...), c.Trying)
+	}
 	if len(txs) > 0 {
 		dst = append(append(append(dst, `,"tx":[`...), txs...), ']')
 	}
 	dst = appendCursor(append(dst, `,"cur":`...), c.Cursor)
+	return append(dst, '}')
+}
+
+func appendTrying(dst []byte, t *Trying) []byte {
+	dst = appendText(append(dst, `{"by":`...), t.By)
+	dst = appendText(append(dst, `,"ev":`...), t.Event)
+	dst = appendNumber(dst, `,"n":`, uint64(t.Tries))
+	if t.Back {
+		dst = append(dst, `,"back":true`...)
+	}
 	return append(dst, '}')
 }
 
@@ -112,6 +128,7 @@ func appendReceipt(dst []byte, r *Receipt) []byte {
 	if r.Error != "" {
 		dst = appendText(append(dst, `,"err":`...), r.Error)
 	}
+	dst = appendNumber(dst, `,"n":`, uint64(r.Attempts))
 	return append(dst, '}')
 }
 

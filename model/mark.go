@@ -16,6 +16,11 @@ type Mark struct {
 	Epoch   uint64 `json:"ep"`
 	Owner   string `json:"rt"`
 	Cursor  Cursor `json:"cur"`
+	// Barren, Fruitful, Trying and Tried are those of replica.Lives.
+	Barren   int     `json:"bar,omitzero"`
+	Fruitful bool    `json:"fru,omitzero"`
+	Trying   *Trying `json:"try,omitzero"`
+	Tried    uint64  `json:"tryep,omitzero"`
 	// Inbound is the highest position handled per origin space, Outbound the
 	// highest position sent per target space.
 	Inbound  map[string]uint64 `json:"in,omitzero"`

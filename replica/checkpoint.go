@@ -55,6 +55,7 @@ func (r *Replica) mark() *model.Mark {
 	m := &model.Mark{
 		Version: model.MarkVersion, Epoch: r.Epoch, Owner: r.Owner,
 		Cursor: r.Cursor, Inbound: r.Inbound, Outbound: r.Outbound,
+		Barren: r.Barren, Fruitful: r.Fruitful, Trying: r.Trying, Tried: r.TriedBy,
 	}
 	for i := range r.Own {
 		ev := &r.Own[i]
@@ -97,6 +98,7 @@ func parse(data []byte) (model.Value, error) {
 
 func (r *Replica) restore(seq uint64, m *model.Mark) {
 	r.Seq, r.Epoch, r.Owner, r.Cursor = seq, m.Epoch, m.Owner, m.Cursor
+	r.Lives = Lives{Began: true, Barren: m.Barren, Fruitful: m.Fruitful, Trying: m.Trying, TriedBy: m.Tried}
 	for origin, pos := range m.Inbound { // any order: a copy
 		r.Inbound[origin] = pos
 	}

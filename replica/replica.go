@@ -26,6 +26,7 @@ type Replica struct {
 	// Epoch is the sequence of the last takeover, Owner the runtime that made it.
 	Epoch uint64
 	Owner string
+	Lives
 	// Cursor, Inbound and Own are the lane's state (see lanes.State), Outbound is
 	// the highest position sent per target space.
 	Cursor   model.Cursor
@@ -132,9 +133,11 @@ func (r *Replica) advance(seq uint64, c *model.Commit) {
 	if c.Takeover {
 		r.Epoch, r.Owner = seq, c.Runtime
 	}
+	r.Lives.take(c)
 	r.Cursor = c.Cursor
 	for i := range c.Txs {
 		r.settleReceipt(c.Txs[i].Receipt)
+		r.Lives.bear(&c.Txs[i])
 		r.noteSends(c.Txs[i].Sends)
 	}
 }

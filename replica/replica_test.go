@@ -43,6 +43,9 @@ func (g *logGen) commit(t *rapid.T) {
 			c.Txs = append(c.Txs, g.tx(t, seq))
 		}
 	}
+	if rapid.IntRange(0, 4).Draw(t, "trying") == 0 {
+		c.Epoch, c.Trying = seq, &model.Trying{By: "handle s", Event: "e", Tries: rapid.IntRange(0, 3).Draw(t, "tries"), Back: rapid.Bool().Draw(t, "back")}
+	}
 	g.lane += uint64(rapid.IntRange(0, 3).Draw(t, "handled"))
 	c.Cursor.Floor = g.lane
 	if g.lane > 2 && rapid.Bool().Draw(t, "held") {
@@ -115,6 +118,10 @@ func applyAll(t *rapid.T, r *Replica, log []*model.Commit) *Replica {
 // describe is everything that a replica knows.
 func describe(r *Replica) string {
 	var b bytes.Buffer
+	fmt.Fprintf(&b, "began %v barren %d fruitful %v tried by %d ", r.Began, r.Barren, r.Fruitful, r.TriedBy)
+	if r.Trying != nil {
+		fmt.Fprintf(&b, "%+v ", *r.Trying)
+	}
 	fmt.Fprintf(&b, "seq %d epoch %d owner %s cursor %+v in %v out %v own", r.Seq, r.Epoch, r.Owner, r.Cursor, r.Inbound, r.Outbound)
 	for i := range r.Own {
 		fmt.Fprintf(&b, " %s/%s/%s/%s/%d", r.Own[i].Space, r.Own[i].Stream, r.Own[i].ID, r.Own[i].Payload, r.Own[i].Behind)

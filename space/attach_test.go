@@ -12,6 +12,10 @@ import (
 
 func withoutEvents(c *Config) { c.WithoutEvents = true }
 
+// careless runtimes do not take each other for dead: here they take a space from each other
+// without any pause.
+func careless(c *Config) { c.LostAttempts = -1 }
+
 func TestARuntimeThatAttachesDeposesNobody(t *testing.T) {
 	w := newWorld(t)
 	owner := w.owner("w1", counter(t).Program)
@@ -114,7 +118,7 @@ func TestARuntimeWithoutEventsLeavesThemToTheOwner(t *testing.T) {
 func TestI11_AnOwnerAndAnAttachedRuntimeRaceForEvents(t *testing.T) {
 	w := newWorld(t)
 	owner := w.owner("w1", counter(t).Program)
-	app := w.attached("app", counter(t).Program)
+	app := w.attached("app", counter(t).Program, careless)
 	owner.integrate()
 	for i := range 6 {
 		w.send(home, "add", fmt.Sprint("e", i), 1)
@@ -160,7 +164,7 @@ func TestI10_I11_AnyNumberOfRuntimesMakeOneLog(t *testing.T) {
 		w := newWorld(rt)
 		p := func() *Program { return racers(rt) }
 		hosts := []*host{
-			w.owner("w1", p()), w.attached("a1", p()), w.attached("a2", p(), withoutEvents), w.host("w2", p()),
+			w.owner("w1", p(), careless), w.attached("a1", p(), careless), w.attached("a2", p(), withoutEvents), w.host("w2", p(), careless),
 		}
 		made := map[*host]int{}
 		for i := range 60 {

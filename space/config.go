@@ -46,6 +46,10 @@ type Config struct {
 	// to 1 s. The same pauses follow conflicts from the second on, without a budget: when
 	// they have lasted for ConflictWindow, default 30 s, that is reported as an error, and
 	// the event goes on being tried. A negative window reports the first conflict.
+	//
+	// LostAttempts is how many attempts at an event may end with the process, without the
+	// handler having come back: 3. Then the event fails. Negative for no end of it.
+	LostAttempts   int
 	RunRetries     int
 	EventRetries   int
 	RetryMin       time.Duration
@@ -85,6 +89,7 @@ func (c *Config) fill() error {
 	def(&c.RunBudget, 10)
 	def(&c.RunRetries, 9)
 	def(&c.EventRetries, 5)
+	def(&c.LostAttempts, 3)
 	pause := func(field *time.Duration, v time.Duration) {
 		if *field == 0 {
 			*field = v

@@ -50,6 +50,9 @@ func (s *Space) dispatch(first bool) progress {
 	if s.headWaits() {
 		return blocked
 	}
+	if s.care.left > 0 {
+		return s.handleWithCare(ev, first)
+	}
 	return s.handle(ev, first)
 }
 
@@ -88,10 +91,18 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 			return blocked
 		}
 	}
+	return s.endEvent(tx, ev, rc, err, first, trace)
+}
+
+// endEvent makes the end of an event a transaction, and goes on to the next.
+func (s *Space) endEvent(tx *Tx, ev *model.Event, rc *model.Receipt, err error, first bool, trace model.Trace) progress {
 	if first {
 		s.converged()
 	}
 	s.inv.handles(s, tx)
+	if n := s.attempts(ev); n > 1 {
+		rc.Attempts = n
+	}
 	n, ok := s.record(tx, ev, rc, trace)
 	if !ok {
 		s.traceHandled(HandleInfo{Event: ev, Trace: trace})

@@ -61,17 +61,18 @@ func (s *Space) nextAppend() *Append {
 		s.out.takeOver = false
 		s.takeover = &model.Commit{
 			Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-			Attempt: s.replica.Seq + 1, Takeover: !s.joins, Join: s.joins, Cursor: s.replica.Cursor,
+			Attempt: s.replica.Seq + 1, Takeover: !s.joins, Join: s.joins, Serves: s.joins && !s.cfg.WithoutEvents, Cursor: s.replica.Cursor,
 		}
 		return &Append{Expect: s.replica.Seq, Commit: s.takeover, Data: model.AppendCommit(nil, s.takeover, nil)}
-	case !s.running() || s.suffix.sealed != nil || len(s.suffix.open.txs) == 0:
+	case !s.running() || s.suffix.sealed != nil || len(s.suffix.open.txs) == 0 && s.care.mark == nil:
 		return nil
 	}
 	taken := s.lane.Undecided()
 	c := &model.Commit{
 		Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-		Epoch: s.epoch, Cursor: s.lane.Cursor(taken),
+		Epoch: s.epoch, Cursor: s.lane.Cursor(taken), Trying: s.care.mark,
 	}
+	s.care.mark = nil
 	data := s.suffix.open.data
 	s.suffix.seal(c, taken)
 	return &Append{Expect: s.replica.Seq, Commit: c, Data: model.AppendCommit(nil, c, data)}
@@ -82,7 +83,7 @@ func (s *Space) hasWork() bool {
 	if s.suffix.full(&s.cfg) {
 		return false // the answer to the append under way makes room
 	}
-	if s.peek() != nil && !s.headWaits() {
+	if s.peek() != nil && !s.headWaits() && !s.careWaits() {
 		return true
 	}
 	return s.graph.queue.waits()

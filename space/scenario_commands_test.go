@@ -124,11 +124,12 @@ func (s *stage) cmdRegister(d *datadriven.TestData) error {
 }
 
 func (s *stage) cmdRuntimes(d *datadriven.TestData) error {
-	var cfg Config
+	cfg := Config{LostAttempts: -1} // a story that is not about this has no marks in it
 	for name, field := range map[string]*int{
 		"max-iterations": &cfg.MaxIterations, "run-budget": &cfg.RunBudget,
 		"lane-limit": &cfg.LaneLimit, "max-group": &cfg.MaxGroup,
 		"run-retries": &cfg.RunRetries, "event-retries": &cfg.EventRetries,
+		"lost-attempts": &cfg.LostAttempts,
 	} {
 		if v := option(d, name); v != "" {
 			n, err := strconv.Atoi(v)

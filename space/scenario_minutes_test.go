@@ -247,6 +247,11 @@ func contents(c *model.Commit) string {
 		return "join"
 	}
 	var parts []string
+	if t := c.Trying; t != nil && t.Back {
+		parts = append(parts, fmt.Sprintf("%s came back, %d did not", t.Event, t.Tries))
+	} else if t != nil {
+		parts = append(parts, fmt.Sprintf("try %s, for the %s time", t.Event, []string{"", "first", "second", "third", "next"}[min(t.Tries, 4)]))
+	}
 	count := map[string]int{}
 	for i := range c.Txs {
 		part := c.Txs[i].By

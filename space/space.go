@@ -53,6 +53,7 @@ type Space struct {
 	// rejected are the handlings that a refusal has undone, until Resume; upset says that
 	// the one at the head of the lane is to be tried again.
 	rejected   []rejected
+	care       care
 	upset      bool
 	background int
 	closed     bool
@@ -182,11 +183,14 @@ func (s *Space) LaneDone() uint64 { return s.replica.LaneDone() }
 
 // Hold makes the space finish: it starts no more transactions, but still seals
 // and confirms those that are made. There is no way back.
-func (s *Space) Hold() { s.holding = true }
+func (s *Space) Hold() {
+	s.holding = true
+	s.comeBack()
+}
 
 // Settled reports whether every transaction is in the log.
 func (s *Space) Settled() bool {
-	return s.takeover == nil && !s.out.takeOver && !s.suffix.undecided()
+	return s.takeover == nil && !s.out.takeOver && s.care.mark == nil && !s.suffix.undecided()
 }
 
 // Confirm says that the append under way is in the log at seq.
@@ -203,8 +207,13 @@ func (s *Space) Confirm(seq uint64) error {
 	}
 	s.replica.Adopt(seq, x.commit, x.after)
 	s.lane.Confirm(x.taken, x.commit.Cursor)
-	s.registry.Confirm(x.commit.Txs[len(x.commit.Txs)-1].N)
+	if n := len(x.commit.Txs); n > 0 {
+		s.registry.Confirm(x.commit.Txs[n-1].N)
+	}
 	s.suffix.confirm()
+	if s.holding {
+		s.comeBack()
+	}
 	return nil
 }
 
@@ -213,6 +222,7 @@ func (s *Space) confirmTakeover(seq uint64) error {
 	s.joins = s.takeover.Join
 	s.epoch, s.takeover, s.out.takeOver = seq, nil, false
 	s.suffix.lastTx, s.suffix.attempt = 0, 0
+	s.takeCare()
 	return err
 }
 
@@ -224,6 +234,7 @@ func (s *Space) Refuse() {
 	s.frozen = true
 	s.undone = append(s.undone, s.suffix.undoneDirect()...)
 	s.rejected = s.suffix.handlings()
+	s.care.mark = nil
 	s.takeover = nil
 	s.endWait()
 	leaning := s.suffix.takeLeaning()
@@ -312,7 +323,7 @@ func (s *Space) Integrate(e model.LogEntry) error {
 func (s *Space) depose() {
 	s.epoch, s.deposed = 0, true
 	s.endWait()
-	s.conflicts, s.upset = conflicts{}, false
+	s.conflicts, s.upset, s.care = conflicts{}, false, care{}
 }
 
 // show makes the confirmed value of a document the current one. If it is the output

@@ -1,0 +1,74 @@
+package worker_test
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// poisonous is a program whose handler of poison ends the process that runs it.
+func poisonous(t *testing.T, alive *atomic.Pointer[process]) *space.Program {
+	t.Helper()
+	p := book(t)
+	err := p.Handle("poison", func(*space.Tx, *model.Event) (model.Value, error) {
+		for alive.Load() == nil {
+			time.Sleep(time.Millisecond) // it is just being started
+		}
+		alive.Swap(nil).crash()
+		return model.Value{}, nil // and nobody hears of it
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A supervisor starts the process again and again. The event that ends it fails after a
+// few times, with the number of attempts in its receipt; the events around it, and those of
+// another space of the same process, are handled.
+func TestPoison_AHandlerThatEndsItsProcessDoesNotLoopForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var alive atomic.Pointer[process]
+		died := 0
+		start := func() {
+			p := w.process(worker.Config{ID: "w1", Programs: always(poisonous(t, &alive))}, nil)
+			alive.Store(p)
+		}
+		w.send("s", "add", "e1")
+		w.send("s", "poison", "bad")
+		w.send("s", "add", "e2")
+		for i := range 5 {
+			w.send("other", "add", fmt.Sprintf("o%d", i+1))
+		}
+		start()
+		for range 2000 {
+			w.pass(50 * time.Millisecond)
+			if len(w.receipts("s")) == 3 && len(w.receipts("other")) == 5 {
+				break
+			}
+			if alive.Load() == nil {
+				died++
+				start()
+			}
+		}
+		var got []string
+		for _, rc := range w.receipts("s") {
+			got = append(got, fmt.Sprint(rc.Event, " ", rc.Outcome, " ", rc.Attempts))
+		}
+		if want := []string{"e1 handled 0", "bad failed 3", "e2 handled 0"}; !slices.Equal(got, want) {
+			t.Errorf("receipts %v, want %v", got, want)
+		}
+		if died < 3 || died > 6 {
+			t.Errorf("it died %d times", died)
+		}
+		w.wantHandled("other", "o1", "o2", "o3", "o4", "o5")
+	})
+}
