@@ -10,28 +10,46 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// bury writes a dead letter about an event that failed or was refused. Any number of
-// coordinators may: there is one per event. The log behind it is read on meanwhile, as
-// far as the window allows.
+// burial is a letter that is to be written.
+type burial struct {
+	*model.DeadLetter
+	p *progress
+}
+
+// bury has a dead letter written about an event that failed or was refused. Any number
+// of coordinators may: there is one per event. The log behind it is read on meanwhile,
+// as far as there is room for letters.
 func (t *tail) bury(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
-	if tx.Receipt.Outcome == model.Handled || !t.enter(ctx) {
+	rc := tx.Receipt
+	if rc.Outcome == model.Handled {
 		return
 	}
-	rc := tx.Receipt
 	stream, _ := receipts.Stream(tx.By)
-	d := &model.DeadLetter{
+	b := burial{p: p, DeadLetter: &model.DeadLetter{
 		Version: model.DeadVersion, Space: e.Space, Stream: stream, Event: rc.Event,
 		Outcome: rc.Outcome, Error: rc.Error, Lane: rc.Lane, Commit: e.Seq,
 		Noticed: time.Now().UTC(), Trace: tx.Trace,
-	}
+	}}
 	p.begin(e.Seq)
-	t.c.tasks.Go(func() { // ends when the letter is stored, or with t.c.ctx
-		defer func() { <-t.window }()
-		if t.write(d) {
-			t.c.buried.Add(1)
-			p.end(e.Seq)
+	select {
+	case t.letters <- b:
+	case <-ctx.Done():
+	}
+}
+
+// buryAll writes letters in the order of the log, until the coordinator stops.
+func (t *tail) buryAll() {
+	for {
+		select {
+		case b := <-t.letters:
+			if t.write(b.DeadLetter) {
+				t.c.buried.Add(1)
+				b.p.end(b.Commit)
+			}
+		case <-t.c.ctx.Done():
+			return
 		}
-	})
+	}
 }
 
 // write stores a letter, and reports false if the coordinator is stopped before that.

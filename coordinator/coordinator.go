@@ -66,8 +66,9 @@ func (c *Coordinator) Start() {
 	for p := range c.bus.Partitions() {
 		t := newTail(c, p)
 		c.tails = append(c.tails, t)
-		c.tasks.Go(t.run)  // ends with c.ctx
-		c.tasks.Go(t.save) // ends with c.ctx
+		c.tasks.Go(t.run)     // ends with c.ctx
+		c.tasks.Go(t.save)    // ends with c.ctx
+		c.tasks.Go(t.buryAll) // ends with c.ctx
 	}
 }
 
@@ -107,13 +108,14 @@ type tail struct {
 	c         *Coordinator
 	partition int
 	window    chan struct{}
+	letters   chan burial
 	// progress is of the follow under way; answers to an earlier one that still
 	// come in count for that one.
 	progress atomic.Pointer[progress]
 }
 
 func newTail(c *Coordinator, partition int) *tail {
-	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window)}
+	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window), letters: make(chan burial, c.cfg.Window)}
 	t.progress.Store(newProgress(0))
 	return t
 }

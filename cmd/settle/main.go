@@ -31,6 +31,9 @@ type cli struct {
 	Watch watchCmd `cmd:"" help:"Print a document and every change of it."`
 
 	Receipts receiptsCmd `cmd:"" help:"Print how the events of a space have ended, newest last."`
+	Tree     treeCmd     `cmd:"" help:"What an event has caused, and what has become of each."`
+	Dead     deadCmd     `cmd:"" help:"Events that failed or were refused."`
+	Redrive  redriveCmd  `cmd:"" help:"Send an event that failed or was refused again."`
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -58,66 +56,6 @@ func (c *whereCmd) Run(ctx context.Context, io streams) error {
 		fmt.Fprintf(io.out, "documents  bucket %s, keys %s.<document>\n", b.StateBucket(c.Space), c.Space)
 		return nil
 	})
-}
-
-// sendCmd is `settle send`.
-type sendCmd struct {
-	connection
-	Space   string        `arg:"" help:"The space that the event is for."`
-	Stream  string        `arg:"" help:"The stream whose handler is to handle it."`
-	ID      string        `arg:"" help:"The event's id: sending it again has no further effect."`
-	Payload string        `arg:"" optional:"" help:"JSON."`
-	Wait    bool          `help:"Wait for the receipt and print it; exit code 1 unless the event was handled."`
-	Timeout time.Duration `help:"How long to wait." default:"10s"`
-}
-
-// Run sends one event.
-func (c *sendCmd) Run(ctx context.Context, io streams) error {
-	e := settle.Outgoing{Space: c.Space, Stream: c.Stream, ID: c.ID}
-	if c.Payload != "" {
-		v, err := model.ParseValue([]byte(c.Payload))
-		if err != nil {
-			return usage(fmt.Errorf("the payload is not JSON: %w", err))
-		}
-		e.Payload = v
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
-		if c.Wait {
-			return c.call(ctx, io, client, e)
-		}
-		r, err := client.Send(ctx, e)
-		switch {
-		case err != nil:
-			return err
-		case r.Duplicate:
-			fmt.Fprintln(io.out, "already sent")
-		default:
-			fmt.Fprintf(io.out, "stored, lane sequence %d\n", r.Seq)
-		}
-		return nil
-	})
-}
-
-func (c *sendCmd) call(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
-	rc, err := client.Call(ctx, e)
-	if err != nil {
-		return err
-	}
-	return printReceipt(io, rc)
-}
-
-func printReceipt(io streams, rc *settle.Receipt) error {
-	out := json.NewEncoder(io.out)
-	out.SetEscapeHTML(false)
-	if err := out.Encode(map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error}); err != nil {
-		return err
-	}
-	if rc.Outcome != settle.Handled {
-		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, rc.Error)
-	}
-	return nil
 }
 
 // getCmd is `settle get`.

@@ -42,7 +42,7 @@ func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
 		if first.Buried() != 6 || second.Buried() != 6 {
 			t.Errorf("%d and %d were buried", first.Buried(), second.Buried())
 		}
-		found, err := trail.DeadLetters(t.Context(), w.client, "b", 0, 1)
+		found, err := trail.DeadLetters(t.Context(), w.client, "b", 0, 1) // the oldest
 		if err != nil || len(found) != 1 || found[0].Event != "worse" || found[0].Commit == 0 || found[0].Lane == 0 ||
 			found[0].Noticed.IsZero() || found[0].Error != "handler of do panicked: it is told to panic" {
 			t.Errorf("of space b: %+v, %v", found, err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,6 +53,7 @@ func TestService_EveryCoordinatorAnswersWhatTheLogsSay(t *testing.T) {
 				t.Errorf("the dead letters are %+v", dead)
 			}
 			first.Stop()
+			w.rest() // a question that it was given before it stopped ends with it
 		}
 	})
 }
@@ -113,8 +113,7 @@ func TestService_DeadLettersComeInPagesThatFitAMessage(t *testing.T) {
 				t.Fatal("there is no end of pages")
 			}
 		}
-		slices.Sort(events)
-		if got := slices.Compact(events); len(got) != 13 || len(events) != 13 || pages < 4 {
+		if got := strings.Join(events, " "); got != "e0 e1 e2 e3 e4 e5 e6 e7 e8 e9 e10 e11 huge" || pages < 4 {
 			t.Errorf("in %d pages: %s", pages, events)
 		}
 	})

@@ -114,8 +114,10 @@ func TestTree_WhatASendersTransactionNeverCommittedIsDroppedOnceThatIsCertain(t 
 		epoch := a.commit(model.Commit{Takeover: true})
 		id := func(n uint64) string { return model.TxID{Space: "a", Epoch: epoch, N: n}.Event(0) }
 		sends := func(n uint64) []model.Tx {
-			return []model.Tx{{N: n, By: "handle go", Receipt: &model.Receipt{Event: fmt.Sprint("e", n), Outcome: model.Handled},
-				Sends: []model.Send{{ID: id(n), To: "b", Stream: "do", Position: n}}}}
+			return []model.Tx{{
+				N: n, By: "handle go", Receipt: &model.Receipt{Event: fmt.Sprint("e", n), Outcome: model.Handled},
+				Sends: []model.Send{{ID: id(n), To: "b", Stream: "do", Position: n}},
+			}}
 		}
 		a.commit(model.Commit{Epoch: epoch, Txs: sends(1)})
 		a.commit(model.Commit{Epoch: epoch, Txs: sends(3)})

@@ -36,7 +36,7 @@ func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) error {
 	case errors.Is(err, errSettled):
 		return nil
 	case ctx.Err() != nil:
-		err = fmt.Errorf("%w; %d events are open", ctx.Err(), w.count())
+		err = fmt.Errorf("%w; still open: %d", ctx.Err(), w.count())
 	}
 	return fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, err)
 }

@@ -81,7 +81,7 @@ func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := trail.Wait(ctx, w.client, "a", "do", "e1")
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2 events are open") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still open: 2") {
 			t.Errorf("wait: %v", err)
 		}
 		w.client.Kill()

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+)
+
+// deadCmd is `settle dead`.
+type deadCmd struct {
+	connection
+	Space string `arg:"" optional:"" help:"A space. Default: all of them."`
+	Open  bool   `help:"Only those that have not been sent again."`
+	Full  bool   `help:"Print errors and payloads in full."`
+	JSON  bool   `name:"json" help:"Print JSON, one object a line, with payloads."`
+}
+
+// Run lists dead letters.
+func (c *deadCmd) Run(ctx context.Context, io streams) error {
+	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		letters, err := collect(ctx, client, c.Space, c.Open)
+		switch {
+		case err != nil:
+			return usageIfName(err)
+		case c.JSON:
+			return c.printJSON(io, letters)
+		case len(letters) == 0:
+			fmt.Fprintln(io.out, "no dead letters"+ofSpace(c.Space))
+			return nil
+		case c.Full:
+			c.printFull(io, letters)
+			return nil
+		}
+		return c.print(io, letters)
+	})
+}
+
+func ofSpace(space string) string {
+	if space == "" {
+		return ""
+	}
+	return " of space " + space
+}
+
+func collect(ctx context.Context, client *settle.Client, space string, open bool) ([]settle.DeadLetter, error) {
+	var letters []settle.DeadLetter
+	for d, err := range client.DeadLetters(ctx, space) {
+		if err != nil {
+			return nil, err
+		}
+		if !open || d.Redriven == nil {
+			letters = append(letters, d)
+		}
+	}
+	return letters, nil
+}
+
+func (c *deadCmd) printJSON(io streams, letters []settle.DeadLetter) error {
+	for i := range letters {
+		if err := printLine(io.out, &letters[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *deadCmd) print(io streams, letters []settle.DeadLetter) error {
+	err := columns(io.out, func(t *tabwriter.Writer) {
+		fmt.Fprintln(t, "NOTICED\tSPACE\tSTREAM\tEVENT\tENDED\tSENT AGAIN\tERROR")
+		for i := range letters {
+			d := &letters[i]
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", noticed(d), d.Space, d.Stream, d.Event, d.Outcome, again(d), oneLine(d.Error))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	open := 0
+	for i := range letters {
+		if letters[i].Redriven == nil {
+			open++
+		}
+	}
+	fmt.Fprintf(io.out, "\n%s, %d not sent again. More of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT\n", count(len(letters), "dead letter"), open)
+	return nil
+}
+
+func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {
+	for i := range letters {
+		d := &letters[i]
+		fmt.Fprintf(io.out, "%s/%s  %s  %s  %s\n", d.Space, d.Stream, d.Event, d.Outcome, noticed(d))
+		fmt.Fprintf(io.out, "  error       %s\n", strings.ReplaceAll(d.Error, "\n", "\n              "))
+		payload := string(d.Bytes())
+		switch {
+		case d.Lost != "":
+			payload = "(not here: " + d.Lost + ")"
+		case payload == "":
+			payload = "(none)"
+		}
+		fmt.Fprintf(io.out, "  payload     %s\n", payload)
+		fmt.Fprintf(io.out, "  receipt     in commit %d; lane sequence %d\n", d.Commit, d.Lane)
+		fmt.Fprintf(io.out, "  sent again  %s\n\n", again(d))
+	}
+}
+
+// noticed is when, for people: in their own time zone.
+func noticed(d *settle.DeadLetter) string {
+	if d.Noticed.IsZero() {
+		return "-"
+	}
+	return d.Noticed.Local().Format(time.DateTime)
+}
+
+func again(d *settle.DeadLetter) string {
+	if d.Redriven == nil {
+		return "no"
+	}
+	return fmt.Sprintf("%s (%s)", d.Redriven.State, d.Redriven.Event[strings.LastIndex(d.Redriven.Event, ":")+1:])
+}
+
+// redriveCmd is `settle redrive`.
+type redriveCmd struct {
+	connection
+	Space   string `arg:"" optional:"" help:"The event's space; with --all, all spaces if there is none."`
+	Event   string `arg:"" optional:"" help:"The event's id."`
+	Stream  string `help:"The stream, if several have an event of that id." placeholder:"STREAM"`
+	All     bool   `help:"Redrive all that have not been sent again."`
+	Confirm int    `help:"With --all: how many you expect that to be. Nothing is sent if it is another number." default:"-1" placeholder:"N"`
+}
+
+// Run sends one event again, or all.
+func (c *redriveCmd) Run(ctx context.Context, io streams) error {
+	switch {
+	case c.All && c.Event != "":
+		return usage(errors.New("give an event or --all, not both"))
+	case !c.All && (c.Space == "" || c.Event == ""):
+		return usage(errors.New("which event? Give a space and an event, as `settle dead` lists them, or --all"))
+	}
+	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		if c.All {
+			return c.all(ctx, io, client)
+		}
+		return c.one(ctx, io, client, c.Space, c.Stream, c.Event)
+	})
+}
+
+func (c *redriveCmd) one(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error {
+	r, sent, err := client.Redrive(ctx, space, stream, event)
+	switch {
+	case err != nil:
+		return usageIfName(err)
+	case sent.Duplicate:
+		fmt.Fprintf(io.out, "%s: had been sent again already, as %s; if that has failed, redrive that\n", event, r.Event)
+	default:
+		fmt.Fprintf(io.out, "%s: sent again to %s/%s as %s, lane sequence %d\n", event, r.Space, r.Stream, r.Event, sent.Seq)
+	}
+	return nil
+}
+
+// all redrives what has not been redriven, if that is as many as is expected: between
+// looking and doing, a program may have gone on failing.
+func (c *redriveCmd) all(ctx context.Context, io streams, client *settle.Client) error {
+	letters, err := collect(ctx, client, c.Space, true)
+	if err != nil {
+		return usageIfName(err)
+	}
+	switch n := len(letters); {
+	case n == 0:
+		fmt.Fprintln(io.out, "nothing to send again"+ofSpace(c.Space))
+		return nil
+	case c.Confirm < 0:
+		return usage(fmt.Errorf("%s%s would be sent again; if that is what you want: --all --confirm %d (`settle dead --open` lists them)", count(n, "event"), ofSpace(c.Space), n))
+	case c.Confirm != n:
+		return usage(fmt.Errorf("%s%s would be sent again, not %d; nothing was sent (`settle dead --open` lists them)", count(n, "event"), ofSpace(c.Space), c.Confirm))
+	}
+	for i := range letters {
+		if err := c.one(ctx, io, client, letters[i].Space, letters[i].Stream, letters[i].Event); err != nil {
+			return fmt.Errorf("%d of %d were sent again: %w", i, len(letters), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+)
+
+// sendCmd is `settle send`.
+type sendCmd struct {
+	connection
+	Space   string        `arg:"" help:"The space that the event is for."`
+	Stream  string        `arg:"" help:"The stream whose handler is to handle it."`
+	Payload string        `arg:"" optional:"" help:"JSON."`
+	ID      string        `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
+	Wait    waitFor       `help:"Wait: for the receipt, or with --wait=tree until everything is handled that the event causes, too. The exit code is 1 unless all of that was handled. Default: none." default:"none"`
+	Timeout time.Duration `help:"How long to wait." default:"10s"`
+}
+
+// waitFor is what --wait waits for.
+type waitFor string
+
+// IsBool lets the flag stand alone.
+func (waitFor) IsBool() bool { return true }
+
+// Decode reads none, receipt or tree; a flag that stands alone means receipt.
+func (w *waitFor) Decode(ctx *kong.DecodeContext) error {
+	*w = "receipt"
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	switch v := fmt.Sprint(ctx.Scan.Pop().Value); v {
+	case "none", "receipt", "tree":
+		*w = waitFor(v)
+		return nil
+	default:
+		return fmt.Errorf("--wait=%s: use none, receipt or tree", v)
+	}
+}
+
+// Run sends one event.
+func (c *sendCmd) Run(ctx context.Context, io streams) error {
+	e := settle.Outgoing{Space: c.Space, Stream: c.Stream, ID: c.ID}
+	if e.ID == "" {
+		e.ID = "cli-" + strings.ToLower(rand.Text()[:12])
+	}
+	if c.Payload != "" {
+		v, err := model.ParseValue([]byte(c.Payload))
+		if err != nil {
+			return usage(fmt.Errorf("the payload is not JSON: %w", err))
+		}
+		e.Payload = v
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		if c.Wait == "receipt" {
+			return c.call(ctx, io, client, e)
+		}
+		r, err := client.Send(ctx, e)
+		if err != nil {
+			return usageIfName(err)
+		}
+		if c.Wait == "tree" {
+			return c.waitTree(ctx, io, client, e)
+		}
+		if r.Duplicate {
+			fmt.Fprintf(io.out, "%s: already sent\n", e.ID)
+		} else {
+			fmt.Fprintf(io.out, "%s: stored, lane sequence %d\n", e.ID, r.Seq)
+		}
+		return nil
+	})
+}
+
+// usageIfName makes an error about a name one of usage.
+func usageIfName(err error) error {
+	if _, ok := errors.AsType[*model.NameError](err); ok {
+		return usage(err)
+	}
+	return err
+}
+
+func (c *sendCmd) call(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
+	rc, err := client.Call(ctx, e)
+	if err != nil {
+		return usageIfName(err)
+	}
+	return printReceipt(io, rc)
+}
+
+func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
+	tree, err := client.WaitTree(ctx, e.Space, e.Stream, e.ID)
+	if tree != nil {
+		printTree(io.out, tree)
+	}
+	if tree != nil && ctx.Err() != nil {
+		return fmt.Errorf("not settled within %v, see above; what is open goes on, and `settle tree %s --space %s` looks again", c.Timeout, e.ID, e.Space)
+	}
+	if err != nil {
+		return err
+	}
+	if n := tree.Events - tree.States["handled"]; n > 0 {
+		return fmt.Errorf("%d of %s did not end well", n, count(tree.Events, "event"))
+	}
+	return nil
+}
+
+func printReceipt(io streams, rc *settle.Receipt) error {
+	out := json.NewEncoder(io.out)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error}); err != nil {
+		return err
+	}
+	if rc.Outcome != settle.Handled {
+		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, rc.Error)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+)
+
+// treeCmd is `settle tree`.
+type treeCmd struct {
+	connection
+	Event  string `arg:"" help:"The event's id."`
+	Space  string `short:"s" help:"The space that it went to, if several have an event of that id." placeholder:"SPACE"`
+	Stream string `help:"The stream that it went to, likewise." placeholder:"STREAM"`
+	Events int    `help:"Show so many events at most." default:"1000"`
+	Depth  int    `help:"Show so many generations at most." default:"100"`
+	JSON   bool   `name:"json" help:"Print JSON."`
+}
+
+// Run prints what an event has caused.
+func (c *treeCmd) Run(ctx context.Context, io streams) error {
+	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		tree, err := client.Tree(ctx, settle.TreeQuery{
+			Event: c.Event, Space: c.Space, Stream: c.Stream, MaxEvents: c.Events, MaxDepth: c.Depth,
+		})
+		if err != nil {
+			return usageIfName(err)
+		}
+		if c.JSON {
+			return printIndented(io.out, tree)
+		}
+		printTree(io.out, tree)
+		return nil
+	})
+}
+
+func printIndented(w io.Writer, v any) error {
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
+}
+
+// printLine prints JSON on one line.
+func printLine(w io.Writer, v any) error {
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	return out.Encode(v)
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator/trail"
+)
+
+// shop is a program in which an order is charged at the bank, which refuses stolen
+// cards until it is told to be lenient, and shipped by a depot that cannot wrap.
+func shop() *settle.Program {
+	ok := func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("ok") }
+	return settle.NewProgram("shop").
+		Handle("order", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			tx.Send("bank", "charge", ev.Payload)
+			tx.Send("depot", "ship", nil)
+			if wrap, _ := ev.Payload.Get("wrap").AsBool(); wrap {
+				tx.Send("depot", "wrap", nil)
+			}
+			return settle.ValueOf("ordered")
+		}).
+		Handle("charge", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			lenient, _ := tx.Get("lenient").AsBool()
+			if stolen, _ := ev.Payload.Get("stolen").AsBool(); stolen && !lenient {
+				return settle.Value{}, errors.New("the card is stolen")
+			}
+			return settle.ValueOf("charged")
+		}).
+		Handle("lenient", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			tx.Set("lenient", true)
+			return settle.Value{}, nil
+		}).
+		Handle("ship", ok)
+}
+
+// live starts a deployment on a server that listens, and points the command line at it.
+func live(t *testing.T) *settle.Deployment {
+	t.Helper()
+	d, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(shop()),
+		Server:   bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"},
+		Bus:      bus.Config{Partitions: 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv("NATS_URL", d.Server().ClientURL())
+	return d
+}
+
+// want runs a command and checks its exit code and that its output and errors have all
+// of these.
+func want(t *testing.T, code int, parts string, args ...string) string {
+	t.Helper()
+	got, stdout, stderr := command(t.Context(), args...)
+	if got != code {
+		t.Errorf("settle %s: code %d, want %d", strings.Join(args, " "), got, code)
+	}
+	for part := range strings.SplitSeq(parts, " | ") {
+		if !strings.Contains(stdout+stderr, part) {
+			t.Errorf("settle %s does not say %q:\n%s%s", strings.Join(args, " "), part, stdout, stderr)
+		}
+	}
+	return stdout
+}
+
+func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
+	live(t)
+	want(t, 0, "o1: stored, lane sequence 1", "send", "shop", "order", `{"stolen":false}`, "--id", "o1")
+	want(t, 0, "o1: already sent", "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=none")
+	want(t, 0, `"outcome":"handled" | "result":"ordered"`, "send", "shop", "order", "--id", "o1", "--wait")
+	want(t, 0, `"outcome":"handled" | "event":"cli-`, "send", "shop", "order", "--wait=receipt")
+	want(t, 0, `shop/order  o1 | ├─ ✓ bank/charge | └─ ✓ depot/ship | 3 events: 3 handled; settled`, "send", "shop", "order", "--id", "o1", "--wait=tree")
+	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | did not end well`,
+		"send", "shop", "order", `{"stolen":true,"wrap":true}`, "--id", "o2", "--wait=tree")
+
+	var tree settle.Tree
+	if err := json.Unmarshal([]byte(want(t, 0, "", "tree", "o2", "--json")), &tree); err != nil || tree.Events != 5 || tree.Unattended {
+		t.Fatalf("the tree as JSON: %+v, %v", tree, err)
+	}
+	charge := tree.Root.Caused[0].Event
+	want(t, 0, "caused by shop/order  o2 | ✗ bank/charge  "+charge, "tree", charge)
+	want(t, 0, "... and", "tree", "o2", "--events", "2")
+	want(t, 1, "there is no event o9 | check the id", "tree", "o9")
+	want(t, 2, "not allowed", "tree", "o 9")
+	want(t, 0, "stored", "send", "depot", "ship", "--id", "o2")
+	want(t, 1, "2 events have the id o2 | depot/ship | --space", "tree", "o2")
+	want(t, 0, "1 event", "tree", "o2", "--space", "depot")
+
+	eventually(t, "2 dead letters, 2 not sent again", "dead")
+	want(t, 0, "bank | charge | failed | the card is stolen | 1 dead letter, 1 not sent again", "dead", "bank")
+	want(t, 0, `payload     {"stolen":true,"wrap":true}`, "dead", "bank", "--full")
+	want(t, 0, `"payload":{"stolen":true,"wrap":true} | "outcome":"failed"`, "dead", "bank", "--json")
+	want(t, 0, "no dead letters of space shop", "dead", "shop")
+	want(t, 1, "no dead letter about event o1", "redrive", "shop", "o1")
+	want(t, 2, "which event?", "redrive", "shop")
+	want(t, 2, "not both", "redrive", "shop", "o1", "--all")
+
+	want(t, 0, "handled", "send", "bank", "lenient", "--wait")
+	want(t, 0, "sent again to bank/charge as "+charge+":r1", "redrive", "bank", charge)
+	want(t, 0, "already, as "+charge+":r1", "redrive", "bank", charge)
+	eventually(t, "handled (r1)", "dead", "bank")
+	want(t, 0, "(sent again)", "tree", "o2", "--space", "shop")
+	want(t, 2, "1 event would be sent again | --confirm 1", "redrive", "--all")
+	want(t, 2, "not 5; nothing was sent", "redrive", "--all", "--confirm", "5")
+	want(t, 0, "sent again to depot/wrap", "redrive", "--all", "--confirm", "1")
+	eventually(t, "2 dead letters, 1 not sent again", "dead", "depot") // it was refused again
+}
+
+// eventually runs a command until its output has a part: coordinators write dead
+// letters a moment after the receipts.
+func eventually(t *testing.T, part string, args ...string) {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for range 1000 {
+		if _, stdout, _ := command(t.Context(), args...); strings.Contains(stdout, part) {
+			return
+		}
+		<-again.C
+	}
+	want(t, 0, part, args...)
+}
+
+func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
+	d := live(t)
+	want(t, 0, "settled", "send", "shop", "order", "--id", "o1", "--wait=tree")
+	nc := d.Bus().Conn()
+	m, err := nc.Request("$SRV.INFO."+trail.ServiceName, nil, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`"settle.api.tree"`, `"settle.api.receipt"`, `"settle.api.dead"`, `"queue_group":"q"`} {
+		if !bytes.Contains(m.Data, []byte(part)) {
+			t.Errorf("the service does not tell %s: %s", part, m.Data)
+		}
+	}
+	m, err = nc.Request("settle.api.tree", []byte(`{"event":"o1"}`), 10*time.Second)
+	var tree settle.Tree
+	if err == nil {
+		err = json.Unmarshal(m.Data, &tree)
+	}
+	if err != nil || tree.Events != 3 || !tree.Settled {
+		t.Errorf("it answers %+v, %v", tree, err)
+	}
+}
+
+func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
+	server, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	t.Setenv("NATS_URL", server.ClientURL())
+	b, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 2, Name: "worker/w1"})
+	if err == nil {
+		err = b.Provision(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	w, err := settle.StartWorker(t.Context(), b, settle.WorkerConfig{ID: "w1", Programs: settle.Always(shop())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Kill)
+	want(t, 1, "P bank/charge | 2 parked; not settled | No coordinator answers | not settled within 1s | settle tree o1 --space shop",
+		"send", "shop", "order", "--id", "o1", "--wait=tree", "--timeout", "1s")
+	want(t, 0, "P depot/ship | No coordinator answers", "tree", "o1")
+}
+
+func TestSend_WaitTakesAValueOrNone(t *testing.T) {
+	for _, bad := range []string{"--wait=forever", "--wait="} {
+		want(t, 2, "use none, receipt or tree", "send", "shop", "order", bad)
+	}
+	want(t, 2, "not JSON", "send", "shop", "order", "{", "--wait")
+}
+
+func TestPrintTree_IsReadAtAGlance(t *testing.T) {
+	ref := func(space, stream, event string) trail.Ref {
+		return trail.Ref{Space: space, Stream: stream, Event: event}
+	}
+	long := strings.Repeat("no more of this. ", 20)
+	tree := &settle.Tree{
+		CausedBy: []trail.Ref{ref("a", "two", "a:1:1:0"), ref("a", "one", "e1")},
+		Events:   7, States: map[settle.EventState]int{"handled": 2, "failed": 2, "queued": 1, "parked": 1, "refused": 1},
+		Root: &trail.Node{Ref: ref("a", "order", "a:1:2:0"), State: "handled", Caused: []*trail.Node{
+			{Ref: ref("b", "charge", "a:1:3:0"), State: "failed", Error: "line one\nline two", Caused: []*trail.Node{
+				{Ref: ref("b", "charge", "a:1:3:0:r1"), State: "failed", Kind: "redrive", Error: long},
+			}},
+			{Ref: ref("c", "ship", "a:1:3:1"), State: "queued", Lane: 9},
+			{Ref: ref("d", "ship", "a:1:3:2"), State: "parked"},
+			{Ref: ref("d", "wrap", "a:1:3:3"), State: "refused", Error: "no handler", Caused: []*trail.Node{
+				{Ref: ref("a", "undelivered", "a:1:3:3:undelivered"), State: "handled", Kind: "notice"},
+			}},
+		}},
+	}
+	var out bytes.Buffer
+	printTree(&out, tree)
+	const text = `caused by a/one  e1
+caused by a/two  a:1:1:0
+✓ a/order  a:1:2:0                          handled
+├─ ✗ b/charge  a:1:3:0                      failed    line one line two
+│  └─ ✗ b/charge  a:1:3:0:r1                failed    (sent again) no more of this. no more of this. no more of this. no more of this. no more of this. no ...
+├─ . c/ship  a:1:3:1                        queued    at lane sequence 9
+├─ P d/ship  a:1:3:2                        parked
+└─ ✗ d/wrap  a:1:3:3                        refused   no handler
+   └─ ✓ a/undelivered  a:1:3:3:undelivered  handled   (tells the origin)
+
+7 events: 2 handled, 2 failed, 1 refused, 1 queued, 1 parked; not settled.
+  Parked for long? A coordinator puts it into its lane; its log says what keeps it from that.
+  Queued for long? See whether a worker serves the space, and what is before it: settle where c
+  When what was wrong is mended, send it again: settle redrive b a:1:3:0:r1
+  When what was wrong is mended, send it again: settle redrive d a:1:3:3
+`
+	if out.String() != text {
+		t.Errorf("it looks like\n%s\nwant\n%s", out.String(), text)
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/lineage"
+)
+
+// marks show the state of an event at a glance.
+var marks = map[lineage.State]string{
+	lineage.Parked: "P", lineage.Queued: ".", lineage.Handled: "✓",
+	lineage.Failed: "✗", lineage.Refused: "✗", lineage.Dropped: "-", lineage.Forgotten: "?",
+}
+
+// printTree prints a tree for people: one line per event, what is wrong with it beside
+// it, and at the end what there is to do.
+//
+//	✓ a/order  order-17              handled
+//	├─ ✗ b/charge  a:5:3:0           failed   no such card
+//	└─ . c/ship  a:5:3:1             queued   behind lane sequence 17
+func printTree(w io.Writer, t *settle.Tree) {
+	for i := len(t.CausedBy) - 1; i >= 0; i-- {
+		r := t.CausedBy[i]
+		fmt.Fprintf(w, "caused by %s/%s  %s\n", r.Space, r.Stream, r.Event)
+	}
+	table := &lines{}
+	table.add(t.Root, "", "")
+	table.print(w)
+	fmt.Fprintf(w, "\n%s\n", summary(t))
+	for _, h := range hints(t) {
+		fmt.Fprintln(w, "  "+h)
+	}
+}
+
+// lines is a table of three columns.
+type lines struct {
+	rows  [][3]string
+	width int
+}
+
+func (l *lines) add(n *settle.TreeNode, first, rest string) {
+	name := fmt.Sprintf("%s%s %s/%s  %s", first, marks[n.State], n.Space, n.Stream, n.Event)
+	if n.Space == "" {
+		name = fmt.Sprintf("%s%s %s", first, marks[n.State], n.Event)
+	}
+	l.rows = append(l.rows, [3]string{name, string(n.State), remark(n)})
+	l.width = max(l.width, utf8.RuneCountInString(name))
+	for i, c := range n.Caused {
+		if i == len(n.Caused)-1 && n.More == 0 {
+			l.add(c, rest+"└─ ", rest+"   ")
+		} else {
+			l.add(c, rest+"├─ ", rest+"│  ")
+		}
+	}
+	if n.More > 0 {
+		l.rows = append(l.rows, [3]string{rest + fmt.Sprintf("└─ ... and %d more", n.More)})
+	}
+}
+
+func (l *lines) print(w io.Writer) {
+	width := min(l.width, maxNameWidth)
+	for _, r := range l.rows {
+		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(r[0])))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%s%s  %-8s  %s", r[0], pad, r[1], r[2]), " "))
+	}
+}
+
+const (
+	// maxNameWidth is where the second column begins at the latest.
+	maxNameWidth = 70
+	// maxRemark keeps an event on its line; --json has all of it.
+	maxRemark = 100
+)
+
+// remark is what there is to say about an event beside its state.
+func remark(n *settle.TreeNode) string {
+	var parts []string
+	switch n.Kind {
+	case "notice":
+		parts = append(parts, "(tells the origin)")
+	case "redrive":
+		parts = append(parts, "(sent again)")
+	}
+	switch n.State {
+	case lineage.Queued:
+		if n.Lane > 0 {
+			parts = append(parts, fmt.Sprintf("at lane sequence %d", n.Lane))
+		}
+	case lineage.Handled:
+		if !n.Result.IsAbsent() && !n.Result.IsNull() {
+			parts = append(parts, "= "+n.Result.String())
+		}
+	default:
+		parts = append(parts, n.Error)
+	}
+	return oneLine(strings.Join(parts, " "))
+}
+
+// oneLine makes a text one short line.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > maxRemark {
+		return string(r[:maxRemark]) + " ..."
+	}
+	return text
+}
+
+// summary is the tree in a sentence.
+func summary(t *settle.Tree) string {
+	var states []string
+	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Dropped, lineage.Forgotten, lineage.Queued, lineage.Parked} {
+		if n := t.States[s]; n > 0 {
+			states = append(states, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	end := "settled: nothing of it is open"
+	switch {
+	case t.More:
+		end = "there is more than is shown: see --events and --depth"
+	case !t.Settled:
+		end = "not settled"
+	}
+	return fmt.Sprintf("%s: %s; %s.", count(t.Events, "event"), strings.Join(states, ", "), end)
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// maxHints bounds how many events each kind of hint names.
+const maxHints = 3
+
+// hints say what to look at next.
+func hints(t *settle.Tree) []string {
+	var list []string
+	if t.Unattended {
+		list = append(list, "No coordinator answers. What is parked stays parked until one runs.")
+	} else if t.States[lineage.Parked] > 0 {
+		list = append(list, "Parked for long? A coordinator puts it into its lane; its log says what keeps it from that.")
+	}
+	if waiting := first(t, lineage.Queued); len(waiting) > 0 {
+		list = append(list, fmt.Sprintf("Queued for long? See whether a worker serves the space, and what is before it: settle where %s", waiting[0].Space))
+	}
+	for _, n := range append(first(t, lineage.Failed), first(t, lineage.Refused)...) {
+		if !redriven(n) {
+			list = append(list, fmt.Sprintf("When what was wrong is mended, send it again: settle redrive %s %s", n.Space, n.Event))
+		}
+	}
+	return list
+}
+
+func redriven(n *settle.TreeNode) bool {
+	for _, c := range n.Caused {
+		if c.Kind == "redrive" {
+			return true
+		}
+	}
+	return false
+}
+
+// first are the first few events in a state.
+func first(t *settle.Tree, s lineage.State) []*settle.TreeNode {
+	var list []*settle.TreeNode
+	var visit func(n *settle.TreeNode)
+	visit = func(n *settle.TreeNode) {
+		if n.State == s && len(list) < maxHints {
+			list = append(list, n)
+		}
+		for _, c := range n.Caused {
+			visit(c)
+		}
+	}
+	visit(t.Root)
+	return list
+}
+
+// columns writes a table of columns for people.
+func columns(w io.Writer, f func(*tabwriter.Writer)) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	f(t)
+	return t.Flush()
+}
