@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/model"
@@ -28,7 +27,7 @@ func (t *tail) bury(ctx context.Context, p *progress, e model.LogEntry, tx *mode
 	b := burial{p: p, DeadLetter: &model.DeadLetter{
 		Version: model.DeadVersion, Space: e.Space, Stream: stream, Event: rc.Event,
 		Outcome: rc.Outcome, Error: rc.Error, Lane: rc.Lane, Commit: e.Seq,
-		Noticed: time.Now().UTC(), Trace: tx.Trace,
+		Ended: e.Stored.UTC(), Trace: tx.Trace,
 	}}
 	p.begin(e.Seq)
 	select {

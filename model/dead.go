@@ -29,14 +29,21 @@ type DeadLetter struct {
 	// sequence of the commit that holds its receipt.
 	Lane   uint64 `json:"lane,omitzero"`
 	Commit uint64 `json:"commit"`
-	// Noticed is when a coordinator came upon the receipt: soon after it, if one was
-	// running.
-	Noticed time.Time `json:"noticed,omitzero"`
+	// Ended is when that commit was stored.
+	Ended time.Time `json:"ended,omitzero"`
 	Trace
 	// Seq is the letter's place among all dead letters, by which they are paged; 0
 	// until it is stored.
 	Seq uint64 `json:"-"`
 }
+
+// Redriven is the Outcome of a letter that is none, but a note that an event was sent
+// again: the lane forgets that after the horizon, and it must not be done twice then
+// either.
+const Redriven Outcome = "redriven"
+
+// NoteOf is what a note about an event is stored under.
+func NoteOf(event string) string { return event + ":sent" }
 
 // Check reports whether the names of the letter can be tokens of a subject.
 func (d *DeadLetter) Check() error {

@@ -10,7 +10,7 @@ func TestDeadLetter_ComesBackAsItWasStored(t *testing.T) {
 	for _, payload := range []string{"", `{"n":1}`, "null", "not { JSON", "\x00\xff"} {
 		d := &DeadLetter{
 			Version: DeadVersion, Space: "s", Stream: "add", Event: "s:1:2:0", Outcome: Refused, Error: "why",
-			Lane: 3, Commit: 4, Noticed: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Trace: Trace{Parent: "p"},
+			Lane: 3, Commit: 4, Ended: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Trace: Trace{Parent: "p"},
 		}
 		d.SetBytes([]byte(payload))
 		data, err := d.Encode()

@@ -78,7 +78,7 @@ func (e *logged) sent(tx model.TxID, id string) *Sent {
 		}
 		for _, s := range t.Sends {
 			if s.ID == id {
-				h := Handling{Space: tx.Space, Seq: e.seq, Runtime: e.c.Runtime, ID: tx, Tx: *t}
+				h := Handling{Space: tx.Space, Seq: e.seq, Stored: e.stored, Runtime: e.c.Runtime, ID: tx, Tx: *t}
 				return &Sent{Origin: h, Send: s}
 			}
 		}

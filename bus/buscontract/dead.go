@@ -59,7 +59,7 @@ func letterRoundTrip(w *world) {
 	full := letter(cart, "e1")
 	full.Payload = model.MustOf(map[string]any{"n": 1})
 	full.Trace = model.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
-	full.Noticed = time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
+	full.Ended = time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
 	other := letter(cart, "e1")
 	other.Stream = "remove"
 	w.bury(c, minted, full, other)

@@ -72,10 +72,10 @@ func (c *deadCmd) printJSON(io streams, letters []settle.DeadLetter) error {
 
 func (c *deadCmd) print(io streams, letters []settle.DeadLetter) error {
 	err := columns(io.out, func(t *tabwriter.Writer) {
-		fmt.Fprintln(t, "NOTICED\tSPACE\tSTREAM\tEVENT\tENDED\tSENT AGAIN\tERROR")
+		fmt.Fprintln(t, "ENDED\tSPACE\tSTREAM\tEVENT\tOUTCOME\tSENT AGAIN\tERROR")
 		for i := range letters {
 			d := &letters[i]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", noticed(d), d.Space, d.Stream, d.Event, d.Outcome, again(d), oneLine(d.Error))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ended(d), d.Space, d.Stream, d.Event, d.Outcome, again(d), oneLine(d.Error))
 		}
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *deadCmd) print(io streams, letters []settle.DeadLetter) error {
 func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {
 	for i := range letters {
 		d := &letters[i]
-		fmt.Fprintf(io.out, "%s/%s  %s  %s  %s\n", d.Space, d.Stream, d.Event, d.Outcome, noticed(d))
+		fmt.Fprintf(io.out, "%s/%s  %s  %s  %s\n", d.Space, d.Stream, d.Event, d.Outcome, ended(d))
 		fmt.Fprintf(io.out, "  error       %s\n", strings.ReplaceAll(d.Error, "\n", "\n              "))
 		payload := string(d.Bytes())
 		switch {
@@ -109,12 +109,12 @@ func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {
 	}
 }
 
-// noticed is when, for people: in their own time zone.
-func noticed(d *settle.DeadLetter) string {
-	if d.Noticed.IsZero() {
+// ended is when, for people: in their own time zone.
+func ended(d *settle.DeadLetter) string {
+	if d.Ended.IsZero() {
 		return "-"
 	}
-	return d.Noticed.Local().Format(time.DateTime)
+	return d.Ended.Local().Format(time.DateTime)
 }
 
 func again(d *settle.DeadLetter) string {

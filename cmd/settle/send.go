@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -52,7 +50,7 @@ func (w *waitFor) Decode(ctx *kong.DecodeContext) error {
 func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	e := settle.Outgoing{Space: c.Space, Stream: c.Stream, ID: c.ID}
 	if e.ID == "" {
-		e.ID = "cli-" + strings.ToLower(rand.Text()[:12])
+		e.ID = settle.NewEventID()
 	}
 	if c.Payload != "" {
 		v, err := model.ParseValue([]byte(c.Payload))

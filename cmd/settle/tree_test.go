@@ -82,7 +82,7 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 0, "o1: stored, lane sequence 1", "send", "shop", "order", `{"stolen":false}`, "--id", "o1")
 	want(t, 0, "o1: already sent", "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=none")
 	want(t, 0, `"outcome":"handled" | "result":"ordered"`, "send", "shop", "order", "--id", "o1", "--wait")
-	want(t, 0, `"outcome":"handled" | "event":"cli-`, "send", "shop", "order", "--wait=receipt")
+	want(t, 0, `"outcome":"handled" | "event":"at-`, "send", "shop", "order", "--wait=receipt")
 	want(t, 0, `shop/order  o1 | ├─ ✓ bank/charge | └─ ✓ depot/ship | 3 events: 3 handled; settled`, "send", "shop", "order", "--id", "o1", "--wait=tree")
 	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | did not end well`,
 		"send", "shop", "order", `{"stolen":true,"wrap":true}`, "--id", "o2", "--wait=tree")
@@ -194,15 +194,16 @@ func TestPrintTree_IsReadAtAGlance(t *testing.T) {
 	ref := func(space, stream, event string) trail.Ref {
 		return trail.Ref{Space: space, Stream: stream, Event: event}
 	}
+	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
 	long := strings.Repeat("no more of this. ", 20)
 	tree := &settle.Tree{
 		CausedBy: []trail.Ref{ref("a", "two", "a:1:1:0"), ref("a", "one", "e1")},
 		Events:   7, States: map[settle.EventState]int{"handled": 2, "failed": 2, "queued": 1, "parked": 1, "refused": 1},
-		Root: &trail.Node{Ref: ref("a", "order", "a:1:2:0"), State: "handled", Caused: []*trail.Node{
-			{Ref: ref("b", "charge", "a:1:3:0"), State: "failed", Error: "line one\nline two", Caused: []*trail.Node{
+		Root: &trail.Node{Ref: ref("a", "order", "a:1:2:0"), State: "handled", Sent: start, Ended: start.Add(2 * time.Millisecond), Caused: []*trail.Node{
+			{Ref: ref("b", "charge", "a:1:3:0"), State: "failed", Ended: start.Add(1234 * time.Millisecond), Error: "line one\nline two", Caused: []*trail.Node{
 				{Ref: ref("b", "charge", "a:1:3:0:r1"), State: "failed", Kind: "redrive", Error: long},
 			}},
-			{Ref: ref("c", "ship", "a:1:3:1"), State: "queued", Lane: 9},
+			{Ref: ref("c", "ship", "a:1:3:1"), State: "queued", Lane: 9, Sent: start.Add(5 * time.Millisecond)},
 			{Ref: ref("d", "ship", "a:1:3:2"), State: "parked"},
 			{Ref: ref("d", "wrap", "a:1:3:3"), State: "refused", Error: "no handler", Caused: []*trail.Node{
 				{Ref: ref("a", "undelivered", "a:1:3:3:undelivered"), State: "handled", Kind: "notice"},
@@ -213,13 +214,13 @@ func TestPrintTree_IsReadAtAGlance(t *testing.T) {
 	printTree(&out, tree)
 	const text = `caused by a/one  e1
 caused by a/two  a:1:1:0
-✓ a/order  a:1:2:0                          handled
-├─ ✗ b/charge  a:1:3:0                      failed    line one line two
-│  └─ ✗ b/charge  a:1:3:0:r1                failed    (sent again) no more of this. no more of this. no more of this. no more of this. no more of this. no ...
-├─ . c/ship  a:1:3:1                        queued    at lane sequence 9
+✓ a/order  a:1:2:0                          handled   2026-11-21 18:48:36.832
+├─ ✗ b/charge  a:1:3:0                      failed    +1234ms  line one line two
+│  └─ ✗ b/charge  a:1:3:0:r1                failed             (sent again) no more of this. no more of this. no more of this. no more of this. no more of this. no ...
+├─ . c/ship  a:1:3:1                        queued    +5ms     at lane sequence 9
 ├─ P d/ship  a:1:3:2                        parked
-└─ ✗ d/wrap  a:1:3:3                        refused   no handler
-   └─ ✓ a/undelivered  a:1:3:3:undelivered  handled   (tells the origin)
+└─ ✗ d/wrap  a:1:3:3                        refused            no handler
+   └─ ✓ a/undelivered  a:1:3:3:undelivered  handled            (tells the origin)
 
 7 events: 2 handled, 2 failed, 1 refused, 1 queued, 1 parked; not settled.
   Parked for long? A coordinator puts it into its lane; its log says what keeps it from that.

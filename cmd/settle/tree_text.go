@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 
 	"github.com/settlehq/settle"
@@ -20,15 +21,21 @@ var marks = map[lineage.State]string{
 // printTree prints a tree for people: one line per event, what is wrong with it beside
 // it, and at the end what there is to do.
 //
-//	✓ a/order  order-17              handled
-//	├─ ✗ b/charge  a:5:3:0           failed   no such card
-//	└─ . c/ship  a:5:3:1             queued   behind lane sequence 17
+//	✓ a/order  order-17     handled   2026-11-21 18:48:36.832
+//	├─ ✗ b/charge  a:5:3:0  failed    +3ms  no such card
+//	└─ . c/ship  a:5:3:1    queued    +1ms  at lane sequence 17
+//
+// The time is when the event ended or, if it has not, when its lane got it, counted
+// from when the first one got there.
 func printTree(w io.Writer, t *settle.Tree) {
 	for i := len(t.CausedBy) - 1; i >= 0; i-- {
 		r := t.CausedBy[i]
 		fmt.Fprintf(w, "caused by %s/%s  %s\n", r.Space, r.Stream, r.Event)
 	}
-	table := &lines{}
+	table := &lines{start: t.Root.Sent}
+	if table.start.IsZero() {
+		table.start = t.Root.Ended
+	}
 	table.add(t.Root, "", "")
 	table.print(w)
 	fmt.Fprintf(w, "\n%s\n", summary(t))
@@ -37,10 +44,12 @@ func printTree(w io.Writer, t *settle.Tree) {
 	}
 }
 
-// lines is a table of three columns.
+// lines is a table of four columns.
 type lines struct {
-	rows  [][3]string
+	start time.Time
+	rows  [][4]string
 	width int
+	times int
 }
 
 func (l *lines) add(n *settle.TreeNode, first, rest string) {
@@ -48,8 +57,12 @@ func (l *lines) add(n *settle.TreeNode, first, rest string) {
 	if n.Space == "" {
 		name = fmt.Sprintf("%s%s %s", first, marks[n.State], n.Event)
 	}
-	l.rows = append(l.rows, [3]string{name, string(n.State), remark(n)})
+	at := l.at(n, first == "" && rest == "")
+	l.rows = append(l.rows, [4]string{name, string(n.State), at, remark(n)})
 	l.width = max(l.width, utf8.RuneCountInString(name))
+	if first != "" {
+		l.times = max(l.times, len(at))
+	}
 	for i, c := range n.Caused {
 		if i == len(n.Caused)-1 && n.More == 0 {
 			l.add(c, rest+"└─ ", rest+"   ")
@@ -58,7 +71,7 @@ func (l *lines) add(n *settle.TreeNode, first, rest string) {
 		}
 	}
 	if n.More > 0 {
-		l.rows = append(l.rows, [3]string{rest + fmt.Sprintf("└─ ... and %d more", n.More)})
+		l.rows = append(l.rows, [4]string{rest + fmt.Sprintf("└─ ... and %d more", n.More)})
 	}
 }
 
@@ -66,8 +79,24 @@ func (l *lines) print(w io.Writer) {
 	width := min(l.width, maxNameWidth)
 	for _, r := range l.rows {
 		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(r[0])))
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%s%s  %-8s  %s", r[0], pad, r[1], r[2]), " "))
+		line := fmt.Sprintf("%s%s  %-8s  %-*s  %s", r[0], pad, r[1], l.times, r[2], r[3])
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
+}
+
+// at is when an event ended or came into its lane.
+func (l *lines) at(n *settle.TreeNode, root bool) string {
+	at := n.Ended
+	if at.IsZero() {
+		at = n.Sent
+	}
+	switch {
+	case at.IsZero():
+		return ""
+	case root:
+		return at.Local().Format("2006-01-02 15:04:05.000")
+	}
+	return fmt.Sprintf("%+dms", at.Sub(l.start).Milliseconds())
 }
 
 const (

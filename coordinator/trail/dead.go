@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
@@ -28,15 +29,26 @@ type Redriven struct {
 // sequence, oldest first, with what has been done about them. Fewer than limit means
 // that there are no more. It may miss the newest.
 func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64, limit int) ([]Dead, error) {
-	letters, err := bus.ReadDead(ctx, space, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Dead, len(letters))
-	for i := range letters {
-		list[i].DeadLetter = letters[i]
-		if list[i].Redriven, err = redriven(ctx, bus, &letters[i]); err != nil {
+	var list []Dead
+	for len(list) < limit {
+		want := limit - len(list)
+		letters, err := bus.ReadDead(ctx, space, after, want)
+		if err != nil {
 			return nil, err
+		}
+		for i := range letters {
+			after = letters[i].Seq
+			if letters[i].Outcome == model.Redriven {
+				continue // a note
+			}
+			r, err := redriven(ctx, bus, &letters[i])
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, Dead{letters[i], r})
+		}
+		if len(letters) < want {
+			break
 		}
 	}
 	return list, nil
@@ -46,13 +58,30 @@ func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64
 func redriven(ctx context.Context, bus worker.Bus, d *model.DeadLetter) (*Redriven, error) {
 	w := &walk{bus: bus}
 	b := &branch{Node: &Node{Ref: Ref{d.Space, d.Stream, model.RedriveID(d.Event)}}}
-	if err := w.lookInLane(ctx, b); err != nil {
+	if err := w.lookInLane(ctx, b, nil); err != nil {
 		return nil, err
 	}
-	if b.State == lineage.Parked { // it is in no lane: nobody has sent it
-		return nil, nil
+	if b.State == lineage.Parked { // it is in no lane: nobody has sent it, or long ago
+		noted, err := noted(ctx, bus, b.Ref)
+		if err != nil || !noted {
+			return nil, err
+		}
+		b.State = lineage.Forgotten
 	}
 	return &Redriven{b.Event, b.State, b.Error}, nil
+}
+
+// noted reports whether there is a note that an event was sent again.
+func noted(ctx context.Context, bus worker.Bus, r Ref) (bool, error) {
+	notes, err := bus.FindDead(ctx, r.Space, model.NoteOf(r.Event))
+	return slices.ContainsFunc(notes, func(d model.DeadLetter) bool { return d.Stream == r.Stream }), err
+}
+
+// note writes that an event was sent again.
+func note(ctx context.Context, bus worker.Bus, r Ref) error {
+	return bus.Bury(ctx, &model.DeadLetter{
+		Version: model.DeadVersion, Space: r.Space, Stream: r.Stream, Event: model.NoteOf(r.Event), Outcome: model.Redriven,
+	})
 }
 
 // Payload finds the payload of an event: in the lane, or in the commit that sent it if
@@ -105,11 +134,24 @@ func Redrive(ctx context.Context, bus worker.Bus, space, stream, id string) (Ref
 			return r, model.SendResult{}, err
 		}
 	}
-	result, err := send(ctx, bus, m)
+	result, err := sendOnce(ctx, bus, r, m)
 	if err != nil {
 		return r, result, fmt.Errorf("redrive event %s of %s/%s: %w", d.Event, d.Space, d.Stream, err)
 	}
 	return r, result, nil
+}
+
+// sendOnce sends an event again, unless that has been done: its lane says so, and when
+// that has forgotten it, the note that is written afterwards.
+func sendOnce(ctx context.Context, bus worker.Bus, r Ref, m model.Message) (model.SendResult, error) {
+	if done, err := noted(ctx, bus, r); err != nil || done {
+		return model.SendResult{Duplicate: done}, err
+	}
+	result, err := send(ctx, bus, m)
+	if err != nil {
+		return result, err
+	}
+	return result, note(ctx, bus, r)
 }
 
 func findLetter(ctx context.Context, bus worker.Bus, r Ref) (*model.DeadLetter, error) {

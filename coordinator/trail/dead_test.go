@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/model"
@@ -44,7 +45,7 @@ func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
 		}
 		found, err := trail.DeadLetters(t.Context(), w.client, "b", 0, 1) // the oldest
 		if err != nil || len(found) != 1 || found[0].Event != "worse" || found[0].Commit == 0 || found[0].Lane == 0 ||
-			found[0].Noticed.IsZero() || found[0].Error != "handler of do panicked: it is told to panic" {
+			found[0].Ended.IsZero() || found[0].Error != "handler of do panicked: it is told to panic" {
 			t.Errorf("of space b: %+v, %v", found, err)
 		}
 	})
@@ -243,4 +244,40 @@ func (w *world) endings(space string) []string {
 		}
 	}
 	return list
+}
+
+// What a lane has forgotten is not done twice: the note that it was sent again stays.
+func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.coordinate()
+		w.send("a", "e1", script(to("b", ends("until-mended")), to("b", nil)))
+		w.rest()
+		bad := w.tree(trail.Query{Event: "e1"}).Root.Caused[0].Event
+		w.sendBytes("b", "mend", "m1", nil)
+		w.redrive("b", bad, bad+":r1", false)
+		w.rest()
+		tree := w.wantShape(trail.Query{Event: "e1"}, "a:handled(b:failed(redrive b:handled) b:handled)")
+		pass(w.client.Horizon() + 2*time.Hour)
+		w.send("a", "later", nil) // what is newest in a lane stays in it
+		w.send("b", "later", nil)
+		pass(10 * time.Minute)
+		if _, there := w.server.FindEvent("b", "do", bad+":r1"); there {
+			t.Fatal("the lane has not forgotten the event that was sent again")
+		}
+		w.redrive("b", bad, bad+":r1", true)
+		if n := len(w.server.ReadLane("b", 0, 100)); n != 1 {
+			t.Errorf("the lane has %d events, want the last one alone", n)
+		}
+		found, err := trail.DeadLetters(t.Context(), w.client, "", 0, 10)
+		if err != nil || len(found) != 1 || found[0].Redriven == nil || found[0].Redriven.State != "forgotten" {
+			t.Errorf("the view says %+v, %v", found, err)
+		}
+		w.wantMissing(trail.Query{Event: "e1"})
+		leaf := w.wantShape(trail.Query{Event: tree.Root.Caused[1].Event}, "b:forgotten")
+		if !leaf.Settled || leaf.CausedBy[0] != tree.Root.Ref {
+			t.Errorf("the tree says %+v", leaf)
+		}
+	})
 }

@@ -24,7 +24,7 @@ func (w *walk) root(ctx context.Context, q Query) (*branch, error) {
 		return w.sentRoot(ctx, q)
 	case 1:
 		b := &branch{Node: &Node{Ref: Ref{found[0].Space, found[0].Stream, q.Event}}}
-		return b, w.lookInLane(ctx, b)
+		return b, w.lookInLane(ctx, b, nil)
 	}
 	several := &AmbiguousError{Event: q.Event}
 	for i := range found {

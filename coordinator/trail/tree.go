@@ -1,6 +1,8 @@
 package trail
 
 import (
+	"time"
+
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
@@ -55,6 +57,10 @@ type Node struct {
 	// Error is that of the receipt, or why it was dropped.
 	Error  string      `json:"error,omitempty"`
 	Result model.Value `json:"result,omitzero"`
+	// Sent is when its lane stored it, and Ended when the commit with its receipt was
+	// stored; zero if it was not, and Sent of a follow-up, which has no lane.
+	Sent  time.Time `json:"sent,omitzero"`
+	Ended time.Time `json:"ended,omitzero"`
 	// Lane is its place in the lane, 0 for one that has none (yet). Position counts what
 	// its origin has sent to its space.
 	Lane     uint64 `json:"lane,omitempty"`

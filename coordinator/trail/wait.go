@@ -30,7 +30,7 @@ func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) error {
 	g, within := errgroup.WithContext(ctx)
 	w.group, w.ctx = g, within
 	g.Go(func() error { return w.lookAgain() })
-	w.add(Ref{space, stream, id})
+	w.add(&Node{Ref: Ref{space, stream, id}}, nil)
 	err = g.Wait()
 	switch {
 	case errors.Is(err, errSettled):
@@ -81,7 +81,8 @@ func (w *wait) count() int {
 
 // add waits for one more event. Its receipt is looked for after its space's log is
 // followed, so it is either found or followed upon.
-func (w *wait) add(r Ref) {
+func (w *wait) add(n *Node, sender *worker.Handling) {
+	r := n.Ref
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, met := w.open[r]; met {
@@ -99,7 +100,7 @@ func (w *wait) add(r Ref) {
 		w.spaces[r.Space] = f
 		w.group.Go(func() error { return w.follow(r.Space, f) })
 	}
-	w.group.Go(func() error { return w.find(r, f) })
+	w.group.Go(func() error { return w.find(n, f, sender) })
 }
 
 // follow reads the log of a space from its present end on, until the wait is over.
@@ -140,7 +141,8 @@ func (w *wait) read(f *followed, e model.LogEntry) error {
 	for i := range c.Txs {
 		if tx := &c.Txs[i]; tx.Receipt != nil {
 			if stream, ok := receipts.Stream(tx.By); ok {
-				if err := w.ended(Ref{e.Space, stream, tx.Receipt.Event}, tx); err != nil {
+				h := &worker.Handling{Space: e.Space, Seq: e.Seq, Stored: e.Stored, Tx: *tx}
+				if err := w.ended(Ref{e.Space, stream, tx.Receipt.Event}, h); err != nil {
 					return err
 				}
 			}
@@ -150,7 +152,8 @@ func (w *wait) read(f *followed, e model.LogEntry) error {
 }
 
 // find looks for the receipt of an event that may be in the log already.
-func (w *wait) find(r Ref, f *followed) error {
+func (w *wait) find(n *Node, f *followed, sender *worker.Handling) error {
+	r := n.Ref
 	select {
 	case <-f.started:
 	case <-w.ctx.Done():
@@ -175,13 +178,19 @@ func (w *wait) find(r Ref, f *followed) error {
 	case err != nil:
 		return err
 	case h != nil:
-		return w.ended(r, &h.Tx)
+		return w.ended(r, h)
+	case sender != nil:
+		was, err := passed(w.ctx, w.bus, r, sender.Space, n.Position, sender.Stored)
+		if err != nil || !was {
+			return err
+		}
+		return w.ended(r, nil)
 	}
 	return nil
 }
 
 // ended goes on with what the handling of an event has caused, if that is waited for.
-func (w *wait) ended(r Ref, tx *model.Tx) error {
+func (w *wait) ended(r Ref, h *worker.Handling) error {
 	w.mu.Lock()
 	mine := w.open[r]
 	if mine {
@@ -191,10 +200,8 @@ func (w *wait) ended(r Ref, tx *model.Tx) error {
 	if !mine {
 		return nil
 	}
-	if tx != nil {
-		for _, n := range caused(&Node{Ref: r}, &worker.Handling{Space: r.Space, Tx: *tx}) {
-			w.add(n.Ref)
-		}
+	for _, n := range caused(&Node{Ref: r}, h) {
+		w.add(n, h)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +225,7 @@ func (w *wait) lookAgain() error {
 		for r, open := range w.open { // any order: each on its own
 			if open {
 				f := w.spaces[r.Space]
-				w.group.Go(func() error { return w.find(r, f) })
+				w.group.Go(func() error { return w.find(&Node{Ref: r}, f, nil) })
 			}
 		}
 		w.mu.Unlock()

@@ -150,22 +150,35 @@ func (w *walk) look(ctx context.Context, b *branch, sender *worker.Handling) err
 		h, err := worker.FindSent(ctx, w.bus, sender, &model.Send{ID: b.Event, To: b.Space, Stream: b.Stream})
 		return b.ended(h, err)
 	}
-	return w.lookInLane(ctx, b)
+	return w.lookInLane(ctx, b, sender)
 }
 
-// lookInLane is look for an event that passes through a lane.
-func (w *walk) lookInLane(ctx context.Context, b *branch) error {
+// lookInLane is look for an event that passes through a lane. sender is nil if it is not
+// known who has sent it.
+func (w *walk) lookInLane(ctx context.Context, b *branch, sender *worker.Handling) error {
 	m, there, err := w.bus.FindEvent(ctx, b.Space, b.Stream, b.Event)
 	if err != nil {
 		return err
 	}
 	if !there {
 		b.State = lineage.Parked
+		if sender != nil {
+			return b.forgotten(passed(ctx, w.bus, b.Ref, sender.Space, b.Position, sender.Stored))
+		}
 		return nil
 	}
-	b.Lane, b.Position = m.Seq, m.Position
+	b.Lane, b.Position, b.Sent = m.Seq, m.Position, m.Stored
 	h, err := worker.FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
 	return b.ended(h, err)
+}
+
+// forgotten notes whether the event of a branch, which is not in its lane, has been
+// there.
+func (b *branch) forgotten(was bool, err error) error {
+	if was {
+		b.State, b.Error = lineage.Forgotten, worker.ErrForgotten.Error()
+	}
+	return err
 }
 
 // ended notes how the event of a branch has ended, if it has.
@@ -182,7 +195,7 @@ func (b *branch) ended(h *worker.Handling, err error) error {
 		rc := h.Tx.Receipt
 		b.State, b.Error, b.Result = lineage.State(rc.Outcome), rc.Error, rc.Result
 		b.Lane, b.Position = rc.Lane, rc.Pos
-		b.Commit, b.Runtime, b.Tx = h.Seq, h.Runtime, h.ID.String()
+		b.Commit, b.Runtime, b.Tx, b.Ended = h.Seq, h.Runtime, h.ID.String(), h.Stored
 		if b.Stream == "" {
 			b.Stream, _ = receipts.Stream(h.Tx.By)
 		}

@@ -29,7 +29,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	server := membus.NewServer(membus.Config{Partitions: 2, MaxPayload: 256 << 10})
+	server := membus.NewServer(membus.Config{Partitions: 2, MaxPayload: 256 << 10, Horizon: 2 * time.Hour})
 	w := &world{T: t, server: server, client: server.Connect("client")}
 	t.Cleanup(w.client.Close)
 	return w
