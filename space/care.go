@@ -38,9 +38,10 @@ func (s *Space) takeCare() {
 	}
 }
 
-// careWaits reports whether the log is to answer before the next event can be handled.
+// careWaits reports whether the log is to answer before the next event can be handled: the
+// mark of an event goes into the commit that decides the one before it.
 func (s *Space) careWaits() bool {
-	return s.care.left > 0 && (s.lane.Undecided() > 0 || s.care.mark != nil || s.suffix.sealed != nil)
+	return s.care.left > 0 && (s.care.mark != nil || s.suffix.sealed != nil)
 }
 
 // handleWithCare is handle for the head of the lane while the runtime is careful.

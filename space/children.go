@@ -78,6 +78,7 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 	case !sameShape(n.spec, spec):
 		return fmt.Errorf("it is there with other outputs, writes, envelope or kind; those are fixed, use another id")
 	}
+	t.noteFormer(n)
 	n.doomed = false
 	if n.more.parent != t.node {
 		g.leaveParent(n)
@@ -94,6 +95,53 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 		g.invalidate(n, "version")
 	}
 	return nil
+}
+
+// former is a child as it was before a run registered it again: whose it was, and how often
+// that had run.
+type former struct {
+	child, parent *node
+	parentRuns    uint64
+	spec          *NodeSpec
+	doomed        bool
+}
+
+// noteFormer remembers what is given back if the run fails.
+func (t *Tx) noteFormer(n *node) {
+	f := former{child: n, parent: n.more.parent, spec: n.spec, doomed: n.doomed}
+	if f.parent != nil {
+		f.parentRuns = f.parent.runs
+	}
+	t.kept = append(t.kept, f)
+}
+
+// giveBack undoes that a run has registered children again, which were there. One that was
+// another's goes back to that, unless it has run meanwhile without wanting it.
+func (s *Space) giveBack(n *node, tx *Tx) {
+	g := s.graph
+	for _, f := range tx.kept {
+		c := f.child
+		if c.removed || c.more.parent != n {
+			continue // somebody else has it by now
+		}
+		if f.spec.Gate != c.spec.Gate {
+			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
+		}
+		c.spec, c.doomed = f.spec, f.doomed
+		if f.parent == n {
+			continue
+		}
+		g.leaveParent(c)
+		switch p := f.parent; {
+		case p == nil: // it was being removed
+		case p.removed || p.runs != f.parentRuns:
+			g.remove(c)
+		default:
+			c.more.parent = p
+			p.ext().children = append(p.more.children, c)
+			g.reshaped(c.handle)
+		}
+	}
 }
 
 // descendsFrom reports whether a node was made by another, directly or by way of others.
@@ -122,6 +170,7 @@ func (s *Space) adopt(n *node, tx *Tx, ok bool) {
 	blueprint := n.more.blueprint
 	n.more.blueprint = nil
 	if !ok {
+		s.giveBack(n, tx)
 		for _, c := range tx.made {
 			s.graph.remove(c)
 		}

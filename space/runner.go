@@ -266,6 +266,7 @@ func (s *Space) freshenMakers(n *node) {
 // endDoomed ends the run of a node that was removed in the middle of it, by one that it
 // had pulled. Nothing of it is kept.
 func (s *Space) endDoomed(n *node, tx *Tx) {
+	s.giveBack(n, tx)
 	for _, c := range tx.made {
 		s.graph.remove(c)
 	}

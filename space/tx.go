@@ -29,7 +29,8 @@ type Tx struct {
 	places map[*doc]int // of after, when they are many
 	sends  []model.Send
 	err    error
-	made   []*node // children that this run has added
+	made   []*node  // children that this run has added
+	kept   []former // children that this run has registered and that were there
 
 	// stale is the first computation whose output was read while it was not up to
 	// date, missing the first foreign document that was read before it was there.
@@ -78,6 +79,10 @@ func (t *Tx) clear() {
 	}
 	if t.made != nil {
 		t.made = nil
+	}
+	if t.kept != nil {
+		clear(t.kept)
+		t.kept = t.kept[:0]
 	}
 	t.stale, t.missing, t.leans = nil, nil, nil
 }

@@ -1,0 +1,75 @@
+package space
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+// makers are two nodes that make the child kid as the documents say: each as long as its
+// document has its name, b failing if the document fail is there. kid writes whose it is.
+func makers(t *testing.T, ran *[]string) program {
+	p := newProgram(t)
+	for _, name := range []string{"a", "b"} {
+		p.compute(name, func(tx *Tx) any {
+			if tx.Get(name + "-has").IsAbsent() {
+				return "none"
+			}
+			tx.Node(NodeSpec{ID: "kid", Kind: Computation, Output: "kid", Run: func(tx *Tx) (model.Value, error) {
+				*ran = append(*ran, name)
+				return model.MustOf(name + tx.Get("base").String()), nil
+			}})
+			if name == "b" && !tx.Get("fail").IsAbsent() {
+				return errors.New("no")
+			}
+			return name
+		})
+	}
+	return p
+}
+
+func parentOf(h *host) string {
+	p, _ := h.core.Parent("kid")
+	return p
+}
+
+// A run that fails changes nothing: a child that it has taken from another node is that
+// one's again, with its function, and goes when that does not make it any more.
+func TestAFailedRunGivesTheChildBackThatItTook(t *testing.T) {
+	var ran []string
+	w := newWorld(t)
+	h := w.owner("w1", makers(t, &ran).Program)
+	for _, doc := range []string{"a", "b", "kid"} {
+		h.observe(doc)
+	}
+	h.given(put("a-has", 1), put("base", 1))
+	if got := parentOf(h); got != "a" {
+		t.Fatalf("kid is of %q", got)
+	}
+	h.given(put("fail", 1), put("b-has", 1))
+	if got := parentOf(h); got != "a" {
+		t.Errorf("after b has failed, kid is of %q", got)
+	}
+	if kids, _ := h.core.Children("b"); len(kids) > 0 {
+		t.Errorf("b has %v", kids)
+	}
+	if kids, _ := h.core.Children("a"); !slices.Equal(kids, []string{"kid"}) {
+		t.Errorf("a has %v", kids)
+	}
+	h.given(put("base", 2))
+	wantValue(t, h, "kid", `"a2"`)
+	h.given(model.Write{Doc: "a-has", Delete: true})
+	if got := parentOf(h); got != "" {
+		t.Errorf("a does not make it any more, and kid is there, of %q", got)
+	}
+	// And a run that does not fail keeps what it took.
+	h.given(put("a-has", 1))
+	h.given(model.Write{Doc: "fail", Delete: true})
+	if got := parentOf(h); got != "b" {
+		t.Errorf("b has made it last, and kid is of %q", got)
+	}
+	h.given(put("base", 3))
+	wantValue(t, h, "kid", `"b3"`)
+}
