@@ -88,7 +88,7 @@ func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 
 // The server's own clock and its purge: what is done and old goes, what is not stays, and
 // an id that is too old for its horizon is refused although the lane knows nothing of it.
-func TestT10_WhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
+func TestWhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		base.Programs = settle.Always(ledger())
 		base.Bus.Partitions = 1
