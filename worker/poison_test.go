@@ -3,7 +3,6 @@ package worker_test
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,14 +13,11 @@ import (
 )
 
 // poisonous is a program whose handler of poison ends the process that runs it.
-func poisonous(t *testing.T, alive *atomic.Pointer[process]) *space.Program {
+func poisonous(t *testing.T, alive chan *process) *space.Program {
 	t.Helper()
 	p := book(t)
 	err := p.Handle("poison", func(*space.Tx, *model.Event) (model.Value, error) {
-		for alive.Load() == nil {
-			time.Sleep(time.Millisecond) // it is just being started
-		}
-		alive.Swap(nil).crash()
+		(<-alive).crash() // which may just be being started
 		return model.Value{}, nil // and nobody hears of it
 	})
 	if err != nil {
@@ -36,11 +32,10 @@ func poisonous(t *testing.T, alive *atomic.Pointer[process]) *space.Program {
 func TestPoison_AHandlerThatEndsItsProcessDoesNotLoopForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var alive atomic.Pointer[process]
+		alive := make(chan *process, 1)
 		died := 0
 		start := func() {
-			p := w.process(worker.Config{ID: "w1", Programs: always(poisonous(t, &alive))}, nil)
-			alive.Store(p)
+			alive <- w.process(worker.Config{ID: "w1", Programs: always(poisonous(t, alive))}, nil)
 		}
 		w.send("s", "add", "e1")
 		w.send("s", "poison", "bad")
@@ -54,7 +49,7 @@ func TestPoison_AHandlerThatEndsItsProcessDoesNotLoopForEver(t *testing.T) {
 			if len(w.receipts("s")) == 3 && len(w.receipts("other")) == 5 {
 				break
 			}
-			if alive.Load() == nil {
+			if len(alive) == 0 {
 				died++
 				start()
 			}
