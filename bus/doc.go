@@ -47,6 +47,9 @@
 //	what the feed says is      LOG republishes a message after it was stored, on R3
 //	committed                  after the quorum has it, and names the sequence that
 //	                           preceded it on its subject
+//	what is not handled stays  a purge of LANE names a sequence up to which everything
+//	                           is done; what it removes, it is told the age of by the
+//	                           server's clock, and the last message always stays
 //	an old state never covers  expected last sequence of the bucket's key, and the
 //	a newer one                Settle-Seq found there when that is refused
 //

@@ -5,7 +5,8 @@
 // only if the handling took effect, and at most one exists per event: the commit
 // is a compare-and-set on the head of the space, and whoever wins it has read
 // every receipt before. Nothing else is needed for exactly-once handling, and
-// nothing here does I/O: finding a receipt means reading the log of the space.
+// nothing here does I/O. The log is the index of its receipts: worker.FindReceipt
+// bisects it (docs/adr/0015).
 //
 //	event ----handled----> receipt with the handler's return value
 //	      ----failed-----> receipt with the error; nothing the handler wrote is kept

@@ -102,6 +102,9 @@ func receiptText(h *settle.Handling) string {
 		}
 	}
 	text = clip(strings.Join(strings.Fields(text), " "))
+	if rc.Attempts > 1 {
+		text += fmt.Sprintf("  (%d attempts)", rc.Attempts)
+	}
 	switch n := len(h.Tx.Sends); {
 	case n == 1:
 		text += fmt.Sprintf("  -> %s/%s", h.Tx.Sends[0].To, h.Tx.Sends[0].Stream)
@@ -136,17 +139,18 @@ func printJSON(w io.Writer, h *settle.Handling) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	return out.Encode(struct {
-		Space   string         `json:"space"`
-		Stream  string         `json:"stream"`
-		Event   string         `json:"event"`
-		Outcome settle.Outcome `json:"outcome"`
-		Result  settle.Value   `json:"result,omitzero"`
-		Error   string         `json:"error,omitzero"`
-		Sends   []sent         `json:"sends,omitempty"`
-		Log     uint64         `json:"log"`
-		Time    time.Time      `json:"time"`
-		Lane    uint64         `json:"lane,omitzero"`
-		Tx      string         `json:"transaction"`
-		Runtime string         `json:"runtime"`
-	}{h.Space, h.Stream(), rc.Event, rc.Outcome, rc.Result, rc.Error, sends, h.Seq, h.Stored, rc.Lane, h.ID.String(), h.Runtime})
+		Space    string         `json:"space"`
+		Stream   string         `json:"stream"`
+		Event    string         `json:"event"`
+		Outcome  settle.Outcome `json:"outcome"`
+		Result   settle.Value   `json:"result,omitzero"`
+		Error    string         `json:"error,omitzero"`
+		Attempts int            `json:"attempts"`
+		Sends    []sent         `json:"sends,omitempty"`
+		Log      uint64         `json:"log"`
+		Time     time.Time      `json:"time"`
+		Lane     uint64         `json:"lane,omitzero"`
+		Tx       string         `json:"transaction"`
+		Runtime  string         `json:"runtime"`
+	}{h.Space, h.Stream(), rc.Event, rc.Outcome, rc.Result, rc.Error, max(rc.Attempts, 1), sends, h.Seq, h.Stored, rc.Lane, h.ID.String(), h.Runtime})
 }

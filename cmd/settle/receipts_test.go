@@ -42,6 +42,9 @@ func orders() *settle.Program {
 			return settle.ValueOf(map[string]any{"number": n + 1, "note": strings.Repeat("long ", 40)})
 		}).
 		Handle("pick", func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.Value{}, nil }).
+		Handle("flaky", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+			return settle.Value{}, settle.Transient(errors.New("not today"))
+		}).
 		Handle("cancel", func(*settle.Tx, *settle.Event) (settle.Value, error) {
 			return settle.Value{}, errors.New("too late:\nit is on its way")
 		})
@@ -99,6 +102,12 @@ func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
 	if got.Event != "order-2" || got.Outcome != "handled" || got.Result["number"] != 3.0 || got.Lane == 0 || got.Log == 0 ||
 		len(got.Sends) != 1 || got.Sends[0].To != "warehouse" || got.Runtime == "" || got.Time == "" || !strings.HasPrefix(got.Transaction, "alice:") {
 		t.Errorf("%+v", got)
+	}
+	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "flaky", ID: "f"}); err != nil {
+		t.Fatal(err)
+	}
+	if tried := receipts("alice", "--stream", "flaky"); !strings.HasSuffix(tried[1], "not today  (5 attempts)") {
+		t.Errorf("%q", tried)
 	}
 	if code, out, stderr := command(t.Context(), "receipts", "--nats", url, "nobody"); code != 0 || out != "" || stderr != "no receipts\n" {
 		t.Errorf("code %d, %q, %q", code, out, stderr)

@@ -25,13 +25,14 @@ import (
 
 // Flags are the flags of every long-running program.
 type Flags struct {
-	NATS       string `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then the selected nats context." placeholder:"URL"`
-	Context    string `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
-	Creds      string `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
-	Prefix     string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
-	Partitions int    `help:"Partitions of the deployment, fixed when it is created; 0 takes what there is." default:"0" env:"SETTLE_PARTITIONS"`
-	ID         string `help:"Name of this process, unique among those that are alive. Default: the host's name and a random suffix." env:"SETTLE_ID"`
-	Log        string `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
+	NATS       string        `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then the selected nats context." placeholder:"URL"`
+	Context    string        `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
+	Creds      string        `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
+	Prefix     string        `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
+	Partitions int           `help:"Partitions of the deployment, fixed when it is created; 0 takes what there is." default:"0" env:"SETTLE_PARTITIONS"`
+	Horizon    time.Duration `help:"For how long handled events are remembered, fixed when the deployment is created; 0 takes what there is, or 7 days." default:"0" env:"SETTLE_HORIZON"`
+	ID         string        `help:"Name of this process, unique among those that are alive. Default: the host's name and a random suffix." env:"SETTLE_ID"`
+	Log        string        `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
 }
 
 // Process is a program that has connected.
@@ -102,7 +103,7 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 	p.Tracer = tracer
 	p.Bus, err = bus.Connect(ctx, bus.Config{
 		URL: f.NATS, Context: f.Context, Creds: f.Creds, Prefix: f.Prefix,
-		Partitions: f.Partitions, Name: role + "/" + p.ID, Logger: p.Logger,
+		Partitions: f.Partitions, Horizon: f.Horizon, Name: role + "/" + p.ID, Logger: p.Logger,
 	})
 	if err != nil {
 		return p, nil, err
