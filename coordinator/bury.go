@@ -26,7 +26,7 @@ func (t *tail) bury(ctx context.Context, p *progress, e model.LogEntry, tx *mode
 	stream, _ := receipts.Stream(tx.By)
 	b := burial{p: p, DeadLetter: &model.DeadLetter{
 		Version: model.DeadVersion, Space: e.Space, Stream: stream, Event: rc.Event,
-		Outcome: rc.Outcome, Error: rc.Error, Lane: rc.Lane, Commit: e.Seq,
+		Outcome: rc.Outcome, Error: rc.Error, Attempts: rc.Attempts, Lane: rc.Lane, Commit: e.Seq,
 		Ended: e.Stored.UTC(), Trace: tx.Trace,
 	}}
 	p.begin(e.Seq)

@@ -20,6 +20,8 @@ type DeadLetter struct {
 	// Outcome is Failed or Refused, Error why.
 	Outcome Outcome `json:"outcome"`
 	Error   string  `json:"error"`
+	// Attempts is how often the handler was tried, if more than once.
+	Attempts int `json:"attempts,omitzero"`
 	// Payload is that of the event, and absent if it had none; Raw is one that is not
 	// JSON. Lost says why it is not here, although there was one.
 	Payload Value  `json:"payload,omitzero"`

@@ -14,8 +14,9 @@ const (
 	// MaxEventIDLen bounds event ids, including those that Settle mints itself
 	// out of a space name and three numbers.
 	MaxEventIDLen = 160
-	// maxSuffixLen is what Settle may put behind an id: see NoticeID and RedriveID.
-	maxSuffixLen = 20
+	// MaxAnyEventIDLen bounds the ids that Settle mints and those to which it has added
+	// something: see NoticeID and RedriveID.
+	MaxAnyEventIDLen = MaxEventIDLen + 20
 )
 
 // NameError says which name is not acceptable and why. Names become tokens of
@@ -79,7 +80,7 @@ func CheckEventID(id string) error {
 // CheckAnyEventID accepts client ids and minted ones: the rule for what may be
 // found in a lane.
 func CheckAnyEventID(id string) error {
-	return checkToken("event id", id, MaxEventIDLen+maxSuffixLen, ":")
+	return checkToken("event id", id, MaxAnyEventIDLen, ":")
 }
 
 func checkToken(what, name string, limit int, extra string) error {

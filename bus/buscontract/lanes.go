@@ -129,7 +129,7 @@ func longestNames(w *world) {
 	c := w.connect("a")
 	long := strings.Repeat("x", model.MaxNameLen)
 	ids := []string{
-		strings.Repeat("i", model.MaxEventIDLen),
+		strings.Repeat("i", model.MaxAnyEventIDLen),
 		model.TxID{Space: long, Epoch: 1<<64 - 1, N: 1<<64 - 1}.Event(1<<31 - 1),
 		"A-z_09",
 	}

@@ -109,7 +109,7 @@ func duplicateInFullLane(w *world) {
 // that some server or client takes amiss.
 var invalid = []string{
 	"", ".", "a.b", "a.", ".a", "*", "a*", ">", "a.>", " ", "a b", "a\tb", "a\r\nb", "a\x00b", "$JS", "$KV", "a/b", "é", "a\xff",
-	"=checkpoint", strings.Repeat("x", 161),
+	"=checkpoint", strings.Repeat("x", model.MaxAnyEventIDLen+1),
 }
 
 func invalidNames(w *world) {

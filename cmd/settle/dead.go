@@ -95,6 +95,9 @@ func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {
 	for i := range letters {
 		d := &letters[i]
 		fmt.Fprintf(io.out, "%s/%s  %s  %s  %s\n", d.Space, d.Stream, d.Event, d.Outcome, ended(d))
+		if d.Attempts > 1 {
+			fmt.Fprintf(io.out, "  attempts    %d\n", d.Attempts)
+		}
 		fmt.Fprintf(io.out, "  error       %s\n", strings.ReplaceAll(d.Error, "\n", "\n              "))
 		payload := string(d.Bytes())
 		switch {

@@ -115,6 +115,9 @@ func remark(n *settle.TreeNode) string {
 	case "redrive":
 		parts = append(parts, "(sent again)")
 	}
+	if n.Attempts > 1 {
+		parts = append(parts, fmt.Sprintf("(%d attempts)", n.Attempts))
+	}
 	switch n.State {
 	case lineage.Queued:
 		if n.Lane > 0 {

@@ -281,3 +281,22 @@ func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.
 		}
 	})
 }
+
+func TestDeadLetters_SayHowOftenTheHandlerWasTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.coordinate()
+		w.send("a", "e1", ends("transient"))
+		for range 6 {
+			w.rest()
+		}
+		found, err := trail.DeadLetters(t.Context(), w.client, "", 0, 10)
+		if err != nil || len(found) != 1 || found[0].Attempts != 5 {
+			t.Errorf("the letters are %+v, %v; want 5 attempts", found, err)
+		}
+		if n := w.tree(trail.Query{Event: "e1"}).Root.Attempts; n != 5 {
+			t.Errorf("the tree says %d attempts, want 5", n)
+		}
+	})
+}

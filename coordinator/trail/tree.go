@@ -55,8 +55,10 @@ type Node struct {
 	Kind  Kind          `json:"kind,omitempty"`
 	State lineage.State `json:"state"`
 	// Error is that of the receipt, or why it was dropped.
-	Error  string      `json:"error,omitempty"`
-	Result model.Value `json:"result,omitzero"`
+	Error string `json:"error,omitempty"`
+	// Attempts is how often the handler was tried, if more than once.
+	Attempts int         `json:"attempts,omitempty"`
+	Result   model.Value `json:"result,omitzero"`
 	// Sent is when its lane stored it, and Ended when the commit with its receipt was
 	// stored; zero if it was not, and Sent of a follow-up, which has no lane.
 	Sent  time.Time `json:"sent,omitzero"`
