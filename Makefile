@@ -7,6 +7,8 @@ RACE_PACKAGES ?= ./...
 BENCH ?= .
 CHECKS ?= 10000
 PROPERTIES ?= .
+SEEDS ?= 20000
+FIRST ?= 1
 export FUZZTIME RACE_PACKAGES
 
 .PHONY: help
@@ -32,6 +34,10 @@ invariants: ## the tests of everything that runs a space, with I1 to I9 checked 
 .PHONY: properties
 properties: ## the property tests of the core under the race detector (CHECKS=10000)
 	go test -race -timeout 3h -run '$(PROPERTIES)' ./space ./model ./lanes ./replica ./lineage -rapid.checks=$(CHECKS)
+
+.PHONY: sim
+sim: ## many seeds of the simulation, on two processors (SEEDS=20000 FIRST=1)
+	go test -timeout 6h -count=1 ./test/sim -run 'TestSeeds$$' -seeds $(SEEDS) -first $(FIRST) -v
 
 .PHONY: peers
 peers: ## the core beside other engines in one process

@@ -130,7 +130,7 @@ func (b *Bus) FindEvent(ctx context.Context, space, stream, id string) (model.Me
 		m  model.Message
 		ok bool
 	}
-	a, err := recall(ctx, b, Op{Label: "find-event", Space: space}, func(behind int) answer {
+	a, err := recall(ctx, b, Op{Label: "find-event", Space: space, Key: stream + "." + id}, func(behind int) answer {
 		m, ok := b.server.findEventBehind(space, stream, id, behind)
 		return answer{m, ok}
 	})

@@ -71,7 +71,7 @@ func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
 	if err != nil {
 		return err
 	}
-	refused, err := ask(ctx, b, Op{Label: "bury", Space: d.Space}, func(int) error {
+	refused, err := ask(ctx, b, Op{Label: "bury", Space: d.Space, Key: d.Event}, func(int) error {
 		return b.server.Bury(d.Space, d.Stream, d.Event, letter)
 	})
 	if err == nil {
@@ -101,7 +101,7 @@ func (b *Bus) FindDead(ctx context.Context, space, id string) ([]model.DeadLette
 	if err := model.CheckAnyEventID(id); err != nil {
 		return nil, err
 	}
-	return ask(ctx, b, Op{Label: "find-dead", Space: space}, func(int) []model.DeadLetter {
+	return ask(ctx, b, Op{Label: "find-dead", Space: space, Key: id}, func(int) []model.DeadLetter {
 		return b.server.FindDead(space, id)
 	})
 }

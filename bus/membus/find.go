@@ -29,7 +29,7 @@ func (b *Bus) FindEvents(ctx context.Context, space, id string) ([]model.Message
 	if err := model.CheckAnyEventID(id); err != nil {
 		return nil, err
 	}
-	return ask(ctx, b, Op{Label: "find-events", Space: space}, func(int) []model.Message {
+	return ask(ctx, b, Op{Label: "find-events", Space: space, Key: id}, func(int) []model.Message {
 		return b.server.FindEvents(space, id)
 	})
 }

@@ -110,7 +110,7 @@ func (b *Bus) underWay(ctx context.Context, d Delivery, since time.Time) error {
 		return errOnTheWay
 	}
 	takes -= time.Since(since)
-	if err := b.pass(ctx, max(takes, 1)); err != nil { // no two things at one time
+	if err := b.pass(ctx, max(takes, time.Microsecond)); err != nil { // no two things at one time
 		return err
 	}
 	return b.awaitAwake(ctx, d.Op)

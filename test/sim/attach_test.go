@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// startAttached attaches an application to a space, beside its owner.
+func (w *world) startAttached(p *process, i item) {
+	cfg := worker.AttachConfig{
+		ID: p.who + "-" + fmt.Sprint(keyed(w.plan.seed, "attached", p.name).below(1000)), Space: i.space, Program: newProgram(w.plan.sink), Events: i.a,
+		Settings: space.Config{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup},
+		Logger:   slog.New(logger{w, p, ""}),
+	}
+	p.space = i.space
+	p.attached = make(chan struct{})
+	w.running.Go(func() { // ends when the application is attached, or has been killed
+		for p.ctx.Err() == nil {
+			a, err := worker.Attach(p.ctx, p.bus, cfg)
+			if err == nil {
+				w.mu.Lock()
+				p.attachment = a
+				dead := p.died > 0
+				w.mu.Unlock()
+				if dead {
+					a.Kill()
+				}
+				close(p.attached)
+				return
+			}
+			w.story.note(p.name, "cannot be attached: %v", err)
+			w.pass(p.ctx, 100*time.Millisecond+17)
+		}
+	})
+}
+
+// pass lets time pass for a process.
+func (w *world) pass(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// transact makes a transaction of an application: it counts itself, and sends to others.
+// (What it sends to its own space waits for an owner, and nothing wakes one if there is
+// none at the time and the application is gone.)
+func (w *world) transact(p *process, o *op) error {
+	select {
+	case <-p.attached:
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	}
+	w.pass(p.ctx, keyed(w.plan.seed, "transact", o.id).between(1, time.Millisecond)) // others may have waited, too
+	return p.attachment.Transact(p.ctx, "app "+o.id, func(tx *space.Tx) error {
+		return application(tx, o.id)
+	})
+}
+
+// application is what transaction id does.
+func application(v view, id string) error {
+	n, _ := v.Get("app").AsInt()
+	v.Set("app", n+1)
+	if strings.HasSuffix(id, "9") {
+		v.Send("s2", "add", 1_000_000)
+		return errors.New("as it should")
+	}
+	for _, to := range []string{"s1", "s2"} {
+		if to != v.Space() {
+			v.Send(to, "add", 30)
+		}
+	}
+	return nil
+}
+
+// application is compare for a transaction that answers no event.
+func (f *fold) application(c *model.Commit, tx *model.Tx, id string, after map[string]model.Value) {
+	f.w.count("transactions of applications")
+	if at := f.apps[id]; at != 0 {
+		f.wrong("once", "transaction %s of an application stands at %d already", id, at)
+	}
+	f.apps[id] = f.seq
+	o := &oracle{f: f, docs: f.docs, after: map[string]model.Value{}}
+	if err := application(o, id); err != nil {
+		f.wrong("oracle", "transaction %s of an application has failed, and is here", id)
+	}
+	f.compareWrites(fmt.Sprintf("%s by %s", tx.By, c.Runtime), tx, o, after)
+}

@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Seeds are run by processes of their own: one processor, no garbage collection while a
+// seed runs, no interruption between any two instructions. None of that should matter,
+// since what happens at one instant has no order, and it is not left to that alone.
+
+// part is what a process is to run, and comes to it by the environment.
+type part struct {
+	First, Seeds uint64
+	Hashes       bool
+}
+
+const partEnv = "SETTLE_SIM_PART"
+
+// outcomes are what a process found, or several together.
+type outcomes struct {
+	Seeds, Steps, Failed int
+	Counts               map[string]int
+	// Reports are of the first seeds that failed, Hashes of all if they were asked for.
+	Reports []string
+	Hashes  map[uint64]string
+}
+
+const (
+	seedLine = "sim: seed "
+	doneLine = "sim: done "
+)
+
+// runPart is what a child does.
+func runPart(t *testing.T, text string) {
+	var p part
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	out := outcomes{Counts: map[string]int{}, Hashes: map[uint64]string{}}
+	for i := range p.Seeds {
+		seed := p.First + i
+		fmt.Println(seedLine + strconv.FormatUint(seed, 10)) // should this process die of it
+		collect(i)
+		plan := newPlan(seed)
+		r := simulate(t, plan, false)
+		out.Seeds++
+		out.Steps += r.steps
+		for what, n := range r.counts { // any order: sums
+			out.Counts[what] += n
+		}
+		if p.Hashes {
+			out.Hashes[seed] = fmt.Sprintf("%x", r.hash)
+		}
+		if len(r.wrong) > 0 {
+			out.Failed++
+			if len(out.Reports) < 2 {
+				out.Reports = append(out.Reports, report(t, plan, &r))
+			} else if len(out.Reports) < 50 {
+				out.Reports = append(out.Reports, fmt.Sprintf("seed %d: %s", seed, r.wrong[0]))
+			}
+		}
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(doneLine + string(data))
+}
+
+// inChildren runs seeds in two processes.
+func inChildren(t *testing.T, parts ...part) []outcomes {
+	t.Helper()
+	results := make([]outcomes, len(parts))
+	var all sync.WaitGroup
+	for i, p := range parts {
+		all.Go(func() { results[i] = inChild(t, p) }) // ends with the process
+	}
+	all.Wait()
+	return results
+}
+
+func inChild(t *testing.T, p part) (out outcomes) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		t.Error(err)
+		return out
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSeeds$", "-test.timeout=0")
+	cmd.Env = append(os.Environ(), partEnv+"="+string(data), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
+	var complaints tail
+	cmd.Stderr = &complaints
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Error(err)
+		return out
+	}
+	last, done := "", false
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		text := lines.Text()
+		if seed, ok := strings.CutPrefix(text, seedLine); ok {
+			last = seed
+		} else if data, ok := strings.CutPrefix(text, doneLine); ok {
+			if err := json.Unmarshal([]byte(data), &out); err != nil {
+				t.Error(err)
+			}
+			done = true
+		} else {
+			_, _ = complaints.Write([]byte(text + "\n"))
+		}
+	}
+	if err := cmd.Wait(); err != nil || !done {
+		t.Errorf("seed %s ends the process that runs it: %v\n%s\nreplay it:\n  go test ./test/sim -run 'TestSeed$' -seed %s -v", last, err, &complaints, last)
+	}
+	return out
+}
+
+// tail keeps the beginning of what a process complains of.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := 8<<10 - len(t.text); room > 0 {
+		t.text = append(t.text, p[:min(room, len(p))]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

@@ -1,0 +1,300 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// fold is what the log of one space says, taken in commit by commit as they come to be,
+// and checked against what a space is: handlers run again in log order, on documents that
+// nobody but the log has written.
+type fold struct {
+	w     *world
+	space string
+	seq   uint64
+	epoch uint64
+	owner string
+	// joined are the runtimes that take part without being the owner, by epoch.
+	joined map[uint64]string
+
+	docs     map[string]model.Value
+	history  map[string][]revision
+	handled  map[eventKey]*handling
+	cursor   model.Cursor
+	lane     []*model.Message  // what the lane has of this space
+	lastLane uint64            // the last event from outside that was handled
+	inbound  map[string]uint64 // position per origin
+	outbound map[string]uint64
+	own      []model.Send // follow-ups that wait
+	sends    map[string]*sending
+	txs      map[uint64]uint64 // the last transaction per epoch
+	runs     map[string]int
+	apps     map[string]uint64 // transactions of applications
+	commits  int
+}
+
+// revision is a value that a document had from a log sequence on.
+type revision struct {
+	seq   uint64
+	value model.Value
+}
+
+type handling struct {
+	seq uint64
+	at  time.Duration
+	rc  *model.Receipt
+}
+
+type sending struct {
+	seq  uint64
+	at   time.Duration
+	send model.Send
+}
+
+func newFold(w *world, space string) *fold {
+	return &fold{
+		w: w, space: space, joined: map[uint64]string{},
+		docs: map[string]model.Value{}, history: map[string][]revision{}, handled: map[eventKey]*handling{},
+		inbound: map[string]uint64{}, outbound: map[string]uint64{}, sends: map[string]*sending{},
+		txs: map[uint64]uint64{}, runs: map[string]int{}, apps: map[string]uint64{},
+	}
+}
+
+func (f *fold) wrong(check, format string, args ...any) {
+	f.w.violate(check, "space %s at %d: %s", f.space, f.seq, fmt.Sprintf(format, args...))
+}
+
+// take takes in the commit that has just been appended.
+func (f *fold) take(a *model.Append, seq uint64) {
+	if a.Expect != f.seq {
+		f.wrong("chain", "%s was appended behind %d", a.ID, a.Expect)
+	}
+	f.seq = seq
+	f.commits++
+	c, err := model.DecodeCommit(a.Data)
+	if err != nil {
+		f.wrong("chain", "%v", err)
+		return
+	}
+	f.checkEpoch(c)
+	for i := range c.Txs {
+		f.transaction(c, &c.Txs[i])
+	}
+	f.advance(c)
+}
+
+// checkEpoch: a commit is made by who took the space over last, or has joined.
+func (f *fold) checkEpoch(c *model.Commit) {
+	switch {
+	case c.Takeover:
+		f.epoch, f.owner = f.seq, c.Runtime
+	case c.Join:
+		f.joined[f.seq] = c.Runtime
+	case c.Epoch == f.epoch && c.Runtime == f.owner:
+	case f.joined[c.Epoch] == c.Runtime && c.Runtime != "":
+		f.w.count("commits of an attached runtime")
+	default:
+		f.wrong("epoch", "commit of %s under %d, but %s owns it since %d", c.Runtime, c.Epoch, f.owner, f.epoch)
+	}
+}
+
+func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
+	if last := f.txs[c.Epoch]; tx.N <= last {
+		f.wrong("ids", "transaction %d of epoch %d comes after %d", tx.N, c.Epoch, last)
+	}
+	f.txs[c.Epoch] = tx.N
+	o := &oracle{f: f, docs: f.docs}
+	stream, isHandling := receipts.Stream(tx.By)
+	var ev *model.Event
+	if isHandling {
+		ev = f.event(stream, tx.Receipt)
+	}
+	after := f.applied(tx)
+	if ev != nil {
+		seen, ok := after["seen"]
+		if !ok {
+			seen = f.docs["seen"]
+		}
+		o.hint = seen.Get("v")
+		o.handle(stream, ev, tx.Receipt)
+	}
+	app, isApp := strings.CutPrefix(tx.By, "app ")
+	switch {
+	case ev != nil:
+		f.compare(c, tx, o, after)
+	case isHandling:
+	case isApp:
+		f.application(c, tx, app, after)
+	case len(tx.Sends) > 0:
+		f.wrong("oracle", "%s sends", tx.By)
+	}
+	for doc, v := range after { // any order: each document once
+		f.docs[doc] = v
+		f.history[doc] = append(f.history[doc], revision{f.seq, v})
+	}
+	if node, ok := nodeOf(tx.By); ok {
+		f.computed(node)
+	}
+	for i := range tx.Sends {
+		f.sent(c, tx, &tx.Sends[i], i)
+	}
+}
+
+func nodeOf(by string) (string, bool) {
+	const prefix = "compute "
+	if len(by) > len(prefix) && by[:len(prefix)] == prefix {
+		return by[len(prefix):], true
+	}
+	return "", false
+}
+
+// applied are the documents that a transaction writes, as they are after it.
+func (f *fold) applied(tx *model.Tx) map[string]model.Value {
+	after := map[string]model.Value{}
+	for i := range tx.Writes {
+		wr := &tx.Writes[i]
+		before, ok := after[wr.Doc]
+		if !ok {
+			before = f.docs[wr.Doc]
+		}
+		v, err := wr.Apply(before)
+		if err != nil {
+			f.wrong("fold", "transaction %d: %v", tx.N, err)
+		}
+		after[wr.Doc] = v
+	}
+	return after
+}
+
+// event finds what a receipt is about, and checks that it is its turn.
+func (f *fold) event(stream string, rc *model.Receipt) *model.Event {
+	key := eventKey{f.space, stream, rc.Event}
+	if h := f.handled[key]; h != nil {
+		f.wrong("once", "%s/%s is handled again; first at %d", stream, rc.Event, h.seq)
+		return nil
+	}
+	f.handled[key] = &handling{f.seq, f.w.story.now(), rc}
+	if rc.Lane == 0 {
+		return f.followUp(stream, rc)
+	}
+	i, ok := slices.BinarySearchFunc(f.lane, rc.Lane, func(m *model.Message, seq uint64) int { return cmp.Compare(m.Seq, seq) })
+	if !ok || f.lane[i].ID != rc.Event || f.lane[i].Stream != stream {
+		f.wrong("never sent", "%s/%s is handled as lane event %d, which it is not", stream, rc.Event, rc.Lane)
+		return nil
+	}
+	m := f.lane[i]
+	if m.Position != rc.Pos {
+		f.wrong("order", "%s has position %d in its lane and %d in its receipt", rc.Event, m.Position, rc.Pos)
+	}
+	if rc.Pos > 0 {
+		origin, _ := model.OriginOf(rc.Event)
+		if f.inbound[origin.Space]++; f.inbound[origin.Space] != rc.Pos {
+			f.wrong("order", "%s is handled as number %d of space %s, but is number %d", rc.Event, f.inbound[origin.Space], origin.Space, rc.Pos)
+		}
+	} else {
+		if rc.Lane <= f.lastLane {
+			f.wrong("order", "%s at lane sequence %d is handled after %d", rc.Event, rc.Lane, f.lastLane)
+		}
+		f.lastLane = max(f.lastLane, rc.Lane)
+	}
+	if stream == model.Undelivered {
+		f.w.count("notices of refused events")
+	}
+	ev := model.Event{Space: f.space, Stream: stream, ID: rc.Event, Lane: rc.Lane, Position: rc.Pos}
+	if len(m.Payload) > 0 {
+		ev.Payload, _ = model.ParseValue(m.Payload)
+	}
+	return &ev
+}
+
+// followUp: they come in the order in which they were sent, each behind what was in the
+// lane then.
+func (f *fold) followUp(stream string, rc *model.Receipt) *model.Event {
+	i := slices.IndexFunc(f.own, func(s model.Send) bool { return s.ID == rc.Event && s.Stream == stream })
+	if i < 0 {
+		f.wrong("lineage", "follow-up %s/%s is handled, and no transaction in the log has sent it", stream, rc.Event)
+		return nil
+	}
+	s := f.own[i]
+	if i > 0 {
+		f.wrong("order", "follow-up %s overtakes %s", s.ID, f.own[0].ID)
+	}
+	if f.lastLane > s.Behind {
+		f.wrong("order", "follow-up %s was queued behind %d, but %d was handled before it", s.ID, s.Behind, f.lastLane)
+	}
+	f.own = slices.Delete(f.own, i, i+1)
+	ev := s.Event()
+	return &ev
+}
+
+// sent takes in a send of a transaction.
+func (f *fold) sent(c *model.Commit, tx *model.Tx, s *model.Send, k int) {
+	epoch := c.Epoch
+	if want := (model.TxID{Space: f.space, Epoch: epoch, N: tx.N}).Event(k); s.ID != want {
+		f.wrong("ids", "a send has the id %s, want %s", s.ID, want)
+	}
+	if f.sends[s.ID] != nil {
+		f.wrong("ids", "send %s was there at %d", s.ID, f.sends[s.ID].seq)
+	}
+	f.sends[s.ID] = &sending{f.seq, f.w.story.now(), *s}
+	if s.To == f.space {
+		f.own = append(f.own, *s)
+		return
+	}
+	if f.outbound[s.To]++; f.outbound[s.To] != s.Position {
+		f.wrong("order", "send %s to %s has position %d, want %d", s.ID, s.To, s.Position, f.outbound[s.To])
+	}
+}
+
+// advance: the cursor passes over what is handled, and over nothing else.
+func (f *fold) advance(c *model.Commit) {
+	if c.Cursor.Floor < f.cursor.Floor {
+		f.wrong("cursor", "goes back from %d to %d", f.cursor.Floor, c.Cursor.Floor)
+	}
+	if len(c.Cursor.Held) > 0 {
+		f.w.count("events held for their predecessor")
+	}
+	for _, m := range f.lane {
+		h := f.handled[eventKey{f.space, m.Stream, m.ID}]
+		open := m.Seq > c.Cursor.Floor || slices.Contains(c.Cursor.Held, m.Seq)
+		if open == (h != nil) {
+			f.wrong("cursor", "event %s at lane sequence %d is handled: %v, but the cursor says %d, held %v", m.ID, m.Seq, h != nil, c.Cursor.Floor, c.Cursor.Held)
+			break
+		}
+	}
+	f.cursor = c.Cursor
+}
+
+// valueAt is the value that a document had at a log sequence.
+func (f *fold) valueAt(doc string, seq uint64) model.Value {
+	var v model.Value
+	for _, r := range f.history[doc] {
+		if r.seq > seq {
+			break
+		}
+		v = r.value
+	}
+	return v
+}
+
+// changedAt is the sequence of the last commit up to seq that wrote a document.
+func (f *fold) changedAt(doc string, seq uint64) uint64 {
+	at := uint64(0)
+	for _, r := range f.history[doc] {
+		if r.seq <= seq {
+			at = r.seq
+		}
+	}
+	return at
+}
+
+// ever reports whether a document has ever had a value, as far as the log says.
+func (f *fold) ever(doc string, v model.Value) bool {
+	return v.IsAbsent() || slices.ContainsFunc(f.history[doc], func(r revision) bool { return model.Equal(r.value, v) })
+}

@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// oracle runs a handler again, or evaluates a derived document, on nothing but the
+// documents of the log. It is a view.
+type oracle struct {
+	f    *fold
+	docs map[string]model.Value
+	// hint is what the handler has seen of another space: no log says which of its values
+	// was here at that time.
+	hint  model.Value
+	after map[string]model.Value
+	sends []model.Send
+	// asWritten takes derived documents as they are instead of evaluating them.
+	asWritten bool
+
+	outcome model.Outcome
+	result  model.Value
+}
+
+func (o *oracle) Space() string { return o.f.space }
+
+func (o *oracle) Get(doc string, path ...string) model.Value {
+	if v, ok := o.after[doc]; ok {
+		return v.At(path)
+	}
+	if run := computations[doc]; run != nil && !o.asWritten {
+		return run(o).At(path)
+	}
+	return o.docs[doc].At(path)
+}
+
+func (o *oracle) GetFrom(space, doc string, path ...string) model.Value {
+	if o.asWritten || o.after != nil {
+		return o.hint.At(path)
+	}
+	other := o.f.w.folds[space]
+	return (&oracle{f: other, docs: other.docs}).Get(doc, path...)
+}
+
+func (o *oracle) Set(doc string, v any, path ...string) {
+	val, err := model.Of(v)
+	if err != nil {
+		panic(err)
+	}
+	wr := model.Write{Doc: doc, Path: path, Value: val}
+	next, err := wr.Apply(o.Get(doc))
+	if err != nil {
+		panic(err)
+	}
+	o.after[doc] = next
+}
+
+func (o *oracle) Delete(doc string, path ...string) { o.Set(doc, model.Value{}, path...) }
+
+func (o *oracle) Send(space, stream string, payload any) {
+	v, err := model.Of(payload)
+	if err != nil {
+		panic(err)
+	}
+	o.sends = append(o.sends, model.Send{To: space, Stream: stream, Payload: v})
+}
+
+// handle runs the handler of an event.
+func (o *oracle) handle(stream string, ev *model.Event, rc *model.Receipt) {
+	o.after = map[string]model.Value{}
+	drop := func(outcome model.Outcome) { o.outcome, o.result, o.after, o.sends = outcome, model.Value{}, nil, nil }
+	h := handlers[stream]
+	switch k, _ := ev.Payload.AsInt(); {
+	case h == nil:
+		drop(model.Refused)
+		return
+	case stream == "big", stream == "flaky" && k > 5 && rc.Outcome == model.Failed:
+		drop(model.Failed)
+		return
+	case stream == "flaky" && rc.Outcome == model.Failed:
+		o.f.wrong("oracle", "event %s failed, and should have passed after %d attempts", ev.ID, k)
+	}
+	defer func() {
+		if recover() != nil {
+			drop(model.Failed)
+		}
+	}()
+	v, err := h(o, ev)
+	if err != nil {
+		drop(model.Failed)
+		return
+	}
+	o.outcome, o.result = model.Handled, v
+}
+
+// compare holds a handling in the log against what the oracle makes of it.
+func (f *fold) compare(c *model.Commit, tx *model.Tx, o *oracle, after map[string]model.Value) {
+	what := fmt.Sprintf("%s of %s by %s", tx.By, tx.Receipt.Event, c.Runtime)
+	if tx.Receipt.Outcome != o.outcome || !model.Equal(tx.Receipt.Result, o.result) {
+		f.wrong("oracle", "%s: %s with %s, want %s with %s", what, tx.Receipt.Outcome, tx.Receipt.Result, o.outcome, o.result)
+	}
+	f.compareWrites(what, tx, o, after)
+	if from, ok := after["seen"]; ok {
+		space, _ := from.Get("from").AsString()
+		f.seenElsewhere(what, space, from.Get("v"))
+	}
+}
+
+// compareWrites holds what a transaction writes and sends against what the oracle does.
+func (f *fold) compareWrites(what string, tx *model.Tx, o *oracle, after map[string]model.Value) {
+	for doc, want := range o.after { // any order: each document once
+		got, ok := after[doc]
+		if !ok {
+			got = f.docs[doc]
+		}
+		if !model.Equal(got, want) {
+			f.wrong("oracle", "%s: %s is %s, want %s", what, doc, got, want)
+		}
+	}
+	for doc, got := range after { // any order: each document once
+		if _, ok := o.after[doc]; !ok && !model.Equal(got, f.docs[doc]) {
+			f.wrong("oracle", "%s: it writes %s", what, doc)
+		}
+	}
+	if len(tx.Sends) != len(o.sends) {
+		f.wrong("oracle", "%s: %d sends, want %d", what, len(tx.Sends), len(o.sends))
+		return
+	}
+	for i := range o.sends {
+		got, want := &tx.Sends[i], &o.sends[i]
+		if got.To != want.To || got.Stream != want.Stream || !model.Equal(got.Payload, want.Payload) {
+			f.wrong("oracle", "%s: send %d is %s/%s %s, want %s/%s %s", what, i, got.To, got.Stream, got.Payload, want.To, want.Stream, want.Payload)
+		}
+	}
+}
+
+// computed checks the document that a computation has just written, against the others as
+// they are at that place in the log.
+func (f *fold) computed(node string) {
+	f.runs[node]++
+	run := computations[node]
+	if run == nil {
+		f.wrong("oracle", "there is no computation %s", node)
+		return
+	}
+	got := f.docs[node]
+	o := &oracle{f: f, docs: f.docs, asWritten: true, hint: got}
+	if want := run(o); !model.Equal(got, want) {
+		f.wrong("derived", "%s is %s, want %s", node, got, want)
+	}
+	if from, ok := f.docs["from"].AsString(); ok && node == "abroad" {
+		f.seenElsewhere(node, from, got)
+	}
+}
+
+// seenElsewhere: what is seen of another space is what its log had at some time.
+func (f *fold) seenElsewhere(what, space string, v model.Value) {
+	other := f.w.folds[space]
+	if other == nil || !other.ever("double", v) {
+		f.wrong("abroad", "%s: has seen %s as double of space %s, which it never was", what, v, space)
+	}
+}

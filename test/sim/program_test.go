@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// view is what a handler or a computation sees of the world: a transaction of the real
+// core, or the documents of the oracle, which runs the same code again.
+type view interface {
+	Space() string
+	Get(doc string, path ...string) model.Value
+	GetFrom(space, doc string, path ...string) model.Value
+	Set(doc string, v any, path ...string)
+	Delete(doc string, path ...string)
+	Send(space, stream string, payload any)
+}
+
+// handlers are what the streams mean.
+var handlers = map[string]func(v view, ev *model.Event) (model.Value, error){
+	// n counts what came in.
+	"add": func(v view, ev *model.Event) (model.Value, error) {
+		k, _ := ev.Payload.AsInt()
+		return count(v, k), nil
+	},
+	// something leaves here and arrives there: the sum over all spaces stays.
+	"pay": func(v view, ev *model.Event) (model.Value, error) {
+		to, k := target(ev)
+		v.Send(to, "add", k)
+		return count(v, -k), nil
+	},
+	"chain": func(v view, ev *model.Event) (model.Value, error) {
+		if left, _ := ev.Payload.AsInt(); left > 0 {
+			v.Send(v.Space(), "chain", left-1)
+			if left%2 == 0 {
+				v.Send(v.Space(), "add", 100)
+			}
+		}
+		return count(v, 1), nil
+	},
+	"fan": func(v view, _ *model.Event) (model.Value, error) {
+		for _, to := range []string{"s1", "s2", "s1", v.Space()} {
+			v.Send(to, "add", 7)
+		}
+		return count(v, 1), nil
+	},
+	"pong": func(v view, ev *model.Event) (model.Value, error) {
+		if to, k := target(ev); k > 0 {
+			v.Send(to, "pong", map[string]any{"to": v.Space(), "k": k - 1})
+		}
+		return count(v, 1), nil
+	},
+	// what a failed handler has written and sent is no more.
+	"fail": func(v view, _ *model.Event) (model.Value, error) {
+		count(v, 1_000_000)
+		v.Send("s1", "add", 1_000_000)
+		v.Send(v.Space(), "add", 1_000_000)
+		return model.Value{}, errors.New("as it should")
+	},
+	"panic": func(v view, _ *model.Event) (model.Value, error) {
+		count(v, 1_000_000)
+		v.Send("s2", "add", 1_000_000)
+		panic("as it should")
+	},
+	"flaky": func(v view, _ *model.Event) (model.Value, error) {
+		v.Send("s1", "add", 3)
+		return count(v, 10), nil
+	},
+	// reads what is derived here.
+	"get": func(v view, _ *model.Event) (model.Value, error) {
+		v.Set("got", v.Get("level"))
+		return v.Get("double"), nil
+	},
+	// reads what is derived elsewhere.
+	"read": func(v view, ev *model.Event) (model.Value, error) {
+		from, _ := ev.Payload.AsString()
+		seen := v.GetFrom(from, "double")
+		v.Set("seen", map[string]any{"from": from, "v": seen})
+		return model.Value{}, nil
+	},
+	"look": func(v view, ev *model.Event) (model.Value, error) {
+		v.Set("from", ev.Payload)
+		return model.Value{}, nil
+	},
+	"put": func(v view, ev *model.Event) (model.Value, error) {
+		v.Set("x", ev.Payload.Get("v"), "deep", "down")
+		v.Set("x", count(v, 1), "top")
+		return v.Get("x", "deep"), nil
+	},
+	"clear": func(v view, _ *model.Event) (model.Value, error) {
+		v.Delete("x")
+		return count(v, 1), nil
+	},
+	// sends where nobody handles it.
+	"stray": func(v view, _ *model.Event) (model.Value, error) {
+		v.Send("s1", "nobody", 1)
+		v.Send("s2", "nobody", 2)
+		return count(v, 1), nil
+	},
+	"big": func(v view, _ *model.Event) (model.Value, error) {
+		v.Set("blob", strings.Repeat("x", 40<<10))
+		v.Send("s1", "add", 1_000_000)
+		return count(v, 1_000_000), nil
+	},
+	// a notice about what this space has sent and nobody has handled
+	model.Undelivered: func(v view, _ *model.Event) (model.Value, error) {
+		notices, _ := v.Get("notices").AsInt()
+		v.Set("notices", notices+1)
+		return model.Value{}, nil
+	},
+}
+
+func count(v view, k int64) model.Value {
+	n, _ := v.Get("n").AsInt()
+	v.Set("n", n+k)
+	return model.Int(n + k)
+}
+
+func target(ev *model.Event) (to string, k int64) {
+	to, _ = ev.Payload.Get("to").AsString()
+	k, _ = ev.Payload.Get("k").AsInt()
+	return to, k
+}
+
+// computations are what the derived documents are.
+var computations = map[string]func(v view) model.Value{
+	"double": func(v view) model.Value {
+		n, _ := v.Get("n").AsInt()
+		return model.Int(2 * n)
+	},
+	"level": func(v view) model.Value { // reads another thing depending on what it reads
+		double, _ := v.Get("double").AsInt()
+		if double%4 == 0 {
+			return v.Get("x", "deep")
+		}
+		return model.Int(double + 1)
+	},
+	"abroad": func(v view) model.Value {
+		from, ok := v.Get("from").AsString()
+		if !ok {
+			return model.Value{}
+		}
+		return v.GetFrom(from, "double")
+	},
+	"both": func(v view) model.Value {
+		return model.String(v.Get("level").String() + " " + v.Get("abroad").String())
+	},
+	"dormant": func(v view) model.Value { return v.Get("n") },
+}
+
+// derived are the computations in an order in which each comes after what it reads.
+var derived = []string{"double", "level", "abroad", "both", "dormant"}
+
+// flaky makes the handler of that stream fail as often as the event says, in each process.
+type flaky struct {
+	mu    sync.Mutex
+	tries map[string]int
+}
+
+func (f *flaky) fails(v view, ev *model.Event) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := v.Space() + " " + ev.ID
+	f.tries[key]++
+	k, _ := ev.Payload.AsInt()
+	return f.tries[key] <= int(k)
+}
+
+// newProgram makes the program of one process.
+func newProgram(sink bool) *space.Program {
+	p := space.NewProgram("sim")
+	f := &flaky{tries: map[string]int{}}
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	for _, stream := range slices.Sorted(maps.Keys(handlers)) {
+		h := handlers[stream]
+		must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			if stream == "flaky" && f.fails(tx, ev) {
+				count(tx, 1_000_000)
+				tx.Send("s1", "add", 1_000_000)
+				return model.Value{}, space.Transient(fmt.Errorf("not yet"))
+			}
+			return h(tx, ev)
+		}))
+	}
+	for _, doc := range derived {
+		run := computations[doc]
+		must(p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Run: func(tx *space.Tx) (model.Value, error) {
+			return run(tx), nil
+		}}))
+	}
+	if sink {
+		must(p.Add(space.NodeSpec{ID: "sink", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+			tx.Get("double")
+			return model.Value{}, nil
+		}}))
+	}
+	return p
+}

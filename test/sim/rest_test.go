@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// rest waits for the deployment to come to rest, and reports whether it has.
+func (w *world) rest() bool {
+	healed, still, commits := w.story.now(), 0, -1
+	for i := 0; ; i++ {
+		w.until(healed + time.Duration(i+1)*130*time.Millisecond + 7)
+		why, total := w.unrest()
+		if total == commits && why == "" {
+			still++
+		} else {
+			still, commits = 0, total
+		}
+		if still == 3 {
+			w.story.note("CHECK", "at rest")
+			return true
+		}
+		if w.story.now()-healed > restBound {
+			if why == "" {
+				why = "the logs go on growing"
+			}
+			w.violate("rest", "not at rest %v after everything was healed: %s", restBound, why)
+			return false
+		}
+	}
+}
+
+// unrest is the first reason why the deployment is not at rest, "" if there is none, and
+// how many commits there are.
+func (w *world) unrest() (why string, commits int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.folds { // any order: a sum
+		commits += f.commits
+	}
+	return w.waiting(), commits
+}
+
+func (w *world) waiting() string {
+	for i := range w.plan.spaces {
+		f := w.folds[spaceName(i)]
+		for _, m := range f.lane {
+			if f.handled[eventKey{f.space, m.Stream, m.ID}] == nil {
+				return fmt.Sprintf("event %s/%s/%s at lane sequence %d waits", f.space, m.Stream, m.ID, m.Seq)
+			}
+		}
+		if len(f.own) > 0 {
+			return fmt.Sprintf("follow-up %s of space %s waits", f.own[0].ID, f.space)
+		}
+		if id, from := w.untold(f); id != "" {
+			return fmt.Sprintf("space %s has refused %s, of which space %s is not told", f.space, id, from)
+		}
+		for id, s := range f.sends { // any order: whether there is one
+			if to := w.folds[s.send.To]; s.send.To != f.space && to.handled[eventKey{s.send.To, s.send.Stream, id}] == nil {
+				return fmt.Sprintf("%s, which space %s has sent, is not handled in %s", id, f.space, s.send.To)
+			}
+		}
+	}
+	if have, want := len(w.server.ReadDead("", 0, 1<<30)), w.badEndings(); have != want {
+		return fmt.Sprintf("%d dead letters for %d events that failed or were refused", have, want)
+	}
+	for part := range w.plan.partitions {
+		if at, end := w.server.LoadPosition(part, "lane"), w.server.LaneEnd(part); at < end {
+			return fmt.Sprintf("the lane position of partition %d is %d, its end %d", part, at, end)
+		}
+	}
+	for _, o := range w.ops {
+		if o.ended == 0 && o.p.died == 0 && !(o.do == "await" && w.folds[o.space].handled[o.key()] == nil) {
+			return fmt.Sprintf("%s waits", o)
+		}
+	}
+	for _, v := range w.watches {
+		if v.over || v.p.died > 0 {
+			continue
+		}
+		if want := w.current(v.space, v.doc); len(v.values) == 0 || !model.Equal(v.values[len(v.values)-1], want) {
+			return fmt.Sprintf("%s has not seen that %s of %s is %s", v.p.name, v.doc, v.space, want)
+		}
+	}
+	return ""
+}
+
+// badEndings counts the events that failed or were refused.
+func (w *world) badEndings() (n int) {
+	for _, f := range w.folds { // any order: a sum
+		for _, h := range f.handled { // any order: a sum
+			if h.rc.Outcome != model.Handled {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// current is what a document should be, whoever has computed it.
+func (w *world) current(space, doc string) model.Value {
+	f := w.folds[space]
+	return (&oracle{f: f, docs: f.docs}).Get(doc)
+}

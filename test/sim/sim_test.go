@@ -1,0 +1,193 @@
+package sim
+
+import (
+	_ "embed"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	seedFlag   = flag.Uint64("seed", 1, "the seed that TestSeed runs")
+	shrunkFlag = flag.Bool("shrunk", false, "TestSeed first makes the plan of a failing seed smaller")
+	allFlag    = flag.Bool("all", false, "the minutes tell of announcements, pings and leases, too")
+	seedsFlag  = flag.Uint64("seeds", defaultSeeds(), "how many seeds TestSeeds runs")
+	firstFlag  = flag.Uint64("first", 1, "the first of them")
+)
+
+// defaultSeeds take some twenty seconds of a processor.
+func defaultSeeds() uint64 {
+	if few {
+		return 200
+	}
+	return 1200
+}
+
+func TestMain(m *testing.M) {
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(-1) // see collect
+	goleak.VerifyTestMain(m)
+}
+
+// collect collects garbage now and then, between two seeds.
+func collect(i uint64) {
+	if i%16 == 0 {
+		runtime.GC()
+	}
+}
+
+// result is what came of a seed.
+type result struct {
+	hash    uint64
+	wrong   []violation
+	counts  map[string]int
+	minutes string
+	steps   int
+}
+
+// simulate runs a plan.
+func simulate(t *testing.T, p *plan, verbose bool) (r result) {
+	synctest.Test(t, func(*testing.T) {
+		w := newWorld(p, verbose)
+		w.run()
+		r = result{hash: w.story.sum(), wrong: w.wrong, counts: w.counts, minutes: w.story.text(), steps: w.story.steps}
+	})
+	return r
+}
+
+// TestSeed runs the one seed of the flag -seed; with -v it shows the minutes.
+func TestSeed(t *testing.T) {
+	p := newPlan(*seedFlag)
+	t.Log(p.options.String())
+	r := simulate(t, p, false)
+	if len(r.wrong) > 0 && *shrunkFlag {
+		p = (&shrinker{t: t, check: r.wrong[0].check}).shrink(p)
+	}
+	if testing.Verbose() {
+		r = simulate(t, p, true)
+		fmt.Fprint(os.Stdout, r.minutes)
+	}
+	for _, v := range r.wrong {
+		t.Error(v)
+	}
+	t.Logf("%d steps, hash %x", r.steps, r.hash)
+}
+
+// TestSeeds runs as many seeds as the flag -seeds says.
+func TestSeeds(t *testing.T) {
+	if text := os.Getenv(partEnv); text != "" {
+		runPart(t, text)
+		return
+	}
+	half := *seedsFlag / 2
+	began := time.Now()
+	var sum outcomes
+	sum.Counts = map[string]int{}
+	for _, out := range inChildren(t, part{First: *firstFlag, Seeds: half}, part{First: *firstFlag + half, Seeds: *seedsFlag - half}) {
+		sum.Seeds += out.Seeds
+		sum.Steps += out.Steps
+		sum.Failed += out.Failed
+		for what, n := range out.Counts { // any order: sums
+			sum.Counts[what] += n
+		}
+		for _, r := range out.Reports {
+			t.Error(r)
+		}
+	}
+	t.Logf("%d seeds, %d failed, %d steps, %v", sum.Seeds, sum.Failed, sum.Steps, time.Since(began).Round(time.Second))
+	for _, what := range sometimes {
+		if sum.Seeds >= 200 && sum.Counts[what] == 0 {
+			t.Errorf("no %s in %d seeds: the run proves nothing", what, sum.Seeds)
+		}
+	}
+	for _, what := range sorted(sum.Counts) {
+		t.Logf("%9d %s", sum.Counts[what], what)
+	}
+}
+
+func sorted(counts map[string]int) []string {
+	var names []string
+	for what := range counts { // any order: sorted below
+		names = append(names, what)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sometimes is what must happen in some seeds of a run, or it has shown nothing.
+var sometimes = []string{
+	"appends refused after their owner's death",
+	"appends sent again",
+	"appends that landed after their owner's death",
+	"commits in doubt that were in the log",
+	"commits of an attached runtime",
+	"crashes at a step",
+	"dead letters",
+	"duplicates of events suppressed",
+	"events held for their predecessor",
+	"events refused by a full lane",
+	"events that landed after their sender's death",
+	"notices of refused events",
+	"pauses",
+	"receipts: failed",
+	"receipts: handled",
+	"receipts: refused",
+	"refused appends",
+	"releases repeated",
+	"saves of outdated state refused",
+	"saves that landed after their owner's death",
+	"stale answers",
+	"takeovers",
+	"takeovers by a stale owner",
+	"takeovers with a commit in flight",
+	"transactions of applications",
+	"watches that saw something",
+	"zombies refused",
+}
+
+// TestASeedIsAReplay: the same seed tells the same story, in whichever process.
+func TestASeedIsAReplay(t *testing.T) {
+	sample := part{First: *firstFlag, Seeds: min(*seedsFlag, 100), Hashes: true}
+	both := inChildren(t, sample, sample)
+	for seed, hash := range both[0].Hashes { // any order: each on its own
+		if other := both[1].Hashes[seed]; other != hash {
+			t.Errorf("seed %d tells two stories: %s and %s", seed, hash, other)
+		}
+	}
+	if len(both[0].Hashes) != int(sample.Seeds) {
+		t.Errorf("%d stories, want %d", len(both[0].Hashes), sample.Seeds)
+	}
+}
+
+// recorded are the seeds that failed once, each with what it was.
+//
+//go:embed seeds.txt
+var recorded string
+
+func TestRecordedSeeds(t *testing.T) {
+	for line := range strings.Lines(recorded) {
+		text, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("seeds.txt: %v", err)
+		}
+		collect(seed)
+		p := newPlan(seed)
+		if r := simulate(t, p, false); len(r.wrong) > 0 {
+			t.Errorf("the seed of: %s\n%s", strings.TrimSpace(what), report(t, p, &r))
+		}
+	}
+}

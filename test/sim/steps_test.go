@@ -1,0 +1,224 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// arrived checks what has just become of a request at the server.
+func (w *world) arrived(p *process, s membus.Step) {
+	switch {
+	case s.Append != nil:
+		w.appended(p, s)
+	case s.Event != nil:
+		w.stored(p, s)
+	case s.Doc != nil:
+		w.saved(p, s)
+	case s.Label == "save-position":
+		w.positioned(s)
+	case s.Trip.Behind > 0:
+		w.count("stale answers")
+	}
+}
+
+func (w *world) appended(p *process, s membus.Step) {
+	f := w.folds[s.Append.Space]
+	c, err := model.DecodeCommit(s.Append.Data)
+	if err != nil {
+		w.violate("chain", "%v", err)
+		return
+	}
+	w.appends++
+	if s.Try > 1 {
+		w.count("appends sent again")
+	}
+	switch {
+	case s.Err == nil:
+		if p.died > 0 {
+			w.count("appends that landed after their owner's death")
+		}
+		if c.Takeover {
+			w.count("takeovers")
+			if p.who[0] == 'h' {
+				w.count("takeovers by a stale owner")
+			}
+			for q := range w.flights[f.space] { // any order: whether there is one
+				if q != p {
+					w.count("takeovers with a commit in flight")
+				}
+			}
+		}
+		f.take(s.Append, s.Seq)
+	case errors.Is(s.Err, model.ErrRefused):
+		w.count("refused appends")
+		switch next := w.server.ReadLog(f.space, s.Append.Expect, 1); {
+		case len(next) > 0 && next[0].ID == s.Append.ID:
+			w.count("commits in doubt that were in the log")
+		case !c.Takeover && !c.Join && c.Epoch < f.epoch:
+			w.count("zombies refused")
+			if p.died > 0 {
+				w.count("appends refused after their owner's death")
+			}
+		}
+	}
+}
+
+// flying keeps account of the appends under way.
+func (w *world) flying(p *process, s membus.Step) {
+	if s.Label != "append" {
+		return
+	}
+	if w.flights[s.Space] == nil {
+		w.flights[s.Space] = map[*process]bool{}
+	}
+	switch s.Moment {
+	case membus.Leaves:
+		w.flights[s.Space][p] = true
+	case membus.Answered:
+		delete(w.flights[s.Space], p)
+	}
+}
+
+func (w *world) stored(p *process, s membus.Step) {
+	m := *s.Event
+	switch {
+	case errors.Is(s.Err, model.ErrLaneFull):
+		w.count("events refused by a full lane")
+		return
+	case s.Err != nil:
+		return
+	case s.Seq == 0:
+		w.count("duplicates of events suppressed")
+		if m.Position > 0 {
+			w.count("releases repeated")
+		}
+		return
+	}
+	m.Seq = s.Seq
+	f := w.folds[m.Space]
+	f.lane = append(f.lane, &m)
+	if p.died > 0 {
+		w.count("events that landed after their sender's death")
+	}
+	if tx, minted := model.OriginOf(m.ID); minted {
+		// The origin has committed before anything is released.
+		from := w.folds[tx.Space]
+		if from == nil || from.sends[m.ID] == nil {
+			w.violate("lineage", "%s/%s is in the lane of %s, and no commit of its origin has it", m.Stream, m.ID, m.Space)
+		} else if from.sends[m.ID].send.Position != m.Position {
+			w.violate("lineage", "%s is in the lane of %s with position %d, and left with %d", m.ID, m.Space, m.Position, from.sends[m.ID].send.Position)
+		}
+	}
+}
+
+// saved: what is in the STATE bucket is what the log says, as of the sequence that it
+// names, and a mark stands only over what is saved.
+func (w *world) saved(p *process, s membus.Step) {
+	if errors.Is(s.Err, model.ErrOutdated) {
+		w.count("saves of outdated state refused")
+	}
+	if s.Err != nil {
+		return
+	}
+	if p.died > 0 {
+		w.count("saves that landed after their owner's death")
+	}
+	f, d := w.folds[s.Space], s.Doc
+	if d.Doc == "" {
+		w.checkMark(f, d)
+		return
+	}
+	if _, node := model.NodeOfStateKey(d.Doc); node {
+		return
+	}
+	want, at := f.valueAt(d.Doc, d.Seq), f.changedAt(d.Doc, d.Seq)
+	if at != d.Seq {
+		w.violate("saved", "space %s: %s is saved as of %d, but was changed at %d", s.Space, d.Doc, d.Seq, at)
+	}
+	if got := parse(d.Data); !model.Equal(got, want) {
+		w.violate("saved", "space %s: %s is saved as %s at %d, but was %s", s.Space, d.Doc, got, d.Seq, want)
+	}
+}
+
+func parse(data []byte) model.Value {
+	if len(data) == 0 {
+		return model.Value{}
+	}
+	v, err := model.ParseValue(data)
+	if err != nil {
+		return model.String("not JSON: " + err.Error())
+	}
+	return v
+}
+
+func (w *world) checkMark(f *fold, mark *model.StateDoc) {
+	if mark.Seq > f.seq {
+		w.violate("saved", "space %s: the mark stands at %d, the log ends at %d", f.space, mark.Seq, f.seq)
+	}
+	for doc := range f.history { // any order: each on its own
+		at := f.changedAt(doc, mark.Seq)
+		if stored, _ := w.server.Saved(f.space, doc); at > 0 && stored.Seq < at {
+			w.violate("saved", "space %s: the mark stands at %d, but %s is saved as of %d, and was changed at %d", f.space, mark.Seq, doc, stored.Seq, at)
+		}
+	}
+}
+
+// positioned: everything in the lane up to the saved position is done in the saved state,
+// so a new owner may begin to read there; everything in the log up to the released
+// position is in its lane.
+func (w *world) positioned(s membus.Step) {
+	for part := range w.plan.partitions {
+		lane, released := w.server.LoadPosition(part, "lane"), w.server.LoadPosition(part, "released")
+		for i := range w.plan.spaces {
+			f := w.folds[spaceName(i)]
+			if w.plan.partitionOf(f.space) != part {
+				continue
+			}
+			if s.Key[:1] == "l" {
+				w.checkLanePosition(f, lane)
+			} else {
+				w.checkReleased(f, released)
+			}
+		}
+	}
+}
+
+func (w *world) checkLanePosition(f *fold, position uint64) {
+	r, err := replica.Load(f.space, w.server.LoadState(f.space))
+	if err != nil {
+		w.violate("saved", "%v", err)
+		return
+	}
+	done := r.LaneDone()
+	if len(f.apps) > 0 { // what an application sends to its space is queued behind events that were done with
+		r.Own = nil
+		done = r.LaneDone()
+	}
+	for _, m := range f.lane {
+		if m.Seq <= position && m.Seq > done {
+			w.violate("position", "the lane position is %d, but of space %s only the events up to %d are done and saved", position, f.space, done)
+			return
+		}
+	}
+}
+
+func (w *world) checkReleased(f *fold, position uint64) {
+	for id, s := range f.sends { // any order: each on its own
+		if s.send.To == f.space || s.seq > position {
+			continue
+		}
+		if _, there := w.server.FindEvent(s.send.To, s.send.Stream, id); !there {
+			w.violate("position", "the released position is %d, but %s, sent at %d, is not in the lane of %s", position, id, s.seq, s.send.To)
+			return
+		}
+	}
+}
+
+// restBound is how long a healed deployment may take to come to rest. The longest wait
+// that is meant to be is that of a caller who has been told of the past by a deposed
+// leader: half a minute.
+const restBound = 50 * time.Second

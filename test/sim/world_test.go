@@ -1,0 +1,520 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// world is one run of a plan.
+type world struct {
+	plan   *plan
+	server *membus.Server
+	story  *story
+
+	// mu guards what follows; nothing waits while it is held, and no process is ended.
+	mu        sync.Mutex
+	procs     map[string]*process // by slot, the last of each
+	all       []*process
+	ops       []*op
+	watches   []*watch
+	healed    bool
+	storeFull bool
+	requests  int
+	appends   int
+	runs      int
+	flights   map[string]map[*process]bool // appends that have left, per space
+	booked    map[time.Duration]bool       // see book
+	folds     map[string]*fold
+	running   sync.WaitGroup
+
+	tally  sync.Mutex // of what follows
+	counts map[string]int
+	wrong  []violation
+}
+
+// violation is a broken promise: which one, and how.
+type violation struct{ check, text string }
+
+func (v violation) String() string { return v.check + ": " + v.text }
+
+func (w *world) violate(check, format string, args ...any) {
+	v := violation{check, fmt.Sprintf(format, args...)}
+	w.story.note("CHECK", "%s", v)
+	w.tally.Lock()
+	defer w.tally.Unlock()
+	if len(w.wrong) < 20 {
+		w.wrong = append(w.wrong, v)
+	}
+}
+
+// count notes that something has happened that must happen sometimes.
+func (w *world) count(what string) {
+	w.tally.Lock()
+	defer w.tally.Unlock()
+	w.counts[what]++
+}
+
+// process is one life of a worker, a coordinator or a client.
+type process struct {
+	who, name string // the slot, and the life
+	id        string // of a worker
+	bus       *membus.Bus
+	ctx       context.Context
+	cancel    context.CancelFunc
+	worker    *worker.Worker
+	coord     *coordinator.Coordinator
+	client    *settle.Client
+	sender    *settle.Sender
+	// an application: the space that it is attached to, and since when (closed)
+	space      string
+	attachment *worker.Attachment
+	attached   chan struct{}
+	armed      *item // a crash that is to come
+	doomed     bool  // it is coming
+	up         bool  // it has started, and was not ended
+	paused     bool
+	died       time.Duration // 0 while it lives
+}
+
+// newWorld makes the world of a plan; it lives in a bubble of virtual time.
+func newWorld(p *plan, verbose bool) *world {
+	w := &world{
+		plan: p, story: newStory(verbose),
+		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
+		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
+		flights: map[string]map[*process]bool{}, booked: map[time.Duration]bool{},
+	}
+	w.server.Remember()
+	for i := range p.spaces {
+		w.folds[spaceName(i)] = newFold(w, spaceName(i))
+	}
+	return w
+}
+
+// run does everything, and leaves what was wrong in w.wrong.
+func (w *world) run() {
+	for i := 1; i <= users; i++ {
+		w.start(item{at: 0, who: fmt.Sprint("u", i)})
+	}
+	for _, i := range w.plan.items {
+		w.until(i.at)
+		w.do(i)
+	}
+	w.until(w.plan.chaos)
+	w.heal()
+	rest := w.rest()
+	w.end()
+	if rest {
+		w.check()
+	}
+}
+
+// until lets time pass.
+func (w *world) until(at time.Duration) {
+	if d := at - w.story.now(); d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		<-timer.C
+	}
+}
+
+func (w *world) do(i item) {
+	w.mu.Lock()
+	p := w.procs[i.who]
+	alive, dead := p != nil && p.up, p == nil || p.died > 0
+	w.mu.Unlock()
+	w.story.note("PLAN", "%s", i)
+	switch i.do {
+	case "start":
+		if dead {
+			w.start(i)
+		}
+	case "lanes-full":
+		w.server.LimitLanes(1)
+		w.later(i.span, func() { w.server.LimitLanes(0) })
+	case "store-full":
+		w.set(&w.storeFull, true)
+		w.later(i.span, func() { w.set(&w.storeFull, false) })
+	default:
+		if alive {
+			w.doTo(p, i)
+		}
+	}
+}
+
+func (w *world) later(d time.Duration, f func()) {
+	time.AfterFunc(d, func() {
+		w.mu.Lock()
+		healed := w.healed
+		w.mu.Unlock()
+		if !healed {
+			f()
+		}
+	})
+}
+
+// set changes a part of the state that others look at.
+func (w *world) set(flag *bool, to bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*flag = to
+}
+
+func (w *world) doTo(p *process, i item) {
+	switch i.do {
+	case "kill":
+		w.kill(p, "is killed")
+	case "crash":
+		w.mu.Lock()
+		if p.armed == nil {
+			p.armed = &i
+		}
+		w.mu.Unlock()
+	case "leave":
+		w.leave(p)
+	case "pause":
+		w.count("pauses")
+		w.set(&p.paused, true)
+		p.bus.Pause()
+		w.later(i.span, func() { w.story.note(p.name, "wakes up"); w.set(&p.paused, false); p.bus.Wake() })
+	case "cut":
+		p.bus.Cut(i.a, i.b)
+		w.later(i.span, func() { w.story.note(p.name, "is connected again"); p.bus.Cut(false, false) })
+	case "watch":
+		w.watch(p, i)
+	case "observe":
+		w.running.Go(func() { // ends with the process at the latest
+			select {
+			case <-p.attached:
+				w.pass(p.ctx, keyed(w.plan.seed, "observe", p.name, i.doc).between(1, time.Millisecond))
+				_ = p.attachment.Observe(p.ctx, i.doc) // of one that has just ended, it fails
+			case <-p.ctx.Done():
+			}
+		})
+	default:
+		w.begin(p, i)
+	}
+}
+
+// start begins a new life in a slot.
+func (w *world) start(i item) {
+	p := &process{who: i.who, name: fmt.Sprintf("%s@%d", i.who, i.at.Microseconds())}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.bus = w.server.Dial(p.name, &wire{w, p})
+	w.mu.Lock()
+	w.procs[i.who] = p
+	w.all = append(w.all, p)
+	p.up = true
+	w.mu.Unlock()
+	w.story.note(p.name, "starts")
+	switch i.who[0] {
+	case 'u':
+		w.startUser(p)
+	case 'c':
+		o := keyed(w.plan.seed, "coordinator", p.name)
+		p.coord = coordinator.New(p.bus, coordinator.Config{
+			Window: oneOf(o, 0, 1, 2, 8), Save: o.about(w.plan.checkpoint), Logger: slog.New(logger{w, p, ""}),
+		})
+		p.coord.Start()
+	case 'a':
+		w.startAttached(p, i)
+	default:
+		w.startWorker(p)
+	}
+}
+
+func (w *world) startUser(p *process) {
+	c, err := settle.NewClient(p.bus, settle.ClientConfig{ID: p.who, Logger: slog.New(logger{w, p, ""})})
+	if err != nil {
+		panic(err)
+	}
+	p.client, p.sender = c, c.Sender()
+}
+
+func (w *world) startWorker(p *process) {
+	o, c := &w.plan.options, keyed(w.plan.seed, "worker", p.name)
+	p.id = oneOf(c, p.who, p.who+"-"+fmt.Sprint(c.below(1000))) // a restart may use the name again
+	cfg := worker.Config{
+		ID: p.id, Heartbeat: c.between(o.heartbeat, o.heartbeat*3/2), MemberTTL: c.between(o.ttl, o.ttl*3/2), Checkpoint: c.between(o.checkpoint, o.checkpoint*2),
+		Logger: slog.New(logger{w, p, ""}),
+		Space:  space.Config{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup},
+	}
+	program := newProgram(o.sink)
+	cfg.Programs = func(string) (*space.Program, error) { return program, nil }
+	var bus worker.Bus = p.bus
+	if p.who[0] == 'h' {
+		bus = hermit{p.bus}
+	}
+	var err error
+	if p.worker, err = worker.New(bus, cfg); err != nil {
+		panic(err)
+	}
+	w.running.Go(func() { // ends when the worker serves, or has been killed
+		if err := p.worker.Start(p.ctx); err != nil && p.ctx.Err() == nil {
+			w.violate("shell", "worker %s does not start: %v", p.name, err)
+		}
+	})
+}
+
+// hermit is the bus of a worker that believes to be alone, and of which nobody knows.
+type hermit struct{ *membus.Bus }
+
+func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready func()) error {
+	ready()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (h hermit) Announce(context.Context, model.Member) error { return nil }
+
+// kill ends a process as SIGKILL would.
+func (w *world) kill(p *process, how string) {
+	w.mu.Lock()
+	dead := p.died > 0
+	if !dead {
+		p.died, p.up = max(w.story.now(), 1), false
+	}
+	w.mu.Unlock()
+	if dead {
+		return
+	}
+	w.story.note(p.name, "%s", how)
+	w.story.tell("kill", p.name)
+	p.bus.Kill()
+	p.cancel()
+	w.bury(p)
+}
+
+// bury lets go of what a dead process still runs; it waits for nothing.
+func (w *world) bury(p *process) {
+	switch {
+	case p.worker != nil:
+		p.worker.Kill()
+	case p.coord != nil:
+		w.running.Go(p.coord.Stop) // returns when its goroutines have seen it
+	case p.client != nil:
+		w.running.Go(p.client.Close)
+	}
+	if a := w.attachmentOf(p); a != nil {
+		a.Kill()
+	}
+}
+
+// attachmentOf is the attachment of an application, once there is one.
+func (w *world) attachmentOf(p *process) *worker.Attachment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return p.attachment
+}
+
+// leave ends a process in good order.
+func (w *world) leave(p *process) {
+	w.set(&p.up, false)
+	w.story.note(p.name, "is asked to leave")
+	w.running.Go(func() { // ends within the time that stopping may take
+		if p.worker != nil {
+			ctx, cancel := context.WithTimeout(p.ctx, 3*time.Second)
+			defer cancel()
+			_ = p.worker.Stop(ctx) // cut off, it may not come to an end in good order
+			p.bus.Pause()          // what is left of it says nothing more
+		}
+		if a := w.attachmentOf(p); a != nil {
+			ctx, cancel := context.WithTimeout(p.ctx, 3*time.Second)
+			defer cancel()
+			_ = a.Close(ctx)
+			p.bus.Pause()
+		}
+		w.kill(p, "is gone")
+	})
+}
+
+// heal ends all faults.
+func (w *world) heal() {
+	w.story.note("PLAN", "everything is healed")
+	w.set(&w.healed, true)
+	w.set(&w.storeFull, false)
+	w.server.LimitLanes(0)
+	for _, p := range w.alive() {
+		w.mu.Lock()
+		if !p.doomed {
+			p.armed = nil
+		}
+		paused := p.paused
+		w.mu.Unlock()
+		p.bus.Cut(false, false)
+		if paused {
+			p.bus.Wake()
+		}
+		if p.who[0] == 'h' {
+			w.kill(p, "is found out")
+		}
+	}
+	for _, kind := range []string{"w", "c"} {
+		if !slices.ContainsFunc(w.alive(), func(p *process) bool { return p.who[:1] == kind && p.up }) {
+			w.start(item{at: w.plan.chaos, who: kind + "9"})
+		}
+	}
+}
+
+// alive are the processes that have not ended.
+func (w *world) alive() []*process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.all), func(p *process) bool { return p.died > 0 })
+}
+
+// end stops everything in good order.
+func (w *world) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var stopping sync.WaitGroup
+	for _, p := range w.alive() {
+		if p.worker != nil && p.up {
+			stopping.Go(func() { // ends within the minute
+				if err := p.worker.Stop(ctx); err != nil {
+					w.violate("stop", "worker %s: %v", p.name, err)
+				}
+			})
+		}
+	}
+	stopping.Wait()
+	for _, p := range w.alive() {
+		w.kill(p, "ends")
+	}
+	w.running.Wait()
+}
+
+// logger counts what the shell complains of, and puts it into the minutes.
+type logger struct {
+	w *world
+	p *process
+	_ string
+}
+
+func (l logger) Enabled(_ context.Context, level slog.Level) bool {
+	return l.w.story.verbose || level >= slog.LevelError
+}
+func (l logger) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l logger) WithGroup(string) slog.Handler      { return l }
+
+func (l logger) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key != "stack" {
+			text += " " + a.String()
+		}
+		return true
+	})
+	l.w.story.note(l.p.name, "%s %s", r.Level, text)
+	return nil
+}
+
+// op is something that a client does, and what it was told.
+type op struct {
+	item
+	p      *process
+	begun  time.Duration
+	ended  time.Duration // 0 while it waits
+	times  int           // answers
+	result settle.SendResult
+	rc     *settle.Receipt
+	value  model.Value
+	rev    uint64
+	err    error
+}
+
+// begin starts an operation of a client.
+func (w *world) begin(p *process, i item) {
+	o := &op{item: i, p: p, begun: w.story.now()}
+	w.mu.Lock()
+	w.ops = append(w.ops, o)
+	w.mu.Unlock()
+	answer := func(r settle.SendResult, err error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		o.times++
+		o.ended, o.result, o.err = w.story.now(), r, err
+		w.story.note(p.name, "is told of %s/%s/%s: %+v %v", i.space, i.stream, i.id, r, err)
+	}
+	ev := settle.Outgoing{Space: i.space, Stream: i.stream, ID: i.id}
+	if i.payload != "" {
+		v, err := model.ParseValue([]byte(i.payload))
+		if err != nil {
+			panic(err)
+		}
+		ev.Payload = v
+	}
+	if i.do == "queue" {
+		if err := p.sender.Send(p.ctx, ev, answer); err != nil {
+			answer(settle.SendResult{}, err)
+		}
+		return
+	}
+	w.running.Go(func() { // ends with the operation, at the latest with the process
+		switch i.do {
+		case "send":
+			answer(p.client.Send(p.ctx, ev))
+		case "call":
+			rc, err := p.client.Call(p.ctx, ev)
+			o.rc = rc
+			answer(settle.SendResult{}, err)
+		case "await":
+			rc, err := p.client.Await(p.ctx, i.space, i.stream, i.id)
+			o.rc = rc
+			answer(settle.SendResult{}, err)
+		case "transact":
+			answer(settle.SendResult{}, w.transact(p, o))
+		case "get":
+			value, rev, err := p.client.Get(p.ctx, i.space, i.doc)
+			o.value, o.rev = value, rev
+			answer(settle.SendResult{}, err)
+		}
+	})
+}
+
+// watch is an observation, and what it has delivered.
+type watch struct {
+	item
+	p         *process
+	values    []model.Value
+	revisions []uint64
+	over      bool
+}
+
+func (w *world) watch(p *process, i item) {
+	o := &watch{item: i, p: p}
+	w.mu.Lock()
+	w.watches = append(w.watches, o)
+	w.mu.Unlock()
+	ctx, cancel := context.WithCancel(p.ctx)
+	if i.span > 0 {
+		time.AfterFunc(i.span, func() { w.set(&o.over, true); cancel() })
+	}
+	w.running.Go(func() { // ends with the observation, at the latest with the process
+		defer cancel()
+		err := p.client.Watch(ctx, i.space, i.doc, func(v model.Value, rev uint64) {
+			w.mu.Lock()
+			o.values, o.revisions = append(o.values, v), append(o.revisions, rev)
+			w.mu.Unlock()
+			w.story.note(p.name, "sees %s/%s = %s at %d", i.space, i.doc, v, rev)
+		})
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !o.over && p.died == 0 && !errors.Is(err, context.Canceled) {
+			w.violate("watch", "watch of %s/%s by %s ended: %v", i.space, i.doc, p.name, err)
+		}
+		o.over = true
+	})
+}
