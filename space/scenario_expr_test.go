@@ -3,6 +3,7 @@ package space
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -336,6 +337,7 @@ var strict = map[string]func(args []model.Value) model.Value{
 	"fail":      func(a []model.Value) model.Value { panic(failure{why: text(a)}) },
 	"transient": func(a []model.Value) model.Value { panic(failure{text(a), true}) },
 	"panic":     func(a []model.Value) model.Value { panic(text(a)) },
+	"die":       func([]model.Value) model.Value { runtime.Goexit(); return model.Value{} },
 	"len":       func(a []model.Value) model.Value { return model.Int(int64(a[0].Len())) },
 	"keys": func(a []model.Value) model.Value {
 		var keys []model.Value
@@ -369,7 +371,7 @@ var strict = map[string]func(args []model.Value) model.Value{
 }
 
 // fewest is how many arguments a function needs, where that is not one.
-var fewest = map[string]int{"if": 2, "switch": 3, "eq": 2, "lt": 2, "append": 2, "atleast": 2, "div": 2, "mod": 2, "sub": 2, "list": 0, "object": 0, "tick": 0}
+var fewest = map[string]int{"if": 2, "switch": 3, "eq": 2, "lt": 2, "append": 2, "atleast": 2, "div": 2, "mod": 2, "sub": 2, "list": 0, "object": 0, "tick": 0, "die": 0}
 
 func call(name string, args []expr) (expr, error) {
 	need, ok := fewest[name]

@@ -155,8 +155,15 @@ func (s *stage) deliverTo(ev model.Event) {
 // append.
 func (a *actor) settle() Ready {
 	a.inPass = false
-	r := a.core.Settle(a.now)
+	r, alive := a.outlive()
 	a.flush()
+	if !alive {
+		a.tell(a, 1, "dies")
+		if err := a.load(); err != nil {
+			a.t.Fatalf("%s: %v", a.name, err)
+		}
+		return Ready{}
+	}
 	if r.Append != nil {
 		a.tell(a, 1, "append %s behind %d: %s", commitName(r.Append.Commit), r.Append.Expect, contents(r.Append.Commit))
 		a.published = append(a.published, published{a, a.life, r.Append})
@@ -184,6 +191,19 @@ func (a *actor) settle() Ready {
 		inquire(a.core)
 	}
 	return r
+}
+
+// outlive settles, and reports whether the process is alive after that: a function may have
+// called die().
+func (a *actor) outlive() (r Ready, alive bool) {
+	done := make(chan struct{})
+	go func() { // ends with the call, or in the middle of it
+		defer close(done)
+		r = a.core.Settle(a.now)
+		alive = true
+	}()
+	<-done
+	return r, alive
 }
 
 // refill reads the lane again from a place.
