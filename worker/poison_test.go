@@ -17,7 +17,7 @@ func poisonous(t *testing.T, alive chan *process) *space.Program {
 	t.Helper()
 	p := book(t)
 	err := p.Handle("poison", func(*space.Tx, *model.Event) (model.Value, error) {
-		(<-alive).crash() // which may just be being started
+		(<-alive).crash()         // which may just be being started
 		return model.Value{}, nil // and nobody hears of it
 	})
 	if err != nil {
