@@ -123,8 +123,8 @@ var endings = []struct {
 	stream string // "add" if empty
 	// while is what happens while the call is under way.
 	while func(s *story)
-	// raw is a payload that is sent past the client, which would refuse the event.
-	raw string
+	// raw is what is sent past the client, which would refuse it.
+	raw model.Message
 	// id is the event's, "e1" if empty; before is what is told to who waits before it is
 	// sent, if that is not want.
 	id, before string
@@ -139,12 +139,17 @@ var endings = []struct {
 	{name: "failed, with its budget of retries used up", stream: "exhaust", want: "failed: not today"},
 	{name: "failed, its result being too large", stream: "bloat", want: "failed: transaction too large"},
 	{name: "refused, for want of a handler", stream: "nosuch", want: "refused: program counter has no handler for stream nosuch"},
-	{name: "refused, being undecodable", raw: "{", want: "refused: the payload is not JSON"},
+	{name: "refused, being undecodable", raw: model.Message{Payload: []byte("{")}, want: "refused: the payload is not JSON"},
 	{
-		name: "refused, its id being too old", raw: "{}",
+		name: "refused, its id being too old", raw: model.Message{Payload: []byte("{}")},
 		id:     settle.TimedEventID(time.Date(1999, 12, 24, 23, 59, 59, 0, time.UTC), "x"), // virtual time begins with 2000
 		want:   "refused: event id at-00dc46c32418-x was made 168h0m1s ago",
 		before: "error: find the receipt of event at-00dc46c32418-x to s/add: longer ago than",
+	},
+	{
+		name: "refused, being the tombstone of a send that could not be delivered", id: "north:1:1:0",
+		raw:  model.Message{Position: 1, Invalid: "too large for the lane"},
+		want: "refused: too large for the lane",
 	},
 	{
 		name: "handled before, the event being sent again",
@@ -307,11 +312,12 @@ func TestQ20_EveryWaitIsAnsweredOnceHoweverTheEventEnds(t *testing.T) {
 	}
 }
 
-// call sends the event and waits for its receipt; a payload that the client would
-// refuse is sent past it.
-func (s *story) call(raw string) <-chan answer {
-	if raw != "" {
-		if _, err := s.server.Send(model.Message{Space: "s", Stream: s.stream, ID: s.id, Payload: []byte(raw)}); err != nil {
+// call sends the event and waits for its receipt; what the client would refuse is sent
+// past it.
+func (s *story) call(raw model.Message) <-chan answer {
+	if raw.Payload != nil || raw.Invalid != "" {
+		raw.Space, raw.Stream, raw.ID = "s", s.stream, s.id
+		if _, err := s.server.Send(raw); err != nil {
 			s.Fatal(err)
 		}
 		return s.wait(s.ctx, s.caller)
@@ -368,6 +374,26 @@ func (s *story) handlings() (n int) {
 		}
 	}
 	return n
+}
+
+// A call whose event is not stored ends with the reason, and waits for nothing.
+func TestCall_AnEventThatCannotBeStoredIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c, _ := w.client("c", nil)
+		e := add("s", "e1")
+		e.Payload = strings.Repeat("x", 2<<20)
+		if _, err := c.Call(t.Context(), e); !errors.Is(err, model.ErrTooLarge) {
+			t.Errorf("an event of 2 MiB: %v", err)
+		}
+		w.server.LimitLanes(1)
+		if _, err := c.Send(t.Context(), add("s", "e2")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Call(t.Context(), add("s", "e3")); !errors.Is(err, model.ErrLaneFull) {
+			t.Errorf("an event to a full lane: %v", err)
+		}
+	})
 }
 
 // What an event has sent can be waited for by its id as well: in its own space, and in

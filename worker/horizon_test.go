@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,30 @@ func TestHorizon_AHandledEventIsRememberedForTheHorizonAndNotMuchLonger(t *testi
 		w.pass(model.MaxClockSkew + 2*time.Minute)
 		w.wantInLane("e3") // the last one stays
 		w.wantHandled("s", "e1", "e2", "e3")
+	})
+}
+
+// However much there is to forget, it goes in steps, one behind the other.
+func TestHorizon_AFullLaneIsPurgedInSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		p := w.worker("w1")
+		var purges atomic.Int64
+		p.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "purge-lane" && len(w.inLane()) > 1 {
+				purges.Add(1)
+			}
+			return membus.Deliver
+		})
+		w.sendMany("s", "add", 3500) // a step is 1000
+		w.eventuallyHandled("s", 3500)
+		w.pass(horizon + model.MaxClockSkew - time.Second)
+		purges.Store(0)
+		w.pass(time.Minute + 10*time.Second)
+		w.wantInLane("e3500")
+		if n := purges.Load(); n < 4 || n > 6 {
+			t.Errorf("%d purges", n)
+		}
 	})
 }
 
