@@ -29,6 +29,11 @@ type (
 	AmbiguousError = trail.AmbiguousError
 )
 
+// Undelivered is the stream by which a space is told of its own events that were
+// refused, with the payload {"event", "to", "stream", "reason"}. A program may have a
+// handler for it; nobody sends to it but coordinators.
+const Undelivered = model.Undelivered
+
 // Tree returns what an event has caused so far, directly and indirectly: what it sent,
 // what that sent, and what has become of each. A coordinator is asked; if none answers,
 // the client reads the logs itself and says so (Tree.Unattended).

@@ -1,5 +1,6 @@
 // Package coordinator releases the sends of committed transactions into the lanes
-// of the spaces they are for.
+// of the spaces they are for, tells spaces which of theirs were refused, keeps what
+// did not end well, and answers what events have caused (package trail).
 //
 // A transaction's sends to other spaces lie in its commit, and so exist exactly if
 // the commit is in the log. A coordinator tails the logs and puts each of them
@@ -29,7 +30,14 @@
 // tails that log tells the origin; the id of the notice follows from the send's, so
 // that telling twice is one event.
 //
+// # What did not end well
+//
+// Of every failed or refused receipt that it comes upon, a coordinator writes a dead
+// letter, with the payload, which outlives the lane. There is one per event, whoever
+// writes it; docs/adr/0014 says why only those are written.
+//
 //	log of partition p ---> decode ---> Send, pipelined ---> lanes of all partitions
-//	                                      |
-//	        position  <--- all before it are stored
+//	                          |           |
+//	                          |           +--- all before it are stored ---> position
+//	                          +---> Bury, in order ---> dead letters
 package coordinator

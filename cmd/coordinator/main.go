@@ -1,6 +1,6 @@
 // Command coordinator releases committed sends into the lanes of the spaces they
-// are for. Run one, or several for availability: it decides nothing, so overlap
-// is harmless.
+// are for, keeps dead letters, and answers what events have caused. Run one, or
+// several for availability: it decides nothing, so overlap is harmless.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 func main() {
 	var f struct{ process.Flags }
-	process.Main("coordinator", "Releases committed sends into their target lanes.", &f, func(ctx context.Context) error {
+	process.Main("coordinator", "Releases committed sends into their target lanes, keeps dead letters, and answers what events have caused.", &f, func(ctx context.Context) error {
 		return f.Run(ctx, "coordinator", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			c := coordinator.New(p.Bus, coordinator.Config{Logger: p.Logger, Tracer: p.Tracer})
 			c.Start()
