@@ -377,10 +377,8 @@ func (h *host) refuse(writes ...model.Write) {
 
 func (h *host) integrate() {
 	h.t.Helper()
-	for _, e := range h.w.logs[h.cfg.Space] {
-		if err := h.core.Integrate(e); err != nil {
-			h.t.Fatalf("integrate: %v", err)
-		}
+	if err := h.core.Integrate(h.w.logs[h.cfg.Space]...); err != nil {
+		h.t.Fatalf("integrate: %v", err)
 	}
 }
 

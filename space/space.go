@@ -285,10 +285,25 @@ func (s *Space) revert(changed map[string]*node, runs []ranNode) {
 	}
 }
 
-// Integrate takes in a commit that another runtime has made. Entries come in log
-// order. If an append is under way it has failed, and Refuse comes first.
-func (s *Space) Integrate(e model.LogEntry) error {
+// Integrate takes in commits that other runtimes have made, in log order; those that are
+// known already are passed over. If an append is under way it has failed, and Refuse comes
+// first.
+func (s *Space) Integrate(entries ...model.LogEntry) error {
 	defer s.inv.step(s)
+	before := s.replica.Seq
+	for i := range entries {
+		if err := s.integrate(&entries[i]); err != nil {
+			return err
+		}
+	}
+	if s.replica.Seq > before {
+		s.lane.Integrate(laneState(s.replica)) // once for all: it costs what the lane holds
+		s.recheckHead()
+	}
+	return nil
+}
+
+func (s *Space) integrate(e *model.LogEntry) error {
 	if e.Seq <= s.replica.Seq {
 		return nil
 	}
@@ -304,8 +319,6 @@ func (s *Space) Integrate(e model.LogEntry) error {
 		return err
 	}
 	s.noteReceipts(c)
-	s.lane.Integrate(laneState(s.replica))
-	s.recheckHead()
 	s.registry.Integrate(c)
 	places := writtenIn(c)
 	for _, id := range changed {

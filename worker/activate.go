@@ -133,10 +133,8 @@ func (h *host) catchUp() error {
 		if err != nil {
 			return fmt.Errorf("read log after %d: %w", h.core.Seq(), err)
 		}
-		for _, e := range entries {
-			if err := h.core.Integrate(e); err != nil {
-				return err
-			}
+		if err := h.core.Integrate(entries...); err != nil {
+			return err
 		}
 		if integrated += len(entries); integrated > 0 && len(entries) < readPage {
 			break

@@ -60,15 +60,15 @@ func (h *host) followLog() {
 // takeForeign has the core integrate what others have committed, unless something of
 // its own is under way: that was first, or will be refused.
 func (h *host) takeForeign() {
-	for h.ctx.Err() == nil && h.core.Settled() {
-		select {
-		case e := <-h.foreign.heard: // nil if nothing is followed
-			if err := h.core.Integrate(e); err != nil {
-				h.fail("integrate the commit of another runtime", err)
-			}
-		default:
-			return
-		}
+	if len(h.foreign.heard) == 0 || !h.core.Settled() {
+		return
+	}
+	var entries []model.LogEntry
+	for range len(h.foreign.heard) {
+		entries = append(entries, <-h.foreign.heard) // nobody else takes them
+	}
+	if err := h.core.Integrate(entries...); err != nil {
+		h.fail("integrate the commits of other runtimes", err)
 	}
 }
 
