@@ -19,7 +19,7 @@ import (
 )
 
 // patience is a safety net: no test waits for it unless it fails.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 const (
 	deployHeartbeat = 20 * time.Millisecond

@@ -100,8 +100,8 @@ func TestI11_ReceiptRace_OneRuntimeCommitsAndTheOthersDoNotRetry(t *testing.T) {
 func (s *stage) crowd() []*actor {
 	s.Helper()
 	all := []*actor{s.worker("owner")}
-	s.call("shop", "tick", "t0") // and it owns the shop
 	for _, id := range []string{"a1", "a2", "a3"} {
+		s.call("shop", "tick", "before-"+id) // or it would look as if the last one had died of the next event
 		all = append(all, s.attach(id, "shop", true))
 	}
 	return all
