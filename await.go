@@ -14,8 +14,9 @@ import (
 
 // Await waits for the receipt of an event, whoever sends it and whenever: it may have
 // been handled long ago, or be sent only later. The error is about the wait; how the
-// event ended is in the receipt. It is ErrForgotten if the event was handled so long
-// ago that nobody knows any more how.
+// event ended is in the receipt. It is ErrForgotten if the event lies beyond the
+// horizon, as far as that is known: of a plain id that the lane has forgotten it is not,
+// and the wait goes on, as for one that is yet to be sent.
 func (c *Client) Await(ctx context.Context, space, stream, id string) (*Receipt, error) {
 	ev := awaited{space: space, key: receipts.Key{Stream: stream, ID: id}}
 	if err := ev.check(); err != nil {
