@@ -195,3 +195,13 @@ func connect(t *testing.T, d *deployment, options ...func(*bus.Config)) *bus.Bus
 	}
 	return b
 }
+
+// stop ends something in good order, at the end of a test.
+func stop(t *testing.T, stop func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}

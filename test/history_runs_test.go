@@ -35,3 +35,25 @@ func TestHistory_LeadersThatStepDown_CostNoEventAndNoOrder(t *testing.T) {
 	r.past, r.disturb = true, r.deposeLeaders
 	r.run(6, 50)
 }
+
+// The same with three runtimes in each space, of which all handle its events, and of which
+// some die.
+func TestHistory_RuntimesThatShareASpace_AreNotSeen(t *testing.T) {
+	onBothServers(t, func(t *testing.T, base settle.Config) {
+		base.Programs, base.Workers = settle.Always(tally()), 2
+		r := newRush(t, deploy(t, base), historySeed)
+		for _, space := range r.spaces {
+			stays, dies := r.attach("stays", space), r.attach("dies", space)
+			t.Cleanup(func() { stop(t, stays.Close) })
+			t.Cleanup(dies.Kill)
+			r.mortal = append(r.mortal, dies)
+		}
+		r.disturb = func(n int64) {
+			r.killWorkers(n)
+			if n := int(n); n <= len(r.mortal) {
+				r.mortal[n-1].Kill()
+			}
+		}
+		r.run(6, 50)
+	})
+}

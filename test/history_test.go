@@ -45,6 +45,8 @@ type rush struct {
 	every   int64
 	disturb func(n int64)
 	done    atomic.Int64
+	// mortal are attached runtimes that may be killed.
+	mortal []*settle.Attachment
 
 	mu    sync.Mutex
 	known []settle.Outgoing // events that somebody has sent, or tried to
@@ -332,6 +334,18 @@ func (r *rush) killWorkers(int64) {
 	if _, err := r.d.AddWorker(r.Context()); err != nil {
 		r.Error(err)
 	}
+}
+
+// attach has one more runtime handle the events of a space, over its own connection.
+func (r *rush) attach(id, space string) *settle.Attachment {
+	r.Helper()
+	b := connect(r.T, r.d)
+	r.Cleanup(b.Close)
+	a, err := settle.Attach(testContext(r.T), b, settle.AttachConfig{ID: id + "-" + space, Space: space, Events: true, Program: tally()})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return a
 }
 
 // deposeLeaders has the leaders of two streams step down, and kills a worker now and

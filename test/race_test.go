@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -110,7 +109,7 @@ func ownerOf(t *testing.T, d *deployment) *racer {
 		t.Fatal(err)
 	}
 	r.counts = w.Counts
-	t.Cleanup(func() { ends(t, w.Stop); b.Close() })
+	t.Cleanup(func() { stop(t, w.Stop); b.Close() })
 	return r
 }
 
@@ -125,16 +124,8 @@ func beside(t *testing.T, d *deployment, i int) *racer {
 		t.Fatal(err)
 	}
 	r.counts = r.attached.Counts
-	t.Cleanup(func() { ends(t, r.attached.Close); b.Close() })
+	t.Cleanup(func() { stop(t, r.attached.Close); b.Close() })
 	return r
-}
-
-func ends(t *testing.T, stop func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := stop(ctx); err != nil {
-		t.Errorf("stop: %v", err)
-	}
 }
 
 // wantAll waits until the runtime has heard of everything, and checks what it has.

@@ -74,13 +74,9 @@ func (s *stage) attach(id, space string, events bool, options ...func(*line)) *a
 	return a
 }
 
-func (a *actor) end(stop func(context.Context) error) {
+func (a *actor) end(close func(context.Context) error) {
 	a.line.open()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := stop(ctx); err != nil {
-		a.t.Errorf("stop %s: %v", a.id, err)
-	}
+	stop(a.t, close)
 	a.line.Close()
 }
 
