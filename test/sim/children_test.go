@@ -20,6 +20,8 @@ import (
 type part struct {
 	First, Seeds uint64
 	Hashes       bool
+	// Stop ends the part with the first seed that fails: for mutations.
+	Stop bool
 }
 
 const partEnv = "SETTLE_SIM_PART"
@@ -65,6 +67,9 @@ func runPart(t *testing.T, text string) {
 				out.Reports = append(out.Reports, report(t, plan, &r))
 			} else if len(out.Reports) < 50 {
 				out.Reports = append(out.Reports, fmt.Sprintf("seed %d: %s", seed, r.wrong[0]))
+			}
+			if p.Stop {
+				break
 			}
 		}
 	}
