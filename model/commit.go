@@ -30,8 +30,6 @@ type Commit struct {
 	// Join says that Runtime takes part from here on, beside the owner: it deposes
 	// nobody, and no takeover deposes it.
 	Join bool `json:"join,omitzero"`
-	// Serves is set in a join if Runtime will handle events, as an owner does.
-	Serves bool `json:"evs,omitzero"`
 	// Trying says that an attempt at an event follows, or that it came back.
 	Trying *Trying `json:"try,omitzero"`
 	// Txs are the transactions in the order in which they took effect.
@@ -39,9 +37,6 @@ type Commit struct {
 	// Cursor says which lane events are done once this commit is in the log.
 	Cursor Cursor `json:"cur"`
 }
-
-// Begins reports whether a runtime that handles events begins with this commit.
-func (c *Commit) Begins() bool { return c.Takeover || c.Serves }
 
 // Trying counts the attempts at an event that may have ended with their process: it is in
 // the log before each that is made where that has to be feared.

@@ -54,9 +54,6 @@ func AppendCommit(dst []byte, c *Commit, txs []byte) []byte {
 	if c.Join {
 		dst = append(dst, `,"join":true`...)
 	}
-	if c.Serves {
-		dst = append(dst, `,"evs":true`...)
-	}
 	if c.Trying != nil {
 		dst = appendTrying(append(dst, `,"try":`...), c.Trying)
 	}

@@ -4,8 +4,9 @@ import "github.com/settlehq/settle/model"
 
 // Lives is what a log says about runtimes that end without having brought anything about:
 // a handler may kill its process, and what a process remembers does not outlive it
-// (DESIGN 5.3). A life begins with a takeover, or with the join of a runtime that handles
-// events.
+// (DESIGN 5.3). A life begins with a takeover. Those of runtimes that are attached are not
+// counted: they are many, and come and go beside the owner, so that nothing follows from
+// where one of them stopped.
 type Lives struct {
 	// Began says that there has been one.
 	Began bool
@@ -22,7 +23,7 @@ type Lives struct {
 
 // take takes in everything of a commit but its transactions.
 func (l *Lives) take(c *model.Commit) {
-	if c.Begins() {
+	if c.Takeover {
 		if l.Barren++; l.Fruitful || !l.Began {
 			l.Barren = 0
 		}

@@ -118,7 +118,7 @@ func TestARuntimeWithoutEventsLeavesThemToTheOwner(t *testing.T) {
 func TestI11_AnOwnerAndAnAttachedRuntimeRaceForEvents(t *testing.T) {
 	w := newWorld(t)
 	owner := w.owner("w1", counter(t).Program)
-	app := w.attached("app", counter(t).Program, careless)
+	app := w.attached("app", counter(t).Program)
 	owner.integrate()
 	for i := range 6 {
 		w.send(home, "add", fmt.Sprint("e", i), 1)
@@ -164,7 +164,7 @@ func TestI10_I11_AnyNumberOfRuntimesMakeOneLog(t *testing.T) {
 		w := newWorld(rt)
 		p := func() *Program { return racers(rt) }
 		hosts := []*host{
-			w.owner("w1", p(), careless), w.attached("a1", p(), careless), w.attached("a2", p(), withoutEvents), w.host("w2", p(), careless),
+			w.owner("w1", p(), careless), w.attached("a1", p()), w.attached("a2", p(), withoutEvents), w.host("w2", p(), careless),
 		}
 		made := map[*host]int{}
 		for i := range 60 {

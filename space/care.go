@@ -19,7 +19,9 @@ import (
 //
 // until it has handled as many events as a commit may hold, or all that there were. An
 // attempt that comes back without a result (it has to wait, or is to be tried again) is
-// taken back in the log: only death counts. Who is not careful does none of this.
+// taken back in the log: only death counts. Who is not careful does none of this, nor does
+// a runtime that is attached: it would take another for dead that is only slow. If its
+// process ends at an event, it is the owner who finds out.
 type care struct {
 	// left is how many events are to be handled with care, as far as they are there; begun
 	// says that there was one.
@@ -33,7 +35,7 @@ type care struct {
 func (s *Space) takeCare() {
 	s.care = care{}
 	lives := &s.replica.Lives
-	if s.cfg.LostAttempts > 0 && !s.cfg.WithoutEvents && (lives.Barren > 0 || lives.Trying != nil) {
+	if s.cfg.LostAttempts > 0 && !s.joins && (lives.Barren > 0 || lives.Trying != nil) {
 		s.care.left = s.cfg.MaxGroup
 	}
 }

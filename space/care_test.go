@@ -313,3 +313,26 @@ func TestWithANegativeLimitNobodyIsCareful(t *testing.T) {
 	}
 	wantValue(t, h, "count", "1")
 }
+
+// A runtime that is attached is not careful, and counts nobody's attempts: others may be at
+// work on the same event.
+func TestWhoIsAttachedTakesNobodyForDead(t *testing.T) {
+	w := newWorld(t)
+	w.owner("w1", counter(t).Program)
+	w.send(home, "add", "e1", 1)
+	owner := w.owner("w2", counter(t).Program)
+	owner.deliver()
+	owner.settle()
+	owner.decide() // it is marked, and being tried
+	for n := range 5 {
+		app := w.attached(fmt.Sprint("a", n), counter(t).Program)
+		app.deliver()
+		if app.settle(); app.inFlight == nil || app.inFlight.Commit.Trying != nil {
+			t.Fatalf("the %d. application waits, or leaves a mark", n+1)
+		}
+	}
+	owner.run()
+	if got := w.receipts(home); !slices.Equal(got, []string{"e1 handled"}) {
+		t.Errorf("receipts %v", got)
+	}
+}

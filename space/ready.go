@@ -61,7 +61,7 @@ func (s *Space) nextAppend() *Append {
 		s.out.takeOver = false
 		s.takeover = &model.Commit{
 			Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-			Attempt: s.replica.Seq + 1, Takeover: !s.joins, Join: s.joins, Serves: s.joins && !s.cfg.WithoutEvents, Cursor: s.replica.Cursor,
+			Attempt: s.replica.Seq + 1, Takeover: !s.joins, Join: s.joins, Cursor: s.replica.Cursor,
 		}
 		return &Append{Expect: s.replica.Seq, Commit: s.takeover, Data: model.AppendCommit(nil, s.takeover, nil)}
 	case !s.running() || s.suffix.sealed != nil || len(s.suffix.open.txs) == 0 && s.care.mark == nil:
