@@ -45,6 +45,9 @@ type AttachConfig struct {
 // Each applies its transactions at once to its own copy; whoever commits second is refused,
 // takes in what was first, and does again what is still to do.
 //
+// It needs the rights of a worker on the bus. An application that only sends, calls, reads and
+// watches is served better by a Client: its Watch also has a document computed by the owner.
+//
 // An application attaches to write to a space without an event and a handler (an editor, a
 // gateway, a test), and to see what it has at once, computed in its own process.
 func Attach(ctx context.Context, bus worker.Bus, cfg AttachConfig) (*Attachment, error) {
