@@ -74,9 +74,9 @@ func (s *stage) attach(id, space string, events bool, options ...func(*line)) *a
 	return a
 }
 
-func (a *actor) end(close func(context.Context) error) {
+func (a *actor) end(how func(context.Context) error) {
 	a.line.open()
-	stop(a.t, close)
+	stop(a.t, how)
 	a.line.Close()
 }
 
