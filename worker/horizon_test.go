@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -56,6 +58,51 @@ func TestHorizon_AHandledEventIsRememberedForTheHorizonAndNotMuchLonger(t *testi
 		w.wantInLane("e3") // the last one stays
 		w.wantHandled("s", "e1", "e2", "e3")
 	})
+}
+
+// Whenever an id is sent, and whenever whoever purges: what was handled once is refused or
+// known as long as it may come again. The ids are made by clocks that are wrong by what is
+// tolerated, and by more.
+func TestHorizon_NoTimedIDIsAcceptedTwice(t *testing.T) {
+	var twice, refused, purged int
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+		server := membus.NewServer(membus.Config{Partitions: 1, Horizon: horizon, Now: func() time.Time { return now }})
+		minutes := func(from, to int, what string) time.Duration {
+			return time.Duration(rapid.IntRange(from, to).Draw(t, what)) * time.Minute
+		}
+		var ids []string
+		for i := range 4 {
+			ids = append(ids, model.TimedEventID(now.Add(minutes(-90, 150, "made")), string(rune('a'+i))))
+		}
+		handled := map[string]bool{}
+		for range 40 {
+			now = now.Add(minutes(0, 20, "pass"))
+			if rapid.IntRange(0, 2).Draw(t, "purge") == 0 {
+				before := len(server.ReadLane("s", 0, 1000))
+				server.PurgeLane(0, server.LaneEnd(0), horizon+model.MaxClockSkew)
+				purged += before - len(server.ReadLane("s", 0, 1000))
+			}
+			id := rapid.SampledFrom(ids).Draw(t, "send")
+			r, err := server.Send(model.Message{Space: "s", Stream: "add", ID: id})
+			if err != nil || r.Duplicate {
+				twice++
+				continue
+			}
+			m, _ := server.FindEvent("s", "add", id)
+			if model.CheckEventAge(id, m.Stored, horizon) != nil {
+				refused++
+				continue
+			}
+			if handled[id] {
+				t.Fatalf("%s is accepted twice, the second time at %v", id, now)
+			}
+			handled[id] = true
+		}
+	})
+	if twice == 0 || refused == 0 || purged == 0 {
+		t.Errorf("%d duplicates, %d refusals, %d purged: this proves nothing", twice, refused, purged)
+	}
 }
 
 // However much there is to forget, it goes in steps, one behind the other.
