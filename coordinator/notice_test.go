@@ -293,3 +293,40 @@ func TestNotice_AFailedEventIsNotUndelivered(t *testing.T) {
 		}
 	})
 }
+
+// A letter that is not stored yet holds the position back: whoever comes next writes it.
+func TestBury_WhatACoordinatorDidNotGetToTheNextOneWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.serve(map[string]*space.Program{"a": w.program(map[string]space.Handler{"add": nothing})})
+		b := w.server.Connect("first")
+		b.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "bury" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		first := w.start(coordinator.Config{}, b)
+		for i := range 10 {
+			w.put("a", "unknown", fmt.Sprint("e", i))
+			w.put("a", "add", fmt.Sprint("g", i))
+		}
+		time.Sleep(10 * time.Second)
+		if got := w.position(0); got > 2 {
+			t.Errorf("position %d, though nothing is buried", got)
+		}
+		b.Kill()
+		first.Stop()
+		if n := len(w.server.ReadDead("", 0, 100)); n != 0 {
+			t.Fatalf("%d letters were stored", n)
+		}
+		w.coordinator(coordinator.Config{})
+		time.Sleep(10 * time.Second)
+		if n := len(w.server.ReadDead("", 0, 100)); n != 10 {
+			t.Errorf("%d letters, want 10", n)
+		}
+		if head := w.logEnd(0); w.position(0) != head {
+			t.Errorf("position %d, the log ends at %d", w.position(0), head)
+		}
+	})
+}
