@@ -79,8 +79,7 @@ type rejection struct {
 	attempts map[string]int
 	// rejected is how often that was done on purpose: more often than any budget.
 	rejected int
-	// before and after are the rows of a test: what was there while the rejection stood,
-	// and when everything was over.
+	// during is what there was while the rejection stood, after when everything was over.
 	during, after moment
 	told          []Rejection
 }
@@ -136,7 +135,7 @@ func (c *rejection) program() *Program {
 		}
 		return nil
 	}
-	p := newProgram(c.T).sum("sum", "count")
+	p := newProgram(c.T).sum("sum", "count").compute("still", func(tx *Tx) any { return num(tx.Get("base")) + 7 })
 	p.handle("do", func(tx *Tx, ev *model.Event) any {
 		c.attempts[ev.ID]++
 		tx.Set("count", num(tx.Get("count"))+1)
@@ -224,6 +223,7 @@ func (c *rejection) tell() {
 
 // begin has the event attempted; its commit is under way then.
 func (c *rejection) begin(how string) {
+	c.h.observe("still") // it runs for the first time, and nothing that it reads changes
 	c.w.send(home, "do", "e1", how)
 	c.h.deliver()
 	c.h.settle()
@@ -254,6 +254,9 @@ func (c *rejection) checkComputation(said Consequence) {
 		want := map[Rejection]string{ByConflict: "2", ByReceipt: "100", ByOrigin: "100"}[c.class]
 		if c.after.runs < 2+c.rejected/2 || c.after.output != want {
 			c.Errorf("it ran %d times and came to %s, want %s", c.after.runs, c.after.output, want)
+		}
+		if still := c.look("still"); still.runs < 2 || c.w.replica(home).Doc("still").Value.String() != "7" {
+			c.Errorf("one whose inputs are as they were ran %d times; the log says %s", still.runs, c.w.replica(home).Doc("still").Value)
 		}
 	case AgainWithinBudget:
 		if c.during.runs != 1+c.h.core.cfg.RunRetries || c.during.output != `"fine"` {
