@@ -52,7 +52,7 @@ func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 }
 
 // WaitTree waits until an event and everything that it causes has ended, and returns
-// the tree. If ctx ends first, it returns the tree as far as it has come, if that can
+// the tree (10,000 events of it at most). If ctx ends first, it returns the tree as far as it has come, if that can
 // still be read, with the error. What a person sends again later is not waited for.
 func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree, error) {
 	bound, cancel := c.awaits.bind(ctx)
@@ -66,12 +66,19 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 	}
 	last, end := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer end()
-	t, err := c.Tree(last, TreeQuery{Space: space, Stream: stream, Event: id})
-	if waited != nil {
+	t, err := c.Tree(last, TreeQuery{Space: space, Stream: stream, Event: id, MaxEvents: maxWaited})
+	switch {
+	case waited != nil:
 		return t, waited
+	case err != nil:
+		return nil, fmt.Errorf("all that event %s to %s/%s causes has ended, but: %w", id, space, stream, err)
 	}
-	return t, err
+	t.Settled = t.Settled || t.More // what is cut was waited for, too
+	return t, nil
 }
+
+// maxWaited bounds the tree that a wait returns, not the wait.
+const maxWaited = 10_000
 
 // lastLook bounds how long a tree is read for after the wait for it is over.
 const lastLook = 10 * time.Second

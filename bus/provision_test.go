@@ -294,3 +294,19 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 		t.Error("connected with a context that had ended")
 	}
 }
+
+func TestProvision_DeadLettersAreKeptForEverUnlessAnAgeIsChosen(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	for prefix, age := range map[string]time.Duration{"forever": 0, "month": 30 * 24 * time.Hour} {
+		b := provisioned(t, bus.Config{Server: server, Prefix: prefix, DeadLetterMaxAge: age})
+		if got := stream(t, b, strings.ToUpper(prefix)+"_DEAD").CachedInfo().Config.MaxAge; got != age {
+			t.Errorf("%s: kept for %v, want %v", prefix, got, age)
+		}
+		if err := b.Check(t.Context()); err != nil {
+			t.Errorf("%s: %v", prefix, err)
+		}
+	}
+	if _, err := bus.Connect(t.Context(), bus.Config{Server: server, DeadLetterMaxAge: -1}); err == nil {
+		t.Error("a negative age was accepted")
+	}
+}

@@ -152,6 +152,8 @@ func summary(t *settle.Tree) string {
 	}
 	end := "settled: nothing of it is open"
 	switch {
+	case t.More && t.Settled:
+		end = "settled; there is more than is shown"
 	case t.More:
 		end = "there is more than is shown: see --events and --depth"
 	case !t.Settled:

@@ -33,7 +33,8 @@ type Tree struct {
 	// Events is the number of nodes, States how many of them are in which state.
 	Events int                   `json:"events"`
 	States map[lineage.State]int `json:"states"`
-	// Settled says that every event of the tree has ended and none is missing from it.
+	// Settled says that every event of the tree has ended. Of a tree that is cut that is
+	// known only to who has waited for it.
 	Settled bool `json:"settled"`
 	// More says that the bounds have cut it: there is more than is shown.
 	More bool `json:"more,omitempty"`
