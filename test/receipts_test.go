@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,6 +50,46 @@ func TestI11_ReceiptWithARetryableConflictElsewhere_TheHandlerRetriesAndCommits(
 		if loseAnswer.Load() >= 1 {
 			t.Error("no answer was lost")
 		}
+	})
+}
+
+// A commit gets lost on its way, and another stands in its place when it is sent again.
+// The server says the same as it would of a commit that is stored and was sent twice. It
+// is not the same: the handling is made again.
+func TestI11_ACommitInDoubt_IsNotTakenForTheOneThatStandsInItsPlace(t *testing.T) {
+	onBothServers(t, func(t *testing.T, base settle.Config) {
+		s := newStage(t, base)
+		var armed atomic.Bool
+		lost, found := make(chan struct{}), make(chan struct{})
+		a := s.worker("a", func(c *bus.Config) {
+			c.AckTimeout = 100 * time.Millisecond
+			c.Faults = func(at bus.Attempt) bus.Fault {
+				switch {
+				case at.Op != bus.OpAppend:
+				case at.Try == 1 && armed.CompareAndSwap(true, false):
+					close(lost)
+					return bus.DropRequest
+				case at.Try == 2:
+					<-found
+				}
+				return bus.Deliver
+			}
+		})
+		resend := sync.OnceFunc(func() { close(found) })
+		t.Cleanup(resend)
+		s.call("shop", "tick", "start")
+		armed.Store(true)
+		s.send("shop", "order", "e1")
+		<-lost
+		s.elsewhere("shop", "count", 40)
+		resend()
+		if rc := s.ends("shop", "order", "e1"); rc.Result.String() != "41" {
+			t.Errorf("receipt %+v, want handled with result 41", rc)
+		}
+		s.call("shop", "tick", "end")
+		s.wantLog("shop", "tick start: handled", "order e1: handled 41", `note: handled "e1 makes 41"`, "tick end: handled")
+		s.wantDoc("shop", "count", "41")
+		a.notes.want(t, "order e1", 2)
 	})
 }
 
