@@ -1,6 +1,7 @@
 package trail_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,11 @@ import (
 // waiting starts to wait for the tree of an event, and returns its end.
 func (w *world) waiting(ctx context.Context, bus worker.Bus, space, id string) <-chan error {
 	ended := make(chan error, 1)
-	go func() { ended <- trail.Wait(ctx, bus, space, "do", id) }() // ends with ctx, or when the tree has settled
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a wait in vain is to be an error
+	go func() {                                            // ends with ctx, or when the tree has settled
+		defer cancel()
+		ended <- trail.Wait(ctx, bus, space, "do", id)
+	}()
 	return ended
 }
 
@@ -53,7 +58,7 @@ func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T)
 			t.Error("it has not settled")
 		}
 		began := time.Now()
-		if err := trail.Wait(t.Context(), w.client, "a", "do", "e1"); err != nil || time.Since(began) > time.Second {
+		if err := <-w.waiting(t.Context(), w.client, "a", "e1"); err != nil || time.Since(began) > time.Second {
 			t.Errorf("waiting for what has long settled: %v, after %v", err, time.Since(began))
 		}
 	})
@@ -114,6 +119,18 @@ func TestWait_ARefusedEventIsOverWhenItsOriginKnows(t *testing.T) {
 		}
 		kill()
 	})
+}
+
+// lastReceipt is when the last event so far has ended.
+func (w *world) lastReceipt() (at time.Time) {
+	for _, name := range []string{"a", "b", "c", "d"} {
+		for _, e := range w.server.ReadLog(name, 0, 1<<20) {
+			if bytes.Contains(e.Data, []byte(`"o":"`)) && e.Stored.After(at) {
+				at = e.Stored
+			}
+		}
+	}
+	return at
 }
 
 // grown makes a random act for a space, and counts the events that it comes to.
@@ -182,6 +199,10 @@ func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
 				for _, ended := range []<-chan error{early, middle, w.waiting(t.Context(), w.client, "a", "e1")} {
 					if err := <-ended; err != nil {
 						t.Fatal(err)
+					}
+					// The logs tell it, not the look that is taken once more after a while.
+					if late := time.Since(w.lastReceipt()); late > 15*time.Second {
+						t.Errorf("it was over %v after the last receipt", late)
 					}
 					tree := w.tree(trail.Query{Event: "e1", Space: "a", MaxEvents: 10_000})
 					if !tree.Settled || tree.Events != want {
