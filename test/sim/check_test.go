@@ -106,12 +106,18 @@ func (w *world) checkOp(o *op) {
 		return
 	case errors.Is(o.err, model.ErrLaneFull) && o.do != "queue" && o.do != "get":
 		return // a definite answer: not stored
+	case o.stream == "huge" && o.do != "await":
+		if !errors.Is(o.err, model.ErrTooLarge) || h != nil {
+			w.violate("answers", "%s was told %v", o, o.err)
+		}
+		w.count("events that were too large")
+		return
 	case o.err != nil:
 		w.violate("answers", "%s was told: %v", o, o.err)
 		return
 	}
 	switch o.do {
-	case "queue", "send":
+	case "queue", "send", "raw":
 		w.checkAcknowledged(o, h)
 	case "call", "await":
 		if h == nil || o.rc == nil || o.rc.Event != h.rc.Event || o.rc.Lane != h.rc.Lane || o.rc.Outcome != h.rc.Outcome || !model.Equal(o.rc.Result, h.rc.Result) || o.rc.Error != h.rc.Error {

@@ -64,7 +64,11 @@ func runPart(t *testing.T, text string) {
 		if len(r.wrong) > 0 {
 			out.Failed++
 			if len(out.Reports) < 2 {
-				out.Reports = append(out.Reports, report(t, plan, &r))
+				runs := shrinkRuns
+				if p.Stop {
+					runs /= 5
+				}
+				out.Reports = append(out.Reports, report(t, plan, &r, runs))
 			} else if len(out.Reports) < 50 {
 				out.Reports = append(out.Reports, fmt.Sprintf("seed %d: %s", seed, r.wrong[0]))
 			}

@@ -35,7 +35,8 @@ type fold struct {
 	sends    map[string]*sending
 	txs      map[uint64]uint64 // the last transaction per epoch
 	runs     map[string]int
-	apps     map[string]uint64 // transactions of applications
+	apps     map[string]uint64            // transactions of applications
+	tried    map[eventKey]map[uint64]bool // the lives that have marked an attempt at an event
 	commits  int
 }
 
@@ -62,7 +63,7 @@ func newFold(w *world, space string) *fold {
 		w: w, space: space, joined: map[uint64]string{},
 		docs: map[string]model.Value{}, history: map[string][]revision{}, handled: map[eventKey]*handling{},
 		inbound: map[string]uint64{}, outbound: map[string]uint64{}, sends: map[string]*sending{},
-		txs: map[uint64]uint64{}, runs: map[string]int{}, apps: map[string]uint64{},
+		txs: map[uint64]uint64{}, runs: map[string]int{}, apps: map[string]uint64{}, tried: map[eventKey]map[uint64]bool{},
 	}
 }
 
@@ -208,7 +209,10 @@ func (f *fold) event(stream string, rc *model.Receipt) *model.Event {
 	}
 	ev := model.Event{Space: f.space, Stream: stream, ID: rc.Event, Lane: rc.Lane, Position: rc.Pos}
 	if len(m.Payload) > 0 {
-		ev.Payload, _ = model.ParseValue(m.Payload)
+		var err error
+		if ev.Payload, err = model.ParseValue(m.Payload); err != nil {
+			ev.Invalid = err.Error()
+		}
 	}
 	return &ev
 }
@@ -269,6 +273,16 @@ func (f *fold) advance(c *model.Commit) {
 		}
 	}
 	f.cursor = c.Cursor
+	if t := c.Trying; t != nil {
+		stream, _ := receipts.Stream(t.By)
+		key := eventKey{f.space, stream, t.Event}
+		if f.tried[key] == nil {
+			f.tried[key] = map[uint64]bool{}
+		}
+		if f.tried[key][c.Epoch] = true; t.Back {
+			delete(f.tried[key], c.Epoch)
+		}
+	}
 }
 
 // valueAt is the value that a document had at a log sequence.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/settlehq/settle/model"
 )
@@ -72,8 +73,12 @@ func (o *oracle) handle(stream string, ev *model.Event, rc *model.Receipt) {
 	drop := func(outcome model.Outcome) { o.outcome, o.result, o.after, o.sends = outcome, model.Value{}, nil, nil }
 	h := handlers[stream]
 	switch k, _ := ev.Payload.AsInt(); {
-	case h == nil:
+	case h == nil || ev.Invalid != "":
 		drop(model.Refused)
+		return
+	case rc.Outcome == model.Failed && strings.HasPrefix(rc.Error, "the handler never came back"):
+		o.givenUp(stream, ev)
+		drop(model.Failed)
 		return
 	case stream == "big", stream == "flaky" && k > 5 && rc.Outcome == model.Failed:
 		drop(model.Failed)
@@ -92,6 +97,22 @@ func (o *oracle) handle(stream string, ev *model.Event, rc *model.Receipt) {
 		return
 	}
 	o.outcome, o.result = model.Handled, v
+}
+
+// lostAttempts is the default of space.Config.LostAttempts.
+const lostAttempts = 3
+
+// givenUp: an event fails without another attempt if as many lives as that have marked one
+// and not come back. That of which a life died may have been something else.
+func (o *oracle) givenUp(stream string, ev *model.Event) {
+	if lives := o.f.tried[eventKey{o.f.space, stream, ev.ID}]; len(lives) < lostAttempts {
+		o.f.wrong("oracle", "event %s is given up after attempts of %d lives", ev.ID, len(lives))
+	}
+	if stream == "deadly" {
+		o.f.w.count("deadly events given up")
+	} else {
+		o.f.w.count("other events given up, of which no process died")
+	}
 }
 
 // compare holds a handling in the log against what the oracle makes of it.

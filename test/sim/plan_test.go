@@ -39,7 +39,7 @@ type options struct {
 // The faults that the network commits, and those that are items of a plan.
 var allFaults = []string{
 	"lost-request", "lost-answer", "copy", "late", "stale",
-	"crash", "kill", "pause", "cut", "full", "hermit", "coordinators", "oversize", "leave", "attached",
+	"crash", "kill", "pause", "cut", "full", "hermit", "coordinators", "oversize", "leave", "attached", "deadly",
 }
 
 func (o *options) has(fault string) bool { return slices.Contains(o.faults, fault) }
@@ -67,8 +67,8 @@ type item struct {
 func (i item) String() string {
 	s := fmt.Sprintf("%9v %s %s", i.at.Round(time.Microsecond), i.who, i.do)
 	switch i.do {
-	case "queue", "send", "call", "await":
-		s += fmt.Sprintf(" %s/%s/%s %s", i.space, i.stream, i.id, i.payload)
+	case "queue", "send", "call", "await", "raw":
+		s += fmt.Sprintf(" %s/%s/%s %.40s", i.space, i.stream, i.id, i.payload)
 	case "transact":
 		s += " " + i.id
 	case "start":
@@ -180,7 +180,7 @@ func (p *plan) attach(c *chance, who string) {
 // streams are what clients send, by weight.
 var streams = []string{
 	"add", "add", "add", "add", "pay", "pay", "chain", "chain", "fan", "fan", "pong", "fail", "panic",
-	"flaky", "get", "read", "look", "put", "stray", "nobody", "big", "clear",
+	"flaky", "get", "read", "look", "put", "stray", "nobody", "big", "clear", "raw", "huge", "deadly",
 }
 
 // payload is what an event of a stream says.
@@ -195,6 +195,12 @@ func (p *plan) payload(c *chance, stream string) string {
 		return fmt.Sprint(c.below(5))
 	case "flaky":
 		return fmt.Sprint(oneOf(c, 1, 2, 3, 9))
+	case "deadly":
+		return fmt.Sprint(oneOf(c, 1, 2, 9))
+	case "raw":
+		return `{"what": `
+	case "huge":
+		return `"` + strings.Repeat("x", 70<<10) + `"`
 	case "read", "look":
 		return fmt.Sprintf("%q", other)
 	case "put":
@@ -214,12 +220,15 @@ func (p *plan) workload() {
 		if c.below(12) == 0 {
 			ev.at = p.chaos/3 + time.Duration(i) // many at a time
 		}
-		if ev.stream == "big" && !p.has("oversize") {
+		if (ev.stream == "big" || ev.stream == "huge") && !p.has("oversize") || ev.stream == "deadly" && !p.has("deadly") {
 			ev.stream = "add"
+		}
+		if ev.stream == "raw" {
+			ev.do = "raw"
 		}
 		ev.payload = p.payload(c, ev.stream)
 		p.add(ev)
-		if c.below(6) == 0 { // the same event again, by whomever
+		if c.below(6) == 0 && ev.do != "raw" { // the same event again, by whomever
 			again := ev
 			again.at, again.who, again.do = p.when(c), fmt.Sprint("u", 1+c.below(users)), oneOf(c, "send", "call", "await")
 			p.add(again)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -109,6 +110,11 @@ var handlers = map[string]func(v view, ev *model.Event) (model.Value, error){
 		v.Send("s1", "add", 1_000_000)
 		return count(v, 1_000_000), nil
 	},
+	// see deadly
+	"deadly": func(v view, _ *model.Event) (model.Value, error) {
+		v.Send("s1", "add", 4)
+		return count(v, 1000), nil
+	},
 	// a notice about what this space has sent and nobody has handled
 	model.Undelivered: func(v view, _ *model.Event) (model.Value, error) {
 		notices, _ := v.Get("notices").AsInt()
@@ -173,8 +179,42 @@ func (f *flaky) fails(v view, ev *model.Event) bool {
 	return f.tries[key] <= int(k)
 }
 
+// deadly makes the handler of that stream end its process, as often as the event says over
+// all processes. It does not return before the process is dead.
+func (w *world) deadly(p *process, v view, ev *model.Event) {
+	key := eventKey{v.Space(), "deadly", ev.ID}
+	k, _ := ev.Payload.AsInt()
+	w.mu.Lock()
+	w.deaths[key]++
+	dies := w.deaths[key] <= int(k) && !p.doomed
+	p.doomed = p.doomed || dies
+	w.mu.Unlock()
+	if !dies {
+		return
+	}
+	w.count("processes ended by a handler")
+	time.AfterFunc(457, func() { // see wire.Step
+		w.kill(p, "is ended by the handler of "+ev.ID)
+		again := item{who: p.who, space: p.space, a: true}
+		again.at = w.story.now() + keyed(w.plan.seed, "supervisor", p.name).between(200*time.Millisecond, time.Second)
+		time.AfterFunc(again.at-w.story.now(), func() { w.restart(again) })
+	})
+	<-p.ctx.Done()
+}
+
+// restart is what a supervisor does.
+func (w *world) restart(i item) {
+	w.mu.Lock()
+	p := w.procs[i.who]
+	again := p.died > 0 && !w.over && !(w.healed && i.who[0] == 'h')
+	w.mu.Unlock()
+	if again {
+		w.start(i)
+	}
+}
+
 // newProgram makes the program of one process.
-func newProgram(sink bool) *space.Program {
+func (w *world) newProgram(p0 *process) *space.Program {
 	p := space.NewProgram("sim")
 	f := &flaky{tries: map[string]int{}}
 	must := func(err error) {
@@ -185,6 +225,9 @@ func newProgram(sink bool) *space.Program {
 	for _, stream := range slices.Sorted(maps.Keys(handlers)) {
 		h := handlers[stream]
 		must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			if stream == "deadly" {
+				w.deadly(p0, tx, ev)
+			}
 			if stream == "flaky" && f.fails(tx, ev) {
 				count(tx, 1_000_000)
 				tx.Send("s1", "add", 1_000_000)
@@ -199,7 +242,7 @@ func newProgram(sink bool) *space.Program {
 			return run(tx), nil
 		}}))
 	}
-	if sink {
+	if w.plan.sink {
 		must(p.Add(space.NodeSpec{ID: "sink", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
 			tx.Get("double")
 			return model.Value{}, nil

@@ -16,6 +16,7 @@ type shrinker struct {
 	t     *testing.T
 	check string
 	runs  int
+	limit int
 }
 
 func (s *shrinker) fails(p *plan) bool {
@@ -31,7 +32,7 @@ func (s *shrinker) shrink(p *plan) *plan {
 	for _, f := range allFaults {
 		next := small
 		next.faults = slices.DeleteFunc(slices.Clone(small.faults), func(g string) bool { return f == g })
-		if len(next.faults) < len(small.faults) && s.runs < shrinkRuns && s.fails(&next) {
+		if len(next.faults) < len(small.faults) && s.runs < s.limit && s.fails(&next) {
 			small = next
 		}
 	}
@@ -42,10 +43,10 @@ func (s *shrinker) shrink(p *plan) *plan {
 // fewer is delta debugging: halves, quarters and so on of the items are left out.
 func (s *shrinker) fewer(p *plan) []item {
 	items := p.items
-	for n := 2; len(items) > 1 && s.runs < shrinkRuns; {
+	for n := 2; len(items) > 1 && s.runs < s.limit; {
 		size := (len(items) + n - 1) / n
 		reduced := false
-		for from := 0; from < len(items) && s.runs < shrinkRuns; from += size {
+		for from := 0; from < len(items) && s.runs < s.limit; from += size {
 			next := *p
 			next.items = slices.Delete(slices.Clone(items), from, min(from+size, len(items)))
 			if s.fails(&next) {
@@ -66,7 +67,7 @@ func (s *shrinker) fewer(p *plan) []item {
 }
 
 // report says what is wrong with a seed, and how to see it again.
-func report(t *testing.T, p *plan, r *result) string {
+func report(t *testing.T, p *plan, r *result, runs int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d breaks a promise:\n", p.seed)
 	for _, v := range r.wrong {
@@ -74,7 +75,7 @@ func report(t *testing.T, p *plan, r *result) string {
 	}
 	fmt.Fprintf(&b, "with %s\n", &p.options)
 	fmt.Fprintf(&b, "replay it, with the minutes:\n  go test ./test/sim -run 'TestSeed$' -seed %d -v\n", p.seed)
-	s := &shrinker{t: t, check: r.wrong[0].check}
+	s := &shrinker{t: t, check: r.wrong[0].check, limit: runs}
 	small := s.shrink(p)
 	fmt.Fprintf(&b, "of %d items these %d are enough (-shrunk shows the minutes of that), with the faults %v:\n", len(p.items), len(small.items), small.faults)
 	for _, i := range small.items {

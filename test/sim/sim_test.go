@@ -71,7 +71,7 @@ func TestSeed(t *testing.T) {
 	t.Log(p.options.String())
 	r := simulate(t, p, false)
 	if len(r.wrong) > 0 && *shrunkFlag {
-		p = (&shrinker{t: t, check: r.wrong[0].check}).shrink(p)
+		p = (&shrinker{t: t, check: r.wrong[0].check, limit: shrinkRuns}).shrink(p)
 	}
 	if testing.Verbose() {
 		r = simulate(t, p, true)
@@ -133,12 +133,15 @@ var sometimes = []string{
 	"commits of an attached runtime",
 	"crashes at a step",
 	"dead letters",
+	"deadly events given up",
 	"duplicates of events suppressed",
 	"events held for their predecessor",
 	"events refused by a full lane",
+	"events that were too large",
 	"events that landed after their sender's death",
 	"notices of refused events",
 	"pauses",
+	"processes ended by a handler",
 	"receipts: failed",
 	"receipts: handled",
 	"receipts: refused",
@@ -187,7 +190,7 @@ func TestRecordedSeeds(t *testing.T) {
 		collect(seed)
 		p := newPlan(seed)
 		if r := simulate(t, p, false); len(r.wrong) > 0 {
-			t.Errorf("the seed of: %s\n%s", strings.TrimSpace(what), report(t, p, &r))
+			t.Errorf("the seed of: %s\n%s", strings.TrimSpace(what), report(t, p, &r, shrinkRuns))
 		}
 	}
 }

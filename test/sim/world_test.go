@@ -36,6 +36,8 @@ type world struct {
 	runs      int
 	flights   map[string]map[*process]bool // appends that have left, per space
 	booked    map[time.Duration]bool       // see book
+	deaths    map[eventKey]int             // attempts at deadly events
+	over      bool                         // everything is about to end
 	folds     map[string]*fold
 	running   sync.WaitGroup
 
@@ -94,7 +96,7 @@ func newWorld(p *plan, verbose bool) *world {
 		plan: p, story: newStory(verbose),
 		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
-		flights: map[string]map[*process]bool{}, booked: map[time.Duration]bool{},
+		flights: map[string]map[*process]bool{}, booked: map[time.Duration]bool{}, deaths: map[eventKey]int{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
@@ -251,7 +253,7 @@ func (w *world) startWorker(p *process) {
 		Logger: slog.New(logger{w, p, ""}),
 		Space:  space.Config{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup},
 	}
-	program := newProgram(o.sink)
+	program := w.newProgram(p)
 	cfg.Programs = func(string) (*space.Program, error) { return program, nil }
 	var bus worker.Bus = p.bus
 	if p.who[0] == 'h' {
@@ -377,6 +379,7 @@ func (w *world) alive() []*process {
 
 // end stops everything in good order.
 func (w *world) end() {
+	w.set(&w.over, true)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var stopping sync.WaitGroup
@@ -447,6 +450,10 @@ func (w *world) begin(p *process, i item) {
 		o.times++
 		o.ended, o.result, o.err = w.story.now(), r, err
 		w.story.note(p.name, "is told of %s/%s/%s: %+v %v", i.space, i.stream, i.id, r, err)
+	}
+	if i.do == "raw" {
+		p.bus.Send(model.Message{Space: i.space, Stream: i.stream, ID: i.id, Payload: []byte(i.payload)}, answer)
+		return
 	}
 	ev := settle.Outgoing{Space: i.space, Stream: i.stream, ID: i.id}
 	if i.payload != "" {
