@@ -2,7 +2,6 @@
 package natstest
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -131,14 +130,20 @@ func (c *Cluster) Shutdown() {
 }
 
 // StepDown has the leader of a stream resign. Another is elected, or the same again,
-// after this has returned.
+// after this has returned. A stream that has no leader at the moment is asked again.
 func StepDown(nc *nats.Conn, stream string) error {
-	reply, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, patience)
-	switch {
-	case err != nil:
-		return fmt.Errorf("leader of %s, step down: %w", stream, err)
-	case !strings.Contains(string(reply.Data), `"success":true`):
-		return errors.New("leader of " + stream + ", step down: " + string(reply.Data))
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience); ; <-again.C {
+		reply, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, patience)
+		if err != nil {
+			return fmt.Errorf("leader of %s, step down: %w", stream, err)
+		}
+		switch answer := string(reply.Data); {
+		case strings.Contains(answer, `"success":true`):
+			return nil
+		case !strings.Contains(answer, `"code":503`) || time.Now().After(deadline):
+			return fmt.Errorf("leader of %s, step down: %s", stream, answer)
+		}
 	}
-	return nil
 }
