@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +54,8 @@ const (
 	found   kind = "find"  // the same, or that there is none yet
 	read    kind = "read"  // n events have been handled
 	rested  kind = "rest"  // n events have been handled, and none is left
+	// handling is what nobody asks for: the event in its place is handled.
+	handling kind = "handle"
 )
 
 // begin notes the call of an operation. The function that it returns notes the answer.
@@ -78,8 +81,7 @@ func (h *history) add(who string, in asked, out answered, call, answer time.Dura
 }
 
 // queue is the whole model of a space: how many events its lane has taken, and how many
-// of them are handled. More of them may be than anybody has seen; handled is the least
-// that is certain. The order is in the places.
+// of them are handled. The order is in the places.
 type queue struct{ taken, handled int }
 
 // step reports whether a space in state q can answer so, and in what state it is then.
@@ -87,20 +89,19 @@ func (q queue) step(in asked, out answered) (bool, queue) {
 	switch in.kind {
 	case sent:
 		return q.send(in, out)
+	case handling:
+		return in.place == q.handled+1 && in.place <= q.taken, queue{q.taken, in.place}
 	case awaited:
-		return out.n == in.place && out.n > 0 && out.n <= q.taken, queue{q.taken, max(q.handled, out.n)}
+		return out.n == in.place && out.n > 0 && out.n <= q.handled, q
 	case found:
 		if out.n > 0 {
-			return out.n == in.place && out.n <= q.taken, queue{q.taken, max(q.handled, out.n)}
+			return out.n == in.place && out.n <= q.handled, q
 		}
 		return in.past || in.place == 0 || q.handled < in.place, q
 	case read:
-		if in.past {
-			return out.n <= q.taken, queue{q.taken, max(q.handled, out.n)}
-		}
-		return q.handled <= out.n && out.n <= q.taken, queue{q.taken, out.n}
+		return out.n == q.handled || in.past && out.n < q.handled, q
 	case rested:
-		return out.n == q.taken && q.handled <= out.n, queue{q.taken, out.n}
+		return out.n == q.handled && out.n == q.taken, q
 	}
 	return false, q
 }
@@ -213,6 +214,55 @@ func (e *arrival) unseen() bool {
 	return in.kind == sent && !e.told && (e.sure || e.place > 0)
 }
 
+// handlings says when each event was handled, as far as anybody has noticed: after the
+// last call that was answered as if it was not, and before the first answer as if it was.
+func handlings(ops []porcupine.Operation) []porcupine.Operation {
+	most := map[string]int{}
+	for _, op := range ops {
+		in := op.Input.(asked)
+		if in.kind != sent {
+			most[in.space] = max(most[in.space], op.Output.(answered).n)
+		}
+	}
+	out := slices.Clone(ops)
+	for space, n := range most { // any order: the checker sorts them
+		call, answer := make([]int64, n+2), slices.Repeat([]int64{math.MaxInt64}, n+2)
+		for _, op := range ops {
+			if in := op.Input.(asked); in.space == space && in.kind != sent {
+				witness(in, op, call, answer)
+			}
+		}
+		for k := 1; k <= n; k++ {
+			call[k] = max(call[k], call[k-1])
+		}
+		for k := n; k > 0; k-- {
+			answer[k] = min(answer[k], answer[k+1])
+			out = append(out, porcupine.Operation{
+				ClientId: noOne, Input: asked{kind: handling, space: space, place: k}, Output: answered{},
+				Call: call[k], Return: max(call[k], answer[k]),
+			})
+		}
+	}
+	return out
+}
+
+// noOne is the row of the drawing for what nobody has asked for.
+const noOne = 40
+
+// witness notes what an operation tells of the time in which events were handled: not
+// before call, as far as it had not been then, and not behind answer.
+func witness(in asked, op porcupine.Operation, call, answer []int64) {
+	n := op.Output.(answered).n
+	answer[n] = min(answer[n], op.Return)
+	switch {
+	case in.past:
+	case in.kind == found && n == 0 && in.place > 0 && in.place < len(call):
+		call[in.place] = max(call[in.place], op.Call)
+	case in.kind == read || in.kind == rested:
+		call[n+1] = max(call[n+1], op.Call)
+	}
+}
+
 func (in asked) event() string { return in.space + " " + in.id }
 
 // checkLimit is far more than any of the histories takes.
@@ -222,7 +272,7 @@ const checkLimit = 10 * time.Second
 func (h *history) check() (porcupine.CheckResult, porcupine.LinearizationInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return porcupine.CheckOperationsVerbose(lanesAndReceipts, arrivals(h.ops), checkLimit)
+	return porcupine.CheckOperationsVerbose(lanesAndReceipts, handlings(arrivals(h.ops)), checkLimit)
 }
 
 // allowed reports whether there is such an order. An answer that does not come within
