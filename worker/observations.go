@@ -31,13 +31,16 @@ type noted map[string]model.StateDoc
 func (o noted) take(core *space.Space, build string) error {
 	observed, gone := core.Observations()
 	for _, id := range gone {
+		if !lasting(id) {
+			continue
+		}
 		key := model.StateKeyOfNode(id)
 		o[key] = model.StateDoc{Doc: key, Seq: core.Seq()}
 	}
 	for i := range observed {
 		one := &observed[i]
-		if model.CheckName("node", one.Node) != nil {
-			continue // it stands for somebody who watches, and does not outlive this process
+		if !lasting(one.Node) {
+			continue
 		}
 		if one.Version == "" {
 			one.Version = build
@@ -54,6 +57,10 @@ func (o noted) take(core *space.Space, build string) error {
 	}
 	return nil
 }
+
+// lasting reports whether a node outlives this process. What stands for somebody who watches
+// does not, and has an id that is no name.
+func lasting(node string) bool { return model.CheckName("node", node) == nil }
 
 // drain hands over what is noted, in order of keys.
 func (o noted) drain() []model.StateDoc {

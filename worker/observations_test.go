@@ -3,8 +3,10 @@ package worker_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -182,5 +184,23 @@ func TestI7_TheObservationOfANodeThatHasGoneIsDeleted(t *testing.T) {
 				return d.Doc == model.StateKeyOfNode("item2") && d.Data == nil
 			})
 		})
+	})
+}
+
+// Who watches comes and goes, and there is nothing of that to be kept or to be deleted.
+func TestI7_OfWhoWatchesNothingIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.process(worker.Config{ID: "w1", Programs: always(rows(t, 1))}, nil)
+		for _, doc := range []string{"row0", "in0", "nosuch"} {
+			v := w.watch("s", doc)
+			observationsSaved(w, "s", 2)
+			v.end()
+		}
+		w.pass(time.Minute)
+		observationsSaved(w, "s", 2)
+		if log := w.logged.String(); strings.Contains(log, "observations") {
+			t.Errorf("the log says %s", log)
+		}
 	})
 }
