@@ -28,7 +28,8 @@ type AttachConfig struct {
 	Space   string
 	Program *Program
 	// Events has the attachment handle the space's events, too, in a race with the owner:
-	// each still takes effect once.
+	// each still takes effect once. It needs the Program then: an event for which it has no
+	// handler ends refused, whatever the owner has.
 	Events bool
 	// ConflictWindow is for how long a transaction is made again that the commits of others
 	// undo; default 30 s.

@@ -34,8 +34,15 @@
 //		Space: "alice", Stream: "add", ID: "event-1", Payload: map[string]int{"by": 2},
 //	})
 //
+// Another process sends, waits and watches as a client of its own:
+//
+//	b, err := bus.Connect(ctx, bus.Config{URL: "nats://127.0.0.1:4222", Name: "shop"})
+//	...
+//	client, err := settle.NewClient(b, settle.ClientConfig{ID: "shop"})
+//
 // An application can also take part in a space itself, beside the worker that owns it:
-// see Attach.
+// see Attach. The methods of Tx are documented in package space, those of Event and Value
+// in package model, those of Attachment in package worker.
 //
 // ARCHITECTURE.md shows how the parts fit together; the package comments of space,
 // bus, lanes, lineage, worker and coordinator say how each of them works.

@@ -15,7 +15,8 @@ import (
 
 // AttachConfig says how an application takes part in a space.
 type AttachConfig struct {
-	// ID names the runtime in the log. It should be unique among those that are alive.
+	// ID names the runtime in the log. It should be unique among those that are alive; if
+	// it is not, nothing is lost, but the log does not tell whose a commit was.
 	ID string
 	// Space is the space, Program the one that its owner runs. Without a program, what
 	// others derive can be read here and is computed by them alone; nothing then tells
@@ -24,7 +25,8 @@ type AttachConfig struct {
 	Program *space.Program
 	// Events has the attachment handle the space's events, too, in a race with the owner
 	// and with others that do: each event still takes effect once. Without, it leaves
-	// them to those, and the follow-ups that its own transactions send.
+	// them to those, and the follow-ups that its own transactions send. It needs the Program
+	// then: an event for which it has no handler ends refused, whatever the owner has.
 	Events bool
 
 	// Settings are those of the space's core; Space, Runtime, WithoutEvents and Trace are
@@ -60,8 +62,8 @@ type Attachment struct {
 // Attach takes part in a space, and returns when that is in the log. The bus stays the
 // caller's, and must outlive the attachment.
 func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error) {
-	if err := model.CheckName("space", cfg.Space); err != nil {
-		return nil, fmt.Errorf("attach %s: %w", cfg.ID, err)
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
 	own, err := cfg.config()
 	if err != nil {
@@ -96,6 +98,20 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	}
 	a.end()
 	return nil, fmt.Errorf("attach %s to space %s: %w", cfg.ID, cfg.Space, err)
+}
+
+// check refuses what cannot be, before anything is in the log.
+func (c *AttachConfig) check() error {
+	if err := model.CheckName("attachment", c.ID); err != nil {
+		return err
+	}
+	if err := model.CheckName("space", c.Space); err != nil {
+		return fmt.Errorf("attach %s: %w", c.ID, err)
+	}
+	if c.Events && c.Program == nil {
+		return fmt.Errorf("attach %s to space %s: Events needs the Program that the space's owner runs; without it every event that it wins would be refused", c.ID, c.Space)
+	}
+	return nil
 }
 
 // config is what the host wants of a worker's.

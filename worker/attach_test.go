@@ -471,6 +471,7 @@ func TestAttach_WhatCannotBeIsRefused(t *testing.T) {
 			{ID: "app", Space: "no good"},
 			{ID: "no good", Space: "s"},
 			{ID: "app", Space: "s", Settings: space.Config{MaxGroup: -1}},
+			{ID: "app", Space: "s", Events: true}, // without a program
 		} {
 			if a, err := worker.Attach(t.Context(), w.client, cfg); err == nil {
 				t.Errorf("%+v was accepted", cfg)
