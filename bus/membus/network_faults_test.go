@@ -1,0 +1,204 @@
+package membus_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+)
+
+// scripted is a network on which everything takes a millisecond, but for what a test says.
+type scripted struct {
+	trip func(membus.Op, *membus.Trip)
+}
+
+func (n *scripted) Request(op membus.Op) membus.Trip {
+	trip := membus.Trip{There: time.Millisecond, Back: time.Millisecond, Patience: 100 * time.Millisecond}
+	if n.trip != nil {
+		n.trip(op, &trip)
+	}
+	return trip
+}
+
+func (n *scripted) Delivery(membus.Delivery) time.Duration { return time.Millisecond }
+func (n *scripted) Waking(membus.Op) time.Duration         { return time.Millisecond }
+func (n *scripted) Step(membus.Step)                       {}
+
+// dialled runs a test with a server and one client over a scripted network.
+func dialled(t *testing.T, test func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server, net := membus.NewServer(membus.Config{Partitions: 1}), &scripted{}
+		b := server.Dial("a", net)
+		defer b.Close()
+		test(t, server, b, net)
+	})
+}
+
+// pass lets virtual time pass: every test here lives in a bubble.
+func pass(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	<-t.C
+}
+
+// appended starts an append and returns where its answer comes.
+func appended(b *membus.Bus, id string, expect uint64) answers {
+	got := make(answers, 1)
+	b.Append(model.Append{Space: "cart", ID: id, Expect: expect, Data: []byte("data of " + id)}, got.appended)
+	return got
+}
+
+func wantErr(t *testing.T, got answers, want error) {
+	t.Helper()
+	if err := <-got; !errors.Is(err, want) {
+		t.Errorf("answer: %v, want %v", err, want)
+	}
+}
+
+// A request for which the client has lost patience lands when its time comes, after the
+// client has died, unless somebody was there before.
+func TestNetwork_WhatIsLateLandsAfterItsClientHasDied(t *testing.T) {
+	for name, takeover := range map[string]bool{"nobody took over": false, "somebody took over": true} {
+		t.Run(name, func(t *testing.T) {
+			dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
+				n.trip = func(op membus.Op, trip *membus.Trip) {
+					if trip.There = 10 * time.Second; op.Try > 1 {
+						trip.There = membus.Lost
+					}
+				}
+				got := appended(b, "old/0/1", 0)
+				pass(time.Second)
+				b.Kill()
+				wantErr(t, got, model.ErrStopped)
+				want := "old/0/1"
+				if takeover {
+					want = "new/0/1"
+					if _, err := s.Append(model.Append{Space: "cart", ID: want}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				pass(10 * time.Second)
+				if log := s.ReadLog("cart", 0, 10); len(log) != 1 || log[0].ID != want {
+					t.Errorf("the log is %v, want %s alone", log, want)
+				}
+			})
+		})
+	}
+}
+
+func TestNetwork_RequestsOvertakeEachOther(t *testing.T) {
+	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
+		n.trip = func(op membus.Op, trip *membus.Trip) {
+			if op.Label == "append" {
+				trip.There, trip.Patience = time.Second, time.Minute
+			}
+		}
+		slow := appended(b, "a/0/1", 0)
+		if head, err := b.Head(t.Context(), "cart"); head != 0 || err != nil {
+			t.Errorf("head %d, %v, while the append is under way", head, err)
+		}
+		wantErr(t, slow, nil)
+	})
+}
+
+// The answer to a lost acknowledgement, and to a copy that comes after others have gone on.
+func TestNetwork_AnAppendIsRecognisedAmongThoseThatFollowed(t *testing.T) {
+	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
+		n.trip = func(op membus.Op, trip *membus.Trip) {
+			if op.Label == "append" && op.Try == 1 {
+				trip.Back, trip.Copy = membus.Lost, time.Second
+			}
+		}
+		got := appended(b, "a/0/1", 0)
+		pass(10 * time.Millisecond)
+		if _, err := s.Append(model.Append{Space: "cart", ID: "b/0/1", Expect: 1}); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, got, nil)
+		pass(2 * time.Second)
+		if log := s.ReadLog("cart", 0, 10); len(log) != 2 {
+			t.Errorf("the log has %d entries, want 2", len(log))
+		}
+	})
+}
+
+func TestNetwork_AReplicaThatIsBehindAnswersFromThePast(t *testing.T) {
+	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
+		s.Remember()
+		wantErr(t, appended(b, "a/0/1", 0), nil)
+		wantErr(t, appended(b, "a/0/2", 1), nil)
+		for seq := range uint64(2) {
+			if _, err := s.SaveDoc("cart", model.StateDoc{Doc: "d", Data: []byte{'1' + byte(seq)}, Seq: seq + 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		behind := 0
+		n.trip = func(_ membus.Op, trip *membus.Trip) { trip.Behind = behind }
+		for behind = range 4 {
+			left := uint64(max(0, 2-behind))
+			head, _ := b.Head(t.Context(), "cart")
+			log, _ := b.ReadLog(t.Context(), "cart", 0, 10)
+			st, err := b.LoadState(t.Context(), "cart")
+			if head != left || len(log) != int(left) || err != nil {
+				t.Errorf("%d behind: head %d and %d entries, want %d", behind, head, len(log), left)
+			}
+			if saved := len(st.Docs) > 0 && st.Docs[0].Seq == left; saved != (left > 0) {
+				t.Errorf("%d behind: the state is %v", behind, st.Docs)
+			}
+		}
+	})
+}
+
+// A paused process sends nothing and hears nothing; when it wakes up, it acts on what it
+// was told meanwhile.
+func TestNetwork_APausedClientWaits(t *testing.T) {
+	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		heard := make(chan uint64, 9)
+		go func() { _ = b.FollowSpace(ctx, "cart", 0, func(e model.LogEntry) { heard <- e.Seq }) }() // ends with ctx
+		sent := appended(b, "a/0/1", 0)
+		pass(1500 * time.Microsecond) // it has arrived
+		b.Pause()
+		later := appended(b, "a/0/2", 1)
+		pass(time.Minute)
+		if len(sent)+len(later)+len(heard) > 0 || s.Head("cart") != 1 {
+			t.Fatalf("while paused: %d and %d answers, %d entries, head %d", len(sent), len(later), len(heard), s.Head("cart"))
+		}
+		b.Wake()
+		wantErr(t, sent, nil)
+		wantErr(t, later, nil)
+		if first, second := <-heard, <-heard; first != 1 || second != 2 {
+			t.Errorf("heard %d and %d", first, second)
+		}
+	})
+}
+
+func TestNetwork_ACutCanBeOfOneDirection(t *testing.T) {
+	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
+		b.Cut(true, false) // mute
+		mute := appended(b, "a/0/1", 0)
+		pass(time.Second)
+		if len(mute) > 0 || s.Head("cart") != 0 {
+			t.Errorf("mute: head %d, %d answers", s.Head("cart"), len(mute))
+		}
+		b.Cut(false, false)
+		wantErr(t, mute, nil)
+		b.Cut(false, true) // deaf
+		deaf := appended(b, "a/0/2", 1)
+		pass(time.Second)
+		if len(deaf) > 0 || s.Head("cart") != 2 {
+			t.Errorf("deaf: head %d, %d answers", s.Head("cart"), len(deaf))
+		}
+		b.Cut(false, false)
+		wantErr(t, deaf, nil)
+		if s.Head("cart") != 2 {
+			t.Errorf("head %d, want 2", s.Head("cart"))
+		}
+	})
+}
