@@ -18,7 +18,7 @@
 // first within one instant, and an item that is taken out of a plan changes nothing about
 // the fates of the others, which is what lets a failing plan be shrunk to a few items.
 // Everything takes an odd number of nanoseconds, so hardly anything ever happens at the
-// same instant as anything else. See docs/adr/0013.
+// same instant as anything else. See docs/adr/0017.
 //
 //	go test ./test/sim                                  some hundred seeds, and those that failed once
 //	go test ./test/sim -run TestSeed -seed 4711 -v      one seed, with its minutes
