@@ -108,6 +108,16 @@ func TestAttach_AnOwnerAndTwoApplicationsChangeOneSpace(t *testing.T) {
 		w := newWorld(t, 1)
 		w.worker("w1")
 		a, b := w.attach("a"), w.attach("b")
+		// What a commits first is under way for so long that b is before it for certain.
+		first := true // the hook is called by one goroutine
+		a.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label != "append" || !first {
+				return membus.Deliver
+			}
+			first = false
+			time.AfterFunc(20*time.Millisecond, a.bus.Release)
+			return membus.Delay
+		})
 		var all sync.WaitGroup
 		for _, one := range []*app{a, b} {
 			for range 4 {
