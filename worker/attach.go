@@ -85,7 +85,10 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	if cfg.Events {
 		a.keep("follow lane", a.followLane)
 	}
-	a.tasks.Go(a.host.run)  // ends with the host
+	a.tasks.Go(func() { // ends with the host, and ends all else then
+		defer a.cancel()
+		a.host.run()
+	})
 	a.tasks.Go(a.keepLease) // ends with a.ctx
 	a.keep("answer roll calls", a.answerRollCalls)
 	select {

@@ -111,7 +111,7 @@ func (h *host) redoDirects(undone []uint64) {
 	for _, n := range undone {
 		d := h.directs.underWay[n]
 		delete(h.directs.underWay, n)
-		if d == nil {
+		if d == nil || d.ctx.Err() != nil {
 			continue // nobody waits for it
 		}
 		if d.conflicts++; d.conflicts == 1 {

@@ -396,7 +396,7 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	case err == nil:
 		h.env.counters.committed(c)
 		h.confirmDirects(c)
-		if err = h.core.Confirm(seq); c.Join {
+		if err = h.core.Confirm(seq); c.Join && err == nil {
 			close(h.entered)
 		}
 	case errors.Is(err, model.ErrRefused):
