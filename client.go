@@ -2,6 +2,7 @@ package settle
 
 import (
 	"context"
+	"errors"
 	"crypto/rand"
 	"fmt"
 	"iter"
@@ -181,7 +182,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 		return nil, err
 	}
 	rc, err := c.await(ctx, ev, w, r.Duplicate)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrForgotten) {
 		err = fmt.Errorf("%w; the event is stored and will be handled", err)
 	}
 	return rc, err
@@ -189,8 +190,8 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 
 // FindReceipt looks for the receipt of an event, nil if there is none so far. It
 // reads about as many commits as the log's length has binary digits. The error is
-// ErrForgotten if the event was handled so long ago that the log has been purged
-// since.
+// ErrForgotten if the event was handled so long ago that what is left of lane and log does
+// not say how.
 func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Receipt, error) {
 	h, err := worker.FindReceipt(ctx, c.bus, space, stream, id)
 	if h == nil || err != nil {

@@ -38,7 +38,9 @@ const Undelivered = model.Undelivered
 // what that sent, and what has become of each. A coordinator is asked; if none answers,
 // the client reads the logs itself and says so (Tree.Unattended).
 func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
-	t, asked := trail.Ask(ctx, c.bus, q)
+	patient, end := context.WithTimeout(ctx, patience(ctx))
+	defer end()
+	t, asked := trail.Ask(patient, c.bus, q)
 	if asked == nil || ctx.Err() != nil || errors.Is(asked, model.ErrStopped) {
 		return t, asked
 	}
@@ -51,9 +53,20 @@ func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	return t, err
 }
 
-// WaitTree waits until an event and everything that it causes has ended, and returns
-// the tree (10,000 events of it at most). If ctx ends first, it returns the tree as far as it has come, if that can
-// still be read, with the error. What a person sends again later is not waited for.
+// patience is for how long a coordinator is waited for: one that has just ended is still
+// taken for one that will answer. The client must have time left to look for itself.
+func patience(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return lastLook
+	}
+	return min(lastLook, time.Until(deadline)/2)
+}
+
+// WaitTree waits until an event and everything that it causes has ended, and returns the
+// tree (10,000 events of it at most). If ctx ends first, it returns the tree as far as it
+// has come, if that can still be read, with the error. What a person sends again later is
+// not waited for.
 func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree, error) {
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
