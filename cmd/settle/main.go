@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -27,7 +28,7 @@ type cli struct {
 
 	Where whereCmd `cmd:"" help:"Under which names a plain NATS client finds a space."`
 	Send  sendCmd  `cmd:"" help:"Send an event to a running deployment."`
-	Get   getCmd   `cmd:"" help:"Print a document and its revision."`
+	Get   getCmd   `cmd:"" help:"Print the revision of a document and the document."`
 	Watch watchCmd `cmd:"" help:"Print a document and every change of it."`
 
 	Receipts receiptsCmd `cmd:"" help:"Print how the events of a space have ended, newest last."`
@@ -89,9 +90,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = command.Run()
 	} else {
-		err = usage(fmt.Errorf("%w (see settle --help)", err))
+		err = usage(fmt.Errorf("%w%s (see settle --help)", err, meant(args, err)))
 	}
 	return report(stderr, err)
+}
+
+// meant is what to add to an error about an argument that is left over, because a
+// value of --wait goes behind an equals sign.
+func meant(args []string, err error) string {
+	for _, v := range []string{"receipt", "tree"} {
+		if slices.Contains(args, "--wait") && err.Error() == "unexpected argument "+v {
+			return "; did you mean --wait=" + v + "?"
+		}
+	}
+	return ""
 }
 
 // report prints an error and says which code to exit with.

@@ -62,7 +62,7 @@ type receiptPrinter struct {
 const receiptColumns = 6
 
 // leastWidths of the columns, so that most receipts stand in line whatever comes.
-var leastWidths = [receiptColumns]int{6, 19, 12, 28, 8, 0}
+var leastWidths = [receiptColumns]int{6, 19, 12, 32, 8, 0}
 
 func (p *receiptPrinter) print(h *settle.Handling) error {
 	if p.json {

@@ -21,7 +21,7 @@ type sendCmd struct {
 	Stream  string        `arg:"" help:"The stream whose handler is to handle it."`
 	Payload string        `arg:"" optional:"" help:"JSON."`
 	ID      string        `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
-	Wait    waitFor       `help:"Wait: for the receipt, or with --wait=tree until everything is handled that the event causes, too. The exit code is 1 unless all of that was handled. Default: none." default:"none"`
+	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until everything is handled that the event causes, too. The exit code is 1 unless all of that was handled. Default: none." default:"none"`
 	Timeout time.Duration `help:"How long to wait." default:"10s"`
 }
 
@@ -42,7 +42,7 @@ func (w *waitFor) Decode(ctx *kong.DecodeContext) error {
 		*w = waitFor(v)
 		return nil
 	default:
-		return fmt.Errorf("--wait=%s: use none, receipt or tree", v)
+		return fmt.Errorf("use none, receipt or tree, not %q", v) // the flag is named by who calls
 	}
 }
 
@@ -55,30 +55,53 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	if c.Payload != "" {
 		v, err := model.ParseValue([]byte(c.Payload))
 		if err != nil {
-			return usage(fmt.Errorf("the payload is not JSON: %w", err))
+			return usage(fmt.Errorf("the payload is not JSON: %w%s", err, c.meant()))
 		}
 		e.Payload = v
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
-		if c.Wait == "receipt" {
-			return c.call(ctx, io, client, e)
+	begun := false
+	err := c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		r, err := client.Send(ctx, e)
-		if err != nil {
-			return usageIfName(err)
-		}
-		if c.Wait == "tree" {
-			return c.waitTree(ctx, io, client, e)
-		}
-		if r.Duplicate {
-			fmt.Fprintf(io.out, "%s: already sent\n", e.ID)
-		} else {
-			fmt.Fprintf(io.out, "%s: stored, lane sequence %d\n", e.ID, r.Seq)
-		}
-		return nil
+		begun = true
+		return c.send(ctx, io, client, e)
 	})
+	if err != nil && !begun && ctx.Err() != nil {
+		err = fmt.Errorf("%w; the event was not sent", err)
+	}
+	return err
+}
+
+// meant is what to add to an error about a payload that looks like what --wait takes.
+func (c *sendCmd) meant() string {
+	if c.Wait == "receipt" && (c.Payload == "receipt" || c.Payload == "tree") {
+		return "; did you mean --wait=" + c.Payload + "?"
+	}
+	return ""
+}
+
+func (c *sendCmd) send(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
+	r, err := client.Send(ctx, e)
+	if err != nil {
+		return usageIfName(err)
+	}
+	if r.Duplicate {
+		fmt.Fprintf(io.err, "%s had been sent before; this payload was not used\n", e.ID)
+	}
+	switch {
+	case c.Wait == "receipt":
+		return c.waitReceipt(ctx, io, client, e)
+	case c.Wait == "tree":
+		return c.waitTree(ctx, io, client, e)
+	case r.Duplicate:
+		fmt.Fprintf(io.out, "%s: already sent\n", e.ID)
+	default:
+		fmt.Fprintf(io.out, "%s: stored, lane sequence %d\n", e.ID, r.Seq)
+	}
+	return nil
 }
 
 // usageIfName makes an error about a name one of usage.
@@ -89,12 +112,15 @@ func usageIfName(err error) error {
 	return err
 }
 
-func (c *sendCmd) call(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
-	rc, err := client.Call(ctx, e)
-	if err != nil {
-		return usageIfName(err)
+func (c *sendCmd) waitReceipt(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
+	rc, err := client.Await(ctx, e.Space, e.Stream, e.ID)
+	switch {
+	case err == nil:
+		return printReceipt(io, rc)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w; the event is stored and will be handled; `settle tree %s --space %s` says where it is", err, e.ID, e.Space)
 	}
-	return printReceipt(io, rc)
+	return err
 }
 
 func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
@@ -120,8 +146,11 @@ func printReceipt(io streams, rc *settle.Receipt) error {
 	if err := out.Encode(map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error}); err != nil {
 		return err
 	}
-	if rc.Outcome != settle.Handled {
-		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, rc.Error)
+	switch rc.Outcome {
+	case settle.Handled:
+		return nil
+	case settle.Refused:
+		return fmt.Errorf("event %s was refused: %s", rc.Event, rc.Error)
 	}
-	return nil
+	return fmt.Errorf("event %s %s: %s", rc.Event, rc.Outcome, rc.Error)
 }

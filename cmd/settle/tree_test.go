@@ -80,10 +80,10 @@ func want(t *testing.T, code int, parts string, args ...string) string {
 func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	live(t)
 	want(t, 0, "o1: stored, lane sequence 1", "send", "shop", "order", `{"stolen":false}`, "--id", "o1")
-	want(t, 0, "o1: already sent", "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=none")
-	want(t, 0, `"outcome":"handled" | "result":"ordered"`, "send", "shop", "order", "--id", "o1", "--wait")
+	want(t, 0, "o1: already sent | o1 had been sent before; this payload was not used", "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=none")
+	want(t, 0, `"outcome":"handled" | "result":"ordered" | o1 had been sent before`, "send", "shop", "order", "--id", "o1", "--wait")
 	want(t, 0, `"outcome":"handled" | "event":"at-`, "send", "shop", "order", "--wait=receipt")
-	want(t, 0, `shop/order  o1 | ├─ ✓ bank/charge | └─ ✓ depot/ship | 3 events: 3 handled; settled`, "send", "shop", "order", "--id", "o1", "--wait=tree")
+	want(t, 0, `o1 had been sent before | shop/order  o1 | ├─ ✓ bank/charge | └─ ✓ depot/ship | 3 events: 3 handled; settled`, "send", "shop", "order", "--id", "o1", "--wait=tree")
 	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | did not end well`,
 		"send", "shop", "order", `{"stolen":true,"wrap":true}`, "--id", "o2", "--wait=tree")
 
@@ -181,13 +181,25 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 	want(t, 1, "P bank/charge | 2 parked; not settled | No coordinator answers | not settled within 1s | settle tree o1 --space shop",
 		"send", "shop", "order", "--id", "o1", "--wait=tree", "--timeout", "1s")
 	want(t, 0, "P depot/ship | No coordinator answers", "tree", "o1")
+	w.Kill()
+	want(t, 1, "the event is stored and will be handled; `settle tree o2 --space shop` says where it is",
+		"send", "shop", "order", "--id", "o2", "--wait", "--timeout", "1s")
 }
 
 func TestSend_WaitTakesAValueOrNone(t *testing.T) {
-	for _, bad := range []string{"--wait=forever", "--wait="} {
-		want(t, 2, "use none, receipt or tree", "send", "shop", "order", bad)
-	}
+	want(t, 2, `--wait: use none, receipt or tree, not "forever"`, "send", "shop", "order", "--wait=forever")
+	want(t, 2, `--wait: use none, receipt or tree, not ""`, "send", "shop", "order", "--wait=")
+	want(t, 2, "not JSON | did you mean --wait=tree?", "send", "shop", "order", "--wait", "tree")
+	want(t, 2, "unexpected argument receipt; did you mean --wait=receipt?", "send", "shop", "order", "{}", "--wait", "receipt")
+	want(t, 0, "--wait[=receipt|tree]", "send", "--help")
 	want(t, 2, "not JSON", "send", "shop", "order", "{", "--wait")
+}
+
+func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
+	live(t)
+	want(t, 1, "settle: event c1 failed: the card is stolen", "send", "bank", "charge", `{"stolen":true}`, "--id", "c1", "--wait")
+	want(t, 1, "; the event was not sent", "send", "shop", "order", "--id", "o1", "--wait", "--timeout", "1ns")
+	want(t, 1, "there is no event o1", "tree", "o1")
 }
 
 func TestPrintTree_IsReadAtAGlance(t *testing.T) {
