@@ -162,7 +162,11 @@ func findLetter(ctx context.Context, bus worker.Bus, r Ref) (*model.DeadLetter, 
 	var found []*model.DeadLetter
 	several := &AmbiguousError{Event: r.Event}
 	for i := range letters {
-		if d := &letters[i]; r.Stream == "" || d.Stream == r.Stream {
+		d := &letters[i]
+		if d.Outcome == model.Redriven {
+			continue // a note that a letter was sent again
+		}
+		if r.Stream == "" || d.Stream == r.Stream {
 			found = append(found, d)
 			several.Found = append(several.Found, Ref{d.Space, d.Stream, d.Event})
 		}

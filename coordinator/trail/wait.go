@@ -26,7 +26,7 @@ func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) error {
 	if err != nil {
 		return err
 	}
-	w := &wait{bus: bus, open: map[Ref]bool{}, spaces: map[string]*followed{}, slots: make(chan struct{}, readers)}
+	w := &wait{bus: bus, open: map[Ref]bool{}, aged: map[Ref]int{}, spaces: map[string]*followed{}, slots: make(chan struct{}, readers)}
 	g, within := errgroup.WithContext(ctx)
 	w.group, w.ctx = g, within
 	g.Go(func() error { return w.lookAgain() })
@@ -63,6 +63,7 @@ type wait struct {
 
 	mu     sync.Mutex
 	open   map[Ref]bool // met, and true until it has ended
+	aged   map[Ref]int  // how many ticks of staleFor it has been open for
 	left   int          // how many have not
 	spaces map[string]*followed
 }
@@ -211,7 +212,7 @@ func (w *wait) ended(r Ref, h *worker.Handling) error {
 	return nil
 }
 
-// lookAgain looks once more for what is open, see staleFor.
+// lookAgain looks once more for what has been open for longer than staleFor.
 func (w *wait) lookAgain() error {
 	t := time.NewTicker(staleFor)
 	defer t.Stop()
@@ -223,7 +224,11 @@ func (w *wait) lookAgain() error {
 		}
 		w.mu.Lock()
 		for r, open := range w.open { // any order: each on its own
-			if open {
+			if !open {
+				delete(w.aged, r)
+				continue
+			}
+			if w.aged[r]++; w.aged[r] == 2 {
 				f := w.spaces[r.Space]
 				w.group.Go(func() error { return w.find(&Node{Ref: r}, f, nil) })
 			}
