@@ -34,7 +34,10 @@
 //
 // Of every failed or refused receipt that it comes upon, a coordinator writes a dead
 // letter, with the payload, which outlives the lane. There is one per event, whoever
-// writes it; docs/adr/0014 says why only those are written.
+// writes it; docs/adr/0014 says why only those are written. A letter that the store does
+// not take, for want of room or of the right, is offered again for ever: the position
+// waits for it, and behind a thousand of them so do the releases. So their stream has no
+// limit of its own.
 //
 //	log of partition p ---> decode ---> Send, pipelined ---> lanes of all partitions
 //	                          |           |
