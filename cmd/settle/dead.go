@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/model"
 )
 
 // deadCmd is `settle dead`.
@@ -23,15 +26,24 @@ type deadCmd struct {
 
 // Run lists dead letters.
 func (c *deadCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
-		letters, err := collect(ctx, client, c.Space, c.Open)
-		switch {
-		case err != nil:
+	return c.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
+		letters, err := collect(ctx, client, c.Space)
+		if err != nil {
 			return usageIfName(err)
+		}
+		noteUnattended(ctx, io, b)
+		all := len(letters)
+		if c.Open {
+			letters = notAgain(letters)
+		}
+		switch {
 		case c.JSON:
 			return c.printJSON(io, letters)
-		case len(letters) == 0:
+		case all == 0:
 			fmt.Fprintln(io.out, "no dead letters"+ofSpace(c.Space))
+			return nil
+		case len(letters) == 0:
+			fmt.Fprintf(io.out, "no dead letters%s that have not been sent again (%d in all: %s)\n", ofSpace(c.Space), all, listing(c.Space))
 			return nil
 		case c.Full:
 			c.printFull(io, letters)
@@ -48,17 +60,37 @@ func ofSpace(space string) string {
 	return " of space " + space
 }
 
-func collect(ctx context.Context, client *settle.Client, space string, open bool) ([]settle.DeadLetter, error) {
+// listing is the command that lists the dead letters of a space, or of all.
+func listing(space string) string { return strings.TrimSpace("settle dead " + space) }
+
+// answerTime is what a coordinator that runs has to answer in. One that has just ended
+// may still be taken for one that will.
+const answerTime = 2 * time.Second
+
+// noteUnattended says what it means for dead letters if no coordinator runs.
+func noteUnattended(ctx context.Context, io streams, b *bus.Bus) {
+	patient, end := context.WithTimeout(ctx, answerTime)
+	defer end()
+	_, err := b.Ask(patient, trail.AskDead, []byte(`{"limit":1}`))
+	if errors.Is(err, model.ErrNobody) || err != nil && patient.Err() != nil && ctx.Err() == nil {
+		fmt.Fprintln(io.err, "no coordinator answers; it is coordinators that write dead letters, so this list may be behind")
+	}
+}
+
+func collect(ctx context.Context, client *settle.Client, space string) ([]settle.DeadLetter, error) {
 	var letters []settle.DeadLetter
 	for d, err := range client.DeadLetters(ctx, space) {
 		if err != nil {
 			return nil, err
 		}
-		if !open || d.Redriven == nil {
-			letters = append(letters, d)
-		}
+		letters = append(letters, d)
 	}
 	return letters, nil
+}
+
+// notAgain keeps those that have not been sent again.
+func notAgain(letters []settle.DeadLetter) []settle.DeadLetter {
+	return slices.DeleteFunc(letters, func(d settle.DeadLetter) bool { return d.Redriven != nil })
 }
 
 func (c *deadCmd) printJSON(io streams, letters []settle.DeadLetter) error {
@@ -81,13 +113,17 @@ func (c *deadCmd) print(io streams, letters []settle.DeadLetter) error {
 	if err != nil {
 		return err
 	}
-	open := 0
+	open, clipped := 0, false
 	for i := range letters {
 		if letters[i].Redriven == nil {
 			open++
 		}
+		clipped = clipped || cut(letters[i].Error)
 	}
 	fmt.Fprintf(io.out, "\n%s, %d not sent again. More of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT\n", count(len(letters), "dead letter"), open)
+	if clipped {
+		fmt.Fprintf(io.out, "%s stands for the rest of a long text; all of it: --full\n", ellipsis)
+	}
 	return nil
 }
 
@@ -145,11 +181,16 @@ func (c *redriveCmd) Run(ctx context.Context, io streams) error {
 	case !c.All && (c.Space == "" || c.Event == ""):
 		return usage(errors.New("which event? Give a space and an event, as `settle dead` lists them, or --all"))
 	}
-	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
 		if c.All {
+			noteUnattended(ctx, io, b)
 			return c.all(ctx, io, client)
 		}
-		return c.one(ctx, io, client, c.Space, c.Stream, c.Event)
+		err := c.one(ctx, io, client, c.Space, c.Stream, c.Event)
+		if _, missing := errors.AsType[*settle.NoLetterError](err); missing {
+			noteUnattended(ctx, io, b)
+		}
+		return err
 	})
 }
 
@@ -169,18 +210,19 @@ func (c *redriveCmd) one(ctx context.Context, io streams, client *settle.Client,
 // all redrives what has not been redriven, if that is as many as is expected: between
 // looking and doing, a program may have gone on failing.
 func (c *redriveCmd) all(ctx context.Context, io streams, client *settle.Client) error {
-	letters, err := collect(ctx, client, c.Space, true)
+	letters, err := collect(ctx, client, c.Space)
 	if err != nil {
 		return usageIfName(err)
 	}
+	letters = notAgain(letters)
 	switch n := len(letters); {
 	case n == 0:
 		fmt.Fprintln(io.out, "nothing to send again"+ofSpace(c.Space))
 		return nil
 	case c.Confirm < 0:
-		return usage(fmt.Errorf("%s%s would be sent again; if that is what you want: --all --confirm %d (`settle dead --open` lists them)", count(n, "event"), ofSpace(c.Space), n))
+		return usage(fmt.Errorf("%s%s would be sent again; if that is what you want: --all --confirm %d (`%s --open` lists them)", count(n, "event"), ofSpace(c.Space), n, listing(c.Space)))
 	case c.Confirm != n:
-		return usage(fmt.Errorf("%s%s would be sent again, not %d; nothing was sent (`settle dead --open` lists them)", count(n, "event"), ofSpace(c.Space), c.Confirm))
+		return usage(fmt.Errorf("%s%s would be sent again, not %d; nothing was sent (`%s --open` lists them)", count(n, "event"), ofSpace(c.Space), c.Confirm, listing(c.Space)))
 	}
 	for i := range letters {
 		if err := c.one(ctx, io, client, letters[i].Space, letters[i].Stream, letters[i].Event); err != nil {

@@ -101,7 +101,7 @@ func receiptText(h *settle.Handling) string {
 			text = rc.Result.String()
 		}
 	}
-	text = clip(strings.Join(strings.Fields(text), " "))
+	text = clip(unbroken(text), longest)
 	if rc.Attempts > 1 {
 		text += fmt.Sprintf("  (%d attempts)", rc.Attempts)
 	}
@@ -116,14 +116,6 @@ func receiptText(h *settle.Handling) string {
 
 // longest is how much of a result or an error a line shows.
 const longest = 72
-
-func clip(text string) string {
-	runes := []rune(text)
-	if len(runes) <= longest {
-		return text
-	}
-	return string(runes[:longest-1]) + "…"
-}
 
 func printJSON(w io.Writer, h *settle.Handling) error {
 	rc := h.Tx.Receipt

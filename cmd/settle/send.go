@@ -126,7 +126,7 @@ func (c *sendCmd) waitReceipt(ctx context.Context, io streams, client *settle.Cl
 func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
 	tree, err := client.WaitTree(ctx, e.Space, e.Stream, e.ID)
 	if tree != nil {
-		printTree(io.out, tree)
+		printTree(io.out, tree, false)
 	}
 	if tree != nil && ctx.Err() != nil {
 		return fmt.Errorf("not settled within %v, see above; what is open goes on, and `settle tree %s --space %s` looks again", c.Timeout, e.ID, e.Space)

@@ -17,6 +17,7 @@ type treeCmd struct {
 	Stream string `help:"The stream that it went to, likewise." placeholder:"STREAM"`
 	Events int    `help:"Show so many events at most." default:"1000"`
 	Depth  int    `help:"Show so many generations at most." default:"100"`
+	Full   bool   `help:"Print errors and results in full."`
 	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
@@ -32,7 +33,7 @@ func (c *treeCmd) Run(ctx context.Context, io streams) error {
 		if c.JSON {
 			return printIndented(io.out, tree)
 		}
-		printTree(io.out, tree)
+		printTree(io.out, tree, c.Full)
 		return nil
 	})
 }

@@ -84,7 +84,7 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 0, `"outcome":"handled" | "result":"ordered" | o1 had been sent before`, "send", "shop", "order", "--id", "o1", "--wait")
 	want(t, 0, `"outcome":"handled" | "event":"at-`, "send", "shop", "order", "--wait=receipt")
 	want(t, 0, `o1 had been sent before | shop/order  o1 | ├─ ✓ bank/charge | └─ ✓ depot/ship | 3 events: 3 handled; settled`, "send", "shop", "order", "--id", "o1", "--wait=tree")
-	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | did not end well`,
+	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | --stream charge | did not end well`,
 		"send", "shop", "order", `{"stolen":true,"wrap":true}`, "--id", "o2", "--wait=tree")
 
 	var tree settle.Tree
@@ -93,7 +93,7 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	}
 	charge := tree.Root.Caused[0].Event
 	want(t, 0, "caused by shop/order  o2 | ✗ bank/charge  "+charge, "tree", charge)
-	want(t, 0, "... and", "tree", "o2", "--events", "2")
+	want(t, 0, "… and", "tree", "o2", "--events", "2")
 	want(t, 1, "there is no event o9 | check the id", "tree", "o9")
 	want(t, 2, "not allowed", "tree", "o 9")
 	want(t, 0, "stored", "send", "depot", "ship", "--id", "o2")
@@ -114,7 +114,9 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 0, "already, as "+charge+":r1", "redrive", "bank", charge)
 	eventually(t, "handled (r1)", "dead", "bank")
 	want(t, 0, "(sent again)", "tree", "o2", "--space", "shop")
-	want(t, 2, "1 event would be sent again | --confirm 1", "redrive", "--all")
+	want(t, 0, "no dead letters of space bank that have not been sent again (1 in all: settle dead bank)", "dead", "bank", "--open")
+	want(t, 2, "1 event would be sent again | --confirm 1 (`settle dead --open` lists", "redrive", "--all")
+	want(t, 2, "1 event of space depot would be sent again | `settle dead depot --open` lists", "redrive", "depot", "--all")
 	want(t, 2, "not 5; nothing was sent", "redrive", "--all", "--confirm", "5")
 	want(t, 0, "sent again to depot/wrap", "redrive", "--all", "--confirm", "1")
 	eventually(t, "2 dead letters, 1 not sent again", "dead", "depot") // it was refused again
@@ -181,6 +183,14 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 	want(t, 1, "P bank/charge | 2 parked; not settled | No coordinator answers | not settled within 1s | settle tree o1 --space shop",
 		"send", "shop", "order", "--id", "o1", "--wait=tree", "--timeout", "1s")
 	want(t, 0, "P depot/ship | No coordinator answers", "tree", "o1")
+	const behind = "no coordinator answers; it is coordinators that write dead letters, so this list may be behind"
+	want(t, 0, behind+" | no dead letters", "dead")
+	want(t, 0, behind+" | nothing to send again", "redrive", "--all")
+	want(t, 1, behind+" | there is no dead letter", "redrive", "shop", "o1")
+	want(t, 1, "failed", "send", "bank", "charge", `{"stolen":true}`, "--id", "c1", "--wait")
+	if out := want(t, 0, "what failed gets no dead letter, until one runs", "tree", "c1"); strings.Contains(out, "redrive") {
+		t.Errorf("a redrive is advised that is not possible:\n%s", out)
+	}
 	w.Kill()
 	want(t, 1, "the event is stored and will be handled; `settle tree o2 --space shop` says where it is",
 		"send", "shop", "order", "--id", "o2", "--wait", "--timeout", "1s")
@@ -223,12 +233,12 @@ func TestPrintTree_IsReadAtAGlance(t *testing.T) {
 		}},
 	}
 	var out bytes.Buffer
-	printTree(&out, tree)
+	printTree(&out, tree, false)
 	const text = `caused by a/one  e1
 caused by a/two  a:1:1:0
 ✓ a/order  a:1:2:0                          handled   2026-11-21 18:48:36.832
 ├─ ✗ b/charge  a:1:3:0                      failed    +1234ms  line one line two
-│  └─ ✗ b/charge  a:1:3:0:r1                failed             (sent again) no more of this. no more of this. no more of this. no more of this. no more of this. no ...
+│  └─ ✗ b/charge  a:1:3:0:r1                failed             (sent again) no more of this. no more of this. no more of this. no more of this. no more of this. n…
 ├─ . c/ship  a:1:3:1                        queued    +5ms     at lane sequence 9
 ├─ P d/ship  a:1:3:2                        parked
 └─ ✗ d/wrap  a:1:3:3                        refused            no handler
@@ -236,11 +246,53 @@ caused by a/two  a:1:1:0
 
 7 events: 2 handled, 2 failed, 1 refused, 1 queued, 1 parked; not settled.
   Parked for long? A coordinator puts it into its lane; its log says what keeps it from that.
-  Queued for long? See whether a worker serves the space, and what is before it: settle where c
-  When what was wrong is mended, send it again: settle redrive b a:1:3:0:r1
-  When what was wrong is mended, send it again: settle redrive d a:1:3:3
+  Queued for long? No worker may be running, or what is before it takes long.
+  When what was wrong is mended, send it again: settle redrive b a:1:3:0:r1 --stream charge
+  When what was wrong is mended, send it again: settle redrive d a:1:3:3 --stream wrap
+  … stands for the rest of a long text; all of it: settle tree a:1:2:0 --space a --full
 `
 	if out.String() != text {
 		t.Errorf("it looks like\n%s\nwant\n%s", out.String(), text)
+	}
+}
+
+func TestPrintTree_InFullKeepsTheLinesOfAnError(t *testing.T) {
+	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
+	long := strings.Repeat("no more of this. ", 20)
+	tree := &settle.Tree{
+		Events: 4, More: true, States: map[settle.EventState]int{"failed": 4},
+		Root: &trail.Node{Ref: trail.Ref{Space: "a", Stream: "order", Event: "e1"}, State: "failed", Sent: start, Ended: start, Error: "one\ntwo", Caused: []*trail.Node{
+			{Ref: trail.Ref{Space: "b", Stream: "s", Event: "x"}, State: "failed", Ended: start.Add(216 * time.Second), Error: "three\n" + long, More: 1},
+			{Ref: trail.Ref{Space: "b", Stream: "s", Event: "y"}, State: "failed", Ended: start.Add(9999 * time.Millisecond), Error: "four\nfive"},
+		}},
+	}
+	var out bytes.Buffer
+	printTree(&out, tree, true)
+	text := `✗ a/order  e1  failed    2026-11-21 18:48:36.830  one
+│                                 two
+├─ ✗ b/s  x    failed    +3m36s   three
+│  │                              ` + strings.TrimSpace(long) + `
+│  └─ … and 1 more
+└─ ✗ b/s  y    failed    +9999ms  four
+                                  five
+
+4 events: 4 failed; there is more than is shown: see --events and --depth.
+  When what was wrong is mended, send it again: settle redrive a e1 --stream order
+  Whether x was sent again is not shown: see --depth and --events
+  When what was wrong is mended, send it again: settle redrive b y --stream s
+`
+	if out.String() != text {
+		t.Errorf("it looks like\n%s\nwant\n%s", out.String(), text)
+	}
+}
+
+func TestAfter_IsExactWhereItMatters(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-3 * time.Millisecond: "-3ms", 0: "+0ms", 9999 * time.Millisecond: "+9999ms",
+		10 * time.Second: "+10s", 216400 * time.Millisecond: "+3m36s", -12 * time.Second: "-12s",
+	} {
+		if got := after(d); got != want {
+			t.Errorf("%d ns: %q, want %q", d, got, want)
+		}
 	}
 }

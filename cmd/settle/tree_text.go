@@ -26,13 +26,14 @@ var marks = map[lineage.State]string{
 //	└─ . c/ship  a:5:3:1    queued    +1ms  at lane sequence 17
 //
 // The time is when the event ended or, if it has not, when its lane got it, counted
-// from when the first one got there.
-func printTree(w io.Writer, t *settle.Tree) {
+// from when the first one got there. full prints every remark as it is, on as many lines
+// as it has.
+func printTree(w io.Writer, t *settle.Tree, full bool) {
 	for i := len(t.CausedBy) - 1; i >= 0; i-- {
 		r := t.CausedBy[i]
 		fmt.Fprintf(w, "caused by %s/%s  %s\n", r.Space, r.Stream, r.Event)
 	}
-	table := &lines{start: t.Root.Sent}
+	table := &lines{start: t.Root.Sent, full: full}
 	if table.start.IsZero() {
 		table.start = t.Root.Ended
 	}
@@ -42,14 +43,27 @@ func printTree(w io.Writer, t *settle.Tree) {
 	for _, h := range hints(t) {
 		fmt.Fprintln(w, "  "+h)
 	}
+	if table.clipped {
+		fmt.Fprintf(w, "  %s stands for the rest of a long text; all of it: %s --full\n", ellipsis, asking(t.Root))
+	}
+}
+
+// asking is the command that prints the tree of an event.
+func asking(n *settle.TreeNode) string {
+	if n.Space == "" {
+		return "settle tree " + n.Event
+	}
+	return "settle tree " + n.Event + " --space " + n.Space
 }
 
 // lines is a table of four columns.
 type lines struct {
-	start time.Time
-	rows  [][4]string
-	width int
-	times int
+	start   time.Time
+	full    bool
+	rows    [][4]string
+	width   int
+	times   int
+	clipped bool // a remark is shown in part only
 }
 
 func (l *lines) add(n *settle.TreeNode, first, rest string) {
@@ -58,7 +72,15 @@ func (l *lines) add(n *settle.TreeNode, first, rest string) {
 		name = fmt.Sprintf("%s%s %s", first, marks[n.State], n.Event)
 	}
 	at := l.at(n, first == "" && rest == "")
-	l.rows = append(l.rows, [4]string{name, string(n.State), at, remark(n)})
+	remarks := l.remarks(n)
+	l.rows = append(l.rows, [4]string{name, string(n.State), at, remarks[0]})
+	for _, more := range remarks[1:] {
+		guide := rest
+		if len(n.Caused) > 0 || n.More > 0 {
+			guide += "│"
+		}
+		l.rows = append(l.rows, [4]string{guide, "", "", more})
+	}
 	l.width = max(l.width, utf8.RuneCountInString(name))
 	if first != "" {
 		l.times = max(l.times, len(at))
@@ -71,7 +93,7 @@ func (l *lines) add(n *settle.TreeNode, first, rest string) {
 		}
 	}
 	if n.More > 0 {
-		l.rows = append(l.rows, [4]string{rest + fmt.Sprintf("└─ ... and %d more", n.More)})
+		l.rows = append(l.rows, [4]string{rest + fmt.Sprintf("└─ %s and %d more", ellipsis, n.More)})
 	}
 }
 
@@ -96,15 +118,39 @@ func (l *lines) at(n *settle.TreeNode, root bool) string {
 	case root:
 		return at.Local().Format("2006-01-02 15:04:05.000")
 	}
-	return fmt.Sprintf("%+dms", at.Sub(l.start).Milliseconds())
+	return after(at.Sub(l.start))
+}
+
+// after is a time that has passed, as exactly as anybody reads it.
+func after(d time.Duration) string {
+	if d.Abs() < 10*time.Second {
+		return fmt.Sprintf("%+dms", d.Milliseconds())
+	}
+	if d > 0 {
+		return "+" + d.Round(time.Second).String()
+	}
+	return d.Round(time.Second).String()
 }
 
 const (
 	// maxNameWidth is where the second column begins at the latest.
 	maxNameWidth = 70
-	// maxRemark keeps an event on its line; --json has all of it.
+	// maxRemark keeps an event on its line; --full has all of it.
 	maxRemark = 100
+	// ellipsis stands for what is not shown.
+	ellipsis = "…"
 )
+
+// remarks are the lines of an event's remark, at least one.
+func (l *lines) remarks(n *settle.TreeNode) []string {
+	text := remark(n)
+	if l.full {
+		return strings.Split(strings.TrimRight(text, "\n"), "\n")
+	}
+	short := oneLine(text)
+	l.clipped = l.clipped || cut(text)
+	return []string{short}
+}
 
 // remark is what there is to say about an event beside its state.
 func remark(n *settle.TreeNode) string {
@@ -130,16 +176,24 @@ func remark(n *settle.TreeNode) string {
 	default:
 		parts = append(parts, n.Error)
 	}
-	return oneLine(strings.Join(parts, " "))
+	return strings.Join(parts, " ")
 }
 
 // oneLine makes a text one short line.
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > maxRemark {
-		return string(r[:maxRemark]) + " ..."
+func oneLine(text string) string { return clip(unbroken(text), maxRemark) }
+
+// cut reports whether oneLine shows a text in part only.
+func cut(text string) bool { return utf8.RuneCountInString(unbroken(text)) > maxRemark }
+
+func unbroken(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// clip shortens a text to so many characters.
+func clip(text string, longest int) string {
+	runes := []rune(text)
+	if len(runes) <= longest {
+		return text
 	}
-	return text
+	return string(runes[:longest-1]) + ellipsis
 }
 
 // summary is the tree in a sentence.
@@ -176,16 +230,23 @@ const maxHints = 3
 func hints(t *settle.Tree) []string {
 	var list []string
 	if t.Unattended {
-		list = append(list, "No coordinator answers. What is parked stays parked until one runs.")
+		list = append(list, "No coordinator answers. What is parked stays parked, and what failed gets no dead letter, until one runs.")
 	} else if t.States[lineage.Parked] > 0 {
 		list = append(list, "Parked for long? A coordinator puts it into its lane; its log says what keeps it from that.")
 	}
-	if waiting := first(t, lineage.Queued); len(waiting) > 0 {
-		list = append(list, fmt.Sprintf("Queued for long? See whether a worker serves the space, and what is before it: settle where %s", waiting[0].Space))
+	if t.States[lineage.Queued] > 0 {
+		list = append(list, "Queued for long? No worker may be running, or what is before it takes long.")
+	}
+	if t.Unattended {
+		return list // there may be no dead letter to send again
 	}
 	for _, n := range append(first(t, lineage.Failed), first(t, lineage.Refused)...) {
-		if !redriven(n) {
-			list = append(list, fmt.Sprintf("When what was wrong is mended, send it again: settle redrive %s %s", n.Space, n.Event))
+		switch {
+		case redriven(n):
+		case n.More > 0:
+			list = append(list, fmt.Sprintf("Whether %s was sent again is not shown: see --depth and --events", n.Event))
+		default:
+			list = append(list, fmt.Sprintf("When what was wrong is mended, send it again: settle redrive %s %s --stream %s", n.Space, n.Event, n.Stream))
 		}
 	}
 	return list
