@@ -33,10 +33,22 @@ func (b *Bus) Provision(ctx context.Context) error {
 
 // Check compares every setting on which a guarantee rests with what is wanted, and
 // creates nothing. The error joins an *AssetError for each that was altered, and
-// says which assets are missing.
+// says which assets are missing; it is ErrNoDeployment if all are.
 func (b *Bus) Check(ctx context.Context) error {
-	return b.eachAsset(func(a asset) error { return b.check(ctx, a) })
+	there := false
+	err := b.eachAsset(func(a asset) error {
+		err := b.check(ctx, a)
+		there = there || !errors.Is(err, errNoStream)
+		return err
+	})
+	if !there {
+		return ErrNoDeployment
+	}
+	return err
 }
+
+// ErrNoDeployment says that nothing of a deployment is there.
+var ErrNoDeployment = errors.New("there is no deployment of this prefix on this server; create it with Provision")
 
 func (b *Bus) workersAssetOf(partitions int) asset { return b.assets(partitions)[0] }
 

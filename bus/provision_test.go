@@ -250,8 +250,21 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	if err := b.JetStream().DeleteStream(t.Context(), "SETTLE_LOG_1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "SETTLE_LOG_1") {
+	if err := b.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "SETTLE_LOG_1") || errors.Is(err, bus.ErrNoDeployment) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestCheckSaysInOneLineThatThereIsNoDeployment(t *testing.T) {
+	b := connect(t, bus.Config{Server: startServer(t, bus.ServerConfig{})})
+	if err := b.Check(t.Context()); !errors.Is(err, bus.ErrNoDeployment) {
+		t.Errorf("got %v, want ErrNoDeployment", err)
+	}
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Check(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -26,7 +27,11 @@ func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settl
 		return err
 	}
 	defer b.Close()
-	if err := b.Check(ctx); err != nil {
+	err = b.Check(ctx)
+	if errors.Is(err, bus.ErrNoDeployment) {
+		return fmt.Errorf("there is no deployment with prefix %s on this server; check --prefix, or start a coordinator or a worker, which makes one", c.Prefix)
+	}
+	if err != nil {
 		return fmt.Errorf("there is no usable deployment: %w", err)
 	}
 	client, err := settle.NewClient(b, settle.ClientConfig{ID: "settle", Logger: log})

@@ -167,6 +167,9 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 	}
 	t.Cleanup(server.Shutdown)
 	t.Setenv("NATS_URL", server.ClientURL())
+	if _, _, stderr := command(t.Context(), "dead"); stderr != "settle: there is no deployment with prefix settle on this server; check --prefix, or start a coordinator or a worker, which makes one\n" {
+		t.Errorf("without a deployment: %s", stderr)
+	}
 	b, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 2, Name: "worker/w1"})
 	if err == nil {
 		err = b.Provision(t.Context())

@@ -165,7 +165,7 @@ func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
 			t.Errorf("redrive: %v", err)
 		}
 		var several *trail.AmbiguousError
-		if _, _, err := trail.Redrive(t.Context(), w.client, "a", "", "twice"); !errors.As(err, &several) {
+		if _, _, err := trail.Redrive(t.Context(), w.client, "a", "", "twice"); !errors.As(err, &several) || !strings.Contains(err.Error(), "with the stream (--stream)") {
 			t.Errorf("redrive: %v", err)
 		}
 		if r, _, err := trail.Redrive(t.Context(), w.client, "a", "unheard", "twice"); err != nil || r.Stream != "unheard" {

@@ -3,6 +3,7 @@ package trail
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -43,7 +44,15 @@ func (e *AmbiguousError) Error() string {
 	for _, r := range e.Found {
 		list = append(list, r.Space+"/"+r.Stream)
 	}
-	return fmt.Sprintf("%d events have the id %s: %s; say which with the space and the stream (--space, --stream)", len(e.Found), e.Event, strings.Join(list, ", "))
+	which := "the space and the stream (--space, --stream)"
+	if e.oneSpace() {
+		which = "the stream (--stream)"
+	}
+	return fmt.Sprintf("%d events have the id %s: %s; say which with %s", len(e.Found), e.Event, strings.Join(list, ", "), which)
+}
+
+func (e *AmbiguousError) oneSpace() bool {
+	return !slices.ContainsFunc(e.Found, func(r Ref) bool { return r.Space != e.Found[0].Space })
 }
 
 // ErrTooMany says that a tree has grown larger than anybody waits for.

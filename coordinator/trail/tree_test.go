@@ -162,6 +162,9 @@ func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
 			if _, err := trail.Walk(t.Context(), w.client, q); !errors.As(err, &several) || len(several.Found) != n {
 				t.Errorf("walk %+v: %v, want %d of them", q, err, n)
 			}
+			if names := strings.Contains(several.Error(), "--space"); names != (q.Space == "") {
+				t.Errorf("walk %+v: %v: the space is what is missing: %v", q, several, q.Space == "")
+			}
 		}
 		for _, bad := range []trail.Query{{}, {Event: "*"}, {Event: "e", Space: "a.b"}, {Event: "e", Stream: ">"}} {
 			var name *model.NameError
