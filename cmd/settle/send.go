@@ -88,7 +88,7 @@ func (c *sendCmd) send(ctx context.Context, io streams, client *settle.Client, e
 	if err != nil {
 		return usageIfName(err)
 	}
-	if r.Duplicate {
+	if r.Duplicate && c.ID != "" { // an id made here is new: an acknowledgement was lost
 		fmt.Fprintf(io.err, "%s had been sent before; this payload was not used\n", e.ID)
 	}
 	switch {

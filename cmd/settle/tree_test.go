@@ -66,6 +66,7 @@ func live(t *testing.T) *settle.Deployment {
 func want(t *testing.T, code int, parts string, args ...string) string {
 	t.Helper()
 	got, stdout, stderr := command(t.Context(), args...)
+	t.Logf("settle %s\n%s%s", strings.Join(args, " "), stdout, stderr)
 	if got != code {
 		t.Errorf("settle %s: code %d, want %d", strings.Join(args, " "), got, code)
 	}
