@@ -27,7 +27,9 @@ func TestWait_LooksForWhatNeverComesOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		b := &countingBus{Bus: w.client}
-		<-w.waiting(t.Context(), b, "a", "e1") // five minutes
+		if err := <-w.waiting(t.Context(), b, "a", "e1"); err == nil { // after five minutes
+			t.Error("what never came has ended")
+		}
 		if n := b.looks.Load(); n != 2 {
 			t.Errorf("looked up %d times, want 2", n)
 		}
