@@ -185,7 +185,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 	}
 	t.Cleanup(w.Kill)
 	want(t, 1, "P bank/charge | 2 parked; not settled | No coordinator answers | not settled within 1s | settle tree o1 --space shop",
-		"send", "shop", "order", "--id", "o1", "--wait=tree", "--timeout", "1s")
+		"send", "shop", "order", "--id", "o1", "--wait=tree", "--timeout", "3s")
 	want(t, 0, "P depot/ship | No coordinator answers", "tree", "o1")
 	const behind = "no coordinator answers; it is coordinators that write dead letters, so this list may be behind"
 	want(t, 0, behind+" | no dead letters", "dead")
@@ -197,7 +197,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 	}
 	w.Kill()
 	want(t, 1, "the event is stored and will be handled; `settle tree o2 --space shop` says where it is",
-		"send", "shop", "order", "--id", "o2", "--wait", "--timeout", "1s")
+		"send", "shop", "order", "--id", "o2", "--wait", "--timeout", "3s")
 }
 
 func TestSend_WaitTakesAValueOrNone(t *testing.T) {
