@@ -184,7 +184,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Kill)
-	want(t, 1, "P bank/charge | 2 parked; not settled | No coordinator answers | not settled within 1s | settle tree o1 --space shop",
+	want(t, 1, "P bank/charge | 2 parked; not settled | No coordinator answers | not settled within 3s | settle tree o1 --space shop",
 		"send", "shop", "order", "--id", "o1", "--wait=tree", "--timeout", "3s")
 	want(t, 0, "P depot/ship | No coordinator answers", "tree", "o1")
 	const behind = "no coordinator answers; it is coordinators that write dead letters, so this list may be behind"
