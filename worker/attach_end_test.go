@@ -39,6 +39,7 @@ func TestAttach_OneThatHasEndedAsksForNothing(t *testing.T) {
 		b.broken.Store(true)
 		w.send("s", "add", "e1", `1`)
 		<-a.Done()
+		synctest.Wait() // until all of it has ended
 		n := b.leases.Load()
 		w.pass(time.Minute)
 		if m := b.leases.Load(); m > n {

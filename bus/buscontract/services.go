@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -203,9 +204,10 @@ func oversizeAnswer(w *world) {
 func questionEnds(w *world) {
 	a, b := w.connect("a"), w.connect("b")
 	hold, ended := make(chan struct{}), make(chan struct{})
+	end := sync.OnceFunc(func() { close(ended) }) // a question may arrive when nobody waits for it any more
 	w.serve(w.ctx, a, model.Service{Name: "test", Endpoints: []model.Endpoint{{
 		Name:   "never",
-		Answer: func([]byte) ([]byte, error) { <-hold; close(ended); return nil, nil },
+		Answer: func([]byte) ([]byte, error) { <-hold; end(); return nil, nil },
 	}}})
 	if err := w.briefly(func(ctx context.Context) error { _, err := b.Ask(ctx, "never", nil); return err }); err == nil {
 		w.Error("a question that was not answered was a success")
