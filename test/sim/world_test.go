@@ -266,9 +266,9 @@ func (w *world) startWorker(p *process) {
 	w.running.Go(func() { // ends when the worker serves, or has been killed
 		err := p.worker.Start(p.ctx)
 		w.mu.Lock()
-		over := w.over // and it is stopped before it has started
+		wanted := p.up && !w.over // else it is stopped before it has started
 		w.mu.Unlock()
-		if err != nil && p.ctx.Err() == nil && !over {
+		if err != nil && p.ctx.Err() == nil && wanted {
 			w.violate("shell", "worker %s does not start: %v", p.name, err)
 		}
 	})
