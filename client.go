@@ -2,8 +2,8 @@ package settle
 
 import (
 	"context"
-	"errors"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
