@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/worker"
@@ -55,17 +56,13 @@ func (ev awaited) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("wait for the receipt of event %s to %s/%s: %w", ev.key.ID, ev.space, ev.key.Stream, err)
 }
 
-// staleFor is how long the leader of a stream may answer from the past, because it
-// does not know yet that it is deposed. An event that it did not know of can have been
-// handled before the wait began, so it is looked for once more after that time. This
-// is the only look that is not caused by what the log says.
-const staleFor = 30 * time.Second
-
 // await waits at w, and first looks into the past if the event may be handled already.
-// It ends w.
+// One that the lane did not know of can have been handled before the wait began, if it was
+// a deposed leader that answered, so it is looked for once more (worker.StaleLeader). This
+// is the only look that is not caused by what the log says. It ends w.
 func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool) (*Receipt, error) {
 	defer func() { w.end() }()
-	again := time.NewTimer(staleFor)
+	again := time.NewTimer(worker.StaleLeader)
 	defer again.Stop()
 	for {
 		if look {
@@ -85,7 +82,7 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool) (*
 				return rc, nil
 			}
 			// The log could not be followed any further. The receipt may be in it by now.
-			pause(ctx, lookPause)
+			_ = pause.For(ctx, lookPause)
 			next, err := c.awaits.begin(ctx, ev)
 			if err != nil {
 				return nil, ev.failed(ctx, err)
@@ -101,16 +98,6 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool) (*
 
 // lookPause is how long a client waits before it follows again what it has lost.
 const lookPause = 5 * time.Millisecond
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
 
 // awaits hands receipts to those who wait for them, by following the logs of the
 // spaces that somebody waits on.

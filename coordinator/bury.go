@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 )
@@ -77,7 +78,7 @@ func (t *tail) write(d *model.DeadLetter) bool {
 // insist does something until it succeeds, and reports false if the coordinator is
 // stopped before that.
 func (t *tail) insist(what string, d *model.DeadLetter, do func() error) bool {
-	for pause := minPause; t.c.ctx.Err() == nil; pause = min(2*pause, maxPause) {
+	for backoff := minPause; t.c.ctx.Err() == nil; backoff = min(2*backoff, maxPause) {
 		err := do()
 		if err == nil {
 			return true
@@ -85,7 +86,7 @@ func (t *tail) insist(what string, d *model.DeadLetter, do func() error) bool {
 		if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) {
 			t.c.cfg.Logger.Error(what, "space", d.Space, "stream", d.Stream, "event", d.Event, "error", err)
 		}
-		wait(t.c.ctx, pause)
+		_ = pause.For(t.c.ctx, backoff)
 	}
 	return false
 }

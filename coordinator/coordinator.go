@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -75,13 +76,13 @@ func (c *Coordinator) Start() {
 // serve offers package trail's answers, as soon as that is possible.
 func (c *Coordinator) serve() {
 	service := trail.Service(c.ctx, c.bus)
-	for pause := minPause; c.ctx.Err() == nil; pause = min(2*pause, maxPause) {
+	for backoff := minPause; c.ctx.Err() == nil; backoff = min(2*backoff, maxPause) {
 		err := c.bus.Serve(c.ctx, service)
 		if err == nil || c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
 		c.cfg.Logger.Error("offer the coordinator's answers", "error", err)
-		wait(c.ctx, pause)
+		_ = pause.For(c.ctx, backoff)
 	}
 }
 
@@ -124,16 +125,16 @@ func newTail(c *Coordinator, partition int) *tail {
 // followed again from where it broke off, and an entry that cannot be read is tried
 // again, ever more rarely: it may hold sends, so it is not passed over.
 func (t *tail) run() {
-	pause := minPause
+	backoff := minPause
 	for reached := uint64(0); t.c.ctx.Err() == nil; {
 		if err := t.follow(); err != nil && t.c.ctx.Err() == nil {
 			t.c.cfg.Logger.Error("tail log", "partition", t.partition, "error", err)
-			wait(t.c.ctx, pause)
+			_ = pause.For(t.c.ctx, backoff)
 		}
 		if done := t.progress.Load().done(); done > reached {
-			reached, pause = done, minPause
+			reached, backoff = done, minPause
 		} else {
-			pause = min(2*pause, maxPause)
+			backoff = min(2*backoff, maxPause)
 		}
 	}
 }
@@ -188,11 +189,3 @@ func (t *tail) save() {
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}

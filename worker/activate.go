@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -125,7 +126,7 @@ func (h *host) replay(r *replica.Replica) error {
 func (h *host) catchUp() error {
 	integrated, dry := 0, 0
 	for h.ctx.Err() == nil {
-		pause(h.ctx, backoff(dry))
+		_ = pause.For(h.ctx, backoff(dry))
 		entries, err := h.env.bus.ReadLog(h.ctx, h.space, h.core.Seq(), readPage)
 		if err != nil && h.asksAgain("read the log", err) {
 			continue
@@ -163,7 +164,7 @@ func (h *host) asksAgain(what string, err error) bool {
 		return false
 	}
 	h.report(what, err)
-	pause(h.ctx, askPause)
+	_ = pause.For(h.ctx, askPause)
 	return true
 }
 
@@ -174,7 +175,7 @@ func (h *host) refill(after uint64) {
 	h.refilling = true
 	wait := backoff(h.dry)
 	h.env.tasks.Go(func() { // ends when the read is answered
-		pause(h.ctx, wait)
+		_ = pause.For(h.ctx, wait)
 		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
 		h.call(func() {
 			h.refilling = false

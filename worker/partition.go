@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 )
 
@@ -176,7 +177,7 @@ func (p *partition) forget(h *host) {
 	if h.handedOver() {
 		return
 	}
-	pause(p.ctx, p.w.cfg.Heartbeat)
+	_ = pause.For(p.ctx, p.w.cfg.Heartbeat)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, behind := p.asleep[h.space]; behind || p.leased(h.space) {
@@ -253,7 +254,7 @@ func (p *partition) tick() {
 // it asks once more, and once more.
 func (p *partition) callRoll() {
 	for _, after := range []time.Duration{0, 100 * time.Millisecond, time.Second} {
-		pause(p.ctx, after)
+		_ = pause.For(p.ctx, after)
 		if p.ctx.Err() != nil {
 			return
 		}

@@ -31,6 +31,11 @@ type Bus interface {
 	MaxPayload() int
 }
 
+// StaleLeader is how long the leader of a stream may answer from the past, because it does
+// not know yet that it is deposed. Who was told by it that something is not there, and
+// hears of it in no other way, has to look once more after that time.
+const StaleLeader = 30 * time.Second
+
 // Log is the commit log of all spaces.
 type Log interface {
 	// Append appends a commit if the space's head is still where a.Expect says,

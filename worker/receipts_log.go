@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 )
@@ -30,7 +31,7 @@ type logged struct {
 // readLogOf makes a reader. Its head is of the leader, and not below seen.
 func readLogOf(ctx context.Context, bus Log, space string, seen uint64) (*logReader, error) {
 	for dry := 0; ; dry++ {
-		pause(ctx, backoff(dry))
+		_ = pause.For(ctx, backoff(dry))
 		head, err := bus.Head(ctx, space)
 		switch {
 		case err != nil:
@@ -57,7 +58,7 @@ func (l *logReader) entry(seq uint64) (*logged, error) {
 // leader is asked whether the log still reaches that far.
 func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
 	for dry := 0; ; dry++ {
-		pause(l.ctx, backoff(dry))
+		_ = pause.For(l.ctx, backoff(dry))
 		entries, err := l.bus.ReadLog(l.ctx, l.space, behind, n)
 		switch {
 		case err != nil:

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 )
@@ -133,7 +134,7 @@ func Read(ctx context.Context, bus Bus, space, doc string) (*replica.Document, e
 		case d.Read >= head:
 			return d, nil
 		case len(entries) == 0:
-			pause(ctx, time.Millisecond)
+			_ = pause.For(ctx, time.Millisecond)
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 )
 
@@ -255,20 +256,7 @@ func retry(ctx context.Context, cfg Config, what string, f func(ctx context.Cont
 			return
 		}
 		cfg.Logger.Warn(what, "worker", cfg.ID, "error", err)
-		pause(ctx, 200*time.Millisecond)
-	}
-}
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	if d == 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
+		_ = pause.For(ctx, 200*time.Millisecond)
 	}
 }
 

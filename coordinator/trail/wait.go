@@ -44,15 +44,9 @@ func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) error {
 // errSettled ends the goroutines of a wait that is over.
 var errSettled = errors.New("nothing is open")
 
-const (
-	// maxOpen bounds the events that a wait has met, so that one that never ends does
-	// not take all memory.
-	maxOpen = 100_000
-	// staleFor is how long the leader of a stream may answer from the past, because it
-	// does not know yet that it is deposed. What it did not know of is looked for once
-	// more after that time; everything else is told by the logs.
-	staleFor = 30 * time.Second
-)
+// maxOpen bounds the events that a wait has met, so that one that never ends does not take
+// all memory.
+const maxOpen = 100_000
 
 // wait is one tree that is waited for.
 type wait struct {
@@ -63,7 +57,7 @@ type wait struct {
 
 	mu     sync.Mutex
 	open   map[Ref]bool // met, and true until it has ended
-	aged   map[Ref]int  // how many ticks of staleFor it has been open for
+	aged   map[Ref]int  // how many ticks of worker.StaleLeader it has been open for
 	left   int          // how many have not
 	spaces map[string]*followed
 }
@@ -212,9 +206,10 @@ func (w *wait) ended(r Ref, h *worker.Handling) error {
 	return nil
 }
 
-// lookAgain looks once more for what has been open for longer than staleFor.
+// lookAgain looks once more for what has been open for longer than worker.StaleLeader; all
+// else is told by the logs.
 func (w *wait) lookAgain() error {
-	t := time.NewTicker(staleFor)
+	t := time.NewTicker(worker.StaleLeader)
 	defer t.Stop()
 	for {
 		select {

@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"time"
+
+	"github.com/settlehq/settle/internal/pause"
 )
 
 // fleet is what chaos needs of a deployment.
@@ -30,7 +31,7 @@ func (r *run) chaos(ctx context.Context, f fleet) error {
 			return fmt.Errorf("kill worker %s: it is gone already", victim)
 		}
 		r.note(Note{Kind: Killed, Worker: victim})
-		if err := pause(ctx, r.o.Rejoin); err != nil {
+		if err := pause.For(ctx, r.o.Rejoin); err != nil {
 			return err
 		}
 		joined, err := f.AddWorker(ctx)
@@ -42,14 +43,3 @@ func (r *run) chaos(ctx context.Context, f fleet) error {
 	return nil
 }
 
-// pause waits for d, or for ctx to end.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
