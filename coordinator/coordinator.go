@@ -188,4 +188,3 @@ func (t *tail) save() {
 		}
 	}
 }
-

@@ -42,4 +42,3 @@ func (r *run) chaos(ctx context.Context, f fleet) error {
 	}
 	return nil
 }
-
