@@ -54,10 +54,10 @@ func newSender(c *Client, perSpace int) *Sender {
 	return s
 }
 
-// Send queues an event. It blocks while too many have no answer, but not beyond
-// ctx; the event was then not sent. done, which may
-// be nil, is called with the answer from some goroutine and must not block. An
-// event that the lane has already is a success (see SendResult.Duplicate).
+// Send queues an event. It blocks while too many have no answer, but not beyond ctx; the
+// event was then not sent. done, which may be nil, is called with the answer from some
+// goroutine and must not block. An event that the lane has already is a success (see
+// SendResult.Duplicate).
 func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, error)) error {
 	m, err := s.client.message(e)
 	if err == nil {

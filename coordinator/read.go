@@ -21,9 +21,8 @@ func concerns(data []byte) bool {
 	return bytes.Contains(data, sendsMember) || bytes.Contains(data, refusedMember) || bytes.Contains(data, failedMember)
 }
 
-// read acts on one entry of the log: it releases what the commit holds for other
-// spaces, and tells origins what the commit refuses, and writes dead
-// letters.
+// read acts on one entry of the log: it releases what the commit holds for other spaces,
+// tells origins what the commit refuses, and writes dead letters.
 func (t *tail) read(ctx context.Context, p *progress, e model.LogEntry) error {
 	if ctx.Err() != nil {
 		return nil // an entry before this one was not released

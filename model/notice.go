@@ -15,9 +15,9 @@ type Notice struct {
 }
 
 // Message is the notice on its way to the origin, with the payload
-// {event, to, stream, reason}. Its id follows from that of the
-// send, so telling twice is harmless, and no client can choose it. It has no position:
-// it comes from no transaction. So nobody is sent a notice about a notice.
+// {event, to, stream, reason}. Its id follows from that of the send, so telling twice is
+// harmless, and no client can choose it. It has no position: it comes from no transaction.
+// So nobody is sent a notice about a notice.
 func (n *Notice) Message(origin string, t Trace) Message {
 	p := appendText([]byte(`{"event":`), n.Event)
 	p = appendText(append(p, `,"to":`...), n.To)

@@ -10,8 +10,8 @@ import (
 
 // A handler may kill its process: it takes all the memory, or calls os.Exit. The next owner
 // would handle the same event and die of it, and so on, if nobody remembered how often that
-// was (DESIGN 5.3, docs/adr/0016). So a runtime that follows on a life without a receipt, or on an attempt
-// that never came back, is careful:
+// was (DESIGN 5.3, docs/adr/0016). So a runtime that follows on a life without a receipt, or
+// on an attempt that never came back, is careful:
 //
 //	before an attempt at the head of the lane, the log gets a mark, with how many there were
 //	one event goes into each commit, so that others do not go down with it

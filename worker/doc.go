@@ -2,7 +2,7 @@
 // all that the core must not do: it waits, reads the clock, speaks to the bus.
 //
 //	Worker        one per process: membership, placement
-//	  partition   one per partition that is ours: lane reader, leases, saving
+//	  partition   one per partition that is ours: lane reader, leases, saving, purging
 //	    host      one per space that is awake: a loop around space.Space
 //
 // # A host's loop
