@@ -31,6 +31,14 @@ type Config struct {
 	// Checkpoint is how often changed documents are saved; default 1 s. It bounds
 	// by how much the STATE bucket trails the log.
 	Checkpoint time.Duration
+	// Idle is for how long a space is at rest, with nothing to do and nobody who observes
+	// it, before it leaves memory; default 1 min, negative never. It comes back with the
+	// next event or observer, at the cost of loading it.
+	Idle time.Duration
+	// MaxAwake is how many spaces may be in memory; default 10,000, negative without
+	// limit. Beyond that, those that have been at rest longest leave at once; if all
+	// have something to do, there are more.
+	MaxAwake int
 	// Weight is this worker's share of the partitions relative to others; 0 is 1.
 	Weight float64
 
@@ -76,6 +84,10 @@ func (c *Config) fill() error {
 	def(&c.Heartbeat, 500*time.Millisecond)
 	def(&c.MemberTTL, 15*time.Second)
 	def(&c.Checkpoint, time.Second)
+	def(&c.Idle, time.Minute)
+	if c.MaxAwake == 0 {
+		c.MaxAwake = 10_000
+	}
 	if c.Build == "" {
 		c.Build = executable()
 	}

@@ -18,11 +18,13 @@ type Held struct {
 // Held counts what the worker keeps.
 func (w *Worker) Held() Held {
 	var all Held
-	for _, p := range w.serving() {
+	for _, p := range w.parts() {
 		p.mu.Lock()
 		all.Hosts += len(p.hosts)
 		all.Asleep += len(p.asleep)
-		all.Leases += len(p.leases)
+		for _, of := range p.leases { // any order: a sum
+			all.Leases += len(of)
+		}
 		p.mu.Unlock()
 		for _, h := range p.all() {
 			h.mu.Lock()
@@ -34,7 +36,7 @@ func (w *Worker) Held() Held {
 	return all
 }
 
-func (w *Worker) serving() []*partition {
+func (w *Worker) parts() []*partition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Values(w.partitions))
@@ -43,7 +45,7 @@ func (w *Worker) serving() []*partition {
 // Mirrors asks every host how many documents of other spaces it mirrors.
 func (w *Worker) Mirrors() int {
 	var n atomic.Int64
-	for _, p := range w.serving() {
+	for _, p := range w.parts() {
 		for _, h := range p.all() {
 			counted := make(chan struct{})
 			h.call(func() { n.Add(int64(len(h.mirrors))); close(counted) })

@@ -40,12 +40,25 @@ type host struct {
 	last uint64
 	// unsaved is why the last act of a draining host failed.
 	unsaved error
+	// inCore is the number of events that wait in the core.
+	inCore int
 	// spare is the memory of the last batch of events, for the next.
 	spare []model.Message
 
 	// low is the lane sequence up to which nothing of the space is left to do or to
 	// save, or allDone.
 	low atomic.Uint64
+
+	// rest belongs to awake. dismissed says that the host is asked to leave.
+	rest      rest
+	dismissed atomic.Bool
+	// rested is what awake was told last, stirred that something has happened since, up
+	// to stirredAt in the log. Before stays the host does not leave. lastSave says that it
+	// has saved in order to. left says that it has.
+	rested, stirred, lastSave, left bool
+	stirredAt                       uint64
+	stays                           time.Duration
+	observed                        int // leases of documents
 
 	// behind, if not 0, is the lane sequence up to which events of the space were
 	// delivered before this host was there to take them: they must be read again.
@@ -61,6 +74,7 @@ type host struct {
 	followed  uint64 // documents so far that were mirrored
 	spans     spans
 	foreign   foreign
+	queries   queries
 
 	// joins says that the host attaches to its space instead of taking it over. Such a
 	// one saves nothing. entered is closed when it has joined.
@@ -80,6 +94,9 @@ type env struct {
 	tasks    *sync.WaitGroup
 	counters *counters
 	runs     *RunCounts
+	// partition and awake are nil around an attachment.
+	partition *partition
+	awake     *awake
 }
 
 // inbox is what waits for the loop.
@@ -196,26 +213,33 @@ func (h *host) rouse() {
 // runtime is attached to the space.
 func (h *host) observe(doc string, on bool) {
 	h.call(func() {
+		h.stirred = true
 		switch {
 		case doc == "":
 			h.attend(on)
 			return
 		case !on:
+			h.observed--
 			h.core.Unobserve(doc)
 			return
 		}
+		h.observed++
 		if err := h.core.Observe(doc); err != nil {
 			h.env.cfg.Logger.Warn("observe", "space", h.space, "document", doc, "error", err)
 		}
 	})
 }
 
-// run is the host's goroutine. It ends when the partition does, when another
-// runtime has taken the space over, or when the space cannot be served.
+// run is the host's goroutine. It ends when the partition does, when another runtime has
+// taken the space over, when the space cannot be served, or when it leaves memory.
 func (h *host) run() {
 	defer close(h.done)
 	defer h.cancel()
-	if err := h.activate(); err != nil {
+	err := h.activate()
+	if h.env.awake != nil {
+		h.env.awake.loaded()
+	}
+	if err != nil {
 		h.fail("activate space", err)
 		return
 	}
@@ -225,12 +249,13 @@ func (h *host) run() {
 		ready := h.settle()
 		h.publish()
 		h.carryOut(ready)
-		if h.core.Deposed() || h.draining && h.finished() {
+		h.answerQueries()
+		if h.core.Deposed() || h.draining && h.finished() || h.considerLeaving(ready) {
 			return
 		}
 		at, due := h.directsAt()
 		if !ready.More && !due && !h.canTakeIn() {
-			h.sleep(earliest(ready.Wake, at))
+			h.sleep(earliest(earliest(ready.Wake, at), h.stayUntil()))
 		}
 	}
 }
@@ -286,6 +311,7 @@ func (h *host) takeIn() {
 	}
 	h.mu.Unlock()
 	if len(in.events) > 0 {
+		h.stirred = true
 		h.tellRoom()
 	}
 	for i := range in.events {
@@ -343,6 +369,7 @@ func (h *host) settle() space.Ready {
 func (h *host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.inCore = h.core.Waiting()
 	switch {
 	case len(h.inbox.events) > 0 || h.inbox.left > 0:
 	case h.core.Owned() && h.core.Durable() && h.core.Seq() <= h.saver.saved:
@@ -396,11 +423,13 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	case err == nil:
 		h.env.counters.committed(c)
 		h.confirmDirects(c)
+		h.queries.confirmed++
 		if err = h.core.Confirm(seq); c.Join && err == nil {
 			close(h.entered)
 		}
 	case errors.Is(err, model.ErrRefused):
 		h.env.counters.refused.Add(1)
+		h.queries.refused++
 		h.core.Refuse()
 		err = h.catchUp()
 	}
@@ -462,6 +491,6 @@ func (h *host) finished() bool {
 	return true
 }
 
-// handedOver reports whether the host ended because it was drained or stopped,
-// rather than deposed or broken.
-func (h *host) handedOver() bool { return h.draining || h.env.ctx.Err() != nil }
+// handedOver reports whether the host ended because it was drained or stopped, or has
+// left, rather than deposed or broken.
+func (h *host) handedOver() bool { return h.left || h.draining || h.env.ctx.Err() != nil }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // positionLane names the saved position up to which a partition's lane has been
@@ -30,27 +31,28 @@ type partition struct {
 	// asleep are the spaces without a host that are not done with their lane: those
 	// without a program, and those whose host has ended.
 	asleep map[string]backlog
-	closed bool // no new hosts
-	leases map[leaseKey]lease
+	// waiting are the spaces that are to have a host and wait for their turn, and what is
+	// to be done then.
+	waiting map[string][]func(*host)
+	closed  bool // no new hosts
+	leases  leases
 	// read is the lane sequence up to which events were handed to hosts, saved the
 	// position that was saved last.
 	read  uint64
 	saved uint64
+
+	activations, evictions uint64
 }
 
 // backlog is what a space without a host has left to do: it is done with its lane
 // up to done, and events were delivered up to last.
 type backlog struct{ done, last uint64 }
 
-type leaseKey struct{ space, doc, watcher string }
-
-type lease struct{ until time.Time }
-
-// maxLease bounds a lease, whatever its observer asks for.
-const maxLease = 10 * LeaseTTL
-
 func startPartition(w *Worker, number int) *partition {
-	p := &partition{w: w, number: number, hosts: map[string]*host{}, asleep: map[string]backlog{}, leases: map[leaseKey]lease{}}
+	p := &partition{
+		w: w, number: number, hosts: map[string]*host{}, asleep: map[string]backlog{},
+		waiting: map[string][]func(*host){}, leases: leases{},
+	}
 	p.ctx, p.cancel = context.WithCancel(w.ctx)
 	p.keep("follow leases", func(ctx context.Context) error {
 		return w.bus.FollowLeases(ctx, number, p.lease)
@@ -63,7 +65,10 @@ func startPartition(w *Worker, number int) *partition {
 
 // env is what the partition's hosts have around them.
 func (p *partition) env() *env {
-	return &env{ctx: p.ctx, bus: p.w.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks, counters: &p.w.counters, runs: p.w.runs}
+	return &env{
+		ctx: p.ctx, bus: p.w.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks,
+		counters: &p.w.counters, runs: p.w.runs, partition: p, awake: &p.w.awake,
+	}
 }
 
 func (p *partition) keep(what string, f func(ctx context.Context) error) {
@@ -126,23 +131,91 @@ func (p *partition) take(m *model.Message, patient bool) *host {
 	return nil
 }
 
-// hostOf returns the host of a space and starts it if need be; nil if the space
-// is not of this partition or runs no program. That there is none is logged, unless
-// it is known. p.mu is held.
+// hostOf returns the host of a space and starts it if need be; nil if the space is not of
+// this partition or runs no program, or if others are loaded first: then it is started
+// later. That there is no program is logged, unless it is known. p.mu is held.
 func (p *partition) hostOf(space string, known bool) *host {
 	if h := p.hosts[space]; h != nil {
 		return h
 	}
-	if p.closed || p.ctx.Err() != nil || model.PartitionOf(space, p.w.bus.Partitions()) != p.number {
+	if _, waits := p.waiting[space]; waits {
 		return nil
 	}
-	program, err := p.w.cfg.Programs(space)
+	program := p.programOf(space, known)
+	if program == nil {
+		return nil
+	}
+	if !p.w.awake.admit(p, space) {
+		p.waiting[space] = nil
+		return nil
+	}
+	return p.startHost(space, program)
+}
+
+// programOf is what a space is to run, nil if it is not to have a host. p.mu is held.
+func (p *partition) programOf(name string, known bool) *space.Program {
+	if p.closed || p.ctx.Err() != nil || model.PartitionOf(name, p.w.bus.Partitions()) != p.number {
+		return nil
+	}
+	program, err := p.w.cfg.Programs(name)
 	if err != nil || program == nil {
 		if !known {
-			p.w.cfg.Logger.Error("space has no program to run; its events wait", "space", space, "error", err)
+			p.w.cfg.Logger.Error("space has no program to run; its events wait", "space", name, "error", err)
 		}
 		return nil
 	}
+	return program
+}
+
+// ask has f called with the host of a space, which is woken if it sleeps: at once, or when
+// its turn has come; with nil if there is to be none after all. f is called with p.mu
+// held, so that what it passes to the host comes before its leaving.
+func (p *partition) ask(space string, f func(*host)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.hostOf(space, true)
+	if _, waits := p.waiting[space]; waits {
+		p.waiting[space] = append(p.waiting[space], f)
+		return nil
+	}
+	switch {
+	case h != nil:
+		f(h)
+		return nil
+	case p.closed || p.ctx.Err() != nil:
+		return ErrElsewhere
+	}
+	return fmt.Errorf("space %s: %w", space, ErrNoProgram)
+}
+
+// admitted starts the host of a space whose turn has come. It reports false if there is to
+// be none any more.
+func (p *partition) admitted(space string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asks := p.waiting[space]
+	delete(p.waiting, space)
+	h := p.startWaiting(space, len(asks) > 0)
+	for _, f := range asks {
+		f(h)
+	}
+	return h != nil
+}
+
+func (p *partition) startWaiting(space string, asked bool) *host {
+	_, behind := p.asleep[space]
+	if !behind && !asked && !p.leases.any(space) {
+		return nil
+	}
+	program := p.programOf(space, true)
+	if program == nil {
+		return nil
+	}
+	return p.startHost(space, program)
+}
+
+// startHost starts the host of a space that awake has admitted. p.mu is held.
+func (p *partition) startHost(space string, program *space.Program) *host {
 	b, behind := p.asleep[space]
 	if !behind {
 		b.done = p.read
@@ -150,10 +223,9 @@ func (p *partition) hostOf(space string, known bool) *host {
 	delete(p.asleep, space)
 	h := newHost(p.env(), space, program, b)
 	p.hosts[space] = h
-	for k := range p.leases { // any order: each counts once
-		if k.space == space {
-			h.observe(k.doc, true)
-		}
+	p.activations++
+	for k := range p.leases[space] { // any order: each counts once
+		h.observe(k.doc, true)
 	}
 	p.tasks.Go(func() { // ends when the host is done with the space
 		h.run()
@@ -174,54 +246,15 @@ func (p *partition) forget(h *host) {
 		}
 	}
 	p.mu.Unlock()
+	p.w.awake.left(h)
 	if h.handedOver() {
 		return
 	}
 	_ = pause.For(p.ctx, p.w.cfg.Heartbeat)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, behind := p.asleep[h.space]; behind || p.leased(h.space) {
+	if _, behind := p.asleep[h.space]; behind || p.leases.any(h.space) {
 		p.hostOf(h.space, false)
-	}
-}
-
-// leased reports whether anybody observes the space. p.mu is held.
-func (p *partition) leased(space string) bool {
-	for k := range p.leases { // any order: whether there is one
-		if k.space == space {
-			return true
-		}
-	}
-	return false
-}
-
-// lease takes in somebody's wish to observe a document.
-func (p *partition) lease(l model.Lease) {
-	if l.Check() != nil {
-		return // nobody can own that
-	}
-	k := leaseKey{l.Space, l.Doc, l.Watcher}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, had := p.leases[k]
-	switch {
-	case l.TTL <= 0 && had:
-		p.endLease(k)
-	case l.TTL > 0:
-		p.leases[k] = lease{until: time.Now().Add(min(l.TTL, maxLease))}
-		switch h := p.hosts[l.Space]; {
-		case h == nil:
-			p.hostOf(l.Space, had) // which observes everything that is leased
-		case !had:
-			h.observe(l.Doc, true)
-		}
-	}
-}
-
-func (p *partition) endLease(k leaseKey) {
-	delete(p.leases, k)
-	if h := p.hosts[k.space]; h != nil {
-		h.observe(k.doc, false)
 	}
 }
 
@@ -260,16 +293,6 @@ func (p *partition) callRoll() {
 		}
 		if err := p.w.bus.CallRoll(p.number); err != nil {
 			p.w.cfg.Logger.Warn("call roll", "partition", p.number, "error", err)
-		}
-	}
-}
-
-func (p *partition) expireLeases(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for k, l := range p.leases { // any order: each on its own
-		if now.After(l.until) {
-			p.endLease(k)
 		}
 	}
 }

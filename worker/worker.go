@@ -22,6 +22,7 @@ type Worker struct {
 	runs    *RunCounts
 
 	counters counters
+	awake    awake
 
 	// ctx ends when the worker stops or is killed.
 	ctx    context.Context
@@ -59,6 +60,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		moved:      make(chan struct{}, 1),
 		partitions: map[int]*partition{}, leaving: map[int]*partition{},
 	}
+	w.awake.limit, w.awake.idle = max(cfg.MaxAwake, 0), cfg.Idle
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -89,7 +91,8 @@ func (w *Worker) Start(ctx context.Context) error {
 	}
 	w.lookAround()
 	w.place()
-	w.tasks.Go(w.run) // ends with w.ctx
+	w.tasks.Go(w.run)                         // ends with w.ctx
+	w.tasks.Go(func() { w.awake.sweep(w.ctx) }) // likewise
 	return nil
 }
 

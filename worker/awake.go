@@ -1,0 +1,206 @@
+package worker
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+)
+
+// awake is the list of the spaces that a worker has in memory. It says which of them are to
+// leave, and when another one may come:
+//
+//	a space that has been at rest for idle leaves
+//	beyond limit, those that have rested longest make room for those that are wanted
+//	maxLoading are being loaded at a time; more wait in order, as names
+//
+// A space that is not at rest is never sent away, so the limit is exceeded if there are
+// more of those. None of this is on the way of an event of a space that is awake, but for
+// a lock when it comes to rest and when it stirs.
+type awake struct {
+	limit int           // 0: none
+	idle  time.Duration // negative: for ever
+
+	mu      sync.Mutex
+	hosts   int // in memory or being loaded
+	loading int
+	leaving int       // asked to leave, and still there
+	resting list.List // of *host, the one that has rested longest first
+	queue   []wish
+}
+
+// wish is a space that waits to be loaded.
+type wish struct {
+	p     *partition
+	space string
+}
+
+// rest is what awake knows of a host, under its lock.
+type rest struct {
+	place   *list.Element // nil if it does not rest, or is leaving
+	since   time.Time
+	leaving bool
+}
+
+// maxLoading bounds how many spaces are being loaded at a time: enough to keep the store
+// busy, few enough to leave some of it to those that are awake.
+const maxLoading = 64
+
+// admit reports whether a space may be loaded now. If not, it is noted, and
+// partition.admitted is called when it may.
+func (a *awake) admit(p *partition, space string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.queue) == 0 && a.room() {
+		a.hosts++
+		a.loading++
+		return true
+	}
+	a.queue = append(a.queue, wish{p, space})
+	a.press()
+	return false
+}
+
+// room reports whether one more may be loaded. a.mu is held.
+func (a *awake) room() bool {
+	full := a.limit > 0 && a.hosts >= a.limit
+	return a.loading < maxLoading && (!full || a.leaving == 0 && a.resting.Len() == 0)
+}
+
+// press sends hosts away for those that wait. a.mu is held.
+func (a *awake) press() {
+	if a.limit == 0 {
+		return
+	}
+	wanted := a.hosts - a.leaving + min(len(a.queue), maxLoading)
+	for ; wanted > a.limit && a.resting.Len() > 0; wanted-- {
+		a.dismiss(a.resting.Front().Value.(*host))
+	}
+}
+
+// dismiss asks a host to leave. a.mu is held.
+func (a *awake) dismiss(h *host) {
+	a.resting.Remove(h.rest.place)
+	h.rest.place, h.rest.leaving = nil, true
+	a.leaving++
+	h.dismissed.Store(true)
+	h.rouse()
+}
+
+// loaded says that a host is loaded, or could not be.
+func (a *awake) loaded() {
+	a.mu.Lock()
+	a.loading--
+	a.mu.Unlock()
+	a.serve()
+}
+
+// rests says that a host has come to rest, now.
+func (a *awake) rests(h *host) {
+	a.mu.Lock()
+	if h.rest.place != nil {
+		a.resting.Remove(h.rest.place)
+	}
+	if !h.rest.leaving {
+		h.rest.since = time.Now()
+		h.rest.place = a.resting.PushBack(h)
+	}
+	a.mu.Unlock()
+	a.serve()
+}
+
+// stirs says that a host has something to do, or may not leave for another reason.
+func (a *awake) stirs(h *host) {
+	a.mu.Lock()
+	waits := a.forget(h)
+	a.mu.Unlock()
+	if waits {
+		a.serve() // somebody counted on its leaving
+	}
+}
+
+// forget takes a host off the list, and reports whether it had been asked to leave.
+// a.mu is held.
+func (a *awake) forget(h *host) (leaving bool) {
+	if h.rest.place != nil {
+		a.resting.Remove(h.rest.place)
+	}
+	leaving = h.rest.leaving
+	if leaving {
+		a.leaving--
+		h.dismissed.Store(false)
+	}
+	h.rest.place, h.rest.leaving = nil, false
+	return leaving
+}
+
+// left says that a host has ended.
+func (a *awake) left(h *host) {
+	a.mu.Lock()
+	a.forget(h)
+	a.hosts--
+	a.mu.Unlock()
+	a.serve()
+}
+
+// serve lets in those that wait, as far as there is room. No lock of a partition may be
+// held.
+func (a *awake) serve() {
+	for {
+		next, ok := a.next()
+		if !ok {
+			return
+		}
+		if !next.p.admitted(next.space) {
+			a.mu.Lock()
+			a.hosts--
+			a.loading--
+			a.mu.Unlock()
+		}
+	}
+}
+
+func (a *awake) next() (w wish, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.press()
+	if len(a.queue) == 0 || !a.room() {
+		return w, false
+	}
+	w = a.queue[0]
+	if a.queue = a.queue[1:]; len(a.queue) == 0 {
+		a.queue = nil
+	}
+	a.hosts++
+	a.loading++
+	return w, true
+}
+
+// sweep sends away who has rested for long enough, now and then until ctx ends.
+func (a *awake) sweep(ctx context.Context) {
+	if a.idle < 0 {
+		return
+	}
+	t := time.NewTicker(min(max(a.idle/4, time.Millisecond), time.Second))
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-t.C:
+			a.dismissBefore(now.Add(-a.idle))
+		}
+	}
+}
+
+func (a *awake) dismissBefore(when time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.resting.Len() > 0 {
+		h := a.resting.Front().Value.(*host)
+		if h.rest.since.After(when) {
+			return
+		}
+		a.dismiss(h)
+	}
+}

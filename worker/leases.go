@@ -1,0 +1,82 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// leases are the observations that hold, by space.
+type leases map[string]map[leaseKey]time.Time
+
+type leaseKey struct{ doc, watcher string }
+
+// maxLease bounds a lease, whatever its observer asks for.
+const maxLease = 10 * LeaseTTL
+
+// any reports whether anybody observes the space.
+func (l leases) any(space string) bool { return len(l[space]) > 0 }
+
+// renew notes a lease, and reports whether it held already.
+func (l leases) renew(m model.Lease, now time.Time) (had bool) {
+	of := l[m.Space]
+	if of == nil {
+		of = map[leaseKey]time.Time{}
+		l[m.Space] = of
+	}
+	k := leaseKey{m.Doc, m.Watcher}
+	_, had = of[k]
+	of[k] = now.Add(min(m.TTL, maxLease))
+	return had
+}
+
+// end reports whether the lease held.
+func (l leases) end(space string, k leaseKey) (had bool) {
+	of := l[space]
+	_, had = of[k]
+	if delete(of, k); len(of) == 0 {
+		delete(l, space)
+	}
+	return had
+}
+
+// lease takes in somebody's wish to observe a document.
+func (p *partition) lease(l model.Lease) {
+	if l.Check() != nil {
+		return // nobody can own that
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.TTL <= 0 {
+		p.endLease(l.Space, leaseKey{l.Doc, l.Watcher})
+		return
+	}
+	had := p.leases.renew(l, time.Now())
+	switch h := p.hosts[l.Space]; {
+	case h == nil:
+		p.hostOf(l.Space, had) // which observes everything that is leased
+	case !had:
+		h.observe(l.Doc, true)
+	}
+}
+
+func (p *partition) endLease(space string, k leaseKey) {
+	if had := p.leases.end(space, k); !had {
+		return
+	}
+	if h := p.hosts[space]; h != nil {
+		h.observe(k.doc, false)
+	}
+}
+
+func (p *partition) expireLeases(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for space, of := range p.leases { // any order: each on its own
+		for k, until := range of { // any order: each on its own
+			if now.After(until) {
+				p.endLease(space, k)
+			}
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+)
+
+// Answer is a document as it is at the head of the log.
+type Answer struct {
+	Value    model.Value // absent if there is no such document
+	Revision uint64      // log sequence of the commit that made it so, 0 if none did
+	// Stale, if not "", says why the value is not what it should be: what it is computed
+	// from did not come to rest in time, or fails.
+	Stale string
+}
+
+// ErrElsewhere says that the space is not served here, or not now: its owner is to be asked
+// again, whoever that is by then.
+var ErrElsewhere = errors.New("the space is not served here at the moment")
+
+// ErrNoProgram says that a space runs no program, so nobody can compute anything of it.
+var ErrNoProgram = errors.New("the space has no program to run")
+
+// Query reads a document of a space that this worker serves, at the head of the log: the
+// value follows from everything that was in the log when Query was called. A derived
+// document that nobody observes is observed for that long. It wakes the space if need be.
+// By wait the answer is what is there by then, and says that it is stale.
+//
+// The error is ErrElsewhere, ErrNoProgram, a model.NameError or that of ctx.
+func (w *Worker) Query(ctx context.Context, name, doc string, wait time.Duration) (Answer, error) {
+	if err := checkAddress(name, doc); err != nil {
+		return Answer{}, err
+	}
+	p := w.served(model.PartitionOf(name, w.bus.Partitions()))
+	if p == nil {
+		return Answer{}, ErrElsewhere
+	}
+	q := &query{doc: doc, done: make(chan Answer, 1)}
+	began := time.Now()
+	var err error
+	if q.head, err = w.bus.Head(ctx, name); err != nil {
+		return Answer{}, fmt.Errorf("read the head of space %s: %w", name, err)
+	}
+	h, err := p.put(q, name)
+	if err != nil {
+		return Answer{}, err
+	}
+	return h.await(ctx, q, wait-time.Since(began))
+}
+
+func checkAddress(space, doc string) error {
+	if err := model.CheckName("space", space); err != nil {
+		return err
+	}
+	return model.CheckName("document", doc)
+}
+
+// Owner is the worker that should serve a space now, as far as this one knows: possibly
+// itself. It is "" if this one has stopped and knows of no other.
+func (w *Worker) Owner(space string) string {
+	w.mu.Lock()
+	stopped := w.stopped
+	w.mu.Unlock()
+	members := w.roster.live(time.Now())
+	if stopped {
+		members = slices.DeleteFunc(members, func(m model.Member) bool { return m.ID == w.cfg.ID })
+	}
+	n := w.bus.Partitions()
+	return Divide(n, members)[model.PartitionOf(space, n)]
+}
+
+// ID is the worker's name.
+func (w *Worker) ID() string { return w.cfg.ID }
+
+// served is the partition of that number, nil if this worker does not serve it.
+func (w *Worker) served(number int) *partition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return nil
+	}
+	return w.partitions[number]
+}
+
+// put gives a query to the host of its space, which is woken if it sleeps.
+func (p *partition) put(q *query, space string) (*host, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.hostOf(space, true); h != nil {
+		h.call(func() { h.beginQuery(q) })
+		return h, nil
+	}
+	if program, err := p.w.cfg.Programs(space); program == nil || err != nil {
+		return nil, fmt.Errorf("space %s: %w", space, ErrNoProgram)
+	}
+	return nil, ErrElsewhere
+}
+
+// queries are those who wait for an answer of this host, and what they wait by. They belong
+// to its loop.
+type queries struct {
+	waiting []*query
+	// confirmed and refused count the appends that were.
+	confirmed, refused uint64
+	// reading says that a reading of the log is under way, dry how many in a row have
+	// brought nothing.
+	reading bool
+	dry     int
+}
+
+// query is somebody's wish to read a document at the head.
+type query struct {
+	doc string
+	// head is what the log ended at when it was asked: the answer reflects that at least.
+	head uint64
+	// done is handed the answer, or closed if there is none to be had here.
+	done chan Answer
+	// late says that what is there is to be answered now.
+	late bool
+	// reached says that the document was up to date, but for a flaw, when so many appends
+	// had been refused. The answer waits until due appends are confirmed.
+	reached      bool
+	flaw         string
+	due, refused uint64
+}
+
+// await returns the answer to a query, after wait with what is there.
+func (h *host) await(ctx context.Context, q *query, wait time.Duration) (Answer, error) {
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	for {
+		select {
+		case a, ok := <-q.done:
+			if !ok {
+				return Answer{}, ErrElsewhere
+			}
+			return a, nil
+		case <-late.C:
+			h.call(func() { q.late = true })
+		case <-h.done:
+			return Answer{}, ErrElsewhere
+		case <-ctx.Done():
+			h.call(func() { h.endQuery(q) })
+			return Answer{}, ctx.Err()
+		}
+	}
+}
+
+func (h *host) beginQuery(q *query) {
+	if h.draining || h.core.Observe(q.doc) != nil { // the name was checked
+		close(q.done)
+		return
+	}
+	h.queries.waiting = append(h.queries.waiting, q)
+}
+
+// endQuery takes a query back, unless it has been answered.
+func (h *host) endQuery(q *query) {
+	list := h.queries.waiting
+	if i := slices.Index(list, q); i >= 0 {
+		h.queries.waiting = slices.Delete(list, i, i+1)
+		h.core.Unobserve(q.doc)
+	}
+}
+
+// answerQueries answers those that can be. It comes after each Settle.
+func (h *host) answerQueries() {
+	h.queries.waiting = slices.DeleteFunc(h.queries.waiting, func(q *query) bool {
+		done := h.tryAnswer(q)
+		if done {
+			h.core.Unobserve(q.doc)
+			h.rouse() // an input: the core has to settle
+		}
+		return done
+	})
+}
+
+// tryAnswer reports whether the query is done with.
+func (h *host) tryAnswer(q *query) bool {
+	switch {
+	case h.draining:
+		close(q.done)
+		return true
+	case !h.core.Owned():
+		return false
+	case h.core.Seq() < q.head:
+		h.readOthers()
+		return false
+	}
+	if !q.reached || q.refused != h.queries.refused {
+		q.reach(h)
+	}
+	switch {
+	case q.reached && h.queries.confirmed >= q.due:
+		h.answer(q, q.flaw)
+	case q.late:
+		h.answer(q, cmp.Or(h.core.Freshness(q.doc).Why, "what the document is made of is not in the log yet"))
+	default:
+		return false
+	}
+	return true
+}
+
+// reach looks whether the document is up to date here, in which case it remains for the log
+// to get what is done.
+func (q *query) reach(h *host) {
+	f := h.core.Freshness(q.doc)
+	q.reached, q.flaw = !f.Pending, f.Why
+	q.due, q.refused = h.queries.confirmed+uint64(h.core.Unconfirmed()), h.queries.refused
+}
+
+func (h *host) answer(q *query, stale string) {
+	a := Answer{Stale: stale}
+	a.Value, a.Revision = h.core.Confirmed(q.doc)
+	q.done <- a
+}
+
+// readOthers has the host take in what others have committed and it does not know of: the
+// log has more than it. One that has something to append is refused, and learns of it so.
+func (h *host) readOthers() {
+	qs := &h.queries
+	if qs.reading || !h.core.Settled() {
+		return
+	}
+	qs.reading = true
+	after, wait := h.core.Seq(), backoff(qs.dry)
+	h.env.tasks.Go(func() { // ends when the read is answered
+		_ = pause.For(h.ctx, wait)
+		entries, err := h.env.bus.ReadLog(h.ctx, h.space, after, readPage)
+		h.call(func() {
+			qs.reading = false
+			if qs.dry++; len(entries) > 0 {
+				qs.dry = 0
+			}
+			h.takeRead(entries, err)
+		})
+	})
+}
+
+// takeRead has the core integrate what was read, unless something of its own is under way
+// by now, which will be refused.
+func (h *host) takeRead(entries []model.LogEntry, err error) {
+	switch {
+	case err != nil:
+		h.report("read log", err)
+	case !h.core.Settled():
+	default:
+		if err := h.core.Integrate(entries...); err != nil {
+			h.fail("integrate the commits of another runtime", err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/settlehq/settle/space"
+)
+
+// A host leaves memory when its space has come to rest and somebody has asked it to (see
+// awake). Nothing may be lost between that decision and what arrives at the same moment:
+//
+//	dismissed:  awake asks, from outside
+//	at rest?    the loop looks at what it has; if there is anything, it stays
+//	saved?      if not, it saves, and looks again when that is answered
+//	leave       partition and inbox are locked: if nothing has come and nobody observes,
+//	            the host is taken out of the partition in the same moment
+//
+// Whatever comes before that moment finds the host, and makes it stay. What comes after
+// finds none, and starts another. The one that has left appends and saves nothing any more,
+// so the two never meet.
+
+// considerLeaving tells awake how the host stands, and reports whether it has left.
+func (h *host) considerLeaving(r space.Ready) (left bool) {
+	if h.env.partition == nil {
+		return false // it is attached, for as long as the application wants
+	}
+	rests := h.atRest(r)
+	if seq := h.core.Seq(); seq != h.stirredAt {
+		h.stirred, h.stirredAt = true, seq
+	}
+	switch {
+	case !rests && h.rested:
+		h.env.awake.stirs(h)
+	case rests && (!h.rested || h.stirred):
+		h.env.awake.rests(h)
+	}
+	h.rested, h.stirred = rests, false
+	if !rests || !h.dismissed.Load() {
+		h.lastSave = false
+		return false
+	}
+	return h.tryToLeave()
+}
+
+// atRest reports whether the space could do without this host, once it is saved.
+func (h *host) atRest(r space.Ready) bool {
+	return r.Wake == 0 && !r.More && !h.appending && !h.refilling && !h.draining &&
+		len(h.mirrors) == 0 && h.foreign.attached == 0 && h.observed == 0 &&
+		len(h.queries.waiting) == 0 && len(h.directs.waiting) == 0 && len(h.directs.underWay) == 0 && h.now() >= h.stays &&
+		h.core.Owned() && h.core.Durable()
+}
+
+// tryToLeave saves what is not saved, and leaves.
+func (h *host) tryToLeave() (left bool) {
+	switch {
+	case h.saver.saving || h.asked.Load():
+		return false // it is called again after that
+	case !h.saver.clean(h) && !h.lastSave:
+		h.lastSave = true
+		h.checkpoint()
+		return false
+	case !h.saver.clean(h):
+		h.stay(h.now() + h.env.cfg.Checkpoint)
+	case h.core.Throttled() > h.now():
+		h.stay(h.core.Throttled())
+	case h.env.partition.leave(h):
+		return true
+	default:
+		h.stay(h.now()) // until what has come is taken in
+	}
+	return false
+}
+
+// stay ends an attempt to leave that came to nothing; the next is not before until.
+func (h *host) stay(until time.Duration) {
+	h.lastSave, h.rested = false, false
+	h.stays = max(until, h.now()+time.Millisecond)
+	h.env.awake.stirs(h)
+}
+
+// stayUntil is when the host may leave again, 0 if it may.
+func (h *host) stayUntil() time.Duration {
+	if h.stays <= h.now() {
+		return 0
+	}
+	return h.stays
+}
+
+// clean reports whether there is nothing to save.
+func (s *saver) clean(h *host) bool {
+	return !s.saving && h.core.Seq() <= s.saved && !h.core.Unsaved() && len(s.noted) == 0
+}
+
+// empties reports whether nothing waits for the loop, and nothing of the space is left to
+// do. Nothing can come while it is called with the partition's lock held.
+func (h *host) empties() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in := &h.inbox
+	return len(in.events) == 0 && len(in.calls) == 0 && len(in.mirrored) == 0 && in.left == 0 && h.low.Load() == allDone
+}
+
+// leave takes a host out of the partition, unless somebody wants it.
+func (p *partition) leave(h *host) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.hosts[h.space] != h || p.leases.any(h.space) || !h.empties() {
+		return false
+	}
+	delete(p.hosts, h.space)
+	h.left = true
+	p.evictions++
+	return true
+}
