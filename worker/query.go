@@ -42,17 +42,16 @@ func (w *Worker) Query(ctx context.Context, name, doc string, wait time.Duration
 	if p == nil {
 		return Answer{}, ErrElsewhere
 	}
-	q := &query{doc: doc, done: make(chan Answer, 1)}
+	q := &query{ctx: ctx, doc: doc, host: make(chan *host, 1), done: make(chan Answer, 1)}
 	began := time.Now()
 	var err error
 	if q.head, err = w.bus.Head(ctx, name); err != nil {
 		return Answer{}, fmt.Errorf("read the head of space %s: %w", name, err)
 	}
-	h, err := p.put(q, name)
-	if err != nil {
+	if err := p.ask(name, q.put); err != nil {
 		return Answer{}, err
 	}
-	return h.await(ctx, q, wait-time.Since(began))
+	return q.await(p.ctx.Done(), wait-time.Since(began))
 }
 
 func checkAddress(space, doc string) error {
@@ -89,20 +88,6 @@ func (w *Worker) served(number int) *partition {
 	return w.partitions[number]
 }
 
-// put gives a query to the host of its space, which is woken if it sleeps.
-func (p *partition) put(q *query, space string) (*host, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h := p.hostOf(space, true); h != nil {
-		h.call(func() { h.beginQuery(q) })
-		return h, nil
-	}
-	if program, err := p.w.cfg.Programs(space); program == nil || err != nil {
-		return nil, fmt.Errorf("space %s: %w", space, ErrNoProgram)
-	}
-	return nil, ErrElsewhere
-}
-
 // queries are those who wait for an answer of this host, and what they wait by. They belong
 // to its loop.
 type queries struct {
@@ -117,7 +102,10 @@ type queries struct {
 
 // query is somebody's wish to read a document at the head.
 type query struct {
+	ctx context.Context // of who asks
 	doc string
+	// host is handed who is to answer, or nil if there is nobody.
+	host chan *host
 	// head is what the log ended at when it was asked: the answer reflects that at least.
 	head uint64
 	// done is handed the answer, or closed if there is none to be had here.
@@ -131,10 +119,29 @@ type query struct {
 	due, refused uint64
 }
 
-// await returns the answer to a query, after wait with what is there.
-func (h *host) await(ctx context.Context, q *query, wait time.Duration) (Answer, error) {
+// put gives the query to the host of its space.
+func (q *query) put(h *host) {
+	if h != nil {
+		h.call(func() { h.beginQuery(q) })
+	}
+	q.host <- h
+}
+
+// await returns the answer to a query, after wait with what is there. closed is when the
+// partition is.
+func (q *query) await(closed <-chan struct{}, wait time.Duration) (Answer, error) {
 	late := time.NewTimer(wait)
 	defer late.Stop()
+	var h *host
+	select {
+	case h = <-q.host:
+	case <-closed:
+	case <-q.ctx.Done():
+		return Answer{}, q.ctx.Err()
+	}
+	if h == nil {
+		return Answer{}, ErrElsewhere
+	}
 	for {
 		select {
 		case a, ok := <-q.done:
@@ -146,15 +153,15 @@ func (h *host) await(ctx context.Context, q *query, wait time.Duration) (Answer,
 			h.call(func() { q.late = true })
 		case <-h.done:
 			return Answer{}, ErrElsewhere
-		case <-ctx.Done():
+		case <-q.ctx.Done():
 			h.call(func() { h.endQuery(q) })
-			return Answer{}, ctx.Err()
+			return Answer{}, q.ctx.Err()
 		}
 	}
 }
 
 func (h *host) beginQuery(q *query) {
-	if h.draining || h.core.Observe(q.doc) != nil { // the name was checked
+	if h.draining || q.ctx.Err() != nil || h.core.Observe(q.doc) != nil { // the name was checked
 		close(q.done)
 		return
 	}

@@ -1,0 +1,202 @@
+package worker_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// query asks a process for a document.
+func (p *process) query(space, doc string) worker.Answer {
+	p.w.Helper()
+	a, err := p.Query(p.w.Context(), space, doc, time.Minute)
+	if err != nil {
+		p.w.Fatalf("query %s of %s: %v", doc, space, err)
+	}
+	return a
+}
+
+// ran is how often a node has run in a process.
+func (p *process) ran(space, node string) uint64 {
+	return p.Runs()[worker.RunKey{Space: space, Node: node}]
+}
+
+func TestQuery_ADerivedDocumentThatNobodyObservesIsComputedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.worker("w1")
+		w.sendMany("s", "add", 3)
+		w.eventuallyHandled("s", 3)
+		if n := p.ran("s", "double"); n != 0 {
+			t.Fatalf("it ran %d times before anybody asked", n)
+		}
+		a := p.query("s", "double")
+		if a.Value.String() != "6" || a.Stale != "" || a.Revision != w.server.Head("s") {
+			t.Errorf("answer %+v, the head is %d", a, w.server.Head("s"))
+		}
+		w.send("s", "add", "e4")
+		w.eventuallyHandled("s", 4)
+		time.Sleep(time.Minute)
+		if n := p.ran("s", "double"); n != 1 {
+			t.Errorf("it ran %d times, and one was asked for", n)
+		}
+		if a := p.query("s", "double"); a.Value.String() != "8" {
+			t.Errorf("then %+v", a)
+		}
+		before := p.ran("s", "double")
+		if a := p.query("s", "double"); a.Value.String() != "8" || p.ran("s", "double") != before {
+			t.Errorf("again %+v, and it ran %d times", a, p.ran("s", "double")-before)
+		}
+	})
+}
+
+// An answer is of the log: what is made and not confirmed is waited for, by however many
+// ask at a time.
+func TestQuery_AnswersAreInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.worker("w1")
+		answers := make(chan worker.Answer, 500)
+		for i := range 500 {
+			if i%5 == 0 {
+				w.send("s", "add", "e"+string(rune('a'+i/5%26))+string(rune('a'+i/130)))
+			}
+			go func() { // ends with the answer
+				a, err := p.Query(t.Context(), "s", "double", time.Minute)
+				if err != nil {
+					t.Error(err)
+				}
+				if a.Revision > w.server.Head("s") {
+					t.Errorf("the revision %d is not in the log", a.Revision)
+				}
+				answers <- a
+			}()
+		}
+		for range 500 {
+			if a := <-answers; a.Stale != "" {
+				t.Errorf("%+v", a)
+			}
+		}
+	})
+}
+
+func TestQuery_AWorkerAnswersForItsOwnSpacesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		a, b := w.worker("a"), w.worker("b")
+		time.Sleep(5 * time.Second)
+		name := spacesOf(0, 2, 1)[0]
+		owner, other := a, b
+		if a.Owner(name) == "b" {
+			owner, other = b, a
+		}
+		if b.Owner(name) != owner.ID() {
+			t.Errorf("the workers do not agree: %s, %s", a.Owner(name), b.Owner(name))
+		}
+		owner.query(name, "double")
+		if _, err := other.Query(t.Context(), name, "double", time.Minute); !errors.Is(err, worker.ErrElsewhere) {
+			t.Errorf("the other one: %v", err)
+		}
+		owner.stop()
+		if _, err := owner.Query(t.Context(), name, "double", time.Minute); !errors.Is(err, worker.ErrElsewhere) {
+			t.Errorf("after the end: %v", err)
+		}
+		if at := owner.Owner(name); at != other.ID() {
+			t.Errorf("who has stopped says that the owner is %q", at)
+		}
+	})
+}
+
+func TestQuery_ASpaceWithoutAProgramSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, nil }}, nil)
+		if _, err := p.Query(t.Context(), "s", "d", time.Minute); !errors.Is(err, worker.ErrNoProgram) {
+			t.Errorf("%v", err)
+		}
+		var name *model.NameError
+		if _, err := p.Query(t.Context(), "s", "d.e", time.Minute); !errors.As(err, &name) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// What another runtime has put into the log is in the answer, whether or not the owner has
+// heard of it.
+func TestQuery_TheAnswerKnowsWhatOthersHaveCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.worker("w1")
+		w.sendMany("s", "add", 1)
+		w.eventuallyHandled("s", 1)
+		w.commit("s", "n", model.Int(20))
+		if a := p.query("s", "double"); a.Value.String() != "40" {
+			t.Errorf("answer %+v", a)
+		}
+	})
+}
+
+// commit appends a commit of another runtime that writes a document.
+func (w *world) commit(name, doc string, v model.Value) {
+	w.Helper()
+	head := w.server.Head(name)
+	last := w.commits(name)
+	c := &model.Commit{
+		Version: model.CommitVersion, Space: name, Runtime: "other", Epoch: 1 << 40, Attempt: 1,
+		Cursor: last[len(last)-1].Cursor, Txs: []model.Tx{{N: 1, By: "test", Writes: []model.Write{{Doc: doc, Value: v}}}},
+	}
+	done := make(chan error, 1)
+	w.client.Append(model.Append{Space: name, ID: "other/1", Expect: head, Data: model.AppendCommit(nil, c, nil)}, func(_ uint64, err error) { done <- err })
+	if err := <-done; err != nil {
+		w.Fatal(err)
+	}
+}
+
+// slow is a program whose computation is debounced, and one of which nothing comes.
+func gatedBook(t *testing.T) *space.Program {
+	t.Helper()
+	p := book(t)
+	for _, spec := range []space.NodeSpec{
+		{ID: "late", Kind: space.Computation, Output: "late", Gate: space.GateSpec{Throttle: time.Hour}, Run: func(tx *space.Tx) (model.Value, error) {
+			return tx.Get("n"), nil
+		}},
+		{ID: "broken", Kind: space.Computation, Output: "broken", Run: func(tx *space.Tx) (model.Value, error) {
+			return tx.Get("n"), errors.New("as it should")
+		}},
+	} {
+		if err := p.Add(spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func TestQuery_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1", Programs: always(gatedBook(t))}, nil)
+		w.sendMany("s", "add", 1)
+		w.eventuallyHandled("s", 1)
+		if a := p.query("s", "late"); a.Value.String() != "1" || a.Stale != "" {
+			t.Errorf("first %+v", a)
+		}
+		w.send("s", "add", "e2")
+		w.eventuallyHandled("s", 2)
+		began := time.Now()
+		a, err := p.Query(t.Context(), "s", "late", 3*time.Second)
+		if err != nil || a.Value.String() != "1" || a.Stale != "late is held back (throttle)" {
+			t.Errorf("then %+v, %v", a, err)
+		}
+		if took := time.Since(began); took < 3*time.Second || took > 4*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if a := p.query("s", "broken"); a.Stale != "broken could not be computed: as it should" {
+			t.Errorf("what fails: %+v", a)
+		}
+	})
+}
