@@ -1,18 +1,23 @@
 package bus
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // revisions remembers of items that were lately saved or loaded which log sequence
 // they reflect, and under which revision they are stored. It forgets the older half
-// when it is full; what it does not know can be read again. The zero value is ready.
+// when it is full, and a space when it is told to; what it does not know can be read
+// again. The zero value is ready.
 type revisions struct {
 	mu          sync.Mutex
-	recent, old map[itemKey]revision
+	recent, old generation
 }
 
-type itemKey struct {
-	partition int
-	key       string
+// generation is half of what is remembered: by space, the items under their keys.
+type generation struct {
+	spaces map[string]map[string]revision
+	n      int
 }
 
 type revision struct{ rev, seq uint64 }
@@ -21,30 +26,68 @@ type revision struct{ rev, seq uint64 }
 // are saved again before long.
 const revisionsRoom = 1 << 15
 
-// note remembers an item.
-func (r *revisions) note(partition int, key string, rev, seq uint64) {
+// note remembers an item. The key begins with the name of its space and a dot.
+func (r *revisions) note(key string, rev, seq uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.recent) >= revisionsRoom {
-		r.recent, r.old = nil, r.recent
+	if r.recent.n >= revisionsRoom {
+		r.recent, r.old = generation{}, r.recent
 	}
-	if r.recent == nil {
-		r.recent = map[itemKey]revision{}
-	}
-	r.recent[itemKey{partition, key}] = revision{rev, seq}
+	r.recent.put(key, revision{rev, seq})
 }
 
 // seq is the sequence that an item reflects if it is stored under a revision.
 // Revision 0, under which nothing is stored, is always known.
-func (r *revisions) seq(partition int, key string, rev uint64) (seq uint64, known bool) {
+func (r *revisions) seq(key string, rev uint64) (seq uint64, known bool) {
 	if rev == 0 {
 		return 0, true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	noted, known := r.recent[itemKey{partition, key}]
+	noted, known := r.recent.get(key)
 	if !known {
-		noted, known = r.old[itemKey{partition, key}]
+		noted, known = r.old.get(key)
 	}
 	return noted.seq, known && noted.rev == rev
+}
+
+// forget lets go of the items of a space.
+func (r *revisions) forget(space string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recent.drop(space)
+	r.old.drop(space)
+}
+
+// len is the number of items that are remembered.
+func (r *revisions) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.recent.n + r.old.n
+}
+
+func (g *generation) put(key string, noted revision) {
+	space, _, _ := strings.Cut(key, ".")
+	of := g.spaces[space]
+	if of == nil {
+		if g.spaces == nil {
+			g.spaces = map[string]map[string]revision{}
+		}
+		of = map[string]revision{}
+		g.spaces[space] = of
+	}
+	before := len(of)
+	of[key] = noted
+	g.n += len(of) - before
+}
+
+func (g *generation) get(key string) (noted revision, known bool) {
+	space, _, _ := strings.Cut(key, ".")
+	noted, known = g.spaces[space][key]
+	return noted, known
+}
+
+func (g *generation) drop(space string) {
+	g.n -= len(g.spaces[space])
+	delete(g.spaces, space)
 }

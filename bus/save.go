@@ -127,7 +127,7 @@ func definite(err error) bool {
 // Under a revision of which the sequence is not known, the item is read first: the
 // server compares revisions, and would let an older state replace a newer one.
 func (b *Bus) startPut(partition int, it item, answers chan<- put) *request {
-	seq, known := b.seen.seq(partition, it.key, it.Rev)
+	seq, known := b.seen.seq(it.key, it.Rev)
 	switch {
 	case !known:
 		answers <- put{it, 0, errMoved}
@@ -173,7 +173,7 @@ func judgePut(a answer, doubt bool) ruling {
 func (b *Bus) conclude(ctx context.Context, partition int, p put) (again bool, err error) {
 	if p.err == nil {
 		p.StateDoc.Rev = p.rev
-		b.seen.note(partition, p.key, p.rev, p.Seq)
+		b.seen.note(p.key, p.rev, p.Seq)
 	}
 	if !errors.Is(p.err, errMoved) {
 		return false, p.err

@@ -36,11 +36,14 @@ func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, er
 	}
 	for _, items := range [][]model.StateDoc{state.Docs, state.Observations} {
 		for _, d := range items {
-			b.seen.note(b.partitionOf(space), space+"."+d.Doc, d.Rev, d.Seq)
+			b.seen.note(space+"."+d.Doc, d.Rev, d.Seq)
 		}
 	}
 	return state, nil
 }
+
+// Forget lets go of what is remembered of a space's items. See worker.State.
+func (b *Bus) Forget(space string) { b.seen.forget(space) }
 
 func (b *Bus) checkMark(ctx context.Context, space string, mark model.StateDoc) error {
 	newest, err := b.readItem(ctx, b.partitionOf(space), space+"."+markKey)
@@ -121,7 +124,7 @@ func (b *Bus) readItem(ctx context.Context, partition int, key string) (model.St
 		return model.StateDoc{}, err
 	}
 	d := stateDoc(m)
-	b.seen.note(partition, key, d.Rev, d.Seq)
+	b.seen.note(key, d.Rev, d.Seq)
 	return d, nil
 }
 

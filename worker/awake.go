@@ -14,9 +14,11 @@ import (
 //	beyond limit, those that have rested longest make room for those that are wanted
 //	maxLoading are being loaded at a time; more wait in order, as names
 //
-// A space that is not at rest is never sent away, so the limit is exceeded if there are
-// more of those. None of this is on the way of an event of a space that is awake, but for
-// a lock when it comes to rest and when it stirs.
+// A space that is not at rest is never sent away. One that is busy will be at rest, so
+// others wait for that. One that is held (it is observed, or waits for a time) may stay so
+// for long, and if there are many of those, the limit is exceeded. None of this is on the
+// way of an event of a space that is awake, but for a lock when it comes to rest and when
+// it stirs.
 type awake struct {
 	limit int           // 0: none
 	idle  time.Duration // negative: for ever
@@ -25,6 +27,7 @@ type awake struct {
 	hosts   int // in memory or being loaded
 	loading int
 	leaving int       // asked to leave, and still there
+	held    int       // neither busy nor at rest
 	resting list.List // of *host, the one that has rested longest first
 	queue   []wish
 }
@@ -40,6 +43,7 @@ type rest struct {
 	place   *list.Element // nil if it does not rest, or is leaving
 	since   time.Time
 	leaving bool
+	held    bool
 }
 
 // maxLoading bounds how many spaces are being loaded at a time: enough to keep the store
@@ -63,9 +67,12 @@ func (a *awake) admit(p *partition, space string) bool {
 
 // room reports whether one more may be loaded. a.mu is held.
 func (a *awake) room() bool {
-	full := a.limit > 0 && a.hosts >= a.limit
-	return a.loading < maxLoading && (!full || a.leaving == 0 && a.resting.Len() == 0)
+	return a.loading < maxLoading && (a.limit == 0 || a.hosts < a.most())
 }
+
+// most is how many spaces may be in memory: enough for some to come and go beside those
+// that are held. a.mu is held.
+func (a *awake) most() int { return max(a.limit, a.held+min(a.limit, maxLoading)) }
 
 // press sends hosts away for those that wait. a.mu is held.
 func (a *awake) press() {
@@ -73,7 +80,7 @@ func (a *awake) press() {
 		return
 	}
 	wanted := a.hosts - a.leaving + min(len(a.queue), maxLoading)
-	for ; wanted > a.limit && a.resting.Len() > 0; wanted-- {
+	for ; wanted > a.most() && a.resting.Len() > 0; wanted-- {
 		a.dismiss(a.resting.Front().Value.(*host))
 	}
 }
@@ -101,6 +108,7 @@ func (a *awake) rests(h *host) {
 	if h.rest.place != nil {
 		a.resting.Remove(h.rest.place)
 	}
+	a.hold(h, false)
 	if !h.rest.leaving {
 		h.rest.since = time.Now()
 		h.rest.place = a.resting.PushBack(h)
@@ -109,14 +117,26 @@ func (a *awake) rests(h *host) {
 	a.serve()
 }
 
-// stirs says that a host has something to do, or may not leave for another reason.
-func (a *awake) stirs(h *host) {
+// stirs says that a host is not at rest: it has something to do, or is held.
+func (a *awake) stirs(h *host, held bool) {
 	a.mu.Lock()
 	waits := a.forget(h)
+	a.hold(h, held)
 	a.mu.Unlock()
-	if waits {
+	if waits || held {
 		a.serve() // somebody counted on its leaving
 	}
+}
+
+// hold counts a host as held or not. a.mu is held.
+func (a *awake) hold(h *host, held bool) {
+	switch {
+	case held && !h.rest.held:
+		a.held++
+	case !held && h.rest.held:
+		a.held--
+	}
+	h.rest.held = held
 }
 
 // forget takes a host off the list, and reports whether it had been asked to leave.
@@ -138,6 +158,7 @@ func (a *awake) forget(h *host) (leaving bool) {
 func (a *awake) left(h *host) {
 	a.mu.Lock()
 	a.forget(h)
+	a.hold(h, false)
 	a.hosts--
 	a.mu.Unlock()
 	a.serve()

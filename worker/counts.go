@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -10,25 +9,80 @@ import (
 )
 
 // RunCounts counts the runs of nodes, per space and node: the proof of what did
-// not run.
+// not run. Of spaces that have left memory it remembers the latest only, one by one; the
+// runs of the others are added up under the zero RunKey.
 type RunCounts struct {
-	mu sync.Mutex
-	n  map[RunKey]uint64
+	mu     sync.Mutex
+	spaces map[string]*spaceRuns
+	gone   []departure
+	left   uint64 // departures so far
+	rest   uint64
 }
+
+// spaceRuns are the counts of a space, by node. left is the number of the departure by
+// which it left memory, 0 if it has run something since.
+type spaceRuns struct {
+	n    map[string]uint64
+	left uint64
+}
+
+type departure struct {
+	space string
+	n     uint64
+}
+
+// runsKept is of how many spaces that have left memory the counts are kept apart.
+const runsKept = 1024
 
 // RunKey names a node of a space.
 type RunKey struct{ Space, Node string }
 
-func newRunCounts() *RunCounts { return &RunCounts{n: map[RunKey]uint64{}} }
+func newRunCounts() *RunCounts { return &RunCounts{spaces: map[string]*spaceRuns{}} }
 
 func (c *RunCounts) add(k RunKey) {
 	c.mu.Lock()
-	c.n[k]++
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	s := c.spaces[k.Space]
+	if s == nil {
+		s = &spaceRuns{n: map[string]uint64{}}
+		c.spaces[k.Space] = s
+	}
+	s.left = 0
+	s.n[k.Node]++
 }
 
-// Runs returns the number of runs of every computation that has run on this
-// worker, counted whether or not the run came to be committed.
+// leaves says that a space has left memory.
+func (c *RunCounts) leaves(space string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.spaces[space]
+	if s == nil || s.left > 0 {
+		return // it has run nothing
+	}
+	c.left++
+	s.left = c.left
+	c.gone = append(c.gone, departure{space, c.left})
+	for len(c.gone) > runsKept {
+		c.addUp(c.gone[0])
+		c.gone = c.gone[1:]
+	}
+}
+
+// addUp forgets the single counts of a space, unless it has come back since.
+func (c *RunCounts) addUp(d departure) {
+	s := c.spaces[d.space]
+	if s == nil || s.left != d.n {
+		return
+	}
+	for _, n := range s.n { // any order: a sum
+		c.rest += n
+	}
+	delete(c.spaces, d.space)
+}
+
+// Runs returns the number of runs of every computation that has run on this worker,
+// counted whether or not the run came to be committed. Under the zero RunKey are those of
+// spaces that left memory long ago.
 func (w *Worker) Runs() map[RunKey]uint64 {
 	return w.runs.all()
 }
@@ -36,7 +90,16 @@ func (w *Worker) Runs() map[RunKey]uint64 {
 func (c *RunCounts) all() map[RunKey]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.n)
+	all := map[RunKey]uint64{}
+	for space, s := range c.spaces { // any order: into a map
+		for node, n := range s.n { // any order: into a map
+			all[RunKey{space, node}] = n
+		}
+	}
+	if c.rest > 0 {
+		all[RunKey{}] = c.rest
+	}
+	return all
 }
 
 // Counts are what a worker has got into the log.

@@ -52,14 +52,18 @@ type host struct {
 	// rest belongs to awake. dismissed says that the host is asked to leave.
 	rest      rest
 	dismissed atomic.Bool
-	// rested is what awake was told last, stirred that something has happened since, up
-	// to stirredAt in the log. Before stays the host does not leave. lastSave says that it
-	// has saved in order to. left says that it has.
-	rested, stirred, lastSave, left bool
-	stirredAt                       uint64
-	stays                           time.Duration
-	observed                        int // leases of documents
+	// told is what awake was told last, stirred that something has happened since, up to
+	// stirredAt in the log. Before stays the host does not leave. lastSave says that it has
+	// saved in order to. left says that it has.
+	told                    standing
+	stirred, lastSave, left bool
+	stirredAt               uint64
+	stays                   time.Duration
+	observed                int // leases of documents
 
+	// doneBefore is the lane sequence up to which the space was done when the host was
+	// made. Its own cursor may be far behind that, if it is seldom sent anything.
+	doneBefore uint64
 	// behind, if not 0, is the lane sequence up to which events of the space were
 	// delivered before this host was there to take them: they must be read again.
 	behind    uint64
@@ -128,7 +132,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 		entered: make(chan struct{}), mirrors: map[space.Ref]context.CancelFunc{},
 		saver: saver{revs: map[string]uint64{}, noted: noted{}},
 	}
-	h.behind, h.last = b.last, b.last
+	h.behind, h.last, h.doneBefore = b.last, b.last, b.done
 	h.low.Store(b.done)
 	h.ctx, h.cancel = context.WithCancel(e.ctx)
 	h.spans.init(e.cfg.Tracer, name)
@@ -255,7 +259,7 @@ func (h *host) run() {
 		}
 		at, due := h.directsAt()
 		if !ready.More && !due && !h.canTakeIn() {
-			h.sleep(earliest(earliest(ready.Wake, at), h.stayUntil()))
+			h.sleep(earliest(earliest(ready.Wake, at), h.stays))
 		}
 	}
 }
@@ -375,7 +379,7 @@ func (h *host) publish() {
 	case h.core.Owned() && h.core.Durable() && h.core.Seq() <= h.saver.saved:
 		h.low.Store(allDone)
 	default:
-		h.low.Store(h.saver.lane)
+		h.low.Store(max(h.saver.lane, h.doneBefore))
 	}
 }
 

@@ -247,6 +247,8 @@ func (p *partition) forget(h *host) {
 	}
 	p.mu.Unlock()
 	p.w.awake.left(h)
+	p.w.runs.leaves(h.space)
+	p.w.bus.Forget(h.space)
 	if h.handedOver() {
 		return
 	}

@@ -92,6 +92,9 @@ type State interface {
 	// state is as new or newer (by Seq) is left alone and reported with
 	// model.ErrOutdated; then the mark is not written. Rev is updated in place.
 	SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error
+	// Forget lets go of what is remembered about a space only to be quick. It may be
+	// called at any time.
+	Forget(space string)
 	// LoadPosition and SavePosition keep a number per partition and name that
 	// only grows: saving a smaller one than is stored does nothing.
 	LoadPosition(ctx context.Context, partition int, name string) (uint64, error)

@@ -24,71 +24,86 @@ func (h *host) considerLeaving(r space.Ready) (left bool) {
 	if h.env.partition == nil {
 		return false // it is attached, for as long as the application wants
 	}
-	rests := h.atRest(r)
+	now := h.standing(r)
 	if seq := h.core.Seq(); seq != h.stirredAt {
 		h.stirred, h.stirredAt = true, seq
 	}
 	switch {
-	case !rests && h.rested:
-		h.env.awake.stirs(h)
-	case rests && (!h.rested || h.stirred):
+	case now != resting && now != h.told:
+		h.env.awake.stirs(h, now == held)
+	case now == resting && (now != h.told || h.stirred):
 		h.env.awake.rests(h)
 	}
-	h.rested, h.stirred = rests, false
-	if !rests || !h.dismissed.Load() {
+	h.told, h.stirred = now, false
+	if now != resting || !h.dismissed.Load() {
 		h.lastSave = false
 		return false
 	}
 	return h.tryToLeave()
 }
 
-// atRest reports whether the space could do without this host, once it is saved.
-func (h *host) atRest(r space.Ready) bool {
-	return r.Wake == 0 && !r.More && !h.appending && !h.refilling && !h.draining &&
-		len(h.mirrors) == 0 && h.foreign.attached == 0 && h.observed == 0 &&
-		len(h.queries.waiting) == 0 && len(h.directs.waiting) == 0 && len(h.directs.underWay) == 0 && h.now() >= h.stays &&
-		h.core.Owned() && h.core.Durable()
+// standing is how a host stands when it has done what there was to do.
+type standing int
+
+const (
+	busy    standing = iota // something is under way
+	held                    // nothing is, but it must not leave
+	resting                 // the space could do without it, once it is saved
+)
+
+func (h *host) standing(r space.Ready) standing {
+	if h.stays <= h.now() {
+		h.stays = 0
+	}
+	switch {
+	case r.More || h.appending || h.refilling || h.draining || !h.core.Owned():
+		return busy
+	case r.Wake != 0 || len(h.mirrors) > 0 || h.foreign.attached > 0 || h.observed > 0 ||
+		len(h.queries.waiting) > 0 || len(h.directs.waiting) > 0 || len(h.directs.underWay) > 0 ||
+		h.stays > 0 || !h.core.Durable():
+		return held
+	}
+	return resting
 }
 
 // tryToLeave saves what is not saved, and leaves.
 func (h *host) tryToLeave() (left bool) {
-	switch {
+	switch clean := h.saver.clean(h); {
 	case h.saver.saving || h.asked.Load():
 		return false // it is called again after that
-	case !h.saver.clean(h) && !h.lastSave:
+	case !clean && !h.lastSave:
 		h.lastSave = true
 		h.checkpoint()
 		return false
-	case !h.saver.clean(h):
+	case !clean:
 		h.stay(h.now() + h.env.cfg.Checkpoint)
 	case h.core.Throttled() > h.now():
 		h.stay(h.core.Throttled())
 	case h.env.partition.leave(h):
 		return true
 	default:
-		h.stay(h.now()) // until what has come is taken in
+		h.stay(h.now() + time.Millisecond) // until what has come is taken in
 	}
 	return false
 }
 
 // stay ends an attempt to leave that came to nothing; the next is not before until.
 func (h *host) stay(until time.Duration) {
-	h.lastSave, h.rested = false, false
-	h.stays = max(until, h.now()+time.Millisecond)
-	h.env.awake.stirs(h)
+	h.lastSave, h.told = false, held
+	h.stays = until
+	h.env.awake.stirs(h, true)
 }
 
-// stayUntil is when the host may leave again, 0 if it may.
-func (h *host) stayUntil() time.Duration {
-	if h.stays <= h.now() {
-		return 0
-	}
-	return h.stays
-}
-
-// clean reports whether there is nothing to save.
+// clean reports whether there is nothing to save. Of a node that is not up to date there is
+// nothing to be told, whatever it has seen before.
 func (s *saver) clean(h *host) bool {
-	return !s.saving && h.core.Seq() <= s.saved && !h.core.Unsaved() && len(s.noted) == 0
+	if s.saving || h.core.Seq() > s.saved {
+		return false
+	}
+	if err := s.noted.take(h.core, h.env.cfg.Build); err != nil {
+		h.report("checkpoint", err)
+	}
+	return len(s.noted) == 0
 }
 
 // empties reports whether nothing waits for the loop, and nothing of the space is left to

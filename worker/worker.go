@@ -91,7 +91,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	}
 	w.lookAround()
 	w.place()
-	w.tasks.Go(w.run)                         // ends with w.ctx
+	w.tasks.Go(w.run)                           // ends with w.ctx
 	w.tasks.Go(func() { w.awake.sweep(w.ctx) }) // likewise
 	return nil
 }

@@ -19,6 +19,9 @@ func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, er
 	})
 }
 
+// Forget has nothing to let go of.
+func (b *Bus) Forget(string) {}
+
 // SaveState writes the documents and, if none of them was refused, the mark.
 func (b *Bus) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
 	if err := checkState(space, docs); err != nil {

@@ -1,0 +1,376 @@
+package worker_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// idler starts a worker whose spaces leave memory after a second.
+func (w *world) idler(id string) *process {
+	w.Helper()
+	return w.process(worker.Config{ID: id, Idle: time.Second}, nil)
+}
+
+// eventuallyEmpty waits until no space is in memory.
+func (w *world) eventuallyEmpty(p *process) {
+	w.Helper()
+	w.eventually("no space is in memory", func() bool { return p.Awake() == 0 })
+	if held := p.Held(); held != (worker.Held{}) {
+		w.Errorf("without a space, the worker holds %+v", held)
+	}
+}
+
+func TestEviction_ASpaceThatIsAtRestLeavesAndComesBackWithTheNextEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.idler("w1")
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		w.eventuallyEmpty(w1)
+		w.wantSaved("s", map[string]string{"n": "1"})
+		w.pass(2 * time.Second)
+		w.wantPosition(0, 1)
+		w.send("s", "add", "e2")
+		w.eventuallyHandled("s", 2)
+		if n := w1.Awake(); n != 1 {
+			t.Errorf("%d spaces are awake after an event, want 1", n)
+		}
+		w.wantHandled("s", "e1", "e2")
+		w.eventuallyEmpty(w1)
+		if s := w1.Stats().Partitions[0]; s.Activations != 2 || s.Evictions != 2 || s.Awake != 0 || s.Dormant != 0 {
+			t.Errorf("%+v, want two activations and two evictions", s)
+		}
+	})
+}
+
+func TestEviction_ASpaceThatIsUsedStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.idler("w1")
+		for i := range 20 {
+			w.send("s", "add", "e"+strconv.Itoa(i+1))
+			w.pass(900 * time.Millisecond)
+		}
+		w.wantHandled("s", numbered(20)...)
+		if n := len(w.takeovers("s")); n != 1 {
+			t.Errorf("the space was loaded %d times", n)
+		}
+		w.eventuallyEmpty(w1)
+	})
+}
+
+func TestEviction_NeverWithoutALimitOfTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Idle: -1}, nil)
+		w.send("s", "add", "e1")
+		w.pass(time.Hour)
+		if n := w1.Awake(); n != 1 {
+			t.Errorf("%d spaces are awake, want 1", n)
+		}
+	})
+}
+
+func TestEviction_AnObservedSpaceStaysUntilNobodyObservesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.idler("w1")
+		seen := w.watch("s", "double")
+		w.pass(20 * time.Second)
+		if n := w1.Awake(); n != 1 {
+			t.Fatalf("%d spaces are awake while one is observed", n)
+		}
+		w.send("s", "add", "e1")
+		w.eventually("the change is seen", func() bool { return seen.last() == "2" })
+		seen.end()
+		w.eventuallyEmpty(w1)
+		again := w.watch("s", "double")
+		w.send("s", "add", "e2")
+		w.eventually("the next change is seen", func() bool { return again.last() == "4" })
+		if n := len(w.takeovers("s")); n != 2 {
+			t.Errorf("the space was loaded %d times, want 2", n)
+		}
+	})
+}
+
+// What a space reads from another one keeps both awake: the one is woken by changes, the
+// other is observed.
+func TestEviction_ASpaceThatReadsFromAnotherStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.idler("w1")
+		seen := w.watch("a", "abroad")
+		w.send("a", "look", "e1", `"b"`)
+		w.send("b", "add", "e1")
+		w.eventually("the value of the other space is seen", func() bool { return seen.last() == "2" })
+		w.pass(time.Minute)
+		w.send("b", "add", "e2")
+		w.eventually("its change is seen", func() bool { return seen.last() == "4" })
+		for _, s := range []string{"a", "b"} {
+			if n := len(w.takeovers(s)); n != 1 {
+				t.Errorf("space %s was loaded %d times", s, n)
+			}
+		}
+		seen.end()
+		w.eventuallyEmpty(w1)
+	})
+}
+
+// An effect behind a gate has not run yet; a space that left would forget it until somebody
+// comes by.
+func TestEviction_AHeldEffectKeepsTheSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		var mu sync.Mutex
+		var ran []int64
+		err := p.Add(space.NodeSpec{
+			ID: "tell", Kind: space.Effect, Gate: space.GateSpec{Throttle: 30 * time.Second},
+			Run: func(tx *space.Tx) (model.Value, error) {
+				n, _ := tx.Get("n").AsInt()
+				mu.Lock()
+				defer mu.Unlock()
+				ran = append(ran, n)
+				return model.Value{}, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(p)}, nil)
+		w.send("s", "add", "e1")
+		w.pass(10 * time.Second)
+		w.send("s", "add", "e2")
+		w.pass(10 * time.Second)
+		if n := w1.Awake(); n != 1 {
+			t.Errorf("%d spaces are awake while an effect waits, want 1", n)
+		}
+		w.eventuallyEmpty(w1)
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(ran, []int64{1, 2}) {
+			t.Errorf("the effect saw %v, want 1 and 2", ran)
+		}
+	})
+}
+
+// A store that does not answer keeps what is not saved in memory.
+func TestEviction_NotBeforeAllIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Checkpoint: time.Hour}, nil)
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "save" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		w.send("s", "add", "e1")
+		w.pass(10 * time.Second)
+		if n := w1.Awake(); n != 1 {
+			t.Errorf("%d spaces are awake, want the one that is not saved", n)
+		}
+		w.send("s", "add", "e2") // arrives while it saves
+		w.pass(time.Second)
+		w1.bus.Inject(nil)
+		w1.bus.Release()
+		w.eventuallyEmpty(w1)
+		w.wantHandled("s", "e1", "e2")
+		w.wantSaved("s", map[string]string{"n": "2"})
+		if n := len(w.takeovers("s")); n != 1 {
+			t.Errorf("the space was loaded %d times, want once: it had not left", n)
+		}
+	})
+}
+
+// Events and observers come at every moment of a space's leaving, which it does all the
+// time; each event is handled once, in order.
+func TestEviction_LosesNothingOfWhatComesMeanwhile(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 2)
+				r := rand.New(rand.NewPCG(seed, 1))
+				cfg := worker.Config{ID: "w1", Idle: time.Duration(1+r.IntN(3000)) * time.Microsecond, Checkpoint: 10 * time.Millisecond}
+				w1 := w.process(cfg, nil)
+				var mu sync.Mutex
+				slow := rand.New(rand.NewPCG(seed, 2))
+				w1.bus.Inject(func(membus.Op) membus.Fate {
+					mu.Lock()
+					d := time.Duration(slow.IntN(400)) * time.Microsecond
+					mu.Unlock()
+					w.pass(d)
+					return membus.Deliver
+				})
+				var spaces sync.WaitGroup
+				for i := range 4 {
+					s := "s" + strconv.Itoa(i)
+					of := rand.New(rand.NewPCG(seed, uint64(10+i)))
+					spaces.Go(func() {
+						for n := range 40 {
+							w.send(s, "add", "e"+strconv.Itoa(n+1))
+							w.pass(time.Duration(of.IntN(8000)) * time.Microsecond)
+							if of.IntN(8) == 0 {
+								seen := w.watch(s, "double")
+								w.pass(time.Duration(of.IntN(3000)) * time.Microsecond)
+								w.eventually("it is seen", func() bool { return seen.last() == strconv.Itoa(2*(n+1)) })
+								seen.end()
+							}
+						}
+					})
+				}
+				spaces.Wait()
+				w.eventuallyEmpty(w1)
+				left := w1.Stats()
+				for i := range 4 {
+					w.wantHandled("s"+strconv.Itoa(i), numbered(40)...)
+				}
+				if n := left.Partitions[0].Evictions + left.Partitions[1].Evictions; n < 20 {
+					t.Errorf("only %d evictions: nothing is shown", n)
+				}
+				if n := w1.Counts().Refused; n > 0 {
+					t.Errorf("%d appends were refused: two hosts of one space have met", n)
+				}
+				w1.stop()
+			})
+		})
+	}
+}
+
+// Many more spaces than there is room for: each gets its turn, and memory is bounded at every
+// moment. A space that has something to do is not in their way.
+func TestEviction_ThereIsRoomForSoManySpacesAndNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		const limit, spaces = 20, 500
+		w1 := w.process(worker.Config{ID: "w1", MaxAwake: limit}, nil)
+		most := 0
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			most = max(most, w1.Awake())
+			return membus.Deliver
+		})
+		for round := range 2 {
+			for i := range spaces {
+				w.send("s"+strconv.Itoa(i), "add", "e"+strconv.Itoa(round+1))
+			}
+		}
+		for i := range spaces {
+			w.eventuallyHandled("s"+strconv.Itoa(i), 2)
+			w.wantHandled("s"+strconv.Itoa(i), "e1", "e2")
+		}
+		if most > limit {
+			t.Errorf("%d spaces were awake at a time, want %d at most", most, limit)
+		}
+		w.eventuallyEmpty(w1)
+	})
+}
+
+// The limit is for spaces at rest. If more have something to do, they are all served.
+func TestEviction_MoreSpacesThanThereIsRoomForAreServedIfTheyAreWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", MaxAwake: 3}, nil)
+		var seen []*watched
+		for i := range 10 {
+			seen = append(seen, w.watch("s"+strconv.Itoa(i), "double"))
+		}
+		w.send("other", "add", "e1")
+		for i := range seen {
+			w.send("s"+strconv.Itoa(i), "add", "e1")
+		}
+		for i, s := range seen {
+			w.eventually(fmt.Sprint("the change of number ", i, " is seen"), func() bool { return s.last() == "2" })
+		}
+		w.eventuallyHandled("other", 1)
+		w.eventually("only what is observed is in memory", func() bool { return w1.Awake() == 10 })
+	})
+}
+
+// While loading is slow, a space that is awake is as quick as ever.
+func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w.send("awake", "add", "e1")
+		w.eventuallyHandled("awake", 1)
+		loads := 0
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "load" {
+				loads++
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		for i := range 300 {
+			w.send("s"+strconv.Itoa(i), "add", "e1")
+		}
+		began := time.Now()
+		w.send("awake", "add", "e2")
+		w.eventuallyHandled("awake", 2)
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("a space that is awake waited for %v", took)
+		}
+		if loads != 64 {
+			t.Errorf("%d spaces are being loaded at a time, want 64", loads)
+		}
+		if s := w1.Stats(); s.Waiting != 300-64 || s.Partitions[0].Dormant != 300-64 {
+			t.Errorf("%+v, want %d that wait", s, 300-64)
+		}
+		w1.bus.Inject(nil)
+		w1.bus.Release()
+		for i := range 300 {
+			w.eventuallyHandled("s"+strconv.Itoa(i), 1)
+		}
+	})
+}
+
+// Nothing that the worker keeps grows with the spaces that it has seen.
+func TestEviction_OfSpacesThatCameAndWentNothingStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		w1 := w.process(worker.Config{ID: "w1", Idle: 10 * time.Millisecond, MaxAwake: 50}, nil)
+		const spaces = 2000
+		for i := range spaces {
+			s := "s" + strconv.Itoa(i)
+			w.send(s, "add", "e1")
+			w.send(s, "get", "e2") // runs a computation
+		}
+		for i := range spaces {
+			w.eventuallyHandled("s"+strconv.Itoa(i), 2)
+		}
+		w.eventuallyEmpty(w1)
+		runs := w1.Runs()
+		sum := uint64(0)
+		for _, n := range runs { // any order: a sum
+			sum += n
+		}
+		if len(runs) > 1025 || sum != spaces {
+			t.Errorf("%d counts of runs, %d in all, want %d in no more than 1025", len(runs), sum, spaces)
+		}
+		w.pass(3 * time.Second)
+		for p := range 4 {
+			if got, want := w.server.LoadPosition(p, "lane"), w.laneEnd(p); got != want {
+				t.Errorf("the lane position of partition %d is %d, want %d", p, got, want)
+			}
+		}
+	})
+}
+
+func (w *world) laneEnd(partition int) uint64 {
+	end, err := w.client.LaneEnd(w.Context(), partition)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return end
+}
