@@ -96,10 +96,10 @@ func (f *feed) receive(ctx context.Context, m *nats.Msg) error {
 	if addedNumber(m.Header, headerLastSequence) != f.last {
 		return f.fillTo(ctx, seq)
 	}
-	f.next(model.LogEntry{
+	return f.next(model.LogEntry{
 		Space: f.space, Seq: seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: addedTime(m.Header),
+		Prev: number(m.Header, headerExpect),
 	})
-	return nil
 }
 
 // missed reports, once no message is waiting, whether some were dropped since the
@@ -116,9 +116,13 @@ func (f *feed) missed() bool {
 	return true
 }
 
-func (f *feed) next(e model.LogEntry) {
+func (f *feed) next(e model.LogEntry) error {
+	if err := e.Follows(f.last); err != nil {
+		return err
+	}
 	f.last = e.Seq
 	f.deliver(e)
+	return nil
 }
 
 // compareHead notices an entry whose feed message was lost and that has no
@@ -164,7 +168,9 @@ func (f *feed) fill(ctx context.Context) error {
 			if err := f.b.over(ctx); err != nil {
 				return err
 			}
-			f.next(e)
+			if err := f.next(e); err != nil {
+				return err
+			}
 		}
 		if len(entries) < fillPage {
 			return nil

@@ -38,7 +38,9 @@ func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int
 	}
 	entries := make([]model.LogEntry, len(found))
 	for i, m := range found {
-		entries[i] = model.LogEntry{Space: space, Seq: m.Seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: m.Time}
+		entries[i] = model.LogEntry{
+			Space: space, Seq: m.Seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: m.Time, Prev: number(m.Header, headerExpect),
+		}
 	}
 	return entries, nil
 }
@@ -52,6 +54,7 @@ func (b *Bus) FollowLog(ctx context.Context, partition int, after uint64, delive
 	return b.follow(ctx, t, func(m delivery) {
 		deliver(model.LogEntry{
 			Space: lastToken(m.Subject), Seq: m.seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: m.time,
+			Prev: number(m.Header, headerExpect),
 		})
 	})
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -21,6 +22,9 @@ var (
 	ErrStopped = errors.New("bus stopped")
 	// ErrOutdated: somebody has already saved a newer state of the document.
 	ErrOutdated = errors.New("a newer state is saved already")
+	// ErrPurged: commits that would have to be read next are not in the log any more. A
+	// checkpoint reaches further than they did: what was known is of no use, load again.
+	ErrPurged = errors.New("the commits in between have been purged from the log")
 )
 
 // Append asks a bus to append one commit to a space's log.
@@ -46,6 +50,33 @@ type LogEntry struct {
 	Data []byte // encoded Commit
 	// Stored is when the server stored it, by its own clock.
 	Stored time.Time
+	// Prev is the sequence of the commit of the space that it was appended behind, 0 for
+	// the first one. That commit may have been purged meanwhile.
+	Prev uint64
+}
+
+// Follows returns ErrPurged unless the entry is what comes next for one who knows the
+// space's log up to a sequence. Who applied it all the same would do so to a state that
+// lacks the commits in between.
+func (e *LogEntry) Follows(seq uint64) error {
+	if e.Prev <= seq {
+		return nil
+	}
+	return fmt.Errorf("space %s: the log is known up to %d and goes on with %d, which was appended behind %d: %w", e.Space, seq, e.Seq, e.Prev, ErrPurged)
+}
+
+// LogState says how large the log of a partition is.
+type LogState struct {
+	// First and Last are the sequences of the first and the last commit that it holds, 0
+	// if it holds none.
+	First, Last uint64
+	// Commits is how many it holds, Bytes what they take.
+	Commits, Bytes uint64
+	// Old is the last sequence up to which all that it holds is older than was asked for, 0
+	// if nothing is.
+	Old uint64
+	// Now is the time by the server's clock.
+	Now time.Time
 }
 
 // Message is an event on its way into a lane, or as found there.

@@ -50,12 +50,25 @@ type Log interface {
 	Head(ctx context.Context, space string) (uint64, error)
 	// ReadLog returns up to limit entries of the space after the given sequence,
 	// oldest first. Fewer than limit means that the reader saw the end, as it was.
+	// What was purged is left out: see model.LogEntry.Follows.
 	ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error)
 	// FollowSpace delivers the space's entries after the given sequence, those
-	// that are there and those to come. It costs no server-side asset.
+	// that are there and those to come. It costs no server-side asset. It ends with
+	// model.ErrPurged rather than leave out what was purged.
 	FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error
-	// FollowLog delivers the entries of all spaces of a partition likewise.
+	// FollowLog delivers the entries of all spaces of a partition likewise, and leaves out
+	// what was purged.
 	FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error
+	// LogState says how large a partition's log is, and up to where it is older than age by
+	// the server's clock. It asks the stream's leader, and may be out of date.
+	LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error)
+	// LogSpaces lists the spaces of a partition of which the log holds more than one commit,
+	// sorted.
+	LogSpaces(ctx context.Context, partition int) ([]string, error)
+	// PurgeLog removes the commits of a space below a sequence, and never the last one: an
+	// append is compared with that. It may be called by anybody at any time, as long as a
+	// saved checkpoint covers what is removed; asking again does nothing.
+	PurgeLog(ctx context.Context, space string, below uint64) error
 }
 
 // Lanes are the queues of events.
@@ -88,6 +101,9 @@ type Lanes interface {
 // State is the projection of the log to documents.
 type State interface {
 	LoadState(ctx context.Context, space string) (model.SpaceState, error)
+	// LoadMark returns the mark of a space, and when it was stored by the server's clock. It
+	// asks the leader, and may be out of date.
+	LoadMark(ctx context.Context, space string) (mark model.StateDoc, stored time.Time, err error)
 	// SaveState writes the documents, then the mark. Every item whose stored
 	// state is as new or newer (by Seq) is left alone and reported with
 	// model.ErrOutdated; then the mark is not written. Rev is updated in place.

@@ -96,6 +96,7 @@ func Run(t *testing.T, h Harness) {
 		{"Doubt", doubtChecks},
 		{"Lane", laneChecks},
 		{"Purge", purgeChecks},
+		{"PurgeLog", purgeLogChecks},
 		{"Follow", followChecks},
 		{"State", stateChecks},
 		{"Position", positionChecks},

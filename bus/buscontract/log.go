@@ -42,7 +42,7 @@ func appendsFormAChain(w *world) {
 	}
 	w.equal("log", undated(log), []model.LogEntry{
 		{Space: cart, Seq: first, ID: "a/0/1", Data: []byte("data of a/0/1")},
-		{Space: cart, Seq: second, ID: "a/0/2", Data: []byte("data of a/0/2")},
+		{Space: cart, Seq: second, ID: "a/0/2", Data: []byte("data of a/0/2"), Prev: first},
 	})
 }
 

@@ -28,7 +28,7 @@ func (s *Server) headBehind(space string, n int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.of(space).log
-	seqs := log.spaces[space]
+	seqs := log.spaces[space] // no purge takes the last one
 	stop, _ := slices.BinarySearch(seqs, less(log.end(), n)+1)
 	if stop == 0 {
 		return 0
@@ -40,7 +40,7 @@ func (s *Server) readLogBehind(space string, after uint64, limit, n int) []model
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.of(space).log
-	return cloneEntries(log.ofUntil(space, after, limit, less(log.end(), n)))
+	return cloneEntries(log.readUntil(space, after, limit, less(log.end(), n)))
 }
 
 func (s *Server) readLaneBehind(space string, after uint64, limit, n int) []model.Message {

@@ -46,7 +46,7 @@ func (b *Bus) askOwner(a model.Append, refused error, done func(seq uint64, err 
 				switch {
 				case len(next) == 0:
 					b.askOwner(a, refused, done)
-				case next[0].ID == a.ID:
+				case next[0].ID == a.ID && next[0].Prev == a.Expect:
 					done(next[0].Seq, nil)
 				default:
 					done(0, fmt.Errorf("append %s of space %s behind %d: %w", a.ID, a.Space, a.Expect, refused))

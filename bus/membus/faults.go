@@ -11,7 +11,8 @@ import (
 type Op struct {
 	Client string
 	// Label is what is asked: append, send, save, head, read-log, read-lane,
-	// find-event, find-events, purge-lane, lane-end, load, load-position, save-position,
+	// find-event, find-events, purge-lane, lane-end, log-state,
+	// log-spaces, purge-log, load-mark, load, load-position, save-position,
 	// announce, ping, observe, call-roll, bury, read-dead, find-dead, ask. Through a network there
 	// is also owned: whose commit refused an append.
 	Label string

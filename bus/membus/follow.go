@@ -20,7 +20,24 @@ func (b *Bus) FollowSpace(ctx context.Context, space string, after uint64, deliv
 	look := func(after uint64) ([]model.LogEntry, <-chan struct{}) {
 		return b.server.FollowSpace(space, after, batch)
 	}
-	return follow(ctx, b, Op{Label: "follow-space", Space: space}, after, look, entrySeq, deliver)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var gap error
+	err := follow(ctx, b, Op{Label: "follow-space", Space: space}, after, look, entrySeq, func(e model.LogEntry) {
+		if gap == nil {
+			gap = e.Follows(after)
+		}
+		if gap != nil {
+			cancel()
+			return
+		}
+		after = e.Seq
+		deliver(e)
+	})
+	if gap != nil {
+		return gap
+	}
+	return err
 }
 
 // FollowLog delivers the entries of a partition behind after.

@@ -19,9 +19,7 @@ func (s *Server) Append(a model.Append) (uint64, error) {
 	if log.head(a.Space) != a.Expect {
 		return 0, model.ErrRefused
 	}
-	return log.add(a.Space, func(seq uint64) model.LogEntry {
-		return model.LogEntry{Space: a.Space, Seq: seq, ID: a.ID, Data: bytes.Clone(a.Data), Stored: s.time()}
-	}), nil
+	return log.add(model.LogEntry{Space: a.Space, ID: a.ID, Data: bytes.Clone(a.Data), Stored: s.time(), Prev: a.Expect}), nil
 }
 
 // Owned reports whether the entry that follows a.Expect is a itself, and under
@@ -30,7 +28,7 @@ func (s *Server) Append(a model.Append) (uint64, error) {
 // lost race, however much was appended since.
 func (s *Server) Owned(a model.Append) (uint64, bool) {
 	next := s.ReadLog(a.Space, a.Expect, 1)
-	if len(next) == 0 || next[0].ID != a.ID {
+	if len(next) == 0 || next[0].ID != a.ID || next[0].Prev != a.Expect {
 		return 0, false
 	}
 	return next[0].Seq, true
@@ -47,7 +45,7 @@ func (s *Server) Head(space string) uint64 {
 func (s *Server) ReadLog(space string, after uint64, limit int) []model.LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return cloneEntries(s.of(space).log.of(space, after, limit))
+	return cloneEntries(s.of(space).log.read(space, after, limit))
 }
 
 // FollowSpace is ReadLog for one who wants to know when to look again: more is
@@ -56,7 +54,7 @@ func (s *Server) FollowSpace(space string, after uint64, limit int) (entries []m
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.of(space).log
-	return cloneEntries(log.of(space, after, limit)), log.grown.wait()
+	return cloneEntries(log.read(space, after, limit)), log.grown.wait()
 }
 
 // FollowLog is FollowSpace for all spaces of a partition.
@@ -64,7 +62,7 @@ func (s *Server) FollowLog(partition int, after uint64, limit int) (entries []mo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.partitions[partition].log
-	return cloneEntries(log.after(after, limit)), log.grown.wait()
+	return cloneEntries(log.from(after, limit)), log.grown.wait()
 }
 
 // cloneEntries gives every reader bytes of its own, as a network would.

@@ -41,7 +41,7 @@ type Server struct {
 
 // partition is the slice of a deployment that belongs to some of its spaces.
 type partition struct {
-	log       stream[model.LogEntry]
+	log       commits
 	lane      lane
 	state     state
 	positions map[string]uint64
@@ -70,7 +70,7 @@ func NewServer(c Config) *Server {
 
 func newPartition() *partition {
 	return &partition{
-		log:       newStream[model.LogEntry](),
+		log:       newCommits(),
 		lane:      newLane(),
 		state:     newState(),
 		positions: map[string]uint64{},

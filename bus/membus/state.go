@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -16,13 +17,14 @@ type state struct {
 	// history is what was put, in order, if it is to be remembered.
 	history  []put
 	remember bool
+	marked   map[string]time.Time // when the mark of a space was put
 }
 
 // mark is the key of a space's checkpoint mark. No document can have that name.
 const mark = ""
 
 func newState() state {
-	return state{spaces: map[string]map[string]model.StateDoc{}}
+	return state{spaces: map[string]map[string]model.StateDoc{}, marked: map[string]time.Time{}}
 }
 
 // SaveDoc stores a document of a space, or answers model.ErrOutdated if what is
@@ -49,7 +51,17 @@ func (s *Server) put(space, key string, d model.StateDoc) (uint64, error) {
 	if old, there := state.spaces[space][key]; there && old.Seq >= d.Seq {
 		return old.Rev, model.ErrOutdated
 	}
+	if key == mark {
+		state.marked[space] = s.time()
+	}
 	return state.put(space, key, d), nil
+}
+
+// marked is when the mark of a space was put.
+func (s *Server) marked(space string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of(space).state.marked[space]
 }
 
 func (st *state) put(space, key string, d model.StateDoc) uint64 {

@@ -1,0 +1,119 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/model"
+)
+
+// LogState says how large a partition's log is. See worker.Log. What is old is found by
+// bisection, as for the lane: the server stores messages in the order of their times.
+func (b *Bus) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
+	if err := b.checkPartition(partition); err != nil {
+		return model.LogState{}, err
+	}
+	stream := b.names.logStream(partition)
+	info, err := b.streamInfo(ctx, stream)
+	if err != nil {
+		return model.LogState{}, fmt.Errorf("state of stream %s: %w", stream, err)
+	}
+	s := &info.State
+	st := model.LogState{Last: s.LastSeq, Commits: s.Msgs, Bytes: s.Bytes, Now: info.TimeStamp.UTC()}
+	if s.Msgs == 0 {
+		return st, nil
+	}
+	st.First = s.FirstSeq
+	oldest := info.TimeStamp.Add(-age)
+	if !s.FirstTime.Before(oldest) {
+		return st, nil
+	}
+	old, err := b.lastBefore(ctx, stream, s.FirstSeq, s.LastSeq, oldest)
+	if err != nil {
+		return model.LogState{}, err
+	}
+	if old >= s.FirstSeq {
+		st.Old = old
+	}
+	return st, nil
+}
+
+// LogSpaces lists the spaces that have more than one commit in the log. See worker.Log.
+func (b *Bus) LogSpaces(ctx context.Context, partition int) ([]string, error) {
+	if err := b.checkPartition(partition); err != nil {
+		return nil, err
+	}
+	stream := b.names.logStream(partition)
+	info, err := b.streamInfo(ctx, stream, jetstream.WithSubjectFilter(b.names.logs(partition)))
+	if err != nil {
+		return nil, fmt.Errorf("subjects of stream %s: %w", stream, err)
+	}
+	var spaces []string
+	for subject, n := range info.State.Subjects { // any order: sorted below
+		if space := lastToken(subject); n > 1 && model.CheckName("space", space) == nil {
+			spaces = append(spaces, space)
+		}
+	}
+	slices.Sort(spaces)
+	return spaces, nil
+}
+
+// PurgeLog removes the commits of a space below a sequence. See worker.Log.
+//
+// The head is what the next append is compared with, so it must stay whatever the caller
+// believes. A leader that is deposed may show an older one; then less is removed.
+func (b *Bus) PurgeLog(ctx context.Context, space string, below uint64) error {
+	head, err := b.Head(ctx, space)
+	if err != nil {
+		return err
+	}
+	if below = min(below, head); below <= 1 { // the server takes 0 for: everything
+		return nil
+	}
+	p := b.partitionOf(space)
+	req := server.JSApiStreamPurgeRequest{Subject: b.names.log(p, space), Sequence: below}
+	if err := b.persist(ctx, func(ctx context.Context) error { return b.purgeSubject(ctx, b.names.logStream(p), &req) }); err != nil {
+		return fmt.Errorf("purge the log of space %s below %d: %w", space, below, err)
+	}
+	return nil
+}
+
+// purgeSubject has the server remove messages of one subject.
+func (b *Bus) purgeSubject(ctx context.Context, stream string, req *server.JSApiStreamPurgeRequest) error {
+	var resp struct {
+		Error   *server.ApiError `json:"error"`
+		Success bool             `json:"success"`
+	}
+	err := b.request(ctx, "STREAM.PURGE."+stream, req, &resp)
+	switch {
+	case err != nil:
+		return err
+	case resp.Error != nil:
+		return apiError(resp.Error)
+	case !resp.Success:
+		return errors.New("the server says that it has not")
+	}
+	return nil
+}
+
+// LoadMark returns the mark of a space and when it was stored. See worker.State.
+func (b *Bus) LoadMark(ctx context.Context, space string) (mark model.StateDoc, stored time.Time, err error) {
+	if err := model.CheckName("space", space); err != nil {
+		return model.StateDoc{}, time.Time{}, err
+	}
+	bucket := b.names.stateBucket(b.partitionOf(space))
+	m, err := b.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, space+"."+markKey)})
+	switch {
+	case errors.Is(err, errNoMessage):
+		return model.StateDoc{}, time.Time{}, nil
+	case err != nil:
+		return model.StateDoc{}, time.Time{}, fmt.Errorf("mark of space %s: %w", space, err)
+	}
+	return stateDoc(m), m.Time, nil
+}
