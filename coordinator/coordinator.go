@@ -3,7 +3,9 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +19,7 @@ import (
 )
 
 // Position is the name under which the position in a partition's log is saved.
-const Position = "released"
+const Position = worker.PositionReleased
 
 // Config says how a coordinator behaves. All fields are optional.
 type Config struct {
@@ -151,6 +153,9 @@ func (t *tail) follow() error {
 		return err
 	}
 	from = max(from, t.progress.Load().done())
+	if err := t.checkEnd(from); err != nil {
+		return err
+	}
 	p := newProgress(from)
 	t.progress.Store(p)
 	ctx, cancel := context.WithCancelCause(t.c.ctx)
@@ -162,6 +167,16 @@ func (t *tail) follow() error {
 	})
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
+	}
+	return err
+}
+
+// checkEnd refuses a log that ends before what was released of it: what is appended from now
+// on has sequences that this coordinator would take for known.
+func (t *tail) checkEnd(from uint64) error {
+	st, err := t.c.bus.LogState(t.c.ctx, t.partition, math.MaxInt64)
+	if err == nil && st.Last < from {
+		err = fmt.Errorf("the log ends at %d, but its sends were released up to %d: the stream has lost messages (a power cut without fsync, or an old backup); what is sent in it from now on would be taken for released", st.Last, from)
 	}
 	return err
 }

@@ -35,10 +35,14 @@ func LoadDocument(id string, st model.SpaceState) (*Document, error) {
 	return d, nil
 }
 
-// Apply takes in the next log entry and reports whether it changed the document.
+// Apply takes in the next log entry and reports whether it changed the document. The error
+// is model.ErrPurged if entries are missing before it: the document must be loaded anew.
 func (d *Document) Apply(e model.LogEntry) (bool, error) {
 	if e.Seq <= d.Read {
 		return false, nil
+	}
+	if err := e.Follows(d.Read); err != nil {
+		return false, err
 	}
 	c, err := model.DecodeCommit(e.Data)
 	if err != nil {

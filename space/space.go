@@ -287,7 +287,8 @@ func (s *Space) revert(changed map[string]*node, runs []ranNode) {
 
 // Integrate takes in commits that other runtimes have made, in log order; those that are
 // known already are passed over. If an append is under way it has failed, and Refuse comes
-// first.
+// first. The error is model.ErrPurged if commits are missing between what is known and
+// these: the space must be loaded anew.
 func (s *Space) Integrate(entries ...model.LogEntry) error {
 	defer s.inv.step(s)
 	before := s.replica.Seq
@@ -309,6 +310,9 @@ func (s *Space) integrate(e *model.LogEntry) error {
 	}
 	if s.suffix.undecided() {
 		return fmt.Errorf("space %s, log sequence %d: own transactions are undecided, which must be refused before a foreign commit is integrated", s.cfg.Space, e.Seq)
+	}
+	if err := e.Follows(s.replica.Seq); err != nil {
+		return err
 	}
 	c, err := model.DecodeCommit(e.Data)
 	if err != nil {

@@ -14,16 +14,8 @@ import (
 // activate brings the space to life: checkpoint, then the log after it. The space
 // is current when its takeover is accepted, because that compares with the head.
 func (h *host) activate() error {
-	st, err := h.env.bus.LoadState(h.ctx, h.space)
+	st, r, err := h.load()
 	if err != nil {
-		return fmt.Errorf("load checkpoint: %w", err)
-	}
-	r, err := replica.Load(h.space, st)
-	if err != nil {
-		return err
-	}
-	h.saver.remember(st, r.LaneDone())
-	if err := h.replay(r); err != nil {
 		return err
 	}
 	if err := h.checkHead(r.Seq); err != nil {
@@ -105,12 +97,8 @@ func (h *host) replay(r *replica.Replica) error {
 		if err != nil {
 			return fmt.Errorf("read log after %d: %w", r.Seq, err)
 		}
-		for _, e := range entries {
-			c, err := model.DecodeCommit(e.Data)
-			if err != nil {
-				return fmt.Errorf("log sequence %d: %w", e.Seq, err)
-			}
-			if _, err := r.Apply(e.Seq, c); err != nil {
+		for i := range entries {
+			if err := replayEntry(r, &entries[i]); err != nil {
 				return err
 			}
 		}
@@ -118,6 +106,18 @@ func (h *host) replay(r *replica.Replica) error {
 			return nil
 		}
 	}
+}
+
+func replayEntry(r *replica.Replica, e *model.LogEntry) error {
+	if err := e.Follows(r.Seq); err != nil {
+		return err
+	}
+	c, err := model.DecodeCommit(e.Data)
+	if err != nil {
+		return fmt.Errorf("log sequence %d: %w", e.Seq, err)
+	}
+	_, err = r.Apply(e.Seq, c)
+	return err
 }
 
 // catchUp integrates what others have appended since the head that a refused

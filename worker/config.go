@@ -39,6 +39,16 @@ type Config struct {
 	// limit. Beyond that, those that have been at rest longest leave at once; if all
 	// have something to do, there are more.
 	MaxAwake int
+	// History is for how long commits are kept in the log that no restart needs any more:
+	// they are what receipts and trees are read from. The default is the deployment's
+	// horizon, and the hour for which lanes remember events longer. HistoryBytes bounds
+	// what they take per partition, whatever their age; default 1 GiB, negative without
+	// limit. PurgeDelay is for how long a checkpoint must have stood before commits that it
+	// covers go; default 3 min, which is longer than servers that do not sync always take to
+	// write to disk what they have accepted (sync_interval, 2 min). Workers may differ.
+	History      time.Duration
+	HistoryBytes int64
+	PurgeDelay   time.Duration
 	// Weight is this worker's share of the partitions relative to others; 0 is 1.
 	Weight float64
 
@@ -76,6 +86,9 @@ func (c *Config) fill() error {
 	if c.Heartbeat < 0 || c.MemberTTL < 0 || c.Checkpoint < 0 {
 		return fmt.Errorf("worker %s: heartbeat %v, member TTL %v and checkpoint interval %v must not be negative; 0 is the default", c.ID, c.Heartbeat, c.MemberTTL, c.Checkpoint)
 	}
+	if c.History < 0 || c.PurgeDelay < 0 {
+		return fmt.Errorf("worker %s: history %v and purge delay %v must not be negative; 0 is the default", c.ID, c.History, c.PurgeDelay)
+	}
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
@@ -85,6 +98,13 @@ func (c *Config) fill() error {
 	def(&c.MemberTTL, 15*time.Second)
 	def(&c.Checkpoint, time.Second)
 	def(&c.Idle, time.Minute)
+	def(&c.PurgeDelay, 3*time.Minute)
+	if c.HistoryBytes == 0 {
+		c.HistoryBytes = 1 << 30
+	}
+	if c.HistoryBytes < 0 {
+		c.HistoryBytes = math.MaxInt64
+	}
 	if c.MaxAwake == 0 {
 		c.MaxAwake = 10_000
 	}

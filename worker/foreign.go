@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 
 	"github.com/settlehq/settle/model"
 )
@@ -45,7 +46,7 @@ func (h *host) followLog() {
 	after := h.core.Seq()
 	h.env.tasks.Go(func() { // ends with ctx
 		retry(ctx, *h.env.cfg, "follow the log of space "+h.space, func(ctx context.Context) error {
-			return h.env.bus.FollowSpace(ctx, h.space, after, func(e model.LogEntry) {
+			err := h.env.bus.FollowSpace(ctx, h.space, after, func(e model.LogEntry) {
 				select {
 				case heard <- e:
 					after = e.Seq
@@ -53,8 +54,31 @@ func (h *host) followLog() {
 				case <-ctx.Done():
 				}
 			})
+			if errors.Is(err, model.ErrPurged) {
+				after = h.passOver(ctx, after, err)
+			}
+			return err
 		})
 	})
+}
+
+// passOver goes on behind commits that were purged before they were heard of, if the core
+// knows them by now. If it does not, it can never learn what they were, and the host ends:
+// its successor loads the space from the checkpoint that covers them.
+func (h *host) passOver(ctx context.Context, after uint64, gap error) uint64 {
+	at := make(chan uint64, 1)
+	h.call(func() {
+		if h.core.Seq() <= after {
+			h.fail("follow the log", gap)
+		}
+		at <- h.core.Seq()
+	})
+	select {
+	case seq := <-at:
+		return max(after, seq)
+	case <-ctx.Done():
+		return after
+	}
 }
 
 // takeForeign has the core integrate what others have committed, unless something of

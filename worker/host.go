@@ -74,6 +74,7 @@ type host struct {
 	dry       int         // readings of the lane in a row that brought nothing
 	asked     atomic.Bool // to save a checkpoint
 	saver     saver
+	retained  retained
 	mirrors   map[space.Ref]context.CancelFunc
 	followed  uint64 // documents so far that were mirrored
 	spans     spans
@@ -412,6 +413,9 @@ func (h *host) carryOut(r space.Ready) {
 // append sends a commit to the log. The answer comes back through the inbox.
 func (h *host) append(a *space.Append) {
 	h.appending = true
+	if p := h.env.partition; p != nil {
+		p.retention.appended.Add(int64(len(a.Data)))
+	}
 	trace, end := h.spans.beginCommit(a.Commit)
 	h.env.bus.Append(model.Append{
 		Space: h.space, ID: a.Commit.ID() + "/" + h.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,

@@ -42,6 +42,8 @@ type partition struct {
 	saved uint64
 
 	activations, evictions uint64
+
+	retention retention
 }
 
 // backlog is what a space without a host has left to do: it is done with its lane
@@ -58,8 +60,10 @@ func startPartition(w *Worker, number int) *partition {
 		return w.bus.FollowLeases(ctx, number, p.lease)
 	})
 	p.keep("follow lane", p.followLane)
-	p.tasks.Go(p.tick)     // ends with p.ctx
-	p.tasks.Go(p.callRoll) // ends within two seconds, or with p.ctx
+	p.retention.p = p
+	p.tasks.Go(p.tick)          // ends with p.ctx
+	p.tasks.Go(p.retention.run) // ends with p.ctx
+	p.tasks.Go(p.callRoll)      // ends within two seconds, or with p.ctx
 	return p
 }
 

@@ -24,6 +24,7 @@ type logReader struct {
 // logged is a commit in the log.
 type logged struct {
 	seq    uint64
+	prev   uint64 // model.LogEntry.Prev
 	stored time.Time
 	c      *model.Commit
 }
@@ -91,7 +92,7 @@ func decodeAll(entries []model.LogEntry) ([]*logged, error) {
 		if err != nil {
 			return nil, fmt.Errorf("log sequence %d: %w", e.Seq, err)
 		}
-		out[i] = &logged{e.Seq, e.Stored, c}
+		out[i] = &logged{e.Seq, e.Prev, e.Stored, c}
 	}
 	return out, nil
 }
@@ -131,7 +132,17 @@ func (l *logReader) bisect(behind uint64, judge func(*logged) (verdict, error)) 
 			high = mid
 		}
 	}
-	return found, preceded, nil
+	if preceded {
+		preceded, err = l.holds(low)
+	}
+	return found, preceded, err
+}
+
+// holds reports whether a commit that was read is still in the log. What was purged
+// meanwhile reached further than it, so that what was looked for may have been among that.
+func (l *logReader) holds(seq uint64) (bool, error) {
+	e, err := l.entry(seq)
+	return err == nil && e.seq == seq, err
 }
 
 // witness is the first commit from a sequence on, but below a bound, of which judge
@@ -156,8 +167,10 @@ func (l *logReader) witness(from, bound uint64, judge func(*logged) (verdict, er
 }
 
 // scan reads on behind a sequence until it finds the handling of an event, or the
-// head. Pages grow: a follow-up is usually handled at once.
+// head. Pages grow: a follow-up is usually handled at once. If commits were purged on the
+// way, and it is in none of the others, the answer is ErrForgotten.
 func (l *logReader) scan(behind uint64, key receipts.Key) (*Handling, error) {
+	whole := true
 	for n := 4; behind < l.head; n = min(4*n, readPage) {
 		page, err := l.page(behind, n)
 		if err != nil {
@@ -167,8 +180,12 @@ func (l *logReader) scan(behind uint64, key receipts.Key) (*Handling, error) {
 			if h := e.handling(l.space, key); h != nil {
 				return h, nil
 			}
+			whole = whole && e.prev <= behind
 			behind = e.seq
 		}
+	}
+	if !whole {
+		return nil, ErrForgotten
 	}
 	return nil, nil
 }

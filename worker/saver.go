@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
@@ -20,6 +21,8 @@ type saver struct {
 	taken  uint64            // the same of the checkpoint under way
 	saving bool
 	noted  noted
+	// durable is saved, for who purges the log.
+	durable atomic.Uint64
 }
 
 // checkpoint is what is saved at once: what has changed of the documents, if anything, and
@@ -37,6 +40,7 @@ func (s *saver) remember(st model.SpaceState, lane uint64) {
 	s.note(st.Docs)
 	s.note(st.Observations)
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
+	s.durable.Store(s.saved)
 }
 
 // note remembers revisions.
@@ -104,6 +108,7 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 		return
 	}
 	s.saved, s.lane = max(s.saved, c.Mark.Seq), max(s.lane, s.taken)
+	s.durable.Store(s.saved)
 }
 
 // settleObserved takes in what became of the observations. One that is outdated, or too

@@ -2,15 +2,12 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/replica"
 )
 
 // LeaseTTL is how long an observation outlives its observer; observers renew
@@ -73,71 +70,4 @@ func (w *Watch) answerRollCalls(ctx context.Context) error {
 			_ = w.lease(LeaseTTL) // best effort: renewal comes anyway
 		}
 	})
-}
-
-// Follow delivers the confirmed value of a document and then each change, without
-// creating any demand for it.
-func Follow(ctx context.Context, bus Bus, space, doc string, deliver func(v model.Value, revision uint64)) error {
-	d, err := Read(ctx, bus, space, doc)
-	if err != nil {
-		return err
-	}
-	deliver(d.Value, d.Seq)
-	var broken error
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	err = bus.FollowSpace(ctx, space, d.Read, func(e model.LogEntry) {
-		if broken != nil {
-			return // what follows would be a value that the document never had
-		}
-		changed, err := d.Apply(e)
-		if err != nil {
-			broken = err
-			cancel()
-		}
-		if changed {
-			deliver(d.Value, d.Seq)
-		}
-	})
-	if broken != nil {
-		return broken
-	}
-	return err
-}
-
-// Read returns a document as the log has it now, as far as it can be seen.
-func Read(ctx context.Context, bus Bus, space, doc string) (*replica.Document, error) {
-	head, err := bus.Head(ctx, space) // of the leader: a replica that is behind is asked again
-	if err != nil {
-		return nil, fmt.Errorf("read %s of space %s: %w", doc, space, err)
-	}
-	st, err := bus.LoadState(ctx, space)
-	if err != nil {
-		return nil, fmt.Errorf("read %s of space %s: %w", doc, space, err)
-	}
-	d, err := replica.LoadDocument(doc, st)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		entries, err := bus.ReadLog(ctx, space, d.Read, readPage)
-		if err != nil {
-			return nil, fmt.Errorf("read %s of space %s: %w", doc, space, err)
-		}
-		for _, e := range entries {
-			if _, err := d.Apply(e); err != nil {
-				return nil, err
-			}
-		}
-		switch {
-		case len(entries) == readPage:
-		case d.Read >= head:
-			return d, nil
-		case len(entries) == 0:
-			_ = pause.For(ctx, time.Millisecond)
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-	}
 }

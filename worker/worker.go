@@ -60,6 +60,9 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		moved:      make(chan struct{}, 1),
 		partitions: map[int]*partition{}, leaving: map[int]*partition{},
 	}
+	if w.cfg.History == 0 {
+		w.cfg.History = w.horizon + model.MaxClockSkew
+	}
 	w.awake.limit, w.awake.idle = max(cfg.MaxAwake, 0), cfg.Idle
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil

@@ -98,20 +98,45 @@ func (w *wait) add(n *Node, sender *worker.Handling) {
 	w.group.Go(func() error { return w.find(n, f, sender) })
 }
 
-// follow reads the log of a space from its present end on, until the wait is over.
+// follow reads the log of a space from its present end on, until the wait is over. What is
+// purged before it has read it may have ended something: that is looked for then.
 func (w *wait) follow(space string, f *followed) error {
-	head, err := w.bus.Head(w.ctx, space)
-	if err != nil {
-		return err
+	for started := f.started; ; started = nil {
+		head, err := w.bus.Head(w.ctx, space)
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		f.seen = head
+		w.mu.Unlock()
+		if started != nil {
+			close(started)
+		} else {
+			w.findAll(space, f)
+		}
+		if err := w.followFrom(space, head, f); !errors.Is(err, model.ErrPurged) {
+			return err
+		}
 	}
+}
+
+// findAll looks for everything that is open in a space.
+func (w *wait) findAll(space string, f *followed) {
 	w.mu.Lock()
-	f.seen = head
-	w.mu.Unlock()
-	close(f.started)
+	defer w.mu.Unlock()
+	for r, open := range w.open { // any order: each on its own
+		if open && r.Space == space {
+			w.group.Go(func() error { return w.find(&Node{Ref: r}, f, nil) })
+		}
+	}
+}
+
+// followFrom reads the log of a space behind a sequence.
+func (w *wait) followFrom(space string, head uint64, f *followed) error {
 	var broken error
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
-	err = w.bus.FollowSpace(ctx, space, head, func(e model.LogEntry) {
+	err := w.bus.FollowSpace(ctx, space, head, func(e model.LogEntry) {
 		if broken == nil {
 			if broken = w.read(f, e); broken != nil {
 				cancel()

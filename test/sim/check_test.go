@@ -7,6 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
 )
 
 // check is what is left to check at rest. What can be checked as it happens is: see
@@ -49,9 +50,12 @@ func (w *world) checkReplica(f *fold) {
 		return
 	}
 	for _, e := range w.server.ReadLog(f.space, r.Seq, 1<<30) {
-		c, err := model.DecodeCommit(e.Data)
+		err := e.Follows(r.Seq)
 		if err == nil {
-			_, err = r.Apply(e.Seq, c)
+			var c *model.Commit
+			if c, err = model.DecodeCommit(e.Data); err == nil {
+				_, err = r.Apply(e.Seq, c)
+			}
 		}
 		if err != nil {
 			w.violate("replica", "%v", err)
@@ -112,6 +116,9 @@ func (w *world) checkOp(o *op) {
 		}
 		w.count("events that were too large")
 		return
+	case errors.Is(o.err, worker.ErrForgotten) && h != nil && !w.inLog(o.space, h.seq):
+		w.count("receipts that were forgotten")
+		return
 	case o.err != nil:
 		w.violate("answers", "%s was told: %v", o, o.err)
 		return
@@ -145,9 +152,17 @@ func (w *world) checkTransaction(o *op) {
 		w.violate("answers", "%s was told %v, and is in the log", o, o.err)
 	case o.times == 0 && o.p.died == 0:
 		w.violate("answers", "%s was never answered", o)
+	case w.plan.history > 0 && errors.Is(o.err, model.ErrPurged):
+		w.count("attachments that were left behind by a purge")
 	case o.times == 1 && o.err != nil && !fails && o.p.died == 0 && o.p.up:
 		w.violate("answers", "%s was told: %v", o, o.err)
 	}
+}
+
+// inLog reports whether a commit has not been purged.
+func (w *world) inLog(space string, seq uint64) bool {
+	found := w.server.ReadLog(space, seq-1, 1)
+	return len(found) > 0 && found[0].Seq == seq
 }
 
 func (w *world) checkAcknowledged(o *op, h *handling) {

@@ -31,6 +31,8 @@ type options struct {
 	maxGroup       int
 	// sink says that the program has an effect.
 	sink bool
+	// history is how many bytes of commits are kept that no restart needs, 0 all of them.
+	history int64
 	// wild is how many of a thousand requests meet each fault that is on.
 	wild   int
 	faults []string
@@ -45,8 +47,8 @@ var allFaults = []string{
 func (o *options) has(fault string) bool { return slices.Contains(o.faults, fault) }
 
 func (o *options) String() string {
-	return fmt.Sprintf("%d partitions, %d spaces, chaos for %v, wire %v, patience %v, heartbeat %v, ttl %v, checkpoint %v, lane limit %d, group limit %d, sink %v, %d‰ of requests meet each of: %s",
-		o.partitions, o.spaces, o.chaos, o.wire, o.patience, o.heartbeat, o.ttl, o.checkpoint, o.laneLimit, o.maxGroup, o.sink, o.wild, strings.Join(o.faults, " "))
+	return fmt.Sprintf("%d partitions, %d spaces, chaos for %v, wire %v, patience %v, heartbeat %v, ttl %v, checkpoint %v, lane limit %d, group limit %d, sink %v, history of %d bytes, %d‰ of requests meet each of: %s",
+		o.partitions, o.spaces, o.chaos, o.wire, o.patience, o.heartbeat, o.ttl, o.checkpoint, o.laneLimit, o.maxGroup, o.sink, o.history, o.wild, strings.Join(o.faults, " "))
 }
 
 // item is one thing that is done.
@@ -109,6 +111,7 @@ func (p *plan) choose(c *chance) {
 		laneLimit:  oneOf(c, 0, 0, 2, 5), maxGroup: oneOf(c, 0, 0, 1, 3), sink: c.below(3) == 0,
 		wild: oneOf(c, 5, 20, 60, 120),
 	}
+	p.history = oneOf[int64](keyed(p.seed, "history"), 0, 1, 500, 3000)
 	for _, f := range allFaults {
 		if c.below(3) > 0 {
 			p.faults = append(p.faults, f)
@@ -252,7 +255,7 @@ func (p *plan) workload() {
 }
 
 // steps are where a crash is worth most.
-var steps = []string{"append", "append", "append", "save", "save-position", "load", "read-log", "read-lane", "head", "lane-end", "load-position", "announce"}
+var steps = []string{"append", "append", "append", "save", "save-position", "load", "read-log", "read-lane", "head", "lane-end", "load-position", "announce", "purge-log", "load-mark"}
 
 func (p *plan) trouble() {
 	c := keyed(p.seed, "trouble")

@@ -2,9 +2,11 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 )
@@ -18,6 +20,8 @@ func (w *world) arrived(p *process, s membus.Step) {
 		w.stored(p, s)
 	case s.Doc != nil:
 		w.saved(p, s)
+	case s.Label == "purge-log":
+		w.purged(s.Space)
 	case s.Label == "save-position":
 		w.positioned(s)
 	case s.Trip.Behind > 0:
@@ -55,8 +59,10 @@ func (w *world) appended(p *process, s membus.Step) {
 		f.take(s.Append, s.Seq)
 	case errors.Is(s.Err, model.ErrRefused):
 		w.count("refused appends")
-		switch next := w.server.ReadLog(f.space, s.Append.Expect, 1); {
-		case len(next) > 0 && next[0].ID == s.Append.ID:
+		next := w.server.History(f.space)
+		i := slices.IndexFunc(next, func(e model.LogEntry) bool { return e.Seq > s.Append.Expect })
+		switch {
+		case i >= 0 && next[i].ID == s.Append.ID:
 			w.count("commits in doubt that were in the log")
 		case !c.Takeover && !c.Join && c.Epoch < f.epoch:
 			w.count("zombies refused")
@@ -64,6 +70,21 @@ func (w *world) appended(p *process, s membus.Step) {
 				w.count("appends refused after their owner's death")
 			}
 		}
+	}
+}
+
+// purged checks what is left of a log: what is gone, a checkpoint covers, and coordinators
+// are done with.
+func (w *world) purged(space string) {
+	left := w.server.ReadLog(space, 0, 1)
+	if len(left) == 0 || left[0].Prev == 0 {
+		return
+	}
+	w.count("purged logs")
+	mark, _ := w.server.Saved(space, "")
+	released := w.server.LoadPosition(w.plan.partitionOf(space), coordinator.Position)
+	if gone := left[0].Prev; gone > mark.Seq || gone > released {
+		w.violate("purge", "the log of %s is gone up to %d; its checkpoint reaches %d, and %d is released", space, gone, mark.Seq, released)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -253,6 +254,9 @@ func (w *world) startWorker(p *process) {
 		Logger: slog.New(logger{w, p, ""}),
 		Space:  space.Config{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup},
 	}
+	if o.history > 0 {
+		cfg.HistoryBytes, cfg.PurgeDelay = o.history, 1
+	}
 	program := w.newProgram(p)
 	cfg.Programs = func(string) (*space.Program, error) { return program, nil }
 	var bus worker.Bus = p.bus
@@ -425,6 +429,9 @@ func (l logger) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	l.w.story.note(l.p.name, "%s %s", r.Level, text)
+	if strings.Contains(text, model.ErrPurged.Error()) {
+		l.w.count("gaps that were met")
+	}
 	return nil
 }
 

@@ -1,0 +1,156 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// Reading a space is its checkpoint and the log behind it. The log may be purged up to the
+// checkpoint at any moment, and who has read an older one then finds a gap: the next commit
+// was appended behind one that the reader has not seen. What it has is of no use then; it
+// reads the checkpoint again, which is newer.
+
+// maxLoads is how often a checkpoint is read again because the log behind it was purged,
+// before that is taken for damage: every time, a newer checkpoint must have been saved.
+const maxLoads = 20
+
+// overGaps repeats a reading that has met a gap.
+func overGaps(ctx context.Context, space string, read func() error) error {
+	for try := 1; ; try++ {
+		err := read()
+		switch {
+		case !errors.Is(err, model.ErrPurged) || ctx.Err() != nil:
+			return err
+		case try == maxLoads:
+			return fmt.Errorf("space %s: no checkpoint reaches to where the log begins, so a part of what was committed is lost (a STATE bucket that was restored from an older backup than its log, or a power cut without fsync): %w", space, err)
+		}
+		_ = pause.For(ctx, backoff(try))
+	}
+}
+
+// load reads the space from its checkpoint and the log behind it.
+func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
+	err = overGaps(h.ctx, h.space, func() error {
+		if st, err = h.env.bus.LoadState(h.ctx, h.space); err != nil {
+			return fmt.Errorf("load checkpoint: %w", err)
+		}
+		if r, err = replica.Load(h.space, st); err != nil {
+			return err
+		}
+		h.saver.remember(st, r.LaneDone())
+		return h.replay(r)
+	})
+	return st, r, err
+}
+
+// Follow delivers the confirmed value of a document and then each change, without
+// creating any demand for it. Where the log was purged faster than it was read, changes
+// are left out; what is delivered never goes back.
+func Follow(ctx context.Context, bus Bus, space, doc string, deliver func(v model.Value, revision uint64)) error {
+	f := follower{bus: bus, space: space, doc: doc, deliver: deliver}
+	for {
+		if err := f.follow(ctx); !errors.Is(err, model.ErrPurged) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// follower follows one document.
+type follower struct {
+	bus        Bus
+	space, doc string
+	deliver    func(v model.Value, revision uint64)
+	begun      bool
+	revision   uint64 // of what was delivered last
+}
+
+// tell delivers what is newer than all before.
+func (f *follower) tell(d *replica.Document) {
+	if !f.begun || d.Seq > f.revision {
+		f.begun, f.revision = true, d.Seq
+		f.deliver(d.Value, d.Seq)
+	}
+}
+
+// follow goes on until ctx ends, or the log has a gap.
+func (f *follower) follow(ctx context.Context) error {
+	d, err := Read(ctx, f.bus, f.space, f.doc)
+	if err != nil {
+		return err
+	}
+	f.tell(d)
+	var broken error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err = f.bus.FollowSpace(ctx, f.space, d.Read, func(e model.LogEntry) {
+		if broken != nil {
+			return // what follows would be a value that the document never had
+		}
+		changed, err := d.Apply(e)
+		if err != nil {
+			broken = err
+			cancel()
+		}
+		if changed {
+			f.tell(d)
+		}
+	})
+	if broken != nil {
+		return broken
+	}
+	return err
+}
+
+// Read returns a document as the log has it now, as far as it can be seen.
+func Read(ctx context.Context, bus Bus, space, doc string) (d *replica.Document, err error) {
+	head, err := bus.Head(ctx, space) // of the leader: a replica that is behind is asked again
+	if err == nil {
+		err = overGaps(ctx, space, func() error {
+			d, err = readOnce(ctx, bus, space, doc, head)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s of space %s: %w", doc, space, err)
+	}
+	return d, nil
+}
+
+// readOnce reads a document from a checkpoint and the log behind it, up to head at least.
+func readOnce(ctx context.Context, bus Bus, space, doc string, head uint64) (*replica.Document, error) {
+	st, err := bus.LoadState(ctx, space)
+	if err != nil {
+		return nil, err
+	}
+	d, err := replica.LoadDocument(doc, st)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		entries, err := bus.ReadLog(ctx, space, d.Read, readPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if _, err := d.Apply(e); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case len(entries) == readPage:
+		case d.Read >= head:
+			return d, nil
+		case len(entries) == 0:
+			_ = pause.For(ctx, time.Millisecond)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}

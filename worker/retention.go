@@ -1,0 +1,181 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// PositionReleased names the saved position up to which a coordinator has released what a
+// partition's log sends to other spaces, told origins what it refuses, and written dead
+// letters. Nothing is purged beyond it.
+const PositionReleased = "released"
+
+// The log is purged of commits that nobody needs any more. A commit of a space may go when
+//
+//   - a checkpoint of the space covers it, and has stood for Config.PurgeDelay,
+//   - the coordinators are done with it,
+//   - and it is older than Config.History, or beyond Config.HistoryBytes.
+//
+// The commit that a checkpoint was made at stays, so the head does. All three are facts that
+// stay true once they are, so it does not matter who purges, on what knowledge, when, or how
+// often: a worker that has lost the partition, or another that wants to keep more, does no
+// harm. Who reads at the time notices, and loads the newer checkpoint (see read.go).
+//
+// The owner of a partition purges the logs of its spaces. Those in memory it goes through
+// whenever it looks; to find those that sleep it has to ask for all that have more than one
+// commit, which it does now and then, and goes through them some at a time. It comes upon
+// spaces whose checkpoint does not reach the end of the log on that way: their owner died
+// before it could save. They are woken, to be saved.
+const (
+	// retainEvery is how often the partition's log is looked at.
+	retainEvery = time.Minute
+	// sweepEvery is how often the spaces are listed, when the last list is done with.
+	sweepEvery = 10 * time.Minute
+	// sweepStep is how many of them are looked at each time.
+	sweepStep = 256
+)
+
+// retention purges the log of one partition. Its fields belong to its goroutine, but for
+// appended.
+type retention struct {
+	p *partition
+	// appended is how many bytes of commits the spaces in memory have appended since the
+	// log was looked at.
+	appended atomic.Int64
+	next     time.Time
+	listed   time.Time
+	sleepers []string // that are still to be looked at
+}
+
+// retained is what a host's space has been purged of. It belongs to retention.
+type retained struct {
+	below uint64 // what was purged last
+	// firm is a checkpoint's sequence that has stood for long enough, fresh one that was
+	// there at since.
+	firm, fresh uint64
+	since       time.Time
+}
+
+// settled takes in the sequence of the last checkpoint that was saved, and returns that of
+// the last one that has stood for long enough.
+func (r *retained) settled(saved uint64, delay time.Duration, now time.Time) uint64 {
+	if r.fresh > 0 && now.Sub(r.since) >= delay {
+		r.firm, r.fresh = r.fresh, 0
+	}
+	if r.fresh == 0 && saved > r.firm {
+		r.fresh, r.since = saved, now
+	}
+	return r.firm
+}
+
+// run looks at the log now and then, and sooner when much was appended.
+func (r *retention) run() {
+	t := time.NewTicker(r.p.w.cfg.Checkpoint)
+	defer t.Stop()
+	for {
+		select {
+		case <-r.p.ctx.Done():
+			return
+		case <-t.C:
+		}
+		now := time.Now()
+		if now.Before(r.next) && r.appended.Load() < r.p.w.cfg.HistoryBytes/8 {
+			continue
+		}
+		r.next = now.Add(retainEvery)
+		r.appended.Store(0)
+		if err := r.look(r.p.ctx, now); err != nil && r.p.ctx.Err() == nil {
+			r.p.w.cfg.Logger.Warn("purge the log", "partition", r.p.number, "error", err)
+		}
+	}
+}
+
+// look purges what may go, as far as it is the turn of its space.
+func (r *retention) look(ctx context.Context, now time.Time) error {
+	bound, clock, err := r.bound(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range r.p.all() {
+		saved := h.retained.settled(h.saver.durable.Load(), r.p.w.cfg.PurgeDelay, now)
+		below := min(saved, bound+1)
+		if below <= h.retained.below {
+			continue
+		}
+		if err := r.p.w.bus.PurgeLog(ctx, h.space, below); err != nil {
+			return err
+		}
+		h.retained.below = below
+	}
+	return r.sweep(ctx, now, bound, clock)
+}
+
+// bound is the sequence up to which commits may go if a checkpoint covers them, and what
+// time it is by the server's clock.
+func (r *retention) bound(ctx context.Context) (seq uint64, clock time.Time, err error) {
+	released, err := r.p.w.bus.LoadPosition(ctx, r.p.number, PositionReleased)
+	if err != nil {
+		return 0, clock, err
+	}
+	cfg := &r.p.w.cfg
+	log, err := r.p.w.bus.LogState(ctx, r.p.number, cfg.History)
+	if err != nil {
+		return 0, clock, err
+	}
+	old := log.Old
+	if limit := uint64(cfg.HistoryBytes); log.Bytes > limit {
+		// The newest commits stay, as many as are that large if all are alike.
+		keep := uint64(float64(log.Commits) * float64(limit) / float64(log.Bytes))
+		old = max(old, log.Last-min(log.Last, keep))
+	}
+	return min(old, released), log.Now, nil
+}
+
+// sweep looks at some of the spaces that have no host here.
+func (r *retention) sweep(ctx context.Context, now time.Time, bound uint64, clock time.Time) error {
+	if len(r.sleepers) == 0 {
+		if now.Sub(r.listed) < sweepEvery {
+			return nil
+		}
+		spaces, err := r.p.w.bus.LogSpaces(ctx, r.p.number)
+		if err != nil {
+			return err
+		}
+		r.sleepers, r.listed = spaces, now
+	}
+	r.p.mu.Lock()
+	awake := func(space string) bool { return r.p.hosts[space] != nil }
+	step := slices.Clone(r.sleepers[:min(len(r.sleepers), sweepStep)])
+	r.sleepers = r.sleepers[len(step):]
+	step = slices.DeleteFunc(step, awake)
+	r.p.mu.Unlock()
+	for _, space := range step {
+		if err := r.sleeper(ctx, space, bound, clock); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sleeper purges the log of a space that has no host here, or wakes it if its checkpoint
+// does not reach the end of its log.
+func (r *retention) sleeper(ctx context.Context, space string, bound uint64, clock time.Time) error {
+	mark, stored, err := r.p.w.bus.LoadMark(ctx, space)
+	if err != nil {
+		return err
+	}
+	head, err := r.p.w.bus.Head(ctx, space)
+	if err != nil {
+		return err
+	}
+	if head > mark.Seq {
+		_ = r.p.ask(space, func(*host) {}) // its events wait, too, if nobody serves it
+		return nil
+	}
+	if clock.Sub(stored) < r.p.w.cfg.PurgeDelay {
+		return nil
+	}
+	return r.p.w.bus.PurgeLog(ctx, space, min(mark.Seq, bound+1))
+}
