@@ -29,6 +29,7 @@ type Bus struct {
 	log   *slog.Logger
 
 	pub        *publisher
+	outlets    outlets
 	seen       revisions
 	partitions atomic.Int64
 	horizon    atomic.Int64

@@ -77,6 +77,9 @@ func (b *Bus) addEndpoint(service micro.Service, e *model.Endpoint) error {
 		}
 		_ = r.Respond(reply) // who asks has a timeout
 	}
+	if e.Open != nil {
+		answer = func(r micro.Request) { e.Open(r.Data(), b.newOutlet(r.Reply())) }
+	}
 	return service.AddEndpoint(e.Name, micro.HandlerFunc(answer),
 		micro.WithEndpointSubject(b.names.endpoint(e.Name)),
 		micro.WithEndpointMetadata(map[string]string{"description": e.Description}))

@@ -19,6 +19,30 @@ type Endpoint struct {
 	// a *ServiceError as it is, any other with the code CodeFailed. Requests of one
 	// process to one endpoint come one after the other, and may come twice.
 	Answer func(request []byte) ([]byte, error)
+	// Open, instead of Answer, takes a question that is answered later, or by many parts.
+	// It must return soon, and not call the bus; it is called again while the answer goes
+	// on. The outlet must be closed.
+	Open func(request []byte, to Outlet)
+}
+
+// Outlet is where the parts of an answer go. It may be used by one goroutine at a time.
+type Outlet interface {
+	// Say sends a part. Nobody acknowledges it: it may get lost, and it is lost if nobody
+	// listens. Parts that arrive do so in order. The error is ErrTooLarge, ErrStopped, or
+	// says that nothing was sent.
+	Say(Part) error
+	// Gone is closed when something that was said had nobody to listen to it any more. That
+	// may be noticed late, but is: keep saying something.
+	Gone() <-chan struct{}
+	// Close ends the answer.
+	Close()
+}
+
+// Part is one message of an answer. Err, if there is one, is all that it says.
+type Part struct {
+	Header map[string]string
+	Data   []byte
+	Err    *ServiceError
 }
 
 // ServiceError is what a service says instead of an answer.
@@ -33,6 +57,10 @@ const (
 	CodeNotFound   = 404
 	CodeTooLarge   = 413
 	CodeFailed     = 500
+	// CodeUnavailable: not now, or not here; ask again.
+	CodeUnavailable = 503
+	// CodeTimeout: not in the time that there was; ask again.
+	CodeTimeout = 504
 )
 
 func (e *ServiceError) Error() string { return fmt.Sprintf("%s (%d)", e.Text, e.Code) }

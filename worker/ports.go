@@ -162,4 +162,10 @@ type Services interface {
 	// Ask asks one of those who serve the endpoint, and returns its answer or its
 	// *model.ServiceError, or model.ErrNobody. A question may be asked more than once.
 	Ask(ctx context.Context, endpoint string, request []byte) ([]byte, error)
+	// Listen asks one of those who serve the endpoint and delivers the parts of its answer,
+	// in order, until ctx ends. The error is what the answer ended with (a
+	// *model.ServiceError), or model.ErrNobody. It asks once, and parts may get lost with
+	// the connection: whoever answers has to say something now and then, and in a way that
+	// shows what is missing.
+	Listen(ctx context.Context, endpoint string, request []byte, deliver func(model.Part)) error
 }

@@ -104,6 +104,7 @@ func Run(t *testing.T, h Harness) {
 		{"Members", memberChecks},
 		{"Dead", deadChecks},
 		{"Services", serviceChecks},
+		{"Listen", listenChecks},
 		{"Limits", limitChecks},
 		{"Stop", stopChecks},
 	}

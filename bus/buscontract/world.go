@@ -23,12 +23,14 @@ type world struct {
 	*testing.T
 	Deployment
 	ctx context.Context
+	// gone are those who learned that nobody listens to them.
+	gone chan string
 }
 
 func newWorld(t *testing.T, h Harness) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	return &world{T: t, Deployment: h.Start(t, partitions), ctx: ctx}
+	return &world{T: t, Deployment: h.Start(t, partitions), ctx: ctx, gone: make(chan string, 64)}
 }
 
 // connect attaches a client that is closed at the end of the test.

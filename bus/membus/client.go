@@ -33,6 +33,7 @@ type Bus struct {
 	asleep   bool // see Pause
 	frozen   []frozen
 	woken    signal
+	opened   int        // answers that were listened to so far
 	calling  sync.Mutex // held by whoever calls back
 }
 

@@ -16,7 +16,7 @@ type services map[string][]*served
 // served is an endpoint that one client serves.
 type served struct {
 	*model.Endpoint
-	online func() bool
+	by *Bus
 }
 
 // offer makes an endpoint one that can be asked, until canceled.
@@ -37,7 +37,7 @@ func (s *Server) choose(endpoint string) *served {
 	defer s.mu.Unlock()
 	list := s.services[endpoint]
 	for i, e := range list {
-		if e.online() {
+		if e.by.online() {
 			s.services[endpoint] = append(slices.Delete(list, i, i+1), e)
 			return e
 		}
@@ -57,7 +57,7 @@ func (b *Bus) Serve(ctx context.Context, s model.Service) error {
 	}
 	ctx, end := context.WithCancel(ctx)
 	for i := range s.Endpoints {
-		cancel := b.server.offer(&served{&s.Endpoints[i], b.online})
+		cancel := b.server.offer(&served{&s.Endpoints[i], b})
 		context.AfterFunc(ctx, cancel)
 	}
 	go func() { // ends with ctx or the client
@@ -109,6 +109,10 @@ func (b *Bus) ask(endpoint string, request []byte, replies chan<- reply) func() 
 	e := b.server.choose(endpoint)
 	if e == nil {
 		return func() { tell(replies, reply{err: model.ErrNobody}) }
+	}
+	if e.Open != nil {
+		go b.openOnce(e, request, replies) // ends with the first part
+		return func() {}
 	}
 	go func() { // ends with the answer
 		data, err := e.Answer(request)

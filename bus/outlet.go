@@ -1,0 +1,193 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/settlehq/settle/model"
+)
+
+// listenRoom is how many parts of an answer may wait to be delivered. More are dropped, as
+// if they were lost on the way.
+const listenRoom = 1024
+
+// Listen asks one of those who serve the endpoint, and delivers the parts of its answer.
+// See worker.Services. The connection renews the subscription by itself.
+func (b *Bus) Listen(ctx context.Context, endpoint string, request []byte, deliver func(model.Part)) error {
+	if err := model.CheckName("endpoint", endpoint); err != nil {
+		return err
+	}
+	if size, limit := len(request), b.MaxPayload(); size > limit {
+		return tooLargeError("question to "+endpoint, size, limit)
+	}
+	if err := b.over(ctx); err != nil {
+		return err
+	}
+	subject := b.names.endpoint(endpoint)
+	err := b.hear(ctx, subject, request, deliver)
+	if over := b.over(ctx); over != nil {
+		return over
+	}
+	return fmt.Errorf("ask %s: %w", subject, err)
+}
+
+func (b *Bus) hear(ctx context.Context, subject string, request []byte, deliver func(model.Part)) error {
+	parts := make(chan *nats.Msg, listenRoom)
+	inbox := b.nc.NewInbox() // of its own: those of requests have somebody listening until the connection ends
+	sub, err := b.nc.ChanSubscribe(inbox, parts)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	if err := b.nc.PublishRequest(subject, inbox, request); err != nil {
+		return err
+	}
+	for {
+		select {
+		case m := <-parts:
+			p := partOf(m)
+			switch {
+			case nobodyListened(m):
+				return model.ErrNobody
+			case p.Err != nil:
+				return p.Err
+			}
+			deliver(p)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.stopped:
+			return model.ErrStopped
+		}
+	}
+}
+
+// partOf is the part that a message carries.
+func partOf(m *nats.Msg) model.Part {
+	if code := header(m.Header, micro.ErrorCodeHeader); code != "" {
+		n, _ := strconv.Atoi(code)
+		return model.Part{Err: &model.ServiceError{Code: n, Text: header(m.Header, micro.ErrorHeader)}}
+	}
+	p := model.Part{Data: m.Data}
+	for k := range m.Header { // any order: into a map
+		if p.Header == nil {
+			p.Header = map[string]string{}
+		}
+		p.Header[k] = header(m.Header, k)
+	}
+	return p
+}
+
+// nobodyListened reports whether m is the server's word that a message has reached nobody.
+func nobodyListened(m *nats.Msg) bool {
+	return len(m.Data) == 0 && header(m.Header, "Status") == "503"
+}
+
+// outlet is where the parts of one answer go. Every one is a request, of which nobody
+// expects an answer: the server says so at once if there is nobody to answer it.
+type outlet struct {
+	b     *Bus
+	to    string
+	token string
+	gone  chan struct{}
+}
+
+func (b *Bus) newOutlet(to string) *outlet {
+	o := &outlet{b: b, to: to, gone: make(chan struct{})}
+	if to == "" || b.outlets.add(b.nc, o) != nil { // with the connection closed
+		close(o.gone)
+	}
+	return o
+}
+
+// Say sends a part. See model.Outlet.
+func (o *outlet) Say(p model.Part) error {
+	if err := o.b.over(context.Background()); err != nil {
+		return err
+	}
+	if isClosedChan(o.gone) {
+		return errors.New("nobody listens")
+	}
+	m := nats.NewMsg(o.to)
+	m.Reply, m.Data = o.token, p.Data
+	for k, v := range p.Header { // any order: into a map
+		m.Header.Set(k, v)
+	}
+	if p.Err != nil {
+		m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(p.Err.Code))
+		m.Header.Set(micro.ErrorHeader, oneLine(p.Err.Text))
+	}
+	if size := m.Size(); size > o.b.MaxPayload() {
+		return tooLargeError("part of an answer", size, o.b.MaxPayload())
+	}
+	return o.b.nc.PublishMsg(m)
+}
+
+// oneLine is text as a header can carry it.
+func oneLine(text string) string {
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
+}
+
+// Gone is closed when nobody listens any more. See model.Outlet.
+func (o *outlet) Gone() <-chan struct{} { return o.gone }
+
+// Close ends the answer.
+func (o *outlet) Close() { o.b.outlets.remove(o) }
+
+// outlets are those of one connection, by the subject under which each hears that nobody
+// listens. They share a subscription.
+type outlets struct {
+	mu    sync.Mutex
+	inbox string
+	next  uint64
+	open  map[string]*outlet
+}
+
+func (s *outlets) add(nc *nats.Conn, o *outlet) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inbox == "" {
+		inbox := nc.NewInbox()
+		if _, err := nc.Subscribe(inbox+".*", s.hear); err != nil {
+			return err
+		}
+		s.inbox, s.open = inbox, map[string]*outlet{}
+	}
+	s.next++
+	o.token = s.inbox + "." + strconv.FormatUint(s.next, 36)
+	s.open[o.token] = o
+	return nil
+}
+
+func (s *outlets) hear(m *nats.Msg) {
+	if !nobodyListened(m) {
+		return // somebody has answered, which is not asked for
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.open[m.Subject]; o != nil {
+		delete(s.open, m.Subject)
+		close(o.gone)
+	}
+}
+
+func (s *outlets) remove(o *outlet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, o.token)
+}
+
+func isClosedChan(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
