@@ -120,9 +120,12 @@ func (b *Bus) createTail(ctx context.Context, t *tail, inbox string) (*jetstream
 	return consumer.CachedInfo(), nil
 }
 
+// tailPrefix begins the names of Settle's own consumers.
+const tailPrefix = "settle-"
+
 func (b *Bus) tailConfig(t *tail, inbox string) jetstream.ConsumerConfig {
 	c := jetstream.ConsumerConfig{
-		Name:              "settle-" + shortID(),
+		Name:              tailPrefix + shortID(),
 		DeliverSubject:    inbox,
 		FilterSubject:     t.pattern,
 		AckPolicy:         jetstream.AckNonePolicy,

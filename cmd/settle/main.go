@@ -36,6 +36,10 @@ type cli struct {
 	Dead     deadCmd     `cmd:"" help:"Events that failed or were refused."`
 	Redrive  redriveCmd  `cmd:"" help:"Send an event that failed or was refused again."`
 
+	Doctor      doctorCmd      `cmd:"" help:"Look at a deployment: what is well, what is not, and what can be lost."`
+	Provision   provisionCmd   `cmd:"" help:"Create what is missing of a deployment, and check what is there."`
+	Permissions permissionsCmd `cmd:"" help:"Print who may do what, for a nats-server configuration."`
+
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
 

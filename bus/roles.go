@@ -1,0 +1,131 @@
+package bus
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Role is what one kind of user of a deployment may do: the subjects that it publishes and
+// subscribes to. Everything else is to be denied. deploy/nats/permissions.conf is made of
+// these, and a test tries every cell of the table against a server that enforces it.
+type Role struct {
+	Name  string
+	About string // one sentence
+	// Publish and Subscribe are subjects, with NATS wildcards.
+	Publish, Subscribe []string
+	// Responds says that it answers requests, on whatever subject the question names.
+	Responds bool
+}
+
+// The roles. Each is a user of the deployment's account, which is the border between
+// tenants: a reader reads everything in it. Readers and clients are programs that are trusted
+// with that. What is not, asks the service of the workers.
+const (
+	RoleWorker      = "worker"
+	RoleCoordinator = "coordinator"
+	RoleClient      = "client"
+	RoleReader      = "reader"
+	RoleOperator    = "operator"
+)
+
+// Roles are those of a deployment with so many partitions. A wildcard stands for a whole
+// token, so whatever has the partition within one is listed for each.
+func Roles(prefix string, partitions int) []Role {
+	n := newNames(prefix)
+	all := []Role{n.reader(), n.client(), n.worker(partitions), n.coordinator(partitions), n.operator()}
+	for i := range all {
+		all[i].Subscribe = append([]string{"_INBOX.>"}, all[i].Subscribe...)
+	}
+	return all
+}
+
+// reads are what reading takes: questions about streams, single messages, ranges of them,
+// and consumers that need no acknowledgement. Whoever creates a consumer says where it
+// delivers to, so this is for trusted programs.
+func (n names) reads() []string {
+	return []string{
+		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.DIRECT.GET.>",
+		"$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.DELETE.*.*", "$JS.FC.>",
+		"$SYS.REQ.USER.INFO",
+	}
+}
+
+// asks are what demand and questions to services take.
+func (n names) asks() []string {
+	return []string{n.prefix + ".demand.*", n.prefix + ".api.>", n.prefix + ".own.>"}
+}
+
+func (n names) reader() Role {
+	return Role{
+		Name: RoleReader, About: "reads documents, receipts and logs, and watches; changes nothing",
+		Publish:   append(n.reads(), n.asks()...),
+		Subscribe: []string{n.prefix + ".feed.>", n.rollCalls()},
+	}
+}
+
+func (n names) client() Role {
+	r := n.reader()
+	r.Name, r.About = RoleClient, "a reader that sends events, and sends dead letters again"
+	r.Publish = append(r.Publish, n.prefix+".lane.>")
+	return r
+}
+
+func (n names) worker(partitions int) Role {
+	r := n.reader()
+	r.Name, r.About, r.Responds = RoleWorker, "hosts spaces: commits, checkpoints, purges, membership", true
+	r.Publish = append(r.Publish, n.prefix+".log.>", n.prefix+".ping.*", n.rollCalls(), bucketSubject(n.workersBucket(), "*"))
+	for p := range partitions {
+		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), ">"),
+			"$JS.API.STREAM.PURGE."+n.laneStream(p), "$JS.API.STREAM.PURGE."+n.logStream(p))
+	}
+	r.Subscribe = append(r.Subscribe, n.prefix+".demand.*", n.prefix+".ping.*", n.prefix+".api.>", n.prefix+".own.>", "$SRV.>")
+	return r
+}
+
+func (n names) coordinator(partitions int) Role {
+	r := n.reader()
+	r.Name, r.About, r.Responds = RoleCoordinator, "releases sends into lanes, writes dead letters, answers questions", true
+	r.Publish = append(r.Publish, n.prefix+".lane.>", n.prefix+".dead.>")
+	for p := range partitions {
+		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), positionPrefix+"*"))
+	}
+	r.Subscribe = append(r.Subscribe, n.prefix+".api.>", "$SRV.>")
+	return r
+}
+
+func (n names) operator() Role {
+	return Role{
+		Name: RoleOperator, About: "creates and changes the streams, sends anything; for people and `settle provision`",
+		Publish:   []string{"$JS.API.>", "$JS.FC.>", "$JS.ACK.>", "$KV.>", "$SRV.>", "$SYS.REQ.USER.INFO", n.prefix + ".>"},
+		Subscribe: []string{n.prefix + ".>", "$JS.EVENT.>", "$SRV.>", "$KV.>"},
+	}
+}
+
+// WritePermissions writes the roles as variables of a nats-server configuration, for an
+// include: a user's permissions are then $SETTLE_WORKER.
+func WritePermissions(w io.Writer, prefix string, partitions int) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Who may do what in a deployment with prefix %s and %d partitions. Made by\n", prefix, partitions)
+	fmt.Fprintf(&b, "# `settle permissions --prefix %s --partitions %d`; do not edit.\n", prefix, partitions)
+	for _, r := range Roles(prefix, partitions) {
+		fmt.Fprintf(&b, "\n# %s: %s.\n%s_%s: {\n", r.Name, r.About, strings.ToUpper(prefix), strings.ToUpper(r.Name))
+		writeSubjects(&b, "publish", r.Publish)
+		writeSubjects(&b, "subscribe", r.Subscribe)
+		if r.Responds {
+			// Long enough for the slowest answer of a service, and for all of a page.
+			b.WriteString("  allow_responses: { max: 1000, expires: \"1m\" }\n")
+		}
+		b.WriteString("}\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeSubjects(b *strings.Builder, what string, subjects []string) {
+	fmt.Fprintf(b, "  %s: { allow: [\n", what)
+	for _, s := range subjects {
+		fmt.Fprintf(b, "    %q\n", s)
+	}
+	b.WriteString("  ] }\n")
+}

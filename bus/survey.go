@@ -1,0 +1,372 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Survey is what a connection can find out about a deployment without changing anything: facts,
+// and for whatever could not be seen why not. It judges nothing.
+type Survey struct {
+	Prefix  string
+	Cluster string // "" for a server that is none of a cluster
+	// Connected is the name of the server that was asked.
+	Connected string
+	Servers   []ServerFacts
+	// Unreachable are addresses of the cluster at which nobody could be spoken to.
+	Unreachable []Unseen
+	User        UserFacts
+	// Storage is of the account, on all servers together.
+	Storage StorageFacts
+	// JetStream is why JetStream cannot be used, nil if it can.
+	JetStream error
+	// Monitor is why the servers' own settings are not known, nil if they are.
+	Monitor error
+
+	// NoDeployment: there is none of this prefix. Else Streams are its assets.
+	NoDeployment bool
+	// Settings is why the deployment's settings could not be read or are not those asked for.
+	Settings   error
+	Partitions int
+	Horizon    time.Duration
+	Streams    []StreamFacts
+	Reaches    []ReachFacts
+	Members    []MemberFacts
+	Services   []ServiceFacts
+	// MembersUnseen and ServicesUnseen are why there are none.
+	MembersUnseen, ServicesUnseen error
+}
+
+// Unseen is something that could not be looked at.
+type Unseen struct {
+	What string
+	Why  error
+}
+
+// ServerFacts are about one server.
+type ServerFacts struct {
+	Name, URL, Version, Cluster string
+	// RTT is 0 for a server that was not spoken to itself.
+	RTT        time.Duration
+	JetStream  bool
+	APILevel   int // of JetStream; 0 is not known
+	MaxPayload int64
+	// TooOld is why this version will not do.
+	TooOld error
+	Disk   *DiskFacts  // nil if it is not known
+	Clock  *ClockFacts // nil if it is not known
+}
+
+// DiskFacts are how a server stores.
+type DiskFacts struct {
+	SyncAlways   bool
+	SyncInterval time.Duration
+	Used, Limit  int64 // bytes
+}
+
+// ClockFacts compare a server's clock with that of this process: it is ahead by Offset, which
+// may be wrong by Uncertainty.
+type ClockFacts struct{ Offset, Uncertainty time.Duration }
+
+// UserFacts are who this connection is.
+type UserFacts struct {
+	User, Account string
+	// Unknown is why it is not known what the user may do.
+	Unknown error
+	// Roles are those of Roles that the user's permissions suffice for, and Lacks what each
+	// other one needs besides.
+	Roles []string
+	Lacks map[string][]string
+	// Unlimited: there are no permissions, so everything is allowed.
+	Unlimited bool
+}
+
+// StorageFacts are of an account. A limit of 0 or less is none.
+type StorageFacts struct{ Used, Limit int64 }
+
+// SurveyConfig says where else a survey may look.
+type SurveyConfig struct {
+	// Monitor are URLs of the servers' monitoring ports, such as http://127.0.0.1:8222.
+	Monitor []string
+	// SystemCreds is a credentials file, and SystemUser a user, of the system account.
+	SystemCreds, SystemUser, SystemPassword string
+}
+
+// quiet is how long those who answer one question together may be silent until the last is
+// taken to have answered.
+const quiet = 400 * time.Millisecond
+
+// NewSurvey looks at the deployment that cfg names. The error is that there is no connection
+// at all; everything else that fails is part of what is found.
+func NewSurvey(ctx context.Context, cfg Config, more SurveyConfig) (*Survey, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b := &Bus{cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, timing: defaultTiming, stopped: make(chan struct{})}
+	if err := b.dial(); err != nil {
+		return nil, err
+	}
+	defer b.Kill()
+	s := &surveyor{b: b, more: more, Survey: &Survey{Prefix: cfg.Prefix, Cluster: b.nc.ConnectedClusterName(), Connected: b.nc.ConnectedServerName()}}
+	s.servers()
+	s.monitor(ctx)
+	if s.account(ctx); s.JetStream == nil {
+		s.deployment(ctx)
+	}
+	s.user(ctx)
+	return s.Survey, ctx.Err()
+}
+
+// surveyor is a survey under way.
+type surveyor struct {
+	*Survey
+	b    *Bus
+	more SurveyConfig
+}
+
+// ask bounds one question, so that a deployment that answers nothing is seen as that.
+func (s *surveyor) ask(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.b.cfg.AckTimeout)
+}
+
+// servers speaks to every server that the connection knows of.
+func (s *surveyor) servers() {
+	s.Servers = append(s.Servers, serverFacts(s.b.nc))
+	if s.b.cfg.Server != nil {
+		return
+	}
+	for _, url := range s.b.nc.Servers() {
+		if url == s.b.nc.ConnectedUrl() {
+			continue
+		}
+		found, err := s.b.speakTo(url)
+		switch {
+		case err != nil:
+			s.Unreachable = append(s.Unreachable, Unseen{url, err})
+		case !slices.ContainsFunc(s.Servers, func(f ServerFacts) bool { return f.Name == found.Name }):
+			s.Servers = append(s.Servers, found)
+		}
+	}
+	slices.SortFunc(s.Servers, func(a, b ServerFacts) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// speakTo makes a connection to one server and to no other.
+func (b *Bus) speakTo(url string) (ServerFacts, error) {
+	opts := b.nc.Opts
+	opts.Url, opts.Servers, opts.AllowReconnect, opts.RetryOnFailedConnect = url, []string{url}, false, false
+	opts.Timeout = 2 * time.Second
+	opts.DisconnectedErrCB, opts.ReconnectedCB, opts.ClosedCB = nil, nil, nil
+	opts.IgnoreDiscoveredServers = true
+	nc, err := opts.Connect()
+	if err != nil {
+		return ServerFacts{}, err
+	}
+	defer nc.Close()
+	return serverFacts(nc), nil
+}
+
+func serverFacts(nc *nats.Conn) ServerFacts {
+	f := ServerFacts{
+		Name: nc.ConnectedServerName(), URL: nc.ConnectedUrlRedacted(), Version: nc.ConnectedServerVersion(),
+		Cluster: nc.ConnectedClusterName(), MaxPayload: nc.MaxPayload(),
+	}
+	f.JetStream, f.APILevel = nc.ConnectedServerJetStream()
+	f.TooOld = checkVersion(f.Version)
+	f.RTT, _ = nc.RTT() // 0 if it is gone again
+	return f
+}
+
+// account asks for what JetStream grants.
+func (s *surveyor) account(ctx context.Context) {
+	ctx, cancel := s.ask(ctx)
+	defer cancel()
+	info, err := s.b.js.AccountInfo(ctx)
+	if err != nil {
+		s.JetStream = cmp.Or(apiTransient(err), err)
+		return
+	}
+	s.Storage = StorageFacts{Used: int64(info.Store), Limit: info.Limits.MaxStore}
+	for _, tier := range info.Tiers {
+		s.Storage.Used += int64(tier.Store)
+		s.Storage.Limit = max(s.Storage.Limit, tier.Limits.MaxStore)
+	}
+}
+
+// user asks the server who we are, and compares with the roles.
+func (s *surveyor) user(ctx context.Context) {
+	ctx, cancel := s.ask(ctx)
+	defer cancel()
+	m, err := s.b.nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
+	if err != nil {
+		s.User.Unknown = fmt.Errorf("ask the server who we are ($SYS.REQ.USER.INFO): %w", err)
+		return
+	}
+	var reply struct {
+		Data struct {
+			User, Account string
+			Permissions   *struct{ Publish, Subscribe *subjectRules }
+		}
+	}
+	if err := json.Unmarshal(m.Data, &reply); err != nil {
+		s.User.Unknown = fmt.Errorf("read what the server says of us: %w", err)
+		return
+	}
+	s.User.User, s.User.Account = reply.Data.User, reply.Data.Account
+	if s.User.Unlimited = reply.Data.Permissions == nil; s.User.Unlimited {
+		return
+	}
+	s.User.Lacks = map[string][]string{}
+	for _, r := range Roles(s.b.cfg.Prefix, max(1, s.Partitions)) {
+		lacks := append(reply.Data.Permissions.Publish.lacks("publish", r.Publish), reply.Data.Permissions.Subscribe.lacks("subscribe", r.Subscribe)...)
+		if len(lacks) == 0 {
+			s.User.Roles = append(s.User.Roles, r.Name)
+		} else {
+			s.User.Lacks[r.Name] = lacks
+		}
+	}
+}
+
+// subjectRules are permissions as the server tells them.
+type subjectRules struct{ Allow, Deny []string }
+
+// lacks are those of the subjects that are not wholly allowed.
+func (r *subjectRules) lacks(what string, subjects []string) (lacks []string) {
+	if r == nil {
+		return nil
+	}
+	for _, s := range subjects {
+		allowed := len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, func(a string) bool { return covers(a, s) })
+		denied := slices.ContainsFunc(r.Deny, func(d string) bool { return covers(d, s) })
+		if !allowed || denied {
+			lacks = append(lacks, what+" "+s)
+		}
+	}
+	return lacks
+}
+
+// covers reports whether every subject of pattern b is one of pattern a.
+func covers(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i, token := range as {
+		switch {
+		case token == ">":
+			return len(bs) > i
+		case i >= len(bs) || bs[i] == ">":
+			return false
+		case token != "*" && token != bs[i]:
+			return false
+		}
+	}
+	return len(as) == len(bs)
+}
+
+// askError is why there is no answer to a question that was not let through.
+func askError(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
+		return errors.New("no answer (often this means that the user may not ask)")
+	}
+	return err
+}
+
+// collect gathers the answers of all who answer one question.
+func collect(ctx context.Context, nc *nats.Conn, subject string, body []byte) (answers []*nats.Msg, err error) {
+	inbox := nc.NewInbox()
+	messages := make(chan *nats.Msg, 256)
+	sub, err := nc.ChanSubscribe(inbox, messages)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	if err := nc.PublishRequest(subject, inbox, body); err != nil {
+		return nil, err
+	}
+	patience := time.NewTimer(4 * quiet)
+	defer patience.Stop()
+	for {
+		select {
+		case m := <-messages:
+			if header(m.Header, headerStatus) == "503" {
+				return nil, nats.ErrNoResponders
+			}
+			answers = append(answers, m)
+			patience.Reset(quiet)
+		case <-patience.C:
+			return answers, nil
+		case <-ctx.Done():
+			return answers, ctx.Err()
+		}
+	}
+}
+
+// members reads the announcements of workers, and asks which of them are there.
+func (s *surveyor) members(ctx context.Context) {
+	ctx, cancel := s.ask(ctx)
+	defer cancel()
+	follow, done := context.WithCancel(ctx)
+	defer done()
+	var last []model.Member
+	err := s.b.FollowMembers(follow, func(m model.Member) {
+		last = slices.DeleteFunc(last, func(o model.Member) bool { return o.ID == m.ID })
+		last = append(last, m)
+	}, done)
+	if ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled) {
+		s.MembersUnseen = askError(cmp.Or(ctx.Err(), err))
+		return
+	}
+	for _, m := range last {
+		f := MemberFacts{ID: m.ID, Left: m.Left}
+		if !m.Left {
+			f.Answers, f.Unknown = s.b.Ping(ctx, m.ID)
+		}
+		s.Members = append(s.Members, f)
+	}
+	slices.SortFunc(s.Members, func(a, b MemberFacts) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// MemberFacts are about a worker that has announced itself.
+type MemberFacts struct {
+	ID      string
+	Left    bool // it has said good-bye
+	Answers bool // its process is there
+	Unknown error
+}
+
+// ServiceFacts are about a process that answers questions.
+type ServiceFacts struct{ Name, Connection, Version string }
+
+// services asks who answers questions.
+func (s *surveyor) services(ctx context.Context) {
+	answers, err := collect(ctx, s.b.nc, "$SRV.INFO", nil)
+	if err != nil && !errors.Is(err, nats.ErrNoResponders) {
+		s.ServicesUnseen = askError(err)
+		return
+	}
+	for _, m := range answers {
+		var info struct {
+			Name     string
+			Metadata map[string]string
+		}
+		if json.Unmarshal(m.Data, &info) != nil || !strings.HasPrefix(info.Name, "settle-") {
+			continue
+		}
+		s.Services = append(s.Services, ServiceFacts{info.Name, info.Metadata["connection"], info.Metadata[metaVersion]})
+	}
+	slices.SortFunc(s.Services, func(a, b ServiceFacts) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Connection, b.Connection))
+	})
+}

@@ -1,0 +1,223 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/model"
+)
+
+// StreamFacts are about one asset of the deployment.
+type StreamFacts struct {
+	Name, Component string
+	Missing         bool
+	Unseen          error         // why nothing is known of it
+	Broken          []*AssetError // settings on which a guarantee rests and that were altered
+	Version         string        // of the program that created it
+	Replicas        int
+	// Leader and Followers are servers; there are none outside a cluster.
+	Leader         string
+	Followers      []FollowerFacts
+	Messages       uint64
+	Bytes, Limit   int64 // Limit 0 or less is none
+	Clock          *ClockFacts
+	Consumers      []string // that are none of Settle's
+	ConsumersError error
+}
+
+// FollowerFacts are about a replica that does not lead.
+type FollowerFacts struct {
+	Name             string
+	Current, Offline bool
+	Lag              uint64
+}
+
+// ReachFacts are how far a partition's streams reach, beside how far others know them to: a
+// stream that ends before what is known of it has lost messages.
+type ReachFacts struct {
+	Partition int
+	LogLast   uint64
+	LaneLast  uint64
+	Released  uint64 // the coordinators' position in the log
+	Saved     uint64 // the log sequence that the newest checkpoint reflects
+	Handled   uint64 // the lane sequence that the newest commit has behind it
+	Behind    uint64 // how many entries the coordinators have still to read
+	Unseen    error
+}
+
+// deployment looks at every asset.
+func (s *surveyor) deployment(ctx context.Context) {
+	stored, err := s.settings(ctx)
+	if errors.Is(err, ErrNoDeployment) {
+		s.NoDeployment = true
+		return
+	}
+	if err = errors.Join(err, s.b.choose(stored)); err != nil {
+		s.Settings = err
+	}
+	if stored.partitions == 0 {
+		return
+	}
+	s.b.partitions.Store(int64(stored.partitions))
+	s.b.horizon.Store(int64(stored.horizon))
+	s.Partitions, s.Horizon = stored.partitions, stored.horizon
+	last := map[string]uint64{}
+	for _, a := range s.b.assets(stored.partitions) {
+		f, seq := s.stream(ctx, a)
+		s.Streams = append(s.Streams, f)
+		last[f.Name] = seq
+	}
+	for p := range stored.partitions {
+		s.Reaches = append(s.Reaches, s.reach(ctx, p, last))
+	}
+	s.members(ctx)
+	s.services(ctx)
+}
+
+func (s *surveyor) settings(ctx context.Context) (settingsOfDeployment, error) {
+	ctx, cancel := s.ask(ctx)
+	defer cancel()
+	stored, err := s.b.storedSettings(ctx)
+	switch {
+	case err != nil:
+		return stored, askError(err)
+	case stored.partitions == 0:
+		return stored, ErrNoDeployment
+	}
+	return stored, nil
+}
+
+// stream looks at one asset, and returns its last sequence as well.
+func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts, last uint64) {
+	ctx, cancel := s.ask(ctx)
+	defer cancel()
+	f = StreamFacts{Name: a.config.Name, Component: a.component}
+	asked := time.Now()
+	info, err := s.b.streamInfo(ctx, a.config.Name)
+	answered := time.Now()
+	switch {
+	case errors.Is(err, errNoStream):
+		f.Missing = true
+		return f, 0
+	case err != nil:
+		f.Unseen = askError(err)
+		return f, 0
+	}
+	for _, broken := range append(a.check(info.Config), s.b.checkStoredReplicas(info)) {
+		var asset *AssetError
+		if errors.As(broken, &asset) {
+			f.Broken = append(f.Broken, asset)
+		}
+	}
+	f.Version, f.Replicas = info.Config.Metadata[metaVersion], info.Config.Replicas
+	f.Messages, f.Bytes, f.Limit = info.State.Msgs, int64(info.State.Bytes), info.Config.MaxBytes
+	f.Clock = clockFacts(info.TimeStamp, asked, answered)
+	f.cluster(info.Cluster)
+	if info.State.Consumers > 0 {
+		f.Consumers, f.ConsumersError = s.consumers(ctx, a.config.Name)
+	}
+	return f, info.State.LastSeq
+}
+
+func (f *StreamFacts) cluster(c *jetstream.ClusterInfo) {
+	if c == nil {
+		return
+	}
+	f.Leader = c.Leader
+	for _, r := range c.Replicas {
+		f.Followers = append(f.Followers, FollowerFacts{Name: r.Name, Current: r.Current, Offline: r.Offline, Lag: r.Lag})
+	}
+}
+
+// consumers are those that nothing of Settle has created.
+func (s *surveyor) consumers(ctx context.Context, stream string) (foreign []string, err error) {
+	handle, err := s.b.js.Stream(ctx, stream)
+	if err != nil {
+		return nil, askError(err)
+	}
+	names := handle.ConsumerNames(ctx)
+	for name := range names.Name() {
+		if !strings.HasPrefix(name, tailPrefix) {
+			foreign = append(foreign, name)
+		}
+	}
+	if err := names.Err(); err != nil {
+		return nil, askError(err)
+	}
+	return foreign, nil
+}
+
+// reach compares how far the streams of a partition reach with what others know.
+func (s *surveyor) reach(ctx context.Context, p int, last map[string]uint64) ReachFacts {
+	ctx, cancel := s.ask(ctx)
+	defer cancel()
+	n := s.b.names
+	r := ReachFacts{Partition: p, LogLast: last[n.logStream(p)], LaneLast: last[n.laneStream(p)]}
+	var errs [3]error
+	r.Released, errs[0] = s.b.LoadPosition(ctx, p, "released")
+	r.Saved, errs[1] = s.saved(ctx, p, last)
+	r.Handled, errs[2] = s.handled(ctx, p, r.LogLast)
+	r.Unseen = errors.Join(errs[:]...)
+	if r.LogLast > r.Released {
+		r.Behind = r.LogLast - r.Released
+	}
+	return r
+}
+
+// saved is the log sequence that the last thing in the bucket reflects.
+func (s *surveyor) saved(ctx context.Context, p int, last map[string]uint64) (uint64, error) {
+	stream := bucketStream(s.b.names.stateBucket(p))
+	if last[stream] == 0 {
+		return 0, nil
+	}
+	m, err := s.b.leaderGet(ctx, stream, getRequest{Seq: last[stream]})
+	if err != nil {
+		return 0, reachError(stream, err)
+	}
+	return number(m.Header, headerSeq), nil
+}
+
+// handled is the lane sequence up to which the newest commit has handled everything of its
+// space.
+func (s *surveyor) handled(ctx context.Context, p int, logLast uint64) (uint64, error) {
+	if logLast == 0 {
+		return 0, nil
+	}
+	stream := s.b.names.logStream(p)
+	m, err := s.b.leaderGet(ctx, stream, getRequest{Seq: logLast})
+	if err != nil {
+		return 0, reachError(stream, err)
+	}
+	c, err := model.DecodeCommit(m.Data)
+	if err != nil {
+		return 0, reachError(stream, err)
+	}
+	return c.Cursor.Floor, nil
+}
+
+// reachError is nil for a last message that is gone: it was purged, or replaced just now.
+func reachError(stream string, err error) error {
+	if errors.Is(err, errNoMessage) {
+		return nil
+	}
+	return fmt.Errorf("last message of %s: %w", stream, askError(err))
+}
+
+// Lost says in words that the streams have lost messages, for each; nothing if they have not.
+func (r ReachFacts) Lost(prefix string) (lost []string) {
+	n := newNames(prefix)
+	known := max(r.Released, r.Saved)
+	if r.LogLast < known {
+		lost = append(lost, n.logStream(r.Partition)+" ends at "+strconv.FormatUint(r.LogLast, 10)+", and is known to have reached "+strconv.FormatUint(known, 10))
+	}
+	if r.LaneLast < r.Handled {
+		lost = append(lost, n.laneStream(r.Partition)+" ends at "+strconv.FormatUint(r.LaneLast, 10)+", and events up to "+strconv.FormatUint(r.Handled, 10)+" were handled")
+	}
+	return lost
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/doctor"
+)
+
+// doctorCmd is `settle doctor`.
+type doctorCmd struct {
+	connection
+	Monitor        []string `help:"Monitoring ports of the servers, such as http://127.0.0.1:8222: they tell when a server writes to its disk." placeholder:"URL"`
+	SystemCreds    string   `help:"Credentials file of a user of the system account, who can ask all servers at once." type:"existingfile" placeholder:"FILE"`
+	SystemUser     string   `help:"User of the system account, with the password in SETTLE_SYSTEM_PASSWORD." placeholder:"USER"`
+	SystemPassword string   `hidden:"" env:"SETTLE_SYSTEM_PASSWORD"`
+	JSON           bool     `name:"json" help:"Print one JSON object."`
+}
+
+// Help says more than fits in a line.
+func (doctorCmd) Help() string {
+	return "It changes nothing. Exit status: 0 if all is well, 1 if there is something to think about, 2 if something must be mended or nothing could be reached."
+}
+
+// Run looks at a deployment, and says what is well, what is not, and what can be lost.
+func (c *doctorCmd) Run(ctx context.Context, io streams) error {
+	survey, err := bus.NewSurvey(ctx, bus.Config{
+		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "doctor/" + fmt.Sprint(os.Getpid()), AckTimeout: 3 * time.Second,
+	}, bus.SurveyConfig{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
+	if err != nil {
+		return usage(err)
+	}
+	report := doctor.Judge(survey)
+	if c.JSON {
+		out := json.NewEncoder(io.out)
+		out.SetEscapeHTML(false)
+		out.SetIndent("", "  ")
+		err = out.Encode(report)
+	} else {
+		err = report.Print(io.out)
+	}
+	if err != nil || report.Level == doctor.OK {
+		return err
+	}
+	return exitError{int(report.Level), errors.New(worst(report))}
+}
+
+// worst names the checks that are not ok.
+func worst(r *doctor.Report) string {
+	var checks []string
+	for _, f := range r.Findings {
+		if f.Level == r.Level && (len(checks) == 0 || checks[len(checks)-1] != f.Check) {
+			checks = append(checks, f.Check)
+		}
+	}
+	return fmt.Sprintf("%s: %s", r.Level, strings.Join(checks, ", "))
+}
+
+// provisionCmd is `settle provision`.
+type provisionCmd struct {
+	connection
+	Partitions   int           `help:"Partitions of the deployment, fixed when it is created; 0 takes what there is, or 8." default:"0" env:"SETTLE_PARTITIONS"`
+	Horizon      time.Duration `help:"For how long handled events are remembered, fixed when the deployment is created; 0 takes what there is, or 7 days." default:"0" env:"SETTLE_HORIZON"`
+	Replicas     int           `help:"Replicas of each stream; 0 chooses 3 in a cluster and 1 on a single server." default:"0"`
+	LaneMaxBytes int64         `help:"Bytes that each lane may hold; a full one refuses events. 0 is no limit." default:"0"`
+	Wait         time.Duration `help:"For how long to try again while the servers are not ready." default:"0"`
+}
+
+// Run creates what is missing of a deployment, and checks what is there.
+func (c *provisionCmd) Run(ctx context.Context, io streams) error {
+	if c.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.Wait)
+		defer cancel()
+	}
+	for {
+		err := c.once(ctx, io)
+		if _, altered := errors.AsType[*bus.AssetError](err); err == nil || altered || c.Wait == 0 || ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintln(io.err, "not yet:", err)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (c *provisionCmd) once(ctx context.Context, io streams) error {
+	b, err := bus.Connect(ctx, bus.Config{
+		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/provision", Version: version,
+		Partitions: c.Partitions, Horizon: c.Horizon, Replicas: c.Replicas, LaneMaxBytes: c.LaneMaxBytes,
+	})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := b.Provision(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(io.out, "deployment %s: %d partitions, horizon %v\n", c.Prefix, b.Partitions(), b.Horizon())
+	return nil
+}
+
+// permissionsCmd is `settle permissions`.
+type permissionsCmd struct {
+	Prefix     string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
+	Partitions int    `help:"Partitions of the deployment." default:"8" env:"SETTLE_PARTITIONS"`
+}
+
+// Run prints who may do what, for a nats-server configuration.
+func (c *permissionsCmd) Run(io streams) error {
+	return bus.WritePermissions(io.out, c.Prefix, c.Partitions)
+}

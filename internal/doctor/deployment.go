@@ -1,0 +1,179 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+)
+
+func (j *judge) deployment() {
+	switch {
+	case j.NoDeployment:
+		j.bad(Failure, CheckDeployment, "there is no deployment with prefix "+j.Prefix+" in this account",
+			"Nothing can be sent or hosted.", "Check --prefix and the account, or create one: `settle provision`.")
+	case j.Settings != nil:
+		j.bad(Failure, CheckDeployment, j.Settings.Error(), "Programs refuse to use a deployment whose settings they cannot read or were not told.", "See the text.")
+	default:
+		j.ok(CheckDeployment, "prefix %s, %s, horizon %v", j.Prefix, count(j.Partitions, "partition"), j.Horizon)
+	}
+}
+
+func (j *judge) streams() {
+	fine := 0
+	for i := range j.Streams {
+		s := &j.Streams[i]
+		switch {
+		case s.Missing:
+			j.bad(Failure, CheckStreams, "stream "+s.Name+" ("+s.Component+") is missing", "The spaces of its partition cannot be served.",
+				"If it was never made, `settle provision` makes it. If it was deleted, restore it from a backup first: an empty one in its place has forgotten everything.")
+		case s.Unseen != nil:
+			j.bad(Failure, CheckStreams, fmt.Sprintf("stream %s: %v", s.Name, s.Unseen), "It may have no leader, which is so when a majority of the servers is not there; or this user may not ask.", "See cluster and permissions.")
+		case len(s.Broken) > 0:
+			for _, b := range s.Broken {
+				j.bad(Failure, CheckStreams, fmt.Sprintf("stream %s: %s is %s, must be %s", b.Stream, b.Setting, b.Found, b.Wanted), "Otherwise "+b.Breaks+".", b.Fix+".")
+			}
+		default:
+			fine++
+		}
+	}
+	if fine > 0 {
+		j.ok(CheckStreams, "%d of %d streams have every setting on which a promise rests", fine, len(j.Streams))
+	}
+	if v := distinct(j.Streams, func(s bus.StreamFacts) string { return s.Version }); len(v) > 0 {
+		j.ok(CheckStreams, "created by version %s", strings.Join(v, ", "))
+	}
+}
+
+// manyBehind is how many entries a follower may lag without a word.
+const manyBehind = 1000
+
+func (j *judge) replicas() {
+	fine, counts := 0, map[int]int{}
+	for i := range j.Streams {
+		s := &j.Streams[i]
+		if s.Replicas == 0 {
+			continue
+		}
+		counts[s.Replicas]++
+		if s.Replicas == 1 {
+			fine++
+			continue
+		}
+		if s.Leader == "" {
+			j.bad(Failure, CheckReplicas, "stream "+s.Name+" has no leader", "Nothing can be stored in it until a majority of its servers is there.", "Start the servers that are down.")
+			continue
+		}
+		good := true
+		for _, f := range s.Followers {
+			if f.Offline || !f.Current || f.Lag > manyBehind {
+				good = false
+				j.bad(Warning, CheckReplicas, fmt.Sprintf("stream %s: the replica on %s is %s", s.Name, f.Name, state(f)),
+					"Until it has caught up, one server less can fail.", "Start the server if it is down; else it catches up by itself.")
+			}
+		}
+		if good {
+			fine++
+		}
+	}
+	if fine == 0 {
+		return
+	}
+	if j.fewestReplicas() == 1 {
+		j.ok(CheckReplicas, "one replica of each stream, as there is one server")
+		return
+	}
+	j.ok(CheckReplicas, "%d of %d streams: %d replicas, a leader, and followers that are up to date", fine, len(j.Streams), j.fewestReplicas())
+}
+
+func state(f bus.FollowerFacts) string {
+	switch {
+	case f.Offline:
+		return "offline"
+	case f.Lag > 0:
+		return fmt.Sprintf("%d entries behind", f.Lag)
+	}
+	return "not up to date"
+}
+
+func (j *judge) reach() {
+	fine, unseen := 0, error(nil)
+	for _, r := range j.Reaches {
+		for _, lost := range r.Lost(j.Prefix) {
+			j.bad(Failure, CheckReach, lost, "The stream has lost messages that were acknowledged: after a power cut without fsync, or by an old backup. Workers refuse its partition.",
+				"If a server still has the messages, restore from it. If they are gone, what they did is lost; deploy/README.md says how to go on.")
+		}
+		switch {
+		case r.Unseen != nil:
+			unseen = r.Unseen
+		case len(r.Lost(j.Prefix)) == 0:
+			fine++
+		}
+	}
+	if unseen != nil {
+		j.bad(Warning, CheckReach, "could not be compared: "+unseen.Error(), "A stream that has lost messages would not be noticed here. Workers notice it.", "Use a user that may read.")
+	}
+	if fine > 0 {
+		j.ok(CheckReach, "of %s, none ends before what is known of it", count(fine, "partition"))
+	}
+}
+
+func (j *judge) consumers() {
+	for i := range j.Streams {
+		s := &j.Streams[i]
+		if s.ConsumersError != nil {
+			j.bad(Warning, CheckConsumers, fmt.Sprintf("stream %s: consumers could not be listed: %v", s.Name, s.ConsumersError), "Consumers of others cost the servers.", "Ask as an operator.")
+			return
+		}
+		if len(s.Consumers) > 0 && s.Component != "state" && s.Component != "workers" {
+			j.bad(Warning, CheckConsumers, fmt.Sprintf("stream %s has consumers that are none of Settle's: %s", s.Name, strings.Join(s.Consumers, ", ")),
+				"They see everything, and slow the stream down if they are many. They cannot remove anything.", "Remove them with `nats consumer rm`, if they are not yours.")
+		}
+	}
+}
+
+// Clocks that differ by more than these are told of.
+const (
+	skewWarning = time.Second
+	skewFailure = time.Minute
+)
+
+func (j *judge) clock() {
+	least, most := time.Duration(0), time.Duration(0)
+	known := false
+	note := func(c *bus.ClockFacts) {
+		if c == nil {
+			return
+		}
+		// What may be the way of the message is no difference.
+		surely := max(0, c.Offset.Abs()-c.Uncertainty)
+		if c.Offset < 0 {
+			surely = -surely
+		}
+		if !known {
+			least, most, known = surely, surely, true
+		}
+		least, most = min(least, surely), max(most, surely)
+	}
+	for i := range j.Servers {
+		note(j.Servers[i].Clock)
+	}
+	for i := range j.Streams {
+		note(j.Streams[i].Clock)
+	}
+	if !known {
+		return
+	}
+	worst := max(least.Abs(), most.Abs(), most-least)
+	text := fmt.Sprintf("the servers' clocks are between %v and %v ahead of this machine's", least.Round(time.Millisecond), most.Round(time.Millisecond))
+	const why = "Timers and delayed events are due by these clocks, event ids that carry their time are judged by them, and so is the horizon. No order and no receipt depends on a clock."
+	switch {
+	case worst >= skewFailure:
+		j.bad(Failure, CheckClock, text, why, "Let every machine keep time: chrony or systemd-timesyncd.")
+	case worst >= skewWarning:
+		j.bad(Warning, CheckClock, text, why, "Let every machine keep time: chrony or systemd-timesyncd.")
+	default:
+		j.ok(CheckClock, "the servers' clocks and this machine's agree to within %v", skewWarning)
+	}
+}

@@ -1,0 +1,129 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// sync is what is known of when the servers write through.
+type sync int
+
+const (
+	unknown sync = iota
+	always
+	interval
+)
+
+// syncs is the weakest of what is known, and the longest interval.
+func (j *judge) syncs() (weakest sync, longest time.Duration) {
+	weakest = always
+	for _, s := range j.Servers {
+		switch {
+		case !s.JetStream:
+		case s.Disk == nil:
+			return unknown, 0
+		case !s.Disk.SyncAlways:
+			weakest, longest = interval, max(longest, s.Disk.SyncInterval)
+		}
+	}
+	if len(j.Unreachable) > 0 && weakest == always {
+		return unknown, 0
+	}
+	return weakest, longest
+}
+
+func (j *judge) durability() {
+	for _, s := range j.Servers {
+		switch {
+		case !s.JetStream, s.Disk == nil:
+		case s.Disk.SyncAlways:
+			j.ok(CheckDurability, "%s writes to the disk before it acknowledges (sync_interval: always)", s.Name)
+		case j.Cluster == "":
+			j.bad(Warning, CheckDurability, fmt.Sprintf("%s writes to the disk every %s", s.Name, span(s.Disk.SyncInterval)),
+				fmt.Sprintf("A power cut or a crash of the operating system loses what was acknowledged in the last %s. A crash of the process loses nothing.", span(s.Disk.SyncInterval)),
+				"Set `sync_interval: always` in the jetstream block, unless you can live with that.")
+		default:
+			j.bad(Warning, CheckDurability, fmt.Sprintf("%s writes to the disk every %s", s.Name, span(s.Disk.SyncInterval)),
+				fmt.Sprintf("If a majority of the servers lose power within %s, what was acknowledged in that time is lost.", span(s.Disk.SyncInterval)),
+				"Set `sync_interval: always` in the jetstream block, unless the servers can never lose power together.")
+		}
+	}
+	if weakest, _ := j.syncs(); weakest != unknown {
+		return
+	}
+	found := "not known: when the servers write to their disks cannot be seen from here"
+	if j.Monitor != nil && !errors.Is(j.Monitor, bus.ErrNoMonitor) {
+		found += " (" + j.Monitor.Error() + ")"
+	}
+	j.bad(Warning, CheckDurability, found,
+		"Servers tell it only on their monitoring port and to the system account. By default they write every two minutes, and a power cut costs that much.",
+		"Give --monitor http://HOST:8222 for each server, or --system-creds FILE, or look for `sync_interval: always` in their configuration.")
+}
+
+// replicas of the streams: the fewest.
+func (j *judge) fewestReplicas() int {
+	fewest := 0
+	for i := range j.Streams {
+		if r := j.Streams[i].Replicas; r > 0 && (fewest == 0 || r < fewest) {
+			fewest = r
+		}
+	}
+	return fewest
+}
+
+const nothing = "Nothing that was acknowledged."
+
+// losses say what is lost when what happens. test/powerloss has tried each.
+func (j *judge) losses() []Loss {
+	process := Loss{"A worker, a coordinator or a client is killed", nothing + " Others go on where it was."}
+	if j.fewestReplicas() >= 3 {
+		return append([]Loss{process}, j.clusterLosses()...)
+	}
+	return append([]Loss{process}, j.singleLosses()...)
+}
+
+func (j *judge) singleLosses() []Loss {
+	cut := "Not known: see durability. If the server writes every two minutes, which is its default, up to two minutes of what was acknowledged."
+	switch weakest, longest := j.syncs(); weakest {
+	case always:
+		cut = nothing
+	case interval:
+		cut = fmt.Sprintf("Up to %s of what was acknowledged, from each stream separately. A worker that finds a log or a lane shorter than it knows it to be refuses to serve it and says so; if the workers lost their memory as well, events that were handled may be handled again.", span(longest))
+	}
+	return []Loss{
+		{"The NATS server is killed", nothing + " Everything waits until it is back."},
+		{"The server's machine loses power", cut},
+		{"The server's disk is lost", "Everything since the last backup: there is no second copy."},
+	}
+}
+
+func (j *judge) clusterLosses() []Loss {
+	one := Loss{"One server is killed, or loses power or its disk", nothing + " A majority has it; others lead within some seconds."}
+	if weakest, longest := j.syncs(); weakest != always {
+		one.Lost += " (A second server that loses power before the first has caught up makes it the next case.)"
+		cut := "Not known: see durability. With the servers' default, up to two minutes of what was acknowledged."
+		if weakest == interval {
+			cut = fmt.Sprintf("Up to %s of what was acknowledged: a majority that has forgotten outvotes a server that has not.", span(longest))
+		}
+		return []Loss{one, {"Two servers, or all, lose power together", cut}, j.diskLosses()}
+	}
+	return []Loss{one, {"Two servers, or all, lose power together", nothing + " Everything waits until two of them are back."}, j.diskLosses()}
+}
+
+func (j *judge) diskLosses() Loss {
+	return Loss{"Two servers lose their disks", "Perhaps all since the last backup: what remains on the third has to be rescued by hand."}
+}
+
+// span is a duration as people write it.
+func span(d time.Duration) string {
+	switch {
+	case d == time.Minute:
+		return "1 minute"
+	case d > time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	}
+	return d.String()
+}

@@ -1,0 +1,127 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// coordinatorService is what coordinators call themselves.
+const coordinatorService = "settle-coordinator"
+
+func (j *judge) workers() {
+	if j.MembersUnseen != nil {
+		j.bad(Warning, CheckWorkers, "the workers' bucket could not be read: "+j.MembersUnseen.Error(), "It is not known whether a worker runs.", "Use a user that may read.")
+		return
+	}
+	var there, silent []string
+	for _, m := range j.Members {
+		switch {
+		case m.Answers:
+			there = append(there, m.ID)
+		case !m.Left:
+			silent = append(silent, m.ID)
+		}
+	}
+	if len(there) == 0 {
+		text := "no worker answers"
+		for _, m := range j.Members {
+			if m.Unknown != nil {
+				text += ": " + m.Unknown.Error()
+				break
+			}
+		}
+		j.bad(Failure, CheckWorkers, text, "Events are stored and none is handled.", "Start a worker.")
+		return
+	}
+	j.ok(CheckWorkers, "%s: %s", count(len(there), "worker"), strings.Join(there, ", "))
+	if len(silent) > 0 {
+		j.ok(CheckWorkers, "%d that have ended without a word, as when they are killed: %s", len(silent), clip(silent))
+	}
+}
+
+func clip(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + " ..."
+	}
+	return strings.Join(names, ", ")
+}
+
+// manyUnread is how many log entries the coordinators may have before them without a word:
+// they save where they are once a second.
+const manyUnread = 10_000
+
+func (j *judge) coordinators() {
+	if j.ServicesUnseen != nil {
+		j.bad(Warning, CheckCoordinator, "could not be asked: "+j.ServicesUnseen.Error(), "It is not known whether a coordinator runs.", "Use a user that may publish to $SRV.>.")
+	} else {
+		j.present()
+	}
+	behind := uint64(0)
+	for _, r := range j.Reaches {
+		behind += r.Behind
+	}
+	if behind > manyUnread {
+		j.bad(Warning, CheckCoordinator, fmt.Sprintf("%d log entries are not read yet", behind),
+			"Events that spaces send to each other arrive late by that much, and dead letters are shown late.", "Wait if it becomes less. Else see the coordinators' logs.")
+	}
+}
+
+func (j *judge) present() {
+	n := 0
+	for _, s := range j.Services {
+		if s.Name == coordinatorService {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		j.bad(Failure, CheckCoordinator, "no coordinator answers", "Events that spaces send to each other wait in the log, and dead letters are not written. Nothing is lost.", "Start one.")
+	case 1:
+		j.ok(CheckCoordinator, "one: when it ends, events between spaces wait until another is started")
+	default:
+		j.ok(CheckCoordinator, "%d", n)
+	}
+	if v := distinct(j.Services, func(s bus.ServiceFacts) string { return s.Version }); len(v) > 1 {
+		j.bad(Warning, CheckCoordinator, "processes of different versions: "+strings.Join(v, ", "),
+			"That is right during an upgrade.", "Finish the upgrade.")
+	}
+}
+
+func (j *judge) dead() {
+	for i := range j.Streams {
+		if s := &j.Streams[i]; s.Component == "dead" {
+			if s.Messages == 0 {
+				j.ok(CheckDead, "none")
+				return
+			}
+			j.ok(CheckDead, "%s, ever: `settle dead --open` lists those that nobody has sent again", count(int(s.Messages), "event"))
+		}
+	}
+}
+
+func (j *judge) permissions() {
+	u := j.User
+	who := "user " + u.User
+	if u.User == "" {
+		who = "nobody in particular"
+	}
+	switch {
+	case u.Unknown != nil:
+		j.bad(Warning, CheckPermissions, "not known: "+u.Unknown.Error(), "What this user may do cannot be compared with what it needs.", "Allow it to publish to $SYS.REQ.USER.INFO.")
+	case u.Unlimited && (u.Account == "$G" || u.User == ""):
+		j.bad(Warning, CheckPermissions, "we are "+who+", and may do everything",
+			"Whoever reaches the server can read and write everything in it, past all rules of Settle.", "Fine on one machine. Else give each role a user: deploy/nats has the permissions.")
+	case u.Unlimited:
+		j.ok(CheckPermissions, "%s of account %s may do everything", who, u.Account)
+	case len(u.Roles) == 0:
+		j.bad(Warning, CheckPermissions, fmt.Sprintf("%s of account %s has the rights of no role; a %s needs besides: %s", who, u.Account, bus.RoleReader, strings.Join(u.Lacks[bus.RoleReader], ", ")),
+			"Some commands will wait for answers that never come.", "Give it the permissions of a role: `settle permissions`.")
+	default:
+		roles := slices.Clone(u.Roles)
+		j.ok(CheckPermissions, "%s of account %s has the rights of: %s", who, u.Account, strings.Join(roles, ", "))
+	}
+}
