@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// disk is a file system of limited size, in which a NATS server keeps its streams.
+type disk struct {
+	dir, image string
+}
+
+const diskPrefix = "settle-chaos-disk-"
+
+// newDisk makes a file system of so many MiB and mounts it below dir: ext4 in a file,
+// which honours fsync as the disk below it does.
+func newDisk(dir, name string, size int) (*disk, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("it needs root")
+	}
+	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
+		return nil, errors.New("it needs the command mkfs.ext4")
+	}
+	d := &disk{dir: filepath.Join(dir, diskPrefix+name), image: filepath.Join(dir, name+".img")}
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.Create(d.image)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Truncate(int64(size)<<20), f.Close()); err != nil {
+		return nil, err
+	}
+	if err := run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1", d.image); err != nil {
+		return nil, err
+	}
+	if err := run("mount", "-o", "loop,noatime", d.image, d.dir); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// store is where the server keeps its streams.
+func (d *disk) store() string { return filepath.Join(d.dir, "store") }
+
+func (d *disk) filler() string { return filepath.Join(d.dir, "filler") }
+
+// fill leaves next to no room.
+func (d *disk) fill() error {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(d.dir, &fs); err != nil {
+		return fmt.Errorf("look at %s: %w", d.dir, err)
+	}
+	const left = 128 << 10
+	size := int64(fs.Bavail)*int64(fs.Bsize) - left
+	if size <= 0 {
+		return nil
+	}
+	return run("fallocate", "-l", fmt.Sprint(size), d.filler())
+}
+
+// free makes room again.
+func (d *disk) free() error {
+	if err := os.Remove(d.filler()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// close unmounts. keep copies what is there to a plain directory first.
+func (d *disk) close(keep bool) error {
+	if keep {
+		_ = d.free()
+		if err := run("cp", "-r", d.store(), d.dir+"-kept"); err != nil {
+			return err
+		}
+	}
+	return errors.Join(run("umount", "-l", d.dir), os.Remove(d.image), os.Remove(d.dir))
+}
+
+// removeStaleDisks unmounts what runs that were killed have left behind below base.
+func removeStaleDisks(base string) {
+	mounts, _ := os.ReadFile("/proc/mounts") // none, then
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || !strings.Contains(fields[1], diskPrefix) {
+			continue
+		}
+		run := filepath.Dir(fields[1])
+		pid, ok := strings.CutPrefix(filepath.Base(run), dataPrefix)
+		if ok && filepath.Dir(run) == filepath.Clean(base) && gone(pid) {
+			_ = exec.Command("umount", "-l", fields[1]).Run() // what stays is told by the next df
+		}
+	}
+}

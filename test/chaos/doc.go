@@ -1,0 +1,28 @@
+// Command chaos runs a deployment of real processes, breaks it in every way that the
+// machine allows, and checks afterwards what became of every single event.
+//
+//	go run ./test/chaos --duration 30m --topology cluster
+//
+// It runs itself in other roles: NATS servers, workers and coordinators, which are what the
+// programs in cmd/ are. Each has a network namespace of its own, and one server a small
+// disk, where the machine allows both (Linux, root); what it does not allow is reported as
+// NOT TRIED.
+//
+//	main.go                flags
+//	run.go                 the run, from start to rest
+//	topology.go            which processes there are, and where
+//	process.go, network.go, disk.go   how they are started, cut off and starved
+//	roles.go, program.go   what they do
+//	clients.go, observers.go          the load
+//	nemesis*.go            the faults, in an order that follows from the seed
+//	monitor.go             how far it is
+//	judge.go               reading it all back, for package history to check
+//	report.go              what came of it
+//	broken.go, sabotage.go what is broken on purpose, to see that it is found
+//
+// Faults come in two sequences at the same time, one of workers and coordinators, one of
+// servers. Safety is judged for all of the time; that everything is handled, watched and
+// saved is judged when the last fault is healed.
+//
+// The exit status is 0 for a run without a violation.
+package main

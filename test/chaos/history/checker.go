@@ -1,0 +1,292 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// Rule is one of the promises that are checked.
+type Rule string
+
+// The rules. Lost, Duplicates and OutOfOrder are those whose counts a report leads with.
+const (
+	Lost       Rule = "lost"
+	Duplicates Rule = "duplicates"
+	OutOfOrder Rule = "out of order"
+	Causality  Rule = "causality"
+	Fencing    Rule = "fencing"
+	Unsent     Rule = "handled and never sent"
+	Effects    Rule = "effects of a handling"
+	Answers    Rule = "answers to clients"
+	Sums       Rule = "sums"
+	Watches    Rule = "watches"
+	Regression Rule = "watch regressions"
+	Unwatched  Rule = "computed for nobody"
+	Dead       Rule = "dead letters"
+	State      Rule = "buckets differ from the log"
+	Broken     Rule = "unreadable"
+	Unsettled  Rule = "not settled in time"
+)
+
+// Rules are all of them, in the order of a report.
+var Rules = []Rule{Lost, Duplicates, OutOfOrder, Causality, Fencing, Unsent, Effects, Answers, Sums,
+	Watches, Regression, Unwatched, Dead, State, Broken, Unsettled}
+
+// maxExamples is how many violations of a rule are kept in words.
+const maxExamples = 10
+
+// Checker takes in all that a run has stored and recorded: Acked, Received and Watched in
+// any order, then Lane for every lane message, then Log for every commit (each partition
+// in its order), then Dead and State, then Finish.
+type Checker struct {
+	work       Workload
+	partitions int
+	spaces     map[string]*spaceHistory
+	observers  map[int]*observer
+	watched    map[docKey]bool
+	dead       map[deadKey]bool // letters that are due
+	kills      []Kill
+	byPart     []partHistory
+
+	// Counts are filled in on the way.
+	Counts Counts
+	// Violations counts, Examples tells.
+	Violations map[Rule]int
+	Examples   map[Rule][]string
+}
+
+// Counts are what a run adds up to.
+type Counts struct {
+	Commits, Takeovers, Conflicts int
+	// Handled are all receipts; FromClients, Crossed (from another space), Own and Notices
+	// say whose events they were.
+	Handled, FromClients, Crossed, Own, Notices int
+	Failed, Refused                             int
+	Acked, Repeated, Receipts                   int
+	Deliveries, Sessions                        int
+	Letters                                     int
+	// Retried were handled in more than one attempt; Marked are attempts that a commit marks.
+	Retried, Marked int
+	// Duplicates that the lane has kept out cannot be seen; Tombstones can.
+	Tombstones int
+	// First and Last are when the first and the last commit was stored.
+	First, Last time.Time
+	// PerMinute counts receipts by the minute since First.
+	PerMinute []int
+	TakeOver  []Takeover
+}
+
+type docKey struct{ space, doc string }
+
+type deadKey struct{ space, stream, id string }
+
+// New is a checker of a run.
+func New(w Workload, partitions int) *Checker {
+	c := &Checker{
+		work: w, partitions: partitions,
+		spaces: map[string]*spaceHistory{}, observers: map[int]*observer{}, watched: map[docKey]bool{}, dead: map[deadKey]bool{},
+		byPart:     make([]partHistory, partitions),
+		Violations: map[Rule]int{}, Examples: map[Rule][]string{},
+	}
+	for i := range w.Spaces {
+		name := w.Space(i)
+		c.spaces[name] = &spaceHistory{
+			name: name, rep: replica.New(name), clients: map[int]*clientHistory{},
+			seen: map[string]int64{}, own: map[string]int{}, done: map[string]bool{},
+			notices: map[string]bool{}, out: map[string][]sentEvent{}, in: map[string][]tookEvent{}, texts: map[string][]version{},
+		}
+	}
+	return c
+}
+
+// spaceHistory is what is known of one space.
+type spaceHistory struct {
+	name string
+	rep  *replica.Replica
+	// clients by number.
+	clients map[int]*clientHistory
+	sum     Sum
+	seen    map[string]int64
+	// own are follow-ups that are committed and not handled, with their depth; done those
+	// that are, kept for as long as one could come twice without being noticed otherwise.
+	own  map[string]int
+	done map[string]bool
+	// notices that are due.
+	notices map[string]bool
+	// out are the events sent to each other space by position, in those taken from it.
+	out map[string][]sentEvent
+	in  map[string][]tookEvent
+	// texts are the versions of the documents that somebody watched.
+	texts    map[string][]version
+	lastLane uint64
+	lastN    uint64
+}
+
+// clientHistory is what a client has sent to a space, by number (from 1).
+type clientHistory struct {
+	// acked is 1 + the lane sequence in an acknowledgement, 0 without one.
+	acked []uint64
+	// laned is the lane sequence at which it stands.
+	laned []uint64
+	// last is the number that was handled last, late those below it that were not.
+	last uint32
+	late map[uint32]bool
+	seen map[uint32]Answer
+}
+
+type sentEvent struct {
+	key   uint32 // hash of stream and id
+	depth uint8
+	at    int64 // when the commit was stored
+}
+
+type tookEvent struct {
+	key uint32
+	// onward is the depth that a hop has shown by what it sent on.
+	onward uint8
+	at     int64
+}
+
+// version is a document from one commit on.
+type version struct {
+	seq  uint64
+	hash uint32
+}
+
+// violate notes a violation of a rule.
+func (c *Checker) violate(r Rule, format string, args ...any) {
+	c.Violations[r]++
+	if len(c.Examples[r]) < maxExamples {
+		c.Examples[r] = append(c.Examples[r], fmt.Sprintf(format, args...))
+	}
+}
+
+// Sound reports whether no rule is violated.
+func (c *Checker) Sound() bool { return len(c.Violations) == 0 }
+
+// Fail notes a violation that was found elsewhere.
+func (c *Checker) Fail(r Rule, format string, args ...any) { c.violate(r, format, args...) }
+
+func (s *spaceHistory) client(i int) *clientHistory {
+	h := s.clients[i]
+	if h == nil {
+		h = &clientHistory{late: map[uint32]bool{}, seen: map[uint32]Answer{}}
+		s.clients[i] = h
+	}
+	return h
+}
+
+// at makes room in a slice that is indexed by numbers from 1 on.
+func at(list []uint64, n uint32) []uint64 {
+	for uint32(len(list)) < n {
+		list = append(list, 0)
+	}
+	return list
+}
+
+// Acked says that the server has acknowledged a client's event: stored at a lane sequence,
+// or 0 if it was there already.
+func (c *Checker) Acked(client, space int, n uint32, lane uint64) {
+	h := c.spaces[c.work.Space(space)].client(client)
+	h.acked = at(h.acked, n)
+	if h.acked[n-1] == 0 {
+		c.Counts.Acked++
+	} else {
+		c.Counts.Repeated++
+	}
+	if lane > 0 || h.acked[n-1] == 0 {
+		if old := h.acked[n-1]; old > 1 && old != lane+1 {
+			c.violate(Duplicates, "%s %s: acknowledged as stored at %d and at %d", c.work.Space(space), EventID(client, n), old-1, lane)
+		}
+		h.acked[n-1] = lane + 1
+	}
+}
+
+// Answer is what a client was told of how its event ended.
+type Answer struct {
+	Outcome model.Outcome
+	Result  uint32 // hash of its text
+}
+
+// Received says that a client has got a receipt.
+func (c *Checker) Received(client, space int, n uint32, a Answer) {
+	h := c.spaces[c.work.Space(space)].client(client)
+	c.Counts.Receipts++
+	if old, twice := h.seen[n]; twice && old != a {
+		c.violate(Answers, "%s %s: two answers: %v, then %v", c.work.Space(space), EventID(client, n), old, a)
+	}
+	h.seen[n] = a
+}
+
+// LaneMessage is a message of a LANE stream.
+type LaneMessage struct {
+	Seq               uint64
+	Space, Stream, ID string
+	Invalid           bool
+}
+
+// Lane takes in a message of a lane.
+func (c *Checker) Lane(m LaneMessage) {
+	s := c.spaces[m.Space]
+	if s == nil {
+		c.violate(Unsent, "lane of %s: event %s %s for a space that nobody sends to", m.Space, m.Stream, m.ID)
+		return
+	}
+	if m.Invalid {
+		c.Counts.Tombstones++
+	}
+	client, n, ok := ParseEventID(m.ID)
+	if !ok || client >= c.work.Clients {
+		return // judged when it is handled
+	}
+	space, _ := c.work.SpaceNumber(m.Space)
+	if want := c.work.Stream(client, space, n); m.Stream != want {
+		c.violate(Unsent, "lane of %s: event %s in stream %s, its client sends it to %s", m.Space, m.ID, m.Stream, want)
+		return
+	}
+	h := s.client(client)
+	h.laned = at(h.laned, n)
+	if h.laned[n-1] != 0 {
+		c.violate(Duplicates, "lane of %s: event %s stands at %d and at %d", m.Space, m.ID, h.laned[n-1], m.Seq)
+	}
+	h.laned[n-1] = m.Seq
+}
+
+// lanes holds what was acknowledged against what stands in the lanes.
+func (c *Checker) lanes() {
+	for name, s := range c.inOrder() {
+		for i, h := range s.clients { // any order: each on its own
+			for k, acked := range h.acked {
+				n := uint32(k + 1)
+				switch {
+				case acked == 0:
+				case k >= len(h.laned) || h.laned[k] == 0:
+					c.violate(Lost, "%s %s: acknowledged, and not in the lane", name, EventID(i, n))
+				case acked > 1 && h.laned[k] != acked-1:
+					c.violate(Lost, "%s %s: acknowledged as stored at %d, and stands at %d", name, EventID(i, n), acked-1, h.laned[k])
+				}
+			}
+		}
+	}
+}
+
+// inOrder yields the spaces by name.
+func (c *Checker) inOrder() func(func(string, *spaceHistory) bool) {
+	names := make([]string, 0, len(c.spaces))
+	for name := range c.spaces { // any order: sorted below
+		names = append(names, name)
+	}
+	slices.SortFunc(names, cmp.Compare[string])
+	return func(yield func(string, *spaceHistory) bool) {
+		for _, name := range names {
+			if !yield(name, c.spaces[name]) {
+				return
+			}
+		}
+	}
+}

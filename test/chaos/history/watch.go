@@ -1,0 +1,78 @@
+package history
+
+// observer watches one document, in one session after the other.
+type observer struct {
+	docKey
+	sessions []session
+}
+
+// session is one call of Watch: what it has delivered.
+type session struct {
+	number int
+	seen   []version
+}
+
+// Watched says what a watch has delivered: a revision, and a hash of the value's text. A
+// session is one call of Watch; those of an observer, and what each delivers, come in
+// their order.
+func (c *Checker) Watched(number, in int, space, doc string, revision uint64, value uint32) {
+	key := docKey{space, doc}
+	c.watched[key] = true
+	o := c.observers[number]
+	if o == nil {
+		o = &observer{docKey: key}
+		c.observers[number] = o
+	}
+	if n := len(o.sessions); n == 0 || o.sessions[n-1].number != in {
+		o.sessions = append(o.sessions, session{number: in})
+		c.Counts.Sessions++
+	}
+	s := &o.sessions[len(o.sessions)-1]
+	s.seen = append(s.seen, version{revision, value})
+	c.Counts.Deliveries++
+}
+
+// watches holds what was delivered against the versions that the log has.
+func (c *Checker) watches() {
+	for number, o := range c.observers { // any order: each on its own
+		var last uint64
+		for i := range o.sessions {
+			s := &o.sessions[i]
+			if first := s.seen[0].seq; first < last {
+				c.violate(Regression, "observer %d of %s/%s: session %d begins with revision %d, the one before had shown %d", number, o.space, o.doc, s.number, first, last)
+			}
+			c.session(number, o, s)
+			last = max(last, s.seen[len(s.seen)-1].seq)
+		}
+		texts := c.spaces[o.space].texts[o.doc]
+		if n := len(texts); n > 0 && last != texts[n-1].seq {
+			c.violate(Watches, "observer %d of %s/%s: ended up at revision %d, the document is at %d", number, o.space, o.doc, last, texts[n-1].seq)
+		}
+	}
+}
+
+// session checks that every version from the first delivered on was, and nothing else.
+func (c *Checker) session(number int, o *observer, s *session) {
+	texts := c.spaces[o.space].texts[o.doc]
+	at := 0
+	for i, got := range s.seen {
+		if i > 0 && got.seq <= s.seen[i-1].seq {
+			c.violate(Regression, "observer %d of %s/%s: revision %d after %d", number, o.space, o.doc, got.seq, s.seen[i-1].seq)
+			return
+		}
+		if got.seq == 0 {
+			continue // there was nothing yet
+		}
+		from := at
+		for at < len(texts) && texts[at].seq < got.seq {
+			at++
+		}
+		switch {
+		case at == len(texts) || texts[at].seq != got.seq || texts[at].hash != got.hash:
+			c.violate(Watches, "observer %d of %s/%s: was shown revision %d, which the log does not have so", number, o.space, o.doc, got.seq)
+		case i > 0 && at > from:
+			c.violate(Watches, "observer %d of %s/%s: %d versions before revision %d were left out", number, o.space, o.doc, at-from, got.seq)
+		}
+		at++
+	}
+}

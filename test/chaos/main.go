@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/settlehq/settle/test/chaos/history"
+)
+
+const (
+	topologySingle  = "single"
+	topologyCluster = "cluster"
+)
+
+// options are those of a run.
+type options struct {
+	Topology     string        `help:"One server that writes through, or a cluster of three that keeps everything three times: ${enum}." enum:"single,cluster" default:"single"`
+	Sync         string        `help:"When servers write through: ${enum}. Default: always for one server, interval for a cluster." enum:"default,always,interval" default:"default"`
+	Duration     time.Duration `help:"For how long faults are brought about." default:"30m"`
+	MinEvents    int           `help:"Go on (at most twice as long) until so many events are handled." default:"0"`
+	MinKills     int           `help:"Go on (at most twice as long) until so many processes were killed." default:"0"`
+	Seed         uint64        `help:"Seed of the workload and of the faults. 0 takes one from the clock." default:"0"`
+	Rate         float64       `help:"Events that all clients together send in a second. About as many again are sent by handlers." default:"600"`
+	Clients      int           `help:"Clients." default:"16"`
+	Spaces       int           `help:"Spaces." default:"24"`
+	Partitions   int           `help:"Partitions." default:"8"`
+	Workers      int           `help:"Worker processes." default:"3"`
+	Coordinators int           `help:"Coordinator processes." default:"2"`
+	Every        time.Duration `help:"Mean time between two faults of workers and coordinators; 0 for none." default:"4s"`
+	ServerEvery  time.Duration `help:"Mean time between two faults of servers; 0 for none." default:"25s"`
+	Only         string        `help:"Bring about only these kinds of faults, separated by commas." placeholder:"KINDS"`
+	NoNetwork    bool          `help:"Run all processes on one network, without partitions."`
+	NoDisk       bool          `help:"Give no server a small disk, and fill none."`
+	DiskMiB      int           `help:"Size of the small disk." name:"disk-mib" default:"16384"`
+	Break        string        `help:"Break the system on purpose, to see that it is found: fence, release." placeholder:"WHAT"`
+	Lie          string        `help:"Show the checker a false log, to see that it is found: lost, twice, order, value." placeholder:"WHAT"`
+	Dir          string        `help:"Where the report goes." default:"bin/chaos" placeholder:"DIR"`
+	Data         string        `help:"Where the data of the run lives while it lasts. Default: the directory for temporary files." placeholder:"DIR"`
+	Keep         bool          `help:"Keep the data of a run without violations, too."`
+	Tell         time.Duration `help:"How often to say how far it is." default:"10s"`
+}
+
+func (o *options) workload() history.Workload {
+	return history.Workload{Seed: o.Seed, Spaces: o.Spaces, Clients: o.Clients}
+}
+
+func (o *options) fsync() string {
+	switch {
+	case o.Sync != "default":
+		return o.Sync
+	case o.Topology == topologyCluster:
+		return "interval"
+	}
+	return "always"
+}
+
+func (o *options) fill() error {
+	if o.Seed == 0 {
+		o.Seed = uint64(time.Now().UnixNano()) % 1e9
+	}
+	if o.Spaces < 2 || o.Spaces > 99 || o.Clients < 2 || o.Clients > 999 || o.Workers < 1 || o.Coordinators < 1 || o.Partitions < 1 || o.Partitions > 64 {
+		return errors.New("use 2 to 99 spaces, 2 to 999 clients, 1 to 64 partitions, at least one worker and one coordinator")
+	}
+	return nil
+}
+
+// runCmd is a run.
+type runCmd struct{ options }
+
+// Run makes the run. Exit status 1 is a violation.
+func (r *runCmd) Run() error {
+	if err := r.fill(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	sound, err := r.run(ctx)
+	if err == nil && !sound {
+		return errors.New("the run is not sound: see the report")
+	}
+	return err
+}
+
+type commands struct {
+	Run         runCmd          `cmd:"" default:"withargs" help:"Run a deployment, break it in every way, and check what it has stored."`
+	Nats        natsRole        `cmd:"" hidden:""`
+	Worker      workerRole      `cmd:"" hidden:""`
+	Coordinator coordinatorRole `cmd:"" hidden:""`
+}
+
+func main() {
+	var c commands
+	k := kong.Parse(&c, kong.Name("chaos"), kong.Description("Real processes, killed and cut off, and a check of every event."))
+	if err := k.Run(); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/test/chaos/history"
+)
+
+// monitor follows the logs while a run lasts, to know how far it is. It judges nothing.
+type monitor struct {
+	b *bus.Bus
+
+	mu      sync.Mutex
+	handled int
+	// due is how many receipts the log itself demands: of what was sent, and of notices.
+	due     int
+	letters int
+	commits int
+	heard   time.Time
+	problem error
+}
+
+// follow follows a partition until ctx ends.
+func (m *monitor) follow(ctx context.Context, partition int) {
+	after := uint64(0)
+	for ctx.Err() == nil {
+		err := m.b.FollowLog(ctx, partition, after, func(e model.LogEntry) {
+			after = e.Seq
+			m.take(e)
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		m.mu.Lock()
+		m.problem = err
+		m.mu.Unlock()
+		_ = pause.For(ctx, time.Second)
+	}
+}
+
+func (m *monitor) take(e model.LogEntry) {
+	c, err := model.DecodeCommit(e.Data)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.problem = err
+		return
+	}
+	m.commits++
+	m.heard = time.Now()
+	for i := range c.Txs {
+		tx := &c.Txs[i]
+		if _, ok := receipts.Stream(tx.By); ok && tx.Receipt != nil {
+			m.handled++
+			if tx.Receipt.Outcome != model.Handled {
+				m.letters++
+			}
+		}
+		m.due += len(tx.Sends)
+		for k := range tx.Sends {
+			if tx.Sends[k].Stream == history.Nowhere {
+				m.due++
+			}
+		}
+	}
+}
+
+// progress is what is known now.
+type progress struct{ handled, due, letters, commits int }
+
+func (m *monitor) now() (progress, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return progress{m.handled, m.due, m.letters, m.commits}, m.problem
+}
+
+// silence is for how long nothing has entered the logs.
+func (m *monitor) silence() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.heard.IsZero() {
+		return 0
+	}
+	return time.Since(m.heard)
+}

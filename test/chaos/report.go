@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/test/chaos/history"
+)
+
+// report writes what came of a run to standard output and into a file.
+func (c *chaos) report() (sound bool, err error) {
+	for _, s := range c.stuck {
+		c.check.Fail(history.Unsettled, "%s", s)
+	}
+	for _, f := range c.load.faults {
+		c.check.Fail(history.Answers, "%s", f)
+	}
+	if err := os.MkdirAll(c.o.Dir, 0o755); err != nil {
+		return false, err
+	}
+	f, err := os.Create(filepath.Join(c.o.Dir, "report-"+c.o.Topology+".txt"))
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }() // what was written is on the screen as well
+	c.write(io.MultiWriter(os.Stdout, f))
+	return c.check.Sound(), nil
+}
+
+func (c *chaos) write(w io.Writer) {
+	n, o := &c.check.Counts, c.o
+	line := func(name, format string, args ...any) {
+		_, _ = fmt.Fprintf(w, "%-22s %s\n", name, fmt.Sprintf(format, args...)) // a screen, and a file beside it
+	}
+	line("chaos", "%s, seed %d, %s", o.Topology, o.Seed, c.began.UTC().Format(time.RFC3339))
+	line("deployment", "%d NATS servers (fsync %s), %d workers, %d coordinators, %d partitions, %d spaces, %d clients",
+		len(c.d.nodes), o.fsync(), o.Workers, o.Coordinators, o.Partitions, o.Spaces, o.Clients)
+	line("duration", "%v of faults, %v in all", c.faulty.Round(time.Second), c.elapsed.Round(time.Second))
+	kills := c.nem.killed
+	line("kills", "%d: %d workers, %d coordinators, %d servers", kills["worker"]+kills["coordinator"]+kills["server"], kills["worker"], kills["coordinator"], kills["server"])
+	c.writeFaults(line)
+	line("sent by clients", "%d acknowledged; %d sent again after that, %d crashes of clients", n.Acked, c.load.repeated.Load(), c.load.crashes.Load())
+	line("handled", "%d events: %d of clients, %d from other spaces, %d follow-ups, %d notices; %d failed, %d refused",
+		n.Handled, n.FromClients, n.Crossed, n.Own, n.Notices, n.Failed, n.Refused)
+	line("commits", "%d; %d takeovers of spaces, %d appends refused", n.Commits, n.Takeovers, refusedIn(filepath.Join(c.dir, "counts")))
+	line("handled more than once", "%d events after an error that may pass, %d attempts marked", n.Retried, n.Marked)
+	line("receipts to clients", "%d, all as in the log", n.Receipts)
+	line("live queries", "%d observers, %d sessions, %d values", len(c.watch.list), n.Sessions, n.Deliveries)
+	line("dead letters", "%d", n.Letters)
+	c.writeTakeovers(line)
+	line("throughput", "%.0f events a second on average; the logs were silent for %v at most", float64(n.Handled)/max(1, n.Last.Sub(n.First).Seconds()), c.silent.Round(10*time.Millisecond))
+	line("per minute", "%s", strings.Trim(fmt.Sprint(n.PerMinute), "[]"))
+	_, _ = fmt.Fprintln(w)
+	for _, r := range history.Rules {
+		line(string(r), "%d", c.check.Violations[r])
+		for _, e := range c.check.Examples[r] {
+			line("", "  %s", e)
+		}
+	}
+	for _, p := range c.nem.problems {
+		line("trouble with a fault", "%s", p)
+	}
+	if c.check.Sound() {
+		line("verdict", "sound")
+		return
+	}
+	line("verdict", "VIOLATED")
+	line("to look at it", "the data and logs are below %s: run nats-server -js -sd <one of n1..n3> and the nats command line, or read log/", c.dir)
+	line("to run it again", "go run ./test/chaos --topology %s --seed %d --duration %v --rate %v (the same faults in the same order; what they meet is chance)", o.Topology, o.Seed, o.Duration, o.Rate)
+}
+
+func (c *chaos) writeFaults(line func(name, format string, args ...any)) {
+	counts := map[string]int{}
+	for _, e := range c.nem.events {
+		counts[e.Kind]++
+	}
+	for _, f := range slices.Concat(c.nem.processFaults(), c.nem.serverFaults()) {
+		if n := counts[f.kind]; n > 0 {
+			line("  "+f.kind, "%d", n)
+		}
+	}
+	for _, kind := range []string{faultPartition, faultDisk} {
+		if why, ok := c.d.untried[kind]; ok {
+			line("  NOT TRIED", "%s: %s", kind, why)
+		}
+	}
+}
+
+// writeTakeovers tells how long partitions of killed workers were without a commit.
+func (c *chaos) writeTakeovers(line func(name, format string, args ...any)) {
+	of := func(want string) func(history.Takeover) bool {
+		return func(t history.Takeover) bool {
+			plain, server := c.nem.during(t.At.Add(-time.Millisecond), t.At.Add(t.After))
+			return want == "plain" && plain || want == "server" && server || want == "other" && !plain && !server
+		}
+	}
+	for _, k := range []struct{ name, want string }{
+		{"takeover, kills alone", "plain"}, {"  beside other faults", "other"}, {"  beside server faults", "server"},
+	} {
+		list := c.check.Counts.Slowest(of(k.want))
+		if len(list) == 0 {
+			continue
+		}
+		at := func(share float64) time.Duration {
+			return list[min(len(list)-1, int(share*float64(len(list))))].After.Round(time.Millisecond)
+		}
+		line(k.name, "%d partitions: p50 %v, p99 %v, max %v", len(list), at(0.5), at(0.99), at(1))
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/process"
+	"github.com/settlehq/settle/test/chaos/history"
+	"github.com/settlehq/settle/worker"
+)
+
+// The roles are what this program is when it runs itself: what cmd/spaceworker,
+// cmd/coordinator and a nats-server would be in a deployment, from the same code.
+
+// natsRole is a NATS server.
+type natsRole struct {
+	Config string `help:"nats-server configuration." required:""`
+	Store  string `help:"Where the streams are kept." required:""`
+	Fsync  string `help:"When acknowledged writes are on the disk." enum:"always,interval" default:"always"`
+	Listen string `help:"Where clients connect." required:""`
+}
+
+// Run serves until SIGTERM.
+func (r *natsRole) Run() error {
+	fsync := bus.FsyncAlways
+	if r.Fsync == "interval" {
+		fsync = bus.FsyncInterval
+	}
+	s, err := bus.StartServer(bus.ServerConfig{
+		StoreDir: r.Store, Fsync: fsync, Listen: r.Listen, ConfigFile: r.Config,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	<-ctx.Done()
+	s.Shutdown()
+	return nil
+}
+
+// workerRole is a spaceworker that carries the program of package history.
+type workerRole struct {
+	process.Flags
+	Seed    uint64 `help:"Seed of the workload."`
+	Spaces  int    `help:"Spaces of the workload."`
+	Clients int    `help:"Clients of the workload."`
+	Counts  string `help:"File that gets what this worker has counted." placeholder:"FILE"`
+	Break   string `help:"Break it on purpose: fence." placeholder:"WHAT"`
+}
+
+// Run hosts spaces until SIGTERM.
+func (r *workerRole) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	w := history.Workload{Seed: r.Seed, Spaces: r.Spaces, Clients: r.Clients}
+	return r.Flags.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
+		var b worker.Bus = p.Bus
+		if r.Break == breakFence {
+			b = unfenced{p.Bus}
+		}
+		wk, err := settle.StartWorker(ctx, b, settle.WorkerConfig{ID: p.ID, Programs: settle.Always(program(w)), Logger: p.Logger})
+		if err != nil {
+			return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
+		}
+		go r.tell(ctx, wk) // ends with ctx
+		return func(ctx context.Context) error {
+			err := wk.Stop(ctx)
+			r.write(wk)
+			return err
+		}, nil
+	})
+}
+
+// tell writes down what the worker has counted, so that it outlives a SIGKILL.
+func (r *workerRole) tell(ctx context.Context, w *settle.Worker) {
+	for pause.For(ctx, 500*time.Millisecond) == nil {
+		r.write(w)
+	}
+}
+
+func (r *workerRole) write(w *settle.Worker) {
+	if r.Counts == "" {
+		return
+	}
+	tmp := r.Counts + ".new"
+	text := strconv.FormatUint(w.Counts().Refused, 10)
+	if err := os.WriteFile(tmp, []byte(text), 0o600); err == nil {
+		_ = os.Rename(tmp, r.Counts) // what is not counted is only not reported
+	}
+}
+
+// refusedIn sums up the files that workers have written into a directory.
+func refusedIn(dir string) (sum uint64) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.counts")) // the pattern is sound
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if n, err2 := strconv.ParseUint(string(data), 10, 64); err == nil && err2 == nil {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// coordinatorRole is a coordinator.
+type coordinatorRole struct {
+	process.Flags
+	Break string `help:"Break it on purpose: release." placeholder:"WHAT"`
+}
+
+// Run releases sends until SIGTERM.
+func (r *coordinatorRole) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return r.Flags.Run(ctx, "coordinator", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
+		var b worker.Bus = p.Bus
+		if r.Break == breakRelease {
+			b = &forgetful{Bus: p.Bus}
+		}
+		c := coordinator.New(b, coordinator.Config{Logger: p.Logger})
+		c.Start()
+		return func(context.Context) error { c.Stop(); return nil }, nil
+	})
+}

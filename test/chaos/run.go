@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/test/chaos/history"
+)
+
+// chaos is one run.
+type chaos struct {
+	o       *options
+	dir     string
+	d       *deployment
+	rec     *records
+	load    *load
+	watch   *observers
+	nem     *nemesis
+	mon     *monitor
+	bus     *bus.Bus
+	client  *settle.Client
+	check   *history.Checker
+	began   time.Time
+	faulty  time.Duration // how long faults were brought about
+	elapsed time.Duration
+	// stuck says what did not come to rest in time.
+	stuck  []string
+	silent time.Duration // the longest time without a commit
+}
+
+// settlePatience is how long everything may take to come to rest when no fault is left.
+const settlePatience = 3 * time.Minute
+
+// run makes a run. The error is about one that could not be brought to its end.
+func (o *options) run(ctx context.Context) (sound bool, err error) {
+	base := o.Data
+	if base == "" {
+		base = os.TempDir()
+	}
+	removeStaleDisks(base)
+	dir := filepath.Join(base, dataPrefix+strconv.Itoa(os.Getpid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, err
+	}
+	c := &chaos{o: o, dir: dir, began: time.Now()}
+	keep := true
+	defer func() { err = errors.Join(err, c.close(keep)) }()
+	if err := c.prepare(); err != nil {
+		return false, err
+	}
+	if err := c.play(ctx); err != nil {
+		if ctx.Err() != nil {
+			keep = false
+		}
+		return false, err
+	}
+	sound, err = c.report()
+	keep = !sound || o.Keep
+	return sound, err
+}
+
+func (c *chaos) prepare() (err error) {
+	if c.d, err = newDeployment(c.o, c.dir); err != nil {
+		return err
+	}
+	if c.rec, err = newRecords(c.dir); err != nil {
+		return err
+	}
+	c.load = &load{d: c.d, work: c.o.workload(), rec: c.rec, rate: c.o.Rate}
+	c.watch = newObservers(c.d, c.rec)
+	c.nem = newNemesis(c.d, c.o.Seed)
+	return nil
+}
+
+// close ends everything, and removes the data unless they are wanted.
+func (c *chaos) close(keep bool) error {
+	if c.bus != nil {
+		c.client.Close()
+		c.bus.Kill()
+	}
+	var err error
+	if c.d != nil {
+		err = c.d.close(keep)
+	}
+	if c.rec != nil {
+		c.rec.close()
+	}
+	if keep {
+		fmt.Fprintf(os.Stderr, "the data, the clients' records and the logs of all processes are kept in %s\n", c.dir)
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(c.dir))
+}
+
+// play runs everything, up to the check.
+func (c *chaos) play(ctx context.Context) error {
+	if err := c.d.start(ctx); err != nil {
+		return err
+	}
+	if err := c.connect(ctx); err != nil {
+		return err
+	}
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	for p := range c.o.Partitions {
+		go c.mon.follow(following, p) // ends with following
+	}
+	watching, unwatch := context.WithCancel(ctx)
+	var observers sync.WaitGroup
+	observers.Go(func() { c.watch.run(watching) })
+	defer observers.Wait()
+	defer unwatch()
+	if err := c.storm(ctx); err != nil {
+		return err
+	}
+	c.rest(ctx)
+	unwatch()
+	observers.Wait()
+	if err := stopAll(ctx, c.d.workers); err != nil {
+		c.stuck = append(c.stuck, err.Error())
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.say("reading everything back")
+	return c.judge(ctx)
+}
+
+func (c *chaos) connect(ctx context.Context) (err error) {
+	if c.bus, err = bus.Connect(ctx, c.d.busConfig("client/checker")); err != nil {
+		return err
+	}
+	c.client, err = settle.NewClient(c.bus, settle.ClientConfig{ID: "checker"})
+	c.mon = &monitor{b: c.bus}
+	return err
+}
+
+// storm has clients send and faults come, until enough of both was had.
+func (c *chaos) storm(ctx context.Context) error {
+	sending, enough := context.WithCancel(ctx)
+	defer enough()
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sent := make(chan error, 1)
+	go func() { sent <- c.load.run(bounded, sending) }() // ends with bounded at the latest
+	nemesis, peace := context.WithCancel(ctx)
+	defer peace()
+	faults := make(chan error, 1)
+	go func() { faults <- c.nem.run(nemesis) }() // ends when all is healed
+	begun := time.Now()
+	for !c.enough(time.Since(begun)) {
+		if pause.For(ctx, time.Second) != nil {
+			peace()
+			<-faults
+			return ctx.Err()
+		}
+		if int(time.Since(begun).Seconds())%max(1, int(c.o.Tell.Seconds())) == 0 {
+			c.progress()
+		}
+		c.silent = max(c.silent, c.mon.silence())
+	}
+	c.faulty = time.Since(begun)
+	peace()
+	err := <-faults
+	c.progress()
+	c.say("no more faults; clients finish")
+	enough()
+	select {
+	case err2 := <-sent:
+		return errors.Join(err, err2)
+	case <-time.After(settlePatience):
+		cancel()
+		c.stuck = append(c.stuck, fmt.Sprintf("clients do not get their events acknowledged within %v of the last fault: %v", settlePatience, <-sent))
+		return err
+	}
+}
+
+// enough reports whether the run has lasted as long, and has had as much, as asked for. It
+// does not wait for ever for the latter.
+func (c *chaos) enough(lasted time.Duration) bool {
+	if lasted < c.o.Duration {
+		return false
+	}
+	p, _ := c.mon.now()
+	_, kills, _ := c.nem.now()
+	return lasted > 2*c.o.Duration || p.handled >= c.o.MinEvents && kills >= c.o.MinKills
+}
+
+// rest waits until everything is handled, watched and buried.
+func (c *chaos) rest(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settlePatience)
+	defer cancel()
+	var missing error
+	for pause.For(ctx, 200*time.Millisecond) == nil {
+		if missing = c.missing(ctx); missing == nil {
+			c.elapsed = time.Since(c.began)
+			return
+		}
+	}
+	c.elapsed = time.Since(c.began)
+	c.stuck = append(c.stuck, fmt.Sprintf("%v after the last acknowledgement: %v", settlePatience, missing))
+}
+
+func (c *chaos) missing(ctx context.Context) error {
+	p, err := c.mon.now()
+	if want := int(c.load.acked.Load()) + p.due; p.handled < want {
+		return errors.Join(err, fmt.Errorf("%d of %d events have a receipt", p.handled, want))
+	}
+	return c.watch.current(ctx, c.client)
+}
+
+func (c *chaos) say(text string) { c.sayf("%s", text) }
+
+func (c *chaos) sayf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%7s  %s\n", time.Since(c.began).Round(time.Second), fmt.Sprintf(format, args...))
+}
+
+// progress says how far the run is, in a line.
+func (c *chaos) progress() {
+	p, err := c.mon.now()
+	faults, kills, active := c.nem.now()
+	acked := c.load.acked.Load()
+	line := fmt.Sprintf("acknowledged %d, handled %d (waiting %d, %d/s), faults %d, kills %d",
+		acked, p.handled, int(acked)+p.due-p.handled, int(float64(p.handled)/time.Since(c.began).Seconds()), faults, kills)
+	if len(active) > 0 {
+		line += fmt.Sprintf(", now %q", active)
+	}
+	if err != nil {
+		line += ": " + err.Error()
+	}
+	c.say(line)
+}

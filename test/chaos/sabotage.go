@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/test/chaos/history"
+)
+
+// sabotage is how the checker gets the log. To see that it tells, --lie has it see a log
+// that is not the one of the run.
+func (o *options) sabotage(c *history.Checker) func(partition int, e model.LogEntry) {
+	n := 0
+	var held *model.LogEntry
+	return func(p int, e model.LogEntry) {
+		if p != 0 || o.Lie == "" || !strings.Contains(string(e.Data), `"rc"`) {
+			c.Log(p, e)
+			return
+		}
+		n++
+		switch {
+		case o.Lie == "lost" && n == 50:
+		case o.Lie == "twice" && n == 50:
+			c.Log(p, e)
+			e.Seq++ // it would be passed over otherwise
+			c.Log(p, e)
+		case o.Lie == "order" && n == 50:
+			held = &e
+		case held != nil && held.Space == e.Space:
+			first := *held
+			held = nil
+			c.Log(p, e)
+			c.Log(p, first)
+		case o.Lie == "value" && n == 50:
+			e.Data = tamper(e.Data)
+			c.Log(p, e)
+		default:
+			c.Log(p, e)
+		}
+	}
+}
+
+// tamper changes what the first handler of a commit has returned.
+func tamper(data []byte) []byte {
+	var c map[string]any
+	if err := json.Unmarshal(data, &c); err != nil {
+		return data
+	}
+	for _, tx := range c["tx"].([]any) {
+		if rc, ok := tx.(map[string]any)["rc"].(map[string]any); ok {
+			rc["r"] = map[string]any{"n": 7, "h": 7}
+			break
+		}
+	}
+	out, err := json.Marshal(c)
+	if err != nil {
+		return data
+	}
+	return out
+}
