@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,9 +256,9 @@ func TestEviction_ThereIsRoomForSoManySpacesAndNoMore(t *testing.T) {
 		w := newWorld(t, 4)
 		const limit, spaces = 20, 500
 		w1 := w.process(worker.Config{ID: "w1", MaxAwake: limit}, nil)
-		most := 0
+		var most atomic.Int64
 		w1.bus.Inject(func(op membus.Op) membus.Fate {
-			most = max(most, w1.Awake())
+			most.Store(max(most.Load(), int64(w1.Awake()))) // one at a time
 			return membus.Deliver
 		})
 		for round := range 2 {
@@ -269,8 +270,8 @@ func TestEviction_ThereIsRoomForSoManySpacesAndNoMore(t *testing.T) {
 			w.eventuallyHandled("s"+strconv.Itoa(i), 2)
 			w.wantHandled("s"+strconv.Itoa(i), "e1", "e2")
 		}
-		if most > limit {
-			t.Errorf("%d spaces were awake at a time, want %d at most", most, limit)
+		if n := most.Load(); n > limit {
+			t.Errorf("%d spaces were awake at a time, want %d at most", n, limit)
 		}
 		w.eventuallyEmpty(w1)
 	})
@@ -304,10 +305,10 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 		w1 := w.worker("w1")
 		w.send("awake", "add", "e1")
 		w.eventuallyHandled("awake", 1)
-		loads := 0
+		var loads atomic.Int32
 		w1.bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "load" {
-				loads++
+				loads.Add(1)
 				return membus.Delay
 			}
 			return membus.Deliver
@@ -321,8 +322,8 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("a space that is awake waited for %v", took)
 		}
-		if loads != 64 {
-			t.Errorf("%d spaces are being loaded at a time, want 64", loads)
+		if n := loads.Load(); n != 64 {
+			t.Errorf("%d spaces are being loaded at a time, want 64", n)
 		}
 		if s := w1.Stats(); s.Waiting != 300-64 || s.Partitions[0].Dormant != 300-64 {
 			t.Errorf("%+v, want %d that wait", s, 300-64)

@@ -73,6 +73,7 @@ type host struct {
 	refilling bool
 	dry       int         // readings of the lane in a row that brought nothing
 	asked     atomic.Bool // to save a checkpoint
+	clean     atomic.Bool // there was nothing to save
 	saver     saver
 	retained  retained
 	mirrors   map[space.Ref]context.CancelFunc
@@ -375,6 +376,7 @@ func (h *host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inCore = h.core.Waiting()
+	h.clean.Store(h.core.Seq() <= h.saver.saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
 	switch {
 	case len(h.inbox.events) > 0 || h.inbox.left > 0:
 	case h.core.Owned() && h.core.Durable() && h.core.Seq() <= h.saver.saved:

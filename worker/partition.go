@@ -280,7 +280,9 @@ func (p *partition) tick() {
 			p.expireLeases(now)
 		case <-t.C:
 			for _, h := range p.all() {
-				h.checkpoint()
+				if !h.clean.Load() {
+					h.checkpoint()
+				}
 			}
 			p.savePosition(p.ctx)
 			p.purge(p.ctx, &purged)

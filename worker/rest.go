@@ -79,10 +79,8 @@ func (h *host) tryToLeave() (left bool) {
 		h.stay(h.now() + h.env.cfg.Checkpoint)
 	case h.core.Throttled() > h.now():
 		h.stay(h.core.Throttled())
-	case h.env.partition.leave(h):
-		return true
 	default:
-		h.stay(h.now() + time.Millisecond) // until what has come is taken in
+		return h.env.partition.leave(h) // or takes in what has come, and is called again
 	}
 	return false
 }
