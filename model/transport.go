@@ -138,7 +138,8 @@ type Lease struct {
 	TTL     time.Duration `json:"ttl"`     // 0 ends the observation
 }
 
-// Member is a worker as it announces itself.
+// Member is a process of the fleet as it announces itself. All but ID, Beat and Left may
+// be missing: earlier versions say no more.
 type Member struct {
 	ID string `json:"id"`
 	// Beat counts the announcements of this member. A member whose beat stands
@@ -148,4 +149,30 @@ type Member struct {
 	Weight float64 `json:"weight,omitzero"`
 	// Left is set in a member's last announcement.
 	Left bool `json:"left,omitzero"`
+
+	// Life tells this process from any other that has had the same ID.
+	Life string `json:"life,omitzero"`
+	// Leaving is set as soon as the member means to leave: it gets no partition any
+	// more, and still has those in Holds.
+	Leaving bool `json:"leaving,omitzero"`
+	// Holds are the partitions that it serves, until it has let go of them. Wants are
+	// those that it is about to serve if nobody has said so before.
+	Holds []int `json:"holds,omitzero"`
+	Wants []int `json:"wants,omitzero"`
+
+	// Role is what the process does, "" for a worker. Others than workers are never
+	// given a partition; they set Left as well, for those to whom Role says nothing.
+	Role string `json:"role,omitzero"`
+	// Host, Version, Connection and Since are for people: the machine, the program's
+	// version, the name of its connection in the server's listings, and its start by its
+	// own clock.
+	Host       string    `json:"host,omitzero"`
+	Version    string    `json:"version,omitzero"`
+	Connection string    `json:"connection,omitzero"`
+	Since      time.Time `json:"since,omitzero"`
+	// Done is, of a coordinator, how far it has released the log of each partition.
+	Done []uint64 `json:"done,omitzero"`
 }
+
+// RoleCoordinator is the Role of a coordinator.
+const RoleCoordinator = "coordinator"

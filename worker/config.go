@@ -28,6 +28,10 @@ type Config struct {
 	// keeps its partitions; default 15 s, because the store itself may be silent
 	// for 4 to 9 s while it elects a leader.
 	MemberTTL time.Duration
+	// Handover is how long a partition that becomes another worker's may take to finish
+	// what is under way and save, until it is cut off; default 5 s. The other waits for
+	// it as long, and a little longer, at the most.
+	Handover time.Duration
 	// Checkpoint is how often changed documents are saved; default 1 s. It bounds
 	// by how much the STATE bucket trails the log.
 	Checkpoint time.Duration
@@ -51,6 +55,9 @@ type Config struct {
 	PurgeDelay   time.Duration
 	// Weight is this worker's share of the partitions relative to others; 0 is 1.
 	Weight float64
+	// Host, Version and Connection are announced for people: the machine, the program's
+	// version, and the name of the connection. All are optional.
+	Host, Version, Connection string
 
 	// Build tells the code that runs from any other: what a node has observed spares it a
 	// run after a restart only if the code is the same. It concerns nodes that name no
@@ -83,8 +90,8 @@ func (c *Config) fill() error {
 	if c.Weight < 0 || math.IsNaN(c.Weight) || math.IsInf(c.Weight, 0) {
 		return fmt.Errorf("worker %s: weight %v is no share of the partitions", c.ID, c.Weight)
 	}
-	if c.Heartbeat < 0 || c.MemberTTL < 0 || c.Checkpoint < 0 {
-		return fmt.Errorf("worker %s: heartbeat %v, member TTL %v and checkpoint interval %v must not be negative; 0 is the default", c.ID, c.Heartbeat, c.MemberTTL, c.Checkpoint)
+	if min(c.Heartbeat, c.MemberTTL, c.Handover, c.Checkpoint) < 0 {
+		return fmt.Errorf("worker %s: heartbeat %v, member TTL %v, handover limit %v and checkpoint interval %v must not be negative; 0 is the default", c.ID, c.Heartbeat, c.MemberTTL, c.Handover, c.Checkpoint)
 	}
 	if c.History < 0 || c.PurgeDelay < 0 {
 		return fmt.Errorf("worker %s: history %v and purge delay %v must not be negative; 0 is the default", c.ID, c.History, c.PurgeDelay)
@@ -96,6 +103,7 @@ func (c *Config) fill() error {
 	}
 	def(&c.Heartbeat, 500*time.Millisecond)
 	def(&c.MemberTTL, 15*time.Second)
+	def(&c.Handover, 5*time.Second)
 	def(&c.Checkpoint, time.Second)
 	def(&c.Idle, time.Minute)
 	def(&c.PurgeDelay, 3*time.Minute)

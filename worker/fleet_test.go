@@ -233,7 +233,7 @@ func TestFleet_ManyHungMembersDoNotSlowTheHeartbeatDown(t *testing.T) {
 func TestFleet_APartitionThatComesBackWaitsForItsHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.worker("w1")
+		w1 := w.process(worker.Config{ID: "w1", Handover: time.Minute}, nil)
 		w.send("s", "add", "e1")
 		time.Sleep(100 * time.Millisecond) // handled, and not saved
 		w1.bus.Inject(func(op membus.Op) membus.Fate {

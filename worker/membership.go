@@ -9,14 +9,20 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// roster is what this worker believes of the others. Beliefs may be wrong, and
-// two workers may believe differently: that costs a refused append, never a
-// wrong one. So a suspicion may be quick.
+// roster is what this worker believes of the others, and what it says of itself.
+// Beliefs may be wrong, and two workers may believe differently: that costs a refused
+// append, never a wrong one. So a suspicion may be quick.
 type roster struct {
 	mu      sync.Mutex
 	self    model.Member
 	ttl     time.Duration
 	entries map[string]*rosterEntry
+	// holds are the partitions that this worker serves or hands over, wants those that
+	// it is about to serve. untold is set when that has changed since the last beat.
+	holds  map[int]bool
+	wants  map[int]*claim
+	untold bool
+	twin   twin
 }
 
 type rosterEntry struct {
@@ -26,31 +32,57 @@ type rosterEntry struct {
 	heard time.Time
 	// silent is set when nobody answered a ping, until the beat moves again.
 	silent bool
+	// probation is how many more beats, each in time, a member has to show that had
+	// stood still for the TTL: one that flaps does not move partitions back and forth.
+	probation int
 }
 
+// probation of a member that had stood still and beats again.
+const probation = 2
+
 func newRoster(self model.Member, ttl time.Duration) *roster {
-	return &roster{self: self, ttl: ttl, entries: map[string]*rosterEntry{}}
+	return &roster{
+		self: self, ttl: ttl, entries: map[string]*rosterEntry{},
+		holds: map[int]bool{}, wants: map[int]*claim{}, twin: twin{own: make(chan struct{})},
+	}
 }
 
 // hear takes in an announcement.
 func (r *roster) hear(m model.Member, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m.ID == r.self.ID {
+	switch {
+	case m.Role != "":
+		return // no worker
+	case m.ID == r.self.ID:
+		r.hearOwn(m, now)
 		return
-	}
-	if m.Left {
+	case m.Left:
 		delete(r.entries, m.ID)
 		return
 	}
 	e := r.entries[m.ID]
-	if e == nil {
-		e = &rosterEntry{member: m, heard: now}
-		r.entries[m.ID] = e
-	}
-	if m.Beat != e.member.Beat {
+	switch {
+	case e == nil:
+		r.entries[m.ID] = &rosterEntry{member: m, heard: now}
+	case m.Life != e.member.Life:
 		*e = rosterEntry{member: m, heard: now}
+	case m.Beat == e.member.Beat || m.Life != "" && m.Beat < e.member.Beat:
+		// nothing new: read again, or late
+	default:
+		*e = rosterEntry{member: m, heard: now, probation: e.probationAt(now, r.ttl)}
 	}
+}
+
+// probationAt is the probation of a member that beats again.
+func (e *rosterEntry) probationAt(now time.Time, ttl time.Duration) int {
+	switch gap := now.Sub(e.heard); {
+	case gap >= ttl:
+		return probation
+	case e.probation > 0 && gap < ttl/3:
+		return e.probation - 1
+	}
+	return e.probation
 }
 
 // suspect notes that nobody answered for a member whose last known beat was beat.
@@ -80,12 +112,21 @@ func (r *roster) live(now time.Time) []model.Member {
 	defer r.mu.Unlock()
 	out := []model.Member{r.self}
 	for _, e := range r.entries { // any order: sorted below
-		if !e.silent && now.Sub(e.heard) < r.ttl {
+		if e.live(now, r.ttl) {
 			out = append(out, e.member)
 		}
 	}
 	slices.SortFunc(out, func(a, b model.Member) int { return cmp.Compare(a.ID, b.ID) })
 	return out
+}
+
+func (e *rosterEntry) live(now time.Time, ttl time.Duration) bool {
+	return !e.silent && e.probation == 0 && now.Sub(e.heard) < ttl
+}
+
+// staying are the live members that do not mean to leave: those who get partitions.
+func (r *roster) staying(now time.Time) []model.Member {
+	return slices.DeleteFunc(r.live(now), func(m model.Member) bool { return m.Leaving || m.Left })
 }
 
 // beat advances and returns this worker's own announcement. One that has left stays
@@ -95,5 +136,18 @@ func (r *roster) beat(left bool) model.Member {
 	defer r.mu.Unlock()
 	r.self.Beat++
 	r.self.Left = r.self.Left || left
+	r.untold = false
+	r.self.Holds, r.self.Wants = nil, nil
+	for p := range r.holds { // any order: sorted below
+		r.self.Holds = append(r.self.Holds, p)
+	}
+	for p, c := range r.wants { // any order: sorted below
+		if !c.asked.IsZero() {
+			r.self.Wants = append(r.self.Wants, p)
+			c.beat = cmp.Or(c.beat, r.self.Beat)
+		}
+	}
+	slices.Sort(r.self.Holds)
+	slices.Sort(r.self.Wants)
 	return r.self
 }

@@ -56,8 +56,43 @@ func TestRoster_TheSameBeatAgainIsNoSignOfLife(t *testing.T) {
 	r.pass(ttl)
 	r.says("a", 1) // the bucket is read again after a reconnect
 	r.wantLive("me")
-	r.says("a", 2)
+	for beat := uint64(2); beat <= 2+probation; beat++ {
+		r.says("a", beat)
+	}
 	r.wantLive("a me")
+}
+
+// A member at the edge of the TTL would otherwise move its partitions with every beat.
+func TestRoster_WhoHadStoodStillIsBackWhenItBeatsRegularly(t *testing.T) {
+	r := newRosterAt(t)
+	r.says("a", 1)
+	beat := uint64(1)
+	for range 5 { // a beat now and then
+		r.pass(ttl)
+		beat++
+		r.says("a", beat)
+		r.wantLive("me")
+	}
+	for range probation {
+		r.wantLive("me")
+		r.pass(ttl / 20)
+		beat++
+		r.says("a", beat)
+	}
+	r.wantLive("a me")
+	r.pass(ttl)
+	r.hear(model.Member{ID: "a", Beat: 1, Life: "another"}, r.now) // started again
+	r.wantLive("a me")
+}
+
+// A request can be overtaken by a later one of the same process.
+func TestRoster_AnAnnouncementThatComesLateIsNotHeard(t *testing.T) {
+	r := newRosterAt(t)
+	r.hear(model.Member{ID: "a", Beat: 3, Life: "l", Holds: []int{1}}, r.now)
+	r.hear(model.Member{ID: "a", Beat: 2, Life: "l"}, r.now)
+	if !r.contested(1, r.now) {
+		t.Error("what an older announcement says took the place of the newer")
+	}
 }
 
 func TestRoster_WhoHasLeftIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {

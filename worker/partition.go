@@ -21,6 +21,7 @@ const positionLane = "lane"
 type partition struct {
 	w      *Worker
 	number int
+	began  time.Time
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -52,7 +53,7 @@ type backlog struct{ done, last uint64 }
 
 func startPartition(w *Worker, number int) *partition {
 	p := &partition{
-		w: w, number: number, hosts: map[string]*host{}, asleep: map[string]backlog{},
+		w: w, number: number, began: time.Now(), hosts: map[string]*host{}, asleep: map[string]backlog{},
 		waiting: map[string][]func(*host){}, leases: leases{},
 	}
 	p.ctx, p.cancel = context.WithCancel(w.ctx)

@@ -2,9 +2,9 @@ package worker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,12 +29,15 @@ type Worker struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	moved  chan struct{} // the roster may have changed
-	// announced is when the worker last announced itself, outage when that last took
-	// far too long. They belong to run.
-	announced, outage time.Time
+	shared chan struct{} // closed when the first share of the partitions is served
+	// speaking is held while an announcement is under way.
+	speaking chan struct{}
 
-	mu         sync.Mutex
-	partitions map[int]*partition
+	mu sync.Mutex
+	// announced is when the worker last announced itself, outage when that last took
+	// far too long.
+	announced, outage time.Time
+	partitions        map[int]*partition
 	// leaving are partitions that are being handed over. One that comes back
 	// meanwhile is served again when that is done: two of one number would fight
 	// over every space.
@@ -56,8 +59,11 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: cfg, bus: bus, horizon: bus.Horizon(), runs: newRunCounts(),
-		roster:     newRoster(model.Member{ID: cfg.ID, Weight: cfg.Weight}, cfg.MemberTTL),
-		moved:      make(chan struct{}, 1),
+		roster: newRoster(model.Member{
+			ID: cfg.ID, Weight: cfg.Weight, Life: rand.Text(),
+			Host: cfg.Host, Version: cfg.Version, Connection: cfg.Connection, Since: time.Now().UTC(),
+		}, cfg.MemberTTL),
+		moved: make(chan struct{}, 1), speaking: make(chan struct{}, 1), shared: make(chan struct{}),
 		partitions: map[int]*partition{}, leaving: map[int]*partition{},
 	}
 	if w.cfg.History == 0 {
@@ -69,14 +75,13 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 }
 
 // Start announces the worker, learns of the others and takes its share of the
-// partitions. It returns once the shares are known and being served.
+// partitions. It returns once the shares are known and those partitions are being
+// served that no other worker has to hand over first. It fails if a worker of that id
+// is alive.
 func (w *Worker) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.ctx, cancel)()
-	if err := w.bus.AnswerPings(w.ctx, w.cfg.ID); err != nil {
-		return err
-	}
 	known := make(chan struct{})
 	w.keep("follow members", func(ctx context.Context) error {
 		return w.bus.FollowMembers(ctx, func(m model.Member) {
@@ -84,58 +89,113 @@ func (w *Worker) Start(ctx context.Context) error {
 			w.poke()
 		}, sync.OnceFunc(func() { close(known) }))
 	})
-	if err := w.bus.Announce(ctx, w.roster.beat(false)); err != nil {
-		return err
-	}
 	select {
 	case <-known:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if err := w.introduce(ctx); err != nil {
+		return err
+	}
 	w.lookAround()
-	w.place()
 	w.tasks.Go(w.run)                           // ends with w.ctx
+	w.tasks.Go(w.watchPeers)                    // likewise
 	w.tasks.Go(func() { w.awake.sweep(w.ctx) }) // likewise
-	return nil
+	w.offerFigures()
+	select {
+	case <-w.shared:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // run keeps the heartbeat and the placement going.
 func (w *Worker) run() {
 	beat := time.NewTicker(w.cfg.Heartbeat)
 	defer beat.Stop()
-	w.announced = time.Now()
-	for {
+	shared := sync.OnceFunc(func() { close(w.shared) })
+	for due := false; ; {
+		w.place()
+		if !w.roster.pending() {
+			shared()
+		}
+		if due || w.roster.due() {
+			w.announce()
+		}
+		w.judgeTwins()
 		select {
 		case <-w.ctx.Done():
 			return
 		case <-w.moved:
+			due = ticked(beat.C) // whichever of the two is looked at first
 		case <-beat.C:
-			if w.announce() {
-				w.lookAround()
-			}
+			due = true
 		}
-		w.place()
 	}
 }
 
-// announce says that the worker is there. It reports whether it means anything if
-// somebody else does not answer: after an outage of the store, or of this process,
-// the others need a moment to be back.
-func (w *Worker) announce() bool {
-	if w.ctx.Err() != nil {
-		return false // a beat that came due with the end has nothing to say any more
+// ticked reports whether a ticker has one to take.
+func ticked(c <-chan time.Time) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	err := w.bus.Announce(w.ctx, w.roster.beat(false))
+}
+
+// announce says that the worker is there, and notes when that took far too long: after
+// an outage of the store, or of this process, the others need a moment to be back.
+func (w *Worker) announce() {
+	if w.ctx.Err() != nil {
+		return // a beat that came due with the end has nothing to say any more
+	}
+	err := w.say(w.ctx, false)
 	if err != nil && w.ctx.Err() == nil {
 		w.cfg.Logger.Warn("announce worker", "worker", w.cfg.ID, "error", err)
 	}
 	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err != nil || now.Sub(w.announced) > 3*w.cfg.Heartbeat {
 		w.roster.excuse(w.announced, now)
 		w.outage = now
 	}
 	w.announced = now
-	return now.Sub(w.outage) > w.cfg.MemberTTL/3
+}
+
+// say announces the worker, one announcement after the other: an older one that
+// arrived behind a newer one would take back what that says.
+func (w *Worker) say(ctx context.Context, left bool) error {
+	select {
+	case w.speaking <- struct{}{}:
+		defer func() { <-w.speaking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return w.bus.Announce(ctx, w.roster.beat(left))
+}
+
+// watchPeers pings the others once per heartbeat. It is not done by run: a process
+// that hangs answers late or never, and nobody else is to wait for it.
+func (w *Worker) watchPeers() {
+	_ = pause.For(w.ctx, w.cfg.Heartbeat/2) // halfway between two announcements
+	beat := time.NewTicker(w.cfg.Heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-beat.C:
+		}
+		w.mu.Lock()
+		settled := time.Since(w.outage) > w.cfg.MemberTTL/3 && time.Since(w.announced) <= 3*w.cfg.Heartbeat
+		w.mu.Unlock()
+		if settled {
+			w.lookAround()
+		}
+	}
 }
 
 // lookAround pings the other members, all at once: a process that is gone has
@@ -151,72 +211,11 @@ func (w *Worker) lookAround() {
 		pings.Go(func() { // ends with ctx at the latest
 			if alive, err := w.bus.Ping(ctx, m.ID); err == nil && !alive {
 				w.roster.suspect(m.ID, m.Beat)
+				w.poke()
 			}
 		})
 	}
 	pings.Wait()
-}
-
-// place starts and stops partitions so that the worker serves exactly its own.
-func (w *Worker) place() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopped || w.ctx.Err() != nil {
-		return
-	}
-	mine := partitionsOf(w.cfg.ID, w.bus.Partitions(), w.roster.live(time.Now()))
-	for p, part := range w.partitions { // any order: each on its own
-		if !slices.Contains(mine, p) {
-			delete(w.partitions, p)
-			w.leaving[p] = part
-			w.cfg.Logger.Info("partition leaves", "worker", w.cfg.ID, "partition", p)
-			w.tasks.Go(func() { w.handOver(part) }) // ends when the partition's spaces are saved
-		}
-	}
-	for _, p := range mine {
-		if w.partitions[p] == nil && w.leaving[p] == nil {
-			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
-			w.partitions[p] = startPartition(w, p)
-		}
-	}
-}
-
-// handOver drains a partition that has become another worker's. It may have become
-// this worker's again meanwhile, and a handler that is stuck must not keep it from
-// being served, so there is a limit.
-func (w *Worker) handOver(part *partition) {
-	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.MemberTTL)
-	defer cancel()
-	if err := part.drain(ctx); err != nil && w.ctx.Err() == nil {
-		w.cfg.Logger.Warn("partition was not handed over in good order", "worker", w.cfg.ID, "partition", part.number, "error", err)
-	}
-	w.mu.Lock()
-	delete(w.leaving, part.number)
-	w.mu.Unlock()
-	w.poke()
-}
-
-// Stop hands the worker's spaces back in good order: it finishes what is under
-// way, saves, and says that it has left. It returns when nothing of the worker is
-// running any more, or when ctx ends.
-func (w *Worker) Stop(ctx context.Context) error {
-	w.mu.Lock()
-	w.stopped = true
-	for p, part := range w.partitions { // any order: all at once
-		delete(w.partitions, p)
-		w.leaving[p] = part
-	}
-	parts := slices.Collect(maps.Values(w.leaving))
-	w.mu.Unlock()
-	var drains sync.WaitGroup
-	errs := make([]error, len(parts))
-	for i, part := range parts {
-		drains.Go(func() { errs[i] = part.drain(ctx) })
-	}
-	drains.Wait() // not beyond ctx
-	errs = append(errs, w.bus.Announce(ctx, w.roster.beat(true)))
-	w.cancel()
-	return errors.Join(append(errs, wait(ctx, &w.tasks))...)
 }
 
 // Kill stops the worker dead, as a crash would: nothing is finished, nothing is

@@ -2,6 +2,7 @@ package buscontract
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -56,6 +57,7 @@ func replayReadyLive(w *world) {
 	w.await("readiness", early.ready)
 	announced := []model.Member{
 		{ID: "w1", Beat: 1}, {ID: "w2", Beat: 1, Weight: 2.5}, {ID: "w1", Beat: 2}, {ID: "w3", Beat: 9, Left: true},
+		{ID: "w4", Beat: 1, Life: "l1", Leaving: true, Holds: []int{0, 3}, Wants: []int{7}, Host: "h", Version: "1", Since: time.Unix(1, 0).UTC()},
 	}
 	for _, m := range announced {
 		w.must(c.Announce(w.ctx, m))
@@ -63,10 +65,10 @@ func replayReadyLive(w *world) {
 	}
 	late := recordMembers(w, w.connect("b"))
 	w.await("readiness", late.ready)
-	w.equal("announcements before ready", late.before.Load(), int64(3))
-	replayed := late.take(3)
+	w.equal("announcements before ready", late.before.Load(), int64(4))
+	replayed := late.take(4)
 	slices.SortFunc(replayed, func(a, b model.Member) int { return int(a.ID[1]) - int(b.ID[1]) })
-	w.equal("replay", replayed, []model.Member{announced[2], announced[1], announced[3]})
+	w.equal("replay", replayed, []model.Member{announced[2], announced[1], announced[3], announced[4]})
 
 	again := model.Member{ID: "w2", Beat: 2, Weight: 2.5}
 	w.must(c.Announce(w.ctx, again))
@@ -96,7 +98,7 @@ func membersAfterDisconnection(w *world) {
 func announce(w *world, c Client, m model.Member) func(model.Member) bool {
 	w.Helper()
 	w.must(c.Announce(w.ctx, m))
-	return func(got model.Member) bool { return got == m }
+	return func(got model.Member) bool { return reflect.DeepEqual(got, m) }
 }
 
 // awaitPing asks until the answer is as wanted: how soon a server notices that a

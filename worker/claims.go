@@ -1,0 +1,146 @@
+package worker
+
+import (
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// claim is a partition that a worker is to serve and does not serve yet. Two workers
+// that disagree cost each other refused appends; so that this does not happen whenever
+// the fleet changes, a worker first asks for the partition in the one order in which all
+// hear of each other, that of the bucket, and begins when it hears itself: whoever held
+// the partition or had asked for it by then goes first. It is a courtesy and no lock:
+// it is not waited for longer than patiences say.
+type claim struct {
+	since time.Time // when the partition was first wanted
+	asked time.Time // when the announcement with it became due; zero while another has it
+	beat  uint64    // of the first announcement with it
+	heard bool      // and nobody came before
+}
+
+// patiences say how long a claim waits, at the most.
+type patiences struct {
+	// holder is for one who has the partition and is there: its drain takes so long.
+	// echo is for this worker's own announcement to come back.
+	holder, echo time.Duration
+}
+
+// may reports whether the worker may begin to serve a partition that is its own. If
+// not, it has asked for it, or will when nobody else has it.
+func (r *roster) may(p int, wait patiences, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.wants[p]
+	if c == nil {
+		c = &claim{since: now}
+		r.wants[p] = c
+	}
+	switch {
+	case c.heard, now.Sub(c.since) >= wait.holder:
+		return true
+	case r.rival(p, now, false), c.asked.IsZero() && r.rival(p, now, true):
+		return false
+	case c.asked.IsZero():
+		c.asked, r.untold = now, true
+		return false
+	}
+	return now.Sub(c.asked) >= wait.echo
+}
+
+// rival reports whether somebody else who is there serves a partition, or, with wants,
+// has asked for it. r.mu is held.
+func (r *roster) rival(p int, now time.Time, wants bool) bool {
+	for _, e := range r.entries { // any order: whether there is one
+		if e.live(now, r.ttl) && (slices.Contains(e.member.Holds, p) || wants && slices.Contains(e.member.Wants, p)) {
+			return true
+		}
+	}
+	return false
+}
+
+// contested reports whether somebody else who is there serves a partition, too.
+func (r *roster) contested(p int, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rival(p, now, false)
+}
+
+// hold notes that the worker serves a partition, letGo that it does not, or no longer
+// wants to.
+func (r *roster) hold(p int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.wants, p)
+	r.holds[p], r.untold = true, true
+}
+
+func (r *roster) letGo(p int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.wants[p]; r.holds[p] || c != nil && c.beat > 0 {
+		r.untold = true
+	}
+	delete(r.holds, p)
+	delete(r.wants, p)
+}
+
+// wanted lists the partitions that are claimed, in no order.
+func (r *roster) wanted() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []int
+	for p := range r.wants { // any order: as said
+		out = append(out, p)
+	}
+	return out
+}
+
+// pending reports whether a claim waits for this worker's own announcement, which
+// comes soon, rather than for another worker.
+func (r *roster) pending() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.wants { // any order: whether there is one
+		if !c.asked.IsZero() || c.heard {
+			return true
+		}
+	}
+	return false
+}
+
+// leave notes that the worker means to leave.
+func (r *roster) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.wants)
+	r.self.Leaving, r.untold = true, true
+}
+
+// due reports whether there is something to announce before the next heartbeat.
+func (r *roster) due() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.untold
+}
+
+// hearOwn takes in an announcement under this worker's own id. r.mu is held.
+func (r *roster) hearOwn(m model.Member, now time.Time) {
+	if m.Life != r.self.Life {
+		r.twin.hear(m)
+		return
+	}
+	r.twin.hearOwn()
+	for _, p := range m.Wants {
+		c := r.wants[p]
+		if c == nil || c.beat == 0 || c.beat > m.Beat || c.heard {
+			continue
+		}
+		if r.rival(p, now, true) {
+			c.asked, c.beat, r.untold = time.Time{}, 0, true
+			continue
+		}
+		c.heard = true
+	}
+}

@@ -1,0 +1,143 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// place starts and stops partitions so that the worker serves exactly its own, and
+// none that another one still has.
+func (w *Worker) place() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped || w.ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	mine := partitionsOf(w.cfg.ID, w.bus.Partitions(), w.roster.staying(now))
+	for p, part := range w.partitions { // any order: each on its own
+		if !slices.Contains(mine, p) || w.usurped(part, now) {
+			delete(w.partitions, p)
+			w.leaving[p] = part
+			w.cfg.Logger.Info("partition leaves", "worker", w.cfg.ID, "partition", p)
+			w.tasks.Go(func() { w.handOver(part) }) // ends when the partition's spaces are saved
+		}
+	}
+	for _, p := range w.roster.wanted() {
+		if !slices.Contains(mine, p) {
+			w.roster.letGo(p)
+		}
+	}
+	wait := patiences{holder: w.cfg.Handover + 2*w.cfg.Heartbeat, echo: 2 * w.cfg.Heartbeat}
+	for _, p := range mine {
+		if w.partitions[p] == nil && w.leaving[p] == nil && w.roster.may(p, wait, now) {
+			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
+			w.roster.hold(p)
+			w.partitions[p] = startPartition(w, p)
+		}
+	}
+}
+
+// usurped reports whether another worker serves a partition, too, though this one has
+// had it for a while: it has taken this one for dead. Its takeovers are in the logs, so
+// it is left alone until it has seen that it was wrong and has handed the partition
+// back. w.mu is held.
+func (w *Worker) usurped(part *partition, now time.Time) bool {
+	return now.Sub(part.began) > 2*w.cfg.Heartbeat && w.roster.contested(part.number, now)
+}
+
+// handOver drains a partition that has become another worker's. It may have become
+// this worker's again meanwhile, and a handler that is stuck must not keep it from
+// being served, so there is a limit.
+func (w *Worker) handOver(part *partition) {
+	if err := w.drain(w.ctx, part); err != nil && w.ctx.Err() == nil {
+		w.cfg.Logger.Warn("partition was not handed over in good order", "worker", w.cfg.ID, "partition", part.number, "error", err)
+	}
+	w.mu.Lock()
+	delete(w.leaving, part.number)
+	w.mu.Unlock()
+	w.poke()
+}
+
+// drain drains a partition and lets go of it. If somebody waits for it, that takes as
+// long as a handover may.
+func (w *Worker) drain(ctx context.Context, part *partition) error {
+	if len(w.roster.staying(time.Now())) > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.cfg.Handover)
+		defer cancel()
+	}
+	err := part.drain(ctx)
+	w.roster.letGo(part.number)
+	w.poke()
+	return err
+}
+
+// Stop hands the worker's spaces back in good order: it says that it is about to leave,
+// finishes what is under way and saves, one partition after the other, so that each is
+// away for as long as its own draining takes, and says that it has left. It returns when
+// nothing of the worker is running any more, or when ctx ends.
+func (w *Worker) Stop(ctx context.Context) error {
+	parts := w.withdraw()
+	w.poke()
+	var drains sync.WaitGroup
+	errs := make([]error, len(parts))
+	for i, part := range parts {
+		drained := make(chan struct{})
+		drains.Go(func() { // not beyond ctx
+			defer close(drained)
+			errs[i] = w.drain(ctx, part)
+		})
+		within(ctx, drained, w.pace(ctx, len(parts)-i))
+	}
+	drains.Wait()
+	errs = append(errs, w.say(ctx, true))
+	w.cancel()
+	return errors.Join(append(errs, wait(ctx, &w.tasks))...)
+}
+
+// withdraw takes all partitions out of service, and returns those that are still to be
+// drained, by number.
+func (w *Worker) withdraw() []*partition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	w.roster.leave()
+	for p, part := range w.partitions { // any order: all of them
+		delete(w.partitions, p)
+		w.leaving[p] = part
+	}
+	var parts []*partition
+	for _, part := range w.leaving { // any order: sorted below
+		parts = append(parts, part)
+	}
+	slices.SortFunc(parts, func(a, b *partition) int { return a.number - b.number })
+	return parts
+}
+
+// mostPace is how long a partition that is slow to drain holds up the next.
+const mostPace = 500 * time.Millisecond
+
+// pace is how long to wait for a partition until the next one is drained beside it, if
+// so many are left.
+func (w *Worker) pace(ctx context.Context, left int) time.Duration {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return mostPace
+	}
+	return min(mostPace, time.Until(end)/time.Duration(2*left))
+}
+
+// within waits for done, but not longer than d, nor beyond ctx.
+func within(ctx context.Context, done <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
