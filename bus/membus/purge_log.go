@@ -104,3 +104,11 @@ func (b *Bus) LoadMark(ctx context.Context, space string) (mark model.StateDoc, 
 	})
 	return a.mark, a.stored, err
 }
+
+// ForgetState drops everything that is saved of a space, as the restore of an old backup
+// does.
+func (s *Server) ForgetState(space string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of(space).state.spaces, space)
+}

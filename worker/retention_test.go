@@ -1,0 +1,468 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// frugal is a worker that keeps nothing of the log that a restart does not need.
+func frugal(id string) worker.Config {
+	return worker.Config{ID: id, HistoryBytes: 1, PurgeDelay: 1, Checkpoint: 50 * time.Millisecond}
+}
+
+// left is how many commits of a space the log holds.
+func (w *world) left(space string) int { return len(w.server.ReadLog(space, 0, 1<<30)) }
+
+// wantWhole checks that nothing of a space's log is gone.
+func (w *world) wantWhole(space string) {
+	w.Helper()
+	if left, all := w.left(space), len(w.commits(space)); left != all {
+		w.Errorf("the log of %s holds %d of %d commits", space, left, all)
+	}
+}
+
+// readings counts the commits that a worker reads from logs.
+type readings struct {
+	*membus.Bus
+	n *atomic.Int64
+}
+
+func (b readings) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	entries, err := b.Bus.ReadLog(ctx, space, after, limit)
+	b.n.Add(int64(len(entries)))
+	return entries, err
+}
+
+// However many events there were: what is in the log, and what a restart reads of it, has a
+// bound.
+func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		const rounds, each = 20, 100
+		const bound = each // a few checkpoints' worth
+		for round := range rounds {
+			cfg := frugal(fmt.Sprint("w", round))
+			var read atomic.Int64
+			p := w.process(cfg, func(b *membus.Bus) worker.Bus { return readings{b, &read} })
+			for i := range each {
+				w.send("s", "add", fmt.Sprintf("e%d", round*each+i+1))
+				w.pass(10 * time.Millisecond) // a commit each
+			}
+			w.eventuallyHandled("s", (round+1)*each)
+			w.pass(3 * time.Second)
+			if n := w.left("s"); n > bound {
+				t.Fatalf("after %d events the log holds %d commits", (round+1)*each, n)
+			}
+			if n := read.Load(); n > bound {
+				t.Fatalf("after %d events a restart has read %d commits", round*each, n)
+			}
+			p.crash()
+		}
+		w.wantHandled("s", numbered(rounds*each)...)
+		if got := w.doc("s", "n"); got != fmt.Sprint(rounds*each) {
+			t.Errorf("n is %s", got)
+		}
+		if n := len(w.commits("s")); n < each*rounds {
+			t.Errorf("%d commits in all: this proves little", n)
+		}
+	})
+}
+
+func TestRetention_NothingGoesThatNoCheckpointCovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		p := w.process(frugal("w1"), nil)
+		full := &only{label: "save", fate: membus.DropRequest}
+		full.on.Store(true)
+		p.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "save" && full.on.Load() {
+				return membus.Delay // for as long as nothing can be saved
+			}
+			return membus.Deliver
+		})
+		w.sendMany("s", "add", 5)
+		w.eventuallyHandled("s", 5)
+		w.pass(10 * time.Minute)
+		w.wantWhole("s")
+		full.on.Store(false)
+		p.bus.Release()
+		w.pass(2 * time.Minute)
+		if n := w.left("s"); n != 1 {
+			t.Errorf("the log holds %d commits, want the last one", n)
+		}
+	})
+}
+
+func TestRetention_NothingGoesThatNoCoordinatorIsDoneWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.process(frugal("w1"), nil)
+		w.send("s", "forward", "e1", `"t"`)
+		w.sendMany("s", "add", 5)
+		w.pass(10 * time.Minute)
+		w.wantWhole("s")
+		w.coordinator()
+		w.eventuallyHandled("t", 1)
+		w.pass(15 * time.Minute)
+		if n := w.left("s"); n != 1 {
+			t.Errorf("the log holds %d commits, want the last one", n)
+		}
+	})
+}
+
+func TestRetention_CommitsAreKeptForAsLongAsIsConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		w.process(worker.Config{ID: "w1", History: time.Hour}, nil)
+		w.sendMany("s", "add", 5)
+		w.pass(time.Hour - time.Minute)
+		w.sendMany("s", "get", 2)
+		w.wantWhole("s")
+		w.pass(15 * time.Minute)
+		if n := w.left("s"); n == len(w.commits("s")) || n < 2 {
+			t.Errorf("the log holds %d of %d commits, want those of the last hour", n, len(w.commits("s")))
+		}
+		if h, err := worker.FindReceipt(t.Context(), w.client, "s", "get", "e2"); err != nil || h == nil {
+			t.Errorf("the receipt of an event of the last hour: %v, %v", h, err)
+		}
+	})
+}
+
+// By default receipts are there as long as the lane remembers their events.
+func TestRetention_AReceiptIsThereAsLongAsItsEventByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newShortWorld(t)
+		w.coordinator()
+		w.worker("w1")
+		w.sendMany("s", "add", 3)
+		for range 20 {
+			w.pass(7 * time.Minute)
+			_, there := w.server.FindEvent("s", "add", "e2")
+			h, err := worker.FindReceipt(t.Context(), w.client, "s", "add", "e2")
+			if there && (err != nil || h == nil) {
+				t.Fatalf("the event is in the lane, and its receipt: %v, %v", h, err)
+			}
+		}
+		w.pass(time.Hour)
+		if n := w.left("s"); n != 1 {
+			t.Errorf("the log holds %d commits, want the last one", n)
+		}
+	})
+}
+
+// A server that does not sync at once may lose a checkpoint that it has taken, while it is
+// certain that what a purge has removed is gone.
+func TestRetention_ACheckpointHasToStandForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		cfg := frugal("w1")
+		cfg.PurgeDelay = 10 * time.Minute
+		w.process(cfg, nil)
+		w.sendMany("s", "add", 5)
+		w.pass(9 * time.Minute)
+		w.wantWhole("s")
+		w.pass(3 * time.Minute)
+		if n := w.left("s"); n != 1 {
+			t.Errorf("the log holds %d commits, want the last one", n)
+		}
+	})
+}
+
+func TestRetention_TheLogsOfSpacesThatSleepArePurged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		cfg := frugal("w1")
+		cfg.HistoryBytes, cfg.History, cfg.Idle = 0, 30*time.Minute, time.Second
+		p := w.process(cfg, nil)
+		const spaces = 300 // more than are looked at at a time
+		for i := range spaces {
+			w.sendMany(fmt.Sprint("s", i), "add", 3)
+		}
+		w.pass(25 * time.Minute)
+		if n := p.Held().Hosts; n != 0 {
+			t.Fatalf("%d spaces are awake", n)
+		}
+		for i := range spaces {
+			w.wantWhole(fmt.Sprint("s", i))
+		}
+		w.pass(30 * time.Minute)
+		for i := range spaces {
+			if n := w.left(fmt.Sprint("s", i)); n != 1 {
+				t.Fatalf("the log of space %d holds %d commits, want the last one", i, n)
+			}
+		}
+		w.send("s7", "add", "e4")
+		w.eventuallyHandled("s7", 4)
+		if got := w.doc("s7", "n"); got != "4" {
+			t.Errorf("n is %s after the purge", got)
+		}
+	})
+}
+
+// What is computed for a watcher is committed, and no event waits for it. An owner that dies
+// before it has saved that leaves nothing that would wake the space.
+func TestRetention_ASpaceWhoseOwnerDiedBeforeItSavedIsSavedByTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		first := w.worker("w1")
+		w.send("s", "add", "e1")
+		w.pass(5 * time.Second)
+		full := &only{label: "save", fate: membus.Delay}
+		full.on.Store(true)
+		first.bus.Inject(full.hook)
+		v := w.watch("s", "double")
+		w.eventually("it is computed", func() bool { return v.last() == "2" })
+		v.end()
+		first.crash()
+		cfg := frugal("w2")
+		cfg.Idle = time.Second
+		w.process(cfg, nil)
+		w.pass(30 * time.Minute)
+		w.wantSaved("s", map[string]string{"n": "1", "double": "2"})
+		if n := len(w.takeovers("s")); n != 2 {
+			t.Errorf("the space was taken over %d times, want once more", n)
+		}
+	})
+}
+
+func TestRetention_NonsenseIsRefused(t *testing.T) {
+	w := newWorld(t, 1)
+	for _, cfg := range []worker.Config{{History: -1}, {PurgeDelay: -1}} {
+		cfg.ID, cfg.Programs = "w1", always(book(t))
+		if _, err := worker.New(w.client, cfg); err == nil || !strings.Contains(err.Error(), "negative") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+// Who reads slower than the log is purged misses changes, and never sees an older value
+// after a newer one, nor one that there never was.
+func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		w.process(frugal("w1"), nil)
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		stuck := make(chan struct{})
+		var values []string
+		var revisions []uint64
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { // ends with ctx
+			done <- worker.Follow(ctx, w.client, "s", "n", func(v model.Value, rev uint64) {
+				values, revisions = append(values, v.String()), append(revisions, rev)
+				if len(values) == 1 {
+					<-stuck
+				}
+			})
+		}()
+		synctest.Wait()
+		for i := range 600 {
+			w.send("s", "add", fmt.Sprint("e", i+2))
+			w.pass(60 * time.Millisecond) // a commit each
+		}
+		w.pass(2 * time.Minute)
+		close(stuck)
+		w.pass(5 * time.Second)
+		w.send("s", "add", "last")
+		w.pass(5 * time.Second)
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the follow ended with %v", err)
+		}
+		if n := len(values); n < 3 || n > 300 || values[n-1] != "602" || values[n-2] != "601" {
+			t.Errorf("%d values: %v", n, values)
+		}
+		for i := 1; i < len(revisions); i++ {
+			if revisions[i] <= revisions[i-1] {
+				t.Fatalf("revisions %v", revisions)
+			}
+		}
+		for i, v := range values { // n is how many adds there were up to that revision
+			if want := fmt.Sprint(w.addsUpTo("s", revisions[i])); v != want {
+				t.Fatalf("at %d the value %s was seen, and it was %s", revisions[i], v, want)
+			}
+		}
+	})
+}
+
+// addsUpTo counts the events that were handled up to a log sequence.
+func (w *world) addsUpTo(space string, seq uint64) (n int) {
+	for _, e := range w.server.History(space) {
+		c, err := model.DecodeCommit(e.Data)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for i := range c.Txs {
+			if e.Seq <= seq && c.Txs[i].Receipt != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// A commit in flight is refused, and what stands in its place is gone: the owner that was
+// cannot know what it has missed.
+func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		old := w.process(frugal("w1"), hermits)
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		w.pass(time.Second)
+		held := &only{label: "append", fate: membus.Delay}
+		held.on.Store(true)
+		old.bus.Inject(held.hook)
+		w.send("s", "add", "e2")
+		w.eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
+		fresh := w.process(frugal("w2"), hermits)
+		w.eventuallyHandled("s", 2)
+		w.pass(2 * time.Second)
+		w.send("s", "add", "e3")
+		w.eventuallyHandled("s", 3)
+		w.pass(2 * time.Minute)
+		if n := w.left("s"); n != 1 {
+			t.Fatalf("the log holds %d commits", n)
+		}
+		fresh.crash()
+		held.on.Store(false)
+		old.bus.Release()
+		w.send("s", "add", "e4")
+		w.eventuallyHandled("s", 4)
+		w.pass(5 * time.Second)
+		w.wantHandled("s", numbered(4)...)
+		w.wantSaved("s", map[string]string{"n": "4"})
+		if !strings.Contains(w.logged.String(), "purged") {
+			t.Errorf("nobody has met the gap:\n%s", w.logged)
+		}
+	})
+}
+
+func TestGap_AnAttachmentThatWasPurgedPastEndsAndSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		w.process(frugal("w1"), nil)
+		a := w.attach("a1")
+		a.add()
+		held := &only{label: "append", fate: membus.Delay}
+		held.on.Store(true)
+		a.bus.Inject(held.hook)
+		done := make(chan error, 1)
+		go func() { done <- a.Transact(t.Context(), "app", increment) }() // ends when the attachment does
+		w.eventually("its append is under way", func() bool { return held.hits.Load() == 1 })
+		for i := range 5 {
+			w.send("s", "add", fmt.Sprint("e", i+1))
+			w.pass(100 * time.Millisecond)
+		}
+		w.pass(2 * time.Minute)
+		held.on.Store(false)
+		a.bus.Release()
+		if err := <-done; !errors.Is(err, model.ErrPurged) {
+			t.Errorf("the transaction ended with %v", err)
+		}
+		<-a.Done()
+		if got := w.doc("s", "n"); got != "6" {
+			t.Errorf("n is %s", got)
+		}
+		b := w.attach("a2") // and it can be attached again
+		b.add()
+		if got := w.doc("s", "n"); got != "7" {
+			t.Errorf("n is %s", got)
+		}
+	})
+}
+
+// A log that begins behind every checkpoint has lost commits for good. That is said, and
+// nothing is made up.
+func TestGap_AStateOlderThanTheLogIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		p := w.worker("w1")
+		for i := range 5 {
+			w.send("s", "add", fmt.Sprint("e", i+1))
+			w.pass(2 * time.Second)
+		}
+		p.crash()
+		commits := w.server.History("s")
+		w.server.PurgeLog("s", commits[len(commits)-1].Seq) // a hand that knows no better
+		w.server.ForgetState("s")
+		if _, err := worker.Read(t.Context(), w.client, "s", "n"); !errors.Is(err, model.ErrPurged) || !strings.Contains(err.Error(), "lost") {
+			t.Errorf("reading says %v", err)
+		}
+		w.worker("w2")
+		w.send("s", "add", "e6")
+		w.pass(time.Minute)
+		if n := len(w.commits("s")); n != len(commits) {
+			t.Errorf("%d commits were made on top of nobody knows what", n-len(commits))
+		}
+		if !strings.Contains(w.logged.String(), "no checkpoint reaches to where the log begins") {
+			t.Errorf("the log says:\n%s", w.logged)
+		}
+	})
+}
+
+func TestGap_ReceiptsSayThatTheyAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		p := w.process(frugal("w1"), nil)
+		for i := range 10 {
+			w.send("s", "add", fmt.Sprint("e", i+1))
+			w.send("s", "chain", fmt.Sprint("c", i+1), "1")
+			w.pass(100 * time.Millisecond)
+		}
+		w.pass(2 * time.Minute)
+		p.stop()
+		w.send("s", "add", "new")
+		w.worker("w2") // keeps everything
+		w.eventuallyHandled("s", 31)
+		var own string // the follow-up of c5
+		for _, rc := range w.receipts("s") {
+			if tx, minted := model.OriginOf(rc.Event); minted && tx.Space == "s" && own == "" {
+				own = rc.Event
+			}
+		}
+		for id, stream := range map[string]string{"e5": "add", "c5": "chain", own: "chain"} {
+			if h, err := worker.FindReceipt(t.Context(), w.client, "s", stream, id); !errors.Is(err, worker.ErrForgotten) {
+				t.Errorf("the receipt of %s: %v, %v, want ErrForgotten", id, h, err)
+			}
+		}
+		if _, err := worker.FindOrigin(t.Context(), w.client, own); !errors.Is(err, worker.ErrForgotten) {
+			t.Errorf("the origin of %s: %v, want ErrForgotten", own, err)
+		}
+		if h, err := worker.FindReceipt(t.Context(), w.client, "s", "add", "new"); err != nil || h == nil {
+			t.Errorf("the receipt that is there: %v, %v", h, err)
+		}
+		var listed []string
+		for h, err := range worker.Receipts(t.Context(), w.client, "s", worker.ReceiptFilter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed = append(listed, h.Tx.Receipt.Event)
+		}
+		if len(listed) == 0 || listed[len(listed)-1] != "new" || len(listed) > 5 {
+			t.Errorf("listed: %v", listed)
+		}
+	})
+}
