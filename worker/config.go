@@ -78,6 +78,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Tracer records spans; nil records none and costs nothing.
 	Tracer trace.Tracer
+
+	// beforeLeaving is for tests: it is called between a host's finding that it may leave
+	// and its leaving.
+	beforeLeaving func()
 }
 
 func (c *Config) fill() error {
@@ -127,6 +131,9 @@ func (c *Config) fill() error {
 	}
 	if c.OnConsole == nil {
 		c.OnConsole = c.logConsole
+	}
+	if c.beforeLeaving == nil {
+		c.beforeLeaving = func() {}
 	}
 	return nil
 }

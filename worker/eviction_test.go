@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -196,54 +197,118 @@ func TestEviction_NotBeforeAllIsSaved(t *testing.T) {
 }
 
 // Events and observers come at every moment of a space's leaving, which it does all the
-// time; each event is handled once, in order.
+// time; each event is handled once, in order. In half of the runs everything takes whole
+// milliseconds, so that much of it happens in the same instant.
 func TestEviction_LosesNothingOfWhatComesMeanwhile(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { newWorld(t, 2).comeAndGo(seed) })
+		})
+	}
+}
+
+// comeAndGo is one run.
+func (w *world) comeAndGo(seed uint64) {
+	const spaces, events = 4, 40
+	r, unit := rand.New(rand.NewPCG(seed, 1)), time.Microsecond
+	if seed%2 == 0 {
+		unit = time.Millisecond
+	}
+	some := func(r *rand.Rand, most time.Duration) time.Duration {
+		return time.Duration(r.Int64N(int64(most/unit)+1)) * unit
+	}
+	w1 := w.process(worker.Config{ID: "w1", Idle: time.Millisecond + some(r, 3*time.Millisecond), Checkpoint: 10 * time.Millisecond}, nil)
+	if unit == time.Microsecond {
+		slow := rand.New(rand.NewPCG(seed, 2))
+		w1.bus.Inject(func(membus.Op) membus.Fate {
+			w.pass(some(slow, 400*time.Microsecond))
+			return membus.Deliver
+		})
+	}
+	var users sync.WaitGroup
+	for i := range spaces {
+		s, r := "s"+strconv.Itoa(i), rand.New(rand.NewPCG(seed, uint64(10+i)))
+		users.Go(func() { // ends when all is sent
+			for n := range events {
+				w.send(s, "add", "e"+strconv.Itoa(n+1))
+				w.pass(some(r, 8*time.Millisecond))
+				if r.IntN(8) == 0 {
+					seen := w.watch(s, "double")
+					w.pass(some(r, 3*time.Millisecond))
+					w.eventually("it is seen", func() bool { return seen.last() == strconv.Itoa(2*(n+1)) })
+					seen.end()
+				}
+			}
+		})
+	}
+	users.Wait()
+	w.eventuallyEmpty(w1)
+	for i := range spaces {
+		w.wantHandled("s"+strconv.Itoa(i), numbered(events)...)
+	}
+	left := uint64(0)
+	for _, p := range w1.Stats().Partitions {
+		left += p.Evictions
+	}
+	if left < 20 {
+		w.Errorf("only %d spaces have left: nothing is shown", left)
+	}
+	if n := w1.Counts().Refused; n > 0 {
+		w.Errorf("%d appends were refused: two hosts of one space have met", n)
+	}
+	w1.stop()
+}
+
+// Something comes when the space has found that it may leave, and has not left.
+func TestEviction_WhatComesAtTheLastMomentMakesTheSpaceStay(t *testing.T) {
+	var seen *watched
+	var asked chan worker.Answer
+	for what, come := range map[string]func(w *world, w1 *process){ // any order: each on its own
+		"an event":    func(w *world, _ *process) { w.send("s", "add", "e2") },
+		"an observer": func(w *world, _ *process) { seen = w.watch("s", "double") },
+		"a question": func(w *world, w1 *process) {
+			asked = make(chan worker.Answer, 1)
+			go func() { // ends with the answer
+				a, err := w1.Query(context.Background(), "s", "double", time.Minute)
+				if err != nil {
+					w.Error(err)
+				}
+				asked <- a
+			}()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 2)
-				r := rand.New(rand.NewPCG(seed, 1))
-				cfg := worker.Config{ID: "w1", Idle: time.Duration(1+r.IntN(3000)) * time.Microsecond, Checkpoint: 10 * time.Millisecond}
-				w1 := w.process(cfg, nil)
-				var mu sync.Mutex
-				slow := rand.New(rand.NewPCG(seed, 2))
-				w1.bus.Inject(func(membus.Op) membus.Fate {
-					mu.Lock()
-					d := time.Duration(slow.IntN(400)) * time.Microsecond
-					mu.Unlock()
-					w.pass(d)
-					return membus.Deliver
+				w := newWorld(t, 1)
+				cfg := worker.Config{ID: "w1", Idle: time.Second}
+				var w1 *process
+				times := 0
+				cfg.BeforeLeaving(func() {
+					if times++; times == 1 {
+						come(w, w1)
+						w.pass(time.Millisecond) // all of it arrives
+					}
 				})
-				var spaces sync.WaitGroup
-				for i := range 4 {
-					s := "s" + strconv.Itoa(i)
-					of := rand.New(rand.NewPCG(seed, uint64(10+i)))
-					spaces.Go(func() {
-						for n := range 40 {
-							w.send(s, "add", "e"+strconv.Itoa(n+1))
-							w.pass(time.Duration(of.IntN(8000)) * time.Microsecond)
-							if of.IntN(8) == 0 {
-								seen := w.watch(s, "double")
-								w.pass(time.Duration(of.IntN(3000)) * time.Microsecond)
-								w.eventually("it is seen", func() bool { return seen.last() == strconv.Itoa(2*(n+1)) })
-								seen.end()
-							}
-						}
-					})
+				w1 = w.process(cfg, nil)
+				w.send("s", "add", "e1")
+				w.pass(4 * time.Second)
+				if n := len(w.takeovers("s")); n != 1 || times == 0 {
+					t.Errorf("the space was loaded %d times, and was about to leave %d times", n, times)
 				}
-				spaces.Wait()
+				switch what {
+				case "an event":
+					w.wantHandled("s", "e1", "e2")
+				case "an observer":
+					if seen.last() != "2" || w1.Awake() != 1 {
+						t.Errorf("the observer sees %s, with %d spaces awake", seen.last(), w1.Awake())
+					}
+					seen.end()
+				case "a question":
+					if a := <-asked; a.Value.String() != "2" || a.Stale != "" {
+						t.Errorf("the answer is %+v", a)
+					}
+				}
 				w.eventuallyEmpty(w1)
-				left := w1.Stats()
-				for i := range 4 {
-					w.wantHandled("s"+strconv.Itoa(i), numbered(40)...)
-				}
-				if n := left.Partitions[0].Evictions + left.Partitions[1].Evictions; n < 20 {
-					t.Errorf("only %d evictions: nothing is shown", n)
-				}
-				if n := w1.Counts().Refused; n > 0 {
-					t.Errorf("%d appends were refused: two hosts of one space have met", n)
-				}
-				w1.stop()
 			})
 		})
 	}

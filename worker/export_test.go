@@ -57,3 +57,6 @@ func (w *Worker) Mirrors() int {
 	}
 	return int(n.Load())
 }
+
+// BeforeLeaving has f called when a space is about to leave memory.
+func (c *Config) BeforeLeaving(f func()) { c.beforeLeaving = f }

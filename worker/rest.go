@@ -79,8 +79,11 @@ func (h *host) tryToLeave() (left bool) {
 		h.stay(h.now() + h.env.cfg.Checkpoint)
 	case h.core.Throttled() > h.now():
 		h.stay(h.core.Throttled())
-	default:
-		return h.env.partition.leave(h) // or takes in what has come, and is called again
+	case h.env.partition.leave(h):
+		h.env.cfg.Logger.Debug("space leaves memory", "space", h.space)
+		return true
+	default: // it takes in what has come, and is called again
+		h.env.cfg.Logger.Debug("space does not leave: something has come", "space", h.space)
 	}
 	return false
 }
@@ -115,6 +118,7 @@ func (h *host) empties() bool {
 
 // leave takes a host out of the partition, unless somebody wants it.
 func (p *partition) leave(h *host) bool {
+	p.w.cfg.beforeLeaving()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.hosts[h.space] != h || p.leases.any(h.space) || !h.empties() {

@@ -27,8 +27,11 @@ type options struct {
 	wire, patience time.Duration
 	heartbeat, ttl time.Duration
 	checkpoint     time.Duration
-	laneLimit      int
-	maxGroup       int
+	// idle and maxAwake are those of the workers: when spaces leave memory.
+	idle      time.Duration
+	maxAwake  int
+	laneLimit int
+	maxGroup  int
 	// sink says that the program has an effect.
 	sink bool
 	// history is how many bytes of commits are kept that no restart needs, 0 all of them.
@@ -47,8 +50,8 @@ var allFaults = []string{
 func (o *options) has(fault string) bool { return slices.Contains(o.faults, fault) }
 
 func (o *options) String() string {
-	return fmt.Sprintf("%d partitions, %d spaces, chaos for %v, wire %v, patience %v, heartbeat %v, ttl %v, checkpoint %v, lane limit %d, group limit %d, sink %v, history of %d bytes, %d‰ of requests meet each of: %s",
-		o.partitions, o.spaces, o.chaos, o.wire, o.patience, o.heartbeat, o.ttl, o.checkpoint, o.laneLimit, o.maxGroup, o.sink, o.history, o.wild, strings.Join(o.faults, " "))
+	return fmt.Sprintf("%d partitions, %d spaces, chaos for %v, wire %v, patience %v, heartbeat %v, ttl %v, checkpoint %v, idle %v, %d awake, lane limit %d, group limit %d, sink %v, history of %d bytes, %d‰ of requests meet each of: %s",
+		o.partitions, o.spaces, o.chaos, o.wire, o.patience, o.heartbeat, o.ttl, o.checkpoint, o.idle, o.maxAwake, o.laneLimit, o.maxGroup, o.sink, o.history, o.wild, strings.Join(o.faults, " "))
 }
 
 // item is one thing that is done.
@@ -116,6 +119,11 @@ func (p *plan) choose(c *chance) {
 		if c.below(3) > 0 {
 			p.faults = append(p.faults, f)
 		}
+	}
+	e := keyed(p.seed, "eviction")
+	p.idle, p.maxAwake = -1, oneOf(e, 0, 0, 1, 2)
+	if e.below(3) > 0 {
+		p.idle = e.between(5*time.Millisecond, 500*time.Millisecond)
 	}
 }
 

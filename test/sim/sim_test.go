@@ -136,6 +136,8 @@ var sometimes = []string{
 	"deadly events given up",
 	"duplicates of events suppressed",
 	"events held for their predecessor",
+	"evictions",
+	"evictions with an event on its way",
 	"events refused by a full lane",
 	"events that were too large",
 	"gaps that were met",

@@ -251,8 +251,8 @@ func (w *world) startWorker(p *process) {
 	p.id = oneOf(c, p.who, p.who+"-"+fmt.Sprint(c.below(1000))) // a restart may use the name again
 	cfg := worker.Config{
 		ID: p.id, Heartbeat: c.between(o.heartbeat, o.heartbeat*3/2), MemberTTL: c.between(o.ttl, o.ttl*3/2), Checkpoint: c.between(o.checkpoint, o.checkpoint*2),
-		Logger: slog.New(logger{w, p, ""}),
-		Space:  space.Config{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup},
+		Idle: o.idle, MaxAwake: o.maxAwake, Logger: slog.New(logger{w, p, ""}),
+		Space: space.Config{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup},
 	}
 	if o.history > 0 {
 		cfg.HistoryBytes, cfg.PurgeDelay = o.history, 1
@@ -415,7 +415,7 @@ type logger struct {
 }
 
 func (l logger) Enabled(_ context.Context, level slog.Level) bool {
-	return l.w.story.verbose || level >= slog.LevelError
+	return l.w.story.verbose || level >= slog.LevelError || level == slog.LevelDebug
 }
 func (l logger) WithAttrs([]slog.Attr) slog.Handler { return l }
 func (l logger) WithGroup(string) slog.Handler      { return l }
@@ -429,10 +429,37 @@ func (l logger) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	l.w.story.note(l.p.name, "%s %s", r.Level, text)
+	l.w.noteEviction(r)
 	if strings.Contains(text, model.ErrPurged.Error()) {
 		l.w.count("gaps that were met")
 	}
 	return nil
+}
+
+// noteEviction counts the spaces that leave memory. That something comes in the very instant
+// in which one leaves cannot be seen here, where no two things happen in one instant
+// (worker: TestEviction_LosesNothingOfWhatComesMeanwhile).
+func (w *world) noteEviction(r slog.Record) {
+	if r.Message != "space leaves memory" {
+		return
+	}
+	w.count("evictions")
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "space" && w.eventWaits(a.Value.String()) {
+			w.count("evictions with an event on its way")
+		}
+		return true
+	})
+}
+
+// eventWaits reports whether the lane holds an event beyond those that the log is done with.
+func (w *world) eventWaits(space string) bool {
+	log := w.server.History(space)
+	if len(log) == 0 {
+		return false
+	}
+	c, err := model.DecodeCommit(log[len(log)-1].Data)
+	return err == nil && len(w.server.ReadLane(space, c.Cursor.Floor, 1)) > 0
 }
 
 // op is something that a client does, and what it was told.
