@@ -56,7 +56,9 @@ type Deployment struct {
 	clientBus   *bus.Bus
 	client      *Client
 
+	adding  sync.WaitGroup
 	mu      sync.Mutex
+	ending  chan struct{} // closed by Stop
 	workers []*member
 	born    int
 	dead    []*Worker // and stopped ones: their counts go on to be told
@@ -80,7 +82,7 @@ func Start(ctx context.Context, cfg Config) (*Deployment, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Deployment{cfg: cfg}
+	d := &Deployment{cfg: cfg, ending: make(chan struct{})}
 	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(err, d.Stop(ctx))
 	}
@@ -110,7 +112,9 @@ func (d *Deployment) start(ctx context.Context) error {
 	if d.coordBus, err = d.connect(ctx, "coordinator/c1"); err != nil {
 		return err
 	}
-	d.coordinator = coordinator.New(d.coordBus, coordinator.Config{Logger: d.cfg.Logger, Tracer: d.cfg.Tracer})
+	d.coordinator = coordinator.New(d.coordBus, coordinator.Config{
+		ID: "c1", Host: hostname(), Version: d.cfg.Bus.Version, Connection: d.coordBus.ConnectionName(), Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
+	})
 	d.coordinator.Start()
 	for range d.cfg.Workers {
 		if _, err := d.AddWorker(ctx); err != nil {
@@ -129,15 +133,62 @@ func (d *Deployment) connect(ctx context.Context, name string) (*bus.Bus, error)
 	return bus.Connect(ctx, cfg)
 }
 
-// AddWorker starts one more worker and returns its id.
+// ErrEnding: the deployment is being stopped.
+var ErrEnding = errors.New("the deployment is being stopped")
+
+// AddWorker starts one more worker and returns its id. During and after Stop it fails
+// with ErrEnding.
 func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
+	id, ok := d.newID()
+	if !ok {
+		return "", ErrEnding
+	}
+	defer d.adding.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-d.ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	m, err := d.startWorker(ctx, id)
+	if err != nil {
+		return "", errors.Join(d.whetherEnding(), err)
+	}
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.workers = append(d.workers, m) // Stop, which waits for this, stops it
+	return id, nil
+}
+
+// newID is the id of one more worker, which d.adding counts from here on; false if the
+// deployment ends.
+func (d *Deployment) newID() (id string, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.whetherEnding() != nil {
+		return "", false
+	}
+	d.adding.Add(1)
 	d.born++
-	id := "w" + strconv.Itoa(d.born)
-	d.mu.Unlock()
+	return "w" + strconv.Itoa(d.born), true
+}
+
+func (d *Deployment) whetherEnding() error {
+	select {
+	case <-d.ending:
+		return ErrEnding
+	default:
+		return nil
+	}
+}
+
+func (d *Deployment) startWorker(ctx context.Context, id string) (*member, error) {
 	b, err := d.connect(ctx, "worker/"+id)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	w, err := StartWorker(ctx, b, WorkerConfig{
 		ID: id, Programs: d.cfg.Programs, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
@@ -146,12 +197,9 @@ func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 	})
 	if err != nil {
 		b.Kill()
-		return "", fmt.Errorf("start worker %s: %w", id, err)
+		return nil, fmt.Errorf("start worker %s: %w", id, err)
 	}
-	d.mu.Lock()
-	d.workers = append(d.workers, &member{id: id, w: w, b: b})
-	d.mu.Unlock()
-	return id, nil
+	return &member{id: id, w: w, b: b}, nil
 }
 
 // Workers lists the ids of the workers that run here.
@@ -243,6 +291,12 @@ func (d *Deployment) Server() *bus.Server { return d.server }
 // coordinator ends, the embedded server shuts down. Events that are not handled
 // yet wait for the next start.
 func (d *Deployment) Stop(ctx context.Context) error {
+	d.mu.Lock()
+	if d.whetherEnding() == nil {
+		close(d.ending)
+	}
+	d.mu.Unlock()
+	d.adding.Wait() // each ends, because its context has
 	err := d.StopWorkers(ctx)
 	if d.coordinator != nil {
 		d.coordinator.Stop()

@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"log/slog"
+	"os"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -34,7 +35,15 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 	if err != nil {
 		return nil, err
 	}
+	host, connection, version := hostname(), "", ""
+	if b, ok := bus.(interface {
+		ConnectionName() string
+		ProgramVersion() string
+	}); ok {
+		connection, version = b.ConnectionName(), b.ProgramVersion()
+	}
 	w, err := worker.New(bus, worker.Config{
+		Host: host, Version: version, Connection: connection,
 		ID: cfg.ID, Programs: programs, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
 		Checkpoint: cfg.Checkpoint, Logger: cfg.Logger, Tracer: cfg.Tracer,
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole,
@@ -47,4 +56,10 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 		return nil, err
 	}
 	return w, nil
+}
+
+// hostname is the machine's name, "" if it has none.
+func hostname() string {
+	name, _ := os.Hostname()
+	return name
 }

@@ -122,8 +122,13 @@ func (b *Bus) stateAsset(p int) asset {
 func (b *Bus) workersAsset() asset {
 	c := bucketConfig(b.names.workersBucket())
 	c.Description = "Settle: the workers, and the number of partitions"
+	c.MaxAge = memberAge
 	return asset{component: "workers", config: c, rules: workersRules}
 }
+
+// memberAge is for how long what a member has said last is kept: those that have gone
+// are still seen for a while, and do not pile up.
+const memberAge = time.Hour
 
 // deadAsset takes a letter about each event once, from any number of coordinators.
 func (b *Bus) deadAsset() asset {

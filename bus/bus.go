@@ -232,6 +232,12 @@ func (b *Bus) Conn() *nats.Conn { return b.nc }
 // configured, for inspection and administration.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
+// ConnectionName is what the connection is called in the server's listings.
+func (b *Bus) ConnectionName() string { return b.nc.Opts.Name }
+
+// ProgramVersion is the version of the program, as Config has it.
+func (b *Bus) ProgramVersion() string { return b.cfg.Version }
+
 // Partitions is the number of partitions of the deployment.
 func (b *Bus) Partitions() int { return int(b.partitions.Load()) }
 

@@ -21,7 +21,7 @@ func (b *Bus) Announce(ctx context.Context, m model.Member) error {
 	if err != nil {
 		return fmt.Errorf("announce %s: %w", m.ID, err)
 	}
-	if err := b.store(ctx, b.kv+bucketSubject(b.names.workersBucket(), m.ID), body); err != nil {
+	if err := b.store(ctx, b.kv+bucketSubject(b.names.workersBucket(), m.Key()), body); err != nil {
 		return fmt.Errorf("announce %s: %w", m.ID, err)
 	}
 	return nil
@@ -52,7 +52,7 @@ func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), rea
 			return
 		}
 		var m model.Member
-		if err := json.Unmarshal(d.Data, &m); err != nil || m.ID != lastToken(d.Subject) {
+		if err := json.Unmarshal(d.Data, &m); err != nil || m.Key() != lastToken(d.Subject) {
 			b.log.Warn("announcement passed over: it is not the JSON of the member that it is stored under", "subject", d.Subject, "error", err)
 			return
 		}

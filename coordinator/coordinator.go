@@ -23,6 +23,10 @@ const Position = worker.PositionReleased
 
 // Config says how a coordinator behaves. All fields are optional.
 type Config struct {
+	// ID names the coordinator in the list of the fleet; one without is not listed.
+	ID string
+	// Host, Version and Connection are listed with it.
+	Host, Version, Connection string
 	// Window is how many releases may be under way at a time; default 1024. Beyond
 	// it the log waits: that is the back-pressure of a slow target.
 	Window int
@@ -72,6 +76,9 @@ func (c *Coordinator) Start() {
 		c.tasks.Go(t.run)     // ends with c.ctx
 		c.tasks.Go(t.save)    // ends with c.ctx
 		c.tasks.Go(t.buryAll) // ends with c.ctx
+	}
+	if c.cfg.ID != "" {
+		c.tasks.Go(c.announce) // ends soon after c.ctx
 	}
 }
 

@@ -176,3 +176,12 @@ type Member struct {
 
 // RoleCoordinator is the Role of a coordinator.
 const RoleCoordinator = "coordinator"
+
+// Key is the name under which a member's announcements are stored: a coordinator may have
+// the ID of a worker. No ID has a '='.
+func (m *Member) Key() string {
+	if m.Role == "" {
+		return m.ID
+	}
+	return m.Role + "=" + m.ID
+}

@@ -28,7 +28,7 @@ func (s *Server) Announce(m model.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members.revision++
-	s.members.last[m.ID] = Announcement{m, s.members.revision}
+	s.members.last[m.Key()] = Announcement{m, s.members.revision}
 	s.members.announced.raise()
 }
 

@@ -15,9 +15,17 @@ func main() {
 	var f struct{ process.Flags }
 	process.Main("coordinator", "Releases committed sends into their target lanes, keeps dead letters, and answers what events have caused.", &f, func(ctx context.Context) error {
 		return f.Run(ctx, "coordinator", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
-			c := coordinator.New(p.Bus, coordinator.Config{Logger: p.Logger, Tracer: p.Tracer})
+			c := coordinator.New(p.Bus, coordinator.Config{
+				ID: p.ID, Host: hostname(), Version: p.Bus.ProgramVersion(), Connection: p.Bus.ConnectionName(), Logger: p.Logger, Tracer: p.Tracer,
+			})
 			c.Start()
 			return func(context.Context) error { c.Stop(); return nil }, nil
 		})
 	})
+}
+
+// hostname is the machine's name, "" if it has none.
+func hostname() string {
+	name, _ := os.Hostname()
+	return name
 }
