@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,52 +51,44 @@ func (j *judge) streams() {
 // manyBehind is how many entries a follower may lag without a word.
 const manyBehind = 1000
 
+// replicas tells of servers that are behind, each once.
 func (j *judge) replicas() {
-	fine, counts := 0, map[int]int{}
+	fine := 0
+	behind := map[string][]string{}
 	for i := range j.Streams {
 		s := &j.Streams[i]
-		if s.Replicas == 0 {
-			continue
-		}
-		counts[s.Replicas]++
-		if s.Replicas == 1 {
-			fine++
-			continue
-		}
-		if s.Leader == "" {
+		switch {
+		case s.Replicas == 0:
+		case s.Replicas > 1 && s.Leader == "":
 			j.bad(Failure, CheckReplicas, "stream "+s.Name+" has no leader", "Nothing can be stored in it until a majority of its servers is there.", "Start the servers that are down.")
-			continue
-		}
-		good := true
-		for _, f := range s.Followers {
-			if f.Offline || !f.Current || f.Lag > manyBehind {
-				good = false
-				j.bad(Warning, CheckReplicas, fmt.Sprintf("stream %s: the replica on %s is %s", s.Name, f.Name, state(f)),
-					"Until it has caught up, one server less can fail.", "Start the server if it is down; else it catches up by itself.")
-			}
-		}
-		if good {
+		case !upToDate(s, behind):
+		default:
 			fine++
 		}
 	}
-	if fine == 0 {
-		return
+	for _, name := range slices.Sorted(maps.Keys(behind)) {
+		j.bad(Warning, CheckReplicas, fmt.Sprintf("%s is not up to date with %s: %s", name, count(len(behind[name]), "stream"), clip(behind[name])),
+			"Until it has caught up, one server less can fail.", "Start it if it is down; else it catches up by itself.")
 	}
-	if j.fewestReplicas() == 1 {
+	switch {
+	case fine == 0:
+	case j.fewestReplicas() == 1:
 		j.ok(CheckReplicas, "one replica of each stream, as there is one server")
-		return
+	default:
+		j.ok(CheckReplicas, "%d of %d streams: %d replicas, a leader, and followers that are up to date", fine, len(j.Streams), j.fewestReplicas())
 	}
-	j.ok(CheckReplicas, "%d of %d streams: %d replicas, a leader, and followers that are up to date", fine, len(j.Streams), j.fewestReplicas())
 }
 
-func state(f bus.FollowerFacts) string {
-	switch {
-	case f.Offline:
-		return "offline"
-	case f.Lag > 0:
-		return fmt.Sprintf("%d entries behind", f.Lag)
+// upToDate reports whether all followers of a stream are, and notes which are not.
+func upToDate(s *bus.StreamFacts, behind map[string][]string) bool {
+	good := true
+	for _, f := range s.Followers {
+		if f.Offline || !f.Current || f.Lag > manyBehind {
+			good = false
+			behind[f.Name] = append(behind[f.Name], s.Name)
+		}
 	}
-	return "not up to date"
+	return good
 }
 
 func (j *judge) reach() {

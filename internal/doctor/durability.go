@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/bus"
@@ -35,6 +36,11 @@ func (j *judge) syncs() (weakest sync, longest time.Duration) {
 	return weakest, longest
 }
 
+// allKnown reports whether every server that answers has told how it stores.
+func (j *judge) allKnown() bool {
+	return !slices.ContainsFunc(j.Servers, func(s bus.ServerFacts) bool { return s.JetStream && s.Disk == nil })
+}
+
 func (j *judge) durability() {
 	for _, s := range j.Servers {
 		switch {
@@ -51,7 +57,7 @@ func (j *judge) durability() {
 				"Set `sync_interval: always` in the jetstream block, unless the servers can never lose power together.")
 		}
 	}
-	if weakest, _ := j.syncs(); weakest != unknown {
+	if weakest, _ := j.syncs(); weakest != unknown || j.allKnown() {
 		return
 	}
 	found := "not known: when the servers write to their disks cannot be seen from here"

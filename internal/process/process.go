@@ -23,6 +23,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
+// Version is that of the program. It is set by the linker in releases.
+var Version = "dev"
+
 // Flags are the flags of every long-running program.
 type Flags struct {
 	NATS       string        `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then the selected nats context." placeholder:"URL"`
@@ -33,6 +36,8 @@ type Flags struct {
 	Horizon    time.Duration `help:"For how long handled events are remembered, fixed when the deployment is created; 0 takes what there is, or 7 days." default:"0" env:"SETTLE_HORIZON"`
 	ID         string        `help:"Name of this process, unique among those that are alive. Default: the host's name and a random suffix." env:"SETTLE_ID"`
 	Log        string        `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }
 
 // Process is a program that has connected.
@@ -47,7 +52,7 @@ type Process struct {
 // Flags), runs the program until SIGTERM or SIGINT, and exits: 0 for a clean stop,
 // 1 for a failure, 2 for a bad command line.
 func Main(name, description string, flags any, f func(ctx context.Context) error) {
-	kong.Parse(flags, kong.Name(name), kong.Description(description),
+	kong.Parse(flags, kong.Name(name), kong.Description(description), kong.Vars{"version": Version},
 		kong.Exit(func(code int) { os.Exit(min(code, 2)) }))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
@@ -103,7 +108,7 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 	p.Tracer = tracer
 	p.Bus, err = bus.Connect(ctx, bus.Config{
 		URL: f.NATS, Context: f.Context, Creds: f.Creds, Prefix: f.Prefix,
-		Partitions: f.Partitions, Horizon: f.Horizon, Name: role + "/" + p.ID, Logger: p.Logger,
+		Partitions: f.Partitions, Horizon: f.Horizon, Name: role + "/" + p.ID, Version: Version, Logger: p.Logger,
 	})
 	if err != nil {
 		return p, nil, err

@@ -1,0 +1,184 @@
+// Package deploy_test keeps the files of deploy/ true: it runs them.
+package deploy_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience is a safety net: no test waits for it unless it fails.
+const patience = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(withBinaries{m},
+		// A server that has shut down leaves a few of its own behind for a moment.
+		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
+	)
+}
+
+// withBinaries removes what binaries has built.
+type withBinaries struct{ *testing.M }
+
+func (m withBinaries) Run() int {
+	defer func() { _ = os.RemoveAll(built.dir) }()
+	return m.M.Run()
+}
+
+// built are the programs, as a release has them, and the server that go.mod names.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
+// binary is the path of a program.
+func binary(t *testing.T, name string) string {
+	t.Helper()
+	built.Do(func() {
+		//nolint:usetesting // it outlives the test that happens to be the first
+		if built.dir, built.err = os.MkdirTemp("", "settle-deploy-"); built.err != nil {
+			return
+		}
+		build := exec.Command("go", "build", "-ldflags", "-X github.com/settlehq/settle/internal/process.Version=v9.8.7 -X main.version=v9.8.7", "-o", built.dir, "../cmd/...", "github.com/nats-io/nats-server/v2")
+		if out, err := build.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	if name == "nats-server" { // the package is called after its major version
+		if _, err := os.Stat(filepath.Join(built.dir, name)); err != nil {
+			name = "v2"
+		}
+	}
+	return filepath.Join(built.dir, name)
+}
+
+// secrets are the passwords of users.conf.
+var secrets = map[string]string{
+	"NATS_ROUTE_PASSWORD": "route1", "SETTLE_WORKER_PASSWORD": "worker1", "SETTLE_COORDINATOR_PASSWORD": "coordinator1",
+	"SETTLE_CLIENT_PASSWORD": "client1", "SETTLE_READER_PASSWORD": "reader1", "SETTLE_OPERATOR_PASSWORD": "operator1",
+	"SETTLE_SYSTEM_PASSWORD": "system1",
+}
+
+// password of a role.
+func password(role string) string { return role + "1" }
+
+// read is a file of this directory.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// eventually waits until ok, and fails if that never comes.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for !ok() {
+		select {
+		case <-look.C:
+		case <-limit.C:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// process is a program that runs.
+type process struct {
+	cmd *exec.Cmd
+	out *text
+}
+
+// text is what a process has written.
+type text struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
+}
+
+// begin starts a program with an environment and nothing else in it, until the test ends.
+func begin(t *testing.T, env map[string]string, name string, args ...string) *process {
+	t.Helper()
+	p := &process{out: &text{}, cmd: exec.Command(binary(t, name), args...)}
+	p.cmd.Env = environment(t, env)
+	p.cmd.Stdout, p.cmd.Stderr = io.Writer(p.out), p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("%s %v:\n%s", name, args, p.out)
+		}
+	})
+	return p
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+func environment(t *testing.T, env map[string]string) []string {
+	t.Helper()
+	all := []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	for k, v := range env { // any order: it is a set
+		all = append(all, k+"="+v)
+	}
+	return all
+}
+
+// once runs a program to its end, and returns what it wrote and how it ended.
+func once(ctx context.Context, t *testing.T, env map[string]string, name string, args ...string) (out string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, binary(t, name), args...)
+	cmd.Env = environment(t, env)
+	b, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(b), cmd.ProcessState.ExitCode()
+}
+
+func freePorts(t *testing.T, n int) (ports []int) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
