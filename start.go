@@ -33,6 +33,10 @@ type Config struct {
 	Workers int
 	// Heartbeat, MemberTTL and Checkpoint are those of worker.Config.
 	Heartbeat, MemberTTL, Checkpoint time.Duration
+	// History, HistoryBytes and PurgeDelay are those of worker.Config: what of the logs is
+	// kept that no restart needs.
+	History, PurgeDelay time.Duration
+	HistoryBytes        int64
 	// Logger gets what an operator should know, such as events that failed. The
 	// default discards it.
 	Logger *slog.Logger
@@ -193,6 +197,7 @@ func (d *Deployment) startWorker(ctx context.Context, id string) (*member, error
 	w, err := StartWorker(ctx, b, WorkerConfig{
 		ID: id, Programs: d.cfg.Programs, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
 		Checkpoint: d.cfg.Checkpoint, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
+		History: d.cfg.History, HistoryBytes: d.cfg.HistoryBytes, PurgeDelay: d.cfg.PurgeDelay,
 		OnError: d.cfg.OnError, OnConsole: d.cfg.OnConsole,
 	})
 	if err != nil {

@@ -21,6 +21,8 @@ type WorkerConfig struct {
 	ID                               string
 	Programs                         Programs
 	Heartbeat, MemberTTL, Checkpoint time.Duration
+	History, PurgeDelay              time.Duration
+	HistoryBytes                     int64
 	Logger                           *slog.Logger
 	Tracer                           trace.Tracer
 	OnError                          func(ErrorInfo)
@@ -46,6 +48,7 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 		Host: host, Version: version, Connection: connection,
 		ID: cfg.ID, Programs: programs, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
 		Checkpoint: cfg.Checkpoint, Logger: cfg.Logger, Tracer: cfg.Tracer,
+		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole,
 	})
 	if err != nil {

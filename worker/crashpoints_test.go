@@ -269,15 +269,11 @@ func drawReplica(r *replica.Replica) string {
 	return b.String()
 }
 
-// notable are the requests of loading, saving and purging.
-var notable = []string{"load", "read-log", "head", "save", "purge-log", "load-mark", "log-state", "log-spaces", "load-position", "save-position"}
-
 func TestCrash_AtEveryRequestOfAWorkerNothingIsLostAndNothingAppliedTwice(t *testing.T) {
 	whole := crashRun(t, crashAt{}, crashAt{})
 	if n := len(whole[0]); n < 100 || !slices.Contains(whole[0], "purge-log") {
 		t.Fatalf("%d requests: %v", n, whole[0])
 	}
-	t.Log(len(whole[0]), "requests")
 	for n := range len(whole[0]) + 1 {
 		for _, after := range []bool{false, true} {
 			crashRun(t, crashAt{int64(n + 1), after}, crashAt{})

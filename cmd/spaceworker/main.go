@@ -22,6 +22,10 @@ type flags struct {
 	Program    string        `help:"Program that the spaces run: ${enum}." enum:"counter,flights" required:"" env:"SETTLE_PROGRAM"`
 	Heartbeat  time.Duration `help:"How often the worker announces itself and looks for others that have gone." default:"500ms"`
 	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets." default:"1s"`
+
+	History      time.Duration `help:"For how long commits stay in the log that no restart needs: receipts are read from them. Default: the horizon of the deployment, and an hour." env:"SETTLE_HISTORY"`
+	HistoryBytes int64         `help:"How many bytes of them stay per partition, however young; negative: no limit." default:"1073741824" env:"SETTLE_HISTORY_BYTES"`
+	PurgeDelay   time.Duration `help:"How long a checkpoint must have stood before commits that it covers go: longer than the servers take to write to disk (their sync_interval)." default:"3m" env:"SETTLE_PURGE_DELAY"`
 }
 
 // programs are the programs that this binary carries. A Go program of your own
@@ -37,6 +41,7 @@ func main() {
 		return f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
 				ID: p.ID, Programs: programs[f.Program], Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
+				History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay,
 				Logger: p.Logger, Tracer: p.Tracer,
 			})
 			if err != nil {
