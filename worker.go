@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -58,6 +59,7 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 		w.Kill()
 		return nil, err
 	}
+	w.Beside(live.NewServer(bus, w, live.Config{Logger: cfg.Logger}).Run)
 	return w, nil
 }
 

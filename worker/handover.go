@@ -82,6 +82,7 @@ func (w *Worker) drain(ctx context.Context, part *partition) error {
 // nothing of the worker is running any more, or when ctx ends.
 func (w *Worker) Stop(ctx context.Context) error {
 	parts := w.withdraw()
+	w.besides.leave()
 	w.poke()
 	var drains sync.WaitGroup
 	errs := make([]error, len(parts))
@@ -94,7 +95,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 		within(ctx, drained, w.pace(ctx, len(parts)-i))
 	}
 	drains.Wait()
-	errs = append(errs, w.say(ctx, true))
+	errs = append(errs, w.say(ctx, true), wait(ctx, &w.besides.tasks))
 	w.cancel()
 	return errors.Join(append(errs, wait(ctx, &w.tasks))...)
 }

@@ -62,17 +62,11 @@ func checkAddress(space, doc string) error {
 }
 
 // Owner is the worker that should serve a space now, as far as this one knows: possibly
-// itself. It is "" if this one has stopped and knows of no other.
+// itself, and possibly one that another has yet to hand the space over to. It is "" if this
+// one is leaving and knows of no other.
 func (w *Worker) Owner(space string) string {
-	w.mu.Lock()
-	stopped := w.stopped
-	w.mu.Unlock()
-	members := w.roster.live(time.Now())
-	if stopped {
-		members = slices.DeleteFunc(members, func(m model.Member) bool { return m.ID == w.cfg.ID })
-	}
 	n := w.bus.Partitions()
-	return Divide(n, members)[model.PartitionOf(space, n)]
+	return Divide(n, w.roster.staying(time.Now()))[model.PartitionOf(space, n)]
 }
 
 // ID is the worker's name.

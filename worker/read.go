@@ -53,6 +53,18 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 // creating any demand for it. Where the log was purged faster than it was read, changes
 // are left out; what is delivered never goes back.
 func Follow(ctx context.Context, bus Bus, space, doc string, deliver func(v model.Value, revision uint64)) error {
+	return followChanges(ctx, bus, space, doc, func(c Change) { deliver(c.Value, c.Revision) })
+}
+
+// Change is a confirmed value of a document.
+type Change struct {
+	Value model.Value // absent if there is no such document, or not any more
+	// Revision is the log sequence of the commit that made it, Previous that of the value
+	// before; 0 if there was none, or if it is not known.
+	Revision, Previous uint64
+}
+
+func followChanges(ctx context.Context, bus Bus, space, doc string, deliver func(Change)) error {
 	f := follower{bus: bus, space: space, doc: doc, deliver: deliver}
 	for {
 		if err := f.follow(ctx); !errors.Is(err, model.ErrPurged) || ctx.Err() != nil {
@@ -65,16 +77,16 @@ func Follow(ctx context.Context, bus Bus, space, doc string, deliver func(v mode
 type follower struct {
 	bus        Bus
 	space, doc string
-	deliver    func(v model.Value, revision uint64)
+	deliver    func(Change)
 	begun      bool
 	revision   uint64 // of what was delivered last
 }
 
 // tell delivers what is newer than all before.
-func (f *follower) tell(d *replica.Document) {
+func (f *follower) tell(d *replica.Document, previous uint64) {
 	if !f.begun || d.Seq > f.revision {
 		f.begun, f.revision = true, d.Seq
-		f.deliver(d.Value, d.Seq)
+		f.deliver(Change{Value: d.Value, Revision: d.Seq, Previous: previous})
 	}
 }
 
@@ -84,7 +96,7 @@ func (f *follower) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.tell(d)
+	f.tell(d, 0)
 	var broken error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,13 +104,14 @@ func (f *follower) follow(ctx context.Context) error {
 		if broken != nil {
 			return // what follows would be a value that the document never had
 		}
+		before := d.Seq
 		changed, err := d.Apply(e)
 		if err != nil {
 			broken = err
 			cancel()
 		}
 		if changed {
-			f.tell(d)
+			f.tell(d, before)
 		}
 	})
 	if broken != nil {

@@ -43,6 +43,7 @@ type Worker struct {
 	// over every space.
 	leaving map[int]*partition
 	stopped bool
+	besides besides
 }
 
 // minPayload leaves room for a receipt, whatever its event was like: see the least
@@ -70,6 +71,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		w.cfg.History = w.horizon + model.MaxClockSkew
 	}
 	w.awake.limit, w.awake.idle = max(cfg.MaxAwake, 0), cfg.Idle
+	w.besides.leaving = make(chan struct{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil
 }

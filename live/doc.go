@@ -1,0 +1,33 @@
+// Package live answers questions about documents: what one is now, and what it becomes.
+//
+//	get    a document at the head of the log. A derived one that nobody observes is
+//	       computed first, and only for that
+//	watch  its value, then every confirmed change, until who asks has gone. As long as it
+//	       lasts it is demand: what the document is computed from runs
+//
+// Every worker answers, as the NATS service settle-worker (Server), for all spaces:
+//
+//	watch: the values come from the log; the owner of the space is asked for demand by a
+//	       lease, which this worker renews as long as somebody watches
+//	get:   only the owner knows whether a derived document is up to date, so it is asked
+//	       (endpoint own-<worker>), and whoever is owner then is asked again until there is
+//	       an answer: a handover makes a question wait, not fail
+//
+// # What a watch promises
+//
+// Values are states, not events. One that watches gets the newest value, whatever it was
+// when it began; then each change that it is quick enough for. If it is not, it gets the
+// newest when it is ready, and Previous tells that there were others between. It never gets
+// a value that is older than one that it had (From, after an interruption), and what stays
+// is delivered in the end. Every change as such is in the log, and in receipts.
+//
+// # Who is gone
+//
+// Every message to a NATS client asks for an answer that nobody is expected to give: so the
+// server says at once when nobody listens any more. A client that listens renews nothing.
+// It gets a heartbeat every two seconds, with the revision that it should have: one that
+// hears none for three of them, or hears of a revision that it does not have, asks again
+// (Watch does). So does one that is told that the worker leaves (moved).
+//
+// See docs/adr/0021.
+package live

@@ -1,0 +1,128 @@
+package live
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/worker"
+)
+
+// feed is one document that somebody watches: one reading of the log and one lease,
+// however many there are.
+type feed struct {
+	space, doc string
+	cancel     context.CancelFunc
+
+	mu     sync.Mutex
+	newest Event // the zero Event as long as nothing is known
+	subs   map[*sub]bool
+}
+
+// sub is one that watches. It holds one value at most: one that is slow gets the newest.
+type sub struct {
+	feed *feed
+	news chan struct{} // there is something to take
+
+	// What follows is the feed's, under its lock.
+	next  Event
+	last  uint64 // revision of the last value that was wanted
+	begun bool   // and whether there was one
+}
+
+// begin follows the document until its context ends, whatever fails.
+func (s *Server) begin(ctx context.Context, f *feed) {
+	w := worker.Watch{
+		Bus: s.bus, Space: f.space, Doc: f.doc, Logger: s.log,
+		Watcher: s.host.ID() + "-live-" + rand.Text()[:12],
+	}
+	for ctx.Err() == nil {
+		if err := w.Changes(ctx, f.take); ctx.Err() == nil {
+			s.log.Warn("watch a document; trying again", "space", f.space, "document", f.doc, "error", err)
+			_ = pause.For(ctx, again)
+		}
+	}
+}
+
+// again is how long to wait before something is tried again that has failed.
+const again = 200 * time.Millisecond
+
+// take passes a change on to all who watch, unless it is known.
+func (f *feed) take(c worker.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.newest.Kind != "" && c.Revision <= f.newest.Revision {
+		return // a reading that began again, or a replica that is behind
+	}
+	e := Event{Kind: Deleted, Revision: c.Revision, Previous: c.Previous}
+	if !c.Value.IsAbsent() {
+		e.Kind, e.Data = Value, c.Value.AppendJSON(nil)
+	}
+	f.newest = e
+	for s := range f.subs { // any order: each on its own
+		s.offer(e)
+	}
+}
+
+// offer puts a value where the watcher finds it, if it is news. The feed's lock is held.
+func (s *sub) offer(e Event) {
+	if e.Kind == "" || e.Revision <= s.last && s.begun {
+		return
+	}
+	s.next, s.last, s.begun = e, e.Revision, true
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// take is the newest value, after news.
+func (s *sub) take() Event {
+	s.feed.mu.Lock()
+	defer s.feed.mu.Unlock()
+	return s.next
+}
+
+// join begins to watch.
+func (s *Server) join(q *Watch) (*sub, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errLeaving
+	}
+	if s.watching >= s.cfg.MaxWatches {
+		return nil, busy("live queries", s.watching)
+	}
+	s.watching++
+	k := place{q.Space, q.Document}
+	f := s.feeds[k]
+	if f == nil {
+		ctx, cancel := context.WithCancel(s.ctx)
+		f = &feed{space: q.Space, doc: q.Document, cancel: cancel, subs: map[*sub]bool{}}
+		s.feeds[k] = f
+		s.tasks.Go(func() { s.begin(ctx, f) }) // ends when nobody watches, or with the server
+	}
+	sub := &sub{feed: f, news: make(chan struct{}, 1), last: q.From, begun: q.From > 0}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.subs[sub] = true
+	sub.offer(f.newest)
+	return sub, nil
+}
+
+// leave ends a watch, and with the last one the demand.
+func (s *Server) leave(sub *sub) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watching--
+	f := sub.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.subs, sub)
+	if len(f.subs) == 0 {
+		f.cancel()
+		delete(s.feeds, place{f.space, f.doc})
+	}
+}

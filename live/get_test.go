@@ -1,0 +1,115 @@
+package live_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+)
+
+func TestGet_ReadsAtTheHeadAndComputesWhatNobodyObserves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{})
+		w.worker("b", live.Config{})
+		w.send("add", 3)
+		w.settled(3)
+		time.Sleep(10 * time.Second)
+		if n := w.ran(); n != 0 {
+			t.Fatalf("it ran %d times before it was asked for", n)
+		}
+		a := w.get("double")
+		if v, rev := w.logged("double"); string(a.Value) != "6" || v != "6" || a.Revision != rev || !a.Found || a.Stale != "" {
+			t.Errorf("answer %+v; the log has %s, %d", a, v, rev)
+		}
+		w.send("add", 1)
+		w.settled(4)
+		time.Sleep(time.Minute)
+		if n := w.ran(); n != 1 {
+			t.Errorf("it ran %d times, and was asked for once", n)
+		}
+		if a := w.get("none"); a.Found || a.Revision != 0 || a.Value != nil {
+			t.Errorf("what is not there: %+v", a)
+		}
+	})
+}
+
+// A get waits for a takeover or a handover, and does not fail.
+func TestGet_WaitsForTheNextOwner(t *testing.T) {
+	for name, end := range map[string]func(*process){"killed": (*process).crash, "stopped": (*process).stop} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a, b := w.worker("a", live.Config{}), w.worker("b", live.Config{})
+				time.Sleep(5 * time.Second)
+				w.send("add", 1)
+				w.settled(1)
+				owner := a
+				if b.Owner("s") == "b" {
+					owner = b
+				}
+				var asking sync.WaitGroup
+				for i := range 50 {
+					asking.Go(func() { // ends with the answer
+						time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+						began := time.Now()
+						if a, err := w.client.Get(t.Context(), live.Get{Space: "s", Document: "double"}); err != nil || string(a.Value) != "2" {
+							t.Errorf("number %d after %s: %+v, %v", i, time.Since(began), a, err)
+						}
+					})
+				}
+				time.Sleep(300 * time.Millisecond)
+				end(owner)
+				asking.Wait()
+			})
+		})
+	}
+}
+
+// What is held back is waited for, and then answered as it is, with the reason.
+func TestGet_WhatIsHeldBackIsStaleWhenTheTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{})
+		w.worker("b", live.Config{})
+		w.send("add", 1)
+		w.settled(1)
+		if a := w.get("rare"); string(a.Value) != "1" || a.Stale != "" {
+			t.Errorf("first %+v", a)
+		}
+		w.send("add", 1)
+		w.settled(2)
+		for _, timeout := range []time.Duration{time.Second, 10 * time.Second} {
+			began := time.Now()
+			a, err := w.client.Get(t.Context(), live.Get{Space: "s", Document: "rare", Timeout: live.Duration(timeout)})
+			if err != nil || string(a.Value) != "1" || a.Stale != "rare is held back (throttle)" {
+				t.Errorf("then %+v, %v", a, err)
+			}
+			if took := time.Since(began); took > timeout || took < timeout/2 {
+				t.Errorf("it took %s of %s", took, timeout)
+			}
+		}
+	})
+}
+
+func TestGet_WhatCannotBeSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		began := time.Now()
+		if _, err := w.client.Get(t.Context(), live.Get{Space: "s", Document: "n"}); !errors.Is(err, model.ErrNobody) || time.Since(began) > 5*time.Second {
+			t.Errorf("without a worker: %v after %s", err, time.Since(began))
+		}
+		w.worker("a", live.Config{})
+		for _, q := range []string{`{"space":"s"}`, `{"space":"s","document":"a.b"}`, `{"space":"s","document":"n","form":3}`, `n`, ``, `{"space":"s","document":"n","timeout":"1h"}`, `{"space":"s","document":"n","timeout":3}`} {
+			_, err := w.bus.Ask(t.Context(), live.AskGet, []byte(q))
+			var said *model.ServiceError
+			if !errors.As(err, &said) || said.Code != model.CodeBadRequest {
+				t.Errorf("%q: %v", q, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,286 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// ServiceName is what every worker offers its answers under.
+const ServiceName = "settle-worker"
+
+// Headers of the messages of a watch.
+const (
+	HeaderEvent    = "Settle-Event"    // Kind
+	HeaderRevision = "Settle-Revision" // Event.Revision
+	HeaderPrevious = "Settle-Previous" // Event.Previous, if known
+)
+
+// Host is the worker that a Server answers for.
+type Host interface {
+	ID() string
+	// Owner is the worker that should serve a space now, "" if there is none.
+	Owner(space string) string
+	// Query reads a document of a space that this worker serves.
+	Query(ctx context.Context, space, doc string, wait time.Duration) (worker.Answer, error)
+}
+
+// Config says how a Server behaves. All of it is optional.
+type Config struct {
+	// MaxWatches and MaxGets bound what is served at a time; defaults 10,000 and 1,000.
+	MaxWatches, MaxGets int
+	Logger              *slog.Logger
+}
+
+// Server answers in the process of a worker. Use NewServer, and Run beside the worker.
+type Server struct {
+	bus  worker.Bus
+	host Host
+	cfg  Config
+	log  *slog.Logger
+
+	// ctx ends when the server does, whatever is under way; leaving is closed when it is
+	// to end in good order.
+	ctx     context.Context
+	cancel  context.CancelFunc
+	leaving chan struct{}
+	tasks   sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool // nothing new is taken
+	ended    bool // nothing new is begun
+	feeds    map[place]*feed
+	watching int
+	getting  int
+	// visits are the watches and gets that are under way.
+	visits sync.WaitGroup
+}
+
+type place struct{ space, doc string }
+
+// ErrMoved ends a watch whose server goes away: another one is to be asked.
+var ErrMoved = errors.New("the worker leaves; ask again")
+
+var errLeaving = &model.ServiceError{Code: model.CodeUnavailable, Text: "this worker is leaving; ask again"}
+
+func busy(what string, n int) error {
+	return &model.ServiceError{Code: model.CodeUnavailable, Text: fmt.Sprintf("this worker has %d %s, and takes no more; ask again, another may answer", n, what)}
+}
+
+// NewServer makes a server. It does nothing before Run.
+func NewServer(bus worker.Bus, host Host, cfg Config) *Server {
+	if cfg.MaxWatches == 0 {
+		cfg.MaxWatches = 10_000
+	}
+	if cfg.MaxGets == 0 {
+		cfg.MaxGets = 1_000
+	}
+	s := &Server{bus: bus, host: host, cfg: cfg, log: cfg.Logger, leaving: make(chan struct{}), feeds: map[place]*feed{}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Run answers until leaving is closed; then it tells those who watch, finishes what was
+// asked and returns. It ends at once with ctx.
+func (s *Server) Run(ctx context.Context, leaving <-chan struct{}) {
+	defer s.end()
+	defer context.AfterFunc(ctx, s.cancel)()
+	serving, stop := context.WithCancel(s.ctx)
+	defer stop()
+	s.serve(serving)
+	select {
+	case <-leaving:
+	case <-ctx.Done():
+	}
+	stop()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	close(s.leaving)
+	s.visits.Wait() // ends with ctx, and soon otherwise
+}
+
+func (s *Server) end() {
+	s.cancel()
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.tasks.Wait()
+}
+
+// spawn runs f beside, and closes the outlet after it. A question that comes after the end
+// gets no answer.
+func (s *Server) spawn(to model.Outlet, f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		to.Close()
+		return
+	}
+	s.tasks.Go(func() { // ends with the answer, or with the server
+		defer to.Close()
+		f()
+	})
+}
+
+// serve offers the service, and tries again if it cannot.
+func (s *Server) serve(ctx context.Context) {
+	service := model.Service{
+		Name:        ServiceName,
+		Description: "Documents: what they are, and what they become.",
+		Endpoints: []model.Endpoint{
+			{Name: AskGet, Description: `A document at the head of the log: {"space", "document", "path", "timeout"}, of which the last two are not needed.`, Open: s.openGet},
+			{Name: AskWatch, Description: `A document, then every change, as messages to the reply subject until nobody listens there: {"space", "document", "from"}, of which the last is not needed.`, Open: s.openWatch},
+			{Name: ownEndpoint(s.host.ID()), Description: "For other workers: a document of a space that this one serves.", Open: s.openOwn},
+		},
+	}
+	s.tasks.Go(func() { // ends when the service is offered, or with ctx
+		for ctx.Err() == nil {
+			err := s.bus.Serve(ctx, service)
+			if err == nil || errors.Is(err, model.ErrStopped) {
+				return
+			}
+			s.log.Warn("offer the service of live queries", "error", err)
+			_ = pause.For(ctx, again)
+		}
+	})
+}
+
+// visit notes that something is under way for somebody. It reports false if the server is
+// leaving.
+func (s *Server) visit() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.visits.Add(1)
+	return true
+}
+
+// Watch delivers the document and then every change, and heartbeats between, until ctx
+// ends or deliver fails. It calls deliver from one goroutine; while that is busy, newer
+// values take the place of older ones. The error is ErrMoved if the server is leaving.
+func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) error {
+	if err := checkNames(q.Space, q.Document); err != nil {
+		return err
+	}
+	if !s.visit() {
+		return errLeaving
+	}
+	defer s.visits.Done()
+	sub, err := s.join(&q)
+	if err != nil {
+		return err
+	}
+	defer s.leave(sub)
+	beat := time.NewTicker(Heartbeat)
+	defer beat.Stop()
+	last := Event{Kind: Beating, Revision: q.From}
+	if q.From > 0 { // say that somebody is there: there may be nothing new for long
+		err = deliver(last)
+	}
+	for err == nil {
+		select {
+		case <-sub.news:
+			e := sub.take()
+			last.Revision = e.Revision
+			err = deliver(e)
+			beat.Reset(Heartbeat)
+		case <-beat.C:
+			err = deliver(last)
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-s.ctx.Done():
+			err = s.ctx.Err()
+		case <-s.leaving:
+			last.Kind = Moved
+			_ = deliver(last) // as well as can be: it would notice by itself
+			err = ErrMoved
+		}
+	}
+	return err
+}
+
+// openWatch answers a question of a NATS client.
+func (s *Server) openWatch(request []byte, to model.Outlet) {
+	s.spawn(to, func() {
+		var q Watch
+		err := decode(request, &q)
+		if err == nil {
+			ctx, cancel := context.WithCancel(s.ctx)
+			defer cancel()
+			defer s.cancelWhen(to.Gone(), cancel)()
+			err = s.Watch(ctx, q, func(e Event) error { return say(to, e) })
+		}
+		if err != nil && !errors.Is(err, ErrMoved) && !errors.Is(err, context.Canceled) {
+			_ = to.Say(model.Part{Err: coded(err)}) // as well as can be
+		}
+	})
+}
+
+// cancelWhen cancels when the channel is closed, until the function is called that it
+// returns.
+func (s *Server) cancelWhen(closed <-chan struct{}, cancel func()) (stop func()) {
+	done := make(chan struct{})
+	s.tasks.Go(func() { // ends with done
+		select {
+		case <-closed:
+			cancel()
+		case <-done:
+		}
+	})
+	return func() { close(done) }
+}
+
+// say sends an event to a NATS client. One that cannot be sent, because the connection is
+// down, is missed: the next heartbeat tells.
+func say(to model.Outlet, e Event) error {
+	h := map[string]string{HeaderEvent: string(e.Kind), HeaderRevision: strconv.FormatUint(e.Revision, 10)}
+	if e.Previous > 0 {
+		h[HeaderPrevious] = strconv.FormatUint(e.Previous, 10)
+	}
+	err := to.Say(model.Part{Header: h, Data: e.Data})
+	if errors.Is(err, model.ErrTooLarge) || errors.Is(err, model.ErrStopped) {
+		return err
+	}
+	return nil
+}
+
+// openGet answers a question of a NATS client.
+func (s *Server) openGet(request []byte, to model.Outlet) {
+	s.spawn(to, func() {
+		var q Get
+		err := decode(request, &q)
+		var a Answer
+		if err == nil {
+			a, err = s.Get(s.ctx, q)
+		}
+		reply(to, a, err)
+	})
+}
+
+func reply(to model.Outlet, a any, err error) {
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(a)
+	}
+	if err == nil {
+		err = to.Say(model.Part{Data: data})
+	}
+	if err != nil {
+		_ = to.Say(model.Part{Err: coded(err)}) // who asks has a timeout
+	}
+}

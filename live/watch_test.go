@@ -1,0 +1,260 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+)
+
+func TestWatch_FirstTheValueThenEveryChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{})
+		s := w.follow("n", 0)
+		w.eventually("it is told that there is none", func() bool { return len(s.of(live.Deleted)) == 1 })
+		for i := range 5 {
+			w.send("add", 1)
+			w.eventually("the change is told", func() bool { return s.last() == strconv.Itoa(i+1) })
+		}
+		w.send("drop", 1)
+		w.eventually("the end is told", func() bool { return len(s.of(live.Deleted)) == 2 })
+		list := s.of(live.Value, live.Deleted)
+		for i, e := range list {
+			if i > 0 && e.Previous != list[i-1].Revision {
+				t.Errorf("number %d has taken the place of %d, and the one before is %d", i, e.Previous, list[i-1].Revision)
+			}
+		}
+		if _, rev := w.logged("n"); list[len(list)-1].Revision != rev {
+			t.Errorf("the last revision is %d, the log has %d", list[len(list)-1].Revision, rev)
+		}
+	})
+}
+
+// A live query is demand: what it needs runs while it is open, and not after.
+func TestWatch_WhatADocumentNeedsRunsWhileItIsWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{})
+		w.send("add", 1)
+		w.settled(1)
+		time.Sleep(time.Minute)
+		if n := w.ran(); n != 0 {
+			t.Fatalf("it ran %d times before anybody watched", n)
+		}
+		s := w.follow("double", 0)
+		w.eventually("it is computed", func() bool { return s.last() == "2" })
+		w.send("add", 1)
+		w.eventually("it is kept", func() bool { return s.last() == "4" })
+		_ = s.stop()
+		// Nothing renews the demand from now on but who answers, and it learns with the next
+		// heartbeat that nobody listens.
+		time.Sleep(2 * live.Heartbeat)
+		n := w.ran()
+		w.send("add", 1)
+		w.settled(3)
+		time.Sleep(time.Minute)
+		if w.ran() != n {
+			t.Errorf("it ran %d times after nobody watched any more", w.ran()-n)
+		}
+	})
+}
+
+// A client that vanishes says nothing, and renews nothing.
+func TestWatch_DemandEndsAfterItsClientHasVanished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{})
+		w.send("add", 1)
+		w.settled(1)
+		vanishes := w.server.Connect("vanishes")
+		go func() { // ends when the client is killed
+			_ = (&live.Client{Bus: vanishes}).Watch(context.Background(), live.Watch{Space: "s", Document: "double"}, func(live.Event) {})
+		}()
+		w.eventually("it is computed", func() bool { return w.ran() == 1 })
+		vanishes.Kill()
+		time.Sleep(2 * live.Heartbeat)
+		w.send("add", 1)
+		w.settled(2)
+		time.Sleep(time.Minute)
+		if n := w.ran(); n != 1 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
+func TestWatch_AThousandOfOneDocumentCostOneRunPerChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{})
+		w.send("add", 1)
+		w.settled(1)
+		all := make([]*seen, 1000)
+		for i := range all {
+			all[i] = w.follow("double", 0)
+		}
+		for n := 1; n < 6; n++ {
+			if n > 1 {
+				w.send("add", 1)
+			}
+			want := strconv.Itoa(2 * n)
+			for _, s := range all {
+				w.eventually("all are told "+want, func() bool { return s.last() == want })
+			}
+		}
+		if n := w.ran(); n != 5 {
+			t.Errorf("it ran %d times for 5 states", n)
+		}
+	})
+}
+
+// What is known is not told again, and what is newer is told at once.
+func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{})
+		w.send("add", 1)
+		w.settled(1)
+		_, first := w.logged("n")
+		w.send("add", 1)
+		w.settled(2)
+		_, second := w.logged("n")
+		behind, equal, ahead := w.follow("n", first), w.follow("n", second), w.follow("n", second+1000)
+		w.eventually("who is behind is told", func() bool { return behind.last() == "2" })
+		time.Sleep(time.Minute)
+		if n := len(equal.of(live.Value)) + len(ahead.of(live.Value)); n > 0 {
+			t.Errorf("%d values were told to who knew them", n)
+		}
+		if len(equal.of(live.Beating)) < 20 {
+			t.Error("who has nothing new hears nothing")
+		}
+		w.send("add", 1)
+		w.eventually("then all are told", func() bool { return behind.last() == "3" && equal.last() == "3" })
+		if n := len(behind.of(live.Value)); n != 2 {
+			t.Errorf("%d values", n)
+		}
+	})
+}
+
+// Whoever dies, and however: a watch goes on, and never back.
+func TestWatch_GoesOnWhoeverDies(t *testing.T) {
+	for name, end := range map[string]func(*process){"killed": (*process).crash, "stopped": (*process).stop} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				var all []*seen
+				workers := []*process{w.worker("a", live.Config{}), w.worker("b", live.Config{}), w.worker("c", live.Config{})}
+				for range 20 {
+					all = append(all, w.follow("double", 0))
+				}
+				for n := 1; n <= 8; n++ {
+					w.send("add", 1)
+					if n%2 == 0 { // whether that is who answers, who owns the space, both or neither
+						end(workers[0])
+						workers = append(workers[1:], w.worker("w"+strconv.Itoa(n), live.Config{}))
+					}
+					want := strconv.Itoa(2 * n)
+					for _, s := range all {
+						w.eventually("all are told "+want, func() bool { return s.last() == want })
+					}
+				}
+				for _, s := range all {
+					if err := s.stop(); !errors.Is(err, context.Canceled) {
+						t.Errorf("a watch has ended: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A worker that leaves says so: nobody has to wait until nothing is heard of it.
+func TestWatch_MovesAtOnceWhenItsWorkerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.worker("a", live.Config{})
+		s := w.follow("n", 0)
+		w.eventually("it is connected", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.worker("b", live.Config{})
+		time.Sleep(time.Second)
+		left := time.Now()
+		a.stop()
+		w.eventually("it is connected again", func() bool { return len(s.of(live.Connected)) == 2 })
+		if took := time.Since(left); took > live.Heartbeat {
+			t.Errorf("it took %s", took)
+		}
+		if broken := s.of(live.Broken); len(broken) != 1 || broken[0].Err != nil {
+			t.Errorf("told %+v, want one that was announced", broken)
+		}
+	})
+}
+
+// One that takes nothing holds one value, and gets the newest when it is ready.
+func TestWatch_WhoIsSlowGetsTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.worker("a", live.Config{})
+		ready := make(chan struct{})
+		s := w.watching(func(ctx context.Context, s *seen) error {
+			return p.Watch(ctx, live.Watch{Space: "s", Document: "n"}, func(e live.Event) error {
+				_ = s.add(e)
+				<-ready
+				return nil
+			})
+		})
+		w.eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.send("add", 1)
+		w.settled(1)
+		time.Sleep(time.Second)
+		for n := 2; n <= 100; n++ {
+			w.send("add", 1)
+			w.settled(n)
+		}
+		close(ready)
+		w.eventually("it has the newest", func() bool { return s.last() == "100" })
+		list := s.of(live.Value)
+		if len(list) != 1 || list[0].Previous == 0 || list[0].Previous <= s.of(live.Deleted)[0].Revision {
+			t.Errorf("it was told %+v", list)
+		}
+	})
+}
+
+func TestWatch_ThereIsALimitOfThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{MaxWatches: 2})
+		one, two := w.follow("n", 0), w.follow("n", 0)
+		w.eventually("two are told", func() bool { return len(one.of(live.Deleted))+len(two.of(live.Deleted)) == 2 })
+		err := w.bus.Listen(t.Context(), live.AskWatch, question(live.Watch{Space: "s", Document: "n"}), func(p model.Part) { t.Errorf("%+v", p) })
+		var said *model.ServiceError
+		if !errors.As(err, &said) || said.Code != model.CodeUnavailable {
+			t.Errorf("the third: %v", err)
+		}
+		three := w.follow("n", 0)
+		_ = one.stop()
+		w.eventually("the third is told when there is room", func() bool { return len(three.of(live.Deleted)) == 1 })
+	})
+}
+
+func TestWatch_WhatCannotBeSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		began := time.Now()
+		if err := w.client.Watch(t.Context(), live.Watch{Space: "s", Document: "n"}, nil); !errors.Is(err, model.ErrNobody) || time.Since(began) > 5*time.Second {
+			t.Errorf("without a worker: %v after %s", err, time.Since(began))
+		}
+		w.worker("a", live.Config{})
+		for _, q := range []string{`{"space":"s"}`, `{"space":"s","document":"a.b"}`, `{"space":"s","document":"n","form":3}`, `n`, ``} {
+			err := w.bus.Listen(t.Context(), live.AskWatch, []byte(q), nil)
+			var said *model.ServiceError
+			if !errors.As(err, &said) || said.Code != model.CodeBadRequest {
+				t.Errorf("%q: %v", q, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package live_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a deployment in virtual time, and a client of it.
+type world struct {
+	*testing.T
+	server *membus.Server
+	bus    *membus.Bus
+	client live.Client
+
+	mu   sync.Mutex
+	runs int // of the computation double, in all workers
+	sent int
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, server: membus.NewServer(membus.Config{Partitions: 1})}
+	w.bus = w.server.Connect("client")
+	t.Cleanup(w.bus.Close)
+	w.client.Bus = w.bus
+	return w
+}
+
+// process is a worker with its own connection.
+type process struct {
+	*worker.Worker
+	*live.Server
+	bus *membus.Bus
+	w   *world
+}
+
+// worker starts one. A weight of 0 is 1; the smallest makes it one that owns nothing.
+func (w *world) worker(id string, cfg live.Config) *process {
+	w.Helper()
+	p := &process{bus: w.server.Connect(id), w: w}
+	var err error
+	p.Worker, err = worker.New(p.bus, worker.Config{
+		ID: id, Logger: slog.New(slog.DiscardHandler),
+		Programs: func(string) (*space.Program, error) { return w.program(), nil },
+	})
+	if err == nil {
+		err = p.Start(w.Context())
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	p.Server = live.NewServer(p.bus, p.Worker, cfg)
+	p.Beside(p.Run)
+	synctest.Wait()
+	w.Cleanup(p.crash)
+	return p
+}
+
+func (p *process) crash() { p.Kill(); p.bus.Kill() }
+
+func (p *process) stop() {
+	p.w.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := p.Stop(ctx); err != nil {
+		p.w.Errorf("stop: %v", err)
+	}
+	p.bus.Close()
+}
+
+// program counts events in n, and derives double from that.
+func (w *world) program() *space.Program {
+	p := space.NewProgram("book")
+	must := func(err error) {
+		if err != nil {
+			w.Error(err)
+		}
+	}
+	must(p.Handle("add", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		n, _ := tx.Get("n").AsInt()
+		tx.Set("n", n+1)
+		return model.Value{}, nil
+	}))
+	must(p.Handle("drop", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		tx.Delete("n")
+		return model.Value{}, nil
+	}))
+	must(p.Add(space.NodeSpec{ID: "double", Kind: space.Computation, Output: "double", Run: func(tx *space.Tx) (model.Value, error) {
+		w.mu.Lock()
+		w.runs++
+		w.mu.Unlock()
+		n, _ := tx.Get("n").AsInt()
+		return model.Int(2 * n), nil
+	}}))
+	must(p.Add(space.NodeSpec{ID: "rare", Kind: space.Computation, Output: "rare", Gate: space.GateSpec{Throttle: time.Hour}, Run: func(tx *space.Tx) (model.Value, error) {
+		return tx.Get("n"), nil
+	}}))
+	return p
+}
+
+// ran is how often double has run.
+func (w *world) ran() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.runs
+}
+
+// send stores events of a stream.
+func (w *world) send(stream string, n int) {
+	w.Helper()
+	for range n {
+		w.sent++
+		done := make(chan error, 1)
+		w.bus.Send(model.Message{Space: "s", Stream: stream, ID: "e" + strconv.Itoa(w.sent)}, func(_ model.SendResult, err error) { done <- err })
+		if err := <-done; err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// get reads a document by way of the service.
+func (w *world) get(doc string) live.Answer {
+	w.Helper()
+	a, err := w.client.Get(w.Context(), live.Get{Space: "s", Document: doc})
+	if err != nil {
+		w.Fatalf("get %s: %v", doc, err)
+	}
+	return a
+}
+
+// logged is a document as the log has it.
+func (w *world) logged(doc string) (string, uint64) {
+	w.Helper()
+	d, err := worker.Read(w.Context(), w.bus, "s", doc)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return d.Value.String(), d.Seq
+}
+
+// eventually looks every few milliseconds of virtual time until ok says so.
+func (w *world) eventually(what string, ok func() bool) {
+	w.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range 24_000 { // two minutes
+		if ok() {
+			return
+		}
+		<-tick.C
+	}
+	w.Fatalf("it never came to be that %s", what)
+}
+
+// settled waits until n is so much in the log.
+func (w *world) settled(n int) {
+	w.Helper()
+	w.eventually("n is "+strconv.Itoa(n), func() bool { v, _ := w.logged("n"); return v == strconv.Itoa(n) })
+}
+
+// seen is what a watch has been told.
+type seen struct {
+	w      *world
+	mu     sync.Mutex
+	events []live.Event
+	err    error
+	cancel func()
+	done   chan struct{}
+}
+
+func (s *seen) add(e live.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Kind == live.Value || e.Kind == live.Deleted {
+		for _, b := range s.events {
+			if (b.Kind == live.Value || b.Kind == live.Deleted) && b.Revision >= e.Revision {
+				s.w.Errorf("revision %d after %d", e.Revision, b.Revision)
+			}
+		}
+	}
+	s.events = append(s.events, e)
+	return nil
+}
+
+// of lists what was told of some kinds.
+func (s *seen) of(kinds ...live.Kind) []live.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []live.Event
+	for _, e := range s.events {
+		for _, k := range kinds {
+			if e.Kind == k {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+func (s *seen) last() string {
+	list := s.of(live.Value, live.Deleted)
+	if len(list) == 0 {
+		return ""
+	}
+	return string(list[len(list)-1].Data)
+}
+
+func (s *seen) stop() error {
+	s.cancel()
+	<-s.done
+	return s.err
+}
+
+// follow watches by way of the service.
+func (w *world) follow(doc string, from uint64) *seen {
+	return w.watching(func(ctx context.Context, s *seen) error {
+		return w.client.Watch(ctx, live.Watch{Space: "s", Document: doc, From: from}, func(e live.Event) { _ = s.add(e) })
+	})
+}
+
+// watching runs a watch until the end of the test.
+func (w *world) watching(f func(context.Context, *seen) error) *seen {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &seen{w: w, cancel: cancel, done: make(chan struct{})}
+	go func() { // ends with the watch
+		defer close(s.done)
+		s.err = f(ctx, s)
+	}()
+	w.Cleanup(func() { _ = s.stop() })
+	return s
+}
+
+// question is the JSON of one.
+func question(v any) []byte {
+	data, _ := json.Marshal(v)
+	return data
+}
