@@ -33,6 +33,9 @@ type Config struct {
 	Workers int
 	// Heartbeat, MemberTTL and Checkpoint are those of worker.Config.
 	Heartbeat, MemberTTL, Checkpoint time.Duration
+	// Idle and MaxAwake say when spaces leave memory, as in worker.Config.
+	Idle     time.Duration
+	MaxAwake int
 	// History, HistoryBytes and PurgeDelay are those of worker.Config: what of the logs is
 	// kept that no restart needs.
 	History, PurgeDelay time.Duration
@@ -196,7 +199,7 @@ func (d *Deployment) startWorker(ctx context.Context, id string) (*member, error
 	}
 	w, err := StartWorker(ctx, b, WorkerConfig{
 		ID: id, Programs: d.cfg.Programs, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
-		Checkpoint: d.cfg.Checkpoint, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
+		Checkpoint: d.cfg.Checkpoint, Idle: d.cfg.Idle, MaxAwake: d.cfg.MaxAwake, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
 		History: d.cfg.History, HistoryBytes: d.cfg.HistoryBytes, PurgeDelay: d.cfg.PurgeDelay,
 		OnError: d.cfg.OnError, OnConsole: d.cfg.OnConsole,
 	})
@@ -267,6 +270,17 @@ func (d *Deployment) Runs() map[worker.RunKey]uint64 {
 		}
 	}
 	return sum
+}
+
+// Stats says what each worker that runs here has in memory, by worker.
+func (d *Deployment) Stats() map[string]worker.Stats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	stats := make(map[string]worker.Stats, len(d.workers))
+	for _, m := range d.workers {
+		stats[m.id] = m.w.Stats()
+	}
+	return stats
 }
 
 // Counts sums up what the workers that run here now have got into the log.

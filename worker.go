@@ -22,6 +22,8 @@ type WorkerConfig struct {
 	ID                               string
 	Programs                         Programs
 	Heartbeat, MemberTTL, Checkpoint time.Duration
+	Idle                             time.Duration
+	MaxAwake                         int
 	History, PurgeDelay              time.Duration
 	HistoryBytes                     int64
 	Logger                           *slog.Logger
@@ -48,7 +50,7 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 	w, err := worker.New(bus, worker.Config{
 		Host: host, Version: version, Connection: connection,
 		ID: cfg.ID, Programs: programs, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
-		Checkpoint: cfg.Checkpoint, Logger: cfg.Logger, Tracer: cfg.Tracer,
+		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
 		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole,
 	})

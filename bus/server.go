@@ -166,6 +166,9 @@ func (s *Server) InProcessConn() (net.Conn, error) { return s.ns.InProcessConn()
 // network. Config.Server does so by itself.
 func (s *Server) ConnOption() nats.Option { return nats.InProcessServer(s) }
 
+// Subscriptions is how many the server has, its own included.
+func (s *Server) Subscriptions() int { return int(s.ns.NumSubscriptions()) }
+
 // Shutdown stops the server and returns when it is gone. It may be called twice.
 func (s *Server) Shutdown() {
 	if s.ns != nil {

@@ -22,6 +22,8 @@ type flags struct {
 	Program    string        `help:"Program that the spaces run: ${enum}." enum:"counter,flights" required:"" env:"SETTLE_PROGRAM"`
 	Heartbeat  time.Duration `help:"How often the worker announces itself and looks for others that have gone." default:"500ms"`
 	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets." default:"1s"`
+	Idle       time.Duration `help:"How long a space is at rest before it leaves memory; negative: never." default:"1m"`
+	MaxAwake   int           `help:"How many spaces may be in memory; beyond that, those that have been at rest longest leave at once. Negative: no limit." default:"10000"`
 
 	History      time.Duration `help:"For how long commits stay in the log that no restart needs: receipts are read from them. Default: the horizon of the deployment, and an hour." env:"SETTLE_HISTORY"`
 	HistoryBytes int64         `help:"How many bytes of them stay per partition, however young; negative: no limit." default:"1073741824" env:"SETTLE_HISTORY_BYTES"`
@@ -41,6 +43,7 @@ func main() {
 		return f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
 				ID: p.ID, Programs: programs[f.Program], Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
+				Idle: f.Idle, MaxAwake: f.MaxAwake,
 				History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay,
 				Logger: p.Logger, Tracer: p.Tracer,
 			})
