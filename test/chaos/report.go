@@ -17,6 +17,9 @@ func (c *chaos) report() (sound bool, err error) {
 	for _, s := range c.stuck {
 		c.check.Fail(history.Unsettled, "%s", s)
 	}
+	for _, s := range c.sup.crashes {
+		c.check.Fail(history.Crashed, "%s", s)
+	}
 	for _, f := range c.load.faults {
 		c.check.Fail(history.Answers, "%s", f)
 	}
@@ -44,11 +47,12 @@ func (c *chaos) write(w io.Writer) {
 	kills := c.nem.killed
 	line("kills", "%d: %d workers, %d coordinators, %d servers", kills["worker"]+kills["coordinator"]+kills["server"], kills["worker"], kills["coordinator"], kills["server"])
 	c.writeFaults(line)
+	line("restarted", "%d processes that had ended by themselves, as no server could be reached", c.sup.restarts)
 	line("sent by clients", "%d acknowledged; %d sent again after that, %d crashes of clients", n.Acked, c.load.repeated.Load(), c.load.crashes.Load())
 	line("handled", "%d events: %d of clients, %d from other spaces, %d follow-ups, %d notices; %d failed, %d refused",
 		n.Handled, n.FromClients, n.Crossed, n.Own, n.Notices, n.Failed, n.Refused)
 	line("commits", "%d; %d takeovers of spaces, %d appends refused", n.Commits, n.Takeovers, refusedIn(filepath.Join(c.dir, "counts")))
-	line("handled more than once", "%d events after an error that may pass, %d attempts marked", n.Retried, n.Marked)
+	line("handled more than once", "%d events after an error that may pass; %d attempts marked, %d events given up (docs/adr/0016)", n.Retried, n.Marked, n.GivenUp)
 	line("receipts to clients", "%d, all as in the log", n.Receipts)
 	line("live queries", "%d observers, %d sessions, %d values", len(c.watch.list), n.Sessions, n.Deliveries)
 	line("dead letters", "%d", n.Letters)

@@ -25,6 +25,7 @@ type chaos struct {
 	load    *load
 	watch   *observers
 	nem     *nemesis
+	sup     *supervisor
 	mon     *monitor
 	bus     *bus.Bus
 	client  *settle.Client
@@ -58,9 +59,7 @@ func (o *options) run(ctx context.Context) (sound bool, err error) {
 		return false, err
 	}
 	if err := c.play(ctx); err != nil {
-		if ctx.Err() != nil {
-			keep = false
-		}
+		keep = ctx.Err() == nil || o.Keep
 		return false, err
 	}
 	sound, err = c.report()
@@ -78,6 +77,7 @@ func (c *chaos) prepare() (err error) {
 	c.load = &load{d: c.d, work: c.o.workload(), rec: c.rec, rate: c.o.Rate}
 	c.watch = newObservers(c.d, c.rec)
 	c.nem = newNemesis(c.d, c.o.Seed)
+	c.sup = &supervisor{d: c.d}
 	return nil
 }
 
@@ -114,6 +114,10 @@ func (c *chaos) play(ctx context.Context) error {
 	for p := range c.o.Partitions {
 		go c.mon.follow(following, p) // ends with following
 	}
+	supervising, unsupervise := context.WithCancel(ctx)
+	defer unsupervise()
+	var supervisors sync.WaitGroup
+	supervisors.Go(func() { c.sup.run(supervising) })
 	watching, unwatch := context.WithCancel(ctx)
 	var observers sync.WaitGroup
 	observers.Go(func() { c.watch.run(watching) })
@@ -125,6 +129,8 @@ func (c *chaos) play(ctx context.Context) error {
 	c.rest(ctx)
 	unwatch()
 	observers.Wait()
+	unsupervise()
+	supervisors.Wait()
 	if err := stopAll(ctx, c.d.workers); err != nil {
 		c.stuck = append(c.stuck, err.Error())
 	}

@@ -31,11 +31,12 @@ const (
 	State      Rule = "buckets differ from the log"
 	Broken     Rule = "unreadable"
 	Unsettled  Rule = "not settled in time"
+	Crashed    Rule = "processes that crashed"
 )
 
 // Rules are all of them, in the order of a report.
 var Rules = []Rule{Lost, Duplicates, OutOfOrder, Causality, Fencing, Unsent, Effects, Answers, Sums,
-	Watches, Regression, Unwatched, Dead, State, Broken, Unsettled}
+	Watches, Regression, Unwatched, Dead, State, Broken, Unsettled, Crashed}
 
 // maxExamples is how many violations of a rule are kept in words.
 const maxExamples = 10
@@ -71,7 +72,8 @@ type Counts struct {
 	Deliveries, Sessions                        int
 	Letters                                     int
 	// Retried were handled in more than one attempt; Marked are attempts that a commit marks.
-	Retried, Marked int
+	// GivenUp are events that were being handled when a process died, three times.
+	Retried, Marked, GivenUp int
 	// Duplicates that the lane has kept out cannot be seen; Tombstones can.
 	Tombstones int
 	// First and Last are when the first and the last commit was stored.

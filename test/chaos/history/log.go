@@ -224,7 +224,10 @@ const unknownDepth = -1
 // effects checks what a handling has done.
 func (c *Checker) effects(s *spaceHistory, e model.LogEntry, stream string, depth int, tx *model.Tx) {
 	rc := tx.Receipt
-	if !allowed(stream, rc) {
+	switch {
+	case rc.Outcome == model.Failed && strings.Contains(rc.Error, lostText):
+		c.Counts.GivenUp++
+	case !allowed(stream, rc):
 		c.violate(Effects, "%s, sequence %d: %s %s is %s: %s", s.name, e.Seq, stream, rc.Event, rc.Outcome, rc.Error)
 	}
 	if rc.Outcome != model.Handled {
@@ -282,6 +285,9 @@ func allowed(stream string, rc *model.Receipt) bool {
 const (
 	FailText  = "it fails on purpose"
 	FlakyText = "it may pass"
+	// lostText is in the receipt of an event with whose attempts three processes have died
+	// (docs/adr/0016): where processes are killed all the time, that can be chance.
+	lostText = "never came back"
 )
 
 // sends notes what a transaction has sent.
