@@ -19,6 +19,7 @@ type demoFlightsCmd struct {
 	Workers    int    `default:"2" help:"Workers that share the airports."`
 	Partitions int    `default:"4" help:"Partitions of the deployment: what is divided among the workers."`
 	Duplicate  int    `default:"1" help:"Send every event N times, with its same id." placeholder:"N"`
+	Processes  bool   `help:"Run every worker, and the coordinator, as a process of its own. --kill is then SIGKILL."`
 	Kill       int    `default:"0" help:"N times during the run, stop a random worker dead: no goodbye, no flush. A new one joins a moment later." placeholder:"N"`
 	Store      string `help:"Directory for the embedded server's files. The same input goes on there where it was. Default: a temporary one, removed at the end." placeholder:"DIR"`
 	NATS       string `name:"nats" help:"Use the NATS server at URL instead of an embedded one. The run has streams of its own there (DEMO-*) and deletes them at its end, unless --keep. NATS_URL alone is not taken for a wish to run a demo." placeholder:"URL"`
@@ -31,7 +32,7 @@ type demoFlightsCmd struct {
 // used, and of 1 if the run could not be verified.
 func (c *demoFlightsCmd) Run(ctx context.Context, io streams) error {
 	o := demo.Options{
-		Workers: c.Workers, Partitions: c.Partitions, Duplicate: c.Duplicate, Kill: c.Kill,
+		Workers: c.Workers, Partitions: c.Partitions, Duplicate: c.Duplicate, Kill: c.Kill, Processes: c.Processes,
 		Store: c.Store, NATS: c.NATS, Keep: c.Keep,
 	}
 	if c.Fsync == "interval" {

@@ -21,6 +21,7 @@ import (
 type cli struct {
 	Demo struct {
 		Flights demoFlightsCmd `cmd:"" help:"20,000 real flights between 224 airports, each handled exactly once, while workers are killed."`
+		Role    demoRoleCmd    `cmd:"" hidden:""`
 	} `cmd:"" help:"See it work on real data."`
 	Bench struct {
 		Counter benchCounterCmd `cmd:"" help:"Events handled exactly once per second, beside what the server itself can do."`

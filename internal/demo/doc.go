@@ -7,6 +7,7 @@
 //	logs.go      how far it is, by following the logs
 //	watches.go   the live queries
 //	chaos.go     workers die and others join
+//	processes.go workers and a coordinator as processes of their own; role.go: inside of one
 //	report.go    the figures, as JSON
 //	screen*.go   what is shown meanwhile; summary.go: in the end
 package demo

@@ -21,6 +21,9 @@ type Options struct {
 	Duplicate int
 	// Kill is how many workers are killed, spread over the run.
 	Kill int
+	// Processes: workers and coordinator are processes of their own (see Role), and killing
+	// is SIGKILL.
+	Processes bool
 	// Store is the embedded server's directory. "" is a temporary one. One that was
 	// used before goes on where it was, if the input is the same.
 	Store string

@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/examples/flights"
 	"github.com/settlehq/settle/examples/flights/audit"
+	"github.com/settlehq/settle/worker"
 )
 
 // Result is how a run ended.
@@ -29,6 +31,8 @@ type Result struct {
 	Flights, Partitions int
 	// Notes are what happened to workers.
 	Notes []Note
+	// Processes: the workers were processes of their own.
+	Processes bool
 	// Elapsed is from the first send until everything was handled and every watched
 	// document was current.
 	Elapsed time.Duration
@@ -82,14 +86,31 @@ func Run(ctx context.Context, o Options, screen Screen) (res *Result, err error)
 	defer func() { err = errors.Join(err, r.place.remove()) }()
 	screen.Start(r.plan(), r.snapshot)
 	defer screen.Stop()
-	d, err := settle.Start(ctx, r.config())
+	d, err := r.start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.stop(ctx, d)) }()
 	r.set(func() { r.workers = d.Workers() })
-	res = &Result{Watched: r.watched, Tally: r.tally, Flights: len(o.Flights), Partitions: o.Partitions}
+	res = &Result{Processes: o.Processes, Watched: r.watched, Tally: r.tally, Flights: len(o.Flights), Partitions: o.Partitions}
 	return res, r.play(ctx, d, res)
+}
+
+// deployment is what a run needs of one, in this process or in several.
+type deployment interface {
+	fleet
+	Bus() *bus.Bus
+	Client() *settle.Client
+	Runs() map[worker.RunKey]uint64
+	StopWorkers(ctx context.Context) error
+	Stop(ctx context.Context) error
+}
+
+func (r *run) start(ctx context.Context) (deployment, error) {
+	if r.o.Processes {
+		return startProcesses(ctx, r.config())
+	}
+	return settle.Start(ctx, r.config())
 }
 
 func (r *run) config() settle.Config {
@@ -101,7 +122,7 @@ func (r *run) config() settle.Config {
 }
 
 // play sends, waits and verifies.
-func (r *run) play(ctx context.Context, d *settle.Deployment, res *Result) error {
+func (r *run) play(ctx context.Context, d deployment, res *Result) error {
 	stalled, err := r.handle(ctx, d)
 	if err != nil {
 		return err
@@ -118,7 +139,7 @@ func (r *run) play(ctx context.Context, d *settle.Deployment, res *Result) error
 // handle runs everything that goes on at the same time, until all is handled and
 // every watched document is current. stalled says what was missing when there was
 // no use in waiting any longer.
-func (r *run) handle(ctx context.Context, d *settle.Deployment) (stalled string, err error) {
+func (r *run) handle(ctx context.Context, d deployment) (stalled string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	tasks, ctx := errgroup.WithContext(ctx)
@@ -233,7 +254,7 @@ func (r *run) missing() string {
 }
 
 // verify reads back what is stored and judges it.
-func (r *run) verify(ctx context.Context, d *settle.Deployment, res *Result) error {
+func (r *run) verify(ctx context.Context, d deployment, res *Result) error {
 	stored, err := audit.Read(ctx, d.Bus().JetStream(), r.place.prefix)
 	if err != nil {
 		return fmt.Errorf("read back what is stored: %w", err)
@@ -251,7 +272,7 @@ func (r *run) verify(ctx context.Context, d *settle.Deployment, res *Result) err
 
 // unobserved counts the runs that nobody asked for, on all workers, dead ones
 // included.
-func (r *run) unobserved(d *settle.Deployment) int {
+func (r *run) unobserved(d deployment) int {
 	n := uint64(0)
 	for k, runs := range d.Runs() {
 		if k.Node == flights.DocPunctuality && !slices.Contains(r.watched, k.Space) {
@@ -262,7 +283,7 @@ func (r *run) unobserved(d *settle.Deployment) int {
 }
 
 // stop ends the deployment, whatever became of the run.
-func (r *run) stop(ctx context.Context, d *settle.Deployment) error {
+func (r *run) stop(ctx context.Context, d deployment) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	r.set(func() {
@@ -277,7 +298,7 @@ func (r *run) stop(ctx context.Context, d *settle.Deployment) error {
 	return errors.Join(err, d.Stop(ctx))
 }
 
-func stopWorkers(ctx context.Context, d *settle.Deployment) error {
+func stopWorkers(ctx context.Context, d deployment) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if err := d.StopWorkers(ctx); err != nil {
@@ -311,7 +332,7 @@ func (r *run) note(n Note) {
 
 func (r *run) plan() Plan {
 	return Plan{
-		Flights: len(r.o.Flights), Airports: len(r.tally), Workers: r.o.Workers, Partitions: r.o.Partitions,
+		Flights: len(r.o.Flights), Airports: len(r.tally), Workers: r.o.Workers, Processes: r.o.Processes, Partitions: r.o.Partitions,
 		Server: r.place.describe(r.o.Fsync),
 	}
 }

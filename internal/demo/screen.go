@@ -28,6 +28,8 @@ func NewScreen(w io.Writer) Screen {
 type Plan struct {
 	Flights, Airports   int
 	Workers, Partitions int
+	// Processes: the workers are processes of their own.
+	Processes bool
 	// Server says which server it is, and how safely it writes.
 	Server string
 }

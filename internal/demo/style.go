@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -56,6 +57,9 @@ func comma[N int | int64 | uint64](n N) string {
 func count[N int | int64 | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "s") {
+		return comma(n) + " " + noun + "es"
 	}
 	return comma(n) + " " + noun + "s"
 }

@@ -71,7 +71,11 @@ func (s *summary) numbers() {
 		}
 	}
 	if len(killed) > 0 {
-		row("killed", "%s", strings.Join(killed, ", "))
+		by := ""
+		if s.r.Processes {
+			by = count(len(killed), "process") + " by SIGKILL: "
+		}
+		row("killed", "%s%s", by, strings.Join(killed, ", "))
 	}
 	row("takeovers", "%s, each of a space that another worker had served", comma(r.Takeovers))
 	s.line("")

@@ -18,7 +18,11 @@ func (p Plan) what() string {
 }
 
 func (p Plan) where() string {
-	return fmt.Sprintf("%s, %s, %s", count(p.Workers, "worker"), count(p.Partitions, "partition"), p.Server)
+	workers := count(p.Workers, "worker")
+	if p.Processes {
+		workers = count(p.Workers, "worker process")
+	}
+	return fmt.Sprintf("%s, %s, %s", workers, count(p.Partitions, "partition"), p.Server)
 }
 
 // sentence says what goes on in a phase.

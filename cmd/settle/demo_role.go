@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/settlehq/settle/internal/demo"
+)
+
+// demoRoleCmd is a process that `settle demo flights --processes` starts.
+type demoRoleCmd struct {
+	Role       string        `arg:"" enum:"worker,coordinator"`
+	ID         string        `required:""`
+	NATS       string        `name:"nats" required:""`
+	Prefix     string        `required:""`
+	Heartbeat  time.Duration `required:""`
+	Checkpoint time.Duration `required:""`
+}
+
+// Run plays the role. Ctrl-C is for who has started it, which then asks it to stop.
+func (c *demoRoleCmd) Run(_ context.Context, io streams) error {
+	signal.Ignore(os.Interrupt)
+	signal.Reset(syscall.SIGTERM)
+	r := demo.Role{Role: c.Role, ID: c.ID, NATS: c.NATS, Prefix: c.Prefix, Heartbeat: c.Heartbeat, Checkpoint: c.Checkpoint}
+	return r.Serve(context.Background(), os.Stdin, io.out)
+}

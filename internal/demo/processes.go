@@ -1,0 +1,266 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/worker"
+)
+
+// processes is a deployment whose workers and coordinator are processes of their own:
+// this program, run once more in a role (see Role). The server is in this process, unless
+// it is an outside one, and listens on the loopback interface.
+type processes struct {
+	cfg    settle.Config
+	server *bus.Server
+	url    string
+	bus    *bus.Bus
+	client *settle.Client
+
+	mu          sync.Mutex
+	coordinator *child
+	workers     []*child
+	born        int
+	runs        map[string]map[worker.RunKey]uint64 // by worker, what it said last
+}
+
+// startProcesses starts them and returns when the workers serve their partitions.
+func startProcesses(ctx context.Context, cfg settle.Config) (*processes, error) {
+	p := &processes{cfg: cfg, url: cfg.Bus.URL, runs: map[string]map[worker.RunKey]uint64{}}
+	if err := p.start(ctx); err != nil {
+		return nil, errors.Join(err, p.Stop(ctx))
+	}
+	return p, nil
+}
+
+func (p *processes) start(ctx context.Context) (err error) {
+	config := p.cfg.Bus
+	config.Name = "client/main"
+	if p.url == "" {
+		p.cfg.Server.Listen = ":0"
+		if p.server, err = bus.StartServer(p.cfg.Server); err != nil {
+			return fmt.Errorf("start the embedded server: %w", err)
+		}
+		p.url, config.Server = p.server.ClientURL(), p.server
+	}
+	if p.bus, err = bus.Connect(ctx, config); err != nil {
+		return err
+	}
+	if err := p.bus.Provision(ctx); err != nil {
+		return err
+	}
+	if p.client, err = settle.NewClient(p.bus, settle.ClientConfig{ID: "main", Tracer: p.cfg.Tracer}); err != nil {
+		return err
+	}
+	if p.coordinator, err = p.launch(ctx, RoleCoordinator, "c1"); err != nil {
+		return err
+	}
+	for range p.cfg.Workers {
+		if _, err := p.AddWorker(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Workers lists the ids of the workers that run.
+func (p *processes) Workers() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := make([]string, len(p.workers))
+	for i, c := range p.workers {
+		ids[i] = c.id
+	}
+	return ids
+}
+
+// AddWorker starts one more worker and returns its id.
+func (p *processes) AddWorker(ctx context.Context) (string, error) {
+	p.mu.Lock()
+	p.born++
+	id := "w" + strconv.Itoa(p.born)
+	p.mu.Unlock()
+	c, err := p.launch(ctx, RoleWorker, id)
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.workers = append(p.workers, c)
+	return id, nil
+}
+
+// KillWorker kills the process of a worker, which cannot do anything about it, and returns
+// when it is gone. It reports whether there was one of that id.
+func (p *processes) KillWorker(id string) bool {
+	p.mu.Lock()
+	i := slices.IndexFunc(p.workers, func(c *child) bool { return c.id == id })
+	if i < 0 {
+		p.mu.Unlock()
+		return false
+	}
+	c := p.workers[i]
+	p.workers = slices.Delete(slices.Clone(p.workers), i, i+1)
+	p.mu.Unlock()
+	return c.kill()
+}
+
+// Runs is how often each computation ran, as the workers have told. One that was killed
+// has not told of the last moment.
+func (p *processes) Runs() map[worker.RunKey]uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sum := map[worker.RunKey]uint64{}
+	for _, runs := range p.runs {
+		for k, n := range runs {
+			sum[k] += n
+		}
+	}
+	return sum
+}
+
+// Bus is the connection of this process.
+func (p *processes) Bus() *bus.Bus { return p.bus }
+
+// Client is a client of the deployment.
+func (p *processes) Client() *settle.Client { return p.client }
+
+// StopWorkers lets the workers save their spaces and leave.
+func (p *processes) StopWorkers(ctx context.Context) error {
+	p.mu.Lock()
+	workers := p.workers
+	p.workers = nil
+	p.mu.Unlock()
+	errs := make([]error, len(workers))
+	var all sync.WaitGroup
+	for i, c := range workers {
+		all.Go(func() { errs[i] = c.stop(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Stop ends everything in good order.
+func (p *processes) Stop(ctx context.Context) error {
+	err := p.StopWorkers(ctx)
+	if p.coordinator != nil {
+		err = errors.Join(err, p.coordinator.stop(ctx))
+	}
+	if p.client != nil {
+		p.client.Close()
+	}
+	if p.bus != nil {
+		p.bus.Close()
+	}
+	if p.server != nil {
+		p.server.Shutdown()
+	}
+	return err
+}
+
+// child is a process in a role. It ends with this one: its standard input does.
+type child struct {
+	id    string
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	ready chan struct{}
+	// ended is closed when the process has, and err is then how.
+	ended chan struct{}
+	err   error
+}
+
+// launch starts a process and returns when it serves.
+func (p *processes) launch(ctx context.Context, role, id string) (*child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program, to run it as a %s: %w", role, err)
+	}
+	c := &child{id: id, ready: make(chan struct{}), ended: make(chan struct{})}
+	c.cmd = exec.Command(self, "demo", "role", role, "--nats", p.url, "--id", id,
+		"--prefix", p.cfg.Bus.Prefix, "--heartbeat", p.cfg.Heartbeat.String(), "--checkpoint", p.cfg.Checkpoint.String())
+	c.cmd.Stderr = os.Stderr
+	out, err := c.cmd.StdoutPipe()
+	if err == nil {
+		c.stdin, err = c.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = c.cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start %s %s: %w", role, id, err)
+	}
+	go c.follow(out, p.told) // ends with the process
+	select {
+	case <-c.ready:
+		return c, nil
+	case <-c.ended:
+		return nil, fmt.Errorf("%s %s ended before it served: %w", role, id, c.err)
+	case <-ctx.Done():
+		c.kill()
+		return nil, fmt.Errorf("start %s %s: %w", role, id, ctx.Err())
+	}
+}
+
+// follow reads what the process tells until it ends.
+func (c *child) follow(out io.Reader, told func(id string, runs []runCount)) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for first := true; lines.Scan(); first = false {
+		if first {
+			close(c.ready)
+			continue
+		}
+		var runs []runCount
+		if json.Unmarshal(lines.Bytes(), &runs) == nil {
+			told(c.id, runs)
+		}
+	}
+	c.err = c.cmd.Wait()
+	close(c.ended)
+}
+
+// told takes in what a worker says of its runs.
+func (p *processes) told(id string, runs []runCount) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counts := map[worker.RunKey]uint64{}
+	for _, r := range runs {
+		counts[worker.RunKey{Space: r.Space, Node: r.Node}] = r.Runs
+	}
+	p.runs[id] = counts
+}
+
+// kill ends the process with SIGKILL and returns when it is gone. It reports whether it
+// was there.
+func (c *child) kill() bool {
+	err := c.cmd.Process.Kill()
+	<-c.ended
+	return err == nil
+}
+
+// stop asks the process to leave in good order. It is killed if it has not by the end of
+// ctx.
+func (c *child) stop(ctx context.Context) error {
+	_, _ = io.WriteString(c.stdin, stopWord+"\n") // a process that is gone needs no asking
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+		c.kill()
+		return fmt.Errorf("stop %s: %w", c.id, ctx.Err())
+	}
+	if c.err != nil {
+		return fmt.Errorf("stop %s: %w", c.id, c.err)
+	}
+	return nil
+}

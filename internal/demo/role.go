@@ -1,0 +1,118 @@
+package demo
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/examples/flights"
+)
+
+// The roles of a process that a run with Processes starts.
+const (
+	RoleWorker      = "worker"
+	RoleCoordinator = "coordinator"
+)
+
+// Role is one such process: this program once more. It is told to stop by a line on its
+// standard input, and ends when that is closed, so it does not outlive who has started it.
+type Role struct {
+	Role, ID, NATS, Prefix string
+	Heartbeat, Checkpoint  time.Duration
+}
+
+// stopWord asks a process to leave in good order.
+const stopWord = "stop"
+
+// readyWord is the first line of its output.
+const readyWord = "ready"
+
+// runCount is how often a computation ran.
+type runCount struct {
+	Space string `json:"space"`
+	Node  string `json:"node"`
+	Runs  uint64 `json:"runs"`
+}
+
+// errAbandoned: whoever has started the process is gone.
+var errAbandoned = errors.New("standard input was closed: nobody needs this process any more")
+
+// Serve plays the role until it is told to stop.
+func (r Role) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	b, err := bus.Connect(ctx, bus.Config{URL: r.NATS, Prefix: r.Prefix, Name: r.Role + "/" + r.ID})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if r.Role == RoleCoordinator {
+		c := coordinator.New(b, coordinator.Config{})
+		c.Start()
+		defer c.Stop()
+		return until(ctx, in, out, func() {})
+	}
+	w, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
+		ID: r.ID, Programs: flights.Programs, Heartbeat: r.Heartbeat, Checkpoint: r.Checkpoint,
+	})
+	if err != nil {
+		return err
+	}
+	if err := until(ctx, in, out, func() { tellRuns(w, out) }); err != nil {
+		w.Kill()
+		return err
+	}
+	stopping, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	err = w.Stop(stopping)
+	tellRuns(w, out)
+	return err
+}
+
+// until says that the process serves, and then now and then what it has done, until it is
+// told to stop.
+func until(ctx context.Context, in io.Reader, out io.Writer, tell func()) error {
+	asked := make(chan error, 1)
+	go func() { // ends with the process at the latest
+		lines := bufio.NewScanner(in)
+		for lines.Scan() {
+			if lines.Text() == stopWord {
+				asked <- nil
+				return
+			}
+		}
+		asked <- errAbandoned
+	}()
+	if _, err := fmt.Fprintln(out, readyWord); err != nil {
+		return err
+	}
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		select {
+		case err := <-asked:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-again.C:
+			tell()
+		}
+	}
+}
+
+// tellRuns writes how often each computation has run.
+func tellRuns(w *settle.Worker, out io.Writer) {
+	var list []runCount
+	for k, n := range w.Runs() {
+		list = append(list, runCount{k.Space, k.Node, n})
+	}
+	slices.SortFunc(list, func(a, b runCount) int { return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(a.Node, b.Node)) })
+	_ = json.NewEncoder(out).Encode(list) // a parent that is gone shows on standard input
+}
