@@ -1,0 +1,253 @@
+package history
+
+import (
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// synthetic is a run that was never made: the streams that a faultless one would leave, and
+// the records of its clients. Tests spoil one thing in it.
+type synthetic struct {
+	work  Workload
+	parts int
+	now   time.Time
+
+	lanes   [][]LaneMessage
+	logs    [][]model.LogEntry
+	acks    []ack
+	watched []delivery
+	state   map[string]*spaceState
+	waiting []waiting
+	letters []deadKey
+	kills   []Kill
+}
+
+type ack struct {
+	client, space int
+	n             uint32
+	lane          uint64
+}
+
+type delivery struct {
+	observer, session int
+	space, doc        string
+	revision          uint64
+	value             uint32
+}
+
+type spaceState struct {
+	sum   Sum
+	seen  map[string]int64
+	epoch uint64
+	owner string
+	n     uint64
+	lane  uint64
+	out   map[string]uint64
+	head  uint64
+}
+
+type waiting struct {
+	space, stream, id string
+	pos, lane         uint64
+	depth             int
+}
+
+func newSynthetic() *synthetic {
+	s := &synthetic{
+		work: Workload{Seed: 5, Spaces: 4, Clients: 3}, parts: 2, now: time.Unix(1e9, 0),
+		state: map[string]*spaceState{},
+	}
+	s.lanes, s.logs = make([][]LaneMessage, s.parts), make([][]model.LogEntry, s.parts)
+	for i := range s.work.Spaces {
+		s.state[s.work.Space(i)] = &spaceState{seen: map[string]int64{}, out: map[string]uint64{}}
+	}
+	return s
+}
+
+// faultless is a run of so many events per client and space.
+func faultless(n int) *synthetic {
+	s := newSynthetic()
+	for i := range s.work.Spaces {
+		s.takeOver(s.work.Space(i), "w1")
+	}
+	for k := range uint32(n) {
+		for client := range s.work.Clients {
+			for space := range s.work.Spaces {
+				s.send(client, space, k+1)
+				s.drain()
+			}
+		}
+	}
+	return s
+}
+
+func (s *synthetic) append(space string, c *model.Commit) {
+	st := s.state[space]
+	c.Version, c.Space, c.Runtime, c.Epoch = model.CommitVersion, space, st.owner, st.epoch
+	c.Cursor = model.Cursor{Floor: st.lane}
+	if c.Takeover {
+		c.Epoch = 0
+	}
+	p := model.PartitionOf(space, s.parts)
+	s.now = s.now.Add(time.Millisecond)
+	data := model.AppendCommit(nil, c, nil)
+	st.head = uint64(len(s.logs[p]) + 1)
+	s.logs[p] = append(s.logs[p], model.LogEntry{Space: space, Seq: st.head, Data: data, Stored: s.now})
+	if c.Takeover {
+		st.epoch, st.n = st.head, 0
+	}
+}
+
+func (s *synthetic) takeOver(space, runtime string) {
+	s.state[space].owner = runtime
+	s.append(space, &model.Commit{Takeover: true})
+}
+
+// put stores an event in a lane.
+func (s *synthetic) put(w waiting) {
+	p := model.PartitionOf(w.space, s.parts)
+	w.lane = uint64(len(s.lanes[p]) + 1)
+	s.lanes[p] = append(s.lanes[p], LaneMessage{Seq: w.lane, Space: w.space, Stream: w.stream, ID: w.id})
+	s.waiting = append(s.waiting, w)
+}
+
+func (s *synthetic) send(client, space int, n uint32) {
+	name := s.work.Space(space)
+	s.put(waiting{space: name, stream: s.work.Stream(client, space, n), id: EventID(client, n)})
+	s.acks = append(s.acks, ack{client, space, n, s.waiting[len(s.waiting)-1].lane})
+}
+
+// drain handles everything.
+func (s *synthetic) drain() {
+	for len(s.waiting) > 0 {
+		w := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		s.handle(w)
+	}
+}
+
+func (s *synthetic) handle(w waiting) {
+	st := s.state[w.space]
+	st.n++
+	st.lane = max(st.lane, w.lane)
+	tx := model.Tx{N: st.n, By: receipts.By(w.stream), Receipt: &model.Receipt{Event: w.id, Lane: w.lane, Pos: w.pos, Outcome: model.Handled}}
+	switch w.stream {
+	case Fail:
+		tx.Receipt.Outcome, tx.Receipt.Error = model.Failed, FailText
+	case Nobody, Nowhere:
+		tx.Receipt.Outcome, tx.Receipt.Error = model.Refused, "no handler"
+	}
+	if tx.Receipt.Outcome != model.Handled {
+		s.letters = append(s.letters, deadKey{w.space, w.stream, w.id})
+		s.append(w.space, &model.Commit{Txs: []model.Tx{tx}})
+		if w.stream == Nowhere {
+			origin, _ := model.OriginOf(w.id)
+			s.put(waiting{space: origin.Space, stream: model.Undelivered, id: model.NoticeID(w.id)})
+		}
+		return
+	}
+	st.sum = st.sum.Plus(w.stream, w.id)
+	source := Source(w.id)
+	st.seen[source]++
+	tx.Receipt.Result = st.sum.Value()
+	tx.Writes = []model.Write{{Doc: DocSum, Value: st.sum.Value()}, {Doc: DocSeen, Path: model.Path{source}, Value: model.Int(st.seen[source])}}
+	var next []waiting
+	for k, sent := range s.work.Sends(w.space, w.stream, w.id, w.depth) {
+		id := (model.TxID{Space: w.space, Epoch: st.epoch, N: st.n}).Event(k)
+		send := model.Send{ID: id, To: sent.To, Stream: sent.Stream, Payload: model.Object(model.F("d", sent.Depth))}
+		if sent.To != w.space {
+			st.out[sent.To]++
+			send.Position = st.out[sent.To]
+		}
+		tx.Sends = append(tx.Sends, send)
+		next = append(next, waiting{space: sent.To, stream: sent.Stream, id: id, pos: send.Position, depth: sent.Depth})
+	}
+	s.append(w.space, &model.Commit{Txs: []model.Tx{tx}})
+	for _, n := range next {
+		if n.space == w.space {
+			s.waiting = append(s.waiting, n)
+		} else {
+			s.put(n)
+		}
+	}
+}
+
+// compute has the view of a space be computed, and shown to an observer.
+func (s *synthetic) compute(space string, observer, session int) {
+	st := s.state[space]
+	st.n++
+	v := View(st.sum)
+	s.append(space, &model.Commit{Txs: []model.Tx{{N: st.n, By: "compute " + DocView, Writes: []model.Write{{Doc: DocView, Value: v}}}}})
+	s.watched = append(s.watched, delivery{observer, session, space, DocView, st.head, Hash(v.String())})
+}
+
+// check hands everything to a checker.
+func (s *synthetic) check() *Checker {
+	c := New(s.work, s.parts)
+	c.Killed(s.kills)
+	for _, a := range s.acks {
+		c.Acked(a.client, a.space, a.n, a.lane)
+	}
+	for _, d := range s.watched {
+		c.Watched(d.observer, d.session, d.space, d.doc, d.revision, d.value)
+	}
+	for _, lane := range s.lanes {
+		for _, m := range lane {
+			c.Lane(m)
+		}
+	}
+	for p, log := range s.logs {
+		for _, e := range log {
+			c.Log(p, e)
+		}
+	}
+	for _, l := range s.letters {
+		c.Letter(l.space, l.stream, l.id)
+	}
+	for name, st := range c.spaces {
+		c.Saved(name, s.saved(name, st))
+	}
+	c.Finish()
+	return c
+}
+
+// saved is the bucket of a space, as its owner would have saved it.
+func (s *synthetic) saved(name string, st *spaceHistory) model.SpaceState {
+	out := model.SpaceState{Mark: model.StateDoc{Seq: st.rep.Seq}}
+	for _, id := range st.rep.DocIDs() {
+		out.Docs = append(out.Docs, model.StateDoc{Doc: id, Data: st.rep.Doc(id).Value.AppendJSON(nil)})
+	}
+	return out
+}
+
+// at finds the first entry of a log that handles an event of a stream.
+func (s *synthetic) at(t *testing.T, stream string) (partition, index int) {
+	t.Helper()
+	for p, log := range s.logs {
+		for i, e := range log {
+			c, err := model.DecodeCommit(e.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(c.Txs) > 0 && c.Txs[0].By == receipts.By(stream) {
+				return p, i
+			}
+		}
+	}
+	t.Fatalf("no event of stream %s", stream)
+	return 0, 0
+}
+
+// change alters a commit.
+func (s *synthetic) change(t *testing.T, p, i int, f func(*model.Commit)) {
+	t.Helper()
+	c, err := model.DecodeCommit(s.logs[p][i].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(c)
+	s.logs[p][i].Data = model.AppendCommit(nil, c, nil)
+}
