@@ -14,8 +14,6 @@ type Role struct {
 	About string // one sentence
 	// Publish and Subscribe are subjects, with NATS wildcards.
 	Publish, Subscribe []string
-	// Responds says that it answers requests, on whatever subject the question names.
-	Responds bool
 }
 
 // The roles. Each is a user of the deployment's account, which is the border between
@@ -46,15 +44,19 @@ func Roles(prefix string, partitions int) []Role {
 func (n names) reads() []string {
 	return []string{
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.DIRECT.GET.>",
-		"$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.DELETE.*.*", "$JS.FC.>",
+		"$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.DELETE.*.*", "$JS.API.CONSUMER.NAMES.*", "$JS.FC.>",
 		"$SYS.REQ.USER.INFO",
 	}
 }
 
-// asks are what demand and questions to services take.
+// asks are what demand, and questions to services and workers, take.
 func (n names) asks() []string {
-	return []string{n.prefix + ".demand.*", n.prefix + ".api.>", n.prefix + ".own.>"}
+	return []string{n.prefix + ".demand.*", n.prefix + ".api.>", n.prefix + ".own.>", n.prefix + ".ping.*", "$SRV.>"}
 }
+
+// answers is what answering takes. It is no allow_responses: a live query is one question
+// with answers for days.
+func (n names) answers() []string { return []string{"_INBOX.>"} }
 
 func (n names) reader() Role {
 	return Role{
@@ -73,8 +75,9 @@ func (n names) client() Role {
 
 func (n names) worker(partitions int) Role {
 	r := n.reader()
-	r.Name, r.About, r.Responds = RoleWorker, "hosts spaces: commits, checkpoints, purges, membership", true
-	r.Publish = append(r.Publish, n.prefix+".log.>", n.prefix+".ping.*", n.rollCalls(), bucketSubject(n.workersBucket(), "*"))
+	r.Name, r.About = RoleWorker, "hosts spaces: commits, checkpoints, purges, membership"
+	r.Publish = append(r.Publish, n.answers()...)
+	r.Publish = append(r.Publish, n.prefix+".log.>", n.rollCalls(), bucketSubject(n.workersBucket(), "*"))
 	for p := range partitions {
 		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), ">"),
 			"$JS.API.STREAM.PURGE."+n.laneStream(p), "$JS.API.STREAM.PURGE."+n.logStream(p))
@@ -85,8 +88,9 @@ func (n names) worker(partitions int) Role {
 
 func (n names) coordinator(partitions int) Role {
 	r := n.reader()
-	r.Name, r.About, r.Responds = RoleCoordinator, "releases sends into lanes, writes dead letters, answers questions", true
-	r.Publish = append(r.Publish, n.prefix+".lane.>", n.prefix+".dead.>")
+	r.Name, r.About = RoleCoordinator, "releases sends into lanes, writes dead letters, answers questions"
+	r.Publish = append(r.Publish, n.answers()...)
+	r.Publish = append(r.Publish, n.prefix+".lane.>", n.prefix+".dead.>", bucketSubject(n.workersBucket(), "*"))
 	for p := range partitions {
 		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), positionPrefix+"*"))
 	}
@@ -112,10 +116,6 @@ func WritePermissions(w io.Writer, prefix string, partitions int) error {
 		fmt.Fprintf(&b, "\n# %s: %s.\n%s_%s: {\n", r.Name, r.About, strings.ToUpper(prefix), strings.ToUpper(r.Name))
 		writeSubjects(&b, "publish", r.Publish)
 		writeSubjects(&b, "subscribe", r.Subscribe)
-		if r.Responds {
-			// Long enough for the slowest answer of a service, and for all of a page.
-			b.WriteString("  allow_responses: { max: 1000, expires: \"1m\" }\n")
-		}
 		b.WriteString("}\n")
 	}
 	_, err := io.WriteString(w, b.String())

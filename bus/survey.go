@@ -329,8 +329,8 @@ func (s *surveyor) members(ctx context.Context) {
 		return
 	}
 	for _, m := range last {
-		f := MemberFacts{ID: m.ID, Left: m.Left}
-		if !m.Left {
+		f := MemberFacts{ID: m.ID, Role: m.Role, Version: m.Version, Left: m.Left}
+		if !m.Left && m.Role == "" {
 			f.Answers, f.Unknown = s.b.Ping(ctx, m.ID)
 		}
 		s.Members = append(s.Members, f)
@@ -338,9 +338,11 @@ func (s *surveyor) members(ctx context.Context) {
 	slices.SortFunc(s.Members, func(a, b MemberFacts) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// MemberFacts are about a worker that has announced itself.
+// MemberFacts are about a process that has announced itself.
 type MemberFacts struct {
 	ID      string
+	Role    string // "" for a worker
+	Version string
 	Left    bool // it has said good-bye
 	Answers bool // its process is there
 	Unknown error

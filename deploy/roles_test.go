@@ -1,0 +1,255 @@
+package deploy_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// startWithUsers starts one server with the users and permissions of users.conf.
+func startWithUsers(t *testing.T) *bus.Server {
+	t.Helper()
+	for name, value := range secrets { // any order: it is a set
+		t.Setenv(name, value)
+	}
+	users, err := filepath.Abs("nats/users.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(t.TempDir(), "server.conf")
+	writeFile(t, conf, fmt.Sprintf("include %q\n", strings.TrimPrefix(relative(t, filepath.Dir(conf), users), "./")))
+	s, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0", ConfigFile: conf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Shutdown)
+	return s
+}
+
+func relative(t *testing.T, from, to string) string {
+	t.Helper()
+	path, err := filepath.Rel(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// user is a connection of a role that notes what it was not allowed to do.
+type user struct {
+	t    *testing.T
+	role string
+	nc   *nats.Conn
+
+	mu     sync.Mutex
+	denied []string
+}
+
+func connectAs(t *testing.T, s *bus.Server, role string) *user {
+	t.Helper()
+	u := &user{t: t, role: role}
+	var err error
+	u.nc, err = nats.Connect(s.ClientURL(), nats.UserInfo(role, password(role)), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			u.denied = append(u.denied, err.Error())
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(u.nc.Close)
+	return u
+}
+
+// settled waits until the server has answered everything that was sent before.
+func (u *user) settled() {
+	u.t.Helper()
+	if err := u.nc.FlushTimeout(patience); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+// may reports whether something was let through. The server says no before it answers the
+// flush, and the client may tell of it a moment later.
+func (u *user) may(try func()) bool {
+	u.t.Helper()
+	u.mu.Lock()
+	before := len(u.denied)
+	u.mu.Unlock()
+	try()
+	u.settled()
+	u.settled()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.denied) == before
+}
+
+func (u *user) mayPublish(subject string) bool {
+	u.t.Helper()
+	return u.may(func() {
+		if err := u.nc.Publish(subject, []byte("{}")); err != nil {
+			u.t.Fatal(err)
+		}
+	})
+}
+
+func (u *user) maySubscribe(subject string) bool {
+	u.t.Helper()
+	return u.may(func() {
+		sub, err := u.nc.SubscribeSync(subject)
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		u.settled()
+		_ = sub.Unsubscribe()
+	})
+}
+
+// The table: what there is to do, and the letters of the roles that may do it: (r)eader,
+// (c)lient, (w)orker, c(o)ordinator, o(p)erator. A line with < subscribes, others publish.
+// Nothing in the streams' names exists: a request that is let through does no harm.
+const table = `
+read streams' settings and state      rcwop  $JS.API.STREAM.INFO.SETTLE_LOG_0
+read a message by the leader          rcwop  $JS.API.STREAM.MSG.GET.SETTLE_LOG_0
+read messages in a row                rcwop  $JS.API.DIRECT.GET.SETTLE_LOG_0
+read a document                       rcwop  $JS.API.DIRECT.GET.KV_SETTLE_STATE_0.$KV.SETTLE_STATE_0.s.d
+follow a stream                       rcwop  $JS.API.CONSUMER.CREATE.SETTLE_LOG_0.settle-x
+stop following                        rcwop  $JS.API.CONSUMER.DELETE.SETTLE_LOG_0.settle-x
+answer flow control                   rcwop  $JS.FC.SETTLE_LOG_0.settle-x.1
+see the account                       rcwop  $JS.API.INFO
+see oneself                           rcwop  $SYS.REQ.USER.INFO
+ask a service                         rcwop  settle.api.tree
+ask the owner of a partition          rcwop  settle.own.0
+want a document computed              rcwop  settle.demand.0
+find services                         rcwop  $SRV.INFO
+follow confirmed commits              rcwop  < settle.feed.0.s
+hear a new owner                      rcwop  < settle.rollcall.*
+get answers                           rcwop  < _INBOX.x.>
+
+send an event                         .c.op  settle.lane.0.s.add.e
+release a send                        .c.op  settle.lane.7.s.add.s:1:0:0
+
+commit                                ..w.p  settle.log.0.s
+checkpoint                            ..w.p  $KV.SETTLE_STATE_0.s.d
+announce oneself                      ..wop  $KV.SETTLE_WORKERS.w1
+ask whether a worker is there         rcwop  settle.ping.w1
+see who follows a stream              rcwop  $JS.API.CONSUMER.NAMES.SETTLE_LOG_0
+call the roll                         ..w.p  settle.rollcall.0
+be asked whether one is there         ..w.p  < settle.ping.w1
+hear what is wanted                   ..w.p  < settle.demand.0
+purge a lane                          ..w.p  $JS.API.STREAM.PURGE.SETTLE_LANE_7
+purge a log                           ..w.p  $JS.API.STREAM.PURGE.SETTLE_LOG_7
+
+save how far releases are             ..wop  $KV.SETTLE_STATE_0.=pos.released
+write a dead letter                   ...op  settle.dead.s.add.e
+answer questions                      ..wop  < settle.api.tree
+be found as a service                 ..wop  < $SRV.INFO
+
+purge documents                       ....p  $JS.API.STREAM.PURGE.KV_SETTLE_STATE_0
+purge dead letters                    ....p  $JS.API.STREAM.PURGE.SETTLE_DEAD
+purge the workers                     ....p  $JS.API.STREAM.PURGE.KV_SETTLE_WORKERS
+purge what is none of the deployment  ....p  $JS.API.STREAM.PURGE.OTHER
+create a stream                       ....p  $JS.API.STREAM.CREATE.NEW
+change a stream                       ....p  $JS.API.STREAM.UPDATE.NOTHING
+delete a stream                       ....p  $JS.API.STREAM.DELETE.NOTHING
+delete a message                      ....p  $JS.API.STREAM.MSG.DELETE.NOTHING
+back a stream up                      ....p  $JS.API.STREAM.SNAPSHOT.NOTHING
+restore a stream                      ....p  $JS.API.STREAM.RESTORE.NOTHING
+move a stream's leader                ....p  $JS.API.STREAM.LEADER.STEPDOWN.NOTHING
+forge a confirmed commit              ....p  settle.feed.0.s
+read lanes as they come               ....p  < settle.lane.>
+read the log past its stream          ....p  < settle.log.>
+
+write what is none of the deployment  .....  other.subject
+write another bucket of its name      .....  $JS.OTHER
+answer a question, for days           ..wo.  _INBOX.somebody.else
+ask the servers                       .....  $SYS.REQ.SERVER.PING
+see everything                        .....  < >
+see the servers                       .....  < $SYS.>
+`
+
+// letters of the roles, in the order of the table's columns.
+var letters = []string{bus.RoleReader, bus.RoleClient, bus.RoleWorker, bus.RoleCoordinator, bus.RoleOperator}
+
+// cell is a line of the table for one role.
+type cell struct {
+	what, subject string
+	subscribe     bool
+	allowed       [5]bool
+}
+
+func cells(t *testing.T) (all []cell) {
+	t.Helper()
+	for line := range strings.Lines(table) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" {
+			continue
+		}
+		words := strings.Fields(line)
+		at := slices.IndexFunc(words, func(w string) bool {
+			return len(w) == 5 && strings.Trim(w, "rcwop.") == "" && (strings.Contains(w, ".") || w == "rcwop")
+		})
+		if at < 0 {
+			t.Fatalf("line %q has no column of roles", line)
+		}
+		c := cell{what: strings.Join(words[:at], " "), subject: words[len(words)-1], subscribe: words[at+1] == "<"}
+		for i := range letters {
+			c.allowed[i] = words[at][i] == "rcwop"[i]
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func TestRolesMayDoWhatTheTableSaysAndNothingElse(t *testing.T) {
+	s := startWithUsers(t)
+	for i, role := range letters {
+		u := connectAs(t, s, role)
+		for _, c := range cells(t) {
+			may := u.mayPublish
+			if c.subscribe {
+				may = u.maySubscribe
+			}
+			if got := may(c.subject); got != c.allowed[i] {
+				t.Errorf("%s: %s (%s): allowed %v, want %v", role, c.what, c.subject, got, c.allowed[i])
+			}
+		}
+	}
+}
+
+// Without an account's user there is no way in, and another account sees nothing.
+func TestNobodyConnectsWithoutAUser(t *testing.T) {
+	s := startWithUsers(t)
+	for _, login := range [][2]string{{"", ""}, {"worker", "wrong"}, {"nobody", "worker1"}} {
+		nc, err := nats.Connect(s.ClientURL(), nats.UserInfo(login[0], login[1]), nats.Timeout(patience))
+		if err == nil {
+			nc.Close()
+			t.Errorf("%q got in", login[0])
+		}
+	}
+	system := connectAs(t, s, "system")
+	sub, err := system.nc.SubscribeSync("settle.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	system.settled()
+	client := connectAs(t, s, bus.RoleClient)
+	if !client.mayPublish("settle.lane.0.s.add.e") {
+		t.Error("a client may not send")
+	}
+	system.settled()
+	if m, err := sub.NextMsg(time.Millisecond); err == nil {
+		t.Errorf("the system account saw %s", m.Subject)
+	}
+}
