@@ -12,13 +12,11 @@ import (
 )
 
 // activate brings the space to life: checkpoint, then the log after it. The space
-// is current when its takeover is accepted, because that compares with the head.
+// is current when its takeover is accepted, because that compares with the head. If it is
+// refused, and the log has nothing to show for it, catchUp asks the leader how far it goes.
 func (h *host) activate() error {
 	st, r, err := h.load()
 	if err != nil {
-		return err
-	}
-	if err := h.checkHead(r.Seq); err != nil {
 		return err
 	}
 	cfg := h.env.cfg.Space

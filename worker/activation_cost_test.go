@@ -1,0 +1,41 @@
+package worker_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+)
+
+// What it costs to bring a dormant space back for an event, and to let it go again: so many
+// questions to the store, in this order. Half of them come after the receipt.
+func TestEviction_AnActivationCostsSoManyQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.idler("w1")
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		w.eventuallyEmpty(w1)
+		var mu sync.Mutex
+		var asked []string
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			mu.Lock()
+			defer mu.Unlock()
+			if op.Space == "s" {
+				asked = append(asked, op.Label)
+			}
+			return membus.Deliver
+		})
+		w.send("s", "add", "e2")
+		w.pass(10 * time.Second)
+		w.eventuallyEmpty(w1)
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"load", "read-log", "append", "append", "save", "save"}; !slices.Equal(asked, want) {
+			t.Errorf("the store was asked for %v, want %v", asked, want)
+		}
+	})
+}
