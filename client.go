@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/internal/telemetry"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/worker"
@@ -218,8 +219,9 @@ func (c *Client) Receipts(ctx context.Context, space string, f ReceiptFilter) it
 }
 
 // Get returns a document as the log has it now, and its revision: the log
-// sequence of the commit that last changed it, 0 if nothing ever did. It creates
-// no demand, so a derived document may be out of date; Watch it to have it kept.
+// sequence of the commit that last changed it, 0 if nothing ever did. It needs no worker
+// and creates no demand, so a derived document may be out of date: see GetCurrent, or Watch
+// it to have it kept.
 func (c *Client) Get(ctx context.Context, space, doc string) (Value, uint64, error) {
 	if err := checkDoc(space, doc); err != nil {
 		return Value{}, 0, err
@@ -229,6 +231,45 @@ func (c *Client) Get(ctx context.Context, space, doc string) (Value, uint64, err
 		return Value{}, 0, err
 	}
 	return d.Value, d.Seq, nil
+}
+
+// Current is a document as it is at the head of the log.
+type Current struct {
+	Value    Value  // absent if there is no such document
+	Revision uint64 // as of Get
+	// Stale, if not "", is why the value is not what it should be: what it is computed from
+	// did not come to rest in time, or fails.
+	Stale string
+}
+
+// GetCurrent returns a document as it is at the head of the log: what the owner of its space
+// says that it is, now. A derived one that nobody watches is computed first, and only for
+// that. A takeover or a handover of the space makes it wait, until the deadline of ctx, or
+// for 15 seconds if it has none. The error is model.ErrNobody if there is no worker.
+func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, error) {
+	q := live.Get{Space: space, Document: doc}
+	if deadline, has := ctx.Deadline(); has {
+		q.Timeout = live.Duration(min(max(time.Until(deadline), 1), live.MaxTimeout))
+	}
+	a, err := (&live.Client{Bus: c.bus}).Get(ctx, q)
+	if err != nil {
+		return Current{}, fmt.Errorf("get document %s of space %s: %w", doc, space, err)
+	}
+	out := Current{Revision: a.Revision, Stale: a.Stale}
+	if a.Found {
+		out.Value, err = model.ParseValue(a.Value)
+	}
+	return out, err
+}
+
+// WatchFrom is Watch for one that knows the document as of a revision: it delivers only what
+// is newer. Changes that were made meanwhile come as the one value that they add up to.
+func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64)) error {
+	return c.Watch(ctx, space, doc, func(v Value, revision uint64) {
+		if revision > from {
+			deliver(v, revision)
+		}
+	})
 }
 
 // Watch observes a document: it delivers the confirmed value, then every change

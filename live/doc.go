@@ -25,7 +25,7 @@
 //
 // Every message to a NATS client asks for an answer that nobody is expected to give: so the
 // server says at once when nobody listens any more. A client that listens renews nothing.
-// It gets a heartbeat every two seconds, with the revision that it should have: one that
+// It gets a heartbeat every second, with the revision that it should have: one that
 // hears none for three of them, or hears of a revision that it does not have, asks again
 // (Watch does). So does one that is told that the worker leaves (moved).
 //

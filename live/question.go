@@ -23,7 +23,7 @@ const (
 	// MaxTimeout bounds it.
 	MaxTimeout = 5 * time.Minute
 	// Heartbeat is how often one that watches hears something at least.
-	Heartbeat = 2 * time.Second
+	Heartbeat = time.Second
 )
 
 // Get asks for a document at the head of the log.

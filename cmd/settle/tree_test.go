@@ -41,8 +41,8 @@ func shop() *settle.Program {
 		Handle("ship", ok)
 }
 
-// live starts a deployment on a server that listens, and points the command line at it.
-func live(t *testing.T) *settle.Deployment {
+// running starts a deployment on a server that listens, and points the command line at it.
+func running(t *testing.T) *settle.Deployment {
 	t.Helper()
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(shop()),
@@ -79,7 +79,7 @@ func want(t *testing.T, code int, parts string, args ...string) string {
 }
 
 func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
-	live(t)
+	running(t)
 	want(t, 0, "o1: stored, lane sequence 1", "send", "shop", "order", `{"stolen":false}`, "--id", "o1")
 	want(t, 0, "o1: already sent | o1 had been sent before; this payload was not used", "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=none")
 	want(t, 0, `"outcome":"handled" | "result":"ordered" | o1 had been sent before`, "send", "shop", "order", "--id", "o1", "--wait")
@@ -139,7 +139,7 @@ func eventually(t *testing.T, part string, args ...string) {
 }
 
 func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
-	d := live(t)
+	d := running(t)
 	want(t, 0, "settled", "send", "shop", "order", "--id", "o1", "--wait=tree")
 	nc := d.Bus().Conn()
 	m, err := nc.Request("$SRV.INFO."+trail.ServiceName, nil, 10*time.Second)
@@ -210,7 +210,7 @@ func TestSend_WaitTakesAValueOrNone(t *testing.T) {
 }
 
 func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
-	live(t)
+	running(t)
 	want(t, 1, "settle: event c1 failed: the card is stolen", "send", "bank", "charge", `{"stolen":true}`, "--id", "c1", "--wait")
 	want(t, 1, "; the event was not sent", "send", "shop", "order", "--id", "o1", "--wait", "--timeout", "1ns")
 	want(t, 1, "there is no event o1", "tree", "o1")

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+)
+
+// counter is a program that counts, and derives from that.
+func counter() *settle.Program {
+	return settle.NewProgram("counter").
+		Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			n, _ := tx.Get("n").AsInt()
+			tx.Set("n", n+1)
+			tx.Set("deep", map[string]any{"a": []any{n + 1}})
+			return settle.Value{}, nil
+		}).
+		Compute("double", func(tx *settle.Tx) (settle.Value, error) {
+			n, _ := tx.Get("n").AsInt()
+			return settle.ValueOf(2 * n)
+		})
+}
+
+// counting starts a deployment of it.
+func counting(t *testing.T, workers int) *settle.Deployment {
+	t.Helper()
+	d, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(counter()), Workers: workers,
+		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"},
+		Bus:    bus.Config{Partitions: 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv("NATS_URL", d.Server().ClientURL())
+	return d
+}
+
+func TestGet_ReadsAtTheHeadAndComputes(t *testing.T) {
+	counting(t, 1)
+	want(t, 0, "handled", "send", "alice", "add", "--wait")
+	want(t, 1, "has no document double | is computed", "get", "alice", "double", "--confirmed")
+	if out := want(t, 0, "", "get", "alice", "double"); out != "2\n" {
+		t.Errorf("output %q", out)
+	}
+	want(t, 0, "\t2\n", "get", "alice", "double", "-v")
+	want(t, 0, "2\n", "get", "alice", "double", "--confirmed")
+	if out := want(t, 0, "", "get", "alice", "deep", "a", "0"); out != "1\n" {
+		t.Errorf("output %q", out)
+	}
+	want(t, 1, "space alice has no document deep/b", "get", "alice", "deep", "b")
+	want(t, 1, "not allowed", "get", "alice", "a.b")
+}
+
+func TestGetAndWatch_WithoutAWorkerSaySo(t *testing.T) {
+	counting(t, -1)
+	want(t, 1, "no worker answers | spaceworker | --confirmed", "get", "alice", "double")
+	want(t, 1, "no worker answers", "watch", "alice", "double")
+}
+
+// output is what a command writes, while it does.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// says waits until the output has a part.
+func (o *output) says(t *testing.T, part string) {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for range 1500 {
+		if strings.Contains(o.String(), part) {
+			return
+		}
+		<-again.C
+	}
+	t.Fatalf("it never said %q:\n%s", part, o)
+}
+
+// A watch of the command line goes on through a handover and a crash, and says so.
+func TestWatch_GoesOnFromWorkerToWorker(t *testing.T) {
+	d := counting(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, errs output
+	var running sync.WaitGroup
+	var code int
+	running.Go(func() { // ends with ctx
+		code = run(ctx, []string{"watch", "alice", "double", "n", "--json"}, &out, &errs)
+	})
+	defer func() {
+		cancel()
+		if running.Wait(); code != 0 {
+			t.Errorf("code %d", code)
+		}
+	}()
+	out.says(t, `"document":"double","revision":`)
+	want(t, 0, "handled", "send", "alice", "add", "--wait")
+	out.says(t, `"value":2`)
+	if _, err := d.AddWorker(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.KillWorker(d.Workers()[0])
+	want(t, 0, "handled", "send", "alice", "add", "--wait")
+	out.says(t, `"value":4`)
+	if strings.Contains(out.String(), `"revision":0,"value"`) {
+		t.Errorf("a value without a revision:\n%s", out.String())
+	}
+	t.Logf("%s\n%s", out.String(), errs.String())
+}
