@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,15 +37,8 @@ func (c *chaos) judge(ctx context.Context) error {
 			return err
 		}
 	}
-	take := c.o.sabotage(c.check)
-	for p := range c.o.Partitions {
-		err := c.read(ctx, fmt.Sprintf("%s_LOG_%d", prefix, p), func(m jetstream.Msg, seq uint64, stored time.Time) {
-			subject := m.Subject()
-			take(p, model.LogEntry{Space: subject[strings.LastIndexByte(subject, '.')+1:], Seq: seq, Data: m.Data(), Stored: stored})
-		})
-		if err != nil {
-			return err
-		}
+	if err := c.logs(ctx, prefix); err != nil {
+		return err
 	}
 	if err := c.letters(ctx); err != nil {
 		return err
@@ -57,6 +51,46 @@ func (c *chaos) judge(ctx context.Context) error {
 		c.check.Saved(w.Space(i), st)
 	}
 	c.check.Finish()
+	for p := range c.o.Partitions {
+		stream, err := c.bus.JetStream().Stream(ctx, fmt.Sprintf("%s_LOG_%d", prefix, p))
+		if err != nil {
+			return err
+		}
+		c.left += stream.CachedInfo().State.Msgs
+	}
+	return nil
+}
+
+// logs hands over the logs: from the streams, or where those are purged, as they were
+// recorded.
+func (c *chaos) logs(ctx context.Context, prefix string) error {
+	take := c.o.sabotage(c.check)
+	if c.mon.copies != nil {
+		for p, file := range c.mon.copies {
+			last := uint64(0)
+			err := file.each(func(e model.LogEntry) {
+				if e.Seq != last+1 {
+					c.check.Fail(history.Broken, "log %d: sequence %d follows on %d in what was recorded: it was purged too early, or skipped", p, e.Seq, last)
+				}
+				last = e.Seq
+				take(p, e)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for p := range c.o.Partitions {
+		err := c.read(ctx, fmt.Sprintf("%s_LOG_%d", prefix, p), func(m jetstream.Msg, seq uint64, stored time.Time) {
+			subject := m.Subject()
+			prev, _ := strconv.ParseUint(m.Headers().Get("Nats-Expected-Last-Subject-Sequence"), 10, 64) // 0 is judged
+			take(p, model.LogEntry{Space: subject[strings.LastIndexByte(subject, '.')+1:], Seq: seq, Data: m.Data(), Stored: stored, Prev: prev})
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

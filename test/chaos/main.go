@@ -39,6 +39,9 @@ type options struct {
 	NoNetwork    bool          `help:"Run all processes on one network, without partitions."`
 	NoDisk       bool          `help:"Give no server a small disk, and fill none."`
 	DiskMiB      int           `help:"Size of the small disk." name:"disk-mib" default:"16384"`
+	Purge        int64         `help:"Let workers keep only so many bytes of the log per partition, and purge the rest at once. The log is then recorded while it is written. 0 keeps everything." placeholder:"BYTES"`
+	PurgeDelay   time.Duration `help:"How long a checkpoint has to stand before the log behind it goes." default:"1s"`
+	Idle         time.Duration `help:"How long a space is at rest before it leaves memory." default:"5s"`
 	Break        string        `help:"Break the system on purpose, to see that it is found: fence, release." placeholder:"WHAT"`
 	Lie          string        `help:"Show the checker a false log, to see that it is found: lost, twice, order, value." placeholder:"WHAT"`
 	Dir          string        `help:"Where the report goes." default:"bin/chaos" placeholder:"DIR"`
@@ -49,6 +52,14 @@ type options struct {
 
 func (o *options) workload() history.Workload {
 	return history.Workload{Seed: o.Seed, Spaces: o.Spaces, Clients: o.Clients}
+}
+
+// historyBytes is what workers keep of the log; without a limit unless it is to be purged.
+func (o *options) historyBytes() int64 {
+	if o.Purge > 0 {
+		return o.Purge
+	}
+	return -1
 }
 
 func (o *options) fsync() string {

@@ -43,6 +43,9 @@ func (c *chaos) write(w io.Writer) {
 	line("chaos", "%s, seed %d, %s", o.Topology, o.Seed, c.began.UTC().Format(time.RFC3339))
 	line("deployment", "%d NATS servers (fsync %s), %d workers, %d coordinators, %d partitions, %d spaces, %d clients",
 		len(c.d.nodes), o.fsync(), o.Workers, o.Coordinators, o.Partitions, o.Spaces, o.Clients)
+	if o.Purge > 0 {
+		line("log", "purged beyond %d bytes per partition: %d of %d commits are left", o.Purge, c.left, n.Commits)
+	}
 	line("duration", "%v of faults, %v in all", c.faulty.Round(time.Second), c.elapsed.Round(time.Second))
 	kills := c.nem.killed
 	line("kills", "%d: %d workers, %d coordinators, %d servers", kills["worker"]+kills["coordinator"]+kills["server"], kills["worker"], kills["coordinator"], kills["server"])

@@ -59,6 +59,10 @@ type workerRole struct {
 	Clients int    `help:"Clients of the workload."`
 	Counts  string `help:"File that gets what this worker has counted." placeholder:"FILE"`
 	Break   string `help:"Break it on purpose: fence." placeholder:"WHAT"`
+
+	HistoryBytes int64         `help:"How many bytes of the log stay that no restart needs."`
+	PurgeDelay   time.Duration `help:"How long a checkpoint has to stand before the log behind it goes."`
+	Idle         time.Duration `help:"How long a space is at rest before it leaves memory."`
 }
 
 // Run hosts spaces until SIGTERM.
@@ -71,7 +75,10 @@ func (r *workerRole) Run() error {
 		if r.Break == breakFence {
 			b = unfenced{p.Bus}
 		}
-		wk, err := settle.StartWorker(ctx, b, settle.WorkerConfig{ID: p.ID, Programs: settle.Always(program(w)), Logger: p.Logger})
+		wk, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
+			ID: p.ID, Programs: settle.Always(program(w)), Logger: p.Logger,
+			HistoryBytes: r.HistoryBytes, PurgeDelay: r.PurgeDelay, Idle: r.Idle,
+		})
 		if err != nil {
 			return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
 		}

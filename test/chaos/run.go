@@ -35,6 +35,7 @@ type chaos struct {
 	elapsed time.Duration
 	// stuck says what did not come to rest in time.
 	stuck  []string
+	left   uint64        // commits in the streams
 	silent time.Duration // the longest time without a commit
 }
 
@@ -147,6 +148,13 @@ func (c *chaos) connect(ctx context.Context) (err error) {
 	}
 	c.client, err = settle.NewClient(c.bus, settle.ClientConfig{ID: "checker"})
 	c.mon = &monitor{b: c.bus}
+	for p := 0; p < c.o.Partitions && c.o.Purge > 0; p++ {
+		file, err := newCopied(c.dir, p)
+		if err != nil {
+			return err
+		}
+		c.mon.copies = append(c.mon.copies, file)
+	}
 	return err
 }
 

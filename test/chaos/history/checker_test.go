@@ -90,6 +90,10 @@ func TestEverySpoiltRunIsFound(t *testing.T) {
 			p := model.PartitionOf("s00", s.parts)
 			s.change(t, p, len(s.logs[p])-1, func(c *model.Commit) { c.Epoch-- })
 		}},
+		"a commit behind another than it says": {Fencing, func(t *testing.T, s *synthetic) {
+			p, i := s.at(t, Hop)
+			s.logs[p][i].Prev--
+		}},
 		"a cursor goes back": {Fencing, func(t *testing.T, s *synthetic) {
 			p, i := s.at(t, Add)
 			s.change(t, p, i, func(c *model.Commit) { c.Cursor.Floor = 1 << 40 })

@@ -64,6 +64,9 @@ func (c *Checker) fence(s *spaceHistory, e model.LogEntry, commit *model.Commit)
 		c.violate(Fencing, "%s, sequence %d: a commit of %s, epoch %d, while %s owns the space, epoch %d",
 			s.name, e.Seq, commit.Runtime, commit.Epoch, s.rep.Owner, s.rep.Epoch)
 	}
+	if e.Prev != s.rep.Seq {
+		c.violate(Fencing, "%s, sequence %d: appended behind %d, and stands behind %d", s.name, e.Seq, e.Prev, s.rep.Seq)
+	}
 	if old, now := s.rep.Cursor.Floor, commit.Cursor.Floor; now < old {
 		c.violate(Fencing, "%s, sequence %d: the cursor goes back from %d to %d", s.name, e.Seq, old, now)
 	}

@@ -94,8 +94,9 @@ func (s *synthetic) append(space string, c *model.Commit) {
 	p := model.PartitionOf(space, s.parts)
 	s.now = s.now.Add(time.Millisecond)
 	data := model.AppendCommit(nil, c, nil)
+	prev := st.head
 	st.head = uint64(len(s.logs[p]) + 1)
-	s.logs[p] = append(s.logs[p], model.LogEntry{Space: space, Seq: st.head, Data: data, Stored: s.now})
+	s.logs[p] = append(s.logs[p], model.LogEntry{Space: space, Seq: st.head, Prev: prev, Data: data, Stored: s.now})
 	if c.Takeover {
 		st.epoch, st.n = st.head, 0
 	}
