@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -354,6 +355,46 @@ func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
 		if !strings.Contains(w.logged.String(), "purged") {
 			t.Errorf("nobody has met the gap:\n%s", w.logged)
 		}
+	})
+}
+
+// What is left of the log need not say that the space was taken over: the last commit is of
+// an attached runtime.
+func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		old := w.process(frugal("w1"), hermits)
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		w.pass(time.Second)
+		held := &only{label: "append", fate: membus.Delay}
+		held.on.Store(true)
+		old.bus.Inject(held.hook)
+		w.send("s", "add", "e2")
+		w.eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
+		fresh := w.process(frugal("w2"), hermits)
+		w.eventuallyHandled("s", 2)
+		w.send("s", "add", "e3")
+		w.eventuallyHandled("s", 3)
+		a := w.attach("a1")
+		elsewhere := func(tx *space.Tx) error { tx.Set("elsewhere", 1); return nil }
+		if err := a.Transact(t.Context(), "app", elsewhere); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(3 * time.Second)
+		fresh.crash()
+		if n := w.left("s"); n != 1 {
+			t.Fatalf("the log holds %d commits", n)
+		}
+		a.close()
+		held.on.Store(false)
+		old.bus.Release()
+		w.send("s", "add", "e4")
+		w.eventuallyHandled("s", 4)
+		w.pass(5 * time.Second)
+		w.wantHandled("s", numbered(4)...)
+		w.wantSaved("s", map[string]string{"n": "4", "elsewhere": "1"})
 	})
 }
 

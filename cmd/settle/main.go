@@ -27,6 +27,7 @@ type cli struct {
 		Counter benchCounterCmd `cmd:"" help:"Events handled exactly once per second, beside what the server itself can do."`
 		Spaces  benchSpacesCmd  `cmd:"" help:"100,000 spaces with 1,000 active at a time: memory, activations, and what a dormant space costs."`
 		Server  benchServerCmd  `cmd:"" hidden:"" help:"The server of bench spaces."`
+		Endless benchEndlessCmd `cmd:"" help:"One space that handles a million events: what stays in the streams, and how long a restart takes."`
 	} `cmd:"" help:"Measure, beside a plain JetStream client in the same run."`
 
 	Where whereCmd `cmd:"" help:"Under which names a plain NATS client finds a space."`
