@@ -46,6 +46,20 @@
 // commits, and the partition's lane position, saved now and then, before which no
 // space of the partition has anything left to do. The latter only spares reading.
 //
+// # Awake and dormant
+//
+// A space is loaded for an event, an observer, a question or a timer, and leaves memory
+// when it has been at rest for a while, or when others need the room (docs/adr/0020):
+//
+//	            wanted          its turn             loaded
+//	dormant ------------> waiting ------> being loaded ------> awake
+//	   ^                (as a name)      (64 at a time)       |    |
+//	   '------------------------------------------------------'    |
+//	     asked to leave, at rest, all saved, and nothing has come  '--> handed over, deposed
+//
+// Of a dormant space the worker knows nothing at all. Worker.Stats says how many there are of
+// the others.
+//
 // # Observation
 //
 // Demand from outside comes as leases (Watch): soft state, renewed by the
