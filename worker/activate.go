@@ -45,12 +45,13 @@ func (h *host) activate() error {
 func (h *host) readLane() error {
 	for {
 		after := h.core.ReadLaneAfter()
-		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
+		page := h.nextPage()
+		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, page)
 		if err != nil {
 			return fmt.Errorf("read lane after %d: %w", after, err)
 		}
 		room := h.offerAll(events)
-		if !room || len(events) < readPage {
+		if !room || len(events) < page || !h.queued.hasRoom(h.core) {
 			return nil // what is left, Ready.Refill asks for
 		}
 	}
@@ -62,6 +63,12 @@ func (h *host) offerAll(events []model.Message) bool {
 		if !h.core.Offer(eventOf(&events[i], h.env.horizon)) {
 			return false
 		}
+		size := eventBytes(&events[i])
+		h.mu.Lock()
+		h.queued.see(size)
+		h.mu.Unlock()
+		h.queued.took(size)
+		h.env.counters.backlog.Add(int64(size))
 	}
 	return true
 }
@@ -172,9 +179,10 @@ func (h *host) asksAgain(what string, err error) bool {
 func (h *host) refill(after uint64) {
 	h.refilling = true
 	wait := backoff(h.dry)
+	page := h.nextPage()
 	h.env.tasks.Go(func() { // ends when the read is answered
 		_ = pause.For(h.ctx, wait)
-		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
+		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, page)
 		h.call(func() {
 			h.refilling = false
 			if h.dry++; len(events) > 0 {

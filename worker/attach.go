@@ -264,7 +264,7 @@ func (a *Attachment) followLane(ctx context.Context) error {
 		if m.Space != a.host.space || a.host.tryOffer(m) {
 			return
 		}
-		if !a.host.waitForRoom() || !a.host.tryOffer(m) {
+		if !a.host.waitForRoom(mostCredit) || !a.host.tryOffer(m) {
 			a.host.leave(m.Seq)
 		}
 	})

@@ -53,6 +53,10 @@ type Config struct {
 	History      time.Duration
 	HistoryBytes int64
 	PurgeDelay   time.Duration
+	// BacklogBytes bounds, roughly, the memory of the events that have been read and not
+	// been handled, over all spaces; default 64 MiB. Beyond it they stay in the stream,
+	// but for one per space. One space is given 8 MiB at the most.
+	BacklogBytes int64
 	// Weight is this worker's share of the partitions relative to others; 0 is 1.
 	Weight float64
 	// Host, Version and Connection are announced for people: the machine, the program's
@@ -107,6 +111,9 @@ func (c *Config) fill() error {
 	}
 	def(&c.Heartbeat, 500*time.Millisecond)
 	def(&c.MemberTTL, 15*time.Second)
+	if c.BacklogBytes <= 0 {
+		c.BacklogBytes = 64 << 20
+	}
 	def(&c.Handover, 5*time.Second)
 	def(&c.Checkpoint, time.Second)
 	def(&c.Idle, time.Minute)

@@ -112,7 +112,10 @@ type Counts struct {
 	Refused uint64
 }
 
-type counters struct{ commits, receipts, refused atomic.Uint64 }
+type counters struct {
+	commits, receipts, refused atomic.Uint64
+	backlog                    atomic.Int64 // bytes of the events that wait for their spaces
+}
 
 // Counts returns the counters.
 func (w *Worker) Counts() Counts {

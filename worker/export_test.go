@@ -60,3 +60,6 @@ func (w *Worker) Mirrors() int {
 
 // BeforeLeaving has f called when a space is about to leave memory.
 func (c *Config) BeforeLeaving(f func()) { c.beforeLeaving = f }
+
+// Backlog is the bytes of the events that wait for their spaces.
+func (w *Worker) Backlog() int64 { return w.counters.backlog.Load() }

@@ -42,6 +42,8 @@ type host struct {
 	unsaved error
 	// inCore is the number of events that wait in the core.
 	inCore int
+	// queued bounds what waits for the space, in bytes.
+	queued queued
 	// spare is the memory of the last batch of events, for the next.
 	spare []model.Message
 
@@ -108,6 +110,7 @@ type env struct {
 // inbox is what waits for the loop.
 type inbox struct {
 	events []model.Message
+	bytes  int // of the events
 	calls  []func()
 	// mirrored are foreign documents as they are now. A loop that is busy misses
 	// values in between, and nothing piles up.
@@ -120,8 +123,6 @@ type inbox struct {
 const (
 	// allDone as host.low says that the host holds the lane position back in no way.
 	allDone = math.MaxUint64
-	// inboxLimit bounds the events between the lane reader and the core.
-	inboxLimit = 4096
 	// readPage is how many log or lane entries are read at a time.
 	readPage = 512
 )
@@ -140,58 +141,6 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h.spans.init(e.cfg.Tracer, name)
 	return h
 }
-
-// tryOffer puts an event into the inbox, and reports false if that is full.
-func (h *host) tryOffer(m model.Message) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.inbox.left > 0 {
-		h.inbox.left, h.last = m.Seq, m.Seq // in order: behind one that was left
-		return true
-	}
-	if len(h.inbox.events) >= inboxLimit {
-		return false
-	}
-	h.inbox.events = append(h.inbox.events, m)
-	h.owes(m.Seq)
-	h.rouse()
-	return true
-}
-
-// leave notes that an event was left in the stream.
-func (h *host) leave(seq uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.inbox.left = seq
-	h.owes(seq)
-	h.rouse()
-}
-
-// owes notes that the event at seq is not done. h.mu is held.
-func (h *host) owes(seq uint64) {
-	h.last = seq
-	if h.low.Load() >= seq {
-		h.low.Store(seq - 1)
-	}
-}
-
-// waitForRoom reports false if the host took nothing in for a while.
-func (h *host) waitForRoom() bool {
-	t := time.NewTimer(patience)
-	defer t.Stop()
-	select {
-	case <-h.room:
-		return true
-	case <-t.C:
-	case <-h.ctx.Done():
-	}
-	return false
-}
-
-// patience is how long the lane reader waits for a space that takes nothing in. A
-// commit is acknowledged within milliseconds; what takes longer is a gate, an
-// outage of the store, or a handler that computes for long.
-const patience = 100 * time.Millisecond
 
 // call has f run by the loop.
 func (h *host) call(f func()) {
@@ -305,10 +254,10 @@ func (h *host) now() time.Duration { return time.Since(h.started) }
 // has room.
 func (h *host) takeIn() {
 	h.takeForeign()
-	room := h.core.LaneRoom()
 	h.mu.Lock()
+	room, bytes := h.queued.room(h.core, h.inbox.events)
 	in := h.inbox
-	h.inbox = inbox{events: h.spare}
+	h.inbox = inbox{events: h.spare, bytes: in.bytes - bytes}
 	h.spare = nil
 	all := len(in.events) <= room
 	if !all {
@@ -322,6 +271,7 @@ func (h *host) takeIn() {
 	}
 	for i := range in.events {
 		h.core.Offer(eventOf(&in.events[i], h.env.horizon))
+		h.queued.took(eventBytes(&in.events[i]))
 	}
 	if in.left > 0 {
 		h.core.LeftInStream(in.left)
@@ -353,7 +303,8 @@ func (h *host) recycle(batch []model.Message) {
 func (h *host) canTakeIn() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.inbox.events) > 0 && h.core.LaneRoom() > 0
+	n, _ := h.queued.room(h.core, h.inbox.events)
+	return n > 0
 }
 
 func (h *host) settle() space.Ready {
@@ -376,6 +327,7 @@ func (h *host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inCore = h.core.Waiting()
+	h.env.counters.backlog.Add(int64(-h.queued.trim(h.inCore)))
 	h.clean.Store(h.core.Seq() <= h.saver.saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
 	switch {
 	case len(h.inbox.events) > 0 || h.inbox.left > 0:
@@ -403,7 +355,7 @@ func (h *host) carryOut(r space.Ready) {
 	for _, ref := range r.Unfollow {
 		h.unfollow(ref)
 	}
-	if r.Refill != nil && !h.refilling {
+	if r.Refill != nil && !h.refilling && h.queued.hasRoom(h.core) {
 		h.refill(r.Refill.After)
 	}
 	if r.Append != nil {

@@ -15,7 +15,7 @@ func newTestHost(t *testing.T, laneLimit int) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &partition{w: &Worker{}, ctx: t.Context()}
+	p := &partition{w: &Worker{cfg: Config{BacklogBytes: 1 << 20}}, ctx: t.Context()}
 	h := newHost(p.env(), "s", space.NewProgram("none"), backlog{})
 	t.Cleanup(h.cancel)
 	h.core = core

@@ -37,6 +37,8 @@ type partition struct {
 	waiting map[string][]func(*host)
 	closed  bool // no new hosts
 	leases  leases
+	// credit belongs to the lane reader.
+	credit credit
 	// read is the lane sequence up to which events were handed to hosts, saved the
 	// position that was saved last.
 	read  uint64
@@ -99,17 +101,17 @@ func (p *partition) followLane(ctx context.Context) error {
 	return p.w.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
 
-// deliver hands an event to its space, waking it if it sleeps. It waits for room as
-// long as the host makes progress, which slows the reader down to what the spaces can
-// do; a host that stands still has the event left in the stream instead, so that it
-// does not hold up the others. Nothing that others need is held meanwhile.
+// deliver hands an event to its space, waking it if it sleeps. It waits for room for a
+// while, which slows the reader down to what the spaces can do; a host that stands still,
+// or is flooded for longer than the others are to wait for it, has the event left in the
+// stream instead. Nothing that others need is held meanwhile.
 func (p *partition) deliver(m model.Message) {
-	for patient := true; ; {
+	for patient := p.credit.now() > 0; ; {
 		h := p.take(&m, patient)
 		if h == nil {
 			return
 		}
-		patient = h.waitForRoom()
+		patient = p.credit.wait(h)
 	}
 }
 

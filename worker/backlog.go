@@ -1,0 +1,188 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// What waits for a space is bounded, in numbers and in bytes: in the inbox of its host, in
+// its core, and over all spaces of the worker. What finds no room is left in the stream
+// and read again when there is some; that costs a second reading and no memory.
+const (
+	// inboxLimit and inboxBytes bound the events between the lane reader and the core.
+	inboxLimit = 4096
+	inboxBytes = 4 << 20
+	// coreBytes bounds those that wait in the core, beside its own limit of events.
+	coreBytes = 4 << 20
+	// pageBytes bounds one reading of events that were left in the stream, as far as
+	// their size can be foreseen.
+	pageBytes = 4 << 20
+	// eventOverhead is what an event weighs beside its payload, roughly.
+	eventOverhead = 256
+)
+
+// eventBytes is what an event costs in memory, roughly.
+func eventBytes(m *model.Message) int { return len(m.Payload) + eventOverhead }
+
+// tryOffer puts an event into the inbox, and reports false if that is full. There is
+// always room for one, or a space could stand still for the size of others' events.
+func (h *host) tryOffer(m model.Message) bool {
+	size := eventBytes(&m)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queued.see(size)
+	if h.inbox.left > 0 {
+		h.inbox.left, h.last = m.Seq, m.Seq // in order: behind one that was left
+		return true
+	}
+	n, all := len(h.inbox.events), h.env.counters.backlog.Load()
+	if n >= inboxLimit || n > 0 && (h.inbox.bytes+size > inboxBytes || all+int64(size) > h.env.cfg.BacklogBytes) {
+		return false
+	}
+	h.inbox.events = append(h.inbox.events, m)
+	h.inbox.bytes += size
+	h.env.counters.backlog.Add(int64(size))
+	h.owes(m.Seq)
+	h.rouse()
+	return true
+}
+
+// leave notes that an event was left in the stream.
+func (h *host) leave(seq uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inbox.left = seq
+	h.owes(seq)
+	h.rouse()
+}
+
+// owes notes that the event at seq is not done. h.mu is held.
+func (h *host) owes(seq uint64) {
+	h.last = seq
+	if h.low.Load() >= seq {
+		h.low.Store(seq - 1)
+	}
+}
+
+// waitForRoom waits until the host has taken something in, but not for longer than d. It
+// reports false if it has not.
+func (h *host) waitForRoom(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-h.room:
+		return true
+	case <-t.C:
+	case <-h.ctx.Done():
+	}
+	return false
+}
+
+// unload takes what a host has not handled out of the sum over all.
+func (h *host) unload() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.env.counters.backlog.Add(int64(-h.inbox.bytes - h.queued.trim(0)))
+	h.inbox.bytes = 0
+}
+
+// queued is what waits in the core of a space, in bytes. The core counts events only, and
+// handles them about in the order in which it got them, so the sizes of the last so many
+// are kept.
+type queued struct {
+	sizes []int
+	bytes int
+	// largest is the largest event that the lane reader has seen for the space, page how
+	// many events the next reading of what was left asks for.
+	largest, page int
+}
+
+// room is how many of the events the core may get, and their bytes: always one if
+// nothing waits there.
+func (l *queued) room(core *space.Space, events []model.Message) (n, bytes int) {
+	most := min(core.LaneRoom(), len(events))
+	for n < most {
+		size := eventBytes(&events[n])
+		if l.bytes+bytes+size > coreBytes && (n > 0 || core.Waiting() > 0) {
+			break
+		}
+		n, bytes = n+1, bytes+size
+	}
+	return n, bytes
+}
+
+// hasRoom reports whether what was left in the stream may be read.
+func (l *queued) hasRoom(core *space.Space) bool { return l.bytes < coreBytes || core.Waiting() == 0 }
+
+func (l *queued) took(size int) {
+	l.sizes, l.bytes = append(l.sizes, size), l.bytes+size
+}
+
+// trim forgets all but the last n events, and returns what the others weighed.
+func (l *queued) trim(n int) (freed int) {
+	gone := max(len(l.sizes)-n, 0)
+	for _, size := range l.sizes[:gone] {
+		freed += size
+	}
+	if l.sizes = l.sizes[gone:]; len(l.sizes) == 0 {
+		l.sizes = nil // and the memory with it
+	}
+	l.bytes -= freed
+	return freed
+}
+
+// see notes the size of an event that the lane reader has seen.
+func (l *queued) see(size int) { l.largest = max(l.largest, size) }
+
+// next is how many events to read. The first page is small: nothing may be known of how
+// large they are.
+func (l *queued) next() int {
+	const first, growth = 8, 4
+	l.page = min(max(l.page*growth, first), readPage)
+	if l.largest > 0 {
+		l.page = min(l.page, max(pageBytes/l.largest, 1))
+	}
+	return l.page
+}
+
+// nextPage is how many events the next reading of what was left asks for.
+func (h *host) nextPage() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.queued.next()
+}
+
+// credit is the time that a lane reader may wait for spaces that have no room: so much at
+// once, and a tenth of the time that passes. Beyond that it leaves their events in the
+// stream, so that spaces which are flooded cost the others of the partition no more.
+type credit struct {
+	left time.Duration
+	at   time.Time
+}
+
+const (
+	// mostCredit is also how long the reader waits for one that takes nothing in. A
+	// commit is acknowledged within milliseconds; what takes longer is a gate, an outage
+	// of the store, or a handler that computes for long.
+	mostCredit  = 100 * time.Millisecond
+	creditShare = 10
+)
+
+// now is what may be waited for.
+func (c *credit) now() time.Duration {
+	now := time.Now()
+	c.left = min(mostCredit, c.left+now.Sub(c.at)/creditShare)
+	c.at = now
+	return c.left
+}
+
+// wait waits for a host to have room, and reports whether it has taken something in.
+func (c *credit) wait(h *host) bool {
+	began := time.Now()
+	ok := h.waitForRoom(c.now())
+	c.left -= time.Since(began)
+	c.at = time.Now()
+	return ok && c.left > 0
+}
