@@ -68,7 +68,7 @@ func (n names) reader() Role {
 
 func (n names) client() Role {
 	r := n.reader()
-	r.Name, r.About = RoleClient, "a reader that sends events, and sends dead letters again"
+	r.Name, r.About = RoleClient, "a reader that sends events"
 	r.Publish = append(r.Publish, n.prefix+".lane.>")
 	return r
 }
@@ -100,7 +100,7 @@ func (n names) coordinator(partitions int) Role {
 
 func (n names) operator() Role {
 	return Role{
-		Name: RoleOperator, About: "creates and changes the streams, sends anything; for people and `settle provision`",
+		Name: RoleOperator, About: "creates and changes the streams, redrives dead letters; for people and `settle provision`",
 		Publish:   []string{"$JS.API.>", "$JS.FC.>", "$JS.ACK.>", "$KV.>", "$SRV.>", "$SYS.REQ.USER.INFO", n.prefix + ".>"},
 		Subscribe: []string{n.prefix + ".>", "$JS.EVENT.>", "$SRV.>", "$KV.>"},
 	}

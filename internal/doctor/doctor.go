@@ -68,6 +68,7 @@ const (
 	CheckPermissions = "permissions"
 	CheckWorkers     = "workers"
 	CheckCoordinator = "coordinators"
+	CheckVersions    = "versions"
 	CheckDead        = "dead letters"
 )
 

@@ -19,6 +19,7 @@ func (j *judge) workers() {
 	var there, silent []string
 	for _, m := range j.Members {
 		switch {
+		case m.Role != "":
 		case m.Answers:
 			there = append(there, m.ID)
 		case !m.Left:
@@ -85,8 +86,14 @@ func (j *judge) present() {
 	default:
 		j.ok(CheckCoordinator, "%d", n)
 	}
-	if v := distinct(j.Services, func(s bus.ServiceFacts) string { return s.Version }); len(v) > 1 {
-		j.bad(Warning, CheckCoordinator, "processes of different versions: "+strings.Join(v, ", "),
+	versions := distinct(j.Services, func(s bus.ServiceFacts) string { return s.Version })
+	for _, m := range j.Members {
+		if m.Answers && m.Version != "" {
+			versions = append(versions, m.Version)
+		}
+	}
+	if v := distinct(versions, strings.Clone); len(v) > 1 {
+		j.bad(Warning, CheckVersions, "processes of different versions: "+strings.Join(v, ", "),
 			"That is right during an upgrade.", "Finish the upgrade.")
 	}
 }

@@ -1,0 +1,229 @@
+package deploy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+)
+
+// refusals is a log that keeps what the server has not permitted.
+type refusals struct {
+	role string
+	mu   *sync.Mutex
+	all  *[]string
+}
+
+func (refusals) Enabled(context.Context, slog.Level) bool { return true }
+
+func (r refusals) Handle(_ context.Context, rec slog.Record) error {
+	text := r.role + ": " + rec.Message
+	rec.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
+	if strings.Contains(strings.ToLower(text), "permissions violation") {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		*r.all = append(*r.all, text)
+	}
+	return nil
+}
+
+func (r refusals) WithAttrs([]slog.Attr) slog.Handler { return r }
+func (r refusals) WithGroup(string) slog.Handler      { return r }
+
+// cast is a deployment in which everybody has a role.
+type cast struct {
+	t       *testing.T
+	server  *bus.Server
+	mu      sync.Mutex
+	refused []string
+}
+
+func (c *cast) as(role, name string) *bus.Bus {
+	c.t.Helper()
+	b, err := bus.Connect(c.t.Context(), bus.Config{
+		URL: c.server.ClientURL(), User: role, Password: password(role), Name: role + "/" + name,
+		Partitions: bus.DefaultPartitions, Logger: slog.New(refusals{role, &c.mu, &c.refused}),
+	})
+	if err != nil {
+		c.t.Fatalf("%s: %v", role, err)
+	}
+	c.t.Cleanup(b.Kill)
+	return b
+}
+
+func (c *cast) worker(id string) *settle.Worker {
+	c.t.Helper()
+	b := c.as(bus.RoleWorker, id)
+	c.must(b.Provision(c.t.Context())) // as cmd/spaceworker does
+	w, err := settle.StartWorker(c.t.Context(), b, settle.WorkerConfig{
+		ID: id, Programs: settle.Always(shop()), Heartbeat: 50 * time.Millisecond, Checkpoint: 50 * time.Millisecond,
+		Logger: slog.New(refusals{bus.RoleWorker, &c.mu, &c.refused}),
+	})
+	c.must(err)
+	c.t.Cleanup(w.Kill)
+	return w
+}
+
+func (c *cast) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// shop is a program that does everything that crosses a border: it sends to another space,
+// reads another space, derives, and fails.
+func shop() *settle.Program {
+	return settle.NewProgram("shop").
+		Handle("order", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			n, _ := tx.Get("orders").AsInt()
+			tx.Set("orders", n+1)
+			tx.Send("depot", "ship", nil)
+			return tx.Get("orders"), nil
+		}).
+		Handle("ship", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			n, _ := tx.Get("shipped").AsInt()
+			tx.Set("shipped", n+1)
+			return settle.Value{}, nil
+		}).
+		Handle("fail", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+			return settle.Value{}, errors.New("it always does")
+		}).
+		Compute("elsewhere", func(tx *settle.Tx) (settle.Value, error) {
+			return tx.GetFrom("depot", "shipped"), nil
+		})
+}
+
+// Each role can do all of its work with its own permissions and no others, and nobody tries
+// what is not permitted.
+func TestEveryRoleCanDoItsWork(t *testing.T) {
+	c := &cast{t: t, server: startWithUsers(t)}
+	c.must(c.as(bus.RoleOperator, "provision").Provision(t.Context()))
+	first := c.worker("w1")
+	coord := coordinator.New(c.as(bus.RoleCoordinator, "c1"), coordinator.Config{Save: 50 * time.Millisecond, Logger: slog.New(refusals{bus.RoleCoordinator, &c.mu, &c.refused})})
+	coord.Start()
+	t.Cleanup(coord.Stop)
+	client, err := settle.NewClient(c.as(bus.RoleClient, "app"), settle.ClientConfig{ID: "app"})
+	c.must(err)
+	t.Cleanup(client.Close)
+	readerBus := c.as(bus.RoleReader, "board")
+	reader, err := settle.NewClient(readerBus, settle.ClientConfig{ID: "board"})
+	c.must(err)
+	t.Cleanup(reader.Close)
+
+	watching, stop := context.WithCancel(t.Context())
+	seen := make(chan int64, 100)
+	var watch sync.WaitGroup
+	watch.Go(func() { // ends with watching
+		_ = reader.Watch(watching, "shop", "elsewhere", func(v settle.Value, _ uint64) {
+			n, _ := v.AsInt()
+			seen <- n
+		})
+	})
+	defer watch.Wait()
+	defer stop()
+
+	order := func(from, to int) {
+		t.Helper()
+		for i := from; i <= to; i++ {
+			r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "order", ID: fmt.Sprintf("o%d", i)})
+			c.must(err)
+			if r.Outcome != settle.Handled {
+				t.Fatalf("order %d: %+v", i, r)
+			}
+			_, err = reader.WaitTree(t.Context(), "shop", "order", fmt.Sprintf("o%d", i))
+			c.must(err)
+		}
+	}
+	order(1, 3)
+	second := c.worker("w2")
+	first.Kill() // the other one takes over
+	order(4, 6)
+	for n := int64(0); n < 6; n = <-seen {
+		t.Logf("the reader sees %d", n)
+	}
+
+	r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "fail", ID: "f1"})
+	c.must(err)
+	if r.Outcome != settle.Failed {
+		t.Fatalf("%+v", r)
+	}
+	eventually(t, "there is a dead letter", func() bool {
+		for _, err := range reader.DeadLetters(t.Context(), "shop") {
+			c.must(err)
+			return true
+		}
+		return false
+	})
+	operator, err := settle.NewClient(c.as(bus.RoleOperator, "person"), settle.ClientConfig{ID: "person"})
+	c.must(err)
+	t.Cleanup(operator.Close)
+	_, _, err = operator.Redrive(t.Context(), "shop", "fail", "f1")
+	c.must(err)
+	receipts := 0
+	for _, err := range reader.Receipts(t.Context(), "shop", settle.ReceiptFilter{Last: 6}) {
+		c.must(err)
+		receipts++
+	}
+	if receipts != 6 {
+		t.Errorf("%d receipts", receipts)
+	}
+	if _, err := reader.FindReceipt(t.Context(), "shop", "order", "o1"); err != nil {
+		t.Error(err)
+	}
+	if _, err := readerBus.Ask(t.Context(), "tree", []byte(`{"event":"o1"}`)); err != nil {
+		t.Error(err)
+	}
+
+	worker := c.as(bus.RoleWorker, "purger")
+	p := model.PartitionOf("shop", bus.DefaultPartitions)
+	if _, err := worker.PurgeLane(t.Context(), p, 1, 0); err != nil {
+		t.Errorf("purge a lane: %v", err)
+	}
+	if _, err := worker.LogState(t.Context(), p, 0); err != nil {
+		t.Errorf("look at a log: %v", err)
+	}
+	if _, err := worker.LogSpaces(t.Context(), p); err != nil {
+		t.Errorf("list the spaces of a log: %v", err)
+	}
+	if err := worker.PurgeLog(t.Context(), "shop", 2); err != nil {
+		t.Errorf("purge a log: %v", err)
+	}
+
+	c.must(second.Stop(t.Context()))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, refused := range c.refused {
+		t.Error(refused)
+	}
+}
+
+// A client may not append to a log: only those who host spaces may.
+func TestAClientCannotCommit(t *testing.T) {
+	c := &cast{t: t, server: startWithUsers(t)}
+	c.must(c.as(bus.RoleOperator, "provision").Provision(t.Context()))
+	b := c.as(bus.RoleClient, "app")
+	done := make(chan error, 1)
+	b.Append(model.Append{Space: "shop", ID: "x/0/1", Data: []byte(`{"v":1,"sp":"shop"}`)}, func(_ uint64, err error) { done <- err })
+	eventually(t, "the server refuses", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.refused) > 0
+	})
+	b.Kill()
+	if err := <-done; !errors.Is(err, model.ErrStopped) {
+		t.Errorf("the append ended with %v", err)
+	}
+	if head, err := c.as(bus.RoleReader, "r").Head(t.Context(), "shop"); err != nil || head != 0 {
+		t.Errorf("head %d, %v", head, err)
+	}
+}

@@ -1,0 +1,198 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// single is a healthy deployment on one server that writes through.
+func single() *bus.Survey {
+	return &bus.Survey{
+		Prefix: "settle", Connected: "settle-1",
+		Servers: []bus.ServerFacts{{
+			Name: "settle-1", Version: "2.15.2", RTT: time.Millisecond, JetStream: true, APILevel: 5, MaxPayload: 1 << 20,
+			Disk: &bus.DiskFacts{SyncAlways: true, Used: 1 << 20, Limit: 1 << 30}, Clock: &bus.ClockFacts{},
+		}},
+		User:       bus.UserFacts{User: "operator", Account: "SETTLE", Roles: []string{"reader", "operator"}},
+		Partitions: 1, Horizon: 168 * time.Hour,
+		Streams: []bus.StreamFacts{
+			{Name: "KV_SETTLE_WORKERS", Component: "workers", Replicas: 1, Version: "v1"},
+			{Name: "SETTLE_DEAD", Component: "dead", Replicas: 1},
+			{Name: "SETTLE_LOG_0", Component: "log", Replicas: 1, Clock: &bus.ClockFacts{}},
+			{Name: "SETTLE_LANE_0", Component: "lane", Replicas: 1},
+			{Name: "KV_SETTLE_STATE_0", Component: "state", Replicas: 1},
+		},
+		Reaches:  []bus.ReachFacts{{LogLast: 10, LaneLast: 9, Released: 10, Saved: 10, Handled: 9}},
+		Members:  []bus.MemberFacts{{ID: "w1", Answers: true}},
+		Services: []bus.ServiceFacts{{Name: coordinatorService, Connection: "a"}, {Name: coordinatorService, Connection: "b"}},
+	}
+}
+
+// three is a healthy deployment on three.
+func three() *bus.Survey {
+	s := single()
+	s.Cluster = "settle"
+	first := s.Servers[0]
+	s.Servers = nil
+	for _, name := range []string{"n1", "n2", "n3"} {
+		n := first
+		n.Name, n.Cluster = name, "settle"
+		disk := *first.Disk
+		n.Disk = &disk
+		s.Servers = append(s.Servers, n)
+	}
+	for i := range s.Streams {
+		s.Streams[i].Replicas, s.Streams[i].Leader = 3, "n1"
+		s.Streams[i].Followers = []bus.FollowerFacts{{Name: "n2", Current: true}, {Name: "n3", Current: true}}
+	}
+	return s
+}
+
+// relaxed writes every two minutes.
+func relaxed(s *bus.Survey) {
+	for i := range s.Servers {
+		s.Servers[i].Disk.SyncAlways, s.Servers[i].Disk.SyncInterval = false, 2*time.Minute
+	}
+}
+
+var deployments = []struct {
+	name  string
+	from  func() *bus.Survey
+	but   func(*bus.Survey)
+	level Level
+	says  string // parts of the report, joined, separated by |
+}{
+	{"one server that writes through", single, nil, OK, "loses power: Nothing that was acknowledged|disk is lost: Everything since the last backup|0 to mend"},
+	{"one server with the default", single, relaxed, Warning, "! durability settle-1 writes to the disk every 2 minutes|loses power: Up to 2 minutes of what was acknowledged|refuses to serve it|The NATS server is killed: Nothing"},
+	{"one server that cannot be seen into", single, func(s *bus.Survey) { s.Servers[0].Disk, s.Monitor = nil, bus.ErrNoMonitor }, Warning, "durability not known|--monitor http://HOST:8222|loses power: Not known"},
+	{"a monitoring port that does not answer", single, func(s *bus.Survey) { s.Servers[0].Disk, s.Monitor = nil, errors.New("connection refused") }, Warning, "not known|(connection refused)"},
+	{"three servers that write through", three, nil, OK, "3 servers seen|5 of 5 streams: 3 replicas|lose power together: Nothing that was acknowledged|Two servers lose their disks: Perhaps all"},
+	{"three servers with the default", three, relaxed, Warning, "If a majority of the servers lose power within 2 minutes|lose power together: Up to 2 minutes|outvotes a server"},
+	{"one that is down", three, func(s *bus.Survey) {
+		s.Servers = s.Servers[:2]
+		s.Unreachable = []bus.Unseen{{What: "nats://n3:4222", Why: errors.New("refused")}}
+		for i := range s.Streams {
+			s.Streams[i].Followers[1] = bus.FollowerFacts{Name: "n3", Offline: true}
+		}
+	}, Warning, "nats://n3:4222 does not answer: refused|2 servers seen, 1 do not answer|n3 is not up to date with 5 streams|lose power together: Not known"},
+	{"two of three", three, func(s *bus.Survey) { s.Servers = s.Servers[:2] }, Warning, "Three replicas need three servers"},
+	{"no leader", three, func(s *bus.Survey) { s.Streams[2].Leader = "" }, Failure, "✗ replicas stream SETTLE_LOG_0 has no leader"},
+	{"one replica in a cluster", three, func(s *bus.Survey) {
+		s.Streams[2].Replicas = 1
+		s.Streams[2].Broken = []*bus.AssetError{{Stream: "SETTLE_LOG_0", Setting: "replicas", Found: "1", Wanted: "3 or 5 in cluster settle", Breaks: "it can be lost", Fix: "Set it"}}
+	}, Failure, "stream SETTLE_LOG_0: replicas is 1, must be 3 or 5|Otherwise it can be lost.|4 of 5 streams have every setting"},
+	{"a stream that is missing", single, func(s *bus.Survey) { s.Streams[3].Missing, s.Streams[3].Replicas = true, 0 }, Failure, "SETTLE_LANE_0 (lane) is missing|restore it from a backup first"},
+	{"a stream that does not answer", single, func(s *bus.Survey) { s.Streams[3].Unseen = errors.New("no answer") }, Failure, "stream SETTLE_LANE_0: no answer"},
+	{"no deployment", single, func(s *bus.Survey) { s.NoDeployment, s.Streams = true, nil }, Failure, "there is no deployment with prefix settle|`settle provision`"},
+	{"settings that cannot be read", single, func(s *bus.Survey) { s.Settings = errors.New("9 partitions, not 8") }, Failure, "deployment 9 partitions, not 8"},
+	{"no JetStream", single, func(s *bus.Survey) { s.JetStream, s.Streams = errors.New("not enabled"), nil }, Failure, "JetStream cannot be used: not enabled"},
+	{"a server that is too old", three, func(s *bus.Survey) {
+		s.Servers[1].Version, s.Servers[1].TooOld = "2.14.0", errors.New("2.14.0 is too old")
+	}, Failure, "n2: nats-server 2.14.0|2.14.0 is too old|different versions: 2.14.0, 2.15.2"},
+	{"servers that take different sizes", three, func(s *bus.Survey) { s.Servers[1].MaxPayload = 1 << 19 }, Failure, "max_payload is between 512.0 KiB and 1.0 MiB"},
+	{"small messages", single, func(s *bus.Survey) { s.Servers[0].MaxPayload = 1 << 16 }, Warning, "max_payload is 64.0 KiB|at most half of it, 32.0 KiB"},
+	{"huge messages", single, func(s *bus.Survey) { s.Servers[0].MaxPayload = 64 << 20 }, Warning, "max_payload is 64.0 MiB"},
+	{"a disk that fills", single, func(s *bus.Survey) { s.Servers[0].Disk.Used = 850 << 20 }, Warning, "server settle-1 holds 850.0 MiB of 1.0 GiB (83 %)"},
+	{"a lane that is nearly full", single, func(s *bus.Survey) { s.Streams[3].Bytes, s.Streams[3].Limit = 96, 100 }, Failure, "SETTLE_LANE_0 holds 96 bytes of 100 bytes (96 %)|events are refused"},
+	{"an account that fills", single, func(s *bus.Survey) { s.Storage = bus.StorageFacts{Used: 90, Limit: 100} }, Warning, "the account holds 90 bytes of 100 bytes (90 %)"},
+	{"a log that has lost messages", single, func(s *bus.Survey) { s.Reaches[0].LogLast = 7 }, Failure, "✗ log and lanes SETTLE_LOG_0 ends at 7, and is known to have reached 10|Workers refuse its partition"},
+	{"a lane that has lost messages", single, func(s *bus.Survey) { s.Reaches[0].LaneLast = 3 }, Failure, "SETTLE_LANE_0 ends at 3, and events up to 9 were handled"},
+	{"a log that cannot be read", single, func(s *bus.Survey) { s.Reaches[0].Unseen = errors.New("no answer") }, Warning, "could not be compared: no answer"},
+	{"a consumer of somebody else", single, func(s *bus.Survey) { s.Streams[2].Consumers = []string{"audit"} }, Warning, "stream SETTLE_LOG_0 has consumers that are none of Settle's: audit"},
+	{"a clock that is off by seconds", single, func(s *bus.Survey) { s.Servers[0].Clock = &bus.ClockFacts{Offset: -3 * time.Second} }, Warning, "between -3s and 0s ahead"},
+	{"clocks that are far apart", three, func(s *bus.Survey) {
+		s.Servers[0].Clock = &bus.ClockFacts{Offset: -40 * time.Second}
+		s.Servers[1].Clock = &bus.ClockFacts{Offset: 40 * time.Second}
+	}, Failure, "between -40s and 40s ahead|No order and no receipt depends on a clock"},
+	{"a slow way is no clock", single, func(s *bus.Survey) {
+		s.Servers[0].Clock = &bus.ClockFacts{Offset: 3 * time.Second, Uncertainty: 4 * time.Second}
+	}, OK, "agree to within 1s"},
+	{"no worker", single, func(s *bus.Survey) { s.Members[0].Answers = false }, Failure, "✗ workers no worker answers|none is handled"},
+	{"a worker that was killed", single, func(s *bus.Survey) { s.Members = append(s.Members, bus.MemberFacts{ID: "w0"}) }, OK, "1 worker: w1|1 that have ended without a word, as when they are killed: w0"},
+	{"workers that cannot be seen", single, func(s *bus.Survey) { s.MembersUnseen = errors.New("no answer") }, Warning, "the workers' bucket could not be read: no answer"},
+	{"a coordinator is no worker", single, func(s *bus.Survey) { s.Members[0].Role = "coordinator" }, Failure, "no worker answers"},
+	{"no coordinator", single, func(s *bus.Survey) { s.Services = nil }, Failure, "no coordinator answers|Nothing is lost"},
+	{"one coordinator", single, func(s *bus.Survey) { s.Services = s.Services[:1] }, OK, "coordinators one: when it ends"},
+	{"coordinators that are behind", single, func(s *bus.Survey) { s.Reaches[0].Behind = 20_000 }, Warning, "20000 log entries are not read yet"},
+	{"processes of different versions", single, func(s *bus.Survey) { s.Services[0].Version, s.Services[1].Version = "v1", "v2" }, Warning, "processes of different versions: v1, v2"},
+	{"dead letters", single, func(s *bus.Survey) { s.Streams[1].Messages = 3 }, OK, "dead letters 3 events, ever: `settle dead --open`"},
+	{"nobody has a name", single, func(s *bus.Survey) { s.User = bus.UserFacts{Account: "$G", Unlimited: true} }, Warning, "may do everything|Whoever reaches the server"},
+	{"a user without a role", single, func(s *bus.Survey) {
+		s.User = bus.UserFacts{User: "x", Account: "A", Lacks: map[string][]string{"reader": {"publish settle.api.>"}}}
+	}, Warning, "user x of account A has the rights of no role; a reader needs besides: publish settle.api.>"},
+	{"a user that cannot ask who it is", single, func(s *bus.Survey) { s.User = bus.UserFacts{Unknown: errors.New("no answer")} }, Warning, "permissions not known: no answer"},
+}
+
+func TestEveryDeploymentIsJudged(t *testing.T) {
+	for _, d := range deployments {
+		t.Run(d.name, func(t *testing.T) {
+			s := d.from()
+			if d.but != nil {
+				d.but(s)
+			}
+			r := Judge(s)
+			text := printed(t, r)
+			if r.Level != d.level {
+				t.Errorf("level %v, want %v", r.Level, d.level)
+			}
+			joined := strings.Join(strings.Fields(text), " ")
+			for part := range strings.SplitSeq(d.says, "|") {
+				if !strings.Contains(joined, part) {
+					t.Errorf("it does not say %q", part)
+				}
+			}
+			if t.Failed() {
+				t.Log("\n" + text)
+			}
+		})
+	}
+}
+
+func printed(t *testing.T, r *Report) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := r.Print(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Whatever is not well says why that matters and what to do, and fits a terminal.
+func TestWhatIsNotWellSaysWhyAndWhatToDo(t *testing.T) {
+	for _, d := range deployments {
+		s := d.from()
+		if d.but != nil {
+			d.but(s)
+		}
+		r := Judge(s)
+		for _, f := range r.Findings {
+			if f.Found == "" || f.Check == "" || f.Level > OK && (f.Why == "" || f.Do == "") {
+				t.Errorf("%s: %+v", d.name, f)
+			}
+		}
+		for line := range strings.Lines(printed(t, r)) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
+				t.Errorf("%s: %d columns: %s", d.name, n, line)
+			}
+		}
+	}
+}
+
+func TestTheReportIsJSON(t *testing.T) {
+	text, err := json.Marshal(Judge(single()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`"level":"ok"`, `"check":"durability"`, `"when":"The server's machine loses power"`} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("no %s in %s", part, text)
+		}
+	}
+}
