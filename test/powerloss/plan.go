@@ -105,7 +105,8 @@ func (p plan) live(ctx context.Context, log io.Writer, r *row, dir, binary strin
 		r.Cuts--
 		found, err := p.cut(ctx, d, r.Cuts, chance)
 		if p.Verbose {
-			fmt.Fprintf(log, "%s cut, %d to go: %s, %v\n", time.Now().Format(time.TimeOnly), r.Cuts, found, err)
+			acked, receipts := d.book.counts()
+			fmt.Fprintf(log, "%s cut, %d to go: %d acknowledged, %d receipts: %s, %v\n", time.Now().Format(time.TimeOnly), r.Cuts, acked, receipts, found, err)
 		}
 		r.add(found, err)
 		if err != nil || found.lost() {

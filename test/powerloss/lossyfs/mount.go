@@ -12,13 +12,17 @@ import (
 // Mount makes a disk a directory. It needs /dev/fuse and the right to mount. Every program
 // that uses the directory must have ended when unmount is called.
 func Mount(d *Disk, dir string) (unmount func() error, err error) {
-	server, err := fs.Mount(dir, &inode{d: d, n: d.root}, &fs.Options{
+	_, err = fs.Mount(dir, &inode{d: d, n: d.root}, &fs.Options{
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "lossyfs", Name: "lossyfs"},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mount a file system on %s: %w; it needs /dev/fuse and root", dir, err)
 	}
-	return server.Unmount, nil
+	return func() error {
+		// Not server.Unmount, which waits until the last copy of the mount is gone: a process that
+		// makes a mount namespace meanwhile gets one.
+		return syscall.Unmount(dir, syscall.MNT_DETACH)
+	}, nil
 }
 
 // inode is a node as the kernel knows it.
