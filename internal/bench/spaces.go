@@ -170,6 +170,9 @@ func (r *spacesRun) wander(ctx context.Context) error {
 		}
 		took += time.Since(begin)
 		if from == 0 {
+			if err := r.saved(ctx); err != nil {
+				return err
+			}
 			if err := r.measure(ctx, &r.out.First); err != nil {
 				return err
 			}
@@ -211,6 +214,12 @@ func (r *spacesRun) awake() (n int) {
 		n += s.Awake
 	}
 	return n
+}
+
+// saved waits until the spaces that are awake have had the time to be saved.
+func (r *spacesRun) saved(ctx context.Context) error {
+	begin := time.Now()
+	return r.until(ctx, func() bool { return time.Since(begin) > min(r.cfg.Idle/3, 1500*time.Millisecond) })
 }
 
 // rest waits until no space is in memory.
