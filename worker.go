@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/worker"
 )
@@ -30,6 +31,11 @@ type WorkerConfig struct {
 	Tracer                           trace.Tracer
 	OnError                          func(ErrorInfo)
 	OnConsole                        func(ConsoleInfo)
+	// HTTP offers the documents of all spaces over HTTP, too, if its Addr is set; see package
+	// gateway.
+	HTTP gateway.Config
+	// Live bounds what the worker answers at a time.
+	Live live.Config
 }
 
 // StartWorker starts a worker and returns when it serves its partitions: what a
@@ -47,6 +53,10 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 	}); ok {
 		connection, version = b.ConnectionName(), b.ProgramVersion()
 	}
+	serveHTTP, err := cfg.listen()
+	if err != nil {
+		return nil, err
+	}
 	w, err := worker.New(bus, worker.Config{
 		Host: host, Version: version, Connection: connection,
 		ID: cfg.ID, Programs: programs, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
@@ -55,14 +65,43 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole,
 	})
 	if err != nil {
+		serveHTTP(nil, nil)
 		return nil, err
 	}
 	if err := w.Start(ctx); err != nil {
+		serveHTTP(nil, nil)
 		w.Kill()
 		return nil, err
 	}
-	w.Beside(live.NewServer(bus, w, live.Config{Logger: cfg.Logger}).Run)
+	answers := live.NewServer(bus, w, cfg.Live)
+	w.Beside(answers.Run)
+	serveHTTP(w, answers)
 	return w, nil
+}
+
+// listen occupies the address for HTTP before anything is begun. What it returns serves
+// there beside a worker, or gives the address back if there is none.
+func (cfg *WorkerConfig) listen() (serve func(*Worker, *live.Server), err error) {
+	if cfg.Live.Logger == nil {
+		cfg.Live.Logger = cfg.Logger
+	}
+	if cfg.HTTP.Addr == "" {
+		return func(*Worker, *live.Server) {}, nil
+	}
+	if cfg.HTTP.Logger == nil {
+		cfg.HTTP.Logger = cfg.Logger
+	}
+	g, err := gateway.Listen(cfg.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	return func(w *Worker, answers *live.Server) {
+		if w == nil {
+			g.Close()
+			return
+		}
+		w.Beside(func(ctx context.Context, leaving <-chan struct{}) { g.Serve(ctx, leaving, answers) })
+	}, nil
 }
 
 // hostname is the machine's name, "" if it has none.

@@ -9,11 +9,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/examples/counter"
 	"github.com/settlehq/settle/examples/flights"
+	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/process"
 )
 
@@ -24,6 +26,11 @@ type flags struct {
 	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets." default:"1s"`
 	Idle       time.Duration `help:"How long a space is at rest before it leaves memory; negative: never." default:"1m"`
 	MaxAwake   int           `help:"How many spaces may be in memory; beyond that, those that have been at rest longest leave at once. Negative: no limit." default:"10000"`
+
+	HTTP          string   `name:"http" help:"Offer documents over HTTP at this address, such as 127.0.0.1:8470. Any but a loopback address needs a token. Default: not at all." env:"SETTLE_HTTP" placeholder:"ADDR"`
+	HTTPTokenFile string   `name:"http-token-file" help:"File with the token that clients have to know. Or put it into SETTLE_HTTP_TOKEN." type:"existingfile" placeholder:"FILE"`
+	HTTPOrigin    []string `name:"http-origin" help:"Origin of pages that may ask, too, such as https://board.example.com. Repeatable." placeholder:"ORIGIN"`
+	HTTPHost      []string `name:"http-host" help:"Host name that clients may use for this address. Repeatable." placeholder:"NAME"`
 
 	History      time.Duration `help:"For how long commits stay in the log that no restart needs: receipts are read from them. Default: the horizon of the deployment, and an hour." env:"SETTLE_HISTORY"`
 	HistoryBytes int64         `help:"How many bytes of them stay per partition, however young; negative: no limit." default:"1073741824" env:"SETTLE_HISTORY_BYTES"`
@@ -40,12 +47,16 @@ var programs = map[string]settle.Programs{
 func main() {
 	var f flags
 	process.Main("spaceworker", "Hosts the spaces of its share of the partitions.", &f, func(ctx context.Context) error {
+		web, err := f.gateway()
+		if err != nil {
+			return err
+		}
 		return f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
 				ID: p.ID, Programs: programs[f.Program], Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
 				Idle: f.Idle, MaxAwake: f.MaxAwake,
 				History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay,
-				Logger: p.Logger, Tracer: p.Tracer,
+				Logger: p.Logger, Tracer: p.Tracer, HTTP: web,
 			})
 			if err != nil {
 				return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
@@ -53,4 +64,17 @@ func main() {
 			return w.Stop, nil
 		})
 	})
+}
+
+// gateway is where to serve HTTP, and to whom.
+func (f *flags) gateway() (gateway.Config, error) {
+	cfg := gateway.Config{Addr: f.HTTP, Token: os.Getenv("SETTLE_HTTP_TOKEN"), Origins: f.HTTPOrigin, Hosts: f.HTTPHost}
+	if f.HTTPTokenFile == "" {
+		return cfg, nil
+	}
+	token, err := os.ReadFile(f.HTTPTokenFile)
+	if cfg.Token = strings.TrimSpace(string(token)); err == nil && cfg.Token == "" {
+		err = fmt.Errorf("the token file %s is empty", f.HTTPTokenFile)
+	}
+	return cfg, err
 }

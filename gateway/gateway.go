@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/settlehq/settle/live"
+)
+
+// Source answers the questions.
+type Source interface {
+	Get(ctx context.Context, q live.Get) (live.Answer, error)
+	Watch(ctx context.Context, q live.Watch, deliver func(live.Event) error) error
+}
+
+// Config says where a gateway listens, and to whom.
+type Config struct {
+	// Addr is where to listen, such as 127.0.0.1:8470.
+	Addr string
+	// Token is what a client has to know. Without one, Addr must be a loopback address.
+	Token string
+	// Origins are those of the pages that may ask, besides those that come from where the
+	// gateway is, such as https://board.example.com.
+	Origins []string
+	// Hosts are the names that clients may use for the gateway, without port. On a loopback
+	// address, those of this machine are among them; elsewhere, none listed means any.
+	Hosts []string
+	// WriteTimeout is how long a client may take to read what it is sent; default 10 s.
+	WriteTimeout time.Duration
+	Logger       *slog.Logger
+}
+
+// Gateway is a listening server. Make it with Listen.
+type Gateway struct {
+	cfg      Config
+	loopback bool
+	listener net.Listener
+	log      *slog.Logger
+}
+
+const (
+	// writeTimeout is the default of Config.WriteTimeout.
+	writeTimeout = 10 * time.Second
+	// retryAfter is when a browser is to come back that has lost the connection.
+	retryAfter = time.Second
+)
+
+// Listen checks the configuration and occupies the address. Nobody is answered before Serve.
+func Listen(cfg Config) (*Gateway, error) {
+	host, _, err := net.SplitHostPort(cfg.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("HTTP address %q: %w; give one as 127.0.0.1:8470", cfg.Addr, err)
+	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = writeTimeout
+	}
+	g := &Gateway{cfg: cfg, loopback: isLoopback(host), log: cfg.Logger}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	if !g.loopback && cfg.Token == "" {
+		return nil, fmt.Errorf("HTTP address %s can be reached from other machines, and everybody there could read every document: set a token, or listen on 127.0.0.1", cfg.Addr)
+	}
+	if g.listener, err = net.Listen("tcp", cfg.Addr); err != nil {
+		return nil, fmt.Errorf("listen for HTTP: %w", err)
+	}
+	return g, nil
+}
+
+// isLoopback reports whether nobody but this machine reaches an address.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Addr is where the gateway listens.
+func (g *Gateway) Addr() string { return g.listener.Addr().String() }
+
+// Close gives the address back, if Serve is not called.
+func (g *Gateway) Close() { _ = g.listener.Close() } // nothing was written
+
+// Serve answers until leaving is closed. Then watches end, in a way that makes browsers come
+// back, and gets are finished. It ends at once with ctx.
+func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Source) {
+	server := &http.Server{
+		Handler: g.Handler(source), ReadHeaderTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan struct{})
+	go func() { // ends with server
+		defer close(ended)
+		if err := server.Serve(g.listener); !errors.Is(err, http.ErrServerClosed) {
+			g.log.Error("serve HTTP", "error", err)
+		}
+	}()
+	g.log.Info("serving HTTP", "address", g.Addr())
+	select {
+	case <-leaving:
+		last, cancel := context.WithTimeout(ctx, writeTimeout)
+		_ = server.Shutdown(last) // what is not finished by then is cut off
+		cancel()
+	case <-ctx.Done():
+	case <-ended:
+	}
+	_ = server.Close() // as above
+	<-ended
+}
+
+// Handler answers, for those who have a server of their own.
+func (g *Gateway) Handler(source Source) http.Handler {
+	mux := http.NewServeMux()
+	h := handler{source, g.cfg.WriteTimeout}
+	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}", h.get)
+	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
+	return g.guard(mux)
+}

@@ -1,0 +1,324 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// source answers as it is told.
+type source struct {
+	answer live.Answer
+	err    error
+	events chan live.Event
+	mu     sync.Mutex
+	asked  []live.Watch
+	done   chan error // how watches have ended
+}
+
+func newSource() *source {
+	return &source{events: make(chan live.Event, 100), done: make(chan error, 10)}
+}
+
+func (s *source) Get(_ context.Context, q live.Get) (live.Answer, error) {
+	if q.Document == "missing" {
+		return live.Answer{Space: q.Space, Document: q.Document}, nil
+	}
+	return s.answer, s.err
+}
+
+func (s *source) Watch(ctx context.Context, q live.Watch, deliver func(live.Event) error) (err error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, q)
+	s.mu.Unlock()
+	defer func() { s.done <- err }()
+	if s.err != nil {
+		return s.err
+	}
+	for {
+		select {
+		case e, ok := <-s.events:
+			if !ok {
+				return live.ErrMoved
+			}
+			if err := deliver(e); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// site is a gateway that serves, and a client of it.
+type site struct {
+	*testing.T
+	source *source
+	g      *gateway.Gateway
+	http   http.Client
+	leave  func()
+	ended  chan struct{}
+}
+
+func newSite(t *testing.T, cfg gateway.Config) *site {
+	t.Helper()
+	if cfg.Addr == "" {
+		cfg.Addr = "127.0.0.1:0"
+	}
+	s := &site{T: t, source: newSource(), ended: make(chan struct{})}
+	var err error
+	if s.g, err = gateway.Listen(cfg); err != nil {
+		t.Fatal(err)
+	}
+	leaving := make(chan struct{})
+	s.leave = sync.OnceFunc(func() { close(leaving) })
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // ends with the test
+		defer close(s.ended)
+		s.g.Serve(ctx, leaving, s.source)
+	}()
+	s.http.Transport = &http.Transport{}
+	t.Cleanup(func() {
+		s.http.CloseIdleConnections()
+		cancel()
+		<-s.ended
+	})
+	return s
+}
+
+// get makes a request, with headers in pairs.
+func (s *site) get(path string, headers ...string) *http.Response {
+	s.Helper()
+	return s.ask(http.MethodGet, path, headers...)
+}
+
+func (s *site) ask(method, path string, headers ...string) *http.Response {
+	s.Helper()
+	_, port, _ := net.SplitHostPort(s.g.Addr())
+	r, err := http.NewRequestWithContext(s.Context(), method, "http://127.0.0.1:"+port+path, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := s.http.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+func (s *site) body(r *http.Response) string {
+	s.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.Error(err)
+	}
+	_ = r.Body.Close()
+	return string(b)
+}
+
+const doc = "/v1/spaces/alice/documents/total"
+
+func TestGet_IsTheDocumentAndItsRevisionTheETag(t *testing.T) {
+	s := newSite(t, gateway.Config{})
+	s.source.answer = live.Answer{Revision: 17, Found: true, Value: []byte(`{"n":1}`)}
+	r := s.get(doc)
+	if body := s.body(r); r.StatusCode != 200 || body != `{"n":1}` || r.Header.Get("ETag") != `"17"` || r.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("%d %s %v", r.StatusCode, body, r.Header)
+	}
+	if r := s.get(doc, "If-None-Match", `"17"`); r.StatusCode != http.StatusNotModified || s.body(r) != "" {
+		t.Errorf("what is known: %d", r.StatusCode)
+	}
+	if r := s.get(doc, "If-None-Match", `"16"`); r.StatusCode != 200 {
+		t.Errorf("what was known: %d", r.StatusCode)
+	}
+	s.source.answer.Stale = "it is\nheld back"
+	if r := s.get(doc, "If-None-Match", `"17"`); r.StatusCode != 200 || r.Header.Get("Settle-Stale") != "it is held back" || r.Header.Get("ETag") != "" {
+		t.Errorf("what is stale: %d %v", r.StatusCode, r.Header)
+	}
+}
+
+func TestGet_ErrorsHaveTheirStatus(t *testing.T) {
+	s := newSite(t, gateway.Config{})
+	for _, c := range []struct {
+		err  error
+		path string
+		want int
+	}{
+		{nil, "/v1/spaces/alice/documents/missing", 404},
+		{nil, doc + "?timeout=soon", 400},
+		{nil, "/v1/spaces/alice", 404},
+		{&model.ServiceError{Code: 400, Text: "no"}, doc, 400},
+		{&model.ServiceError{Code: 503, Text: "busy"}, doc, 503},
+		{&model.ServiceError{Code: 504, Text: "late"}, doc, 504},
+		{errors.New("broken"), doc, 500},
+		{&model.ServiceError{Code: 400, Text: "no"}, doc + "/watch", 400},
+		{nil, doc + "/watch?from=x", 400},
+	} {
+		s.source.err = c.err
+		if r := s.get(c.path); r.StatusCode != c.want {
+			t.Errorf("%s with %v: %d, want %d", c.path, c.err, r.StatusCode, c.want)
+		}
+	}
+	if r := s.ask(http.MethodPost, doc); r.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", r.StatusCode)
+	}
+}
+
+// lines reads a stream of events line by line.
+func lines(r *http.Response, n int) string {
+	var out []string
+	in := bufio.NewScanner(r.Body)
+	for len(out) < n && in.Scan() {
+		out = append(out, in.Text())
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestWatch_IsAStreamOfServerSentEvents(t *testing.T) {
+	s := newSite(t, gateway.Config{})
+	s.source.events <- live.Event{Kind: live.Value, Revision: 17, Data: []byte(`{"n":1}`)}
+	s.source.events <- live.Event{Kind: live.Beating, Revision: 17}
+	s.source.events <- live.Event{Kind: live.Deleted, Revision: 18}
+	r := s.get(doc+"/watch", "Last-Event-ID", "16")
+	if r.Header.Get("Content-Type") != "text/event-stream" || r.Header.Get("Cache-Control") != "no-store" || r.Header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("header %v", r.Header)
+	}
+	want := "retry: 1000\n\nid: 17\nevent: value\ndata: {\"n\":1}\n\n: \n\nid: 18\nevent: deleted\ndata: null\n"
+	if got := lines(r, 12); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if q := s.source.asked[0]; q.From != 16 || q.Space != "alice" || q.Document != "total" {
+		t.Errorf("asked %+v", q)
+	}
+	_ = r.Body.Close() // the client goes: so does the watch, and with it the demand
+	s.http.CloseIdleConnections()
+	if err := <-s.source.done; !errors.Is(err, context.Canceled) {
+		t.Errorf("the watch has ended with %v", err)
+	}
+	s.source.events <- live.Event{Kind: live.Value, Revision: 19, Data: []byte("1")}
+	_ = lines(s.get(doc+"/watch?from=18"), 3)
+	if q := s.source.asked[1]; q.From != 18 {
+		t.Errorf("asked %+v", q)
+	}
+}
+
+// What will pass must not be an error status: a browser would never come back.
+func TestWatch_WhatWillPassMakesABrowserComeBack(t *testing.T) {
+	s := newSite(t, gateway.Config{})
+	s.source.err = &model.ServiceError{Code: model.CodeUnavailable, Text: "busy"}
+	if r := s.get(doc + "/watch"); r.StatusCode != 200 || s.body(r) != "retry: 1000\n\n: busy (503)\n\n" {
+		t.Errorf("status %d", r.StatusCode)
+	}
+}
+
+func TestWatch_EndsWhenTheWorkerLeaves(t *testing.T) {
+	s := newSite(t, gateway.Config{})
+	s.source.events <- live.Event{Kind: live.Value, Revision: 17, Data: []byte("1")}
+	r := s.get(doc + "/watch")
+	_ = lines(r, 5)
+	s.leave()
+	close(s.source.events) // as a live.Server does
+	if rest := s.body(r); strings.Contains(rest, "data") {
+		t.Errorf("then %q", rest)
+	}
+	<-s.ended
+}
+
+// A client that stops reading is let go after a while, and holds nothing up.
+func TestWatch_OneThatDoesNotReadIsLetGo(t *testing.T) {
+	s := newSite(t, gateway.Config{WriteTimeout: 50 * time.Millisecond})
+	big := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
+	for i := range 64 {
+		s.source.events <- live.Event{Kind: live.Value, Revision: uint64(i + 1), Data: big}
+	}
+	r := s.get(doc + "/watch")
+	if err := <-s.source.done; err == nil || errors.Is(err, context.Canceled) {
+		t.Errorf("the watch has ended with %v", err)
+	}
+	_ = r.Body.Close()
+}
+
+func TestListen_AnOpenAddressNeedsAToken(t *testing.T) {
+	for _, addr := range []string{":0", "0.0.0.0:0", "[::]:0", "example.com:0"} {
+		if _, err := gateway.Listen(gateway.Config{Addr: addr}); err == nil || !strings.Contains(err.Error(), "token") {
+			t.Errorf("%s without a token: %v", addr, err)
+		}
+	}
+	if _, err := gateway.Listen(gateway.Config{Addr: "8470"}); err == nil {
+		t.Error("no address, and no error")
+	}
+	g, err := gateway.Listen(gateway.Config{Addr: ":0", Token: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Close()
+}
+
+func TestGuard_WhoMayAsk(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		cfg     gateway.Config
+		path    string
+		headers []string
+		want    int
+	}{
+		{"this machine", gateway.Config{}, doc, nil, 200},
+		{"by name", gateway.Config{}, doc, []string{"Host", "localhost:8470"}, 200},
+		{"a foreign name that leads here", gateway.Config{}, doc, []string{"Host", "evil.example.com"}, 403},
+		{"a name that is configured", gateway.Config{Hosts: []string{"board.example.com"}}, doc, []string{"Host", "board.example.com"}, 200},
+		{"a foreign page", gateway.Config{}, doc, []string{"Origin", "https://evil.example.com"}, 403},
+		{"a page without a name", gateway.Config{}, doc, []string{"Origin", "null"}, 403},
+		{"a foreign page that asks without saying so", gateway.Config{}, doc + "/watch", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"a page that is configured", gateway.Config{Origins: []string{"https://board.example.com"}}, doc, []string{"Origin", "https://board.example.com"}, 200},
+		{"a page of this place", gateway.Config{}, doc, []string{"Host", "localhost:1", "Origin", "http://localhost:1"}, 200},
+		{"without the token", gateway.Config{Token: "secret"}, doc, nil, 401},
+		{"with another", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secre"}, 401},
+		{"with the token", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secret"}, 200},
+		{"as a cookie", gateway.Config{Token: "secret"}, doc, []string{"Cookie", "settle_token=secret"}, 200},
+		{"in the address", gateway.Config{Token: "secret"}, doc + "?access_token=secret", nil, 200},
+		{"from outside", gateway.Config{Addr: ":0", Token: "secret"}, doc, []string{"Host", "any.example.com", "Authorization", "Bearer secret"}, 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSite(t, c.cfg)
+			s.source.answer = live.Answer{Revision: 1, Found: true, Value: []byte("1")}
+			r := s.get(c.path, c.headers...)
+			if r.StatusCode != c.want {
+				t.Errorf("%d, want %d: %s", r.StatusCode, c.want, s.body(r))
+			}
+			allowed := r.Header.Get("Access-Control-Allow-Origin")
+			if c.want == 403 && allowed != "" {
+				t.Errorf("the page of %s may read that", allowed)
+			}
+		})
+	}
+}
+
+func TestGuard_ABrowserAsksFirst(t *testing.T) {
+	s := newSite(t, gateway.Config{Token: "secret", Origins: []string{"https://board.example.com"}})
+	r := s.ask(http.MethodOptions, doc, "Origin", "https://board.example.com", "Access-Control-Request-Headers", "authorization")
+	if r.StatusCode != http.StatusNoContent || r.Header.Get("Access-Control-Allow-Origin") != "https://board.example.com" || !strings.Contains(r.Header.Get("Access-Control-Allow-Headers"), "Authorization") {
+		t.Errorf("%d %v", r.StatusCode, r.Header)
+	}
+}

@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// tokenCookie is the cookie that may hold the token.
+const tokenCookie = "settle_token"
+
+// guard lets through who may ask.
+func (g *Gateway) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Add("Vary", "Origin")
+		switch origin := r.Header.Get("Origin"); {
+		case !g.knowsHost(r.Host):
+			fail(w, http.StatusForbidden, "this host name is not known here; see --http-host")
+		case !g.allows(origin, r):
+			fail(w, http.StatusForbidden, "pages of this origin may not ask; see --http-origin")
+		case origin != "" && r.Method == http.MethodOptions:
+			g.share(w, origin)
+			w.Header().Set("Access-Control-Allow-Methods", "GET")
+			w.Header().Set("Access-Control-Allow-Headers", "Authorization, Last-Event-ID, If-None-Match")
+			w.WriteHeader(http.StatusNoContent)
+		case !g.isKnown(r):
+			g.share(w, origin)
+			w.Header().Set("WWW-Authenticate", `Bearer realm="settle"`)
+			fail(w, http.StatusUnauthorized, "a token is needed")
+		default:
+			g.share(w, origin)
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// knowsHost reports whether a client means this gateway: a foreign page can have its own name
+// resolve to this machine, but the browser says that name.
+func (g *Gateway) knowsHost(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	switch {
+	case slices.Contains(g.cfg.Hosts, host):
+		return true
+	case g.loopback:
+		return isLoopback(host)
+	}
+	return len(g.cfg.Hosts) == 0
+}
+
+// allows reports whether pages of an origin may ask. What comes from no page may.
+func (g *Gateway) allows(origin string, r *http.Request) bool {
+	if origin == "" {
+		return r.Header.Get("Sec-Fetch-Site") != "cross-site" // of a page that does not say whose it is
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && u.Host == r.Host || slices.Contains(g.cfg.Origins, origin)
+}
+
+// share lets the page read the answer.
+func (g *Gateway) share(w http.ResponseWriter, origin string) {
+	if origin == "" {
+		return
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Allow-Credentials", "true")
+	h.Set("Access-Control-Expose-Headers", "ETag, Settle-Stale")
+}
+
+// isKnown reports whether the client knows the token.
+func (g *Gateway) isKnown(r *http.Request) bool {
+	if g.cfg.Token == "" {
+		return true
+	}
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return g.isToken(bearer)
+	}
+	if c, err := r.Cookie(tokenCookie); err == nil {
+		return g.isToken(c.Value)
+	}
+	return g.isToken(r.URL.Query().Get("access_token"))
+}
+
+// isToken takes the same time for every wrong one.
+func (g *Gateway) isToken(given string) bool {
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(g.cfg.Token))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}

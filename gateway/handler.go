@@ -1,0 +1,172 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+)
+
+// handler answers requests that may be answered.
+type handler struct {
+	source       Source
+	writeTimeout time.Duration
+}
+
+// get answers with a document.
+func (h handler) get(w http.ResponseWriter, r *http.Request) {
+	q := live.Get{Space: r.PathValue("space"), Document: r.PathValue("document")}
+	if t := r.URL.Query().Get("timeout"); t != "" {
+		if err := q.Timeout.UnmarshalText([]byte(t)); err != nil {
+			fail(w, http.StatusBadRequest, "timeout: "+err.Error())
+			return
+		}
+	}
+	a, err := h.source.Get(r.Context(), q)
+	if err != nil {
+		failWith(w, err)
+		return
+	}
+	head := w.Header()
+	head.Set("Cache-Control", "no-cache") // ask again, with If-None-Match
+	head.Set("ETag", `"`+strconv.FormatUint(a.Revision, 10)+`"`)
+	if a.Stale != "" {
+		head.Del("ETag") // it may change and keep the revision
+		head.Set("Settle-Stale", oneLine(a.Stale))
+	}
+	if !a.Found {
+		fail(w, http.StatusNotFound, fmt.Sprintf("space %s has no document %s", a.Space, a.Document))
+		return
+	}
+	head.Set("Content-Type", "application/json")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.writeTimeout)) // not of every writer
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.Value))
+}
+
+// watch answers with events until the client goes, or the worker.
+func (h handler) watch(w http.ResponseWriter, r *http.Request) {
+	from, err := resumeAt(r)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	s := stream{w: w, rc: http.NewResponseController(w), timeout: h.writeTimeout}
+	q := live.Watch{Space: r.PathValue("space"), Document: r.PathValue("document"), From: from}
+	err = h.source.Watch(r.Context(), q, s.event)
+	switch said, is := errors.AsType[*model.ServiceError](err); {
+	case s.begun: // it ends; a browser comes back
+	case is && said.Code != model.CodeUnavailable:
+		fail(w, said.Code, said.Text)
+	case r.Context().Err() == nil:
+		// Browsers never come back after an error status, and this one will pass.
+		_ = s.begin(": " + oneLine(err.Error()) + "\n\n") // as well as can be
+	}
+}
+
+// resumeAt is the revision that the client has: the browser's word, or the page's.
+func resumeAt(r *http.Request) (uint64, error) {
+	for _, from := range []string{r.Header.Get("Last-Event-ID"), r.URL.Query().Get("from")} {
+		if from == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(from, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no revision", from)
+		}
+		return n, nil
+	}
+	return 0, nil
+}
+
+// stream is the body of a watch.
+type stream struct {
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	timeout time.Duration
+	begun   bool
+}
+
+// event sends what has happened.
+func (s *stream) event(e live.Event) error {
+	switch e.Kind {
+	case live.Value:
+		return s.send(fmt.Sprintf("id: %d\nevent: value\ndata: %s\n\n", e.Revision, e.Data))
+	case live.Deleted:
+		return s.send(fmt.Sprintf("id: %d\nevent: deleted\ndata: null\n\n", e.Revision))
+	case live.Moved:
+		return s.send(": the worker leaves\n\n")
+	default:
+		return s.send(": \n\n")
+	}
+}
+
+func (s *stream) send(text string) error {
+	if s.begun {
+		return s.write(text)
+	}
+	return s.begin(text)
+}
+
+// begin sends what comes before the first event, and that.
+func (s *stream) begin(text string) error {
+	s.begun = true
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would wait for more
+	s.w.WriteHeader(http.StatusOK)
+	return s.write("retry: " + strconv.FormatInt(retryAfter.Milliseconds(), 10) + "\n\n" + text)
+}
+
+// write gives a client that does not read so much time and no more.
+func (s *stream) write(text string) error {
+	if err := s.rc.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
+		return err
+	}
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+// failWith answers with an error of the source.
+func failWith(w http.ResponseWriter, err error) {
+	switch said, is := errors.AsType[*model.ServiceError](err); {
+	case is && said.Code == model.CodeUnavailable:
+		w.Header().Set("Retry-After", "1")
+		fail(w, said.Code, said.Text)
+	case is:
+		fail(w, said.Code, said.Text)
+	case errors.Is(err, context.Canceled), errors.Is(err, model.ErrStopped), errors.Is(err, model.ErrNobody):
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusServiceUnavailable, err.Error())
+	default:
+		fail(w, http.StatusInternalServerError, err.Error())
+	}
+}
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // who has gone does not read it
+}
+
+// oneLine is text as a header or a comment can carry it.
+func oneLine(text string) string {
+	b := []byte(text)
+	for i := range b {
+		if b[i] < ' ' || b[i] == 0x7f {
+			b[i] = ' '
+		}
+	}
+	return string(b)
+}
