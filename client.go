@@ -33,8 +33,9 @@ type Client struct {
 	watches atomic.Uint64
 }
 
-// ErrForgotten says that an event belongs to the past beyond the horizon: if it was
-// handled, then so long ago that nobody knows any more how.
+// ErrForgotten says that an event belongs to the past beyond the horizon, or beyond what is
+// kept of the log (WorkerConfig.History): if it was handled, then so long ago that nobody
+// knows any more how. Sending it again under its id still does nothing.
 var ErrForgotten = worker.ErrForgotten
 
 // SendResult is the answer to a send.

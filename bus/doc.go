@@ -50,6 +50,9 @@
 //	what is not handled stays  a purge of LANE names a sequence up to which everything
 //	                           is done; what it removes, it is told the age of by the
 //	                           server's clock, and the last message always stays
+//	a purged log does not pass a commit carries the sequence that it was appended
+//	for a whole one            behind, and a purge of a space's log never takes its
+//	                           head, with which the next append is compared
 //	an old state never covers  expected last sequence of the bucket's key, and the
 //	a newer one                Settle-Seq found there when that is refused
 //

@@ -38,6 +38,10 @@
 // cursor. Events whose commit is in the log are below the cursor; the others are
 // handled as if for the first time.
 //
+// The owner purges the log of what no restart needs (docs/adr/0019). Whoever reads it and
+// finds that commits are missing before the next one loads the checkpoint again, which is
+// newer: see read.go.
+//
 // What nodes have read, and fingerprints of what they saw there, is saved with the
 // checkpoint, so that the next owner runs only what has changed since. It holds for the
 // code that made it (Config.Build, NodeSpec.Version), and losing it costs runs only.

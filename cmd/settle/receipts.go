@@ -45,7 +45,7 @@ func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 			}
 		}
 		if out.printed == 0 {
-			fmt.Fprintln(io.err, "no receipts")
+			fmt.Fprintln(io.err, "no receipts; those of events that were handled longer ago than the log is kept are forgotten")
 		}
 		return nil
 	})
