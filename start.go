@@ -120,7 +120,7 @@ func (d *Deployment) start(ctx context.Context) error {
 		return err
 	}
 	d.coordinator = coordinator.New(d.coordBus, coordinator.Config{
-		ID: "c1", Host: hostname(), Version: d.cfg.Bus.Version, Connection: d.coordBus.ConnectionName(), Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
+		ID: "c1", Host: hostname(), Version: d.coordBus.ProgramVersion(), Connection: d.coordBus.ConnectionName(), Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
 	})
 	d.coordinator.Start()
 	for range d.cfg.Workers {

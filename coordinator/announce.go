@@ -13,8 +13,14 @@ import (
 // come. It is for people only: nothing depends on it.
 const announceEvery = 2 * time.Second
 
+// PingName is the name under which a coordinator answers pings.
+func PingName(id string) string { return "coordinator-" + id }
+
 // announce makes the coordinator known until it stops.
 func (c *Coordinator) announce() {
+	if err := c.bus.AnswerPings(c.ctx, PingName(c.cfg.ID)); err != nil && c.ctx.Err() == nil {
+		c.cfg.Logger.Warn("answer pings", "coordinator", c.cfg.ID, "error", err)
+	}
 	m := model.Member{
 		ID: c.cfg.ID, Role: model.RoleCoordinator, Left: true, Life: rand.Text(), Since: time.Now().UTC(),
 		Host: c.cfg.Host, Version: c.cfg.Version, Connection: c.cfg.Connection,

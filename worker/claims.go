@@ -67,15 +67,20 @@ func (r *roster) contested(p int, now time.Time) bool {
 	return r.rival(p, now, false)
 }
 
-// hold notes that the worker serves a partition, letGo that it does not, or no longer
-// wants to.
-func (r *roster) hold(p int) {
+// hold notes that the worker serves a partition, and returns how long it has waited for
+// that.
+func (r *roster) hold(p int, now time.Time) (waited time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if c := r.wants[p]; c != nil {
+		waited = now.Sub(c.since)
+	}
 	delete(r.wants, p)
 	r.holds[p], r.untold = true, true
+	return waited
 }
 
+// letGo notes that the worker does not serve a partition any more, or does not want to.
 func (r *roster) letGo(p int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,3 +1,132 @@
 package worker
 
-func (w *Worker) offerFigures() {}
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+)
+
+// Figures is what a worker says of itself when it is asked (FiguresEndpoint).
+type Figures struct {
+	Worker   string    `json:"worker"`
+	Life     string    `json:"life"`
+	Since    time.Time `json:"since"`
+	Commits  uint64    `json:"commits"`
+	Receipts uint64    `json:"receipts"`
+	Refused  uint64    `json:"refused"`
+	// Awake spaces are in memory, Loading of them are being loaded, and Queued ones wait
+	// for that. Backlog is the bytes of the events that wait.
+	Awake      int                `json:"awake"`
+	Loading    int                `json:"loading"`
+	Queued     int                `json:"queued"`
+	Backlog    int64              `json:"backlog_bytes"`
+	Partitions []PartitionFigures `json:"partitions"`
+}
+
+// PartitionFigures is the part of a partition in Figures.
+type PartitionFigures struct {
+	Partition int `json:"partition"`
+	// State is serving, leaving (it is being handed over) or waiting (for another worker
+	// to hand it over); Since is since when.
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	// Took is how long after this worker knew that the partition was its own it began to
+	// serve it.
+	Took time.Duration `json:"took_ns"`
+	// Events were read and are not handled, Unsaved spaces have something to do or to save.
+	Awake   int `json:"awake"`
+	Events  int `json:"events"`
+	Unsaved int `json:"unsaved"`
+	// Read and Saved are lane sequences: up to which events were read, and from which the
+	// next owner reads.
+	Read  uint64 `json:"read"`
+	Saved uint64 `json:"saved"`
+}
+
+// FiguresEndpoint is the endpoint at which a worker answers with its Figures.
+func FiguresEndpoint(id string) string { return "worker-" + id }
+
+// Figures says what the worker does now.
+func (w *Worker) Figures() Figures {
+	c, s := w.Counts(), w.Stats()
+	f := Figures{
+		Worker: w.cfg.ID, Commits: c.Commits, Receipts: c.Receipts, Refused: c.Refused,
+		Awake: s.Awake, Loading: s.Loading, Queued: s.Waiting, Backlog: w.counters.backlog.Load(),
+	}
+	f.Life, f.Since = w.roster.who()
+	w.mu.Lock()
+	serving, leaving := make([]*partition, 0, len(w.partitions)), make([]*partition, 0, len(w.leaving))
+	for _, p := range w.partitions { // any order: sorted below
+		serving = append(serving, p)
+	}
+	for _, p := range w.leaving { // any order: sorted below
+		leaving = append(leaving, p)
+	}
+	w.mu.Unlock()
+	for _, p := range serving {
+		f.Partitions = append(f.Partitions, p.figures("serving"))
+	}
+	for _, p := range leaving {
+		f.Partitions = append(f.Partitions, p.figures("leaving"))
+	}
+	f.Partitions = append(f.Partitions, w.roster.waiting()...)
+	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
+	return f
+}
+
+func (p *partition) figures(state string) PartitionFigures {
+	s := p.stats()
+	f := PartitionFigures{
+		Partition: p.number, State: state, Since: p.began.UTC(), Took: p.took,
+		Awake: s.Awake, Events: s.Events, Read: s.Read, Saved: s.Saved,
+	}
+	for _, h := range p.all() {
+		if h.laneDone() != allDone {
+			f.Unsaved++
+		}
+	}
+	return f
+}
+
+// who is the life of this worker's process, and its start.
+func (r *roster) who() (life string, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.self.Life, r.self.Since
+}
+
+// waiting are the partitions that are to be served and are not.
+func (r *roster) waiting() (out []PartitionFigures) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for p, c := range r.wants { // any order: sorted by the caller
+		out = append(out, PartitionFigures{Partition: p, State: "waiting", Since: c.since.UTC()})
+	}
+	return out
+}
+
+// offerFigures answers who asks, as soon as that is possible.
+func (w *Worker) offerFigures() {
+	service := model.Service{
+		Name: "settle-worker", Description: "Says what the worker " + w.cfg.ID + " does.",
+		Endpoints: []model.Endpoint{{
+			Name: FiguresEndpoint(w.cfg.ID), Description: "The worker's figures, as JSON.",
+			Answer: func([]byte) ([]byte, error) { return json.Marshal(w.Figures()) },
+		}},
+	}
+	w.tasks.Go(func() { // ends when it is offered, or with w.ctx
+		for w.ctx.Err() == nil {
+			err := w.bus.Serve(w.ctx, service)
+			if err == nil || w.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
+				return
+			}
+			w.cfg.Logger.Warn("offer the worker's figures", "worker", w.cfg.ID, "error", err)
+			_ = pause.For(w.ctx, w.cfg.MemberTTL)
+		}
+	})
+}

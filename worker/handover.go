@@ -35,8 +35,8 @@ func (w *Worker) place() {
 	for _, p := range mine {
 		if w.partitions[p] == nil && w.leaving[p] == nil && w.roster.may(p, wait, now) {
 			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
-			w.roster.hold(p)
-			w.partitions[p] = startPartition(w, p)
+			took := w.roster.hold(p, now)
+			w.partitions[p] = startPartition(w, p, took)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type partition struct {
 	w      *Worker
 	number int
 	began  time.Time
+	took   time.Duration // until it began, since the worker knew that it was to
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -53,9 +54,9 @@ type partition struct {
 // up to done, and events were delivered up to last.
 type backlog struct{ done, last uint64 }
 
-func startPartition(w *Worker, number int) *partition {
+func startPartition(w *Worker, number int, took time.Duration) *partition {
 	p := &partition{
-		w: w, number: number, began: time.Now(), hosts: map[string]*host{}, asleep: map[string]backlog{},
+		w: w, number: number, began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
 		waiting: map[string][]func(*host){}, leases: leases{},
 	}
 	p.ctx, p.cancel = context.WithCancel(w.ctx)

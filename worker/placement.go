@@ -104,3 +104,34 @@ func partitionsOf(id string, n int, members []model.Member) []int {
 	}
 	return slices.Clip(mine)
 }
+
+// Standing is how a member stands in the division of a partition.
+type Standing struct {
+	Member string
+	Score  float64
+	// Full says that the member has its share of partitions for which it scores higher.
+	Full bool
+	// Owner is the one that gets it.
+	Owner bool
+}
+
+// Explain says why a partition, of n, belongs to whom it does: the members, the highest
+// score first. The first that is not full is the owner.
+func Explain(partition, n int, members []model.Member) []Standing {
+	owner := make([]string, n)
+	room := shares(n, members)
+	var out []Standing
+	for _, c := range rank(n, members) {
+		m := members[c.member].ID
+		free := room[c.member] > 0
+		takes := owner[c.partition] == "" && free
+		if takes {
+			owner[c.partition] = m
+			room[c.member]--
+		}
+		if c.partition == partition {
+			out = append(out, Standing{Member: m, Score: c.score, Full: !free, Owner: takes})
+		}
+	}
+	return out
+}

@@ -30,6 +30,7 @@ type cli struct {
 		Endless benchEndlessCmd `cmd:"" help:"One space that handles a million events: what stays in the streams, and how long a restart takes."`
 	} `cmd:"" help:"Measure, beside a plain JetStream client in the same run."`
 
+	Fleet fleetCmd `cmd:"" help:"Who is there, who serves which partition and why, and what is behind."`
 	Where whereCmd `cmd:"" help:"Under which names a plain NATS client finds a space."`
 	Send  sendCmd  `cmd:"" help:"Send an event to a running deployment."`
 	Get   getCmd   `cmd:"" help:"Print the revision of a document and the document."`

@@ -59,6 +59,7 @@ func (c *whereCmd) Run(ctx context.Context, io streams) error {
 		fmt.Fprintf(io.out, "events     %s\n", b.LaneSubject(c.Space, "<stream>", "<event id>"))
 		fmt.Fprintf(io.out, "commits    %s.log.%d.%s, confirmed ones also on %s.feed.%d.%s\n", c.Prefix, p, c.Space, c.Prefix, p, c.Space)
 		fmt.Fprintf(io.out, "documents  bucket %s, keys %s.<document>\n", b.StateBucket(c.Space), c.Space)
+		fmt.Fprintf(io.out, "served by  see settle fleet --space %s\n", c.Space)
 		return nil
 	})
 }

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+func TestFleet_ShowsMembersPartitionsAndWhereASpaceIs(t *testing.T) {
+	url, client := deployed(t, orders())
+	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: "o1"}); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if code := run(t.Context(), []string{"fleet", "--nats", url}, &out, io.Discard); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, &out)
+	}
+	t.Logf("\n%s", &out)
+	for _, want := range []string{"1 worker, 1 coordinator, 1 partition", "w1", "c1", "here"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output does not say %q", want)
+		}
+	}
+	out.Reset()
+	run(t.Context(), []string{"fleet", "--nats", url, "--space", "alice"}, &out, io.Discard)
+	t.Logf("\n%s", &out)
+	if want := "partition 0 of 1"; !strings.Contains(out.String(), want) || !strings.Contains(out.String(), "w1 serves it") {
+		t.Errorf("the output does not say where the space is")
+	}
+	out.Reset()
+	run(t.Context(), []string{"fleet", "--nats", url, "--json"}, &out, io.Discard)
+	var f fleet.Fleet
+	if err := json.Unmarshal([]byte(out.String()), &f); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Workers) != 1 || f.Workers[0].State != fleet.Here || f.Workers[0].Figures == nil || f.Partitions[0].Owner != "w1" {
+		t.Errorf("the JSON is\n%s", &out)
+	}
+}
+
+func TestFleet_WithNobodyThereItSaysWhatToDo(t *testing.T) {
+	server, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Shutdown()
+	var out strings.Builder
+	if code := run(t.Context(), []string{"fleet", "--nats", server.ClientURL()}, io.Discard, &out); code == 0 || !strings.Contains(out.String(), "no deployment") {
+		t.Errorf("without a deployment: exit code %d, %q", code, &out)
+	}
+	b, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	if code := run(t.Context(), []string{"fleet", "--nats", server.ClientURL()}, &out, io.Discard); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"no worker is here", "Start one: spaceworker", "no coordinator is here"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output does not say %q:\n%s", want, &out)
+		}
+	}
+}
+
+// A fleet of twenty, of which one is gone, one hangs and one leaves, fits into 80 columns.
+func TestFleet_FitsIntoEightyColumns(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	f := &fleet.Fleet{At: at, Coordinators: []fleet.Member{{ID: "c1", State: fleet.Here, Since: at.Add(-3 * time.Hour)}}}
+	for i := range 20 {
+		m := fleet.Member{
+			ID: fmt.Sprintf("w%d", i+1), State: fleet.Here, Since: at.Add(-time.Duration(i*i) * time.Minute), Weight: 1,
+			Host: "a-host-with-a-long-name.example.com", Version: "1.2.3", Holds: []int{i, i + 1, i + 2},
+			Figures: &worker.Figures{Worker: "w", Receipts: uint64(i) * 123_456, Awake: i * 100},
+		}
+		switch i {
+		case 3:
+			m.State, m.Figures = fleet.Gone, nil
+		case 7:
+			m.State, m.Figures = fleet.Silent, nil
+		case 9:
+			m.State = fleet.Leaving
+		}
+		f.Workers = append(f.Workers, m)
+		f.Partitions = append(f.Partitions, fleet.Partition{
+			Number: i, Owner: m.ID, Served: []string{m.ID}, Events: uint64(i) * 1000, Oldest: at.Add(-time.Duration(i) * time.Second), Took: time.Duration(i) * time.Millisecond,
+		})
+	}
+	f.Partitions[3].Served = nil
+	f.Partitions[9].Owner = "w1"
+	var out strings.Builder
+	printFleet(sheet{out: &out}, f, "settle", 80)
+	t.Logf("\n%s", &out)
+	for line := range strings.SplitSeq(out.String(), "\n") {
+		if n := len([]rune(line)); n > 80 && !strings.HasPrefix(line, "!") {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{"w4 has ended without leaving", "w8 does not answer", "nobody yet, w4 is to", "w10, moves to w1"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output does not say %q", want)
+		}
+	}
+	out.Reset()
+	printFleet(sheet{out: &out}, f, "settle", 120)
+	t.Logf("\n%s", &out)
+}
+
+// The ranking says who gets a partition, and agrees with the division.
+func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
+	var members []model.Member
+	for i := range 5 {
+		members = append(members, model.Member{ID: fmt.Sprintf("w%d", i+1), Weight: float64(1 + i%2)})
+	}
+	const n = 16
+	for p, owner := range worker.Divide(n, members) {
+		before := 1e9
+		for _, s := range worker.Explain(p, n, members) {
+			if s.Score > before {
+				t.Errorf("partition %d: %s stands behind one with a lower score", p, s.Member)
+			}
+			before = s.Score
+			if s.Owner != (s.Member == owner) {
+				t.Errorf("partition %d: %s is said to be the owner: %t, it is %s", p, s.Member, s.Owner, owner)
+			}
+		}
+	}
+}
+
+func TestFleet_WatchEndsWhenItIsInterrupted(t *testing.T) {
+	url, _ := deployed(t, orders())
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := 0
+	out := writerFunc(func(p []byte) (int, error) {
+		if looks += strings.Count(string(p), "WORKER"); looks >= 2 {
+			cancel()
+		}
+		return len(p), nil
+	})
+	if code := run(ctx, []string{"fleet", "--nats", url, "--watch", "--every", "1ms"}, out, io.Discard); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if looks < 2 {
+		t.Errorf("%d looks", looks)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

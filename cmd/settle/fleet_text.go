@@ -1,0 +1,302 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/settlehq/settle/internal/fleet"
+)
+
+// sheet writes text for people, in colour where that can be.
+type sheet struct {
+	out   io.Writer
+	color bool
+}
+
+func (s sheet) paint(code, text string) string {
+	if !s.color || code == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// Colours, as the terminal has them.
+const (
+	bold, faint, red, green, yellow = "1", "2", "31", "32", "33"
+)
+
+// cell is a text and its colour; right says that it is a number.
+type cell struct {
+	text, code string
+	right      bool
+}
+
+func number[N int | uint64](n N) cell {
+	c := cell{text: grouped(uint64(n)), right: true}
+	if n == 0 {
+		c.code = faint
+	}
+	return c
+}
+
+func grouped(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// table prints rows below a heading, in columns that are as wide as they need to be.
+func (s sheet) table(heading []string, rows [][]cell) {
+	width := make([]int, len(heading))
+	for i, h := range heading {
+		width[i] = utf8.RuneCountInString(h)
+		for _, r := range rows {
+			width[i] = max(width[i], utf8.RuneCountInString(r[i].text))
+		}
+	}
+	line := make([]cell, len(heading))
+	for i, h := range heading {
+		line[i] = cell{text: h, code: faint, right: len(rows) > 0 && rows[0][i].right}
+	}
+	for _, r := range append([][]cell{line}, rows...) {
+		var b strings.Builder
+		for i, c := range r {
+			fill := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c.text))
+			text := s.paint(c.code, c.text)
+			switch {
+			case c.right:
+				b.WriteString(fill + text)
+			case i < len(r)-1:
+				b.WriteString(text + fill)
+			default:
+				b.WriteString(text)
+			}
+			if i < len(r)-1 {
+				b.WriteString("  ")
+			}
+		}
+		fmt.Fprintln(s.out, strings.TrimRight(b.String(), " "))
+	}
+}
+
+var stateColors = map[fleet.State]string{fleet.Here: green, fleet.Leaving: yellow, fleet.Silent: red, fleet.Gone: red}
+
+// printFleet prints everything: the members, the partitions, and what is wrong.
+func printFleet(s sheet, f *fleet.Fleet, prefix string, width int) {
+	fmt.Fprintf(s.out, "%s  %s, %s, %s\n\n", s.paint(bold, prefix), plural(len(f.Workers), "worker"),
+		plural(len(f.Coordinators), "coordinator"), plural(len(f.Partitions), "partition"))
+	wide := width >= 100
+	if len(f.Workers) > 0 {
+		printWorkers(s, f, wide)
+		fmt.Fprintln(s.out)
+	}
+	if len(f.Coordinators) > 0 {
+		printCoordinators(s, f, wide)
+		fmt.Fprintln(s.out)
+	}
+	printPartitions(s, f, wide)
+	if troubles := troubles(f); len(troubles) > 0 {
+		fmt.Fprintln(s.out)
+		for _, t := range troubles {
+			fmt.Fprintln(s.out, s.paint(yellow, "! ")+t)
+		}
+	}
+}
+
+func printWorkers(s sheet, f *fleet.Fleet, wide bool) {
+	heading := []string{"WORKER", "STATE", "UP", "PARTITIONS", "AWAKE", "WAITING", "HANDLED", "REFUSED"}
+	if wide {
+		heading = append(heading, "WEIGHT", "VERSION", "HOST")
+	}
+	var rows [][]cell
+	for _, m := range f.Workers {
+		row := []cell{{text: m.ID, code: bold}, {text: string(m.State), code: stateColors[m.State]}, {text: up(f.At, m)}, {text: ranges(m)}}
+		if g := m.Figures; g != nil {
+			waiting := 0
+			for _, p := range g.Partitions {
+				waiting += p.Events
+			}
+			row = append(row, number(g.Awake), number(waiting), number(g.Receipts), number(g.Refused))
+		} else {
+			none := cell{text: "-", code: faint, right: true}
+			row = append(row, none, none, none, none)
+		}
+		if wide {
+			row = append(row, cell{text: strconv.FormatFloat(m.Weight, 'g', 3, 64), right: true}, cell{text: m.Version, code: faint}, cell{text: m.Host, code: faint})
+		}
+		rows = append(rows, row)
+	}
+	s.table(heading, rows)
+}
+
+func printCoordinators(s sheet, f *fleet.Fleet, wide bool) {
+	heading := []string{"COORDINATOR", "STATE", "UP", "BEHIND"}
+	if wide {
+		heading = append(heading, "VERSION", "HOST")
+	}
+	var rows [][]cell
+	for _, m := range f.Coordinators {
+		row := []cell{{text: m.ID, code: bold}, {text: string(m.State), code: stateColors[m.State]}, {text: up(f.At, m)}, number(m.Unreleased)}
+		if wide {
+			row = append(row, cell{text: m.Version, code: faint}, cell{text: m.Host, code: faint})
+		}
+		rows = append(rows, row)
+	}
+	s.table(heading, rows)
+}
+
+func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
+	heading := []string{"PARTITION", "SERVED BY", "UNHANDLED", "OLDEST", "UNRELEASED", "UNSAVED"}
+	if wide {
+		heading = append(heading, "TAKEOVER TOOK")
+	}
+	var rows [][]cell
+	for _, p := range f.Partitions {
+		by := cell{text: strings.Join(p.Served, ", ")}
+		switch {
+		case len(p.Served) == 0 && p.Owner == "":
+			by = cell{text: "nobody", code: red}
+		case len(p.Served) == 0:
+			by = cell{text: "nobody yet, " + p.Owner + " is to", code: yellow}
+		case !slices.Contains(p.Served, p.Owner):
+			by = cell{text: by.text + ", moves to " + p.Owner, code: yellow}
+		}
+		oldest := cell{text: "-", code: faint, right: true}
+		if !p.Oldest.IsZero() {
+			oldest = cell{text: brief(f.At.Sub(p.Oldest)), right: true}
+		}
+		row := []cell{{text: strconv.Itoa(p.Number), right: true}, by, number(p.Events), oldest, number(p.Unreleased), number(p.Unsaved)}
+		if wide {
+			row = append(row, cell{text: brief(p.Took), code: faint, right: true})
+		}
+		rows = append(rows, row)
+	}
+	s.table(heading, rows)
+}
+
+// troubles are what somebody should look at, and what to do.
+func troubles(f *fleet.Fleet) (out []string) {
+	if len(f.Staying()) == 0 {
+		out = append(out, "no worker is here: events wait in their lanes. Start one: spaceworker --program NAME")
+	}
+	coordinators := 0
+	for _, c := range f.Coordinators {
+		if c.State == fleet.Here {
+			coordinators++
+		}
+	}
+	if coordinators == 0 {
+		out = append(out, "no coordinator is here: what spaces send to each other waits. Start one: coordinator")
+	}
+	for _, m := range slices.Concat(f.Workers, f.Coordinators) {
+		switch m.State {
+		case fleet.Silent:
+			out = append(out, m.ID+" does not answer: it hangs, or its machine is cut off. Others take its partitions over after the member TTL (15 s by default)")
+		case fleet.Gone:
+			out = append(out, m.ID+" has ended without leaving. It is listed for an hour after its last word")
+		}
+	}
+	for _, p := range f.Partitions {
+		if len(p.Served) > 1 {
+			out = append(out, fmt.Sprintf("partition %d is served by %s: they disagree about who is there; nothing is lost, appends of one are refused", p.Number, strings.Join(p.Served, " and ")))
+		}
+	}
+	return out
+}
+
+// printPlace says where a space is, and why.
+func printPlace(s sheet, p place) {
+	fmt.Fprintf(s.out, "space %s is in partition %d of %d (a hash of its name)\n", s.paint(bold, p.Space), p.Partition, p.Partitions)
+	switch {
+	case p.Owner == "":
+		fmt.Fprintln(s.out, "nobody serves it: no worker is here. Its events wait. Start one: spaceworker --program NAME")
+		return
+	case len(p.Served) == 0:
+		fmt.Fprintf(s.out, "nobody serves it yet; %s is to\n", s.paint(bold, p.Owner))
+	case !slices.Contains(p.Served, p.Owner):
+		fmt.Fprintf(s.out, "%s serves it, and hands it over to %s\n", strings.Join(p.Served, " and "), s.paint(bold, p.Owner))
+	default:
+		fmt.Fprintf(s.out, "%s serves it\n", s.paint(bold, strings.Join(p.Served, " and ")))
+	}
+	fmt.Fprintln(s.out)
+	var rows [][]cell
+	passed := false
+	for i, r := range p.Ranking {
+		why := cell{text: "would be next", code: faint}
+		switch {
+		case r.Owner && i == 0:
+			why = cell{text: "has the highest score, and room", code: green}
+		case r.Owner:
+			why = cell{text: "has the highest score of those with room", code: green}
+		case r.Full && !passed:
+			why = cell{text: "has its share of partitions for which it scores higher"}
+		case r.Full:
+			why = cell{text: "has its share", code: faint}
+		}
+		passed = passed || r.Owner
+		rows = append(rows, []cell{{text: r.Member, code: bold}, {text: fmt.Sprintf("%.3f", r.Score), right: true}, why})
+	}
+	s.table([]string{"WORKER", "SCORE", ""}, rows)
+}
+
+// ranges writes the partitions of a member: 0 3 5-7.
+func ranges(m fleet.Member) string {
+	if len(m.Holds) == 0 || m.State == fleet.Gone {
+		return "-"
+	}
+	var out []string
+	for i := 0; i < len(m.Holds); {
+		j := i
+		for j+1 < len(m.Holds) && m.Holds[j+1] == m.Holds[j]+1 {
+			j++
+		}
+		switch {
+		case j > i+1:
+			out = append(out, fmt.Sprintf("%d-%d", m.Holds[i], m.Holds[j]))
+		default:
+			for _, p := range m.Holds[i : j+1] {
+				out = append(out, strconv.Itoa(p))
+			}
+		}
+		i = j + 1
+	}
+	return strings.Join(out, " ")
+}
+
+func up(now time.Time, m fleet.Member) string {
+	if m.Since.IsZero() || m.State == fleet.Gone {
+		return "-"
+	}
+	return brief(now.Sub(m.Since))
+}
+
+// brief is a duration in its two largest units at the most.
+func brief(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0s"
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh %dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

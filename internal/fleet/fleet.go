@@ -1,0 +1,284 @@
+// Package fleet looks at a running deployment from outside: who is there, who serves
+// which partition and why, and what is behind.
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// Bus is what a look needs.
+type Bus = worker.Bus
+
+// State of a member.
+type State string
+
+const (
+	// Here: its process answers.
+	Here State = "here"
+	// Leaving: it answers, and hands its partitions over.
+	Leaving State = "leaving"
+	// Silent: it is connected, or was cut off without a word, and does not answer.
+	Silent State = "silent"
+	// Gone: nobody listens under its name.
+	Gone State = "gone"
+)
+
+// Fleet is a deployment as it was at a moment.
+type Fleet struct {
+	At           time.Time   `json:"at"`
+	Workers      []Member    `json:"workers"`
+	Coordinators []Member    `json:"coordinators"`
+	Partitions   []Partition `json:"partitions"`
+}
+
+// Member is a process of the deployment.
+type Member struct {
+	ID         string          `json:"id"`
+	State      State           `json:"state"`
+	Host       string          `json:"host,omitzero"`
+	Version    string          `json:"version,omitzero"`
+	Connection string          `json:"connection,omitzero"`
+	Since      time.Time       `json:"since,omitzero"`
+	Weight     float64         `json:"weight"`
+	Holds      []int           `json:"holds,omitzero"`
+	Figures    *worker.Figures `json:"figures,omitzero"`
+	// Unreleased is, of a coordinator, how many log sequences it has not gone through.
+	Unreleased uint64 `json:"unreleased,omitzero"`
+
+	said model.Member
+}
+
+// Partition is where a partition stands.
+type Partition struct {
+	Number int `json:"number"`
+	// Owner is who should serve it, by the members that are here; Served who says that
+	// it does.
+	Owner  string   `json:"owner"`
+	Served []string `json:"served"`
+	// Events are those of the lane that are not known to be handled and saved: the last
+	// of them are usually being handled. Oldest is when the first of them was stored, if
+	// events wait.
+	Events uint64    `json:"events"`
+	Oldest time.Time `json:"oldest,omitzero"`
+	// Waiting events were read by the worker and are not handled.
+	Waiting int `json:"waiting"`
+	// Unreleased is how much of the log no coordinator is known to have gone through.
+	Unreleased uint64 `json:"unreleased"`
+	// Unsaved spaces have something to do or to save.
+	Unsaved int `json:"unsaved"`
+	// Took is how long the last change of owner took.
+	Took time.Duration `json:"took_ns,omitzero"`
+
+	logEnd uint64
+}
+
+// patience is how long a member has to answer.
+const patience = time.Second
+
+// Look asks everybody.
+func Look(ctx context.Context, b Bus) (*Fleet, error) {
+	said, err := announcements(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{At: time.Now().UTC(), Workers: []Member{}, Coordinators: []Member{}}
+	members := make([]*Member, 0, len(said))
+	var asking sync.WaitGroup
+	for _, m := range said {
+		if m.Left && m.Role == "" || m.Role != "" && m.Leaving {
+			continue // it has left in good order
+		}
+		seen := &Member{
+			ID: m.ID, Host: m.Host, Version: m.Version, Connection: m.Connection,
+			Since: m.Since, Weight: cmp.Or(m.Weight, 1), Holds: m.Holds, said: m,
+		}
+		members = append(members, seen)
+		asking.Go(func() { seen.ask(ctx, b) }) // ends within the patience
+	}
+	asking.Wait()
+	for _, m := range members {
+		if m.said.Role == model.RoleCoordinator {
+			f.Coordinators = append(f.Coordinators, *m)
+		} else if m.said.Role == "" {
+			f.Workers = append(f.Workers, *m)
+		}
+	}
+	return f, f.measure(ctx, b)
+}
+
+// announcements are the last words of all members, by name.
+func announcements(ctx context.Context, b Bus) ([]model.Member, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var out []model.Member
+	ready := false
+	err := b.FollowMembers(ctx, func(m model.Member) {
+		if !ready {
+			out = append(out, m)
+		}
+	}, func() { ready = true; cancel() })
+	if !ready {
+		return nil, fmt.Errorf("read who is there: %w", err)
+	}
+	slices.SortFunc(out, func(a, b model.Member) int { return cmp.Compare(a.Key(), b.Key()) })
+	return out, nil
+}
+
+// ask finds out how a member is.
+func (m *Member) ask(ctx context.Context, b Bus) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	name := m.ID
+	if m.said.Role != "" {
+		name = coordinator.PingName(m.ID)
+	}
+	alive, err := b.Ping(ctx, name)
+	switch {
+	case err != nil:
+		m.State = Silent
+		return
+	case !alive:
+		m.State = Gone
+		return
+	case m.said.Leaving:
+		m.State = Leaving
+	default:
+		m.State = Here
+	}
+	if m.said.Role != "" {
+		return
+	}
+	reply, err := b.Ask(ctx, worker.FiguresEndpoint(m.ID), nil)
+	if err != nil {
+		return // an older version, or it is just leaving
+	}
+	var f worker.Figures
+	if json.Unmarshal(reply, &f) == nil {
+		m.Figures = &f
+	}
+}
+
+// Staying are the workers among which the partitions are divided.
+func (f *Fleet) Staying() (out []model.Member) {
+	for _, m := range f.Workers {
+		if m.State == Here {
+			out = append(out, m.said)
+		}
+	}
+	return out
+}
+
+// measure fills in the partitions.
+func (f *Fleet) measure(ctx context.Context, b Bus) error {
+	n := b.Partitions()
+	f.Partitions = make([]Partition, n)
+	errs := make([]error, n)
+	for p, owner := range worker.Divide(n, f.Staying()) {
+		f.Partitions[p] = Partition{Number: p, Owner: owner, Served: f.serving(p)}
+	}
+	slots := make(chan struct{}, 16)
+	var measuring sync.WaitGroup
+	for p := range n {
+		slots <- struct{}{}
+		measuring.Go(func() { // ends when the store has answered
+			errs[p] = f.Partitions[p].measure(ctx, b, f)
+			<-slots
+		})
+	}
+	measuring.Wait()
+	for i := range f.Coordinators {
+		c := &f.Coordinators[i]
+		for p, done := range c.said.Done {
+			if p < n && f.Partitions[p].logEnd > done {
+				c.Unreleased += f.Partitions[p].logEnd - done
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// serving are the workers that say that they serve a partition; those that do not
+// answer do not count.
+func (f *Fleet) serving(p int) []string {
+	out := []string{}
+	for _, m := range f.Workers {
+		if m.State != Gone && slices.Contains(m.Holds, p) {
+			out = append(out, m.ID)
+		}
+	}
+	return out
+}
+
+func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
+	end, err := b.LaneEnd(ctx, p.Number)
+	if err != nil {
+		return err
+	}
+	done, err := b.LoadPosition(ctx, p.Number, "lane")
+	if err != nil {
+		return err
+	}
+	released, err := b.LoadPosition(ctx, p.Number, coordinator.Position)
+	if err != nil {
+		return err
+	}
+	for _, c := range f.Coordinators {
+		if p.Number < len(c.said.Done) {
+			released = max(released, c.said.Done[p.Number])
+		}
+	}
+	state, err := b.LogState(ctx, p.Number, 0)
+	if err != nil {
+		return err
+	}
+	if p.logEnd = state.Last; p.logEnd > released {
+		p.Unreleased = p.logEnd - released
+	}
+	for _, m := range f.Workers {
+		p.add(m.Figures)
+	}
+	if end > done {
+		p.Events = end - done
+		p.Oldest = oldest(ctx, b, p.Number, done)
+	}
+	return nil
+}
+
+// add takes over what a worker says of the partition.
+func (p *Partition) add(f *worker.Figures) {
+	if f == nil {
+		return
+	}
+	for _, of := range f.Partitions {
+		if of.Partition == p.Number && of.State != "waiting" {
+			p.Waiting += of.Events
+			p.Unsaved += of.Unsaved
+			p.Took = of.Took
+		}
+	}
+}
+
+// oldest is when the first event behind a position was stored.
+func oldest(ctx context.Context, b Bus, partition int, after uint64) (stored time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	first := sync.OnceFunc(cancel)
+	_ = b.FollowLane(ctx, partition, after, func(m model.Message) {
+		if stored.IsZero() {
+			stored = m.Stored
+		}
+		first()
+	})
+	return stored
+}
