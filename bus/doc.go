@@ -15,6 +15,7 @@
 //	       republished to            settle.feed.<p>.<space>
 //	STATE  bucket SETTLE_STATE_<p>   <space>.<doc>         a document, plain JSON
 //	                                 <space>.=checkpoint   the checkpoint mark
+//	                                 <space>.=origins.<n>  positions, if they are many
 //	                                 =pos.<name>           a position, a number
 //	       bucket SETTLE_WORKERS     <worker id>           an announcement, JSON
 //	DEAD   stream SETTLE_DEAD        settle.dead.<space>.<stream>.<event id>

@@ -34,7 +34,7 @@ func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, er
 	if err != nil {
 		return model.SpaceState{}, fmt.Errorf("state of space %s: %w", space, err)
 	}
-	for _, items := range [][]model.StateDoc{state.Docs, state.Observations} {
+	for _, items := range [][]model.StateDoc{state.Docs, state.Observations, state.Pieces} {
 		for _, d := range items {
 			b.seen.note(space+"."+d.Doc, d.Rev, d.Seq)
 		}
@@ -90,14 +90,12 @@ func arrange(found []storedMsg, prefix string) model.SpaceState {
 			continue // somebody's own key in our bucket
 		}
 		item.Doc = name
-		if _, ok := model.NodeOfStateKey(name); ok {
-			state.Observations = append(state.Observations, item)
-		} else {
-			state.Docs = append(state.Docs, item)
-		}
+		list := state.ListOf(name)
+		*list = append(*list, item)
 	}
 	sortByKey(state.Docs)
 	sortByKey(state.Observations)
+	sortByKey(state.Pieces)
 	return state
 }
 

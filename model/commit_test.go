@@ -218,11 +218,13 @@ func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &Mark{
 			Version: MarkVersion, Epoch: rapid.Uint64().Draw(t, "epoch"), Owner: genName().Draw(t, "owner"),
-			Cursor:   Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
-			Inbound:  rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "inbound"),
-			Outbound: rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "outbound"),
-			Own:      some(t, "own", genSend()),
-			Barren:   rapid.IntRange(0, 9).Draw(t, "barren"), Fruitful: rapid.Bool().Draw(t, "fruitful"),
+			Cursor: Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
+			Positions: Positions{
+				Inbound:  rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "inbound"),
+				Outbound: rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "outbound"),
+			},
+			Own:    some(t, "own", genSend()),
+			Barren: rapid.IntRange(0, 9).Draw(t, "barren"), Fruitful: rapid.Bool().Draw(t, "fruitful"),
 			Trying: genTrying().Draw(t, "trying"), Tried: rapid.Uint64().Draw(t, "tried"),
 		}
 		data, err := m.Encode()
@@ -238,7 +240,7 @@ func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 			t.Fatalf("decoded and encoded again\n%s, %v\nwas %s", again, err, data)
 		}
 	})
-	if _, err := DecodeMark([]byte(`{"v":2}`)); err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("version 2: %v", err)
+	if _, err := DecodeMark([]byte(`{"v":3}`)); err == nil || !strings.Contains(err.Error(), "version 3") {
+		t.Errorf("version 3: %v", err)
 	}
 }

@@ -6,8 +6,13 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// MarkVersion is the version of a checkpoint mark's encoding.
-const MarkVersion = 1
+// MarkVersion is the version of a checkpoint mark's encoding, SplitMarkVersion that of one
+// whose positions are saved in pieces beside it: programs that do not know of those would
+// take the space to have none.
+const (
+	MarkVersion      = 1
+	SplitMarkVersion = 2
+)
 
 // Mark is the part of a checkpoint that is not documents: what the commits of a
 // space up to StateDoc.Seq add up to besides.
@@ -21,12 +26,35 @@ type Mark struct {
 	Fruitful bool    `json:"fru,omitzero"`
 	Trying   *Trying `json:"try,omitzero"`
 	Tried    uint64  `json:"tryep,omitzero"`
-	// Inbound is the highest position handled per origin space, Outbound the
-	// highest position sent per target space.
-	Inbound  map[string]uint64 `json:"in,omitzero"`
-	Outbound map[string]uint64 `json:"out,omitzero"`
+	Positions
 	// Own are the follow-ups that are committed and not handled, in order.
 	Own []Send `json:"own,omitzero"`
+}
+
+// Positions are what a space has exchanged with others: Inbound is the highest position
+// handled per origin space, Outbound the highest position sent per target space. They only
+// grow, so of two that are known the larger one holds.
+type Positions struct {
+	Inbound  map[string]uint64 `json:"in,omitzero"`
+	Outbound map[string]uint64 `json:"out,omitzero"`
+}
+
+// Encode is a piece of the positions as it is stored.
+func (p *Positions) Encode() ([]byte, error) {
+	data, err := json.Marshal(p, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("encode positions: %w", err)
+	}
+	return data, nil
+}
+
+// DecodePositions is the inverse of Encode.
+func DecodePositions(data []byte) (*Positions, error) {
+	var p Positions
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, fmt.Errorf("decode positions: %w", err)
+	}
+	return &p, nil
 }
 
 // Encode is the mark as it is stored: JSON, the same bytes for the same mark.
@@ -44,8 +72,8 @@ func DecodeMark(data []byte) (*Mark, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("decode checkpoint mark: %w", err)
 	}
-	if m.Version != MarkVersion {
-		return nil, fmt.Errorf("decode checkpoint mark: format version %d, this program reads %d; upgrade it", m.Version, MarkVersion)
+	if m.Version != MarkVersion && m.Version != SplitMarkVersion {
+		return nil, fmt.Errorf("decode checkpoint mark: format version %d, this program reads %d and %d; upgrade it", m.Version, MarkVersion, SplitMarkVersion)
 	}
 	return &m, nil
 }

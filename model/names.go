@@ -62,8 +62,34 @@ func StateKeyOfNode(node string) string { return nodeKeyPrefix + node }
 // NodeOfStateKey is the inverse of StateKeyOfNode, and false for a document's name.
 func NodeOfStateKey(key string) (node string, ok bool) { return strings.CutPrefix(key, nodeKeyPrefix) }
 
+// pieceKeyPrefix is another one.
+const pieceKeyPrefix = "=origins."
+
+// Pieces is in how many pieces the positions of a space are saved that has many.
+const Pieces = 256
+
+// PieceOf is the piece that holds the positions of another space. The mapping is part of the
+// stored format.
+func PieceOf(space string) int { return PartitionOf(space, Pieces) }
+
+// StateKeyOfPiece is what StateDoc.Doc says of a piece of the positions.
+func StateKeyOfPiece(n int) string { return pieceKeyPrefix + strconv.Itoa(n) }
+
+// PieceOfStateKey is the inverse of StateKeyOfPiece, and false for anything else.
+func PieceOfStateKey(key string) (n int, ok bool) {
+	text, ok := strings.CutPrefix(key, pieceKeyPrefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && n < Pieces && StateKeyOfPiece(n) == key
+}
+
 // CheckStateKey reports whether key can stand in StateDoc.Doc.
 func CheckStateKey(key string) error {
+	if _, ok := PieceOfStateKey(key); ok {
+		return nil
+	}
 	if node, ok := NodeOfStateKey(key); ok {
 		return CheckName("node", node)
 	}

@@ -123,10 +123,24 @@ type SpaceState struct {
 	// Observations are what is known of nodes, see StateKeyOfNode. Their Seq is the basis
 	// of the observation.
 	Observations []StateDoc
+	// Pieces are what is saved of the positions beside the mark, if those are many: see
+	// StateKeyOfPiece. One may be newer than the mark.
+	Pieces []StateDoc
 	// Mark is the space's checkpoint mark (an encoded Mark), and is saved after
 	// the documents. Its Seq is the log sequence from which the log must be read
 	// on top. The zero StateDoc means: never checkpointed.
 	Mark StateDoc
+}
+
+// ListOf is the list that an item belongs to, by its key.
+func (s *SpaceState) ListOf(key string) *[]StateDoc {
+	if _, ok := NodeOfStateKey(key); ok {
+		return &s.Observations
+	}
+	if _, ok := PieceOfStateKey(key); ok {
+		return &s.Pieces
+	}
+	return &s.Docs
 }
 
 // Lease is somebody's wish to observe a document. It keeps the computations

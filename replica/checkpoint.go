@@ -10,6 +10,7 @@ import (
 // Checkpoint is what must be saved so that the space can be loaded from it plus
 // the log after Mark.Seq.
 type Checkpoint struct {
+	// Docs are documents, and pieces of the positions (see positions.go).
 	Docs []model.StateDoc
 	Mark model.StateDoc
 }
@@ -19,11 +20,16 @@ type Checkpoint struct {
 // them: a checkpoint that could not be saved is handed back with Spoil.
 // Rev is left 0; it is the saver's to fill in.
 func (r *Replica) Checkpoint() (Checkpoint, error) {
+	r.positions.splitIfMany(r)
 	data, err := r.mark().Encode()
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("space %s: %w", r.Space, err)
 	}
 	c := Checkpoint{Mark: model.StateDoc{Data: data, Seq: r.Seq}}
+	pieces, err := r.positions.changed(r)
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("space %s: %w", r.Space, err)
+	}
 	ids := make([]string, 0, len(r.dirty))
 	for id := range r.dirty { // any order: sorted below
 		ids = append(ids, id)
@@ -32,14 +38,20 @@ func (r *Replica) Checkpoint() (Checkpoint, error) {
 	for _, id := range ids {
 		c.Docs = append(c.Docs, stateDoc(id, r.docs[id]))
 	}
+	c.Docs = append(c.Docs, pieces...)
 	clear(r.dirty)
+	clear(r.positions.dirty)
 	return c, nil
 }
 
 // Spoil makes the documents of a checkpoint that was not saved dirty again.
 func (r *Replica) Spoil(c Checkpoint) {
 	for i := range c.Docs {
-		r.dirty[c.Docs[i].Doc] = true
+		if n, ok := model.PieceOfStateKey(c.Docs[i].Doc); ok {
+			r.positions.dirty[n] = true
+		} else {
+			r.dirty[c.Docs[i].Doc] = true
+		}
 	}
 }
 
@@ -54,8 +66,12 @@ func stateDoc(id string, d Doc) model.StateDoc {
 func (r *Replica) mark() *model.Mark {
 	m := &model.Mark{
 		Version: model.MarkVersion, Epoch: r.Epoch, Owner: r.Owner,
-		Cursor: r.Cursor, Inbound: r.Inbound, Outbound: r.Outbound,
-		Barren: r.Barren, Fruitful: r.Fruitful, Trying: r.Trying, Tried: r.TriedBy,
+		Cursor: r.Cursor, Barren: r.Barren, Fruitful: r.Fruitful, Trying: r.Trying, Tried: r.TriedBy,
+	}
+	if r.positions.split {
+		m.Version = model.SplitMarkVersion
+	} else {
+		m.Positions = model.Positions{Inbound: r.Inbound, Outbound: r.Outbound}
 	}
 	for i := range r.Own {
 		ev := &r.Own[i]
@@ -78,6 +94,13 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 		}
 		r.docs[d.Doc] = Doc{Value: v, Seq: d.Seq}
 	}
+	for i := range st.Pieces {
+		p, err := model.DecodePositions(st.Pieces[i].Data)
+		if err != nil {
+			return nil, fmt.Errorf("load %s of space %s: %w", st.Pieces[i].Doc, space, err)
+		}
+		r.know(p)
+	}
 	if len(st.Mark.Data) == 0 {
 		return r, nil
 	}
@@ -99,12 +122,8 @@ func parse(data []byte) (model.Value, error) {
 func (r *Replica) restore(seq uint64, m *model.Mark) {
 	r.Seq, r.Epoch, r.Owner, r.Cursor = seq, m.Epoch, m.Owner, m.Cursor
 	r.Lives = Lives{Began: true, Barren: m.Barren, Fruitful: m.Fruitful, Trying: m.Trying, TriedBy: m.Tried}
-	for origin, pos := range m.Inbound { // any order: a copy
-		r.Inbound[origin] = pos
-	}
-	for to, pos := range m.Outbound { // any order: a copy
-		r.Outbound[to] = pos
-	}
+	r.know(&m.Positions)
+	r.positions.split = m.Version == model.SplitMarkVersion
 	for i := range m.Own {
 		r.Own = append(r.Own, m.Own[i].Event())
 	}

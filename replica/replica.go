@@ -36,7 +36,8 @@ type Replica struct {
 
 	docs map[string]Doc
 	// dirty are the documents that changed since the last Checkpoint.
-	dirty map[string]bool
+	dirty     map[string]bool
+	positions positions
 }
 
 // Doc is a document and the log sequence of the last commit that changed it.
@@ -53,6 +54,8 @@ func New(space string) *Replica {
 		Outbound: map[string]uint64{},
 		docs:     map[string]Doc{},
 		dirty:    map[string]bool{},
+
+		positions: positions{many: manyOthers, dirty: map[int]bool{}},
 	}
 }
 
@@ -147,7 +150,7 @@ func (r *Replica) settleReceipt(rc *model.Receipt) {
 	case rc == nil:
 	case rc.Pos > 0:
 		ev := model.Event{ID: rc.Event, Position: rc.Pos}
-		r.Inbound[ev.Origin()] = max(r.Inbound[ev.Origin()], rc.Pos)
+		r.positions.raise(r.Inbound, ev.Origin(), rc.Pos)
 	case rc.Lane == 0:
 		r.Own = slices.DeleteFunc(r.Own, func(ev model.Event) bool { return ev.ID == rc.Event })
 	}
@@ -159,7 +162,7 @@ func (r *Replica) noteSends(sends []model.Send) {
 		if s.To == r.Space {
 			r.Own = append(r.Own, s.Event())
 		} else {
-			r.Outbound[s.To] = max(r.Outbound[s.To], s.Position)
+			r.positions.raise(r.Outbound, s.To, s.Position)
 		}
 	}
 }
@@ -184,5 +187,6 @@ func (r *Replica) Clone() *Replica {
 	c.Inbound, c.Outbound = maps.Clone(r.Inbound), maps.Clone(r.Outbound)
 	c.Own, c.Cursor.Held = slices.Clone(r.Own), slices.Clone(r.Cursor.Held)
 	c.docs, c.dirty = maps.Clone(r.docs), maps.Clone(r.dirty)
+	c.positions.dirty = maps.Clone(r.positions.dirty)
 	return &c
 }

@@ -167,7 +167,8 @@ func (s *saved) save(t *rapid.T, c Checkpoint) (whole bool) {
 func (s *saved) load(t *rapid.T) *Replica {
 	st := model.SpaceState{Mark: s.mark}
 	for _, id := range slices.Sorted(maps.Keys(s.docs)) {
-		st.Docs = append(st.Docs, s.docs[id])
+		list := st.ListOf(id)
+		*list = append(*list, s.docs[id])
 	}
 	r, err := Load(home, st)
 	if err != nil {
@@ -184,6 +185,8 @@ func TestCheckpointAndLogTailAreTheLog(t *testing.T) {
 		want := applyAll(t, New(home), log)
 		bucket := &saved{docs: map[string]model.StateDoc{}}
 		r := New(home)
+		many := rapid.SampledFrom([]int{0, 1, manyOthers}).Draw(t, "many others")
+		r.positions.many = many
 		for i, c := range log {
 			if _, err := r.Apply(uint64(i+1), c); err != nil {
 				t.Fatal(err)
@@ -199,6 +202,7 @@ func TestCheckpointAndLogTailAreTheLog(t *testing.T) {
 				}
 			case "crash":
 				r = applyAll(t, bucket.load(t), log[:i+1])
+				r.positions.many = many
 			}
 		}
 		mustEqual(t, "the survivor", r, want)

@@ -39,6 +39,7 @@ type checkpoint struct {
 func (s *saver) remember(st model.SpaceState, lane uint64) {
 	s.note(st.Docs)
 	s.note(st.Observations)
+	s.note(st.Pieces)
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
 	s.durable.Store(s.saved)
 }

@@ -24,6 +24,7 @@ var stateChecks = []check{
 	{"a deleted document stays known with its sequence", deletedDocument},
 	{"null is a document and not the lack of one", nullIsADocument},
 	{"what nodes have observed is saved like documents and loaded apart from them", observationsApart},
+	{"pieces of the positions are neither documents nor observations", piecesApart},
 	{"the states of spaces are apart", statesAreApart},
 	{"a space of more than 1100 documents loads completely", manyDocuments},
 	{"a lost acknowledgement of a save is a success", func(w *world) { saveInDoubt(w, DropAck) }},
@@ -260,6 +261,26 @@ func observationsApart(w *world) {
 	w.wantObserved(c, `=node.alarm=none@5`, `=node.total={"b":3}@3`)
 	if err := w.save(c, cart, nil, doc("=node.a.b", `1`, 1)); err == nil {
 		w.Error("an observation of a node whose name is none was saved")
+	}
+}
+
+// piecesApart: pieces of the positions are no documents, and are saved like them.
+func piecesApart(w *world) {
+	c := w.connect("a")
+	key := model.StateKeyOfPiece
+	mark := model.StateDoc{Data: []byte(`1`), Seq: 4}
+	w.must(w.save(c, cart, &mark, doc(key(7), `{"in":{"s":1}}`, 3), doc("total", `12`, 4), doc(key(255), `{}`, 4)))
+	w.wantOutdated(w.save(c, cart, nil, doc(key(7), `{}`, 2)))
+	w.wantState(c, cart, "=1@4", "total=12@4")
+	s, err := c.LoadState(w.ctx, cart)
+	w.must(err)
+	var got []string
+	for _, d := range s.Pieces {
+		got = append(got, d.Doc+"="+draw(d))
+	}
+	w.equal("pieces", got, []string{`=origins.255={}@4`, `=origins.7={"in":{"s":1}}@3`})
+	if err := w.save(c, cart, nil, doc("=origins.256", `1`, 1)); err == nil {
+		w.Error("a piece that cannot be was saved")
 	}
 }
 

@@ -104,14 +104,12 @@ func (s *Server) LoadState(space string) model.SpaceState {
 			loaded.Mark = d
 			continue
 		}
-		if _, ok := model.NodeOfStateKey(key); ok {
-			loaded.Observations = append(loaded.Observations, d)
-		} else {
-			loaded.Docs = append(loaded.Docs, d)
-		}
+		list := loaded.ListOf(key)
+		*list = append(*list, d)
 	}
 	slices.SortFunc(loaded.Docs, byKey)
 	slices.SortFunc(loaded.Observations, byKey)
+	slices.SortFunc(loaded.Pieces, byKey)
 	return loaded
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -24,9 +24,6 @@ func passed(ctx context.Context, bus worker.Bus, r Ref, origin string, position 
 	if err != nil || st.Mark.Data == nil {
 		return false, err
 	}
-	mark, err := model.DecodeMark(st.Mark.Data)
-	if err != nil {
-		return false, err
-	}
-	return mark.Inbound[origin] >= position, nil
+	handled, err := replica.Handled(st, origin)
+	return handled >= position, err
 }

@@ -1,0 +1,83 @@
+package replica
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+// A space that has exchanged events with 40,000 others could not be saved in one message.
+func TestPositions_OfManyOthersAreSavedInPiecesAndOnlyWhatHasChanged(t *testing.T) {
+	const others = 40_000
+	r := New(home)
+	handles := func(seq uint64, names ...string) {
+		c := &model.Commit{}
+		for i, name := range names {
+			id := model.TxID{Space: name, Epoch: 1, N: seq}.Event(0)
+			c.Txs = append(c.Txs, model.Tx{N: uint64(i + 1), Receipt: &model.Receipt{Event: id, Lane: seq, Pos: seq}})
+		}
+		if _, err := r.Apply(seq, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := func(i int) string { return fmt.Sprintf("a-space-with-a-name-of-some-length-%d", i) }
+	var all []string
+	for i := range others {
+		all = append(all, name(i))
+	}
+	handles(1, all...)
+	first, err := r.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Docs) != model.Pieces || len(first.Mark.Data) > 1000 {
+		t.Errorf("%d items and a mark of %d bytes", len(first.Docs), len(first.Mark.Data))
+	}
+	for _, d := range first.Docs {
+		if len(d.Data) > 64<<10 {
+			t.Errorf("%s has %d bytes", d.Doc, len(d.Data))
+		}
+	}
+	handles(2, name(7), name(8))
+	second, err := r.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(second.Docs) > 2 {
+		t.Errorf("%d items are saved again after 2 events", len(second.Docs))
+	}
+	saved := map[string]model.StateDoc{}
+	for _, d := range append(first.Docs, second.Docs...) {
+		saved[d.Doc] = d
+	}
+	st := model.SpaceState{Mark: second.Mark}
+	for _, d := range saved { // any order: each on its own
+		st.Pieces = append(st.Pieces, d)
+	}
+	loaded, err := Load(home, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(loaded.Inbound, r.Inbound) || loaded.Seq != r.Seq {
+		t.Error("what was loaded is not what was saved")
+	}
+	if n, err := Handled(st, name(7)); n != 2 || err != nil {
+		t.Errorf("handled up to %d, %v", n, err)
+	}
+	again, err := loaded.Checkpoint()
+	if err != nil || len(again.Docs) != 0 {
+		t.Errorf("%d items of what has not changed, %v", len(again.Docs), err)
+	}
+}
+
+func TestPositions_APieceThatCannotBeReadIsAnError(t *testing.T) {
+	st := model.SpaceState{Pieces: []model.StateDoc{{Doc: model.StateKeyOfPiece(3), Data: []byte(`{`), Seq: 3}}}
+	if _, err := Load(home, st); err == nil {
+		t.Error("it was loaded")
+	}
+	if _, err := Handled(st, "s"); err == nil {
+		t.Error("it was taken for nothing")
+	}
+}
