@@ -9,6 +9,12 @@ CHECKS ?= 10000
 PROPERTIES ?= .
 SEEDS ?= 20000
 FIRST ?= 1
+MINUTES ?= 30
+TOPOLOGY ?= cluster
+RATE ?= 600
+EVENTS ?= 0
+KILLS ?= 0
+CHAOS ?=
 export FUZZTIME RACE_PACKAGES
 
 .PHONY: help
@@ -38,6 +44,11 @@ properties: ## the property tests of the core under the race detector (CHECKS=10
 .PHONY: sim
 sim: ## many seeds of the simulation, on two processors (SEEDS=20000 FIRST=1)
 	go test -timeout 6h -count=1 ./test/sim -run 'TestSeeds$$' -seeds $(SEEDS) -first $(FIRST) -v
+
+.PHONY: chaos
+chaos: ## real processes, killed and cut off (TOPOLOGY=cluster MINUTES=30 RATE=600 EVENTS=0 KILLS=0 SEED=0)
+	go build -o bin/chaos/chaos ./test/chaos
+	bin/chaos/chaos --topology $(TOPOLOGY) --duration $(MINUTES)m --rate $(RATE) --min-events $(EVENTS) --min-kills $(KILLS) --seed $(or $(SEED),0) $(CHAOS)
 
 .PHONY: peers
 peers: ## the core beside other engines in one process

@@ -36,6 +36,7 @@ type options struct {
 	Every        time.Duration `help:"Mean time between two faults of workers and coordinators; 0 for none." default:"4s"`
 	ServerEvery  time.Duration `help:"Mean time between two faults of servers; 0 for none." default:"25s"`
 	Only         string        `help:"Bring about only these kinds of faults, separated by commas." placeholder:"KINDS"`
+	Brief        bool          `help:"Hold no fault for more than 3 s, and leave out those that need longer: for runs of a minute."`
 	NoNetwork    bool          `help:"Run all processes on one network, without partitions."`
 	NoDisk       bool          `help:"Give no server a small disk, and fill none."`
 	DiskMiB      int           `help:"Size of the small disk." name:"disk-mib" default:"16384"`

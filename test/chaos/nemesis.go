@@ -102,7 +102,8 @@ func (n *nemesis) run(ctx context.Context) error {
 func (n *nemesis) possible(all []fault) []fault {
 	return slices.DeleteFunc(all, func(f fault) bool {
 		needsNet := f.kind == faultCutWorker || f.kind == faultCutNode
-		return len(n.only) > 0 && !slices.Contains(n.only, f.kind) ||
+		long := f.kind == faultStopLong || f.kind == faultRolling
+		return len(n.only) > 0 && !slices.Contains(n.only, f.kind) || long && n.d.o.Brief ||
 			needsNet && n.d.net == nil || f.kind == faultDisk && n.d.disk == nil
 	})
 }
@@ -162,9 +163,16 @@ func (n *nemesis) inflict(ctx context.Context, f *injury, kind fault, server boo
 	return nil
 }
 
+// briefHold is how long a fault lasts in a brief run.
+const briefHold = 3 * time.Second
+
 // hold waits between two times, at random, but not beyond the end of the run.
 func (f *injury) hold(ctx context.Context, from, to time.Duration) {
-	_ = pause.For(ctx, from+time.Duration(f.rand.Int64N(int64(to-from)+1))) // it is healed in any case
+	d := from + time.Duration(f.rand.Int64N(int64(to-from)+1))
+	if f.d.o.Brief {
+		d = min(d, briefHold)
+	}
+	_ = pause.For(ctx, d) // it is healed in any case
 }
 
 // pick is a random one of those that run.

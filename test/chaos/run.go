@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,6 +125,9 @@ func (c *chaos) play(ctx context.Context) error {
 	observers.Go(func() { c.watch.run(watching) })
 	defer observers.Wait()
 	defer unwatch()
+	if err := c.warm(ctx); err != nil {
+		return err
+	}
 	if err := c.storm(ctx); err != nil {
 		return err
 	}
@@ -156,6 +160,39 @@ func (c *chaos) connect(ctx context.Context) (err error) {
 		c.mon.copies = append(c.mon.copies, file)
 	}
 	return err
+}
+
+// warm waits until all workers have announced themselves.
+func (c *chaos) warm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for pause.For(ctx, 100*time.Millisecond) == nil {
+		if code := c.sup.crashed(); code != "" {
+			return fmt.Errorf("a process does not start: %s", code)
+		}
+		if members, err := c.members(ctx); err == nil && members >= c.o.Workers {
+			return nil
+		}
+	}
+	return fmt.Errorf("the workers do not come up within a minute; see %s", filepath.Join(c.dir, "log"))
+}
+
+// members is how many workers have announced themselves.
+func (c *chaos) members(ctx context.Context) (n int, err error) {
+	kv, err := c.bus.JetStream().KeyValue(ctx, strings.ToUpper(bus.DefaultPrefix)+"_WORKERS")
+	if err != nil {
+		return 0, err
+	}
+	keys, err := kv.ListKeys(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for k := range keys.Keys() {
+		if strings.HasPrefix(k, "w") {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // storm has clients send and faults come, until enough of both was had.

@@ -36,6 +36,16 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
+// crashed is the first crash, "" for none.
+func (s *supervisor) crashed() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.crashes) == 0 {
+		return ""
+	}
+	return s.crashes[0]
+}
+
 func (s *supervisor) note(c *child, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -174,7 +174,7 @@ func (d *deployment) worker(name string) error {
 		return []string{
 			"worker", "--nats", d.url(), "--id", id, "--log", "info",
 			"--seed", strconv.FormatUint(w.Seed, 10), "--spaces", strconv.Itoa(w.Spaces), "--clients", strconv.Itoa(w.Clients),
-			"--history-bytes", strconv.FormatInt(d.o.historyBytes(), 10), "--purge-delay", d.o.PurgeDelay.String(), "--idle", d.o.Idle.String(),
+			"--history-bytes=" + strconv.FormatInt(d.o.historyBytes(), 10), "--purge-delay", d.o.PurgeDelay.String(), "--idle", d.o.Idle.String(),
 			"--counts", filepath.Join(d.dir, "counts", fmt.Sprintf("%s.%d.counts", id, time.Now().UnixNano())), "--break", d.o.Break,
 		}
 	}))
