@@ -13,19 +13,26 @@ import (
 // come. It is for people only: nothing depends on it.
 const announceEvery = 2 * time.Second
 
-// PingName is the name under which a coordinator answers pings.
-func PingName(id string) string { return "coordinator-" + id }
+// Endpoint is the endpoint at which a coordinator answers that it is there.
+func Endpoint(id string) string { return "coordinator-" + id }
 
 // announce makes the coordinator known until it stops.
 func (c *Coordinator) announce() {
-	if err := c.bus.AnswerPings(c.ctx, PingName(c.cfg.ID)); err != nil && c.ctx.Err() == nil {
-		c.cfg.Logger.Warn("answer pings", "coordinator", c.cfg.ID, "error", err)
+	err := c.bus.Serve(c.ctx, model.Service{
+		Name: "settle-coordinator-alive", Description: "Says that the coordinator " + c.cfg.ID + " is there.",
+		Endpoints: []model.Endpoint{{
+			Name: Endpoint(c.cfg.ID), Description: "Answers with nothing.",
+			Answer: func([]byte) ([]byte, error) { return nil, nil },
+		}},
+	})
+	if err != nil && c.ctx.Err() == nil {
+		c.cfg.Logger.Warn("offer that the coordinator is there", "coordinator", c.cfg.ID, "error", err)
 	}
 	m := model.Member{
 		ID: c.cfg.ID, Role: model.RoleCoordinator, Left: true, Life: rand.Text(), Since: time.Now().UTC(),
 		Host: c.cfg.Host, Version: c.cfg.Version, Connection: c.cfg.Connection,
 	}
-	for err := error(nil); ; {
+	for {
 		m.Beat++
 		m.Done = c.positions()
 		if m.Leaving = c.ctx.Err() != nil; m.Leaving {
@@ -34,7 +41,7 @@ func (c *Coordinator) announce() {
 			_ = c.bus.Announce(ctx, m) // nobody depends on it
 			return
 		}
-		if err = c.bus.Announce(c.ctx, m); err != nil && c.ctx.Err() == nil {
+		if err := c.bus.Announce(c.ctx, m); err != nil && c.ctx.Err() == nil {
 			c.cfg.Logger.Warn("announce coordinator", "coordinator", c.cfg.ID, "error", err)
 		}
 		_ = pause.For(c.ctx, announceEvery)

@@ -139,11 +139,7 @@ func announcements(ctx context.Context, b Bus) ([]model.Member, error) {
 func (m *Member) ask(ctx context.Context, b Bus) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	name := m.ID
-	if m.said.Role != "" {
-		name = coordinator.PingName(m.ID)
-	}
-	alive, err := b.Ping(ctx, name)
+	alive, err := m.answers(ctx, b)
 	switch {
 	case err != nil:
 		m.State = Silent
@@ -167,6 +163,19 @@ func (m *Member) ask(ctx context.Context, b Bus) {
 	if json.Unmarshal(reply, &f) == nil {
 		m.Figures = &f
 	}
+}
+
+// answers reports whether a member's process is there; an error means that it listens and
+// does not answer.
+func (m *Member) answers(ctx context.Context, b Bus) (bool, error) {
+	if m.said.Role == "" {
+		return b.Ping(ctx, m.ID)
+	}
+	_, err := b.Ask(ctx, coordinator.Endpoint(m.ID), nil)
+	if errors.Is(err, model.ErrNobody) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Staying are the workers among which the partitions are divided.
