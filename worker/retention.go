@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -98,7 +99,9 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range r.p.all() {
+	hosts := r.p.all()
+	slices.SortFunc(hosts, func(a, b *host) int { return cmp.Compare(a.space, b.space) }) // the same story every time
+	for _, h := range hosts {
 		saved := h.retained.settled(h.saver.durable.Load(), r.p.w.cfg.PurgeDelay, now)
 		below := min(saved, bound+1)
 		if below <= h.retained.below {
