@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 )
@@ -117,14 +118,19 @@ func TestWatch_AThousandOfOneDocumentCostOneRunPerChange(t *testing.T) {
 func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.worker("a", live.Config{})
+		p := w.worker("a", live.Config{})
+		ask := func(from uint64) *seen { // the service itself: a live.Client would forgive it
+			return w.watching(func(ctx context.Context, s *seen) error {
+				return p.Watch(ctx, live.Watch{Space: "s", Document: "n", From: from}, s.add)
+			})
+		}
 		w.send("add", 1)
 		w.settled(1)
 		_, first := w.logged("n")
 		w.send("add", 1)
 		w.settled(2)
 		_, second := w.logged("n")
-		behind, equal, ahead := w.follow("n", first), w.follow("n", second), w.follow("n", second+1000)
+		behind, equal, ahead := ask(first), ask(second), ask(second+1000)
 		w.eventually("who is behind is told", func() bool { return behind.last() == "2" })
 		time.Sleep(time.Minute)
 		if n := len(equal.of(live.Value)) + len(ahead.of(live.Value)); n > 0 {
@@ -171,6 +177,42 @@ func TestWatch_GoesOnWhoeverDies(t *testing.T) {
 			})
 		})
 	}
+}
+
+// lossy is a connection on which one value gets lost.
+type lossy struct {
+	*membus.Bus
+	lost bool
+}
+
+func (b *lossy) Listen(ctx context.Context, endpoint string, q []byte, deliver func(model.Part)) error {
+	return b.Bus.Listen(ctx, endpoint, q, func(p model.Part) {
+		if string(p.Data) == "2" && !b.lost {
+			b.lost = true
+			return
+		}
+		deliver(p)
+	})
+}
+
+// What is lost on the way to a client that does not notice is told again: heartbeats say
+// what it should have.
+func TestWatch_WhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{})
+		bus := &lossy{Bus: w.bus}
+		w.client.Bus = bus
+		s := w.follow("n", 0)
+		for n := 1; n <= 2; n++ {
+			w.send("add", 1)
+			w.settled(n)
+			time.Sleep(2 * live.Heartbeat)
+		}
+		if !bus.lost || s.last() != "2" {
+			t.Errorf("lost: %v; it has %s", bus.lost, s.last())
+		}
+	})
 }
 
 // A worker that leaves says so: nobody has to wait until nothing is heard of it.

@@ -135,6 +135,9 @@ func TestQuery_TheAnswerKnowsWhatOthersHaveCommitted(t *testing.T) {
 		w.sendMany("s", "add", 1)
 		w.eventuallyHandled("s", 1)
 		w.commit("s", "n", model.Int(20))
+		if a := p.query("s", "n"); a.Value.String() != "20" {
+			t.Errorf("answer %+v", a)
+		}
 		if a := p.query("s", "double"); a.Value.String() != "40" {
 			t.Errorf("answer %+v", a)
 		}

@@ -1,0 +1,84 @@
+package live_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/live"
+)
+
+// Whatever happens to workers and connections: what is watched never goes back (seen checks
+// that), and ends up as what the log has; what is got is never older than what was got
+// before.
+func TestLive_NeverGoesBackAndConverges(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { disturb(t, rand.New(rand.NewPCG(seed, 1))) })
+		})
+	}
+}
+
+// disturb sends events while workers come, leave and die, and connections break.
+func disturb(t *testing.T, r *rand.Rand) {
+	w := newWorld(t)
+	workers := []*process{w.worker("w0", live.Config{}), w.worker("w00", live.Config{})}
+	watches := []*seen{w.follow("double", 0), w.follow("n", 0), w.follow("double", 0)}
+	var got uint64
+	for i := range 40 {
+		switch k := r.IntN(len(workers)); r.IntN(8) {
+		case 0:
+			workers = append(workers, w.worker("w"+strconv.Itoa(i+1), live.Config{}))
+		case 1:
+			if len(workers) > 1 {
+				workers[k].crash()
+				workers = append(workers[:k], workers[k+1:]...)
+			}
+		case 2:
+			if len(workers) > 1 {
+				workers[k].stop()
+				workers = append(workers[:k], workers[k+1:]...)
+			}
+		case 3:
+			workers[k].bus.Disconnect()
+			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+			workers[k].bus.Reconnect()
+		case 4:
+			w.bus.Disconnect()
+			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+			w.bus.Reconnect()
+		case 5:
+			a := w.get("double")
+			if a.Revision < got {
+				t.Errorf("revision %d was got after %d", a.Revision, got)
+			}
+			got = a.Revision
+		default:
+			w.send("add", 1+r.IntN(3))
+		}
+		time.Sleep(time.Duration(r.IntN(400)) * time.Millisecond)
+	}
+	w.settled(w.sent)
+	for i, want := range []int{2 * w.sent, w.sent, 2 * w.sent} {
+		w.eventually("the last value is told", func() bool { return watches[i].last() == strconv.Itoa(want) })
+		s := watches[i].of(live.Value)
+		if _, rev := w.logged([]string{"double", "n", "double"}[i]); s[len(s)-1].Revision != rev {
+			t.Errorf("the last revision is %d, the log has %d", s[len(s)-1].Revision, rev)
+		}
+	}
+	// And when nobody watches any more, nothing runs.
+	for _, s := range watches {
+		_ = s.stop()
+	}
+	time.Sleep(time.Minute)
+	n := w.ran()
+	w.send("add", 1)
+	w.settled(w.sent)
+	time.Sleep(time.Minute)
+	if w.ran() != n {
+		t.Errorf("it ran %d times after nobody watched any more", w.ran()-n)
+	}
+}

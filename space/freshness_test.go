@@ -1,0 +1,46 @@
+package space
+
+import (
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// wantFreshness compares what is said of a document.
+func wantFreshness(t *testing.T, h *host, doc string, want Freshness) {
+	t.Helper()
+	if got := h.core.Freshness(doc); got != want {
+		t.Errorf("%s: %+v, want %+v", doc, got, want)
+	}
+}
+
+func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
+	p := chain(t)
+	p.add(NodeSpec{ID: "slow", Kind: Computation, Output: "slow", Gate: GateSpec{Throttle: time.Hour}, Run: func(tx *Tx) (model.Value, error) { return tx.Get("a"), nil }})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.run()
+	wantFreshness(t, h, "b", Freshness{Pending: true, Why: "nobody observes it"})
+	h.observe("b")
+	h.observe("slow")
+	if f := h.core.Freshness("b"); !f.Pending {
+		t.Error("it is fresh before anything has run")
+	}
+	h.run()
+	wantFreshness(t, h, "b", Freshness{})
+	wantFreshness(t, h, "slow", Freshness{})
+	w.send(home, "set", "e1", map[string]any{"base": 3})
+	h.run()
+	wantFreshness(t, h, "b", Freshness{})
+	f := h.core.Freshness("slow")
+	if !f.Pending || f.Why != "slow is held back (throttle)" || f.Until == 0 {
+		t.Errorf("what is throttled: %+v", f)
+	}
+	if v, rev := h.core.Confirmed("b"); v.String() != "6" || rev != h.core.Seq() {
+		t.Errorf("confirmed: %v at %d, the log ends at %d", v, rev, h.core.Seq())
+	}
+	if n := h.core.Unconfirmed(); n != 0 {
+		t.Errorf("%d appends are missing at rest", n)
+	}
+}
