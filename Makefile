@@ -50,6 +50,12 @@ chaos: ## real processes, killed and cut off (TOPOLOGY=cluster MINUTES=30 RATE=6
 	go build -o bin/chaos/chaos ./test/chaos
 	bin/chaos/chaos --topology $(TOPOLOGY) --duration $(MINUTES)m --rate $(RATE) --min-events $(EVENTS) --min-kills $(KILLS) --seed $(or $(SEED),0) $(CHAOS)
 
+.PHONY: powerloss
+powerloss: ## the power of NATS servers is cut under a deployment (Linux, /dev/fuse, root; CUTS=20)
+	cd test/powerloss && go test ./... && \
+	go run . -v -nodes 1 -sync always -torn -cuts $(or $(CUTS),20) && go run . -v -nodes 1 -sync default -cuts $(or $(CUTS),20) && \
+	go run . -v -nodes 3 -hit 3 -sync always -cuts $(or $(CUTS),20) && go run . -v -nodes 3 -hit 3 -sync default -cuts $(or $(CUTS),20)
+
 .PHONY: peers
 peers: ## the core beside other engines in one process
 	cd bench/peers && go run .
