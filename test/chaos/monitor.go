@@ -15,8 +15,6 @@ import (
 // monitor follows the logs while a run lasts, to know how far it is. It judges nothing.
 type monitor struct {
 	b *bus.Bus
-	// copies get the logs as they are written, if those are purged meanwhile.
-	copies []*copied
 
 	mu      sync.Mutex
 	handled int
@@ -35,9 +33,6 @@ func (m *monitor) follow(ctx context.Context, partition int) {
 		err := m.b.FollowLog(ctx, partition, after, func(e model.LogEntry) {
 			after = e.Seq
 			m.take(e)
-			if m.copies != nil {
-				m.copies[partition].add(e)
-			}
 		})
 		if ctx.Err() != nil {
 			return

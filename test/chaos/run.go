@@ -40,9 +40,6 @@ type chaos struct {
 	silent time.Duration // the longest time without a commit
 }
 
-// settlePatience is how long everything may take to come to rest when no fault is left.
-const settlePatience = 3 * time.Minute
-
 // run makes a run. The error is about one that could not be brought to its end.
 func (o *options) run(ctx context.Context) (sound bool, err error) {
 	base := o.Data
@@ -152,13 +149,6 @@ func (c *chaos) connect(ctx context.Context) (err error) {
 	}
 	c.client, err = settle.NewClient(c.bus, settle.ClientConfig{ID: "checker"})
 	c.mon = &monitor{b: c.bus}
-	for p := 0; p < c.o.Partitions && c.o.Purge > 0; p++ {
-		file, err := newCopied(c.dir, p)
-		if err != nil {
-			return err
-		}
-		c.mon.copies = append(c.mon.copies, file)
-	}
 	return err
 }
 
@@ -228,9 +218,9 @@ func (c *chaos) storm(ctx context.Context) error {
 	select {
 	case err2 := <-sent:
 		return errors.Join(err, err2)
-	case <-time.After(settlePatience):
+	case <-time.After(c.o.Patience):
 		cancel()
-		c.stuck = append(c.stuck, fmt.Sprintf("clients do not get their events acknowledged within %v of the last fault: %v", settlePatience, <-sent))
+		c.stuck = append(c.stuck, fmt.Sprintf("clients do not get their events acknowledged within %v of the last fault: %v", c.o.Patience, <-sent))
 		return err
 	}
 }
@@ -248,7 +238,7 @@ func (c *chaos) enough(lasted time.Duration) bool {
 
 // rest waits until everything is handled, watched and buried.
 func (c *chaos) rest(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settlePatience)
+	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
 	var missing error
 	for pause.For(ctx, 200*time.Millisecond) == nil {
@@ -258,11 +248,20 @@ func (c *chaos) rest(ctx context.Context) {
 		}
 	}
 	c.elapsed = time.Since(c.began)
-	c.stuck = append(c.stuck, fmt.Sprintf("%v after the last acknowledgement: %v", settlePatience, missing))
+	c.stuck = append(c.stuck, fmt.Sprintf("%v after the last acknowledgement: %v", c.o.Patience, missing))
 }
+
+// restful is how long nothing comes after the last thing, if nobody counts.
+const restful = 10 * time.Second
 
 func (c *chaos) missing(ctx context.Context) error {
 	p, err := c.mon.now()
+	if c.o.Purge > 0 { // the monitor may have missed what was purged before it came
+		if quiet := c.mon.silence(); quiet < restful {
+			return fmt.Errorf("commits came until %v ago", quiet)
+		}
+		return c.watch.current(ctx, c.client)
+	}
 	if want := int(c.load.acked.Load()) + p.due; p.handled < want {
 		return errors.Join(err, fmt.Errorf("%d of %d events have a receipt", p.handled, want))
 	}

@@ -53,6 +53,7 @@ type Checker struct {
 	dead       map[deadKey]bool // letters that are due
 	kills      []Kill
 	byPart     []partHistory
+	totals     totals
 
 	// Counts are filled in on the way.
 	Counts Counts
