@@ -20,6 +20,23 @@
 //	report.go              what came of it
 //	broken.go, sabotage.go what is broken on purpose, to see that it is found
 //
+// What is done to it:
+//
+//	workers        SIGKILL of one or two; SIGSTOP for less and for more than the time after
+//	               which they are given up; leaving in good order, one or all in turn; links
+//	               to the servers cut in both directions, or in one
+//	coordinators   SIGKILL
+//	servers        SIGKILL of one, of the leader of a stream, of all; SIGSTOP; SIGTERM;
+//	               leaders made to step down; links between them cut, both ways or one;
+//	               a full disk
+//	clients        their connections end with events under way; they send again what was not
+//	               acknowledged, and some of what was; observers come and go
+//
+// What is checked, package history says. Nothing of it trusts a worker: the lanes, the logs,
+// the dead letters and the buckets are read as any NATS client could.
+//
+// With --purge the log is purged while the run lasts, and the run is judged by totals.
+//
 // Faults come in two sequences at the same time, one of workers and coordinators, one of
 // servers. Safety is judged for all of the time; that everything is handled, watched and
 // saved is judged when the last fault is healed.
