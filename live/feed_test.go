@@ -12,8 +12,11 @@ func TestFeed_TakesNothingThatIsOlder(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	for _, c := range []worker.Change{
 		{Value: model.Int(0)}, // there is none so far
-		{Value: model.Int(3), Revision: 3}, {Value: model.Int(2), Revision: 2}, {Value: model.Int(3), Revision: 3},
-		{Value: model.Int(5), Revision: 5, Previous: 3}, {Value: model.Int(4), Revision: 4},
+		{Value: model.Int(3), Revision: 3},
+		{Value: model.Int(2), Revision: 2},
+		{Value: model.Int(3), Revision: 3},
+		{Value: model.Int(5), Revision: 5, Previous: 3},
+		{Value: model.Int(4), Revision: 4},
 	} {
 		f.take(c)
 	}

@@ -68,4 +68,6 @@
 //
 // Demand from outside comes as leases (Watch): soft state, renewed by the
 // observer, lost with the owner, and asked for again by the next one's roll call.
+// Who wants a document once, and up to date, asks the owner (Query), which observes it
+// for that long.
 package worker
