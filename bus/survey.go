@@ -324,7 +324,7 @@ func (s *surveyor) members(ctx context.Context) {
 		last = slices.DeleteFunc(last, func(o model.Member) bool { return o.ID == m.ID })
 		last = append(last, m)
 	}, done)
-	if ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil || !errors.Is(err, context.Canceled) { // a follow ends with an error, always
 		s.MembersUnseen = askError(cmp.Or(ctx.Err(), err))
 		return
 	}

@@ -117,7 +117,7 @@ func (s *surveyor) askSystem(ctx context.Context) error {
 	begin := time.Now()
 	answers, err := collect(ctx, nc, "$SYS.REQ.SERVER.PING.VARZ", nil)
 	if err != nil || len(answers) == 0 {
-		return fmt.Errorf("system account: %w", askError(cmp.Or(err, error(nats.ErrTimeout))))
+		return fmt.Errorf("system account: %w", askError(cmp.Or(err, nats.ErrTimeout)))
 	}
 	for _, m := range answers {
 		var reply struct{ Data json.RawMessage }

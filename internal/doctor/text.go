@@ -53,7 +53,7 @@ func fold(b *strings.Builder, label, text string) {
 	for _, word := range strings.Fields(text) {
 		if room && len([]rune(line))+1+len([]rune(word)) > width {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
-			line, room = margin[:len(margin)-1], false
+			line = margin[:len(margin)-1]
 		}
 		line += " " + word
 		room = true

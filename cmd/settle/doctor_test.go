@@ -1,0 +1,66 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The doctor of a deployment that works, and then of one to which one thing after the other
+// is done.
+func TestDoctor_OfALiveDeployment(t *testing.T) {
+	d := running(t)
+	want(t, 0, `"outcome":"handled"`, "send", "shop", "order", "--id", "o1", "--wait")
+	want(t, 1, "nats-server 2. | JetStream API level | durability     not known | 8 of 8 streams have every setting | 1 worker: w1 | coordinators   one | What can be lost | nobody in particular | 0 to mend",
+		"doctor")
+	want(t, 1, `"level": "warning" | "check": "durability"`, "doctor", "--json")
+	want(t, 1, "connection refused", "doctor", "--monitor", "127.0.0.1:1")
+	want(t, 2, "there is no deployment with prefix other", "doctor", "--prefix", "other")
+
+	js := d.Bus().JetStream()
+	stream := func(name string) jetstream.Stream {
+		t.Helper()
+		s, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if _, err := stream("SETTLE_LOG_0").CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "audit"}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 1, "stream SETTLE_LOG_0 has consumers that are none of Settle's:", "doctor")
+
+	altered := stream("SETTLE_LANE_1").CachedInfo().Config
+	altered.MaxAge = time.Hour
+	if _, err := js.UpdateStream(t.Context(), altered); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 2, "✗ streams | SETTLE_LANE_1: maximum age is 1h0m0s, must be unlimited | would disappear | nats stream edit", "doctor")
+
+	if err := d.Bus().SavePosition(t.Context(), 1, "released", 1000); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 2, "✗ log and lanes | SETTLE_LOG_1 ends at | known to have reached 1000", "doctor")
+
+	if err := js.DeleteStream(t.Context(), "SETTLE_DEAD"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 2, "stream SETTLE_DEAD (dead) is missing", "doctor")
+}
+
+func TestDoctor_SaysThatNothingCanBeReached(t *testing.T) {
+	want(t, 2, "connect to NATS at nats://127.0.0.1:1", "doctor", "--nats", "nats://127.0.0.1:1")
+}
+
+func TestProvision_CreatesAndThenChecks(t *testing.T) {
+	running(t)
+	want(t, 0, "deployment settle: 2 partitions, horizon 168h0m0s", "provision")
+	want(t, 0, "deployment second: 3 partitions, horizon 1h0m0s", "provision", "--prefix", "second", "--partitions", "3", "--horizon", "1h")
+	want(t, 1, "partition count", "provision", "--prefix", "second", "--partitions", "4", "--wait", "1m")
+}
+
+func TestPermissions_AreOfSoManyPartitions(t *testing.T) {
+	want(t, 0, "SHOP_WORKER: { | $KV.SHOP_STATE_1.> | $JS.API.STREAM.PURGE.SHOP_LOG_1", "permissions", "--prefix", "shop", "--partitions", "2")
+}
