@@ -65,6 +65,10 @@ type Outgoing struct {
 	// digits, '-' and '_'. See TimedEventID for retries after days.
 	ID      string
 	Payload any
+	// NotBefore, if not zero, is when the event is to be handled at the earliest, by the
+	// clock of the worker that serves its space. It is stored at once, and waits in the
+	// space; see Tx.SendAt.
+	NotBefore time.Time
 }
 
 // message is the event as it is sent, unless the lane would only refuse it.
@@ -94,6 +98,12 @@ func (o Outgoing) message() (model.Message, error) {
 		return model.Message{}, fmt.Errorf("payload of event %s to %s/%s: %w", o.ID, o.Space, o.Stream, err)
 	}
 	m := model.Message{Space: o.Space, Stream: o.Stream, ID: o.ID}
+	if !o.NotBefore.IsZero() {
+		if err := model.CheckNotBefore(o.NotBefore, time.Now()); err != nil {
+			return model.Message{}, fmt.Errorf("event %s to %s/%s: %w", o.ID, o.Space, o.Stream, err)
+		}
+		m.NotBefore = model.NotBefore(o.NotBefore)
+	}
 	if !v.IsAbsent() {
 		m.Payload = v.AppendJSON(nil)
 	}

@@ -11,6 +11,7 @@ require (
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/nats-io/nuid v1.0.1
+	github.com/netresearch/go-cron v0.9.1
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/synadia-io/orbit.go/natscontext v0.1.1
 	go.opentelemetry.io/contrib/exporters/autoexport v0.72.0

@@ -2,7 +2,9 @@ package settle
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -71,6 +73,48 @@ func NewProgram(name string) *Program { return &Program{p: space.NewProgram(name
 // Handle registers the one handler of a stream.
 func (p *Program) Handle(stream string, h Handler) *Program {
 	return p.note(p.p.Handle(stream, h))
+}
+
+// CatchUp says what becomes of the times of a cron job that nobody was there to see: FireOnce,
+// Skip or All.
+type CatchUp = space.CatchUp
+
+// What becomes of the times that were missed.
+const (
+	// FireOnce: one event stands for all of them, and says how many others were missed.
+	FireOnce = space.FireOnce
+	// Skip: what is older than CronOptions.Grace is not handled.
+	Skip = space.Skip
+	// All: each is handled, in order, up to CronOptions.Limit in a row.
+	All = space.All
+)
+
+// CronOptions say more about a cron job. The zero value is FireOnce.
+type CronOptions struct {
+	CatchUp CatchUp
+	// Grace is how late Skip may be; default one minute.
+	Grace time.Duration
+	// Limit is how many missed times All handles in a row, default 1000. What is missed
+	// beyond that is skipped, and told to OnError.
+	Limit int
+}
+
+// Cron has an event sent to a stream of every space of the program, again and again, by a
+// cron expression such as "0 9 * * MON-FRI" or "CRON_TZ=Europe/Berlin 30 2 * * *" (see package
+// cron; without a zone it is UTC). The times of a space begin when it first comes to life.
+// Each is one event whose payload is {"cron": name, "at": time, "missed": n, ...}.
+//
+// Another expression or stream takes effect in a space when it is loaded the next time, as
+// does the removal of the job.
+func (p *Program) Cron(name, expression, stream string, o CronOptions) *Program {
+	s, err := cron.Parse(expression)
+	if err != nil {
+		return p.note(fmt.Errorf("cron %q: %w", name, err))
+	}
+	return p.note(p.p.Cron(space.CronSpec{
+		Name: name, Stream: stream, Schedule: s, Spec: expression,
+		CatchUp: o.CatchUp, Grace: o.Grace, Limit: o.Limit,
+	}))
 }
 
 // Compute registers a computation that derives document doc. It runs only while

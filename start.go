@@ -48,6 +48,8 @@ type Config struct {
 	// user code are logged.
 	OnError   func(ErrorInfo)
 	OnConsole func(ConsoleInfo)
+	// Now is the wall time by which events come due, for tests; default time.Now.
+	Now func() time.Time
 }
 
 // DefaultStoreDir is where an embedded server keeps its data, below the working
@@ -201,7 +203,7 @@ func (d *Deployment) startWorker(ctx context.Context, id string) (*member, error
 		ID: id, Programs: d.cfg.Programs, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
 		Checkpoint: d.cfg.Checkpoint, Idle: d.cfg.Idle, MaxAwake: d.cfg.MaxAwake, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
 		History: d.cfg.History, HistoryBytes: d.cfg.HistoryBytes, PurgeDelay: d.cfg.PurgeDelay,
-		OnError: d.cfg.OnError, OnConsole: d.cfg.OnConsole,
+		OnError: d.cfg.OnError, OnConsole: d.cfg.OnConsole, Now: d.cfg.Now,
 	})
 	if err != nil {
 		b.Kill()

@@ -36,6 +36,8 @@ type WorkerConfig struct {
 	HTTP gateway.Config
 	// Live bounds what the worker answers at a time.
 	Live live.Config
+	// Now is the wall time, for tests; default time.Now.
+	Now func() time.Time
 }
 
 // StartWorker starts a worker and returns when it serves its partitions: what a
@@ -62,7 +64,7 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 		ID: cfg.ID, Programs: programs, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
 		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
 		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
-		OnError: cfg.OnError, OnConsole: cfg.OnConsole,
+		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now,
 	})
 	if err != nil {
 		serveHTTP(nil, nil)

@@ -19,6 +19,9 @@ const (
 	headerSeq      = "Settle-Seq"      // StateDoc.Seq
 	headerParent   = "traceparent"
 	headerState    = "tracestate"
+
+	// headerNotBefore is Message.NotBefore: milliseconds since 1970.
+	headerNotBefore = "Settle-Not-Before"
 )
 
 // Headers that the server understands or adds.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/settlehq/settle/model"
 )
@@ -86,5 +87,18 @@ func (b *Bus) event(partition int, s storedMsg) (model.Message, bool) {
 	if m.Position > 0 { // only what a space has sent has a place to be kept
 		m.Invalid = header(s.Header, headerInvalid)
 	}
+	if text := header(s.Header, headerNotBefore); text != "" {
+		m.NotBefore = notBefore(text)
+	}
 	return m, true
+}
+
+// notBefore is the time of a header. One that is none is -1: nobody can tell when the event
+// was to be handled.
+func notBefore(text string) int64 {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms < 0 {
+		return -1
+	}
+	return ms
 }

@@ -45,6 +45,9 @@ func (s *sending) message() *nats.Msg {
 	if s.m.Position > 0 {
 		setNumber(h, headerPosition, s.m.Position)
 	}
+	if s.m.NotBefore > 0 {
+		setNumber(h, headerNotBefore, uint64(s.m.NotBefore))
+	}
 	if s.m.Invalid != "" {
 		h[headerInvalid] = []string{s.m.Invalid}
 	}

@@ -34,7 +34,7 @@ func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, er
 	if err != nil {
 		return model.SpaceState{}, fmt.Errorf("state of space %s: %w", space, err)
 	}
-	for _, items := range [][]model.StateDoc{state.Docs, state.Observations, state.Pieces} {
+	for _, items := range [][]model.StateDoc{state.Docs, state.Observations, state.Pieces, state.Later, state.Due} {
 		for _, d := range items {
 			b.seen.note(space+"."+d.Doc, d.Rev, d.Seq)
 		}
@@ -77,7 +77,7 @@ func (b *Bus) readState(ctx context.Context, space string) (model.SpaceState, er
 // it; it cuts off clients that 64 MiB wait for.
 const stateBytes = 16 << 20
 
-// arrange sorts the items of a space into documents, observations and mark.
+// arrange sorts the items of a space by what they are.
 func arrange(found []storedMsg, prefix string) model.SpaceState {
 	var state model.SpaceState
 	for _, m := range found {
@@ -96,6 +96,7 @@ func arrange(found []storedMsg, prefix string) model.SpaceState {
 	sortByKey(state.Docs)
 	sortByKey(state.Observations)
 	sortByKey(state.Pieces)
+	sortByKey(state.Later)
 	return state
 }
 

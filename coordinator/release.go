@@ -27,7 +27,7 @@ func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model
 		return
 	}
 	trace, end := t.span(e.Space, s)
-	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Trace: trace}
+	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, NotBefore: s.NotBefore, Trace: trace}
 	if !s.Payload.IsAbsent() {
 		m.Payload = s.Payload.AppendJSON(nil)
 	}

@@ -52,6 +52,9 @@ type State struct {
 	Inbound map[string]uint64
 	// Own are the follow-ups that are committed and not handled, in order.
 	Own []model.Event
+	// Waits reports whether an event that was queued when its time had come still waits,
+	// see Lane.Integrate; nil for none.
+	Waits func(ev *model.Event) bool
 }
 
 // New makes a lane that goes on from st. limit 0 means DefaultLimit.
@@ -219,6 +222,15 @@ func (l *Lane) Follow(ev model.Event) model.Event {
 		l.push(&ev)
 	}
 	return ev
+}
+
+// Withdraw removes those of which gone reports true among the events that have waited for
+// their time (Event.Slot), unless they are undecided.
+func (l *Lane) Withdraw(gone func(ev *model.Event) bool) {
+	due := func(ev *model.Event) bool { return ev.Slot > 0 && gone(ev) }
+	kept := slices.DeleteFunc(slices.Clone(l.entries[l.next:]), due)
+	l.entries = append(l.entries[:l.next:l.next], kept...)
+	l.own = slices.DeleteFunc(l.own, func(ev model.Event) bool { return due(&ev) })
 }
 
 // Peek is the event that is to be handled next, or nil. The pointer is good until

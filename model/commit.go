@@ -79,6 +79,11 @@ type Tx struct {
 	Group   string   `json:"grp,omitzero"`
 	Writes  []Write  `json:"w,omitzero"`
 	Receipt *Receipt `json:"rc,omitzero"`
+	// Later is an event of the lane that came before its time: it is done with there,
+	// and waits in the space (see Waiting).
+	Later *Waiting `json:"ltr,omitzero"`
+	// Cancels are events that waited and are not to be handled any more.
+	Cancels []Cancel `json:"cnl,omitzero"`
 	Sends   []Send   `json:"snd,omitzero"`
 	Trace
 }
@@ -96,6 +101,8 @@ type Receipt struct {
 	// Attempts is how often the handler was tried, if more than once: what another runtime
 	// undid does not count, nor what had to wait.
 	Attempts int `json:"n,omitzero"`
+	// Slot is that of an event which has waited for its time, see Waiting.
+	Slot uint64 `json:"sl,omitzero"`
 }
 
 // Outcome is how an event ended.
@@ -124,6 +131,12 @@ type Send struct {
 	Position uint64 `json:"pos,omitzero"`
 	// Behind is Event.Behind for a send within the space.
 	Behind uint64 `json:"bh,omitzero"`
+	// NotBefore is Event.NotBefore.
+	NotBefore int64 `json:"nb,omitzero"`
+	// Slot is where a send within the space waits for its time (see Waiting), 0 for one
+	// that is queued at once. Timer is the name of the timer that it is, if it is one.
+	Slot  uint64 `json:"sl,omitzero"`
+	Timer string `json:"tm,omitzero"`
 	Trace
 }
 
@@ -131,7 +144,7 @@ type Send struct {
 func (s *Send) Event() Event {
 	return Event{
 		Space: s.To, Stream: s.Stream, ID: s.ID, Payload: s.Payload,
-		Position: s.Position, Behind: s.Behind, Trace: s.Trace,
+		Position: s.Position, Behind: s.Behind, NotBefore: s.NotBefore, Trace: s.Trace,
 	}
 }
 

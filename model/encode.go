@@ -29,6 +29,10 @@ func AppendTx(dst []byte, tx *Tx) []byte {
 	if tx.Receipt != nil {
 		dst = appendReceipt(append(dst, `,"rc":`...), tx.Receipt)
 	}
+	if tx.Later != nil {
+		dst = appendWaiting(append(dst, `,"ltr":`...), tx.Later)
+	}
+	dst = appendCancels(dst, tx.Cancels)
 	dst = appendSends(dst, tx.Sends)
 	dst = appendTrace(dst, tx.Trace)
 	return append(dst, '}')
@@ -126,7 +130,43 @@ func appendReceipt(dst []byte, r *Receipt) []byte {
 		dst = appendText(append(dst, `,"err":`...), r.Error)
 	}
 	dst = appendNumber(dst, `,"n":`, uint64(r.Attempts))
+	dst = appendNumber(dst, `,"sl":`, r.Slot)
 	return append(dst, '}')
+}
+
+func appendWaiting(dst []byte, w *Waiting) []byte {
+	dst = appendText(append(dst, `{"id":`...), w.ID)
+	dst = appendText(append(dst, `,"st":`...), w.Stream)
+	if !w.Payload.IsAbsent() {
+		dst = w.Payload.AppendJSON(append(dst, `,"p":`...))
+	}
+	dst = strconv.AppendInt(append(dst, `,"nb":`...), w.NotBefore, 10)
+	dst = strconv.AppendUint(append(dst, `,"sl":`...), w.Slot, 10)
+	if w.Timer != "" {
+		dst = appendText(append(dst, `,"tm":`...), w.Timer)
+	}
+	dst = appendNumber(dst, `,"ln":`, w.Lane)
+	dst = appendNumber(dst, `,"pos":`, w.Position)
+	dst = appendNumber(dst, `,"sq":`, w.Seq)
+	dst = appendNumber(dst, `,"i":`, uint64(w.Nth))
+	dst = appendTrace(dst, w.Trace)
+	return append(dst, '}')
+}
+
+func appendCancels(dst []byte, list []Cancel) []byte {
+	if len(list) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"cnl":[`...)
+	for i := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(append(dst, `{"id":`...), list[i].ID)
+		dst = strconv.AppendUint(append(dst, `,"sl":`...), list[i].Slot, 10)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
 }
 
 func appendSends(dst []byte, sends []Send) []byte {
@@ -152,6 +192,13 @@ func appendSend(dst []byte, s *Send) []byte {
 	}
 	dst = appendNumber(dst, `,"pos":`, s.Position)
 	dst = appendNumber(dst, `,"bh":`, s.Behind)
+	if s.NotBefore != 0 {
+		dst = strconv.AppendInt(append(dst, `,"nb":`...), s.NotBefore, 10)
+	}
+	dst = appendNumber(dst, `,"sl":`, s.Slot)
+	if s.Timer != "" {
+		dst = appendText(append(dst, `,"tm":`...), s.Timer)
+	}
 	dst = appendTrace(dst, s.Trace)
 	return append(dst, '}')
 }

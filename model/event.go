@@ -29,6 +29,13 @@ type Event struct {
 	// handle positions in order and once each, which is what makes a repeated or
 	// reordered release harmless.
 	Position uint64
+	// NotBefore is when the event may be handled at the earliest, in milliseconds since
+	// 1970 by the clock of whoever handles it; 0 for at once.
+	NotBefore int64
+	// Slot is set on an event that has waited for its time (see Waiting), Timer if it is
+	// a timer: its name.
+	Slot  uint64
+	Timer string
 	// Invalid says why the event cannot be handled at all (its payload is not
 	// JSON, say); "" for an event that can. An invalid event ends in a refused
 	// receipt.

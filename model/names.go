@@ -85,9 +85,31 @@ func PieceOfStateKey(key string) (n int, ok bool) {
 	return n, err == nil && n >= 0 && n < Pieces && StateKeyOfPiece(n) == key
 }
 
+// DueKey is what StateDoc.Doc says of the item that tells when a space wants to be woken
+// for an event that waits: its data are the milliseconds since 1970, absent for never.
+const DueKey = "=due"
+
+// laterKeyPrefix is what no document's name can begin with either.
+const laterKeyPrefix = "=later."
+
+// StateKeyOfSlot is what StateDoc.Doc says of an item that is an event which waits (see
+// Waiting), by its slot.
+func StateKeyOfSlot(slot uint64) string { return laterKeyPrefix + strconv.FormatUint(slot, 10) }
+
+// SlotOfStateKey is the inverse of StateKeyOfSlot, and false for any other key.
+func SlotOfStateKey(key string) (slot uint64, ok bool) {
+	digits, ok := strings.CutPrefix(key, laterKeyPrefix)
+	if !ok {
+		return 0, false
+	}
+	slot, err := strconv.ParseUint(digits, 10, 64)
+	return slot, err == nil && slot > 0 && digits[0] != '0' && digits[0] != '+'
+}
+
 // CheckStateKey reports whether key can stand in StateDoc.Doc.
 func CheckStateKey(key string) error {
-	if _, ok := PieceOfStateKey(key); ok {
+	_, isPiece := PieceOfStateKey(key)
+	if _, isLater := SlotOfStateKey(key); isPiece || isLater || key == DueKey {
 		return nil
 	}
 	if node, ok := NodeOfStateKey(key); ok {

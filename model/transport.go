@@ -87,7 +87,9 @@ type Message struct {
 	// Payload is whatever the sender wrote; nothing has parsed it.
 	Payload  []byte
 	Position uint64
-	Trace    Trace
+	// NotBefore is Event.NotBefore.
+	NotBefore int64
+	Trace     Trace
 	// Invalid, if not "", makes the message a tombstone: it says why the event whose
 	// place this is could not be delivered.
 	Invalid string
@@ -126,6 +128,11 @@ type SpaceState struct {
 	// Pieces are what is saved of the positions beside the mark, if those are many: see
 	// StateKeyOfPiece. One may be newer than the mark.
 	Pieces []StateDoc
+	// Later are the events that wait for their time, see StateKeyOfSlot, and Due when the
+	// space wants to be woken for them, see DueKey.
+	Later []StateDoc
+	// There is one of the latter at most.
+	Due []StateDoc
 	// Mark is the space's checkpoint mark (an encoded Mark), and is saved after
 	// the documents. Its Seq is the log sequence from which the log must be read
 	// on top. The zero StateDoc means: never checkpointed.
@@ -140,7 +147,20 @@ func (s *SpaceState) ListOf(key string) *[]StateDoc {
 	if _, ok := PieceOfStateKey(key); ok {
 		return &s.Pieces
 	}
+	if _, ok := SlotOfStateKey(key); ok {
+		return &s.Later
+	}
+	if key == DueKey {
+		return &s.Due
+	}
 	return &s.Docs
+}
+
+// Due is a space that wants to be woken.
+type Due struct {
+	Space string
+	// At is when, in milliseconds since 1970; 0 for never.
+	At int64
 }
 
 // Lease is somebody's wish to observe a document. It keeps the computations

@@ -48,7 +48,7 @@ func Refused(ev *model.Event, why string) *model.Receipt {
 }
 
 func base(ev *model.Event, o model.Outcome) *model.Receipt {
-	return &model.Receipt{Event: ev.ID, Lane: ev.Lane, Pos: ev.Position, Outcome: o}
+	return &model.Receipt{Event: ev.ID, Lane: ev.Lane, Pos: ev.Position, Slot: ev.Slot, Outcome: o}
 }
 
 func clip(s string) string {
@@ -78,6 +78,10 @@ func Find(c *model.Commit, k Key) *model.Tx {
 }
 
 const byHandler = "handle "
+
+// LaterBy is what Tx.By says of the transaction by which an event of stream begins to wait
+// for its time.
+func LaterBy(stream string) string { return "later " + stream }
 
 // By is what Tx.By says of the handling of an event of stream.
 func By(stream string) string { return byHandler + stream }

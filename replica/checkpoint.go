@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/settlehq/settle/model"
@@ -15,8 +16,8 @@ type Checkpoint struct {
 	Mark model.StateDoc
 }
 
-// Checkpoint returns the documents that changed since the last call, and the
-// mark. The caller must save the documents before the mark, and must not lose
+// Checkpoint returns the documents and the waiting events that changed since the last call,
+// and the mark. The caller must save the documents before the mark, and must not lose
 // them: a checkpoint that could not be saved is handed back with Spoil.
 // Rev is left 0; it is the saver's to fill in.
 func (r *Replica) Checkpoint() (Checkpoint, error) {
@@ -39,17 +40,31 @@ func (r *Replica) Checkpoint() (Checkpoint, error) {
 		c.Docs = append(c.Docs, stateDoc(id, r.docs[id]))
 	}
 	c.Docs = append(c.Docs, pieces...)
+	for _, n := range slices.Sorted(maps.Keys(r.Later.dirty)) {
+		item, err := r.Later.item(n)
+		if err != nil {
+			return Checkpoint{}, fmt.Errorf("space %s: %w", r.Space, err)
+		}
+		c.Docs = append(c.Docs, item)
+	}
 	clear(r.dirty)
 	clear(r.positions.dirty)
+	clear(r.Later.dirty)
 	return c, nil
 }
 
 // Spoil makes the documents of a checkpoint that was not saved dirty again.
 func (r *Replica) Spoil(c Checkpoint) {
 	for i := range c.Docs {
-		if n, ok := model.PieceOfStateKey(c.Docs[i].Doc); ok {
-			r.positions.dirty[n] = true
-		} else {
+		piece, isPiece := model.PieceOfStateKey(c.Docs[i].Doc)
+		slot, isLater := model.SlotOfStateKey(c.Docs[i].Doc)
+		switch {
+		case isPiece:
+			r.positions.dirty[piece] = true
+		case isLater:
+			r.Later.dirty[slot] = true
+		case c.Docs[i].Doc == model.DueKey: // it is the saver's
+		default:
 			r.dirty[c.Docs[i].Doc] = true
 		}
 	}
@@ -100,6 +115,9 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 			return nil, fmt.Errorf("load %s of space %s: %w", st.Pieces[i].Doc, space, err)
 		}
 		r.know(p)
+	}
+	if err := r.Later.load(st.Later); err != nil {
+		return nil, fmt.Errorf("load space %s: %w", space, err)
 	}
 	if len(st.Mark.Data) == 0 {
 		return r, nil

@@ -33,6 +33,8 @@ type Replica struct {
 	Inbound  map[string]uint64
 	Outbound map[string]uint64
 	Own      []model.Event
+	// Later are the events that wait for their time.
+	Later Later
 
 	docs map[string]Doc
 	// dirty are the documents that changed since the last Checkpoint.
@@ -52,6 +54,7 @@ func New(space string) *Replica {
 		Space:    space,
 		Inbound:  map[string]uint64{},
 		Outbound: map[string]uint64{},
+		Later:    newLater(),
 		docs:     map[string]Doc{},
 		dirty:    map[string]bool{},
 
@@ -138,30 +141,43 @@ func (r *Replica) advance(seq uint64, c *model.Commit) {
 	}
 	r.Lives.take(c)
 	r.Cursor = c.Cursor
+	added := 0
 	for i := range c.Txs {
-		r.settleReceipt(c.Txs[i].Receipt)
-		r.Lives.bear(&c.Txs[i])
-		r.noteSends(c.Txs[i].Sends)
+		tx := &c.Txs[i]
+		r.settleReceipt(tx.Receipt)
+		if w := tx.Later; w != nil && w.Position > 0 {
+			r.handledTo(w.ID, w.Position)
+		}
+		r.Lives.bear(tx)
+		r.Later.take(seq, tx, r.Space, &added)
+		r.noteSends(tx.Sends)
 	}
 }
 
 func (r *Replica) settleReceipt(rc *model.Receipt) {
 	switch {
-	case rc == nil:
+	case rc == nil || rc.Slot > 0: // what has waited was counted when it began to
 	case rc.Pos > 0:
-		ev := model.Event{ID: rc.Event, Position: rc.Pos}
-		r.positions.raise(r.Inbound, ev.Origin(), rc.Pos)
+		r.handledTo(rc.Event, rc.Pos)
 	case rc.Lane == 0:
 		r.Own = slices.DeleteFunc(r.Own, func(ev model.Event) bool { return ev.ID == rc.Event })
 	}
 }
 
+// handledTo notes that an event from another space has had its turn.
+func (r *Replica) handledTo(id string, pos uint64) {
+	ev := model.Event{ID: id, Position: pos}
+	r.positions.raise(r.Inbound, ev.Origin(), pos)
+}
+
 func (r *Replica) noteSends(sends []model.Send) {
 	for i := range sends {
 		s := &sends[i]
-		if s.To == r.Space {
+		switch {
+		case s.To == r.Space && s.Slot > 0: // it waits, see Later
+		case s.To == r.Space:
 			r.Own = append(r.Own, s.Event())
-		} else {
+		default:
 			r.positions.raise(r.Outbound, s.To, s.Position)
 		}
 	}
@@ -186,6 +202,7 @@ func (r *Replica) Clone() *Replica {
 	c := *r
 	c.Inbound, c.Outbound = maps.Clone(r.Inbound), maps.Clone(r.Outbound)
 	c.Own, c.Cursor.Held = slices.Clone(r.Own), slices.Clone(r.Cursor.Held)
+	c.Later = r.Later.clone()
 	c.docs, c.dirty = maps.Clone(r.docs), maps.Clone(r.dirty)
 	c.positions.dirty = maps.Clone(r.positions.dirty)
 	return &c

@@ -25,6 +25,10 @@ type Config struct {
 	// lanes.DefaultLimit.
 	LaneLimit int
 
+	// MaxLater is how many events may wait for their time in the space; default 100,000. One
+	// more is refused, or fails the transaction that sends it.
+	MaxLater int
+
 	// WithoutEvents leaves the events of the space to others, follow-ups that are sent
 	// here included: for a runtime that is attached to compute, to observe and to write.
 	WithoutEvents bool
@@ -90,6 +94,7 @@ func (c *Config) fill() error {
 	def(&c.RunRetries, 9)
 	def(&c.EventRetries, 5)
 	def(&c.LostAttempts, 3)
+	def(&c.MaxLater, 100_000)
 	pause := func(field *time.Duration, v time.Duration) {
 		if *field == 0 {
 			*field = v
@@ -110,6 +115,9 @@ func (c *Config) check() error {
 	if c.MaxCommitBytes < minMaxCommitBytes || c.MaxGroup < 1 || c.RunBudget < 1 || c.MaxIterations < 1 {
 		return fmt.Errorf("space %s: MaxCommitBytes is %d, which must be %d at least; MaxGroup %d, MaxIterations %d and RunBudget %d, which must be 1",
 			c.Space, c.MaxCommitBytes, minMaxCommitBytes, c.MaxGroup, c.MaxIterations, c.RunBudget)
+	}
+	if c.MaxLater < 0 {
+		return fmt.Errorf("space %s: MaxLater is %d; it must not be negative, and 0 stands for its default", c.Space, c.MaxLater)
 	}
 	if c.LaneLimit < 0 || min(c.BackoffMin, c.BackoffMax, c.RetryMin, c.RetryMax) < 0 {
 		return fmt.Errorf("space %s: LaneLimit is %d, BackoffMin %s, BackoffMax %s, RetryMin %s and RetryMax %s; none of them may be negative, and 0 stands for its default",

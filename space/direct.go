@@ -78,7 +78,7 @@ func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
 func (s *Space) addDirect(tx *Tx, by string) (uint64, error) {
 	rec := model.Tx{N: s.nextTx(), By: by, Writes: tx.writes, Group: tx.group}
 	s.inv.records(&rec)
-	s.launch(&rec, tx.sends)
+	s.launch(&rec, tx)
 	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
 		s.registry.Revoke(rec.N)
 		return 0, err
@@ -90,6 +90,7 @@ func (s *Space) addDirect(tx *Tx, by string) (uint64, error) {
 	for _, w := range tx.after {
 		s.write(w, origin{group: tx.group, at: rec.N, paths: tx.pathsIn(w.doc)})
 	}
+	s.changeAgenda(&rec)
 	s.follow(tx.sends)
 	return rec.N, nil
 }

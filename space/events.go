@@ -50,6 +50,12 @@ func (s *Space) dispatch(first bool) progress {
 	if s.headWaits() {
 		return blocked
 	}
+	if s.early(ev) {
+		return s.letWait(ev, first)
+	}
+	if s.tooLate(ev) {
+		return s.skip(ev)
+	}
 	if s.care.left > 0 {
 		return s.handleWithCare(ev, first)
 	}
@@ -100,6 +106,7 @@ func (s *Space) endEvent(tx *Tx, ev *model.Event, rc *model.Receipt, err error, 
 		s.converged()
 	}
 	s.inv.handles(s, tx)
+	s.setNext(tx, ev)
 	if n := s.attempts(ev); n > 1 {
 		rc.Attempts = n
 	}
@@ -150,7 +157,7 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if h == nil {
 		return receipts.Refused(ev, fmt.Sprintf("program %s has no handler for stream %s", s.program.Name, ev.Stream)), nil
 	}
-	s.handed = *ev // the lane's own is not the handler's to change
+	s.hand(ev)
 	v, err := callHandler(h, tx, &s.handed)
 	if err == nil {
 		err = tx.err
@@ -179,18 +186,19 @@ func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) 
 // has no room for the handling, which must then be made again.
 func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.Trace) (n uint64, ok bool) {
 	if err := s.documentsFit(tx); err != nil {
-		tx.drop()
+		s.dropHandling(tx, ev)
 		*rc = *receipts.Failed(ev, err)
 	}
 	rec := model.Tx{N: s.nextTx(), By: receipts.By(ev.Stream), Receipt: rc, Writes: tx.writes, Trace: trace, Group: tx.group}
 	s.inv.records(&rec)
-	s.launch(&rec, tx.sends)
+	s.launch(&rec, tx)
 	err := s.suffix.add(&rec, s.cfg.MaxCommitBytes)
 	if errors.Is(err, errTxTooLarge) {
 		s.registry.Revoke(rec.N)
-		tx.drop()
+		s.dropHandling(tx, ev)
 		*rc = *receipts.Failed(ev, err)
-		rec.Writes, rec.Sends, rec.Trace = nil, nil, model.Trace{}
+		rec.Writes, rec.Sends, rec.Cancels, rec.Trace = nil, nil, nil, model.Trace{}
+		s.launch(&rec, tx)
 		err = s.suffix.add(&rec, s.cfg.MaxCommitBytes)
 	}
 	switch {
@@ -200,17 +208,26 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 	case err != nil:
 		panic(fmt.Sprintf("space: a receipt alone does not fit into a commit: %v", err))
 	}
+	s.changeAgenda(&rec)
 	for _, w := range tx.after {
 		s.write(w, origin{group: tx.group, at: rec.N, paths: tx.pathsIn(w.doc)})
 	}
 	return rec.N, true
 }
 
+// dropHandling forgets what an attempt has done that no commit could carry.
+func (s *Space) dropHandling(tx *Tx, ev *model.Event) {
+	tx.drop()
+	s.setNext(tx, ev)
+}
+
 // launch completes the sends of a transaction and ties them to it.
-func (s *Space) launch(rec *model.Tx, sends []model.Send) {
+func (s *Space) launch(rec *model.Tx, tx *Tx) {
+	s.placeLater(tx, rec)
+	sends := tx.sends
 	for i := range sends {
 		sends[i].Trace = rec.Trace
-		if sends[i].To == s.cfg.Space {
+		if sends[i].To == s.cfg.Space && sends[i].Slot == 0 {
 			sends[i].Behind = s.lane.Seen()
 		}
 	}
@@ -218,10 +235,10 @@ func (s *Space) launch(rec *model.Tx, sends []model.Send) {
 	rec.Sends = sends
 }
 
-// follow queues the sends that stay in the space.
+// follow queues the sends that stay in the space and wait for no time.
 func (s *Space) follow(sends []model.Send) {
 	for i := range sends {
-		if sends[i].To == s.cfg.Space {
+		if sends[i].To == s.cfg.Space && sends[i].Slot == 0 {
 			s.lane.Follow(sends[i].Event())
 		}
 	}

@@ -179,6 +179,7 @@ type host struct {
 	core    *Space
 
 	now      time.Duration
+	wall     int64 // milliseconds since 1970; 0 for a host that does not tell the time
 	last     Ready // of the last Settle
 	inFlight *Append
 	offered  uint64 // the live reader's place in the lane
@@ -302,6 +303,9 @@ func (h *host) takeOver() {
 // settle does what Ready asks, but for the judgement of the append.
 func (h *host) settle() Ready {
 	h.t.Helper()
+	if h.wall != 0 {
+		h.core.Clock(time.UnixMilli(h.wall))
+	}
 	r := h.core.Settle(h.now)
 	h.last = r
 	if r.Append != nil {
@@ -420,26 +424,34 @@ func (h *host) checkpoint() {
 	if err != nil {
 		h.t.Fatalf("checkpoint: %v", err)
 	}
-	st := h.w.saved[h.cfg.Space]
-	outdated := st.Mark.Seq > c.Mark.Seq
-	for _, d := range c.Docs {
-		i := slices.IndexFunc(st.Docs, func(old model.StateDoc) bool { return old.Doc == d.Doc })
-		switch {
-		case i < 0:
-			st.Docs = append(slices.Clip(st.Docs), d)
-		case st.Docs[i].Seq > d.Seq:
-			outdated = true
-		default:
-			st.Docs = slices.Clone(st.Docs)
-			st.Docs[i] = d
-		}
-	}
+	outdated := h.saveItems(c.Docs) || h.w.saved[h.cfg.Space].Mark.Seq > c.Mark.Seq
 	if outdated {
 		h.core.SpoilCheckpoint(c)
-	} else {
-		st.Mark = c.Mark
+		return
+	}
+	st := h.w.saved[h.cfg.Space]
+	st.Mark = c.Mark
+	h.w.saved[h.cfg.Space] = st
+}
+
+// saveItems saves items, and reports whether any is saved in a newer state already.
+func (h *host) saveItems(items []model.StateDoc) (outdated bool) {
+	old := h.w.saved[h.cfg.Space]
+	byKey := map[string]model.StateDoc{}
+	for _, d := range slices.Concat(old.Docs, old.Pieces, old.Later, items) {
+		if byKey[d.Doc].Seq > d.Seq {
+			outdated = true
+			continue
+		}
+		byKey[d.Doc] = d
+	}
+	st := model.SpaceState{Mark: old.Mark}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		list := st.ListOf(key)
+		*list = append(*list, byKey[key])
 	}
 	h.w.saved[h.cfg.Space] = st
+	return outdated
 }
 
 // told empties the story and returns what was in it.

@@ -18,6 +18,7 @@ type Program struct {
 	nodes    []*NodeSpec
 	ids      map[string]bool
 	outputs  map[string]string // primary output -> node
+	crons    map[string]*CronSpec
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all

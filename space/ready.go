@@ -20,6 +20,9 @@ type Ready struct {
 	// Wake is the time at which to call Settle again even if nothing else happens;
 	// 0 for never.
 	Wake time.Duration
+	// Due is the wall time at which to call Settle again, after Clock, for an event that
+	// waits for its time; in milliseconds since 1970, 0 for never.
+	Due int64
 	// More says that there is runnable work left: call Settle again soon.
 	More bool
 	// Undone are the transactions of Transact that a refusal has undone since the last
@@ -45,7 +48,7 @@ type Refill struct{ After uint64 }
 // ready collects what is to be done. It seals the open group if no append is
 // under way.
 func (s *Space) ready() Ready {
-	out := Ready{Append: s.nextAppend(), Wake: s.wake()}
+	out := Ready{Append: s.nextAppend(), Wake: s.wake(), Due: s.due()}
 	out.Follow, out.Unfollow = s.followChanges()
 	if after, ok := s.lane.Refill(); ok && s.running() && !s.holding && !s.cfg.WithoutEvents {
 		out.Refill = &Refill{After: after}
@@ -83,7 +86,7 @@ func (s *Space) hasWork() bool {
 	if s.suffix.full(&s.cfg) {
 		return false // the answer to the append under way makes room
 	}
-	if s.peek() != nil && !s.headWaits() && !s.careWaits() {
+	if s.peek() != nil && !s.headWaits() && !s.careWaits() || s.hasDue() {
 		return true
 	}
 	return s.graph.queue.waits()

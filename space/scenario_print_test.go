@@ -15,12 +15,13 @@ import (
 // save merges a checkpoint into what is saved.
 func (s *stage) save(space string, c replica.Checkpoint) {
 	docs := map[string]model.StateDoc{}
-	for _, d := range slices.Concat(s.saved[space].Docs, c.Docs) {
+	for _, d := range slices.Concat(s.saved[space].Docs, s.saved[space].Pieces, s.saved[space].Later, c.Docs) {
 		docs[d.Doc] = d
 	}
 	next := model.SpaceState{Mark: c.Mark}
 	for _, id := range slices.Sorted(maps.Keys(docs)) {
-		next.Docs = append(next.Docs, docs[id])
+		list := next.ListOf(id)
+		*list = append(*list, docs[id])
 	}
 	s.saved[space] = next
 }

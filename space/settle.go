@@ -49,6 +49,8 @@ func (s *Space) running() bool { return s.epoch != 0 && !s.frozen && !s.closed }
 
 func (s *Space) pass() {
 	s.graph.loosen()
+	s.queueDue()
+	s.checkCrons()
 	var info PassInfo
 	rounds := 0 // iterations since an event was handled
 	turn := s.suffix.takeTurn()

@@ -75,6 +75,14 @@ type Space struct {
 	recorder  recorder
 	slow      autoDebounceSettings
 
+	agenda agenda
+	// wall is the wall time in milliseconds since 1970, 0 if it is not known; wallBack says
+	// that it has gone back.
+	wall     int64
+	wallBack bool
+	// cronCheck says that the timers of the program's jobs are to be looked at.
+	cronCheck bool
+
 	observers map[string]*observer
 	structure *structure
 	stats     Stats
@@ -211,6 +219,7 @@ func (s *Space) Confirm(seq uint64) error {
 		s.registry.Confirm(x.commit.Txs[n-1].N)
 	}
 	s.suffix.confirm()
+	s.confirmAgenda()
 	if s.holding {
 		s.comeBack()
 	}
@@ -222,6 +231,7 @@ func (s *Space) confirmTakeover(seq uint64) error {
 	s.joins = s.takeover.Join
 	s.epoch, s.takeover, s.out.takeOver = seq, nil, false
 	s.suffix.lastTx, s.suffix.attempt = 0, 0
+	s.cronCheck = true
 	s.takeCare()
 	return err
 }
@@ -246,6 +256,8 @@ func (s *Space) Refuse() {
 		}
 	}
 	s.lane.Rewind(func(ev *model.Event) bool { return followUps[ev.ID] })
+	s.dropAgenda()
+	s.cronCheck = true
 	s.stats.Refused++
 	s.revert(changed, runs)
 	for _, l := range leaning {
@@ -298,7 +310,9 @@ func (s *Space) Integrate(entries ...model.LogEntry) error {
 		}
 	}
 	if s.replica.Seq > before {
-		s.lane.Integrate(laneState(s.replica)) // once for all: it costs what the lane holds
+		st := laneState(s.replica)
+		st.Waits = s.stillWaits
+		s.lane.Integrate(st) // once for all: it costs what the lane holds
 		s.recheckHead()
 	}
 	return nil
@@ -323,6 +337,7 @@ func (s *Space) integrate(e *model.LogEntry) error {
 		return err
 	}
 	s.noteReceipts(c)
+	s.integrateAgenda(c)
 	s.registry.Integrate(c)
 	places := writtenIn(c)
 	for _, id := range changed {

@@ -15,7 +15,9 @@ import (
 type Trace struct {
 	HandleStart func(ev *model.Event) model.Trace
 	HandleEnd   func(HandleInfo)
-	RunStart    func(RunInfo)
+	// Later is told of each event of the lane that is to wait for its time.
+	Later    func(LaterInfo)
+	RunStart func(RunInfo)
 	// RunBegan is told less than RunStart, and costs less: no causes are named.
 	RunBegan func(node string, kind NodeKind)
 	RunEnd   func(RunInfo)
@@ -69,6 +71,15 @@ type HandleInfo struct {
 	Stack []byte
 	// Trace is what HandleStart returned.
 	Trace model.Trace
+}
+
+// LaterInfo describes an event of the lane that came before its time.
+type LaterInfo struct {
+	Stream, Event string
+	// NotBefore is the time, in milliseconds since 1970.
+	NotBefore int64
+	// Tx is the number of the transaction by which it waits.
+	Tx uint64
 }
 
 // RunInfo describes one run of a node.

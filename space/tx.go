@@ -28,9 +28,11 @@ type Tx struct {
 	after  []docValue
 	places map[*doc]int // of after, when they are many
 	sends  []model.Send
-	err    error
-	made   []*node  // children that this run has added
-	kept   []former // children that this run has registered and that were there
+	// cancels are the timers that are taken back.
+	cancels []string
+	err     error
+	made    []*node  // children that this run has added
+	kept    []former // children that this run has registered and that were there
 
 	// stale is the first computation whose output was read while it was not up to
 	// date, missing the first foreign document that was read before it was there.
@@ -71,8 +73,8 @@ func (t *Tx) clear() {
 		t.places = nil
 	}
 	t.group, t.lax, t.rehearsal = "", false, false
-	if t.writes != nil || t.sends != nil {
-		t.writes, t.sends = nil, nil
+	if t.writes != nil || t.sends != nil || t.cancels != nil {
+		t.writes, t.sends, t.cancels = nil, nil, nil
 	}
 	if t.err != nil || t.stack != nil {
 		t.err, t.stack = nil, nil
@@ -302,5 +304,5 @@ func (n *node) shownAs() string {
 
 // drop forgets everything the transaction would have changed.
 func (t *Tx) drop() {
-	t.writes, t.after, t.sends = nil, nil, nil
+	t.writes, t.after, t.sends, t.cancels = nil, nil, nil, nil
 }

@@ -211,7 +211,7 @@ func backoff(n int) time.Duration {
 func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	ev := model.Event{
 		Space: m.Space, Stream: m.Stream, ID: m.ID,
-		Lane: m.Seq, Position: m.Position, Trace: m.Trace,
+		Lane: m.Seq, Position: m.Position, NotBefore: m.NotBefore, Trace: m.Trace,
 	}
 	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
 		ev.Invalid = "the event id and the position header do not belong together"
@@ -220,6 +220,10 @@ func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	}
 	if m.Invalid != "" {
 		ev.Invalid = m.Invalid // a tombstone: it is there for its position
+		return ev
+	}
+	if m.NotBefore < 0 {
+		ev.Invalid = "what it says of the time before which it is not to be handled is no time; use milliseconds since 1970"
 		return ev
 	}
 	if err := model.CheckEventAge(m.ID, m.Stored, horizon); err != nil {

@@ -63,6 +63,10 @@ type Config struct {
 	// version, and the name of the connection. All are optional.
 	Host, Version, Connection string
 
+	// Now is the wall time, by which events that wait for a time come due; default time.Now.
+	// It may jump, either way.
+	Now func() time.Time
+
 	// Build tells the code that runs from any other: what a node has observed spares it a
 	// run after a restart only if the code is the same. It concerns nodes that name no
 	// Version of their own. Default: a hash of the executable's file.
@@ -129,6 +133,9 @@ func (c *Config) fill() error {
 	}
 	if c.Build == "" {
 		c.Build = executable()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

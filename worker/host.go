@@ -50,6 +50,9 @@ type host struct {
 	// low is the lane sequence up to which nothing of the space is left to do or to
 	// save, or allDone.
 	low atomic.Uint64
+	// due is when the space wants to be woken should the host end, in milliseconds since
+	// 1970; 0 for never, unknownDue if that is not known.
+	due atomic.Int64
 
 	// rest belongs to awake. dismissed says that the host is asked to leave.
 	rest      rest
@@ -137,6 +140,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	}
 	h.behind, h.last, h.doneBefore = b.last, b.last, b.done
 	h.low.Store(b.done)
+	h.due.Store(unknownDue)
 	h.ctx, h.cancel = context.WithCancel(e.ctx)
 	h.spans.init(e.cfg.Tracer, name)
 	return h
@@ -200,6 +204,7 @@ func (h *host) run() {
 	}
 	h.enter()
 	for h.ctx.Err() == nil {
+		h.core.Clock(h.env.cfg.Now())
 		h.takeIn()
 		ready := h.settle()
 		h.publish()
@@ -210,7 +215,7 @@ func (h *host) run() {
 		}
 		at, due := h.directsAt()
 		if !ready.More && !due && !h.canTakeIn() {
-			h.sleep(earliest(earliest(ready.Wake, at), h.stays))
+			h.sleep(earliest(earliest(ready.Wake, at), earliest(h.stays, h.dueIn(ready.Due))))
 		}
 	}
 }
@@ -329,6 +334,7 @@ func (h *host) publish() {
 	h.inCore = h.core.Waiting()
 	h.env.counters.backlog.Add(int64(-h.queued.trim(h.inCore)))
 	h.clean.Store(h.core.Seq() <= h.saver.saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
+	h.publishDue()
 	switch {
 	case len(h.inbox.events) > 0 || h.inbox.left > 0:
 	case h.core.Owned() && h.core.Durable() && h.core.Seq() <= h.saver.saved:
@@ -370,6 +376,14 @@ func (h *host) append(a *space.Append) {
 	if p := h.env.partition; p != nil {
 		p.retention.appended.Add(int64(len(a.Data)))
 	}
+	if h.joins && leavesToDo(a.Commit) != 0 {
+		h.announce(a)
+		return
+	}
+	h.send(a)
+}
+
+func (h *host) send(a *space.Append) {
 	trace, end := h.spans.beginCommit(a.Commit)
 	h.env.bus.Append(model.Append{
 		Space: h.space, ID: a.Commit.ID() + "/" + h.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,

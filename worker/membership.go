@@ -100,7 +100,10 @@ func (r *roster) excuse(since, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.entries { // any order: each on its own
-		if since.Sub(e.heard) < r.ttl {
+		switch {
+		case e.heard.After(since) && e.probation == probation:
+			e.probation = 0 // it was heard again before this worker knew of the outage
+		case since.Sub(e.heard) < r.ttl:
 			e.heard = e.heard.Add(min(now.Sub(since), now.Sub(e.heard)))
 		}
 	}

@@ -44,6 +44,7 @@ type partition struct {
 	// position that was saved last.
 	read  uint64
 	saved uint64
+	dues  dues
 
 	activations, evictions uint64
 
@@ -57,7 +58,7 @@ type backlog struct{ done, last uint64 }
 func startPartition(w *Worker, number int, took time.Duration) *partition {
 	p := &partition{
 		w: w, number: number, began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
-		waiting: map[string][]func(*host){}, leases: leases{},
+		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(),
 	}
 	p.ctx, p.cancel = context.WithCancel(w.ctx)
 	p.keep("follow leases", func(ctx context.Context) error {
@@ -65,6 +66,8 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 	})
 	p.keep("follow lane", p.followLane)
 	p.retention.p = p
+	p.keep("list the spaces that are due", p.listDue)
+	p.tasks.Go(p.wakeDue)       // ends with p.ctx
 	p.tasks.Go(p.tick)          // ends with p.ctx
 	p.tasks.Go(p.retention.run) // ends with p.ctx
 	p.tasks.Go(p.callRoll)      // ends within two seconds, or with p.ctx
@@ -98,6 +101,7 @@ func (p *partition) followLane(ctx context.Context) error {
 	p.mu.Lock()
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
 	from = p.read
+	p.dues.place()
 	p.mu.Unlock()
 	return p.w.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
@@ -249,6 +253,7 @@ func (p *partition) forget(h *host) {
 	p.mu.Lock()
 	if p.hosts[h.space] == h {
 		delete(p.hosts, h.space)
+		p.noteDue(h)
 		if b := h.backlog(); b.done != allDone {
 			p.asleep[h.space] = b
 		}

@@ -111,6 +111,13 @@ type State interface {
 	// Forget lets go of what is remembered about a space only to be quick. It may be
 	// called at any time.
 	Forget(space string)
+	// LoadItem returns one item of a space, a document or anything else that has a key
+	// there (see model.StateDoc), and the mark if key is ""; the zero StateDoc, but for
+	// the key, if there is none. It asks the leader.
+	LoadItem(ctx context.Context, space, key string) (model.StateDoc, error)
+	// DueSpaces lists the spaces of a partition that want to be woken at a time (see
+	// model.DueKey). It may miss the newest.
+	DueSpaces(ctx context.Context, partition int) ([]model.Due, error)
 	// LoadPosition and SavePosition keep a number per partition and name that
 	// only grows: saving a smaller one than is stored does nothing.
 	LoadPosition(ctx context.Context, partition int, name string) (uint64, error)

@@ -125,6 +125,7 @@ func (p *partition) leave(h *host) bool {
 		return false
 	}
 	delete(p.hosts, h.space)
+	p.noteDue(h)
 	h.left = true
 	p.evictions++
 	return true

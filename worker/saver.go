@@ -21,6 +21,8 @@ type saver struct {
 	taken  uint64            // the same of the checkpoint under way
 	saving bool
 	noted  noted
+	// dueAt is when the space wants to be woken, as it is saved (see takeDue).
+	dueAt int64
 	// durable is saved, for who purges the log.
 	durable atomic.Uint64
 }
@@ -30,6 +32,7 @@ type saver struct {
 type checkpoint struct {
 	replica.Checkpoint
 	moved    bool // there are documents or a mark to save
+	dueAt    int64
 	observed []model.StateDoc
 	// missed is why not all observations were saved.
 	missed error
@@ -40,6 +43,9 @@ func (s *saver) remember(st model.SpaceState, lane uint64) {
 	s.note(st.Docs)
 	s.note(st.Observations)
 	s.note(st.Pieces)
+	s.note(st.Later)
+	s.note(st.Due)
+	s.dueAt = readDue(st.Due)
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
 	s.durable.Store(s.saved)
 }
@@ -81,6 +87,7 @@ func (s *saver) take(h *host, c *checkpoint) (err error) {
 			return err
 		}
 		c.moved, s.taken = true, h.core.LaneDone()
+		s.takeDue(h, c)
 		s.recall(c.Docs)
 		c.Mark.Rev = s.mark
 	}
@@ -108,7 +115,7 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 		}
 		return
 	}
-	s.saved, s.lane = max(s.saved, c.Mark.Seq), max(s.lane, s.taken)
+	s.saved, s.lane, s.dueAt = max(s.saved, c.Mark.Seq), max(s.lane, s.taken), c.dueAt
 	s.durable.Store(s.saved)
 }
 

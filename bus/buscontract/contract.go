@@ -100,6 +100,7 @@ func Run(t *testing.T, h Harness) {
 		{"Follow", followChecks},
 		{"State", stateChecks},
 		{"Position", positionChecks},
+		{"Due", dueChecks},
 		{"Observers", observerChecks},
 		{"Members", memberChecks},
 		{"Dead", deadChecks},

@@ -22,8 +22,12 @@ func messageSize(m model.Message) int {
 	if m.Position != 0 {
 		position = strconv.FormatUint(m.Position, 10)
 	}
+	notBefore := ""
+	if m.NotBefore != 0 {
+		notBefore = strconv.FormatInt(m.NotBefore, 10)
+	}
 	return len(m.Payload) + headerSize(
-		"Settle-Position", position, "Settle-Invalid", m.Invalid,
+		"Settle-Position", position, "Settle-Not-Before", notBefore, "Settle-Invalid", m.Invalid,
 		"traceparent", m.Trace.Parent, "tracestate", m.Trace.State)
 }
 

@@ -110,6 +110,7 @@ func (s *Server) LoadState(space string) model.SpaceState {
 	slices.SortFunc(loaded.Docs, byKey)
 	slices.SortFunc(loaded.Observations, byKey)
 	slices.SortFunc(loaded.Pieces, byKey)
+	slices.SortFunc(loaded.Later, byKey)
 	return loaded
 }
 

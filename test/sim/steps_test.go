@@ -153,8 +153,8 @@ func (w *world) saved(p *process, s membus.Step) {
 		w.checkMark(f, d)
 		return
 	}
-	if _, node := model.NodeOfStateKey(d.Doc); node {
-		return
+	if _, node := model.NodeOfStateKey(d.Doc); node || d.Doc == model.DueKey {
+		return // they spare work, or cause some, and decide nothing
 	}
 	want, at := f.valueAt(d.Doc, d.Seq), f.changedAt(d.Doc, d.Seq)
 	if at != d.Seq {

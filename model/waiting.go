@@ -1,0 +1,106 @@
+package model
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Waiting is an event that waits in its space until its time has come: it was sent with a
+// time, or is a timer (docs/adr/0018). It is part of the state of the space, and stands in
+// the lane no more.
+type Waiting struct {
+	ID      string `json:"id"`
+	Stream  string `json:"st"`
+	Payload Value  `json:"p,omitzero"`
+	// NotBefore is when it may be handled, in milliseconds since 1970.
+	NotBefore int64 `json:"nb"`
+	// Slot tells it from all others that wait: the number is used again when it is gone,
+	// so what is saved of a space is bounded by how many wait at a time.
+	Slot uint64 `json:"sl"`
+	// Timer is the name of a timer, "" for an event that is none.
+	Timer string `json:"tm,omitzero"`
+	// Lane and Position are those of the event, if it came by the lane.
+	Lane     uint64 `json:"ln,omitzero"`
+	Position uint64 `json:"pos,omitzero"`
+	// Seq is the log sequence of the commit since which it waits, and Nth its place among
+	// those of that commit: of two with the same time, the one that has waited for longer
+	// comes first. In a commit itself Seq is 0.
+	Seq uint64 `json:"sq,omitzero"`
+	Nth int    `json:"i,omitzero"`
+	Trace
+}
+
+// Cancel names an event that waited.
+type Cancel struct {
+	ID   string `json:"id"`
+	Slot uint64 `json:"sl"`
+}
+
+// MaxDelay bounds for how long an event may wait: what lies further ahead is taken for a
+// mistake in the unit.
+const MaxDelay = 10 * 366 * 24 * time.Hour
+
+// CheckNotBefore reports whether an event may wait until a time, seen from another.
+func CheckNotBefore(at, now time.Time) error {
+	if at.Sub(now) <= MaxDelay {
+		return nil
+	}
+	return fmt.Errorf("it is to wait until %s: more than ten years are not accepted; the unit may be wrong", at.UTC().Format(time.RFC3339))
+}
+
+// NotBefore is a time as Event.NotBefore has it: in milliseconds since 1970, rounded up, as
+// nothing is handled before its time. A time before 1970 is one that has passed as well.
+func NotBefore(at time.Time) int64 {
+	ms := at.UnixMilli()
+	if at.After(time.UnixMilli(ms)) {
+		ms++
+	}
+	return max(ms, 1)
+}
+
+// Waits is the send as it waits in its space.
+func (s *Send) Waits() Waiting {
+	return Waiting{
+		ID: s.ID, Stream: s.Stream, Payload: s.Payload, NotBefore: s.NotBefore,
+		Slot: s.Slot, Timer: s.Timer, Trace: s.Trace,
+	}
+}
+
+// Event is what is handled when the time has come. It has no place in the lane.
+func (w *Waiting) Event(space string) Event {
+	return Event{
+		Space: space, Stream: w.Stream, ID: w.ID, Payload: w.Payload, Position: w.Position,
+		NotBefore: w.NotBefore, Slot: w.Slot, Timer: w.Timer, Trace: w.Trace,
+	}
+}
+
+// Before orders the events that wait: by time, then by for how long they have waited.
+func (w *Waiting) Before(o *Waiting) bool {
+	switch {
+	case w.NotBefore != o.NotBefore:
+		return w.NotBefore < o.NotBefore
+	case w.Seq != o.Seq:
+		return w.Seq < o.Seq
+	}
+	return w.Nth < o.Nth
+}
+
+// Encode is the event as it is saved: JSON, the same bytes for the same event.
+func (w *Waiting) Encode() ([]byte, error) {
+	data, err := json.Marshal(w, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("encode waiting event %s: %w", w.ID, err)
+	}
+	return data, nil
+}
+
+// DecodeWaiting is the inverse of Encode.
+func DecodeWaiting(data []byte) (*Waiting, error) {
+	var w Waiting
+	if err := json.Unmarshal(data, &w); err != nil {
+		return nil, fmt.Errorf("decode waiting event: %w", err)
+	}
+	return &w, nil
+}

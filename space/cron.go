@@ -1,0 +1,320 @@
+package space
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Schedule tells the times of a job: the first after a time, and the zero time if there is
+// none. It must say the same whenever it is asked.
+type Schedule interface {
+	Next(after time.Time) time.Time
+}
+
+// CatchUp says what becomes of the times of a job that nobody was there to see, because
+// no worker ran, or a clock has jumped.
+type CatchUp uint8
+
+const (
+	// FireOnce: one event stands for all of them, and says how many others were missed.
+	FireOnce CatchUp = iota
+	// Skip: what is older than CronSpec.Grace is not handled.
+	Skip
+	// All: each is handled, in order, up to CronSpec.Limit of them in a row. What is
+	// missed beyond that is skipped, and reported as an error.
+	All
+)
+
+func (c CatchUp) String() string {
+	switch c {
+	case FireOnce:
+		return "fire once"
+	case Skip:
+		return "skip"
+	case All:
+		return "all"
+	default:
+		return "unknown"
+	}
+}
+
+// CronSpec is a job that every space of a program has: an event to a stream, again and
+// again. Its next time is a timer of the space.
+type CronSpec struct {
+	// Name names the job within the program.
+	Name   string
+	Stream string
+	// Schedule tells the times. Spec tells it from any other: with another text, the
+	// schedule has changed, which a space takes up when it is activated the next time.
+	Schedule Schedule
+	Spec     string
+	CatchUp  CatchUp
+	// Grace is how late Skip may be; default one minute.
+	Grace time.Duration
+	// Limit is how many missed times All handles in a row; default 1000.
+	Limit int
+}
+
+// Defaults and bounds of jobs. What is missed beyond maxMissed is not counted.
+const (
+	defaultGrace = time.Minute
+	defaultLimit = 1000
+	maxMissed    = 10_000
+	cronPrefix   = "=cron." // of the timer's name, which no program can choose
+)
+
+// Cron registers a job that every space of the program has. Its times begin when the space
+// first comes to life. A handler of its stream is called with the payload
+//
+//	{"cron": NAME, "at": TIME, "missed": N, ...}
+//
+// TIME being that of the schedule, in RFC 3339, and N how many times before it (with
+// FireOnce: behind it) were missed.
+func (p *Program) Cron(c CronSpec) error {
+	if err := c.check(); err != nil {
+		return fmt.Errorf("program %s: cron %q: %w", p.Name, c.Name, err)
+	}
+	if p.crons[c.Name] != nil {
+		return fmt.Errorf("program %s: cron %q: there is one of that name already", p.Name, c.Name)
+	}
+	if p.crons == nil {
+		p.crons = map[string]*CronSpec{}
+	}
+	p.crons[c.Name] = &c
+	return nil
+}
+
+func (c *CronSpec) check() error {
+	if err := model.CheckName("cron", c.Name); err != nil {
+		return err
+	}
+	if err := model.CheckSendStream(c.Stream); err != nil {
+		return err
+	}
+	if c.Grace == 0 {
+		c.Grace = defaultGrace
+	}
+	if c.Limit == 0 {
+		c.Limit = defaultLimit
+	}
+	switch {
+	case c.Schedule == nil:
+		return fmt.Errorf("there is no schedule")
+	case c.CatchUp > All:
+		return fmt.Errorf("the catch-up policy is %d; use FireOnce, Skip or All", c.CatchUp)
+	case c.Grace < 0:
+		return fmt.Errorf("the grace of %s is negative", c.Grace)
+	case c.Limit < 1 || c.Limit > maxMissed:
+		return fmt.Errorf("the limit is %d; it must be between 1 and %d", c.Limit, maxMissed)
+	}
+	return nil
+}
+
+// job is the job whose timer an event is, nil if it is none.
+func (s *Space) job(ev *model.Event) *CronSpec {
+	name, ok := strings.CutPrefix(ev.Timer, cronPrefix)
+	if !ok || ev.Slot == 0 {
+		return nil
+	}
+	return s.program.crons[name]
+}
+
+// occurrence is one time of a job, as the payload of its event has it.
+type occurrence struct {
+	at int64
+	// missed are the times that this one stands for besides its own.
+	missed int
+	// prev is the time before it that was handled, 0 if there was none: when the clock is
+	// set back, the schedule goes on behind it. late counts the times in a row that were
+	// handled to catch up.
+	prev int64
+	late int
+}
+
+func (c *CronSpec) payload(o occurrence) model.Value {
+	v, err := model.Of(map[string]any{
+		"cron": c.Name, "at": time.UnixMilli(o.at).UTC().Format(time.RFC3339), "missed": o.missed,
+		"spec": c.Spec, "prev": o.prev, "late": o.late,
+	})
+	if err != nil {
+		panic(fmt.Sprintf("space: the payload of a cron event: %v", err))
+	}
+	return v
+}
+
+func readOccurrence(at int64, v model.Value) (o occurrence, spec string) {
+	number := func(key string) int64 {
+		n, _ := v.Get(key).AsInt()
+		return n
+	}
+	spec, _ = v.Get("spec").AsString()
+	return occurrence{at: at, missed: int(number("missed")), prev: number("prev"), late: int(number("late"))}, spec
+}
+
+// after is the first time of the job after another, 0 if there is none.
+func (c *CronSpec) after(ms int64) int64 {
+	next := c.Schedule.Next(time.UnixMilli(ms).UTC())
+	if next.IsZero() {
+		return 0
+	}
+	return max(model.NotBefore(next), ms+1)
+}
+
+// count goes through the times after one, up to a bound, and returns how many they are, and
+// the first behind them.
+func (c *CronSpec) count(from, bound int64) (n int, next int64) {
+	for next = c.after(from); next != 0 && next <= bound; next = c.after(next) {
+		if n++; n == maxMissed {
+			return n, c.after(bound)
+		}
+	}
+	return n, next
+}
+
+// seen is the occurrence as its handler is to see it, and the next one. There is none if
+// next.at is 0.
+func (s *Space) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
+	o, _ = readOccurrence(ev.NotBefore, ev.Payload)
+	next = occurrence{prev: o.at}
+	switch c.CatchUp {
+	case FireOnce:
+		o.missed, next.at = c.count(o.at, s.wall)
+	case All:
+		next.at = c.after(o.at)
+		if next.at == 0 || next.at > s.wall {
+			break
+		}
+		if next.late = o.late + 1; next.late >= c.Limit {
+			next.missed, next.at = c.count(o.at, s.wall)
+			next.late = 0
+		}
+	default:
+		next.at = c.after(o.at)
+	}
+	return o, next
+}
+
+// hand makes the event that the handler of a job sees.
+func (s *Space) hand(ev *model.Event) {
+	s.handed = *ev // the lane's own is not the handler's to change
+	if c := s.job(ev); c != nil {
+		o, _ := s.seen(c, ev)
+		s.handed.Payload = c.payload(o)
+	}
+}
+
+// setNext has a transaction that ends the event of a job set the next time, however the
+// event has ended.
+func (s *Space) setNext(tx *Tx, ev *model.Event) {
+	c := s.job(ev)
+	if c == nil {
+		return
+	}
+	_, next := s.seen(c, ev)
+	if next.missed > 0 {
+		s.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &MissedError{Cron: c.Name, Missed: next.missed}, Rejection: ByRule})
+	}
+	s.setCron(tx, c, next)
+}
+
+// MissedError says that times of a job were skipped, because there were more than are made
+// up for.
+type MissedError struct {
+	Cron   string
+	Missed int
+}
+
+func (e *MissedError) Error() string {
+	return fmt.Sprintf("cron %s: %d times were missed beyond those that have been made up for (Limit), and are skipped", e.Cron, e.Missed)
+}
+
+func (s *Space) setCron(tx *Tx, c *CronSpec, o occurrence) {
+	if o.at == 0 {
+		return
+	}
+	tx.sends = append(tx.sends, model.Send{
+		To: s.cfg.Space, Stream: c.Stream, Timer: cronPrefix + c.Name, NotBefore: o.at, Payload: c.payload(o),
+	})
+}
+
+// tooLate reports whether the event of a job is to be skipped.
+func (s *Space) tooLate(ev *model.Event) bool {
+	c := s.job(ev)
+	return c != nil && c.CatchUp == Skip && ev.NotBefore < s.wall-c.Grace.Milliseconds()
+}
+
+// skip replaces the event of a job that is too late by the next one that is not.
+func (s *Space) skip(ev *model.Event) progress {
+	c := s.job(ev)
+	o, _ := readOccurrence(ev.NotBefore, ev.Payload)
+	tx := s.begin(nil)
+	n, next := c.count(o.at, s.wall-c.Grace.Milliseconds()-1)
+	s.setCron(tx, c, occurrence{at: next, prev: o.at, missed: o.missed + 1 + n})
+	if next == 0 {
+		tx.cancels = append(tx.cancels, ev.Timer)
+	}
+	s.endWait()
+	if !s.recordCron(tx) {
+		return blocked
+	}
+	return handled
+}
+
+// recordCron makes a transaction of the space itself.
+func (s *Space) recordCron(tx *Tx) bool {
+	rec := model.Tx{N: s.nextTx(), By: "cron"}
+	s.inv.records(&rec)
+	s.launch(&rec, tx)
+	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
+		s.registry.Revoke(rec.N)
+		return false // there is room in the next one
+	}
+	s.changeAgenda(&rec)
+	return true
+}
+
+// checkCrons sets the timers of the program's jobs when the space has come to life: those
+// that there are none of, or that another program has set. When the clock was set back, it
+// brings those back which lie too far ahead.
+func (s *Space) checkCrons() {
+	if !s.cronCheck || !s.Owned() || s.wall == 0 || s.cfg.WithoutEvents {
+		return
+	}
+	a := s.refresh()
+	tx := s.begin(nil)
+	for _, name := range slices.Sorted(maps.Keys(s.program.crons)) {
+		s.checkCron(tx, s.program.crons[name])
+	}
+	for _, timer := range slices.Sorted(maps.Keys(a.timers)) {
+		if name, ok := strings.CutPrefix(timer, cronPrefix); ok && s.program.crons[name] == nil {
+			tx.cancels = append(tx.cancels, timer)
+		}
+	}
+	s.cronCheck = len(tx.sends)+len(tx.cancels) > 0 && !s.recordCron(tx)
+}
+
+func (s *Space) checkCron(tx *Tx, c *CronSpec) {
+	a := &s.agenda
+	slot, set := a.timers[cronPrefix+c.Name]
+	if !set {
+		s.setCron(tx, c, occurrence{at: c.after(s.wall)})
+		return
+	}
+	w := a.bySlot[slot]
+	o, spec := readOccurrence(w.NotBefore, w.Payload)
+	if w.NotBefore <= s.wall {
+		return // it is to be handled; the next one is set then
+	}
+	at := c.after(max(s.wall, o.prev))
+	if same := spec == c.Spec && w.Stream == c.Stream; !same || at != 0 && at < w.NotBefore {
+		s.setCron(tx, c, occurrence{at: at, prev: o.prev, missed: o.missed})
+		if at == 0 {
+			tx.cancels = append(tx.cancels, w.Timer)
+		}
+	}
+}

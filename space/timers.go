@@ -1,0 +1,140 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Now is the wall time of this attempt, as the host has told it, in UTC and to the
+// millisecond. Another attempt at the same event has a later one, or an earlier one if the
+// clock was set back; what counts is that of the attempt that takes effect. An event that
+// was to wait is never handled before its time by this clock.
+//
+// It is for handlers and transactions. In a computation or effect it fails the run: those
+// run when something that they read has changed, and the time is nothing that changes.
+func (t *Tx) Now() time.Time {
+	if t.node != nil {
+		t.fail(fmt.Errorf("%s %s asks for the time: it would not run again when that has passed; have a handler write what is to be read", t.node.kind, t.node.id()))
+		return time.Time{}
+	}
+	if t.core.wall == 0 {
+		t.fail(fmt.Errorf("the host of the space has not told the time (Space.Clock)"))
+		return time.Time{}
+	}
+	return time.UnixMilli(t.core.wall).UTC()
+}
+
+// SendAt is Send for an event that is not to be handled before a time. It is durable with
+// this transaction, and waits in the space that it is for. There it is handled when the
+// time has come by the clock of the worker that serves the space, behind what is queued
+// then. A time that has passed is now.
+func (t *Tx) SendAt(space, stream string, at time.Time, payload any) {
+	if t.err != nil {
+		return
+	}
+	s, err := t.makeSend(space, stream, payload)
+	if err == nil {
+		err = t.wait(&s, at)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("send to %s/%s: %w", space, stream, err))
+		return
+	}
+	t.sends = append(t.sends, s)
+}
+
+// SendAfter is SendAt for a time from Now on.
+func (t *Tx) SendAfter(space, stream string, d time.Duration, payload any) {
+	if now := t.Now(); t.err == nil {
+		t.SendAt(space, stream, now.Add(d), payload)
+	}
+}
+
+// wait notes the time that a send waits for. One to the own space that has passed is none.
+func (t *Tx) wait(s *model.Send, at time.Time) error {
+	if t.core.wall == 0 {
+		return fmt.Errorf("the host of the space has not told the time (Space.Clock)")
+	}
+	ms := model.NotBefore(at)
+	if s.To == t.space && ms <= t.core.wall && s.Timer == "" {
+		return nil
+	}
+	s.NotBefore = ms
+	if s.To != t.space {
+		return model.CheckNotBefore(at, time.UnixMilli(t.core.wall))
+	}
+	n := 0
+	for i := range t.sends {
+		if t.waitsHere(t.sends[i]) {
+			n++
+		}
+	}
+	return t.core.mayWait(ms, n)
+}
+
+// SetTimer has an event to a stream of this space handled when a time has come, under a
+// name: setting the same name again replaces what was set, as long as that is not handled.
+// It takes effect if and only if this transaction commits. A handler that is called for a
+// timer finds the name in Event.Timer, and may set it again.
+func (t *Tx) SetTimer(name, stream string, at time.Time, payload any) {
+	if t.err != nil {
+		return
+	}
+	s, err := t.makeSend(t.space, stream, payload)
+	if err == nil {
+		err = model.CheckName("timer", name)
+	}
+	if err == nil {
+		t.unset(name)
+		s.Timer = name
+		err = t.wait(&s, at)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("set timer %s on stream %s: %w", name, stream, err))
+		return
+	}
+	t.sends = append(t.sends, s)
+}
+
+// CancelTimer takes back what SetTimer has set, with this transaction. A name under which
+// nothing is set is none to cancel.
+func (t *Tx) CancelTimer(name string) {
+	if t.err != nil {
+		return
+	}
+	err := model.CheckName("timer", name)
+	if t.node != nil {
+		err = fmt.Errorf("%s %s cannot; timers belong to handlers", t.node.kind, t.node.id())
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("cancel timer %s: %w", name, err))
+		return
+	}
+	t.unset(name)
+	t.cancels = append(t.cancels, name)
+}
+
+// Timer is the time that a timer of this space is set to, false if it is not set. The
+// transaction sees what it has set and cancelled itself. A timer that is being handled is
+// not set any more.
+func (t *Tx) Timer(name string) (time.Time, bool) {
+	for i := range t.sends {
+		if t.sends[i].Timer == name && name != "" {
+			return time.UnixMilli(t.sends[i].NotBefore).UTC(), true
+		}
+	}
+	a := t.core.refresh()
+	slot, set := a.timers[name]
+	if !set || slices.Contains(t.cancels, name) || t.event != nil && t.event.Slot == slot {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(a.bySlot[slot].NotBefore).UTC(), true
+}
+
+// unset forgets that the transaction has set a timer.
+func (t *Tx) unset(name string) {
+	t.sends = slices.DeleteFunc(t.sends, func(s model.Send) bool { return s.Timer == name })
+}

@@ -1,0 +1,330 @@
+package worker
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// Events may wait for a time (docs/adr/0018), and the space that they wait in may sleep, or
+// its worker may be gone. So each space that has any has one small item in its saved state,
+// which says when it wants to be woken. It is saved with the checkpoint, before the mark, and
+// the lane position of the partition does not pass what is not saved: whatever a space waits
+// for, either this item wakes it or its lane does. Who serves a partition lists the items
+// when it begins, and hears from its own hosts what they come to afterwards.
+//
+// The clock is that of the worker, Config.Now, and may jump. So nobody sleeps for longer
+// than maxNap without looking at it again.
+
+// maxNap is how long a jump of the clock may go unnoticed by who waits for a time.
+const maxNap = 10 * time.Second
+
+// nap is how long to sleep until a wall time, in milliseconds since 1970.
+func nap(at int64, now time.Time) time.Duration {
+	ms := at - now.UnixMilli()
+	if ms >= maxNap.Milliseconds() {
+		return maxNap
+	}
+	return max(time.UnixMilli(at).Sub(now), 0)
+}
+
+// atOnce as the time of a due item: there is something to do now.
+const atOnce = 1
+
+// dues are the spaces of a partition that want to be woken. They are guarded by the
+// partition's lock, but for changed.
+type dues struct {
+	// at is what is known of each space, 0 for one that wants nothing.
+	at   map[string]int64
+	heap dueHeap
+	// placed is closed when the lane position is known: what is listed then is not older.
+	placed  chan struct{}
+	changed chan struct{}
+	// served are the spaces that have had a host here before the list was complete: what
+	// they came to is newer than what is listed. nil when it is complete.
+	served map[string]bool
+}
+
+// wakeUp is a time at which to look at a space. Of several for one space those that are
+// not what at says count for nothing.
+type wakeUp struct {
+	at    int64
+	space string
+}
+
+func newDues() dues {
+	return dues{at: map[string]int64{}, served: map[string]bool{}, placed: make(chan struct{}), changed: make(chan struct{}, 1)}
+}
+
+// place says that the lane position is known. The partition's lock is held.
+func (d *dues) place() {
+	select {
+	case <-d.placed:
+	default:
+		close(d.placed)
+	}
+}
+
+// set notes when a space without a host wants to be woken. The partition's lock is held.
+func (d *dues) set(space string, at int64) {
+	if at == 0 {
+		delete(d.at, space)
+		return
+	}
+	d.at[space] = at
+	heap.Push(&d.heap, wakeUp{at, space})
+	d.tidy()
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// tidy forgets what counts for nothing when it is most of what there is.
+func (d *dues) tidy() {
+	if len(d.heap) < 2*len(d.at)+64 {
+		return
+	}
+	d.heap = d.heap[:0]
+	for space, at := range d.at { // any order: a heap is made of them
+		d.heap = append(d.heap, wakeUp{at, space})
+	}
+	heap.Init(&d.heap)
+}
+
+// take removes a space that is due by now, "" if there is none, and says when the next one
+// will be, 0 if none waits.
+func (d *dues) take(now int64) (space string, next int64) {
+	for len(d.heap) > 0 {
+		w := d.heap[0]
+		switch {
+		case d.at[w.space] != w.at:
+			heap.Pop(&d.heap)
+		case w.at > now:
+			return "", w.at
+		default:
+			heap.Pop(&d.heap)
+			return w.space, 0
+		}
+	}
+	return "", 0
+}
+
+// listDue takes in what the saved states say: at once, and again when no replica can be
+// behind any more.
+func (p *partition) listDue(ctx context.Context) error {
+	select {
+	case <-p.dues.placed:
+	case <-ctx.Done():
+		return nil
+	}
+	for _, then := range []time.Duration{StaleLeader, 0} {
+		list, err := p.w.bus.DueSpaces(ctx, p.number)
+		if err != nil {
+			return err
+		}
+		p.mu.Lock()
+		for _, due := range list {
+			if at, known := p.dues.at[due.Space]; p.hosts[due.Space] == nil && !p.dues.served[due.Space] && (!known || due.At < at) {
+				p.dues.set(due.Space, due.At)
+			}
+		}
+		p.mu.Unlock()
+		_ = pause.For(ctx, then)
+	}
+	p.mu.Lock()
+	p.dues.served = nil
+	p.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// wakeDue wakes spaces when they are due.
+func (p *partition) wakeDue() {
+	for p.ctx.Err() == nil {
+		next := p.wakeThose()
+		t := time.NewTimer(nap(next, p.w.cfg.Now()))
+		if next == 0 {
+			t.Stop() // nothing waits
+		}
+		select {
+		case <-p.dues.changed:
+		case <-t.C:
+		case <-p.ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// wakeThose wakes the spaces that are due, and says when the next one will be.
+func (p *partition) wakeThose() (next int64) {
+	now := p.w.cfg.Now().UnixMilli()
+	for {
+		p.mu.Lock()
+		space, next := p.dues.take(now)
+		if space != "" && p.hosts[space] == nil {
+			// Should the host come to nothing, it is tried again.
+			p.dues.set(space, now+maxNap.Milliseconds())
+		}
+		p.mu.Unlock()
+		if space == "" {
+			return next
+		}
+		_ = p.ask(space, func(*host) {}) // one without a program waits as its events do
+	}
+}
+
+// noteDue notes what a host that is about to end leaves to do. One that was deposed, or could
+// not go on, is not woken again at once. p.mu is held.
+func (p *partition) noteDue(h *host) {
+	at := h.due.Load()
+	if soon := p.w.cfg.Now().Add(p.w.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon {
+		at = soon
+	}
+	switch {
+	case at != unknownDue:
+		if p.dues.served != nil {
+			p.dues.served[h.space] = true
+		}
+		p.dues.set(h.space, at)
+	case p.dues.at[h.space] != 0:
+		p.dues.set(h.space, p.w.cfg.Now().Add(maxNap).UnixMilli())
+	}
+}
+
+// unknownDue as host.due says that the space has not been loaded.
+const unknownDue = -1
+
+// publishDue says when the space wants to be woken should this host end.
+func (h *host) publishDue() {
+	at := h.core.NextDue()
+	if h.core.FollowsUp() {
+		at = atOnce
+	}
+	h.due.Store(at)
+}
+
+// dueIn is when to look at the clock again for an event that waits for a time, 0 for none.
+func (h *host) dueIn(at int64) time.Duration {
+	if at == 0 {
+		return 0
+	}
+	return h.now() + max(nap(at, h.env.cfg.Now()), 1)
+}
+
+// takeDue adds to a checkpoint when the space wants to be woken, if that has changed.
+// A follow-up of what had waited is not covered by the lane: its place there may have been
+// passed long ago.
+func (s *saver) takeDue(h *host, c *checkpoint) {
+	c.dueAt = h.core.NextDue()
+	if h.core.FollowsUp() && s.dueAt != 0 {
+		c.dueAt = atOnce
+	}
+	if c.dueAt != s.dueAt {
+		c.Docs = append(c.Docs, dueItem(c.dueAt, h.core.Seq()))
+	}
+}
+
+func dueItem(at int64, seq uint64) model.StateDoc {
+	d := model.StateDoc{Doc: model.DueKey, Seq: seq}
+	if at != 0 {
+		d.Data = strconv.AppendInt(nil, at, 10)
+	}
+	return d
+}
+
+// readDue is the inverse of dueItem, 0 if there is none.
+func readDue(items []model.StateDoc) int64 {
+	if len(items) == 0 {
+		return 0
+	}
+	at, err := strconv.ParseInt(string(items[0].Data), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return at
+}
+
+// announce sees to it that the space is woken for what a commit of an attached runtime will
+// have wait, or follow, and sends the commit then. Nobody may be left to save that when it is
+// in the log, and no event of the lane leads there.
+func (h *host) announce(a *space.Append) {
+	h.env.tasks.Go(func() { // ends when it is saved, or with the host
+		for dry := 0; ; dry++ {
+			_ = pause.For(h.ctx, backoff(dry))
+			err := h.saveEarlier(leavesToDo(a.Commit), a.Expect+1)
+			if err == nil {
+				h.call(func() { h.send(a) })
+				return
+			}
+			if h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
+				return
+			}
+			h.report("save when the space is due", err)
+		}
+	})
+}
+
+// saveEarlier saves when the space wants to be woken, as of a log sequence, unless an
+// earlier time is saved.
+func (h *host) saveEarlier(at int64, seq uint64) error {
+	there, err := h.env.bus.LoadItem(h.ctx, h.space, model.DueKey)
+	if err != nil {
+		return err
+	}
+	if known := readDue([]model.StateDoc{there}); known != 0 && known <= at {
+		return nil
+	}
+	d := dueItem(at, seq)
+	d.Rev = there.Rev
+	err = h.env.bus.SaveState(h.ctx, h.space, []model.StateDoc{d}, nil)
+	if err != nil && allAre(err, model.ErrOutdated) {
+		return nil // the log has moved on, and the commit will be refused
+	}
+	return err
+}
+
+// leavesToDo is the earliest time at which a commit leaves something to do in its space, 0
+// if it does not.
+func leavesToDo(c *model.Commit) int64 {
+	var at int64
+	for i := range c.Txs {
+		for j := range c.Txs[i].Sends {
+			s := &c.Txs[i].Sends[j]
+			if s.To != c.Space {
+				continue
+			}
+			wants := int64(atOnce)
+			if s.Slot > 0 {
+				wants = s.NotBefore
+			}
+			if at == 0 || wants < at {
+				at = wants
+			}
+		}
+	}
+	return at
+}
+
+// dueHeap has the earliest first.
+type dueHeap []wakeUp
+
+func (h dueHeap) Len() int { return len(h) }
+func (h dueHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].space < h[j].space
+}
+func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *dueHeap) Push(w any)   { *h = append(*h, w.(wakeUp)) }
+
+func (h *dueHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

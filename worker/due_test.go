@@ -1,0 +1,322 @@
+package worker_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// reminders is a program whose stream "remind" sets the timer of the payload's name to its
+// time, and whose other streams say when they were called.
+func reminders(t *testing.T) *space.Program {
+	p := space.NewProgram("reminders")
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		return model.Of(tx.Now().UnixMilli())
+	}
+	must(p.Handle("now", now))
+	must(p.Handle("chain", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		tx.Send(tx.Space(), "now", nil)
+		return now(tx, ev)
+	}))
+	must(p.Handle("remind", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		ms, _ := ev.Payload.Get("in").AsInt()
+		stream, _ := ev.Payload.Get("on").AsString()
+		tx.SetTimer("t", stream, tx.Now().Add(time.Duration(ms)*time.Millisecond), nil)
+		return now(tx, ev)
+	}))
+	return p
+}
+
+func (w *world) sendLater(name, id string, at time.Time) {
+	w.Helper()
+	w.sendMessage(model.Message{Space: name, Stream: "now", ID: id, NotBefore: model.NotBefore(at)})
+}
+
+// handledAt is the time at which an event was handled, by its owner's clock.
+func (w *world) handledAt(name, id string) time.Time {
+	w.Helper()
+	for _, rc := range w.receipts(name) {
+		if rc.Event == id {
+			ms, _ := rc.Result.AsInt()
+			return time.UnixMilli(ms)
+		}
+	}
+	return time.Time{}
+}
+
+func TestDue_ASpaceThatSleepsIsWokenWhenItsTimeHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(reminders(t))}, nil)
+		at := time.Now().Add(time.Hour)
+		for i := range 20 {
+			w.sendLater(fmt.Sprint("s", i), "later", at.Add(time.Duration(i)*time.Second))
+		}
+		w.eventually("all spaces sleep", func() bool {
+			return w1.Stats().Awake == 0 && len(w.server.DueSpaces(0))+len(w.server.DueSpaces(1)) == 20
+		})
+		w.pass(time.Until(at) - time.Millisecond)
+		for i := range 20 {
+			if n := len(w.receipts(fmt.Sprint("s", i))); n != 0 {
+				t.Errorf("s%d has handled %d events", i, n)
+			}
+		}
+		w.pass(time.Minute)
+		for i := range 20 {
+			late := w.handledAt(fmt.Sprint("s", i), "later").Sub(at.Add(time.Duration(i) * time.Second))
+			if late < 0 || late > 100*time.Millisecond {
+				t.Errorf("s%d was called %s late", i, late)
+			}
+		}
+		w.pass(time.Minute)
+		for p := range 2 {
+			if due := w.server.DueSpaces(p); len(due) > 0 {
+				t.Errorf("partition %d: still due: %v", p, due)
+			}
+		}
+	})
+}
+
+func TestDue_AWorkerIsKilledWhileEventsWaitAndTheNextOneHandlesThem(t *testing.T) {
+	for _, saved := range []bool{false, true} {
+		t.Run(fmt.Sprint("saved ", saved), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Hour, Idle: -1}
+				if saved {
+					cfg.Checkpoint = time.Second
+				}
+				w1 := w.process(cfg, nil)
+				at := time.Now().Add(time.Minute)
+				for i := range 5 {
+					w.sendLater("s", fmt.Sprint("e", i), at)
+				}
+				w.send("s", "now", "now")
+				w.eventuallyHandled("s", 1)
+				w.pass(5 * time.Second)
+				w1.crash()
+				w.pass(time.Hour) // nobody is there when they are due
+				cfg.ID = "w2"
+				w.process(cfg, nil)
+				w.pass(10 * time.Second)
+				w.wantHandled("s", "now", "e0", "e1", "e2", "e3", "e4")
+				if saved {
+					w.wantPosition(0, 6)
+				}
+			})
+		})
+	}
+}
+
+// The lane has been passed long ago when a timer fires, and what it sends is followed up
+// whenever the worker dies.
+func TestDue_WhatATimerSendsIsFoundByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
+	for die := range 12 {
+		t.Run(fmt.Sprint(die), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				var requests atomic.Int64
+				var w1 *process
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 20 * time.Millisecond, Idle: -1}
+				// One event goes into each commit, so that the follow-up is in another one.
+				cfg.Space.MaxGroup = 1
+				w1 = w.process(cfg, nil)
+				w.send("s", "remind", "e1", `{"in":60000,"on":"chain"}`)
+				w.send("other", "now", "e2")
+				w.pass(59 * time.Second)
+				w.wantPosition(0, 2)
+				w1.bus.Inject(func(op membus.Op) membus.Fate {
+					if op.Label == "ping" || op.Label == "announce" || op.Label == "observe" {
+						return membus.Deliver
+					}
+					if int(requests.Add(1)) > die {
+						return membus.Delay // it never arrives
+					}
+					return membus.Deliver
+				})
+				w.pass(2 * time.Second)
+				w1.crash()
+				cfg.ID = "w2"
+				w.process(cfg, nil)
+				w.pass(time.Minute)
+				if got := w.receipts("s"); len(got) != 3 {
+					t.Errorf("%d events were handled, want e1, the timer and what it sends", len(got))
+				}
+			})
+		})
+	}
+}
+
+// A clock of the world that can be set.
+type clock struct{ off atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.off.Load())) }
+
+func (c *clock) jump(d time.Duration) { c.off.Add(int64(d)) }
+
+func TestDue_AJumpForwardsFiresWhatHasComeDueAndOneBackLosesNothing(t *testing.T) {
+	for _, idle := range []time.Duration{-1, time.Second} {
+		t.Run(fmt.Sprint("idle ", idle), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				var c clock
+				w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Idle: idle, Now: c.now}, nil)
+				start := time.Now()
+				w.sendLater("s", "e1", start.Add(time.Hour))
+				w.sendLater("s", "e2", start.Add(2*time.Hour))
+				w.sendLater("s", "e3", start.Add(3*time.Hour))
+				w.pass(20 * time.Second)
+				c.jump(time.Hour)
+				w.pass(11 * time.Second)
+				w.wantHandled("s", "e1")
+				c.jump(-time.Hour)
+				w.pass(59 * time.Minute)
+				w.wantHandled("s", "e1")
+				c.jump(5 * time.Hour)
+				w.pass(11 * time.Second)
+				w.wantHandled("s", "e1", "e2", "e3")
+				c.jump(-5 * time.Hour)
+				w.pass(4 * time.Hour)
+				w.wantHandled("s", "e1", "e2", "e3")
+			})
+		})
+	}
+}
+
+func TestDue_TheClocksOfTwoOwnersAreAnHourApart(t *testing.T) {
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(off.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t))}
+				w1 := w.process(cfg, nil)
+				start := time.Now()
+				w.sendLater("s", "e1", start.Add(10*time.Minute))
+				w.sendLater("s", "e2", start.Add(30*time.Minute))
+				w.pass(11 * time.Minute)
+				w.wantHandled("s", "e1")
+				w1.crash()
+				var c clock
+				c.jump(off)
+				cfg.ID, cfg.Now = "w2", c.now
+				w.process(cfg, nil)
+				w.pass(15 * time.Second)
+				if off > 0 {
+					w.wantHandled("s", "e1", "e2")
+				}
+				w.pass(2 * time.Hour)
+				w.wantHandled("s", "e1", "e2")
+				if at := w.handledAt("s", "e2"); at.Before(start.Add(30 * time.Minute)) {
+					t.Errorf("e2 was handled at %s by its owner's clock", at.Sub(start))
+				}
+			})
+		})
+	}
+}
+
+// A timer that an application has set is known to whoever serves the space next, whoever
+// has died.
+func TestDue_ATimerOfAnAttachedRuntimeFiresThoughItAndTheOwnerDieAtOnce(t *testing.T) {
+	for _, follow := range []bool{false, true} {
+		t.Run(fmt.Sprint("follow-up ", follow), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Hour}
+				w.send("s", "now", "e1")
+				w1 := w.process(worker.Config{ID: "w1", Programs: cfg.Programs}, nil)
+				w.eventuallyHandled("s", 1)
+				w.pass(5 * time.Second)
+				w.wantPosition(0, 1)
+				b := w.server.Connect("app")
+				a, err := worker.Attach(t.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w1.crash()
+				err = a.Transact(t.Context(), "app", func(tx *space.Tx) error {
+					if follow {
+						tx.Send("s", "now", nil)
+					} else {
+						tx.SetTimer("t", "now", tx.Now().Add(time.Minute), nil)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.Kill()
+				b.Kill()
+				w.pass(10 * time.Minute)
+				cfg.ID = "w2"
+				w.process(cfg, nil)
+				w.pass(15 * time.Second)
+				if n := len(w.receipts("s")); n != 2 {
+					t.Errorf("%d events were handled, want e1 and what the application left", n)
+				}
+			})
+		})
+	}
+}
+
+// 100,000 events wait in one space: each is an item of its own, commits carry changes only.
+func TestLater_ManyWaitInOneSpaceAndAreSavedOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 5000
+		w := newWorld(t, 1)
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Idle: -1}
+		w1 := w.process(cfg, nil)
+		at := time.Now().Add(time.Hour)
+		for i := range n {
+			w.sendLater("s", fmt.Sprint("e", i), at)
+		}
+		w.eventually("all are saved", func() bool { return len(w.server.LoadState("s").Later) == n })
+		if m := w.server.LoadState("s").Mark; len(m.Data) > 1000 {
+			t.Errorf("the mark has %d bytes", len(m.Data))
+		}
+		w.sendLater("s", "one-more", at)
+		w.pass(5 * time.Second)
+		last := w.server.ReadLog("s", w.server.Head("s")-1, 1)
+		if len(last[0].Data) > 1000 {
+			t.Errorf("a commit about one event has %d bytes", len(last[0].Data))
+		}
+		w1.stop()
+		cfg.ID = "w2"
+		w.process(cfg, nil)
+		w.pass(2 * time.Hour)
+		want := make([]string, 0, n+1)
+		for i := range n {
+			want = append(want, fmt.Sprint("e", i))
+		}
+		w.wantHandled("s", append(want, "one-more")...)
+		waiting := slices.DeleteFunc(w.server.LoadState("s").Later, func(d model.StateDoc) bool { return d.Data == nil })
+		if len(waiting) > 0 {
+			t.Errorf("%d are saved as if they waited", len(waiting))
+		}
+	})
+}
+
+func TestDue_ATimeThatIsNoneIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.process(worker.Config{ID: "w1", Programs: always(reminders(t))}, nil)
+		w.sendMessage(model.Message{Space: "s", Stream: "now", ID: "e1", NotBefore: -1})
+		w.eventuallyHandled("s", 1)
+		if rc := w.receipts("s")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "milliseconds") {
+			t.Errorf("%+v", rc)
+		}
+	})
+}
