@@ -44,11 +44,11 @@ func disturb(t *testing.T, r *rand.Rand) {
 			}
 		case 3:
 			workers[k].bus.Disconnect()
-			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+			w.pass(time.Duration(r.IntN(3000)) * time.Millisecond)
 			workers[k].bus.Reconnect()
 		case 4:
 			w.bus.Disconnect()
-			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+			w.pass(time.Duration(r.IntN(3000)) * time.Millisecond)
 			w.bus.Reconnect()
 		case 5:
 			a := w.get("double")
@@ -59,7 +59,7 @@ func disturb(t *testing.T, r *rand.Rand) {
 		default:
 			w.send("add", 1+r.IntN(3))
 		}
-		time.Sleep(time.Duration(r.IntN(400)) * time.Millisecond)
+		w.pass(time.Duration(r.IntN(400)) * time.Millisecond)
 	}
 	w.settled(w.sent)
 	for i, want := range []int{2 * w.sent, w.sent, 2 * w.sent} {
@@ -73,11 +73,11 @@ func disturb(t *testing.T, r *rand.Rand) {
 	for _, s := range watches {
 		_ = s.stop()
 	}
-	time.Sleep(time.Minute)
+	w.pass(time.Minute)
 	n := w.ran()
 	w.send("add", 1)
 	w.settled(w.sent)
-	time.Sleep(time.Minute)
+	w.pass(time.Minute)
 	if w.ran() != n {
 		t.Errorf("it ran %d times after nobody watched any more", w.ran()-n)
 	}

@@ -92,6 +92,10 @@ func NewServer(bus worker.Bus, host Host, cfg Config) *Server {
 	return s
 }
 
+// lastCall is how long questions are still taken that were on their way when the service
+// was taken back.
+const lastCall = 100 * time.Millisecond
+
 // Run answers until leaving is closed; then it tells those who watch, finishes what was
 // asked and returns. It ends at once with ctx.
 func (s *Server) Run(ctx context.Context, leaving <-chan struct{}) {
@@ -105,10 +109,11 @@ func (s *Server) Run(ctx context.Context, leaving <-chan struct{}) {
 	case <-ctx.Done():
 	}
 	stop()
+	close(s.leaving)
+	_ = pause.For(s.ctx, lastCall)
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	close(s.leaving)
 	s.visits.Wait() // ends with ctx, and soon otherwise
 }
 

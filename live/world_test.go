@@ -167,6 +167,13 @@ func (w *world) eventually(what string, ok func() bool) {
 	w.Fatalf("it never came to be that %s", what)
 }
 
+// pass lets virtual time pass, in which everybody else goes on.
+func (w *world) pass(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	<-t.C
+}
+
 // settled waits until n is so much in the log.
 func (w *world) settled(n int) {
 	w.Helper()
