@@ -209,7 +209,9 @@ func (a *awake) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-t.C:
-			a.dismissBefore(now.Add(-a.idle))
+			if ctx.Err() == nil { // the dead do nothing any more
+				a.dismissBefore(now.Add(-a.idle))
+			}
 		}
 	}
 }

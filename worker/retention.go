@@ -81,6 +81,9 @@ func (r *retention) run() {
 			return
 		case <-t.C:
 		}
+		if r.p.ctx.Err() != nil {
+			return // both had come, and the dead do nothing any more
+		}
 		now := time.Now()
 		if now.Before(r.next) && r.appended.Load() < r.p.w.cfg.HistoryBytes/8 {
 			continue
