@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -58,7 +60,7 @@ func (d *disk) fill() error {
 		return fmt.Errorf("look at %s: %w", d.dir, err)
 	}
 	const left = 128 << 10
-	size := int64(fs.Bavail)*int64(fs.Bsize) - left
+	size := int64(fs.Bavail)*int64(fs.Bsize) - left //nolint:unconvert // of another type elsewhere
 	if size <= 0 {
 		return nil
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -206,6 +208,9 @@ func whole(ctx context.Context, b *bus.Bus) error {
 	return missing
 }
 
+// fewBehind are so few entries that a replica has as good as all.
+const fewBehind = 500
+
 func complete(info *jetstream.StreamInfo) error {
 	if info.Cluster == nil || len(info.Cluster.Name) == 0 {
 		return nil
@@ -214,8 +219,9 @@ func complete(info *jetstream.StreamInfo) error {
 		return fmt.Errorf("%s has no leader", info.Config.Name)
 	}
 	for _, r := range info.Cluster.Replicas {
-		if r.Offline || !r.Current {
-			return fmt.Errorf("%s: replica %s is behind (current %v, offline %v)", info.Config.Name, r.Name, r.Current, r.Offline)
+		// Under load a replica that keeps up is behind most of the time.
+		if r.Offline || !r.Current && r.Lag > fewBehind {
+			return fmt.Errorf("%s: replica %s is behind (by %d, offline %v)", info.Config.Name, r.Name, r.Lag, r.Offline)
 		}
 	}
 	return nil

@@ -1,6 +1,9 @@
+//go:build unix
+
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +15,9 @@ import (
 	"syscall"
 	"time"
 )
+
+// errNone is how a process has ended that had nothing to complain of.
+var errNone = errors.New("exit status 0")
 
 // child is a process of the deployment: one slot, and whoever fills it at the moment.
 type child struct {
@@ -181,5 +187,5 @@ func (c *child) fell() error {
 	if c.done == nil || c.down || c.alive() {
 		return nil
 	}
-	return fmt.Errorf("%s (%s) ended by itself: %v; see %s", c.name, c.id, c.err, filepath.Join(c.logs, c.name+".log"))
+	return fmt.Errorf("%s (%s) ended by itself: %w; see %s", c.name, c.id, cmp.Or(c.err, errNone), filepath.Join(c.logs, c.name+".log"))
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -201,8 +203,7 @@ func (c *chaos) storm(ctx context.Context) error {
 	for !c.enough(time.Since(begun)) {
 		if pause.For(ctx, time.Second) != nil {
 			peace()
-			<-faults
-			return ctx.Err()
+			return errors.Join(ctx.Err(), <-faults)
 		}
 		if int(time.Since(begun).Seconds())%max(1, int(c.o.Tell.Seconds())) == 0 {
 			c.progress()

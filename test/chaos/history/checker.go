@@ -35,8 +35,10 @@ const (
 )
 
 // Rules are all of them, in the order of a report.
-var Rules = []Rule{Lost, Duplicates, OutOfOrder, Causality, Fencing, Unsent, Effects, Answers, Sums,
-	Watches, Regression, Unwatched, Dead, State, Broken, Unsettled, Crashed}
+var Rules = []Rule{
+	Lost, Duplicates, OutOfOrder, Causality, Fencing, Unsent, Effects, Answers, Sums,
+	Watches, Regression, Unwatched, Dead, State, Broken, Unsettled, Crashed,
+}
 
 // maxExamples is how many violations of a rule are kept in words.
 const maxExamples = 10
