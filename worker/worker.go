@@ -122,7 +122,11 @@ func (w *Worker) run() {
 		if !w.roster.pending() {
 			shared()
 		}
-		if due || w.roster.due() {
+		if !due && w.roster.due() {
+			_ = pause.For(w.ctx, together)
+			due = true
+		}
+		if due {
 			w.announce()
 		}
 		w.judgeTwins()
@@ -136,6 +140,10 @@ func (w *Worker) run() {
 		}
 	}
 }
+
+// together is how long a change waits for others to be announced with it: partitions that
+// are let go of one by one at the same moment make one announcement.
+const together = time.Millisecond
 
 // ticked reports whether a ticker has one to take.
 func ticked(c <-chan time.Time) bool {
