@@ -259,6 +259,7 @@ func (p *partition) forget(h *host) {
 		}
 	}
 	p.mu.Unlock()
+	h.unload() // nobody finds it any more
 	p.w.awake.left(h)
 	p.w.runs.leaves(h.space)
 	p.w.bus.Forget(h.space)
