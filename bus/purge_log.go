@@ -117,3 +117,28 @@ func (b *Bus) LoadMark(ctx context.Context, space string) (mark model.StateDoc, 
 	}
 	return stateDoc(m), m.Time, nil
 }
+
+// PurgeState removes markers of deleted items. See worker.State. Whatever is stored under a
+// key later has a higher revision, and stays.
+func (b *Bus) PurgeState(ctx context.Context, space string, markers []model.StateDoc) error {
+	items, err := stateItems(space, markers)
+	if err != nil {
+		return err
+	}
+	partition := b.partitionOf(space)
+	bucket := b.names.stateBucket(partition)
+	for _, it := range items {
+		there, err := b.readItem(ctx, partition, it.key)
+		if errors.Is(err, errNoMessage) || err == nil && (there.Data != nil || there.Rev != it.Rev) {
+			continue
+		}
+		if err == nil {
+			req := server.JSApiStreamPurgeRequest{Subject: bucketSubject(bucket, it.key), Sequence: it.Rev + 1}
+			err = b.persist(ctx, func(ctx context.Context) error { return b.purgeSubject(ctx, bucketStream(bucket), &req) })
+		}
+		if err != nil {
+			return fmt.Errorf("purge the marker of %s: %w", it.key, err)
+		}
+	}
+	return nil
+}

@@ -80,7 +80,7 @@ func (n names) worker(partitions int) Role {
 	r.Publish = append(r.Publish, n.prefix+".log.>", n.rollCalls(), bucketSubject(n.workersBucket(), "*"))
 	for p := range partitions {
 		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), ">"),
-			"$JS.API.STREAM.PURGE."+n.laneStream(p), "$JS.API.STREAM.PURGE."+n.logStream(p))
+			"$JS.API.STREAM.PURGE."+n.laneStream(p), "$JS.API.STREAM.PURGE."+n.logStream(p), "$JS.API.STREAM.PURGE."+bucketStream(n.stateBucket(p)))
 	}
 	r.Subscribe = append(r.Subscribe, n.prefix+".demand.*", n.prefix+".ping.*", n.prefix+".api.>", n.prefix+".own.>", "$SRV.>")
 	return r

@@ -107,6 +107,10 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 		if err != nil {
 			return nil, fmt.Errorf("load document %s of space %s: %w", d.Doc, space, err)
 		}
+		if resurrected(d, &st.Mark) {
+			r.set(d.Doc, Doc{Seq: st.Mark.Seq}) // and so it is deleted again
+			continue
+		}
 		r.docs[d.Doc] = Doc{Value: v, Seq: d.Seq}
 	}
 	for i := range st.Pieces {
@@ -128,6 +132,15 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 	}
 	r.restore(st.Mark.Seq, m)
 	return r, nil
+}
+
+// resurrected reports whether a document was stored behind a mark that covers it. Everything
+// that a mark covers was stored before it, and what is stored is only replaced by what is
+// newer; so there was nothing in its place: it had been deleted, the mark covers that as
+// well, and the marker was purged. An owner that was deposed long ago has written what it
+// still had to save.
+func resurrected(d, mark *model.StateDoc) bool {
+	return mark.Rev > 0 && d.Rev > mark.Rev && d.Seq <= mark.Seq && d.Data != nil
 }
 
 func parse(data []byte) (model.Value, error) {

@@ -23,7 +23,7 @@ type Document struct {
 func LoadDocument(id string, st model.SpaceState) (*Document, error) {
 	d := &Document{ID: id, Read: st.Mark.Seq}
 	for i := range st.Docs {
-		if st.Docs[i].Doc != id {
+		if st.Docs[i].Doc != id || resurrected(&st.Docs[i], &st.Mark) {
 			continue
 		}
 		v, err := parse(st.Docs[i].Data)

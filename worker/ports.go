@@ -118,6 +118,9 @@ type State interface {
 	// DueSpaces lists the spaces of a partition that want to be woken at a time (see
 	// model.DueKey). It may miss the newest.
 	DueSpaces(ctx context.Context, partition int) ([]model.Due, error)
+	// PurgeState removes the markers of deleted items, as far as each is still what is
+	// stored under its key and its Rev. It is for those that the mark covers.
+	PurgeState(ctx context.Context, space string, markers []model.StateDoc) error
 	// LoadPosition and SavePosition keep a number per partition and name that
 	// only grows: saving a smaller one than is stored does nothing.
 	LoadPosition(ctx context.Context, partition int, name string) (uint64, error)

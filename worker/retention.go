@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -104,8 +105,14 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 	}
 	hosts := r.p.all()
 	slices.SortFunc(hosts, func(a, b *host) int { return cmp.Compare(a.space, b.space) }) // the same story every time
+	var failed error
 	for _, h := range hosts {
 		saved := h.retained.settled(h.saver.durable.Load(), r.p.w.cfg.PurgeDelay, now)
+		if gone := h.saver.markers.covered(saved, markersStep); len(gone) > 0 {
+			if failed = r.p.w.bus.PurgeState(ctx, h.space, gone); failed == nil {
+				h.saver.markers.forget(gone)
+			}
+		}
 		below := min(saved, bound+1)
 		if below <= h.retained.below {
 			continue
@@ -115,7 +122,7 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 		}
 		h.retained.below = below
 	}
-	return r.sweep(ctx, now, bound, clock)
+	return errors.Join(failed, r.sweep(ctx, now, bound, clock))
 }
 
 // bound is the sequence up to which commits may go if a checkpoint covers them, and what

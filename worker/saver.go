@@ -23,8 +23,9 @@ type saver struct {
 	noted  noted
 	// dueAt is when the space wants to be woken, as it is saved (see takeDue).
 	dueAt int64
-	// durable is saved, for who purges the log.
+	// durable is saved, and markers what was deleted, for who purges.
 	durable atomic.Uint64
+	markers markers
 }
 
 // checkpoint is what is saved at once: what has changed of the documents, if anything, and
@@ -55,6 +56,7 @@ func (s *saver) note(items []model.StateDoc) {
 	for i := range items {
 		s.revs[items[i].Doc] = items[i].Rev
 	}
+	s.markers.note(items)
 }
 
 // recall fills in the revisions that items are believed to have.

@@ -3,6 +3,7 @@ package buscontract
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -21,6 +22,7 @@ var purgeLogChecks = []check{
 	{"the size of a log is known, and shrinks with a purge", logStateOfAPurge},
 	{"how much of a log is old is told by the server's clock", logStateByAge},
 	{"the spaces are listed that have more than one commit", logSpaces},
+	{"the markers of deleted items are purged, and nothing else", purgeMarkers},
 	{"a mark is read alone, with the time at which it was stored", loadMark},
 }
 
@@ -259,5 +261,27 @@ func loadMark(w *world) {
 	w.equal("mark", fmt.Sprintf("%s@%d", mark.Data, mark.Seq), "7@7")
 	if now := w.logState(c, 0, 0).Now; stored.IsZero() || now.Before(stored) {
 		w.Errorf("it was stored at %v, and now it is %v", stored, now)
+	}
+}
+
+// purgeMarkers: what is stored is looked at, so that nobody's mistake costs a document.
+func purgeMarkers(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	docs := []model.StateDoc{doc("gone", `1`, 1), doc("back", `1`, 1), doc("there", `1`, 1)}
+	w.must(a.SaveState(w.ctx, cart, docs, nil))
+	for i := range docs[:2] {
+		docs[i].Data, docs[i].Seq = nil, 2
+	}
+	w.must(a.SaveState(w.ctx, cart, docs[:2], nil))
+	w.must(w.save(b, cart, nil, doc("back", `3`, 3)))
+	for range 2 {
+		w.must(a.PurgeState(w.ctx, cart, append(slices.Clone(docs), model.StateDoc{Doc: "never", Rev: 7})))
+		w.wantState(b, cart, "=none@0", "back=3@3", "there=1@1")
+	}
+	docs[0].Data, docs[0].Seq = []byte(`4`), 4 // by one who knows the revision of the marker
+	w.must(a.SaveState(w.ctx, cart, docs[:1], nil))
+	w.wantState(b, cart, "=none@0", "back=3@3", "gone=4@4", "there=1@1")
+	if err := a.PurgeState(w.ctx, cart, []model.StateDoc{doc("no name", ``, 1)}); err == nil {
+		w.Error("a name that cannot be was purged")
 	}
 }

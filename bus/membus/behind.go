@@ -98,6 +98,10 @@ func (s *Server) stateBehind(space string, n int) *Server {
 	st := &s.of(space).state
 	old := newPartition()
 	for _, p := range st.history[:max(0, len(st.history)-n)] {
+		if p.doc.Rev == purgedRev {
+			delete(old.state.spaces[p.space], p.doc.Doc)
+			continue
+		}
 		old.state.keep(p.space, p.doc.Doc, p.doc)
 	}
 	return &Server{partitions: []*partition{old}}

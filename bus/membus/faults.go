@@ -12,7 +12,7 @@ type Op struct {
 	Client string
 	// Label is what is asked: append, send, save, head, read-log, read-lane,
 	// find-event, find-events, purge-lane, lane-end, log-state,
-	// log-spaces, purge-log, load-mark, load, load-item, due, load-position, save-position,
+	// log-spaces, purge-log, purge-state, load-mark, load, load-item, due, load-position, save-position,
 	// announce, ping, observe, call-roll, bury, read-dead, find-dead, ask. Through a network there
 	// is also owned: whose commit refused an append.
 	Label string

@@ -1,0 +1,102 @@
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// saved is how many items the bucket holds of a space, markers included.
+func (w *world) savedItems(name string) int {
+	st := w.server.LoadState(name)
+	return len(st.Docs) + len(st.Observations)
+}
+
+// transact makes a transaction of an application that is attached for it.
+func (w *world) transact(f func(tx *space.Tx) error) {
+	w.Helper()
+	a := w.attach("app")
+	if err := a.Transact(w.Context(), "app", f); err != nil {
+		w.Fatal(err)
+	}
+	a.close()
+}
+
+func TestMarkers_DocumentsThatComeAndGoLeaveNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		w.process(frugal("w1"), nil)
+		w.send("s", "add", "e1")
+		for round := range 20 {
+			w.transact(func(tx *space.Tx) error {
+				for i := range 50 {
+					tx.Set(fmt.Sprintf("d%d-%d", round, i), i)
+				}
+				return nil
+			})
+			w.pass(time.Second)
+			w.transact(func(tx *space.Tx) error {
+				for i := range 50 {
+					tx.Delete(fmt.Sprintf("d%d-%d", round, i))
+				}
+				return nil
+			})
+			w.pass(3 * time.Second)
+			if n := w.savedItems("s"); n > 60 {
+				t.Fatalf("after round %d the bucket holds %d items", round, n)
+			}
+		}
+		w.pass(5 * time.Second)
+		if n := w.savedItems("s"); n > 3 {
+			t.Errorf("the bucket holds %d items", n)
+		}
+		if got := w.doc("s", "n"); got != "1" {
+			t.Errorf("n is %s", got)
+		}
+	})
+}
+
+// Its owner was deposed an hour ago, and only now writes what it had to save.
+func TestMarkers_ADeletedDocumentDoesNotComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		p := w.process(frugal("w1"), nil)
+		w.send("s", "add", "e1")
+		w.transact(func(tx *space.Tx) error { tx.Set("d", 1); return nil })
+		w.pass(time.Second)
+		old, there := w.server.Saved("s", "d")
+		if !there {
+			t.Fatal("it is not saved")
+		}
+		w.transact(func(tx *space.Tx) error { tx.Delete("d"); return nil })
+		w.pass(3 * time.Second)
+		if _, there := w.server.Saved("s", "d"); there {
+			t.Fatal("its marker is still there")
+		}
+		if _, err := w.server.SaveDoc("s", old); err != nil {
+			t.Fatalf("this proves nothing: %v", err)
+		}
+		if got := w.doc("s", "d"); got != (model.Value{}).String() {
+			t.Errorf("a reader sees %s", got)
+		}
+		p.stop()
+		w.process(frugal("w2"), nil)
+		w.send("s", "add", "e2")
+		w.eventuallyHandled("s", 2)
+		a := w.attach("reader")
+		if got := a.get("d"); got != (model.Value{}).String() {
+			t.Errorf("the next owner has %s", got)
+		}
+		a.close()
+		w.pass(time.Minute)
+		if d, there := w.server.Saved("s", "d"); there && d.Data != nil {
+			t.Errorf("the bucket holds %s", d.Data)
+		}
+	})
+}
