@@ -146,6 +146,7 @@ var sometimes = []string{
 	"pauses",
 	"processes ended by a handler",
 	"purged logs",
+	"purged markers",
 	"receipts: failed",
 	"receipts: handled",
 	"receipts that were forgotten",
