@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,13 +183,12 @@ func TestWatch_GoesOnWhoeverDies(t *testing.T) {
 // lossy is a connection on which one value gets lost.
 type lossy struct {
 	*membus.Bus
-	lost bool
+	lost atomic.Bool
 }
 
 func (b *lossy) Listen(ctx context.Context, endpoint string, q []byte, deliver func(model.Part)) error {
 	return b.Bus.Listen(ctx, endpoint, q, func(p model.Part) {
-		if string(p.Data) == "2" && !b.lost {
-			b.lost = true
+		if string(p.Data) == "2" && b.lost.CompareAndSwap(false, true) {
 			return
 		}
 		deliver(p)
@@ -209,8 +209,8 @@ func TestWatch_WhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
 			w.settled(n)
 			time.Sleep(2 * live.Heartbeat)
 		}
-		if !bus.lost || s.last() != "2" {
-			t.Errorf("lost: %v; it has %s", bus.lost, s.last())
+		if !bus.lost.Load() || s.last() != "2" {
+			t.Errorf("lost: %v; it has %s", bus.lost.Load(), s.last())
 		}
 	})
 }
