@@ -86,18 +86,17 @@ func (d *disk) close(keep bool) error {
 	return errors.Join(run("umount", "-l", d.dir), os.Remove(d.image), os.Remove(d.dir))
 }
 
-// removeStaleDisks unmounts what runs that were killed have left behind below base.
-func removeStaleDisks(base string) {
-	mounts, _ := os.ReadFile("/proc/mounts") // none, then
-	for line := range strings.Lines(string(mounts)) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 || !strings.Contains(fields[1], diskPrefix) {
-			continue
+// removeStale unmounts and removes what runs that were killed have left behind in base.
+func removeStale(base string) {
+	stale, _ := filepath.Glob(filepath.Join(base, dataPrefix+"*")) // none, then
+	for _, dir := range stale {
+		if !gone(strings.TrimPrefix(filepath.Base(dir), dataPrefix)) {
+			continue // it runs, or is kept
 		}
-		run := filepath.Dir(fields[1])
-		pid, ok := strings.CutPrefix(filepath.Base(run), dataPrefix)
-		if ok && filepath.Dir(run) == filepath.Clean(base) && gone(pid) {
-			_ = exec.Command("umount", "-l", fields[1]).Run() // what stays is told by the next df
+		mounted, _ := filepath.Glob(filepath.Join(dir, diskPrefix+"*"))
+		for _, m := range mounted {
+			_ = exec.Command("umount", "-l", m).Run() // if it still is
 		}
+		_ = os.RemoveAll(dir) // what stays is seen
 	}
 }

@@ -35,7 +35,7 @@ type options struct {
 	Partitions   int           `help:"Partitions." default:"8"`
 	Workers      int           `help:"Worker processes." default:"3"`
 	Coordinators int           `help:"Coordinator processes." default:"2"`
-	Every        time.Duration `help:"Mean time between two faults of workers and coordinators; 0 for none." default:"4s"`
+	Every        time.Duration `help:"Mean time between two faults of workers and coordinators; 0 for none." default:"1500ms"`
 	ServerEvery  time.Duration `help:"Mean time between two faults of servers; 0 for none." default:"25s"`
 	Only         string        `help:"Bring about only these kinds of faults, separated by commas." placeholder:"KINDS"`
 	Brief        bool          `help:"Hold no fault for more than 3 s, and leave out those that need longer: for runs of a minute."`

@@ -79,7 +79,7 @@ func (c *chaos) write(w io.Writer) {
 		return
 	}
 	line("verdict", "VIOLATED")
-	line("to look at it", "the data and logs are below %s: run nats-server -js -sd <one of n1..n3> and the nats command line, or read log/", c.dir)
+	line("to look at it", "the data and logs are below %s: run nats-server -js -sd <one of n1..n3> and the nats command line, or read log/", c.kept())
 	line("to run it again", "go run ./test/chaos --topology %s --seed %d --duration %v --rate %v (the same faults in the same order; what they meet is chance)", o.Topology, o.Seed, o.Duration, o.Rate)
 }
 

@@ -48,7 +48,7 @@ func (o *options) run(ctx context.Context) (sound bool, err error) {
 	if base == "" {
 		base = os.TempDir()
 	}
-	removeStaleDisks(base)
+	removeStale(base)
 	dir := filepath.Join(base, dataPrefix+strconv.Itoa(os.Getpid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
@@ -96,10 +96,16 @@ func (c *chaos) close(keep bool) error {
 		c.rec.close()
 	}
 	if keep {
-		fmt.Fprintf(os.Stderr, "the data, the clients' records and the logs of all processes are kept in %s\n", c.dir)
+		err = errors.Join(err, os.Rename(c.dir, c.kept()))
+		fmt.Fprintf(os.Stderr, "the data, the clients' records and the logs of all processes are kept in %s\n", c.kept())
 		return err
 	}
 	return errors.Join(err, os.RemoveAll(c.dir))
+}
+
+// kept is where the data of the run stay if they are wanted.
+func (c *chaos) kept() string {
+	return filepath.Join(filepath.Dir(c.dir), keptPrefix+strconv.Itoa(os.Getpid()))
 }
 
 // play runs everything, up to the check.

@@ -32,7 +32,10 @@ type deployment struct {
 	urls                         []string
 }
 
-const dataPrefix = "settle-chaos-"
+const (
+	dataPrefix = "settle-chaos-"
+	keptPrefix = "settle-chaos-kept-"
+)
 
 // newDeployment prepares everything and starts nothing.
 func newDeployment(o *options, dir string) (*deployment, error) {
