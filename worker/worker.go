@@ -238,6 +238,10 @@ func (w *Worker) Kill() {
 	w.cancel()
 }
 
+// Done is closed when the worker is not running any more: it was stopped or killed, or
+// another process runs under its id.
+func (w *Worker) Done() <-chan struct{} { return w.ctx.Done() }
+
 // poke asks the run loop to look at the placement again.
 func (w *Worker) poke() {
 	select {

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -44,6 +45,8 @@ var programs = map[string]settle.Programs{
 	"flights": flights.Programs,
 }
 
+var errReplaced = errors.New("the worker has ended, because another process runs under its id; give this one another")
+
 func main() {
 	var f flags
 	process.Main("spaceworker", "Hosts the spaces of its share of the partitions.", &f, func(ctx context.Context) error {
@@ -51,7 +54,9 @@ func main() {
 		if err != nil {
 			return err
 		}
-		return f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		err = f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
 				ID: p.ID, Programs: programs[f.Program], Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
 				Idle: f.Idle, MaxAwake: f.MaxAwake,
@@ -61,8 +66,16 @@ func main() {
 			if err != nil {
 				return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
 			}
+			go func() { // ends with the worker, which Stop ends at the latest
+				<-w.Done()
+				end(errReplaced)
+			}()
 			return w.Stop, nil
 		})
+		if errors.Is(context.Cause(ctx), errReplaced) {
+			return errReplaced
+		}
+		return err
 	})
 }
 
