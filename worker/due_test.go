@@ -320,3 +320,51 @@ func TestDue_ATimeThatIsNoneIsRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.process(worker.Config{ID: "w1", Programs: always(reminders(t))}, nil)
+		at := time.Now().Add(time.Minute)
+		w.sendLater("s", "e1", at)
+		w.send("s", "remind", "e2", `{"in":90000,"on":"now"}`)
+		w.eventuallyHandled("s", 1)
+		find := func(stream, id string) string {
+			h, err := worker.FindReceipt(t.Context(), w.client, "s", stream, id)
+			if err != nil {
+				return err.Error()
+			}
+			if h == nil {
+				return "none"
+			}
+			return string(h.Tx.Receipt.Outcome)
+		}
+		var timer string
+		for _, c := range w.commits("s") {
+			for i := range c.Txs {
+				for _, m := range c.Txs[i].Sends {
+					timer = m.ID
+				}
+			}
+		}
+		for range 3 { // before and after it is saved
+			if a, b := find("now", "e1"), find("now", timer); a != "none" || b != "none" {
+				t.Errorf("while they wait: %s, %s", a, b)
+			}
+			w.pass(5 * time.Second)
+		}
+		waiting, err := worker.FindWaiting(t.Context(), w.client, "s", "now", "e1")
+		if err != nil || waiting == nil || waiting.NotBefore != model.NotBefore(at) {
+			t.Errorf("it waits: %+v, %v", waiting, err)
+		}
+		w.pass(2 * time.Minute)
+		for i := range 3 { // with the slots empty, and then used again
+			if a, b := find("now", "e1"), find("now", timer); a != "handled" || b != "handled" {
+				t.Errorf("when they are handled: %s, %s", a, b)
+			}
+			w.sendLater("s", fmt.Sprint("again", i), time.Now().Add(time.Hour))
+			w.sendLater("s", fmt.Sprint("more", i), time.Now().Add(time.Hour))
+			w.pass(5 * time.Second)
+		}
+	})
+}

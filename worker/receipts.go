@@ -138,6 +138,9 @@ func (l *logReader) laneEvent(seq uint64, key receipts.Key) (*Handling, error) {
 	}
 	h := at.handling(l.space, key)
 	if h == nil {
+		if slot := at.waits(key); slot > 0 {
+			return l.waited(at.seq, slot, key)
+		}
 		// Every event that a cursor passes over has its receipt in the same commit. But
 		// the log may begin behind that one; and a release that is repeated after the
 		// first one was purged from the lane is passed over for its position.
@@ -156,6 +159,8 @@ func (l *logReader) followUp(tx model.TxID, key receipts.Key) (*Handling, error)
 	switch {
 	case err != nil:
 		return nil, err
+	case at != nil && at.waits(key) > 0:
+		return l.waited(at.seq, at.waits(key), key)
 	case at != nil && at.sends(key):
 		return l.scan(at.seq-1, key)
 	case preceded:

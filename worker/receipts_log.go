@@ -14,7 +14,7 @@ import (
 // the reader was made.
 type logReader struct {
 	ctx   context.Context
-	bus   Log
+	bus   Bus
 	space string
 	head  uint64
 	// owners caches owned.
@@ -30,7 +30,7 @@ type logged struct {
 }
 
 // readLogOf makes a reader. Its head is of the leader, and not below seen.
-func readLogOf(ctx context.Context, bus Log, space string, seen uint64) (*logReader, error) {
+func readLogOf(ctx context.Context, bus Bus, space string, seen uint64) (*logReader, error) {
 	for dry := 0; ; dry++ {
 		_ = pause.For(ctx, backoff(dry))
 		head, err := bus.Head(ctx, space)

@@ -1,0 +1,111 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/replica"
+)
+
+// An event that has waited for its time (docs/adr/0018) has its receipt far behind the commit
+// with which it began to wait, and neither the lane nor a number in its id says where. The
+// saved state of the space does: as long as the slot of the event holds it, nothing up to the
+// mark has ended it, and when the slot is empty it was ended by the very commit that the slot
+// is saved as of. Only where another event waits in the slot since is the log read through.
+
+// waits is the slot in which an event waits from this commit on, 0 if it does not.
+func (e *logged) waits(key receipts.Key) uint64 {
+	for i := range e.c.Txs {
+		tx := &e.c.Txs[i]
+		if w := tx.Later; w != nil && w.ID == key.ID && w.Stream == key.Stream {
+			return w.Slot
+		}
+		for j := range tx.Sends {
+			if s := &tx.Sends[j]; s.Slot > 0 && s.ID == key.ID && s.Stream == key.Stream {
+				return s.Slot
+			}
+		}
+	}
+	return 0
+}
+
+// waited finds the handling of an event that waits in a slot from the commit at a sequence
+// on. The mark is read first: what the slot holds then is not older.
+func (l *logReader) waited(since, slot uint64, key receipts.Key) (*Handling, error) {
+	mark, err := l.bus.LoadItem(l.ctx, l.space, "")
+	if err != nil {
+		return nil, err
+	}
+	item, err := l.bus.LoadItem(l.ctx, l.space, model.StateKeyOfSlot(slot))
+	if err != nil {
+		return nil, err
+	}
+	if w, err := model.DecodeWaiting(item.Data); err == nil && w.ID == key.ID {
+		return l.scan(max(since-1, min(mark.Seq, l.head)), key)
+	}
+	if item.Data == nil && item.Seq > since && item.Seq <= l.head {
+		e, err := l.entry(item.Seq)
+		if err != nil {
+			return nil, err
+		}
+		if h := e.handling(l.space, key); h != nil {
+			return h, nil
+		}
+	}
+	return l.scan(since-1, key)
+}
+
+// FindWaiting looks for an event that waits for its time in a space, nil if none of that name
+// does: it is queued, has ended or was cancelled, or nobody has sent it.
+func FindWaiting(ctx context.Context, bus Bus, space, stream, id string) (*model.Waiting, error) {
+	key := receipts.Key{Stream: stream, ID: id}
+	if err := checkEvent(space, key); err != nil {
+		return nil, err
+	}
+	var w *model.Waiting
+	err := overGaps(ctx, space, func() error {
+		r, err := readSpace(ctx, bus, space)
+		if err != nil {
+			return err
+		}
+		w = nil
+		r.Later.Each(func(one *model.Waiting) {
+			if one.ID == id && one.Stream == stream {
+				w = one
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find event %s to %s/%s among those that wait: %w", id, space, stream, err)
+	}
+	return w, nil
+}
+
+// readSpace is a space as its checkpoint and the log behind it have it.
+func readSpace(ctx context.Context, bus Bus, space string) (*replica.Replica, error) {
+	st, err := bus.LoadState(ctx, space)
+	if err != nil {
+		return nil, err
+	}
+	r, err := replica.Load(space, st)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		entries, err := bus.ReadLog(ctx, space, r.Seq, readPage)
+		if err != nil {
+			return nil, err
+		}
+		for i := range entries {
+			if err := replayEntry(r, &entries[i]); err != nil {
+				return nil, err
+			}
+		}
+		if len(entries) < readPage {
+			return r, nil
+		}
+	}
+}
