@@ -19,6 +19,10 @@ const (
 	// Queued: it lies in the lane of its space, or in the space's own queue, and has no
 	// receipt.
 	Queued State = "queued"
+	// Waiting: it waits in its space until its time has come (docs/adr/0018).
+	Waiting State = "waiting"
+	// Cancelled: it was a timer, and was set to another time or taken back.
+	Cancelled State = "cancelled"
 	// Handled, Failed and Refused: it has that receipt.
 	Handled State = "handled"
 	Failed  State = "failed"
@@ -33,4 +37,4 @@ const (
 )
 
 // Ended reports whether nothing more will happen to an event in that state.
-func (s State) Ended() bool { return s != Parked && s != Queued }
+func (s State) Ended() bool { return s != Parked && s != Queued && s != Waiting }

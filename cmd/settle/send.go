@@ -21,6 +21,8 @@ type sendCmd struct {
 	Stream  string        `arg:"" help:"The stream whose handler is to handle it."`
 	Payload string        `arg:"" optional:"" help:"JSON."`
 	ID      string        `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
+	At      time.Time     `help:"Have it handled at this time, not before: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
+	After   time.Duration `help:"Have it handled when so much time has passed: 90s, 36h." xor:"when" placeholder:"DURATION"`
 	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until everything is handled that the event causes, too. The exit code is 1 unless all of that was handled. Default: none." default:"none"`
 	Timeout time.Duration `help:"How long to wait." default:"10s"`
 }
@@ -51,6 +53,9 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	e := settle.Outgoing{Space: c.Space, Stream: c.Stream, ID: c.ID}
 	if e.ID == "" {
 		e.ID = settle.NewEventID()
+	}
+	if e.NotBefore = c.At; c.After > 0 {
+		e.NotBefore = time.Now().Add(c.After)
 	}
 	if c.Payload != "" {
 		v, err := model.ParseValue([]byte(c.Payload))

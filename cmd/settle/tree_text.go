@@ -14,7 +14,7 @@ import (
 
 // marks show the state of an event at a glance.
 var marks = map[lineage.State]string{
-	lineage.Parked: "P", lineage.Queued: ".", lineage.Handled: "✓",
+	lineage.Parked: "P", lineage.Queued: ".", lineage.Waiting: "w", lineage.Cancelled: "-", lineage.Handled: "✓",
 	lineage.Failed: "✗", lineage.Refused: "✗", lineage.Dropped: "-", lineage.Forgotten: "?",
 }
 
@@ -169,6 +169,8 @@ func remark(n *settle.TreeNode) string {
 		if n.Lane > 0 {
 			parts = append(parts, fmt.Sprintf("at lane sequence %d", n.Lane))
 		}
+	case lineage.Waiting:
+		parts = append(parts, "until "+n.Until.Format(time.RFC3339))
 	case lineage.Handled:
 		if !n.Result.IsAbsent() && !n.Result.IsNull() {
 			parts = append(parts, "= "+n.Result.String())
@@ -199,7 +201,7 @@ func clip(text string, longest int) string {
 // summary is the tree in a sentence.
 func summary(t *settle.Tree) string {
 	var states []string
-	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Dropped, lineage.Forgotten, lineage.Queued, lineage.Parked} {
+	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Dropped, lineage.Forgotten, lineage.Cancelled, lineage.Waiting, lineage.Queued, lineage.Parked} {
 		if n := t.States[s]; n > 0 {
 			states = append(states, fmt.Sprintf("%d %s", n, s))
 		}

@@ -64,6 +64,8 @@ type Node struct {
 	// stored; zero if it was not, and Sent of a follow-up, which has no lane.
 	Sent  time.Time `json:"sent,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
+	// Until is when it may be handled, if it was sent with a time or is a timer.
+	Until time.Time `json:"until,omitzero"`
 	// Lane is its place in the lane, 0 for one that has none (yet). Position counts what
 	// its origin has sent to its space.
 	Lane     uint64 `json:"lane,omitempty"`
@@ -78,6 +80,8 @@ type Node struct {
 	Caused []*Node `json:"caused,omitempty"`
 	// More is how many of those the bounds have cut.
 	More int `json:"more,omitempty"`
+
+	waits bool // it waits in its space since the commit that sent it
 }
 
 // Kind says what an event is to the one above it.

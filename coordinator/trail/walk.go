@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -135,7 +136,11 @@ func caused(n *Node, h *worker.Handling) []*Node {
 	var list []*Node
 	for i := range h.Tx.Sends {
 		s := &h.Tx.Sends[i]
-		list = append(list, &Node{Ref: Ref{s.To, s.Stream, s.ID}, Position: s.Position})
+		n := &Node{Ref: Ref{s.To, s.Stream, s.ID}, Position: s.Position, waits: s.Slot > 0}
+		if s.NotBefore > 0 {
+			n.Until = time.UnixMilli(s.NotBefore).UTC()
+		}
+		list = append(list, n)
 	}
 	if origin := NoticeTo(h.Tx.Receipt); origin != "" {
 		list = append(list, &Node{Ref: Ref{origin, model.Undelivered, model.NoticeID(n.Event)}, Kind: KindNotice})
@@ -147,6 +152,9 @@ func caused(n *Node, h *worker.Handling) []*Node {
 // sent it.
 func (w *walk) look(ctx context.Context, b *branch, sender *worker.Handling) error {
 	if sender != nil && b.Kind == KindSent && b.Space == sender.Space {
+		if b.waits {
+			return w.lookAmongWaiting(ctx, b)
+		}
 		h, err := worker.FindSent(ctx, w.bus, sender, &model.Send{ID: b.Event, To: b.Space, Stream: b.Stream})
 		return b.ended(h, err)
 	}
@@ -168,7 +176,30 @@ func (w *walk) lookInLane(ctx context.Context, b *branch, sender *worker.Handlin
 		return nil
 	}
 	b.Lane, b.Position, b.Sent = m.Seq, m.Position, m.Stored
+	if m.NotBefore > 0 {
+		b.Until = time.UnixMilli(m.NotBefore).UTC()
+		return w.lookAmongWaiting(ctx, b)
+	}
 	h, err := worker.FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
+	return b.ended(h, err)
+}
+
+// lookAmongWaiting is look for an event that has a time. One that waited in its space from
+// the beginning, and neither waits nor has a receipt, is a timer that was cancelled.
+func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
+	waiting, err := worker.FindWaiting(ctx, w.bus, b.Space, b.Stream, b.Event)
+	if err != nil {
+		return err
+	}
+	if waiting != nil {
+		b.State, b.Until = lineage.Waiting, time.UnixMilli(waiting.NotBefore).UTC()
+		return nil
+	}
+	h, err := worker.FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
+	if err == nil && h == nil && b.waits {
+		b.State = lineage.Cancelled
+		return nil
+	}
 	return b.ended(h, err)
 }
 
