@@ -62,8 +62,10 @@ func (c *chaos) write(w io.Writer) {
 	line("live queries", "%d observers, %d sessions, %d values", len(c.watch.list), n.Sessions, n.Deliveries)
 	line("dead letters", "%d", n.Letters)
 	c.writeTakeovers(line)
-	line("throughput", "%.0f events a second on average; the logs were silent for %v at most", float64(n.Handled)/max(1, n.Last.Sub(n.First).Seconds()), c.silent.Round(10*time.Millisecond))
-	line("per minute", "%s", strings.Trim(fmt.Sprint(n.PerMinute), "[]"))
+	if o.Purge == 0 {
+		line("throughput", "%.0f events a second on average; the logs were silent for %v at most", float64(n.Handled)/max(1, n.Last.Sub(n.First).Seconds()), c.silent.Round(10*time.Millisecond))
+		line("per minute", "%s", strings.Trim(fmt.Sprint(n.PerMinute), "[]"))
+	}
 	_, _ = fmt.Fprintln(w)
 	for _, r := range history.Rules {
 		line(string(r), "%d", c.check.Violations[r])
