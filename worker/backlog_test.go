@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -17,7 +18,7 @@ import (
 func slowBook(t *testing.T, takes time.Duration) (p *space.Program, hang chan struct{}) {
 	t.Helper()
 	p, hang = book(t), make(chan struct{})
-	handlers := map[string]func(){"slow": func() { <-time.After(takes) }, "hang": func() { <-hang }}
+	handlers := map[string]func(){"slow": func() { _ = pause.For(t.Context(), takes) }, "hang": func() { <-hang }}
 	for stream, wait := range handlers { // any order: they are independent
 		if err := p.Handle(stream, func(tx *space.Tx, _ *model.Event) (model.Value, error) {
 			wait()

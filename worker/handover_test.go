@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -282,7 +283,7 @@ func TestTwin_AWorkerWhoseIDIsTakenDoesNotStart(t *testing.T) {
 		w1 := w.process(worker.Config{ID: "w1", Host: "here"}, nil)
 		time.Sleep(time.Second)
 		err := w.tryStart("w1")
-		if taken, ok := err.(*worker.TakenError); !ok || taken.Other.Host != "here" {
+		if taken := (*worker.TakenError)(nil); !errors.As(err, &taken) || taken.Other.Host != "here" {
 			t.Fatalf("start: %v, want a TakenError about the one on host here", err)
 		}
 		time.Sleep(5 * time.Second)
@@ -320,8 +321,9 @@ func TestTwin_OfTwoThatStartTogetherOneStays(t *testing.T) {
 					errs <- w.tryStart("w1")
 				}()
 			}
-			<-errs
-			<-errs
+			if first, second := <-errs, <-errs; first != nil && second != nil {
+				t.Errorf("neither starts: %v; %v", first, second)
+			}
 			time.Sleep(5 * time.Second)
 			w.send("s", "add", "e1")
 			time.Sleep(time.Second)

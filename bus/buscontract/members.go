@@ -56,7 +56,10 @@ func replayReadyLive(w *world) {
 	early := recordMembers(w, c)
 	w.await("readiness", early.ready)
 	announced := []model.Member{
-		{ID: "w1", Beat: 1}, {ID: "w2", Beat: 1, Weight: 2.5}, {ID: "w1", Beat: 2}, {ID: "w3", Beat: 9, Left: true},
+		{ID: "w1", Beat: 1},
+		{ID: "w2", Beat: 1, Weight: 2.5},
+		{ID: "w1", Beat: 2},
+		{ID: "w3", Beat: 9, Left: true},
 		{ID: "w4", Beat: 1, Life: "l1", Leaving: true, Holds: []int{0, 3}, Wants: []int{7}, Host: "h", Version: "1", Since: time.Unix(1, 0).UTC()},
 	}
 	for _, m := range announced {

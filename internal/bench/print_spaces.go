@@ -15,8 +15,10 @@ func (s Spaces) Print(w io.Writer) {
 		what string
 		of   Footprint
 	}{
-		{"before", s.Start}, {fmt.Sprintf("the first %d active", s.First.Awake), s.First},
-		{"all seen", s.Last}, {"all dormant", s.AtRest},
+		{"before", s.Start},
+		{fmt.Sprintf("the first %d active", s.First.Awake), s.First},
+		{"all seen", s.Last},
+		{"all dormant", s.AtRest},
 	} {
 		row(f.what, megabytes(f.of.Heap)+" heap", fmt.Sprintf("%s stacks, %d goroutines, %d spaces awake; server %s heap",
 			megabytes(f.of.Stacks), f.of.Goroutines, f.of.Awake, megabytes(f.of.Server)))
