@@ -42,7 +42,7 @@ type Schedule struct {
 	fixed *gocron.SpecSchedule
 }
 
-var parser = gocron.NewParser(gocron.SecondOptional | gocron.Minute | gocron.Hour | gocron.Dom | gocron.Month |
+var parser = gocron.MustNewParser(gocron.SecondOptional | gocron.Minute | gocron.Hour | gocron.Dom | gocron.Month |
 	gocron.Dow | gocron.Descriptor | gocron.Extended | gocron.DowOrDom)
 
 // anyHour is how the parser marks an hour that is "*".
