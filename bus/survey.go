@@ -348,10 +348,15 @@ type MemberFacts struct {
 	Unknown error
 }
 
-// ServiceFacts are about a process that answers questions.
-type ServiceFacts struct{ Name, Connection, Version string }
+// ServiceFacts are about a process of this deployment that answers questions. Endpoints are
+// what it answers, sorted.
+type ServiceFacts struct {
+	Name, Connection, Version string
+	Endpoints                 []string
+}
 
-// services asks who answers questions.
+// services asks who answers questions. Those of all deployments of the account do: whose a
+// service is, the subjects of its endpoints tell.
 func (s *surveyor) services(ctx context.Context) {
 	answers, err := collect(ctx, s.b.nc, "$SRV.INFO", nil)
 	if err != nil && !errors.Is(err, nats.ErrNoResponders) {
@@ -360,13 +365,23 @@ func (s *surveyor) services(ctx context.Context) {
 	}
 	for _, m := range answers {
 		var info struct {
-			Name     string
-			Metadata map[string]string
+			Name      string
+			Metadata  map[string]string
+			Endpoints []struct{ Subject string }
 		}
 		if json.Unmarshal(m.Data, &info) != nil || !strings.HasPrefix(info.Name, "settle-") {
 			continue
 		}
-		s.Services = append(s.Services, ServiceFacts{info.Name, info.Metadata["connection"], info.Metadata[metaVersion]})
+		f := ServiceFacts{Name: info.Name, Connection: info.Metadata["connection"], Version: info.Metadata[metaVersion]}
+		for _, e := range info.Endpoints {
+			if name, ours := strings.CutPrefix(e.Subject, s.b.names.endpoint("")); ours {
+				f.Endpoints = append(f.Endpoints, name)
+			}
+		}
+		if len(f.Endpoints) > 0 {
+			slices.Sort(f.Endpoints)
+			s.Services = append(s.Services, f)
+		}
 	}
 	slices.SortFunc(s.Services, func(a, b ServiceFacts) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Connection, b.Connection))

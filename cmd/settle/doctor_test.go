@@ -50,6 +50,14 @@ func TestDoctor_OfALiveDeployment(t *testing.T) {
 	want(t, 2, "stream SETTLE_DEAD (dead) is missing", "doctor")
 }
 
+// Coordinators and workers of another deployment in the same account are none of this one.
+func TestDoctor_CountsOnlyWhoBelongsToTheDeployment(t *testing.T) {
+	running(t)
+	want(t, 0, "deployment second", "provision", "--prefix", "second", "--partitions", "2")
+	want(t, 2, "no coordinator answers | no worker answers", "doctor", "--prefix", "second")
+	want(t, 1, "coordinators   one", "doctor")
+}
+
 func TestDoctor_SaysThatNothingCanBeReached(t *testing.T) {
 	want(t, 2, "connect to NATS at nats://127.0.0.1:1", "doctor", "--nats", "nats://127.0.0.1:1")
 }

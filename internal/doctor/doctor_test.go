@@ -120,6 +120,11 @@ var deployments = []struct {
 	{"a coordinator is no worker", single, func(s *bus.Survey) { s.Members[0].Role = "coordinator" }, Failure, "no worker answers"},
 	{"no coordinator", single, func(s *bus.Survey) { s.Services = nil }, Failure, "no coordinator answers|Nothing is lost"},
 	{"one coordinator", single, func(s *bus.Survey) { s.Services = s.Services[:1] }, OK, "coordinators one: when it ends"},
+	{"two coordinators of one id", single, func(s *bus.Survey) {
+		for _, c := range []string{"a", "b"} {
+			s.Services = append(s.Services, bus.ServiceFacts{Name: "settle-coordinator-alive", Connection: c, Endpoints: []string{"coordinator-c1"}})
+		}
+	}, Warning, "✓ coordinators 2|2 processes are called c1|--id of its own"},
 	{"coordinators that are behind", single, func(s *bus.Survey) { s.Reaches[0].Behind = 20_000 }, Warning, "20000 log entries are not read yet"},
 	{"processes of different versions", single, func(s *bus.Survey) { s.Services[0].Version, s.Services[1].Version = "v1", "v2" }, Warning, "processes of different versions: v1, v2"},
 	{"dead letters", single, func(s *bus.Survey) { s.Streams[1].Messages = 3 }, OK, "dead letters 3 events, ever: `settle dead --open`"},

@@ -2,14 +2,17 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/coordinator/trail"
 )
 
 // coordinatorService is what coordinators call themselves.
-const coordinatorService = "settle-coordinator"
+const coordinatorService = trail.ServiceName
 
 func (j *judge) workers() {
 	if j.MembersUnseen != nil {
@@ -73,9 +76,15 @@ func (j *judge) coordinators() {
 
 func (j *judge) present() {
 	n := 0
+	alive := map[string]int{}
 	for _, s := range j.Services {
 		if s.Name == coordinatorService {
 			n++
+		}
+		for _, e := range s.Endpoints {
+			if id, yes := strings.CutPrefix(e, coordinator.Endpoint("")); yes {
+				alive[id]++
+			}
 		}
 	}
 	switch n {
@@ -85,6 +94,12 @@ func (j *judge) present() {
 		j.ok(CheckCoordinator, "one: when it ends, events between spaces wait until another is started")
 	default:
 		j.ok(CheckCoordinator, "%d", n)
+	}
+	for _, id := range slices.Sorted(maps.Keys(alive)) {
+		if alive[id] > 1 {
+			j.bad(Warning, CheckCoordinator, fmt.Sprintf("%d processes are called %s", alive[id], id),
+				"They do no harm to each other, but `settle fleet` shows them as one.", "Give each an --id of its own.")
+		}
 	}
 	versions := distinct(j.Services, func(s bus.ServiceFacts) string { return s.Version })
 	for _, m := range j.Members {
