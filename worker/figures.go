@@ -110,10 +110,14 @@ func (r *roster) waiting() (out []PartitionFigures) {
 	return out
 }
 
+// FleetService is what every worker offers its figures under, beside the service that answers
+// live queries: who asks that one is to get one answer per worker.
+const FleetService = "settle-fleet"
+
 // offerFigures answers who asks, as soon as that is possible.
 func (w *Worker) offerFigures() {
 	service := model.Service{
-		Name: "settle-worker", Description: "Says what the worker " + w.cfg.ID + " does.",
+		Name: FleetService, Description: "Says what the worker " + w.cfg.ID + " does.",
 		Endpoints: []model.Endpoint{{
 			Name: FiguresEndpoint(w.cfg.ID), Description: "The worker's figures, as JSON.",
 			Answer: func([]byte) ([]byte, error) { return json.Marshal(w.Figures()) },

@@ -11,7 +11,9 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -137,6 +139,24 @@ func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
 			if s.Owner != (s.Member == owner) {
 				t.Errorf("partition %d: %s is said to be the owner: %t, it is %s", p, s.Member, s.Owner, owner)
 			}
+		}
+	}
+}
+
+// `nats micro info NAME` is to show one answer per process.
+func TestFleet_EveryServiceOfAProcessHasANameOfItsOwn(t *testing.T) {
+	url, _ := deployed(t, orders())
+	survey, err := bus.NewSurvey(t.Context(), bus.Config{URL: url}, bus.SurveyConfig{})
+	if err != nil || survey.ServicesUnseen != nil {
+		t.Fatal(err, survey.ServicesUnseen)
+	}
+	names := map[string]int{}
+	for _, s := range survey.Services {
+		names[s.Name]++
+	}
+	for _, name := range []string{live.ServiceName, worker.FleetService, trail.ServiceName} {
+		if names[name] != 1 {
+			t.Errorf("%d answers under the name %s, of one process: %v", names[name], name, survey.Services)
 		}
 	}
 }
