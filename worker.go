@@ -20,8 +20,10 @@ type Worker = worker.Worker
 // WorkerConfig says how a worker behaves. ID and Programs are required; the rest
 // is as in worker.Config.
 type WorkerConfig struct {
-	ID                               string
-	Programs                         Programs
+	ID       string
+	Programs Programs
+	// Program is announced as the name of Programs; see worker.Config. Optional.
+	Program                          string
 	Heartbeat, MemberTTL, Checkpoint time.Duration
 	Idle                             time.Duration
 	MaxAwake                         int
@@ -60,7 +62,7 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 		return nil, err
 	}
 	w, err := worker.New(bus, worker.Config{
-		Host: host, Version: version, Connection: connection,
+		Host: host, Version: version, Program: cfg.Program, Connection: connection,
 		ID: cfg.ID, Programs: programs, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
 		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
 		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,

@@ -329,7 +329,7 @@ func (s *surveyor) members(ctx context.Context) {
 		return
 	}
 	for _, m := range last {
-		f := MemberFacts{ID: m.ID, Role: m.Role, Version: m.Version, Left: m.Left}
+		f := MemberFacts{ID: m.ID, Role: m.Role, Version: m.Version, Program: m.Program, Left: m.Left}
 		if !m.Left && m.Role == "" {
 			f.Answers, f.Unknown = s.b.Ping(ctx, m.ID)
 		}
@@ -343,8 +343,9 @@ type MemberFacts struct {
 	ID      string
 	Role    string // "" for a worker
 	Version string
-	Left    bool // it has said good-bye
-	Answers bool // its process is there
+	Program string // what a worker calls what it hosts, "" if it does not tell
+	Left    bool   // it has said good-bye
+	Answers bool   // its process is there
 	Unknown error
 }
 

@@ -197,9 +197,13 @@ type Member struct {
 	// Role is what the process does, "" for a worker. Others than workers are never
 	// given a partition; they set Left as well, for those to whom Role says nothing.
 	Role string `json:"role,omitzero"`
-	// Host, Version, Connection and Since are for people: the machine, the program's
-	// version, the name of its connection in the server's listings, and its start by its
-	// own clock.
+	// Program is what the worker calls the programs that it hosts; "" is not told. All
+	// workers of a deployment should host the same: nothing depends on the label, but
+	// people are told when labels differ.
+	Program string `json:"program,omitzero"`
+	// Host, Version, Connection and Since are for people: the machine, the version of
+	// the executable, the name of its connection in the server's listings, and its start
+	// by its own clock.
 	Host       string    `json:"host,omitzero"`
 	Version    string    `json:"version,omitzero"`
 	Connection string    `json:"connection,omitzero"`

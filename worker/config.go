@@ -59,8 +59,12 @@ type Config struct {
 	BacklogBytes int64
 	// Weight is this worker's share of the partitions relative to others; 0 is 1.
 	Weight float64
-	// Host, Version and Connection are announced for people: the machine, the program's
-	// version, and the name of the connection. All are optional.
+	// Program is announced as the name of the programs that this worker hosts, so that
+	// people are told when workers of one deployment host different ones: events that a
+	// program has no handler for are refused. Optional.
+	Program string
+	// Host, Version and Connection are announced for people: the machine, the version of
+	// the executable, and the name of the connection. All are optional.
 	Host, Version, Connection string
 
 	// Now is the wall time, by which events that wait for a time come due; default time.Now.

@@ -62,7 +62,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		cfg: cfg, bus: bus, horizon: bus.Horizon(), runs: newRunCounts(),
 		roster: newRoster(model.Member{
 			ID: cfg.ID, Weight: cfg.Weight, Life: rand.Text(),
-			Host: cfg.Host, Version: cfg.Version, Connection: cfg.Connection, Since: time.Now().UTC(),
+			Host: cfg.Host, Version: cfg.Version, Program: cfg.Program, Connection: cfg.Connection, Since: time.Now().UTC(),
 		}, cfg.MemberTTL),
 		moved: make(chan struct{}, 1), speaking: make(chan struct{}, 1), shared: make(chan struct{}),
 		partitions: map[int]*partition{}, leaving: map[int]*partition{},

@@ -122,6 +122,37 @@ func TestFleet_FitsIntoEightyColumns(t *testing.T) {
 	t.Logf("\n%s", &out)
 }
 
+// Workers of different programs are shown as such, and those that do not tell are no others.
+func TestFleet_WorkersOfDifferentProgramsAreShown(t *testing.T) {
+	url, _ := deployed(t, orders())
+	b, err := bus.Connect(t.Context(), bus.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	look := func() string {
+		t.Helper()
+		code, out, stderr := command(t.Context(), "fleet", "--nats", url)
+		if code != 0 {
+			t.Fatal(code, stderr)
+		}
+		return out
+	}
+	for _, program := range []string{"counter", "flights"} {
+		w, err := settle.StartWorker(t.Context(), b, settle.WorkerConfig{ID: program + "-1", Programs: settle.Always(orders()), Program: program})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Kill()
+		if got := look(); !strings.Contains(got, "PROGRAM") || strings.Contains(got, "! workers of different programs") != (program == "flights") {
+			t.Errorf("with %s:\n%s", program, got)
+		}
+	}
+	if got, want := look(), "! workers of different programs: counter (counter-1), flights (flights-1). Events"; !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+}
+
 // The ranking says who gets a partition, and agrees with the division.
 func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
 	var members []model.Member

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,6 +114,10 @@ func printFleet(s sheet, f *fleet.Fleet, prefix string, width int) {
 
 func printWorkers(s sheet, f *fleet.Fleet, wide bool) {
 	heading := []string{"WORKER", "STATE", "UP", "PARTITIONS", "AWAKE", "WAITING", "HANDLED", "REFUSED"}
+	labelled := wide && slices.ContainsFunc(f.Workers, func(m fleet.Member) bool { return m.Program != "" })
+	if labelled {
+		heading = append(heading, "PROGRAM")
+	}
 	if wide {
 		heading = append(heading, "WEIGHT", "VERSION", "HOST")
 	}
@@ -127,6 +133,9 @@ func printWorkers(s sheet, f *fleet.Fleet, wide bool) {
 		} else {
 			none := cell{text: "-", code: faint, right: true}
 			row = append(row, none, none, none, none)
+		}
+		if labelled {
+			row = append(row, cell{text: cmp.Or(m.Program, "-")})
 		}
 		if wide {
 			row = append(row, cell{text: strconv.FormatFloat(m.Weight, 'g', 3, 64), right: true}, cell{text: m.Version, code: faint}, cell{text: m.Host, code: faint})
@@ -195,6 +204,9 @@ func troubles(f *fleet.Fleet) (out []string) {
 	if coordinators == 0 {
 		out = append(out, "no coordinator is here: what spaces send to each other waits. Start one: coordinator")
 	}
+	if hosts := programs(f); len(hosts) > 1 {
+		out = append(out, "workers of different programs: "+strings.Join(hosts, ", ")+". Events that a worker's program has no handler for are refused for good. Give each program a deployment (--prefix) of its own")
+	}
 	for _, m := range slices.Concat(f.Workers, f.Coordinators) {
 		switch m.State {
 		case fleet.Silent:
@@ -209,6 +221,29 @@ func troubles(f *fleet.Fleet) (out []string) {
 		}
 	}
 	return out
+}
+
+// programs are those that workers host which are not gone, each with who does.
+func programs(f *fleet.Fleet) (out []string) {
+	by := map[string][]string{}
+	for _, m := range f.Workers {
+		if m.Program != "" && m.State != fleet.Gone {
+			by[m.Program] = append(by[m.Program], m.ID)
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, p+" ("+clipped(by[p])+")")
+	}
+	return out
+}
+
+// clipped names a few.
+func clipped(names []string) string {
+	const most = 3
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // printPlace says where a space is, and why.

@@ -58,7 +58,7 @@ func main() {
 		defer end(nil)
 		err = f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
-				ID: p.ID, Programs: programs[f.Program], Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
+				ID: p.ID, Programs: programs[f.Program], Program: f.Program, Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
 				Idle: f.Idle, MaxAwake: f.MaxAwake,
 				History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay,
 				Logger: p.Logger, Tracer: p.Tracer, HTTP: web,

@@ -116,6 +116,12 @@ var deployments = []struct {
 	}, OK, "agree to within 1s"},
 	{"no worker", single, func(s *bus.Survey) { s.Members[0].Answers = false }, Failure, "✗ workers no worker answers|none is handled"},
 	{"a worker that was killed", single, func(s *bus.Survey) { s.Members = append(s.Members, bus.MemberFacts{ID: "w0"}) }, OK, "1 worker: w1|1 that have ended without a word, as when they are killed: w0"},
+	{"workers of different programs", single, func(s *bus.Survey) {
+		s.Members = []bus.MemberFacts{{ID: "w1", Program: "counter", Answers: true}, {ID: "w2", Program: "flights", Answers: true}, {ID: "w3", Answers: true}}
+	}, Warning, "! of different programs: counter (w1), flights (w2)|are refused for good"},
+	{"workers of one program", single, func(s *bus.Survey) {
+		s.Members = []bus.MemberFacts{{ID: "w1", Program: "counter", Answers: true}, {ID: "w2", Program: "flights"}, {ID: "w3", Answers: true}}
+	}, OK, "2 workers: w1, w3"},
 	{"workers that cannot be seen", single, func(s *bus.Survey) { s.MembersUnseen = errors.New("no answer") }, Warning, "the workers' bucket could not be read: no answer"},
 	{"a coordinator is no worker", single, func(s *bus.Survey) { s.Members[0].Role = "coordinator" }, Failure, "no worker answers"},
 	{"no coordinator", single, func(s *bus.Survey) { s.Services = nil }, Failure, "no coordinator answers|Nothing is lost"},

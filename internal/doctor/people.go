@@ -41,9 +41,30 @@ func (j *judge) workers() {
 		return
 	}
 	j.ok(CheckWorkers, "%s: %s", count(len(there), "worker"), strings.Join(there, ", "))
+	j.programs()
 	if len(silent) > 0 {
 		j.ok(CheckWorkers, "%d that have ended without a word, as when they are killed: %s", len(silent), clip(silent))
 	}
+}
+
+// programs warns of workers that host different ones.
+func (j *judge) programs() {
+	by := map[string][]string{}
+	for _, m := range j.Members {
+		if m.Answers && m.Role == "" && m.Program != "" {
+			by[m.Program] = append(by[m.Program], m.ID)
+		}
+	}
+	if len(by) < 2 {
+		return
+	}
+	var said []string
+	for _, p := range slices.Sorted(maps.Keys(by)) {
+		said = append(said, p+" ("+clip(by[p])+")")
+	}
+	j.bad(Warning, CheckWorkers, "of different programs: "+strings.Join(said, ", "),
+		"A space is hosted by whichever worker has its partition. Events that the program there has no handler for are refused for good.",
+		"Give each program a deployment (--prefix) of its own, or all workers the same program.")
 }
 
 func clip(names []string) string {

@@ -48,6 +48,7 @@ type Member struct {
 	State      State           `json:"state"`
 	Host       string          `json:"host,omitzero"`
 	Version    string          `json:"version,omitzero"`
+	Program    string          `json:"program,omitzero"`
 	Connection string          `json:"connection,omitzero"`
 	Since      time.Time       `json:"since,omitzero"`
 	Weight     float64         `json:"weight"`
@@ -100,7 +101,7 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 			continue // it has left in good order
 		}
 		seen := &Member{
-			ID: m.ID, Host: m.Host, Version: m.Version, Connection: m.Connection,
+			ID: m.ID, Host: m.Host, Version: m.Version, Program: m.Program, Connection: m.Connection,
 			Since: m.Since, Weight: cmp.Or(m.Weight, 1), Holds: m.Holds, said: m,
 		}
 		members = append(members, seen)
