@@ -26,9 +26,20 @@ type Mark struct {
 	Fruitful bool    `json:"fru,omitzero"`
 	Trying   *Trying `json:"try,omitzero"`
 	Tried    uint64  `json:"tryep,omitzero"`
+	// First is the bucket's revision of the first mark of this epoch, 0 in that one. Before
+	// are revision and log sequence of the mark that the owner has loaded. See Standing.
+	First  uint64   `json:"fst,omitzero"`
+	Before Standing `json:"bef,omitzero"`
 	Positions
 	// Own are the follow-ups that are committed and not handled, in order.
 	Own []Send `json:"own,omitzero"`
+}
+
+// Standing is where a mark stood in its bucket, and what it covered. Everything that it
+// covers was stored before it.
+type Standing struct {
+	Rev uint64 `json:"r,omitzero"`
+	Seq uint64 `json:"s,omitzero"`
 }
 
 // Positions are what a space has exchanged with others: Inbound is the highest position

@@ -81,6 +81,7 @@ func stateDoc(id string, d Doc) model.StateDoc {
 func (r *Replica) mark() *model.Mark {
 	m := &model.Mark{
 		Version: model.MarkVersion, Epoch: r.Epoch, Owner: r.Owner,
+		First: r.first, Before: r.before,
 		Cursor: r.Cursor, Barren: r.Barren, Fruitful: r.Fruitful, Trying: r.Trying, Tried: r.TriedBy,
 	}
 	if r.positions.split {
@@ -101,13 +102,17 @@ func (r *Replica) mark() *model.Mark {
 // applied on top before it is current.
 func Load(space string, st model.SpaceState) (*Replica, error) {
 	r := New(space)
+	old, err := readStale(&st.Mark)
+	if err != nil {
+		return nil, fmt.Errorf("load space %s: %w", space, err)
+	}
 	for i := range st.Docs {
 		d := &st.Docs[i]
 		v, err := parse(d.Data)
 		if err != nil {
 			return nil, fmt.Errorf("load document %s of space %s: %w", d.Doc, space, err)
 		}
-		if resurrected(d, &st.Mark) {
+		if old.has(d) {
 			r.set(d.Doc, Doc{Seq: st.Mark.Seq}) // and so it is deleted again
 			continue
 		}
@@ -123,24 +128,18 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 	if err := r.Later.load(st.Later); err != nil {
 		return nil, fmt.Errorf("load space %s: %w", space, err)
 	}
-	if len(st.Mark.Data) == 0 {
-		return r, nil
+	if old.mark != nil {
+		r.restore(st.Mark.Seq, old.mark)
+		r.loaded = old.at
 	}
-	m, err := model.DecodeMark(st.Mark.Data)
-	if err != nil {
-		return nil, fmt.Errorf("load space %s: %w", space, err)
-	}
-	r.restore(st.Mark.Seq, m)
 	return r, nil
 }
 
-// resurrected reports whether a document was stored behind a mark that covers it. Everything
-// that a mark covers was stored before it, and what is stored is only replaced by what is
-// newer; so there was nothing in its place: it had been deleted, the mark covers that as
-// well, and the marker was purged. An owner that was deposed long ago has written what it
-// still had to save.
-func resurrected(d, mark *model.StateDoc) bool {
-	return mark.Rev > 0 && d.Rev > mark.Rev && d.Seq <= mark.Seq && d.Data != nil
+// MarkStands says that a mark was saved, and under which revision of the bucket.
+func (r *Replica) MarkStands(rev uint64) {
+	if r.first == 0 {
+		r.first = rev
+	}
 }
 
 func parse(data []byte) (model.Value, error) {

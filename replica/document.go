@@ -22,8 +22,12 @@ type Document struct {
 // be applied on top.
 func LoadDocument(id string, st model.SpaceState) (*Document, error) {
 	d := &Document{ID: id, Read: st.Mark.Seq}
+	old, err := readStale(&st.Mark)
+	if err != nil {
+		return nil, fmt.Errorf("load document %s: %w", id, err)
+	}
 	for i := range st.Docs {
-		if st.Docs[i].Doc != id || resurrected(&st.Docs[i], &st.Mark) {
+		if st.Docs[i].Doc != id || old.has(&st.Docs[i]) {
 			continue
 		}
 		v, err := parse(st.Docs[i].Data)

@@ -40,6 +40,10 @@ type Replica struct {
 	// dirty are the documents that changed since the last Checkpoint.
 	dirty     map[string]bool
 	positions positions
+	// loaded is where the mark stood that was loaded, before the one that the owner has
+	// loaded, first the revision of the owner's first one; see stale.
+	loaded, before model.Standing
+	first          uint64
 }
 
 // Doc is a document and the log sequence of the last commit that changed it.
@@ -138,6 +142,7 @@ func (r *Replica) advance(seq uint64, c *model.Commit) {
 	r.Seq = seq
 	if c.Takeover {
 		r.Epoch, r.Owner = seq, c.Runtime
+		r.before, r.first = r.loaded, 0
 	}
 	r.Lives.take(c)
 	r.Cursor = c.Cursor

@@ -100,3 +100,60 @@ func TestMarkers_ADeletedDocumentDoesNotComeBack(t *testing.T) {
 		}
 	})
 }
+
+// As above, but the owner that deleted it and the one after that go on saving, so that the
+// document was stored before their last marks.
+func TestMarkers_ADeletedDocumentStaysAwayHoweverOftenItsOwnerSavesAfterwards(t *testing.T) {
+	for _, moment := range []string{"before the next owner", "under the next owner"} {
+		t.Run(moment, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { putBackLate(t, moment) }) })
+	}
+}
+
+func putBackLate(t *testing.T, moment string) {
+	w := newWorld(t, 1)
+	w.coordinator()
+	first := w.process(frugal("w1"), nil)
+	w.send("s", "add", "e1")
+	w.transact(func(tx *space.Tx) error { tx.Set("d", 1); return nil })
+	w.pass(time.Second)
+	old, there := w.server.Saved("s", "d")
+	if !there {
+		t.Fatal("it is not saved")
+	}
+	first.stop()
+	second := w.process(frugal("w2"), nil)
+	w.transact(func(tx *space.Tx) error { tx.Delete("d"); return nil })
+	w.pass(3 * time.Second)
+	if _, there := w.server.Saved("s", "d"); there {
+		t.Fatal("its marker is still there")
+	}
+	putBack := func() {
+		if _, err := w.server.SaveDoc("s", old); err != nil {
+			t.Fatalf("this proves nothing: %v", err)
+		}
+		w.send("s", "add", "again") // the owner goes on,
+		w.pass(time.Second)         // and saves
+	}
+	if moment == "before the next owner" {
+		putBack()
+	}
+	second.stop()
+	third := w.process(frugal("w3"), nil)
+	w.send("s", "add", "e2")
+	w.pass(time.Second)
+	if moment == "under the next owner" {
+		putBack()
+	}
+	if got := w.doc("s", "d"); got != (model.Value{}).String() {
+		t.Errorf("a reader sees %s", got)
+	}
+	third.stop()
+	w.process(frugal("w4"), nil)
+	w.send("s", "add", "e3")
+	w.eventuallyHandled("s", 4)
+	a := w.attach("reader")
+	if got := a.get("d"); got != (model.Value{}).String() {
+		t.Errorf("the next owner has %s", got)
+	}
+	a.close()
+}

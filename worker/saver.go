@@ -117,6 +117,7 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 		}
 		return
 	}
+	h.core.MarkStands(c.Mark.Rev)
 	s.saved, s.lane, s.dueAt = max(s.saved, c.Mark.Seq), max(s.lane, s.taken), c.dueAt
 	s.durable.Store(s.saved)
 }

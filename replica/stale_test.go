@@ -1,0 +1,43 @@
+package replica
+
+import (
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+// A mark of the owner who took the space at 60, which had loaded the mark that covered up to
+// 50 under revision 100. Its own first mark has revision 200, this one, up to 90, has 300.
+func TestStale_WhatWasPutBackIsToldByWhereItStands(t *testing.T) {
+	data, err := (&model.Mark{Version: model.MarkVersion, Epoch: 60, First: 200, Before: model.Standing{Rev: 100, Seq: 50}}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := readStale(&model.StateDoc{Data: data, Rev: 300, Seq: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what     string
+		rev, seq uint64
+		back     bool
+	}{
+		{"saved by an earlier owner in its time", 90, 40, false},
+		{"committed before this owner, saved by it before its first mark", 150, 55, false},
+		{"committed by this owner, saved late", 250, 70, false},
+		{"ahead of the mark", 310, 95, false},
+		{"put back behind the mark", 310, 80, true},
+		{"put back between the first and the last mark", 250, 40, true},
+		{"put back there, of after the mark that was loaded", 250, 55, true},
+		{"put back before the first mark", 150, 40, true},
+	} {
+		d := &model.StateDoc{Doc: "d", Data: []byte("1"), Rev: c.rev, Seq: c.seq}
+		if got := s.has(d); got != c.back {
+			t.Errorf("%s: put back %v, want %v", c.what, got, c.back)
+		}
+		d.Data = nil
+		if s.has(d) {
+			t.Errorf("%s: a marker is what should be there", c.what)
+		}
+	}
+}
