@@ -19,9 +19,10 @@ type connection struct {
 	Prefix  string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
 }
 
-// use connects to the deployment and gives f a client.
+// use connects to the deployment and gives f a client. The bus logs only errors: what else it
+// notices is for those who run the deployment, and is in the logs of the processes there.
 func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settle.Client) error) error {
-	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
 	b, err := bus.Connect(ctx, bus.Config{URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/settle", Logger: log})
 	if err != nil {
 		return err
