@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,5 +118,5 @@ type permissionsCmd struct {
 
 // Run prints who may do what, for a nats-server configuration.
 func (c *permissionsCmd) Run(io streams) error {
-	return bus.WritePermissions(io.out, c.Prefix, c.Partitions)
+	return bus.WritePermissions(io.out, cmp.Or(c.Prefix, bus.DefaultPrefix), c.Partitions)
 }

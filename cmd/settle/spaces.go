@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,12 @@ type connection struct {
 	Context string `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
 	Creds   string `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
 	Prefix  string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
+}
+
+// AfterApply takes an empty prefix, as of a variable that is set to nothing, for the default.
+func (c *connection) AfterApply() error {
+	c.Prefix = cmp.Or(c.Prefix, bus.DefaultPrefix)
+	return nil
 }
 
 // use connects to the deployment and gives f a client. The bus logs only errors: what else it
