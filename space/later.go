@@ -203,6 +203,16 @@ func (s *Space) hasDue() bool {
 	return due != 0 && due <= s.wall && s.agenda.queued < maxQueued
 }
 
+// dueLater is due unless that has passed. What keeps such an event out of the lane is that
+// this is full, or that a commit is; every pass begins with filling the lane up, so it comes
+// in when an event is handled or the commit answered.
+func (s *Space) dueLater() int64 {
+	if due := s.due(); due > s.wall {
+		return due
+	}
+	return 0
+}
+
 // due is when the next event that waits is to be put into the lane, 0 if there is none.
 func (s *Space) due() int64 {
 	if s.cfg.WithoutEvents || !s.running() || s.holding || s.joins && s.epoch == 0 {

@@ -21,7 +21,9 @@ type Ready struct {
 	// 0 for never.
 	Wake time.Duration
 	// Due is the wall time at which to call Settle again, after Clock, for an event that
-	// waits for its time; in milliseconds since 1970, 0 for never.
+	// waits for its time; in milliseconds since 1970, 0 for never. It is never one that has
+	// passed: for what is due already, there is More, or something is in the way of which
+	// the host will tell.
 	Due int64
 	// More says that there is runnable work left: call Settle again soon.
 	More bool
@@ -48,7 +50,7 @@ type Refill struct{ After uint64 }
 // ready collects what is to be done. It seals the open group if no append is
 // under way.
 func (s *Space) ready() Ready {
-	out := Ready{Append: s.nextAppend(), Wake: s.wake(), Due: s.due()}
+	out := Ready{Append: s.nextAppend(), Wake: s.wake(), Due: s.dueLater()}
 	out.Follow, out.Unfollow = s.followChanges()
 	if after, ok := s.lane.Refill(); ok && s.running() && !s.holding && !s.cfg.WithoutEvents {
 		out.Refill = &Refill{After: after}
