@@ -230,9 +230,9 @@ func (s *Space) early(ev *model.Event) bool {
 }
 
 // mayWait reports why one more event cannot wait here until a time. n counts those that are
-// about to.
+// about to, that one included, less those that will not wait any more.
 func (s *Space) mayWait(at int64, n int) error {
-	if most := s.cfg.MaxLater; len(s.refresh().bySlot)+n >= most {
+	if most := s.cfg.MaxLater; n > 0 && len(s.refresh().bySlot)+n > most {
 		return fmt.Errorf("%d events wait for their time in space %s, which is as many as may (MaxLater); send it later, or use fewer spaces' worth of events", most, s.cfg.Space)
 	}
 	return model.CheckNotBefore(time.UnixMilli(at), time.UnixMilli(s.wall))
@@ -240,7 +240,7 @@ func (s *Space) mayWait(at int64, n int) error {
 
 // letWait has an event of the lane wait for its time.
 func (s *Space) letWait(ev *model.Event, first bool) progress {
-	err := s.mayWait(ev.NotBefore, 0)
+	err := s.mayWait(ev.NotBefore, 1)
 	if err == nil {
 		w := model.Waiting{
 			ID: ev.ID, Stream: ev.Stream, Payload: ev.Payload, NotBefore: ev.NotBefore,

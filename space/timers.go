@@ -66,13 +66,42 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 	if s.To != t.space {
 		return model.CheckNotBefore(at, time.UnixMilli(t.core.wall))
 	}
-	n := 0
+	n := 1
 	for i := range t.sends {
 		if t.waitsHere(t.sends[i]) {
 			n++
 		}
 	}
-	return t.core.mayWait(ms, n)
+	if t.core.mayWait(ms, n) == nil {
+		return nil
+	}
+	return t.core.mayWait(ms, n-t.leavesRoom(s))
+}
+
+// leavesRoom is how many of the events that wait do so no more when the transaction
+// commits, one that it is about to send included. A timer that is set again takes the place
+// of the one before, and what is handled, or cancelled, leaves one; but that of a job is for
+// its next time.
+func (t *Tx) leavesRoom(sent *model.Send) (n int) {
+	a := t.core.refresh()
+	gone := map[uint64]bool{0: true} // slots that are counted; 0 is none
+	leave := func(slot uint64) {
+		if !gone[slot] {
+			gone[slot] = true
+			n++
+		}
+	}
+	if t.event != nil && t.core.job(t.event) == nil {
+		leave(t.event.Slot)
+	}
+	leave(a.timers[sent.Timer])
+	for i := range t.sends {
+		leave(a.timers[t.sends[i].Timer])
+	}
+	for _, name := range t.cancels {
+		leave(a.timers[name])
+	}
+	return n
 }
 
 // SetTimer has an event to a stream of this space handled when a time has come, under a
