@@ -56,12 +56,13 @@ func (b *Bus) batchOnce(ctx context.Context, stream string, req getRequest) ([]s
 	if err := b.nc.PublishRequest(b.api+"DIRECT.GET."+stream, inbox, body); err != nil {
 		return nil, false, transient(err)
 	}
-	return b.collect(ctx, replies)
+	return b.collect(ctx, replies, len(req.MultiLast) > 0)
 }
 
 // collect receives a batch. The server numbers each message's predecessor within
-// the batch, so a lost one is noticed.
-func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg) (found []storedMsg, more bool, err error) {
+// the batch, so a lost one is noticed. multi says that the request was for the last
+// messages of all subjects of a pattern.
+func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool) (found []storedMsg, more bool, err error) {
 	patience := time.NewTimer(b.cfg.AckTimeout)
 	defer patience.Stop()
 	var last uint64
@@ -79,7 +80,7 @@ func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg) (found []st
 		}
 		seq := addedNumber(m.Header, headerSequence)
 		if seq == 0 { // no stored message: only those have a sequence
-			return endOfBatch(found, last, m.Header)
+			return endOfBatch(found, last, m.Header, multi)
 		}
 		if addedNumber(m.Header, headerLastSequence) != last {
 			return nil, false, fmt.Errorf("%w: a part of a batch was lost", errTransient)
@@ -95,8 +96,14 @@ func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg) (found []st
 // persist ends the tries when the bus is stopped.
 func transient(err error) error { return fmt.Errorf("%w: %w", errTransient, err) }
 
+// noResults describes the 404 of a pattern of which no subject has a message. The other one,
+// "Message Not Found", says of a pattern that a message could not be loaded that was there
+// when the server listed them: it may have been replaced since, and what was sent is not all.
+// Of a batch after a sequence that one says that there is none.
+const noResults = "No Results"
+
 // endOfBatch reads the message that ends a batch.
-func endOfBatch(found []storedMsg, last uint64, h nats.Header) ([]storedMsg, bool, error) {
+func endOfBatch(found []storedMsg, last uint64, h nats.Header, multi bool) ([]storedMsg, bool, error) {
 	status := header(h, headerStatus)
 	switch status {
 	case "204":
@@ -105,6 +112,9 @@ func endOfBatch(found []storedMsg, last uint64, h nats.Header) ([]storedMsg, boo
 		}
 		return found, addedNumber(h, headerNumPending) > 0, nil
 	case "404":
+		if why := header(h, headerDescription); len(found) > 0 || multi && why != noResults {
+			return nil, false, fmt.Errorf("%w: a batch ended after %d messages: %s", errTransient, len(found), why)
+		}
 		return nil, false, nil
 	case "413":
 		return nil, false, errTooMany
