@@ -109,16 +109,18 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 	for _, h := range hosts {
 		saved := h.retained.settled(h.saver.durable.Load(), r.p.w.cfg.PurgeDelay, now)
 		if gone := h.saver.markers.covered(saved, markersStep); len(gone) > 0 {
-			if failed = r.p.w.bus.PurgeState(ctx, h.space, gone); failed == nil {
+			err := r.p.w.bus.PurgeState(ctx, h.space, gone)
+			if err == nil {
 				h.saver.markers.forget(gone)
 			}
+			failed = errors.Join(failed, err)
 		}
 		below := min(saved, bound+1)
 		if below <= h.retained.below {
 			continue
 		}
 		if err := r.p.w.bus.PurgeLog(ctx, h.space, below); err != nil {
-			return err
+			return errors.Join(failed, err)
 		}
 		h.retained.below = below
 	}
