@@ -57,10 +57,13 @@ func (c *getCmd) read(ctx context.Context, io streams, b *bus.Bus, client *settl
 		return v.At(c.Path), revision, err
 	}
 	q := live.Get{Space: c.Space, Document: c.Doc, Path: c.Path, Timeout: live.Duration(c.Timeout)}
+	begun := time.Now()
 	a, err := (&live.Client{Bus: b}).Get(ctx, q)
 	switch {
 	case errors.Is(err, model.ErrNobody):
 		return v, 0, errNoWorker
+	case err != nil && ctx.Err() == nil && time.Since(begun) >= c.Timeout:
+		return v, 0, fmt.Errorf("no answer within %v: %s; ask again, or read what is in the log with --confirmed (%w)", c.Timeout, whoServes(ctx, b, c.Space), err)
 	case err != nil:
 		return v, 0, err
 	case a.Stale != "":

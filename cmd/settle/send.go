@@ -67,12 +67,12 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	begun := false
-	err := c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+	err := c.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		begun = true
-		return c.send(ctx, io, client, e)
+		return c.send(ctx, io, b, client, e)
 	})
 	if err != nil && !begun && ctx.Err() != nil {
 		err = fmt.Errorf("%w; the event was not sent", err)
@@ -88,7 +88,7 @@ func (c *sendCmd) meant() string {
 	return ""
 }
 
-func (c *sendCmd) send(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
+func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, e settle.Outgoing) error {
 	r, err := client.Send(ctx, e)
 	if err != nil {
 		return usageIfName(err)
@@ -98,7 +98,7 @@ func (c *sendCmd) send(ctx context.Context, io streams, client *settle.Client, e
 	}
 	switch {
 	case c.Wait == "receipt":
-		return c.waitReceipt(ctx, io, client, e)
+		return c.waitReceipt(ctx, io, b, client, e)
 	case c.Wait == "tree":
 		return c.waitTree(ctx, io, client, e)
 	case r.Duplicate:
@@ -117,11 +117,13 @@ func usageIfName(err error) error {
 	return err
 }
 
-func (c *sendCmd) waitReceipt(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
+func (c *sendCmd) waitReceipt(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, e settle.Outgoing) error {
 	rc, err := client.Await(ctx, e.Space, e.Stream, e.ID)
 	switch {
 	case err == nil:
 		return printReceipt(io, rc)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("no receipt within %v: %s; the event is stored and will be handled; `settle tree %s --space %s` says where it is", c.Timeout, whoServes(ctx, b, e.Space), e.ID, e.Space)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w; the event is stored and will be handled; `settle tree %s --space %s` says where it is", err, e.ID, e.Space)
 	}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/internal/fleet"
+)
+
+// Whoever waits in vain is told for whom, not only that time is over.
+func TestPatience_ItIsSaidWhoShouldHaveAnswered(t *testing.T) {
+	for said, f := range map[string]*fleet.Fleet{
+		"w1 serves space s and does not answer; one that hangs is replaced within 15 s": {
+			Workers:    []fleet.Member{{ID: "w1", State: fleet.Silent}, {ID: "w2", State: fleet.Here}},
+			Partitions: []fleet.Partition{{Owner: "w2", Served: []string{"w1"}}},
+		},
+		"w1 serves space s and is there": {
+			Workers:    []fleet.Member{{ID: "w1", State: fleet.Here}},
+			Partitions: []fleet.Partition{{Owner: "w1", Served: []string{"w1"}}},
+		},
+		"w2 is to serve space s and is taking it over": {
+			Workers:    []fleet.Member{{ID: "w1", State: fleet.Gone}, {ID: "w2", State: fleet.Here}},
+			Partitions: []fleet.Partition{{Owner: "w2"}},
+		},
+		"no worker is there to serve space s": {Partitions: []fleet.Partition{{}}},
+	} {
+		if got := serving(f, "s"); !strings.Contains(got, said) {
+			t.Errorf("%q, want %q", got, said)
+		}
+	}
+}
+
+// The one that takes the question hangs.
+func TestGet_SaysForWhomItHasWaitedInVain(t *testing.T) {
+	d := counting(t, -1)
+	nc, err := nats.Connect(d.Server().ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Subscribe("settle.api.get", func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 1, "no answer within 100ms: no worker is there to serve space alice", "get", "alice", "double", "--timeout", "100ms")
+	want(t, 1, "no receipt within 200ms: no worker is there to serve space alice | is stored and will be handled | settle tree",
+		"send", "alice", "add", "--wait", "--timeout", "200ms")
+}
