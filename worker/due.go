@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -258,7 +259,7 @@ func (h *host) announce(a *space.Append) {
 	h.env.tasks.Go(func() { // ends when it is saved, or with the host
 		for dry := 0; ; dry++ {
 			_ = pause.For(h.ctx, backoff(dry))
-			err := h.saveEarlier(leavesToDo(a.Commit), a.Expect+1)
+			_, err := h.saveEarlier(h.ctx, leavesToDo(a.Commit), a.Expect+1)
 			if err == nil {
 				h.call(func() { h.send(a) })
 				return
@@ -266,26 +267,47 @@ func (h *host) announce(a *space.Append) {
 			if h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 				return
 			}
-			h.report("save when the space is due", err)
+			if !allAre(err, model.ErrOutdated) {
+				h.report("save when the space is due", err)
+			}
 		}
 	})
 }
 
-// saveEarlier saves when the space wants to be woken, as of a log sequence, unless an
-// earlier time is saved.
-func (h *host) saveEarlier(at int64, seq uint64) error {
-	there, err := h.env.bus.LoadItem(h.ctx, h.space, model.DueKey)
+// saveEarlier has the space woken at a time at the latest, as of a log sequence at least. An
+// earlier time that is saved stays. It returns the revision of the item. The error is
+// model.ErrOutdated if somebody else has saved it meanwhile.
+//
+// The item may have been saved for a later commit, by somebody who knew nothing of what
+// waits: a sequence does not say which of two times is to count, so it is the earlier one. Who
+// is woken in vain corrects it.
+func (h *host) saveEarlier(ctx context.Context, at int64, seq uint64) (rev uint64, err error) {
+	there, err := h.env.bus.LoadItem(ctx, h.space, model.DueKey)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if known := readDue([]model.StateDoc{there}); known != 0 && known <= at {
+		if there.Seq >= seq {
+			return there.Rev, nil
+		}
+		at = known // saved again, so that no earlier state takes its place
+	}
+	d := []model.StateDoc{dueItem(at, max(seq, there.Seq+1))}
+	d[0].Rev = there.Rev
+	err = h.env.bus.SaveState(ctx, h.space, d, nil)
+	return d[0].Rev, err
+}
+
+// keepDue sees to it that the space is woken in time though the item that says so was
+// saved for a later state than that of the checkpoint.
+func (h *host) keepDue(ctx context.Context, docs []model.StateDoc) error {
+	i := slices.IndexFunc(docs, func(d model.StateDoc) bool { return d.Doc == model.DueKey })
+	if i < 0 || docs[i].Data == nil {
 		return nil
 	}
-	d := dueItem(at, seq)
-	d.Rev = there.Rev
-	err = h.env.bus.SaveState(h.ctx, h.space, []model.StateDoc{d}, nil)
-	if err != nil && allAre(err, model.ErrOutdated) {
-		return nil // the log has moved on, and the commit will be refused
+	rev, err := h.saveEarlier(ctx, readDue(docs[i:i+1]), docs[i].Seq)
+	if err == nil {
+		docs[i].Rev = rev
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -366,5 +367,67 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 			w.sendLater("s", fmt.Sprint("more", i), time.Now().Add(time.Hour))
 			w.pass(5 * time.Second)
 		}
+	})
+}
+
+// A log that is purged behind what still waits makes nobody say that it is forgotten.
+func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Second}, nil)
+		w.sendLater("s", "e1", time.Now().Add(time.Minute))
+		w.pass(3 * time.Second)
+		began := w.server.Head("s")
+		w.send("s", "now", "e2")
+		w.eventuallyHandled("s", 1)
+		w.pass(3 * time.Second)
+		w.server.PurgeLog("s", began+1)
+		if h, err := worker.FindReceipt(t.Context(), w.client, "s", "now", "e1"); h != nil || err != nil {
+			t.Errorf("while it waits: %+v, %v", h, err)
+		}
+		w.pass(time.Minute)
+		h, err := worker.FindReceipt(t.Context(), w.client, "s", "now", "e1")
+		if err != nil || h == nil || h.Tx.Receipt.Outcome != model.Handled {
+			t.Fatalf("when it is handled: %+v, %v", h, err)
+		}
+		w.send("s", "now", "e3")
+		w.eventuallyHandled("s", 3)
+		w.pass(3 * time.Second)
+		w.server.PurgeLog("s", h.Seq+1)
+		if _, err := worker.FindReceipt(t.Context(), w.client, "s", "now", "e1"); !errors.Is(err, worker.ErrForgotten) {
+			t.Errorf("when the log has forgotten it: %v", err)
+		}
+	})
+}
+
+// What an attached runtime has saved for its own timer does not stand in for what is due
+// before that.
+func TestDue_TheTimerOfAnAttachedRuntimeHidesNothingThatIsDueBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}
+		w1 := w.process(cfg, nil)
+		w.sendLater("s", "e1", time.Now().Add(time.Minute))
+		w.pass(time.Second)
+		b := w.server.Connect("app")
+		a, err := worker.Attach(t.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Transact(t.Context(), "app", func(tx *space.Tx) error {
+			tx.SetTimer("t", "now", tx.Now().Add(time.Hour), nil)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(15 * time.Second)
+		w.wantPosition(0, 1)
+		a.Kill()
+		b.Kill()
+		w1.crash()
+		cfg.ID = "w2"
+		w.process(cfg, nil)
+		w.pass(time.Minute)
+		w.wantHandled("s", "e1")
 	})
 }

@@ -81,7 +81,11 @@ func find(ctx context.Context, bus Bus, space string, key receipts.Key, seen uin
 	if err != nil {
 		return nil, err
 	}
-	return l.laneEvent(ev.Seq, key)
+	h, err := l.laneEvent(ev.Seq, key)
+	if errors.Is(err, ErrForgotten) && ev.NotBefore != 0 {
+		return waitedLong(ctx, bus, space, key, seen)
+	}
+	return h, err
 }
 
 // purged is ErrForgotten for an event that is not in the lane if its id says that it

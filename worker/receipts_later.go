@@ -57,6 +57,35 @@ func (l *logReader) waited(since, slot uint64, key receipts.Key) (*Handling, err
 	return l.scan(since-1, key)
 }
 
+// waitedLong finds the handling of an event of the lane that may have waited for its time
+// for so long that the log no more has the commit with which it began to. What waits then
+// is not forgotten.
+func waitedLong(ctx context.Context, bus Bus, space string, key receipts.Key, seen uint64) (*Handling, error) {
+	var r *replica.Replica
+	err := overGaps(ctx, space, func() (err error) {
+		r, err = readSpace(ctx, bus, space)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	behind, waits := uint64(0), false
+	r.Later.Each(func(w *model.Waiting) {
+		if w.ID == key.ID && w.Stream == key.Stream {
+			behind, waits = r.Seq, true
+		}
+	})
+	l, err := readLogOf(ctx, bus, space, max(seen, r.Seq))
+	if err != nil {
+		return nil, err
+	}
+	h, err := l.scan(behind, key)
+	if err == nil && h == nil && !waits {
+		err = ErrForgotten
+	}
+	return h, err
+}
+
 // FindWaiting looks for an event that waits for its time in a space, nil if none of that name
 // does: it is queued, has ended or was cancelled, or nobody has sent it.
 func FindWaiting(ctx context.Context, bus Bus, space, stream, id string) (*model.Waiting, error) {

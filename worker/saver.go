@@ -170,7 +170,9 @@ func (h *host) save(ctx context.Context, c *checkpoint) (err error) {
 func (h *host) saveDocs(ctx context.Context, c *replica.Checkpoint) error {
 	err := h.env.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
 	if err != nil && allAre(err, model.ErrOutdated) {
-		err = h.env.bus.SaveState(ctx, h.space, nil, &c.Mark)
+		if err = h.keepDue(ctx, c.Docs); err == nil {
+			err = h.env.bus.SaveState(ctx, h.space, nil, &c.Mark)
+		}
 	}
 	return err
 }
