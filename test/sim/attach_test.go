@@ -53,8 +53,7 @@ func (w *world) pass(ctx context.Context, d time.Duration) {
 }
 
 // transact makes a transaction of an application: it counts itself, and sends to others.
-// (What it sends to its own space waits for an owner, and nothing wakes one if there is
-// none at the time and the application is gone.)
+// Some leave a timer in their own space, for whoever owns it by then.
 func (w *world) transact(p *process, o *op) error {
 	select {
 	case <-p.attached:
@@ -75,6 +74,7 @@ func application(v view, id string) error {
 		v.Send("s2", "add", 1_000_000)
 		return errors.New("as it should")
 	}
+	leaveTimer(v, id)
 	for _, to := range []string{"s1", "s2"} {
 		if to != v.Space() {
 			v.Send(to, "add", 30)
@@ -91,6 +91,11 @@ func (f *fold) application(c *model.Commit, tx *model.Tx, id string, after map[s
 	}
 	f.apps[id] = f.seq
 	o := &oracle{f: f, docs: f.docs, after: map[string]model.Value{}}
+	when, ok := after["when"]
+	if !ok {
+		when = f.docs["when"] // two within a millisecond
+	}
+	o.now, _ = when.AsInt()
 	if err := application(o, id); err != nil {
 		f.wrong("oracle", "transaction %s of an application has failed, and is here", id)
 	}

@@ -38,6 +38,7 @@ type fold struct {
 	apps     map[string]uint64            // transactions of applications
 	tried    map[eventKey]map[uint64]bool // the lives that have marked an attempt at an event
 	commits  int
+	agenda   agenda
 }
 
 // revision is a value that a document had from a log sequence on.
@@ -47,9 +48,10 @@ type revision struct {
 }
 
 type handling struct {
-	seq uint64
-	at  time.Duration
-	rc  *model.Receipt
+	seq  uint64
+	at   time.Duration
+	rc   *model.Receipt
+	lane uint64 // its place in the lane, also if it has waited since
 }
 
 type sending struct {
@@ -64,6 +66,7 @@ func newFold(w *world, space string) *fold {
 		docs: map[string]model.Value{}, history: map[string][]revision{}, handled: map[eventKey]*handling{},
 		inbound: map[string]uint64{}, outbound: map[string]uint64{}, sends: map[string]*sending{},
 		txs: map[uint64]uint64{}, runs: map[string]int{}, apps: map[string]uint64{}, tried: map[eventKey]map[uint64]bool{},
+		agenda: newAgenda(),
 	}
 }
 
@@ -84,6 +87,7 @@ func (f *fold) take(a *model.Append, seq uint64) {
 		return
 	}
 	f.checkEpoch(c)
+	f.agenda.nth = 0
 	for i := range c.Txs {
 		f.transaction(c, &c.Txs[i])
 	}
@@ -95,6 +99,7 @@ func (f *fold) checkEpoch(c *model.Commit) {
 	switch {
 	case c.Takeover:
 		f.epoch, f.owner = f.seq, c.Runtime
+		f.awakes(c)
 	case c.Join:
 		f.joined[f.seq] = c.Runtime
 	case c.Epoch == f.epoch && c.Runtime == f.owner:
@@ -114,7 +119,7 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	stream, isHandling := receipts.Stream(tx.By)
 	var ev *model.Event
 	if isHandling {
-		ev = f.event(stream, tx.Receipt)
+		ev = f.event(c, stream, tx.Receipt)
 	}
 	after := f.applied(tx)
 	if ev != nil {
@@ -123,6 +128,7 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 			seen = f.docs["seen"]
 		}
 		o.hint = seen.Get("v")
+		f.early(ev, tx.Receipt)
 		o.handle(stream, ev, tx.Receipt)
 	}
 	app, isApp := strings.CutPrefix(tx.By, "app ")
@@ -132,6 +138,7 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	case isHandling:
 	case isApp:
 		f.application(c, tx, app, after)
+	case tx.By == "cron":
 	case len(tx.Sends) > 0:
 		f.wrong("oracle", "%s sends", tx.By)
 	}
@@ -142,7 +149,14 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	if node, ok := nodeOf(tx.By); ok {
 		f.computed(node)
 	}
+	f.cancelled(tx)
+	if tx.Later != nil {
+		f.setAside(c, tx)
+	}
 	for i := range tx.Sends {
+		if tx.Sends[i].Timer == cronTimer {
+			f.tick(c, tx, ev, &tx.Sends[i])
+		}
 		f.sent(c, tx, &tx.Sends[i], i)
 	}
 }
@@ -174,40 +188,27 @@ func (f *fold) applied(tx *model.Tx) map[string]model.Value {
 }
 
 // event finds what a receipt is about, and checks that it is its turn.
-func (f *fold) event(stream string, rc *model.Receipt) *model.Event {
+func (f *fold) event(c *model.Commit, stream string, rc *model.Receipt) *model.Event {
 	key := eventKey{f.space, stream, rc.Event}
 	if h := f.handled[key]; h != nil {
 		f.wrong("once", "%s/%s is handled again; first at %d", stream, rc.Event, h.seq)
 		return nil
 	}
-	f.handled[key] = &handling{f.seq, f.w.story.now(), rc}
+	f.handled[key] = &handling{f.seq, f.w.story.now(), rc, rc.Lane}
+	if rc.Slot > 0 {
+		return f.waited(c, stream, rc)
+	}
 	if rc.Lane == 0 {
 		return f.followUp(stream, rc)
 	}
-	i, ok := slices.BinarySearchFunc(f.lane, rc.Lane, func(m *model.Message, seq uint64) int { return cmp.Compare(m.Seq, seq) })
-	if !ok || f.lane[i].ID != rc.Event || f.lane[i].Stream != stream {
-		f.wrong("never sent", "%s/%s is handled as lane event %d, which it is not", stream, rc.Event, rc.Lane)
+	m := f.takeTurn(stream, rc.Event, rc.Lane, rc.Pos)
+	if m == nil {
 		return nil
-	}
-	m := f.lane[i]
-	if m.Position != rc.Pos {
-		f.wrong("order", "%s has position %d in its lane and %d in its receipt", rc.Event, m.Position, rc.Pos)
-	}
-	if rc.Pos > 0 {
-		origin, _ := model.OriginOf(rc.Event)
-		if f.inbound[origin.Space]++; f.inbound[origin.Space] != rc.Pos {
-			f.wrong("order", "%s is handled as number %d of space %s, but is number %d", rc.Event, f.inbound[origin.Space], origin.Space, rc.Pos)
-		}
-	} else {
-		if rc.Lane <= f.lastLane {
-			f.wrong("order", "%s at lane sequence %d is handled after %d", rc.Event, rc.Lane, f.lastLane)
-		}
-		f.lastLane = max(f.lastLane, rc.Lane)
 	}
 	if stream == model.Undelivered {
 		f.w.count("notices of refused events")
 	}
-	ev := model.Event{Space: f.space, Stream: stream, ID: rc.Event, Lane: rc.Lane, Position: rc.Pos}
+	ev := model.Event{Space: f.space, Stream: stream, ID: rc.Event, Lane: rc.Lane, Position: rc.Pos, NotBefore: m.NotBefore}
 	if len(m.Payload) > 0 {
 		var err error
 		if ev.Payload, err = model.ParseValue(m.Payload); err != nil {
@@ -215,6 +216,32 @@ func (f *fold) event(stream string, rc *model.Receipt) *model.Event {
 		}
 	}
 	return &ev
+}
+
+// takeTurn finds an event of the lane that is handled, or begins to wait for its time, and
+// checks that it is its turn.
+func (f *fold) takeTurn(stream, id string, lane, pos uint64) *model.Message {
+	i, ok := slices.BinarySearchFunc(f.lane, lane, func(m *model.Message, seq uint64) int { return cmp.Compare(m.Seq, seq) })
+	if !ok || f.lane[i].ID != id || f.lane[i].Stream != stream {
+		f.wrong("never sent", "%s/%s is handled as lane event %d, which it is not", stream, id, lane)
+		return nil
+	}
+	m := f.lane[i]
+	if m.Position != pos {
+		f.wrong("order", "%s has position %d in its lane and %d in its receipt", id, m.Position, pos)
+	}
+	if pos > 0 {
+		origin, _ := model.OriginOf(id)
+		if f.inbound[origin.Space]++; f.inbound[origin.Space] != pos {
+			f.wrong("order", "%s is handled as number %d of space %s, but is number %d", id, f.inbound[origin.Space], origin.Space, pos)
+		}
+	} else {
+		if lane <= f.lastLane {
+			f.wrong("order", "%s at lane sequence %d is handled after %d", id, lane, f.lastLane)
+		}
+		f.lastLane = max(f.lastLane, lane)
+	}
+	return m
 }
 
 // followUp: they come in the order in which they were sent, each behind what was in the
@@ -247,7 +274,11 @@ func (f *fold) sent(c *model.Commit, tx *model.Tx, s *model.Send, k int) {
 		f.wrong("ids", "send %s was there at %d", s.ID, f.sends[s.ID].seq)
 	}
 	f.sends[s.ID] = &sending{f.seq, f.w.story.now(), *s}
-	if s.To == f.space {
+	switch {
+	case s.To == f.space && s.Slot > 0:
+		f.add(c, s.Waits())
+		return
+	case s.To == f.space:
 		f.own = append(f.own, *s)
 		return
 	}
@@ -265,10 +296,11 @@ func (f *fold) advance(c *model.Commit) {
 		f.w.count("events held for their predecessor")
 	}
 	for _, m := range f.lane {
-		h := f.handled[eventKey{f.space, m.Stream, m.ID}]
+		key := eventKey{f.space, m.Stream, m.ID}
+		done := f.handled[key] != nil || f.agenda.lanes[key]
 		open := m.Seq > c.Cursor.Floor || slices.Contains(c.Cursor.Held, m.Seq)
-		if open == (h != nil) {
-			f.wrong("cursor", "event %s at lane sequence %d is handled: %v, but the cursor says %d, held %v", m.ID, m.Seq, h != nil, c.Cursor.Floor, c.Cursor.Held)
+		if open == done {
+			f.wrong("cursor", "event %s at lane sequence %d is handled: %v, but the cursor says %d, held %v", m.ID, m.Seq, done, c.Cursor.Floor, c.Cursor.Held)
 			break
 		}
 	}

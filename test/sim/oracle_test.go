@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/settlehq/settle/model"
@@ -19,6 +20,9 @@ type oracle struct {
 	sends []model.Send
 	// asWritten takes derived documents as they are instead of evaluating them.
 	asWritten bool
+	// now is the time that the handler was told, as its result says; no log has it.
+	now     int64
+	cancels []string // of timers
 
 	outcome model.Outcome
 	result  model.Value
@@ -70,8 +74,15 @@ func (o *oracle) Send(space, stream string, payload any) {
 // handle runs the handler of an event.
 func (o *oracle) handle(stream string, ev *model.Event, rc *model.Receipt) {
 	o.after = map[string]model.Value{}
-	drop := func(outcome model.Outcome) { o.outcome, o.result, o.after, o.sends = outcome, model.Value{}, nil, nil }
+	drop := func(outcome model.Outcome) {
+		o.outcome, o.result, o.after, o.sends, o.cancels = outcome, model.Value{}, nil, nil, nil
+	}
 	h := handlers[stream]
+	if h == nil {
+		h = onTime[stream]
+	}
+	o.now, _ = rc.Result.Get("now").AsInt()
+	o.handed(ev)
 	switch k, _ := ev.Payload.AsInt(); {
 	case h == nil || ev.Invalid != "":
 		drop(model.Refused)
@@ -144,12 +155,19 @@ func (f *fold) compareWrites(what string, tx *model.Tx, o *oracle, after map[str
 			f.wrong("oracle", "%s: it writes %s", what, doc)
 		}
 	}
-	if len(tx.Sends) != len(o.sends) {
-		f.wrong("oracle", "%s: %d sends, want %d", what, len(tx.Sends), len(o.sends))
+	if want := o.cancelsOf(); !slices.Equal(tx.Cancels, want) {
+		f.wrong("oracle", "%s: it cancels %v, want %v", what, tx.Cancels, want)
+	}
+	sends := slices.DeleteFunc(slices.Clone(tx.Sends), func(s model.Send) bool { return s.Timer == cronTimer })
+	if len(sends) != len(o.sends) {
+		f.wrong("oracle", "%s: %d sends, want %d", what, len(sends), len(o.sends))
 		return
 	}
 	for i := range o.sends {
-		got, want := &tx.Sends[i], &o.sends[i]
+		got, want := &sends[i], &o.sends[i]
+		if got.NotBefore != want.NotBefore || got.Timer != want.Timer || (got.Slot > 0) != (got.To == f.space && got.NotBefore > 0) {
+			f.wrong("oracle", "%s: send %d waits until %d in slot %d as timer %q, want %d, %q", what, i, got.NotBefore, got.Slot, got.Timer, want.NotBefore, want.Timer)
+		}
 		if got.To != want.To || got.Stream != want.Stream || !model.Equal(got.Payload, want.Payload) {
 			f.wrong("oracle", "%s: send %d is %s/%s %s, want %s/%s %s", what, i, got.To, got.Stream, got.Payload, want.To, want.Stream, want.Payload)
 		}

@@ -39,6 +39,7 @@ type options struct {
 	// wild is how many of a thousand requests meet each fault that is on.
 	wild   int
 	faults []string
+	delays delays
 }
 
 // The faults that the network commits, and those that are items of a plan.
@@ -50,8 +51,8 @@ var allFaults = []string{
 func (o *options) has(fault string) bool { return slices.Contains(o.faults, fault) }
 
 func (o *options) String() string {
-	return fmt.Sprintf("%d partitions, %d spaces, chaos for %v, wire %v, patience %v, heartbeat %v, ttl %v, checkpoint %v, idle %v, %d awake, lane limit %d, group limit %d, sink %v, history of %d bytes, %d‰ of requests meet each of: %s",
-		o.partitions, o.spaces, o.chaos, o.wire, o.patience, o.heartbeat, o.ttl, o.checkpoint, o.idle, o.maxAwake, o.laneLimit, o.maxGroup, o.sink, o.history, o.wild, strings.Join(o.faults, " "))
+	return fmt.Sprintf("%d partitions, %d spaces, chaos for %v, wire %v, patience %v, heartbeat %v, ttl %v, checkpoint %v, idle %v, %d awake, lane limit %d, group limit %d, sink %v, history of %d bytes, %d‰ of requests meet each of: %s; delays %+v",
+		o.partitions, o.spaces, o.chaos, o.wire, o.patience, o.heartbeat, o.ttl, o.checkpoint, o.idle, o.maxAwake, o.laneLimit, o.maxGroup, o.sink, o.history, o.wild, strings.Join(o.faults, " "), o.delays)
 }
 
 // item is one thing that is done.
@@ -67,6 +68,8 @@ type item struct {
 	moment int
 	span   time.Duration
 	a, b   bool
+	// due is when an event may be handled at the earliest, 0 for at once.
+	due time.Duration
 }
 
 func (i item) String() string {
@@ -87,6 +90,9 @@ func (i item) String() string {
 	case "cut":
 		s += fmt.Sprintf(" off (nothing leaves: %v, nothing comes in: %v)", i.a, i.b)
 	}
+	if i.due != 0 {
+		s += fmt.Sprintf(", not before %v", i.due.Round(time.Microsecond))
+	}
 	if i.span > 0 {
 		s += " for " + i.span.Round(time.Millisecond).String()
 	}
@@ -100,6 +106,7 @@ func newPlan(seed uint64) *plan {
 	p.population()
 	p.workload()
 	p.trouble()
+	p.delay()
 	slices.SortStableFunc(p.items, func(a, b item) int { return cmp.Compare(a.at, b.at) })
 	return p
 }

@@ -22,6 +22,11 @@ type view interface {
 	Set(doc string, v any, path ...string)
 	Delete(doc string, path ...string)
 	Send(space, stream string, payload any)
+	Now() time.Time
+	SendAt(space, stream string, at time.Time, payload any)
+	SetTimer(name, stream string, at time.Time, payload any)
+	CancelTimer(name string)
+	Timer(name string) (time.Time, bool)
 }
 
 // handlers are what the streams mean.
@@ -236,6 +241,10 @@ func (w *world) newProgram(p0 *process) *space.Program {
 			return h(tx, ev)
 		}))
 	}
+	for _, stream := range slices.Sorted(maps.Keys(onTime)) {
+		must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) { return onTime[stream](tx, ev) }))
+	}
+	must(w.addCron(p))
 	for _, doc := range derived {
 		run := computations[doc]
 		must(p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Run: func(tx *space.Tx) (model.Value, error) {

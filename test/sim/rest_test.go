@@ -47,9 +47,12 @@ func (w *world) waiting() string {
 	for i := range w.plan.spaces {
 		f := w.folds[spaceName(i)]
 		for _, m := range f.lane {
-			if f.handled[eventKey{f.space, m.Stream, m.ID}] == nil {
+			if key := (eventKey{f.space, m.Stream, m.ID}); f.handled[key] == nil && !f.waitsFar(key) {
 				return fmt.Sprintf("event %s/%s/%s at lane sequence %d waits", f.space, m.Stream, m.ID, m.Seq)
 			}
+		}
+		if x := f.waits(); x != nil {
+			return fmt.Sprintf("%s of space %s waits, due at %d", x.ID, f.space, x.NotBefore)
 		}
 		if len(f.own) > 0 {
 			return fmt.Sprintf("follow-up %s of space %s waits", f.own[0].ID, f.space)
@@ -58,7 +61,7 @@ func (w *world) waiting() string {
 			return fmt.Sprintf("space %s has refused %s, of which space %s is not told", f.space, id, from)
 		}
 		for id, s := range f.sends { // any order: whether there is one
-			if to := w.folds[s.send.To]; s.send.To != f.space && to.handled[eventKey{s.send.To, s.send.Stream, id}] == nil {
+			if to := w.folds[s.send.To]; s.send.To != f.space && to.handled[eventKey{s.send.To, s.send.Stream, id}] == nil && !to.waitsFar(eventKey{s.send.To, s.send.Stream, id}) {
 				return fmt.Sprintf("%s, which space %s has sent, is not handled in %s", id, f.space, s.send.To)
 			}
 		}

@@ -130,8 +130,10 @@ func (w *world) stored(p *process, s membus.Step) {
 		from := w.folds[tx.Space]
 		if from == nil || from.sends[m.ID] == nil {
 			w.violate("lineage", "%s/%s is in the lane of %s, and no commit of its origin has it", m.Stream, m.ID, m.Space)
-		} else if from.sends[m.ID].send.Position != m.Position {
-			w.violate("lineage", "%s is in the lane of %s with position %d, and left with %d", m.ID, m.Space, m.Position, from.sends[m.ID].send.Position)
+		} else if s := &from.sends[m.ID].send; s.NotBefore != m.NotBefore {
+			w.violate("lineage", "%s is in the lane of %s not before %d, and was sent not before %d", m.ID, m.Space, m.NotBefore, s.NotBefore)
+		} else if s.Position != m.Position {
+			w.violate("lineage", "%s is in the lane of %s with position %d, and left with %d", m.ID, m.Space, m.Position, s.Position)
 		}
 	}
 }
@@ -155,6 +157,10 @@ func (w *world) saved(p *process, s membus.Step) {
 	}
 	if _, node := model.NodeOfStateKey(d.Doc); node || d.Doc == model.DueKey {
 		return // they spare work, or cause some, and decide nothing
+	}
+	if slot, ok := model.SlotOfStateKey(d.Doc); ok {
+		f.savedSlot(slot, d)
+		return
 	}
 	want, at := f.valueAt(d.Doc, d.Seq), f.changedAt(d.Doc, d.Seq)
 	if at != d.Seq {
@@ -180,6 +186,7 @@ func (w *world) checkMark(f *fold, mark *model.StateDoc) {
 	if mark.Seq > f.seq {
 		w.violate("saved", "space %s: the mark stands at %d, the log ends at %d", f.space, mark.Seq, f.seq)
 	}
+	f.markedSlots(mark.Seq)
 	for doc := range f.history { // any order: each on its own
 		at := f.changedAt(doc, mark.Seq)
 		stored, there := w.server.Saved(f.space, doc)
@@ -220,7 +227,9 @@ func (w *world) checkLanePosition(f *fold, position uint64) {
 		return
 	}
 	done := r.LaneDone()
-	if len(f.apps) > 0 { // what an application sends to its space is queued behind events that were done with
+	if len(f.apps) > 0 || f.savedDue() == atOnce {
+		// What an application, or an event that has waited, sends to its space is queued behind
+		// events that were done with. It has the space woken.
 		r.Own = nil
 		done = r.LaneDone()
 	}

@@ -444,6 +444,7 @@ func (w *world) noteEviction(r slog.Record) {
 		return
 	}
 	w.count("evictions")
+	w.noteAsleep(r)
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "space" && w.eventWaits(a.Value.String()) {
 			w.count("evictions with an event on its way")
@@ -494,6 +495,9 @@ func (w *world) begin(p *process, i item) {
 		return
 	}
 	ev := settle.Outgoing{Space: i.space, Stream: i.stream, ID: i.id}
+	if i.due != 0 {
+		ev.NotBefore = w.story.begin.Add(i.due)
+	}
 	if i.payload != "" {
 		v, err := model.ParseValue([]byte(i.payload))
 		if err != nil {
