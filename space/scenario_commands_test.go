@@ -226,7 +226,15 @@ func (s *stage) cmdSend(d *datadriven.TestData) error {
 			return nil
 		}
 	}
-	s.post(model.Event{Space: space, Stream: stream, ID: id, Payload: payload, Invalid: strings.ReplaceAll(option(d, "invalid"), "_", " ")})
+	ev := model.Event{Space: space, Stream: stream, ID: id, Payload: payload, Invalid: strings.ReplaceAll(option(d, "invalid"), "_", " ")}
+	if at := option(d, "at"); at != "" {
+		on, err := time.ParseDuration(at)
+		if err != nil {
+			return err
+		}
+		ev.NotBefore = zeroHour + on.Milliseconds()
+	}
+	s.post(ev)
 	s.tellBus("lane.%s takes %s on %s at %d", space, id, stream, s.laneSeq)
 	return nil
 }
@@ -289,12 +297,9 @@ func (s *stage) cmdAdvance(d *datadriven.TestData) error {
 		return errors.New("time does not go back")
 	}
 	s.now += by
+	s.clock.wall += by
 	s.tellBus("it is %s", s.now)
-	for _, a := range s.actors {
-		if a.wake != 0 && a.wake <= s.now {
-			a.runAll()
-		}
-	}
+	s.runDue()
 	return nil
 }
 

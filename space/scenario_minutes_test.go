@@ -83,6 +83,10 @@ func (m *minutes) flush() {
 func (a *actor) hooks() Trace {
 	return Trace{
 		HandleStart: a.handleStart, HandleEnd: a.handleEnd,
+		Later: func(i LaterInfo) {
+			a.pass()
+			a.tell(a, 2, "%s on %s waits until %s: tx %d", i.Event, i.Stream, onClock(i.NotBefore), i.Tx)
+		},
 		RunStart: a.runStart, RunEnd: a.runEnd,
 		Changed: a.changed, Invalidated: a.invalidated,
 		Iteration: a.iteration,
@@ -137,7 +141,7 @@ func (a *actor) handleStart(ev *model.Event) model.Trace {
 
 func (a *actor) handleEnd(i HandleInfo) {
 	for _, s := range i.Sends {
-		a.tell(a, 3, "send %s to %s/%s", s.ID, s.To, s.Stream)
+		a.tell(a, 3, "send %s to %s/%s%s", s.ID, s.To, s.Stream, waitsUntil(&s))
 	}
 	switch {
 	case i.Err != nil:
@@ -257,6 +261,12 @@ func contents(c *model.Commit) string {
 		part := c.Txs[i].By
 		if rc := c.Txs[i].Receipt; rc != nil {
 			part += " " + rc.Event
+		}
+		if w := c.Txs[i].Later; w != nil {
+			part += " " + w.ID
+		}
+		for _, x := range c.Txs[i].Cancels {
+			part += ", cancels " + x.ID
 		}
 		if !slices.Contains(parts, part) {
 			parts = append(parts, part)

@@ -109,7 +109,7 @@ func (s *stage) cmdLog(d *datadriven.TestData) error {
 				s.tellBus("    %s%s = %s", w.Doc, w.Path, show(w.Value))
 			}
 			for _, send := range tx.Sends {
-				s.tellBus("    send %s to %s/%s", send.ID, send.To, send.Stream)
+				s.tellBus("    send %s to %s/%s%s", send.ID, send.To, send.Stream, waitsUntil(&send))
 			}
 		}
 	}

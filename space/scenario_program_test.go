@@ -55,6 +55,9 @@ func (s *script) line(line string) error {
 	if word == "handler" {
 		return s.handler(rest)
 	}
+	if word == "cron" {
+		return s.cron(rest)
+	}
 	spec, err := s.node(line)
 	if err != nil {
 		return err
@@ -82,7 +85,7 @@ func (s *script) node(line string) (NodeSpec, error) {
 	case "effect":
 		spec.Kind = Effect
 	default:
-		return spec, fmt.Errorf("a line begins with computation, effect, materializer or handler")
+		return spec, fmt.Errorf("a line begins with computation, effect, materializer, handler or cron")
 	}
 	output := ""
 	for first := true; ; first = false {
@@ -255,6 +258,12 @@ func (s *script) parseStatement(src string) (statement, error) {
 	switch word {
 	case "send":
 		return parseSend(rest)
+	case "after":
+		return parseAfter(rest)
+	case "timer":
+		return parseTimer(rest)
+	case "cancel":
+		return parseCancel(rest)
 	case "delete":
 		a, err := parseAddress(strings.TrimSpace(rest))
 		return func(tx *Tx, _ *env) (model.Value, bool) {
@@ -352,6 +361,10 @@ func (s *script) parseFor(rest string) (statement, error) {
 
 // parseSend takes "stream [expr]" or "space/stream [expr]".
 func parseSend(rest string) (statement, error) {
+	return parseSending(rest, func(tx *Tx, space, stream string, v model.Value) { tx.Send(space, stream, v) })
+}
+
+func parseSending(rest string, send func(tx *Tx, space, stream string, v model.Value)) (statement, error) {
 	to, src, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	e := constant(model.Value{})
 	if src = strings.TrimSpace(src); src != "" {
@@ -363,9 +376,9 @@ func parseSend(rest string) (statement, error) {
 	space, stream, other := strings.Cut(to, "/")
 	return func(tx *Tx, v *env) (model.Value, bool) {
 		if other {
-			tx.Send(space, stream, e(v))
+			send(tx, space, stream, e(v))
 		} else {
-			tx.Send(tx.Space(), to, e(v))
+			send(tx, tx.Space(), to, e(v))
 		}
 		return model.Value{}, false
 	}, nil

@@ -16,6 +16,7 @@ type stage struct {
 	*world
 	minutes
 	now     time.Duration
+	clock   clock
 	scripts map[string]*script
 	// observed are the saved observations by space.
 	observed map[string][]Observation
@@ -47,6 +48,7 @@ type actor struct {
 	follows []follow
 	runs    map[string]uint64 // as the runs command last printed them
 	wake    time.Duration
+	due     int64 // by the clock, 0 if nothing waits for it
 	// background is work that was begun, by name; errors are those that nobody has asked
 	// for yet, worked the counters when they were last printed.
 	background map[string]func()
@@ -129,6 +131,7 @@ func (a *actor) load() error {
 	a.worked = Stats{}
 	a.listen()
 	a.answer, a.follows, a.inbox, a.runs, a.wake = nil, nil, nil, map[string]uint64{}, 0
+	a.due = 0
 	for _, ev := range a.lanes[a.cfg.Space] {
 		if ev.Lane > a.core.ReadLaneAfter() {
 			a.inbox = append(a.inbox, ev)
@@ -186,6 +189,7 @@ func (a *actor) settle() Ready {
 		a.tell(a, 1, "wake at %s", r.Wake)
 	}
 	a.wake = r.Wake
+	a.tellDue(r.Due)
 	checkGraph(a.t, a.core.graph)
 	if a.inquired {
 		inquire(a.core)
@@ -199,6 +203,9 @@ func (a *actor) outlive() (r Ready, alive bool) {
 	done := make(chan struct{})
 	go func() { // ends with the call, or in the middle of it
 		defer close(done)
+		if a.clock.set {
+			a.core.Clock(a.clock.now())
+		}
 		r = a.core.Settle(a.now)
 		alive = true
 	}()
