@@ -21,6 +21,11 @@ type treeCmd struct {
 	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
+// Help explains what printTree prints.
+func (treeCmd) Help() string {
+	return "P parked: its sender's commit is not released yet. . queued in its lane. w waits for its time. ✓ handled. ✗ failed or refused. - dropped (its sender's transaction was undone) or cancelled. ? forgotten: it lies beyond the horizon. Times count from that of the first line."
+}
+
 // Run prints what an event has caused.
 func (c *treeCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {

@@ -216,6 +216,7 @@ func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
 	want(t, 1, "there is no event o1", "tree", "o1")
 }
 
+// The offsets count from the time in the first line, also of an event that had waited for hours.
 func TestPrintTree_IsReadAtAGlance(t *testing.T) {
 	ref := func(space, stream, event string) trail.Ref {
 		return trail.Ref{Space: space, Stream: stream, Event: event}
@@ -241,9 +242,9 @@ func TestPrintTree_IsReadAtAGlance(t *testing.T) {
 	const text = `caused by a/one  e1
 caused by a/two  a:1:1:0
 ✓ a/order  a:1:2:0                          handled   2026-11-21 18:48:36.832
-├─ ✗ b/charge  a:1:3:0                      failed    +1234ms  line one line two
+├─ ✗ b/charge  a:1:3:0                      failed    +1232ms  line one line two
 │  └─ ✗ b/charge  a:1:3:0:r1                failed             (sent again) no more of this. no more of this. no more of this. no more of this. no more of this. n…
-├─ . c/ship  a:1:3:1                        queued    +5ms     at lane sequence 9
+├─ . c/ship  a:1:3:1                        queued    +3ms     at lane sequence 9
 ├─ P d/ship  a:1:3:2                        parked
 └─ ✗ d/wrap  a:1:3:3                        refused            no handler
    └─ ✓ a/undelivered  a:1:3:3:undelivered  handled            (tells the origin)

@@ -26,17 +26,14 @@ var marks = map[lineage.State]string{
 //	└─ . c/ship  a:5:3:1    queued    +1ms  at lane sequence 17
 //
 // The time is when the event ended or, if it has not, when its lane got it, counted
-// from when the first one got there. full prints every remark as it is, on as many lines
+// from the time that the first line shows. full prints every remark as it is, on as many lines
 // as it has.
 func printTree(w io.Writer, t *settle.Tree, full bool) {
 	for i := len(t.CausedBy) - 1; i >= 0; i-- {
 		r := t.CausedBy[i]
 		fmt.Fprintf(w, "caused by %s/%s  %s\n", r.Space, r.Stream, r.Event)
 	}
-	table := &lines{start: t.Root.Sent, full: full}
-	if table.start.IsZero() {
-		table.start = t.Root.Ended
-	}
+	table := &lines{start: shown(t.Root), full: full}
 	table.add(t.Root, "", "")
 	table.print(w)
 	fmt.Fprintf(w, "\n%s\n", summary(t))
@@ -106,12 +103,17 @@ func (l *lines) print(w io.Writer) {
 	}
 }
 
+// shown is the time of an event: when it ended or, if it has not, came into its lane.
+func shown(n *settle.TreeNode) time.Time {
+	if n.Ended.IsZero() {
+		return n.Sent
+	}
+	return n.Ended
+}
+
 // at is when an event ended or came into its lane.
 func (l *lines) at(n *settle.TreeNode, root bool) string {
-	at := n.Ended
-	if at.IsZero() {
-		at = n.Sent
-	}
+	at := shown(n)
 	switch {
 	case at.IsZero():
 		return ""
