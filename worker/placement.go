@@ -107,12 +107,12 @@ func partitionsOf(id string, n int, members []model.Member) []int {
 
 // Standing is how a member stands in the division of a partition.
 type Standing struct {
-	Member string
-	Score  float64
+	Member string  `json:"member"`
+	Score  float64 `json:"score"`
 	// Full says that the member has its share of partitions for which it scores higher.
-	Full bool
+	Full bool `json:"full"`
 	// Owner is the one that gets it.
-	Owner bool
+	Owner bool `json:"owner"`
 }
 
 // Explain says why a partition, of n, belongs to whom it does: the members, the highest

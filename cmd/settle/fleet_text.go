@@ -271,9 +271,9 @@ func printPlace(s sheet, p place) {
 		case r.Owner:
 			why = cell{text: "has the highest score of those with room", code: green}
 		case r.Full && !passed:
-			why = cell{text: "has its share of partitions for which it scores higher"}
+			why = cell{text: "scores higher, but has its share of partitions already"}
 		case r.Full:
-			why = cell{text: "has its share", code: faint}
+			why = cell{text: "has its share already", code: faint}
 		}
 		passed = passed || r.Owner
 		rows = append(rows, []cell{{text: r.Member, code: bold}, {text: fmt.Sprintf("%.3f", r.Score), right: true}, why})

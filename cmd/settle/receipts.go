@@ -45,10 +45,24 @@ func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 			}
 		}
 		if out.printed == 0 {
-			fmt.Fprintln(io.err, "no receipts; those of events that were handled longer ago than the log is kept are forgotten")
+			fmt.Fprintf(io.err, "space %s has no receipts%s; check the names (they count capitals). None was handled yet, or longer ago than the log is kept\n", c.Space, c.matching())
 		}
 		return nil
 	})
+}
+
+// matching names the filter.
+func (c *receiptsCmd) matching() (text string) {
+	if c.Stream != "" {
+		text += " --stream " + c.Stream
+	}
+	if c.Outcome != "" {
+		text += " --outcome " + c.Outcome
+	}
+	if text == "" {
+		return ""
+	}
+	return " that match" + text
 }
 
 // receiptPrinter prints receipts as they come, in columns or as JSON.

@@ -54,6 +54,9 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	if e.ID == "" {
 		e.ID = settle.NewEventID()
 	}
+	if c.After < 0 {
+		return usage(fmt.Errorf("--after %v lies in the past; use a positive duration such as 90s, or send without it", c.After))
+	}
 	if e.NotBefore = c.At; c.After > 0 {
 		e.NotBefore = time.Now().Add(c.After)
 	}

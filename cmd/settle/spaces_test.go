@@ -33,3 +33,11 @@ func TestCommands_AnEmptyPrefixIsTheDefault(t *testing.T) {
 	want(t, 0, "deployment settle: ", "provision")
 	want(t, 0, "SETTLE_WORKER: {", "permissions")
 }
+
+func TestSend_ATimeInThePastIsAMistake(t *testing.T) {
+	want(t, 2, "--after -5s lies in the past; use a positive duration", "send", "shop", "order", "--after=-5s")
+}
+
+func TestTree_HelpExplainsTheMarks(t *testing.T) {
+	want(t, 0, "✓ handled | w waits for its time", "tree", "--help")
+}
