@@ -182,10 +182,11 @@ func (p *partition) wakeThose() (next int64) {
 }
 
 // noteDue notes what a host that is about to end leaves to do. One that was deposed, or could
-// not go on, is not woken again at once. p.mu is held.
+// not go on, is not woken again at once; one that has left at rest is, when it is time. p.mu
+// is held.
 func (p *partition) noteDue(h *host) {
 	at := h.due.Load()
-	if soon := p.w.cfg.Now().Add(p.w.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon {
+	if soon := p.w.cfg.Now().Add(p.w.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon && !h.left {
 		at = soon
 	}
 	switch {
@@ -199,7 +200,8 @@ func (p *partition) noteDue(h *host) {
 	}
 }
 
-// unknownDue as host.due says that the space has not been loaded.
+// unknownDue as host.due says that the space has not been loaded, and as saver.dueAt that
+// what is saved is not known.
 const unknownDue = -1
 
 // publishDue says when the space wants to be woken should this host end.
@@ -227,7 +229,7 @@ func (s *saver) takeDue(h *host, c *checkpoint) {
 	if h.core.FollowsUp() && s.dueAt != 0 {
 		c.dueAt = atOnce
 	}
-	if c.dueAt != s.dueAt {
+	if c.dueAt != s.dueAt || c.dueAt != 0 && h.foreign.attached > 0 { // who may save another
 		c.Docs = append(c.Docs, dueItem(c.dueAt, h.core.Seq()))
 	}
 }
@@ -255,11 +257,21 @@ func readDue(items []model.StateDoc) int64 {
 // announce sees to it that the space is woken for what a commit of an attached runtime will
 // have wait, or follow, and sends the commit then. Nobody may be left to save that when it is
 // in the log, and no event of the lane leads there.
+//
+// What else waits is in the item, too: it replaces one that is of an earlier state, which may
+// have been saved a moment ago.
 func (h *host) announce(a *space.Append) {
+	at := leavesToDo(a.Commit)
+	if next := h.core.NextDue(); next != 0 {
+		at = min(at, next)
+	}
+	if h.core.FollowsUp() {
+		at = atOnce
+	}
 	h.env.tasks.Go(func() { // ends when it is saved, or with the host
 		for dry := 0; ; dry++ {
 			_ = pause.For(h.ctx, backoff(dry))
-			_, err := h.saveEarlier(h.ctx, leavesToDo(a.Commit), a.Expect+1)
+			_, err := h.saveEarlier(h.ctx, at, a.Expect+1)
 			if err == nil {
 				h.call(func() { h.send(a) })
 				return

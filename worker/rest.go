@@ -125,8 +125,8 @@ func (p *partition) leave(h *host) bool {
 		return false
 	}
 	delete(p.hosts, h.space)
-	p.noteDue(h)
 	h.left = true
+	p.noteDue(h)
 	p.evictions++
 	return true
 }

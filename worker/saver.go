@@ -21,7 +21,8 @@ type saver struct {
 	taken  uint64            // the same of the checkpoint under way
 	saving bool
 	noted  noted
-	// dueAt is when the space wants to be woken, as it is saved (see takeDue).
+	// dueAt is when the space wants to be woken, as it is saved, unknownDue if the next
+	// checkpoint is to save it whatever it is (see takeDue).
 	dueAt int64
 	// durable is saved, and markers what was deleted, for who purges.
 	durable atomic.Uint64
@@ -46,7 +47,9 @@ func (s *saver) remember(st model.SpaceState, lane uint64) {
 	s.note(st.Pieces)
 	s.note(st.Later)
 	s.note(st.Due)
-	s.dueAt = readDue(st.Due)
+	if s.dueAt = readDue(st.Due); s.dueAt != 0 {
+		s.dueAt = unknownDue // a newer one may be saved than was read
+	}
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
 	s.durable.Store(s.saved)
 }
@@ -108,6 +111,9 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 	s.note(c.Docs)
 	s.mark = c.Mark.Rev
 	if err != nil {
+		if c.dueAt != s.dueAt {
+			s.dueAt = unknownDue // it may be saved, or not
+		}
 		h.core.SpoilCheckpoint(c.Checkpoint)
 		if !errors.Is(err, model.ErrOutdated) {
 			h.report("save checkpoint", err)

@@ -1,0 +1,167 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// What an attached runtime saves of when its space wants to be woken meets what the owner
+// saves of it.
+
+// between lets something happen after an item was read, and before it is saved.
+type between struct {
+	*membus.Bus
+	read  func()
+	saves func(due model.StateDoc)
+}
+
+func (b *between) LoadItem(ctx context.Context, space, key string) (model.StateDoc, error) {
+	d, err := b.Bus.LoadItem(ctx, space, key)
+	if then := b.read; then != nil {
+		b.read = nil
+		then()
+	}
+	return d, err
+}
+
+func (b *between) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
+	if first := b.saves; first != nil && len(docs) == 1 && docs[0].Doc == model.DueKey {
+		b.saves = nil
+		first(docs[0])
+	}
+	return b.Bus.SaveState(ctx, space, docs, mark)
+}
+
+// setsTimer attaches an application that sets a timer and dies. Nobody sweeps the log for the
+// next owner, which w.process starts.
+func (w *world) setsTimer(b *between, in time.Duration) {
+	w.Helper()
+	a, err := worker.Attach(w.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	err = a.Transact(w.Context(), "app", func(tx *space.Tx) error {
+		tx.SetTimer("x", "now", tx.Now().Add(in), nil)
+		return nil
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	a.Kill()
+	b.Kill()
+}
+
+// The item that the application finds is of a timer that has been handled, and the owner
+// deletes it before the application's commit is in the log.
+func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}
+		w1 := w.process(cfg, nil)
+		w.send("s", "remind", "e1", `{"in":62000,"on":"now"}`)
+		w.pass(61 * time.Second)
+		w.eventuallyHandled("s", 2) // e1 and its timer
+		if n := len(w.server.DueSpaces(0)); n != 1 {
+			t.Fatal("this proves nothing: that nothing waits is saved already")
+		}
+		w.setsTimer(&between{Bus: w.server.Connect("app"), read: func() {
+			w.pass(6 * time.Second)
+			w1.crash()
+		}}, time.Minute)
+		w.pass(10 * time.Minute)
+		cfg.ID, cfg.Checkpoint = "w2", time.Hour
+		w.process(cfg, nil)
+		w.pass(time.Minute)
+		w.eventuallyHandled("s", 3)
+	})
+}
+
+// The owner saves what is due earlier, of an earlier state, after the application has looked.
+func TestDue_ATimerOfAnAttachedRuntimeDoesNotReplaceWhatTheOwnerSavesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}
+		w1 := w.process(cfg, nil)
+		w.send("s", "remind", "e1", `{"in":60000,"on":"now"}`)
+		w.eventuallyHandled("s", 1)
+		if n := len(w.server.DueSpaces(0)); n != 0 {
+			t.Fatal("this proves nothing: what waits is saved already")
+		}
+		w.setsTimer(&between{Bus: w.server.Connect("app"), read: func() {
+			w.pass(11 * time.Second)
+			w.wantPosition(0, 1)
+			w1.crash()
+		}}, time.Hour)
+		w.pass(10 * time.Minute)
+		cfg.ID, cfg.Checkpoint = "w2", time.Hour
+		w.process(cfg, nil)
+		w.pass(time.Minute)
+		w.eventuallyHandled("s", 2)
+	})
+}
+
+// Somebody else has saved a later time, or none, as of the same sequence or a later one,
+// which says nothing of what becomes of the commit.
+func TestDue_ATimerOfAnAttachedRuntimeIsSavedWhoeverElseSavesAtThatMoment(t *testing.T) {
+	for _, ahead := range []uint64{0, 3} {
+		for _, in := range []time.Duration{0, time.Hour} {
+			t.Run(fmt.Sprint(ahead, " ", in), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, 1)
+					cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Second}
+					w1 := w.process(cfg, nil)
+					w.send("s", "now", "e1")
+					w.eventuallyHandled("s", 1)
+					w.pass(5 * time.Second)
+					w.wantPosition(0, 1)
+					w1.crash()
+					w.setsTimer(&between{Bus: w.server.Connect("app"), saves: func(d model.StateDoc) {
+						other := model.StateDoc{Doc: model.DueKey, Seq: d.Seq + ahead}
+						if in != 0 {
+							other.Data = strconv.AppendInt(nil, time.Now().Add(in).UnixMilli(), 10)
+						}
+						if _, err := w.server.SaveDoc("s", other); err != nil {
+							t.Fatal(err)
+						}
+					}}, time.Minute)
+					w.pass(10 * time.Minute)
+					cfg.ID, cfg.Checkpoint = "w2", time.Hour
+					w.process(cfg, nil)
+					w.pass(time.Minute)
+					w.eventuallyHandled("s", 2)
+				})
+			})
+		}
+	}
+}
+
+// Who has left at rest is woken when it is time, and not a heartbeat after it has left.
+func TestDue_ASpaceThatLeavesShortlyBeforeItsTimeIsWokenInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cfg := worker.Config{ID: "w1", Idle: time.Second, Programs: always(reminders(t)), Heartbeat: 10 * time.Second, MemberTTL: 40 * time.Second}
+		w1 := w.process(cfg, nil)
+		w.send("s", "now", "e0")
+		w.eventuallyHandled("s", 1)
+		at := time.Now().Add(5 * time.Second)
+		w.sendLater("s", "e1", at)
+		w.pass(time.Until(at) - time.Millisecond)
+		if n := w1.Stats().Awake; n != 0 {
+			t.Fatalf("this proves nothing: %d spaces are awake", n)
+		}
+		w.pass(time.Second)
+		w.wantHandled("s", "e0", "e1")
+		if late := w.handledAt("s", "e1").Sub(at); late < 0 || late > 100*time.Millisecond {
+			t.Errorf("it was called %s late", late)
+		}
+	})
+}
