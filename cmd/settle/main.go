@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -111,6 +112,9 @@ func meant(args []string, err error) string {
 		if slices.Contains(args, "--wait") && err.Error() == "unexpected argument "+v {
 			return "; did you mean --wait=" + v + "?"
 		}
+	}
+	if strings.HasPrefix(err.Error(), "--at: ") {
+		return "; use a time such as 2026-11-21T09:00:00Z or 2026-11-21T10:00:00+01:00"
 	}
 	return ""
 }

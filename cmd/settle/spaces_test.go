@@ -36,6 +36,7 @@ func TestCommands_AnEmptyPrefixIsTheDefault(t *testing.T) {
 
 func TestSend_ATimeInThePastIsAMistake(t *testing.T) {
 	want(t, 2, "--after -5s lies in the past; use a positive duration", "send", "shop", "order", "--after=-5s")
+	want(t, 2, "--at | use a time such as 2026-11-21T09:00:00Z", "send", "shop", "order", "--at", "tomorrow")
 }
 
 func TestTree_HelpExplainsTheMarks(t *testing.T) {
