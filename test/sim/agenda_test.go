@@ -179,7 +179,7 @@ func (o *oracle) cancelsOf() (list []model.Cancel) {
 // tick: the next time of the job is set by the transaction that ends the one before, and
 // no time between them is left out.
 func (f *fold) tick(c *model.Commit, tx *model.Tx, ev *model.Event, s *model.Send) {
-	plan := f.w.schedule()
+	plan := f.w.schedule(f.space)
 	if at := plan.Next(time.UnixMilli(s.NotBefore - 1)); at.UnixMilli() != s.NotBefore {
 		f.wrong("cron", "it is set to %d, which is no time of the schedule", s.NotBefore)
 	}
@@ -207,7 +207,7 @@ func (o *oracle) handed(ev *model.Event) {
 	}
 	missed := int64(0)
 	if next := o.f.w.plan.delays; next.catchUp == 0 {
-		missed = o.f.w.schedule().between(ev.NotBefore, o.now+1)
+		missed = o.f.w.schedule(o.f.space).between(ev.NotBefore, o.now+1)
 	}
 	ev.Payload, _ = model.Of(map[string]any{"missed": missed})
 }

@@ -16,7 +16,7 @@ import (
 // startAttached attaches an application to a space, beside its owner.
 func (w *world) startAttached(p *process, i item) {
 	cfg := worker.AttachConfig{
-		ID: p.who + "-" + fmt.Sprint(keyed(w.plan.seed, "attached", p.name).below(1000)), Space: i.space, Program: w.newProgram(p), Events: i.a,
+		ID: p.who + "-" + fmt.Sprint(keyed(w.plan.seed, "attached", p.name).below(1000)), Space: i.space, Program: w.newPrograms(p)(i.space), Events: i.a,
 		Settings: space.Config{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup},
 		Logger:   slog.New(logger{w, p, ""}),
 	}

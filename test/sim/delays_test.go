@@ -191,15 +191,19 @@ func (s schedule) between(from, to int64) (n int64) {
 	return n
 }
 
-func (w *world) schedule() schedule {
-	return schedule{w.story.begin, w.story.begin.Add(w.plan.chaos), w.plan.delays.every}
+// schedule is that of a space. Two spaces that are due in the same instant would be woken in
+// any order, so no two are: their times are 13 ms or a multiple of it apart, and less than
+// the time between two of them.
+func (w *world) schedule(space string) schedule {
+	begin := w.story.begin.Add(time.Duration(space[len(space)-1]%16) * 13 * time.Millisecond)
+	return schedule{begin, w.story.begin.Add(w.plan.chaos), w.plan.delays.every}
 }
 
 // addCron gives the program its job.
-func (w *world) addCron(p *space.Program) error {
+func (w *world) addCron(p *space.Program, of string) error {
 	d := &w.plan.delays
 	if !d.cron {
 		return nil
 	}
-	return p.Cron(space.CronSpec{Name: "job", Stream: "tick", Schedule: w.schedule(), Spec: d.every.String(), CatchUp: d.catchUp})
+	return p.Cron(space.CronSpec{Name: "job", Stream: "tick", Schedule: w.schedule(of), Spec: d.every.String(), CatchUp: d.catchUp})
 }

@@ -218,10 +218,24 @@ func (w *world) restart(i item) {
 	}
 }
 
-// newProgram makes the program of one process.
-func (w *world) newProgram(p0 *process) *space.Program {
-	p := space.NewProgram("sim")
+// newPrograms makes the programs of one process: one for each space, that differ in when
+// their jobs are due.
+func (w *world) newPrograms(p0 *process) func(of string) *space.Program {
+	var mu sync.Mutex
+	made := map[string]*space.Program{}
 	f := &flaky{tries: map[string]int{}}
+	return func(of string) *space.Program {
+		mu.Lock()
+		defer mu.Unlock()
+		if made[of] == nil {
+			made[of] = w.newProgram(p0, of, f)
+		}
+		return made[of]
+	}
+}
+
+func (w *world) newProgram(p0 *process, of string, f *flaky) *space.Program {
+	p := space.NewProgram("sim")
 	must := func(err error) {
 		if err != nil {
 			panic(err)
@@ -244,7 +258,7 @@ func (w *world) newProgram(p0 *process) *space.Program {
 	for _, stream := range slices.Sorted(maps.Keys(onTime)) {
 		must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) { return onTime[stream](tx, ev) }))
 	}
-	must(w.addCron(p))
+	must(w.addCron(p, of))
 	for _, doc := range derived {
 		run := computations[doc]
 		must(p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Run: func(tx *space.Tx) (model.Value, error) {

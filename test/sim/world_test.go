@@ -257,8 +257,8 @@ func (w *world) startWorker(p *process) {
 	if o.history > 0 {
 		cfg.HistoryBytes, cfg.PurgeDelay = o.history, 1
 	}
-	program := w.newProgram(p)
-	cfg.Programs = func(string) (*space.Program, error) { return program, nil }
+	programs := w.newPrograms(p)
+	cfg.Programs = func(of string) (*space.Program, error) { return programs(of), nil }
 	var bus worker.Bus = p.bus
 	if p.who[0] == 'h' {
 		bus = hermit{p.bus}
