@@ -135,10 +135,12 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 	return r, nil
 }
 
-// MarkStands says that a mark was saved, and under which revision of the bucket.
-func (r *Replica) MarkStands(rev uint64) {
-	if r.first == 0 {
-		r.first = rev
+// MarkStands says that a mark was saved, and where it stands in the bucket. One that was under
+// way when the space was taken over is not the owner's first: it does not cover what was
+// committed up to then.
+func (r *Replica) MarkStands(m model.Standing) {
+	if r.first == 0 && m.Seq >= r.Epoch {
+		r.first = m.Rev
 	}
 }
 

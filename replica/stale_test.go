@@ -41,3 +41,28 @@ func TestStale_WhatWasPutBackIsToldByWhereItStands(t *testing.T) {
 		}
 	}
 }
+
+// A mark that was under way when the space was taken over is not the new owner's first.
+func TestStale_AMarkOfBeforeTheTakeoverIsNotTheOwnersFirst(t *testing.T) {
+	r := New("s")
+	take := func(seq uint64) {
+		c := &model.Commit{Space: "s", Runtime: "w", Takeover: true}
+		if _, err := r.Apply(seq, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(10)
+	r.MarkStands(model.Standing{Rev: 5, Seq: 9})
+	if r.first != 0 {
+		t.Errorf("the first mark is %d, and none covers the takeover", r.first)
+	}
+	r.MarkStands(model.Standing{Rev: 6, Seq: 10})
+	r.MarkStands(model.Standing{Rev: 7, Seq: 11})
+	if r.first != 6 {
+		t.Errorf("the first mark is %d, want 6", r.first)
+	}
+	take(20)
+	if r.first != 0 {
+		t.Errorf("the first mark of the next owner is %d", r.first)
+	}
+}

@@ -447,8 +447,8 @@ func (s *Space) txID(n uint64) model.TxID {
 // Checkpoint returns what must be saved to bring the saved state up to Seq.
 func (s *Space) Checkpoint() (replica.Checkpoint, error) { return s.replica.Checkpoint() }
 
-// MarkStands says that the mark of a checkpoint was saved, and under which revision.
-func (s *Space) MarkStands(rev uint64) { s.replica.MarkStands(rev) }
+// MarkStands says that the mark of a checkpoint was saved, and where it stands.
+func (s *Space) MarkStands(m model.Standing) { s.replica.MarkStands(m) }
 
 // SpoilCheckpoint gives a checkpoint back that could not be saved.
 func (s *Space) SpoilCheckpoint(c replica.Checkpoint) { s.replica.Spoil(c) }

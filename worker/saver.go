@@ -123,7 +123,7 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 		}
 		return
 	}
-	h.core.MarkStands(c.Mark.Rev)
+	h.core.MarkStands(model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq})
 	s.saved, s.lane, s.dueAt = max(s.saved, c.Mark.Seq), max(s.lane, s.taken), c.dueAt
 	s.durable.Store(s.saved)
 }
