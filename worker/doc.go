@@ -84,7 +84,8 @@
 //	   '------------------------------------------------------'    |
 //	     asked to leave, at rest, all saved, and nothing has come  '--> handed over, deposed
 //
-// Of a dormant space the worker knows nothing at all. Worker.Stats says how many there are of
+// Of a dormant space the worker knows nothing at all, or, if something waits in it for a
+// time, when to wake it: see due.go (docs/adr/0018). Worker.Stats says how many there are of
 // the others.
 //
 // # Observation

@@ -61,24 +61,37 @@ func TestMarkers_DocumentsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 	})
 }
 
+// makeDocument makes the document d of space s and returns it as it is saved.
+func (w *world) makeDocument() model.StateDoc {
+	w.Helper()
+	w.coordinator()
+	w.send("s", "add", "e1")
+	w.transact(func(tx *space.Tx) error { tx.Set("d", 1); return nil })
+	w.pass(time.Second)
+	d, there := w.server.Saved("s", "d")
+	if !there {
+		w.Fatal("it is not saved")
+	}
+	return d
+}
+
+// deleteDocument deletes it, and has its marker purged.
+func (w *world) deleteDocument() {
+	w.Helper()
+	w.transact(func(tx *space.Tx) error { tx.Delete("d"); return nil })
+	w.pass(3 * time.Second)
+	if _, there := w.server.Saved("s", "d"); there {
+		w.Fatal("its marker is still there")
+	}
+}
+
 // Its owner was deposed an hour ago, and only now writes what it had to save.
 func TestMarkers_ADeletedDocumentDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
 		p := w.process(frugal("w1"), nil)
-		w.send("s", "add", "e1")
-		w.transact(func(tx *space.Tx) error { tx.Set("d", 1); return nil })
-		w.pass(time.Second)
-		old, there := w.server.Saved("s", "d")
-		if !there {
-			t.Fatal("it is not saved")
-		}
-		w.transact(func(tx *space.Tx) error { tx.Delete("d"); return nil })
-		w.pass(3 * time.Second)
-		if _, there := w.server.Saved("s", "d"); there {
-			t.Fatal("its marker is still there")
-		}
+		old := w.makeDocument()
+		w.deleteDocument()
 		if _, err := w.server.SaveDoc("s", old); err != nil {
 			t.Fatalf("this proves nothing: %v", err)
 		}
@@ -111,22 +124,11 @@ func TestMarkers_ADeletedDocumentStaysAwayHoweverOftenItsOwnerSavesAfterwards(t 
 
 func putBackLate(t *testing.T, moment string) {
 	w := newWorld(t, 1)
-	w.coordinator()
 	first := w.process(frugal("w1"), nil)
-	w.send("s", "add", "e1")
-	w.transact(func(tx *space.Tx) error { tx.Set("d", 1); return nil })
-	w.pass(time.Second)
-	old, there := w.server.Saved("s", "d")
-	if !there {
-		t.Fatal("it is not saved")
-	}
+	old := w.makeDocument()
 	first.stop()
 	second := w.process(frugal("w2"), nil)
-	w.transact(func(tx *space.Tx) error { tx.Delete("d"); return nil })
-	w.pass(3 * time.Second)
-	if _, there := w.server.Saved("s", "d"); there {
-		t.Fatal("its marker is still there")
-	}
+	w.deleteDocument()
 	putBack := func() {
 		if _, err := w.server.SaveDoc("s", old); err != nil {
 			t.Fatalf("this proves nothing: %v", err)
