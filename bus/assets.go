@@ -69,7 +69,7 @@ func horizonError(bucket string, stored, wanted time.Duration) error {
 
 // asset is a stream that the deployment needs.
 type asset struct {
-	component string // lane, log, state, workers, dead
+	component string // lane, log, state, workers, dead, programs
 	config    jetstream.StreamConfig
 	rules     []rule
 }
@@ -78,7 +78,7 @@ type asset struct {
 // which there is only one, so it decides between two programs that create a
 // deployment at the same time with different numbers of partitions.
 func (b *Bus) assets(partitions int) []asset {
-	all := []asset{b.workersAsset(), b.deadAsset()}
+	all := []asset{b.workersAsset(), b.deadAsset(), b.programsAsset()}
 	for p := range partitions {
 		all = append(all, b.logAsset(p), b.laneAsset(p), b.stateAsset(p))
 	}
@@ -129,6 +129,12 @@ func (b *Bus) workersAsset() asset {
 // memberAge is for how long what a member has said last is kept: those that have gone
 // are still seen for a while, and do not pile up.
 const memberAge = time.Hour
+
+func (b *Bus) programsAsset() asset {
+	c := bucketConfig(b.names.programsBucket())
+	c.Description = "Settle: the versions of hosted programs, and which space runs which"
+	return asset{component: "programs", config: c, rules: programsRules}
+}
 
 // deadAsset takes a letter about each event once, from any number of coordinators.
 func (b *Bus) deadAsset() asset {
@@ -247,6 +253,14 @@ var logRules = append(slices.Clone(keepRules),
 var stateRules = append(slices.Clone(keepRules),
 	rule{"maximum messages", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgs) }, "checkpoints could not be saved when it is reached"},
 	rule{"maximum bytes", func(c jetstream.StreamConfig) string { return limit(c.MaxBytes) }, "checkpoints could not be saved when it is reached"},
+)
+
+// programsRules: whoever can write there decides what runs, and a program that was deployed
+// stays.
+var programsRules = append(slices.Clone(keepRules),
+	rule{"republish", func(c jetstream.StreamConfig) string { return republishText(c.RePublish) }, foreign},
+	rule{"maximum messages", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgs) }, "programs could not be deployed when it is reached"},
+	rule{"maximum bytes", func(c jetstream.StreamConfig) string { return limit(c.MaxBytes) }, "programs could not be deployed when it is reached"},
 )
 
 // workersRules: announcements are repeated, so they may expire.

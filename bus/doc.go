@@ -5,7 +5,7 @@
 //
 // # Assets
 //
-// One set per partition p, plus one bucket for the deployment. "settle" and
+// One set per partition p, plus two buckets for the deployment. "settle" and
 // "SETTLE" are Config.Prefix.
 //
 //	LANE   stream SETTLE_LANE_<p>    settle.lane.<p>.<space>.<stream>.<event id>
@@ -18,6 +18,8 @@
 //	                                 <space>.=origins.<n>  positions, if they are many
 //	                                 =pos.<name>           a position, a number
 //	       bucket SETTLE_WORKERS     <worker id>           an announcement, JSON
+//	       bucket SETTLE_PROGRAMS    version.<program>.<n> a program, immutable
+//	                                 rule.<spaces>         which version those run
 //	DEAD   stream SETTLE_DEAD        settle.dead.<space>.<stream>.<event id>
 //	                                 one for the deployment: letters are rare
 //

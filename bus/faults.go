@@ -7,8 +7,9 @@ type Op string
 const (
 	OpAppend Op = "append"
 	OpSend   Op = "send"
-	OpSave   Op = "save" // of a document, a mark or a position
-	OpBury   Op = "bury" // of a dead letter
+	OpSave   Op = "save"   // of a document, a mark or a position
+	OpBury   Op = "bury"   // of a dead letter
+	OpRecord Op = "record" // of a program or a rule
 
 	opAnnounce Op = "announce"
 )

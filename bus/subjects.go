@@ -27,6 +27,8 @@ func (n names) logStream(p int) string   { return n.upper + "_LOG_" + strconv.It
 func (n names) stateBucket(p int) string { return n.upper + "_STATE_" + strconv.Itoa(p) }
 func (n names) workersBucket() string    { return n.upper + "_WORKERS" }
 
+func (n names) programsBucket() string { return n.upper + "_PROGRAMS" }
+
 func (n names) deadStream() string { return n.upper + "_DEAD" }
 
 // bucketStream is the stream that holds a KV bucket, by the convention of all

@@ -110,6 +110,8 @@ read streams' settings and state      rcwop  $JS.API.STREAM.INFO.SETTLE_LOG_0
 read a message by the leader          rcwop  $JS.API.STREAM.MSG.GET.SETTLE_LOG_0
 read messages in a row                rcwop  $JS.API.DIRECT.GET.SETTLE_LOG_0
 read a document                       rcwop  $JS.API.DIRECT.GET.KV_SETTLE_STATE_0.$KV.SETTLE_STATE_0.s.d
+read a program                        rcwop  $JS.API.DIRECT.GET.KV_SETTLE_PROGRAMS.$KV.SETTLE_PROGRAMS.rule.all
+follow what spaces run                rcwop  $JS.API.CONSUMER.CREATE.KV_SETTLE_PROGRAMS.settle-x.$KV.SETTLE_PROGRAMS.rule.>
 follow a stream                       rcwop  $JS.API.CONSUMER.CREATE.SETTLE_LOG_0.settle-x
 stop following                        rcwop  $JS.API.CONSUMER.DELETE.SETTLE_LOG_0.settle-x
 answer flow control                   rcwop  $JS.FC.SETTLE_LOG_0.settle-x.1
@@ -146,6 +148,9 @@ purge documents                       ..w.p  $JS.API.STREAM.PURGE.KV_SETTLE_STAT
 purge dead letters                    ....p  $JS.API.STREAM.PURGE.SETTLE_DEAD
 purge the workers                     ....p  $JS.API.STREAM.PURGE.KV_SETTLE_WORKERS
 purge what is none of the deployment  ....p  $JS.API.STREAM.PURGE.OTHER
+deploy a program                      ....p  $KV.SETTLE_PROGRAMS.version.p.1
+decide what a space runs              ....p  $KV.SETTLE_PROGRAMS.rule.all
+purge programs                        ....p  $JS.API.STREAM.PURGE.KV_SETTLE_PROGRAMS
 create a stream                       ....p  $JS.API.STREAM.CREATE.NEW
 change a stream                       ....p  $JS.API.STREAM.UPDATE.NOTHING
 delete a stream                       ....p  $JS.API.STREAM.DELETE.NOTHING

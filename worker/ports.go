@@ -127,6 +127,27 @@ type State interface {
 	SavePosition(ctx context.Context, partition int, name string, seq uint64) error
 }
 
+// Records are what a deployment keeps beside its spaces: programs, and which space runs which.
+// They are no part of Bus, since neither a worker nor a coordinator looks at them: package
+// program does. Their keys are names, separated by dots.
+type Records interface {
+	// SaveRecord stores r if what stands under its key still has the revision r.Rev, 0
+	// meaning nothing, and returns the new revision. That the same data stand there already
+	// is a success as well. The error is model.ErrOutdated if something else stands there, or
+	// model.ErrTooLarge.
+	SaveRecord(ctx context.Context, r model.Record) (rev uint64, err error)
+	// LoadRecord returns what stands under a key, with Rev 0 if nothing does. It asks the
+	// leader, and may be out of date.
+	LoadRecord(ctx context.Context, key string) (model.Record, error)
+	// ListRecords returns the records whose keys begin with under and a dot, by key. It may
+	// miss the newest.
+	ListRecords(ctx context.Context, under string) ([]model.Record, error)
+	// FollowRecords delivers the records whose keys begin with under and a dot, calls ready,
+	// and then delivers each that is stored, the last of each key at the least. One that was
+	// deleted has no Data.
+	FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error
+}
+
 // Observers carries leases from those who watch to those who own. It is best
 // effort: leases are renewed, and a new owner asks for them by a roll call.
 type Observers interface {

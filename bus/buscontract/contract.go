@@ -40,6 +40,7 @@ type Deployment interface {
 // Client is a bus that can be harmed.
 type Client interface {
 	worker.Bus
+	worker.Records
 	// Close ends the client in good order, Kill as the end of its process would.
 	// Each may be called after the other, and again.
 	Close()
@@ -60,6 +61,7 @@ const (
 	Send   Kind = "send"
 	Save   Kind = "save" // one document or mark of SaveState
 	Bury   Kind = "bury"
+	Record Kind = "record"
 )
 
 // Fault is what happens to one request.
@@ -104,6 +106,7 @@ func Run(t *testing.T, h Harness) {
 		{"Observers", observerChecks},
 		{"Members", memberChecks},
 		{"Dead", deadChecks},
+		{"Records", recordChecks},
 		{"Services", serviceChecks},
 		{"Listen", listenChecks},
 		{"Limits", limitChecks},

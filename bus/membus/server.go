@@ -35,6 +35,7 @@ type Server struct {
 	members    members
 	topics     topics
 	dead       dead
+	records    records
 	services   services
 	clients    map[*Bus]bool
 }
@@ -61,7 +62,7 @@ func NewServer(c Config) *Server {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &Server{maxPayload: c.MaxPayload, horizon: c.Horizon, now: c.Now, members: newMembers(), topics: newTopics(), dead: newDead(), services: services{}, clients: map[*Bus]bool{}}
+	s := &Server{maxPayload: c.MaxPayload, horizon: c.Horizon, now: c.Now, members: newMembers(), topics: newTopics(), dead: newDead(), records: newRecords(), services: services{}, clients: map[*Bus]bool{}}
 	for range c.Partitions {
 		s.partitions = append(s.partitions, newPartition())
 	}
