@@ -45,6 +45,7 @@ type hooks struct {
 	onError   []func(ErrorInfo)
 	onConsole []func(ConsoleInfo)
 	onDurable []func(bool)
+	host      any // see Tx.Slot
 }
 
 // OnError registers a function that is told of errors of user code. They are called in

@@ -99,8 +99,31 @@ type docValue struct {
 // Space is the name of the space that the transaction is in.
 func (t *Tx) Space() string { return t.space }
 
+// Event is the event that is being handled, nil in a node's run and in a transaction that
+// answers none. It must not be changed.
+func (t *Tx) Event() *model.Event { return t.event }
+
+// Slot belongs to whoever hosts programs of another language in the space: what a run
+// keeps there is found by the runs that it pulls. It is nil at first, and nothing else
+// looks at it.
+func (t *Tx) Slot() *any { return &t.core.hooks.host }
+
 // Err is why the transaction cannot commit, or nil.
 func (t *Tx) Err() error { return t.err }
+
+// Fail makes the transaction one that cannot commit: for layers above, which find out in
+// the middle of a read or write that it makes no sense. The first error counts.
+func (t *Tx) Fail(err error) { t.fail(err) }
+
+// Declares reports whether the node that runs has declared that it writes at a place of this
+// space, in Writes or Envelope. A handler may write anywhere, so it is true in one.
+func (t *Tx) Declares(doc string, path ...string) bool {
+	if t.node == nil {
+		return true
+	}
+	within := func(a Address) bool { return a.Doc == doc && model.Path(path).HasPrefix(a.Path) }
+	return slices.ContainsFunc(t.node.spec.Writes, within) || slices.ContainsFunc(t.node.spec.Envelope, within)
+}
 
 // Group puts the transaction's changes into a change group: observers of that group
 // are not told of them (see NodeSpec.Group). For those who need not hear what they
