@@ -30,6 +30,9 @@ type Commit struct {
 	// Join says that Runtime takes part from here on, beside the owner: it deposes
 	// nobody, and no takeover deposes it.
 	Join bool `json:"join,omitzero"`
+	// Program is the version of the program that Runtime runs, from this commit of its epoch
+	// on: it is in the first commit of each. "" is that of the commit before.
+	Program string `json:"pg,omitzero"`
 	// Trying says that an attempt at an event follows, or that it came back.
 	Trying *Trying `json:"try,omitzero"`
 	// Txs are the transactions in the order in which they took effect.

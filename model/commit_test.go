@@ -100,7 +100,8 @@ func genCommit() *rapid.Generator[*Commit] {
 			Version: CommitVersion, Space: genName().Draw(t, "space"), Runtime: genName().Draw(t, "runtime"),
 			Epoch: rapid.Uint64().Draw(t, "epoch"), Attempt: rapid.Uint64().Draw(t, "attempt"),
 			Takeover: rapid.Bool().Draw(t, "takeover"), Join: rapid.Bool().Draw(t, "join"),
-			Trying: genTrying().Draw(t, "trying"), Txs: some(t, "txs", genTx()),
+			Program: rapid.OneOf(rapid.Just(""), genText()).Draw(t, "program"),
+			Trying:  genTrying().Draw(t, "trying"), Txs: some(t, "txs", genTx()),
 			Cursor: Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
 		}
 	})

@@ -58,6 +58,9 @@ func AppendCommit(dst []byte, c *Commit, txs []byte) []byte {
 	if c.Join {
 		dst = append(dst, `,"join":true`...)
 	}
+	if c.Program != "" {
+		dst = appendText(append(dst, `,"pg":`...), c.Program)
+	}
 	if c.Trying != nil {
 		dst = appendTrying(append(dst, `,"try":`...), c.Trying)
 	}

@@ -47,6 +47,7 @@ func (t *Tx) register(spec *NodeSpec) error {
 	if blueprint[spec.ID] {
 		return fmt.Errorf("this run has registered it already")
 	}
+	t.makeWay(spec)
 	if n := t.graph.byID[spec.ID]; n != nil {
 		if err := t.keep(n, spec); err != nil {
 			return err
@@ -89,8 +90,8 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 	if spec.Gate != n.spec.Gate {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
 	}
-	again := n.spec.Version != spec.Version
-	n.spec = spec.clone()
+	again := n.spec.Version != spec.Version || n.more.outdated && spec.Version == ""
+	n.spec, n.more.outdated = spec.clone(), false
 	if again {
 		g.invalidate(n, "version")
 	}
@@ -104,11 +105,12 @@ type former struct {
 	parentRuns    uint64
 	spec          *NodeSpec
 	doomed        bool
+	outdated      bool
 }
 
 // noteFormer remembers what is given back if the run fails.
 func (t *Tx) noteFormer(n *node) {
-	f := former{child: n, parent: n.more.parent, spec: n.spec, doomed: n.doomed}
+	f := former{child: n, parent: n.more.parent, spec: n.spec, doomed: n.doomed, outdated: n.more.outdated}
 	if f.parent != nil {
 		f.parentRuns = f.parent.runs
 	}
@@ -127,7 +129,7 @@ func (s *Space) giveBack(n *node, tx *Tx) {
 		if f.spec.Gate != c.spec.Gate {
 			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
 		}
-		c.spec, c.doomed = f.spec, f.doomed
+		c.spec, c.doomed, c.more.outdated = f.spec, f.doomed, f.outdated
 		if f.parent == n {
 			continue
 		}
@@ -155,10 +157,12 @@ func (n *node) descendsFrom(maker *node) bool {
 }
 
 func sameShape(a, b *NodeSpec) bool {
-	same := func(a, b []Address) bool {
-		return slices.EqualFunc(a, b, func(x, y Address) bool { return x.String() == y.String() })
-	}
-	return a.Kind == b.Kind && a.Output == b.Output && a.Volatile == b.Volatile && same(a.Writes, b.Writes) && same(a.Envelope, b.Envelope)
+	return a.Kind == b.Kind && a.Output == b.Output && a.Volatile == b.Volatile &&
+		sameAddresses(a.Writes, b.Writes) && sameAddresses(a.Envelope, b.Envelope)
+}
+
+func sameAddresses(a, b []Address) bool {
+	return slices.EqualFunc(a, b, func(x, y Address) bool { return x.String() == y.String() })
 }
 
 // adopt makes the children that a run has registered those of its node. A run that did
@@ -169,6 +173,7 @@ func (s *Space) adopt(n *node, tx *Tx, ok bool) {
 	}
 	blueprint := n.more.blueprint
 	n.more.blueprint = nil
+	n.more.renewing = n.more.renewing && !ok
 	if !ok {
 		s.giveBack(n, tx)
 		for _, c := range tx.made {

@@ -50,7 +50,7 @@ type CronSpec struct {
 	Name   string
 	Stream string
 	// Schedule tells the times. Spec tells it from any other: with another text, the
-	// schedule has changed, which a space takes up when it is activated the next time.
+	// schedule has changed, which a space takes up when it gets the program.
 	Schedule Schedule
 	Spec     string
 	CatchUp  CatchUp
@@ -278,8 +278,8 @@ func (s *Space) recordCron(tx *Tx) bool {
 	return true
 }
 
-// checkCrons sets the timers of the program's jobs when the space has come to life: those
-// that there are none of, or that another program has set. When the clock was set back, it
+// checkCrons sets the timers of the program's jobs when the space has come to life, or has got
+// another program: those that there are none of, or that another program has set. When the clock was set back, it
 // brings those back which lie too far ahead.
 func (s *Space) checkCrons() {
 	if !s.cronCheck || !s.Owned() || s.wall == 0 || s.cfg.WithoutEvents {

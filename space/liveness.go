@@ -190,7 +190,7 @@ func (g *graph) expireProvisional() {
 	for _, n := range fresh {
 		switch {
 		case n.removed:
-		case n.status == NeverRan || n.waiting:
+		case n.status == NeverRan || n.waiting || n.more.renewing:
 			g.fresh = append(g.fresh, n)
 		default:
 			n.more.provisional = false

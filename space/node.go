@@ -92,7 +92,13 @@ type extra struct {
 	// provisional is set while demand includes the node's having just been made.
 	provisional bool
 	// remote are the own surfaces that others' commits have changed since the last run.
-	remote  []*doc
+	remote []*doc
+	// outdated says that the node was made under a former program, renewing that it has
+	// made such ones and is to make them again. cleanAs is the spec under which it was clean
+	// before its code was changed.
+	outdated, renewing bool
+	cleanAs            *NodeSpec
+
 	lastErr error
 	errors  uint64 // runs that ended in one
 	// causes are those that are not among the reads.

@@ -50,7 +50,7 @@ func (s *Space) Observations() (out []Observation, gone []string) {
 	for _, n := range s.unsaved {
 		switch {
 		case n.removed:
-		case n.status == Clean && s.graph.inSync(n):
+		case n.status == Clean && s.graph.inSync(n) && !n.ofFormerCode():
 			n.unsaved, n.saved = false, true
 			out = append(out, s.observe(n))
 			continue
@@ -68,6 +68,10 @@ func (s *Space) Observations() (out []Observation, gone []string) {
 
 // Unsaved reports whether Observations may have anything to tell.
 func (s *Space) Unsaved() bool { return len(s.unsaved)+len(s.forgotten) > 0 }
+
+// ofFormerCode reports whether the node has run code of which nobody can say that it is that
+// of the program: it was made under a former one, and names no version.
+func (n *node) ofFormerCode() bool { return n.more != nil && n.more.outdated && n.spec.Version == "" }
 
 // inSync reports whether all that n has read is here.
 func (g *graph) inSync(n *node) bool {

@@ -13,6 +13,9 @@ import (
 type Program struct {
 	// Name says which program this is, in logs and traces.
 	Name string
+	// Version tells this program from others of its name, for who reads the log: it is in the
+	// first commit that each life of a runtime makes with it. Optional; 256 bytes at the most.
+	Version string
 
 	handlers map[string]Handler
 	nodes    []*NodeSpec

@@ -55,7 +55,7 @@ func (s *Space) ready() Ready {
 	if after, ok := s.lane.Refill(); ok && s.running() && !s.holding && !s.cfg.WithoutEvents {
 		out.Refill = &Refill{After: after}
 	}
-	out.More = s.running() && !s.holding && s.hasWork()
+	out.More = s.running() && !s.holding && s.hasWork() || s.mayTurnOver()
 	out.Undone, s.undone = s.undone, nil
 	return out
 }
@@ -66,7 +66,7 @@ func (s *Space) nextAppend() *Append {
 		s.out.takeOver = false
 		s.takeover = &model.Commit{
 			Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-			Attempt: s.replica.Seq + 1, Takeover: !s.joins, Join: s.joins, Cursor: s.replica.Cursor,
+			Attempt: s.replica.Seq + 1, Takeover: !s.joins, Join: s.joins, Program: s.program.Version, Cursor: s.replica.Cursor,
 		}
 		return &Append{Expect: s.replica.Seq, Commit: s.takeover, Data: model.AppendCommit(nil, s.takeover, nil)}
 	case !s.running() || s.suffix.sealed != nil || len(s.suffix.open.txs) == 0 && s.care.mark == nil:
@@ -76,6 +76,9 @@ func (s *Space) nextAppend() *Append {
 	c := &model.Commit{
 		Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
 		Epoch: s.epoch, Cursor: s.lane.Cursor(taken), Trying: s.care.mark,
+	}
+	if s.program.Version != s.told {
+		c.Program = s.program.Version
 	}
 	s.care.mark = nil
 	data := s.suffix.open.data

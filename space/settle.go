@@ -22,6 +22,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	if s.closed {
 		return Ready{}
 	}
+	s.turnOver()
 	s.now = max(s.now, now)
 	s.renewMarks()
 	s.graph.tick(s.now)

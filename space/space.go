@@ -15,6 +15,10 @@ import (
 type Space struct {
 	cfg     Config
 	program *Program
+	// next is the program that is to take over, nil if there is none; told is the version
+	// that the log has of this runtime.
+	next *Program
+	told string
 
 	replica  *replica.Replica
 	graph    *graph
@@ -94,6 +98,9 @@ type Space struct {
 // TakeOver or Attach has been answered by Confirm.
 func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	if err := program.check(); err != nil {
 		return nil, err
 	}
 	s := &Space{
@@ -214,6 +221,9 @@ func (s *Space) Confirm(seq uint64) error {
 		}
 	}
 	s.replica.Adopt(seq, x.commit, x.after)
+	if x.commit.Program != "" {
+		s.told = x.commit.Program
+	}
 	s.lane.Confirm(x.taken, x.commit.Cursor)
 	if n := len(x.commit.Txs); n > 0 {
 		s.registry.Confirm(x.commit.Txs[n-1].N)
@@ -228,7 +238,7 @@ func (s *Space) Confirm(seq uint64) error {
 
 func (s *Space) confirmTakeover(seq uint64) error {
 	_, err := s.replica.Apply(seq, s.takeover)
-	s.joins = s.takeover.Join
+	s.joins, s.told = s.takeover.Join, s.takeover.Program
 	s.epoch, s.takeover, s.out.takeOver = seq, nil, false
 	s.suffix.lastTx, s.suffix.attempt = 0, 0
 	s.cronCheck = true

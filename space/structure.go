@@ -140,6 +140,8 @@ func describe(n *node) *NodeInfo {
 func (s *structure) setHandlers(p *Program) {
 	txn := s.db.Txn(true)
 	defer txn.Abort()
+	_, err := txn.DeleteAll(tableHandler, indexID)
+	must(err)
 	for _, stream := range sortedKeys(p.handlers) {
 		must(txn.Insert(tableHandler, &HandlerInfo{Stream: stream}))
 	}

@@ -46,6 +46,8 @@ type Trace struct {
 	// Durable is told when the space becomes durable (see Space.Durable) and when it
 	// ceases to be.
 	Durable func(bool)
+	// Program is told when the space has begun to run another program (see Space.Change).
+	Program func(ProgramInfo)
 }
 
 // HandleInfo describes one attempt to handle an event.

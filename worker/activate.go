@@ -28,7 +28,7 @@ func (h *host) activate() error {
 	if h.core, err = space.New(cfg, h.program, r); err != nil {
 		return err
 	}
-	h.core.Rehydrate(observations(st, h.env.cfg.Build))
+	h.core.Rehydrate(observations(st, h.build()))
 	h.core.OnError(h.env.cfg.OnError)
 	h.core.OnConsole(h.env.cfg.OnConsole)
 	if h.behind == 0 {

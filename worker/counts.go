@@ -146,7 +146,7 @@ func (h *host) trace() space.Trace {
 		h.watch.stop(i.Node, i.Kind)
 	}}
 	t.RunBegan = func(_ string, kind space.NodeKind) { h.watch.start(kind) }
-	t.HandleEnd = h.ended
+	t.HandleEnd, t.Program = h.ended, h.changed
 	if h.spans.tracer != nil {
 		t.HandleStart, t.PassEnd = h.spans.handleStart, h.spans.passEnd
 	}

@@ -20,7 +20,7 @@ import (
 type host struct {
 	env     *env
 	space   string
-	program *space.Program
+	program *space.Program // that it begins with
 	core    *space.Space
 	started time.Time
 	// nonce tells this host's appends from those of any other that the space has
@@ -53,6 +53,10 @@ type host struct {
 	// due is when the space wants to be woken should the host end, in milliseconds since
 	// 1970; 0 for never, unknownDue if that is not known.
 	due atomic.Int64
+
+	// wanted is the program that the space was last told to run. It is guarded by the
+	// partition's lock.
+	wanted *space.Program
 
 	// rest belongs to awake. dismissed says that the host is asked to leave.
 	rest      rest
@@ -133,7 +137,7 @@ const (
 // newHost makes a host that has not begun to run, of a space that has b left to do.
 func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h := &host{
-		env: e, space: name, program: program, started: time.Now(), nonce: rand.Text(),
+		env: e, space: name, program: program, wanted: program, started: time.Now(), nonce: rand.Text(),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		entered: make(chan struct{}), mirrors: map[space.Ref]context.CancelFunc{},
 		saver: saver{revs: map[string]uint64{}, noted: noted{}},

@@ -101,7 +101,7 @@ func (s *saver) clean(h *host) bool {
 	if s.saving || h.core.Seq() > s.saved {
 		return false
 	}
-	if err := s.noted.take(h.core, h.env.cfg.Build); err != nil {
+	if err := s.noted.take(h.core, h.build()); err != nil {
 		h.report("checkpoint", err)
 	}
 	return len(s.noted) == 0

@@ -83,7 +83,7 @@ func (s *saver) due(h *host) (c checkpoint, ok bool) {
 
 func (s *saver) take(h *host, c *checkpoint) (err error) {
 	if h.core.Unsaved() {
-		if err := s.noted.take(h.core, h.env.cfg.Build); err != nil {
+		if err := s.noted.take(h.core, h.build()); err != nil {
 			return err
 		}
 	}

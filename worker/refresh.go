@@ -1,0 +1,90 @@
+package worker
+
+import (
+	"github.com/settlehq/settle/space"
+)
+
+// Refresh looks again which program each space runs (Config.Programs), and is to be called
+// when the answers may have changed. A space that is awake and is to run another one, as told
+// by the pointer, changes over between two commits, in memory (space.Change): nothing is
+// handed back, loaded or said to anybody, and what waits or is being observed goes on. Spaces
+// that wait for a program are loaded if they have one now. Attachments are not concerned.
+//
+// A space that is to run none any more, or of which that cannot be told, goes on with the one
+// that it has, and that is logged as an error: a registry that is out of order is no reason
+// for a space to stand still. Once it has left memory it waits, like any without a program.
+//
+// Refresh does not wait for the spaces: each changes over at the end of what it is doing, one
+// whose append is in doubt when that is answered. It may be called at any time, by several
+// at once; what Programs has said last is what counts.
+func (w *Worker) Refresh() {
+	w.mu.Lock()
+	parts := make([]*partition, 0, len(w.partitions))
+	for _, p := range w.partitions { // any order: each on its own
+		parts = append(parts, p)
+	}
+	w.mu.Unlock()
+	for _, p := range parts {
+		p.refresh()
+	}
+}
+
+// refresh asks for the programs with the partition locked, as whoever starts a host does: so
+// each host gets them in the order in which they were told.
+func (p *partition) refresh() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.ctx.Err() != nil {
+		return
+	}
+	for _, h := range p.hosts { // any order: each on its own
+		p.refreshHost(h)
+	}
+	for space := range p.asleep { // any order: each on its own
+		p.hostOf(space, true)
+	}
+	for space := range p.leases { // any order: each on its own
+		p.hostOf(space, true)
+	}
+}
+
+func (p *partition) refreshHost(h *host) {
+	program, err := p.w.cfg.Programs(h.space)
+	if program == nil && err == nil {
+		err = ErrNoProgram
+	}
+	switch {
+	case err != nil:
+		p.w.cfg.Logger.Error("no program for a space that is awake; it goes on with the one that it has",
+			"space", h.space, "program", h.wanted.Name, "version", h.wanted.Version, "error", err)
+	case program != h.wanted:
+		h.wanted = program
+		h.call(func() { h.change(program) })
+	}
+}
+
+// change has the core run another program as soon as that can be.
+func (h *host) change(p *space.Program) {
+	if h.draining {
+		return // whoever comes next has it
+	}
+	h.stirred = true
+	if err := h.core.Change(p); err != nil {
+		h.report("change the program", err)
+	}
+}
+
+// changed is told by the core that it runs another program.
+func (h *host) changed(i space.ProgramInfo) {
+	h.env.cfg.Logger.Info("space runs another program", "space", h.space, "worker", h.env.cfg.ID, "program", i.Name,
+		"version", i.Version, "before", i.Before, "kept", i.Kept, "changed", i.Changed, "new", i.New, "gone", i.Gone, "makers", i.Makers)
+}
+
+// build tells the code of nodes that name no version. Two programs may be of one executable.
+func (h *host) build() string {
+	version := h.core.Program().Version
+	if h.env.cfg.Build == "" || version == "" {
+		return h.env.cfg.Build
+	}
+	return h.env.cfg.Build + "/" + version
+}
