@@ -76,8 +76,8 @@ func counter() *settle.Program {
 		Handle("fail", func(*settle.Tx, *settle.Event) (settle.Value, error) {
 			return settle.Value{}, errors.New("as it should")
 		}).
-		Compute("double", func(tx *settle.Tx) (settle.Value, error) {
-			n, _ := tx.Get("n").AsInt()
+		Compute("double", func(v *settle.View) (settle.Value, error) {
+			n, _ := v.Get("n").AsInt()
 			return settle.ValueOf(2 * n)
 		})
 }

@@ -16,8 +16,8 @@
 //		tx.Set("count", n+by)
 //		return tx.Get("count"), nil
 //	})
-//	p.Compute("double", func(tx *settle.Tx) (settle.Value, error) {
-//		n, _ := tx.Get("count").AsInt()
+//	p.Compute("double", func(v *settle.View) (settle.Value, error) {
+//		n, _ := v.Get("count").AsInt()
 //		return settle.ValueOf(2*n)
 //	})
 //

@@ -15,8 +15,8 @@ import (
 // What it derives is computed in the editor at once.
 func ExampleAttach() {
 	p := settle.NewProgram("document").
-		Compute("words", func(tx *settle.Tx) (settle.Value, error) {
-			return settle.ValueOf(tx.Get("text").Len())
+		Compute("words", func(v *settle.View) (settle.Value, error) {
+			return settle.ValueOf(v.Get("text").Len())
 		})
 	p.Handle("append", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 		tx.Set("text", append(slices.Collect(tx.Get("text").Elements()), ev.Payload))

@@ -22,8 +22,8 @@ func Example() {
 		return tx.Get("count"), nil // the receipt's result
 	})
 
-	p.Compute("double", func(tx *settle.Tx) (settle.Value, error) { // only while watched
-		n, _ := tx.Get("count").AsInt()
+	p.Compute("double", func(v *settle.View) (settle.Value, error) { // only while watched
+		n, _ := v.Get("count").AsInt()
 		return settle.ValueOf(2 * n)
 	})
 

@@ -120,8 +120,21 @@ func (p *Program) Cron(name, expression, stream string, o CronOptions) *Program 
 // Compute registers a computation that derives document doc. It runs only while
 // doc is observed: by a client that watches it, by a live computation that reads
 // it (here or in another space), or by an event whose handler reads it.
-func (p *Program) Compute(doc string, run func(tx *Tx) (Value, error)) *Program {
-	return p.note(p.p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Run: run}))
+//
+// It is the dynamic form: a value in, a value out. Derived.Compute is the typed one.
+func (p *Program) Compute(doc string, run func(v *View) (Value, error), options ...Option) *Program {
+	n := NodeSpec{ID: doc, Kind: Computation, Output: doc}
+	if run != nil {
+		n.Run = func(tx *space.Tx) (Value, error) {
+			v, err := run((*View)(tx))
+			if err != nil {
+				return none(err)
+			}
+			return v, nil
+		}
+	}
+	p.node(n, options)
+	return p
 }
 
 // Node registers a node with all that can be said of one: side-writes, an envelope,
@@ -133,10 +146,13 @@ func (p *Program) Node(n NodeSpec) *Program { return p.note(p.p.Add(n)) }
 // when that has changed, while the space is awake: a space sleeps until it has an
 // event or is observed. It sees speculative state and may run
 // again for it; what must happen exactly once belongs into a handler.
-func (p *Program) Effect(name string, run func(tx *Tx) error) *Program {
-	return p.note(p.p.Add(space.NodeSpec{ID: name, Kind: space.Effect, Run: func(tx *Tx) (Value, error) {
-		return Value{}, run(tx)
-	}}))
+func (p *Program) Effect(name string, run func(v *View) error, options ...Option) *Program {
+	n := NodeSpec{ID: name, Kind: Effect}
+	if run != nil {
+		n.Run = func(tx *space.Tx) (Value, error) { return Value{}, run((*View)(tx)) }
+	}
+	p.node(n, options)
+	return p
 }
 
 func (p *Program) note(err error) *Program {

@@ -98,8 +98,8 @@ func shop() *settle.Program {
 		Handle("fail", func(*settle.Tx, *settle.Event) (settle.Value, error) {
 			return settle.Value{}, errors.New("it always does")
 		}).
-		Compute("elsewhere", func(tx *settle.Tx) (settle.Value, error) {
-			return tx.GetFrom("depot", "shipped"), nil
+		Compute("elsewhere", func(v *settle.View) (settle.Value, error) {
+			return v.GetFrom("depot", "shipped"), nil
 		})
 }
 

@@ -29,9 +29,9 @@ func relay() *settle.Program {
 			count(tx, "arrived")
 			return tx.Get("arrived"), nil
 		}).
-		Compute("total", func(tx *settle.Tx) (settle.Value, error) {
-			d, _ := tx.Get("departed").AsInt()
-			a, _ := tx.Get("arrived").AsInt()
+		Compute("total", func(v *settle.View) (settle.Value, error) {
+			d, _ := v.Get("departed").AsInt()
+			a, _ := v.Get("arrived").AsInt()
 			return settle.ValueOf(d + a)
 		})
 }

@@ -46,17 +46,17 @@ func orders(notes *notebook) *settle.Program {
 			increment(tx, "ticks")
 			return settle.Value{}, nil
 		}).
-		Effect("gate", func(tx *settle.Tx) error {
-			if ready, _ := tx.Get("ready").AsBool(); ready {
+		Effect("gate", func(v *settle.View) error {
+			if ready, _ := v.Get("ready").AsBool(); ready {
 				notes.write("ready")
 			}
 			return nil
 		}).
-		Effect("launcher", func(tx *settle.Tx) error {
-			ids := tx.GetShallow("pieces").Keys()
-			notes.write("%s has the pieces %s", tx.Space(), strings.Join(ids, " "))
+		Effect("launcher", func(v *settle.View) error {
+			ids := v.GetShallow("pieces").Keys()
+			notes.write("%s has the pieces %s", v.Space(), strings.Join(ids, " "))
 			for _, id := range ids {
-				tx.Node(piece(notes, id))
+				v.Node(piece(notes, id))
 			}
 			return nil
 		})

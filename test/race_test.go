@@ -23,9 +23,9 @@ func hits(attempts *atomic.Int64) *settle.Program {
 			tx.Set("last", ev.ID)
 			return settle.ValueOf(increment(tx, "n"))
 		}).
-		Compute("sum", func(tx *settle.Tx) (settle.Value, error) {
+		Compute("sum", func(v *settle.View) (settle.Value, error) {
 			sum := int64(0)
-			for _, v := range tx.Get("digits").All() { // any order: a sum
+			for _, v := range v.Get("digits").All() { // any order: a sum
 				n, _ := v.AsInt()
 				sum += n
 			}

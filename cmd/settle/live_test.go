@@ -21,8 +21,8 @@ func counter() *settle.Program {
 			tx.Set("deep", map[string]any{"a": []any{n + 1}})
 			return settle.Value{}, nil
 		}).
-		Compute("double", func(tx *settle.Tx) (settle.Value, error) {
-			n, _ := tx.Get("n").AsInt()
+		Compute("double", func(v *settle.View) (settle.Value, error) {
+			n, _ := v.Get("n").AsInt()
 			return settle.ValueOf(2 * n)
 		})
 }

@@ -17,8 +17,8 @@ func Program() *settle.Program {
 			tx.Set("count", n+by)
 			return tx.Get("count"), nil
 		}).
-		Compute("double", func(tx *settle.Tx) (settle.Value, error) {
-			n, _ := tx.Get("count").AsInt()
+		Compute("double", func(v *settle.View) (settle.Value, error) {
+			n, _ := v.Get("count").AsInt()
 			return settle.ValueOf(2 * n)
 		})
 }

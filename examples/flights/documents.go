@@ -1,64 +1,79 @@
 package flights
 
-import "github.com/settlehq/settle"
+import (
+	"errors"
+	"fmt"
 
-// Stats is the document of an airport. What a flight is by itself (its delay, its
-// distance) is counted once, at its origin, so the sums over all airports are those
-// of the input.
-type Stats struct {
-	Departures  int64 `json:"departures"`
-	Arrivals    int64 `json:"arrivals"`
-	DelaySum    int64 `json:"delay_sum"`
-	DistanceSum int64 `json:"distance_sum"`
-	OnTime      int64 `json:"on_time"`
-}
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
+)
 
-// statsOf reads the document; all is 0 before the first flight.
-func statsOf(v settle.Value) Stats {
-	field := func(name string) int64 {
-		n, _ := v.Get(name).AsInt()
-		return n
+// Nation is the space that ranks airports. No airport can have this code.
+const Nation = "nation"
+
+// Streams and documents of the program, as any client names them.
+const (
+	StreamDeparture = "departure"
+	StreamArrival   = "arrival"
+	StreamConfigure = "configure"
+
+	DocStats       = "stats"
+	DocPunctuality = "punctuality"
+	DocAirports    = "airports"
+	DocRanking     = "ranking"
+)
+
+var airport, nation = newAirport(), newNation()
+
+// Programs tells which program a space runs: the nation's, or an airport's.
+//
+//	departure, arrival -> stats -> punctuality
+//	configure -> airports -> ranking <- punctuality of each of them
+func Programs(space string) *settle.Program {
+	if space == Nation {
+		return nation
 	}
-	return Stats{
-		Departures: field("departures"), Arrivals: field("arrivals"),
-		DelaySum: field("delay_sum"), DistanceSum: field("distance_sum"), OnTime: field("on_time"),
+	return airport
+}
+
+var errNoFlight = errors.New("it names no flight")
+
+// Check says what is wrong with a departure beyond the types of its fields.
+func (d Departure) Check() error {
+	if d.Flight == "" {
+		return errNoFlight
 	}
+	if err := checkCode(d.Destination); err != nil {
+		return fmt.Errorf("flight %s: destination: %w", d.Flight, err)
+	}
+	if d.Distance < 0 {
+		return fmt.Errorf("flight %s: distance is %d; it must be a whole number of miles", d.Flight, d.Distance)
+	}
+	return nil
 }
 
-// Punctuality is derived from the statistics of an airport.
-type Punctuality struct {
-	Departures  int64   `json:"departures"`
-	MeanDelay   float64 `json:"mean_delay"`
-	OnTimeShare float64 `json:"on_time_share"`
+// Check says what is wrong with an arrival.
+func (a Arrival) Check() error {
+	if a.Flight == "" {
+		return errNoFlight
+	}
+	return nil
 }
 
-// Rank is one place of the nation's ranking.
-type Rank struct {
-	Airport     string  `json:"airport"`
-	OnTimeShare float64 `json:"on_time_share"`
+// Check says what is wrong with the list.
+func (c Configure) Check() error {
+	for i, code := range c.Airports {
+		if err := checkCode(code); err != nil {
+			return fmt.Errorf("airport %d: %w", i+1, err)
+		}
+	}
+	return nil
 }
 
-// Departure is the payload of the event that reports a flight to its origin.
-type Departure struct {
-	Flight      string `json:"flight"`
-	Delay       int64  `json:"delay"`
-	Distance    int64  `json:"distance"`
-	Destination string `json:"destination"`
-}
-
-// Arrival is the payload of the event that the origin sends to the destination.
-type Arrival struct {
-	Flight string `json:"flight"`
-	Origin string `json:"origin"`
-}
-
-// Handling is the result in the receipt of a departure or an arrival: which flight
-// it was about. An arrival has an event id that Settle made, so only this tells.
-type Handling struct {
-	Flight string `json:"flight"`
-}
-
-// Configure is the payload that tells the nation which airports it ranks.
-type Configure struct {
-	Airports []string `json:"airports"`
+// checkCode reports whether an airport can have this code.
+func checkCode(code string) error {
+	if code == Nation {
+		return fmt.Errorf("airport %q: this is the name of the space that ranks airports", code)
+	}
+	return model.CheckName("airport", code)
 }

@@ -34,12 +34,12 @@ func program(w history.Workload) *settle.Program {
 		tx.Send(tx.Space(), history.Own, depth(1))
 		return settle.Value{}, errors.New(history.FailText)
 	})
-	p.Compute(history.DocView, func(tx *settle.Tx) (settle.Value, error) {
-		return history.View(history.SumOf(tx.Get(history.DocSum))), nil
+	p.Compute(history.DocView, func(v *settle.View) (settle.Value, error) {
+		return history.View(history.SumOf(v.Get(history.DocSum))), nil
 	})
-	p.Compute(history.DocPair, func(tx *settle.Tx) (settle.Value, error) {
-		i, _ := w.SpaceNumber(tx.Space())
-		return history.Pair(history.SumOf(tx.Get(history.DocSum)), tx.GetFrom(w.Space(i+1), history.DocView)), nil
+	p.Compute(history.DocPair, func(v *settle.View) (settle.Value, error) {
+		i, _ := w.SpaceNumber(v.Space())
+		return history.Pair(history.SumOf(v.Get(history.DocSum)), v.GetFrom(w.Space(i+1), history.DocView)), nil
 	})
 	return p
 }

@@ -1,0 +1,258 @@
+package settle
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/settlehq/settle/internal/shape"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// Cell is a place that handlers write: a document, or with Field a part of one, as a value
+// of type T. It is a name and holds nothing, so one variable of a package serves every
+// space, transaction and goroutine.
+//
+//	var stats = settle.NewCell[Stats]("stats")
+//
+// T is encoded as encoding/json would, `json` tags included.
+type Cell[T any] struct {
+	place[T]
+}
+
+// NewCell names a document of type T. It panics if the name is none (letters, digits, '-'
+// and '_'; at most 64) or if T cannot be a document, as regexp.MustCompile does: cells are
+// declared once, and the mistake is in the source.
+func NewCell[T any](doc string) Cell[T] { return Cell[T]{newPlace[T]("cell", doc)} }
+
+// Field names a part of a cell, by the json names on the way. Whoever reads it depends on
+// it and on nothing beside it. It panics if T has no such field, or one of another type:
+//
+//	var departures = settle.Field[int64](stats, "departures")
+func Field[F, T any](c Cell[T], path ...string) Cell[F] {
+	return Cell[F]{part[F](c.place, path)}
+}
+
+// Or is the cell with a value that stands for one that does not exist.
+func (c Cell[T]) Or(value T) Cell[T] {
+	c.or = &value
+	return c
+}
+
+// In is the same place of another space, to be read. Another space is changed by sending it
+// an event: Set fails the transaction.
+func (c Cell[T]) In(space string) Cell[T] {
+	c.space = space
+	return c
+}
+
+// Set writes the value; writing what is there writes nothing.
+func (c Cell[T]) Set(w Writer, v T) {
+	if val, ok := c.encode(w, v); ok {
+		w.Set(c.doc, val, c.path...)
+	}
+}
+
+// Update reads the value, has it changed, and writes it.
+func (c Cell[T]) Update(w Writer, change func(*T)) {
+	v := c.Get(w)
+	change(&v)
+	c.Set(w, v)
+}
+
+// Delete removes the value.
+func (c Cell[T]) Delete(w Writer) {
+	if c.own(w) {
+		w.Delete(c.doc, c.path...)
+	}
+}
+
+// place is what Cell and Derived have in common: where the value is, and how it is read.
+type place[T any] struct {
+	space, doc string
+	path       model.Path
+	shape      *shape.Shape[T]
+	or         *T
+}
+
+func newPlace[T any](what, doc string) place[T] {
+	must(model.CheckName(what, doc))
+	return place[T]{doc: doc, shape: shapeOf[T](what + " " + doc)}
+}
+
+func shapeOf[T any](what string) *shape.Shape[T] {
+	s, err := shape.Of[T]()
+	if err != nil {
+		must(fmt.Errorf("%s: %w", what, err))
+	}
+	return s
+}
+
+func part[F, T any](of place[T], path []string) place[F] {
+	what := fmt.Sprintf("field %s of %s", model.Path(path), of.doc)
+	found, err := shape.Field(reflect.TypeFor[T](), path...)
+	if want := reflect.TypeFor[F](); err == nil && found != want && want != reflect.TypeFor[Value]() {
+		err = fmt.Errorf("it is of type %v in %v, not %v", found, reflect.TypeFor[T](), want)
+	}
+	if err != nil {
+		must(fmt.Errorf("%s: %w", what, err))
+	}
+	return place[F]{space: of.space, doc: of.doc, path: slices.Concat(of.path, path), shape: shapeOf[F](what)}
+}
+
+func must(err error) {
+	if err != nil {
+		panic("settle: " + err.Error())
+	}
+}
+
+// Name is the name of the document.
+func (p place[T]) Name() string { return p.doc }
+
+// Address is where the place is.
+func (p place[T]) Address() Address {
+	return Address{Space: p.space, Doc: p.doc, Path: p.path}
+}
+
+// Get reads the value: the zero value, or that of Or, if there is none. A value that is there
+// and is no T fails the transaction, with an error that names the place.
+func (p place[T]) Get(r Reader) T {
+	v, ok := p.Lookup(r)
+	if !ok && p.or != nil {
+		return *p.or
+	}
+	return v
+}
+
+// Lookup reads the value, and false if there is none.
+func (p place[T]) Lookup(r Reader) (T, bool) { return p.decode(r, p.read(r)) }
+
+// Exists reports whether there is a value. It depends on the outermost shape of the value
+// only, see [space.Tx.GetShallow]; of another space, on the value.
+func (p place[T]) Exists(r Reader) bool {
+	if p.elsewhere(r) {
+		return !p.read(r).IsAbsent()
+	}
+	return !r.GetShallow(p.doc, p.path...).IsAbsent()
+}
+
+// Peek reads the value of this space without consequences: the node does not run again
+// because of it, and nothing is brought up to date for it.
+func (p place[T]) Peek(r Reader) T {
+	if p.elsewhere(r) {
+		r.Fail(fmt.Errorf("peek at %s: what another space has can be read only with Get", p))
+	}
+	v, ok := p.decode(r, r.Peek(p.doc, p.path...))
+	if !ok && p.or != nil {
+		return *p.or
+	}
+	return v
+}
+
+// Ref is a link to the place, to be kept in a document.
+func (p place[T]) Ref() Ref[T] {
+	return Ref[T]{model.Link{Space: p.space, Doc: p.doc, Path: p.path}}
+}
+
+func (p place[T]) String() string {
+	return Address{Space: p.space, Doc: p.doc, Path: p.path}.String()
+}
+
+func (p place[T]) elsewhere(r Reader) bool { return p.space != "" && p.space != r.Space() }
+
+func (p place[T]) read(r Reader) Value {
+	if p.elsewhere(r) {
+		return r.GetFrom(p.space, p.doc, p.path...)
+	}
+	return r.Get(p.doc, p.path...)
+}
+
+// decode makes a T of what is there; what is none fails the transaction, since nothing that
+// it could do with it would be right.
+func (p place[T]) decode(r Reader, v Value) (t T, ok bool) {
+	if v.IsAbsent() {
+		return t, false
+	}
+	t, err := p.shape.Decode(v)
+	if err != nil {
+		r.Fail(fmt.Errorf("read %s: %w", p, err))
+	}
+	return t, err == nil
+}
+
+// encode makes the document of a T that is to be written.
+func (p place[T]) encode(w Writer, t T) (Value, bool) {
+	if !p.own(w) {
+		return Value{}, false
+	}
+	v, err := p.shape.Encode(t)
+	if err != nil {
+		w.Fail(fmt.Errorf("write %s: %w", p, err))
+	}
+	return v, err == nil
+}
+
+// own refuses to write to another space.
+func (p place[T]) own(w Writer) bool {
+	if p.elsewhere(w) {
+		w.Fail(fmt.Errorf("write %s: a space is changed by itself only; send it an event", p))
+		return false
+	}
+	return true
+}
+
+// Fetch returns the value as of now: derived ones are brought up to date for it, by the worker
+// that serves the space. See Client.GetCurrent. It is the zero value, or that of Or, if there is
+// none.
+func (p place[T]) Fetch(ctx context.Context, c *Client, space string) (t T, err error) {
+	now, err := c.GetCurrent(ctx, space, p.doc)
+	if err != nil {
+		return t, err
+	}
+	if now.Stale != "" {
+		return t, fmt.Errorf("%s of space %s is not up to date: %s", p.doc, space, now.Stale)
+	}
+	return p.outside(space, now.Value)
+}
+
+// Watch observes the value: it delivers what is there, then every change with its revision,
+// until ctx ends or the value is no T. See Client.Watch. What does not exist (yet) is not
+// delivered, unless it did before: then the zero value is, or that of Or.
+func (p place[T]) Watch(ctx context.Context, c *Client, space string, deliver func(t T, revision uint64)) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var last Value
+	err := c.Watch(ctx, space, p.doc, func(v Value, revision uint64) {
+		at := v.At(p.path)
+		if model.Equal(at, last) || ctx.Err() != nil {
+			return
+		}
+		last = at
+		t, err := p.outside(space, v)
+		if err != nil {
+			stop(err)
+			return
+		}
+		deliver(t, revision)
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// outside makes a T of a whole document, for a client.
+func (p place[T]) outside(space string, v Value) (t T, err error) {
+	at := v.At(p.path)
+	if at.IsAbsent() && p.or != nil {
+		return *p.or, nil
+	}
+	if t, err = p.shape.Decode(at); err != nil {
+		err = fmt.Errorf("read %s of space %s: %w", Address{Doc: p.doc, Path: p.path}, space, err)
+	}
+	return t, err
+}
+
+var _ Reader = (*space.Tx)(nil)

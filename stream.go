@@ -1,0 +1,220 @@
+package settle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/internal/shape"
+	"github.com/settlehq/settle/model"
+)
+
+// Stream is a kind of event: its name, the type of its payload, and that of the result which
+// the handler returns and the sender can wait for. Like a Cell it is a name and holds nothing.
+//
+//	var departure = settle.NewStream[Departure, Handling]("departure")
+//
+// Use None for a payload or result that there is not.
+type Stream[In, Out any] struct {
+	name string
+	in   *shape.Shape[In]
+	out  *shape.Shape[Out]
+}
+
+// None is the payload or result of a stream that has none.
+type None = struct{}
+
+// Here stands for the space that a handler runs in, as the one that an event is for.
+const Here = ""
+
+// Checker is a payload that knows more about itself than its type tells: an event whose
+// payload's Check returns an error fails with that error, and its handler is not called.
+type Checker interface {
+	Check() error
+}
+
+// Tick is the payload of a cron job's events.
+type Tick struct {
+	Cron string    `json:"cron"`
+	At   time.Time `json:"at"`
+	// Missed is how many times before this one nobody was there to see.
+	Missed int `json:"missed"`
+}
+
+// NewStream names a stream. It panics if the name is none, or one of the types cannot be
+// encoded; see NewCell.
+func NewStream[In, Out any](name string) Stream[In, Out] {
+	must(model.CheckName("stream", name))
+	return Stream[In, Out]{
+		name: name, in: shapeOf[In]("the payload of stream " + name), out: shapeOf[Out]("the result of stream " + name),
+	}
+}
+
+// Name is the name of the stream.
+func (s Stream[In, Out]) Name() string { return s.name }
+
+// Handle registers the one handler of the stream. It runs in a transaction: what it writes
+// and sends through tx takes effect together with the receipt that holds its result, once,
+// or not at all if it returns an error. It may be called more than once for one event, so it
+// must do nothing else (no I/O, no clock but tx.Now, no random numbers). tx.Event tells
+// the event's id.
+//
+// A payload that is no In, or that its Check refuses, makes the event fail with an error that
+// names the place.
+func (s Stream[In, Out]) Handle(p *Program, handle func(tx *Tx, in In) (Out, error)) {
+	if handle == nil {
+		p.Handle(s.name, nil)
+		return
+	}
+	p.Handle(s.name, func(tx *Tx, ev *Event) (Value, error) {
+		in, err := s.payload(ev)
+		if err != nil {
+			return Value{}, err
+		}
+		out, err := handle(tx, in)
+		if err != nil {
+			return Value{}, err
+		}
+		return s.result(out)
+	})
+}
+
+func (s Stream[In, Out]) payload(ev *Event) (in In, err error) {
+	if in, err = s.in.Decode(ev.Payload); err != nil {
+		return in, fmt.Errorf("payload of %s: %w", s.name, err)
+	}
+	c, ok := any(in).(Checker)
+	if !ok {
+		c, ok = any(&in).(Checker)
+	}
+	if ok {
+		if err := c.Check(); err != nil {
+			return in, fmt.Errorf("payload of %s: %w", s.name, err)
+		}
+	}
+	return in, nil
+}
+
+// result is what the receipt says; nothing, for None.
+func (s Stream[In, Out]) result(out Out) (Value, error) {
+	if _, none := any(out).(None); none {
+		return Value{}, nil
+	}
+	return s.out.Encode(out)
+}
+
+// Send emits an event to a space, this one (Here) or another. It takes effect if and only if
+// the transaction commits, and exactly once; one to another space leaves when the
+// transaction is durable.
+func (s Stream[In, Out]) Send(tx *Tx, space string, in In) {
+	if v, ok := s.encode(tx, in); ok {
+		tx.Send(target(tx, space), s.name, v)
+	}
+}
+
+// SendAfter is Send for an event that is to wait for so long.
+func (s Stream[In, Out]) SendAfter(tx *Tx, space string, d time.Duration, in In) {
+	if v, ok := s.encode(tx, in); ok {
+		tx.SendAfter(target(tx, space), s.name, d, v)
+	}
+}
+
+// SendAt is Send for an event that is to wait for a time.
+func (s Stream[In, Out]) SendAt(tx *Tx, space string, at time.Time, in In) {
+	if v, ok := s.encode(tx, in); ok {
+		tx.SendAt(target(tx, space), s.name, at, v)
+	}
+}
+
+// SetTimer has an event of the stream handled in this space when a time has come. Setting the
+// same timer again replaces what was set; tx.CancelTimer takes it back.
+func (s Stream[In, Out]) SetTimer(tx *Tx, timer string, at time.Time, in In) {
+	if v, ok := s.encode(tx, in); ok {
+		tx.SetTimer(timer, s.name, at, v)
+	}
+}
+
+func target(tx *Tx, space string) string {
+	if space == Here {
+		return tx.Space()
+	}
+	return space
+}
+
+func (s Stream[In, Out]) encode(tx *Tx, in In) (Value, bool) {
+	v, err := s.value(in)
+	if err != nil {
+		tx.Fail(fmt.Errorf("send to %s: %w", s.name, err))
+	}
+	return v, err == nil
+}
+
+func (s Stream[In, Out]) value(in In) (Value, error) {
+	if _, none := any(in).(None); none {
+		return Value{}, nil
+	}
+	return s.in.Encode(in)
+}
+
+// Outgoing is an event of the stream, for Client.Send, Sender.Send and the like. id makes it one
+// event however often it is sent.
+func (s Stream[In, Out]) Outgoing(space, id string, in In) (Outgoing, error) {
+	v, err := s.value(in)
+	if err != nil {
+		return Outgoing{}, fmt.Errorf("send to %s/%s: %w", space, s.name, err)
+	}
+	return Outgoing{Space: space, Stream: s.name, ID: id, Payload: v}, nil
+}
+
+// Post sends an event from outside, and returns when it is durable: it will be handled
+// exactly once, however often it is posted under its id.
+func (s Stream[In, Out]) Post(ctx context.Context, c *Client, space, id string, in In) (SendResult, error) {
+	o, err := s.Outgoing(space, id, in)
+	if err != nil {
+		return SendResult{}, err
+	}
+	return c.Send(ctx, o)
+}
+
+// Call sends an event from outside and waits for its result: request and reply over a handler
+// that runs exactly once. Calling again under the same id returns the same result. An event
+// that was not handled well is a *NotHandledError.
+func (s Stream[In, Out]) Call(ctx context.Context, c *Client, space, id string, in In) (out Out, err error) {
+	o, err := s.Outgoing(space, id, in)
+	if err != nil {
+		return out, err
+	}
+	r, err := c.Call(ctx, o)
+	if err != nil {
+		return out, err
+	}
+	return s.Result(space, r)
+}
+
+// Result is what a receipt of the stream says.
+func (s Stream[In, Out]) Result(space string, r *Receipt) (out Out, err error) {
+	if r.Outcome != Handled {
+		return out, &NotHandledError{Space: space, Stream: s.name, Receipt: r}
+	}
+	if out, err = s.out.Decode(r.Result); err != nil {
+		err = fmt.Errorf("result of %s/%s %s: %w", space, s.name, r.Event, err)
+	}
+	return out, err
+}
+
+// NotHandledError says that an event was sent and has ended, and not well: its handler has
+// returned an error, or there is none.
+type NotHandledError struct {
+	Space, Stream string
+	Receipt       *Receipt
+}
+
+func (e *NotHandledError) Error() string {
+	return fmt.Sprintf("event %s to %s/%s %s: %s", e.Receipt.Event, e.Space, e.Stream, e.Receipt.Outcome, e.Receipt.Error)
+}
+
+// Cron has an event sent to a stream of every space of the program, again and again: the typed
+// form of Program.Cron.
+func Cron[Out any](p *Program, name, expression string, s Stream[Tick, Out], o CronOptions) {
+	p.Cron(name, expression, s.name, o)
+}
