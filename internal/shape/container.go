@@ -1,0 +1,216 @@
+package shape
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/settlehq/settle/model"
+)
+
+// tooDeep is the error of a container inside depth others. It ends a walk around a circle.
+func tooDeep(depth int) error {
+	if depth < model.MaxDepth {
+		return nil
+	}
+	return fmt.Errorf("nested deeper than %d, the limit; does it contain itself?", model.MaxDepth)
+}
+
+func (b builder) pointer(c *codec, t reflect.Type) error {
+	elem, err := b.codec(t.Elem())
+	c.decode = func(v model.Value, to reflect.Value) error {
+		if v.IsNull() {
+			return nil
+		}
+		p := reflect.New(t.Elem())
+		if err := elem.decode(v, p.Elem()); err != nil {
+			return err
+		}
+		to.Set(p)
+		return nil
+	}
+	c.encode = func(from reflect.Value, depth int) (model.Value, error) {
+		if from.IsNil() {
+			return model.Null(), nil
+		}
+		return elem.encode(from.Elem(), depth)
+	}
+	return err
+}
+
+func (b builder) slice(c *codec, t reflect.Type) error {
+	if t.Elem().Kind() == reflect.Uint8 { // base64
+		*c = textCodec
+		return nil
+	}
+	elem, err := b.codec(t.Elem())
+	if err != nil {
+		return at("*", err)
+	}
+	c.decode = func(v model.Value, to reflect.Value) error {
+		if v.Kind() != model.KindArray {
+			return orNull(v, "an array")
+		}
+		s := reflect.MakeSlice(t, v.Len(), v.Len())
+		if err := decodeElements(elem, v, s); err != nil {
+			return err
+		}
+		to.Set(s)
+		return nil
+	}
+	c.encode = elem.encodeElements
+	return nil
+}
+
+func (b builder) array(c *codec, t reflect.Type) error {
+	if t.Elem().Kind() == reflect.Uint8 { // base64
+		*c = textCodec
+		return nil
+	}
+	elem, err := b.codec(t.Elem())
+	if err != nil {
+		return at("*", err)
+	}
+	c.decode = func(v model.Value, to reflect.Value) error {
+		if v.Kind() != model.KindArray {
+			return orNull(v, "an array")
+		}
+		if v.Len() != t.Len() {
+			return misfit(v, fmt.Sprintf("one of %d", t.Len()))
+		}
+		return decodeElements(elem, v, to)
+	}
+	c.encode = elem.encodeElements
+	return nil
+}
+
+// decodeElements stores the elements of v in a slice or array of as many.
+func decodeElements(elem *codec, v model.Value, to reflect.Value) error {
+	i := 0
+	for x := range v.Elements() {
+		if err := elem.decode(x, to.Index(i)); err != nil {
+			return atIndex(i, err)
+		}
+		i++
+	}
+	return nil
+}
+
+// encodeElements is a slice or array of what c is the codec of.
+func (c *codec) encodeElements(from reflect.Value, depth int) (model.Value, error) {
+	if err := tooDeep(depth); err != nil {
+		return model.Value{}, err
+	}
+	return model.ArrayFunc(from.Len(), func(i int) (model.Value, error) {
+		x, err := c.encode(from.Index(i), depth+1)
+		if err != nil {
+			return model.Value{}, atIndex(i, err)
+		}
+		return x, nil
+	})
+}
+
+func (b builder) mapping(c *codec, t reflect.Type) error {
+	elem, err := b.codec(t.Elem())
+	if err != nil {
+		return at("*", err)
+	}
+	if t.Key().Kind() != reflect.String || hasMethods(t.Key()) {
+		*c = textCodec
+		return checkKey(t.Key())
+	}
+	c.decode = func(v model.Value, to reflect.Value) error {
+		if v.Kind() != model.KindObject {
+			return orNull(v, "an object")
+		}
+		m := reflect.MakeMapWithSize(t, v.Len())
+		if err := decodeMembers(elem, v, m); err != nil {
+			return err
+		}
+		to.Set(m)
+		return nil
+	}
+	c.encode = elem.encodeMap
+	return nil
+}
+
+// checkKey is the error of a type that cannot be the key of a map.
+func checkKey(t reflect.Type) error {
+	switch t.Kind() {
+	case reflect.Bool, reflect.Struct, reflect.Array, reflect.Chan, reflect.Complex64, reflect.Complex128:
+		if !hasMethods(t) {
+			return problem(fmt.Sprintf("the keys of a map must be strings or numbers, or have MarshalText and UnmarshalText; %s has not", t))
+		}
+	}
+	return nil
+}
+
+// decodeMembers stores the members of v in the map m, whose keys are strings.
+func decodeMembers(elem *codec, v model.Value, m reflect.Value) error {
+	key, x := reflect.New(m.Type().Key()).Elem(), reflect.New(m.Type().Elem()).Elem()
+	for k, member := range v.All() {
+		key.SetString(k)
+		x.SetZero()
+		if err := elem.decode(member, x); err != nil {
+			return at(k, err)
+		}
+		m.SetMapIndex(key, x)
+	}
+	return nil
+}
+
+// member is an entry of a map.
+type member struct {
+	key   string
+	value model.Value
+	err   error
+}
+
+// encodeMap is a map from strings to what c is the codec of.
+func (c *codec) encodeMap(from reflect.Value, depth int) (model.Value, error) {
+	if err := tooDeep(depth); err != nil {
+		return model.Value{}, err
+	}
+	members := c.members(from, depth)
+	keys := make([]string, len(members))
+	for i, m := range members {
+		if m.err != nil {
+			return model.Value{}, m.err
+		}
+		keys[i] = m.key
+	}
+	made, err := model.KeysOf(keys)
+	if err != nil {
+		return model.Value{}, err
+	}
+	return made.Object(func(i int) (model.Value, error) { return orNullValue(members[i].value), nil })
+}
+
+// members are the entries of a map, sorted by key.
+func (c *codec) members(from reflect.Value, depth int) []member {
+	members := make([]member, 0, from.Len())
+	x := reflect.New(from.Type().Elem()).Elem()
+	for entries := from.MapRange(); entries.Next(); {
+		x.SetIterValue(entries)
+		m := member{key: entries.Key().String()}
+		if m.value, m.err = c.encode(x, depth+1); m.err != nil {
+			m.err = at(m.key, m.err)
+		} else if !utf8.ValidString(m.key) {
+			m.err = problem("the key " + strconv.Quote(m.key) + " is not valid UTF-8")
+		}
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.key, b.key) })
+	return members
+}
+
+// orNullValue is v where a value must stand.
+func orNullValue(v model.Value) model.Value {
+	if v.IsAbsent() {
+		return model.Null()
+	}
+	return v
+}

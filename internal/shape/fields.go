@@ -1,0 +1,136 @@
+package shape
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// field is a field of a struct, or of one embedded in it, that is a key of its object.
+type field struct {
+	name   string
+	tagged bool // the name stands in the tag
+	index  []int
+	typ    reflect.Type
+
+	omitzero, omitempty bool
+	asString            bool
+}
+
+// layout is what a struct is as an object.
+type layout struct {
+	fields []field // sorted by name
+	// odd: there are tags or embedded pointers that are left to the JSON package.
+	odd bool
+}
+
+// layoutOf lists the fields of a struct. Which one has a name that several want follows the
+// rules of Go: the one that is nearest, among those the one whose tag says the name, and
+// none if there are still several.
+func layoutOf(t reflect.Type) layout {
+	var l layout
+	var all []field
+	type level struct {
+		typ   reflect.Type
+		index []int
+	}
+	seen := map[reflect.Type]bool{t: true}
+	for queue := []level{{t, nil}}; len(queue) > 0; queue = queue[1:] {
+		in := queue[0]
+		for i := range in.typ.NumField() {
+			sf := in.typ.Field(i)
+			f, embedded, ok := l.read(sf)
+			if !ok {
+				continue
+			}
+			f.index = append(slices.Clone(in.index), i)
+			if !embedded {
+				all = append(all, f)
+				continue
+			}
+			s := f.typ
+			if s.Kind() == reflect.Pointer {
+				s, l.odd = s.Elem(), true
+			}
+			if s.Kind() == reflect.Struct && !seen[s] {
+				seen[s] = true
+				queue = append(queue, level{s, f.index})
+			} else {
+				l.odd = true
+			}
+		}
+	}
+	l.fields = dominant(all)
+	return l
+}
+
+// read is what the tag of a field says, whether its own fields take its place, and whether
+// it counts at all.
+func (l *layout) read(sf reflect.StructField) (f field, embedded, ok bool) {
+	tag := sf.Tag.Get("json")
+	if tag == "-" || !sf.IsExported() && !sf.Anonymous {
+		return field{}, false, false
+	}
+	name, options, _ := strings.Cut(tag, ",")
+	f = field{name: cmp.Or(name, sf.Name), tagged: name != "", typ: sf.Type}
+	if strings.ContainsAny(name, "\\'\"`") || !sf.IsExported() && f.tagged {
+		l.odd = true
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "":
+		case "omitzero":
+			f.omitzero = true
+		case "omitempty":
+			f.omitempty = true
+		case "string":
+			f.asString, l.odd = true, true
+		default:
+			l.odd = true
+		}
+	}
+	return f, sf.Anonymous && !f.tagged, true
+}
+
+// dominant keeps of the fields of one name the one that has it, sorted by name.
+func dominant(all []field) []field {
+	slices.SortStableFunc(all, func(a, b field) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(len(a.index), len(b.index)), untaggedLast(a, b))
+	})
+	kept := all[:0:0]
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].name == all[0].name {
+			n++
+		}
+		if n == 1 || len(all[0].index) != len(all[1].index) || all[0].tagged != all[1].tagged {
+			kept = append(kept, all[0])
+		}
+		all = all[n:]
+	}
+	return kept
+}
+
+func untaggedLast(a, b field) int {
+	switch {
+	case a.tagged == b.tagged:
+		return 0
+	case a.tagged:
+		return -1
+	}
+	return 1
+}
+
+// probe asks the JSON package whether it can do with a type, which it says before it looks
+// at any value.
+func probe(t reflect.Type) error {
+	err := json.Unmarshal([]byte("{}"), reflect.New(t).Interface())
+	if err != nil {
+		return problem(fmt.Sprintf("%s cannot be part of a document: %s", t, inText(err)))
+	}
+	return nil
+}
