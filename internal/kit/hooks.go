@@ -1,0 +1,173 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// Kind tells problems apart.
+type Kind uint8
+
+const (
+	// NodeError: a computation or effect returned an error or panicked.
+	NodeError Kind = iota + 1
+	// DeadLetter: an event that the world itself has sent, by a handler, a timer or a cron
+	// job, failed or was refused.
+	DeadLetter
+	// NotIdempotent: a function came to something else when it was run again.
+	NotIdempotent
+	// OutsideWrite: a node has written where it has not declared that it writes.
+	OutsideWrite
+	// Unsettled: a node runs again and again, and was held back for it.
+	Unsettled
+	// Startup: a space could not be brought to life.
+	Startup
+)
+
+// Problem is something that went wrong in a space.
+type Problem struct {
+	Space string
+	Kind  Kind
+	// Node, or Stream and Event, say whose code it was.
+	Node, Stream, Event string
+	Err                 error  // or
+	Text                string // what
+	Stack               []byte // of a panic
+}
+
+// Who names the function.
+func (p *Problem) Who() string {
+	if p.Node != "" {
+		return p.Node
+	}
+	return p.Stream
+}
+
+func (p Problem) String() string {
+	text := p.Text
+	if p.Err != nil {
+		text = p.Err.Error()
+	}
+	line := "space " + p.Space + ": "
+	if p.Node != "" {
+		line += "node " + p.Node + ": "
+	} else if p.Stream != "" {
+		line += "event " + p.Event + " on " + p.Stream + ": "
+	}
+	line += text
+	if len(p.Stack) > 0 {
+		line += "\n" + indent(userFrames(string(p.Stack)))
+	}
+	return line
+}
+
+// Letter is an event that failed or was refused.
+type Letter struct {
+	Space, Stream string
+	model.Receipt
+}
+
+func (l Letter) String() string {
+	return fmt.Sprintf("space %s: event %s on %s %s: %s", l.Space, l.Event, l.Stream, l.Outcome, l.Error)
+}
+
+func (w *World) problem(p Problem) { w.problems = append(w.problems, p) }
+
+// TakeProblems returns what has gone wrong since it was asked last.
+func (w *World) TakeProblems() []Problem {
+	p := w.problems
+	w.problems = nil
+	return p
+}
+
+// Letters are the events that failed or were refused so far, oldest first.
+func (w *World) Letters() []Letter { return w.letters }
+
+// Undelivered are the events that were sent to spaces that have no program.
+func (w *World) Undelivered() []model.Event { return w.undelivered }
+
+// hooks are what the core tells.
+func (s *Space) hooks() space.Trace {
+	return space.Trace{
+		HandleStart: func(ev *model.Event) model.Trace {
+			s.running("handler of ", ev.Stream)
+			return ev.Trace
+		},
+		HandleEnd: func(space.HandleInfo) { s.comeBack() },
+		RunBegan:  s.began,
+		RunEnd:    s.ended,
+		Violated:  s.violated,
+		Gated: func(i space.GateInfo) {
+			s.w.problem(Problem{
+				Space: s.name, Kind: Unsettled, Node: i.Node,
+				Text: "does not come to rest: it runs again and again in one pass, because what it reads follows from what it writes. It is held back",
+			})
+		},
+	}
+}
+
+// running notes for who looks from outside what is about to run. The text is made once.
+func (s *Space) running(kind, name string) {
+	c := s.runs[kind+name]
+	if c == nil {
+		c = &count{who: kind + name + " in space " + s.name}
+		s.runs[kind+name] = c
+	}
+	s.w.current.Store(&c.who)
+}
+
+// comeBack ends the goroutine of a world that was given up in the meantime.
+func (s *Space) comeBack() {
+	if s.w.abandoned.Load() {
+		runtime.Goexit()
+	}
+}
+
+func (s *Space) began(node string, kind space.NodeKind) {
+	if node == reading {
+		return
+	}
+	c := s.runs[node]
+	if c == nil {
+		c = &count{who: kind.String() + " " + node + " in space " + s.name}
+		s.runs[node] = c
+	}
+	s.w.current.Store(&c.who)
+	c.since++
+	s.ran = append(s.ran, node)
+}
+
+func (s *Space) ended(i space.RunInfo) {
+	s.comeBack()
+	if n := s.core.Stats().OutsideWrites; n != s.outside {
+		s.outside = n
+		s.w.problem(Problem{Space: s.name, Kind: OutsideWrite, Node: i.Node, Text: fmt.Sprintf(
+			"has written to %s, where it has not declared that it writes: nobody who reads there makes it run. Declare the place in Writes or Envelope", places(i.Writes))})
+	}
+}
+
+func places(ws []model.Write) string {
+	var out []string
+	for i := range ws {
+		out = append(out, ws[i].Doc+ws[i].Path.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+func (s *Space) violated(v space.Violation) {
+	s.w.problem(Problem{Space: s.name, Kind: NotIdempotent, Node: v.Node, Text: v.String()})
+}
+
+// noteError takes in the errors of nodes. Those of handlers are in receipts.
+func (s *Space) noteError(i space.ErrorInfo) {
+	var violation *space.IdempotencyError
+	if i.Node == "" || i.Transient || errors.As(i.Err, &violation) {
+		return
+	}
+	s.w.problem(Problem{Space: s.name, Kind: NodeError, Node: i.Node, Err: i.Err, Stack: i.Stack})
+}

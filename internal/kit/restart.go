@@ -1,0 +1,81 @@
+package kit
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// Save writes a checkpoint of the space and what its nodes have observed, as a worker does
+// from time to time.
+func (s *Space) Save() error {
+	c, err := s.core.Checkpoint()
+	if err != nil {
+		return err
+	}
+	byKey := map[string]model.StateDoc{}
+	for _, d := range slices.Concat(s.saved.Docs, s.saved.Pieces, s.saved.Later, c.Docs) {
+		byKey[d.Doc] = d
+	}
+	s.saved = model.SpaceState{Mark: c.Mark}
+	for _, k := range slices.Sorted(maps.Keys(byKey)) {
+		list := s.saved.ListOf(k)
+		*list = append(*list, byKey[k])
+	}
+	s.log = slices.DeleteFunc(s.log, func(e model.LogEntry) bool { return e.Seq <= c.Mark.Seq })
+	observed, gone := s.core.Observations()
+	for _, id := range gone {
+		delete(s.observations, id)
+	}
+	for i := range observed {
+		if id := observed[i].Node; model.CheckName("node", id) == nil && id != reading { // not of who watches
+			s.observations[observed[i].Node] = observed[i]
+		}
+	}
+	return nil
+}
+
+// known are the observations that were saved.
+func (s *Space) known() []space.Observation {
+	var out []space.Observation
+	for _, id := range slices.Sorted(maps.Keys(s.observations)) {
+		out = append(out, s.observations[id])
+	}
+	return out
+}
+
+// Restart has every process of the world end in order and start again: what is in memory is
+// lost, and each space is loaded from its checkpoint and its log. Who watched, watches again.
+func (w *World) Restart() error {
+	for _, s := range w.order {
+		if err := s.Save(); err != nil {
+			return err
+		}
+	}
+	return w.Crash()
+}
+
+// Crash is Restart without an orderly end: the spaces are loaded from the last checkpoint that
+// Save has made, if any, and the log behind it.
+func (w *World) Crash() error {
+	return w.do(func() error {
+		for _, s := range w.order {
+			s.mirrors = map[string]*mirrored{}
+			if err := s.load(); err != nil {
+				return err
+			}
+		}
+		for _, s := range w.order {
+			for _, x := range s.watches {
+				if !x.ended {
+					if err := s.core.Observe(x.doc); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return w.run()
+	})
+}

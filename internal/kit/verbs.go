@@ -1,0 +1,263 @@
+package kit
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// Send stores an event in the lane of the space, has all done that follows from it at this
+// time, and returns the receipt; false if there is none yet (see Pending). An id that was sent
+// to the stream before is the same event: nothing happens, and the receipt is that of then. An
+// empty id stands for one that is new.
+func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error) {
+	if id == "" {
+		s.w.nextID++
+		id = "sent-" + strconv.Itoa(s.w.nextID)
+	}
+	if err := checkSend(stream, id); err != nil {
+		return model.Receipt{Event: id}, false, err
+	}
+	k := key{stream, id}
+	err = s.w.do(func() error {
+		if !s.sent[k] {
+			s.sent[k] = true
+			ev := model.Event{Space: s.name, Stream: stream, ID: id, Payload: payload}
+			if !notBefore.IsZero() {
+				ev.NotBefore = model.NotBefore(notBefore)
+			}
+			s.enqueue(ev)
+		}
+		return s.w.run()
+	})
+	rc, ok = s.receipts[k]
+	if !ok {
+		rc.Event = id
+	}
+	return rc, ok, err
+}
+
+func checkSend(stream, id string) error {
+	if err := model.CheckSendStream(stream); err != nil {
+		return err
+	}
+	return model.CheckEventID(id)
+}
+
+// Receipt is how an event ended; false if it has not.
+func (s *Space) Receipt(stream, id string) (model.Receipt, bool) {
+	rc, ok := s.receipts[key{stream, id}]
+	return rc, ok
+}
+
+// Value is a document as it stands, computed or not.
+func (s *Space) Value(doc string) model.Value { return s.core.Value(doc) }
+
+// reading is the node that Read makes.
+const reading = "settletest-read"
+
+// Read has f read in the space as an effect would: what it reads is demanded, so that what it
+// is derived from is up to date, documents of other spaces are here, and links are followed.
+// f is called again for each thing that was not. stale says what is not up to date in the end,
+// because it cannot be at this time: a computation that fails, or that a debounce holds back.
+func (s *Space) Read(f func(tx *space.Tx) error) (stale string, err error) {
+	err = s.w.do(func() error {
+		var failed error
+		err := s.core.Register(space.NodeSpec{ID: reading, Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+			failed = f(tx)
+			if failed == nil {
+				failed = tx.Err()
+			}
+			return model.Value{}, nil
+		}})
+		if err != nil {
+			return err
+		}
+		s.w.touch(s)
+		err = s.w.run()
+		stale = s.behind(reading)
+		s.core.Remove(reading)
+		s.w.touch(s)
+		return cmp.Or(err, s.w.run(), failed)
+	})
+	return stale, err
+}
+
+// Stale says why a document is not up to date although it is read; "" if it is.
+func (s *Space) Stale(doc string) (string, error) {
+	return s.Read(func(tx *space.Tx) error { tx.Get(doc); return nil })
+}
+
+// behind says what a node waits for, or what it has read that is not up to date; "" if there
+// is nothing.
+func (s *Space) behind(node string) string {
+	e, ok := s.core.Explain(node)
+	switch {
+	case !ok:
+		return ""
+	case e.Behind != nil:
+		return e.Behind.String()
+	case e.Status != space.Clean:
+		return e.String()
+	}
+	return s.failing(node)
+}
+
+// failing says which of those that a node is derived from has failed in its last run.
+func (s *Space) failing(node string) string {
+	seen, list := map[string]bool{node: true}, []string{node}
+	for i := 0; i < len(list); i++ {
+		if st, ok := s.core.NodeStats(list[i]); ok && st.LastErr != nil {
+			return fmt.Sprintf("the last run of %s failed: %v", list[i], st.LastErr)
+		}
+		up, _ := s.core.Writers(list[i])
+		for _, e := range up.Nodes {
+			if !seen[e.Node] {
+				seen[e.Node] = true
+				list = append(list, e.Node)
+			}
+		}
+	}
+	return ""
+}
+
+// Write makes a transaction that answers no event, as the application may that hosts a space:
+// what a test begins with.
+func (s *Space) Write(f func(tx *space.Tx) error) error {
+	return s.w.do(func() error {
+		_, err := s.core.Transact("settletest", f)
+		s.w.touch(s)
+		return cmp.Or(err, s.w.run())
+	})
+}
+
+// Watch is somebody who watches a document.
+type Watch struct {
+	s      *Space
+	doc    string
+	values []model.Value
+	ended  bool
+}
+
+// Watch observes a document from now on. The first value seen is the one that it has when
+// what it is derived from is up to date.
+func (s *Space) Watch(doc string) (*Watch, error) {
+	x := &Watch{s: s, doc: doc}
+	return x, s.w.do(func() error {
+		if err := s.core.Observe(doc); err != nil {
+			return err
+		}
+		s.w.touch(s)
+		if err := s.w.run(); err != nil {
+			return err
+		}
+		x.values = append(x.values, s.core.Value(doc))
+		s.watches = append(s.watches, x)
+		return nil
+	})
+}
+
+// look has those who watch see what is new, when the space has come to the end of a step.
+func (s *Space) look() {
+	for _, x := range s.watches {
+		if v := s.core.Value(x.doc); !x.ended && !model.Equal(v, x.values[len(x.values)-1]) {
+			x.values = append(x.values, v)
+		}
+	}
+}
+
+// Values are those that were seen, oldest first.
+func (x *Watch) Values() []model.Value { return x.values }
+
+// Stop ends the observation.
+func (x *Watch) Stop() error {
+	if x.ended {
+		return nil
+	}
+	x.ended = true
+	return x.s.w.do(func() error {
+		x.s.core.Unobserve(x.doc)
+		x.s.w.touch(x.s)
+		return x.s.w.run()
+	})
+}
+
+// Mark begins a new count of runs.
+func (s *Space) Mark() {
+	for _, c := range s.runs { // any order: each on its own
+		c.since = 0
+	}
+	s.ran = nil
+}
+
+// Runs is how often a node has run since the last Mark.
+func (s *Space) Runs(node string) int {
+	if c := s.runs[node]; c != nil {
+		return c.since
+	}
+	return 0
+}
+
+// Ran are the nodes that have run since the last Mark, in order, each as often as it ran.
+func (s *Space) Ran() []string { return s.ran }
+
+// Has reports whether the space has a node of that name.
+func (s *Space) Has(node string) bool {
+	_, ok := s.core.Explain(node)
+	return ok
+}
+
+// Nodes lists the nodes of the space, as they stand.
+func (s *Space) Nodes() []space.NodeState { return s.core.Nodes() }
+
+// Explain says how a node stands: why it ran last, and why it does not run now.
+func (s *Space) Explain(node string) (space.Explanation, bool) { return s.core.Explain(node) }
+
+// Pending says what is left to do in the space and why it is not done, "" if nothing is.
+func (s *Space) Pending() string {
+	var lines []string
+	if p, ok := s.core.Parked(); ok {
+		lines = append(lines, p.String())
+	}
+	if n := s.core.Waiting(); n > 1 {
+		lines = append(lines, fmt.Sprintf("%d events wait in the lane, that one included", n))
+	}
+	for _, n := range s.core.Nodes() {
+		if n.Live && n.Status != space.Clean {
+			e, _ := s.core.Explain(n.ID)
+			lines = append(lines, e.String())
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// NextDue is when the first event that waits for its time is due; false if none waits.
+func (s *Space) NextDue() (time.Time, bool) {
+	ms := s.core.NextDue()
+	return time.UnixMilli(ms).UTC(), ms != 0
+}
+
+// Parked says why the event at the head of the lane has not been handled; false if there is
+// none.
+func (s *Space) Parked() (space.Parked, bool) { return s.core.Parked() }
+
+// Handled is how many events have ended in the space.
+func (s *Space) Handled() int { return s.handled }
+
+// Docs lists the documents of the space that are in its log, by name.
+func (s *Space) Docs() []string {
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(s.docs)) {
+		if v, _ := s.core.Confirmed(id); !v.IsAbsent() {
+			out = append(out, id)
+		}
+	}
+	return out
+}

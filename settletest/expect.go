@@ -1,0 +1,128 @@
+package settletest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/model"
+)
+
+// Expect reads a document, or what is at a path in it, and fails the test if it is not what is
+// wanted, with the differences. want is anything that encodes to JSON, or a settle.Value; nil
+// stands for null, and settle.Value{} for nothing being there.
+func (s *Space) Expect(doc string, want any, path ...string) {
+	s.w.t.Helper()
+	wanted, err := settle.ValueOf(want)
+	if err != nil {
+		s.w.t.Fatalf("settletest: what is wanted of %s: %v", doc, err)
+	}
+	if got := s.Get(doc, path...); !model.Equal(got, wanted) {
+		s.differs(settle.Address{Doc: doc, Path: path}, got, wanted)
+	}
+}
+
+func equal(a, b settle.Value) bool { return model.Equal(a, b) }
+
+func jsonOf(x any) settle.Value {
+	v, err := settle.ValueOf(x)
+	if err != nil {
+		return model.String(fmt.Sprintf("%#v", x))
+	}
+	return v
+}
+
+// differs tells how a place is not what is wanted.
+func (s *Space) differs(at settle.Address, got, want settle.Value) {
+	s.w.t.Helper()
+	at.Space = s.Space()
+	text := fmt.Sprintf("settletest: %s is not what is wanted\n%s", at, indent(diff(got, want)))
+	if why := s.doubt(at.Doc); why != "" {
+		text += "\n" + indent(why)
+	}
+	s.w.t.Errorf("%s", text)
+}
+
+// doubt is why a document may not be what one expects: it is not up to date, or something is
+// left to do.
+func (s *Space) doubt(doc string) string {
+	var lines []string
+	stale, err := s.s.Stale(doc)
+	if err == nil && stale != "" {
+		lines = append(lines, stale)
+	}
+	if p := s.Pending(); p != "" {
+		lines = append(lines, "left to do: "+p)
+	}
+	for _, p := range s.w.problems {
+		if p.Space == s.Space() {
+			lines = append(lines, "went wrong before: "+p.String())
+			break
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// shown bounds the places that a difference names.
+const shown = 20
+
+// diff lists the places at which two values differ.
+func diff(got, want settle.Value) string {
+	if got.IsAbsent() || want.IsAbsent() {
+		return "got   " + text(got) + "\nwant  " + text(want)
+	}
+	var lines []string
+	places := model.Diff("", want, got)
+	for i, w := range places {
+		if i == shown {
+			lines = append(lines, fmt.Sprintf("... and %d more", len(places)-shown))
+			break
+		}
+		at := w.Path.String()
+		if at == "" {
+			return "got   " + text(got) + "\nwant  " + text(want)
+		}
+		lines = append(lines, fmt.Sprintf("%s\n    got   %s\n    want  %s", at, text(got.At(w.Path)), text(want.At(w.Path))))
+	}
+	if len(lines) == 0 {
+		return "got   " + text(got) + "\nwant  " + text(want) + "\n(they are encoded alike, and differ in Go: a nil and an empty slice, or a field that is not encoded)"
+	}
+	return strings.Join(lines, "\n")
+}
+
+func text(v settle.Value) string {
+	if v.IsAbsent() {
+		return "nothing"
+	}
+	return v.String()
+}
+
+func (s *Space) watch(doc string) *kit.Watch {
+	s.w.t.Helper()
+	x, err := s.s.Watch(doc)
+	s.w.check(err)
+	return x
+}
+
+// WatchedDoc is what somebody sees who watches a document by its name.
+type WatchedDoc struct {
+	s *Space
+	w *kit.Watch
+}
+
+// Watch watches a document, from now on. Package function Watch is the form for cells and
+// derived documents.
+func (s *Space) Watch(doc string) *WatchedDoc {
+	s.w.t.Helper()
+	return &WatchedDoc{s, s.watch(doc)}
+}
+
+// Values are what was seen so far: what was there, and each change.
+func (w *WatchedDoc) Values() []settle.Value { return w.w.Values() }
+
+// Stop ends the watching.
+func (w *WatchedDoc) Stop() {
+	w.s.w.t.Helper()
+	w.s.w.check(w.w.Stop())
+}

@@ -1,0 +1,218 @@
+package settletest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// Space is one space of a world. It is a settle.Reader and a settle.Writer, so cells, derived
+// documents and rows are read from it as from a transaction: stats.Get(s). To read is to
+// demand, as for any client: what is derived is computed first.
+type Space struct {
+	w *World
+	s *kit.Space
+}
+
+var _ settle.Writer = (*Space)(nil)
+
+// Space is the name of the space.
+func (s *Space) Space() string { return s.s.Name() }
+
+// World is the world that the space is in.
+func (s *Space) World() *World { return s.w }
+
+// Send sends an event to the space, has all done that follows from it in any space at this
+// time, and returns the receipt, however it ended. The receipt of an event that waits, for
+// a time or a retry, has no Outcome yet.
+func (s *Space) Send(stream string, payload any) settle.Receipt {
+	s.w.t.Helper()
+	return s.SendID(stream, "", payload)
+}
+
+// SendID is Send under an id. Under the same id it is the same event: sent again, nothing
+// happens, and the receipt is the first one.
+func (s *Space) SendID(stream, id string, payload any) settle.Receipt {
+	s.w.t.Helper()
+	rc, _ := s.send(stream, id, payload, time.Time{})
+	return rc
+}
+
+// SendAt is Send for an event that is to wait for a time.
+func (s *Space) SendAt(at time.Time, stream string, payload any) settle.Receipt {
+	s.w.t.Helper()
+	rc, _ := s.send(stream, "", payload, at)
+	return rc
+}
+
+// Call is Send for an event that must be handled, and returns its result.
+func (s *Space) Call(stream string, payload any) settle.Value {
+	s.w.t.Helper()
+	rc, ok := s.send(stream, "", payload, time.Time{})
+	s.mustBeHandled(stream, rc, ok)
+	return rc.Result
+}
+
+func (s *Space) send(stream, id string, payload any, at time.Time) (settle.Receipt, bool) {
+	s.w.t.Helper()
+	v, err := settle.ValueOf(payload)
+	if err != nil {
+		s.w.t.Fatalf("settletest: send to %s/%s: %v", s.Space(), stream, err)
+	}
+	rc, ok, err := s.s.Send(stream, id, v, at)
+	s.w.check(err)
+	return rc, ok
+}
+
+func (s *Space) mustBeHandled(stream string, rc settle.Receipt, ok bool) {
+	s.w.t.Helper()
+	switch {
+	case !ok:
+		s.w.t.Fatalf("settletest: event %s on %s of space %s is not handled yet\n%s", rc.Event, stream, s.Space(), indent(s.Pending()))
+	case rc.Outcome != settle.Handled:
+		s.w.t.Fatalf("settletest: event %s on %s of space %s %s: %s", rc.Event, stream, s.Space(), rc.Outcome, rc.Error)
+	}
+}
+
+// Receipt is how an event ended; false if it has not yet.
+func (s *Space) Receipt(stream, id string) (settle.Receipt, bool) { return s.s.Receipt(stream, id) }
+
+// Advance lets time pass, in the whole world.
+func (s *Space) Advance(d time.Duration) {
+	s.w.t.Helper()
+	s.w.Advance(d)
+}
+
+// read has f read as an effect would.
+func (s *Space) read(f func(tx *space.Tx)) {
+	s.w.t.Helper()
+	_, err := s.s.Read(func(tx *space.Tx) error { f(tx); return nil })
+	s.w.check(err)
+}
+
+// Get reads a document, or what is at a path in it; absent if there is nothing. What is derived
+// is computed first.
+func (s *Space) Get(doc string, path ...string) (v settle.Value) {
+	s.w.t.Helper()
+	s.read(func(tx *space.Tx) { v = tx.Get(doc, path...) })
+	return v
+}
+
+// GetFrom reads a document of another space.
+func (s *Space) GetFrom(other, doc string, path ...string) (v settle.Value) {
+	s.w.t.Helper()
+	s.read(func(tx *space.Tx) { v = tx.GetFrom(other, doc, path...) })
+	return v
+}
+
+// GetShallow is Get: nobody runs again because of either.
+func (s *Space) GetShallow(doc string, path ...string) settle.Value {
+	s.w.t.Helper()
+	return s.Get(doc, path...)
+}
+
+// Peek reads what is there, and demands nothing: a derived document is as old as it is.
+func (s *Space) Peek(doc string, path ...string) settle.Value { return s.s.Value(doc).At(path) }
+
+// Link reads the link at a path itself, without following it.
+func (s *Space) Link(doc string, path ...string) (l settle.Link, ok bool) {
+	s.w.t.Helper()
+	s.read(func(tx *space.Tx) { l, ok = tx.Link(doc, path...) })
+	return l, ok
+}
+
+// Follow reads what a link points to.
+func (s *Space) Follow(l settle.Link) (v settle.Value) {
+	s.w.t.Helper()
+	s.read(func(tx *space.Tx) { v = tx.Follow(l) })
+	return v
+}
+
+// Set writes a document, or at a path in it, without an event: what a test begins with.
+// stats.Set(s, Stats{...}) does so for a cell.
+func (s *Space) Set(doc string, v any, path ...string) {
+	s.w.t.Helper()
+	s.w.check(s.s.Write(func(tx *space.Tx) error { tx.Set(doc, v, path...); return nil }))
+}
+
+// Delete removes a document, or what is at a path in it, without an event.
+func (s *Space) Delete(doc string, path ...string) {
+	s.w.t.Helper()
+	s.w.check(s.s.Write(func(tx *space.Tx) error { tx.Delete(doc, path...); return nil }))
+}
+
+// Err is nil: what fails ends the test.
+func (s *Space) Err() error { return nil }
+
+// Fail ends the test. Cells use it for what is not of their type.
+func (s *Space) Fail(err error) {
+	s.w.t.Helper()
+	s.w.t.Fatalf("settletest: space %s: %v", s.Space(), err)
+}
+
+// Mark begins a new count of runs.
+func (s *Space) Mark() { s.s.Mark() }
+
+// Runs is how often a node has run since the last Mark, or since the beginning. The second runs
+// of the validator do not count.
+func (s *Space) Runs(node string) int {
+	s.w.t.Helper()
+	if n := s.s.Runs(node); n > 0 || s.s.Has(node) {
+		return n
+	}
+	s.w.t.Fatalf("settletest: space %s has no node %s; it has %s", s.Space(), node, s.nodeNames())
+	return 0
+}
+
+// Ran are the nodes that have run since the last Mark, in order, each as often as it did.
+func (s *Space) Ran() []string { return s.s.Ran() }
+
+// ExpectRuns fails the test if a node has not run n times since the last Mark.
+func (s *Space) ExpectRuns(node string, n int) {
+	s.w.t.Helper()
+	if got := s.Runs(node); got != n {
+		s.w.t.Errorf("settletest: node %s of space %s ran %s, want %d\n%s", node, s.Space(), times(got), n, indent(s.Why(node)))
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// Why tells in sentences why a node ran last, why it does not run now, and who needs it.
+func (s *Space) Why(node string) string {
+	e, ok := s.s.Explain(node)
+	if !ok {
+		return fmt.Sprintf("there is no node %s; there are %s", node, s.nodeNames())
+	}
+	return e.String()
+}
+
+// Pending tells what is left to do at this time and why it is not done: what is parked, and
+// what is held back. It is "" if nothing is.
+func (s *Space) Pending() string { return s.s.Pending() }
+
+func (s *Space) nodeNames() string {
+	var names []string
+	for _, n := range s.s.Nodes() {
+		if model.CheckName("node", n.ID) == nil { // not who watches
+			names = append(names, n.ID)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(text, "\n", "\n    ")
+}

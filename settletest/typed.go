@@ -1,0 +1,131 @@
+package settletest
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/internal/kit"
+)
+
+// Call sends an event of a stream to a space. It must be handled; its result is returned.
+func Call[In, Out any](s *Space, stream settle.Stream[In, Out], in In) Out {
+	s.w.t.Helper()
+	rc, ok := send(s, stream, "", in, time.Time{})
+	s.mustBeHandled(stream.Name(), rc, ok)
+	out, err := stream.Result(s.Space(), &rc)
+	if err != nil {
+		s.w.t.Fatalf("settletest: %v", err)
+	}
+	return out
+}
+
+// Send sends an event of a stream to a space, and returns the receipt, however it ended. See
+// Space.Send.
+func Send[In, Out any](s *Space, stream settle.Stream[In, Out], in In) settle.Receipt {
+	s.w.t.Helper()
+	rc, _ := send(s, stream, "", in, time.Time{})
+	return rc
+}
+
+// SendID is Send under an id; under the same id it is the same event.
+func SendID[In, Out any](s *Space, stream settle.Stream[In, Out], id string, in In) settle.Receipt {
+	s.w.t.Helper()
+	rc, _ := send(s, stream, id, in, time.Time{})
+	return rc
+}
+
+// SendAt is Send for an event that is to wait for a time.
+func SendAt[In, Out any](s *Space, at time.Time, stream settle.Stream[In, Out], in In) settle.Receipt {
+	s.w.t.Helper()
+	rc, _ := send(s, stream, "", in, at)
+	return rc
+}
+
+func send[In, Out any](s *Space, stream settle.Stream[In, Out], id string, in In, at time.Time) (settle.Receipt, bool) {
+	s.w.t.Helper()
+	o, err := stream.Outgoing(s.Space(), id, in)
+	if err != nil {
+		s.w.t.Fatalf("settletest: %v", err)
+	}
+	return s.send(stream.Name(), id, o.Payload, at)
+}
+
+// Place is a document or a part of one: a settle.Cell, settle.Derived or a row of rows.
+type Place[T any] interface {
+	Get(r settle.Reader) T
+	Address() settle.Address
+}
+
+// Get reads a place, as place.Get(s) does.
+func Get[T any](s *Space, place Place[T]) T {
+	s.w.t.Helper()
+	return place.Get(s)
+}
+
+// Expect reads a place, and fails the test if it is not what is wanted, with the differences
+// and why they may be.
+func Expect[T any](s *Space, place Place[T], want T) {
+	s.w.t.Helper()
+	got := place.Get(s)
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	s.differs(place.Address(), jsonOf(got), jsonOf(want))
+}
+
+// Watched is what somebody sees who watches a place.
+type Watched[T any] struct {
+	s     *Space
+	place Place[T]
+	w     *kit.Watch
+}
+
+// Watch watches a place of the space, from now on, as a client does: what it is derived from is
+// kept up to date.
+func Watch[T any](s *Space, place Place[T]) *Watched[T] {
+	s.w.t.Helper()
+	if other := place.Address().Space; other != "" && other != s.Space() {
+		s.w.t.Fatalf("settletest: watch %s: it is of another space; watch it there", place.Address())
+	}
+	return &Watched[T]{s, place, s.watch(place.Address().Doc)}
+}
+
+// Values are what was seen so far: what was there, and each change.
+func (w *Watched[T]) Values() []T {
+	w.s.w.t.Helper()
+	var out []T
+	var last settle.Value
+	for i, v := range w.w.Values() {
+		at := v.At(w.place.Address().Path)
+		if i > 0 && equal(at, last) {
+			continue
+		}
+		last = at
+		out = append(out, w.place.Get(snapshot{w.s, v}))
+	}
+	return out
+}
+
+// Last is what was seen last.
+func (w *Watched[T]) Last() T {
+	w.s.w.t.Helper()
+	all := w.w.Values()
+	return w.place.Get(snapshot{w.s, all[len(all)-1]})
+}
+
+// Stop ends the watching.
+func (w *Watched[T]) Stop() {
+	w.s.w.t.Helper()
+	w.s.w.check(w.w.Stop())
+}
+
+// snapshot is a reader of one document, as it was.
+type snapshot struct {
+	settle.Reader
+	doc settle.Value
+}
+
+func (s snapshot) Get(_ string, path ...string) settle.Value        { return s.doc.At(path) }
+func (s snapshot) GetShallow(_ string, path ...string) settle.Value { return s.doc.At(path) }
+func (s snapshot) Peek(_ string, path ...string) settle.Value       { return s.doc.At(path) }
