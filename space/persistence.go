@@ -15,6 +15,9 @@ import (
 type Observation struct {
 	Node    string `json:"n"`
 	Version string `json:"v,omitzero"` // of the implementation, see NodeSpec
+	// Shape is a fingerprint of where the node writes and of what kind it is; 0 for a plain
+	// computation, whose output has its name.
+	Shape uint64 `json:"o,omitzero"`
 	// Basis is a log sequence: with all commits up to there, the node was clean.
 	Basis uint64 `json:"b"`
 	// Failed says that the last run ended in an error: it is resumed as invalid.
@@ -79,7 +82,7 @@ func (g *graph) inSync(n *node) bool {
 }
 
 func (s *Space) observe(n *node) Observation {
-	o := Observation{Node: n.id(), Version: n.spec.Version, Basis: s.replica.Seq}
+	o := Observation{Node: n.id(), Version: n.spec.Version, Shape: n.spec.shape(), Basis: s.replica.Seq}
 	if n.more != nil {
 		o.Failed = n.more.lastErr != nil
 		o.Makes = len(n.more.children) > 0
@@ -116,6 +119,30 @@ func (s *Space) noteUnsaved(n *node) {
 	s.unsaved = append(s.unsaved, n)
 }
 
+// shape tells the surfaces of a node apart, as sameShape does.
+func (n *NodeSpec) shape() uint64 {
+	switch {
+	case len(n.Writes)+len(n.Envelope) > 0 || n.Volatile:
+	case n.Kind == Computation && n.Output == n.ID:
+		return 0
+	case n.Kind == Effect:
+		return 1
+	}
+	h := fnv.New64a()
+	add := func(kind, text string) { _, _ = h.Write([]byte(kind + text + "\n")) }
+	add(n.Kind.String()+" ", n.Output)
+	if n.Volatile {
+		add("volatile", "")
+	}
+	for _, a := range n.Writes {
+		add("writes ", a.String())
+	}
+	for _, a := range n.Envelope {
+		add("envelope ", a.String())
+	}
+	return h.Sum64()
+}
+
 // fingerprint tells values apart, or the shapes of values. It is the same in every
 // process.
 func fingerprint(v model.Value, shallow bool) uint64 {
@@ -142,6 +169,7 @@ func fingerprint(v model.Value, shallow bool) uint64 {
 // Settle.
 //
 //	nothing known, or of another version      never ran
+//	or shape
 //	failed, or an address differs             invalid: it runs when somebody needs it
 //	else                                      clean
 //
@@ -174,7 +202,7 @@ func (s *Space) resumeChild(n *node) {
 
 // resume takes up one node, if its observation is good for anything.
 func (s *Space) resume(n *node, o *Observation) {
-	if o.Version != n.spec.Version || o.Makes || n.status != NeverRan {
+	if o.Version != n.spec.Version || o.Shape != n.spec.shape() || o.Makes || n.status != NeverRan {
 		return
 	}
 	deps, status := s.restore(n, o)
