@@ -207,7 +207,7 @@ func genGo(t *rapid.T, typ reflect.Type, depth int) reflect.Value {
 		x.Set(reflect.ValueOf(money{rapid.Int64().Draw(t, "cents")}))
 		return x
 	}
-	few := func() int { return rapid.IntRange(0, min(3, depth)).Draw(t, "n") }
+	few := func() int { return rapid.IntRange(0, max(0, min(3, depth))).Draw(t, "n") }
 	switch typ.Kind() {
 	case reflect.Bool:
 		x.SetBool(rapid.Bool().Draw(t, "bool"))

@@ -26,6 +26,8 @@ type layout struct {
 	fields []field // sorted by name
 	// odd: there are tags or embedded pointers that are left to the JSON package.
 	odd bool
+	// refused is why the struct cannot be part of a document, if it cannot.
+	refused error
 }
 
 // layoutOf lists the fields of a struct. Which one has a name that several want follows the
@@ -77,8 +79,11 @@ func (l *layout) read(sf reflect.StructField) (f field, embedded, ok bool) {
 	}
 	name, options, _ := strings.Cut(tag, ",")
 	f = field{name: cmp.Or(name, sf.Name), tagged: name != "", typ: sf.Type}
-	if strings.ContainsAny(name, "\\'\"`") || !sf.IsExported() && f.tagged {
+	if strings.ContainsAny(name, "\\'\"`") {
 		l.odd = true
+	}
+	if !sf.IsExported() && f.tagged { // the JSON package panics when it is to be set to null
+		l.refused = at(name, problem(fmt.Sprintf("the embedded %s is not exported and cannot have a name; give the type a capital letter, or remove the name", sf.Name)))
 	}
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {

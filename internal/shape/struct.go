@@ -24,6 +24,9 @@ func (b builder) structure(c *codec, t reflect.Type) error {
 		return err
 	}
 	l := layoutOf(t)
+	if l.refused != nil {
+		return l.refused
+	}
 	s := &structCodec{fields: make([]structField, len(l.fields))}
 	names := make([]string, len(l.fields))
 	for i, f := range l.fields {

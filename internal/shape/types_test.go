@@ -140,7 +140,7 @@ var leaves = []reflect.Type{
 	reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[weight](),
 	valueType, timeType, anyType, anyType, reflect.TypeFor[[]byte](), reflect.TypeFor[[3]byte](), reflect.TypeFor[struct{}](),
 	reflect.TypeFor[leg](), reflect.TypeFor[journey](), reflect.TypeFor[money](), reflect.TypeFor[level](), reflect.TypeFor[secret](), reflect.TypeFor[cold](),
-	reflect.TypeFor[inlined](), reflect.TypeFor[shadowed](), reflect.TypeFor[ambiguous](), reflect.TypeFor[pointing](), reflect.TypeFor[named](),
+	reflect.TypeFor[inlined](), reflect.TypeFor[shadowed](), reflect.TypeFor[ambiguous](), reflect.TypeFor[pointing](),
 	reflect.TypeFor[stringly](), reflect.TypeFor[caseless](), reflect.TypeFor[zeros](), reflect.TypeFor[tree](), reflect.TypeFor[loop](),
 	reflect.TypeFor[netip.Addr](), reflect.TypeFor[big.Int](), reflect.TypeFor[[]model.Value](), reflect.TypeFor[map[string]model.Value](), reflect.TypeFor[map[string]any](),
 }
