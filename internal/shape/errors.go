@@ -112,7 +112,7 @@ func semantic(s *json.SemanticError) string {
 		return s.Err.Error()
 	}
 	if s.GoType != nil && s.JSONKind != 0 {
-		return fmt.Sprintf("a JSON %s does not fit a %s", s.JSONKind, s.GoType)
+		return fmt.Sprintf("a JSON %s does not fit %s", s.JSONKind, s.GoType)
 	}
 	return s.Error()
 }
