@@ -75,6 +75,7 @@ var importRules = []importRule{
 	{in: []string{"worker"}, never: above("coordinator"), instead: "the coordinator stands on worker; neither waits for the other"},
 	{in: []string{"worker", "coordinator"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface in worker/ports.go and let the package above satisfy it"},
 	{in: []string{"live", "gateway"}, never: above("bus", "coordinator", "program", "workflow", "", "cmd", "examples", "test"), instead: "live and gateway stand on worker and its ports; the root package joins them with a bus"},
+	{in: []string{"ordered"}, never: above("space", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "ordered is handlers without the graph: it stands on lanes, lineage, receipts and replica, and reaches the world through the ports of worker"},
 	{in: []string{"bus"}, never: above("program", "workflow", "", "cmd", "examples", "test"), instead: "bus knows streams and bytes, not programs; the root package joins them"},
 	{in: []string{"program", "workflow"}, never: above("bus", "", "cmd", "examples", "test"), instead: "programs and workflows see the core and the worker; the root package joins them with a bus"},
 	{in: []string{"."}, never: above("cmd", "examples", "test"), instead: "the root package is what commands, examples and tests import"},

@@ -1,0 +1,147 @@
+package ordered
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Handler handles an event: it reads and writes the documents of the event's key through tx,
+// and returns the result for the receipt, anything that encodes to JSON. It may be called
+// more than once for an event; only one call takes effect. Calls for different keys run at
+// the same time.
+//
+// An error ends the event with a failed receipt, and nothing of what the handler did is kept;
+// if it is Transient, the event is tried again first.
+type Handler func(tx *Tx, ev *model.Event) (any, error)
+
+// On makes a handler of a function over the payload's type. A payload that does not decode to
+// it fails the event.
+func On[P, R any](f func(tx *Tx, payload P) (R, error)) Handler {
+	return func(tx *Tx, ev *model.Event) (any, error) {
+		var p P
+		if err := ev.Payload.Decode(&p); err != nil {
+			return nil, fmt.Errorf("payload of event %s to %s/%s: %w", ev.ID, ev.Space, ev.Stream, err)
+		}
+		return f(tx, p)
+	}
+}
+
+// Config says what is served, and how. All but Handlers is optional.
+type Config struct {
+	// Handlers are the functions by stream. An event of any other stream is refused.
+	Handlers map[string]Handler
+	// ID names the process. It must be unique among those that are alive; the default is.
+	ID string
+
+	// Attempts is how often an event is tried whose handler returns a Transient error, before
+	// it fails; default 5. RetryMin is the pause after the first try, doubled up to RetryMax;
+	// defaults 25 ms and 1 s.
+	Attempts           int
+	RetryMin, RetryMax time.Duration
+	// Heartbeat is how often servers look for each other; default 500 ms. One that has died is
+	// noticed within two. TTL is for how long one that stands still, but whose process
+	// answers, keeps its partitions; default 15 s.
+	Heartbeat, TTL time.Duration
+	// Handover is how long what is under way may take when a partition is given up, or the
+	// context of Serve ends, until it is cut off; default 5 s.
+	Handover time.Duration
+	// Checkpoint is how often changed documents are saved to the bucket, which is how far that
+	// trails the log; default 1 s.
+	Checkpoint time.Duration
+	// Idle is for how long a key with nothing to do stays in memory; default 1 min. MaxAwake is
+	// how many of those there are, beyond the ones that have something to do; default 10,000.
+	Idle     time.Duration
+	MaxAwake int
+	// History is for how long commits that no restart needs are kept in the log, from which
+	// receipts are read; default the deployment's horizon and an hour.
+	History time.Duration
+	// Coordinated says that coordinators run elsewhere: this process starts none.
+	Coordinated bool
+	// Logger gets what an operator should know. Default: discard.
+	Logger *slog.Logger
+}
+
+// Limits that nobody has wanted to choose yet.
+const (
+	// maxGroup is how many events one commit decides at most.
+	maxGroup = 1024
+	// inboxEvents and inboxBytes bound what is read and not handled, per key. The rest stays
+	// in the stream and is read again.
+	inboxEvents = 4096
+	inboxBytes  = 8 << 20
+	// lostAttempts is how many attempts at an event may end with the process.
+	lostAttempts = 3
+	// loads is how many keys are loaded at a time.
+	loads = 64
+	// readPage is how many messages are read at a time.
+	readPage = 256
+)
+
+func (c *Config) fill(horizon time.Duration) error {
+	if c.ID == "" {
+		c.ID = "ordered-" + strings.ToLower(rand.Text()[:8])
+	}
+	if err := model.CheckName("server", c.ID); err != nil {
+		return err
+	}
+	if len(c.Handlers) == 0 {
+		return fmt.Errorf("server %s: Handlers is empty; name a handler for each stream", c.ID)
+	}
+	for stream, h := range c.Handlers {
+		if err := model.CheckName("stream", stream); err != nil {
+			return err
+		}
+		if h == nil {
+			return fmt.Errorf("server %s: the handler of stream %s is nil", c.ID, stream)
+		}
+	}
+	if c.Attempts < 0 || c.MaxAwake < 0 || min(c.RetryMin, c.RetryMax, c.Heartbeat, c.TTL, c.Handover, c.Checkpoint, c.Idle, c.History) < 0 {
+		return fmt.Errorf("server %s: attempts, numbers and durations must not be negative; 0 is the default", c.ID)
+	}
+	def(&c.Attempts, 5)
+	def(&c.RetryMin, 25*time.Millisecond)
+	def(&c.RetryMax, time.Second)
+	def(&c.Heartbeat, 500*time.Millisecond)
+	def(&c.TTL, 15*time.Second)
+	def(&c.Handover, 5*time.Second)
+	def(&c.Checkpoint, time.Second)
+	def(&c.Idle, time.Minute)
+	def(&c.MaxAwake, 10_000)
+	def(&c.History, horizon+model.MaxClockSkew)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+func def[T comparable](v *T, to T) {
+	var none T
+	if *v == none {
+		*v = to
+	}
+}
+
+// Transient marks an error of a handler as one that may pass: the event is tried again, and
+// its key waits. Conflicts with other processes are none of the handler's business, and are
+// tried again without a limit.
+func Transient(err error) error {
+	if err == nil {
+		return nil
+	}
+	return transient{err}
+}
+
+type transient struct{ error }
+
+func (t transient) Unwrap() error { return t.error }
+
+func isTransient(err error) bool {
+	_, is := errors.AsType[transient](err)
+	return is
+}

@@ -1,0 +1,212 @@
+package ordered_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
+)
+
+func TestFleet_TwoServersThatDisagreeApplyNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		// Each takes the other for dead, so both have all keys.
+		p1 := w.serve(ordered.Config{ID: "o1", TTL: time.Millisecond}, nil)
+		p2 := w.serve(ordered.Config{ID: "o2", TTL: time.Millisecond}, nil)
+		for i := range 100 {
+			w.send("alice", "pay", fmt.Sprint("e", i+1), `{"cents":1,"to":"bob"}`)
+			w.pass(50 * time.Millisecond)
+		}
+		w.eventuallyEnded("alice", 100)
+		w.eventuallyEnded("bob", 100)
+		w.wantOrder("alice", numbered(100)...)
+		w.wantDoc("bob", "balance", "100")
+		if n := len(w.takeovers("alice")); n < 3 {
+			t.Errorf("%d takeovers: they did not fight, and this proves nothing", n)
+		}
+		w.stop(p1)
+		w.stop(p2)
+	})
+}
+
+func TestFleet_ServersShareThePartitionsAndOneStandsInForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 8)
+		p1 := w.serve(ordered.Config{ID: "o1"}, nil)
+		p2 := w.serve(ordered.Config{ID: "o2"}, nil)
+		w.pass(3 * time.Second)
+		var keys []string
+		for i := range 40 {
+			keys = append(keys, fmt.Sprint("k", i))
+		}
+		all := func(id string) {
+			for _, k := range keys {
+				w.send(k, "pay", id, `{"cents":1}`)
+			}
+		}
+		all("e1")
+		w.pass(3 * time.Second)
+		by := map[string]int{}
+		for _, k := range keys {
+			w.wantOrder(k, "e1")
+			by[w.takeovers(k)[0]]++
+		}
+		if by["o1"] < 5 || by["o2"] < 5 {
+			t.Errorf("they did not share: %v", by)
+		}
+		p1.crash()
+		all("e2")
+		w.pass(3 * time.Second)
+		for _, k := range keys {
+			w.wantOrder(k, "e1", "e2")
+		}
+		p3 := w.serve(ordered.Config{ID: "o3"}, nil)
+		w.pass(3 * time.Second)
+		w.stop(p2)
+		all("e3")
+		w.pass(2 * time.Second)
+		for _, k := range keys {
+			w.wantOrder(k, "e1", "e2", "e3")
+		}
+		w.stop(p3)
+	})
+}
+
+func TestFleet_AServerThatHangsAndGoesOnChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var hung atomic.Bool
+		p1 := w.serve(ordered.Config{ID: "o1"}, func(membus.Op) membus.Fate {
+			for hung.Load() {
+				w.pass(time.Second)
+			}
+			return membus.Deliver
+		})
+		w.sendAll("alice", 3)
+		w.eventuallyEnded("alice", 3)
+		hung.Store(true)
+		w.send("alice", "pay", "e4", `{"cents":1}`) // it handles that, and cannot append
+		w.pass(time.Second)
+		p2 := w.serve(ordered.Config{ID: "o2", TTL: 2 * time.Second}, nil)
+		w.eventuallyEnded("alice", 4)
+		w.send("alice", "pay", "e5", `{"cents":1}`)
+		w.eventuallyEnded("alice", 5)
+		if last := w.takeovers("alice"); last[len(last)-1] != "o2" {
+			t.Fatalf("taken over by %v", last)
+		}
+		hung.Store(false)
+		w.send("alice", "pay", "e6", `{"cents":1}`)
+		w.pass(30 * time.Second)
+		w.wantOrder("alice", numbered(6)...)
+		w.wantDoc("alice", "balance", "6")
+		w.stop(p1)
+		w.stop(p2)
+	})
+}
+
+func TestFleet_LostAndLateAnswersAreResolvedToWhatHappened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		random := rand.New(rand.NewPCG(1, 2))
+		hook := func(op membus.Op) membus.Fate {
+			if op.Try > 5 || !slices.Contains([]string{"append", "send", "save", "save-position", "bury"}, op.Label) {
+				return membus.Deliver
+			}
+			return []membus.Fate{membus.Deliver, membus.DropAck, membus.DropRequest, membus.Duplicate, membus.Late}[random.IntN(5)]
+		}
+		p := w.serve(ordered.Config{ID: "o1"}, hook)
+		for i := range 200 {
+			w.send("alice", "pay", fmt.Sprint("e", i+1), `{"cents":1,"to":"bob"}`)
+			w.pass(20 * time.Millisecond)
+			p.bus.Release()
+		}
+		w.eventuallyEnded("alice", 200)
+		w.eventually("bob has all", func() bool { p.bus.Release(); return len(w.receipts("bob")) == 200 })
+		w.wantOrder("alice", numbered(200)...)
+		w.wantDoc("alice", "balance", "200")
+		w.wantDoc("bob", "balance", "200")
+		w.stop(p)
+	})
+}
+
+func TestFleet_AHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var tries atomic.Int32
+		var current atomic.Pointer[serving]
+		h := accounts()
+		h["kill"] = func(*ordered.Tx, *model.Event) (any, error) {
+			tries.Add(1)
+			current.Load().crash()
+			return nil, nil
+		}
+		w.send("alice", "kill", "k", ``)
+		w.send("alice", "pay", "e1", `{"cents":1}`)
+		for i := range 20 {
+			p := w.serve(ordered.Config{ID: fmt.Sprint("o", i), Handlers: h}, nil)
+			current.Store(p)
+			w.pass(10 * time.Second)
+			p.crash()
+		}
+		w.wantOrder("alice", "k", "e1")
+		rc := w.receipts("alice")[0]
+		if rc.Outcome != model.Failed || !strings.Contains(rc.Error, "never came back") || tries.Load() > 6 {
+			t.Errorf("%+v after %d tries", rc, tries.Load())
+		}
+	})
+}
+
+func TestFleet_AKeyLeavesMemoryAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.serve(ordered.Config{ID: "o1", Idle: time.Second}, nil)
+		for i := range 5 {
+			w.send("alice", "pay", fmt.Sprint("e", i+1), `{"cents":1}`)
+			w.pass(time.Minute)
+			if n := len(w.takeovers("alice")); n != i+1 {
+				t.Errorf("%d takeovers after %d events", n, i+1)
+			}
+			if got, want := w.server.LoadPosition(0, "lane"), uint64(i+1); got != want {
+				t.Errorf("the position is %d, want %d", got, want)
+			}
+		}
+		w.wantDoc("alice", "balance", "5")
+		w.stop(p)
+	})
+}
+
+func TestFleet_WhatIsOldIsPurgedAndNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.serve(ordered.Config{ID: "o1", History: time.Hour}, nil)
+		w.sendAll("alice", 10)
+		w.send("alice", "pay", "last", `{"cents":1,"to":"bob"}`)
+		w.pass(30 * time.Minute)
+		if n := len(w.server.ReadLog("alice", 0, 100)); n < 2 {
+			t.Errorf("%d commits after half an hour", n)
+		}
+		w.pass(2 * time.Hour)
+		if n := len(w.server.ReadLog("alice", 0, 100)); n != 1 {
+			t.Errorf("%d commits are left, want the last one", n)
+		}
+		if n := len(w.server.ReadLane("alice", 0, 100)); n != 11 {
+			t.Errorf("%d events are left before the horizon", n)
+		}
+		w.pass(8 * 24 * time.Hour)
+		if n := len(w.server.ReadLane("alice", 0, 100)); n != 0 {
+			t.Errorf("%d events are left after the horizon", n)
+		}
+		w.send("alice", "pay", "new", `{"cents":1}`)
+		w.pass(time.Second)
+		w.wantDoc("alice", "balance", "12")
+		w.stop(p)
+	})
+}

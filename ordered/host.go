@@ -1,0 +1,410 @@
+package ordered
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// host serves one key: a loop that passes events to its ledger and carries out what that asks
+// for. It ends when its partition does, or when the key has been idle.
+type host struct {
+	p       *partition
+	key     string
+	began   time.Time
+	wake    chan struct{}
+	answers chan answer
+	saves   chan error
+
+	mu    sync.Mutex
+	inbox []model.Message
+	bytes int
+	left  uint64 // the highest lane sequence that found no room in the inbox
+
+	// low is the lane sequence up to which nothing of the key is left to do or to save, or
+	// allDone. It is written with mu.
+	low atomic.Uint64
+
+	// What follows belongs to the loop.
+	ledger   *ledger
+	nonce    string // tells this host's appends from those of any other
+	saver    saver
+	dry      int // readings of the lane in a row that brought nothing
+	refillAt time.Time
+	// offered is the highest lane sequence that was passed to a ledger, of this life or an
+	// earlier one.
+	offered uint64
+	// lost counts the times in a row that the key was taken away before anything was
+	// confirmed, the last time at away.
+	lost int
+	away time.Time
+	busy time.Time // when something has happened last
+}
+
+// answer is what the log says to an append.
+type answer struct {
+	seq uint64
+	err error
+}
+
+const allDone = math.MaxUint64
+
+func newHost(p *partition, key string, doneBefore uint64) *host {
+	h := &host{
+		p: p, key: key, began: time.Now(), nonce: rand.Text(),
+		wake: make(chan struct{}, 1), answers: make(chan answer, 1), saves: make(chan error, 1),
+	}
+	h.low.Store(doneBefore)
+	return h
+}
+
+// offer puts an event into the inbox, or notes that it stays in the stream.
+func (h *host) offer(m model.Message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.low.Store(min(h.low.Load(), m.Seq-1))
+	if h.left > 0 || len(h.inbox) >= inboxEvents || h.bytes > inboxBytes {
+		h.left = m.Seq
+		return
+	}
+	h.inbox = append(h.inbox, m)
+	h.bytes += len(m.Payload)
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run serves the key, and begins anew when something fails that is not of the key's making.
+func (h *host) run() {
+	for try := 0; h.p.ctx.Err() == nil; try++ {
+		err := h.live()
+		h.awaitUnderway()
+		if err == nil || errors.Is(err, model.ErrStopped) {
+			return
+		}
+		if h.p.ctx.Err() == nil {
+			h.p.s.cfg.Logger.Error("serve key", "key", h.key, "server", h.p.s.cfg.ID, "error", err)
+		}
+		_ = pause.For(h.p.ctx, h.p.s.doubled(try))
+	}
+}
+
+// awaitUnderway waits for the answers that a life has not: those are not for the next one, and
+// there is one append at a time.
+func (h *host) awaitUnderway() {
+	if h.ledger != nil && h.ledger.under != nil {
+		<-h.answers // it comes: the bus knows in the end, or is stopped
+		h.ledger.under = nil
+	}
+	if h.saver.saving {
+		<-h.saves
+		h.saver.saving = false
+	}
+}
+
+// live is a life of the key in memory: from the checkpoint on to the end. It returns nil if
+// the key is to leave.
+func (h *host) live() error {
+	if err := h.load(); err != nil {
+		return err
+	}
+	for {
+		h.takeIn()
+		h.refill()
+		more := h.work()
+		h.append()
+		h.publish()
+		if left, err := h.leave(); left || err != nil {
+			return err
+		}
+		if err := h.listen(more); err != nil {
+			return err
+		}
+	}
+}
+
+// batch is how many events are handled before the answers of the log are looked at.
+const batch = 64
+
+// work handles events, and reports whether there may be more to do at once.
+func (h *host) work() bool {
+	if h.p.draining() {
+		return false
+	}
+	for range batch {
+		if !h.ledger.next(h.now()) {
+			return false
+		}
+	}
+	return true
+}
+
+func (h *host) now() time.Duration { return time.Since(h.began) }
+
+// append sends the next commit, if there is one. The answer comes to listen.
+func (h *host) append() {
+	if !h.ledger.owned() && !h.takesOver() {
+		return
+	}
+	c, data := h.ledger.append(h.p.s.cfg.ID)
+	if c == nil {
+		return
+	}
+	h.p.s.bus.Append(model.Append{
+		Space: h.key, ID: c.ID() + "/" + h.nonce, Expect: h.ledger.rep.Seq, Data: data,
+	}, func(seq uint64, err error) { h.answers <- answer{seq, err} }) // there is one at a time
+}
+
+// takesOver reports whether the key is to be taken over now: there is something to do or to
+// save in it, and another has not just taken it.
+func (h *host) takesOver() bool {
+	work := !h.ledger.lane.Done() || h.ledger.rep.Seq > h.saver.seq
+	return work && !h.p.draining() && h.lostWait() <= 0
+}
+
+// listen waits for something to happen, unless there is more to do.
+func (h *host) listen(more bool) error {
+	var timer <-chan time.Time
+	ready := make(chan struct{})
+	if more {
+		close(ready)
+	} else {
+		t := time.NewTimer(h.wakeAt())
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case a := <-h.answers:
+		return h.answered(a)
+	case err := <-h.saves:
+		h.saved(err)
+	case <-h.wake:
+	case <-h.p.leaving:
+		if !h.ledger.settled() || h.saver.saving {
+			return h.listenToTheEnd()
+		}
+	case <-timer:
+	case <-ready:
+	case <-h.p.ctx.Done():
+		return model.ErrStopped
+	}
+	return nil
+}
+
+// listenToTheEnd waits for what is under way when the partition is given up.
+func (h *host) listenToTheEnd() error {
+	if h.ledger.under == nil && !h.saver.saving {
+		return nil // what is open is appended next
+	}
+	select {
+	case a := <-h.answers:
+		return h.answered(a)
+	case err := <-h.saves:
+		h.saved(err)
+	case <-h.p.ctx.Done():
+		return model.ErrStopped
+	}
+	return nil
+}
+
+// lookAgain bounds for how long a key sleeps that wants nothing.
+const lookAgain = 10 * time.Second
+
+// wakeAt is how long to wait at most.
+func (h *host) wakeAt() time.Duration {
+	wait := min(lookAgain, h.p.idle()-time.Since(h.busy))
+	sooner := func(d time.Duration, when bool) {
+		if when {
+			wait = min(wait, d)
+		}
+	}
+	if wait <= 0 {
+		wait = lookAgain
+	}
+	l := h.ledger
+	sooner(l.head.until-h.now(), l.head.until > h.now())
+	sooner(h.lostWait(), !l.owned() && h.lostWait() > 0)
+	sooner(time.Until(h.saver.due), l.owned() && l.rep.Seq > h.saver.seq && !h.saver.saving)
+	_, refill := l.lane.Refill()
+	sooner(time.Until(h.refillAt), refill)
+	return max(wait, time.Millisecond)
+}
+
+// lostWait is for how long the key is left to the server that has taken it away: longer each
+// time in a row, as long as the two do not agree who is to have it.
+func (h *host) lostWait() time.Duration {
+	if h.lost == 0 {
+		return 0
+	}
+	return time.Until(h.away.Add(h.p.s.cfg.Heartbeat << min(h.lost-1, 6)))
+}
+
+// answered takes in what the log said.
+func (h *host) answered(a answer) error {
+	h.busy = time.Now()
+	switch {
+	case a.err == nil:
+		if len(h.ledger.under.Txs) > 0 {
+			h.lost = 0
+		}
+		h.ledger.confirm(a.seq)
+		return nil
+	case errors.Is(a.err, model.ErrRefused):
+		was := h.ledger.owned()
+		h.ledger.refuse()
+		if err := h.catchUp(); err != nil {
+			return err
+		}
+		if was && !h.ledger.owned() {
+			h.lost, h.away = h.lost+1, time.Now()
+		}
+		return nil
+	}
+	h.ledger.under = nil
+	return fmt.Errorf("append a commit: %w", a.err)
+}
+
+// catchUp integrates what others have appended. There is at least one such commit, so a
+// reader that sees none is behind, and asks again.
+func (h *host) catchUp() error {
+	for n, dry := 0, 0; ; dry++ {
+		if err := pause.For(h.p.ctx, h.p.s.doubled(dry)); err != nil {
+			return model.ErrStopped
+		}
+		entries, err := h.p.s.bus.ReadLog(h.p.ctx, h.key, h.ledger.rep.Seq, readPage)
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		for i := range entries {
+			if err := eachCommit(&entries[i], h.ledger.rep.Seq, h.ledger.integrate); err != nil {
+				return err
+			}
+		}
+		if n += len(entries); n > 0 && len(entries) < readPage {
+			h.ledger.resume()
+			return nil
+		}
+		if dry > dryReads {
+			if err := h.checkHead(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// dryReads is after how many readings that bring nothing it is asked whether the log still
+// reaches as far as is known.
+const dryReads = 5
+
+func (h *host) checkHead() error {
+	head, err := h.p.s.bus.Head(h.p.ctx, h.key)
+	if err != nil {
+		return fmt.Errorf("read the head of the log: %w", err)
+	}
+	if known := h.ledger.rep.Seq; head < known {
+		return fmt.Errorf("the log ends at %d, but is known up to %d: the stream has lost messages (a power cut without fsync, or an old backup)", head, known)
+	}
+	return nil
+}
+
+func eachCommit(e *model.LogEntry, behind uint64, take func(seq uint64, c *model.Commit) error) error {
+	if err := e.Follows(behind); err != nil {
+		return err
+	}
+	c, err := model.DecodeCommit(e.Data)
+	if err != nil {
+		return fmt.Errorf("log sequence %d: %w", e.Seq, err)
+	}
+	return take(e.Seq, c)
+}
+
+// load brings the key to memory: its checkpoint, then the log behind it.
+func (h *host) load() error {
+	release, err := h.p.s.loading(h.p.ctx)
+	if err != nil {
+		return model.ErrStopped
+	}
+	defer release()
+	st, err := h.p.s.bus.LoadState(h.p.ctx, h.key)
+	if err != nil {
+		return fmt.Errorf("load the checkpoint: %w", err)
+	}
+	rep, err := replica.Load(h.key, st)
+	if err != nil {
+		return err
+	}
+	h.saver = newSaver(st, rep)
+	if err := h.replay(rep); err != nil {
+		return err
+	}
+	if n := rep.Later.Len(); n > 0 {
+		h.p.s.cfg.Logger.Warn("events of the key wait for a time; only a full worker handles them", "key", h.key, "events", n)
+	}
+	h.ledger = newLedger(&h.p.s.cfg, rep, h.p.s.bus.MaxPayload())
+	h.busy = time.Now()
+	h.ledger.lane.LeftInStream(h.offered) // an earlier life may not have been done with it
+	return nil
+}
+
+func (h *host) replay(rep *replica.Replica) error {
+	for {
+		entries, err := h.p.s.bus.ReadLog(h.p.ctx, h.key, rep.Seq, readPage)
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		for i := range entries {
+			err := eachCommit(&entries[i], rep.Seq, func(seq uint64, c *model.Commit) error {
+				_, err := rep.Apply(seq, c)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if len(entries) < readPage {
+			return nil
+		}
+	}
+}
+
+// leave ends the host if the key has been idle, or its partition is given up and all is saved.
+func (h *host) leave() (bool, error) {
+	l := h.ledger
+	if h.p.draining() {
+		if !l.settled() && l.owned() || l.under != nil || h.saver.saving {
+			return false, nil
+		}
+		err := h.saveNow()
+		h.publish()
+		return true, err
+	}
+	h.saveIfDue()
+	if !l.settled() || !l.lane.Done() || l.rep.Seq > h.saver.seq || h.saver.saving || time.Since(h.busy) < h.p.idle() {
+		return false, nil
+	}
+	return h.p.dismiss(h), nil
+}
+
+// publish says how far the key is done with its lane. What is handled and not saved is not
+// done: who comes next is to find the event, and to load the key for it.
+func (h *host) publish() {
+	l := h.ledger
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case len(h.inbox) > 0 || h.left > 0:
+	case l.settled() && l.lane.Done() && l.rep.Seq <= h.saver.seq:
+		h.low.Store(allDone)
+	default:
+		h.low.Store(max(h.low.Load(), h.saver.lane))
+	}
+}

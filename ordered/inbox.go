@@ -1,0 +1,77 @@
+package ordered
+
+import (
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// takeIn passes what has come to the lane, as far as that has room.
+func (h *host) takeIn() {
+	lane := h.ledger.lane
+	h.mu.Lock()
+	n := min(len(h.inbox), lane.Room())
+	events, left := h.inbox[:n], uint64(0)
+	if h.inbox = h.inbox[n:]; len(h.inbox) == 0 {
+		h.inbox, left, h.left, h.bytes = nil, h.left, 0, 0
+	}
+	h.mu.Unlock()
+	for i := range events {
+		lane.Offer(h.event(&events[i]))
+		h.offered, h.busy = max(h.offered, events[i].Seq), time.Now()
+	}
+	if left > 0 {
+		lane.LeftInStream(left)
+		h.offered = max(h.offered, left)
+	}
+}
+
+// refill reads again what was left in the stream, once there is room. A reader that sees
+// nothing is behind, or the store has failed; it asks ever more rarely.
+func (h *host) refill() {
+	after, ok := h.ledger.lane.Refill()
+	if !ok || h.p.draining() || time.Now().Before(h.refillAt) {
+		return
+	}
+	events, err := h.p.s.bus.ReadLane(h.p.ctx, h.key, after, readPage)
+	h.p.report("read the lane of "+h.key, err)
+	if h.dry++; len(events) > 0 {
+		h.dry = 0
+	}
+	h.refillAt = time.Now().Add(h.p.s.doubled(h.dry))
+	for i := range events {
+		h.offered = max(h.offered, events[i].Seq)
+		if !h.ledger.lane.Offer(h.event(&events[i])) {
+			break
+		}
+	}
+}
+
+// event is the event that a lane message carries, by the same rules as a worker's.
+func (h *host) event(m *model.Message) model.Event {
+	ev := model.Event{Space: m.Space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position, Trace: m.Trace}
+	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
+		ev.Invalid = "the event id and the position header do not belong together"
+		ev.Position = 0 // or it would wait for a predecessor that nobody sends
+		return ev
+	}
+	if ev.Invalid = m.Invalid; ev.Invalid != "" {
+		return ev // a tombstone: it is there for its position
+	}
+	if m.NotBefore < 0 || m.NotBefore > time.Now().UnixMilli() {
+		ev.Invalid = "it is not to be handled yet, and nobody here keeps it until then: leave NotBefore out, or serve the space with a full worker"
+		return ev
+	}
+	if err := model.CheckEventAge(m.ID, m.Stored, h.p.s.bus.Horizon()); err != nil {
+		ev.Invalid = err.Error()
+		return ev
+	}
+	if len(m.Payload) == 0 {
+		return ev
+	}
+	var err error
+	if ev.Payload, err = model.ParseValue(m.Payload); err != nil {
+		ev.Invalid = "the payload is not JSON: " + err.Error()
+	}
+	return ev
+}

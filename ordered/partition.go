@@ -1,0 +1,228 @@
+package ordered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+)
+
+// positionLane names the saved position up to which a lane is done with, as workers have it.
+const positionLane = "lane"
+
+// partition serves the keys of one partition: it reads the lane, hands events to the keys'
+// hosts, and purges what nobody needs any more.
+type partition struct {
+	s      *server
+	number int
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	leaving chan struct{} // closed when the partition is given up
+	over    chan struct{} // closed when that is done
+	tasks   sync.WaitGroup
+	serving sync.WaitGroup // the hosts
+
+	mu    sync.Mutex
+	hosts map[string]*host
+	// read is the lane sequence up to which events were handed to hosts, saved the position
+	// that was saved last.
+	read, saved uint64
+	marks       map[string]uint64 // see retain
+}
+
+func startPartition(s *server, number int) *partition {
+	p := &partition{s: s, number: number, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
+	p.ctx, p.cancel = context.WithCancel(s.ctx)
+	p.keep("follow the lane", p.followLane)
+	p.tasks.Go(p.tick) // ends with p.ctx
+	if number == 0 && !s.cfg.Coordinated {
+		p.tasks.Go(p.coordinate) // ends with the partition
+	}
+	return p
+}
+
+// coordinate releases what all keys send, as long as this server has the first partition.
+func (p *partition) coordinate() {
+	c := coordinator.New(p.s.bus, coordinator.Config{ID: p.s.cfg.ID, Logger: p.s.cfg.Logger})
+	c.Start()
+	select {
+	case <-p.leaving:
+	case <-p.ctx.Done():
+	}
+	c.Stop()
+}
+
+// keep does something until the partition is given up, again and again if it fails.
+func (p *partition) keep(what string, f func(ctx context.Context) error) {
+	p.tasks.Go(func() { // ends with the partition
+		for p.ctx.Err() == nil {
+			err := f(p.ctx)
+			if p.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
+				return
+			}
+			p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.ID, "error", err)
+			_ = pause.For(p.ctx, 200*time.Millisecond)
+		}
+	})
+}
+
+func (p *partition) followLane(ctx context.Context) error {
+	from, err := p.s.bus.LoadPosition(ctx, p.number, positionLane)
+	if err != nil {
+		return err
+	}
+	end, err := p.s.bus.LaneEnd(ctx, p.number)
+	if err != nil {
+		return err
+	}
+	if end < from {
+		return fmt.Errorf("the lane ends at %d, but its events were handled up to %d: the stream has lost messages (a power cut without fsync, or an old backup); what is sent to it now would be taken for old", end, from)
+	}
+	p.mu.Lock()
+	p.read, p.saved = max(p.read, from), max(p.saved, from)
+	from = p.read
+	p.mu.Unlock()
+	return p.s.bus.FollowLane(ctx, p.number, from, p.deliver)
+}
+
+// deliver hands an event to its key. It waits for a while where too much is in memory, which
+// slows the reader down to what the keys can do.
+func (p *partition) deliver(m model.Message) {
+	p.s.makeRoom(p.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.draining() || p.ctx.Err() != nil {
+		return
+	}
+	p.host(m.Space, m.Seq-1).offer(m)
+	p.read = m.Seq
+}
+
+// host is the host of a key, which is started if there is none: the key is done with its lane
+// up to a sequence. p.mu is held.
+func (p *partition) host(key string, done uint64) *host {
+	h := p.hosts[key]
+	if h == nil {
+		h = newHost(p, key, done)
+		p.hosts[key] = h
+		p.s.awake.Add(1)
+		p.serving.Go(func() { // ends when the key leaves memory, or with p.ctx
+			h.run()
+			p.s.awake.Add(-1)
+			p.s.bus.Forget(key)
+		})
+	}
+	return h
+}
+
+// dismiss lets a host go that has nothing to do, unless something has come meanwhile.
+func (p *partition) dismiss(h *host) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.inbox) > 0 || h.left > 0 {
+		return false
+	}
+	delete(p.hosts, h.key)
+	return true
+}
+
+// idle is for how long a key with nothing to do stays: not at all where there are too many.
+func (p *partition) idle() time.Duration {
+	if p.s.awake.Load() > int64(p.s.cfg.MaxAwake) {
+		return 0
+	}
+	return p.s.cfg.Idle
+}
+
+// draining reports whether the partition is being given up, gone whether that is done.
+func (p *partition) draining() bool { return closed(p.leaving) }
+func (p *partition) gone() bool     { return closed(p.over) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// tick does what is due now and then.
+func (p *partition) tick() {
+	t := time.NewTicker(p.s.cfg.Checkpoint)
+	defer t.Stop()
+	var purged, retained time.Time
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.leaving:
+			return
+		case now := <-t.C:
+			p.report("save the lane position", p.savePosition())
+			if now.Sub(purged) >= purgeEvery {
+				purged = now
+				p.report("purge the lane", p.purgeLane())
+			}
+			if now.Sub(retained) >= retainEvery {
+				retained = now
+				p.report("purge the log", p.retain())
+			}
+		}
+	}
+}
+
+func (p *partition) report(what string, err error) {
+	if err != nil && p.ctx.Err() == nil {
+		p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.ID, "error", err)
+	}
+}
+
+// savePosition saves how far the lane is done with: every event up to it is handled and saved.
+// That is a fact about the log, so it stays true whoever has the partition by then.
+func (p *partition) savePosition() error {
+	p.mu.Lock()
+	done, saved := p.read, p.saved
+	for _, h := range p.hosts { // any order: only the minimum is kept
+		done = min(done, h.low.Load())
+	}
+	p.mu.Unlock()
+	if done <= saved {
+		return nil
+	}
+	if err := p.s.bus.SavePosition(p.ctx, p.number, positionLane, done); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.saved = max(p.saved, done)
+	return nil
+}
+
+// stop gives the partition up in good order: what is under way is finished and saved, unless
+// ctx ends before. Of a handler that never returns, the goroutine stays.
+func (p *partition) stop(ctx context.Context) {
+	defer close(p.over)
+	wait(ctx, &p.serving)
+	if ctx.Err() == nil {
+		p.report("save the lane position", p.savePosition())
+	}
+	p.cancel()
+	wait(ctx, &p.serving)
+	wait(ctx, &p.tasks)
+}
+
+// give begins to give the partition up: no event is handed to a key any more.
+func (p *partition) give() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.leaving)
+}

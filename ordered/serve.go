@@ -1,0 +1,175 @@
+package ordered
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// Bus is what is needed of the outside world. *bus.Bus satisfies it over NATS JetStream, and
+// membus.Bus in memory, for tests.
+type Bus = worker.Bus
+
+// server is one call of Serve.
+type server struct {
+	bus Bus
+	cfg Config
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	roster     roster
+	partitions map[int]*partition // of the goroutine of Serve
+	awake      atomic.Int64
+	loads      chan struct{}
+}
+
+// Serve handles events until ctx ends: those of the partitions that fall to this process. Then
+// it finishes what is under way, saves, and leaves; the others take over. Any number of
+// processes may serve a deployment, with the same handlers. bus stays the caller's; the
+// deployment must have been provisioned.
+//
+// The error says what is wrong with cfg, or that the deployment cannot be reached. While it
+// serves, what goes wrong is logged and tried again.
+func Serve(ctx context.Context, bus Bus, cfg Config) error {
+	if err := cfg.fill(bus.Horizon()); err != nil {
+		return err
+	}
+	s := &server{bus: bus, cfg: cfg, partitions: map[int]*partition{}, loads: make(chan struct{}, loads)}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer s.cancel()
+	s.roster.init(s)
+	if err := s.roster.enter(ctx); err != nil {
+		s.cancel()
+		s.tasks.Wait()
+		return err
+	}
+	answering, last := make(chan struct{}), live.NewServer(bus, answers{s}, live.Config{Logger: cfg.Logger})
+	s.tasks.Go(func() { last.Run(s.ctx, answering) }) // ends with answering
+	s.run(ctx)
+	close(answering)
+	s.leave()
+	return nil
+}
+
+// run keeps the heartbeat and the division of the partitions going until ctx ends.
+func (s *server) run(ctx context.Context) {
+	beat := time.NewTicker(s.cfg.Heartbeat)
+	defer beat.Stop()
+	s.place()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.roster.moved:
+		case <-beat.C:
+			s.roster.announce(false)
+			s.roster.lookAround()
+		}
+		s.place()
+	}
+}
+
+// place begins to serve what falls to this server, and gives up what does not. A partition that
+// comes back is served again when it has been given up completely.
+func (s *server) place() {
+	mine := s.roster.share(s.bus.Partitions())
+	for n, p := range s.partitions { // any order: each on its own
+		switch {
+		case p.gone():
+			delete(s.partitions, n)
+		case !mine[n] && !p.draining():
+			s.giveUp(p)
+		}
+	}
+	for n := range mine { // any order: each on its own
+		if s.partitions[n] == nil {
+			s.partitions[n] = startPartition(s, n)
+		}
+	}
+}
+
+func (s *server) giveUp(p *partition) {
+	p.give()
+	s.tasks.Go(func() { // ends with the time for it
+		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Handover)
+		defer cancel()
+		p.stop(ctx)
+	})
+}
+
+// leave gives up all partitions, and says so.
+func (s *server) leave() {
+	for _, p := range s.partitions { // any order: all at once
+		if !p.draining() {
+			s.giveUp(p)
+		}
+	}
+	for _, p := range s.partitions { // any order: all are waited for
+		<-p.over
+	}
+	s.partitions = nil
+	s.roster.announce(true)
+	s.cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Handover)
+	defer cancel()
+	wait(ctx, &s.tasks)
+}
+
+// doubled is how long to wait after n failures in a row: a millisecond, doubled up to a second.
+func (s *server) doubled(n int) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return min(time.Millisecond<<min(n-1, 10), time.Second)
+}
+
+// loading waits for its turn to load a key.
+func (s *server) loading(ctx context.Context) (release func(), err error) {
+	select {
+	case s.loads <- struct{}{}:
+		return func() { <-s.loads }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// makeRoom waits for a moment while far too many keys are in memory, for the idle ones to leave.
+func (s *server) makeRoom(ctx context.Context) {
+	for try := 0; try < 10 && s.awake.Load() > 2*int64(s.cfg.MaxAwake); try++ {
+		_ = pause.For(ctx, 10*time.Millisecond)
+	}
+}
+
+// answers lets package live answer what documents are: they are what the log says, so every
+// server knows.
+type answers struct{ s *server }
+
+func (a answers) ID() string          { return a.s.cfg.ID }
+func (a answers) Owner(string) string { return a.s.cfg.ID }
+
+func (a answers) Query(ctx context.Context, key, doc string, _ time.Duration) (worker.Answer, error) {
+	d, err := worker.Read(ctx, a.s.bus, key, doc)
+	if err != nil {
+		return worker.Answer{}, err
+	}
+	return worker.Answer{Value: d.Value, Revision: d.Seq}, nil
+}
+
+// role is what servers call themselves among the members of a deployment.
+const role = "ordered"
+
+func (s *server) member(beat uint64, life string, since time.Time, leaving bool) model.Member {
+	held := make([]int, 0, len(s.partitions))
+	for n := range s.partitions { // any order: a set
+		held = append(held, n)
+	}
+	return model.Member{ID: s.cfg.ID, Role: role, Beat: beat, Life: life, Since: since, Left: true, Leaving: leaving, Holds: held}
+}

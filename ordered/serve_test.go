@@ -1,0 +1,224 @@
+package ordered_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
+)
+
+func numbered(n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, fmt.Sprint("e", i+1))
+	}
+	return ids
+}
+
+func (w *world) sendAll(key string, n int) {
+	w.Helper()
+	for _, id := range numbered(n) {
+		w.send(key, "pay", id, `{"cents":1}`)
+	}
+}
+
+func TestServe_HandlesTheEventsOfAKeyInOrderAndOnceEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.sendAll("alice", 100)
+		p := w.serve(ordered.Config{ID: "o1"}, nil)
+		w.sendAll("bob", 3000) // more than a commit takes
+		w.eventuallyEnded("alice", 100)
+		w.eventuallyEnded("bob", 3000)
+		w.wantOrder("alice", numbered(100)...)
+		w.wantOrder("bob", numbered(3000)...)
+		w.wantDoc("bob", "balance", "3000")
+		w.stop(p)
+	})
+}
+
+func TestServe_ADuplicateIsRefusedByTheServerAndHandledOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.serve(ordered.Config{ID: "o1"}, nil)
+		w.send("alice", "pay", "e1", `{"cents":5}`)
+		w.eventuallyEnded("alice", 1)
+		if r := w.send("alice", "pay", "e1", `{"cents":5}`); !r.Duplicate {
+			t.Errorf("the second one: %+v, want a duplicate", r)
+		}
+		w.pass(5 * time.Second)
+		w.wantOrder("alice", "e1")
+		w.wantDoc("alice", "balance", "5")
+		w.stop(p)
+	})
+}
+
+func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		h := accounts()
+		h["panic"] = func(*ordered.Tx, *model.Event) (any, error) { panic("at the disco") }
+		h["fail"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
+			tx.Set("balance", -1)
+			return nil, errors.New("no such currency")
+		}
+		h["bad"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
+			tx.Set("no=name", 1)
+			return nil, nil
+		}
+		h["huge"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
+			tx.Set("huge", strings.Repeat("x", 200<<10))
+			return nil, nil
+		}
+		p := w.serve(ordered.Config{ID: "o1", Handlers: h}, nil)
+		w.send("alice", "pay", "e1", `{"cents":5}`)
+		w.send("alice", "panic", "p", `{"x":1}`)
+		w.send("alice", "fail", "f", `7`)
+		w.send("alice", "bad", "b", ``)
+		w.send("alice", "huge", "h", ``)
+		w.send("alice", "pay", "json", `{"cents":`)
+		w.send("alice", "pay", "type", `{"cents":"five"}`)
+		w.send("alice", "nobody", "n", `1`)
+		w.send("alice", "pay", "e2", `{"cents":5}`)
+		w.eventuallyEnded("alice", 9)
+		want := map[string]struct {
+			o    model.Outcome
+			text string
+		}{
+			"e1": {model.Handled, ""}, "e2": {model.Handled, ""},
+			"p": {model.Failed, "panicked: at the disco"}, "f": {model.Failed, "no such currency"},
+			"b": {model.Failed, "no=name"}, "h": {model.Failed, "write smaller documents"},
+			"json": {model.Refused, "not JSON"}, "type": {model.Failed, "payload of event type"}, "n": {model.Refused, "no handler for stream nobody"},
+		}
+		for _, rc := range w.receipts("alice") {
+			if x := want[rc.Event]; rc.Outcome != x.o || !strings.Contains(rc.Error, x.text) {
+				t.Errorf("%s: %s (%s), want %s (%s)", rc.Event, rc.Outcome, rc.Error, x.o, x.text)
+			}
+		}
+		w.wantDoc("alice", "balance", "10")
+		w.eventually("the dead letters are written", func() bool { return len(w.dead("alice")) == 7 })
+		for _, d := range w.dead("alice") {
+			if payload := string(d.Bytes()); d.Event == "p" && payload != `{"x":1}` || d.Event == "json" && payload != `{"cents":` {
+				t.Errorf("the letter about %s has the payload %s (%s)", d.Event, payload, d.Lost)
+			}
+		}
+		w.stop(p)
+	})
+}
+
+func (w *world) dead(key string) []model.DeadLetter {
+	w.Helper()
+	list, err := w.client.ReadDead(context.Background(), key, 0, 100)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return list
+}
+
+func TestServe_ATransientErrorIsTriedAgainAndHoldsItsKeyOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		h := accounts()
+		var tries atomic.Int32
+		h["flaky"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
+			if tries.Add(1) < 4 {
+				tx.Set("balance", -1)
+				return nil, ordered.Transient(errors.New("not now"))
+			}
+			return "at last", nil
+		}
+		h["never"] = func(*ordered.Tx, *model.Event) (any, error) {
+			return nil, ordered.Transient(errors.New("not ever"))
+		}
+		p := w.serve(ordered.Config{ID: "o1", Handlers: h, RetryMin: time.Second, RetryMax: 4 * time.Second}, nil)
+		w.send("alice", "flaky", "f", ``)
+		w.send("alice", "pay", "e1", `{"cents":5}`)
+		w.send("alice", "never", "n", ``)
+		w.send("bob", "pay", "e1", `{"cents":5}`)
+		w.pass(6 * time.Second) // of 1, 2 and 4 s
+		w.wantOrder("bob", "e1")
+		w.wantOrder("alice")
+		w.pass(30 * time.Second)
+		w.wantOrder("alice", "f", "e1", "n")
+		rc := w.receipts("alice")
+		if rc[0].Attempts != 4 || rc[0].Outcome != model.Handled || rc[2].Attempts != 5 || rc[2].Outcome != model.Failed {
+			t.Errorf("%+v and %+v, want 4 and 5 attempts", rc[0], rc[2])
+		}
+		w.wantDoc("alice", "balance", "5")
+		w.stop(p)
+	})
+}
+
+func TestServe_WhatIsSentLeavesWithItsTransactionAndArrivesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		h := accounts()
+		h["fail"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
+			tx.Send("bob", "pay", payment{Cents: 1000})
+			tx.Send("alice", "pay", payment{Cents: 1000})
+			return nil, errors.New("no")
+		}
+		h["again"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
+			tx.Send("alice", "pay", payment{Cents: 100})
+			return nil, nil
+		}
+		p := w.serve(ordered.Config{ID: "o1", Handlers: h}, nil)
+		for i := range 50 {
+			w.send("alice", "pay", fmt.Sprint("t", i), `{"cents":1,"to":"bob"}`)
+			w.send("alice", "fail", fmt.Sprint("f", i), ``)
+		}
+		w.send("alice", "again", "a", ``)
+		w.eventuallyEnded("bob", 50)
+		w.eventuallyEnded("alice", 102)
+		w.pass(3 * time.Second)
+		w.wantDoc("bob", "balance", "50")
+		w.wantDoc("alice", "balance", "150")
+		var last uint64
+		for _, rc := range w.receipts("bob") {
+			if rc.Pos != last+1 {
+				t.Fatalf("position %d after %d", rc.Pos, last)
+			}
+			last = rc.Pos
+		}
+		w.stop(p)
+	})
+}
+
+func TestServe_WhatIsToWaitForATimeIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.serve(ordered.Config{ID: "o1"}, nil)
+		done := make(chan error, 1)
+		w.client.Send(model.Message{Space: "alice", Stream: "pay", ID: "e1", NotBefore: time.Now().Add(time.Hour).UnixMilli()}, func(_ model.SendResult, err error) { done <- err })
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		w.eventuallyEnded("alice", 1)
+		if rc := w.receipts("alice")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "NotBefore") {
+			t.Errorf("%+v", rc)
+		}
+		w.stop(p)
+	})
+}
+
+func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
+	w := newWorld(t, 1)
+	nothing := func(*ordered.Tx, *model.Event) (any, error) { return nil, nil }
+	for text, cfg := range map[string]ordered.Config{
+		"Handlers is empty": {},
+		"is nil":            {Handlers: map[string]ordered.Handler{"a": nil}},
+		"stream":            {Handlers: map[string]ordered.Handler{"a b": nothing}},
+		"server":            {ID: "a b", Handlers: accounts()},
+		"negative":          {Handlers: accounts(), Idle: -1},
+	} {
+		if err := ordered.Serve(t.Context(), w.client, cfg); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %q", err, text)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package ordered
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Tx is the transaction in which an event is handled: the documents of its key, and what is
+// sent. It is good for the call that it was passed to. A call that cannot be carried out (a
+// name that is none, a value that is no JSON) fails the event with an error that says why.
+type Tx struct {
+	l      *ledger
+	event  *model.Event
+	writes []model.Write
+	after  map[string]model.Value
+	sends  []model.Send
+	err    error
+}
+
+// Key is the key that the event belongs to.
+func (t *Tx) Key() string { return t.event.Space }
+
+// Event is what is being handled. Its ID is the same in every attempt, and unique within the
+// key: what to pass on to services that are asked to do something once.
+func (t *Tx) Event() *model.Event { return t.event }
+
+// Get is a document of the key, absent if there is none.
+func (t *Tx) Get(doc string) model.Value {
+	if v, ok := t.after[doc]; ok {
+		return v
+	}
+	return t.l.value(doc)
+}
+
+// Read decodes a document of the key into what into points to, and leaves that as it is if
+// there is no such document.
+func (t *Tx) Read(doc string, into any) error {
+	if err := t.Get(doc).Decode(into); err != nil {
+		return fmt.Errorf("document %s of %s: %w", doc, t.Key(), err)
+	}
+	return nil
+}
+
+// Set writes a document of the key: anything that encodes to JSON. An absent Value deletes it.
+func (t *Tx) Set(doc string, v any) {
+	val, err := model.Of(v)
+	if err == nil {
+		err = model.CheckName("document", doc)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("write %s: %w", doc, err))
+		return
+	}
+	if model.Equal(t.Get(doc), val) {
+		return
+	}
+	if t.after == nil {
+		t.after = map[string]model.Value{}
+	}
+	t.after[doc] = val
+	t.writes = append(t.writes, model.Write{Doc: doc, Value: val, Delete: val.IsAbsent()})
+}
+
+// Delete removes a document of the key.
+func (t *Tx) Delete(doc string) { t.Set(doc, model.Value{}) }
+
+// Send sends an event to a stream of a key, this one or another. It leaves if and only if this
+// transaction commits, and is handled once. What is sent to this key queues behind what waits
+// in its lane now. A stream that the target has no handler for is refused there, and this key
+// is sent a notice of that, an event of the stream "undelivered", which needs no handler.
+func (t *Tx) Send(key, stream string, payload any) {
+	v, err := model.Of(payload)
+	if err == nil {
+		err = model.CheckName("key", key)
+	}
+	if err == nil {
+		err = model.CheckSendStream(stream)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("send to %s/%s: %w", key, stream, err))
+		return
+	}
+	t.sends = append(t.sends, model.Send{To: key, Stream: stream, Payload: v})
+}
+
+func (t *Tx) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+// drop forgets everything that the transaction would have changed.
+func (t *Tx) drop() { t.writes, t.after, t.sends = nil, nil, nil }
