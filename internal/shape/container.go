@@ -166,7 +166,6 @@ func decodeMembers(elem *codec, v model.Value, m reflect.Value) error {
 type member struct {
 	key   string
 	value model.Value
-	err   error
 }
 
 // encodeMap is a map from strings to what c is the codec of.
@@ -174,12 +173,12 @@ func (c *codec) encodeMap(from reflect.Value, depth int) (model.Value, error) {
 	if err := tooDeep(depth); err != nil {
 		return model.Value{}, err
 	}
-	members := c.members(from, depth)
+	members, err := c.members(from, depth)
+	if err != nil {
+		return model.Value{}, err
+	}
 	keys := make([]string, len(members))
 	for i, m := range members {
-		if m.err != nil {
-			return model.Value{}, m.err
-		}
 		keys[i] = m.key
 	}
 	made, err := model.KeysOf(keys)
@@ -189,22 +188,34 @@ func (c *codec) encodeMap(from reflect.Value, depth int) (model.Value, error) {
 	return made.Object(func(i int) (model.Value, error) { return orNullValue(members[i].value), nil })
 }
 
-// members are the entries of a map, sorted by key.
-func (c *codec) members(from reflect.Value, depth int) []member {
-	members := make([]member, 0, from.Len())
-	x := reflect.New(from.Type().Elem()).Elem()
+// members are the entries of a map, sorted by key, or the error of the first of them that
+// has one.
+func (c *codec) members(from reflect.Value, depth int) (members []member, first error) {
+	members = make([]member, 0, from.Len())
+	failed := ""
+	k, x := reflect.New(from.Type().Key()).Elem(), reflect.New(from.Type().Elem()).Elem()
 	for entries := from.MapRange(); entries.Next(); {
+		k.SetIterKey(entries)
 		x.SetIterValue(entries)
-		m := member{key: entries.Key().String()}
-		if m.value, m.err = c.encode(x, depth+1); m.err != nil {
-			m.err = at(m.key, m.err)
-		} else if !utf8.ValidString(m.key) {
-			m.err = problem("the key " + strconv.Quote(m.key) + " is not valid UTF-8")
+		m, err := c.member(k.String(), x, depth)
+		if err != nil && (first == nil || m.key < failed) {
+			first, failed = err, m.key
 		}
 		members = append(members, m)
 	}
 	slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.key, b.key) })
-	return members
+	return members, first
+}
+
+func (c *codec) member(key string, x reflect.Value, depth int) (member, error) {
+	v, err := c.encode(x, depth+1)
+	switch {
+	case !utf8.ValidString(key):
+		err = problem("the key " + strconv.Quote(key) + " is not valid UTF-8")
+	case err != nil:
+		err = at(key, err)
+	}
+	return member{key, v}, err
 }
 
 // orNullValue is v where a value must stand.
