@@ -185,22 +185,22 @@ func TestFleet_AKeyLeavesMemoryAndComesBack(t *testing.T) {
 
 func TestFleet_WhatIsOldIsPurgedAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		p := w.serve(ordered.Config{ID: "o1", History: time.Hour}, nil)
+		w := newWorldOf(t, membus.Config{Partitions: 1, Horizon: time.Hour})
+		p := w.serve(ordered.Config{ID: "o1", History: 15 * time.Minute}, nil)
 		w.sendAll("alice", 10)
 		w.send("alice", "pay", "last", `{"cents":1,"to":"bob"}`)
-		w.pass(30 * time.Minute)
+		w.pass(5 * time.Minute)
 		if n := len(w.server.ReadLog("alice", 0, 100)); n < 2 {
-			t.Errorf("%d commits after half an hour", n)
+			t.Errorf("%d commits after five minutes", n)
 		}
-		w.pass(2 * time.Hour)
+		w.pass(40 * time.Minute)
 		if n := len(w.server.ReadLog("alice", 0, 100)); n != 1 {
 			t.Errorf("%d commits are left, want the last one", n)
 		}
 		if n := len(w.server.ReadLane("alice", 0, 100)); n != 11 {
 			t.Errorf("%d events are left before the horizon", n)
 		}
-		w.pass(8 * 24 * time.Hour)
+		w.pass(2 * time.Hour)
 		if n := len(w.server.ReadLane("alice", 0, 100)); n != 0 {
 			t.Errorf("%d events are left after the horizon", n)
 		}

@@ -3,6 +3,7 @@ package ordered
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -48,6 +49,9 @@ func (r *roster) enter(ctx context.Context) error {
 	s.tasks.Go(func() { // ends with s.ctx
 		for s.ctx.Err() == nil {
 			err := s.bus.FollowMembers(s.ctx, r.hear, ready)
+			if errors.Is(err, model.ErrStopped) {
+				return
+			}
 			if s.ctx.Err() == nil {
 				s.cfg.Logger.Warn("follow members", "server", s.cfg.ID, "error", err)
 				_ = pause.For(s.ctx, s.cfg.Heartbeat)

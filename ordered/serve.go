@@ -49,6 +49,9 @@ func Serve(ctx context.Context, bus Bus, cfg Config) error {
 	if err := s.roster.enter(ctx); err != nil {
 		s.cancel()
 		s.tasks.Wait()
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	answering, last := make(chan struct{}), live.NewServer(bus, answers{s}, live.Config{Logger: cfg.Logger})

@@ -33,12 +33,12 @@ func TestServe_HandlesTheEventsOfAKeyInOrderAndOnceEach(t *testing.T) {
 		w := newWorld(t, 2)
 		w.sendAll("alice", 100)
 		p := w.serve(ordered.Config{ID: "o1"}, nil)
-		w.sendAll("bob", 3000) // more than a commit takes
+		w.sendAll("bob", 1500) // more than a commit takes
 		w.eventuallyEnded("alice", 100)
-		w.eventuallyEnded("bob", 3000)
+		w.eventuallyEnded("bob", 1500)
 		w.wantOrder("alice", numbered(100)...)
-		w.wantOrder("bob", numbered(3000)...)
-		w.wantDoc("bob", "balance", "3000")
+		w.wantOrder("bob", numbered(1500)...)
+		w.wantDoc("bob", "balance", "1500")
 		w.stop(p)
 	})
 }

@@ -26,7 +26,11 @@ type world struct {
 }
 
 func newWorld(t *testing.T, partitions int) *world {
-	s := membus.NewServer(membus.Config{Partitions: partitions, MaxPayload: 256 << 10})
+	return newWorldOf(t, membus.Config{Partitions: partitions, MaxPayload: 256 << 10})
+}
+
+func newWorldOf(t *testing.T, cfg membus.Config) *world {
+	s := membus.NewServer(cfg)
 	w := &world{T: t, server: s, client: s.Connect("client")}
 	t.Cleanup(w.client.Close)
 	return w

@@ -1,0 +1,198 @@
+package ordered_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
+)
+
+// story is a random life of a few keys and servers. The oracle is what a single server that
+// never fails would do, one event after the other.
+type story struct {
+	*world
+	mu      sync.Mutex
+	r       *rand.Rand
+	servers []*serving
+	started int
+	sent    map[string]map[string]payment // by key and id: what was sent from outside
+}
+
+// n is a random number below limit, for whoever asks.
+func (s *story) n(limit int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.r.IntN(limit)
+}
+
+var storyKeys = []string{"alice", "bob", "carol", "dave"}
+
+func (s *story) handlers() map[string]ordered.Handler {
+	h := accounts()
+	h["fail"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
+		tx.Set("balance", 1<<40)
+		tx.Send("bob", "pay", payment{Cents: 1 << 40})
+		return nil, errors.New("no")
+	}
+	h["flaky"] = func(tx *ordered.Tx, ev *model.Event) (any, error) {
+		if s.n(2) == 0 {
+			tx.Set("balance", 1<<40)
+			return nil, ordered.Transient(errors.New("not now"))
+		}
+		return nil, nil
+	}
+	return h
+}
+
+// fate has a third of the requests meet with something.
+func (s *story) fate(op membus.Op) membus.Fate {
+	if op.Try > 4 || s.n(3) > 0 {
+		return membus.Deliver
+	}
+	return []membus.Fate{membus.DropAck, membus.DropRequest, membus.Duplicate, membus.Late}[s.n(4)]
+}
+
+func (s *story) start() {
+	s.started++
+	ttl := []time.Duration{time.Millisecond, 2 * time.Second}[s.n(2)] // the first takes all others for dead
+	cfg := ordered.Config{ID: fmt.Sprint("o", s.started), Handlers: s.handlers(), TTL: ttl, Idle: 2 * time.Second, Checkpoint: 400 * time.Millisecond}
+	s.servers = append(s.servers, s.serve(cfg, s.fate))
+}
+
+func (s *story) end(how func(*serving)) {
+	if len(s.servers) == 0 {
+		return
+	}
+	i := s.n(len(s.servers))
+	how(s.servers[i])
+	s.servers = slices.Delete(s.servers, i, i+1)
+}
+
+func (s *story) sendOne() {
+	key := storyKeys[s.n(len(storyKeys))]
+	id := fmt.Sprint("e", s.n(120)) // some of them again
+	stream := []string{"pay", "pay", "pay", "fail", "flaky", "nobody"}[len(id+key)*7%6]
+	if _, again := s.sent[key][id]; again {
+		return
+	}
+	p := payment{Cents: int64(s.n(9))}
+	if s.n(3) == 0 {
+		p.To = storyKeys[s.n(len(storyKeys))]
+	}
+	s.sent[key][id] = payment{}
+	if stream == "pay" {
+		s.sent[key][id] = p
+	}
+	s.send(key, stream, id, fmt.Sprintf(`{"cents":%d,"to":%q}`, p.Cents, p.To))
+}
+
+func (s *story) step() {
+	switch n := s.n(20); {
+	case n < 12:
+		s.sendOne()
+	case n < 15:
+		s.pass(time.Duration(s.n(900)) * time.Millisecond)
+	case n < 16 && len(s.servers) < 3:
+		s.start()
+	case n < 17:
+		s.end((*serving).crash)
+	case n < 18:
+		s.end(s.stop)
+	case n < 19:
+		for _, p := range s.servers {
+			p.bus.Release()
+		}
+	default:
+		s.pass(3 * time.Second)
+	}
+}
+
+// wantTold compares every key with what the oracle says.
+func (s *story) wantTold() {
+	s.Helper()
+	balance, events := map[string]int64{}, map[string]int{}
+	for key, sent := range s.sent {
+		for _, p := range sent {
+			events[key]++
+			balance[key] += p.Cents
+			if p.To != "" {
+				events[p.To]++
+				balance[p.To] += p.Cents
+			}
+		}
+	}
+	for _, key := range storyKeys {
+		s.wantOnceAndInOrder(key, events[key])
+		if got := s.doc(key, "balance"); got != fmt.Sprint(balance[key]) && balance[key] != 0 {
+			s.Errorf("%s has %s, the oracle %d", key, got, balance[key])
+		}
+		last := map[string]uint64{}
+		var seen []string
+		for _, rc := range s.receipts(key) {
+			if origin, is := model.OriginOf(rc.Event); is && rc.Pos > 0 {
+				if rc.Pos != last[origin.Space]+1 {
+					s.Errorf("%s has handled position %d of %s after %d", key, rc.Pos, origin.Space, last[origin.Space])
+				}
+				last[origin.Space] = rc.Pos
+			}
+			if rc.Outcome == model.Handled && !rc.Result.IsAbsent() && !rc.Result.IsNull() {
+				seen = append(seen, rc.Event)
+			}
+		}
+		want, _ := model.Of(seen)
+		if got := s.doc(key, "seen"); got != want.String() && len(seen) > 0 {
+			s.Errorf("%s has seen %s, its receipts say %s", key, got, want)
+		}
+	}
+}
+
+func (s *story) ended() bool {
+	n, want := 0, 0
+	for _, key := range storyKeys {
+		n += len(s.receipts(key))
+		for _, p := range s.sent[key] {
+			want++
+			if p.To != "" {
+				want++
+			}
+		}
+	}
+	return n >= want
+}
+
+func TestProperty_WhateverHappensItEndsAsIfOneServerHadNeverFailed(t *testing.T) {
+	for seed := range uint64(150) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2)
+			s := &story{world: w, r: rand.New(rand.NewPCG(seed, 7)), sent: map[string]map[string]payment{}}
+			for _, key := range storyKeys {
+				s.sent[key] = map[string]payment{}
+			}
+			for range 120 {
+				s.step()
+			}
+			for len(s.servers) > 0 {
+				s.end((*serving).crash)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+			defer cancel()
+			last := s.serve(ordered.Config{ID: "last", Handlers: s.handlers()}, nil)
+			s.eventually("all has ended", func() bool { return s.ended() || ctx.Err() != nil })
+			s.pass(2 * time.Second)
+			s.wantTold()
+			s.stop(last)
+		})
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
