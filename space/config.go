@@ -60,9 +60,12 @@ type Config struct {
 	RetryMax       time.Duration
 	ConflictWindow time.Duration
 
-	// CheckIdempotency runs every computation twice and reports one that comes to
-	// something else the second time: for tests (seed 001 section 4.2).
+	// CheckIdempotency runs every computation and handler twice and reports one that comes to
+	// something else the second time: for tests (seed 001 section 4.2). Rehearsals is how often
+	// the first few runs of each are repeated, default 1: of two things by chance, the second
+	// is the first as often as not.
 	CheckIdempotency bool
+	Rehearsals       int
 
 	// Trace observes. It is never asked for a decision.
 	Trace Trace

@@ -166,6 +166,7 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 		tx.drop()
 		return receipts.Failed(ev, err), err
 	}
+	s.rehearse(h, tx, ev, v)
 	return receipts.Handled(ev, v), nil
 }
 

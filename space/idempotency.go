@@ -10,9 +10,12 @@ import (
 
 // Violation is a computation that is not idempotent: run again over the same documents,
 // it came to something else (seed 001 section 4.2). A scheduler may run it at any time,
-// so its result would depend on chance.
+// so its result would depend on chance. Likewise a handler: an attempt may be undone and made
+// again, and only one of them takes effect.
 type Violation struct {
 	Node string
+	// Stream and Event are set instead for a handler.
+	Stream, Event string
 	// Differences are the places of which the runs made different things.
 	Differences []Difference
 	// Moved says that what the node reads was changed by its own writes: it feeds itself,
@@ -21,7 +24,8 @@ type Violation struct {
 }
 
 // Difference is a place of which two runs made different things. One of them is absent if
-// only the other run made something of it.
+// only the other run made something of it. Of a handler it may be "result", or a send
+// ("send 1 to SPACE/STREAM").
 type Difference struct {
 	Place         string
 	First, Second model.Value
@@ -38,14 +42,33 @@ func (v Violation) String() string {
 	for _, d := range v.Differences {
 		parts = append(parts, fmt.Sprintf("%s: %s, then %s", d.Place, d.First, d.Second))
 	}
-	line := fmt.Sprintf("node %s is not idempotent: %s", v.Node, strings.Join(parts, "; "))
+	who := "node " + v.Node
+	if v.Node == "" {
+		who = "the handler of " + v.Stream
+	}
+	line := fmt.Sprintf("%s is not idempotent: %s", who, strings.Join(parts, "; "))
 	if v.Moved {
 		line += "; it reads what it has written itself"
 	}
 	return line
 }
 
-// validate repeats a run that has just been applied, and reports if the repetition
+// firstRuns is how many runs of a function count as its first ones; see Config.Rehearsals.
+const firstRuns = 3
+
+// repetitions is how often a run of a function is to be made again.
+func (s *Space) repetitions(who string) int {
+	if s.rehearsed == nil {
+		s.rehearsed = map[string]int{}
+	}
+	s.rehearsed[who]++
+	if s.rehearsed[who] > firstRuns {
+		return 1
+	}
+	return max(1, s.cfg.Rehearsals)
+}
+
+// validate repeats a run that has just been applied, and reports if a repetition
 // would have changed anything. Nothing of it is kept. A repetition that fails says
 // nothing: functions may fail. after is what the run has changed.
 func (s *Space) validate(n *node, after []docValue, v model.Value) {
@@ -58,24 +81,116 @@ func (s *Space) validate(n *node, after []docValue, v model.Value) {
 	moved := slices.ContainsFunc(after, func(w docValue) bool {
 		return slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == w.doc && d.indexed })
 	})
+	for range s.repetitions(n.by()) {
+		if different := s.repeat(n, v); len(different) > 0 {
+			s.violated(Violation{Node: n.id(), Differences: different, Moved: moved}, int(n.runs))
+			return
+		}
+	}
+}
+
+// repeat makes a run again, of which v came, and lists what it would change.
+func (s *Space) repeat(n *node, v model.Value) (out []Difference) {
 	s.nested++ // it gets a transaction of its own
 	again := s.begin(n)
 	again.rehearsal = true
 	u, err := callNode(n, again)
 	s.nested--
 	if err != nil || again.err != nil || again.missing != nil {
-		return
+		return nil
 	}
-	violation := Violation{Node: n.id(), Moved: moved}
 	if d := n.own.doc; d != nil && !model.Equal(u, v) {
-		violation.Differences = differences(d.key.doc, v, u)
+		out = differences(d.key.doc, v, u)
 	}
 	for _, w := range again.after {
-		violation.Differences = append(violation.Differences, differences(w.doc.key.doc, w.doc.value, w.value)...)
+		out = append(out, differences(w.doc.key.doc, w.doc.value, w.value)...)
 	}
-	if len(violation.Differences) > 0 {
-		s.violated(n, violation)
+	return out
+}
+
+// rehearse repeats an attempt that has come to its end and is not applied yet, and reports if
+// the repetition did something else. Nothing of it is kept.
+func (s *Space) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
+	if !s.cfg.CheckIdempotency || tx.stale != nil || tx.missing != nil {
+		return
 	}
+	for range s.repetitions("handler of " + ev.Stream) {
+		if different := s.attemptAgain(h, tx, ev, v); len(different) > 0 {
+			s.violated(Violation{Stream: ev.Stream, Event: ev.ID, Differences: different}, s.head.attempts+1)
+			return
+		}
+	}
+}
+
+// attemptAgain makes an attempt again, and lists what it does otherwise than the first, of
+// which tx and v came.
+func (s *Space) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) []Difference {
+	s.nested++
+	again := s.begin(nil)
+	again.event, again.rehearsal = ev, true
+	s.hand(ev)
+	u, err := callHandler(h, again, &s.handed)
+	s.nested--
+	if err == nil {
+		err = again.err
+	}
+	if err != nil {
+		return []Difference{{Place: "result", First: v, Second: model.String("error: " + err.Error())}}
+	}
+	var out []Difference
+	if !model.Equal(u, v) {
+		out = differences("result", v, u)
+	}
+	for _, w := range tx.after {
+		out = append(out, differences(w.doc.key.doc, w.value, again.current(w.doc))...)
+	}
+	for _, w := range again.after {
+		if tx.place(w.doc) < 0 {
+			out = append(out, differences(w.doc.key.doc, w.doc.value, w.value)...)
+		}
+	}
+	return append(out, differentSends(tx.sends, again.sends)...)
+}
+
+// differentSends lists what two attempts have sent differently.
+func differentSends(first, second []model.Send) (out []Difference) {
+	for i := range max(len(first), len(second)) {
+		was, v := sendAt(first, i)
+		is, u := sendAt(second, i)
+		switch {
+		case was == is && model.Equal(v, u):
+		case was == is:
+			out = append(out, Difference{was, v, u})
+		default:
+			if was != "" {
+				out = append(out, Difference{Place: was, First: v})
+			}
+			if is != "" {
+				out = append(out, Difference{Place: is, Second: u})
+			}
+		}
+	}
+	return out
+}
+
+// sendAt names the i-th send, with where it goes and when, and its payload; "" if there is
+// none.
+func sendAt(sends []model.Send, i int) (string, model.Value) {
+	if i >= len(sends) {
+		return "", model.Value{}
+	}
+	s := &sends[i]
+	place := fmt.Sprintf("send %d to %s/%s", i+1, s.To, s.Stream)
+	if s.Timer != "" {
+		place += ", timer " + s.Timer
+	}
+	if s.NotBefore != 0 {
+		place += fmt.Sprintf(", not before %d", s.NotBefore)
+	}
+	if s.Payload.IsAbsent() {
+		return place, model.Null()
+	}
+	return place, s.Payload
 }
 
 // differences lists where two values of a document differ, key by key.
@@ -87,12 +202,12 @@ func differences(doc string, first, second model.Value) []Difference {
 	return out
 }
 
-func (s *Space) violated(n *node, v Violation) {
+func (s *Space) violated(v Violation, attempt int) {
 	s.stats.Violations++
 	if f := s.cfg.Trace.Violated; f != nil {
 		f(v)
 	}
-	s.report(ErrorInfo{Node: v.Node, Err: &IdempotencyError{v}, Attempt: int(n.runs)})
+	s.report(ErrorInfo{Node: v.Node, Stream: v.Stream, Event: v.Event, Err: &IdempotencyError{v}, Attempt: attempt})
 }
 
 // IdempotencyError reports a Violation to OnError.

@@ -3,6 +3,7 @@ package space
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/settlehq/settle/model"
@@ -50,4 +51,92 @@ func mustParse(t *testing.T, json string) model.Value {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// repeated runs one event of a handler with CheckIdempotency, and returns what was found.
+func repeated(t *testing.T, rehearsals int, handler func(tx *Tx, ev *model.Event) any) (*world, []Violation) {
+	t.Helper()
+	var found []Violation
+	w := newWorld(t)
+	h := w.owner("w1", newProgram(t).handle("do", handler).sum("double", "n").Program, func(c *Config) {
+		c.CheckIdempotency, c.Rehearsals = true, rehearsals
+		c.Trace.Violated = func(v Violation) { found = append(found, v) }
+	})
+	w.send(home, "do", "e1", nil)
+	h.run()
+	return w, found
+}
+
+// A handler may be called again for the same event; what it does then must be the same.
+func TestCheckIdempotency_FindsHandlersThatDependOnChance(t *testing.T) {
+	calls := 0
+	next := func() int { calls++; return calls }
+	for name, c := range map[string]struct {
+		handler func(tx *Tx, ev *model.Event) any
+		want    string // places that differ
+	}{
+		"result":        {func(*Tx, *model.Event) any { return next() }, "result"},
+		"write":         {func(tx *Tx, _ *model.Event) any { tx.Set("n", next()); return nil }, "n"},
+		"another place": {func(tx *Tx, _ *model.Event) any { tx.Set(fmt.Sprint("d", next()%2), 1); return nil }, "d1, d0"},
+		"payload":       {func(tx *Tx, _ *model.Event) any { tx.Send("other", "do", next()); return nil }, "send 1 to other/do"},
+		"target":        {func(tx *Tx, _ *model.Event) any { tx.Send(fmt.Sprint("s", next()%2), "do", nil); return nil }, "send 1 to s1/do, send 1 to s0/do"},
+		"number of them": {func(tx *Tx, _ *model.Event) any {
+			for range next() {
+				tx.Send("other", "do", nil)
+			}
+			return nil
+		}, "send 2 to other/do"},
+		"error": {func(*Tx, *model.Event) any {
+			if next() > 1 {
+				return fmt.Errorf("not again")
+			}
+			return nil
+		}, "result"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls = 0
+			w, found := repeated(t, 0, c.handler)
+			if len(found) != 1 || found[0].Stream != "do" || found[0].Event != "e1" || places(found[0]) != c.want {
+				t.Errorf("found %v, want one of e1 at %s", found, c.want)
+			}
+			if got := w.receipts(home); !slices.Equal(got, []string{"e1 handled"}) {
+				t.Errorf("receipts %v: to repeat a handler must change nothing", got)
+			}
+		})
+	}
+}
+
+func places(v Violation) string {
+	var out []string
+	for _, d := range v.Differences {
+		out = append(out, d.Place)
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestCheckIdempotency_LeavesHandlersAloneThatDoTheSame(t *testing.T) {
+	w, found := repeated(t, 0, func(tx *Tx, ev *model.Event) any {
+		tx.Set("n", num(tx.Get("n"))+1)
+		tx.Set("log", num(tx.Get("double")), ev.ID)
+		tx.Send("other", "do", tx.Get("n"))
+		return tx.Get("n")
+	})
+	if len(found) != 0 {
+		t.Errorf("found %v", found)
+	}
+	if n := w.replica(home).Doc("n").Value.String(); n != "1" {
+		t.Errorf("n is %s: the repetition was kept", n)
+	}
+}
+
+// Of two things by chance, the second is the first as often as not.
+func TestRehearsals_FindWhatOneRepetitionMisses(t *testing.T) {
+	draws := []int{1, 1, 1, 2, 2}
+	for rehearsals, want := range map[int]int{1: 0, 2: 0, 3: 1} {
+		n := 0
+		_, found := repeated(t, rehearsals, func(*Tx, *model.Event) any { n++; return draws[n-1] })
+		if len(found) != want {
+			t.Errorf("with %d rehearsals %d violations were found, want %d", rehearsals, len(found), want)
+		}
+	}
 }

@@ -74,6 +74,7 @@ type Space struct {
 
 	inv       invariants
 	hooks     hooks
+	rehearsed map[string]int // see repetitions
 	echo      *echoBreaker
 	diagnosis *diagnosis
 	recorder  recorder

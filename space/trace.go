@@ -38,7 +38,8 @@ type Trace struct {
 	Echo func(EchoInfo)
 	// Rejected is told of each handling that a refusal has undone, when it is known why.
 	Rejected func(RejectInfo)
-	// Violated is told of a computation that is not idempotent (Config.CheckIdempotency).
+	// Violated is told of a computation or handler that is not idempotent
+	// (Config.CheckIdempotency).
 	Violated func(Violation)
 	// Unsettled is told when a pass had to defer nodes for want of convergence, once until
 	// a pass has not.

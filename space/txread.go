@@ -178,7 +178,7 @@ func (t *Tx) remember(key docKey) *doc {
 // given up if one of them is not. Of a link that is followed it is the target that counts.
 func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
 	flat := how == shallow && !link
-	if t.node == nil && how != peek {
+	if t.node == nil && how != peek && !t.rehearsal {
 		t.core.inv.reads(t, d, path, flat)
 	}
 	switch {

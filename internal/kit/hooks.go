@@ -128,8 +128,14 @@ func (s *Space) comeBack() {
 	}
 }
 
+// ofTheProgram leaves out what the world itself looks with: the names of the core's own observers
+// are none that a program could use.
+func ofTheProgram(node string) bool {
+	return node != reading && model.CheckName("node", node) == nil
+}
+
 func (s *Space) began(node string, kind space.NodeKind) {
-	if node == reading {
+	if !ofTheProgram(node) {
 		return
 	}
 	c := s.runs[node]
@@ -160,7 +166,10 @@ func places(ws []model.Write) string {
 }
 
 func (s *Space) violated(v space.Violation) {
-	s.w.problem(Problem{Space: s.name, Kind: NotIdempotent, Node: v.Node, Text: v.String()})
+	s.w.problem(Problem{
+		Space: s.name, Kind: NotIdempotent, Node: v.Node, Stream: v.Stream, Event: v.Event,
+		Text: v.String() + ". It must follow from what it reads, and from nothing else: no clock but the event's, no random numbers, no order of a map, no variable that lasts from run to run",
+	})
 }
 
 // noteError takes in the errors of nodes. Those of handlers are in receipts.

@@ -30,7 +30,7 @@ func (s *Space) Save() error {
 		delete(s.observations, id)
 	}
 	for i := range observed {
-		if id := observed[i].Node; model.CheckName("node", id) == nil && id != reading { // not of who watches
+		if ofTheProgram(observed[i].Node) { // and not who watches
 			s.observations[observed[i].Node] = observed[i]
 		}
 	}

@@ -62,6 +62,10 @@ func (s *Space) Name() string { return s.name }
 // World is the world that the space is in.
 func (s *Space) World() *World { return s.w }
 
+// rehearsals is how often the first runs of a function are repeated: a choice between two
+// things by chance escapes all of the first three with a probability of 2^-12.
+const rehearsals = 4
+
 // load makes the core out of what is saved and logged, and takes the space over.
 func (s *Space) load() error {
 	r, err := replica.Load(s.name, s.saved)
@@ -82,6 +86,9 @@ func (s *Space) load() error {
 	}
 	cfg := s.w.opts.Space
 	cfg.Space, cfg.Runtime, cfg.CheckIdempotency = s.name, "kit", !s.w.opts.Lenient
+	if cfg.Rehearsals == 0 {
+		cfg.Rehearsals = rehearsals
+	}
 	cfg.Trace = s.hooks()
 	if s.core, err = space.New(cfg, s.program, r); err != nil {
 		return err
