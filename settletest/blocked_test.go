@@ -1,0 +1,73 @@
+package settletest_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
+)
+
+var result = settle.NewDerived[int64]("result")
+
+// blocking is a program whose computation does something that it must not.
+func blocking(do func()) *settle.Program {
+	p := settle.NewProgram("blocking")
+	result.Compute(p, func(v *settle.View) (int64, error) {
+		do()
+		return 1, nil
+	})
+	return p
+}
+
+func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { <-release }))
+	var mu sync.Mutex
+	mu.Lock()
+	t.Cleanup(mu.Unlock)
+	cases := map[string]struct {
+		do    func()
+		wants []string
+	}{
+		"sleep":   {func() { time.Sleep(50 * time.Millisecond) }, []string{"[sleep]", "time.Sleep", "SendAfter"}},
+		"receive": {func() { <-release }, []string{"[chan receive]", "goroutines"}},
+		"send":    {func() { make(chan int) <- 1 }, []string{"[chan send]"}},
+		"select": {func() {
+			select {
+			case <-release:
+			case <-time.After(time.Hour):
+			}
+		}, []string{"[select]"}},
+		"wait group": {func() { var g sync.WaitGroup; g.Go(func() { <-release }); g.Wait() }, []string{"[sync.WaitGroup.Wait]"}},
+		"lock":       {func() { mu.Lock(); mu.Unlock() }, []string{"[sync.Mutex.Lock]", "sync.(*Mutex).Lock"}},
+		"http":       {func() { get(server.URL) }, []string{"net/http.(*Client).Do", "an action"}},
+		"process":    {func() { _ = exec.Command("sleep", "0.5").Run() }, []string{"os/exec.(*Cmd).Run"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := failing(t, func(tb *recorder) {
+				s := settletest.New(tb, blocking(c.do)).Space("home")
+				result.Get(s)
+			})
+			r.wantFailure(append(c.wants, "computation result in space home blocks", "blocked_test.go")...)
+			if !r.fatal {
+				t.Error("the test went on with a function that is still running")
+			}
+		})
+	}
+}
+
+func get(url string) {
+	if r, err := http.Get(url); err == nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+	}
+}
