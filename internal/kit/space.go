@@ -90,6 +90,11 @@ func (s *Space) load() error {
 		cfg.Rehearsals = rehearsals
 	}
 	cfg.Trace = s.hooks()
+	if p, perr := s.w.programs(s.name); perr != nil {
+		return perr
+	} else if p != nil {
+		s.program = p // another version, perhaps
+	}
 	if s.core, err = space.New(cfg, s.program, r); err != nil {
 		return err
 	}

@@ -1,0 +1,50 @@
+// Command cmd opens the door of a fridge for too long, on a clock that runs sixty times as fast.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/examples/fridge"
+)
+
+func main() {
+	dir, err := os.MkdirTemp("", "fridge-")
+	check(err)
+	defer os.RemoveAll(dir)
+	ctx, began := context.Background(), time.Now()
+	fast := func() time.Time { return began.Add(60 * time.Since(began)) }
+	d, err := settle.Start(ctx, settle.Config{
+		Programs: settle.Always(fridge.Program()), Server: bus.ServerConfig{StoreDir: dir}, Now: fast,
+	})
+	check(err)
+	defer func() { check(d.Stop(ctx)) }()
+
+	for i, c := range []float64{4, 4.5, 3.5} {
+		_, err := fridge.Temp.Post(ctx, d.Client(), "kitchen", fmt.Sprint("r", i), fridge.Reading{Sensor: fmt.Sprint(i), C: c})
+		check(err)
+	}
+	_, err = fridge.Door.Post(ctx, d.Client(), "kitchen", "d1", fridge.Movement{Open: true})
+	check(err)
+	fmt.Println("the door is open; in half a minute of the fridge there is an alarm")
+	alarmed, done := context.WithTimeout(ctx, time.Minute)
+	defer done()
+	_ = fridge.Status.Watch(alarmed, d.Client(), "kitchen", func(line string, _ uint64) {
+		fmt.Println(fast().Format(time.TimeOnly), line)
+		if strings.HasSuffix(line, "ALARM") {
+			done()
+		}
+	})
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,179 @@
+package fridge
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle"
+)
+
+// The names of a fridge, for its program, its tests and its clients.
+var (
+	Readings = settle.NewRows[float64]("readings") // °C, by sensor
+	IsOpen   = settle.NewCell[bool]("open")        // the door
+	Alarm    = settle.NewCell[Alert]("alarm")
+	Hours    = settle.NewRows[Record]("hours")
+
+	Mean    = settle.NewDerived[float64]("mean")
+	Extent  = settle.NewDerived[Record]("extent") // the coldest and the warmest place, now
+	Verdict = settle.NewDerived[string]("verdict")
+	Tiles   = settle.NewDerivedRows[Tile]("tiles")
+	Day     = settle.NewDerived[Record]("day")
+	Trend   = settle.NewDerived[string]("trend")
+	Status  = settle.NewDerived[string]("status")
+
+	Temp  = settle.NewStream[Reading, settle.None]("temp")
+	Door  = settle.NewStream[Movement, settle.None]("door")
+	judge = settle.NewStream[settle.None, settle.None]("judge")
+	raise = settle.NewStream[settle.None, settle.None]("raise")
+	hour  = settle.NewStream[settle.Tick, settle.None]("hour")
+)
+
+// Program is the program of a fridge.
+func Program() *settle.Program {
+	p := settle.NewProgram("fridge")
+	remember(p)
+	derive(p)
+	return p
+}
+
+var none settle.None
+
+// remember is what events do: whatever depends on what was before, and must happen whether
+// anybody looks or not.
+func remember(p *settle.Program) {
+	Temp.Handle(p, func(tx *settle.Tx, r Reading) (settle.None, error) {
+		Readings.Set(tx, r.Sensor, r.C)
+		judge.Send(tx, settle.Here, none)
+		return none, nil
+	})
+	Door.Handle(p, func(tx *settle.Tx, m Movement) (settle.None, error) {
+		IsOpen.Set(tx, m.Open)
+		judge.Send(tx, settle.Here, none)
+		return none, nil
+	})
+	// It reads a derived document, which is brought up to date for it.
+	judge.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+		_, waiting := tx.Timer("alarm")
+		switch on := Alarm.Get(tx).On; Verdict.Get(tx) {
+		case Warm, Open:
+			if !on && !waiting {
+				raise.SetTimer(tx, "alarm", tx.Now().Add(Patience), none)
+			}
+		case Fine:
+			Alarm.Set(tx, Alert{})
+			fallthrough
+		case Between:
+			tx.CancelTimer("alarm")
+		}
+		return none, nil
+	})
+	raise.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+		Alarm.Set(tx, Alert{On: true, Why: Verdict.Get(tx), Since: tx.Now()})
+		return none, nil
+	})
+	hour.Handle(p, func(tx *settle.Tx, t settle.Tick) (settle.None, error) {
+		if now, ok := Extent.Lookup(tx); ok {
+			Hours.Set(tx, t.At.UTC().Format("2006-01-02T15"), now)
+		}
+		if keys := Hours.Keys(tx); len(keys) > Keep {
+			Hours.Delete(tx, keys[0])
+		}
+		return none, nil
+	})
+	settle.Cron(p, "hourly", "0 * * * *", hour, settle.CronOptions{})
+}
+
+// derive is what follows from what is remembered, and is computed for who wants to know it.
+func derive(p *settle.Program) {
+	Mean.Compute(p, func(v *settle.View) (float64, error) {
+		sum, n := 0.0, 0
+		for _, c := range Readings.All(v) {
+			sum, n = sum+c, n+1
+		}
+		if n == 0 {
+			return 0, settle.NoValue
+		}
+		return sum / float64(n), nil
+	})
+	Extent.Compute(p, func(v *settle.View) (Record, error) {
+		var r reach
+		for _, c := range Readings.All(v) {
+			r.add(Record{c, c})
+		}
+		return r.record()
+	})
+	Verdict.Compute(p, func(v *settle.View) (string, error) {
+		switch c := Mean.Get(v); {
+		case IsOpen.Get(v):
+			return Open, nil
+		case c > TooWarm:
+			return Warm, nil
+		case c < CoolAgain:
+			return Fine, nil
+		default:
+			return Between, nil
+		}
+	})
+	settle.EachRow(p, Tiles, Readings, func(v *settle.View, row settle.Row[float64]) (Tile, error) {
+		c := row.Get(v)
+		return Tile{C: c, Warm: c > TooWarm}, nil
+	})
+	Day.Compute(p, func(v *settle.View) (Record, error) {
+		var r reach
+		for _, h := range Hours.All(v) {
+			r.add(h)
+		}
+		return r.record()
+	})
+	Trend.Compute(p, func(v *settle.View) (string, error) {
+		d, known := Day.Lookup(v)
+		switch c := Mean.Get(v); {
+		case !known:
+			return "", settle.NoValue
+		case c > d.Warmest:
+			return "warmer than all day", nil
+		case c < d.Coldest:
+			return "colder than all day", nil
+		default:
+			return "as ever", nil
+		}
+	})
+	// The siren may hear the same alarm twice, after a crash for one. It does not mind.
+	p.Effect("siren", func(v *settle.View) error {
+		if a := Alarm.Get(v); a.On {
+			v.Log("alarm", "why", a.Why)
+		}
+		return nil
+	})
+	Status.Compute(p, func(v *settle.View) (string, error) {
+		c, known := Mean.Lookup(v)
+		if !known {
+			return "", settle.NoValue
+		}
+		line := fmt.Sprintf("%.1f °C, %s", c, Verdict.Get(v))
+		if Alarm.Get(v).On {
+			line += ", ALARM"
+		}
+		return line, nil
+	})
+}
+
+// reach is from the coldest to the warmest of what was added.
+type reach struct {
+	Record
+	some bool
+}
+
+func (r *reach) add(o Record) {
+	if !r.some {
+		r.Record, r.some = o, true
+	}
+	r.Coldest, r.Warmest = min(r.Coldest, o.Coldest), max(r.Warmest, o.Warmest)
+}
+
+func (r *reach) record() (Record, error) {
+	if !r.some {
+		return Record{}, settle.NoValue
+	}
+	return r.Record, nil
+}
