@@ -126,6 +126,16 @@ func TestOf_RefusesWhatCannotBeADocument(t *testing.T) {
 	}
 }
 
+// What is refused when it is declared could not have been stored either.
+func TestOf_RefusesADurationAsModelOfDoes(t *testing.T) {
+	if v, err := model.Of(time.Second); err == nil {
+		t.Errorf("a duration is %s now: give it a codec", v)
+	}
+	if err := model.Int(1).Decode(new(time.Duration)); err == nil {
+		t.Error("a number is a duration now: give it a codec")
+	}
+}
+
 func TestField_IsTheTypeOfAPlace(t *testing.T) {
 	j := reflect.TypeFor[*journey]()
 	for _, c := range []struct {
