@@ -1,0 +1,174 @@
+package program_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program"
+)
+
+func TestTheSameVersionIsTheSamePointerAndCompiledOnce(t *testing.T) {
+	w := newWorld(t)
+	w.pinTo("*", w.publish("p", "one"))
+	r, changes := w.open()
+	a, _ := r.Programs("a")
+	b, _ := r.Programs("b")
+	if a == nil || a != b {
+		t.Errorf("space a runs %p, space b %p", a, b)
+	}
+	w.pinTo("c", w.publish("p", "two"))
+	w.until(r, changes, "c", "two")
+	w.pinTo("a", w.publish("p", "two"))
+	w.until(r, changes, "a", "two")
+	w.pinTo("a", w.publish("p", "one")) // back
+	w.until(r, changes, "a", "one")
+	if again, _ := r.Programs("a"); again != a {
+		t.Errorf("rolled back, space a runs %p, and had run %p", again, a)
+	}
+	if n := w.compiled("one"); n != 1 {
+		t.Errorf("compiled %d times", n)
+	}
+}
+
+func TestARegistryKnowsTheRulesWhenItIsOpen(t *testing.T) {
+	w := newWorld(t)
+	for i := range 50 {
+		w.pinTo(say("s%d", i), w.publish("p", say("text %d", i)))
+	}
+	r, _ := w.open()
+	for i := range 50 {
+		w.wantRuns(r, say("s%d", i), say("text %d", i))
+	}
+	w.wantRuns(r, "other", "nothing")
+}
+
+func TestARegistryThatCannotLearnTheRulesSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.bus.Kill()
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Millisecond)
+	defer cancel()
+	if _, err := program.Open(ctx, w.bus, program.Config{Compile: w.compile}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("opened with %v", err)
+	}
+}
+
+func TestAVersionThatDoesNotCompileHereNeverReplacesOneThatRuns(t *testing.T) {
+	w := newWorld(t)
+	good := w.publish("p", "good")
+	w.pinTo("*", good)
+	r, changes := w.open()
+	before, _ := r.Programs("a")
+
+	broken := w.publish("p", "broken")
+	w.pinTo("*", broken)
+	<-changes
+	w.wantRuns(r, "a", "good")
+	if p, _ := r.Programs("a"); p != before {
+		t.Error("it runs another pointer")
+	}
+	troubles := r.Troubles()
+	if len(troubles) != 1 || troubles[0].Target != broken || troubles[0].Instead != good {
+		t.Errorf("troubles: %v", troubles)
+	}
+
+	again, _ := w.open() // a worker that starts now comes to the same
+	w.wantRuns(again, "a", "good")
+
+	w.pinTo("x", good) // a change that does not concern it is no reason to say it again
+	w.until(r, changes, "x", "good")
+	if n := w.log.count(broken.Version); n != 2 {
+		t.Errorf("told %d times by two registries", n)
+	}
+	w.pinTo("*", w.publish("p", "better"))
+	w.until(r, changes, "a", "better")
+	if left := r.Troubles(); len(left) != 0 {
+		t.Errorf("troubles are left: %v", left)
+	}
+}
+
+func TestACanaryThatDoesNotCompileHereLeavesItsSpacesWithTheOthers(t *testing.T) {
+	w := newWorld(t)
+	good, broken := w.publish("p", "good"), w.publish("p", "broken")
+	w.pin("*", program.Choice{Target: good, Canary: &program.Canary{Version: broken.Version, Percent: 99}})
+	r, _ := w.open()
+	for i := range 20 {
+		w.wantRuns(r, say("s%d", i), "good")
+	}
+}
+
+func TestASpaceWhoseOnlyVersionIsBrokenIsToldWhy(t *testing.T) {
+	w := newWorld(t)
+	w.pinTo("a", w.publish("p", "broken"))
+	w.pinTo("*", w.publish("p", "good"))
+	r, changes := w.open()
+	if got := w.runs(r, "a"); !strings.Contains(got, "p.star:1:1") {
+		t.Errorf("space a runs %s", got)
+	}
+	w.wantRuns(r, "b", "good")
+	w.pin("a", program.Choice{}) // its own rule goes
+	w.until(r, changes, "a", "good")
+}
+
+func TestARuleThatComesBeforeItsVersionIsFollowedWhenThatIsThere(t *testing.T) {
+	w := newWorld(t)
+	v := w.version("p", "late")
+	w.pinTo("*", v.Target())
+	r, changes := w.open()
+	if got := w.runs(r, "a"); !strings.Contains(got, "has no version") {
+		t.Errorf("space a runs %s", got)
+	}
+	w.publish("p", "late")
+	w.until(r, changes, "a", "late")
+}
+
+func TestARuleThatNobodyCanReadChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	rule := w.pinTo("a", w.publish("p", "one"))
+	w.pinTo("*", w.publish("p", "other"))
+	r, changes := w.open()
+	rec, err := w.bus.LoadRecord(w.ctx, "rule.space.a")
+	w.must(err)
+	for _, text := range []string{"nonsense", `{"spaces":"b","program":"p","version":"1"}`, `{"spaces":"a","program":"p","version":"*"}`} {
+		rec.Rev, err = w.bus.SaveRecord(w.ctx, model.Record{Key: rec.Key, Data: []byte(text), Rev: rec.Rev})
+		w.must(err)
+	}
+	w.pinTo("marker", rule.Target)
+	w.until(r, changes, "marker", "one")
+	w.wantRuns(r, "a", "one")
+
+	fresh, _ := w.open()
+	if got := w.runs(fresh, "a"); !strings.HasPrefix(got, "error: ") {
+		t.Errorf("a worker that starts runs %s there, and cannot know what it should be", got)
+	}
+	if n := w.log.count("cannot be read"); n == 0 {
+		t.Error("nobody was told")
+	}
+}
+
+func TestAVersionThatSomebodyHasAlteredDoesNotRun(t *testing.T) {
+	w := newWorld(t)
+	target := w.publish("p", "one")
+	key := "version.p." + target.Version
+	rec, err := w.bus.LoadRecord(w.ctx, key)
+	w.must(err)
+	_, err = w.bus.SaveRecord(w.ctx, model.Record{Key: key, Data: []byte(strings.Replace(string(rec.Data), "one", "two", 1)), Rev: rec.Rev})
+	w.must(err)
+	w.pinTo("*", target)
+	r, _ := w.open()
+	if got := w.runs(r, "a"); !strings.Contains(got, "altered") {
+		t.Errorf("space a runs %s", got)
+	}
+}
+
+func TestARegistryThatIsCutOffGoesOnWithWhatItKnows(t *testing.T) {
+	server := newWorld(t)
+	server.pinTo("*", server.publish("p", "one"))
+	r, _ := server.open()
+	server.bus.Kill()
+	r.Close()
+	server.wantRuns(r, "a", "one")
+}

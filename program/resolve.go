@@ -1,0 +1,150 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+)
+
+// resolve turns rules into answers, whenever they have changed, or when something that could
+// not be fetched may be there now. first is closed with the first answers.
+func (r *Registry) resolve(ctx context.Context, first chan struct{}) {
+	select {
+	case <-r.known:
+	case <-ctx.Done():
+		return
+	}
+	again := time.NewTimer(r.cfg.Again)
+	defer again.Stop()
+	for {
+		select {
+		case <-r.dirty:
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+		incomplete := r.answer(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if first != nil {
+			close(first)
+			first = nil
+		} else {
+			r.cfg.OnChange()
+		}
+		again.Stop()
+		if incomplete {
+			again.Reset(r.cfg.Again)
+		}
+	}
+}
+
+// answer makes the answers to the rules as they are, and reports whether something could not
+// be fetched that they need.
+func (r *Registry) answer(ctx context.Context) (incomplete bool) {
+	r.mu.Lock()
+	table := newTable(r.rules)
+	r.mu.Unlock()
+	a := &answers{table: table, programs: map[Target]*compiled{}}
+	for _, rule := range table.All() {
+		if rule.broken == nil {
+			incomplete = r.prepare(ctx, a, rule) || incomplete
+		}
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	r.retain(table)
+	r.answers.Store(a)
+	return incomplete
+}
+
+// prepare sees to it that a rule can be followed: each version that it names is compiled, and
+// if one cannot be, the next that it named before.
+func (r *Registry) prepare(ctx context.Context, a *answers, rule *Rule) (incomplete bool) {
+	named := []Target{rule.Target}
+	if rule.Canary != nil {
+		named = append(named, Target{rule.Program, rule.Canary.Version})
+	}
+	for _, want := range named {
+		var why error
+		for _, t := range rule.others([]Target{want}) {
+			c := r.compile(ctx, t)
+			a.programs[t] = c
+			incomplete = incomplete || c.again
+			if c.err == nil {
+				r.tell(a, Trouble{rule.Spaces, want, t, why})
+				why = nil
+				break
+			}
+			if why == nil {
+				why = c.err
+			}
+		}
+		if why != nil {
+			r.tell(a, Trouble{rule.Spaces, want, Target{}, why})
+		}
+	}
+	return incomplete
+}
+
+// compile is what has become of a version here. Only what could not be fetched is tried again.
+func (r *Registry) compile(ctx context.Context, t Target) *compiled {
+	if c := r.compiled[t]; c != nil && !c.again {
+		return c
+	}
+	c := r.compileAnew(ctx, t)
+	r.compiled[t] = c
+	return c
+}
+
+func (r *Registry) compileAnew(ctx context.Context, t Target) *compiled {
+	v, err := Load(ctx, r.records, t)
+	if err != nil {
+		return &compiled{err: err, again: true} // the rule may have come before its version
+	}
+	if err := v.Check(); err != nil {
+		return &compiled{err: err}
+	}
+	p, err := r.cfg.Compile(&v)
+	if err == nil && p == nil {
+		err = errors.New("the compiler has made nothing of it")
+	}
+	return &compiled{program: p, err: err}
+}
+
+// retain lets go of what no rule can come back to.
+func (r *Registry) retain(table *Table) {
+	needed := map[Target]bool{}
+	for _, rule := range table.All() {
+		if rule.Canary != nil {
+			needed[Target{rule.Program, rule.Canary.Version}] = true
+		}
+		for _, t := range rule.others(nil) {
+			needed[t] = true
+		}
+		for _, c := range rule.History { // a canary that was rolled back may be tried again
+			if c.Canary != nil {
+				needed[Target{c.Program, c.Canary.Version}] = true
+			}
+		}
+	}
+	maps.DeleteFunc(r.compiled, func(t Target, _ *compiled) bool { return !needed[t] })
+}
+
+// tell notes what cannot run here, and says it once.
+func (r *Registry) tell(a *answers, t Trouble) {
+	key := t.Spaces + " " + t.Target.String()
+	if t.Err == nil {
+		delete(r.told, key)
+		return
+	}
+	a.troubles = append(a.troubles, t)
+	if text := t.String(); r.told[key] != text {
+		r.told[key] = text
+		r.cfg.Logger.Error("a version of a program that is deployed cannot run here",
+			"spaces", t.Spaces, "program", t.Program, "version", t.Version, "instead", t.Instead.String(), "error", t.Err)
+	}
+}

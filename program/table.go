@@ -1,0 +1,68 @@
+package program
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Table is the rules of a deployment at one time. It does not change.
+type Table struct {
+	exact    map[string]*Rule
+	patterns []*Rule // the longest first
+}
+
+func newTable(rules map[string]Rule) *Table {
+	t := &Table{exact: map[string]*Rule{}}
+	for _, r := range rules { // any order: sorted below
+		switch {
+		case r.Target == (Target{}) && r.broken == nil:
+		case r.Exact():
+			t.exact[r.Spaces] = &r
+		default:
+			t.patterns = append(t.patterns, &r)
+		}
+	}
+	slices.SortFunc(t.patterns, func(a, b *Rule) int {
+		return cmp.Or(len(b.Spaces)-len(a.Spaces), strings.Compare(a.Spaces, b.Spaces))
+	})
+	return t
+}
+
+// Rule is the rule about a space, nil if there is none: its own, or that of the longest
+// prefix, or that about all.
+func (t *Table) Rule(space string) *Rule {
+	if r := t.exact[space]; r != nil {
+		return r
+	}
+	for _, r := range t.patterns {
+		if r.Matches(space) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Of is what a space is to run, and false if no rule is about it.
+func (t *Table) Of(space string) (Target, bool) {
+	r := t.Rule(space)
+	if r == nil || r.broken != nil {
+		return Target{}, false
+	}
+	return r.Choice.Of(space), true
+}
+
+// All are the rules: those about one space by name, then the patterns, the longest first.
+func (t *Table) All() []*Rule {
+	var all []*Rule
+	for _, space := range slices.Sorted(maps.Keys(t.exact)) {
+		all = append(all, t.exact[space])
+	}
+	return append(all, t.patterns...)
+}
+
+// About are the rules by which spaces run a program, in the order of All.
+func (t *Table) About(program string) []*Rule {
+	return slices.DeleteFunc(t.All(), func(r *Rule) bool { return r.Program != program })
+}
