@@ -1,0 +1,123 @@
+package settle_test
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
+)
+
+// Thermostat is a document.
+type Thermostat struct {
+	Room   string  `json:"room"`
+	Target float64 `json:"target"`
+	Actual float64 `json:"actual"`
+}
+
+// A cell is a document that handlers write. Or says what it is before anybody has.
+func ExampleNewCell() {
+	thermostat := settle.NewCell[Thermostat]("thermostat").Or(Thermostat{Room: "kitchen", Target: 20})
+	set := settle.NewStream[float64, Thermostat]("set")
+
+	p := settle.NewProgram("heating")
+	set.Handle(p, func(tx *settle.Tx, target float64) (Thermostat, error) {
+		thermostat.Update(tx, func(t *Thermostat) { t.Target = target })
+		return thermostat.Get(tx), nil
+	})
+
+	home := settletest.New(settletest.Must, p).Space("home")
+	fmt.Println(settletest.Call(home, set, 21.5))
+	fmt.Println(home.Get("thermostat")) // as any NATS client sees it
+	// Output:
+	// {kitchen 21.5 0}
+	// {"actual":0,"room":"kitchen","target":21.5}
+}
+
+// A field is a part of a cell. Whoever reads it runs again when it changes, and not when
+// something beside it does.
+func ExampleField() {
+	thermostat := settle.NewCell[Thermostat]("thermostat")
+	target := settle.Field[float64](thermostat, "target")
+	actual := settle.Field[float64](thermostat, "actual")
+	label := settle.NewDerived[string]("label")
+	measure := settle.NewStream[float64, settle.None]("measure")
+
+	p := settle.NewProgram("heating")
+	measure.Handle(p, func(tx *settle.Tx, degrees float64) (settle.None, error) {
+		actual.Set(tx, degrees)
+		return settle.None{}, nil
+	})
+	label.Compute(p, func(v *settle.View) (string, error) {
+		return fmt.Sprintf("to be %.1f", target.Get(v)), nil
+	})
+
+	home := settletest.New(settletest.Must, p).Space("home")
+	thermostat.Set(home, Thermostat{Target: 20})
+	settletest.Watch(home, label)
+	settletest.Call(home, measure, 18.0)
+	settletest.Call(home, measure, 19.0)
+	fmt.Println(label.Get(home), "after", home.Runs("label"), "run")
+	// Output:
+	// to be 20.0 after 1 run
+}
+
+// Rows are a document of rows by key. The keys are one thing to read, each row another.
+func ExampleNewRows() {
+	stock := settle.NewRows[int]("stock")
+	items := settle.NewDerived[[]string]("items")
+	deliver := settle.NewStream[string, int]("deliver")
+
+	p := settle.NewProgram("shop")
+	deliver.Handle(p, func(tx *settle.Tx, item string) (int, error) {
+		stock.Update(tx, item, func(n *int) { *n++ })
+		return stock.Get(tx, item), nil
+	})
+	items.Compute(p, func(v *settle.View) ([]string, error) { return stock.Keys(v), nil })
+
+	shop := settletest.New(settletest.Must, p).Space("shop")
+	seen := settletest.Watch(shop, items)
+	for _, item := range []string{"pear", "apple", "pear"} {
+		settletest.Call(shop, deliver, item)
+	}
+	fmt.Println(stock.Get(shop, "pear"), "pears;", seen.Values(), "after", shop.Runs("items"), "runs")
+	// Output:
+	// 2 pears; [[] [pear] [apple pear]] after 3 runs
+}
+
+// A link is a value that leads to a document, of this space or another; who follows it runs
+// again when it leads elsewhere, or when what it leads to changes.
+func ExampleRef() {
+	type Task struct {
+		Title string              `json:"title"`
+		Owner settle.Ref[*string] `json:"owner"`
+	}
+	name := settle.NewCell[*string]("name")
+	task := settle.NewCell[Task]("task")
+	line := settle.NewDerived[string]("line")
+
+	p := settle.NewProgram("board")
+	line.Compute(p, func(v *settle.View) (string, error) {
+		t := task.Get(v)
+		owner := t.Owner.Get(v)
+		if owner == nil {
+			return t.Title + ": nobody", nil
+		}
+		return t.Title + ": " + *owner, nil
+	})
+
+	w := settletest.New(settletest.Must, p)
+	ann, board := "Ann", w.Space("board")
+	name.Set(w.Space("user-17"), &ann)
+	task.Set(board, Task{Title: "paint the fence"})
+	seen := settletest.Watch(board, line)
+	task.Update(board, func(t *Task) { t.Owner = name.In("user-17").Ref() })
+	ann = "Anna"
+	name.Set(w.Space("user-17"), &ann)
+	for _, l := range seen.Values() {
+		fmt.Println(l)
+	}
+	// Output:
+	// paint the fence: nobody
+	// paint the fence: Ann
+	// paint the fence: Anna
+}

@@ -1,0 +1,175 @@
+package settle_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
+)
+
+// Transfer is the payload of an event.
+type Transfer struct {
+	To     string `json:"to"`
+	Amount int64  `json:"amount"`
+}
+
+// Check refuses what the types do not.
+func (t Transfer) Check() error {
+	if t.Amount <= 0 {
+		return fmt.Errorf("amount is %d; it must be more than 0", t.Amount)
+	}
+	return nil
+}
+
+// A handler answers events of a stream: what it writes and sends takes effect together with
+// the receipt, once, or not at all.
+func ExampleNewStream() {
+	balance := settle.NewCell[int64]("balance")
+	transfer := settle.NewStream[Transfer, int64]("transfer")
+	credit := settle.NewStream[int64, settle.None]("credit")
+
+	p := settle.NewProgram("bank")
+	transfer.Handle(p, func(tx *settle.Tx, t Transfer) (int64, error) {
+		left := balance.Get(tx) - t.Amount
+		if left < 0 {
+			return 0, errors.New("there is not enough on the account")
+		}
+		balance.Set(tx, left)
+		credit.Send(tx, t.To, t.Amount) // leaves if and only if this transaction is in the log
+		return left, nil
+	})
+	credit.Handle(p, func(tx *settle.Tx, amount int64) (settle.None, error) {
+		balance.Update(tx, func(b *int64) { *b += amount })
+		return settle.None{}, nil
+	})
+
+	w := settletest.New(settletest.Must, p)
+	ann, bob := w.Space("ann"), w.Space("bob")
+	balance.Set(ann, 100)
+	fmt.Println("left:", settletest.Call(ann, transfer, Transfer{To: "bob", Amount: 30}))
+	fmt.Println("bob has", balance.Get(bob))
+
+	r := settletest.SendID(ann, transfer, "t-2", Transfer{To: "bob", Amount: 40})
+	again := settletest.SendID(ann, transfer, "t-2", Transfer{To: "bob", Amount: 40}) // it is the same event
+	fmt.Println(r.Result, again.Result, balance.Get(bob))
+
+	fmt.Println(settletest.Send(ann, transfer, Transfer{To: "bob", Amount: 50}).Error)
+	fmt.Println(settletest.Send(ann, transfer, Transfer{To: "bob"}).Error)
+	fmt.Println(ann.Send("transfer", map[string]string{"amount": "ten"}).Error)
+	// Output:
+	// left: 70
+	// bob has 30
+	// 30 30 70
+	// there is not enough on the account
+	// payload of transfer: amount is 0; it must be more than 0
+	// payload of transfer: /amount: "ten" is a string; an integer is wanted
+}
+
+// Events can wait for a time, as timers of a space can, which are set again and taken back.
+func ExampleStream_SetTimer() {
+	seen := settle.NewStream[settle.None, settle.None]("seen")
+	gone := settle.NewStream[settle.None, settle.None]("gone")
+	here := settle.NewCell[bool]("here")
+
+	p := settle.NewProgram("presence")
+	seen.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+		here.Set(tx, true)
+		gone.SetTimer(tx, "lease", tx.Now().Add(time.Minute), settle.None{})
+		return settle.None{}, nil
+	})
+	gone.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+		here.Set(tx, false)
+		return settle.None{}, nil
+	})
+
+	w := settletest.New(settletest.Must, p)
+	ann := w.Space("ann")
+	for range 3 {
+		settletest.Call(ann, seen, settle.None{})
+		w.Advance(50 * time.Second)
+		fmt.Print(here.Get(ann), " ")
+	}
+	w.Advance(10 * time.Second)
+	fmt.Println(here.Get(ann))
+	// Output:
+	// true true true false
+}
+
+// A job sends an event again and again. The times that nobody was there to see are one event.
+func ExampleCron() {
+	report := settle.NewStream[settle.Tick, settle.None]("report")
+	days := settle.NewCell[[]string]("days")
+
+	p := settle.NewProgram("office")
+	settle.Cron(p, "weekdays", "0 9 * * MON-FRI", report, settle.CronOptions{})
+	report.Handle(p, func(tx *settle.Tx, t settle.Tick) (settle.None, error) {
+		days.Update(tx, func(d *[]string) { *d = append(*d, t.At.Format("Mon 15:04")) })
+		return settle.None{}, nil
+	})
+
+	w := settletest.New(settletest.Must, p, settletest.StartAt(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	office := w.Space("office")
+	w.Advance(5 * 24 * time.Hour)
+	fmt.Println(days.Get(office))
+	// Output:
+	// [Thu 09:00 Fri 09:00 Mon 09:00]
+}
+
+// An error that may pass has the event tried again, five times by default.
+func ExampleTransient() {
+	tries := 0
+	flaky := settle.NewStream[settle.None, string]("flaky")
+	p := settle.NewProgram("p")
+	flaky.Handle(p, func(tx *settle.Tx, _ settle.None) (string, error) {
+		if tries++; tries < 3 { // only a test may keep something outside of documents
+			return "", settle.Transient(errors.New("not yet"))
+		}
+		return "done", nil
+	})
+
+	w := settletest.New(settletest.Must, p, settletest.WithoutValidator())
+	s := w.Space("s")
+	settletest.SendID(s, flaky, "e1", settle.None{})
+	w.Advance(time.Second)
+	r, _ := s.Receipt("flaky", "e1")
+	fmt.Println(r.Outcome, r.Result, "after", r.Attempts, "attempts")
+	// Output:
+	// handled "done" after 3 attempts
+}
+
+// Programs of several kinds share a deployment; the name of a space tells which it runs.
+func ExampleAlways() {
+	p := settle.NewProgram("counter")
+	programs := settle.Always(p)
+	fmt.Println(programs("alice").Name(), programs("bob").Name())
+	// Output:
+	// counter counter
+}
+
+// A program is checked when it is asked to run, or before.
+func ExampleNewProgram() {
+	p := settle.NewProgram("shop")
+	total := settle.NewDerived[int]("total")
+	total.Compute(p, func(*settle.View) (int, error) { return 0, nil })
+	total.Compute(p, func(*settle.View) (int, error) { return 1, nil })
+	fmt.Println(p.Err())
+	// Output:
+	// program shop: node "total": this id is taken
+}
+
+// Values are what documents are made of, where there is no type.
+func ExampleValueOf() {
+	v, err := settle.ValueOf(map[string]any{"legs": []int{1, 2}})
+	fmt.Println(v, v.Get("legs").Len(), err)
+	// Output:
+	// {"legs":[1,2]} 2 <nil>
+}
+
+// An id that carries its time makes retries safe for ever: beyond the horizon it is refused.
+func ExampleTimedEventID() {
+	fmt.Println(settle.TimedEventID(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), "order-17"))
+	// Output:
+	// at-019b78c90a80-order-17
+}

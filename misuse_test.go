@@ -1,0 +1,101 @@
+package settle_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/settlehq/settle"
+)
+
+type order struct {
+	Item  string          `json:"item"`
+	Count int64           `json:"count"`
+	Tags  map[string]bool `json:"tags"`
+}
+
+// Declarations are constants of the source: what is wrong with one shows when the process
+// starts, in words.
+func TestMisuse_ADeclarationPanicsWithWords(t *testing.T) {
+	orders := settle.NewCell[order]("orders")
+	for _, c := range []struct {
+		name    string
+		declare func()
+		want    []string
+	}{
+		{"a name that is none", func() { settle.NewCell[int]("a.b") }, []string{`cell "a.b"`, "'.'"}},
+		{"no name", func() { settle.NewStream[settle.None, settle.None]("") }, []string{"stream", "empty"}},
+		{"a type that is no document", func() { settle.NewDerived[chan int]("c") }, []string{"derived document c", "chan int"}},
+		{"a payload that is none", func() { settle.NewStream[func(), settle.None]("s") }, []string{"payload of stream s", "func()"}},
+		{"a field that is not there", func() { settle.Field[int64](orders, "cuont") }, []string{"/cuont of orders", "count", "item"}},
+		{"a field of another type", func() { settle.Field[string](orders, "count") }, []string{"/count of orders", "int64", "string"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer func() {
+				got := fmt.Sprint(recover())
+				for _, want := range append(c.want, "settle: ") {
+					if !strings.Contains(got, want) {
+						t.Errorf("it says %q, without %q", got, want)
+					}
+				}
+			}()
+			c.declare()
+		})
+	}
+}
+
+// What is wrong with a registration is collected, and told to whoever is asked to run the
+// program.
+func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
+	cell := settle.NewCell[int]("cell")
+	total := settle.NewDerived[int]("total")
+	totals := settle.NewDerivedRows[int]("totals")
+	rows := settle.NewRows[int]("rows")
+	compute := func(*settle.View) (int, error) { return 0, nil }
+	draft := func(*settle.Draft) error { return nil }
+	each := func(*settle.View, settle.Row[int]) (int, error) { return 0, nil }
+	for _, c := range []struct {
+		name     string
+		register func(p *settle.Program)
+		want     string
+	}{
+		{"no function", func(p *settle.Program) { total.Compute(p, nil) }, "the function is nil"},
+		{"no handler", func(p *settle.Program) {
+			settle.NewStream[int, int]("s").Handle(p, nil)
+		}, "the handler is nil"},
+		{"two handlers", func(p *settle.Program) {
+			s := settle.NewStream[int, int]("s")
+			s.Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
+			s.Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
+		}, "a stream has exactly one"},
+		{"derived twice", func(p *settle.Program) { total.Compute(p, compute); total.Compute(p, compute) }, "taken"},
+		{"a part is no document", func(p *settle.Program) {
+			settle.Part[bool](settle.NewDerived[order]("order"), "tags", "big").Compute(p, func(*settle.View) (bool, error) { return true, nil })
+		}, "a computation derives a whole document of its own space"},
+		{"of another space", func(p *settle.Program) { total.In("other").Compute(p, compute) }, "of its own space"},
+		{"derives nothing", func(p *settle.Program) { p.ComputeInto("n", draft, nil) }, "it writes nothing"},
+		{"keeps nothing up", func(p *settle.Program) { p.Materialize("n", draft, nil) }, "it writes nothing"},
+		{"into another space", func(p *settle.Program) {
+			p.ComputeInto("n", draft, []settle.Place{cell.In("other")})
+		}, "a space is changed by itself only; send it an event"},
+		{"a volatile effect", func(p *settle.Program) {
+			p.Effect("e", func(*settle.View) error { return nil }, settle.Volatile())
+		}, "only the document of Compute can be volatile"},
+		{"rows of another space", func(p *settle.Program) { settle.EachRow(p, totals.In("other"), rows, each) }, "a space derives its own documents"},
+		{"rows with a name that is kept", func(p *settle.Program) {
+			settle.EachRow(p, settle.NewDerivedRows[int]("a--b"), rows, each)
+		}, `must not contain "--"`},
+		{"rows without a function", func(p *settle.Program) { settle.EachRow[int](p, totals, rows, nil) }, "the function is nil"},
+		{"a cron expression that is none", func(p *settle.Program) {
+			settle.Cron(p, "hourly", "every hour", settle.NewStream[settle.Tick, settle.None]("tick"), settle.CronOptions{})
+		}, `cron "hourly"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := settle.NewProgram("shop")
+			c.register(p)
+			if p.Err() == nil || !strings.Contains(p.Err().Error(), c.want) {
+				t.Fatalf("the program's error is %v, without %q", p.Err(), c.want)
+			}
+		})
+	}
+}
