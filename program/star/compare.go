@@ -1,0 +1,270 @@
+package star
+
+import (
+	"fmt"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/model"
+)
+
+func comparison(op syntax.Token) func(l *level, args starlark.Tuple) (starlark.Value, error) {
+	return func(l *level, args starlark.Tuple) (starlark.Value, error) {
+		ok, err := l.compare(op, args[0], args[1])
+		return starlark.Bool(ok), err
+	}
+}
+
+// compare is x op y. Every pair of values that is looked at counts as a step: a list that
+// holds the same list twice, and so on a hundredfold, would take for ever otherwise.
+func (l *level) compare(op syntax.Token, x, y starlark.Value) (bool, error) {
+	if isPlain(x, y) {
+		return starlark.Compare(op, x, y)
+	}
+	switch op {
+	case syntax.EQL:
+		return l.equal(x, y, 0)
+	case syntax.NEQ:
+		same, err := l.equal(x, y, 0)
+		return !same, err
+	}
+	c, err := l.order(x, y, 0)
+	if err != nil {
+		return false, err
+	}
+	switch op {
+	case syntax.LT:
+		return c < 0, nil
+	case syntax.LE:
+		return c <= 0, nil
+	case syntax.GT:
+		return c > 0, nil
+	}
+	return c >= 0, nil
+}
+
+func (l *level) tooDeep(depth int) error {
+	if depth <= l.m.p.limits.Depth {
+		return nil
+	}
+	return fmt.Errorf("the values are nested more than %d deep", l.m.p.limits.Depth)
+}
+
+// equal reports whether two values are: lists, dicts and what was read from documents by
+// what is in them.
+func (l *level) equal(x, y starlark.Value, depth int) (bool, error) {
+	if err := l.charge(1, 0); err != nil {
+		return false, err
+	}
+	if err := l.tooDeep(depth); err != nil {
+		return false, err
+	}
+	switch x := x.(type) {
+	case starlark.String:
+		s, ok := y.(starlark.String)
+		if !ok || len(s) != len(x) {
+			return false, nil
+		}
+		return s == x, l.charge(len(s)/textStep, 0)
+	case starlark.Tuple:
+		t, ok := y.(starlark.Tuple)
+		if !ok || len(t) != len(x) {
+			return false, nil
+		}
+		return l.equalElements(len(x), x.Index, t.Index, depth)
+	case *starlark.Set:
+		s, ok := y.(*starlark.Set)
+		if !ok || s.Len() != x.Len() {
+			return false, nil
+		}
+		if err := l.charge(x.Len(), 0); err != nil {
+			return false, err
+		}
+		return starlark.Equal(x, s)
+	}
+	a, aok, err := l.sequence(x)
+	if err != nil {
+		return false, err
+	}
+	if aok {
+		b, bok, err := l.sequence(y)
+		if err != nil || !bok || a.n != b.n {
+			return false, err
+		}
+		return l.equalElements(a.n, a.at, b.at, depth)
+	}
+	o, ook, err := l.mapping(x)
+	if err != nil {
+		return false, err
+	}
+	if ook {
+		q, qok, err := l.mapping(y)
+		if err != nil || !qok || o.n != q.n {
+			return false, err
+		}
+		return l.equalMappings(o, q, depth)
+	}
+	if p, _ := x.(*place); p != nil { // nothing is there
+		x = starlark.None
+	}
+	if p, _ := y.(*place); p != nil {
+		v, err := p.read()
+		if err != nil {
+			return false, err
+		}
+		y = show(v)
+	}
+	if isContainerValue(y) {
+		return false, nil
+	}
+	return starlark.Equal(x, y)
+}
+
+func isContainerValue(y starlark.Value) bool {
+	switch y.(type) {
+	case *view, *place, *starlark.List, *starlark.Dict, starlark.Tuple, *starlark.Set:
+		return true
+	}
+	return false
+}
+
+func (l *level) equalElements(n int, a, b func(int) starlark.Value, depth int) (bool, error) {
+	for i := range n {
+		same, err := l.equal(a(i), b(i), depth+1)
+		if !same || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// sequence is a list, or an array that was read.
+type sequence struct {
+	n  int
+	at func(int) starlark.Value
+}
+
+func (l *level) sequence(x starlark.Value) (sequence, bool, error) {
+	if s, ok := x.(*starlark.List); ok {
+		return sequence{s.Len(), s.Index}, true, nil
+	}
+	v, err := viewed(x)
+	if v == nil || err != nil || v.v.Kind() != model.KindArray {
+		return sequence{}, false, err
+	}
+	return sequence{v.Len(), func(i int) starlark.Value { return show(v.v.Index(i)) }}, true, nil
+}
+
+// mapping is a dict, or an object that was read.
+type mapping struct {
+	n    int
+	each func(yield func(k, v starlark.Value) bool)
+	get  func(k starlark.Value) (starlark.Value, bool)
+}
+
+func (l *level) mapping(x starlark.Value) (mapping, bool, error) {
+	if d, ok := x.(*starlark.Dict); ok {
+		return mapping{d.Len(), d.Entries(), func(k starlark.Value) (starlark.Value, bool) {
+			v, found, _ := d.Get(k)
+			return v, found
+		}}, true, nil
+	}
+	v, err := viewed(x)
+	if v == nil || err != nil || v.v.Kind() != model.KindObject {
+		return mapping{}, false, err
+	}
+	return mapping{v.Len(), func(yield func(k, v starlark.Value) bool) {
+		for k, f := range v.v.All() {
+			if !yield(starlark.String(k), show(f)) {
+				return
+			}
+		}
+	}, func(k starlark.Value) (starlark.Value, bool) {
+		s, ok := k.(starlark.String)
+		f := v.v.Get(string(s))
+		return show(f), ok && !f.IsAbsent()
+	}}, true, nil
+}
+
+func (l *level) equalMappings(a, b mapping, depth int) (same bool, err error) {
+	same = true
+	a.each(func(k, v starlark.Value) bool {
+		if err = l.hashable(k); err != nil {
+			return false
+		}
+		w, found := b.get(k)
+		if !found {
+			same = false
+			return false
+		}
+		same, err = l.equal(v, w, depth+1)
+		return same && err == nil
+	})
+	return same && err == nil, err
+}
+
+// order compares numbers, strings, and lists or tuples of such, element by element.
+func (l *level) order(x, y starlark.Value, depth int) (int, error) {
+	if err := l.charge(1, 0); err != nil {
+		return 0, err
+	}
+	if err := l.tooDeep(depth); err != nil {
+		return 0, err
+	}
+	switch a := x.(type) {
+	case starlark.String:
+		if b, ok := y.(starlark.String); ok {
+			if err := l.charge(min(len(a), len(b))/textStep, 0); err != nil {
+				return 0, err
+			}
+			return threeWay(a < b, a > b), nil
+		}
+	case starlark.Tuple:
+		if b, ok := y.(starlark.Tuple); ok {
+			return l.orderElements(sequence{len(a), a.Index}, sequence{len(b), b.Index}, depth)
+		}
+	}
+	a, aok, err := l.sequence(x)
+	if err != nil {
+		return 0, err
+	}
+	if aok {
+		b, bok, err := l.sequence(y)
+		if err != nil {
+			return 0, err
+		}
+		if bok {
+			return l.orderElements(a, b, depth)
+		}
+	}
+	if isContainerValue(x) || isContainerValue(y) {
+		return 0, fmt.Errorf("%s and %s have no order", x.Type(), y.Type())
+	}
+	less, err := starlark.Compare(syntax.LT, x, y)
+	if err != nil || less {
+		return -1, err
+	}
+	more, err := starlark.Compare(syntax.GT, x, y)
+	return threeWay(false, more), err
+}
+
+func threeWay(less, more bool) int {
+	switch {
+	case less:
+		return -1
+	case more:
+		return 1
+	}
+	return 0
+}
+
+func (l *level) orderElements(a, b sequence, depth int) (int, error) {
+	for i := range min(a.n, b.n) {
+		c, err := l.order(a.at(i), b.at(i), depth+1)
+		if c != 0 || err != nil {
+			return c, err
+		}
+	}
+	return threeWay(a.n < b.n, a.n > b.n), nil
+}

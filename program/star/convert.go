@@ -1,0 +1,189 @@
+package star
+
+import (
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/model"
+)
+
+// show is a value of a document as the language sees it: scalars as they are, null and
+// what is not there as None, and containers as a view that converts what is looked at.
+func show(v model.Value) starlark.Value {
+	switch v.Kind() {
+	case model.KindBool:
+		b, _ := v.AsBool()
+		return starlark.Bool(b)
+	case model.KindInt:
+		i, _ := v.AsInt()
+		return starlark.MakeInt64(i)
+	case model.KindFloat:
+		f, _ := v.AsFloat()
+		return starlark.Float(f)
+	case model.KindString:
+		s, _ := v.AsString()
+		return starlark.String(s)
+	case model.KindArray, model.KindObject:
+		if v.IsLink() {
+			l, _ := v.AsLink()
+			return link{l}
+		}
+		return &view{v: v}
+	}
+	return starlark.None
+}
+
+// isContainer reports whether a value is shown as one.
+func isContainer(v model.Value) bool {
+	k := v.Kind()
+	return (k == model.KindArray || k == model.KindObject) && !v.IsLink()
+}
+
+// leave makes a value of a document of one of the language. What is nested deeper or is
+// longer than the limits is an error, and so is what no document holds.
+func (l *level) leave(x starlark.Value) (model.Value, error) {
+	c := conversion{l: l, room: l.m.p.limits.Output}
+	v, err := c.value(x, 0)
+	if err != nil {
+		return model.Value{}, err
+	}
+	return v, l.charge(c.nodes, c.nodes*24+l.m.p.limits.Output-c.room)
+}
+
+// conversion is the making of one value.
+type conversion struct {
+	l     *level
+	room  int // bytes left of Limits.Output
+	nodes int
+}
+
+func (c *conversion) take(n int) error {
+	c.nodes++
+	if c.room -= n; c.room < 0 {
+		return fmt.Errorf("the value has more than %s; that is the limit for what leaves a run", bytesText(int64(c.l.m.p.limits.Output)))
+	}
+	return nil
+}
+
+func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
+	if depth > c.l.m.p.limits.Depth {
+		return model.Value{}, fmt.Errorf("the value is nested more than %d deep", c.l.m.p.limits.Depth)
+	}
+	switch x := x.(type) {
+	case starlark.NoneType:
+		return model.Null(), c.take(4)
+	case starlark.Bool:
+		return model.Bool(bool(x)), c.take(4)
+	case starlark.Int:
+		i, ok := x.Int64()
+		if !ok {
+			return model.Value{}, fmt.Errorf("the integer does not fit into 64 bits")
+		}
+		return model.Int(i), c.take(8)
+	case starlark.Float:
+		f := float64(x)
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return model.Value{}, fmt.Errorf("%v is no number that a document can hold", x)
+		}
+		return model.Float(f), c.take(8)
+	case starlark.String:
+		if !utf8.ValidString(string(x)) {
+			return model.Value{}, fmt.Errorf("the string is not valid UTF-8")
+		}
+		return model.String(string(x)), c.take(len(x) + 2)
+	case *view:
+		return x.v, c.whole(x.v, depth)
+	case *place:
+		v, err := x.read()
+		if err != nil {
+			return model.Value{}, err
+		}
+		if v.IsAbsent() {
+			v = model.Null()
+		}
+		return v, c.whole(v, depth)
+	case link:
+		v, err := model.Of(x.l)
+		if err != nil {
+			return model.Value{}, err
+		}
+		return v, c.take(len(x.l.Doc) + len(x.l.Space) + 30)
+	case *starlark.Dict:
+		return c.object(x, depth)
+	case *starlark.List:
+		return c.array(x.Len(), x.Index, depth)
+	case starlark.Tuple:
+		return c.array(len(x), x.Index, depth)
+	case *starlark.Set:
+		return model.Value{}, fmt.Errorf("a set is no value of a document; use sorted(s)")
+	}
+	return model.Value{}, fmt.Errorf("a %s is no value of a document", x.Type())
+}
+
+// whole takes a value that is of a document already.
+func (c *conversion) whole(v model.Value, depth int) error {
+	size, nodes, deep := measure(v)
+	c.nodes += nodes
+	if depth+deep > c.l.m.p.limits.Depth {
+		return fmt.Errorf("the value is nested more than %d deep", c.l.m.p.limits.Depth)
+	}
+	return c.take(size)
+}
+
+// measure is about how large a value is, how many values it has and how deep they are
+// nested.
+func measure(v model.Value) (size, nodes, depth int) {
+	switch v.Kind() {
+	case model.KindString:
+		s, _ := v.AsString()
+		return len(s) + 2, 1, 0
+	case model.KindArray:
+		for e := range v.Elements() {
+			s, n, d := measure(e)
+			size, nodes, depth = size+s+1, nodes+n, max(depth, d)
+		}
+		return size + 2, nodes + 1, depth + 1
+	case model.KindObject:
+		for k, e := range v.All() {
+			s, n, d := measure(e)
+			size, nodes, depth = size+s+len(k)+4, nodes+n, max(depth, d)
+		}
+		return size + 2, nodes + 1, depth + 1
+	}
+	return 8, 1, 0
+}
+
+func (c *conversion) array(n int, at func(int) starlark.Value, depth int) (model.Value, error) {
+	if err := c.take(n + 2); err != nil {
+		return model.Value{}, err
+	}
+	return model.ArrayFunc(n, func(i int) (model.Value, error) { return c.value(at(i), depth+1) })
+}
+
+func (c *conversion) object(d *starlark.Dict, depth int) (model.Value, error) {
+	if err := c.take(d.Len() + 2); err != nil {
+		return model.Value{}, err
+	}
+	fields := make([]model.Field, 0, d.Len())
+	for k, x := range d.Entries() {
+		s, ok := k.(starlark.String)
+		if !ok {
+			return model.Value{}, fmt.Errorf("a key of a document's object is a string, not a %s", k.Type())
+		}
+		if !utf8.ValidString(string(s)) {
+			return model.Value{}, fmt.Errorf("a key is not valid UTF-8")
+		}
+		if err := c.take(len(s) + 4); err != nil {
+			return model.Value{}, err
+		}
+		v, err := c.value(x, depth+1)
+		if err != nil {
+			return model.Value{}, err
+		}
+		fields = append(fields, model.Field{Key: string(s), Value: v})
+	}
+	return model.Object(fields...), nil
+}

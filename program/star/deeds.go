@@ -1,0 +1,370 @@
+package star
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// isPassing reports whether a run failed for a reason that it says may pass.
+func isPassing(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.passing
+}
+
+// transaction is that of the run under way.
+func (m *machine) transaction(b *starlark.Builtin) (*space.Tx, error) {
+	if m.cur == nil || m.cur.tx == nil {
+		return nil, fmt.Errorf("%s: while a program is loaded there is no space; call it in a handler, computation or effect", b.Name())
+	}
+	return m.cur.tx, nil
+}
+
+// inHandler is the transaction of a handler.
+func (m *machine) inHandler(b *starlark.Builtin, why string) (*space.Tx, error) {
+	tx, err := m.transaction(b)
+	if err == nil && m.cur.ev == nil {
+		return nil, fmt.Errorf("%s: %s %s cannot; %s", b.Name(), m.cur.decl.kind, m.cur.decl.id, why)
+	}
+	return tx, err
+}
+
+// when are the arguments that say when an event is to be handled.
+type when struct {
+	after starlark.String
+	at    starlark.Value
+}
+
+// time is the time, and false if there is none.
+func (w *when) time(tx *space.Tx) (time.Time, bool, error) {
+	switch {
+	case w.after != "" && w.at != nil:
+		return time.Time{}, false, fmt.Errorf("after and at are two ways to say one thing; use one")
+	case w.after != "":
+		d, err := durationOf("after", w.after)
+		return tx.Now().Add(d), true, err
+	case w.at == nil || w.at == starlark.None:
+		return time.Time{}, false, nil
+	}
+	t, err := asTime(w.at)
+	return t, true, err
+}
+
+// asTime reads a time: milliseconds since 1970, or RFC 3339.
+func asTime(x starlark.Value) (time.Time, error) {
+	switch x := x.(type) {
+	case starlark.Int:
+		if ms, ok := x.Int64(); ok {
+			return time.UnixMilli(ms).UTC(), nil
+		}
+	case starlark.String:
+		if t, err := time.Parse(time.RFC3339, string(x)); err == nil {
+			return t.UTC(), nil
+		}
+		return time.Time{}, fmt.Errorf("%q is no time; write it like \"2026-11-22T09:00:00Z\"", clip(string(x)))
+	}
+	return time.Time{}, fmt.Errorf("a time is milliseconds since 1970, as from now(), or a text in RFC 3339; not a %s", x.Type())
+}
+
+const sendsOnly = "events are sent by handlers; have one write what this reads, or send from there"
+
+// send is send(space, stream, payload = None, after = "24h", at = time).
+func (m *machine) send(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var to, stream string
+	var payload starlark.Value = starlark.None
+	var w when
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &to, "stream", &stream, "payload?", &payload, "after?", &w.after, "at?", &w.at); err != nil {
+		return nil, err
+	}
+	tx, err := m.inHandler(b, sendsOnly)
+	if err != nil {
+		return nil, err
+	}
+	v, err := m.cur.leave(payload)
+	if err != nil {
+		return nil, fmt.Errorf("send: payload: %w", err)
+	}
+	at, waits, err := w.time(tx)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("send: %w", err)
+	case waits:
+		tx.SendAt(to, stream, at, v)
+	default:
+		tx.Send(to, stream, v)
+	}
+	return starlark.None, tx.Err()
+}
+
+// setTimer is set_timer(name, stream, payload = None, after = ..., at = ...).
+func (m *machine) setTimer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var name, stream string
+	var payload starlark.Value = starlark.None
+	var w when
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "stream", &stream, "payload?", &payload, "after?", &w.after, "at?", &w.at); err != nil {
+		return nil, err
+	}
+	tx, err := m.inHandler(b, "timers belong to handlers")
+	if err != nil {
+		return nil, err
+	}
+	v, err := m.cur.leave(payload)
+	if err != nil {
+		return nil, fmt.Errorf("set_timer %s: payload: %w", name, err)
+	}
+	at, waits, err := w.time(tx)
+	if err == nil && !waits {
+		err = fmt.Errorf("it needs a time: after = \"10m\", or at = ...")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("set_timer %s: %w", name, err)
+	}
+	tx.SetTimer(name, stream, at, v)
+	return starlark.None, tx.Err()
+}
+
+func (m *machine) cancelTimer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var name string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name); err != nil {
+		return nil, err
+	}
+	tx, err := m.inHandler(b, "timers belong to handlers")
+	if err != nil {
+		return nil, err
+	}
+	tx.CancelTimer(name)
+	return starlark.None, tx.Err()
+}
+
+// timer is the time that a timer is set to, None if it is not.
+func (m *machine) timer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var name string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name); err != nil {
+		return nil, err
+	}
+	tx, err := m.inHandler(b, "timers belong to handlers")
+	if err != nil {
+		return nil, err
+	}
+	if at, set := tx.Timer(name); set {
+		return starlark.MakeInt64(at.UnixMilli()), nil
+	}
+	return starlark.None, nil
+}
+
+// now is the time, in milliseconds since 1970.
+func (m *machine) now(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
+		return nil, err
+	}
+	tx, err := m.inHandler(b, "it would not run again when the time has passed; have a handler write what is to be read")
+	if err != nil {
+		return nil, err
+	}
+	return starlark.MakeInt64(tx.Now().UnixMilli()), tx.Err()
+}
+
+// event is what is being handled: its id, stream, origin (the space that sent it, None if
+// it comes from outside) and timer (its name, None if it is none).
+func (m *machine) event(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
+		return nil, err
+	}
+	if _, err := m.inHandler(b, "only a handler has an event"); err != nil {
+		return nil, err
+	}
+	ev := m.cur.ev
+	orNull := func(s string) model.Value {
+		if s == "" {
+			return model.Null()
+		}
+		return model.String(s)
+	}
+	return &view{v: model.Object(
+		model.Field{Key: "id", Value: model.String(ev.ID)}, model.Field{Key: "origin", Value: orNull(ev.Origin())},
+		model.Field{Key: "stream", Value: model.String(ev.Stream)}, model.Field{Key: "timer", Value: orNull(ev.Timer)},
+	)}, nil
+}
+
+func (m *machine) spaceName(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
+		return nil, err
+	}
+	tx, err := m.transaction(b)
+	if err != nil {
+		return nil, err
+	}
+	return starlark.String(tx.Space()), nil
+}
+
+// group is group(name): the handler's changes are in a change group, whose nodes are not
+// woken by them.
+func (m *machine) group(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var name string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name); err != nil {
+		return nil, err
+	}
+	tx, err := m.inHandler(b, "a node has its group from group = ... where it is registered")
+	if err == nil {
+		tx.Group(name)
+	}
+	return starlark.None, err
+}
+
+// log is log(message, key = value): a line for whoever operates the space.
+func (m *machine) log(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	l := m.cur
+	var parts []string
+	for _, a := range args {
+		s, err := l.text(a)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, s)
+	}
+	line := strings.Join(parts, " ")
+	pairs := make([]any, 0, 2*len(kwargs))
+	size := len(line)
+	for _, kv := range kwargs {
+		s, err := l.text(kv[1])
+		if err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, string(kv[0].(starlark.String)), s)
+		size += len(s)
+	}
+	l.lines, l.out = l.lines+1, l.out+size
+	if limit := l.m.p.limits.Output; l.lines > maxLogLines || l.out > limit {
+		return nil, fmt.Errorf("log: a run logs no more than %d lines and %s", maxLogLines, bytesText(int64(limit)))
+	}
+	if !utf8.ValidString(line) {
+		line = strings.ToValidUTF8(line, "\uFFFD")
+	}
+	if l.tx != nil {
+		l.tx.Log(line, pairs...)
+	}
+	return starlark.None, nil
+}
+
+// link is link(place), or link(doc, step, ..., space = name): a value that points there.
+func (m *machine) link(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var in string
+	if err := starlark.UnpackArgs(b.Name(), nil, kwargs, "space?", &in); err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		return nil, fmt.Errorf("link: it needs a place, or the name of a document")
+	}
+	if p, ok := args[0].(*place); ok && len(args) == 1 && in == "" {
+		return link{model.Link{Space: p.space, Doc: p.doc, Path: p.path}}, nil
+	}
+	steps := make([]string, len(args))
+	for i, a := range args {
+		s, ok := a.(starlark.String)
+		if !ok {
+			return nil, fmt.Errorf("link: what it is made of are names and keys, not a %s", a.Type())
+		}
+		steps[i] = string(s)
+	}
+	l := model.Link{Space: in, Doc: steps[0], Path: steps[1:]}
+	if _, err := model.Of(l); err != nil {
+		return nil, err
+	}
+	return link{l}, nil
+}
+
+// follow is the place that a link points to.
+func (m *machine) follow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "link", &x); err != nil {
+		return nil, err
+	}
+	tx, err := m.transaction(b)
+	if err != nil {
+		return nil, err
+	}
+	if p, ok := x.(*place); ok { // reads go through links by themselves
+		return p, nil
+	}
+	l, ok := x.(link)
+	if !ok {
+		return nil, fmt.Errorf("follow: a %s is no link", x.Type())
+	}
+	in := l.l.Space
+	if in == tx.Space() {
+		in = ""
+	}
+	c := &place{m: m, space: in, doc: l.l.Doc, path: l.l.Path}
+	if len(c.path) == 0 {
+		return c, nil
+	}
+	up := &place{m: m, space: in, doc: c.doc, path: c.path[:len(c.path)-1]}
+	return up.member(c.path[len(c.path)-1])
+}
+
+// linkAt is link_at(place, key): the link that stands there, None if there is none. Reading
+// the place itself reads what the link points to.
+func (m *machine) linkAt(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *place
+	var k starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "place", &x, "key?", &k); err != nil {
+		return nil, err
+	}
+	tx, err := m.transaction(b)
+	if err != nil {
+		return nil, err
+	}
+	if k != nil {
+		step, err := x.step(k)
+		if err != nil {
+			return nil, err
+		}
+		x = x.child(step)
+	}
+	if x.space != "" {
+		return nil, fmt.Errorf("link_at: %s is of another space", x)
+	}
+	if l, ok := tx.Link(x.doc, x.path...); ok {
+		return link{l}, tx.Err()
+	}
+	return starlark.None, tx.Err()
+}
+
+// rfc3339 writes a time as text.
+func rfc3339(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var ms int64
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "time", &ms); err != nil {
+		return nil, err
+	}
+	return starlark.String(time.UnixMilli(ms).UTC().Format(time.RFC3339Nano)), nil
+}
+
+// timeOf reads a time from text.
+func timeOf(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "text", &x); err != nil {
+		return nil, err
+	}
+	t, err := asTime(x)
+	if err != nil {
+		return nil, err
+	}
+	return starlark.MakeInt64(t.UnixMilli()), nil
+}
+
+// durationBuiltin is duration("24h"), in milliseconds.
+func durationBuiltin(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var text starlark.String
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "text", &text); err != nil {
+		return nil, err
+	}
+	d, err := durationOf("duration", text)
+	return starlark.MakeInt64(d.Milliseconds()), err
+}

@@ -1,0 +1,2 @@
+// Package star hosts programs that are written in Starlark.
+package star

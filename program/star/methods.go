@@ -1,0 +1,292 @@
+package star
+
+import (
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/model"
+)
+
+// methods are the names that a builtin type has as methods, those of places and of what
+// was read included. A call x.name(...) of one of them is charged for what it does.
+var methods = func() map[string]bool {
+	names := map[string]bool{}
+	for _, x := range []starlark.HasAttrs{starlark.String(""), starlark.NewList(nil), starlark.NewDict(0), starlark.NewSet(0)} {
+		for _, n := range x.AttrNames() {
+			names[n] = true
+		}
+	}
+	return names
+}()
+
+// method is x.name(args): of a builtin type with what it costs, of a place, or a function
+// that stands in a field.
+func (l *level) method(name string, t *starlark.Thread, x starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	switch x := x.(type) {
+	case *place:
+		if f := placeMethods[name]; f != nil {
+			return f(l, x, name, args, kwargs)
+		}
+	case *view:
+		if f := viewMethod[name]; f != nil {
+			return f(l, x, name, args, kwargs)
+		}
+	case starlark.String:
+		return l.stringMethod(name, t, x, args, kwargs)
+	case *starlark.List:
+		return l.listMethod(name, t, x, args, kwargs)
+	case *starlark.Dict:
+		return l.dictMethod(name, t, x, args, kwargs)
+	case *starlark.Set:
+		return l.setMethod(name, t, x, args, kwargs)
+	}
+	f, err := fieldOf(x, name)
+	if err != nil {
+		return nil, err
+	}
+	return starlark.Call(t, f, args, kwargs)
+}
+
+// native calls the library's method.
+func native(name string, t *starlark.Thread, x starlark.HasAttrs, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	f, err := fieldOf(x, name)
+	if err != nil {
+		return nil, err
+	}
+	return f.(*starlark.Builtin).CallInternal(t, args, kwargs)
+}
+
+// stringMethod charges for the string and the arguments, and for what comes of it if that
+// may be longer.
+func (l *level) stringMethod(name string, t *starlark.Thread, s starlark.String, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	steps, bytes := sizeOf(s)
+	for _, a := range args {
+		n, _ := sizeOf(a)
+		steps += n
+	}
+	var err error
+	switch name {
+	case "join":
+		if args, bytes, err = l.joinable(s, args); err != nil {
+			return nil, err
+		}
+		steps += bytes / textStep
+	case "replace":
+		bytes = replaced(string(s), args)
+		steps += bytes / textStep
+	case "format":
+		if args, kwargs, bytes, err = l.formatted(string(s), args, kwargs); err != nil {
+			return nil, err
+		}
+		steps += bytes / textStep
+	case "split", "rsplit":
+		bytes = 2 * slotBytes * (pieces(string(s), args) + 1)
+		steps += bytes / textStep
+	case "splitlines":
+		bytes = 2 * slotBytes * (strings.Count(string(s), "\n") + strings.Count(string(s), "\r") + 1)
+	case "upper", "lower", "title", "capitalize":
+		bytes *= 4
+	}
+	if err := l.charge(steps, bytes); err != nil {
+		return nil, err
+	}
+	return native(name, t, s, args, kwargs)
+}
+
+// joinable is what is to be joined, as a list, and how long it will be.
+func (l *level) joinable(sep starlark.String, args starlark.Tuple) (starlark.Tuple, int, error) {
+	if len(args) != 1 {
+		return args, 0, nil
+	}
+	elems, err := l.collect(args[0])
+	if err != nil {
+		return nil, 0, fmt.Errorf("join: %w", err)
+	}
+	n := len(sep) * len(elems)
+	for _, e := range elems {
+		if s, ok := e.(starlark.String); ok {
+			n += len(s)
+		}
+	}
+	return starlark.Tuple{starlark.NewList(elems)}, 2 * n, nil
+}
+
+// replaced is how long s.replace(old, new) can be.
+func replaced(s string, args starlark.Tuple) int {
+	if len(args) < 2 {
+		return 0
+	}
+	from, ok1 := starlark.AsString(args[0])
+	to, ok2 := starlark.AsString(args[1])
+	if !ok1 || !ok2 {
+		return 0
+	}
+	return len(s) + strings.Count(s, from)*len(to)
+}
+
+// pieces is how many parts a string is split into at most.
+func pieces(s string, args starlark.Tuple) int {
+	if len(args) > 0 {
+		if sep, ok := starlark.AsString(args[0]); ok && sep != "" {
+			return strings.Count(s, sep) + 1
+		}
+	}
+	return len(s)/2 + 1
+}
+
+// formatted makes the arguments of a format such that it is no longer than they look.
+func (l *level) formatted(s string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, []starlark.Tuple, int, error) {
+	longest := 0
+	plain := func(x starlark.Value) (starlark.Value, error) {
+		y, n, err := l.plainText(x)
+		longest = max(longest, n)
+		return y, err
+	}
+	own := make(starlark.Tuple, len(args))
+	named := make([]starlark.Tuple, len(kwargs))
+	var err error
+	for i, a := range args {
+		if own[i], err = plain(a); err != nil {
+			return nil, nil, 0, err
+		}
+	}
+	for i, kv := range kwargs {
+		v, err := plain(kv[1])
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		named[i] = starlark.Tuple{kv[0], v}
+	}
+	return own, named, len(s) + strings.Count(s, "{")*longest, nil
+}
+
+func (l *level) listMethod(name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	switch name {
+	case "append":
+		if len(args) == 1 && len(kwargs) == 0 {
+			if err := l.charge(0, 2*slotBytes); err != nil {
+				return nil, err
+			}
+			return starlark.None, x.Append(args[0])
+		}
+	case "extend":
+		if len(args) == 1 {
+			return starlark.None, l.extend(x, args[0])
+		}
+	case "index", "remove":
+		if len(args) > 0 {
+			return l.findIn(name, t, x, args, kwargs)
+		}
+	}
+	if err := l.charge(1+x.Len()/8, x.Len()); err != nil { // insert, pop: the rest is moved
+		return nil, err
+	}
+	return native(name, t, x, args, kwargs)
+}
+
+// findIn is index and remove: what is looked for is compared as == does.
+func (l *level) findIn(name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if name == "index" && len(args) > 1 {
+		for i := range x.Len() { // the library looks within bounds
+			if _, err := l.equal(args[0], x.Index(i), 0); err != nil {
+				return nil, err
+			}
+		}
+		return native(name, t, x, args, kwargs)
+	}
+	for i := range x.Len() {
+		same, err := l.equal(args[0], x.Index(i), 0)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			continue
+		}
+		if name == "index" {
+			return starlark.MakeInt(i), nil
+		}
+		return native("pop", t, x, starlark.Tuple{starlark.MakeInt(i)}, nil)
+	}
+	return nil, fmt.Errorf("%s: the value is not in the list", name)
+}
+
+func (l *level) dictMethod(name string, t *starlark.Thread, x *starlark.Dict, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	steps, bytes := 1, 0
+	switch name {
+	case "get", "pop", "setdefault":
+		if len(args) > 0 {
+			if err := l.hashable(args[0]); err != nil {
+				return nil, err
+			}
+		}
+		if name == "setdefault" {
+			bytes = entryBytes
+		}
+	case "popitem": // the first one
+	default:
+		steps, bytes = 1+x.Len(), x.Len()*3*slotBytes
+		for i, a := range args {
+			v, err := viewed(a)
+			if err != nil {
+				return nil, err
+			}
+			if v != nil && v.v.Kind() == model.KindObject {
+				if args[i], err = l.dictOf(v); err != nil {
+					return nil, err
+				}
+			}
+			n, b := sizeOf(args[i])
+			steps, bytes = steps+n, bytes+b+n*entryBytes
+		}
+	}
+	if err := l.charge(steps, bytes); err != nil {
+		return nil, err
+	}
+	return native(name, t, x, args, kwargs)
+}
+
+func (l *level) setMethod(name string, t *starlark.Thread, x *starlark.Set, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	own := make(starlark.Tuple, len(args))
+	for i, a := range args {
+		own[i] = a
+		switch name {
+		case "add", "discard", "remove":
+			if err := l.hashable(a); err != nil {
+				return nil, err
+			}
+			if err := l.charge(1, entryBytes); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		elems, err := l.keysIn(a)
+		if err != nil {
+			return nil, err
+		}
+		own[i] = starlark.NewList(elems)
+	}
+	switch name {
+	case "add", "discard", "remove", "pop":
+	default:
+		if err := l.charge(1+x.Len(), dictBytes+x.Len()*entryBytes); err != nil {
+			return nil, err
+		}
+	}
+	return native(name, t, x, own, kwargs)
+}
+
+// keysIn is what is in a sequence, each of it looked at as a key.
+func (l *level) keysIn(x starlark.Value) ([]starlark.Value, error) {
+	elems, err := l.collect(x)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range elems {
+		if err := l.hashable(e); err != nil {
+			return nil, err
+		}
+	}
+	return elems, l.charge(len(elems), len(elems)*entryBytes)
+}

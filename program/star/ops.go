@@ -1,0 +1,576 @@
+package star
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/model"
+)
+
+// builtinFunc is the function of a builtin.
+type builtinFunc = func(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
+
+// operation is the function of an operation that stands for an operator or the like. What
+// the program is told in errors is its sign.
+type operation struct {
+	sign string
+	run  func(l *level, args starlark.Tuple) (starlark.Value, error)
+}
+
+var operations map[string]operation
+
+func init() {
+	operations = map[string]operation{
+		"%add": {"+", arithmetic(syntax.PLUS)}, "%sub": {"-", arithmetic(syntax.MINUS)}, "%mul": {"*", arithmetic(syntax.STAR)},
+		"%mod": {"%", arithmetic(syntax.PERCENT)}, "%or": {"|", arithmetic(syntax.PIPE)}, "%and": {"&", arithmetic(syntax.AMP)},
+		"%xor": {"^", arithmetic(syntax.CIRCUMFLEX)}, "%shl": {"<<", arithmetic(syntax.LTLT)},
+		"%eq": {"==", comparison(syntax.EQL)}, "%ne": {"!=", comparison(syntax.NEQ)},
+		"%lt": {"<", comparison(syntax.LT)}, "%le": {"<=", comparison(syntax.LE)},
+		"%gt": {">", comparison(syntax.GT)}, "%ge": {">=", comparison(syntax.GE)},
+		"%in": {"in", func(l *level, a starlark.Tuple) (starlark.Value, error) {
+			ok, err := l.in(a[0], a[1])
+			return starlark.Bool(ok), err
+		}},
+		"%notin": {"not in", func(l *level, a starlark.Tuple) (starlark.Value, error) {
+			ok, err := l.in(a[0], a[1])
+			return starlark.Bool(!ok), err
+		}},
+		"%index": {"[]", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.index(a[0], a[1]) }},
+		"%setindex": {"[]", func(l *level, a starlark.Tuple) (starlark.Value, error) {
+			return starlark.None, l.setIndex(a[0], a[1], a[2])
+		}},
+		"%augindex": {"[]", func(l *level, a starlark.Tuple) (starlark.Value, error) {
+			old, err := l.index(a[0], a[1])
+			if err == nil {
+				old, err = l.augmented(old, a[2], a[3])
+			}
+			if err != nil {
+				return nil, err
+			}
+			return starlark.None, l.setIndex(a[0], a[1], old)
+		}},
+		"%aug":      {"=", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.augmented(a[0], a[1], a[2]) }},
+		"%augfield": {"=", augmentField},
+		"%slice":    {"[:]", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.slice(a[0], a[1], a[2], a[3]) }},
+		"%dict": {"dict", func(l *level, a starlark.Tuple) (starlark.Value, error) {
+			return a[0], l.charge(1, dictBytes+entryBytes*starlark.Len(a[0]))
+		}},
+		"%key":    {"key", func(l *level, a starlark.Tuple) (starlark.Value, error) { return a[0], l.hashable(a[0]) }},
+		"%args":   {"*", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.spread(a[0]) }},
+		"%kwargs": {"**", spreadNames},
+	}
+}
+
+// What values cost, in bytes, above what they hold.
+const (
+	dictBytes  = 576
+	entryBytes = 100
+	slotBytes  = 16 // of a list
+	// textStep is how many bytes of a string count as a step.
+	textStep = 64
+)
+
+// maxArgs is how many arguments a star can make of a sequence.
+const maxArgs = 1000
+
+// isPlain reports whether two operands are numbers: the common case, and cheap.
+func isPlain(x, y starlark.Value) bool {
+	return isNum(x) && isNum(y)
+}
+
+func isNum(x starlark.Value) bool {
+	switch x.(type) {
+	case starlark.Int, starlark.Float:
+		return true
+	}
+	return false
+}
+
+func arithmetic(op syntax.Token) func(l *level, args starlark.Tuple) (starlark.Value, error) {
+	return func(l *level, args starlark.Tuple) (starlark.Value, error) { return l.binary(op, args[0], args[1]) }
+}
+
+// binary is x op y, charged for what it makes.
+func (l *level) binary(op syntax.Token, x, y starlark.Value) (starlark.Value, error) {
+	if isPlain(x, y) {
+		return fits(starlark.Binary(op, x, y))
+	}
+	if err := l.charge(l.costOf(op, x, y)); err != nil {
+		return nil, err
+	}
+	if format, ok := x.(starlark.String); ok && op == syntax.PERCENT {
+		return l.interpolate(string(format), y)
+	}
+	return fits(starlark.Binary(op, x, y))
+}
+
+// fits refuses integers beyond 64 bits and floats that are none.
+func fits(x starlark.Value, err error) (starlark.Value, error) {
+	if err != nil {
+		return nil, err
+	}
+	switch x := x.(type) {
+	case starlark.Int:
+		if _, ok := x.Int64(); !ok {
+			return nil, fmt.Errorf("the integer does not fit into 64 bits")
+		}
+	case starlark.Float:
+		if math.IsInf(float64(x), 0) || math.IsNaN(float64(x)) {
+			return nil, fmt.Errorf("the result is no finite number")
+		}
+	}
+	return x, nil
+}
+
+// costOf is what joining or repeating goes through and makes.
+func (l *level) costOf(op syntax.Token, x, y starlark.Value) (steps, bytes int) {
+	if op == syntax.STAR {
+		if n, ok := x.(starlark.Int); ok {
+			return repeats(y, n)
+		}
+		if n, ok := y.(starlark.Int); ok {
+			return repeats(x, n)
+		}
+		return 1, 0
+	}
+	if op == syntax.LTLT {
+		return 1, 128
+	}
+	sx, bx := sizeOf(x)
+	sy, by := sizeOf(y)
+	return sx + sy, bx + by
+}
+
+// repeats is the cost of x * n.
+func repeats(x starlark.Value, n starlark.Int) (steps, bytes int) {
+	count, ok := n.Int64()
+	if !ok || count > math.MaxInt32 {
+		count = math.MaxInt32
+	}
+	s, b := sizeOf(x)
+	if count < 1 || b == 0 {
+		return 1, 0
+	}
+	return int(min(int64(s)*count, math.MaxInt32)), int(min(int64(b)*count, math.MaxInt32*1024))
+}
+
+// sizeOf is how many steps it is to go through a value, and how many bytes to copy it; not
+// what it holds.
+func sizeOf(x starlark.Value) (steps, bytes int) {
+	switch x := x.(type) {
+	case starlark.String:
+		return 1 + len(x)/textStep, len(x)
+	case *starlark.List:
+		return 1 + x.Len(), x.Len() * slotBytes
+	case starlark.Tuple:
+		return 1 + len(x), len(x) * slotBytes
+	case *starlark.Dict:
+		return 1 + x.Len(), x.Len() * entryBytes
+	case *starlark.Set:
+		return 1 + x.Len(), x.Len() * entryBytes
+	case *view:
+		return 1 + x.Len(), x.Len() * 48
+	case *place:
+		return 1 + x.Len(), x.Len() * 48
+	case starlark.Sequence:
+		return 1 + x.Len(), x.Len() * slotBytes
+	}
+	return 1, 0
+}
+
+// augmented is x op= y. Lists and dicts are changed in place, as they are in Python.
+func (l *level) augmented(x, sign, y starlark.Value) (starlark.Value, error) {
+	op := augmentedOps[string(sign.(starlark.String))]
+	switch x := x.(type) {
+	case *starlark.List:
+		if op == syntax.PLUS {
+			return x, l.extend(x, y)
+		}
+	case *starlark.Dict:
+		if d, ok := y.(*starlark.Dict); ok && op == syntax.PIPE {
+			if err := l.charge(1+d.Len(), d.Len()*entryBytes); err != nil {
+				return nil, err
+			}
+			for k, v := range d.Entries() {
+				if err := x.SetKey(k, v); err != nil {
+					return nil, err
+				}
+			}
+			return x, nil
+		}
+	case starlark.Int, starlark.Float:
+		if isNum(y) {
+			return fits(starlark.Binary(op, x, y))
+		}
+	}
+	return l.binary(op, x, y)
+}
+
+var augmentedOps = map[string]syntax.Token{
+	"+=": syntax.PLUS, "-=": syntax.MINUS, "*=": syntax.STAR, "/=": syntax.SLASH, "//=": syntax.SLASHSLASH, "%=": syntax.PERCENT,
+	"&=": syntax.AMP, "|=": syntax.PIPE, "^=": syntax.CIRCUMFLEX, "<<=": syntax.LTLT, ">>=": syntax.GTGT,
+}
+
+// extend appends the elements of y.
+func (l *level) extend(x *starlark.List, y starlark.Value) error {
+	elems, err := l.collect(y)
+	if err != nil {
+		return err
+	}
+	for _, e := range elems {
+		if err := x.Append(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func augmentField(l *level, a starlark.Tuple) (starlark.Value, error) {
+	name := string(a[1].(starlark.String))
+	old, err := fieldOf(a[0], name)
+	if err != nil {
+		return nil, err
+	}
+	v, err := l.augmented(old, a[2], a[3])
+	if err != nil {
+		return nil, err
+	}
+	x, ok := a[0].(starlark.HasSetField)
+	if !ok {
+		return nil, fmt.Errorf("can't assign to .%s field of %s", name, a[0].Type())
+	}
+	return starlark.None, x.SetField(name, v)
+}
+
+// fieldOf is x.name.
+func fieldOf(x starlark.Value, name string) (starlark.Value, error) {
+	if h, ok := x.(starlark.HasAttrs); ok {
+		v, err := h.Attr(name)
+		if v != nil || err != nil {
+			return v, err
+		}
+	}
+	return nil, fmt.Errorf("%s has no .%s field or method", x.Type(), name)
+}
+
+// collect is what is in a sequence, as a slice of its own.
+func (l *level) collect(x starlark.Value) ([]starlark.Value, error) {
+	it, ok := x.(starlark.Iterable)
+	if !ok {
+		return nil, fmt.Errorf("%s value is not iterable", x.Type())
+	}
+	n := starlark.Len(x)
+	if err := l.charge(1+max(n, 0), max(n, 0)*slotBytes); err != nil {
+		return nil, err
+	}
+	elems := make([]starlark.Value, 0, max(n, 0))
+	iter := it.Iterate()
+	defer iter.Done()
+	var e starlark.Value
+	for iter.Next(&e) {
+		if n < 0 {
+			if err := l.charge(1, 2*slotBytes); err != nil {
+				return nil, err
+			}
+		}
+		elems = append(elems, e)
+	}
+	return elems, nil
+}
+
+// hashable refuses keys that are long to hash.
+func (l *level) hashable(k starlark.Value) error {
+	switch k := k.(type) {
+	case starlark.String:
+		if len(k) > textStep {
+			return l.charge(1+len(k)/textStep, 0)
+		}
+	case starlark.Tuple:
+		room := 1000
+		if err := l.walkTuple(k, &room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *level) walkTuple(t starlark.Tuple, room *int) error {
+	if *room -= len(t) + 1; *room < 0 {
+		return fmt.Errorf("a tuple of more than 1000 values is no key")
+	}
+	if err := l.charge(1+len(t), 0); err != nil {
+		return err
+	}
+	for _, e := range t {
+		if inner, ok := e.(starlark.Tuple); ok {
+			if err := l.walkTuple(inner, room); err != nil {
+				return err
+			}
+		} else if err := l.hashable(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// index is x[k].
+func (l *level) index(x, k starlark.Value) (starlark.Value, error) {
+	switch x := x.(type) {
+	case *starlark.Dict:
+		if err := l.hashable(k); err != nil {
+			return nil, err
+		}
+		v, found, err := x.Get(k)
+		if err == nil && !found {
+			err = fmt.Errorf("the key %s is not in the dict", l.shortText(k))
+		}
+		return v, err
+	case starlark.Mapping:
+		v, _, err := x.Get(k)
+		return v, err
+	case starlark.Indexable:
+		i, err := starlark.AsInt32(k)
+		if err != nil {
+			return nil, fmt.Errorf("%s index: %w", x.Type(), err)
+		}
+		n := x.Len()
+		if at := i; at < -n || at >= n {
+			return nil, fmt.Errorf("index %d is outside of the %s of %d", i, x.Type(), n)
+		}
+		if i < 0 {
+			i += n
+		}
+		return x.Index(i), nil
+	}
+	return nil, fmt.Errorf("a %s has no elements to be named by [...]", x.Type())
+}
+
+// setIndex is x[k] = v.
+func (l *level) setIndex(x, k, v starlark.Value) error {
+	switch x := x.(type) {
+	case *starlark.Dict:
+		if err := l.hashable(k); err != nil {
+			return err
+		}
+		before := x.Len()
+		if err := x.SetKey(k, v); err != nil {
+			return err
+		}
+		if x.Len() > before {
+			return l.charge(0, entryBytes)
+		}
+		return nil
+	case starlark.HasSetKey:
+		return x.SetKey(k, v)
+	case starlark.HasSetIndex:
+		i, err := starlark.AsInt32(k)
+		n := x.Len()
+		if err != nil || i < -n || i >= n {
+			return fmt.Errorf("index %s is outside of the %s of %d", l.shortText(k), x.Type(), n)
+		}
+		if i < 0 {
+			i += n
+		}
+		return x.SetIndex(i, v)
+	}
+	return fmt.Errorf("an element of a %s cannot be assigned to", x.Type())
+}
+
+// slice is x[lo:hi:step].
+func (l *level) slice(x, lo, hi, step starlark.Value) (starlark.Value, error) {
+	switch v := x.(type) {
+	case *view, *place:
+		if !isList(x) {
+			return nil, fmt.Errorf("an object has no slices")
+		}
+		elems, err := l.collect(x)
+		if err != nil {
+			return nil, err
+		}
+		x = starlark.NewList(elems)
+	case starlark.String:
+		if step == starlark.None {
+			break // shares its bytes
+		}
+		if err := l.charge(1+len(v), 2*len(v)); err != nil {
+			return nil, err
+		}
+	default:
+		if err := l.charge(sizeOf(x)); err != nil {
+			return nil, err
+		}
+	}
+	s, ok := x.(starlark.Sliceable)
+	if !ok {
+		return nil, fmt.Errorf("a %s has no slices", x.Type())
+	}
+	return sliced(s, lo, hi, step)
+}
+
+// sliced is what the interpreter does with a slice.
+func sliced(x starlark.Sliceable, lo, hi, step starlark.Value) (starlark.Value, error) {
+	n, by := x.Len(), 1
+	for _, a := range []starlark.Value{lo, hi, step} {
+		if _, ok := a.(starlark.Int); !ok && a != starlark.None {
+			return nil, fmt.Errorf("the bounds of a slice are integers, not %s", a.Type())
+		}
+	}
+	if step != starlark.None {
+		i, err := starlark.AsInt32(step)
+		if err != nil || i == 0 {
+			return nil, fmt.Errorf("the step of a slice is an integer other than 0")
+		}
+		by = i
+	}
+	from, to := 0, n
+	if by < 0 {
+		from, to = n-1, -1
+	}
+	bound := func(a starlark.Value, into *int) {
+		if a == starlark.None {
+			return
+		}
+		i, err := starlark.AsInt32(a)
+		if err != nil {
+			i = math.MaxInt32 * a.(starlark.Int).Sign()
+		}
+		if i < 0 {
+			i += n
+		}
+		if by > 0 {
+			*into = min(max(i, 0), n)
+		} else {
+			*into = min(max(i, -1), n-1)
+		}
+	}
+	bound(lo, &from)
+	bound(hi, &to)
+	if by > 0 {
+		to = max(to, from)
+	} else {
+		to = min(to, from)
+	}
+	return x.Slice(from, to, by), nil
+}
+
+// spread is what f(*x) passes.
+func (l *level) spread(x starlark.Value) (starlark.Value, error) {
+	if n := starlark.Len(x); n > maxArgs {
+		return nil, fmt.Errorf("a call takes %d arguments at most, and this has %d", maxArgs, n)
+	}
+	elems, err := l.collect(x)
+	if err == nil && len(elems) > maxArgs {
+		err = fmt.Errorf("a call takes %d arguments at most", maxArgs)
+	}
+	return starlark.Tuple(elems), err
+}
+
+// spreadNames is what f(**x) passes.
+func spreadNames(l *level, a starlark.Tuple) (starlark.Value, error) {
+	d := a[0]
+	if x, err := viewed(d); err != nil {
+		return nil, err
+	} else if x != nil && x.v.Kind() == model.KindObject {
+		if d, err = l.dictOf(x); err != nil {
+			return nil, err
+		}
+	}
+	dict, ok := d.(*starlark.Dict)
+	if !ok {
+		return nil, fmt.Errorf("what follows ** is a dict, not a %s", d.Type())
+	}
+	if dict.Len() > maxArgs {
+		return nil, fmt.Errorf("a call takes %d arguments at most, and this has %d", maxArgs, dict.Len())
+	}
+	return dict, l.charge(1+dict.Len(), dict.Len()*entryBytes)
+}
+
+// viewed is the value of what was read or can be, nil for anything else.
+func viewed(x starlark.Value) (*view, error) {
+	switch x := x.(type) {
+	case *view:
+		return x, nil
+	case *place:
+		v, err := x.read()
+		return &view{v: v}, err
+	}
+	return nil, nil
+}
+
+// dictOf is a dict of the fields of an object.
+func (l *level) dictOf(x *view) (*starlark.Dict, error) {
+	if err := l.charge(1+x.Len(), dictBytes+x.Len()*entryBytes); err != nil {
+		return nil, err
+	}
+	d := starlark.NewDict(x.Len())
+	for k, v := range x.v.All() {
+		if err := d.SetKey(starlark.String(k), show(v)); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// in is x in y.
+func (l *level) in(x, y starlark.Value) (bool, error) {
+	switch y := y.(type) {
+	case starlark.String:
+		s, ok := x.(starlark.String)
+		if !ok {
+			return false, fmt.Errorf("only a string can be in a string, not a %s", x.Type())
+		}
+		if err := l.charge(1+len(y)/textStep, 0); err != nil {
+			return false, err
+		}
+		return strings.Contains(string(y), string(s)), nil
+	case *starlark.Dict:
+		if err := l.hashable(x); err != nil {
+			return false, err
+		}
+		_, found, err := y.Get(x)
+		return found, err
+	case *starlark.Set:
+		if err := l.hashable(x); err != nil {
+			return false, err
+		}
+		return y.Has(x)
+	case *starlark.List:
+		return l.among(x, y.Len(), y.Index)
+	case starlark.Tuple:
+		return l.among(x, len(y), y.Index)
+	case *place:
+		if !isList(y) {
+			return y.Has(x)
+		}
+		v, err := y.read()
+		if err != nil {
+			return false, err
+		}
+		return l.in(x, &view{v: v})
+	case *view:
+		if y.v.Kind() == model.KindArray {
+			return l.among(x, y.Len(), func(i int) starlark.Value { return show(y.v.Index(i)) })
+		}
+		return y.Has(x)
+	case starlark.Container:
+		if err := l.charge(sizeOf(y)); err != nil {
+			return false, err
+		}
+		return y.Has(x)
+	}
+	return false, fmt.Errorf("nothing can be in a %s", y.Type())
+}
+
+func (l *level) among(x starlark.Value, n int, at func(int) starlark.Value) (bool, error) {
+	for i := range n {
+		same, err := l.equal(x, at(i), 0)
+		if same || err != nil {
+			return same, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,413 @@
+package star
+
+import (
+	"math/big"
+
+	"go.starlark.net/syntax"
+)
+
+// The interpreter counts instructions, and nothing else: one of them can join two lists of
+// a million, search a long string or compare what is nested a hundredfold. So the tree of a
+// file is rewritten before it is compiled. What can cost more than its instruction becomes
+// a call of an operation that is charged for what it goes through and allocates:
+//
+//	x + y            %add(x, y)               but not if one of them is a number written out
+//	x == y           %eq(x, y)                but not if one of them is a scalar written out
+//	x.join(y)        %m.join(x, y)            every name that a builtin type has as a method
+//	x[k]             %index(x, k)             but not if k is written out
+//	x[k] = v         %setindex(x, k, v)
+//	x[k] += v        %augindex(x, k, "+", v)
+//	x[a:b]           %slice(x, a, b, None)
+//	{k: v}           %dict({%key(k): v})      dicts are large, and hashing a key may be long
+//	f(*a, **k)       f(*%args(a), **%kwargs(k))
+//
+// No program can name these operations. Positions stay what they were.
+
+// maxNesting is how deep statements and expressions may stand inside each other.
+const maxNesting = 300
+
+// rewriter rewrites one file.
+type rewriter struct {
+	ops   map[string]bool
+	depth int
+	err   error
+}
+
+// rewrite makes the tree of a file one whose costs are counted, and returns the operations
+// that it uses. What the dialect does not have is refused.
+func rewrite(f *syntax.File) (map[string]bool, error) {
+	r := &rewriter{ops: map[string]bool{}}
+	r.stmts(f.Stmts)
+	return r.ops, r.err
+}
+
+func (r *rewriter) refuse(n syntax.Node, format string, args ...any) {
+	if r.err == nil {
+		r.err = errorAt(syntax.Start(n), format, args...)
+	}
+}
+
+// deeper reports whether there may be another level; shallower takes it back.
+func (r *rewriter) deeper(pos syntax.Position) bool {
+	r.depth++
+	if r.depth > maxNesting && r.err == nil {
+		r.err = errorAt(pos, "this is nested more than %d deep", maxNesting)
+	}
+	return r.err == nil
+}
+
+func (r *rewriter) shallower() { r.depth-- }
+
+func (r *rewriter) stmts(stmts []syntax.Stmt) {
+	for i, s := range stmts {
+		if r.err != nil {
+			return
+		}
+		stmts[i] = r.stmt(s)
+	}
+}
+
+func (r *rewriter) stmt(s syntax.Stmt) syntax.Stmt {
+	switch s := s.(type) {
+	case *syntax.ExprStmt:
+		s.X = r.expr(s.X)
+	case *syntax.AssignStmt:
+		return r.assign(s)
+	case *syntax.DefStmt:
+		r.params(s.Params)
+		r.block(s.Def, s.Body)
+	case *syntax.IfStmt:
+		s.Cond = r.expr(s.Cond)
+		r.block(s.If, s.True)
+		r.block(s.If, s.False)
+	case *syntax.ForStmt:
+		r.target(s.Vars)
+		s.X = r.expr(s.X)
+		r.block(s.For, s.Body)
+	case *syntax.WhileStmt:
+		r.refuse(s, "there is no while; a for over a range comes to an end")
+	case *syntax.ReturnStmt:
+		if s.Result != nil {
+			s.Result = r.expr(s.Result)
+		}
+	}
+	return s
+}
+
+func (r *rewriter) block(pos syntax.Position, body []syntax.Stmt) {
+	if r.deeper(pos) {
+		r.stmts(body)
+	}
+	r.shallower()
+}
+
+func (r *rewriter) params(params []syntax.Expr) {
+	for _, p := range params {
+		if b, ok := p.(*syntax.BinaryExpr); ok && b.Op == syntax.EQ {
+			b.Y = r.expr(b.Y)
+		}
+	}
+}
+
+// target checks what is assigned to one by one: names, and fields of what names say.
+func (r *rewriter) target(x syntax.Expr) {
+	switch x := x.(type) {
+	case *syntax.Ident:
+	case *syntax.ParenExpr:
+		r.target(x.X)
+	case *syntax.TupleExpr:
+		for _, e := range x.List {
+			r.target(e)
+		}
+	case *syntax.ListExpr:
+		for _, e := range x.List {
+			r.target(e)
+		}
+	default:
+		r.refuse(x, "only names can be assigned to here; assign to a place in a statement of its own")
+	}
+}
+
+// assign rewrites an assignment. Those to an index become calls.
+func (r *rewriter) assign(s *syntax.AssignStmt) syntax.Stmt {
+	s.RHS = r.expr(s.RHS)
+	lhs := s.LHS
+	for {
+		p, ok := lhs.(*syntax.ParenExpr)
+		if !ok {
+			break
+		}
+		lhs = p.X
+	}
+	s.LHS = lhs
+	plain := s.Op == syntax.EQ || (s.Op == syntax.PLUS_EQ || s.Op == syntax.MINUS_EQ) && isNumber(s.RHS)
+	op := &syntax.Literal{Token: syntax.STRING, TokenPos: s.OpPos, Value: s.Op.String()}
+	switch x := lhs.(type) {
+	case *syntax.Ident:
+		if !plain {
+			s.RHS = r.call(s.OpPos, "%aug", x2(x), op, s.RHS)
+			s.Op = syntax.EQ
+		}
+	case *syntax.DotExpr:
+		x.X = r.expr(x.X)
+		if !plain {
+			name := &syntax.Literal{Token: syntax.STRING, TokenPos: x.NamePos, Value: x.Name.Name}
+			return &syntax.ExprStmt{X: r.call(s.OpPos, "%augfield", x.X, name, op, s.RHS)}
+		}
+	case *syntax.IndexExpr:
+		x.X, x.Y = r.expr(x.X), r.expr(x.Y)
+		if s.Op == syntax.EQ {
+			return &syntax.ExprStmt{X: r.call(s.OpPos, "%setindex", x.X, x.Y, s.RHS)}
+		}
+		return &syntax.ExprStmt{X: r.call(s.OpPos, "%augindex", x.X, x.Y, op, s.RHS)}
+	case *syntax.TupleExpr, *syntax.ListExpr:
+		r.target(lhs)
+	default:
+		r.refuse(lhs, "this cannot be assigned to")
+	}
+	return s
+}
+
+// x2 is another use of a name.
+func x2(x *syntax.Ident) *syntax.Ident { return &syntax.Ident{NamePos: x.NamePos, Name: x.Name} }
+
+// call is a call of an operation.
+func (r *rewriter) call(pos syntax.Position, op string, args ...syntax.Expr) syntax.Expr {
+	r.ops[op] = true
+	return &syntax.CallExpr{Fn: &syntax.Ident{NamePos: pos, Name: op}, Lparen: pos, Args: args, Rparen: pos}
+}
+
+func (r *rewriter) exprs(list []syntax.Expr) {
+	for i, x := range list {
+		list[i] = r.expr(x)
+	}
+}
+
+// expr rewrites an expression.
+func (r *rewriter) expr(x syntax.Expr) syntax.Expr {
+	if x == nil || r.err != nil {
+		return x
+	}
+	if !r.deeper(shallowStart(x)) {
+		r.shallower()
+		return x
+	}
+	x = r.rewritten(x)
+	r.shallower()
+	return x
+}
+
+func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
+	switch x := x.(type) {
+	case *syntax.Literal:
+		r.literal(x)
+	case *syntax.ParenExpr:
+		x.X = r.expr(x.X)
+	case *syntax.ListExpr:
+		r.exprs(x.List)
+	case *syntax.TupleExpr:
+		r.exprs(x.List)
+	case *syntax.CondExpr:
+		x.Cond, x.True, x.False = r.expr(x.Cond), r.expr(x.True), r.expr(x.False)
+	case *syntax.UnaryExpr:
+		x.X = r.expr(x.X)
+	case *syntax.LambdaExpr:
+		r.params(x.Params)
+		x.Body = r.expr(x.Body)
+	case *syntax.DotExpr:
+		x.X = r.expr(x.X)
+		if methods[x.Name.Name] {
+			return r.call(x.Dot, "%a."+x.Name.Name, x.X)
+		}
+	case *syntax.SliceExpr:
+		return r.call(x.Lbrack, "%slice", r.expr(x.X), r.orNone(x.Lo, x), r.orNone(x.Hi, x), r.orNone(x.Step, x))
+	case *syntax.IndexExpr:
+		x.X, x.Y = r.expr(x.X), r.expr(x.Y)
+		if _, ok := x.Y.(*syntax.Literal); !ok {
+			return r.call(x.Lbrack, "%index", x.X, x.Y)
+		}
+	case *syntax.BinaryExpr:
+		return r.binary(x)
+	case *syntax.CallExpr:
+		return r.called(x)
+	case *syntax.DictExpr:
+		return r.dict(x)
+	case *syntax.Comprehension:
+		return r.comprehension(x)
+	}
+	return x
+}
+
+// shallowStart is about where an expression begins. That of a long chain would have to be
+// looked for at its other end.
+func shallowStart(x syntax.Expr) syntax.Position {
+	switch x := x.(type) {
+	case *syntax.BinaryExpr:
+		return x.OpPos
+	case *syntax.CallExpr:
+		return x.Lparen
+	case *syntax.DotExpr:
+		return x.Dot
+	case *syntax.IndexExpr:
+		return x.Lbrack
+	case *syntax.SliceExpr:
+		return x.Lbrack
+	case *syntax.CondExpr:
+		return x.If
+	case *syntax.TupleExpr:
+		if !x.Lparen.IsValid() && len(x.List) > 0 {
+			return shallowStart(x.List[0])
+		}
+	}
+	return syntax.Start(x)
+}
+
+func (r *rewriter) orNone(x syntax.Expr, at *syntax.SliceExpr) syntax.Expr {
+	if x == nil {
+		return &syntax.Ident{NamePos: at.Lbrack, Name: r.op("%None")}
+	}
+	return r.expr(x)
+}
+
+func (r *rewriter) op(name string) string {
+	r.ops[name] = true
+	return name
+}
+
+func (r *rewriter) literal(x *syntax.Literal) {
+	if _, big := x.Value.(*big.Int); big {
+		r.refuse(x, "the integer does not fit into 64 bits")
+	}
+	if x.Token == syntax.BYTES {
+		r.refuse(x, "there are no bytes: documents have strings, numbers, lists and objects")
+	}
+}
+
+// binaryOps are the operations that stand for operators.
+var binaryOps = map[syntax.Token]string{
+	syntax.PLUS: "%add", syntax.MINUS: "%sub", syntax.STAR: "%mul", syntax.PERCENT: "%mod",
+	syntax.SLASH: "%div", syntax.SLASHSLASH: "%quo",
+	syntax.PIPE: "%or", syntax.AMP: "%and", syntax.CIRCUMFLEX: "%xor", syntax.LTLT: "%shl", syntax.GTGT: "%shr",
+	syntax.EQL: "%eq", syntax.NEQ: "%ne", syntax.LT: "%lt", syntax.LE: "%le", syntax.GT: "%gt", syntax.GE: "%ge",
+	syntax.IN: "%in", syntax.NOT_IN: "%notin",
+}
+
+func (r *rewriter) binary(x *syntax.BinaryExpr) syntax.Expr {
+	x.X, x.Y = r.expr(x.X), r.expr(x.Y)
+	switch x.Op {
+	case syntax.AND, syntax.OR, syntax.EQ:
+		return x
+	case syntax.PLUS, syntax.MINUS:
+		if isNumber(x.X) || isNumber(x.Y) {
+			return x
+		}
+	case syntax.EQL, syntax.NEQ:
+		if isScalar(x.X) || isScalar(x.Y) {
+			return x
+		}
+	case syntax.LT, syntax.LE, syntax.GT, syntax.GE:
+		if isNumber(x.X) || isNumber(x.Y) {
+			return x
+		}
+	case syntax.SLASH, syntax.SLASHSLASH, syntax.GTGT:
+		return x // of numbers, and nothing grows
+	}
+	if op := binaryOps[x.Op]; op != "" {
+		return r.call(x.OpPos, op, x.X, x.Y)
+	}
+	r.refuse(x, "the operator %s is not there", x.Op)
+	return x
+}
+
+// isNumber reports whether x is a number that is written out.
+func isNumber(x syntax.Expr) bool {
+	switch x := x.(type) {
+	case *syntax.Literal:
+		return x.Token == syntax.INT || x.Token == syntax.FLOAT
+	case *syntax.UnaryExpr:
+		return x.Op == syntax.MINUS && isNumber(x.X)
+	}
+	return false
+}
+
+// isScalar reports whether x is a scalar that is written out.
+func isScalar(x syntax.Expr) bool {
+	switch x := x.(type) {
+	case *syntax.Literal:
+		return true
+	case *syntax.Ident:
+		return x.Name == "None" || x.Name == "True" || x.Name == "False"
+	}
+	return isNumber(x)
+}
+
+// called rewrites a call.
+func (r *rewriter) called(x *syntax.CallExpr) syntax.Expr {
+	for i, a := range x.Args {
+		switch a := a.(type) {
+		case *syntax.BinaryExpr:
+			if a.Op == syntax.EQ {
+				a.Y = r.expr(a.Y)
+				continue
+			}
+		case *syntax.UnaryExpr:
+			if a.Op == syntax.STAR {
+				a.X = r.call(a.OpPos, "%args", r.expr(a.X))
+				continue
+			}
+			if a.Op == syntax.STARSTAR {
+				a.X = r.call(a.OpPos, "%kwargs", r.expr(a.X))
+				continue
+			}
+		}
+		x.Args[i] = r.expr(a)
+	}
+	if dot, ok := x.Fn.(*syntax.DotExpr); ok && methods[dot.Name.Name] {
+		op := r.op("%m." + dot.Name.Name)
+		x.Args = append([]syntax.Expr{r.expr(dot.X)}, x.Args...)
+		x.Fn = &syntax.Ident{NamePos: dot.NamePos, Name: op}
+		return x
+	}
+	x.Fn = r.expr(x.Fn)
+	return x
+}
+
+func (r *rewriter) dict(x *syntax.DictExpr) syntax.Expr {
+	for _, e := range x.List {
+		if e, ok := e.(*syntax.DictEntry); ok {
+			e.Key, e.Value = r.key(e.Key), r.expr(e.Value)
+		}
+	}
+	return r.call(x.Lbrace, "%dict", x)
+}
+
+// key is a key that is to be hashed.
+func (r *rewriter) key(k syntax.Expr) syntax.Expr {
+	k = r.expr(k)
+	if isScalar(k) {
+		return k
+	}
+	return r.call(shallowStart(k), "%key", k)
+}
+
+func (r *rewriter) comprehension(x *syntax.Comprehension) syntax.Expr {
+	for _, c := range x.Clauses {
+		switch c := c.(type) {
+		case *syntax.ForClause:
+			r.target(c.Vars)
+			c.X = r.expr(c.X)
+		case *syntax.IfClause:
+			c.Cond = r.expr(c.Cond)
+		}
+	}
+	e, ok := x.Body.(*syntax.DictEntry)
+	if !ok {
+		if x.Curly {
+			r.refuse(x, "there are no comprehensions of sets; use set([...])")
+		}
+		x.Body = r.expr(x.Body)
+		return x
+	}
+	e.Key, e.Value = r.key(e.Key), r.expr(e.Value)
+	return r.call(x.Lbrack, "%dict", x)
+}

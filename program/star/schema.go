@@ -1,0 +1,175 @@
+package star
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/model"
+)
+
+// schema is what a payload must look like, made of what stands in payload = ...:
+//
+//	str int float bool any    a scalar of that type; an int is a float too, any is anything
+//	[s]                       an array of s
+//	{"a": s, "b?": s}         an object with these fields and no others; b may be missing or null
+//	dict                      an object with any fields
+type schema struct {
+	name   string // str, int, float, bool, any, dict; "" for the others
+	elem   *schema
+	fields []field
+	object bool
+	text   string
+}
+
+type field struct {
+	name     string
+	optional bool
+	inner    *schema
+}
+
+// schemaOf reads a schema.
+func schemaOf(x starlark.Value, depth int) (*schema, error) {
+	if depth > 20 {
+		return nil, fmt.Errorf("the schema is nested more than 20 deep")
+	}
+	switch x := x.(type) {
+	case *starlark.Builtin:
+		switch x.Name() {
+		case "str", "int", "float", "bool", "any", "dict":
+			return &schema{name: x.Name(), text: x.Name()}, nil
+		}
+	case *starlark.List:
+		if x.Len() != 1 {
+			return nil, fmt.Errorf("the schema of an array is a list of one: [str]")
+		}
+		elem, err := schemaOf(x.Index(0), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		return &schema{elem: elem, text: "[" + elem.text + "]"}, nil
+	case *starlark.Dict:
+		return objectSchema(x, depth)
+	}
+	return nil, fmt.Errorf("%s is no schema; use str, int, float, bool, any, dict, [schema] or {\"field\": schema}", x.Type())
+}
+
+func objectSchema(d *starlark.Dict, depth int) (*schema, error) {
+	s := &schema{object: true, fields: []field{}}
+	for k, v := range d.Entries() {
+		name, ok := starlark.AsString(k)
+		if !ok {
+			return nil, fmt.Errorf("the fields of a schema have names, not %s", k.Type())
+		}
+		inner, err := schemaOf(v, depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("field %s: %w", name, err)
+		}
+		name, optional := strings.CutSuffix(name, "?")
+		s.fields = append(s.fields, field{name, optional, inner})
+	}
+	slices.SortFunc(s.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	for i := range s.fields {
+		if i > 0 && s.fields[i].name == s.fields[i-1].name {
+			return nil, fmt.Errorf("field %s is there twice", s.fields[i].name)
+		}
+	}
+	s.text = "{" + s.names() + "}"
+	return s, nil
+}
+
+func (s *schema) all() []string {
+	names := make([]string, len(s.fields))
+	for i, f := range s.fields {
+		names[i] = f.name
+	}
+	return names
+}
+
+func (s *schema) names() string { return strings.Join(s.all(), ", ") }
+
+func (s *schema) field(name string) *field {
+	for i := range s.fields {
+		if s.fields[i].name == name {
+			return &s.fields[i]
+		}
+	}
+	return nil
+}
+
+// check refuses a value that is not as the schema says. at is where it stands.
+func (s *schema) check(v model.Value, at string) error {
+	switch {
+	case s.object:
+		return s.checkObject(v, at)
+	case s.elem != nil:
+		if v.Kind() != model.KindArray {
+			return wrong(at, "an array", v)
+		}
+		i := 0
+		for e := range v.Elements() {
+			if err := s.elem.check(e, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+				return err
+			}
+			i++
+		}
+		return nil
+	}
+	return s.checkScalar(v, at)
+}
+
+func (s *schema) checkScalar(v model.Value, at string) error {
+	k := v.Kind()
+	fits, want := true, s.name
+	switch s.name {
+	case "str":
+		fits, want = k == model.KindString, "a string"
+	case "int":
+		fits, want = k == model.KindInt, "an integer"
+	case "float":
+		fits, want = k == model.KindInt || k == model.KindFloat, "a number"
+	case "bool":
+		fits, want = k == model.KindBool, "true or false"
+	case "dict":
+		fits, want = k == model.KindObject, "an object"
+	}
+	if !fits {
+		return wrong(at, want, v)
+	}
+	return nil
+}
+
+func (s *schema) checkObject(v model.Value, at string) error {
+	if v.Kind() != model.KindObject {
+		return wrong(at, "an object", v)
+	}
+	for i := range s.fields {
+		f := &s.fields[i]
+		x := v.Get(f.name)
+		if x.IsAbsent() || x.IsNull() && f.optional {
+			if !f.optional {
+				return fmt.Errorf("%s.%s is missing", at, f.name)
+			}
+			continue
+		}
+		if err := f.inner.check(x, at+"."+f.name); err != nil {
+			return err
+		}
+	}
+	for k := range v.All() {
+		if s.field(k) == nil {
+			return fmt.Errorf("%s.%s is not expected; the schema has %s", at, clip(k), s.names())
+		}
+	}
+	return nil
+}
+
+func wrong(at, want string, v model.Value) error {
+	have := v.Kind().String()
+	if v.IsAbsent() {
+		have = "nothing"
+	}
+	return fmt.Errorf("%s is to be %s and is %s", at, want, have)
+}

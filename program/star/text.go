@@ -1,0 +1,240 @@
+package star
+
+import (
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/model"
+)
+
+// writer writes values as text, and charges for it while it does: what holds the same list
+// many times over is short in memory and endless on paper.
+type writer struct {
+	l   *level
+	b   strings.Builder
+	err error
+	max int // bytes, 0 for no bound but the memory of the run
+}
+
+// text is str(x).
+func (l *level) text(x starlark.Value) (string, error) {
+	if s, ok := x.(starlark.String); ok {
+		return string(s), nil
+	}
+	return l.repr(x)
+}
+
+// repr is repr(x).
+func (l *level) repr(x starlark.Value) (string, error) {
+	w := writer{l: l}
+	w.value(x, 0)
+	return w.b.String(), w.err
+}
+
+// shortText is a value for an error message.
+func (l *level) shortText(x starlark.Value) string {
+	w := writer{l: l, max: 200}
+	w.value(x, 0)
+	return w.b.String()
+}
+
+func (w *writer) put(s string) {
+	if w.err != nil {
+		return
+	}
+	if w.max > 0 && w.b.Len()+len(s) > w.max {
+		w.b.WriteString("...")
+		w.err = fmt.Errorf("it is longer than %d bytes", w.max)
+		return
+	}
+	if w.err = w.l.charge(1+len(s)/textStep, 2*len(s)); w.err == nil {
+		w.b.WriteString(s)
+	}
+}
+
+func (w *writer) value(x starlark.Value, depth int) {
+	if w.err != nil {
+		return
+	}
+	if w.err = w.l.tooDeep(depth); w.err != nil {
+		return
+	}
+	switch x := x.(type) {
+	case starlark.String:
+		if w.max > 0 && len(x) > w.max {
+			x = x[:w.max]
+		}
+		w.put(x.String())
+	case *starlark.List:
+		w.elements("[", "]", x.Len(), x.Index, depth)
+	case starlark.Tuple:
+		end := ")"
+		if len(x) == 1 {
+			end = ",)"
+		}
+		w.elements("(", end, len(x), x.Index, depth)
+	case *starlark.Dict:
+		w.entries(x, depth)
+	case *starlark.Set:
+		w.put("set([")
+		first := true
+		for e := range x.Elements() {
+			w.comma(&first)
+			w.value(e, depth+1)
+		}
+		w.put("])")
+	case *place:
+		v, err := x.read()
+		if err != nil {
+			w.err = err
+			return
+		}
+		w.value(show(v), depth)
+	case *view:
+		w.view(x.v, depth)
+	case *starlark.Function:
+		w.put("<function " + x.Name() + ">")
+	default:
+		w.put(x.String())
+	}
+}
+
+func (w *writer) comma(first *bool) {
+	if !*first {
+		w.put(", ")
+	}
+	*first = false
+}
+
+func (w *writer) elements(open, end string, n int, at func(int) starlark.Value, depth int) {
+	w.put(open)
+	first := true
+	for i := 0; i < n && w.err == nil; i++ {
+		w.comma(&first)
+		w.value(at(i), depth+1)
+	}
+	w.put(end)
+}
+
+func (w *writer) entries(d *starlark.Dict, depth int) {
+	w.put("{")
+	first := true
+	for k, v := range d.Entries() {
+		if w.err != nil {
+			return
+		}
+		w.comma(&first)
+		w.value(k, depth+1)
+		w.put(": ")
+		w.value(v, depth+1)
+	}
+	w.put("}")
+}
+
+func (w *writer) view(v model.Value, depth int) {
+	if v.Kind() == model.KindArray {
+		w.elements("[", "]", v.Len(), func(i int) starlark.Value { return show(v.Index(i)) }, depth)
+		return
+	}
+	w.put("{")
+	first := true
+	for k, f := range v.All() {
+		if w.err != nil {
+			return
+		}
+		w.comma(&first)
+		w.put(starlark.String(k).String() + ": ")
+		w.value(show(f), depth+1)
+	}
+	w.put("}")
+}
+
+// written is a text that stands for a value where the library writes it into another.
+type written string
+
+func (t written) String() string        { return string(t) }
+func (t written) Type() string          { return "string" }
+func (t written) Freeze()               {}
+func (t written) Truth() starlark.Bool  { return len(t) > 0 }
+func (t written) Hash() (uint32, error) { return 0, nil }
+
+// plainText makes of what a format is to insert something that is no longer than it looks.
+func (l *level) plainText(x starlark.Value) (starlark.Value, int, error) {
+	switch x := x.(type) {
+	case starlark.String:
+		return x, 4 * len(x), nil // quoted, at worst
+	case starlark.Int, starlark.Float, starlark.Bool, starlark.NoneType:
+		return x, 400, nil // %f of a large float
+	}
+	s, err := l.repr(x)
+	return written(s), len(s), err
+}
+
+// interpolate is format % x.
+func (l *level) interpolate(format string, x starlark.Value) (starlark.Value, error) {
+	verbs := strings.Count(format, "%")
+	longest, total := 0, 0
+	plain := func(x starlark.Value) (starlark.Value, error) {
+		y, n, err := l.plainText(x)
+		longest, total = max(longest, n), total+n
+		return y, err
+	}
+	var arg starlark.Value
+	var err error
+	v, isPlace := x.(*place)
+	if isPlace {
+		if x, err = l.materialized(v); err != nil {
+			return nil, err
+		}
+	}
+	switch x := x.(type) {
+	case starlark.Tuple:
+		t := make(starlark.Tuple, len(x))
+		for i, e := range x {
+			if t[i], err = plain(e); err != nil {
+				return nil, err
+			}
+		}
+		arg = t
+	case *starlark.Dict:
+		d := starlark.NewDict(x.Len())
+		for k, e := range x.Entries() {
+			y, err := plain(e)
+			if err == nil {
+				err = d.SetKey(k, y)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		arg, total = d, longest*verbs
+	case *view:
+		d, err := l.dictOf(x)
+		if err != nil {
+			return nil, err
+		}
+		return l.interpolate(format, d)
+	default:
+		if arg, err = plain(x); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.charge(1+(len(format)+total)/textStep, len(format)+total); err != nil {
+		return nil, err
+	}
+	return callMethodless(format, arg)
+}
+
+// callMethodless formats what has been looked at.
+func callMethodless(format string, arg starlark.Value) (starlark.Value, error) {
+	return starlark.Binary(syntax.PERCENT, starlark.String(format), arg)
+}
+
+// materialized is the value of a place, as a value.
+func (l *level) materialized(x *place) (starlark.Value, error) {
+	v, err := x.read()
+	return show(v), err
+}
