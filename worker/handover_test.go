@@ -52,7 +52,10 @@ type load struct {
 	done   sync.WaitGroup
 }
 
-func (w *world) load(spaces []string, every time.Duration) *load {
+func (w *world) load(spaces []string, every time.Duration) *load { return w.loadOf(spaces, every) }
+
+// loadOf is load of events with a payload.
+func (w *world) loadOf(spaces []string, every time.Duration, payload ...string) *load {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{w: w, spaces: spaces, at: map[string][]time.Time{}, stop: cancel}
 	for _, s := range spaces {
@@ -75,7 +78,7 @@ func (w *world) load(spaces []string, every time.Duration) *load {
 			<-tick.C
 			l.sent++
 			for _, s := range spaces {
-				w.send(s, "add", fmt.Sprintf("e%d", l.sent))
+				w.send(s, "add", fmt.Sprintf("e%d", l.sent), payload...)
 			}
 		}
 	})

@@ -1,0 +1,505 @@
+package worker_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// registry is which program runs, as a registry has it.
+type registry struct {
+	mu      sync.Mutex
+	program *space.Program
+	err     error
+}
+
+func (d *registry) of(string) (*space.Program, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.program, d.err
+}
+
+func (d *registry) set(p *space.Program, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.program, d.err = p, err
+}
+
+// deploy makes a program the one that runs, and tells the workers.
+func (d *registry) deploy(p *space.Program, workers ...*process) {
+	d.set(p, nil)
+	for _, w := range workers {
+		w.Refresh()
+	}
+}
+
+// edition is a version of a program of n rows: row i is in i and the sum of all that was
+// added, plus the i-th of bumps. The version of a row says what that is.
+//
+//	add      adds the payload to total, and says which edition did so
+//	put      sets the documents of the payload
+//	v1, v2   are handled by the edition of that name
+func edition(t *testing.T, name string, n int, bumps map[int]int64) *space.Program {
+	t.Helper()
+	p := space.NewProgram("edition")
+	p.Version = name
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(p.Handle("add", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		total, _ := tx.Get("total").AsInt()
+		by, _ := ev.Payload.AsInt()
+		tx.Set("total", total+by)
+		return model.String(name), nil
+	}))
+	must(p.Handle("put", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		for doc, v := range ev.Payload.All() {
+			tx.Set(doc, v)
+		}
+		return model.String(name), nil
+	}))
+	must(p.Handle(name, func(*space.Tx, *model.Event) (model.Value, error) { return model.String(name), nil }))
+	for i := range n {
+		in, row, bump := "in"+strconv.Itoa(i), "row"+strconv.Itoa(i), bumps[i]
+		must(p.Add(space.NodeSpec{ID: row, Kind: space.Computation, Output: row, Version: fmt.Sprint("r", bump), Run: func(tx *space.Tx) (model.Value, error) {
+			v, _ := tx.Get(in).AsInt()
+			return model.Int(v + bump), nil
+		}}))
+		must(p.Add(space.NodeSpec{ID: "see" + row, Kind: space.Effect, Version: "1", Run: func(tx *space.Tx) (model.Value, error) {
+			return tx.Get(row), nil
+		}}))
+	}
+	must(p.Add(space.NodeSpec{ID: "twice", Kind: space.Computation, Output: "twice", Version: name, Run: func(tx *space.Tx) (model.Value, error) {
+		total, _ := tx.Get("total").AsInt()
+		return model.Int(2 * total), nil
+	}}))
+	return p
+}
+
+// since are the computations that have run on a worker and are not in before.
+func since(p *process, before []string) []string {
+	now := ran(p)
+	for _, id := range before {
+		if i := slices.Index(now, id); i >= 0 {
+			now = slices.Delete(now, i, i+1)
+		}
+	}
+	return now
+}
+
+// A new version of a program of 10,000 nodes, of which three are other ones: three run, in the
+// same process and under the same takeover, and after a crash of it still no other.
+func TestRefresh_OfTenThousandNodesThoseRunWhoseCodeHasChanged(t *testing.T) {
+	const n = 10_000
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var d registry
+		d.set(edition(t, "v1", n, nil), nil)
+		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
+		w.send("s", "put", "e1", `{"in7":7}`)
+		observationsSaved(w, "s", 2*n)
+		before := ran(p)
+		d.deploy(edition(t, "v2", n, map[int]int64{3: 30, 7: 70, 9999: 1}), p)
+		w.eventually("they have run", func() bool {
+			return w.doc("s", "row3") == "30" && w.doc("s", "row7") == "77" && w.doc("s", "row9999") == "1"
+		})
+		w.pass(2 * time.Second)
+		if got := since(p, before); !slices.Equal(got, []string{"row3", "row7", "row9999"}) {
+			t.Errorf("%d nodes ran: %v", len(got), got[:min(len(got), 9)])
+		}
+		if got := w.takeovers("s"); len(got) != 1 {
+			t.Errorf("the space was taken over by %v", got)
+		}
+		p.crash()
+		second := w.process(worker.Config{ID: "w2", Programs: d.of}, nil)
+		w.send("s", "put", "e2", `{}`)
+		w.eventuallyHandled("s", 2)
+		if got := ran(second); len(got) != 0 {
+			t.Errorf("%d nodes ran because of the restart: %v", len(got), got[:min(len(got), 9)])
+		}
+	})
+}
+
+// versionsOf tells of each handling of a space which program made it, by the log alone.
+func versionsOf(w *world, name string) (events, versions []string) {
+	w.Helper()
+	version := map[string]string{}
+	for _, c := range w.commits(name) {
+		if c.Program != "" {
+			version[c.Runtime] = c.Program
+		}
+		for i := range c.Txs {
+			if rc := c.Txs[i].Receipt; rc != nil {
+				events, versions = append(events, rc.Event), append(versions, version[c.Runtime])
+				if said, _ := rc.Result.AsString(); said != version[c.Runtime] {
+					w.Errorf("event %s was handled by %q, and the log says %s", rc.Event, said, version[c.Runtime])
+				}
+			}
+		}
+	}
+	return events, versions
+}
+
+// Versions change back and forth while events come every millisecond: nothing is lost, nothing
+// is done twice, the order is kept; no append is refused; who watches sees every value go up;
+// no space stands still; what is the same in both versions does not run for it.
+func TestRefresh_UnderLoadLosesNothingAndNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const partitions = 2
+		w := newWorld(t, partitions)
+		editions := []*space.Program{edition(t, "v1", 20, nil), edition(t, "v2", 20, map[int]int64{5: 1})}
+		var d registry
+		d.set(editions[0], nil)
+		p := w.remote(worker.Config{ID: "w1", Programs: d.of})
+		var spaces []string
+		for i := range partitions {
+			spaces = append(spaces, spacesOf(i, partitions, 2)...)
+		}
+		l := w.loadOf(spaces, time.Millisecond, "1")
+		w.pass(200 * time.Millisecond)
+		began := time.Now()
+		var watches []*watched
+		for _, s := range spaces {
+			watches = append(watches, w.watch(s, "total"), w.watch(s, "twice"))
+		}
+		const changes = 50
+		for i := range changes {
+			d.deploy(editions[(i+1)%2], p)
+			w.pass(7 * time.Millisecond)
+		}
+		if gap := l.end(began); gap > 20*time.Millisecond {
+			t.Errorf("a space has stood still for %v", gap)
+		} else {
+			t.Logf("the longest pause of a space was %v", gap)
+		}
+		if n := p.Counts().Refused; n != 0 {
+			t.Errorf("%d appends were refused", n)
+		}
+		for _, s := range spaces {
+			_, versions := versionsOf(w, s)
+			turns := 0
+			for i := 1; i < len(versions); i++ {
+				if versions[i] != versions[i-1] {
+					turns++
+				}
+			}
+			if turns < changes/2 {
+				t.Errorf("the program of %s has changed %d times of %d", s, turns, changes)
+			}
+			if n := p.Runs()[worker.RunKey{Space: s, Node: "row4"}]; n != 1 {
+				t.Errorf("row4 of %s is the same in both, and ran %d times", s, n)
+			}
+			if got, want := w.doc(s, "total"), fmt.Sprint(l.sent); got != want {
+				t.Errorf("total of %s is %s, want %s", s, got, want)
+			}
+		}
+		for _, v := range watches {
+			values, revisions := v.seen()
+			if !slices.IsSorted(revisions) || !slices.IsSortedFunc(values[1:], func(a, b string) int { return atoi(a) - atoi(b) }) {
+				t.Errorf("a watch has gone back: %v", values)
+			}
+		}
+	})
+}
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+// The change waits for an append that is in doubt, and comes when that is answered: what was
+// under way is in the log once, whether it was accepted, lost, or refused.
+func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
+	for _, how := range []string{"under way", "in doubt", "refused"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				var d registry
+				d.set(edition(t, "v1", 3, nil), nil)
+				p := w.process(worker.Config{ID: "w1", Programs: d.of, Checkpoint: time.Hour}, nil)
+				w.send("s", "add", "e1", "1")
+				w.eventuallyHandled("s", 1)
+				var holding, lost atomic.Bool
+				holding.Store(true)
+				p.bus.Inject(func(op membus.Op) membus.Fate {
+					if op.Label == "append" && holding.Load() {
+						if how == "in doubt" && !lost.Swap(true) {
+							return membus.DropAck // it is in the log, and asked for again
+						}
+						return membus.Delay
+					}
+					return membus.Deliver
+				})
+				w.send("s", "add", "e2", "1") // under way
+				w.pass(10 * time.Millisecond)
+				w.send("s", "add", "e3", "1") // waits for that
+				w.pass(10 * time.Millisecond)
+				d.deploy(edition(t, "v2", 3, map[int]int64{1: 5}), p)
+				w.send("s", "add", "e4", "1")
+				w.send("s", "v1", "e5")
+				w.pass(10 * time.Millisecond)
+				if how == "refused" {
+					elsewhere(w, "s", model.Write{Doc: "in1", Value: model.Int(100)})
+				}
+				holding.Store(false)
+				p.bus.Release()
+				w.eventuallyHandled("s", 5)
+				w.pass(time.Second)
+				events, versions := versionsOfHandled(w, "s")
+				done := numbered(5)
+				if how == "refused" {
+					done = numbered(4) // e5 is done again, by the one that has no handler for it
+				}
+				if !slices.Equal(events, done) {
+					t.Errorf("%v were handled, want %v", events, done)
+				}
+				if first, last := versions[0], versions[len(versions)-1]; first != "v1" || how == "refused" && last != "v2" {
+					t.Errorf("they were handled by %v", versions)
+				}
+				if got := w.doc("s", "total"); got != "4" {
+					t.Errorf("total is %s, want 4", got)
+				}
+				want := "5"
+				if how == "refused" {
+					want = "105"
+				}
+				if got := w.doc("s", "row1"); got != want {
+					t.Errorf("row1 is %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// versionsOfHandled is versionsOf but for events that were refused, which nobody handled.
+func versionsOfHandled(w *world, name string) (events, versions []string) {
+	w.Helper()
+	for _, rc := range w.receipts(name) {
+		if said, ok := rc.Result.AsString(); ok {
+			events, versions = append(events, rc.Event), append(versions, said)
+		}
+	}
+	return events, versions
+}
+
+// Without an answer what a space is to run, or with the answer that it is nothing, it goes on
+// with what it has, and the operator is told.
+func TestRefresh_WithoutAProgramTheSpaceGoesOnWithTheOldOne(t *testing.T) {
+	for _, err := range []error{nil, errors.New("the registry is out of order")} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			var d registry
+			d.set(edition(t, "v1", 1, nil), nil)
+			p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
+			w.send("s", "v1", "e1")
+			w.eventuallyHandled("s", 1)
+			d.set(nil, err)
+			p.Refresh()
+			w.send("s", "v1", "e2")
+			w.eventuallyHandled("s", 2)
+			w.wantHandled("s", "e1", "e2")
+			if log := w.logged.String(); !strings.Contains(log, "ERROR no program for a space that is awake; it goes on with the one that it has space=s program=edition version=v1") {
+				t.Errorf("the log says %s", log)
+			}
+			w.send("t", "v2", "e1") // has none, and waits
+			w.pass(time.Second)
+			d.deploy(edition(t, "v2", 1, nil), p)
+			w.eventuallyHandled("t", 1)
+			w.send("s", "v1", "e3") // which the new one has no handler for
+			w.eventuallyHandled("s", 3)
+			if rc := w.receipts("s")[2]; rc.Outcome != model.Refused {
+				t.Errorf("an event that the new program has no handler for is %+v", rc)
+			}
+		})
+	}
+}
+
+// jobs is a program of which the stream tick notes the wall time, and of the job every d.
+func jobs(t *testing.T, version string, d time.Duration) *space.Program {
+	p := reminders(t)
+	p.Version = version
+	if d == 0 {
+		return p
+	}
+	if err := p.Cron(space.CronSpec{Name: "job", Stream: "now", Schedule: schedule(d), Spec: d.String()}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+type schedule time.Duration
+
+func (s schedule) Next(after time.Time) time.Time {
+	return after.Truncate(time.Duration(s)).Add(time.Duration(s))
+}
+
+// A job gets its new schedule at once, and ends with the program that does not have it; timers
+// and events that wait for their time do so over all changes, and come once.
+func TestRefresh_JobsAreTheNewOnesAndTimersStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var d registry
+		d.set(jobs(t, "hourly", time.Hour), nil)
+		p := w.process(worker.Config{ID: "w1", Programs: d.of, Idle: -1}, nil)
+		w.pass(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)) + time.Second)
+		began := time.Now()
+		w.send("s", "remind", "e1", `{"in":7200000,"on":"now"}`)
+		w.sendLater("s", "e2", began.Add(3*time.Hour))
+		w.pass(time.Minute)
+		d.deploy(jobs(t, "ten minutes", 10*time.Minute), p)
+		w.pass(time.Hour - 2*time.Minute) // 10, 20, 30, 40, 50
+		if n := len(w.receipts("s")); n != 1+5 {
+			t.Errorf("the job was handled %d times in an hour", n-1)
+		}
+		d.deploy(jobs(t, "none", 0), p)
+		w.pass(3 * time.Hour)
+		if n := len(w.receipts("s")); n != 1+5+2 {
+			t.Errorf("%d receipts, want the timer and the event that waited besides", n)
+		}
+		if got := w.handledAt("s", "e2"); got.Before(began.Add(3*time.Hour)) || got.After(began.Add(3*time.Hour+time.Second)) {
+			t.Errorf("e2 was handled %v after the beginning", got.Sub(began))
+		}
+	})
+}
+
+// What a version upsets, the one before puts right, and what is the same in both stays.
+func TestRefresh_RollingBackPutsThingsRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var d registry
+		good := edition(t, "v1", 5, nil)
+		d.set(good, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
+		w.send("s", "put", "e1", `{"in1":1,"in2":2}`)
+		w.eventually("it is computed", func() bool { return w.doc("s", "row2") == "2" })
+		before := ran(p)
+		d.deploy(edition(t, "v2", 2, map[int]int64{1: 100}), p) // one is wrong, three are gone
+		w.eventually("it is wrong", func() bool { return w.doc("s", "row1") == "101" })
+		w.send("s", "put", "e2", `{"in2":20}`)
+		w.eventuallyHandled("s", 2)
+		if got := w.doc("s", "row2"); got != "2" {
+			t.Errorf("row2, whose node is gone, is %s", got)
+		}
+		d.deploy(good, p)
+		w.eventually("it is right", func() bool { return w.doc("s", "row1") == "1" && w.doc("s", "row2") == "20" })
+		w.pass(time.Second)
+		if got := since(p, before); !slices.Equal(got, []string{"row1", "row1", "row2", "row3", "row4"}) {
+			t.Errorf("%v ran", got)
+		}
+	})
+}
+
+// Several ask at once, for programs that come and go: what counts is what was said last.
+func TestRefresh_OfSeveralAtOnceTheLastCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var d registry
+		editions := []*space.Program{edition(t, "v1", 3, nil), edition(t, "v2", 3, map[int]int64{0: 1}), edition(t, "v3", 3, map[int]int64{1: 1})}
+		d.set(editions[0], nil)
+		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
+		w.send("s", "add", "e0", "1")
+		w.eventuallyHandled("s", 1)
+		for round := range 20 {
+			var all sync.WaitGroup
+			for i := range 3 {
+				all.Go(func() { d.deploy(editions[(round+i)%3], p) })
+			}
+			w.send("s", "add", fmt.Sprint("e", round+1), "1")
+			all.Wait()
+		}
+		d.deploy(editions[2], p)
+		w.send("s", "v3", "last")
+		w.eventuallyHandled("s", 22)
+		events, versions := versionsOfHandled(w, "s")
+		if len(events) != 22 || versions[21] != "v3" {
+			t.Errorf("%v by %v", events, versions)
+		}
+		w.eventually("the rows are those of v3", func() bool { return w.doc("s", "row0") == "0" && w.doc("s", "row1") == "1" })
+	})
+}
+
+// A version that comes while partitions change hands: nothing is lost, and in the end every
+// space runs it, whoever has it.
+func TestRefresh_DuringAHandover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const partitions = 4
+		w := newWorld(t, partitions)
+		var d registry
+		editions := []*space.Program{edition(t, "v1", 3, nil), edition(t, "v2", 3, map[int]int64{0: 1})}
+		d.set(editions[0], nil)
+		first := w.remote(worker.Config{ID: "w1", Programs: d.of})
+		var spaces []string
+		for i := range partitions {
+			spaces = append(spaces, spacesOf(i, partitions, 1)...)
+		}
+		l := w.loadOf(spaces, 2*time.Millisecond, "1")
+		w.pass(300 * time.Millisecond)
+		second := w.remote(worker.Config{ID: "w2", Programs: d.of})
+		for i := range 200 {
+			w.pass(time.Millisecond)
+			d.deploy(editions[(i+1)%2], first, second)
+		}
+		w.pass(time.Second)
+		stopped := make(chan struct{})
+		go func() { first.stop(); close(stopped) }()
+		for i := range 200 {
+			w.pass(time.Millisecond)
+			d.deploy(editions[(i+1)%2], first, second)
+		}
+		<-stopped
+		d.deploy(editions[1], second)
+		l.end(time.Now())
+		for _, s := range spaces {
+			if got, want := w.doc(s, "total"), fmt.Sprint(l.sent); got != want {
+				t.Errorf("total of %s is %s, want %s", s, got, want)
+			}
+			w.send(s, "v2", "last")
+			w.eventuallyHandled(s, l.sent+1)
+			if rcs := w.receipts(s); rcs[l.sent].Outcome != model.Handled {
+				t.Errorf("%s does not run the last version: %+v", s, rcs[l.sent])
+			}
+			if got := w.doc(s, "row0"); got != "1" {
+				t.Errorf("row0 of %s is %s", s, got)
+			}
+		}
+	})
+}
+
+// What is mirrored from another space, and what another space mirrors, goes on: the links are
+// the same before and after.
+func TestRefresh_MirrorsGoOnBothWays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var d registry
+		d.set(book(t), nil)
+		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
+		w.send("a", "look", "e1", `"b"`)
+		v := w.watch("a", "abroad")
+		w.send("b", "add", "e1")
+		w.eventually("it is seen", func() bool { return v.last() == "2" })
+		followed := w.logged.count("mirror document")
+		d.deploy(book(t), p) // nodes of no version: they run
+		w.send("b", "add", "e2")
+		w.eventually("it is seen", func() bool { return v.last() == "4" })
+		if n := p.Mirrors(); n != 1 || w.logged.count("mirror document") != followed {
+			t.Errorf("%d documents are mirrored", n)
+		}
+		if values, _ := v.seen(); slices.Contains(values, "absent") && values[0] != "absent" {
+			t.Errorf("the watch has seen %v", values)
+		}
+	})
+}
