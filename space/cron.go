@@ -137,14 +137,14 @@ type occurrence struct {
 }
 
 func (c *CronSpec) payload(o occurrence) model.Value {
-	v, err := model.Of(map[string]any{
-		"cron": c.Name, "at": time.UnixMilli(o.at).UTC().Format(time.RFC3339), "missed": o.missed,
-		"spec": c.Spec, "prev": o.prev, "late": o.late,
-	})
-	if err != nil {
-		panic(fmt.Sprintf("space: the payload of a cron event: %v", err))
-	}
-	return v
+	return model.Object( // sorted, so they are taken as they are
+		model.Field{Key: "at", Value: model.String(time.UnixMilli(o.at).UTC().Format(time.RFC3339))},
+		model.Field{Key: "cron", Value: model.String(c.Name)},
+		model.Field{Key: "late", Value: model.Int(int64(o.late))},
+		model.Field{Key: "missed", Value: model.Int(int64(o.missed))},
+		model.Field{Key: "prev", Value: model.Int(o.prev)},
+		model.Field{Key: "spec", Value: model.String(c.Spec)},
+	)
 }
 
 func readOccurrence(at int64, v model.Value) (o occurrence, spec string) {
@@ -203,8 +203,10 @@ func (s *Space) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 func (s *Space) hand(ev *model.Event) {
 	s.handed = *ev // the lane's own is not the handler's to change
 	if c := s.job(ev); c != nil {
-		o, _ := s.seen(c, ev)
-		s.handed.Payload = c.payload(o)
+		set, spec := readOccurrence(ev.NotBefore, ev.Payload)
+		if o, _ := s.seen(c, ev); o != set || spec != c.Spec {
+			s.handed.Payload = c.payload(o)
+		}
 	}
 }
 

@@ -107,6 +107,9 @@ func (s *Space) endEvent(tx *Tx, ev *model.Event, rc *model.Receipt, err error, 
 	}
 	s.inv.handles(s, tx)
 	s.setNext(tx, ev)
+	if rc.Outcome != model.Handled {
+		s.endTask(tx, ev, rc.Error)
+	}
 	if n := s.attempts(ev); n > 1 {
 		rc.Attempts = n
 	}
@@ -158,6 +161,7 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 		return receipts.Refused(ev, fmt.Sprintf("program %s has no handler for stream %s", s.program.Name, ev.Stream)), nil
 	}
 	s.hand(ev)
+	given := s.handed // the handler may change what it is given
 	v, err := callHandler(h, tx, &s.handed)
 	if err == nil {
 		err = tx.err
@@ -166,7 +170,7 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 		tx.drop()
 		return receipts.Failed(ev, err), err
 	}
-	s.rehearse(h, tx, ev, v)
+	s.rehearse(h, tx, &given, v)
 	return receipts.Handled(ev, v), nil
 }
 
@@ -187,7 +191,7 @@ func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) 
 // has no room for the handling, which must then be made again.
 func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.Trace) (n uint64, ok bool) {
 	if err := s.documentsFit(tx); err != nil {
-		s.dropHandling(tx, ev)
+		s.dropHandling(tx, ev, err)
 		*rc = *receipts.Failed(ev, err)
 	}
 	rec := model.Tx{N: s.nextTx(), By: receipts.By(ev.Stream), Receipt: rc, Writes: tx.writes, Trace: trace, Group: tx.group}
@@ -196,9 +200,9 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 	err := s.suffix.add(&rec, s.cfg.MaxCommitBytes)
 	if errors.Is(err, errTxTooLarge) {
 		s.registry.Revoke(rec.N)
-		s.dropHandling(tx, ev)
+		s.dropHandling(tx, ev, err)
 		*rc = *receipts.Failed(ev, err)
-		rec.Writes, rec.Sends, rec.Cancels, rec.Trace = nil, nil, nil, model.Trace{}
+		rec.Writes, rec.Sends, rec.Cancels, rec.Trace = tx.writes, nil, nil, model.Trace{}
 		s.launch(&rec, tx)
 		err = s.suffix.add(&rec, s.cfg.MaxCommitBytes)
 	}
@@ -217,9 +221,10 @@ func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.T
 }
 
 // dropHandling forgets what an attempt has done that no commit could carry.
-func (s *Space) dropHandling(tx *Tx, ev *model.Event) {
+func (s *Space) dropHandling(tx *Tx, ev *model.Event, err error) {
 	tx.drop()
 	s.setNext(tx, ev)
+	s.endTask(tx, ev, err.Error())
 }
 
 // launch completes the sends of a transaction and ties them to it.

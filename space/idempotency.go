@@ -128,7 +128,7 @@ func (s *Space) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) 
 	s.nested++
 	again := s.begin(nil)
 	again.event, again.rehearsal = ev, true
-	s.hand(ev)
+	s.handed = *ev
 	u, err := callHandler(h, again, &s.handed)
 	s.nested--
 	if err == nil {

@@ -104,7 +104,8 @@ func (w *World) await(t *turn) error {
 		w.timer.Reset(firstLook)
 	}
 	defer w.timer.Stop()
-	var seen sight
+	seen := &w.seen
+	seen.state, seen.times = "", 0
 	for pause := firstLook; ; pause = min(2*pause, longestLook) {
 		select {
 		case <-t.done:
@@ -148,6 +149,7 @@ func (w *World) who() string {
 type sight struct {
 	state, stack string
 	times        int
+	buf          []byte
 }
 
 // again looks once more, and reports whether the goroutine blocks.
@@ -155,14 +157,14 @@ func (s *sight) again(id *string) bool {
 	if id == nil {
 		return false // it has not begun
 	}
-	state, stack := stateOf(*id)
+	state, stack := s.stateOf(*id)
 	limit := patience(state, stack)
 	if limit == 0 {
-		*s = sight{}
+		s.state, s.times = "", 0
 		return false
 	}
 	if state != s.state || stack != s.stack {
-		*s = sight{state: state, stack: stack}
+		s.state, s.stack, s.times = state, stack, 0
 	}
 	s.times++
 	return s.times >= limit
@@ -200,24 +202,27 @@ func goroutineID() string {
 }
 
 // stateOf is what the runtime says of a goroutine, and its stack; "" if there is none.
-func stateOf(id string) (state, stack string) {
-	for size := 64 << 10; ; size *= 2 {
-		buf := make([]byte, size)
-		n := runtime.Stack(buf, true)
-		if n < size || size >= 64<<20 {
-			return find(string(buf[:n]), "goroutine "+id+" [")
+func (s *sight) stateOf(id string) (state, stack string) {
+	if s.buf == nil {
+		s.buf = make([]byte, 32<<10)
+	}
+	for {
+		n := runtime.Stack(s.buf, true)
+		if n < len(s.buf) || n >= 64<<20 {
+			return find(s.buf[:n], "goroutine "+id+" [")
 		}
+		s.buf = make([]byte, 2*len(s.buf))
 	}
 }
 
 // find cuts one goroutine out of the listing of all.
-func find(all, head string) (state, stack string) {
-	at := strings.Index(all, head)
+func find(all []byte, head string) (state, stack string) {
+	at := bytes.Index(all, []byte(head))
 	if at < 0 || at > 0 && all[at-1] != '\n' {
 		return "", ""
 	}
-	one, _, _ := strings.Cut(all[at:], "\n\n")
-	first, stack, _ := strings.Cut(one, "\n")
+	one, _, _ := bytes.Cut(all[at:], []byte("\n\n"))
+	first, stack, _ := strings.Cut(string(one), "\n")
 	state, _, _ = strings.Cut(strings.TrimPrefix(first, head), "]")
 	state, _, _ = strings.Cut(state, ",") // how long, and other remarks
 	return state, stack

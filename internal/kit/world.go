@@ -66,6 +66,7 @@ type World struct {
 	// broken is why nothing can be done any more: a function has not come back.
 	broken error
 	timer  *time.Timer
+	seen   sight
 	// abandoned tells the goroutine that is left behind to end when it comes back.
 	abandoned atomic.Bool
 }
