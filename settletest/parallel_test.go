@@ -1,0 +1,82 @@
+package settletest_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
+)
+
+// The diary of these tests: an hourly job, and each day a reminder for the day after.
+type Diary struct {
+	Hours     int64 `json:"hours"`
+	Reminders int64 `json:"reminders"`
+}
+
+var (
+	diary    = settle.NewCell[Diary]("diary")
+	days     = settle.NewDerived[int64]("days")
+	hourly   = settle.NewStream[settle.Tick, settle.None]("hourly")
+	reminder = settle.NewStream[settle.None, settle.None]("reminder")
+	begin    = settle.NewStream[settle.None, settle.None]("begin")
+)
+
+func diaries() *settle.Program {
+	p := settle.NewProgram("diary")
+	hourly.Handle(p, func(tx *settle.Tx, _ settle.Tick) (settle.None, error) {
+		diary.Update(tx, func(d *Diary) { d.Hours++ })
+		return settle.None{}, nil
+	})
+	remind := func(tx *settle.Tx) {
+		reminder.SetTimer(tx, "reminder", tx.Now().Add(24*time.Hour), settle.None{})
+	}
+	begin.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+		remind(tx)
+		return settle.None{}, nil
+	})
+	reminder.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+		diary.Update(tx, func(d *Diary) { d.Reminders++ })
+		remind(tx)
+		return settle.None{}, nil
+	})
+	days.Compute(p, func(v *settle.View) (int64, error) { return diary.Get(v).Hours / 24, nil })
+	settle.Cron(p, "hourly", "0 * * * *", hourly, settle.CronOptions{})
+	return p
+}
+
+// A month of a diary: 720 jobs and 30 timers. What they cost is counted, not timed: each hour
+// is one run of one handler and one computation, however many tests there are.
+func TestAHundredParallelTestsAdvanceAMonthEach(t *testing.T) {
+	t.Parallel()
+	program := diaries()
+	for i := range 100 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			w := settletest.New(t, program)
+			s := w.Space("home")
+			seen := settletest.Watch(s, days)
+			settletest.Call(s, begin, settle.None{})
+			s.Mark()
+			w.Advance(30 * 24 * time.Hour)
+			settletest.Expect(s, diary, Diary{Hours: 720, Reminders: 30})
+			s.ExpectRuns("days", 720) // the reminders come with an hour
+			if got := seen.Values(); len(got) != 31 || got[30] != 30 {
+				t.Errorf("who watched has seen %v", got)
+			}
+			if got := w.Now(); !got.Equal(time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)) {
+				t.Errorf("it is %s", got)
+			}
+		})
+	}
+}
+
+func BenchmarkMonth(b *testing.B) {
+	program := diaries()
+	for b.Loop() {
+		w := settletest.New(b, program)
+		settletest.Call(w.Space("home"), begin, settle.None{})
+		w.Advance(30 * 24 * time.Hour)
+	}
+}
