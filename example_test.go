@@ -13,18 +13,17 @@ import (
 // A whole deployment in one process: a program, an embedded server, an event that
 // is sent twice and counted once.
 func Example() {
+	count := settle.NewCell[int]("count")
+	double := settle.NewDerived[int]("double")
+	add := settle.NewStream[int, int]("add")
+
 	p := settle.NewProgram("counter")
-
-	p.Handle("add", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
-		by, _ := ev.Payload.Get("by").AsInt()
-		n, _ := tx.Get("count").AsInt()
-		tx.Set("count", n+by)
-		return tx.Get("count"), nil // the receipt's result
+	add.Handle(p, func(tx *settle.Tx, by int) (int, error) {
+		count.Update(tx, func(n *int) { *n += by })
+		return count.Get(tx), nil // the receipt's result
 	})
-
-	p.Compute("double", func(v *settle.View) (settle.Value, error) { // only while watched
-		n, _ := v.Get("count").AsInt()
-		return settle.ValueOf(2 * n)
+	double.Compute(p, func(v *settle.View) (int, error) { // only while somebody looks
+		return 2 * count.Get(v), nil
 	})
 
 	dir, err := os.MkdirTemp("", "settle-example-")
@@ -41,28 +40,25 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	client := d.Client()
 	for range 2 {
-		receipt, err := d.Client().Call(ctx, settle.Outgoing{
-			Space: "alice", Stream: "add", ID: "order-17", Payload: map[string]int{"by": 2},
-		})
+		n, err := add.Call(ctx, client, "alice", "order-17", 2)
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(receipt.Outcome, receipt.Result)
+		fmt.Println("count is", n)
 	}
 
 	watch, cancel := context.WithCancel(ctx)
-	_ = d.Client().Watch(watch, "alice", "double", func(v settle.Value, _ uint64) {
-		if !v.IsAbsent() { // the first value is what there is: nothing, as nobody has watched
-			fmt.Println("double is", v)
-			cancel()
-		}
+	_ = double.Watch(watch, client, "alice", func(n int, revision uint64) {
+		fmt.Println("double is", n)
+		cancel()
 	})
 	if err := d.Stop(ctx); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// handled 2
-	// handled 2
+	// count is 2
+	// count is 2
 	// double is 4
 }

@@ -1,0 +1,124 @@
+// Package docs_test holds the pages of this directory, and the README, against the code.
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Go code in a page is code that is compiled and run: every block stands in some Go file of the
+// repository, indentation and blank lines aside. A line of three dots leaves something out.
+func TestPages_TheirCodeIsCompiledAndRun(t *testing.T) {
+	sources := goFiles(t)
+	for _, page := range append(pages(t, "."), "../README.md") {
+		text := read(t, page)
+		for n, block := range blocks(text, "go") {
+			for _, part := range parts(block) {
+				if !slices.ContainsFunc(sources, func(src string) bool { return strings.Contains(src, part) }) {
+					t.Errorf("%s: Go block %d is in no Go file:\n%s", page, n+1, part)
+				}
+			}
+		}
+	}
+}
+
+// Links from page to page lead somewhere.
+func TestPages_TheirLinksLeadSomewhere(t *testing.T) {
+	for _, page := range append(pages(t, "."), "../README.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md") {
+		text := read(t, page)
+		for _, target := range links(text) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), target)); err != nil {
+				t.Errorf("%s: there is no %s", page, target)
+			}
+		}
+	}
+}
+
+func pages(t *testing.T, root string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") && !strings.Contains(path, "adr") {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// goFiles are the repository's Go files, as their lines.
+func goFiles(t *testing.T) (sources []string) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "testdata"):
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".go"):
+			sources = append(sources, normal(read(t, path)))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// blocks are the fenced blocks of a language.
+func blocks(text, language string) (found []string) {
+	for _, rest := range strings.Split("\n"+text, "\n```"+language+"\n")[1:] {
+		block, _, _ := strings.Cut(rest, "\n```")
+		found = append(found, block)
+	}
+	return found
+}
+
+// parts are what stands between lines of three dots.
+func parts(block string) (found []string) {
+	for part := range strings.SplitSeq("\n"+normal(block), "\n...\n") {
+		if part = strings.TrimPrefix(part, "\n"); strings.TrimSpace(part) != "" {
+			found = append(found, part)
+		}
+	}
+	return found
+}
+
+// normal is a text without indentation and blank lines.
+func normal(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// links are the targets of links to files.
+func links(text string) (found []string) {
+	for _, rest := range strings.Split(text, "](")[1:] {
+		target, _, ok := strings.Cut(rest, ")")
+		target, _, _ = strings.Cut(target, "#")
+		if ok && target != "" && !strings.Contains(target, "://") && !strings.ContainsAny(target, " \n\"") {
+			found = append(found, target)
+		}
+	}
+	return found
+}
