@@ -10,7 +10,8 @@ import (
 // A handler may kill its process, and nothing that a process remembers outlives it. So one
 // that follows on a life without a receipt is careful until it has the first of its own: it
 // notes each attempt in the log before it makes it, and one event goes into a commit. After
-// lostAttempts of them the event fails (docs/adr/0016).
+// lostAttempts of them the event fails (docs/adr/0016). One whose predecessor is alive has taken
+// the key from it, and nobody has died: it is not careful.
 
 // care says what is to be done about ev before its handler is called: it has failed, and this
 // is its receipt; or the log is to answer first.

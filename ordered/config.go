@@ -36,8 +36,9 @@ func On[P, R any](f func(tx *Tx, payload P) (R, error)) Handler {
 type Config struct {
 	// Handlers are the functions by stream. An event of any other stream is refused.
 	Handlers map[string]Handler
-	// ID names the process. It must be unique among those that are alive; the default is.
-	ID string
+	// Name is what the process is called in the log and in listings, with something behind it
+	// that makes it unique; default "ordered".
+	Name string
 
 	// Attempts is how often an event is tried whose handler returns a Transient error, before
 	// it fails; default 5. RetryMin is the pause after the first try, doubled up to RetryMax;
@@ -65,6 +66,8 @@ type Config struct {
 	Coordinated bool
 	// Logger gets what an operator should know. Default: discard.
 	Logger *slog.Logger
+
+	id string // of this process, and of no other that there ever was
 }
 
 // Limits that nobody has wanted to choose yet.
@@ -84,25 +87,24 @@ const (
 )
 
 func (c *Config) fill(horizon time.Duration) error {
-	if c.ID == "" {
-		c.ID = "ordered-" + strings.ToLower(rand.Text()[:8])
-	}
-	if err := model.CheckName("server", c.ID); err != nil {
+	def(&c.Name, "ordered")
+	c.id = c.Name + "-" + strings.ToLower(rand.Text()[:8])
+	if err := model.CheckName("server", c.id); err != nil {
 		return err
 	}
 	if len(c.Handlers) == 0 {
-		return fmt.Errorf("server %s: Handlers is empty; name a handler for each stream", c.ID)
+		return fmt.Errorf("server %s: Handlers is empty; name a handler for each stream", c.Name)
 	}
 	for stream, h := range c.Handlers {
 		if err := model.CheckName("stream", stream); err != nil {
 			return err
 		}
 		if h == nil {
-			return fmt.Errorf("server %s: the handler of stream %s is nil", c.ID, stream)
+			return fmt.Errorf("server %s: the handler of stream %s is nil", c.Name, stream)
 		}
 	}
 	if c.Attempts < 0 || c.MaxAwake < 0 || min(c.RetryMin, c.RetryMax, c.Heartbeat, c.TTL, c.Handover, c.Checkpoint, c.Idle, c.History) < 0 {
-		return fmt.Errorf("server %s: attempts, numbers and durations must not be negative; 0 is the default", c.ID)
+		return fmt.Errorf("server %s: attempts, numbers and durations must not be negative; 0 is the default", c.Name)
 	}
 	def(&c.Attempts, 5)
 	def(&c.RetryMin, 25*time.Millisecond)

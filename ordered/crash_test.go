@@ -49,7 +49,7 @@ func (d *dying) hook(op membus.Op) membus.Fate {
 
 func (d *dying) start(w *world, id string) *serving {
 	ready := make(chan struct{})
-	p := w.serve(ordered.Config{ID: id, Checkpoint: 300 * time.Millisecond, Idle: 400 * time.Millisecond}, func(op membus.Op) membus.Fate {
+	p := w.serve(ordered.Config{Name: id, Checkpoint: 300 * time.Millisecond, Idle: 400 * time.Millisecond}, func(op membus.Op) membus.Fate {
 		<-ready
 		return d.hook(op)
 	})
@@ -80,7 +80,7 @@ func crashRun(t *testing.T, first, second crashAt) (labels []string) {
 		p2 := d2.start(w, "o2")
 		work(3)
 		p2.crash()
-		p3 := w.serve(ordered.Config{ID: "o3"}, nil)
+		p3 := w.serve(ordered.Config{Name: "o3"}, nil)
 		w.eventuallyEnded("alice", 3*sent)
 		w.eventuallyEnded("bob", sent)
 		w.pass(3 * time.Second)

@@ -92,7 +92,7 @@ func (h *host) run() {
 			return
 		}
 		if h.p.ctx.Err() == nil {
-			h.p.s.cfg.Logger.Error("serve key", "key", h.key, "server", h.p.s.cfg.ID, "error", err)
+			h.p.s.cfg.Logger.Error("serve key", "key", h.key, "server", h.p.s.cfg.id, "error", err)
 		}
 		_ = pause.For(h.p.ctx, h.p.s.doubled(try))
 	}
@@ -155,7 +155,7 @@ func (h *host) append() {
 	if !h.ledger.owned() && !h.takesOver() {
 		return
 	}
-	c, data := h.ledger.append(h.p.s.cfg.ID)
+	c, data := h.ledger.append(h.p.s.cfg.id)
 	if c == nil {
 		return
 	}
@@ -256,7 +256,11 @@ func (h *host) answered(a answer) error {
 		if len(h.ledger.under.Txs) > 0 {
 			h.lost = 0
 		}
+		former := h.ledger.rep.Owner
 		h.ledger.confirm(a.seq)
+		if h.ledger.careful && h.ledger.rep.Epoch == a.seq && h.p.s.alive(former) {
+			h.ledger.careful = false
+		}
 		return nil
 	case errors.Is(a.err, model.ErrRefused):
 		was := h.ledger.owned()

@@ -49,7 +49,7 @@ func startPartition(s *server, number int) *partition {
 
 // coordinate releases what all keys send, as long as this server has the first partition.
 func (p *partition) coordinate() {
-	c := coordinator.New(p.s.bus, coordinator.Config{ID: p.s.cfg.ID, Logger: p.s.cfg.Logger})
+	c := coordinator.New(p.s.bus, coordinator.Config{ID: p.s.cfg.id, Logger: p.s.cfg.Logger})
 	c.Start()
 	select {
 	case <-p.leaving:
@@ -66,7 +66,7 @@ func (p *partition) keep(what string, f func(ctx context.Context) error) {
 			if p.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 				return
 			}
-			p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.ID, "error", err)
+			p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.id, "error", err)
 			_ = pause.For(p.ctx, 200*time.Millisecond)
 		}
 	})
@@ -182,7 +182,7 @@ func (p *partition) tick() {
 
 func (p *partition) report(what string, err error) {
 	if err != nil && p.ctx.Err() == nil {
-		p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.ID, "error", err)
+		p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.id, "error", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,7 @@ type story struct {
 	r       *rand.Rand
 	servers []*serving
 	started int
+	killed  map[string]bool
 	sent    map[string]map[string]payment // by key and id: what was sent from outside
 }
 
@@ -53,8 +55,12 @@ func (s *story) handlers() map[string]ordered.Handler {
 	return h
 }
 
-// fate has a third of the requests meet with something.
+// fate has a third of the requests meet with something, and some take their time, so that more
+// is handled while they are under way.
 func (s *story) fate(op membus.Op) membus.Fate {
+	if op.Label == "append" && s.n(3) == 0 {
+		s.pass(time.Duration(s.n(400)) * time.Millisecond)
+	}
 	if op.Try > 4 || s.n(3) > 0 {
 		return membus.Deliver
 	}
@@ -64,7 +70,7 @@ func (s *story) fate(op membus.Op) membus.Fate {
 func (s *story) start() {
 	s.started++
 	ttl := []time.Duration{time.Millisecond, 2 * time.Second}[s.n(2)] // the first takes all others for dead
-	cfg := ordered.Config{ID: fmt.Sprint("o", s.started), Handlers: s.handlers(), TTL: ttl, Idle: 2 * time.Second, Checkpoint: 400 * time.Millisecond}
+	cfg := ordered.Config{Name: fmt.Sprint("o", s.started), Handlers: s.handlers(), TTL: ttl, Idle: 2 * time.Second, Checkpoint: 400 * time.Millisecond}
 	s.servers = append(s.servers, s.serve(cfg, s.fate))
 }
 
@@ -74,12 +80,13 @@ func (s *story) end(how func(*serving)) {
 	}
 	i := s.n(len(s.servers))
 	how(s.servers[i])
+	s.killed[s.servers[i].name] = true
 	s.servers = slices.Delete(s.servers, i, i+1)
 }
 
 func (s *story) sendOne() {
 	key := storyKeys[s.n(len(storyKeys))]
-	id := fmt.Sprint("e", s.n(120)) // some of them again
+	id := fmt.Sprint("e", s.n(300)) // some of them again
 	stream := []string{"pay", "pay", "pay", "fail", "flaky", "nobody"}[len(id+key)*7%6]
 	if _, again := s.sent[key][id]; again {
 		return
@@ -98,7 +105,9 @@ func (s *story) sendOne() {
 func (s *story) step() {
 	switch n := s.n(20); {
 	case n < 12:
-		s.sendOne()
+		for range 1 + s.n(4) {
+			s.sendOne()
+		}
 	case n < 15:
 		s.pass(time.Duration(s.n(900)) * time.Millisecond)
 	case n < 16 && len(s.servers) < 3:
@@ -169,11 +178,40 @@ func (s *story) ended() bool {
 	return n >= want
 }
 
+// givenUp is an event that failed for having killed its processes.
+func (s *story) givenUp() string {
+	for _, key := range storyKeys {
+		for _, rc := range s.receipts(key) {
+			if strings.Contains(rc.Error, "never came back") {
+				return rc.Event
+			}
+		}
+	}
+	return ""
+}
+
+// wantKilled checks of an event that was given up that each of its attempts was in a process
+// that was killed: the event cannot know that it is not to blame.
+func (s *story) wantKilled(id string) {
+	s.Helper()
+	for _, key := range storyKeys {
+		for _, e := range s.server.History(key) {
+			c, err := model.DecodeCommit(e.Data)
+			if err != nil || c.Trying == nil || c.Trying.Event != id || c.Trying.Back {
+				continue
+			}
+			if name, _, _ := strings.Cut(c.Runtime, "-"); !s.killed[name] {
+				s.Errorf("%s was given up, and %s is alive that has tried it", id, name)
+			}
+		}
+	}
+}
+
 func TestProperty_WhateverHappensItEndsAsIfOneServerHadNeverFailed(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)
-			s := &story{world: w, r: rand.New(rand.NewPCG(seed, 7)), sent: map[string]map[string]payment{}}
+			s := &story{world: w, r: rand.New(rand.NewPCG(seed, 7)), sent: map[string]map[string]payment{}, killed: map[string]bool{}}
 			for _, key := range storyKeys {
 				s.sent[key] = map[string]payment{}
 			}
@@ -185,10 +223,14 @@ func TestProperty_WhateverHappensItEndsAsIfOneServerHadNeverFailed(t *testing.T)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 			defer cancel()
-			last := s.serve(ordered.Config{ID: "last", Handlers: s.handlers()}, nil)
-			s.eventually("all has ended", func() bool { return s.ended() || ctx.Err() != nil })
-			s.pass(2 * time.Second)
-			s.wantTold()
+			last := s.serve(ordered.Config{Name: "last", Handlers: s.handlers()}, nil)
+			s.eventually("all has ended", func() bool { return s.ended() || s.givenUp() != "" || ctx.Err() != nil })
+			if id := s.givenUp(); id != "" {
+				s.wantKilled(id)
+			} else {
+				s.pass(2 * time.Second)
+				s.wantTold()
+			}
 			s.stop(last)
 		})
 		if t.Failed() {

@@ -41,7 +41,7 @@ func (r *roster) init(s *server) {
 // enter announces this server, and returns when it knows who else is there.
 func (r *roster) enter(ctx context.Context) error {
 	s := r.s
-	if err := s.bus.AnswerPings(s.ctx, s.cfg.ID); err != nil {
+	if err := s.bus.AnswerPings(s.ctx, s.cfg.id); err != nil {
 		return err
 	}
 	known := make(chan struct{})
@@ -53,7 +53,7 @@ func (r *roster) enter(ctx context.Context) error {
 				return
 			}
 			if s.ctx.Err() == nil {
-				s.cfg.Logger.Warn("follow members", "server", s.cfg.ID, "error", err)
+				s.cfg.Logger.Warn("follow members", "server", s.cfg.id, "error", err)
 				_ = pause.For(s.ctx, s.cfg.Heartbeat)
 			}
 		}
@@ -66,7 +66,7 @@ func (r *roster) enter(ctx context.Context) error {
 	r.lookAround()
 	r.beat++
 	if err := s.bus.Announce(ctx, s.member(r.beat, r.life, r.since, false)); err != nil {
-		return fmt.Errorf("announce server %s: %w", s.cfg.ID, err)
+		return fmt.Errorf("announce server %s: %w", s.cfg.id, err)
 	}
 	return nil
 }
@@ -77,13 +77,13 @@ func (r *roster) announce(leaving bool) {
 	defer cancel()
 	r.beat++
 	if err := r.s.bus.Announce(ctx, r.s.member(r.beat, r.life, r.since, leaving)); err != nil && r.s.ctx.Err() == nil {
-		r.s.cfg.Logger.Warn("announce server", "server", r.s.cfg.ID, "error", err)
+		r.s.cfg.Logger.Warn("announce server", "server", r.s.cfg.id, "error", err)
 	}
 }
 
 // hear takes in what a member says.
 func (r *roster) hear(m model.Member) {
-	if m.Role != role || m.ID == r.s.cfg.ID {
+	if m.Role != role || m.ID == r.s.cfg.id {
 		return
 	}
 	r.mu.Lock()
@@ -106,7 +106,7 @@ func (r *roster) hear(m model.Member) {
 func (r *roster) live() []model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := []model.Member{{ID: r.s.cfg.ID}}
+	list := []model.Member{{ID: r.s.cfg.id}}
 	for id, o := range r.others { // any order: sorted below
 		if !o.said.Leaving && !o.missed && time.Since(o.heard) < r.s.cfg.TTL {
 			list = append(list, model.Member{ID: id})
@@ -125,7 +125,7 @@ func (r *roster) live() []model.Member {
 func (r *roster) share(partitions int) map[int]bool {
 	mine := map[int]bool{}
 	for n, id := range worker.Divide(partitions, r.live()) {
-		if id == r.s.cfg.ID {
+		if id == r.s.cfg.id {
 			mine[n] = true
 		}
 	}
@@ -138,7 +138,7 @@ func (r *roster) lookAround() {
 	defer cancel()
 	var pings sync.WaitGroup
 	for _, m := range r.live() {
-		if m.ID == r.s.cfg.ID {
+		if m.ID == r.s.cfg.id {
 			continue
 		}
 		pings.Go(func() { // ends with ctx

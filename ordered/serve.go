@@ -126,6 +126,17 @@ func (s *server) leave() {
 	wait(ctx, &s.tasks)
 }
 
+// alive reports whether the process of a server is there.
+func (s *server) alive(id string) bool {
+	if id == s.cfg.id {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Heartbeat)
+	defer cancel()
+	there, err := s.bus.Ping(ctx, id)
+	return err == nil && there
+}
+
 // doubled is how long to wait after n failures in a row: a millisecond, doubled up to a second.
 func (s *server) doubled(n int) time.Duration {
 	if n == 0 {
@@ -155,8 +166,8 @@ func (s *server) makeRoom(ctx context.Context) {
 // server knows.
 type answers struct{ s *server }
 
-func (a answers) ID() string          { return a.s.cfg.ID }
-func (a answers) Owner(string) string { return a.s.cfg.ID }
+func (a answers) ID() string          { return a.s.cfg.id }
+func (a answers) Owner(string) string { return a.s.cfg.id }
 
 func (a answers) Query(ctx context.Context, key, doc string, _ time.Duration) (worker.Answer, error) {
 	d, err := worker.Read(ctx, a.s.bus, key, doc)
@@ -174,5 +185,5 @@ func (s *server) member(beat uint64, life string, since time.Time, leaving bool)
 	for n := range s.partitions { // any order: a set
 		held = append(held, n)
 	}
-	return model.Member{ID: s.cfg.ID, Role: role, Beat: beat, Life: life, Since: since, Left: true, Leaving: leaving, Holds: held}
+	return model.Member{ID: s.cfg.id, Role: role, Beat: beat, Life: life, Since: since, Left: true, Leaving: leaving, Holds: held}
 }

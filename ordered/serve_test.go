@@ -32,7 +32,7 @@ func TestServe_HandlesTheEventsOfAKeyInOrderAndOnceEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w.sendAll("alice", 100)
-		p := w.serve(ordered.Config{ID: "o1"}, nil)
+		p := w.serve(ordered.Config{Name: "o1"}, nil)
 		w.sendAll("bob", 1500) // more than a commit takes
 		w.eventuallyEnded("alice", 100)
 		w.eventuallyEnded("bob", 1500)
@@ -46,7 +46,7 @@ func TestServe_HandlesTheEventsOfAKeyInOrderAndOnceEach(t *testing.T) {
 func TestServe_ADuplicateIsRefusedByTheServerAndHandledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.serve(ordered.Config{ID: "o1"}, nil)
+		p := w.serve(ordered.Config{Name: "o1"}, nil)
 		w.send("alice", "pay", "e1", `{"cents":5}`)
 		w.eventuallyEnded("alice", 1)
 		if r := w.send("alice", "pay", "e1", `{"cents":5}`); !r.Duplicate {
@@ -76,7 +76,7 @@ func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
 			tx.Set("huge", strings.Repeat("x", 200<<10))
 			return nil, nil
 		}
-		p := w.serve(ordered.Config{ID: "o1", Handlers: h}, nil)
+		p := w.serve(ordered.Config{Name: "o1", Handlers: h}, nil)
 		w.send("alice", "pay", "e1", `{"cents":5}`)
 		w.send("alice", "panic", "p", `{"x":1}`)
 		w.send("alice", "fail", "f", `7`)
@@ -136,7 +136,7 @@ func TestServe_ATransientErrorIsTriedAgainAndHoldsItsKeyOnly(t *testing.T) {
 		h["never"] = func(*ordered.Tx, *model.Event) (any, error) {
 			return nil, ordered.Transient(errors.New("not ever"))
 		}
-		p := w.serve(ordered.Config{ID: "o1", Handlers: h, RetryMin: time.Second, RetryMax: 4 * time.Second}, nil)
+		p := w.serve(ordered.Config{Name: "o1", Handlers: h, RetryMin: time.Second, RetryMax: 4 * time.Second}, nil)
 		w.send("alice", "flaky", "f", ``)
 		w.send("alice", "pay", "e1", `{"cents":5}`)
 		w.send("alice", "never", "n", ``)
@@ -168,7 +168,7 @@ func TestServe_WhatIsSentLeavesWithItsTransactionAndArrivesOnce(t *testing.T) {
 			tx.Send("alice", "pay", payment{Cents: 100})
 			return nil, nil
 		}
-		p := w.serve(ordered.Config{ID: "o1", Handlers: h}, nil)
+		p := w.serve(ordered.Config{Name: "o1", Handlers: h}, nil)
 		for i := range 50 {
 			w.send("alice", "pay", fmt.Sprint("t", i), `{"cents":1,"to":"bob"}`)
 			w.send("alice", "fail", fmt.Sprint("f", i), ``)
@@ -193,7 +193,7 @@ func TestServe_WhatIsSentLeavesWithItsTransactionAndArrivesOnce(t *testing.T) {
 func TestServe_WhatIsToWaitForATimeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.serve(ordered.Config{ID: "o1"}, nil)
+		p := w.serve(ordered.Config{Name: "o1"}, nil)
 		done := make(chan error, 1)
 		w.client.Send(model.Message{Space: "alice", Stream: "pay", ID: "e1", NotBefore: time.Now().Add(time.Hour).UnixMilli()}, func(_ model.SendResult, err error) { done <- err })
 		if err := <-done; err != nil {
@@ -214,7 +214,7 @@ func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
 		"Handlers is empty": {},
 		"is nil":            {Handlers: map[string]ordered.Handler{"a": nil}},
 		"stream":            {Handlers: map[string]ordered.Handler{"a b": nothing}},
-		"server":            {ID: "a b", Handlers: accounts()},
+		"server":            {Name: "a b", Handlers: accounts()},
 		"negative":          {Handlers: accounts(), Idle: -1},
 	} {
 		if err := ordered.Serve(t.Context(), w.client, cfg); err == nil || !strings.Contains(err.Error(), text) {

@@ -16,7 +16,12 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The NATS server leaves some goroutines behind that end by themselves.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
+	)
+}
 
 // world is a deployment on a bus in memory, in the virtual time of one test.
 type world struct {
@@ -38,6 +43,7 @@ func newWorldOf(t *testing.T, cfg membus.Config) *world {
 
 // serving is a process that serves.
 type serving struct {
+	name   string
 	bus    *membus.Bus
 	cancel context.CancelFunc
 	ended  chan error
@@ -52,10 +58,10 @@ func (w *world) serve(cfg ordered.Config, hook membus.Hook) *serving {
 	if testing.Verbose() {
 		cfg.Logger = slog.Default()
 	}
-	b := w.server.Connect(cfg.ID)
+	b := w.server.Connect(cfg.Name)
 	b.Inject(hook)
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &serving{bus: b, cancel: cancel, ended: make(chan error, 1)}
+	p := &serving{name: cfg.Name, bus: b, cancel: cancel, ended: make(chan error, 1)}
 	go func() { p.ended <- ordered.Serve(ctx, b, cfg) }() // ends with ctx
 	w.Cleanup(p.crash)
 	return p
