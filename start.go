@@ -14,13 +14,17 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/worker"
 )
 
-// Config says what Start is to run. Only Programs is required.
+// Config says what Start is to run. Only Programs is required, or Hosted.
 type Config struct {
 	// Programs tells which program a space runs.
 	Programs Programs
+	// Hosted and Limits are those of WorkerConfig: run the programs that were deployed, too.
+	Hosted bool
+	Limits star.Limits
 	// Server is the embedded server to start. StoreDir is where its data is kept, by
 	// default DefaultStoreDir. It is ignored if Bus names another server (URL,
 	// Context or Server).
@@ -82,7 +86,7 @@ type member struct {
 
 // Start runs a deployment. It returns when its workers serve their partitions.
 func Start(ctx context.Context, cfg Config) (*Deployment, error) {
-	if _, err := cfg.Programs.resolve(); err != nil {
+	if _, err := (&WorkerConfig{Programs: cfg.Programs, Hosted: cfg.Hosted}).own(); err != nil {
 		return nil, err
 	}
 	if cfg.Workers == 0 {
@@ -200,7 +204,7 @@ func (d *Deployment) startWorker(ctx context.Context, id string) (*member, error
 		return nil, err
 	}
 	w, err := StartWorker(ctx, b, WorkerConfig{
-		ID: id, Programs: d.cfg.Programs, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
+		ID: id, Programs: d.cfg.Programs, Hosted: d.cfg.Hosted, Limits: d.cfg.Limits, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
 		Checkpoint: d.cfg.Checkpoint, Idle: d.cfg.Idle, MaxAwake: d.cfg.MaxAwake, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
 		History: d.cfg.History, HistoryBytes: d.cfg.HistoryBytes, PurgeDelay: d.cfg.PurgeDelay,
 		OnError: d.cfg.OnError, OnConsole: d.cfg.OnConsole, Now: d.cfg.Now,

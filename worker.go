@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -17,12 +20,19 @@ import (
 // not.
 type Worker = worker.Worker
 
-// WorkerConfig says how a worker behaves. ID and Programs are required; the rest
+// WorkerConfig says how a worker behaves. ID and Programs (or Hosted) are required; the rest
 // is as in worker.Config.
 type WorkerConfig struct {
 	ID       string
 	Programs Programs
-	// Program is announced as the name of Programs; see worker.Config. Optional.
+	// Hosted has spaces for which Programs has none run the programs that were deployed, as
+	// the rules say that `settle deploy` makes; Programs may be nil then. See package program.
+	// A worker that hosts them serves nothing before it knows the rules.
+	Hosted bool
+	// Limits bound what a run of a hosted program may use.
+	Limits star.Limits
+	// Program is announced as the name of Programs; see worker.Config. Default: "hosted" if
+	// Hosted is set and Programs is not.
 	Program                          string
 	Heartbeat, MemberTTL, Checkpoint time.Duration
 	Idle                             time.Duration
@@ -46,7 +56,7 @@ type WorkerConfig struct {
 // program of your own does to join a fleet. The bus is one that bus.Connect has
 // returned, and on which Provision has been called.
 func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker, error) {
-	programs, err := cfg.Programs.resolve()
+	programs, err := cfg.own()
 	if err != nil {
 		return nil, err
 	}
@@ -61,17 +71,24 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 	if err != nil {
 		return nil, err
 	}
+	hosted, err := cfg.host(ctx, bus)
+	if err != nil {
+		serveHTTP(nil, nil)
+		return nil, err
+	}
 	w, err := worker.New(bus, worker.Config{
 		Host: host, Version: version, Program: cfg.Program, Connection: connection,
-		ID: cfg.ID, Programs: programs, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
+		ID: cfg.ID, Programs: hosted.beside(programs), Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
 		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
 		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now,
 	})
 	if err != nil {
 		serveHTTP(nil, nil)
+		hosted.close()
 		return nil, err
 	}
+	hosted.tell(w)
 	if err := w.Start(ctx); err != nil {
 		serveHTTP(nil, nil)
 		w.Kill()
@@ -81,6 +98,15 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 	w.Beside(answers.Run)
 	serveHTTP(w, answers)
 	return w, nil
+}
+
+// own are the programs of this executable, nil for none beside those that are deployed.
+func (cfg *WorkerConfig) own() (func(string) (*space.Program, error), error) {
+	if cfg.Programs != nil || !cfg.Hosted {
+		return cfg.Programs.resolve()
+	}
+	cfg.Program = cmp.Or(cfg.Program, HostedLabel)
+	return nil, nil
 }
 
 // listen occupies the address for HTTP before anything is begun. What it returns serves

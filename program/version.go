@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -54,7 +55,7 @@ func NewVersion(source Source, by, note string, at time.Time) (Version, error) {
 		By: by, At: at.UTC().Truncate(time.Millisecond), Note: note,
 	}
 	maps.DeleteFunc(v.Files, func(name, _ string) bool { return strings.HasSuffix(name, "_test.star") })
-	v.ID = hash(v.Source())
+	v.ID = star.Version(v.Source())
 	return v, v.Check()
 }
 
@@ -90,7 +91,7 @@ func (v *Version) Check() error {
 	if _, there := v.Files[v.Entry]; !there {
 		return fmt.Errorf("program %s: there is no file %q among those of the program (%s)", v.Program, v.Entry, strings.Join(slices.Sorted(maps.Keys(v.Files)), ", "))
 	}
-	if is := hash(v.Source()); is != v.ID {
+	if is := star.Version(v.Source()); is != v.ID {
 		return fmt.Errorf("%s: its files are those of version %s; somebody has altered the record", v.Target(), is)
 	}
 	return nil

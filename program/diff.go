@@ -1,0 +1,67 @@
+package program
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/settlehq/settle/program/star"
+)
+
+// Diff says which nodes of a program another version of it runs again: those whose code is
+// another one, by their fingerprints. What the others have derived still holds.
+type Diff struct {
+	Changed []string `json:"changed,omitzero"`
+	New     []string `json:"new,omitzero"`
+	Gone    []string `json:"gone,omitzero"`
+	Same    int      `json:"same"`
+}
+
+// Compare compares the nodes of two versions.
+func Compare(before, after []star.Node) Diff {
+	var d Diff
+	old := map[string]string{}
+	for _, n := range before {
+		old[n.ID] = n.Fingerprint
+	}
+	for _, n := range after {
+		print, there := old[n.ID]
+		delete(old, n.ID)
+		switch {
+		case !there:
+			d.New = append(d.New, n.ID)
+		case print != n.Fingerprint:
+			d.Changed = append(d.Changed, n.ID)
+		default:
+			d.Same++
+		}
+	}
+	for _, n := range before {
+		if _, left := old[n.ID]; left {
+			d.Gone = append(d.Gone, n.ID)
+		}
+	}
+	return d
+}
+
+// String is one line: 2 of 12 nodes have new code and run again; 10 unchanged.
+func (d Diff) String() string {
+	total := len(d.Changed) + len(d.New) + d.Same
+	var parts []string
+	switch len(d.Changed) {
+	case 0:
+	case 1:
+		parts = append(parts, fmt.Sprintf("1 of %d nodes has new code and runs again", total))
+	default:
+		parts = append(parts, fmt.Sprintf("%d of %d nodes have new code and run again", len(d.Changed), total))
+	}
+	if len(d.New) > 0 {
+		parts = append(parts, fmt.Sprintf("%d new", len(d.New)))
+	}
+	if len(d.Gone) > 0 {
+		parts = append(parts, fmt.Sprintf("%d gone", len(d.Gone)))
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("no node has new code (%d)", d.Same)
+	}
+	return strings.Join(append(parts, fmt.Sprintf("%d unchanged", d.Same)), "; ")
+}
