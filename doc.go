@@ -9,30 +9,41 @@
 //
 // # A program
 //
+// A program is functions over typed names. A name holds nothing, so the program, its tests
+// and its clients share it.
+//
+//	var (
+//		count  = settle.NewCell[int]("count")           // a document that handlers write
+//		double = settle.NewDerived[int]("double")       // one that is derived
+//		add    = settle.NewStream[int, int]("add")      // events: payload, result
+//	)
+//
 //	p := settle.NewProgram("counter")
-//	p.Handle("add", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
-//		by, _ := ev.Payload.Get("by").AsInt()
-//		n, _ := tx.Get("count").AsInt()
-//		tx.Set("count", n+by)
-//		return tx.Get("count"), nil
+//	add.Handle(p, func(tx *settle.Tx, by int) (int, error) {
+//		count.Update(tx, func(n *int) { *n += by })
+//		return count.Get(tx), nil
 //	})
-//	p.Compute("double", func(v *settle.View) (settle.Value, error) {
-//		n, _ := v.Get("count").AsInt()
-//		return settle.ValueOf(2*n)
-//	})
+//	double.Compute(p, func(v *settle.View) (int, error) { return 2 * count.Get(v), nil })
+//
+//	names         Cell, Field, Derived, Part, Rows, DerivedRows, Ref, Stream, Action, Input
+//	functions     Stream.Handle, Derived.Compute, EachRow, Program.ComputeInto, Materialize,
+//	              Effect, Cron, Action.Perform, Input.Fetch
+//	through       Tx (handlers), View (computations and effects), Draft (nodes that write)
+//	options       Debounce, Throttle, ChangeGroup, Volatile, Version, Expects, Using
+//
+// Program.Handle, Compute and Node are the form without types. Package settletest tests
+// programs in memory and in virtual time.
 //
 // # Running it
 //
-// Start runs a whole deployment in one process: an embedded server, workers and a
-// coordinator. The same program runs on a fleet: workers and coordinators as
+// Start runs a whole deployment in one process: an embedded server, workers and
+// a coordinator. The same program runs on a fleet: workers and coordinators as
 // processes of their own, around a NATS server or cluster.
 //
 //	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p)})
 //	...
 //	defer d.Stop(ctx)
-//	receipt, err := d.Client().Call(ctx, settle.Outgoing{
-//		Space: "alice", Stream: "add", ID: "event-1", Payload: map[string]int{"by": 2},
-//	})
+//	n, err := add.Call(ctx, d.Client(), "alice", "order-17", 2)
 //
 // Another process sends, waits and watches as a client of its own:
 //
@@ -40,10 +51,11 @@
 //	...
 //	client, err := settle.NewClient(b, settle.ClientConfig{ID: "shop"})
 //
-// An application can also take part in a space itself, beside the worker that owns it:
-// see Attach. The methods of Tx are documented in package space, those of Event and Value
-// in package model, those of Attachment in package worker.
+// An application can also take part in a space itself, beside the worker that
+// owns it: see Attach. The methods of Tx are documented in package space, those of
+// Event and Value in package model, those of Attachment in package worker.
 //
-// ARCHITECTURE.md shows how the parts fit together; the package comments of space,
-// bus, lanes, lineage, worker and coordinator say how each of them works.
+// docs/ has a page for each primitive; ARCHITECTURE.md shows how the parts fit together; the
+// package comments of space, bus, lanes, lineage, worker and coordinator say how each of them
+// works.
 package settle
