@@ -70,11 +70,26 @@ func compileFile(name, text string) (*file, error) {
 	if f.ops, err = rewrite(tree); err != nil {
 		return nil, err
 	}
-	if f.code, err = starlark.FileProgram(tree, func(name string) bool { return known(name) || f.ops[name] }); err != nil {
+	unknown := 0
+	f.code, err = starlark.FileProgram(tree, func(name string) bool {
+		switch {
+		case known(name) || f.ops[name]:
+			return true
+		case starlark.Universe.Has(name):
+			return false
+		}
+		// For each name that it does not know the library looks for one that resembles it,
+		// among all. One such error is enough.
+		unknown++
+		return unknown > maxUnknown
+	})
+	if err != nil {
 		return nil, asError(name, err)
 	}
 	return f, nil
 }
+
+const maxUnknown = 3
 
 // docOf is the string that a block begins with.
 func docOf(stmts []syntax.Stmt) string {

@@ -100,7 +100,7 @@ func asError(file string, err error) error {
 
 // evalError names the innermost place in the program's own text.
 func evalError(eval *starlark.EvalError) *Error {
-	e := &Error{Message: clip(eval.Msg), cause: eval.Unwrap()}
+	e := &Error{Message: clip(strings.TrimPrefix(eval.Msg, "Starlark computation cancelled: ")), cause: eval.Unwrap()}
 	for i := range eval.CallStack {
 		f := eval.CallStack.At(i)
 		if f.Pos.Line == 0 {

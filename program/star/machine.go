@@ -87,10 +87,10 @@ func (l *level) allow() {
 // over says which limit has been reached.
 func (l *level) over() error {
 	lim := &l.m.p.limits
-	if l.thread.Steps >= lim.Steps {
-		return fmt.Errorf("the run has used up its %d steps", lim.Steps)
+	if l.mem+int64(min(l.thread.Steps, lim.Steps))*stepBytes >= lim.Memory {
+		return fmt.Errorf("the run has used up its memory of %s", bytesText(lim.Memory))
 	}
-	return fmt.Errorf("the run has used up its memory of %s", bytesText(lim.Memory))
+	return fmt.Errorf("the run has used up its %d steps", lim.Steps)
 }
 
 // charge counts what a builtin does: steps for what it goes through, bytes for what it

@@ -151,11 +151,12 @@ func repeats(x starlark.Value, n starlark.Int) (steps, bytes int) {
 	if !ok || count > math.MaxInt32 {
 		count = math.MaxInt32
 	}
-	s, b := sizeOf(x)
+	_, b := sizeOf(x)
 	if count < 1 || b == 0 {
 		return 1, 0
 	}
-	return int(min(int64(s)*count, math.MaxInt32)), int(min(int64(b)*count, math.MaxInt32*1024))
+	bytes = int(min(int64(b)*count, math.MaxInt32*1024))
+	return 1 + bytes/textStep, bytes
 }
 
 // sizeOf is how many steps it is to go through a value, and how many bytes to copy it; not
