@@ -22,6 +22,8 @@ type Program struct {
 	ids      map[string]bool
 	outputs  map[string]string // primary output -> node
 	crons    map[string]*CronSpec
+	actions  map[string]*ActionSpec
+	taskDocs map[string]string // document -> action
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all
@@ -173,6 +175,9 @@ func (p *Program) checkUnique(n *NodeSpec) error {
 	}
 	if o := p.outputs[n.Output]; o != "" {
 		return fmt.Errorf("document %s is written by node %s already", n.Output, o)
+	}
+	if a := p.taskDocs[n.Output]; a != "" {
+		return fmt.Errorf("document %s holds the tasks of action %s; derive another one", n.Output, a)
 	}
 	return nil
 }

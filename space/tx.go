@@ -46,8 +46,10 @@ type Tx struct {
 	// transaction had made it so, nil if there is none.
 	leans *doc
 	// lax is set in a transaction that takes derived documents as they are.
-	lax   bool
-	stack []byte // of a function that panicked
+	lax bool
+	// tasking is set while the transaction writes what actions keep.
+	tasking bool
+	stack   []byte // of a function that panicked
 }
 
 // begin makes the transaction of a handler (n is nil) or of a node's run. But for
@@ -191,6 +193,9 @@ func (t *Tx) write(w model.Write) {
 		return
 	}
 	d, err := t.throughLinks(&w)
+	if err == nil {
+		err = t.notOwn(w.Doc)
+	}
 	if err == nil {
 		err = t.mayWrite(d, w.Path)
 	}

@@ -57,6 +57,9 @@ type Config struct {
 	// been handled, over all spaces; default 64 MiB. Beyond it they stay in the stream,
 	// but for one per space. One space is given 8 MiB at the most.
 	BacklogBytes int64
+	// Performing is how many tasks (see Performer) are done at a time, over all spaces;
+	// default 256.
+	Performing int
 	// Weight is this worker's share of the partitions relative to others; 0 is 1.
 	Weight float64
 	// Program is announced as the name of the programs that this worker hosts, so that
@@ -131,6 +134,9 @@ func (c *Config) fill() error {
 	}
 	if c.HistoryBytes < 0 {
 		c.HistoryBytes = math.MaxInt64
+	}
+	if c.Performing <= 0 {
+		c.Performing = 256
 	}
 	if c.MaxAwake == 0 {
 		c.MaxAwake = 10_000

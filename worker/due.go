@@ -206,7 +206,7 @@ const unknownDue = -1
 
 // publishDue says when the space wants to be woken should this host end.
 func (h *host) publishDue() {
-	at := h.core.NextDue()
+	at := h.nextDue()
 	if h.core.FollowsUp() {
 		at = atOnce
 	}
@@ -225,7 +225,7 @@ func (h *host) dueIn(at int64) time.Duration {
 // A follow-up of what had waited is not covered by the lane: its place there may have been
 // passed long ago.
 func (s *saver) takeDue(h *host, c *checkpoint) {
-	c.dueAt = h.core.NextDue()
+	c.dueAt = h.nextDue()
 	if h.core.FollowsUp() && s.dueAt != 0 {
 		c.dueAt = atOnce
 	}
@@ -261,7 +261,7 @@ func readDue(items []model.StateDoc) int64 {
 // What else waits is in the item, too: it replaces one that is of an earlier state, which may
 // have been saved a moment ago.
 func (h *host) announce(a *space.Append) {
-	at := leavesToDo(a.Commit)
+	at := h.leavesToDo(a.Commit)
 	if next := h.core.NextDue(); next != 0 {
 		at = min(at, next)
 	}
@@ -322,6 +322,16 @@ func (h *host) keepDue(ctx context.Context, docs []model.StateDoc) error {
 		docs[i].Rev = rev
 	}
 	return err
+}
+
+// leavesToDo is leavesToDo of a commit, with the tasks that it may start.
+func (h *host) leavesToDo(c *model.Commit) int64 {
+	for i := range c.Txs {
+		if slices.ContainsFunc(c.Txs[i].Writes, func(w model.Write) bool { return h.core.Program().HoldsTasks(w.Doc) }) {
+			return atOnce
+		}
+	}
+	return leavesToDo(c)
 }
 
 // leavesToDo is the earliest time at which a commit leaves something to do in its space, 0

@@ -96,6 +96,7 @@ type host struct {
 	joins   bool
 	entered chan struct{}
 	directs directs
+	tasks   tasks
 	failed  error // why the host has ended, if not because it was to
 }
 
@@ -109,6 +110,8 @@ type env struct {
 	tasks    *sync.WaitGroup
 	counters *counters
 	runs     *RunCounts
+	// performing bounds the attempts at tasks, nil around an attachment.
+	performing slots
 	// partition and awake are nil around an attachment.
 	partition *partition
 	awake     *awake
@@ -213,13 +216,14 @@ func (h *host) run() {
 		ready := h.settle()
 		h.publish()
 		h.carryOut(ready)
+		h.performTasks()
 		h.answerQueries()
 		if h.core.Deposed() || h.draining && h.finished() || h.considerLeaving(ready) {
 			return
 		}
 		at, due := h.directsAt()
 		if !ready.More && !due && !h.canTakeIn() {
-			h.sleep(earliest(earliest(ready.Wake, at), earliest(h.stays, h.dueIn(ready.Due))))
+			h.sleep(earliest(earliest(earliest(ready.Wake, at), h.tasksAt()), earliest(h.stays, h.dueIn(ready.Due))))
 		}
 	}
 }
@@ -380,7 +384,7 @@ func (h *host) append(a *space.Append) {
 	if p := h.env.partition; p != nil {
 		p.retention.appended.Add(int64(len(a.Data)))
 	}
-	if h.joins && leavesToDo(a.Commit) != 0 {
+	if h.joins && h.leavesToDo(a.Commit) != 0 {
 		h.announce(a)
 		return
 	}

@@ -78,7 +78,7 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 func (p *partition) env() *env {
 	return &env{
 		ctx: p.ctx, bus: p.w.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks,
-		counters: &p.w.counters, runs: p.w.runs, partition: p, awake: &p.w.awake,
+		counters: &p.w.counters, runs: p.w.runs, performing: p.w.performing, partition: p, awake: &p.w.awake,
 	}
 }
 

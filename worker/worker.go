@@ -23,6 +23,8 @@ type Worker struct {
 
 	counters counters
 	awake    awake
+	// performing bounds the attempts at tasks.
+	performing slots
 
 	// ctx ends when the worker stops or is killed.
 	ctx    context.Context
@@ -70,6 +72,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	if w.cfg.History == 0 {
 		w.cfg.History = w.horizon + model.MaxClockSkew
 	}
+	w.performing = make(slots, w.cfg.Performing)
 	w.awake.limit, w.awake.idle = max(cfg.MaxAwake, 0), cfg.Idle
 	w.besides.leaving = make(chan struct{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())

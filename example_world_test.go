@@ -1,0 +1,30 @@
+package settle_test
+
+import (
+	"context"
+	"log"
+	"os"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+)
+
+// withDeployment runs a program on an embedded server for as long as f takes.
+func withDeployment(p *settle.Program, f func(ctx context.Context, client *settle.Client) error) {
+	dir, err := os.MkdirTemp("", "settle-example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p), Server: bus.ServerConfig{StoreDir: dir}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := f(ctx, d.Client()); err != nil {
+		log.Print(err)
+	}
+	if err := d.Stop(ctx); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,96 @@
+package space
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+)
+
+// tell is the handler of an action's stream: somebody says what has become of a task.
+func (a *ActionSpec) tell(t *Tx, ev *model.Event) (model.Value, error) {
+	c, err := readCompletion(ev.Payload)
+	if err != nil {
+		return model.Value{}, fmt.Errorf("an event of action %s: %w", a.Name, err)
+	}
+	task, late := a.meant(t, &c)
+	if late != "" {
+		return model.Object(model.F("ignored", late)), nil
+	}
+	if c.Attempt > 0 {
+		if c.Attempt > task.Attempts {
+			task.Attempts, task.Err = c.Attempt, c.Err
+			t.writeTask(a.Name, task.entry(), inTasks, task.Key)
+		}
+		return model.Value{}, nil
+	}
+	task.State, task.Out, task.Err, task.Unhandled = TaskDone, c.Out, "", false
+	if c.Err != "" {
+		task.State, task.Err = TaskFailed, c.Err
+		if a.Input {
+			task.Out = t.Peek(a.Name, inTasks, c.Key, "out") // what came before is better than nothing
+		}
+	}
+	a.end(t, &task)
+	if a.Done == nil {
+		return model.Value{}, nil
+	}
+	return model.Value{}, a.Done(t, task)
+}
+
+// meant is the task that an event is about, or why that does not wait for it.
+func (a *ActionSpec) meant(t *Tx, c *Completion) (task Task, late string) {
+	task = a.task(t, c.Key)
+	if a.Input {
+		if n, wanted := t.Peek(a.Pending(), c.Key).AsInt(); wanted {
+			task.N, task.State = n, TaskPending
+		}
+	}
+	switch {
+	case task.State == NoTask:
+		return task, "there is no such task"
+	case c.N != 0 && c.N != task.N:
+		return task, "it was started again, or forgotten"
+	case task.State == TaskPending || task.Unhandled && c.Attempt == 0:
+		return task, ""
+	case task.State == TaskCancelled && c.Err == "":
+		return task, "" // it was too late
+	}
+	return task, "it is " + string(task.State)
+}
+
+// end keeps a task that has ended.
+func (a *ActionSpec) end(t *Tx, task *Task) {
+	task.At = t.core.wall
+	t.writeTask(a.Name, task.entry(), inTasks, task.Key)
+	if a.Input {
+		t.writeTask(a.Pending(), model.Value{}, task.Key)
+	}
+}
+
+// maxTaskError bounds the text that is kept of a task that could not be handled.
+const maxTaskError = 300
+
+// endTask ends the task of an event that has failed, in the transaction that says so: nobody
+// would say again that it has been done. What failed is kept out of it, and so is what it was
+// started with, as the two may be too large.
+func (s *Space) endTask(tx *Tx, ev *model.Event, why string) {
+	a := s.program.actions[ev.Stream]
+	if a == nil {
+		return
+	}
+	c, err := readCompletion(ev.Payload)
+	if err != nil || c.Attempt > 0 {
+		return
+	}
+	tx.err = nil // nothing of what it was about is left
+	task, late := a.meant(tx, &c)
+	if late != "" {
+		return
+	}
+	if len(why) > maxTaskError {
+		why = why[:maxTaskError]
+	}
+	task.State, task.In, task.Out, task.Unhandled = TaskFailed, model.Value{}, model.Value{}, true
+	task.Err = fmt.Sprintf("it was told how it ended, and that could not be handled: %s (event %s; redrive it)", why, ev.ID)
+	a.end(tx, &task)
+}

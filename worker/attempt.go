@@ -1,0 +1,114 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// attempt makes one attempt at a task and returns what is to be told of it, nil if the
+// attempt was cut off. It is called by a goroutine of its own.
+func (h *host) attempt(ctx context.Context, action string, how *Performer, t *task) *space.Completion {
+	if !h.env.performing.enter(ctx) {
+		return nil
+	}
+	out, err := how.Attempt(ctx, t.Key, t.In)
+	h.env.performing.leave()
+	c := &space.Completion{Key: t.Key, N: t.N, Out: out}
+	if err == nil {
+		return c
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	c.Out, c.Err = model.Value{}, err.Error()
+	n := t.failed + 1
+	again := !how.last(n, err)
+	if again {
+		c.Attempt = n
+	}
+	args := []any{"space", h.space, "action", action, "key", t.Key, "attempt", n, "again", again, "error", err}
+	var p *panicked
+	if errors.As(err, &p) {
+		args = append(args, "stack", string(p.stack))
+	}
+	h.env.cfg.Logger.Warn("task", args...)
+	return c
+}
+
+// tell sends the event that says how a task has ended, or an attempt at it, for the told-th
+// time. What was done is told even if ctx has ended meanwhile, or it would be done again. It
+// returns what was told, nil if it could not be.
+func (h *host) tell(ctx context.Context, action string, c *space.Completion, told int) *space.Completion {
+	for dry := 0; ; dry++ {
+		err := h.sendEvent(model.Message{
+			Space: h.space, Stream: action, ID: completionID(c, told), Payload: c.Value().AppendJSON(nil),
+		})
+		switch {
+		case err == nil:
+			return c
+		case errors.Is(err, model.ErrTooLarge):
+			c = &space.Completion{Key: c.Key, N: c.N, Err: fmt.Sprintf("it was done, but what came of it cannot be told: %v", err)}
+		case errors.Is(err, model.ErrStopped) || ctx.Err() != nil:
+			return nil
+		default:
+			h.report("tell how a task has ended", err)
+			_ = pause.For(ctx, backoff(dry+6))
+		}
+	}
+}
+
+// sendEvent stores an event in a lane.
+func (h *host) sendEvent(m model.Message) error {
+	answer := make(chan error, 1)
+	h.env.bus.Send(m, func(_ model.SendResult, err error) { answer <- err })
+	return <-answer
+}
+
+// completionID is the id of the event that tells something of a task: the same for everybody
+// who has it to tell.
+func completionID(c *space.Completion, told int) string {
+	what := "done"
+	switch {
+	case c.Attempt > 0:
+		what = fmt.Sprintf("try%d", c.Attempt)
+	case told > 0:
+		what = fmt.Sprintf("done%d", told+1)
+	}
+	key := c.Key
+	if model.CheckEventID(key) != nil || len(key) > model.MaxNameLen || strings.HasPrefix(key, hashed) {
+		sum := sha256.Sum256([]byte(key))
+		key = hashed + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])
+	}
+	return fmt.Sprintf("%s-%d-%s", what, c.N, key)
+}
+
+// hashed begins what stands for a key that cannot be part of an id.
+const hashed = "sha256-"
+
+// slots bound how many attempts are under way in a process.
+type slots chan struct{}
+
+func (s slots) enter(ctx context.Context) bool {
+	select {
+	case s <- struct{}{}:
+		return ctx.Err() == nil || s.giveBack()
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// giveBack is for a slot that is not used after all.
+func (s slots) giveBack() bool {
+	s.leave()
+	return false
+}
+
+func (s slots) leave() { <-s }

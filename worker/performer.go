@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Performer says how the tasks of an action are done, or an input is fetched: it is the Host of
+// a space.ActionSpec. It must not be changed once a space runs the program.
+type Performer struct {
+	// Do does the work. It is called when the task is in the log, in the process of the
+	// worker that serves the space, and again if it fails or the worker dies: at least once,
+	// with the same key and in each time. It must return when ctx ends, which it does when the
+	// space goes to another worker, or the task is cancelled. An error is tried again unless
+	// Permanent marks it.
+	Do func(ctx context.Context, key string, in model.Value) (model.Value, error)
+	// Attempts is how many there are until the task has failed; default without end.
+	Attempts int
+	// Backoff is the pause after the first attempt that failed, doubled after each other up
+	// to MaxBackoff; default 1 s and 1 minute.
+	Backoff, MaxBackoff time.Duration
+	// Timeout is for one attempt; default 1 minute, negative for none.
+	Timeout time.Duration
+	// AtATime is how many tasks of the action one space has done at a time; default 16.
+	AtATime int
+}
+
+// Check refuses what makes no sense.
+func (p *Performer) Check() error {
+	switch {
+	case p.Do == nil:
+		return errors.New("the function is nil")
+	case p.Attempts < 0 || p.AtATime < 0 || min(p.Backoff, p.MaxBackoff) < 0:
+		return fmt.Errorf("attempts %d, tasks at a time %d and backoff %s to %s must not be negative; 0 is the default", p.Attempts, p.AtATime, p.Backoff, p.MaxBackoff)
+	}
+	return nil
+}
+
+func (p *Performer) atATime() int { return cmp.Or(p.AtATime, 16) }
+
+// pause is how long to wait after n attempts have failed.
+func (p *Performer) pause(n int) time.Duration {
+	d, most := cmp.Or(p.Backoff, time.Second), cmp.Or(p.MaxBackoff, time.Minute)
+	for ; n > 1 && d < most; n-- {
+		d *= 2
+	}
+	return min(d, max(most, p.Backoff))
+}
+
+// last reports whether an error of the n-th attempt is the end of the task.
+func (p *Performer) last(n int, err error) bool {
+	var permanent *permanentError
+	return errors.As(err, &permanent) || p.Attempts > 0 && n >= p.Attempts
+}
+
+// permanentError marks an error that another attempt would meet again.
+type permanentError struct{ error }
+
+func (e *permanentError) Unwrap() error { return e.error }
+
+// Permanent marks an error of a Performer as one that no further attempt will change.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+// panicked is a function that has panicked.
+type panicked struct {
+	with  any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panicked: %v", p.with) }
+
+// Attempt makes one attempt at a task.
+func (p *Performer) Attempt(ctx context.Context, key string, in model.Value) (out model.Value, err error) {
+	timeout := cmp.Or(p.Timeout, time.Minute)
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the attempt took longer than %s", timeout))
+		defer cancel()
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicked{r, debug.Stack()}
+		} else if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+			err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		}
+	}()
+	return p.Do(ctx, key, in)
+}
