@@ -1,4 +1,4 @@
-package docs
+package docs_test
 
 import (
 	"fmt"
@@ -6,14 +6,17 @@ import (
 	"go/constant"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 )
 
-// root is the directory of the module.
-const root = "../.."
+// A figure in a page is compared with the constant or the default that it is about: one that
+// nobody compares is wrong after a while, and who has found one believes none of the others.
+//
+// `model.MaxNameLen` is a constant, `space.Config.MaxLater` what package space gives to a field
+// of that name. They are read from the syntax of the source, so that what is not exported can be
+// named too.
 
 // source is the syntax of one package, without its tests.
 type source struct {
@@ -26,11 +29,11 @@ type source struct {
 // sources are the packages that were read, by directory.
 var sources = map[string]*source{}
 
-func read(dir string) (*source, error) {
+func load(dir string) (*source, error) {
 	if s := sources[dir]; s != nil {
 		return s, nil
 	}
-	names, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+	names, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 	if err != nil || len(names) == 0 {
 		return nil, fmt.Errorf("there is no package in %s", dir)
 	}
@@ -78,7 +81,7 @@ func figures(place string) ([]float64, error) {
 	if dir == "settle" {
 		dir = "."
 	}
-	s, err := read(dir)
+	s, err := load(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +166,7 @@ func (s *source) eval(x ast.Expr) constant.Value {
 			return constant.MakeInt64(int64(units[x.Sel.Name]))
 		}
 		if pkg != nil {
-			if other, err := read(pkg.Name); err == nil && other.constants[x.Sel.Name] != nil {
+			if other, err := load(pkg.Name); err == nil && other.constants[x.Sel.Name] != nil {
 				return other.eval(other.constants[x.Sel.Name])
 			}
 		}
@@ -181,12 +184,6 @@ func (s *source) eval(x ast.Expr) constant.Value {
 		}
 	}
 	return constant.MakeUnknown()
-}
-
-// page is the text of a page of docs/.
-func page(name string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", name))
-	return string(text), err
 }
 
 // rows are the rows of the tables of a page, without heads: trimmed cells.
