@@ -41,4 +41,21 @@
 // Nothing is dropped but repetitions. Two kinds do not count against the limit:
 // follow-ups, and events that wait for a predecessor; both are bounded by their
 // senders.
+//
+// # By hand
+//
+// A lane needs nothing of Settle but the events and the cursor. Its owner, who may be any
+// program with a log that refuses an append if its end has moved (package ordered is one),
+// has to:
+//
+//  1. make it of the state that its log adds up to (package replica does that), and offer it
+//     what it reads from the stream after ReadAfter, in order and without gaps;
+//  2. handle what Peek returns, and Take it;
+//  3. store what came of the first n undecided events in one commit, with Cursor(n) and a
+//     receipt for each (package receipts);
+//  4. when that is accepted, Confirm it; when it is refused, Rewind, read what others have
+//     committed, and Integrate the state after it;
+//  5. read again from where Refill says, whenever it says so.
+//
+// A lane has one owner and no locks. The example of the package is such a program in small.
 package lanes

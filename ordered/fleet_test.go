@@ -1,6 +1,8 @@
 package ordered_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -208,5 +210,53 @@ func TestFleet_WhatIsOldIsPurgedAndNothingElse(t *testing.T) {
 		w.pass(time.Second)
 		w.wantDoc("alice", "balance", "12")
 		w.stop(p)
+	})
+}
+
+// illRead is a bus whose log cannot be read now and then.
+type illRead struct {
+	*membus.Bus
+	fails atomic.Int32
+}
+
+func (b *illRead) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	if b.fails.Add(-1) >= 0 {
+		return nil, errors.New("the disk is on fire")
+	}
+	return b.Bus.ReadLog(ctx, space, after, limit)
+}
+
+func TestFleet_AKeyThatHasToBeLoadedAnewHandlesWhatItHadBeenGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &illRead{Bus: w.server.Connect("o1")}
+		var foreign atomic.Bool
+		b.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" && foreign.CompareAndSwap(true, false) {
+				// Another takes the key over, and this server cannot read that it did.
+				head := w.server.Head(op.Space)
+				c := &model.Commit{Version: model.CommitVersion, Space: op.Space, Runtime: "other", Attempt: head + 1, Takeover: true, Cursor: model.Cursor{Floor: 1}}
+				if _, err := w.server.Append(model.Append{Space: op.Space, ID: "other", Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
+					t.Error(err)
+				}
+				b.fails.Store(3)
+			}
+			return membus.Deliver
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- ordered.Serve(ctx, b, ordered.Config{Handlers: accounts()}) }() // ends with ctx
+		w.send("alice", "pay", "e1", `{"cents":1}`)
+		w.eventuallyEnded("alice", 1)
+		foreign.Store(true)
+		w.send("alice", "pay", "e2", `{"cents":1}`)
+		w.send("alice", "pay", "e3", `{"cents":1}`)
+		w.eventuallyEnded("alice", 3)
+		w.wantOrder("alice", "e1", "e2", "e3")
+		cancel()
+		if err := <-ended; err != nil || foreign.Load() || b.fails.Load() > 0 {
+			t.Errorf("%v; foreign %v, failures left %d", err, foreign.Load(), b.fails.Load())
+		}
+		b.Close()
 	})
 }

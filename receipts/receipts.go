@@ -14,6 +14,14 @@
 //
 // Every event of a lane ends in exactly one of these, so a poisonous one never
 // wedges the lane and never disappears.
+//
+// # By hand
+//
+// Who handles events without Settle's workers (package ordered does) makes one of the three
+// for each event, and stores it as Tx.Receipt of the transaction that also holds the writes and
+// sends, with By as Tx.By: that is the form in which Find and the settle command look for it.
+// For Failed and Refused the transaction must hold nothing else. The example of the package
+// shows such a commit.
 package receipts
 
 import (

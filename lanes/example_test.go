@@ -1,0 +1,276 @@
+package lanes_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/settlehq/settle/lanes"
+	"github.com/settlehq/settle/model"
+)
+
+// at is an event as it stands in the lane stream, at a sequence.
+func at(seq uint64) model.Event {
+	return model.Event{Space: "alice", Stream: "pay", ID: fmt.Sprint("e", seq), Lane: seq}
+}
+
+// sentBy is the event that a space has sent as its n-th to this one, at a sequence.
+func sentBy(origin string, n, seq uint64) model.Event {
+	ev := at(seq)
+	ev.ID, ev.Position = model.TxID{Space: origin, Epoch: 1, N: n}.Event(0), n
+	return ev
+}
+
+func handleAll(l *lanes.Lane) {
+	var ids []string
+	for ev := l.Peek(); ev != nil; ev = l.Peek() {
+		ids = append(ids, ev.ID)
+		l.Take()
+	}
+	fmt.Println(strings.Join(ids, " "))
+}
+
+// A lane by hand: events are offered as they are read, handled in order, and done when the
+// commit is stored that says so. The cursor of that commit is all that the next owner needs.
+func Example() {
+	l := lanes.New(lanes.State{}, 0)
+	for seq := uint64(1); seq <= 3; seq++ {
+		l.Offer(at(seq))
+	}
+	fmt.Println("handle", l.Peek().ID)
+	l.Take()
+	cursor := l.Cursor(l.Undecided()) // goes into the commit, beside what the handler wrote
+	// ... the log has accepted the commit:
+	l.Confirm(1, cursor)
+
+	// This process dies. The next one reads the log, and the stream again:
+	next := lanes.New(lanes.State{Cursor: cursor}, 0)
+	for seq := next.ReadAfter() + 1; seq <= 3; seq++ {
+		next.Offer(at(seq))
+	}
+	next.Offer(at(1)) // a repetition
+	handleAll(next)
+	// Output:
+	// handle e1
+	// e2 e3
+}
+
+func ExampleLane_Confirm() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(at(1))
+	l.Offer(at(2))
+	l.Take()
+	l.Take()
+	first := l.Cursor(1) // of a commit that carries e1 only
+	l.Confirm(1, first)
+	fmt.Println(first.Floor, l.Undecided())
+	// Output: 1 1
+}
+
+func ExampleLane_Done() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(at(1))
+	l.Take()
+	fmt.Println(l.Done())
+	l.Confirm(1, l.Cursor(1))
+	fmt.Println(l.Done())
+	// Output:
+	// false
+	// true
+}
+
+func ExampleLane_Waiting() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(at(1))
+	l.Offer(at(1))
+	fmt.Println(l.Waiting())
+	// Output: 1
+}
+
+func ExampleLane_Room() {
+	l := lanes.New(lanes.State{}, 3)
+	l.Offer(at(1))
+	fmt.Println(l.Room())
+	// Output: 2
+}
+
+func ExampleLane_Undecided() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(at(1))
+	l.Take()
+	fmt.Println(l.Undecided())
+	// Output: 1
+}
+
+// Two owners at once: the log refuses the commit of the one that did not know of the other's.
+func ExampleLane_Integrate() {
+	l := lanes.New(lanes.State{}, 0)
+	for seq := uint64(1); seq <= 3; seq++ {
+		l.Offer(at(seq))
+	}
+	l.Take()
+	l.Take()
+	// Refused: another has committed e1.
+	l.Rewind(func(*model.Event) bool { return false })
+	l.Integrate(lanes.State{Cursor: model.Cursor{Floor: 1}})
+	handleAll(l)
+	// Output: e2 e3
+}
+
+func ExampleNew() {
+	// What the log adds up to (package replica): everything up to 7 is done but 5, alice's
+	// third event for us was the last that was handled, and one of our own waits behind 6.
+	l := lanes.New(lanes.State{
+		Cursor:  model.Cursor{Floor: 7, Held: []uint64{5}},
+		Inbound: map[string]uint64{"alice": 3},
+		Own:     []model.Event{{ID: "own", Behind: 6}},
+	}, lanes.DefaultLimit)
+	after, again := l.Refill()
+	fmt.Println("read after", after, again)
+	l.Offer(at(5))
+	l.Offer(sentBy("alice", 3, 8)) // had its turn
+	l.Offer(sentBy("alice", 4, 9))
+	handleAll(l)
+	// Output:
+	// read after 4 true
+	// e5 own alice:1:4:0
+}
+
+// What does not fit stays in the stream, and is asked for when there is room.
+func ExampleLane_Offer() {
+	l := lanes.New(lanes.State{}, 2)
+	for seq := uint64(1); seq <= 4; seq++ {
+		fmt.Println(seq, l.Offer(at(seq)))
+	}
+	handleAll(l)
+	after, again := l.Refill()
+	fmt.Println(after, again)
+	// Output:
+	// 1 true
+	// 2 true
+	// 3 false
+	// 4 false
+	// e1 e2
+	// 2 true
+}
+
+func ExampleLane_LeftInStream() {
+	l := lanes.New(lanes.State{}, 0)
+	l.LeftInStream(9) // the process had no room for it on the way here
+	after, again := l.Refill()
+	fmt.Println(after, again, l.Done())
+	// Output: 0 true false
+}
+
+func ExampleLane_Refill() {
+	l := lanes.New(lanes.State{}, 0)
+	_, again := l.Refill()
+	fmt.Println(again)
+	// Output: false
+}
+
+func ExampleLane_ReadAfter() {
+	l := lanes.New(lanes.State{Cursor: model.Cursor{Floor: 7, Held: []uint64{5}}}, 0)
+	fmt.Println(l.ReadAfter()) // 5 was set aside
+	// Output: 4
+}
+
+// An event that another space has sent waits for the one before it, in whatever order they
+// arrive, and is taken once.
+func ExampleLane_Held() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(sentBy("bob", 2, 1))
+	fmt.Println(l.Held())
+	l.Offer(sentBy("bob", 1, 2))
+	l.Offer(sentBy("bob", 2, 3))
+	fmt.Println(l.Held())
+	handleAll(l)
+	// Output:
+	// 1
+	// 0
+	// bob:1:1:0 bob:1:2:0
+}
+
+// What a handler sends to its own space queues behind what is there, and remembers that place.
+func ExampleLane_Follow() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(at(1))
+	l.Offer(at(2))
+	l.Take()
+	own := l.Follow(model.Event{Space: "alice", ID: "own"})
+	l.Offer(at(3))
+	fmt.Println("behind", own.Behind)
+	handleAll(l)
+	// Output:
+	// behind 2
+	// e2 own e3
+}
+
+// A refused commit takes its follow-ups with it: they never were.
+func ExampleLane_Rewind() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(at(1))
+	l.Take()
+	l.Follow(model.Event{Space: "alice", ID: "own"})
+	l.Rewind(func(ev *model.Event) bool { return ev.ID == "own" })
+	handleAll(l)
+	// Output: e1
+}
+
+func ExampleLane_Withdraw() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Follow(model.Event{ID: "timer", Slot: 1}) // its time has come
+	l.Withdraw(func(ev *model.Event) bool { return ev.ID == "timer" })
+	fmt.Println(l.Waiting())
+	// Output: 0
+}
+
+func ExampleLane_Peek() {
+	l := lanes.New(lanes.State{}, 0)
+	fmt.Println(l.Peek() == nil)
+	l.Offer(at(1))
+	fmt.Println(l.Peek().ID, l.Peek().ID)
+	// Output:
+	// true
+	// e1 e1
+}
+
+// An event that is taken is undecided until a commit is confirmed that carries it.
+func ExampleLane_Take() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(at(1))
+	fmt.Println(l.Waiting(), l.Undecided(), l.Room() == lanes.DefaultLimit-1)
+	l.Take()
+	fmt.Println(l.Waiting(), l.Undecided(), l.Room() == lanes.DefaultLimit)
+	l.Confirm(1, l.Cursor(1))
+	fmt.Println(l.Waiting(), l.Undecided())
+	// Output:
+	// 1 0 true
+	// 0 1 true
+	// 0 0
+}
+
+func ExampleLane_Quiet() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(at(1))
+	l.Take()
+	fmt.Println("quiet:", l.Quiet(), "done:", l.Done())
+	// Output: quiet: true done: false
+}
+
+func ExampleLane_Seen() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(at(4))
+	fmt.Println(l.Seen())
+	// Output: 4
+}
+
+// The cursor of a commit covers as much as is handled with it. What came out of order, and is
+// still open, is listed.
+func ExampleLane_Cursor() {
+	l := lanes.New(lanes.State{}, 0)
+	l.Offer(sentBy("bob", 2, 1)) // waits for bob's first
+	l.Offer(at(2))
+	l.Take()
+	fmt.Println(l.Cursor(0), l.Cursor(1))
+	// Output: {0 []} {2 [1]}
+}

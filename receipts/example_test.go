@@ -1,0 +1,82 @@
+package receipts_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+var payment = model.Event{Space: "alice", Stream: "pay", ID: "invoice-7", Lane: 12}
+
+// Receipts by hand: a handling is a transaction whose receipt stands beside its writes in one
+// commit. Whoever finds the receipt in the log knows that the event has had its effect, and
+// what came of it; whoever is about to handle the event again finds it first.
+func Example() {
+	tx := model.Tx{
+		N: 1, By: receipts.By(payment.Stream),
+		Writes:  []model.Write{{Doc: "balance", Value: model.Int(95)}},
+		Receipt: receipts.Handled(&payment, model.Int(95)),
+	}
+	commit := &model.Commit{Version: model.CommitVersion, Space: "alice", Runtime: "me", Epoch: 3, Attempt: 1, Cursor: model.Cursor{Floor: 12}}
+	data := model.AppendCommit(nil, commit, model.AppendTx(nil, &tx))
+	fmt.Println(string(data))
+
+	read, err := model.DecodeCommit(data)
+	if err != nil {
+		panic(err)
+	}
+	found := receipts.Find(read, receipts.Key{Stream: "pay", ID: "invoice-7"})
+	fmt.Println(found.Receipt.Outcome, found.Receipt.Result)
+	// Output:
+	// {"v":1,"sp":"alice","rt":"me","ep":3,"at":1,"tx":[{"n":1,"by":"handle pay","w":[["balance","",95]],"rc":{"ev":"invoice-7","ln":12,"o":"handled","r":95}}],"cur":{"f":12}}
+	// handled 95
+}
+
+func ExampleHandled() {
+	rc := receipts.Handled(&payment, model.String("thanks"))
+	fmt.Println(rc.Event, rc.Lane, rc.Outcome, rc.Result)
+	// Output: invoice-7 12 handled "thanks"
+}
+
+func ExampleFailed() {
+	rc := receipts.Failed(&payment, errors.New("the account is closed"))
+	fmt.Println(rc.Outcome, rc.Error, rc.Result.IsAbsent())
+	// Output: failed the account is closed true
+}
+
+func ExampleRefused() {
+	rc := receipts.Refused(&payment, "there is no handler for stream pay")
+	fmt.Println(rc.Outcome, rc.Error)
+	// Output: refused there is no handler for stream pay
+}
+
+// The same id under another stream is another event.
+func ExampleFind() {
+	c := &model.Commit{Txs: []model.Tx{{By: receipts.By("pay"), Receipt: receipts.Handled(&payment, model.Value{})}}}
+	fmt.Println(receipts.Find(c, receipts.Key{Stream: "pay", ID: "invoice-7"}) != nil)
+	fmt.Println(receipts.Find(c, receipts.Key{Stream: "refund", ID: "invoice-7"}) != nil)
+	// Output:
+	// true
+	// false
+}
+
+func ExampleBy() {
+	fmt.Println(receipts.By("pay"))
+	// Output: handle pay
+}
+
+func ExampleLaterBy() {
+	fmt.Println(receipts.LaterBy("pay"))
+	// Output: later pay
+}
+
+func ExampleStream() {
+	fmt.Println(receipts.Stream("handle pay"))
+	_, handling := receipts.Stream("compute total")
+	fmt.Println(handling)
+	// Output:
+	// pay true
+	// false
+}
