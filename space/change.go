@@ -118,6 +118,9 @@ func (g *graph) makeRoom(old, p *Program) (gone int) {
 		switch {
 		case programs && spec != nil && fits(n, spec):
 		case programs || spec != nil || output != "" && p.outputs[output] != "":
+			if maker := n.parent(); maker != nil {
+				maker.more.renewing = true
+			}
 			g.remove(n)
 			if spec == nil {
 				gone++
@@ -176,7 +179,7 @@ func (g *graph) renew(n *node, before *NodeSpec) {
 		g.letGo(n)
 		return
 	}
-	if n.status == Clean {
+	if n.status == Clean && len(x.children) == 0 && !x.renewing {
 		x.cleanAs = before
 	}
 	x.retries = 0
@@ -201,7 +204,7 @@ func (g *graph) makeAnew() (makers int) {
 			continue
 		}
 		n.more.outdated = n.more.parent != nil
-		if len(n.more.children) == 0 {
+		if len(n.more.children) == 0 && !n.more.renewing {
 			continue
 		}
 		makers++
