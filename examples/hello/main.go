@@ -11,21 +11,24 @@ import (
 )
 
 var (
-	count  = settle.NewCell[int]("count")
-	double = settle.NewDerived[int]("double")
-	add    = settle.NewStream[int, int]("add")
+	count  = settle.NewCell[int]("count")      // a document that handlers write
+	double = settle.NewDerived[int]("double")  // one that is derived
+	add    = settle.NewStream[int, int]("add") // events: what they carry, what comes of them
 )
 
-func main() {
+func counter() *settle.Program {
 	p := settle.NewProgram("counter")
 	add.Handle(p, func(tx *settle.Tx, by int) (int, error) {
 		count.Update(tx, func(n *int) { *n += by })
 		return count.Get(tx), nil
 	})
 	double.Compute(p, func(v *settle.View) (int, error) { return 2 * count.Get(v), nil })
+	return p
+}
 
+func main() {
 	ctx := context.Background()
-	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p)}) // data in ./.settle
+	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(counter())}) // data in ./.settle
 	if err != nil {
 		log.Fatal(err)
 	}
