@@ -58,7 +58,7 @@ var hostile = []struct{ name, body, want string }{
 	{"differences", "x = 1\n    for i in range(100000):\n        x = x - (0 - x)", "64 bits"},
 	{"a large integer from text", "x = int('9' * 1000000)", "64 bits"},
 	{"a large integer in text", "x = str(1 << 500)", "64 bits"},
-	{"deep nesting, compared", "x = []\n    y = []\n    for i in range(100000):\n        x = [x]\n        y = [y]\n    return x == y", "nested more than"},
+	{"deep nesting, compared", "x = []\n    y = []\n    for i in range(20000):\n        x = [x]\n        y = [y]\n    return x == y", "nested more than"},
 	{"deep nesting, as text", "x = []\n    for i in range(100000):\n        x = [x]\n    return str(x)", "nested more than"},
 	{"deep nesting, returned", "x = []\n    for i in range(100000):\n        x = [x]\n    return x", "nested more than"},
 	{"deep nesting of tuples, hashed", "x = ()\n    for i in range(100000):\n        x = (x,)\n    return {x: 1}", "no key"},

@@ -1,0 +1,331 @@
+// Package hosted measures what it costs to write a program in Starlark: the same shapes of
+// graphs in Go and hosted, over package space, in the same process and one after the
+// other. The ratio is what counts.
+//
+// The source of a shape is a document of another space, and what is derived is volatile:
+// nothing is logged, so that the scheduler and the functions are all there is. The counter
+// is an event handler with its commit.
+package hosted
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space"
+)
+
+// Shape is a graph, or a handler, in both languages.
+type Shape struct {
+	Name string
+	// What it is, in a few words.
+	What string
+	Go   func() (*space.Program, error)
+	Star string
+	// Updates is how often it is driven in a measurement; Event says that it is by events.
+	Updates int
+	Event   bool
+	// Check is a document and the value that it has to have after so many updates.
+	Check func(updates int64) (doc string, want model.Value)
+}
+
+// Shapes are what is measured.
+func Shapes() []Shape {
+	return []Shape{chain(50), fan(50), diamond(5), wide(100), counter()}
+}
+
+// Result is what a shape cost.
+type Result struct {
+	Shape   string        `json:"shape"`
+	What    string        `json:"what"`
+	Go      time.Duration `json:"go_ns_per_update"`
+	Star    time.Duration `json:"star_ns_per_update"`
+	GoRun   time.Duration `json:"go_ns_per_run"`
+	StarRun time.Duration `json:"star_ns_per_run"`
+	// Ratio is Star / Go.
+	Ratio float64 `json:"ratio"`
+}
+
+// Limit is the ratio that hosted programs are to stay below.
+const Limit = 20
+
+// Measure drives a shape in both languages, in turns, and takes the best of each.
+func Measure(s Shape, rounds int) (Result, error) {
+	r := Result{Shape: s.Name, What: s.What}
+	native, err := s.Go()
+	if err != nil {
+		return r, err
+	}
+	hosted, err := star.Compile(star.Source{Name: s.Name, Entry: "main.star", Files: map[string]string{"main.star": s.Star}}, star.Options{})
+	if err != nil {
+		return r, err
+	}
+	for range rounds {
+		for _, side := range []struct {
+			p           *space.Program
+			update, run *time.Duration
+		}{{native, &r.Go, &r.GoRun}, {hosted.Space(), &r.Star, &r.StarRun}} {
+			update, run, err := drive(s, side.p)
+			if err != nil {
+				return r, fmt.Errorf("shape %s: %w", s.Name, err)
+			}
+			if *side.update == 0 || update < *side.update {
+				*side.update, *side.run = update, run
+			}
+		}
+	}
+	r.Ratio = float64(r.Star) / float64(r.Go)
+	return r, nil
+}
+
+// drive makes a space of a program and updates it as often as the shape says.
+func drive(s Shape, p *space.Program) (update, run time.Duration, err error) {
+	d, err := NewDriver(p, s.Event)
+	if err != nil {
+		return 0, 0, err
+	}
+	for range s.Updates / 10 { // until everything is in place
+		if err := d.Update(); err != nil {
+			return 0, 0, err
+		}
+	}
+	before := d.core.Stats()
+	began := time.Now()
+	for range s.Updates {
+		if err := d.Update(); err != nil {
+			return 0, 0, err
+		}
+	}
+	took := time.Since(began)
+	runs := d.core.Stats().Runs - before.Runs
+	if s.Event {
+		runs = uint64(s.Updates)
+	}
+	return took / time.Duration(s.Updates), took / time.Duration(max(runs, 1)), d.Check(s)
+}
+
+// Driver is a space that is driven by hand.
+type Driver struct {
+	core  *space.Space
+	seq   uint64
+	v     int64
+	event bool
+}
+
+// NewDriver brings a program to life in a space of its own.
+func NewDriver(p *space.Program, event bool) (*Driver, error) {
+	r, err := replica.Load("home", model.SpaceState{})
+	if err != nil {
+		return nil, err
+	}
+	core, err := space.New(space.Config{Space: "home", Runtime: "bench"}, p, r)
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{core: core, event: event}
+	core.TakeOver()
+	return d, d.settle()
+}
+
+// Update changes the source, or sends an event, and lets the space work.
+func (d *Driver) Update() error {
+	d.v++
+	if d.event {
+		d.core.Offer(model.Event{Space: "home", Stream: "add", ID: fmt.Sprint("e", d.v), Lane: uint64(d.v), Payload: payload})
+	} else {
+		d.core.Mirror("src", "s", model.Int(d.v))
+	}
+	return d.settle()
+}
+
+var payload = model.MustOf(map[string]any{"n": 1})
+
+func (d *Driver) settle() error {
+	for {
+		r := d.core.Settle(0)
+		for _, ref := range r.Follow {
+			d.core.Mirror(ref.Space, ref.Doc, model.Int(d.v))
+		}
+		if r.Append != nil {
+			d.seq++
+			if err := d.core.Confirm(d.seq); err != nil {
+				return err
+			}
+			continue
+		}
+		if !r.More && len(r.Follow) == 0 {
+			return nil
+		}
+	}
+}
+
+// Check compares what has come out with what should have.
+func (d *Driver) Check(s Shape) error {
+	doc, want := s.Check(d.v)
+	var got model.Value
+	if _, err := d.core.Transact("check", func(tx *space.Tx) error {
+		got = tx.Peek(doc)
+		return nil
+	}); err != nil {
+		return err
+	}
+	if !model.Equal(got, want) {
+		return fmt.Errorf("document %s is %v; %v was to come out", doc, got, want)
+	}
+	return nil
+}
+
+// graph builds a shape's program in both languages.
+type graph struct {
+	p    *space.Program
+	star strings.Builder
+	err  error
+}
+
+func newGraph(name string) *graph {
+	g := &graph{p: space.NewProgram(name)}
+	g.star.WriteString("src = doc(\"s\", space = \"src\")\n")
+	return g
+}
+
+func (g *graph) node(n space.NodeSpec) {
+	if err := g.p.Add(n); err != nil && g.err == nil {
+		g.err = err
+	}
+}
+
+// plus derives a document that is an input plus 1; "" is the source.
+func (g *graph) plus(out, in string) {
+	g.node(space.NodeSpec{ID: out, Kind: space.Computation, Output: out, Volatile: true, Run: func(tx *space.Tx) (model.Value, error) {
+		v := model.Value{}
+		if in == "" {
+			v = tx.GetFrom("src", "s")
+		} else {
+			v = tx.Get(in)
+		}
+		n, _ := v.AsInt()
+		return model.Int(n + 1), nil
+	}})
+	from := "src"
+	if in != "" {
+		from = "out_" + in
+	}
+	fmt.Fprintf(&g.star, "def f_%s():\n    return %s.get() + 1\nout_%s = compute(%q, f_%s, volatile = True)\n", out, from, out, out, out)
+}
+
+// sum derives a document that is the sum of others.
+func (g *graph) sum(out string, in ...string) {
+	g.node(space.NodeSpec{ID: out, Kind: space.Computation, Output: out, Volatile: true, Run: func(tx *space.Tx) (model.Value, error) {
+		total := int64(0)
+		for _, doc := range in {
+			n, _ := tx.Get(doc).AsInt()
+			total += n
+		}
+		return model.Int(total), nil
+	}})
+	fmt.Fprintf(&g.star, "ins_%s = [out_%s]\n", out, strings.Join(in, ", out_"))
+	fmt.Fprintf(&g.star, "def f_%s():\n    total = 0\n    for x in ins_%s:\n        total += x.get()\n    return total\nout_%s = compute(%q, f_%s, volatile = True)\n", out, out, out, out, out)
+}
+
+// watch observes documents.
+func (g *graph) watch(docs ...string) {
+	for _, doc := range docs {
+		g.node(space.NodeSpec{ID: "see-" + doc, Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+			tx.Get(doc)
+			return model.Value{}, nil
+		}})
+		fmt.Fprintf(&g.star, "def see_%s():\n    out_%s.get()\neffect(\"see-%s\", see_%s)\n", doc, doc, doc, doc)
+	}
+}
+
+func (g *graph) shape(name, what string, updates int, check func(int64) (string, model.Value)) Shape {
+	return Shape{
+		Name: name, What: what, Star: g.star.String(), Updates: updates, Check: check,
+		Go: func() (*space.Program, error) { return g.p, g.err },
+	}
+}
+
+func chain(n int64) Shape {
+	g := newGraph("chain")
+	last := ""
+	for i := range n {
+		next := fmt.Sprint("c", i)
+		g.plus(next, last)
+		last = next
+	}
+	g.watch(last)
+	return g.shape("chain", fmt.Sprintf("%d computations, each reads the one before", n), 200, func(v int64) (string, model.Value) {
+		return last, model.Int(v + n)
+	})
+}
+
+func fan(n int64) Shape {
+	g := newGraph("fan-out")
+	for i := range n {
+		doc := fmt.Sprint("c", i)
+		g.plus(doc, "")
+		g.watch(doc)
+	}
+	return g.shape("fan-out", fmt.Sprintf("%d computations read one source, and %d effects those", n, n), 100, func(v int64) (string, model.Value) {
+		return "c0", model.Int(v + 1)
+	})
+}
+
+func diamond(n int64) Shape {
+	g := newGraph("diamond")
+	g.plus("head", "")
+	var arms []string
+	for i := range n {
+		arm := fmt.Sprint("arm", i)
+		g.plus(arm, "head")
+		arms = append(arms, arm)
+	}
+	g.sum("sum", arms...)
+	g.watch("sum")
+	return g.shape("diamond", fmt.Sprintf("one computation, %d that read it, and their sum", n), 1000, func(v int64) (string, model.Value) {
+		return "sum", model.Int(n * (v + 2))
+	})
+}
+
+func wide(n int64) Shape {
+	g := newGraph("wide sum")
+	var docs []string
+	for i := range n {
+		doc := fmt.Sprint("c", i)
+		g.plus(doc, "")
+		docs = append(docs, doc)
+	}
+	g.sum("sum", docs...)
+	g.watch("sum")
+	return g.shape("wide sum", fmt.Sprintf("%d computations and their sum", n), 100, func(v int64) (string, model.Value) {
+		return "sum", model.Int(n * (v + 1))
+	})
+}
+
+// counter is an event handler that adds to a field of a document.
+func counter() Shape {
+	return Shape{
+		Name: "counter", What: "a handler adds the payload to a field, and returns it; one commit each", Updates: 3000, Event: true,
+		Go: func() (*space.Program, error) {
+			p := space.NewProgram("counter")
+			return p, p.Handle("add", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+				n, _ := ev.Payload.Get("n").AsInt()
+				have, _ := tx.Get("stats", "count").AsInt()
+				tx.Set("stats", model.Int(have+n), "count")
+				return model.Int(have + n), nil
+			})
+		},
+		Star: `stats = cell("stats", {"count": 0})
+def add(e):
+    stats.count += e.n
+    return stats.count
+handle("add", add, payload = {"n": int})
+`,
+		Check: func(v int64) (string, model.Value) {
+			return "stats", model.Object(model.F("count", v))
+		},
+	}
+}
