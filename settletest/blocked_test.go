@@ -27,19 +27,24 @@ func blocking(do func()) *settle.Program {
 
 func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	t.Cleanup(func() { close(release) })
+	release, full := make(chan struct{}), make(chan int)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { <-release }))
 	var mu sync.Mutex
 	mu.Lock()
-	t.Cleanup(mu.Unlock)
+	t.Cleanup(func() { // lets all of them go
+		close(release)
+		close(full)
+		mu.Unlock()
+		server.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
 	cases := map[string]struct {
 		do    func()
 		wants []string
 	}{
 		"sleep":   {func() { time.Sleep(50 * time.Millisecond) }, []string{"[sleep]", "time.Sleep", "SendAfter"}},
 		"receive": {func() { <-release }, []string{"[chan receive]", "goroutines"}},
-		"send":    {func() { make(chan int) <- 1 }, []string{"[chan send]"}},
+		"send":    {func() { full <- 1 }, []string{"[chan send]"}},
 		"select": {func() {
 			select {
 			case <-release:

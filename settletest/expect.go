@@ -19,7 +19,7 @@ func (s *Space) Expect(doc string, want any, path ...string) {
 		s.w.t.Fatalf("settletest: what is wanted of %s: %v", doc, err)
 	}
 	if got := s.Get(doc, path...); !model.Equal(got, wanted) {
-		s.differs(settle.Address{Doc: doc, Path: path}, got, wanted)
+		differs(s, settle.Address{Doc: doc, Path: path}, got, wanted)
 	}
 }
 
@@ -34,23 +34,26 @@ func jsonOf(x any) settle.Value {
 }
 
 // differs tells how a place is not what is wanted.
-func (s *Space) differs(at settle.Address, got, want settle.Value) {
-	s.w.t.Helper()
-	at.Space = s.Space()
+func differs(s Subject, at settle.Address, got, want settle.Value) {
+	s.tb().Helper()
+	if at.Space == "" {
+		at.Space = s.Space()
+	}
 	text := fmt.Sprintf("settletest: %s is not what is wanted\n%s", at, indent(diff(got, want)))
 	if why := s.doubt(at.Doc); why != "" {
 		text += "\n" + indent(why)
 	}
-	s.w.t.Errorf("%s", text)
+	s.tb().Errorf("%s", text)
 }
 
 // doubt is why a document may not be what one expects: it is not up to date, or something is
 // left to do.
 func (s *Space) doubt(doc string) string {
 	var lines []string
-	stale, err := s.s.Stale(doc)
-	if err == nil && stale != "" {
-		lines = append(lines, stale)
+	if doc != "" {
+		if stale, err := s.s.Stale(doc); err == nil && stale != "" {
+			lines = append(lines, stale)
+		}
 	}
 	if p := s.Pending(); p != "" {
 		lines = append(lines, "left to do: "+p)

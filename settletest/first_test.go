@@ -43,7 +43,10 @@ var (
 	arrival     = settle.NewStream[Arrival, settle.None]("arrival")
 )
 
-func airport() *settle.Program {
+func airport() *settle.Program { return flying(2 * time.Hour) }
+
+// flying is an airport from which every flight takes so long.
+func flying(duration time.Duration) *settle.Program {
 	p := settle.NewProgram("airport")
 	departure.Handle(p, func(tx *settle.Tx, d Departure) (Handling, error) {
 		if d.Flight == "" {
@@ -56,7 +59,7 @@ func airport() *settle.Program {
 			}
 		})
 		if d.Destination != "" {
-			arrival.SendAfter(tx, d.Destination, 2*time.Hour, Arrival{d.Flight})
+			arrival.SendAfter(tx, d.Destination, duration, Arrival{d.Flight})
 		}
 		return Handling{d.Flight}, nil
 	})

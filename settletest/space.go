@@ -54,7 +54,7 @@ func (s *Space) SendAt(at time.Time, stream string, payload any) settle.Receipt 
 func (s *Space) Call(stream string, payload any) settle.Value {
 	s.w.t.Helper()
 	rc, ok := s.send(stream, "", payload, time.Time{})
-	s.mustBeHandled(stream, rc, ok)
+	mustBeHandled(s, stream, rc, ok)
 	return rc.Result
 }
 
@@ -64,18 +64,26 @@ func (s *Space) send(stream, id string, payload any, at time.Time) (settle.Recei
 	if err != nil {
 		s.w.t.Fatalf("settletest: send to %s/%s: %v", s.Space(), stream, err)
 	}
+	return s.sendTo(stream, id, v, at)
+}
+
+func (s *Space) sendTo(stream, id string, v settle.Value, at time.Time) (settle.Receipt, bool) {
+	s.w.t.Helper()
 	rc, ok, err := s.s.Send(stream, id, v, at)
 	s.w.check(err)
 	return rc, ok
 }
 
-func (s *Space) mustBeHandled(stream string, rc settle.Receipt, ok bool) {
-	s.w.t.Helper()
+func (s *Space) tb() TB { return s.w.t }
+
+// mustBeHandled ends the test if an event was not.
+func mustBeHandled(s Subject, stream string, rc settle.Receipt, ok bool) {
+	s.tb().Helper()
 	switch {
 	case !ok:
-		s.w.t.Fatalf("settletest: event %s on %s of space %s is not handled yet\n%s", rc.Event, stream, s.Space(), indent(s.Pending()))
+		s.tb().Fatalf("settletest: event %s on %s of space %s is not handled yet\n%s", rc.Event, stream, s.Space(), indent(s.doubt("")))
 	case rc.Outcome != settle.Handled:
-		s.w.t.Fatalf("settletest: event %s on %s of space %s %s: %s", rc.Event, stream, s.Space(), rc.Outcome, rc.Error)
+		s.tb().Fatalf("settletest: event %s on %s of space %s %s: %s", rc.Event, stream, s.Space(), rc.Outcome, rc.Error)
 	}
 }
 

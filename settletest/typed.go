@@ -8,47 +8,59 @@ import (
 	"github.com/settlehq/settle/internal/kit"
 )
 
+// Subject is what is tested: a space of a World, or of a Fleet.
+type Subject interface {
+	settle.Reader
+	tb() TB
+	sendTo(stream, id string, payload settle.Value, at time.Time) (settle.Receipt, bool)
+	doubt(doc string) string
+}
+
 // Call sends an event of a stream to a space. It must be handled; its result is returned.
-func Call[In, Out any](s *Space, stream settle.Stream[In, Out], in In) Out {
-	s.w.t.Helper()
+func Call[In, Out any](s Subject, stream settle.Stream[In, Out], in In) Out {
+	s.tb().Helper()
 	rc, ok := send(s, stream, "", in, time.Time{})
-	s.mustBeHandled(stream.Name(), rc, ok)
+	mustBeHandled(s, stream.Name(), rc, ok)
 	out, err := stream.Result(s.Space(), &rc)
 	if err != nil {
-		s.w.t.Fatalf("settletest: %v", err)
+		s.tb().Fatalf("settletest: %v", err)
 	}
 	return out
 }
 
 // Send sends an event of a stream to a space, and returns the receipt, however it ended. See
 // Space.Send.
-func Send[In, Out any](s *Space, stream settle.Stream[In, Out], in In) settle.Receipt {
-	s.w.t.Helper()
+func Send[In, Out any](s Subject, stream settle.Stream[In, Out], in In) settle.Receipt {
+	s.tb().Helper()
 	rc, _ := send(s, stream, "", in, time.Time{})
 	return rc
 }
 
 // SendID is Send under an id; under the same id it is the same event.
-func SendID[In, Out any](s *Space, stream settle.Stream[In, Out], id string, in In) settle.Receipt {
-	s.w.t.Helper()
+func SendID[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in In) settle.Receipt {
+	s.tb().Helper()
 	rc, _ := send(s, stream, id, in, time.Time{})
 	return rc
 }
 
 // SendAt is Send for an event that is to wait for a time.
-func SendAt[In, Out any](s *Space, at time.Time, stream settle.Stream[In, Out], in In) settle.Receipt {
-	s.w.t.Helper()
+func SendAt[In, Out any](s Subject, at time.Time, stream settle.Stream[In, Out], in In) settle.Receipt {
+	s.tb().Helper()
 	rc, _ := send(s, stream, "", in, at)
 	return rc
 }
 
-func send[In, Out any](s *Space, stream settle.Stream[In, Out], id string, in In, at time.Time) (settle.Receipt, bool) {
-	s.w.t.Helper()
+func send[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in In, at time.Time) (settle.Receipt, bool) {
+	s.tb().Helper()
 	o, err := stream.Outgoing(s.Space(), id, in)
 	if err != nil {
-		s.w.t.Fatalf("settletest: %v", err)
+		s.tb().Fatalf("settletest: %v", err)
 	}
-	return s.send(stream.Name(), id, o.Payload, at)
+	v, err := settle.ValueOf(o.Payload)
+	if err != nil {
+		s.tb().Fatalf("settletest: %v", err)
+	}
+	return s.sendTo(stream.Name(), id, v, at)
 }
 
 // Place is a document or a part of one: a settle.Cell, settle.Derived or a row of rows.
@@ -57,21 +69,15 @@ type Place[T any] interface {
 	Address() settle.Address
 }
 
-// Get reads a place, as place.Get(s) does.
-func Get[T any](s *Space, place Place[T]) T {
-	s.w.t.Helper()
-	return place.Get(s)
-}
-
 // Expect reads a place, and fails the test if it is not what is wanted, with the differences
 // and why they may be.
-func Expect[T any](s *Space, place Place[T], want T) {
-	s.w.t.Helper()
+func Expect[T any](s Subject, place Place[T], want T) {
+	s.tb().Helper()
 	got := place.Get(s)
 	if reflect.DeepEqual(got, want) {
 		return
 	}
-	s.differs(place.Address(), jsonOf(got), jsonOf(want))
+	differs(s, place.Address(), jsonOf(got), jsonOf(want))
 }
 
 // Watched is what somebody sees who watches a place.

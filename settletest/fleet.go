@@ -1,0 +1,239 @@
+package settletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// FleetOptions say what a fleet consists of. The zero value of each is its default.
+type FleetOptions struct {
+	// Workers is how many there are at the beginning; 3.
+	Workers int
+	// Seed is that of the first run, Seeds how many runs there are, each a subtest with the
+	// next seed; 1 and 1. A seed decides what is lost and who dies; how goroutines take turns
+	// is the scheduler's, so one that fails may take a few repetitions (-count) to do it again.
+	Seed  uint64
+	Seeds int
+	// Faults is how many of a thousand requests to the servers are lost, or their
+	// acknowledgements, or arrive twice; 10 of each. Negative for none.
+	Faults int
+	// Partitions is how many there are; 4.
+	Partitions int
+}
+
+func (o *FleetOptions) fill() {
+	def := func(field *int, v int) {
+		if *field == 0 {
+			*field = v
+		}
+	}
+	def(&o.Workers, 3)
+	def(&o.Seeds, 1)
+	def(&o.Faults, 10)
+	def(&o.Partitions, 4)
+	if o.Seed == 0 {
+		o.Seed = 1
+	}
+}
+
+// Fleet is a deployment in one process and in virtual time: workers, a coordinator and a
+// server in memory, between which requests and acknowledgements get lost. It is slower than a
+// World and less exact: several things happen at the same time. For races, and for seeing that
+// a program does not mind who runs it.
+type Fleet struct {
+	t    *testing.T
+	o    FleetOptions
+	opts options
+	// Rand is drawn from the seed, for what the test itself wants to do by chance.
+	Rand *rand.Rand
+
+	programs kit.Programs
+	server   *membus.Server
+	client   *membus.Bus
+	workers  []*member
+	started  int
+
+	mu       sync.Mutex
+	problems []Problem
+	faults   *rand.Rand
+	posted   []posted
+}
+
+// member is a worker with a connection of its own, so that it can die alone.
+type member struct {
+	*worker.Worker
+	id  string
+	bus *membus.Bus
+}
+
+// RunFleet runs a test in a fleet, once per seed. When the test comes back, the fleet has come
+// to rest, and every event has been handled exactly once; if not, the test fails.
+func RunFleet[P Source](t *testing.T, programs P, o FleetOptions, test func(f *Fleet), opts ...Option) {
+	t.Helper()
+	o.fill()
+	of := tellers(programs)
+	for i := range o.Seeds {
+		seed := o.Seed + uint64(i)
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, of, o, seed, opts)
+				defer f.end()
+				test(f)
+				f.Rest()
+			})
+		})
+	}
+}
+
+func newFleet(t *testing.T, of kit.Programs, o FleetOptions, seed uint64, opts []Option) *Fleet {
+	f := &Fleet{
+		t: t, o: o, programs: of,
+		Rand: rand.New(rand.NewPCG(seed, 1)), faults: rand.New(rand.NewPCG(seed, 2)),
+	}
+	for _, set := range opts {
+		set(&f.opts)
+	}
+	begin := f.opts.kit.Start
+	if begin.IsZero() {
+		begin = kit.Start
+	}
+	time.Sleep(time.Until(begin)) // the clock of the bubble begins in 2000
+	f.server = membus.NewServer(membus.Config{Partitions: o.Partitions})
+	f.client = f.server.Connect("test")
+	b := f.server.Connect("coordinator")
+	c := coordinator.New(b, coordinator.Config{})
+	c.Start()
+	t.Cleanup(func() { c.Stop(); b.Close(); f.client.Close() })
+	for range o.Workers {
+		f.Start()
+	}
+	return f
+}
+
+// end stops the workers.
+func (f *Fleet) end() {
+	for _, m := range f.workers {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		_ = m.Stop(ctx) // what is not saved is in the log
+		cancel()
+		m.bus.Close()
+	}
+	f.workers = nil
+}
+
+// Start starts one more worker, and returns its name.
+func (f *Fleet) Start() string {
+	f.t.Helper()
+	f.started++
+	id := fmt.Sprintf("w%d", f.started)
+	b := f.server.Connect(id)
+	b.Inject(f.fate)
+	cfg := worker.Config{ID: id, Programs: f.programs, Build: "settletest", Space: f.opts.kit.Space, OnError: f.noteError}
+	cfg.Space.CheckIdempotency = !f.opts.kit.Lenient
+	w, err := worker.New(b, cfg)
+	if err == nil {
+		err = w.Start(f.t.Context())
+	}
+	if err != nil {
+		f.t.Fatalf("settletest: start worker %s: %v", id, err)
+	}
+	f.workers = append(f.workers, &member{w, id, b})
+	return id
+}
+
+// fate decides what becomes of a request.
+func (f *Fleet) fate(membus.Op) membus.Fate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch n := f.faults.IntN(1000); {
+	case n < f.o.Faults:
+		return membus.DropAck
+	case n < 2*f.o.Faults:
+		return membus.DropRequest
+	case n < 3*f.o.Faults:
+		return membus.Duplicate
+	}
+	return membus.Deliver
+}
+
+// Kill ends one of the workers, by chance, as SIGKILL would, and returns its name. If it was
+// the last one another is started.
+func (f *Fleet) Kill() string {
+	f.t.Helper()
+	i := f.Rand.IntN(len(f.workers))
+	m := f.workers[i]
+	f.workers = slices.Delete(f.workers, i, i+1)
+	m.Worker.Kill()
+	m.bus.Kill()
+	if len(f.workers) == 0 {
+		f.Start()
+	}
+	return m.id
+}
+
+// Leave ends one of the workers, by chance, in good order, and returns its name. If it was the
+// last one another is started.
+func (f *Fleet) Leave() string {
+	f.t.Helper()
+	i := f.Rand.IntN(len(f.workers))
+	m := f.workers[i]
+	f.workers = slices.Delete(f.workers, i, i+1)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := m.Stop(ctx); err != nil {
+		f.t.Errorf("settletest: worker %s cannot stop: %v", m.id, err)
+	}
+	m.bus.Close()
+	if len(f.workers) == 0 {
+		f.Start()
+	}
+	return m.id
+}
+
+// Advance lets time pass.
+func (f *Fleet) Advance(d time.Duration) { time.Sleep(d) }
+
+// noteError takes in the errors of nodes, and of handlers that are not idempotent. What became
+// of events is in receipts.
+func (f *Fleet) noteError(i space.ErrorInfo) {
+	kind := kit.NodeError
+	var violation *space.IdempotencyError
+	switch {
+	case errors.As(i.Err, &violation):
+		kind = kit.NotIdempotent
+	case i.Node == "" || i.Transient:
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problems = append(f.problems, Problem{
+		Space: i.Space, Kind: kind, Node: i.Node, Stream: i.Stream, Event: i.Event, Err: i.Err, Stack: i.Stack,
+	})
+}
+
+// tell fails the test with what went wrong.
+func (f *Fleet) tell() {
+	f.t.Helper()
+	f.mu.Lock()
+	problems := f.problems
+	f.problems = nil
+	f.mu.Unlock()
+	for _, p := range problems {
+		if !f.opts.expected(p) {
+			f.t.Errorf("settletest: %s", p)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package settletest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// restBound is how long a fleet may take to come to rest, in its own time: longer than any
+// takeover, retry or hold.
+const restBound = 10 * time.Minute
+
+// posted is an event that the test has sent.
+type posted struct {
+	space string
+	key   receipts.Key
+	at    int64 // not before
+}
+
+// outcome is what the logs say of the events of all spaces.
+type outcome struct {
+	receipts map[string]map[receipts.Key][]*model.Receipt
+	sends    []posted
+	commits  int
+}
+
+// Rest waits until every event has been handled that was sent, by the test or by a handler, and
+// nothing has been committed for a while. What waits for a time to come is left out. An event
+// that was handled twice fails the test, and so does a fleet that does not come to rest.
+func (f *Fleet) Rest() {
+	f.t.Helper()
+	began, still, commits := time.Now(), 0, -1
+	for still < 5 {
+		time.Sleep(time.Second)
+		o := f.outcome()
+		why := f.waiting(o)
+		if why == "" && o.commits == commits {
+			still++
+		} else {
+			still, commits = 0, o.commits
+		}
+		if time.Since(began) > restBound {
+			f.t.Fatalf("settletest: the fleet has not come to rest within %s: %s", restBound, or(why, "the logs go on growing"))
+		}
+	}
+	f.checkOnce(f.outcome())
+	f.tell()
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// outcome reads the logs of all spaces that events were sent to, in as many rounds as it takes
+// to find those that they have sent events to.
+func (f *Fleet) outcome() *outcome {
+	o := &outcome{receipts: map[string]map[receipts.Key][]*model.Receipt{}}
+	for _, p := range f.posted {
+		f.read(o, p.space)
+	}
+	for i := 0; i < len(o.sends); i++ {
+		f.read(o, o.sends[i].space)
+	}
+	return o
+}
+
+func (f *Fleet) read(o *outcome, space string) {
+	if o.receipts[space] != nil {
+		return
+	}
+	ended := map[receipts.Key][]*model.Receipt{}
+	o.receipts[space] = ended
+	for _, e := range f.server.History(space) {
+		c, err := model.DecodeCommit(e.Data)
+		if err != nil {
+			f.t.Fatalf("settletest: the log of space %s: %v", space, err)
+		}
+		o.commits++
+		for i := range c.Txs {
+			tx := &c.Txs[i]
+			if stream, ok := receipts.Stream(tx.By); ok && tx.Receipt != nil {
+				k := receipts.Key{Stream: stream, ID: tx.Receipt.Event}
+				ended[k] = append(ended[k], tx.Receipt)
+			}
+			for _, s := range tx.Sends {
+				if s.Timer == "" { // a timer may be taken back
+					o.sends = append(o.sends, posted{s.To, receipts.Key{Stream: s.Stream, ID: s.ID}, s.NotBefore})
+				}
+			}
+		}
+	}
+}
+
+// waiting names the first event that has no receipt and should, "" if there is none.
+func (f *Fleet) waiting(o *outcome) string {
+	for _, list := range [][]posted{f.posted, o.sends} {
+		for _, p := range list {
+			if len(o.receipts[p.space][p.key]) == 0 && p.at <= time.Now().UnixMilli() && f.hasProgram(p.space) {
+				return fmt.Sprintf("event %s on %s of space %s waits", p.key.ID, p.key.Stream, p.space)
+			}
+		}
+	}
+	return ""
+}
+
+func (f *Fleet) hasProgram(space string) bool {
+	p, err := f.programs(space)
+	return p != nil && err == nil
+}
+
+// checkOnce fails the test if an event has two receipts.
+func (f *Fleet) checkOnce(o *outcome) {
+	f.t.Helper()
+	for space, ended := range o.receipts { // any order: each is a failure of its own
+		for k, list := range ended { // any order: likewise
+			if len(list) > 1 {
+				f.t.Errorf("settletest: event %s on %s of space %s was handled %d times", k.ID, k.Stream, space, len(list))
+			}
+		}
+	}
+}
+
+// Receipts is how many events of a space have been handled, failed or been refused so far.
+func (f *Fleet) Receipts(space string) int {
+	o := &outcome{receipts: map[string]map[receipts.Key][]*model.Receipt{}}
+	f.read(o, space)
+	return len(o.receipts[space])
+}
+
+// Takeovers is how often a worker has taken a space over so far.
+func (f *Fleet) Takeovers(space string) int {
+	n := 0
+	for _, e := range f.server.History(space) {
+		if c, err := model.DecodeCommit(e.Data); err == nil && c.Takeover {
+			n++
+		}
+	}
+	return n
+}

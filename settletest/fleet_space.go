@@ -1,0 +1,168 @@
+package settletest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/worker"
+)
+
+// patience is how long a test waits for an answer of the fleet, in its time.
+const patience = 2 * time.Minute
+
+// FleetSpace is one space of a fleet. It is a settle.Reader like a Space.
+type FleetSpace struct {
+	f    *Fleet
+	name string
+}
+
+var _ settle.Reader = (*FleetSpace)(nil)
+
+// Space is the space of a name.
+func (f *Fleet) Space(name string) *FleetSpace { return &FleetSpace{f, name} }
+
+// Space is the name of the space.
+func (s *FleetSpace) Space() string { return s.name }
+
+// Post sends an event under an id, and returns when it is stored. It does not wait for the
+// handler: others may be sent, and workers killed, meanwhile.
+func (s *FleetSpace) Post(stream, id string, payload any) {
+	s.f.t.Helper()
+	v, err := settle.ValueOf(payload)
+	if err != nil {
+		s.f.t.Fatalf("settletest: send to %s/%s: %v", s.name, stream, err)
+	}
+	s.post(stream, id, v, time.Time{})
+}
+
+func (s *FleetSpace) post(stream, id string, v settle.Value, at time.Time) {
+	s.f.t.Helper()
+	m := model.Message{Space: s.name, Stream: stream, ID: id}
+	if !v.IsAbsent() {
+		m.Payload = v.AppendJSON(nil)
+	}
+	if !at.IsZero() {
+		m.NotBefore = model.NotBefore(at)
+	}
+	done := make(chan error, 1)
+	s.f.client.Send(m, func(_ model.SendResult, err error) { done <- err })
+	if err := <-done; err != nil {
+		s.f.t.Fatalf("settletest: send to %s/%s: %v", s.name, stream, err)
+	}
+	s.f.posted = append(s.f.posted, posted{s.name, receipts.Key{Stream: stream, ID: id}, m.NotBefore})
+}
+
+// Post sends an event of a stream to a space of a fleet, and returns when it is stored.
+func Post[In, Out any](s *FleetSpace, stream settle.Stream[In, Out], id string, in In) {
+	s.f.t.Helper()
+	o, err := stream.Outgoing(s.name, id, in)
+	if err != nil {
+		s.f.t.Fatalf("settletest: %v", err)
+	}
+	s.Post(stream.Name(), id, o.Payload)
+}
+
+// Receipt is how an event ended; false if it has not yet.
+func (s *FleetSpace) Receipt(stream, id string) (settle.Receipt, bool) {
+	o := &outcome{receipts: map[string]map[receipts.Key][]*model.Receipt{}}
+	s.f.read(o, s.name)
+	if list := o.receipts[s.name][receipts.Key{Stream: stream, ID: id}]; len(list) > 0 {
+		return *list[0], true
+	}
+	return settle.Receipt{Event: id}, false
+}
+
+// sendTo is what Send and Call do with it: it waits for the receipt.
+func (s *FleetSpace) sendTo(stream, id string, v settle.Value, at time.Time) (settle.Receipt, bool) {
+	s.f.t.Helper()
+	if id == "" {
+		id = fmt.Sprintf("sent-%d", len(s.f.posted)+1)
+	}
+	s.post(stream, id, v, at)
+	if !at.IsZero() {
+		return s.Receipt(stream, id)
+	}
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(10 * time.Millisecond) {
+		if rc, ok := s.Receipt(stream, id); ok {
+			return rc, true
+		}
+	}
+	return settle.Receipt{Event: id}, false
+}
+
+// Get reads a document, or what is at a path in it, at the head of the log: whoever serves the
+// space brings it up to date.
+func (s *FleetSpace) Get(doc string, path ...string) settle.Value {
+	s.f.t.Helper()
+	return s.f.query(s.name, doc).At(path)
+}
+
+// GetFrom reads a document of another space.
+func (s *FleetSpace) GetFrom(space, doc string, path ...string) settle.Value {
+	s.f.t.Helper()
+	return s.f.query(space, doc).At(path)
+}
+
+// GetShallow is Get.
+func (s *FleetSpace) GetShallow(doc string, path ...string) settle.Value {
+	s.f.t.Helper()
+	return s.Get(doc, path...)
+}
+
+// Peek is Get.
+func (s *FleetSpace) Peek(doc string, path ...string) settle.Value {
+	s.f.t.Helper()
+	return s.Get(doc, path...)
+}
+
+// Link reads the link at a path.
+func (s *FleetSpace) Link(doc string, path ...string) (settle.Link, bool) {
+	s.f.t.Helper()
+	return s.Get(doc, path...).AsLink()
+}
+
+// Follow reads what a link points to.
+func (s *FleetSpace) Follow(l settle.Link) settle.Value {
+	s.f.t.Helper()
+	if l.Space == "" {
+		l.Space = s.name
+	}
+	return s.GetFrom(l.Space, l.Doc, l.Path...)
+}
+
+// Err is nil: what fails ends the test.
+func (s *FleetSpace) Err() error { return nil }
+
+// Fail ends the test.
+func (s *FleetSpace) Fail(err error) {
+	s.f.t.Helper()
+	s.f.t.Fatalf("settletest: space %s: %v", s.name, err)
+}
+
+func (s *FleetSpace) tb() TB { return s.f.t }
+
+func (s *FleetSpace) doubt(string) string { return "" }
+
+// query asks the workers for a document until one of them serves the space.
+func (f *Fleet) query(space, doc string) settle.Value {
+	f.t.Helper()
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
+		for _, m := range f.workers {
+			a, err := m.Query(f.t.Context(), space, doc, time.Second)
+			switch {
+			case errors.Is(err, worker.ErrElsewhere):
+				continue
+			case err != nil:
+				f.t.Fatalf("settletest: read %s of space %s: %v", doc, space, err)
+			case a.Stale == "":
+				return a.Value
+			}
+		}
+	}
+	f.t.Fatalf("settletest: read %s of space %s: no worker has answered with what is up to date", doc, space)
+	return settle.Value{}
+}
