@@ -16,6 +16,7 @@ import (
 // demoFlightsCmd is `settle demo flights`.
 type demoFlightsCmd struct {
 	Input      string `help:"Flights to run instead of the built-in ones: a JSON array of {date, delay, distance, origin, destination}, plain or gzipped." placeholder:"FILE"`
+	Program    string `default:"go" enum:"go,star" help:"The language of the program that runs them: ${enum} (examples/flights has both)."`
 	Workers    int    `default:"2" help:"Workers that share the airports."`
 	Partitions int    `default:"4" help:"Partitions of the deployment: what is divided among the workers."`
 	Duplicate  int    `default:"1" help:"Send every event N times, with its same id." placeholder:"N"`
@@ -32,7 +33,7 @@ type demoFlightsCmd struct {
 // used, and of 1 if the run could not be verified.
 func (c *demoFlightsCmd) Run(ctx context.Context, io streams) error {
 	o := demo.Options{
-		Workers: c.Workers, Partitions: c.Partitions, Duplicate: c.Duplicate, Kill: c.Kill, Processes: c.Processes,
+		Program: c.Program, Workers: c.Workers, Partitions: c.Partitions, Duplicate: c.Duplicate, Kill: c.Kill, Processes: c.Processes,
 		Store: c.Store, NATS: c.NATS, Keep: c.Keep,
 	}
 	if c.Fsync == "interval" {

@@ -16,6 +16,7 @@ type demoRoleCmd struct {
 	ID         string        `required:""`
 	NATS       string        `name:"nats" required:""`
 	Prefix     string        `required:""`
+	Program    string        `default:"go"`
 	Heartbeat  time.Duration `required:""`
 	Checkpoint time.Duration `required:""`
 }
@@ -24,6 +25,6 @@ type demoRoleCmd struct {
 func (c *demoRoleCmd) Run(_ context.Context, io streams) error {
 	signal.Ignore(os.Interrupt)
 	signal.Reset(syscall.SIGTERM)
-	r := demo.Role{Role: c.Role, ID: c.ID, NATS: c.NATS, Prefix: c.Prefix, Heartbeat: c.Heartbeat, Checkpoint: c.Checkpoint}
+	r := demo.Role{Role: c.Role, ID: c.ID, NATS: c.NATS, Prefix: c.Prefix, Program: c.Program, Heartbeat: c.Heartbeat, Checkpoint: c.Checkpoint}
 	return r.Serve(context.Background(), os.Stdin, io.out)
 }

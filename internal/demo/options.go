@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/examples/flights"
 )
@@ -14,7 +15,9 @@ import (
 // Options say what to run.
 type Options struct {
 	// Flights is the input.
-	Flights    []flights.Flight
+	Flights []flights.Flight
+	// Program is the language of the program that runs them: Go, or Star for Starlark. "" is Go.
+	Program    string
 	Workers    int
 	Partitions int
 	// Duplicate is how often every departure is sent, with its same id.
@@ -43,6 +46,23 @@ type Options struct {
 	Patience time.Duration
 }
 
+// The programs of a run.
+const (
+	Go   = "go"
+	Star = "star"
+)
+
+// programs are those of a language.
+func programs(language string) (settle.Programs, error) {
+	switch language {
+	case "", Go:
+		return flights.Programs, nil
+	case Star:
+		return flights.Starlark()
+	}
+	return nil, fmt.Errorf("--program %s: choose %s or %s", language, Go, Star)
+}
+
 // maxPartitions is more than anybody wants of a demonstration.
 const maxPartitions = 64
 
@@ -62,7 +82,8 @@ func (o *Options) Check() error {
 	case o.Keep && o.NATS == "":
 		return errors.New("--keep is about the streams on an outside server (--nats); with the embedded one, --store DIR keeps them")
 	}
-	return nil
+	_, err := programs(o.Program)
+	return err
 }
 
 func (o *Options) fill() {

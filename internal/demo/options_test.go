@@ -16,6 +16,7 @@ func TestOptionsThatMakeNoSenseAreRefusedByTheirFlag(t *testing.T) {
 		"--store is for the embedded server, and --nats is another one: give only one of them": func(o *Options) {
 			o.NATS, o.Store = "nats://host", "dir"
 		},
+		"--program perl: choose go or star": func(o *Options) { o.Program = "perl" },
 		"--keep is about the streams on an outside server (--nats); with the embedded one, --store DIR keeps them": func(o *Options) { o.Keep = true },
 	} {
 		o := fine

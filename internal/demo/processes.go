@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,11 +23,12 @@ import (
 // this program, run once more in a role (see Role). The server is in this process, unless
 // it is an outside one, and listens on the loopback interface.
 type processes struct {
-	cfg    settle.Config
-	server *bus.Server
-	url    string
-	bus    *bus.Bus
-	client *settle.Client
+	cfg     settle.Config
+	program string // see Options.Program
+	server  *bus.Server
+	url     string
+	bus     *bus.Bus
+	client  *settle.Client
 
 	mu          sync.Mutex
 	coordinator *child
@@ -36,8 +38,8 @@ type processes struct {
 }
 
 // startProcesses starts them and returns when the workers serve their partitions.
-func startProcesses(ctx context.Context, cfg settle.Config) (*processes, error) {
-	p := &processes{cfg: cfg, url: cfg.Bus.URL, runs: map[string]map[worker.RunKey]uint64{}}
+func startProcesses(ctx context.Context, cfg settle.Config, program string) (*processes, error) {
+	p := &processes{cfg: cfg, program: cmp.Or(program, Go), url: cfg.Bus.URL, runs: map[string]map[worker.RunKey]uint64{}}
 	if err := p.start(ctx); err != nil {
 		return nil, errors.Join(err, p.Stop(ctx))
 	}
@@ -187,7 +189,7 @@ func (p *processes) launch(ctx context.Context, role, id string) (*child, error)
 		return nil, fmt.Errorf("find this program, to run it as a %s: %w", role, err)
 	}
 	c := &child{id: id, ready: make(chan struct{}), ended: make(chan struct{})}
-	c.cmd = exec.Command(self, "demo", "role", role, "--nats", p.url, "--id", id,
+	c.cmd = exec.Command(self, "demo", "role", role, "--nats", p.url, "--id", id, "--program", p.program,
 		"--prefix", p.cfg.Bus.Prefix, "--heartbeat", p.cfg.Heartbeat.String(), "--checkpoint", p.cfg.Checkpoint.String())
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()

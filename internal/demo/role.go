@@ -14,7 +14,6 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
-	"github.com/settlehq/settle/examples/flights"
 )
 
 // The roles of a process that a run with Processes starts.
@@ -27,6 +26,7 @@ const (
 // standard input, and ends when that is closed, so it does not outlive who has started it.
 type Role struct {
 	Role, ID, NATS, Prefix string
+	Program                string // see Options
 	Heartbeat, Checkpoint  time.Duration
 }
 
@@ -59,8 +59,12 @@ func (r Role) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer c.Stop()
 		return until(ctx, in, out, func() {})
 	}
+	ps, err := programs(r.Program)
+	if err != nil {
+		return err
+	}
 	w, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
-		ID: r.ID, Programs: flights.Programs, Heartbeat: r.Heartbeat, Checkpoint: r.Checkpoint,
+		ID: r.ID, Programs: ps, Heartbeat: r.Heartbeat, Checkpoint: r.Checkpoint,
 	})
 	if err != nil {
 		return err

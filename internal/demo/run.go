@@ -108,15 +108,20 @@ type deployment interface {
 
 func (r *run) start(ctx context.Context) (deployment, error) {
 	if r.o.Processes {
-		return startProcesses(ctx, r.config())
+		return startProcesses(ctx, r.config(), r.o.Program)
 	}
-	return settle.Start(ctx, r.config())
+	cfg := r.config()
+	var err error
+	if cfg.Programs, err = programs(r.o.Program); err != nil {
+		return nil, err
+	}
+	return settle.Start(ctx, cfg)
 }
 
 func (r *run) config() settle.Config {
 	return settle.Config{
-		Programs: flights.Programs, Workers: r.o.Workers,
-		Server: r.place.server(r.o.Fsync), Bus: r.place.bus(r.o.Partitions),
+		Workers: r.o.Workers,
+		Server:  r.place.server(r.o.Fsync), Bus: r.place.bus(r.o.Partitions),
 		Heartbeat: heartbeat, Checkpoint: checkpoint, Tracer: r.o.Tracer,
 	}
 }

@@ -48,7 +48,14 @@ func small(t *testing.T) Options {
 }
 
 func TestARunWithDuplicatesAndAKilledWorkerIsVerified(t *testing.T) {
+	for _, program := range []string{Go, Star} {
+		t.Run(program, func(t *testing.T) { verifiedRun(t, program) })
+	}
+}
+
+func verifiedRun(t *testing.T, program string) {
 	o := small(t)
+	o.Program = program
 	o.Duplicate, o.Kill = 3, 1
 	screen := &blank{}
 	res, err := Run(t.Context(), o, screen)
@@ -83,7 +90,8 @@ func TestARunWithDuplicatesAndAKilledWorkerIsVerified(t *testing.T) {
 func TestAStoreThatWasUsedBeforeGoesOnWhereItWas(t *testing.T) {
 	o := small(t)
 	o.Flights = o.Flights[:100]
-	for i := range 2 {
+	for i, program := range []string{Go, Star} { // what the one has left is the other's
+		o.Program = program
 		res, err := Run(t.Context(), o, &blank{})
 		if err != nil {
 			t.Fatal(err)
