@@ -146,8 +146,8 @@ func TestOnAnOutsideServerARunHasItsOwnStreamsAndTakesThemAway(t *testing.T) {
 		if !keep && len(left) != 0 {
 			t.Errorf("streams were left behind: %v", left)
 		}
-		if keep && len(left) != 2+3*o.Partitions {
-			t.Errorf("of 3 streams per partition, the dead letters and the bucket of workers, %v were kept", left)
+		if keep && len(left) != 3+3*o.Partitions {
+			t.Errorf("of 3 streams per partition, the dead letters and the buckets of workers and programs, %v were kept", left)
 		}
 		for _, name := range left {
 			if !strings.HasPrefix(strings.TrimPrefix(name, "KV_"), "DEMO-") {

@@ -13,7 +13,7 @@ import (
 // Remove deletes everything that a deployment has stored on a server.
 func Remove(ctx context.Context, js jetstream.JetStream, prefix string, partitions int) error {
 	prefix = strings.ToUpper(prefix)
-	names := []string{"KV_" + prefix + "_WORKERS", prefix + "_DEAD"}
+	names := []string{"KV_" + prefix + "_WORKERS", "KV_" + prefix + "_PROGRAMS", prefix + "_DEAD"}
 	for p := range partitions {
 		n := strconv.Itoa(p)
 		names = append(names, prefix+"_LANE_"+n, prefix+"_LOG_"+n, "KV_"+prefix+"_STATE_"+n)
