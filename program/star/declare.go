@@ -365,7 +365,7 @@ func (m *machine) each(t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 		"debounce?", &o.debounce, "throttle?", &o.throttle, "group?", &o.group); err != nil {
 		return nil, err
 	}
-	d := &decl{kind: "rows", id: id, fn: fn, from: rows, to: id, spec: space.NodeSpec{ID: id, Kind: space.Computation, Writes: []space.Address{{Doc: id}}}}
+	d := &decl{kind: "rows", id: id, fn: fn, from: rows, to: id, spec: space.NodeSpec{ID: id, Kind: space.Computation}}
 	var err error
 	switch {
 	case rows.space != "":
@@ -374,6 +374,7 @@ func (m *machine) each(t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 		err = fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes are made with it", childMark, childMark[:1])
 	default:
 		err = errors.Join(o.apply(&d.spec), takes(fn, 2, "it is called with the key and the row"))
+		d.spec.Writes = []space.Address{{Doc: id}}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("each %s: %w", id, err)

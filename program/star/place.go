@@ -227,9 +227,27 @@ func (x *place) Iterate() starlark.Iterator {
 	return (&view{v: v}).Iterate()
 }
 
-// Binary lets lists that were read be joined with others.
+// Binary lets lists that were read be joined with others, and calculates with documents
+// that are a number or a string.
 func (x *place) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (starlark.Value, error) {
-	return joined(op, x, y, side)
+	if isList(x) {
+		return joined(op, x, y, side)
+	}
+	v, err := x.read()
+	if err != nil || isContainer(v) {
+		return nil, err
+	}
+	if p, ok := y.(*place); ok {
+		w, err := p.read()
+		if err != nil {
+			return nil, err
+		}
+		y = show(w)
+	}
+	if side == starlark.Right {
+		return starlark.Binary(op, y, show(v))
+	}
+	return starlark.Binary(op, show(v), y)
 }
 
 // CompareSameType compares the values of two places.

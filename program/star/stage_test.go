@@ -28,6 +28,7 @@ type stage struct {
 	errs     []error
 	logged   []string
 	mirrors  map[space.Ref]model.Value
+	log      []*model.Commit
 	notes    []space.Violation
 }
 
@@ -98,6 +99,7 @@ func (s *stage) settle() {
 }
 
 func (s *stage) take(c *model.Commit) {
+	s.log = append(s.log, c)
 	for i := range c.Txs {
 		if rc := c.Txs[i].Receipt; rc != nil {
 			s.receipts[rc.Event] = rc
