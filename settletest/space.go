@@ -54,7 +54,7 @@ func (s *Space) SendAt(at time.Time, stream string, payload any) settle.Receipt 
 func (s *Space) Call(stream string, payload any) settle.Value {
 	s.w.t.Helper()
 	rc, ok := s.send(stream, "", payload, time.Time{})
-	mustBeHandled(s, stream, rc, ok)
+	s.mustBeHandled(stream, rc, ok)
 	return rc.Result
 }
 
@@ -75,6 +75,11 @@ func (s *Space) sendTo(stream, id string, v settle.Value, at time.Time) (settle.
 }
 
 func (s *Space) tb() TB { return s.w.t }
+
+func (s *Space) mustBeHandled(stream string, rc settle.Receipt, ok bool) {
+	s.w.t.Helper()
+	mustBeHandled(s, stream, rc, ok)
+}
 
 // mustBeHandled ends the test if an event was not.
 func mustBeHandled(s Subject, stream string, rc settle.Receipt, ok bool) {
