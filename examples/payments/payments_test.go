@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/ordered"
+)
+
+// The NATS server leaves some goroutines behind that end by themselves.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
+	)
+}
+
+func startServer(t *testing.T) *bus.Server {
+	t.Helper()
+	s, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Shutdown)
+	return s
+}
+
+func connect(t *testing.T, s *bus.Server, faults bus.Faults) *bus.Bus {
+	t.Helper()
+	b, err := bus.Connect(t.Context(), bus.Config{Server: s, Partitions: 1, Faults: faults})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func client(t *testing.T, b *bus.Bus) *settle.Client {
+	t.Helper()
+	c, err := settle.NewClient(b, settle.ClientConfig{ID: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// begin runs serve beside the test.
+func begin(t *testing.T, serve func(context.Context) error) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx) }() // ends with ctx
+	end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(end)
+	return end
+}
+
+func call(t *testing.T, c *settle.Client, account, id string, p Payment) *settle.Receipt {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	rc, err := c.Call(ctx, settle.Outgoing{Space: account, Stream: "pay", ID: id, Payload: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rc
+}
+
+func wantReceipt(t *testing.T, rc *settle.Receipt, outcome settle.Outcome, result string) {
+	t.Helper()
+	if rc.Outcome != outcome || rc.Result.String() != result {
+		t.Errorf("%s: %s %s (%s), want %s %s", rc.Event, rc.Outcome, rc.Result, rc.Error, outcome, result)
+	}
+}
+
+// What the README says, with the clients and questions of all of Settle.
+func TestPayments_AreHandledOnceAndEverybodySeesWhatBecameOfThem(t *testing.T) {
+	s := startServer(t)
+	begin(t, func(ctx context.Context) error { return serve(ctx, bus.Config{URL: s.ClientURL(), Partitions: 1}) })
+	b := connect(t, s, nil)
+	c := client(t, b)
+	wantReceipt(t, call(t, c, "alice", "invoice-1", Payment{Cents: 500}), settle.Handled, `{"cents":500,"payments":1}`)
+	wantReceipt(t, call(t, c, "alice", "invoice-1", Payment{Cents: 500}), settle.Handled, `{"cents":500,"payments":1}`)
+	wantReceipt(t, call(t, c, "alice", "rent", Payment{Cents: -200, To: "bob"}), settle.Handled, `{"cents":300,"payments":2}`)
+	wantReceipt(t, call(t, c, "alice", "yacht", Payment{Cents: -90_000, To: "bob"}), settle.Failed, `absent`)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tree, err := c.WaitTree(ctx, "alice", "pay", "rent")
+	if err != nil || len(tree.Root.Caused) != 1 || tree.Root.Caused[0].Space != "bob" {
+		t.Errorf("the tree of the rent: %+v, %v", tree, err)
+	}
+	a, err := (&live.Client{Bus: b}).Get(ctx, live.Get{Space: "bob", Document: "account", Timeout: live.Duration(10 * time.Second)})
+	if err != nil || string(a.Value) != `{"cents":200,"payments":1}` {
+		t.Errorf("bob's account: %s, %v", a.Value, err)
+	}
+	var events []string
+	for h, err := range c.Receipts(ctx, "alice", settle.ReceiptFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, h.Tx.Receipt.Event)
+	}
+	if !slices.Equal(events, []string{"invoice-1", "rent", "yacht"}) {
+		t.Errorf("alice's receipts are of %v", events)
+	}
+	letters := deadLetters(t, c)
+	for len(letters) == 0 && ctx.Err() == nil {
+		letters = deadLetters(t, c) // it is written behind the commit
+	}
+	if len(letters) != 1 || letters[0].Error != "alice is short of 89700 cents" || string(letters[0].Bytes()) != `{"cents":-90000,"to":"bob"}` {
+		t.Errorf("dead letters: %+v", letters)
+	}
+}
+
+func deadLetters(t *testing.T, c *settle.Client) (list []trail.Dead) {
+	t.Helper()
+	for d, err := range c.DeadLetters(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// A process that dies when its commit is stored, and before it knows, is one that dies between
+// the put and the acknowledgement: see byhand_test.go for the other.
+func TestPayments_ACrashBehindTheCommitAppliesOnce(t *testing.T) {
+	s := startServer(t)
+	stored := make(chan struct{})
+	die := sync.OnceFunc(func() { close(stored) })
+	appends := 0
+	dying := connect(t, s, func(a bus.Attempt) bus.Fault {
+		if a.Op != bus.OpAppend {
+			return bus.Deliver
+		}
+		if appends++; appends < 2 {
+			return bus.Deliver // it takes the account over
+		}
+		die()
+		return bus.DropAck
+	})
+	first, kill := context.WithCancel(context.Background())
+	go func() { // ends with its bus
+		_ = ordered.Serve(first, dying, ordered.Config{Handlers: map[string]ordered.Handler{"pay": ordered.On(pay)}})
+	}()
+	b := connect(t, s, nil)
+	c := client(t, b)
+	if _, err := c.Send(t.Context(), settle.Outgoing{Space: "alice", Stream: "pay", ID: "invoice-1", Payload: Payment{Cents: 500}}); err != nil {
+		t.Fatal(err)
+	}
+	<-stored
+	dying.Kill()
+	kill()
+
+	begin(t, func(ctx context.Context) error { return serve(ctx, bus.Config{URL: s.ClientURL(), Partitions: 1}) })
+	wantReceipt(t, call(t, c, "alice", "invoice-1", Payment{Cents: 500}), settle.Handled, `{"cents":500,"payments":1}`)
+	wantReceipt(t, call(t, c, "alice", "invoice-2", Payment{Cents: 1}), settle.Handled, `{"cents":501,"payments":2}`)
+}
