@@ -30,49 +30,61 @@ type layout struct {
 	refused error
 }
 
+// tier is a struct whose fields count: the one itself, or one embedded in it.
+type tier struct {
+	typ   reflect.Type
+	index []int // that leads to it
+}
+
 // layoutOf lists the fields of a struct. Which one has a name that several want follows the
 // rules of Go: the one that is nearest, among those the one whose tag says the name, and
 // none if there are still several.
 func layoutOf(t reflect.Type) layout {
 	var l layout
 	var all []field
-	type level struct {
-		typ   reflect.Type
-		index []int
-	}
 	seen := map[reflect.Type]bool{t: true}
-	for queue := []level{{t, nil}}; len(queue) > 0; queue = queue[1:] {
-		in := queue[0]
-		for i := range in.typ.NumField() {
-			sf := in.typ.Field(i)
-			f, embedded, ok := l.read(sf)
-			if !ok {
-				continue
-			}
-			f.index = append(slices.Clone(in.index), i)
-			if !embedded {
-				all = append(all, f)
-				continue
-			}
-			s := f.typ
-			if s.Kind() == reflect.Pointer {
-				s, l.odd = s.Elem(), true
-			}
-			if s.Kind() == reflect.Struct && !seen[s] {
-				seen[s] = true
-				queue = append(queue, level{s, f.index})
-			} else {
+	for queue := []tier{{typ: t}}; len(queue) > 0; queue = queue[1:] {
+		fields, embedded := l.fieldsOf(queue[0])
+		all = append(all, fields...)
+		for _, e := range embedded {
+			if seen[e.typ] {
 				l.odd = true
+				continue
 			}
+			seen[e.typ] = true
+			queue = append(queue, e)
 		}
 	}
 	l.fields = dominant(all)
 	return l
 }
 
+// fieldsOf are the fields of one tier, and the structs whose fields take their place.
+func (l *layout) fieldsOf(in tier) (fields []field, embedded []tier) {
+	for i := range in.typ.NumField() {
+		f, inline, ok := l.read(in.typ.Field(i))
+		if !ok {
+			continue
+		}
+		f.index = append(slices.Clone(in.index), i)
+		switch {
+		case !inline:
+			fields = append(fields, f)
+		case f.typ.Kind() == reflect.Struct:
+			embedded = append(embedded, tier{f.typ, f.index})
+		case f.typ.Kind() == reflect.Pointer && f.typ.Elem().Kind() == reflect.Struct:
+			l.odd = true
+			embedded = append(embedded, tier{f.typ.Elem(), f.index})
+		default:
+			l.odd = true
+		}
+	}
+	return fields, embedded
+}
+
 // read is what the tag of a field says, whether its own fields take its place, and whether
 // it counts at all.
-func (l *layout) read(sf reflect.StructField) (f field, embedded, ok bool) {
+func (l *layout) read(sf reflect.StructField) (f field, inline, ok bool) {
 	tag := sf.Tag.Get("json")
 	if tag == "-" || !sf.IsExported() && !sf.Anonymous {
 		return field{}, false, false

@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// member of a struct: a field and its codec.
+// structField is a field that is a key of the object, and the codec of its type.
 type structField struct {
 	field
 	codec  *codec
@@ -96,7 +96,7 @@ func (s *structCodec) encode(from reflect.Value, depth int) (model.Value, error)
 	return s.keys.Object(func(i int) (model.Value, error) { return s.fields[i].encode(from, depth+1) })
 }
 
-// encode is the value of the field of a struct, absent if it is left out.
+// encode is the value of the field in a struct, absent if it is left out.
 func (f *structField) encode(of reflect.Value, depth int) (model.Value, error) {
 	from := f.of(of)
 	if f.isZero != nil && f.isZero(from) {
