@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/settlehq/settle/program/star"
@@ -41,6 +42,15 @@ func Compare(before, after []star.Node) Diff {
 		}
 	}
 	return d
+}
+
+// Lists are the nodes that the diff names, by what has become of them.
+func (d *Diff) Lists() iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		_ = (len(d.Changed) == 0 || yield("changed", d.Changed)) &&
+			(len(d.New) == 0 || yield("new", d.New)) &&
+			(len(d.Gone) == 0 || yield("gone", d.Gone))
+	}
 }
 
 // String is one line: 2 of 12 nodes have new code and run again; 10 unchanged.

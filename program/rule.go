@@ -33,6 +33,9 @@ type Choice struct {
 	Target
 	// Canary is a version of the same program that some of the spaces run instead.
 	Canary *Canary `json:"canary,omitzero"`
+	// Pinned: the rule stays as it is when another version of its program is deployed without
+	// naming its spaces.
+	Pinned bool `json:"pinned,omitzero"`
 	// By and At say who has said so and when, as they have it; Note is why.
 	By   string    `json:"by,omitzero"`
 	At   time.Time `json:"at,omitzero"`
@@ -222,7 +225,7 @@ func Decide(ctx context.Context, records Records, spaces string, change func(Rul
 
 // says reports whether two choices come to the same.
 func (c *Choice) says(o *Choice) bool {
-	if (c.Canary == nil) != (o.Canary == nil) || c.Target != o.Target {
+	if (c.Canary == nil) != (o.Canary == nil) || c.Target != o.Target || c.Pinned != o.Pinned {
 		return false
 	}
 	return c.Canary == nil || *c.Canary == *o.Canary

@@ -30,6 +30,26 @@ func newTable(rules map[string]Rule) *Table {
 	return t
 }
 
+// Exactly is what the rule about a pattern says; the zero Choice if there is none.
+func (t *Table) Exactly(spaces string) Choice {
+	for _, r := range t.All() {
+		if r.Spaces == spaces {
+			return r.Choice
+		}
+	}
+	return Choice{}
+}
+
+// With is the table in which the rule about a pattern says something else.
+func (t *Table) With(spaces string, c Choice) *Table {
+	rules := map[string]Rule{}
+	for _, r := range t.All() {
+		rules[r.Spaces] = *r
+	}
+	rules[spaces] = Rule{Spaces: spaces, Choice: c}
+	return newTable(rules)
+}
+
 // Rule is the rule about a space, nil if there is none: its own, or that of the longest
 // prefix, or that about all.
 func (t *Table) Rule(space string) *Rule {

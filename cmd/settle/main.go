@@ -37,6 +37,13 @@ type cli struct {
 	Get   getCmd   `cmd:"" help:"Print the revision of a document and the document."`
 	Watch watchCmd `cmd:"" help:"Print a document and every change of it."`
 
+	Deploy   deployCmd   `cmd:"" help:"Have spaces run a program of a file."`
+	Versions versionsCmd `cmd:"" help:"The versions of programs, and which spaces run which."`
+	Rollback rollbackCmd `cmd:"" help:"Have the spaces of a program run the version before."`
+	Pin      pinCmd      `cmd:"" help:"Have spaces run one version, whatever is deployed later."`
+	Unpin    unpinCmd    `cmd:"" help:"Take a rule about spaces away, so that a more general one decides."`
+	Ls       lsCmd       `cmd:"" help:"The spaces that exist, and what they run."`
+
 	Receipts receiptsCmd `cmd:"" help:"Print how the events of a space have ended, newest last."`
 	Tree     treeCmd     `cmd:"" help:"What an event has caused, and what has become of each."`
 	Dead     deadCmd     `cmd:"" help:"Events that failed or were refused."`

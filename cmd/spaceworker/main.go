@@ -22,7 +22,7 @@ import (
 
 type flags struct {
 	process.Flags
-	Program    string        `help:"Program that the spaces run: ${enum}." enum:"counter,flights" required:"" env:"SETTLE_PROGRAM"`
+	Program    string        `help:"What the spaces run: hosted, which is what was deployed for each (settle deploy); or one of the examples: ${enum}." enum:"hosted,counter,flights" default:"hosted" env:"SETTLE_PROGRAM"`
 	Heartbeat  time.Duration `help:"How often the worker announces itself and looks for others that have gone." default:"500ms"`
 	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets." default:"1s"`
 	Idle       time.Duration `help:"How long a space is at rest before it leaves memory; negative: never." default:"1m"`
@@ -38,8 +38,8 @@ type flags struct {
 	PurgeDelay   time.Duration `help:"How long a checkpoint must have stood before commits that it covers go: longer than the servers take to write to disk (their sync_interval)." default:"3m" env:"SETTLE_PURGE_DELAY"`
 }
 
-// programs are the programs that this binary carries. A Go program of your own
-// goes into a binary of your own: see settle.StartWorker.
+// programs are the programs that this binary carries, and none for those that are deployed.
+// A Go program of your own goes into a binary of your own: see settle.StartWorker.
 var programs = map[string]settle.Programs{
 	"counter": settle.Always(counter.Program()),
 	"flights": flights.Programs,
@@ -58,7 +58,7 @@ func main() {
 		defer end(nil)
 		err = f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
-				ID: p.ID, Programs: programs[f.Program], Program: f.Program, Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
+				ID: p.ID, Programs: programs[f.Program], Hosted: f.Program == settle.HostedLabel, Program: f.Program, Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
 				Idle: f.Idle, MaxAwake: f.MaxAwake,
 				History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay,
 				Logger: p.Logger, Tracer: p.Tracer, HTTP: web,

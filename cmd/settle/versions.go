@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program"
+)
+
+// versionsCmd is `settle versions`.
+type versionsCmd struct {
+	connection
+	Name string `arg:"" optional:"" help:"A program. Default: all of them."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// versions is what there is to run, and what runs.
+type versions struct {
+	Versions []versionLine `json:"versions"`
+	Rules    []rule     `json:"rules"`
+}
+
+type versionLine struct {
+	Program string    `json:"program"`
+	Version string    `json:"version"`
+	At      time.Time `json:"at"`
+	By      string    `json:"by,omitzero"`
+	Note    string    `json:"note,omitzero"`
+	Bytes   int       `json:"bytes"`
+	RunBy   []string  `json:"run_by,omitzero"` // the patterns of the rules that name it
+}
+
+type rule struct {
+	Spaces  string           `json:"spaces"`
+	Program string           `json:"program"`
+	Version string           `json:"version"`
+	Canary  *program.Canary  `json:"canary,omitzero"`
+	Pinned  bool             `json:"pinned,omitzero"`
+	At      time.Time        `json:"at"`
+	By      string           `json:"by,omitzero"`
+	Note    string           `json:"note,omitzero"`
+	History []program.Choice `json:"history,omitzero"`
+}
+
+// Run lists versions and rules.
+func (c *versionsCmd) Run(ctx context.Context, io streams) error {
+	if c.Name != "" {
+		if err := model.CheckName("program", c.Name); err != nil {
+			return usage(err)
+		}
+	}
+	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+		all, err := program.Versions(ctx, b, c.Name)
+		if err != nil {
+			return err
+		}
+		table, err := program.Rules(ctx, b)
+		if err != nil {
+			return err
+		}
+		if c.Name != "" && len(all) == 0 {
+			return &program.MissingError{Target: program.Target{Program: c.Name}}
+		}
+		v := gather(all, table, c.Name)
+		if c.JSON {
+			return fleetJSON(io.out, v)
+		}
+		v.print(io)
+		return nil
+	})
+}
+
+func gather(all []program.Version, table *program.Table, name string) versions {
+	v := versions{Versions: []versionLine{}, Rules: []rule{}}
+	run := map[program.Target][]string{}
+	for _, r := range table.All() {
+		if name != "" && r.Program != name {
+			continue
+		}
+		text := r.Spaces
+		if r.Canary != nil {
+			canary := program.Target{Program: r.Program, Version: r.Canary.Version}
+			run[canary] = append(run[canary], fmt.Sprintf("%s (%d%%)", r.Spaces, r.Canary.Percent))
+			text += fmt.Sprintf(" (%d%%)", 100-r.Canary.Percent)
+		}
+		run[r.Target] = append(run[r.Target], text)
+		v.Rules = append(v.Rules, rule{
+			Spaces: r.Spaces, Program: r.Program, Version: r.Version, Canary: r.Canary, Pinned: r.Pinned,
+			At: r.At, By: r.By, Note: r.Note, History: r.History,
+		})
+	}
+	for i := range all {
+		x := &all[i]
+		v.Versions = append(v.Versions, versionLine{
+			Program: x.Program, Version: x.ID, At: x.At, By: x.By, Note: x.Note, Bytes: x.Size(), RunBy: run[x.Target()],
+		})
+	}
+	return v
+}
+
+func (v *versions) print(io streams) {
+	if len(v.Versions) == 0 {
+		fmt.Fprintln(io.out, "no program was deployed here; deploy one: settle deploy FILE.star")
+		return
+	}
+	s, _ := sheetFor(io.out)
+	rows := make([][]cell, len(v.Versions))
+	for i, x := range v.Versions {
+		run := cell{text: "-", code: faint}
+		if len(x.RunBy) > 0 {
+			run = cell{text: strings.Join(x.RunBy, ", "), code: green}
+		}
+		rows[i] = []cell{{text: x.Program, code: bold}, {text: x.Version}, {text: clock(x.At)}, {text: or(x.By, "-")}, {text: grouped(uint64(x.Bytes)), right: true}, run, {text: oneLine(x.Note)}}
+	}
+	s.table([]string{"PROGRAM", "VERSION", "FIRST DEPLOYED", "BY", "BYTES", "RUN BY SPACES", "NOTE"}, rows)
+	if len(v.Rules) == 0 {
+		fmt.Fprintln(io.out, "\nno space runs any of them; settle pin SPACES NAME@VERSION")
+		return
+	}
+	rows = make([][]cell, len(v.Rules))
+	for i, r := range v.Rules {
+		rows[i] = []cell{{text: r.Spaces, code: bold}, {text: r.says()}, {text: clock(r.At)}, {text: or(r.By, "-")}, {text: r.before()}, {text: oneLine(r.Note)}}
+	}
+	fmt.Fprintln(io.out)
+	s.table([]string{"SPACES", "RUN", "SINCE", "BY", "BEFORE", "NOTE"}, rows)
+}
+
+func (r *rule) says() string {
+	text := r.Program + "@" + r.Version
+	if r.Canary != nil {
+		text += fmt.Sprintf(", %d%% of them %s", r.Canary.Percent, r.Canary.Version)
+	}
+	if r.Pinned {
+		text += " (pinned)"
+	}
+	return text
+}
+
+// before is what the rule has said, as far as a line has room.
+func (r *rule) before() string {
+	var said []string
+	for _, h := range r.History {
+		if text := h.Target.String(); h.Target != (program.Target{}) && !slices.Contains(said, text) && text != r.Program+"@"+r.Version {
+			said = append(said, text)
+		}
+	}
+	if len(said) == 0 {
+		return "-"
+	}
+	return clip(strings.Join(said, " "), 60)
+}
+
+// clock is when, for people: in their own time zone.
+func clock(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.Local().Format(time.DateTime)
+}
