@@ -56,12 +56,25 @@ func (x *place) String() string {
 	return space.Address{Space: x.space, Doc: x.doc, Path: x.path}.String()
 }
 
+// documents is what places read and write through: a transaction, or what a test has.
+type documents interface {
+	Space() string
+	Get(doc string, path ...string) model.Value
+	GetShallow(doc string, path ...string) model.Value
+	GetFrom(space, doc string, path ...string) model.Value
+	Peek(doc string, path ...string) model.Value
+	Set(doc string, v any, path ...string)
+	Delete(doc string, path ...string)
+	Declares(doc string, path ...string) bool
+	Err() error
+}
+
 // tx is the transaction of the run under way.
-func (x *place) tx() (*space.Tx, error) {
-	if x.m.cur == nil || x.m.cur.tx == nil {
+func (x *place) tx() (documents, error) {
+	if x.m.cur == nil || x.m.cur.docs == nil {
 		return nil, fmt.Errorf("%s is read while the program is loaded; documents are there in handlers, computations and effects", x)
 	}
-	return x.m.cur.tx, nil
+	return x.m.cur.docs, nil
 }
 
 func (x *place) child(step string) *place {
@@ -155,7 +168,7 @@ func (x *place) member(step string) (starlark.Value, error) {
 
 // probe reads a place if it holds a scalar, and finds out without a trace whether it holds
 // a container: that is read by whoever uses it.
-func (x *place) probe(tx *space.Tx) model.Value {
+func (x *place) probe(tx documents) model.Value {
 	if !x.def.IsAbsent() && !isContainer(x.def) {
 		return tx.Get(x.doc, x.path...) // a scalar, most likely
 	}
@@ -200,8 +213,15 @@ func (x *place) step(k starlark.Value) (string, error) {
 	return stepOf(x.outline(), k)
 }
 
-// Truth is false for what is empty or not there.
-func (x *place) Truth() starlark.Bool { return x.Len() > 0 }
+// Truth is false for what is empty or not there; a document that is a scalar is as true as
+// that.
+func (x *place) Truth() starlark.Bool {
+	v := x.outline()
+	if isContainer(v) {
+		return v.Len() > 0
+	}
+	return show(v).Truth()
+}
 
 // Len is how many keys or elements there are.
 func (x *place) Len() int { return x.outline().Len() }
@@ -296,16 +316,16 @@ func (x *place) write(v starlark.Value) error {
 // put writes a value. A document that is not there yet gets its default first, so that
 // whoever reads it elsewhere finds all of its fields.
 func (x *place) put(l *level, v model.Value) error {
-	if len(x.path) > 0 && x.origin.Len() > 0 && l.tx.Peek(x.doc).IsAbsent() {
+	if len(x.path) > 0 && x.origin.Len() > 0 && l.docs.Peek(x.doc).IsAbsent() {
 		whole, err := x.origin.Set(x.path, v)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", x, err)
 		}
-		l.tx.Set(x.doc, whole)
-		return l.tx.Err()
+		l.docs.Set(x.doc, whole)
+		return l.docs.Err()
 	}
-	l.tx.Set(x.doc, v, x.path...)
-	return l.tx.Err()
+	l.docs.Set(x.doc, v, x.path...)
+	return l.docs.Err()
 }
 
 // mayWrite refuses what the core would refuse later, and what it only counts.
@@ -328,7 +348,7 @@ func (x *place) drop() error {
 	if err := x.mayWrite(); err != nil {
 		return err
 	}
-	tx := x.m.cur.tx
+	tx := x.m.cur.docs
 	tx.Delete(x.doc, x.path...)
 	return tx.Err()
 }
@@ -345,7 +365,7 @@ func (x *place) add(v starlark.Value) error {
 	case have.Kind() != model.KindArray:
 		return fmt.Errorf("append: %s is not an array", x)
 	}
-	if x.m.cur.tx.Peek(x.doc, x.path...).IsAbsent() {
+	if x.m.cur.docs.Peek(x.doc, x.path...).IsAbsent() {
 		if err := x.put(x.m.cur, have); err != nil { // what the default has
 			return err
 		}

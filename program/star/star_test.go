@@ -79,3 +79,22 @@ func TestError_NamesPlaceAndCalls(t *testing.T) {
 		t.Errorf("got %s\n%s\nwant\n%s", rc.Outcome, rc.Error, want)
 	}
 }
+
+func TestPlace_ADocumentThatIsAScalarIsAsTrueAsThat(t *testing.T) {
+	s := newStage(t, compiled(t, `
+door = cell("door", False)
+
+def move(e):
+    was = "open" if door else "closed"
+    door.set(e)
+    return [was, "open" if door else "closed", door.get()]
+
+handle("move", move, payload = bool)
+`).Space())
+	for _, open := range []bool{true, true, false} {
+		got := s.must("move", open)
+		if last := got.Index(2); !model.Equal(last, model.MustOf(open)) || (got.Index(1).String() == `"open"`) != open {
+			t.Errorf("moved to %v: %s", open, got)
+		}
+	}
+}
