@@ -105,9 +105,9 @@ func (i Input[T]) Refresh(tx *Tx, key string) { tx.RefreshTask(i.name, key) }
 // Forget removes the value of a key. It is fetched again when somebody reads it.
 func (i Input[T]) Forget(tx *Tx, key string) { tx.ForgetTask(i.name, key) }
 
-// Came is the event that says from outside what the value of a key is, if somebody wants it:
+// Completed is the event that says from outside what the value of a key is, if somebody wants it:
 // to the stream named as the input, with the payload {"key": KEY, "out": VALUE}.
-func (i Input[T]) Came(to, key string, value T) (Outgoing, error) {
+func (i Input[T]) Completed(to, key string, value T) (Outgoing, error) {
 	v, err := i.value.Encode(value)
 	if err != nil {
 		return Outgoing{}, fmt.Errorf("value %q of input %s: %w", key, i.name, err)

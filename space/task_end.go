@@ -2,6 +2,7 @@ package space
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/settlehq/settle/model"
 )
@@ -71,8 +72,8 @@ func (a *ActionSpec) end(t *Tx, task *Task) {
 const maxTaskError = 300
 
 // endTask ends the task of an event that has failed, in the transaction that says so: nobody
-// would say again that it has been done. What failed is kept out of it, and so is what it was
-// started with, as the two may be too large.
+// would say again that it has been done. It writes no more than it must, field by field: what
+// has failed may have been too large.
 func (s *Space) endTask(tx *Tx, ev *model.Event, why string) {
 	a := s.program.actions[ev.Stream]
 	if a == nil {
@@ -88,9 +89,15 @@ func (s *Space) endTask(tx *Tx, ev *model.Event, why string) {
 		return
 	}
 	if len(why) > maxTaskError {
-		why = why[:maxTaskError]
+		why = strings.ToValidUTF8(why[:maxTaskError], "") + "..."
 	}
-	task.State, task.In, task.Out, task.Unhandled = TaskFailed, model.Value{}, model.Value{}, true
-	task.Err = fmt.Sprintf("it was told how it ended, and that could not be handled: %s (event %s; redrive it)", why, ev.ID)
-	a.end(tx, &task)
+	set := func(field string, v model.Value) { tx.writeTask(a.Name, v, inTasks, task.Key, field) }
+	set("state", model.String(string(TaskFailed)))
+	set("n", model.Int(task.N))
+	set("error", model.String(fmt.Sprintf("it was told how it ended, and that could not be handled: %s (event %s; redrive it)", why, ev.ID)))
+	set("at", model.Int(s.wall))
+	set("unhandled", model.Bool(true))
+	if a.Input {
+		tx.writeTask(a.Pending(), model.Value{}, task.Key)
+	}
 }

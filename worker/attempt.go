@@ -21,20 +21,14 @@ func (h *host) attempt(ctx context.Context, action string, how *Performer, t *ta
 	}
 	out, err := how.Attempt(ctx, t.Key, t.In)
 	h.env.performing.leave()
-	c := &space.Completion{Key: t.Key, N: t.N, Out: out}
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
+	c := how.Tell(&t.Task, out, err)
 	if err == nil {
 		return c
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	c.Out, c.Err = model.Value{}, err.Error()
-	n := t.failed + 1
-	again := !how.last(n, err)
-	if again {
-		c.Attempt = n
-	}
-	args := []any{"space", h.space, "action", action, "key", t.Key, "attempt", n, "again", again, "error", err}
+	args := []any{"space", h.space, "action", action, "key", t.Key, "attempt", t.Attempts + 1, "again", c.Attempt > 0, "error", err}
 	var p *panicked
 	if errors.As(err, &p) {
 		args = append(args, "stack", string(p.stack))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // Performer says how the tasks of an action are done, or an input is fetched: it is the Host of
@@ -79,6 +80,23 @@ type panicked struct {
 }
 
 func (p *panicked) Error() string { return fmt.Sprintf("panicked: %v", p.with) }
+
+// Tell is what to tell of an attempt at a task: that it has been done, that it is given up, or
+// that there will be another attempt.
+func (p *Performer) Tell(t *space.Task, out model.Value, err error) *space.Completion {
+	c := &space.Completion{Key: t.Key, N: t.N, Out: out}
+	if err == nil {
+		return c
+	}
+	c.Out, c.Err = model.Value{}, err.Error()
+	if c.Err == "" {
+		c.Err = "failed"
+	}
+	if n := t.Attempts + 1; !p.last(n, err) {
+		c.Attempt = n
+	}
+	return c
+}
 
 // Attempt makes one attempt at a task.
 func (p *Performer) Attempt(ctx context.Context, key string, in model.Value) (out model.Value, err error) {

@@ -54,8 +54,6 @@ type task struct {
 	// at is when it is to be looked at again, order who comes first of several.
 	at    time.Duration
 	order int
-	// failed counts the attempts that did.
-	failed int
 	// cancel ends the attempt that is under way, nil if none is.
 	cancel context.CancelFunc
 	// ended is what has come of it, nil if nothing has yet, told how often that was said.
@@ -143,7 +141,8 @@ func (h *host) lookAtTask(a *performing, key string, entry model.Value) {
 		return
 	}
 	h.tasks.order++
-	t = &task{Task: is, order: h.tasks.order, failed: h.attemptsAt(a, &is)}
+	is.Attempts = h.attemptsAt(a, &is)
+	t = &task{Task: is, order: h.tasks.order}
 	a.pending[key] = t
 	heap.Push(&a.queue, t)
 }
@@ -223,7 +222,7 @@ func (h *host) begin(a *performing, t *task) {
 	if t.ended != nil {
 		do = func() *space.Completion { return t.ended }
 	}
-	n, told, name := t.failed+1, t.told, a.spec.Name
+	told, name := t.told, a.spec.Name
 	h.env.tasks.Go(func() { // ends with ctx at the latest, as far as Do does
 		c := do()
 		if c != nil {
@@ -233,21 +232,21 @@ func (h *host) begin(a *performing, t *task) {
 			cancel()
 			a.underWay--
 			t.cancel = nil
-			h.attempted(a, t, n, c)
+			h.attempted(a, t, c)
 		})
 	})
 }
 
 // attempted takes in what has come of an attempt, nil if nothing has.
-func (h *host) attempted(a *performing, t *task, n int, c *space.Completion) {
+func (h *host) attempted(a *performing, t *task, c *space.Completion) {
 	switch {
 	case t.gone:
 		return
 	case c == nil: // the space is given away
 		t.at = h.now() + a.how.pause(1)
 	case c.Attempt > 0:
-		t.failed = n
-		t.at = h.now() + a.how.pause(n)
+		t.Attempts = c.Attempt
+		t.at = h.now() + a.how.pause(c.Attempt)
 	default:
 		t.ended = c
 		t.at = h.now() + tellAgain<<min(t.told, 10)

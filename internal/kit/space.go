@@ -59,6 +59,9 @@ func newSpace(w *World, name string, p *space.Program) *Space {
 // Name is the name of the space.
 func (s *Space) Name() string { return s.name }
 
+// Program is what the space runs.
+func (s *Space) Program() *space.Program { return s.program }
+
 // World is the world that the space is in.
 func (s *Space) World() *World { return s.w }
 

@@ -1,0 +1,142 @@
+package settletest
+
+import (
+	"context"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// Nothing is performed or fetched by itself in a world. A test says what has come of a task, as
+// whoever performs it would (Complete, GiveUp), or has the program's own functions called
+// (Perform).
+
+// Work is a settle.Action or a settle.Input whose results are of type Out.
+type Work[Out any] interface {
+	Name() string
+	Completed(space, key string, out Out) (settle.Outgoing, error)
+	Failed(space, key string, why error) settle.Outgoing
+}
+
+// PendingTasks are the keys of the tasks of an action that are to be performed, or of the
+// values of an input that are to be fetched, in order.
+func PendingTasks[Out any](s *Space, of Work[Out]) []string {
+	s.w.t.Helper()
+	var keys []string
+	for _, t := range s.pending(s.action(of.Name())) {
+		keys = append(keys, t.Key)
+	}
+	return keys
+}
+
+// Complete says that a task of an action has been done, or that a value of an input has come,
+// and has all done that follows from it. The task must be pending.
+func Complete[Out any](s *Space, of Work[Out], key string, out Out) {
+	s.w.t.Helper()
+	o, err := of.Completed(s.Space(), key, out)
+	if err != nil {
+		s.w.t.Fatalf("settletest: %v", err)
+	}
+	s.endTask(of.Name(), key, o)
+}
+
+// GiveUp says that a task of an action is given up, or that a value of an input cannot be
+// fetched. The task must be pending.
+func GiveUp[Out any](s *Space, of Work[Out], key string, why error) {
+	s.w.t.Helper()
+	s.endTask(of.Name(), key, of.Failed(s.Space(), key, why))
+}
+
+func (s *Space) endTask(name, key string, o settle.Outgoing) {
+	s.w.t.Helper()
+	pending := s.pending(s.action(name))
+	for _, t := range pending {
+		if t.Key == key {
+			rc, ok := s.send(name, "", o.Payload, time.Time{})
+			mustBeHandled(s, name, rc, ok)
+			return
+		}
+	}
+	s.w.t.Fatalf("settletest: task %q of %s is not pending in space %s; %s", key, name, s.Space(), keysOf(pending))
+}
+
+func keysOf(tasks []space.Task) string {
+	if len(tasks) == 0 {
+		return "none is"
+	}
+	text := "these are:"
+	for _, t := range tasks {
+		text += " " + t.Key
+	}
+	return text
+}
+
+// Perform makes one attempt at each task that is pending in the space, of actions and of
+// inputs, by the functions that the program has registered, and has all done that follows. It
+// calls them one after the other, and makes no attempt at a task twice. Tasks that are started
+// meanwhile are performed, too. It returns how many attempts it has made; those that have
+// failed are made again by the next call, as a worker would after a pause.
+func (s *Space) Perform() (attempts int) {
+	s.w.t.Helper()
+	type attempt struct {
+		action, key string
+		n           int64
+	}
+	made := map[attempt]bool{}
+	for again := true; again; {
+		again = false
+		for _, a := range s.s.Program().Actions() {
+			how, ok := a.Host.(*worker.Performer)
+			if !ok {
+				continue
+			}
+			for _, t := range s.pending(a) {
+				if at := (attempt{a.Name, t.Key, t.N}); !made[at] {
+					made[at], again = true, true
+					s.attempt(a, how, t)
+				}
+			}
+		}
+	}
+	return len(made)
+}
+
+// attempt makes one at a task, and tells how it has ended.
+func (s *Space) attempt(a *space.ActionSpec, how *worker.Performer, t space.Task) {
+	s.w.t.Helper()
+	out, err := how.Attempt(context.Background(), t.Key, t.In)
+	c := how.Tell(&t, out, err)
+	rc, ok := s.send(a.Name, "", c.Value(), time.Time{})
+	mustBeHandled(s, a.Name, rc, ok)
+}
+
+// action is an action or input of the program.
+func (s *Space) action(name string) *space.ActionSpec {
+	s.w.t.Helper()
+	for _, a := range s.s.Program().Actions() {
+		if a.Name == name {
+			return a
+		}
+	}
+	s.w.t.Fatalf("settletest: the program of space %s has no action or input %s; register it with Perform, External or Fetch", s.Space(), name)
+	return nil
+}
+
+// pending are the tasks of an action that are pending.
+func (s *Space) pending(a *space.ActionSpec) (out []space.Task) {
+	doc := func(name string) model.Value { return s.s.Value(name) }
+	for key, entry := range a.Entries(doc(a.Pending())).All() {
+		t, ok := a.PendingTask(key, entry)
+		if !ok {
+			continue
+		}
+		if known := space.TaskOf(key, doc(a.Name).At(space.PathOfTask(key))); known.N == t.N {
+			t.Attempts = known.Attempts
+		}
+		out = append(out, t)
+	}
+	return out
+}
