@@ -183,6 +183,8 @@ func (s *changed) move(t *rapid.T) {
 		s.observed[doc] = !s.observed[doc]
 	case "restart":
 		s.host.run()
+		s.advance(time.Minute) // for who has met conflicts
+		s.host.run()
 		s.check()
 		s.restartNow()
 	default:

@@ -1,6 +1,9 @@
 package worker
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/settlehq/settle/space"
 )
 
@@ -20,8 +23,8 @@ import (
 func (w *Worker) Refresh() {
 	w.mu.Lock()
 	parts := make([]*partition, 0, len(w.partitions))
-	for _, p := range w.partitions { // any order: each on its own
-		parts = append(parts, p)
+	for _, number := range slices.Sorted(maps.Keys(w.partitions)) {
+		parts = append(parts, w.partitions[number])
 	}
 	w.mu.Unlock()
 	for _, p := range parts {
@@ -37,13 +40,13 @@ func (p *partition) refresh() {
 	if p.closed || p.ctx.Err() != nil {
 		return
 	}
-	for _, h := range p.hosts { // any order: each on its own
-		p.refreshHost(h)
+	for _, space := range slices.Sorted(maps.Keys(p.hosts)) {
+		p.refreshHost(p.hosts[space])
 	}
-	for space := range p.asleep { // any order: each on its own
+	for _, space := range slices.Sorted(maps.Keys(p.asleep)) {
 		p.hostOf(space, true)
 	}
-	for space := range p.leases { // any order: each on its own
+	for _, space := range slices.Sorted(maps.Keys(p.leases)) {
 		p.hostOf(space, true)
 	}
 }

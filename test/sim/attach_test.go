@@ -15,8 +15,9 @@ import (
 
 // startAttached attaches an application to a space, beside its owner.
 func (w *world) startAttached(p *process, i item) {
+	w.beginsWith(p)
 	cfg := worker.AttachConfig{
-		ID: p.who + "-" + fmt.Sprint(keyed(w.plan.seed, "attached", p.name).below(1000)), Space: i.space, Program: w.newPrograms(p)(i.space), Events: i.a,
+		ID: p.who + "-" + fmt.Sprint(keyed(w.plan.seed, "attached", p.name).below(1000)), Space: i.space, Program: w.newPrograms(p)(i.space, w.editionOf(p)), Events: i.a,
 		Settings: space.Config{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup},
 		Logger:   slog.New(logger{w, p, ""}),
 	}
@@ -62,7 +63,7 @@ func (w *world) transact(p *process, o *op) error {
 	}
 	w.pass(p.ctx, keyed(w.plan.seed, "transact", o.id).between(1, time.Millisecond)) // others may have waited, too
 	return p.attachment.Transact(p.ctx, "app "+o.id, func(tx *space.Tx) error {
-		return application(tx, o.id)
+		return application(edited{tx, 0}, o.id)
 	})
 }
 

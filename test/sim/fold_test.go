@@ -39,6 +39,8 @@ type fold struct {
 	tried    map[eventKey]map[uint64]bool // the lives that have marked an attempt at an event
 	commits  int
 	agenda   agenda
+	editions editions
+	edition  int // of the commit that is being taken in
 }
 
 // revision is a value that a document had from a log sequence on.
@@ -66,7 +68,7 @@ func newFold(w *world, space string) *fold {
 		docs: map[string]model.Value{}, history: map[string][]revision{}, handled: map[eventKey]*handling{},
 		inbound: map[string]uint64{}, outbound: map[string]uint64{}, sends: map[string]*sending{},
 		txs: map[uint64]uint64{}, runs: map[string]int{}, apps: map[string]uint64{}, tried: map[eventKey]map[uint64]bool{},
-		agenda: newAgenda(),
+		agenda: newAgenda(), editions: editions{},
 	}
 }
 
@@ -87,6 +89,7 @@ func (f *fold) take(a *model.Append, seq uint64) {
 		return
 	}
 	f.checkEpoch(c)
+	f.edition = f.editions.take(f, c)
 	f.agenda.nth = 0
 	for i := range c.Txs {
 		f.transaction(c, &c.Txs[i])
@@ -115,7 +118,7 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 		f.wrong("ids", "transaction %d of epoch %d comes after %d", tx.N, c.Epoch, last)
 	}
 	f.txs[c.Epoch] = tx.N
-	o := &oracle{f: f, docs: f.docs}
+	o := &oracle{f: f, docs: f.docs, edition: f.edition}
 	stream, isHandling := receipts.Stream(tx.By)
 	var ev *model.Event
 	if isHandling {

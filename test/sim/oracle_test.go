@@ -23,6 +23,7 @@ type oracle struct {
 	// now is the time that the handler was told, as its result says; no log has it.
 	now     int64
 	cancels []string // of timers
+	edition int      // of the program
 
 	outcome model.Outcome
 	result  model.Value
@@ -34,7 +35,7 @@ func (o *oracle) Get(doc string, path ...string) model.Value {
 	if v, ok := o.after[doc]; ok {
 		return v.At(path)
 	}
-	if run := computations[doc]; run != nil && !o.asWritten {
+	if run := o.f.w.plan.computation(doc, o.edition); run != nil && !o.asWritten {
 		return run(o).At(path)
 	}
 	return o.docs[doc].At(path)
@@ -45,7 +46,7 @@ func (o *oracle) GetFrom(space, doc string, path ...string) model.Value {
 		return o.hint.At(path)
 	}
 	other := o.f.w.folds[space]
-	return (&oracle{f: other, docs: other.docs}).Get(doc, path...)
+	return (&oracle{f: other, docs: other.docs, edition: o.edition}).Get(doc, path...)
 }
 
 func (o *oracle) Set(doc string, v any, path ...string) {
@@ -77,10 +78,7 @@ func (o *oracle) handle(stream string, ev *model.Event, rc *model.Receipt) {
 	drop := func(outcome model.Outcome) {
 		o.outcome, o.result, o.after, o.sends, o.cancels = outcome, model.Value{}, nil, nil, nil
 	}
-	h := handlers[stream]
-	if h == nil {
-		h = onTime[stream]
-	}
+	h := o.f.w.plan.handler(stream, o.edition)
 	o.now, _ = rc.Result.Get("now").AsInt()
 	o.handed(ev)
 	switch k, _ := ev.Payload.AsInt(); {
@@ -178,13 +176,13 @@ func (f *fold) compareWrites(what string, tx *model.Tx, o *oracle, after map[str
 // they are at that place in the log.
 func (f *fold) computed(node string) {
 	f.runs[node]++
-	run := computations[node]
+	run := f.w.plan.computation(node, f.edition)
 	if run == nil {
 		f.wrong("oracle", "there is no computation %s", node)
 		return
 	}
 	got := f.docs[node]
-	o := &oracle{f: f, docs: f.docs, asWritten: true, hint: got}
+	o := &oracle{f: f, docs: f.docs, asWritten: true, hint: got, edition: f.edition}
 	if want := run(o); !model.Equal(got, want) {
 		f.wrong("derived", "%s is %s, want %s", node, got, want)
 	}

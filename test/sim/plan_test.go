@@ -45,7 +45,7 @@ type options struct {
 // The faults that the network commits, and those that are items of a plan.
 var allFaults = []string{
 	"lost-request", "lost-answer", "copy", "late", "stale",
-	"crash", "kill", "pause", "cut", "full", "hermit", "coordinators", "oversize", "leave", "attached", "deadly",
+	"crash", "kill", "pause", "cut", "full", "hermit", "coordinators", "oversize", "leave", "attached", "deadly", "versions",
 }
 
 func (o *options) has(fault string) bool { return slices.Contains(o.faults, fault) }
@@ -85,6 +85,8 @@ func (i item) String() string {
 		}
 	case "watch", "get", "observe":
 		s += " " + i.space + "/" + i.doc
+	case "deploy":
+		s += fmt.Sprintf(" edition %d", i.moment)
 	case "crash":
 		s += fmt.Sprintf(" when its next %s %s", i.label, []string{"leaves", "has arrived", "is answered"}[i.moment])
 	case "cut":
@@ -107,6 +109,7 @@ func newPlan(seed uint64) *plan {
 	p.workload()
 	p.trouble()
 	p.delay()
+	p.deployments()
 	slices.SortStableFunc(p.items, func(a, b item) int { return cmp.Compare(a.at, b.at) })
 	return p
 }

@@ -27,6 +27,7 @@ type view interface {
 	SetTimer(name, stream string, at time.Time, payload any)
 	CancelTimer(name string)
 	Timer(name string) (time.Time, bool)
+	Edition() int
 }
 
 // handlers are what the streams mean.
@@ -218,24 +219,30 @@ func (w *world) restart(i item) {
 	}
 }
 
-// newPrograms makes the programs of one process: one for each space, that differ in when
-// their jobs are due.
-func (w *world) newPrograms(p0 *process) func(of string) *space.Program {
+// newPrograms makes the programs of one process: one for each space and edition. Those of
+// different spaces differ in when their jobs are due.
+func (w *world) newPrograms(p0 *process) func(of string, edition int) *space.Program {
+	type key struct {
+		of      string
+		edition int
+	}
 	var mu sync.Mutex
-	made := map[string]*space.Program{}
+	made := map[key]*space.Program{}
 	f := &flaky{tries: map[string]int{}}
-	return func(of string) *space.Program {
+	return func(of string, edition int) *space.Program {
 		mu.Lock()
 		defer mu.Unlock()
-		if made[of] == nil {
-			made[of] = w.newProgram(p0, of, f)
+		k := key{of, edition}
+		if made[k] == nil {
+			made[k] = w.newProgram(p0, of, edition, f)
 		}
-		return made[of]
+		return made[k]
 	}
 }
 
-func (w *world) newProgram(p0 *process, of string, f *flaky) *space.Program {
+func (w *world) newProgram(p0 *process, of string, edition int, f *flaky) *space.Program {
 	p := space.NewProgram("sim")
+	p.Version = w.plan.version(edition)
 	must := func(err error) {
 		if err != nil {
 			panic(err)
@@ -244,29 +251,32 @@ func (w *world) newProgram(p0 *process, of string, f *flaky) *space.Program {
 	for _, stream := range slices.Sorted(maps.Keys(handlers)) {
 		h := handlers[stream]
 		must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			v := edited{tx, edition}
 			if stream == "deadly" {
-				w.deadly(p0, tx, ev)
+				w.deadly(p0, v, ev)
 			}
-			if stream == "flaky" && f.fails(tx, ev) {
-				count(tx, 1_000_000)
+			if stream == "flaky" && f.fails(v, ev) {
+				count(v, 1_000_000)
 				tx.Send("s1", "add", 1_000_000)
 				return model.Value{}, space.Transient(fmt.Errorf("not yet"))
 			}
-			return h(tx, ev)
+			return h(v, ev)
 		}))
 	}
-	for _, stream := range slices.Sorted(maps.Keys(onTime)) {
-		must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) { return onTime[stream](tx, ev) }))
+	for _, stream := range append(slices.Sorted(maps.Keys(onTime)), "edition", "odd") {
+		if h := w.plan.handler(stream, edition); h != nil {
+			must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) { return h(edited{tx, edition}, ev) }))
+		}
 	}
 	must(w.addCron(p, of))
-	for _, doc := range derived {
-		run := computations[doc]
-		must(p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Run: func(tx *space.Tx) (model.Value, error) {
-			return run(tx), nil
+	for _, doc := range w.plan.derived(edition) {
+		run := w.plan.computation(doc, edition)
+		must(p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Version: w.plan.nodeVersion(doc, edition), Run: func(tx *space.Tx) (model.Value, error) {
+			return run(edited{tx, edition}), nil
 		}}))
 	}
 	if w.plan.sink {
-		must(p.Add(space.NodeSpec{ID: "sink", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+		must(p.Add(space.NodeSpec{ID: "sink", Kind: space.Effect, Version: w.plan.nodeVersion("sink", edition), Run: func(tx *space.Tx) (model.Value, error) {
 			tx.Get("double")
 			return model.Value{}, nil
 		}}))

@@ -105,5 +105,5 @@ func (w *world) badEndings() (n int) {
 // current is what a document should be, whoever has computed it.
 func (w *world) current(space, doc string) model.Value {
 	f := w.folds[space]
-	return (&oracle{f: f, docs: f.docs}).Get(doc)
+	return (&oracle{f: f, docs: f.docs, edition: w.edition}).Get(doc)
 }

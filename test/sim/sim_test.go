@@ -128,6 +128,7 @@ func sorted(counts map[string]int) []string {
 var sometimes = []string{
 	"appends refused after their owner's death",
 	"appends sent again",
+	"changes of program in the log",
 	"appends that landed after their owner's death",
 	"commits in doubt that were in the log",
 	"commits of an attached runtime",
@@ -160,6 +161,7 @@ var sometimes = []string{
 	"releases repeated",
 	"saves of outdated state refused",
 	"saves that landed after their owner's death",
+	"runs for the sake of a version",
 	"sleeping spaces that were woken for what waits",
 	"stale answers",
 	"takeovers",
@@ -170,6 +172,7 @@ var sometimes = []string{
 	"times of jobs",
 	"transactions of applications",
 	"watches that saw something",
+	"workers that heard of another version",
 	"zombies refused",
 }
 

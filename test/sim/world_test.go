@@ -31,6 +31,7 @@ type world struct {
 	ops       []*op
 	watches   []*watch
 	healed    bool
+	edition   int // that is deployed
 	storeFull bool
 	requests  int
 	appends   int
@@ -88,6 +89,7 @@ type process struct {
 	doomed     bool  // it is coming
 	up         bool  // it has started, and was not ended
 	paused     bool
+	edition    int           // that it runs
 	died       time.Duration // 0 while it lives
 }
 
@@ -117,7 +119,7 @@ func (w *world) run() {
 	}
 	w.until(w.plan.chaos)
 	w.heal()
-	rest := w.rest()
+	rest := w.rest() && w.upgrade()
 	w.end()
 	if rest {
 		w.check()
@@ -144,6 +146,8 @@ func (w *world) do(i item) {
 		if dead {
 			w.start(i)
 		}
+	case "deploy":
+		w.deploy(i)
 	case "lanes-full":
 		w.server.LimitLanes(1)
 		w.later(i.span, func() { w.server.LimitLanes(0) })
@@ -257,8 +261,9 @@ func (w *world) startWorker(p *process) {
 	if o.history > 0 {
 		cfg.HistoryBytes, cfg.PurgeDelay = o.history, 1
 	}
+	w.beginsWith(p)
 	programs := w.newPrograms(p)
-	cfg.Programs = func(of string) (*space.Program, error) { return programs(of), nil }
+	cfg.Programs = func(of string) (*space.Program, error) { return programs(of, w.editionOf(p)), nil }
 	var bus worker.Bus = p.bus
 	if p.who[0] == 'h' {
 		bus = hermit{p.bus}
@@ -370,6 +375,7 @@ func (w *world) heal() {
 		if p.who[0] == 'h' {
 			w.kill(p, "is found out")
 		}
+		w.hear(p)
 	}
 	for _, kind := range []string{"w", "c"} {
 		if !slices.ContainsFunc(w.alive(), func(p *process) bool { return p.who[:1] == kind && p.up }) {

@@ -1,0 +1,269 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// With the fault "versions", programs have editions, which are deployed one after the other
+// and sometimes again: each worker hears of that at another time, so for a while there are
+// several. Their handlers answer otherwise, and some are there in odd editions only. A
+// computation comes to something else, and one is there in odd editions only: in even ones a
+// handler writes the document. While an application is attached, which keeps the edition that it
+// has begun with, what is derived is the same in all: two runtimes that derive one document
+// otherwise take turns for ever.
+
+// edited is a transaction of a program of an edition.
+type edited struct {
+	*space.Tx
+	k int
+}
+
+func (e edited) Edition() int { return e.k }
+
+func (o *oracle) Edition() int { return o.edition }
+
+// deployments are the items that change the edition, and what notices.
+func (p *plan) deployments() {
+	if !p.has("versions") {
+		return
+	}
+	user := func(c *chance) string { return fmt.Sprint("u", 1+c.below(users)) }
+	for i := range 1 + keyed(p.seed, "times", "versions").below(6) {
+		c := keyed(p.seed, "deploy", i)
+		p.add(item{at: p.when(c), do: "deploy", who: "registry", moment: c.below(4)})
+	}
+	for i := range 4 + keyed(p.seed, "times", "editions").below(8) {
+		c := keyed(p.seed, "edition", i)
+		p.add(item{
+			at: p.when(c), do: oneOf(c, "queue", "send", "call"), who: user(c), space: p.anySpace(c),
+			stream: oneOf(c, "edition", "edition", "odd"), id: fmt.Sprint("k", i+1),
+		})
+	}
+	for i := range 1 + keyed(p.seed, "times", "editions watched").below(3) {
+		c := keyed(p.seed, "edition watched", i)
+		p.add(item{at: p.when(c), do: "watch", who: user(c), space: p.anySpace(c), doc: oneOf(c, "extra", "level", "double")})
+	}
+}
+
+// derives reports whether editions differ in what is derived.
+func (p *plan) derives() bool { return p.has("versions") && !p.has("attached") }
+
+func isOdd(edition int) bool { return edition%2 == 1 }
+
+// version is the name of an edition in the log.
+func (p *plan) version(edition int) string {
+	if !p.has("versions") {
+		return ""
+	}
+	return "v" + strconv.Itoa(edition)
+}
+
+// nodeVersion is that of a computation: the same if the code is.
+func (p *plan) nodeVersion(doc string, edition int) string {
+	switch {
+	case !p.has("versions"):
+		return ""
+	case p.derives() && (doc == "level" || doc == "extra"):
+		return p.version(edition)
+	}
+	return "same"
+}
+
+// derived lists the computations of an edition, in an order in which each comes after what it
+// reads.
+func (p *plan) derived(edition int) []string {
+	if p.derives() && isOdd(edition) {
+		return append([]string{"extra"}, derived...)
+	}
+	return derived
+}
+
+// computation is what derives a document in an edition, nil if nothing does.
+func (p *plan) computation(doc string, edition int) func(v view) model.Value {
+	switch {
+	case p.derives() && doc == "level":
+		return func(v view) model.Value {
+			if level, ok := computations[doc](v).AsInt(); ok {
+				return model.Int(level + 1000*int64(v.Edition()))
+			}
+			return computations[doc](v)
+		}
+	case doc == "extra" && p.derives() && isOdd(edition):
+		return func(v view) model.Value {
+			n, _ := v.Get("n").AsInt()
+			return model.Int(n + int64(v.Edition()))
+		}
+	}
+	return computations[doc]
+}
+
+// handler is what handles a stream in an edition, nil if nothing does.
+func (p *plan) handler(stream string, edition int) func(v view, ev *model.Event) (model.Value, error) {
+	switch {
+	case stream == "edition":
+		return func(v view, _ *model.Event) (model.Value, error) {
+			v.Set("edition", v.Edition())
+			if p.derives() && !isOdd(v.Edition()) {
+				v.Set("extra", -v.Edition())
+			}
+			return count(v, 1), nil
+		}
+	case stream == "odd" && isOdd(edition):
+		return func(v view, _ *model.Event) (model.Value, error) { return count(v, 1), nil }
+	case onTime[stream] != nil:
+		return onTime[stream]
+	}
+	return handlers[stream]
+}
+
+// deploy has the workers hear of an edition, each when it does.
+func (w *world) deploy(i item) {
+	w.mu.Lock()
+	w.edition = i.moment
+	w.mu.Unlock()
+	for _, p := range w.alive() {
+		w.hearSoon(p)
+	}
+}
+
+func (w *world) hearSoon(p *process) {
+	if p.worker != nil {
+		at := w.story.now()
+		time.AfterFunc(keyed(w.plan.seed, "hears", p.name, int(at)).between(1, 400*time.Millisecond), func() { w.hear(p) })
+	}
+}
+
+// hear has a worker look what is deployed.
+func (w *world) hear(p *process) {
+	w.mu.Lock()
+	now := w.edition
+	news := p.worker != nil && p.up && !w.over && p.edition != now
+	p.edition = now
+	w.mu.Unlock()
+	if news {
+		w.story.note(p.name, "hears of edition %d", now)
+		w.count("workers that heard of another version")
+		p.worker.Refresh()
+	}
+}
+
+// beginsWith is the edition that a worker knows when it starts: it may be an older one.
+func (w *world) beginsWith(p *process) {
+	w.mu.Lock()
+	p.edition = w.edition
+	late := w.plan.has("versions") && !w.healed && keyed(w.plan.seed, "begins", p.name).below(3) == 0
+	if late {
+		p.edition = keyed(w.plan.seed, "begins with", p.name).below(4)
+	}
+	w.mu.Unlock()
+	if late {
+		w.hearSoon(p)
+	}
+}
+
+func (w *world) editionOf(p *process) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return p.edition
+}
+
+// editions are those of the runtimes of a space, as its log has them.
+type editions map[string]int
+
+// take takes in what a commit says of its program, and returns the edition that made it.
+func (e editions) take(f *fold, c *model.Commit) int {
+	epoch := c.Epoch
+	if c.Takeover || c.Join {
+		epoch = f.seq
+	}
+	key := c.Runtime + " " + strconv.FormatUint(epoch, 10)
+	if c.Program != "" {
+		k, err := strconv.Atoi(c.Program[1:])
+		if err != nil {
+			f.wrong("versions", "a commit is of version %s", c.Program)
+		}
+		if !c.Takeover && !c.Join {
+			f.w.count("changes of program in the log")
+		}
+		e[key] = k
+	}
+	if _, known := e[key]; !known && f.w.plan.has("versions") {
+		f.wrong("versions", "no commit of %s says of which version it is", key)
+	}
+	return e[key]
+}
+
+// upgrade deploys one more edition when everything is at rest, and waits for rest again: what
+// is the same, and has the same inputs, does not run for it.
+func (w *world) upgrade() (rest bool) {
+	if !w.plan.has("versions") {
+		return true
+	}
+	w.story.note("PLAN", "one more edition")
+	before := w.standing()
+	w.mu.Lock()
+	w.edition++
+	w.mu.Unlock()
+	for _, p := range w.alive() {
+		w.hear(p)
+	}
+	if !w.rest() {
+		return false
+	}
+	w.checkUpgrade(before)
+	return true
+}
+
+// standing is what has run, and what the logs say.
+type standing struct {
+	runs    map[*process]map[worker.RunKey]uint64
+	refused map[*process]uint64
+	epochs  map[string]uint64
+	changes map[string]int // of n, from and x
+	doubles int
+}
+
+func (w *world) standing() standing {
+	s := standing{
+		runs: map[*process]map[worker.RunKey]uint64{}, refused: map[*process]uint64{},
+		epochs: map[string]uint64{}, changes: map[string]int{},
+	}
+	for _, p := range w.alive() {
+		if p.worker != nil {
+			s.runs[p], s.refused[p] = p.worker.Runs(), p.worker.Counts().Refused
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.folds { // any order: each on its own
+		s.epochs[f.space] = f.epoch
+		for _, doc := range []string{"n", "from", "x", "edition"} {
+			s.changes[f.space] += len(f.history[doc])
+		}
+		s.doubles += len(f.history["double"])
+	}
+	return s
+}
+
+func (w *world) checkUpgrade(before standing) {
+	after := w.standing()
+	for p, runs := range after.runs { // any order: each on its own
+		for k, n := range runs { // any order: each on its own
+			ran := n - before.runs[p][k]
+			if ran == 0 || before.epochs[k.Space] != after.epochs[k.Space] || before.changes[k.Space] != after.changes[k.Space] || before.refused[p] != after.refused[p] {
+				continue
+			}
+			w.count("runs for the sake of a version")
+			same := k.Node == "double" || k.Node == "dormant" || k.Node == "abroad" && before.doubles == after.doubles || !w.plan.derives()
+			if most := uint64(1); same || k.Node != "both" && ran > most {
+				w.violate("reruns", "%s of space %s ran %d times because of a version of the program that changes nothing for it", k.Node, k.Space, ran)
+			}
+		}
+	}
+}
