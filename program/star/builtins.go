@@ -64,6 +64,11 @@ func (m *machine) builtins() starlark.StringDict {
 	for name, f := range deeds {
 		pre[name] = starlark.NewBuiltin(name, f(m))
 	}
+	if m.p.tests {
+		for name, f := range testDeeds {
+			pre[name] = starlark.NewBuiltin(name, f(m))
+		}
+	}
 	for _, name := range withheld {
 		pre[name] = starlark.NewBuiltin(name, func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
 			return nil, fmt.Errorf("%s", strings.TrimPrefix(hinted("undefined: "+name), "undefined: "+name+": "))

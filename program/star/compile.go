@@ -35,15 +35,11 @@ func Compile(src Source, o Options) (*Program, error) {
 	if o.Context != nil {
 		context.AfterFunc(o.Context, func() { p.Stop(context.Cause(o.Context).Error()) })
 	}
-	for _, name := range src.names() {
-		f, err := compileFile(name, src.Files[name])
-		if err != nil {
-			return nil, err
-		}
-		p.files[name] = f
-	}
 	if isTest(src.Entry) {
 		return nil, &Error{File: src.Entry, Message: "a file of tests is no program"}
+	}
+	if err := p.read(src, src.names()...); err != nil {
+		return nil, err
 	}
 	p.doc = p.files[src.Entry].doc
 	m, err := p.instantiate()
@@ -57,7 +53,19 @@ func Compile(src Source, o Options) (*Program, error) {
 	return p, nil
 }
 
-func compileFile(name, text string) (*file, error) {
+// read compiles files.
+func (p *Program) read(src Source, names ...string) error {
+	for _, name := range names {
+		f, err := p.compileFile(name, src.Files[name])
+		if err != nil {
+			return err
+		}
+		p.files[name] = f
+	}
+	return nil
+}
+
+func (p *Program) compileFile(name, text string) (*file, error) {
 	tree, err := fileOptions.Parse(name, text, 0)
 	if err != nil {
 		return nil, asError(name, err)
@@ -73,7 +81,7 @@ func compileFile(name, text string) (*file, error) {
 	unknown := 0
 	f.code, err = starlark.FileProgram(tree, func(name string) bool {
 		switch {
-		case known(name) || f.ops[name]:
+		case known(name) || f.ops[name] || p.tests && testDeeds[name] != nil:
 			return true
 		case starlark.Universe.Has(name):
 			return false
@@ -116,8 +124,15 @@ func (p *Program) instantiate() (*machine, error) {
 	m.mods = mods
 	l := m.enter(nil, nil, nil)
 	defer m.leave()
-	if _, err := mods.load(&l.thread, p.entry); err != nil {
+	if p.tests {
+		m.test = &testRun{}
+	}
+	globals, err := mods.load(&l.thread, p.entry)
+	if err != nil {
 		return nil, asError(p.entry, err)
+	}
+	if p.tests {
+		m.test.collect(globals)
 	}
 	m.mods, m.loaded = nil, true
 	return m, nil

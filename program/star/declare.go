@@ -433,7 +433,7 @@ func (m *machine) cell(t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 		}
 		x.def, x.origin = v, v
 	}
-	if m.cur != nil && m.cur.tx != nil && in == m.cur.tx.Space() {
+	if m.cur != nil && m.cur.docs != nil && in == m.cur.docs.Space() {
 		x.space = ""
 	}
 	return x, nil

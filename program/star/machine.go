@@ -21,6 +21,7 @@ type machine struct {
 	depth  int
 	decls  []*decl
 	pre    starlark.StringDict
+	test   *testRun // of a machine that runs tests
 	mods   *modules // while the program is loaded
 	loaded bool
 }
@@ -29,7 +30,8 @@ type machine struct {
 type level struct {
 	m      *machine
 	thread starlark.Thread
-	tx     *space.Tx // nil while the program is loaded
+	tx     *space.Tx // nil while the program is loaded, and in tests
+	docs   documents // tx, or what a test reads and writes
 	ev     *model.Event
 	decl   *decl
 	mem    int64 // bytes allocated, beside those that the steps stand for
@@ -46,6 +48,9 @@ func (m *machine) enter(tx *space.Tx, d *decl, ev *model.Event) *level {
 	l := m.levels[m.depth]
 	m.depth++
 	l.tx, l.decl, l.ev = tx, d, ev
+	if tx != nil {
+		l.docs = tx
+	}
 	l.mem, l.out, l.lines, l.spent = 0, 0, 0, ""
 	l.thread.Steps = 0
 	l.thread.Uncancel()
@@ -59,7 +64,7 @@ func (m *machine) enter(tx *space.Tx, d *decl, ev *model.Event) *level {
 
 func (m *machine) leave() {
 	l := m.cur
-	l.tx, l.ev, l.decl = nil, nil, nil
+	l.tx, l.docs, l.ev, l.decl = nil, nil, nil, nil
 	m.depth--
 	m.cur = nil
 	if m.depth > 0 {

@@ -20,6 +20,7 @@ type Program struct {
 	doc     string
 	limits  Limits
 	files   map[string]*file
+	tests   bool // it is a file of tests
 
 	space   *space.Program
 	nodes   []Node

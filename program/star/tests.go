@@ -1,0 +1,205 @@
+package star
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// TestOptions say how tests are run. The zero value has the defaults.
+type TestOptions struct {
+	// Limits are those of the program under test.
+	Limits Limits
+	// Match, if set, tells which tests are run, by name.
+	Match func(name string) bool
+}
+
+// TestResult is how a test ended.
+type TestResult struct {
+	Name string
+	// Err is why it failed, nil if it did not. It is an *Error with the place in the test,
+	// or where the program failed.
+	Err error
+	// Log is what the test and the program have logged.
+	Log []string
+}
+
+// testSpace is the space that a test is about unless it says otherwise.
+const testSpace = "test"
+
+// testLimits are those of a test itself: it may go on for longer than what it tests.
+var testLimits = Limits{Steps: 20_000_000, Memory: 1 << 30, Output: 4 << 20, Depth: 500}
+
+// RunTests runs the functions test_* of one of the source's files, each in a world of its own:
+// spaces in memory that run the program, and a time that passes when the test says so. The
+// error is that of a program or a file that does not compile, and that of a context that is
+// done; what a test does wrong stands in its result.
+//
+// The functions of a program are run twice, and a test fails if they come to something else,
+// if a computation fails, or if an event fails that the program has sent itself. See
+// docs/starlark.md for what a test can say.
+func RunTests(ctx context.Context, src Source, testFile string, o TestOptions) ([]TestResult, error) {
+	if _, ok := src.Files[testFile]; !ok {
+		return nil, fmt.Errorf("program %s: there is no file %q", src.Name, testFile)
+	}
+	p, err := Compile(src, Options{Limits: o.Limits, Context: ctx})
+	if err != nil {
+		return nil, err
+	}
+	tests := &Program{name: src.Name, entry: testFile, limits: testLimits.fill(), files: map[string]*file{}, tests: true}
+	defer context.AfterFunc(ctx, func() { tests.Stop(context.Cause(ctx).Error()) })()
+	if err := tests.read(src, append(src.names(), testFile)...); err != nil {
+		return nil, err
+	}
+	m, err := tests.instantiate()
+	if err != nil {
+		return nil, err
+	}
+	var results []TestResult
+	for _, fn := range m.test.functions {
+		if o.Match != nil && !o.Match(fn.Name()) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return results, err
+		}
+		results = append(results, m.runTest(p, fn))
+	}
+	return results, ctx.Err()
+}
+
+// testRun is what a machine that runs tests has beside others.
+type testRun struct {
+	functions []*starlark.Function
+	world     *kit.World
+	log       []string
+}
+
+// collect finds the tests among the globals of the entry file.
+func (x *testRun) collect(g starlark.StringDict) {
+	for _, v := range g {
+		if fn, ok := v.(*starlark.Function); ok && strings.HasPrefix(fn.Name(), "test_") {
+			x.functions = append(x.functions, fn)
+		}
+	}
+	slices.SortFunc(x.functions, func(a, b *starlark.Function) int { return int(a.Position().Line) - int(b.Position().Line) })
+}
+
+// runTest runs one test.
+func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
+	x := m.test
+	x.log = nil
+	x.world = kit.New(kit.Always(p.Space()), kit.Options{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Log: func(i space.ConsoleInfo) {
+		x.log = append(x.log, strings.TrimSpace(i.Space+": "+i.Message+" "+pairsText(i.Args)))
+	}})
+	l := m.enter(nil, &decl{kind: "test", id: fn.Name(), fn: fn, pos: fn.Position()}, nil)
+	defer m.leave()
+	l.docs = &testDocs{l: l, name: testSpace}
+	_, err := starlark.Call(&l.thread, fn, nil, nil)
+	if err != nil {
+		err = asError(m.p.entry, err)
+	}
+	problems := x.world.TakeProblems()
+	if err == nil && len(problems) > 0 {
+		err = problemError(problems[0], fn)
+	}
+	return TestResult{Name: fn.Name(), Err: err, Log: x.log}
+}
+
+func pairsText(args []any) string {
+	var b strings.Builder
+	for i := 0; i+1 < len(args); i += 2 {
+		fmt.Fprintf(&b, "%v=%v ", args[i], args[i+1])
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// problemError is a problem of the program as the failure of a test: where the program says
+// it went wrong, or else the test itself.
+func problemError(p kit.Problem, fn *starlark.Function) error {
+	var e *Error
+	if errors.As(p.Err, &e) {
+		own := *e
+		own.Message = p.Who() + ": " + e.Message
+		return &own
+	}
+	return errorAt(fn.Position(), "%s", p.String())
+}
+
+// testDocs are the documents as a test sees them: what it reads is demanded, so that it is
+// what follows from all that has happened.
+type testDocs struct {
+	l    *level
+	name string
+	err  error
+}
+
+func (d *testDocs) Space() string { return d.name }
+func (d *testDocs) Err() error    { return d.err }
+
+// Declares is true: a test may write anywhere.
+func (d *testDocs) Declares(string, ...string) bool { return true }
+
+func (d *testDocs) read(in string, f func(tx *space.Tx) model.Value) (v model.Value) {
+	s, err := d.l.m.test.world.Space(in)
+	if err == nil {
+		_, err = s.Read(func(tx *space.Tx) error {
+			v = f(tx)
+			return nil
+		})
+	}
+	d.note(err)
+	return v
+}
+
+func (d *testDocs) note(err error) {
+	if d.err == nil && err != nil {
+		d.err = err
+	}
+}
+
+func (d *testDocs) write(f func(tx *space.Tx)) {
+	s, err := d.l.m.test.world.Space(d.name)
+	if err == nil {
+		err = s.Write(func(tx *space.Tx) error {
+			f(tx)
+			return tx.Err()
+		})
+	}
+	d.note(err)
+}
+
+// Get reads a document of the test's space.
+func (d *testDocs) Get(doc string, path ...string) model.Value {
+	return d.read(d.name, func(tx *space.Tx) model.Value { return tx.Get(doc, path...) })
+}
+
+// GetShallow is Get: a test has no dependencies.
+func (d *testDocs) GetShallow(doc string, path ...string) model.Value { return d.Get(doc, path...) }
+
+// Peek is Get.
+func (d *testDocs) Peek(doc string, path ...string) model.Value { return d.Get(doc, path...) }
+
+// GetFrom reads a document of another space, in that.
+func (d *testDocs) GetFrom(in, doc string, path ...string) model.Value {
+	return d.read(in, func(tx *space.Tx) model.Value { return tx.Get(doc, path...) })
+}
+
+// Set writes what a test begins with.
+func (d *testDocs) Set(doc string, v any, path ...string) {
+	d.write(func(tx *space.Tx) { tx.Set(doc, v, path...) })
+}
+
+// Delete takes something out.
+func (d *testDocs) Delete(doc string, path ...string) {
+	d.write(func(tx *space.Tx) { tx.Delete(doc, path...) })
+}
