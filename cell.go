@@ -17,7 +17,7 @@ import (
 //
 //	var stats = settle.NewCell[Stats]("stats")
 //
-// T is encoded as encoding/json would, `json` tags included.
+// T is encoded as JSON, `json` tags included; docs/documents.md has the details.
 type Cell[T any] struct {
 	place[T]
 }
