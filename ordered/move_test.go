@@ -1,0 +1,82 @@
+package ordered_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// fullProgram has the handlers of accounts, and a computation.
+func fullProgram(t *testing.T) *space.Program {
+	p := space.NewProgram("accounts")
+	err := p.Handle("pay", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		cents, _ := ev.Payload.Get("cents").AsInt()
+		n, _ := tx.Get("balance").AsInt()
+		tx.Set("balance", n+cents)
+		if to, ok := ev.Payload.Get("to").AsString(); ok && to != "" {
+			tx.Send(to, "pay", payment{Cents: cents})
+		}
+		return model.Int(n + cents), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// From ordered to full workers and back, over the same data, with a transfer and a follow-up
+// under way each time.
+func TestMove_FullWorkersGoOnBehindTheLastCommitAndTheOtherWayRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		sent := 0
+		work := func() {
+			for range 10 {
+				sent++
+				w.send("alice", "pay", fmt.Sprint("e", sent), `{"cents":1,"to":"bob"}`)
+				w.send("alice", "pay", fmt.Sprint("own", sent), `{"cents":1,"to":"alice"}`)
+			}
+			w.pass(20 * time.Millisecond)
+		}
+		for range 3 {
+			p := w.serve(ordered.Config{Name: "o"}, nil)
+			work()
+			w.pass(time.Second)
+			work()
+			w.stop(p)
+
+			b := w.server.Connect("w1")
+			full, err := worker.New(b, worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return fullProgram(t), nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := full.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			work()
+			w.pass(time.Second)
+			work()
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			if err := full.Stop(ctx); err != nil {
+				t.Error(err)
+			}
+			cancel()
+			b.Close()
+		}
+		last := w.serve(ordered.Config{Name: "o"}, nil)
+		w.eventuallyEnded("alice", 3*sent)
+		w.eventuallyEnded("bob", sent)
+		w.wantOnceAndInOrder("alice", 3*sent)
+		w.wantOnceAndInOrder("bob", sent)
+		w.wantDoc("alice", "balance", fmt.Sprint(3*sent))
+		w.wantDoc("bob", "balance", fmt.Sprint(sent))
+		w.stop(last)
+	})
+}
