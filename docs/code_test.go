@@ -10,17 +10,28 @@ import (
 	"testing"
 )
 
-// Go code in a page is code that is compiled and run: every block stands in some Go file of the
-// repository, indentation and blank lines aside. A line of three dots leaves something out.
+// Code in a page is code that is compiled and run: every block stands in some file of the
+// repository, indentation and blank lines aside. A line of three dots leaves something out. The
+// blocks of starlark.md are programs, which a test of program/star runs.
 func TestPages_TheirCodeIsCompiledAndRun(t *testing.T) {
-	sources := goFiles(t)
-	for _, page := range append(pages(t, "."), "../README.md") {
+	goFiles, starFiles := filesOf(t, ".go"), filesOf(t, ".star")
+	all := append(append(pages(t, "."), pages(t, "../examples")...), "../README.md")
+	for _, page := range all {
 		text := read(t, page)
-		for n, block := range blocks(text, "go") {
-			for _, part := range parts(block) {
-				if !slices.ContainsFunc(sources, func(src string) bool { return strings.Contains(src, part) }) {
-					t.Errorf("%s: Go block %d is in no Go file:\n%s", page, n+1, part)
-				}
+		stands(t, page, goFiles, blocks(text, "go"))
+		if page != "starlark.md" {
+			stands(t, page, starFiles, blocks(text, "python"))
+		}
+	}
+}
+
+// stands tells which blocks of a page are in none of the files.
+func stands(t *testing.T, page string, files, blocks []string) {
+	t.Helper()
+	for n, block := range blocks {
+		for _, part := range parts(block) {
+			if !slices.ContainsFunc(files, func(src string) bool { return strings.Contains(src, part) }) {
+				t.Errorf("%s: block %d is in no file:\n%s", page, n+1, part)
 			}
 		}
 	}
@@ -52,8 +63,8 @@ func pages(t *testing.T, root string) (found []string) {
 	return found
 }
 
-// goFiles are the repository's Go files, as their lines.
-func goFiles(t *testing.T) (sources []string) {
+// filesOf are the repository's files of a kind, as their lines.
+func filesOf(t *testing.T, kind string) (texts []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -61,15 +72,15 @@ func goFiles(t *testing.T) (sources []string) {
 			return err
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "testdata"):
 			return fs.SkipDir
-		case strings.HasSuffix(path, ".go"):
-			sources = append(sources, normal(read(t, path)))
+		case strings.HasSuffix(path, kind):
+			texts = append(texts, normal(read(t, path)))
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sources
+	return texts
 }
 
 func read(t *testing.T, path string) string {
