@@ -1,0 +1,509 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+func TestTask_IsPerformedWhenItIsInTheLogAndDoneIsCalledOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(_ context.Context, key string, n int) (model.Value, error) {
+			if got := w.task("s", key); got.State != space.TaskPending {
+				t.Errorf("%s is performed, and the log has %+v", key, got)
+			}
+			return model.String("well"), nil
+		}
+		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &worker.Performer{Do: out.do}))}, nil)
+		w.send("s", "start", "e1", `"a"`)
+		w.send("s", "start", "e2", `"b"`)
+		w.send("s", "start", "e3", `"a"`) // is pending, or done
+		w.send("s", "fail", "e4", `"c"`)
+		w.eventuallyTask("s", "a", space.TaskDone)
+		w.eventuallyTask("s", "b", space.TaskDone)
+		w.pass(time.Minute)
+		w.wantDoneOnce("s", "a", "b")
+		for key, want := range map[string]int{"a": 1, "b": 1, "c": 0} {
+			if got := out.count("s", key); got != want {
+				t.Errorf("%s was performed %d times", key, got)
+			}
+		}
+		if got := w.task("s", "a"); got.Out.String() != `"well"` || got.In.String() != `"s"` || got.At == 0 {
+			t.Errorf("got %+v", got)
+		}
+		if n := w1.Stats().Awake; n != 0 {
+			t.Errorf("%d spaces are awake for nothing", n)
+		}
+	})
+}
+
+// What a handler has done speculatively and then not done after all is no task.
+func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		p := office(t, &worker.Performer{Do: out.do})
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w.send("s", "start", "e1", `"a"`)
+		w.eventuallyTask("s", "a", space.TaskDone)
+		app := w.attach("app", func(c *worker.AttachConfig) { c.Program = p })
+		var overtaken atomic.Bool
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" && overtaken.CompareAndSwap(false, true) {
+				// The owner's commit, with the task in it, is on its way. This one comes first.
+				err := app.Transact(t.Context(), "app", func(tx *space.Tx) error { tx.Set("closed", true); return nil })
+				if err != nil {
+					t.Errorf("transact: %v", err)
+				}
+			}
+			return membus.Deliver
+		})
+		w.send("s", "start", "e2", `"b"`)
+		w.eventuallyHandled("s", 3) // e1, what has come of a, e2
+		w.pass(time.Minute)
+		if c := w1.Counts(); c.Refused == 0 {
+			t.Error("nothing was undone")
+		}
+		if out.count("s", "b") != 0 || w.task("s", "b").State != space.NoTask {
+			t.Errorf("what was undone was performed %d times: %+v", out.count("s", "b"), w.task("s", "b"))
+		}
+		w.wantDoneOnce("s", "a")
+	})
+}
+
+// Whenever the worker dies, the next one performs what is in the log, and Done is called once.
+func TestTask_IsDoneByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
+	performed := map[int]int{}
+	for die := range 24 {
+		for _, checkpoint := range []time.Duration{5 * time.Millisecond, time.Hour} {
+			t.Run(fmt.Sprint(die, " ", checkpoint), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, 1)
+					out := newOutside()
+					var requests atomic.Int64
+					cfg := worker.Config{ID: "w1", Checkpoint: checkpoint, Programs: always(office(t, &worker.Performer{Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
+						time.Sleep(7 * time.Millisecond)
+						return out.do(ctx, key, in)
+					}}))}
+					cfg.Space.MaxGroup = 1
+					b := w.server.Connect("w1")
+					var w1 *process
+					b.Inject(func(op membus.Op) membus.Fate {
+						switch op.Label {
+						case "append", "save", "send":
+							if int(requests.Add(1)) > die {
+								return membus.Delay // it never arrives
+							}
+						}
+						return membus.Deliver
+					})
+					w1 = w.start(cfg, b, nil)
+					w.send("s", "start", "e1", `"a"`)
+					w.send("s", "start", "e2", `"b"`)
+					w.pass(2 * time.Second)
+					w1.crash()
+					w.pass(time.Minute)
+					cfg.ID = "w2"
+					w.process(cfg, nil)
+					w.eventuallyTask("s", "a", space.TaskDone)
+					w.eventuallyTask("s", "b", space.TaskDone)
+					w.pass(time.Minute)
+					w.wantDoneOnce("s", "a", "b")
+					n := out.count("s", "a")
+					if n == 0 || n > 2 {
+						t.Errorf("performed %d times", n)
+					}
+					performed[n]++
+				})
+			})
+		}
+	}
+	if performed[1] == 0 || performed[2] == 0 {
+		t.Errorf("how often the task was performed, in how many runs: %v; want some of once and some of twice", performed)
+	}
+}
+
+// Two workers perform the same task and tell of it: the first counts.
+func TestTask_OfWhichTwoOwnersTellEndsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(_ context.Context, _ string, n int) (model.Value, error) {
+			if n == 1 {
+				time.Sleep(time.Minute) // and hears nothing of it
+			}
+			return model.Int(int64(n)), nil
+		}
+		cfg := worker.Config{ID: "w1", MemberTTL: 3 * time.Second, Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: -1}))}
+		w1 := w.process(cfg, nil)
+		w.send("s", "start", "e1", `"a"`)
+		w.eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
+		w1.bus.Inject(func(op membus.Op) membus.Fate { // it hangs, for the others
+			if op.Label == "announce" || op.Label == "ping" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		cfg.ID = "w2"
+		w.process(cfg, nil)
+		w.eventuallyTask("s", "a", space.TaskDone)
+		if got := w.task("s", "a").Out.String(); got != "2" {
+			t.Errorf("got %s of the second owner", got)
+		}
+		w1.bus.Inject(nil)
+		w.pass(2 * time.Minute)
+		if got := w.task("s", "a").Out.String(); got != "2" {
+			t.Errorf("got %s in the end", got)
+		}
+		w.wantDoneOnce("s", "a")
+		if n := out.count("s", "a"); n != 2 {
+			t.Errorf("performed %d times", n)
+		}
+	})
+}
+
+func TestTask_IsCutOffAtAHandoverAndTheNextOwnerPerformsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		var cut atomic.Int64
+		out.how = func(ctx context.Context, _ string, n int) (model.Value, error) {
+			if n > 1 {
+				return model.Int(int64(n)), nil
+			}
+			<-ctx.Done()
+			cut.Add(1)
+			return model.Value{}, ctx.Err()
+		}
+		cfg := worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: -1, Attempts: 1}))}
+		w1 := w.process(cfg, nil)
+		w.send("s", "start", "e1", `"a"`)
+		w.eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
+		w1.stop()
+		if cut.Load() != 1 {
+			t.Error("the attempt was not cut off")
+		}
+		w.pass(time.Hour)
+		cfg.ID = "w2"
+		w.process(cfg, nil)
+		w.eventuallyTask("s", "a", space.TaskDone)
+		w.wantDoneOnce("s", "a")
+		if got := w.task("s", "a"); got.Attempts != 0 || out.count("s", "a") != 2 {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestTask_IsTriedAgainAfterPausesThatGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		var at []time.Duration
+		began := time.Now()
+		out.how = func(_ context.Context, _ string, n int) (model.Value, error) {
+			at = append(at, time.Since(began).Truncate(time.Second))
+			switch n {
+			case 1:
+				panic("not today")
+			case 2, 3, 4:
+				return model.Value{}, fmt.Errorf("no answer to number %d", n)
+			}
+			return model.Int(int64(n)), nil
+		}
+		w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &worker.Performer{Do: out.do, MaxBackoff: 3 * time.Second}))}, nil)
+		w.send("s", "start", "e1", `"a"`)
+		w.pass(2 * time.Second)
+		if got := w.task("s", "a"); got.State != space.TaskPending || got.Attempts != 2 || got.Err != "no answer to number 2" {
+			t.Errorf("after two attempts: %+v", got)
+		}
+		w.eventuallyTask("s", "a", space.TaskDone)
+		if got := fmt.Sprint(at); got != "[0s 1s 3s 6s 9s]" {
+			t.Errorf("attempts at %s", got)
+		}
+		if got := w.task("s", "a"); got.Attempts != 4 || got.Err != "" {
+			t.Errorf("got %+v", got)
+		}
+		w.wantDoneOnce("s", "a")
+		if !strings.Contains(w.logged.String(), "not today") || !strings.Contains(w.logged.String(), "tasks_test.go") {
+			t.Errorf("the log does not tell of the panic, with its stack:\n%s", w.logged)
+		}
+	})
+}
+
+func TestTask_IsGivenUpWhenTheAttemptsAreUsedUpOrTheErrorIsPermanent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(ctx context.Context, key string, _ int) (model.Value, error) {
+			switch key {
+			case "slow":
+				<-ctx.Done()
+				return model.Value{}, ctx.Err()
+			case "huge":
+				return model.String(strings.Repeat("x", 2<<20)), nil
+			case "large":
+				return model.String(strings.Repeat("x", 600<<10)), nil
+			case "never":
+				return model.Value{}, worker.Permanent(errors.New("no such card"))
+			}
+			return model.Value{}, errors.New("closed")
+		}
+		w.process(worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do, Attempts: 3, Timeout: time.Second}))}, nil)
+		for _, c := range []struct {
+			key, err string
+			n        int
+		}{
+			{"often", "closed", 3},
+			{"never", "no such card", 1},
+			{"slow", "longer than 1s", 3},
+			{"huge", "cannot be told", 1},
+			{"large", "could not be handled", 1},
+		} {
+			w.send("s", "start", "e-"+c.key, `"`+c.key+`"`)
+			w.eventuallyTask("s", c.key, space.TaskFailed)
+			if got := w.task("s", c.key); !strings.Contains(got.Err, c.err) || out.count("s", c.key) != c.n {
+				t.Errorf("%s was performed %d times: %+v", c.key, out.count("s", c.key), got)
+			}
+		}
+		w.pass(time.Hour)
+		w.wantDoneOnce("s", "often", "never", "slow", "huge") // what could not be handled is a dead letter
+	})
+}
+
+func TestTask_ThatIsCancelledIsPerformedNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(ctx context.Context, key string, n int) (model.Value, error) {
+			switch key {
+			case "late": // does not hear of it in time
+				time.Sleep(10 * time.Second)
+				return model.Int(int64(n)), nil
+			case "heard":
+				<-ctx.Done()
+				return model.Value{}, ctx.Err()
+			}
+			return model.Value{}, errors.New("closed")
+		}
+		w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: -1}))}, nil)
+		for _, key := range []string{"again", "heard", "late"} {
+			w.send("s", "start", "start-"+key, `"`+key+`"`)
+			w.pass(time.Second / 2)
+			w.send("s", "cancel", "cancel-"+key, `"`+key+`"`)
+			w.eventuallyTask("s", key, space.TaskCancelled)
+		}
+		w.pass(time.Hour)
+		for key, want := range map[string]space.TaskState{"again": space.TaskCancelled, "heard": space.TaskCancelled, "late": space.TaskDone} {
+			if got := w.task("s", key); got.State != want || out.count("s", key) != 1 {
+				t.Errorf("%s was performed %d times, and is %+v", key, out.count("s", key), got)
+			}
+		}
+		w.wantDoneOnce("s", "late")
+		// What was cancelled can be started again, and is another task.
+		w.send("s", "start", "again", `"again"`)
+		w.eventually("it is performed again", func() bool { return out.count("s", "again") > 1 })
+		if n := w.task("s", "again").N; n != 2 {
+			t.Errorf("it is number %d", n)
+		}
+	})
+}
+
+func TestTask_AThousandAreDoneAFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		out := newOutside()
+		out.how = func(_ context.Context, _ string, n int) (model.Value, error) {
+			time.Sleep(10 * time.Millisecond)
+			return model.Int(int64(n)), nil
+		}
+		cfg := worker.Config{ID: "w1", Performing: 10, Idle: time.Second, Programs: always(office(t, &worker.Performer{Do: out.do, AtATime: 8}))}
+		w1 := w.process(cfg, nil)
+		for s := range 4 {
+			w.send(fmt.Sprint("s", s), "many", "e1", "250")
+		}
+		w.pass(200 * time.Millisecond)
+		w1.crash()
+		cfg.ID = "w2"
+		w2 := w.process(cfg, nil)
+		w.eventually("all are done", func() bool {
+			for s := range 4 {
+				if w.doneTasks(fmt.Sprint("s", s)).Len() < 250 {
+					return false
+				}
+			}
+			return w2.Stats().Awake == 0
+		})
+		var keys []string
+		for i := range 250 {
+			keys = append(keys, fmt.Sprintf("k%04d", i))
+		}
+		twice := 0
+		for s := range 4 {
+			w.wantDoneOnce(fmt.Sprint("s", s), keys...)
+			for _, key := range keys {
+				if n := out.count(fmt.Sprint("s", s), key); n > 1 {
+					twice += n - 1
+				}
+			}
+			if n := out.inParallel(fmt.Sprint("s", s)); n > 8+8 { // those of the dead worker end by themselves
+				t.Errorf("%d at a time in one space", n)
+			}
+		}
+		if n := out.inParallel(""); n > 10+10 {
+			t.Errorf("%d at a time", n)
+		}
+		if twice == 0 || twice > 20 {
+			t.Errorf("%d were performed more than once; want those that were under way when the worker died", twice)
+		}
+	})
+}
+
+// Of a space that sleeps nobody knows anything but when it wants to be woken.
+func TestTask_OfASpaceWhoseLaneHasBeenPassedWakesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(ctx context.Context, _ string, n int) (model.Value, error) {
+			if n == 1 {
+				<-ctx.Done()
+				return model.Value{}, ctx.Err()
+			}
+			return model.Int(int64(n)), nil
+		}
+		cfg := worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: -1})), Checkpoint: time.Second, Idle: time.Second}
+		w1 := w.process(cfg, nil)
+		w.send("s", "start", "e1", `"a"`)
+		w.send("other", "start", "e2", `"b"`)
+		w.send("other", "cancel", "e3", `"b"`)
+		w.pass(10 * time.Minute) // and is not forgotten meanwhile
+		w.wantPosition(0, 3)
+		if n := w1.Stats().Awake; n != 1 {
+			t.Errorf("%d spaces are awake", n)
+		}
+		w1.crash()
+		cfg.ID = "w2"
+		w.process(cfg, nil)
+		w.eventuallyTask("s", "a", space.TaskDone)
+		w.pass(time.Minute)
+		w.wantDoneOnce("s", "a")
+		if due := w.server.DueSpaces(0); len(due) != 0 {
+			t.Errorf("still due: %v", due)
+		}
+	})
+}
+
+// An application starts a task and goes; the owner's space sleeps.
+func TestTask_ThatAnApplicationHasStartedIsPerformedByTheOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		p := office(t, &worker.Performer{Do: out.do})
+		w.process(worker.Config{ID: "w1", Programs: always(p), Idle: time.Second}, nil)
+		app := w.attach("app", func(c *worker.AttachConfig) { c.Program = p })
+		w.pass(time.Minute)
+		if err := app.Transact(t.Context(), "app", func(tx *space.Tx) error { tx.StartTask("work", "a", "s"); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		app.Kill()
+		w.eventuallyTask("s", "a", space.TaskDone)
+		w.wantDoneOnce("s", "a")
+	})
+}
+
+// Any client can say how a task has ended, and a space with tasks that others do may sleep.
+func TestTask_OfAnExternalActionIsEndedByAnyClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, nil)), Idle: time.Second}, nil)
+		w.send("s", "start", "e1", `"a"`)
+		w.send("s", "start", "e2", `"b"`)
+		w.pass(time.Minute)
+		if n := w1.Stats().Awake; n != 0 {
+			t.Errorf("%d spaces are awake", n)
+		}
+		w.send("s", "work", "c1", `{"key":"a","out":[1,2]}`)
+		w.send("s", "work", "c2", `{"key":"a","error":"too late"}`)
+		w.send("s", "work", "c3", `{"key":"b","n":7,"out":1}`)
+		w.send("s", "work", "c4", `{"key":"b","error":"closed"}`)
+		w.send("s", "work", "c5", `{"key":"z","out":1}`)
+		w.eventuallyTask("s", "b", space.TaskFailed)
+		w.eventuallyHandled("s", 7)
+		if got := w.task("s", "a"); got.State != space.TaskDone || got.Out.String() != "[1,2]" {
+			t.Errorf("got %+v", got)
+		}
+		w.wantDoneOnce("s", "a", "b")
+		if got := w.doc("s", "order"); got != `"a:done b:failed "` {
+			t.Errorf("the order is %s", got)
+		}
+		for _, rc := range w.receipts("s") {
+			if rc.Outcome != model.Handled {
+				t.Errorf("event %s: %s %s", rc.Event, rc.Outcome, rc.Error)
+			}
+		}
+	})
+}
+
+// The program is rolled back to one that does not know the action while the task is done, and
+// forward again.
+func TestTask_WhoseEndWasRefusedByAnotherProgramIsToldAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(_ context.Context, _ string, n int) (model.Value, error) {
+			time.Sleep(10 * time.Second)
+			return model.Int(int64(n)), nil
+		}
+		d := &registry{program: office(t, &worker.Performer{Do: out.do})}
+		known := d.program
+		w1 := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
+		w.send("s", "start", "e1", `"a"`)
+		w.pass(time.Second)
+		d.deploy(book(t), w1)
+		w.pass(20 * time.Second)
+		if w.task("s", "a").State != space.TaskPending {
+			t.Error("it is not pending")
+		}
+		d.deploy(known, w1)
+		w.pass(10 * time.Minute)
+		if got := w.task("s", "a"); got.State != space.TaskDone {
+			t.Errorf("got %+v", got)
+		}
+		w.wantDoneOnce("s", "a")
+	})
+}
+
+// What Done cannot handle is a dead letter, and the task is kept.
+func TestTask_WhoseEndCannotBeHandledIsHandledWhenThatIsRedriven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		w.process(worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do}))}, nil)
+		w.send("s", "start", "e1", `"bad"`)
+		w.eventuallyTask("s", "bad", space.TaskFailed)
+		if got := w.task("s", "bad"); !got.Unhandled || !strings.Contains(got.Err, "no good") || !strings.Contains(got.Err, "done-1-bad") {
+			t.Errorf("got %+v", got)
+		}
+		w.wantDoneOnce("s")
+		w.send("s", "mend", "e2")
+		w.send("s", "work", "redriven", `{"key":"bad","n":1,"out":1}`)
+		w.eventuallyTask("s", "bad", space.TaskDone)
+		w.send("s", "work", "redriven-again", `{"key":"bad","n":1,"out":1}`)
+		w.pass(time.Minute)
+		w.wantDoneOnce("s", "bad")
+		if n := out.count("s", "bad"); n != 1 {
+			t.Errorf("performed %d times", n)
+		}
+	})
+}
