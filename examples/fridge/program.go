@@ -2,6 +2,7 @@ package fridge
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/settlehq/settle"
 )
@@ -150,7 +151,7 @@ func derive(p *settle.Program) {
 		if !known {
 			return "", settle.NoValue
 		}
-		line := fmt.Sprintf("%.1f °C, %s", c, Verdict.Get(v))
+		line := fmt.Sprintf("%v °C, %s", math.Round(10*c)/10, Verdict.Get(v))
 		if Alarm.Get(v).On {
 			line += ", ALARM"
 		}

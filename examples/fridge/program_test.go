@@ -40,7 +40,7 @@ func TestAnAlarmComesWhenItWasTooWarmForAWhile(t *testing.T) {
 	expectAlarm(t, s, false)
 	s.Advance(time.Second)
 	expectAlarm(t, s, true)
-	settletest.Expect(s, fridge.Status, "9.0 °C, warm, ALARM")
+	settletest.Expect(s, fridge.Status, "9 °C, warm, ALARM")
 }
 
 func TestADoorThatIsOpenForAMomentRaisesNoAlarm(t *testing.T) {
