@@ -29,6 +29,8 @@ type TestResult struct {
 	// Err is why it failed, nil if it did not. It is an *Error with the place in the test,
 	// or where the program failed.
 	Err error
+	// Passed is how much of the world's time has passed in it.
+	Passed time.Duration
 	// Log is what the test and the program have logged.
 	Log []string
 }
@@ -98,7 +100,8 @@ func (x *testRun) collect(g starlark.StringDict) {
 func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 	x := m.test
 	x.log = nil
-	x.world = kit.New(kit.Always(p.Space()), kit.Options{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Log: func(i space.ConsoleInfo) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	x.world = kit.New(kit.Always(p.Space()), kit.Options{Start: start, Log: func(i space.ConsoleInfo) {
 		x.log = append(x.log, strings.TrimSpace(i.Space+": "+i.Message+" "+pairsText(i.Args)))
 	}})
 	l := m.enter(nil, &decl{kind: "test", id: fn.Name(), fn: fn, pos: fn.Position()}, nil)
@@ -112,7 +115,7 @@ func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 	if err == nil && len(problems) > 0 {
 		err = problemError(problems[0], fn)
 	}
-	return TestResult{Name: fn.Name(), Err: err, Log: x.log}
+	return TestResult{Name: fn.Name(), Err: err, Passed: x.world.Now().Sub(start), Log: x.log}
 }
 
 func pairsText(args []any) string {

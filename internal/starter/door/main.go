@@ -1,0 +1,36 @@
+// Command door runs doors that lock themselves: a server, a worker and a coordinator in one
+// process, until Ctrl-C.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	d, err := settle.Start(ctx, settle.Config{
+		Programs: settle.Always(house()), // every space is a house
+		Server:   bus.ServerConfig{Listen: "127.0.0.1:4222"},
+		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("NATS   ", d.Server().ClientURL())
+	fmt.Println("data    ./" + settle.DefaultStoreDir + " (every write is on disk before it is acknowledged)")
+	fmt.Println("watch   settle watch home status")
+	fmt.Println("Ctrl-C ends it; what is there stays.")
+	<-ctx.Done()
+	if err := d.Stop(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
