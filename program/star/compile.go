@@ -182,6 +182,7 @@ func (s *modules) load(t *starlark.Thread, name string) (starlark.StringDict, er
 // register makes the program of what its files have registered.
 func (p *Program) register(m *machine) error {
 	p.space = space.NewProgram(p.name)
+	p.space.Version = p.version
 	prints := newFingerprints(p)
 	for i, d := range m.decls {
 		if err := d.register(p, i, prints); err != nil {
