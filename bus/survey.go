@@ -330,7 +330,7 @@ func (s *surveyor) members(ctx context.Context) {
 	}
 	for _, m := range last {
 		f := MemberFacts{ID: m.ID, Role: m.Role, Version: m.Version, Program: m.Program, Left: m.Left}
-		if !m.Left && m.Role == "" {
+		if !m.Left && m.Role == "" || m.Role == model.RoleOrdered && !m.Leaving {
 			f.Answers, f.Unknown = s.b.Ping(ctx, m.ID)
 		}
 		s.Members = append(s.Members, f)

@@ -212,8 +212,12 @@ type Member struct {
 	Done []uint64 `json:"done,omitzero"`
 }
 
-// RoleCoordinator is the Role of a coordinator.
-const RoleCoordinator = "coordinator"
+// RoleCoordinator is the Role of a coordinator, RoleOrdered that of a server of package
+// ordered, which has partitions like a worker.
+const (
+	RoleCoordinator = "coordinator"
+	RoleOrdered     = "ordered"
+)
 
 // Key is the name under which a member's announcements are stored: a coordinator may have
 // the ID of a worker. No ID has a '='.

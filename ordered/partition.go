@@ -49,7 +49,7 @@ func startPartition(s *server, number int) *partition {
 
 // coordinate releases what all keys send, as long as this server has the first partition.
 func (p *partition) coordinate() {
-	c := coordinator.New(p.s.bus, coordinator.Config{ID: p.s.cfg.id, Logger: p.s.cfg.Logger})
+	c := coordinator.New(p.s.bus, coordinator.Config{ID: p.s.cfg.id + "-coordinator", Logger: p.s.cfg.Logger})
 	c.Start()
 	select {
 	case <-p.leaving:

@@ -83,7 +83,7 @@ func (r *roster) announce(leaving bool) {
 
 // hear takes in what a member says.
 func (r *roster) hear(m model.Member) {
-	if m.Role != role || m.ID == r.s.cfg.id {
+	if m.Role != model.RoleOrdered || m.ID == r.s.cfg.id {
 		return
 	}
 	r.mu.Lock()

@@ -177,13 +177,10 @@ func (a answers) Query(ctx context.Context, key, doc string, _ time.Duration) (w
 	return worker.Answer{Value: d.Value, Revision: d.Seq}, nil
 }
 
-// role is what servers call themselves among the members of a deployment.
-const role = "ordered"
-
 func (s *server) member(beat uint64, life string, since time.Time, leaving bool) model.Member {
 	held := make([]int, 0, len(s.partitions))
 	for n := range s.partitions { // any order: a set
 		held = append(held, n)
 	}
-	return model.Member{ID: s.cfg.id, Role: role, Beat: beat, Life: life, Since: since, Left: true, Leaving: leaving, Holds: held}
+	return model.Member{ID: s.cfg.id, Role: model.RoleOrdered, Beat: beat, Life: life, Since: since, Left: true, Leaving: leaving, Holds: held}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/model"
 )
 
 // coordinatorService is what coordinators call themselves.
@@ -22,7 +23,7 @@ func (j *judge) workers() {
 	var there, silent []string
 	for _, m := range j.Members {
 		switch {
-		case m.Role != "":
+		case m.Role != "" && m.Role != model.RoleOrdered:
 		case m.Answers:
 			there = append(there, m.ID)
 		case !m.Left:

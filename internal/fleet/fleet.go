@@ -111,7 +111,7 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 	for _, m := range members {
 		if m.said.Role == model.RoleCoordinator {
 			f.Coordinators = append(f.Coordinators, *m)
-		} else if m.said.Role == "" {
+		} else if m.said.Role == "" || m.said.Role == model.RoleOrdered {
 			f.Workers = append(f.Workers, *m)
 		}
 	}
@@ -169,7 +169,7 @@ func (m *Member) ask(ctx context.Context, b Bus) {
 // answers reports whether a member's process is there; an error means that it listens and
 // does not answer.
 func (m *Member) answers(ctx context.Context, b Bus) (bool, error) {
-	if m.said.Role == "" {
+	if m.said.Role != model.RoleCoordinator {
 		return b.Ping(ctx, m.ID)
 	}
 	_, err := b.Ask(ctx, coordinator.Endpoint(m.ID), nil)
