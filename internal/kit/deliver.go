@@ -49,6 +49,7 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 	k := key{stream, rc.Event}
 	s.receipts[k] = rc
 	s.handled++
+	s.w.handled++
 	if rc.Outcome != model.Handled {
 		s.w.letters = append(s.w.letters, Letter{Space: s.name, Stream: stream, Receipt: rc})
 		if !s.sent[k] {

@@ -76,7 +76,17 @@ func (l Letter) String() string {
 	return fmt.Sprintf("space %s: event %s on %s %s: %s", l.Space, l.Event, l.Stream, l.Outcome, l.Error)
 }
 
-func (w *World) problem(p Problem) { w.problems = append(w.problems, p) }
+// problem notes something that went wrong. What a node does in each of its runs is told once.
+func (w *World) problem(p Problem) {
+	if p.Kind == OutsideWrite || p.Kind == Unsettled {
+		once := fmt.Sprint(p.Space, " ", p.Kind, " ", p.Node)
+		if w.told[once] {
+			return
+		}
+		w.told[once] = true
+	}
+	w.problems = append(w.problems, p)
+}
 
 // TakeProblems returns what has gone wrong since it was asked last.
 func (w *World) TakeProblems() []Problem {
@@ -150,7 +160,7 @@ func (s *Space) began(node string, kind space.NodeKind) {
 
 func (s *Space) ended(i space.RunInfo) {
 	s.comeBack()
-	if n := s.core.Stats().OutsideWrites; n != s.outside {
+	if n := s.core.Stats().OutsideWrites; n != s.outside && len(i.Writes) > 0 {
 		s.outside = n
 		s.w.problem(Problem{Space: s.name, Kind: OutsideWrite, Node: i.Node, Text: fmt.Sprintf(
 			"has written to %s, where it has not declared that it writes: nobody who reads there makes it run. Declare the place in Writes or Envelope", places(i.Writes))})

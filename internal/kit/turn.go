@@ -231,6 +231,10 @@ func find(all []byte, head string) (state, stack string) {
 // userFrames leaves of a stack what belongs to the function that was called and what it has
 // called: without the runtime, and without what called it.
 func userFrames(stack string) string {
+	if _, below, ok := strings.Cut(stack, "\npanic("); ok { // above it are those who recover
+		_, stack, _ = strings.Cut(below, "\n\t")
+		_, stack, _ = strings.Cut(stack, "\n")
+	}
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	var out []string
 	for i := 0; i+1 < len(lines); i += 2 {

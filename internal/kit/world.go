@@ -14,9 +14,12 @@ import (
 // Start is what the time is when a world begins, unless Options say otherwise.
 var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// maxSteps bounds what a world does at one moment: a program that sends itself one event
-// after another never comes to rest.
-const maxSteps = 100_000
+// maxSteps and maxEvents bound what a world does at one moment: a program that sends itself one
+// event after another never comes to rest.
+const (
+	maxSteps  = 20_000
+	maxEvents = 50_000
+)
 
 // Programs tells which program a space runs, nil for none.
 type Programs func(space string) (*space.Program, error)
@@ -55,8 +58,10 @@ type World struct {
 	// be settled, in the order in which that became known.
 	order, due []*Space
 	nextID     int
+	handled    int // events
 
 	problems    []Problem
+	told        map[string]bool // see problem
 	letters     []Letter
 	undelivered []model.Event
 
@@ -78,7 +83,7 @@ func New(programs Programs, o Options) *World {
 	}
 	return &World{
 		programs: programs, opts: o, start: o.Start, now: o.Start,
-		spaces: map[string]*Space{},
+		spaces: map[string]*Space{}, told: map[string]bool{},
 	}
 }
 
@@ -142,9 +147,10 @@ func (w *World) touch(s *Space) {
 func (w *World) Run() error { return w.do(w.run) }
 
 func (w *World) run() error {
+	began := w.handled
 	for steps := 0; len(w.due) > 0; steps++ {
-		if steps == maxSteps {
-			return fmt.Errorf("no rest after %d steps at %s; the last to run was %s. A handler that always sends another event, to this space or back and forth, goes on for ever", maxSteps, w.clock(), w.who())
+		if events := w.handled - began; steps == maxSteps || events > maxEvents {
+			return fmt.Errorf("no rest after %d events and %d steps at %s; the last to run was %s. A handler that always sends another event, to this space or back and forth, goes on for ever", events, steps, w.clock(), w.who())
 		}
 		s := w.due[0]
 		w.due = w.due[1:]

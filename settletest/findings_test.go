@@ -1,0 +1,250 @@
+package settletest_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
+)
+
+// What fails a test by itself, and what it says then.
+
+var (
+	count = settle.NewCell[int64]("count")
+	other = settle.NewCell[int64]("other")
+	bump  = settle.NewStream[settle.None, int64]("bump")
+)
+
+// bumping is a program with a counter, a computation of it, and a handler that does more.
+func bumping(compute func(v *settle.View) (int64, error), more func(tx *settle.Tx) error, options ...settle.Option) *settle.Program {
+	p := settle.NewProgram("bumping")
+	bump.Handle(p, func(tx *settle.Tx, _ settle.None) (int64, error) {
+		n := count.Get(tx) + 1
+		count.Set(tx, n)
+		if more != nil {
+			return n, more(tx)
+		}
+		return n, nil
+	})
+	if compute != nil {
+		result.Compute(p, compute, options...)
+	}
+	return p
+}
+
+func double(v *settle.View) (int64, error) { return 2 * count.Get(v), nil }
+
+func TestAComputationThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *testing.T) {
+	t.Parallel()
+	kept := int64(0)
+	cases := map[string]func(v *settle.View) (int64, error){
+		"a variable": func(v *settle.View) (int64, error) { kept++; return count.Get(v) + kept, nil },
+		"the clock":  func(v *settle.View) (int64, error) { return count.Get(v) + time.Now().UnixNano(), nil },
+		"a coin":     func(v *settle.View) (int64, error) { return count.Get(v) + rand.Int64N(2), nil },
+		"the order of a map": func(v *settle.View) (n int64, err error) {
+			for k := range map[int64]bool{1: true, 2: true, 3: true, 4: true, 5: true} {
+				n = 10*n + k
+			}
+			return count.Get(v) + n, nil
+		},
+	}
+	for name, compute := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := failing(t, func(tb *recorder) {
+				s := settletest.New(tb, bumping(compute, nil)).Space("home")
+				settletest.Watch(s, result)
+				for range 3 {
+					settletest.Call(s, bump, settle.None{})
+				}
+			})
+			if len(r.errors) == 0 || !strings.Contains(r.errors[0], "node result is not idempotent: result: ") || !strings.Contains(r.errors[0], "no clock") {
+				t.Errorf("the test has told %v", r.errors)
+			}
+		})
+	}
+	r := failing(t, func(tb *recorder) {
+		result.Get(settletest.New(tb, bumping(cases["a variable"], nil), settletest.WithoutValidator()).Space("home"))
+	})
+	r.wantNone()
+}
+
+func TestAHandlerThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *testing.T) {
+	t.Parallel()
+	kept := int64(0)
+	r := failing(t, func(tb *recorder) {
+		s := settletest.New(tb, bumping(nil, func(tx *settle.Tx) error { kept++; other.Set(tx, kept); return nil })).Space("home")
+		settletest.Call(s, bump, settle.None{})
+	})
+	r.wantFailure("the handler of bump is not idempotent: other: 1, then 2")
+}
+
+func TestAnErrorOfAComputationFailsTheTestUnlessItIsAllowed(t *testing.T) {
+	t.Parallel()
+	fails := bumping(func(v *settle.View) (int64, error) { return 0, errors.New("no rates today") }, nil)
+	failing(t, func(tb *recorder) {
+		result.Get(settletest.New(tb, fails).Space("home"))
+	}).wantFailure("space home: node result: no rates today")
+	failing(t, func(tb *recorder) {
+		w := settletest.New(tb, fails, settletest.AllowErrors("result"))
+		result.Get(w.Space("home"))
+		if got := w.Problems(); len(got) != 1 || got[0].Node != "result" {
+			t.Errorf("problems %v", got)
+		}
+	}).wantNone()
+	failing(t, func(tb *recorder) {
+		result.Get(settletest.New(tb, fails, settletest.AllowErrors("another")).Space("home"))
+	}).wantFailure("no rates today")
+}
+
+func TestAPanicIsToldWithTheLineItCameFrom(t *testing.T) {
+	t.Parallel()
+	failing(t, func(tb *recorder) {
+		p := bumping(func(v *settle.View) (int64, error) { var m map[string]int; m["a"] = 1; return 0, nil }, nil)
+		result.Get(settletest.New(tb, p).Space("home"))
+	}).wantFailure("node result panicked: assignment to entry in nil map", "findings_test.go:")
+}
+
+func TestWhatAHandlerHasSentMustNotFail(t *testing.T) {
+	t.Parallel()
+	p := func() *settle.Program {
+		return bumping(nil, func(tx *settle.Tx) error {
+			if count.Get(tx) > 1 {
+				return errors.New("twice is too much")
+			}
+			bump.Send(tx, settle.Here, settle.None{})
+			return nil
+		})
+	}
+	failing(t, func(tb *recorder) {
+		settletest.Call(settletest.New(tb, p()).Space("home"), bump, settle.None{})
+	}).wantFailure("on bump: failed: twice is too much")
+	failing(t, func(tb *recorder) {
+		w := settletest.New(tb, p(), settletest.AllowErrors("bump"))
+		settletest.Call(w.Space("home"), bump, settle.None{})
+		if l := w.DeadLetters(); len(l) != 1 || l[0].Error != "twice is too much" || l[0].Stream != "bump" || l[0].Space != "home" {
+			t.Errorf("dead letters %v", l)
+		}
+	}).wantNone()
+}
+
+// Of an event that the test has sent itself it has the receipt.
+func TestAFailedReceiptIsTheTestsToJudge(t *testing.T) {
+	t.Parallel()
+	p := bumping(nil, func(*settle.Tx) error { return errors.New("not today") })
+	failing(t, func(tb *recorder) {
+		s := settletest.New(tb, p).Space("home")
+		if rc := settletest.Send(s, bump, settle.None{}); rc.Outcome != settle.Failed || rc.Error != "not today" {
+			t.Errorf("receipt %+v", rc)
+		}
+		if rc := s.Send("nothing", nil); rc.Outcome != settle.Refused {
+			t.Errorf("receipt %+v", rc)
+		}
+	}).wantNone()
+	failing(t, func(tb *recorder) {
+		settletest.Call(settletest.New(tb, p).Space("home"), bump, settle.None{})
+	}).wantFailure("event sent-1 on bump of space home failed: not today")
+}
+
+func TestAWriteThatWasNotDeclaredFailsTheTestUnlessItIsAllowed(t *testing.T) {
+	t.Parallel()
+	p := bumping(nil, nil)
+	p.Node(settle.NodeSpec{ID: "copier", Kind: settle.Effect, Writes: []settle.Address{{Doc: "copy"}}, Run: func(tx *settle.Tx) (settle.Value, error) {
+		tx.Set("copy", tx.Get("count"))
+		tx.Set("elsewhere", tx.Get("count"))
+		return settle.Value{}, nil
+	}})
+	run := func(options ...settletest.Option) *recorder {
+		return failing(t, func(tb *recorder) {
+			settletest.Call(settletest.New(tb, p, options...).Space("home"), bump, settle.None{})
+		})
+	}
+	run().wantFailure("node copier", "elsewhere", "Declare the place")
+	run(settletest.AllowOutsideWrites("copier")).wantNone()
+}
+
+func TestNodesThatGoRoundInACircleFailTheTest(t *testing.T) {
+	t.Parallel()
+	p := settle.NewProgram("circle")
+	p.ComputeInto("grower", func(d *settle.Draft) error { count.Set(d, count.Get(d)+other.Get(d)+1); return nil }, []settle.Place{count})
+	p.ComputeInto("echo", func(d *settle.Draft) error { other.Set(d, count.Get(d)); return nil }, []settle.Place{other})
+	r := failing(t, func(tb *recorder) {
+		other.Get(settletest.New(tb, p, settletest.WithoutValidator()).Space("home"))
+	})
+	if len(r.errors) == 0 || !strings.Contains(r.errors[0], "does not come to rest") {
+		t.Errorf("the test has told %v", r.errors)
+	}
+}
+
+func TestEventsWithoutEndEndTheTest(t *testing.T) {
+	t.Parallel()
+	p := bumping(nil, func(tx *settle.Tx) error { bump.Send(tx, "home", settle.None{}); return nil })
+	r := failing(t, func(tb *recorder) {
+		settletest.Call(settletest.New(tb, p, settletest.WithoutValidator()).Space("away"), bump, settle.None{})
+	})
+	r.wantFailure("no rest after 5", "goes on for ever", "handler of bump in space home")
+}
+
+func TestAnEventThatIsNotHandledYetIsToldWithWhy(t *testing.T) {
+	t.Parallel()
+	p := bumping(nil, func(*settle.Tx) error { return settle.Transient(errors.New("busy")) })
+	failing(t, func(tb *recorder) {
+		settletest.Call(settletest.New(tb, p).Space("home"), bump, settle.None{})
+	}).wantFailure("event sent-1 on bump of space home is not handled yet", "is tried again at", "after 1 error")
+}
+
+func TestATestThatEndsInAHandlerEndsWithAReason(t *testing.T) {
+	t.Parallel()
+	failing(t, func(tb *recorder) {
+		w := settletest.New(tb, bumping(nil, func(*settle.Tx) error { tb.fatal = true; goexit(); return nil }))
+		settletest.Call(w.Space("home"), bump, settle.None{})
+	}).wantFailure("handler of bump in space home has ended its goroutine")
+}
+
+func TestExpect_NamesEachPlaceThatDiffers(t *testing.T) {
+	t.Parallel()
+	failing(t, func(tb *recorder) {
+		s := settletest.New(tb, airport()).Space("HAM")
+		settletest.Call(s, departure, Departure{Flight: "LH1", Late: true})
+		settletest.Expect(s, stats, Stats{Departures: 1, Arrivals: 2})
+	}).wantFailure("@HAM/stats is not what is wanted", "/arrivals\n        got   0\n        want  2", "/late")
+	failing(t, func(tb *recorder) {
+		s := settletest.New(tb, airport()).Space("HAM")
+		s.Expect("stats", map[string]int{})
+	}).wantFailure("got   nothing", "want  {}")
+}
+
+func TestExpect_SaysWhatHoldsADocumentBack(t *testing.T) {
+	t.Parallel()
+	failing(t, func(tb *recorder) {
+		s := settletest.New(tb, bumping(double, nil, settle.Debounce(time.Minute))).Space("home")
+		settletest.Watch(s, result)
+		settletest.Call(s, bump, settle.None{})
+		settletest.Expect(s, result, 2)
+	}).wantFailure("got   0", "want  2", "held until 1m0s by its debounce", "because of count")
+	s := settletest.New(t, bumping(double, nil, settle.Debounce(time.Minute))).Space("home")
+	seen := settletest.Watch(s, result)
+	settletest.Call(s, bump, settle.None{})
+	s.Advance(time.Minute)
+	settletest.Expect(s, result, 2)
+	if got := fmt.Sprint(seen.Values()); got != "[0 2]" {
+		t.Errorf("seen %s", got)
+	}
+}
+
+func TestExpectRuns_SaysWhyANodeRan(t *testing.T) {
+	t.Parallel()
+	failing(t, func(tb *recorder) {
+		s := settletest.New(tb, bumping(double, nil)).Space("home")
+		settletest.Watch(s, result)
+		settletest.Call(s, bump, settle.None{})
+		s.ExpectRuns("result", 1)
+	}).wantFailure("node result of space home ran 2 times, want 1", "because of count (handler of bump")
+	failing(t, func(tb *recorder) {
+		settletest.New(tb, bumping(double, nil)).Space("home").ExpectRuns("reslut", 1)
+	}).wantFailure("has no node reslut; it has result")
+}
