@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/worker"
 )
@@ -52,6 +53,9 @@ type Config struct {
 	// user code are logged.
 	OnError   func(ErrorInfo)
 	OnConsole func(ConsoleInfo)
+	// HTTP offers the documents of all spaces over HTTP, if its Addr is set, by the first
+	// worker; see package gateway.
+	HTTP gateway.Config
 	// Now is the wall time by which events come due, for tests; default time.Now.
 	Now func() time.Time
 }
@@ -189,6 +193,9 @@ func (d *Deployment) newID() (id string, ok bool) {
 	return "w" + strconv.Itoa(d.born), true
 }
 
+// firstWorker is the id of the first.
+const firstWorker = "w1"
+
 func (d *Deployment) whetherEnding() error {
 	select {
 	case <-d.ending:
@@ -203,8 +210,13 @@ func (d *Deployment) startWorker(ctx context.Context, id string) (*member, error
 	if err != nil {
 		return nil, err
 	}
+	var web gateway.Config
+	if id == firstWorker {
+		web = d.cfg.HTTP
+	}
 	w, err := StartWorker(ctx, b, WorkerConfig{
-		ID: id, Programs: d.cfg.Programs, Hosted: d.cfg.Hosted, Limits: d.cfg.Limits, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
+		HTTP: web,
+		ID:   id, Programs: d.cfg.Programs, Hosted: d.cfg.Hosted, Limits: d.cfg.Limits, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
 		Checkpoint: d.cfg.Checkpoint, Idle: d.cfg.Idle, MaxAwake: d.cfg.MaxAwake, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
 		History: d.cfg.History, HistoryBytes: d.cfg.HistoryBytes, PurgeDelay: d.cfg.PurgeDelay,
 		OnError: d.cfg.OnError, OnConsole: d.cfg.OnConsole, Now: d.cfg.Now,

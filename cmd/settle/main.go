@@ -37,6 +37,11 @@ type cli struct {
 	Get   getCmd   `cmd:"" help:"Print the revision of a document and the document."`
 	Watch watchCmd `cmd:"" help:"Print a document and every change of it."`
 
+	Dev devCmd `cmd:"" help:"Run everything here, with a sample or with your programs, and deploy them as they are saved."`
+
+	Init initCmd `cmd:"" help:"Write a first program, with its tests, into a new directory."`
+	Test testCmd `cmd:"" help:"Run the tests of programs in Starlark, in virtual time."`
+
 	Deploy   deployCmd   `cmd:"" help:"Have spaces run a program of a file."`
 	Versions versionsCmd `cmd:"" help:"The versions of programs, and which spaces run which."`
 	Rollback rollbackCmd `cmd:"" help:"Have the spaces of a program run the version before."`

@@ -6,15 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/dev"
 	"github.com/settlehq/settle/model"
 )
 
 // connection are the flags of the commands that speak to a running deployment.
 type connection struct {
-	NATS    string `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then the selected nats context." placeholder:"URL"`
+	NATS    string `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then that of settle dev in this directory, then the selected nats context." placeholder:"URL"`
 	Context string `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
 	Creds   string `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
 	Prefix  string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
@@ -30,6 +32,7 @@ func (c *connection) AfterApply() error {
 // notices is for those who run the deployment, and is in the logs of the processes there.
 func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settle.Client) error) error {
 	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
+	c.here()
 	b, err := bus.Connect(ctx, bus.Config{URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/settle", Logger: log})
 	if err != nil {
 		return err
@@ -48,6 +51,17 @@ func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settl
 	}
 	defer client.Close()
 	return f(b, client)
+}
+
+// here takes the server of `settle dev` that runs in this directory, or in one above it, if
+// nobody says which one is meant.
+func (c *connection) here() {
+	if c.NATS != "" || c.Context != "" || os.Getenv("NATS_URL") != "" || os.Getenv("NATS_CONTEXT") != "" {
+		return
+	}
+	if place, found := dev.Find("."); found {
+		c.NATS = place.NATS
+	}
 }
 
 // whereCmd is `settle where`.

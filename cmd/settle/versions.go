@@ -23,7 +23,7 @@ type versionsCmd struct {
 // versions is what there is to run, and what runs.
 type versions struct {
 	Versions []versionLine `json:"versions"`
-	Rules    []rule     `json:"rules"`
+	Rules    []rule        `json:"rules"`
 }
 
 type versionLine struct {

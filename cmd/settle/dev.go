@@ -1,0 +1,18 @@
+package main
+
+import (
+	"context"
+
+	"github.com/settlehq/settle/internal/dev"
+)
+
+// devCmd is `settle dev`.
+type devCmd struct {
+	Programs []string `arg:"" optional:"" name:"file" help:"Programs (.star), or directories of them. Default: this directory; and a sample, if it has none." type:"path"`
+	Reset    bool     `help:"Forget everything that an earlier start has left: documents, events, versions."`
+}
+
+// Run runs everything in one process, until it is interrupted.
+func (c *devCmd) Run(ctx context.Context, io streams) error {
+	return dev.Run(ctx, dev.Config{Programs: c.Programs, Reset: c.Reset, Version: version, Out: io.out})
+}

@@ -1,0 +1,201 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/program"
+)
+
+// Config says what to run. The zero value runs the programs of the working directory, or the
+// sample.
+type Config struct {
+	// Programs are files and directories; none is the working directory.
+	Programs []string
+	// Dir is below which the data lie, in Store; default the working directory.
+	Dir string
+	// Reset removes the data first.
+	Reset bool
+	// Version is that of the executable.
+	Version string
+	// Out gets what people read.
+	Out io.Writer
+	// Ready, if set, is called when everything runs, and files are watched.
+	Ready func(Place)
+}
+
+// workers is how many there are: two, so that one can take over from the other.
+const workers = 2
+
+// partitions of a new deployment: enough that both workers have some, and few to start.
+const partitions = 4
+
+// dev is what runs.
+type dev struct {
+	cfg      Config
+	run      *settle.Deployment
+	bus      *bus.Bus
+	programs []*hosted
+	place    Place
+	began    time.Time
+}
+
+// Run runs until ctx ends.
+func Run(ctx context.Context, cfg Config) (err error) {
+	d := &dev{cfg: cfg, began: time.Now()}
+	if cfg.Reset {
+		if err := d.reset(); err != nil {
+			return err
+		}
+	}
+	if err := d.find(); err != nil {
+		return err
+	}
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+		defer cancel()
+		err = errors.Join(err, d.run.Stop(last))
+	}()
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	return d.serve(ctx)
+}
+
+// stopPatience is for saving what is under way.
+const stopPatience = 20 * time.Second
+
+func (d *dev) store() string { return filepath.Join(d.cfg.Dir, Store) }
+
+func (d *dev) reset() error {
+	err := bus.RemoveStore(d.store())
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		fmt.Fprintf(d.cfg.Out, "%s: there was nothing to remove\n", d.store())
+	case err != nil:
+		return fmt.Errorf("reset: %w", err)
+	default:
+		fmt.Fprintf(d.cfg.Out, "%s: removed\n", d.store())
+	}
+	return nil
+}
+
+// find finds the programs.
+func (d *dev) find() error {
+	files, err := sources(d.cfg.Programs)
+	if err != nil {
+		return err
+	}
+	seen := map[string]string{}
+	for _, file := range files {
+		name := program.NameOf(file)
+		if other := seen[name]; other != "" {
+			return fmt.Errorf("%s and %s are both called %s; rename one, or run them one at a time", other, file, name)
+		}
+		seen[name] = file
+		d.programs = append(d.programs, &hosted{file: file, name: name, spaces: spacesOf(name, len(files))})
+	}
+	if len(files) == 0 {
+		d.programs = []*hosted{{name: sample().Name, spaces: program.All}}
+	}
+	return nil
+}
+
+// start starts the server and the rest.
+func (d *dev) start(ctx context.Context) error {
+	nats, err := freePort(natsPort)
+	if err != nil {
+		return err
+	}
+	http, err := freePort(httpPort)
+	if err != nil {
+		return err
+	}
+	d.run, err = settle.Start(ctx, settle.Config{
+		Hosted: true, Workers: workers,
+		Server: bus.ServerConfig{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
+		Bus:    bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
+		HTTP:   gateway.Config{Addr: http},
+		Logger: slog.New(slog.NewTextHandler(d.cfg.Out, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: brief})),
+	})
+	if err != nil {
+		return err
+	}
+	d.bus = d.run.Bus()
+	d.place = Place{NATS: d.run.Server().ClientURL(), HTTP: "http://" + http, PID: os.Getpid()}
+	return nil
+}
+
+// partitions is 0 for data that are there, whatever number those have.
+func (d *dev) partitions() int {
+	if _, err := os.Stat(filepath.Join(d.store(), "jetstream")); err == nil {
+		return 0
+	}
+	return partitions
+}
+
+// brief shortens what is logged to what a person at a terminal wants.
+func brief(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.String(slog.TimeKey, a.Value.Time().Format(time.TimeOnly))
+	}
+	return a
+}
+
+// begin deploys the programs and says where everything is.
+func (d *dev) begin(ctx context.Context) error {
+	if err := d.forget(ctx); err != nil {
+		return err
+	}
+	for _, h := range d.programs {
+		if _, err := d.load(ctx, h); err != nil {
+			d.complain(h, err)
+		}
+	}
+	if d.isSample() {
+		if err := d.fillSample(ctx); err != nil {
+			return fmt.Errorf("fill the sample: %w", err)
+		}
+	}
+	return d.print(ctx)
+}
+
+func (d *dev) isSample() bool { return d.programs[0].file == "" }
+
+// serve watches the files until ctx ends.
+func (d *dev) serve(ctx context.Context) error {
+	if _, err := bus.SaveContext(ContextName, d.place.NATS, "settle dev"); err != nil {
+		fmt.Fprintf(d.cfg.Out, "the nats context %s could not be written (%v); use --server %s\n", ContextName, err, d.place.NATS)
+	}
+	revoke, err := d.place.announce(d.store())
+	if err != nil {
+		return err
+	}
+	defer revoke()
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch the files: %w", err)
+	}
+	defer w.Close()
+	if err := d.lookAt(w); err != nil {
+		return err
+	}
+	if d.cfg.Ready != nil {
+		d.cfg.Ready(d.place)
+	}
+	return d.watch(ctx, w)
+}

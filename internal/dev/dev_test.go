@@ -1,0 +1,334 @@
+package dev_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/dev"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience turns a hang into a failure.
+const patience = time.Minute
+
+// server is a dev server that runs in a directory, and somebody who works there.
+type server struct {
+	*testing.T
+	dir   string
+	place dev.Place
+	out   *screen
+	stop  func()
+}
+
+func start(t *testing.T, dir string, change func(*dev.Config)) *server {
+	t.Helper()
+	s := &server{T: t, dir: dir, out: newScreen()}
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan dev.Place, 1), make(chan error, 1)
+	cfg := dev.Config{Programs: []string{dir}, Dir: dir, Version: "test", Out: s.out, Ready: func(p dev.Place) { ready <- p }}
+	if change != nil {
+		change(&cfg)
+	}
+	go func() { ended <- dev.Run(ctx, cfg) }() // ends with ctx
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("settle dev ended with %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("settle dev does not end")
+		}
+	})
+	t.Cleanup(s.stop)
+	select {
+	case s.place = <-ready:
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("settle dev ended with %v\n%s", err, s.out)
+	case <-time.After(patience):
+		t.Fatalf("settle dev is not ready\n%s", s.out)
+	}
+	return s
+}
+
+// screen is what was printed.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+	more chan struct{}
+}
+
+func newScreen() *screen { return &screen{more: make(chan struct{}, 1)} }
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(b)
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await waits until all of these were printed.
+func (s *server) await(parts ...string) {
+	s.Helper()
+	deadline := time.After(patience)
+	for {
+		missing := ""
+		for _, p := range parts {
+			if !strings.Contains(s.out.String(), p) {
+				missing = p
+			}
+		}
+		if missing == "" {
+			return
+		}
+		select {
+		case <-s.out.more:
+		case <-deadline:
+			s.Fatalf("%q was not printed:\n%s", missing, s.out)
+		}
+	}
+}
+
+func (s *server) write(name, text string) {
+	s.Helper()
+	temporary := filepath.Join(s.dir, name+"~") // as editors do
+	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.Rename(temporary, filepath.Join(s.dir, name)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *server) client() *settle.Client {
+	s.Helper()
+	b, err := bus.Connect(s.Context(), bus.Config{URL: s.place.NATS, Name: "client/test"})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(b.Close)
+	c, err := settle.NewClient(b, settle.ClientConfig{ID: "test"})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(c.Close)
+	return c
+}
+
+func (s *server) call(c *settle.Client, space, stream string) string {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	r, err := c.Call(ctx, settle.Outgoing{Space: space, Stream: stream, ID: settle.NewEventID()})
+	if err != nil {
+		s.Fatalf("%v\n%s", err, s.out)
+	}
+	return r.Result.String()
+}
+
+// until calls until the answer is as wanted: a save is followed as soon as a worker hears of it.
+func (s *server) until(c *settle.Client, space, stream, want string) {
+	s.Helper()
+	deadline := time.Now().Add(patience)
+	for got := ""; got != want; {
+		if got = s.call(c, space, stream); time.Now().After(deadline) {
+			s.Fatalf("%s/%s answers %s, want %s\n%s", space, stream, got, want, s.out)
+		}
+	}
+}
+
+// tally counts what was added, and says what its text is.
+func tally(text, factor string) string {
+	return fmt.Sprintf(`
+count = cell("count", {"n": 0})
+
+def add(e):
+    count.n += 1
+    return count.n
+
+def look(e):
+    return [%q, count.n]
+
+def product():
+    return %s * count.n
+
+def constant():
+    return 7
+
+handle("add", add)
+handle("look", look)
+compute("product", product)
+compute("constant", constant)
+`, text, factor)
+}
+
+func quietHome(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", home)
+	return home
+}
+
+func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
+	quietHome(t)
+	dir := t.TempDir()
+	s := &server{T: t, dir: dir}
+	s.write("tally.star", tally("one", "1"))
+	s = start(t, dir, nil)
+	s.await("all run", "tally.star (2 nodes, 2 streams)", "settle send tally add '{}' --wait", "No telemetry, no account.", "owner w", ", standby w")
+	c := s.client()
+	for range 3 {
+		s.call(c, "tally", "add")
+	}
+	s.until(c, "tally", "look", `["one",3]`)
+
+	s.write("tally.star", tally("two", "2"))
+	s.await("tally.star: 1 of 2 nodes has new code and runs again; 1 unchanged")
+	s.until(c, "tally", "look", `["two",3]`)
+
+	s.write("tally.star", tally("three", "2")+"\ndef broken(:\n")
+	s.await("tally.star: not deployed; the version before goes on", "tally.star:22:13")
+	s.until(c, "tally", "look", `["two",3]`)
+	s.write("tally.star", tally("two", "2"))
+	s.await("tally.star: as it runs")
+	s.write("tally.star", tally("four", "2"))
+	s.await("tally.star: no node has new code (2); handlers are the new ones")
+	s.until(c, "tally", "look", `["four",3]`)
+	s.stop()
+
+	s.write("tally.star", tally("five", "2")) // while nothing runs
+	s = start(t, dir, nil)
+	c = s.client()
+	s.until(c, "tally", "look", `["five",3]`)
+}
+
+func TestDev_AFileThatIsLoadedIsWatchedAndSeveralProgramsHaveSpacesOfTheirOwn(t *testing.T) {
+	quietHome(t)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "lib"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{T: t, dir: dir}
+	s.write("lib/text.star", `text = "one"`)
+	s.write("a.star", "load(\"lib/text.star\", \"text\")\ndef look(e):\n    return text\nhandle(\"look\", look)\n")
+	s.write("b.star", "def look(e):\n    return \"b\"\nhandle(\"look\", look)\n")
+	s.write("a_test.star", "x = 1\n")
+	s = start(t, dir, nil)
+	s.await("a* run", "b* run")
+	c := s.client()
+	s.until(c, "a-1", "look", `"one"`)
+	s.until(c, "b-1", "look", `"b"`)
+	s.write("lib/text.star", `text = "two"`)
+	s.until(c, "a-1", "look", `"two"`)
+}
+
+func TestDev_StartsFullWithASampleIfThereIsNoProgram(t *testing.T) {
+	home := quietHome(t)
+	dir := t.TempDir()
+	s := start(t, dir, nil)
+	s.await("the sample fridge", "fridge: owner w", "settle send fridge temp", "what was acknowledged is on this disk")
+	resp, err := http.Get(s.place.HTTP + "/v1/spaces/fridge/documents/verdict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if resp.StatusCode != http.StatusOK || strings.TrimSpace(string(body)) != `"fine"` {
+		t.Errorf("the verdict: %s %s", resp.Status, body)
+	}
+
+	text, err := os.ReadFile(filepath.Join(home, "nats", "context", dev.ContextName+".json"))
+	var saved struct{ URL string }
+	if err != nil || json.Unmarshal(text, &saved) != nil || saved.URL != s.place.NATS {
+		t.Errorf("the nats context: %s, %v", text, err)
+	}
+	b, err := bus.Connect(t.Context(), bus.Config{Context: dev.ContextName})
+	if err != nil {
+		t.Fatalf("connect by the context: %v", err)
+	}
+	b.Close()
+
+	deep := filepath.Join(dir, "deep", "er")
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if p, found := dev.Find(deep); !found || p != s.place {
+		t.Errorf("found from below: %v %v", p, found)
+	}
+	s.stop()
+	if _, found := dev.Find(deep); found {
+		t.Error("it is found after it has ended")
+	}
+}
+
+func TestDev_PortsThatAreTakenAreLeftAndTwoDirectoriesDoNotMeet(t *testing.T) {
+	quietHome(t)
+	one := start(t, t.TempDir(), nil)
+	two := start(t, t.TempDir(), nil)
+	if one.place.NATS == two.place.NATS || one.place.HTTP == two.place.HTTP {
+		t.Errorf("one is at %v, two at %v", one.place, two.place)
+	}
+	if host, _, err := net.SplitHostPort(strings.TrimPrefix(two.place.HTTP, "http://")); err != nil || host != "127.0.0.1" {
+		t.Errorf("it listens at %s", two.place.HTTP)
+	}
+}
+
+func TestDev_ResetForgetsEverythingAndNeverWhatIsInUse(t *testing.T) {
+	quietHome(t)
+	dir := t.TempDir()
+	s := &server{T: t, dir: dir}
+	s.write("tally.star", tally("one", "1"))
+	s = start(t, dir, nil)
+	s.call(s.client(), "tally", "add")
+	err := dev.Run(t.Context(), dev.Config{Programs: []string{dir}, Dir: dir, Reset: true, Out: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("reset while it runs: %v", err)
+	}
+	s.stop()
+	s = start(t, dir, func(c *dev.Config) { c.Reset = true })
+	s.await("removed")
+	s.until(s.client(), "tally", "look", `["one",0]`)
+}
+
+func TestDev_TwoProgramsOfOneNameAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := &server{T: t, dir: dir}
+	for _, sub := range []string{"x", "y"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		s.write(filepath.Join(sub, "a.star"), "x = 1\n")
+	}
+	err := dev.Run(t.Context(), dev.Config{Programs: []string{filepath.Join(dir, "x"), filepath.Join(dir, "y")}, Dir: dir, Out: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "both called a") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,118 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/worker"
+)
+
+// print prints where everything is, what it promises, and what to try.
+func (d *dev) print(ctx context.Context) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "settle dev  %s · embedded NATS, data in %s · ready in %.1fs\n", d.cfg.Version, d.store(), time.Since(d.began).Seconds())
+	space, doc := d.example()
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("HTTP", "curl -N %s/v1/spaces/%s/documents/%s/watch", d.place.HTTP, space, doc)
+	line("NATS", "nats --context %s sub 'settle.>'   (%s)", ContextName, d.place.NATS)
+	lines, err := d.spaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, text := range lines {
+		line("spaces", "%s", text)
+	}
+	line("durable", "what was acknowledged is on this disk (fsync), and survives kill -9; a lost disk loses it")
+	fmt.Fprintf(&b, "Try, in this directory:  %s\n", strings.Join(d.try(space, doc), "\n                         "))
+	fmt.Fprintf(&b, "Save a file to deploy it; documents and timers stay. Ctrl-C keeps all; settle dev --reset forgets all.\nNo telemetry, no account.\n\n")
+	_, err = fmt.Fprint(d.cfg.Out, b.String())
+	return err
+}
+
+// example is a document to look at.
+func (d *dev) example() (space, doc string) {
+	h := d.programs[0]
+	space, doc = h.name, "DOCUMENT"
+	if d.isSample() {
+		space = SampleSpace
+	}
+	if h.program != nil {
+		for _, n := range h.program.Nodes() {
+			if n.Output != "" {
+				return space, n.Output
+			}
+		}
+	}
+	return space, doc
+}
+
+func (d *dev) try(space, doc string) []string {
+	tries := []string{"settle watch " + space + " " + doc}
+	switch h := d.programs[0]; {
+	case d.isSample():
+		tries = append([]string{fmt.Sprintf(`settle send %s temp '{"sensor":"top","c":19.5}' --wait`, space)}, tries...)
+	case h.program != nil && len(h.program.Streams()) > 0:
+		tries = append([]string{fmt.Sprintf(`settle send %s %s '{}' --wait`, space, h.program.Streams()[0])}, tries...)
+	}
+	return append(tries, "settle fleet")
+}
+
+// spaces are a line for each program, and for the first of the spaces that exist.
+func (d *dev) spaces(ctx context.Context) (lines []string, err error) {
+	f, err := fleet.Look(ctx, d.bus)
+	if err != nil {
+		return nil, err
+	}
+	there, err := d.bus.Spaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range d.programs {
+		of := program.Rule{Spaces: h.spaces}
+		var exist []string
+		for _, s := range there {
+			if of.Matches(s) {
+				exist = append(exist, s)
+			}
+		}
+		lines = append(lines, h.line(len(exist)))
+		if len(exist) == 0 {
+			lines = append(lines, "  "+h.name+where(f, h.name)+", once it has an event")
+		}
+		for _, s := range exist[:min(len(exist), 3)] {
+			lines = append(lines, "  "+s+where(f, s))
+		}
+	}
+	return lines, nil
+}
+
+func (h *hosted) line(exist int) string {
+	what := "does not compile yet"
+	if h.program != nil {
+		what = fmt.Sprintf("%d nodes, %d streams", len(h.program.Nodes()), len(h.program.Streams()))
+	}
+	which := h.spaces + " run"
+	if h.spaces == program.All {
+		which = "all run"
+	}
+	return fmt.Sprintf("%s %s (%s); %d exist", which, h.title(), what, exist)
+}
+
+// where is who serves a space, and who would.
+func where(f *fleet.Fleet, space string) string {
+	p := model.PartitionOf(space, len(f.Partitions))
+	text := ": owner " + f.Partitions[p].Owner
+	for _, s := range worker.Explain(p, len(f.Partitions), f.Staying()) {
+		if s.Member != f.Partitions[p].Owner {
+			return text + ", standby " + s.Member
+		}
+	}
+	return text
+}

@@ -1,0 +1,222 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
+)
+
+// hosted is a program that is deployed from a file.
+type hosted struct {
+	file    string // "" for the sample
+	name    string
+	spaces  string
+	version program.Version
+	program *star.Program
+	failed  string // the text of the last error about it, so that it is said once
+}
+
+// sources finds the programs of what was named: files, and directories. With nothing named it
+// is the working directory; without a program there, it is the sample.
+func sources(named []string) (files []string, err error) {
+	if len(named) == 0 {
+		named = []string{"."}
+	}
+	for _, path := range named {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return nil, err
+		case !info.IsDir():
+			files = append(files, filepath.Clean(path))
+			continue
+		}
+		found, err := program.Programs(path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// spacesOf is which spaces run a program: all if it is the only one, else those that begin
+// with its name.
+func spacesOf(name string, programs int) string {
+	if programs == 1 {
+		return program.All
+	}
+	return name + "*"
+}
+
+// change is what has come of a look at a program's file.
+type change struct {
+	diff  program.Diff
+	first bool // nothing of it ran before
+	none  bool // it is as it was
+	// again: what is deployed is what was running before this start.
+	again bool
+}
+
+// load reads, compiles and deploys a program, unless it is as it was. What fails leaves what
+// runs as it is.
+func (d *dev) load(ctx context.Context, h *hosted) (change, error) {
+	source, err := d.read(h)
+	if err != nil {
+		return change{}, err
+	}
+	if h.program != nil && star.Version(source) == h.version.ID {
+		return change{none: true}, nil
+	}
+	p, err := star.Compile(source, star.Options{})
+	if err != nil {
+		return change{}, err
+	}
+	v, err := program.NewVersion(source, "settle dev", "", time.Now())
+	if err != nil {
+		return change{}, err
+	}
+	before, err := d.before(ctx, h)
+	if err != nil {
+		return change{}, err
+	}
+	c := change{first: before == nil, again: h.program == nil && before != nil && before.Version() == v.ID}
+	if before != nil {
+		c.diff = program.Compare(before.Nodes(), p.Nodes())
+	}
+	if err := d.deploy(ctx, h, v); err != nil {
+		return change{}, err
+	}
+	h.version, h.program = v, p
+	return c, nil
+}
+
+func (d *dev) read(h *hosted) (program.Source, error) {
+	if h.file == "" {
+		return sample(), nil
+	}
+	return program.Read(h.name, h.file)
+}
+
+// before is the version that runs now, nil for none that can be told.
+func (d *dev) before(ctx context.Context, h *hosted) (*star.Program, error) {
+	if h.program != nil {
+		return h.program, nil
+	}
+	table, err := program.Rules(ctx, d.bus)
+	if err != nil {
+		return nil, err
+	}
+	is := table.Exactly(h.spaces)
+	if is.Program != h.name {
+		return nil, nil
+	}
+	v, err := program.Load(ctx, d.bus, is.Target)
+	if err != nil {
+		return nil, err
+	}
+	p, err := star.Compile(v.Source(), star.Options{})
+	if err != nil {
+		return nil, nil // an older language: there is nothing to compare with
+	}
+	return p, nil
+}
+
+func (d *dev) deploy(ctx context.Context, h *hosted, v program.Version) error {
+	if _, _, err := program.Publish(ctx, d.bus, v); err != nil {
+		return err
+	}
+	_, err := program.Decide(ctx, d.bus, h.spaces, func(program.Rule) (program.Choice, error) {
+		return program.Choice{Target: v.Target(), By: v.By, At: v.At}, nil
+	})
+	return err
+}
+
+// forget takes the rules away that earlier starts have left, but for those that somebody has
+// pinned.
+func (d *dev) forget(ctx context.Context) error {
+	table, err := program.Rules(ctx, d.bus)
+	if err != nil {
+		return err
+	}
+	for _, r := range table.All() {
+		ours := slices.ContainsFunc(d.programs, func(h *hosted) bool { return h.spaces == r.Spaces })
+		if ours || r.Pinned {
+			continue
+		}
+		_, err := program.Decide(ctx, d.bus, r.Spaces, func(program.Rule) (program.Choice, error) {
+			return program.Choice{By: "settle dev", At: time.Now()}, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reload looks at all programs again, after a file has changed.
+func (d *dev) reload(ctx context.Context) {
+	for _, h := range d.programs {
+		c, err := d.load(ctx, h)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return
+		case err != nil:
+			d.complain(h, err)
+		case c.none && h.failed != "":
+			h.failed = ""
+			fmt.Fprintf(d.cfg.Out, "%s  %s: as it runs\n", now(), h.title())
+		case !c.none:
+			h.failed = ""
+			fmt.Fprintf(d.cfg.Out, "%s  %s: %s\n", now(), h.title(), c.String())
+		}
+	}
+}
+
+// complain says once what is wrong with a file.
+func (d *dev) complain(h *hosted, err error) {
+	text := err.Error()
+	if errors.Is(err, fs.ErrNotExist) {
+		text = h.file + " is gone"
+	}
+	if text == h.failed {
+		return
+	}
+	h.failed = text
+	on := "the version before goes on"
+	if h.program == nil {
+		on = "nothing runs until it compiles"
+	}
+	fmt.Fprintf(d.cfg.Out, "%s  %s: not deployed; %s\n  %s\n", now(), h.title(), on, strings.ReplaceAll(text, "\n", "\n  "))
+}
+
+func (h *hosted) title() string {
+	if h.file == "" {
+		return "the sample " + h.name
+	}
+	return h.file
+}
+
+func (c change) String() string {
+	switch {
+	case c.first:
+		return "deployed"
+	case c.again:
+		return "as it ran before"
+	case len(c.diff.Changed)+len(c.diff.New)+len(c.diff.Gone) == 0:
+		return c.diff.String() + "; handlers are the new ones from the next event on"
+	}
+	return c.diff.String()
+}
+
+func now() string { return time.Now().Format(time.TimeOnly) }

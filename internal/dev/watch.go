@@ -1,0 +1,69 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/settlehq/settle/program"
+)
+
+// quiet is for how long nothing may change before the files are read: an editor that saves
+// does several things in a row.
+const quiet = 30 * time.Millisecond
+
+// watch reloads when a file has changed, until ctx ends. Directories are watched and not files, for
+// editors put another file in the place of the one that they save.
+func (d *dev) watch(ctx context.Context, w *fsnotify.Watcher) error {
+	calm := time.NewTimer(quiet)
+	defer calm.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-w.Events:
+			if !ok {
+				return nil
+			}
+			if strings.HasSuffix(e.Name, program.Extension) && !e.Has(fsnotify.Chmod) {
+				calm.Reset(quiet)
+			}
+		case err := <-w.Errors:
+			fmt.Fprintf(d.cfg.Out, "%s  the files are not watched as they should be (%v): start again if a save goes unseen\n", now(), err)
+			calm.Reset(quiet)
+		case <-calm.C:
+			d.reload(ctx)
+			if err := d.lookAt(w); err != nil {
+				fmt.Fprintf(d.cfg.Out, "%s  %v\n", now(), err)
+			}
+		}
+	}
+}
+
+// lookAt adds the directories of all files of all programs.
+func (d *dev) lookAt(w *fsnotify.Watcher) error {
+	for _, h := range d.programs {
+		if h.file == "" {
+			continue
+		}
+		dir := filepath.Dir(h.file)
+		dirs := []string{dir}
+		for name := range h.version.Files { // any order: it is a set
+			dirs = append(dirs, filepath.Dir(filepath.Join(dir, name)))
+		}
+		for _, dir := range dirs {
+			if slices.Contains(w.WatchList(), dir) {
+				continue
+			}
+			if err := w.Add(dir); err != nil {
+				return fmt.Errorf("watch %s: %w", dir, err)
+			}
+		}
+	}
+	return nil
+}
