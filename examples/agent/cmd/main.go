@@ -1,0 +1,50 @@
+// Command cmd has a scripted model send a mail, which a person approves.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/examples/agent"
+)
+
+func main() {
+	dir, err := os.MkdirTemp("", "agent-")
+	check(err)
+	defer os.RemoveAll(dir)
+	tools := agent.Tools{"mail": func(_ context.Context, key, text string) (string, error) {
+		fmt.Printf("    a mail goes out under the key %s: %s\n", key, text)
+		return "sent", nil
+	}}
+	ctx := context.Background()
+	d, err := settle.Start(ctx, settle.Config{
+		Programs: settle.Always(agent.Program(agent.Script, tools)), Server: bus.ServerConfig{StoreDir: dir},
+	})
+	check(err)
+	defer func() { check(d.Stop(ctx)) }()
+
+	_, err = agent.Tell.Post(ctx, d.Client(), "desk", "m1", "mail: hello")
+	check(err)
+	watching, end := context.WithCancel(ctx)
+	defer end()
+	_ = agent.View.Watch(watching, d.Client(), "desk", func(s agent.Status, _ uint64) {
+		fmt.Printf("%-9s %s %s\n", s.State, s.Last, s.Ask)
+		switch {
+		case s.Ask != "":
+			_, err := agent.Approve.Post(ctx, d.Client(), "desk", "a1", agent.Verdict{Turn: 1, OK: true})
+			check(err)
+		case s.State == agent.Idle && s.Messages > 1:
+			end()
+		}
+	})
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
