@@ -509,7 +509,7 @@ func getAttr(l *level, t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 		return nil, err
 	}
 	v, err := l.m.attribute(name, x)
-	if err != nil && def != nil {
+	if (err != nil || v == starlark.None) && def != nil {
 		return def, nil
 	}
 	if _, ok := v.(*starlark.Builtin); ok && methods[name] {

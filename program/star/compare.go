@@ -105,8 +105,12 @@ func (l *level) equal(x, y starlark.Value, depth int) (bool, error) {
 		}
 		return l.equalMappings(o, q, depth)
 	}
-	if p, _ := x.(*place); p != nil { // nothing is there
-		x = starlark.None
+	if p, _ := x.(*place); p != nil { // a scalar, or nothing
+		v, err := p.read()
+		if err != nil {
+			return false, err
+		}
+		x = show(v)
 	}
 	if p, _ := y.(*place); p != nil {
 		v, err := p.read()

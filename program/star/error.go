@@ -133,8 +133,8 @@ var absent = map[string]string{
 	"exec":     "a program is its text; nothing is compiled while it runs",
 	"globals":  "a program cannot look into itself",
 	"id":       "values have no identity that a run could see",
-	"sum":      "there is no sum; write a loop",
-	"round":    "there is no round; int(x + 0.5) cuts off behind the point",
+	"hash":     "there is no hash: a key can be any string",
+	"dir":      "a program cannot look into itself; keys() are those of an object",
 }
 
 // hinted adds to "undefined: x" what to use instead.

@@ -302,7 +302,7 @@ func (r *rewriter) binary(x *syntax.BinaryExpr) syntax.Expr {
 			return x
 		}
 	case syntax.EQL, syntax.NEQ:
-		if isScalar(x.X) || isScalar(x.Y) {
+		if (isScalar(x.X) || isScalar(x.Y)) && !isNone(x.X) && !isNone(x.Y) {
 			return x
 		}
 	case syntax.LT, syntax.LE, syntax.GT, syntax.GE:
@@ -339,6 +339,12 @@ func isScalar(x syntax.Expr) bool {
 		return x.Name == "None" || x.Name == "True" || x.Name == "False"
 	}
 	return isNumber(x)
+}
+
+// isNone reports whether x is None: what is not there is equal to it, a place included.
+func isNone(x syntax.Expr) bool {
+	id, ok := x.(*syntax.Ident)
+	return ok && id.Name == "None"
 }
 
 // called rewrites a call.

@@ -2,7 +2,6 @@ package star
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"go.starlark.net/starlark"
@@ -44,15 +43,8 @@ func typeOf(v model.Value) string {
 	return "object"
 }
 
-// viewMethods are those of objects and arrays that were read; what they do stands in
-// methods.go.
-var viewMethods = []string{"get", "items", "keys", "values"}
-
-// Attr is a field, or a method. A field of a method's name is reached with x["name"].
+// Attr is a field. Methods are called, and what is called is rewritten: see rewrite.go.
 func (x *view) Attr(name string) (starlark.Value, error) {
-	if slices.Contains(viewMethods, name) {
-		return nil, nil // the rewritten program never asks
-	}
 	if x.v.Kind() != model.KindObject {
 		return nil, nil
 	}
