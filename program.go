@@ -104,7 +104,7 @@ type CronOptions struct {
 // cron; without a zone it is UTC). The times of a space begin when it first comes to life.
 // Each is one event whose payload is {"cron": name, "at": time, "missed": n, ...}.
 //
-// Another expression or stream takes effect in a space when it is loaded the next time, as
+// Another expression or stream takes effect in a space when it gets the program that has it, as
 // does the removal of the job.
 func (p *Program) Cron(name, expression, stream string, o CronOptions) *Program {
 	s, err := cron.Parse(expression)

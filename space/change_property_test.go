@@ -200,7 +200,7 @@ func (s *changed) restartNow() {
 	s.checkpoint()
 	clean := map[string]bool{}
 	for id, n := range s.core.graph.byID { // any order: into a map
-		clean[id] = n.status == Clean
+		clean[id] = n.status == Clean && s.core.graph.upToDate(n)
 	}
 	s.load()
 	var good []Observation

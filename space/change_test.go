@@ -242,10 +242,11 @@ func TestChange_OfAThousandChildrenOfTheSameVersionNoneRuns(t *testing.T) {
 	}
 }
 
-// A child of a former program does not run its code for want of anybody who needs the maker.
+// A child of a former program does not run its code for want of anybody who needs the maker,
+// though that is held for a while.
 func TestChange_ADormantMakerRunsOnceSoThatItsChildrenAreOfTheNewProgram(t *testing.T) {
 	v := func(k int64) program {
-		return newProgram(t).set().add(NodeSpec{ID: "maker", Kind: Computation, Output: "made", Run: func(tx *Tx) (model.Value, error) {
+		return newProgram(t).set().add(NodeSpec{ID: "maker", Kind: Computation, Output: "made", Gate: GateSpec{Debounce: time.Second}, Run: func(tx *Tx) (model.Value, error) {
 			tx.Node(NodeSpec{ID: "row", Kind: Computation, Output: "row", Version: fmt.Sprint(k), Run: func(tx *Tx) (model.Value, error) {
 				return model.Int(num(tx.Get("in")) + k), nil
 			}})
@@ -261,6 +262,9 @@ func TestChange_ADormantMakerRunsOnceSoThatItsChildrenAreOfTheNewProgram(t *test
 	h.run()
 	h.told()
 	h.change(v(10))
+	h.run()
+	wantValue(t, h, "row", "0")
+	h.advance(2 * time.Second)
 	h.run()
 	wantValue(t, h, "row", "10")
 	h.run()

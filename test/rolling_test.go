@@ -50,6 +50,8 @@ type rolled struct {
 	t       *testing.T
 	d       *deployment
 	workers map[string]rolledWorker
+	// programs tell what a worker runs; nil for relay.
+	programs func(id string) settle.Programs
 }
 
 type rolledWorker struct {
@@ -60,8 +62,12 @@ type rolledWorker struct {
 func (f *rolled) start(id string) {
 	f.t.Helper()
 	b := connect(f.t, f.d)
+	programs := settle.Always(relay())
+	if f.programs != nil {
+		programs = f.programs(id)
+	}
 	w, err := settle.StartWorker(testContext(f.t), b, settle.WorkerConfig{
-		ID: id, Programs: settle.Always(relay()), Heartbeat: f.d.cfg.Heartbeat, MemberTTL: f.d.cfg.MemberTTL, Checkpoint: f.d.cfg.Checkpoint,
+		ID: id, Programs: programs, Heartbeat: f.d.cfg.Heartbeat, MemberTTL: f.d.cfg.MemberTTL, Checkpoint: f.d.cfg.Checkpoint,
 	})
 	if err != nil {
 		f.t.Fatal(err)
