@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/settlehq/settle/internal/starter"
+)
+
+// initCmd is `settle init`.
+type initCmd struct {
+	Star initStarCmd `cmd:"" help:"A program in Starlark: a door that locks itself, and its tests."`
+	Go   initGoCmd   `cmd:"" help:"The same in Go: a module with a program, its tests, and a main that runs it."`
+}
+
+// initStarCmd is `settle init star`.
+type initStarCmd struct {
+	Dir string `arg:"" help:"Where to: a directory that is empty, or a new one."`
+}
+
+// initGoCmd is `settle init go`.
+type initGoCmd struct {
+	Dir      string `arg:"" help:"Where to: a directory that is empty, or a new one."`
+	Module   string `help:"The path of the module. Default: the name of the directory." placeholder:"PATH"`
+	Checkout string `help:"Build with the settle of this checkout. Default: what this command was built from." type:"existingdir" placeholder:"DIR"`
+}
+
+// Run writes a program in Starlark.
+func (c *initStarCmd) Run(io streams) error {
+	files, err := starter.Star(c.Dir)
+	if err != nil {
+		return usageIfNotEmpty(err)
+	}
+	wrote(io, c.Dir, files, "settle test", "settle dev")
+	return nil
+}
+
+// Run writes a program in Go.
+func (c *initGoCmd) Run(io streams) error {
+	of := starter.Origin{Checkout: c.Checkout}
+	if c.Checkout == "" {
+		var err error
+		if of, err = starter.Built(version); err != nil {
+			return err
+		}
+	}
+	files, err := starter.Go(c.Dir, c.Module, of)
+	if err != nil {
+		return usageIfNotEmpty(err)
+	}
+	next := []string{"go test ./...", "go run ."}
+	if of.Checkout == "" {
+		next = append([]string{"go mod tidy"}, next...) // which fetches what is needed
+	}
+	wrote(io, c.Dir, files, next...)
+	if of.Checkout != "" {
+		fmt.Fprintf(io.out, "It builds with the settle in %s (the replace line of go.mod).\n", of.Checkout)
+	}
+	return nil
+}
+
+func usageIfNotEmpty(err error) error {
+	if errors.Is(err, starter.ErrNotEmpty) {
+		return usage(err)
+	}
+	return err
+}
+
+// wrote says what was written, and what to do with it.
+func wrote(io streams, dir string, files []string, next ...string) {
+	fmt.Fprintf(io.out, "wrote %s: %s\n", filepath.Clean(dir), strings.Join(files, ", "))
+	fmt.Fprintln(io.out, "Next:")
+	if filepath.Clean(dir) != "." {
+		next = append([]string{"cd " + dir}, next...)
+	}
+	for _, command := range next {
+		fmt.Fprintln(io.out, "  "+command)
+	}
+}

@@ -1,0 +1,104 @@
+package starter
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed star door
+var templates embed.FS
+
+// file is one that is to be written.
+type file struct {
+	name string
+	text []byte
+}
+
+// Star writes a program in Starlark into a directory that is empty or does not exist, and
+// returns the names of the files.
+func Star(dir string) ([]string, error) {
+	files, err := template("star")
+	if err != nil {
+		return nil, err
+	}
+	return write(dir, files)
+}
+
+// Go writes a program in Go into a directory that is empty or does not exist, and returns the
+// names of the files. The module's path is, if none is given, the name of the directory.
+func Go(dir, module string, of Origin) ([]string, error) {
+	if module == "" {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		module = filepath.Base(abs)
+	}
+	files, err := template("door")
+	if err != nil {
+		return nil, err
+	}
+	own, err := of.modFiles(module)
+	if err != nil {
+		return nil, err
+	}
+	return write(dir, append(files, own...))
+}
+
+// template are the files of a directory of templates.
+func template(name string) (files []file, err error) {
+	entries, err := templates.ReadDir(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		text, err := templates.ReadFile(path.Join(name, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{e.Name(), text})
+	}
+	return files, nil
+}
+
+// ErrNotEmpty: nothing is written where something is.
+var ErrNotEmpty = errors.New("nothing was written: use a directory that is empty, or a new one")
+
+// write writes files into a directory that has none, but for those whose names begin with a dot.
+func write(dir string, files []file) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			return nil, fmt.Errorf("%s is there: %w", filepath.Join(dir, e.Name()), ErrNotEmpty)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if err := create(filepath.Join(dir, f.name), f.text); err != nil {
+			return names, err
+		}
+		names = append(names, f.name)
+	}
+	return names, nil
+}
+
+// create writes a file that does not exist yet.
+func create(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,120 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
+)
+
+func TestStar_PassesItsTests(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new", "door")
+	files, err := Star(dir)
+	if err != nil || !slices.Equal(files, []string{"README.md", "door.star", "door_test.star"}) {
+		t.Fatalf("wrote %v, %v", files, err)
+	}
+	source, entry, err := program.ReadTests(filepath.Join(dir, "door_test.star"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := star.RunTests(context.Background(), source, entry, star.TestOptions{})
+	if err != nil || len(results) != 4 {
+		t.Fatalf("%d tests, %v", len(results), err)
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Name, r.Err)
+		}
+	}
+}
+
+// The program is a module that builds with this checkout at once, and without a network.
+func TestGo_BuildsAndPassesItsTestsOffline(t *testing.T) {
+	t.Parallel()
+	of, err := Built("dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files, err := Go(dir, "example.com/door", of)
+	if err != nil || !slices.Equal(files, []string{"README.md", "door.go", "door_test.go", "main.go", "go.mod", "go.sum"}) {
+		t.Fatalf("wrote %v, %v", files, err)
+	}
+	cmd := exec.Command("go", "test", "-vet=off", "./...")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "example.com/door") {
+		t.Errorf("go test: %v\n%s", err, out)
+	}
+}
+
+func TestGo_AReleaseIsAskedForByItsVersion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files, err := Go(dir, "door", Origin{Version: "v1.2.3"})
+	if err != nil || slices.Contains(files, "go.sum") {
+		t.Fatalf("wrote %v, %v", files, err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	want := "module door\n\ngo " + goVersion + "\n\nrequire github.com/settlehq/settle v1.2.3\n"
+	if err != nil || string(text) != want {
+		t.Errorf("go.mod is %q, want %q; %v", text, want, err)
+	}
+	its, err := readMod(filepath.Join("..", ".."))
+	if err != nil || its.Go.Version != goVersion {
+		t.Errorf("this module needs go %v, %v; the programs that are written say %s", its.Go, err, goVersion)
+	}
+}
+
+func TestReleased(t *testing.T) {
+	for version, want := range map[string]bool{
+		"v1.2.3": true, "v0.0.0-20261122074256-7e82c3c00000": true,
+		"dev": false, "(devel)": false, "": false, "1.2.3": false, "v0.0.0-20261122074256-7e82c3c00000+dirty": false,
+	} {
+		if got := released(version); got != want {
+			t.Errorf("released(%q) is %v", version, got)
+		}
+	}
+}
+
+func TestWrite_NothingIsWrittenWhereSomethingIs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Star(dir); err != nil {
+		t.Fatalf("a directory with a hidden file: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "door.star")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Star(dir); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("again: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "door.star")); err == nil {
+		t.Error("something was written")
+	}
+}
+
+func TestGo_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a b")
+	if _, err := Go(dir, "", Origin{Version: "v1.2.3"}); err == nil || !strings.Contains(err.Error(), "--module PATH") {
+		t.Errorf("a name that is no path of a module: %v", err)
+	}
+	if _, err := Go(dir, "door", Origin{Checkout: t.TempDir()}); err == nil {
+		t.Error("a directory that is no checkout was taken for one")
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("something was written")
+	}
+}
