@@ -1,6 +1,7 @@
 package settletest_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -27,11 +28,13 @@ func blocking(do func()) *settle.Program {
 
 func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
 	release, full := make(chan struct{}), make(chan int)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { <-release }))
 	var mu sync.Mutex
 	mu.Lock()
 	t.Cleanup(func() { // lets all of them go
+		cancel()
 		close(release)
 		close(full)
 		mu.Unlock()
@@ -42,7 +45,7 @@ func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
 		do    func()
 		wants []string
 	}{
-		"sleep":   {func() { time.Sleep(50 * time.Millisecond) }, []string{"[sleep]", "time.Sleep", "SendAfter"}},
+		"sleep":   {func() { nap(ctx) }, []string{"[sleep]", "time.Sleep", "SendAfter"}},
 		"receive": {func() { <-release }, []string{"[chan receive]", "goroutines"}},
 		"send":    {func() { full <- 1 }, []string{"[chan send]"}},
 		"select": {func() {
@@ -54,7 +57,7 @@ func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
 		"wait group": {func() { var g sync.WaitGroup; g.Go(func() { <-release }); g.Wait() }, []string{"[sync.WaitGroup.Wait]"}},
 		"lock":       {func() { mu.Lock(); mu.Unlock() }, []string{"[sync.Mutex.Lock]", "sync.(*Mutex).Lock"}},
 		"http":       {func() { get(server.URL) }, []string{"net/http.(*Client).Do", "an action"}},
-		"process":    {func() { _ = exec.Command("sleep", "0.5").Run() }, []string{"os/exec.(*Cmd).Run"}},
+		"process":    {func() { _ = exec.CommandContext(ctx, "sleep", "3600").Run() }, []string{"os/exec.(*Cmd).Run"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

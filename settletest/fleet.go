@@ -110,7 +110,7 @@ func newFleet(t *testing.T, of kit.Programs, o FleetOptions, seed uint64, opts [
 	if begin.IsZero() {
 		begin = kit.Start
 	}
-	time.Sleep(time.Until(begin)) // the clock of the bubble begins in 2000
+	pass(time.Until(begin)) // the clock of the bubble begins in 2000
 	f.server = membus.NewServer(membus.Config{Partitions: o.Partitions})
 	f.client = f.server.Connect("test")
 	b := f.server.Connect("coordinator")
@@ -204,7 +204,7 @@ func (f *Fleet) Leave() string {
 }
 
 // Advance lets time pass.
-func (f *Fleet) Advance(d time.Duration) { time.Sleep(d) }
+func (f *Fleet) Advance(d time.Duration) { pass(d) }
 
 // noteError takes in the errors of nodes, and of handlers that are not idempotent. What became
 // of events is in receipts.

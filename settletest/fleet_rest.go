@@ -26,6 +26,9 @@ type outcome struct {
 	commits  int
 }
 
+// pass lets the time of the fleet's bubble pass.
+func pass(d time.Duration) { time.Sleep(d) }
+
 // Rest waits until every event has been handled that was sent, by the test or by a handler, and
 // nothing has been committed for a while. What waits for a time to come is left out. An event
 // that was handled twice fails the test, and so does a fleet that does not come to rest.
@@ -33,7 +36,7 @@ func (f *Fleet) Rest() {
 	f.t.Helper()
 	began, still, commits := time.Now(), 0, -1
 	for still < 5 {
-		time.Sleep(time.Second)
+		pass(time.Second)
 		o := f.outcome()
 		why := f.waiting(o)
 		if why == "" && o.commits == commits {

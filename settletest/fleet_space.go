@@ -86,7 +86,7 @@ func (s *FleetSpace) sendTo(stream, id string, v settle.Value, at time.Time) (se
 	if !at.IsZero() {
 		return s.Receipt(stream, id)
 	}
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < patience; pass(10 * time.Millisecond) {
 		if rc, ok := s.Receipt(stream, id); ok {
 			return rc, true
 		}
@@ -150,7 +150,7 @@ func (s *FleetSpace) doubt(string) string { return "" }
 // query asks the workers for a document until one of them serves the space.
 func (f *Fleet) query(space, doc string) settle.Value {
 	f.t.Helper()
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < patience; pass(50 * time.Millisecond) {
 		for _, m := range f.workers {
 			a, err := m.Query(f.t.Context(), space, doc, time.Second)
 			switch {
