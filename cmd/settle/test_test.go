@@ -37,8 +37,8 @@ func TestTest_TellsWhatFailedWhereAndWhatWasExpected(t *testing.T) {
 	dir := t.TempDir()
 	file(t, dir, "lamp.star", lamp)
 	tests := file(t, dir, "lamp_test.star", lampTest)
-	failed := want(t, 1, "--- FAIL: test_twice | lamp_test.star:12:11: | /on: false, not true | lamp_test.star:12:11: in test_twice | 1 of 2 tests failed", "test", dir)
-	want(t, 1, failed, "test", tests)
+	want(t, 1, "--- FAIL: test_twice | lamp_test.star:12:11: | /on: false, not true | lamp_test.star:12:11: in test_twice | 1 of 2 tests failed", "test", dir)
+	want(t, 1, "--- FAIL: test_twice", "test", tests, "--run", "twice")
 	want(t, 0, "ok    "+tests+"  1 test | 36h went by", "test", tests, "--run", "press")
 	want(t, 0, "--- PASS: test_press (36h) | log: test: it is on", "test", tests, "--run", "press", "-v")
 
