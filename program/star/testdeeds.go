@@ -134,11 +134,14 @@ func (m *machine) testExpect(_ *starlark.Thread, b *starlark.Builtin, args starl
 		own.space = in
 		p = &own
 	}
+	if err := model.CheckName("document", p.doc); err != nil {
+		return nil, fmt.Errorf("expect: %w; it takes the name of a document, or a place, and equal(...) compares values", err)
+	}
 	v, err := p.read()
 	if err != nil {
 		return nil, err
 	}
-	return starlark.None, m.cur.differ(show(v), want, p.String())
+	return starlark.None, m.cur.differ(show(v), want, "document "+p.String())
 }
 
 // testEqual is equal(a, b).
