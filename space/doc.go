@@ -131,6 +131,15 @@
 // are removed, with theirs, and what they have written stays; those that it does stay as they
 // are (docs/adr/0010).
 //
+// # Another program
+//
+// Change has the space go on with another program, between two groups of transactions: the
+// documents, the lane and all that waits are not the program's. Nodes of the same id and shape
+// stay; those whose Version is another, or that name none, run again when they are needed;
+// those that have made nodes run again so that the children are the new program's, of which
+// those of the same Version do not run. What a node that is gone has written stays, and
+// belongs to nobody (docs/adr/0026).
+//
 // # The suffix and group commit
 //
 // A transaction applies at once to the current documents and joins the open group.
@@ -215,7 +224,8 @@
 //	I7   restart equivalence checkpoint plus log is the log (package replica), and what an
 //	                         observation says is clean runs when it would have run anyway.
 //	I8   provenance          every transaction in the log names its handler or node,
-//	                         or what Transact was told, and a run its causes.
+//	                         or what Transact was told, and a run its causes. The
+//	                         first commit of a life with a program names its version.
 //	I9   order within a pass heights: graph.audit compares them with the edges.
 //	I10  lineage             what a transaction launched lies behind it in the same
 //	                         suffix, and is dropped with it (package lineage).
@@ -224,7 +234,7 @@
 //
 // # Where things are
 //
-// The nine components of seed 001, section 12: registry (registry, program, children), graph
+// The nine components of seed 001, section 12: registry (registry, program, change, children), graph
 // (node, graph, reads, freshread, index, match, height, marks, liveness, forget, structure),
 // invalidation (with causes), settle (with queue and convergence), runner (tx, txread,
 // idempotency, echo), events (with preflight and errors), gates (with autodebounce and

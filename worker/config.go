@@ -18,7 +18,9 @@ type Config struct {
 	// may reuse it.
 	ID string
 	// Programs tells which program a space runs. Without one (nil, or an error,
-	// which is logged) the worker leaves the space alone, and its events wait.
+	// which is logged) the worker leaves the space alone, and its events wait. It is asked
+	// when a space is loaded, and again by Refresh, and must not wait for anything. The same
+	// program is the same pointer.
 	Programs func(space string) (*space.Program, error)
 
 	// Heartbeat is how often the worker announces itself and looks for others

@@ -88,6 +88,11 @@
 // time, when to wake it: see due.go (docs/adr/0018). Worker.Stats says how many there are of
 // the others.
 //
+// # Another program
+//
+// Refresh asks again what each space is to run. One that is awake changes over between two of
+// its commits, in memory, and goes on with all that it has (docs/adr/0026).
+//
 // # Observation
 //
 // Demand from outside comes as leases (Watch): soft state, renewed by the
