@@ -107,7 +107,10 @@ func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 	l := m.enter(nil, &decl{kind: "test", id: fn.Name(), fn: fn, pos: fn.Position()}, nil)
 	defer m.leave()
 	l.docs = &testDocs{l: l, name: testSpace}
-	_, err := starlark.Call(&l.thread, fn, nil, nil)
+	_, err := x.world.Space(testSpace) // its cron jobs begin here
+	if err == nil {
+		_, err = starlark.Call(&l.thread, fn, nil, nil)
+	}
 	if err != nil {
 		err = asError(m.p.entry, err)
 	}
