@@ -1,0 +1,61 @@
+// Command cmd checks a cart out, and kills the worker when the payment service has charged and
+// before that is known.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/examples/cart"
+)
+
+func main() {
+	dir, err := os.MkdirTemp("", "cart-")
+	check(err)
+	defer os.RemoveAll(dir)
+	ctx, charged, die := context.Background(), map[string]bool{}, make(chan struct{})
+	charge := func(ctx context.Context, key string, p cart.Payment) (cart.Paid, error) {
+		fmt.Printf("  the service is asked for %d cents under the key %s; charged before: %v\n", p.Amount, key, charged[key])
+		if !charged[key] {
+			charged[key] = true
+			close(die)
+			<-ctx.Done() // its answer does not come
+		}
+		return cart.Paid{Receipt: "receipt " + key}, ctx.Err()
+	}
+	d, err := settle.Start(ctx, settle.Config{
+		Programs: settle.Always(cart.Program(charge)), Server: bus.ServerConfig{StoreDir: dir}, Heartbeat: 200 * time.Millisecond,
+	})
+	check(err)
+	defer func() { check(d.Stop(ctx)) }()
+
+	_, err = cart.Put.Call(ctx, d.Client(), "alice", "p1", cart.Item{SKU: "tea", Quantity: 3, Price: 5_00})
+	check(err)
+	order, err := cart.Checkout.Call(ctx, d.Client(), "alice", "c1", settle.None{})
+	check(err)
+	fmt.Printf("checked out: %+v\n", order)
+	<-die
+	fmt.Println("the worker is killed, and another one starts")
+	d.KillWorker(d.Workers()[0])
+	_, err = d.AddWorker(ctx)
+	check(err)
+	watching, end := context.WithCancel(ctx)
+	defer end()
+	_ = cart.Last.Watch(watching, d.Client(), "alice", func(o cart.Order, _ uint64) {
+		if o.State == cart.Settled {
+			fmt.Printf("the order: %+v\n", o)
+			end()
+		}
+	})
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

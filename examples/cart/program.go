@@ -1,0 +1,156 @@
+package cart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/settlehq/settle"
+)
+
+// All amounts are in cents.
+type (
+	// Line is so many of something.
+	Line struct {
+		Quantity int64 `json:"quantity"`
+		Price    int64 `json:"price"`
+	}
+	// Item adds to a line, or with a negative quantity takes from it. Price is that of one.
+	Item struct {
+		SKU      string `json:"sku"`
+		Quantity int64  `json:"quantity"`
+		Price    int64  `json:"price"`
+	}
+	// Totals are what the cart comes to.
+	Totals struct {
+		Subtotal int64 `json:"subtotal"`
+		Discount int64 `json:"discount"`
+		Total    int64 `json:"total"`
+	}
+	// Payment is what is to be charged, and Paid what has come of it.
+	Payment struct {
+		Amount int64 `json:"amount"`
+	}
+	Paid struct {
+		Receipt string `json:"receipt"`
+	}
+	// Order is the last one of the cart.
+	Order struct {
+		Number int64  `json:"number"`
+		State  string `json:"state"`
+		Amount int64  `json:"amount"`
+		// Note is the receipt, or why it was not paid.
+		Note string `json:"note,omitzero"`
+	}
+)
+
+// How far an order is.
+const (
+	Paying   = "paying"
+	Settled  = "paid"
+	Declined = "declined"
+)
+
+// The names of a cart.
+var (
+	Lines  = settle.NewRows[Line]("lines") // by SKU
+	Coupon = settle.NewCell[string]("coupon")
+	Last   = settle.NewCell[Order]("order")
+
+	Sums  = settle.NewDerivedRows[int64]("sums") // what each line comes to
+	Total = settle.NewDerived[Totals]("totals")
+
+	Put      = settle.NewStream[Item, settle.None]("put")
+	Redeem   = settle.NewStream[string, settle.None]("redeem")
+	Checkout = settle.NewStream[settle.None, Order]("checkout")
+	Pay      = settle.NewAction[Payment, Paid]("pay")
+)
+
+var (
+	errPaying = errors.New("the cart is being paid")
+	errEmpty  = errors.New("the cart is empty")
+)
+
+// Program is the program of a cart. charge is the payment service: called twice with one key, it
+// must charge once. An error that settle.Permanent marks is a refusal.
+func Program(charge func(ctx context.Context, key string, p Payment) (Paid, error)) *settle.Program {
+	p := settle.NewProgram("cart")
+	fill(p)
+	reckon(p)
+	Checkout.Handle(p, func(tx *settle.Tx, _ settle.None) (Order, error) {
+		t := Total.Get(tx) // brought up to date for this
+		switch {
+		case Last.Get(tx).State == Paying:
+			return Order{}, errPaying
+		case Lines.Len(tx) == 0:
+			return Order{}, errEmpty
+		}
+		o := Order{Number: Last.Get(tx).Number + 1, State: Paying, Amount: t.Total}
+		Last.Set(tx, o)
+		Pay.Start(tx, fmt.Sprintf("%s-%d", tx.Space(), o.Number), Payment{o.Amount})
+		return o, nil
+	})
+	Pay.Perform(p, charge)
+	Pay.Done(p, func(tx *settle.Tx, t settle.Task[Payment, Paid]) error {
+		o := Last.Get(tx)
+		if t.State == settle.GivenUp {
+			o.State, o.Note = Declined, t.Err.Error()
+		} else {
+			o.State, o.Note = Settled, t.Out.Receipt
+			for _, sku := range Lines.Keys(tx) {
+				Lines.Delete(tx, sku)
+			}
+			Coupon.Delete(tx)
+		}
+		Last.Set(tx, o)
+		return nil
+	})
+	return p
+}
+
+// fill is what a customer does before the checkout.
+func fill(p *settle.Program) {
+	Put.Handle(p, func(tx *settle.Tx, i Item) (none settle.None, err error) {
+		if Last.Get(tx).State == Paying {
+			return none, errPaying
+		}
+		switch l := Lines.Get(tx, i.SKU); {
+		case l.Quantity+i.Quantity > 0:
+			Lines.Set(tx, i.SKU, Line{l.Quantity + i.Quantity, i.Price})
+		default:
+			Lines.Delete(tx, i.SKU)
+		}
+		return none, nil
+	})
+	Redeem.Handle(p, func(tx *settle.Tx, coupon string) (none settle.None, err error) {
+		if Last.Get(tx).State == Paying {
+			return none, errPaying
+		}
+		Coupon.Set(tx, coupon)
+		return none, nil
+	})
+}
+
+// reckon is what follows from the lines.
+func reckon(p *settle.Program) {
+	// Of three of a kind, one is free.
+	settle.EachRow(p, Sums, Lines, func(v *settle.View, row settle.Row[Line]) (int64, error) {
+		l := row.Get(v)
+		return (l.Quantity - l.Quantity/3) * l.Price, nil
+	})
+	// A tenth off from 100 EUR on, and 5 EUR for who has a coupon.
+	Total.Compute(p, func(v *settle.View) (t Totals, err error) {
+		for _, sum := range Sums.All(v) {
+			t.Subtotal += sum
+		}
+		if t.Subtotal >= 100_00 {
+			t.Discount += t.Subtotal / 10
+		}
+		if Coupon.Get(v) == "WELCOME" {
+			t.Discount += 5_00
+		}
+		t.Discount = min(t.Discount, t.Subtotal)
+		t.Total = t.Subtotal - t.Discount
+		return t, nil
+	})
+}
