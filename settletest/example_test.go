@@ -1,0 +1,237 @@
+package settletest_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
+	"github.com/settlehq/settle/space"
+)
+
+// The examples use Must where a test uses its *testing.T.
+
+func ExampleNew() {
+	w := settletest.New(settletest.Must, airport())
+	ham := w.Space("HAM")
+	settletest.Call(ham, departure, Departure{Flight: "LH1", Destination: "MUC"})
+	settletest.Call(ham, departure, Departure{Flight: "LH2", Late: true})
+	fmt.Println(punctuality.Get(ham).Percent, "% of", departed.Get(ham))
+	// Output: 50 % of 2
+}
+
+// Several programs: one per kind of space, and none for some.
+func ExampleNew_programs() {
+	w := settletest.New(settletest.Must, func(space string) *settle.Program {
+		if strings.HasPrefix(space, "diary-") {
+			return diaries()
+		}
+		return airport()
+	})
+	w.Space("diary-1")
+	w.Advance(24 * time.Hour)
+	fmt.Println(days.Get(w.Space("diary-1")))
+	// Output: 1
+}
+
+func ExampleWorld_Advance() {
+	w := settletest.New(settletest.Must, airport())
+	settletest.Call(w.Space("HAM"), departure, Departure{Flight: "LH1", Destination: "MUC"})
+	muc := w.Space("MUC")
+	for range 3 {
+		fmt.Println(w.Now().Format("15:04"), stats.Get(muc).Arrivals)
+		w.Advance(time.Hour)
+	}
+	// Output:
+	// 00:00 0
+	// 01:00 0
+	// 02:00 1
+}
+
+func ExampleWorld_AdvanceTo() {
+	w := settletest.New(settletest.Must, diaries())
+	s := w.Space("home")
+	w.AdvanceTo(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC))
+	fmt.Println(days.Get(s))
+	// Output: 31
+}
+
+func ExampleWorld_AdvanceToNext() {
+	w := settletest.New(settletest.Must, diaries(), settletest.StartAt(time.Date(2026, 1, 1, 8, 20, 0, 0, time.UTC)))
+	w.Space("home")
+	fmt.Println(w.AdvanceToNext().Format("15:04"), w.AdvanceToNext().Format("15:04"))
+	next, ok := w.Next()
+	fmt.Println(next.Format("15:04"), ok)
+	// Output:
+	// 09:00 10:00
+	// 11:00 true
+}
+
+func ExampleWorld_Restart() {
+	w := settletest.New(settletest.Must, airport())
+	ham := w.Space("HAM")
+	settletest.Watch(ham, punctuality)
+	settletest.Call(ham, departure, Departure{Flight: "LH1"})
+	w.Restart()
+	ham.Mark()
+	fmt.Println(punctuality.Get(ham).Percent, ham.Runs("punctuality"))
+	// Output: 100 0
+}
+
+func ExampleWorld_Crash() {
+	w := settletest.New(settletest.Must, airport())
+	ham := w.Space("HAM")
+	settletest.Call(ham, departure, Departure{Flight: "LH1", Destination: "MUC"})
+	w.Crash()
+	w.Advance(2 * time.Hour)
+	fmt.Println(stats.Get(ham).Departures, stats.Get(w.Space("MUC")).Arrivals)
+	// Output: 1 1
+}
+
+func ExampleWorld_DeadLetters() {
+	w := settletest.New(settletest.Must, airport())
+	settletest.Send(w.Space("HAM"), departure, Departure{})
+	for _, l := range w.DeadLetters() {
+		fmt.Println(l)
+	}
+	// Output: space HAM: event sent-1 on departure failed: a departure has a flight
+}
+
+func ExampleWorld_Undelivered() {
+	w := settletest.New(settletest.Must, func(space string) *settle.Program {
+		if space == "MUC" {
+			return nil
+		}
+		return flying(0)
+	})
+	settletest.Call(w.Space("HAM"), departure, Departure{Flight: "LH1", Destination: "MUC"})
+	for _, ev := range w.Undelivered() {
+		fmt.Println(ev.Space, ev.Stream, ev.Payload)
+	}
+	// Output: MUC arrival {"flight":"LH1"}
+}
+
+func ExampleCall() {
+	s := settletest.New(settletest.Must, airport()).Space("HAM")
+	fmt.Println(settletest.Call(s, departure, Departure{Flight: "LH1"}))
+	// Output: {LH1}
+}
+
+func ExampleSend() {
+	s := settletest.New(settletest.Must, airport()).Space("HAM")
+	rc := settletest.Send(s, departure, Departure{})
+	fmt.Println(rc.Outcome, rc.Error)
+	// Output: failed a departure has a flight
+}
+
+func ExampleSendID() {
+	s := settletest.New(settletest.Must, airport()).Space("HAM")
+	settletest.SendID(s, departure, "LH1-today", Departure{Flight: "LH1"})
+	settletest.SendID(s, departure, "LH1-today", Departure{Flight: "LH1"})
+	fmt.Println(departed.Get(s))
+	// Output: 1
+}
+
+func ExampleSendAt() {
+	w := settletest.New(settletest.Must, airport())
+	s := w.Space("HAM")
+	settletest.SendAt(s, w.Now().Add(time.Hour), departure, Departure{Flight: "LH1"})
+	fmt.Println(departed.Get(s))
+	w.Advance(time.Hour)
+	fmt.Println(departed.Get(s))
+	// Output:
+	// 0
+	// 1
+}
+
+func ExampleExpect() {
+	s := settletest.New(settletest.Must, airport()).Space("HAM")
+	stats.Set(s, Stats{Departures: 4, Late: 1})
+	settletest.Expect(s, punctuality, Punctuality{Percent: 75})
+	defer func() { fmt.Println(recover()) }()
+	settletest.Expect(s, punctuality, Punctuality{Percent: 80})
+	// Output:
+	// settletest: @HAM/punctuality is not what is wanted
+	//     /percent
+	//         got   75
+	//         want  80
+}
+
+func ExampleWatch() {
+	w := settletest.New(settletest.Must, airport())
+	s := w.Space("HAM")
+	seen := settletest.Watch(s, punctuality)
+	settletest.Call(s, departure, Departure{Flight: "LH1"})
+	settletest.Call(s, departure, Departure{Flight: "LH2"}) // no change
+	settletest.Call(s, departure, Departure{Flight: "LH3", Late: true})
+	fmt.Println(seen.Values(), seen.Last())
+	seen.Stop()
+	// Output: [{0} {100} {66}] {66}
+}
+
+func ExampleSpace_ExpectRuns() {
+	s := settletest.New(settletest.Must, airport()).Space("HAM")
+	settletest.Watch(s, punctuality)
+	s.Mark()
+	settletest.Call(s, departure, Departure{Flight: "LH1"})
+	s.ExpectRuns("punctuality", 1)
+	fmt.Println(s.Ran())
+	// Output: [punctuality]
+}
+
+func ExampleSpace_Why() {
+	s := settletest.New(settletest.Must, airport()).Space("HAM")
+	settletest.Call(s, departure, Departure{Flight: "LH1"})
+	fmt.Println(s.Why("punctuality"))
+	// Output:
+	// punctuality: computation, never-ran, dormant, 0 runs
+	//   it never ran
+	//   it does not run, since nobody needs it
+	//   nobody reads what it writes
+}
+
+func ExampleSpace_Pending() {
+	p := bumping(double, nil, settle.Debounce(time.Minute))
+	s := settletest.New(settletest.Must, p).Space("home")
+	settletest.Watch(s, result)
+	settletest.Call(s, bump, settle.None{})
+	fmt.Println(strings.Split(s.Pending(), "\n")[2])
+	s.Advance(time.Minute)
+	fmt.Printf("%q\n", s.Pending())
+	// Output:
+	// it is held until 1m0s by its debounce, because of count (handler of bump, event sent-1, transaction 2)
+	// ""
+}
+
+// The dynamic forms, for programs without types.
+func ExampleSpace_Call() {
+	p := settle.NewProgram("adder")
+	p.Handle("add", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		tx.Set("last", ev.Payload)
+		return ev.Payload, nil
+	})
+	s := settletest.New(settletest.Must, p).Space("home")
+	seen := s.Watch("last")
+	fmt.Println(s.Call("add", 3), s.SendID("add", "e1", 4).Outcome)
+	s.Expect("last", 4)
+	fmt.Println(seen.Values(), s.Get("last"))
+	// Output:
+	// 3 handled
+	// [absent 3 4] 4
+}
+
+func ExampleAllowErrors() {
+	p := bumping(func(*settle.View) (int64, error) { return 0, errors.New("no rates today") }, nil)
+	w := settletest.New(settletest.Must, p, settletest.AllowErrors("result"))
+	fmt.Println(result.Get(w.Space("home")), w.Problems())
+	// Output: 0 [space home: node result: no rates today]
+}
+
+func ExampleWithConfig() {
+	p := bumping(nil, func(*settle.Tx) error { return settle.Transient(errors.New("busy")) })
+	w := settletest.New(settletest.Must, p, settletest.WithConfig(func(c *space.Config) { c.EventRetries = 1 }))
+	fmt.Println(settletest.Send(w.Space("home"), bump, settle.None{}).Error)
+	// Output: busy
+}
