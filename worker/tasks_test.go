@@ -62,7 +62,9 @@ func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 		var overtaken atomic.Bool
 		w1.bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" && overtaken.CompareAndSwap(false, true) {
-				// The owner's commit, with the task in it, is on its way. This one comes first.
+				// The owner's commit, with the task in it, is on its way, long enough for
+				// somebody to act upon it. This one comes first.
+				w.pass(time.Second)
 				err := app.Transact(t.Context(), "app", func(tx *space.Tx) error { tx.Set("closed", true); return nil })
 				if err != nil {
 					t.Errorf("transact: %v", err)
@@ -404,20 +406,28 @@ func TestTask_OfASpaceWhoseLaneHasBeenPassedWakesIt(t *testing.T) {
 	})
 }
 
-// An application starts a task and goes; the owner's space sleeps.
+// An application starts a task and goes, while no owner is there to see it.
 func TestTask_ThatAnApplicationHasStartedIsPerformedByTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
 		p := office(t, &worker.Performer{Do: out.do})
-		w.process(worker.Config{ID: "w1", Programs: always(p), Idle: time.Second}, nil)
+		cfg := worker.Config{ID: "w1", Programs: always(p), Idle: time.Second}
+		w1 := w.process(cfg, nil)
 		app := w.attach("app", func(c *worker.AttachConfig) { c.Program = p })
 		w.pass(time.Minute)
+		w1.stop()
 		if err := app.Transact(t.Context(), "app", func(tx *space.Tx) error { tx.StartTask("work", "a", "s"); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		app.Kill()
-		w.eventuallyTask("s", "a", space.TaskDone)
+		w.pass(time.Hour)
+		cfg.ID = "w2"
+		w.process(cfg, nil)
+		w.pass(time.Second)
+		if got := w.task("s", "a"); got.State != space.TaskDone {
+			t.Errorf("got %+v", got)
+		}
 		w.wantDoneOnce("s", "a")
 	})
 }
