@@ -26,6 +26,7 @@ type cli struct {
 	} `cmd:"" help:"See it work on real data."`
 	Bench struct {
 		Counter benchCounterCmd `cmd:"" help:"Events handled exactly once per second, beside what the server itself can do."`
+		Hosted  benchHostedCmd  `cmd:"" help:"What a program in Starlark costs beside the same in Go: shapes of graphs, and a handler."`
 		Spaces  benchSpacesCmd  `cmd:"" help:"100,000 spaces with 1,000 active at a time: memory, activations, and what a dormant space costs."`
 		Server  benchServerCmd  `cmd:"" hidden:"" help:"The server of bench spaces."`
 		Endless benchEndlessCmd `cmd:"" help:"One space that handles a million events: what stays in the streams, and how long a restart takes."`
@@ -41,6 +42,9 @@ type cli struct {
 
 	Init initCmd `cmd:"" help:"Write a first program, with its tests, into a new directory."`
 	Test testCmd `cmd:"" help:"Run the tests of programs in Starlark, in virtual time."`
+
+	Test testCmd `cmd:"" help:"Run the tests of programs: the functions test_* of files x_test.star."`
+	Init initCmd `cmd:"" help:"Write a small project that works: a program, and its test."`
 
 	Deploy   deployCmd   `cmd:"" help:"Have spaces run a program of a file."`
 	Versions versionsCmd `cmd:"" help:"The versions of programs, and which spaces run which."`

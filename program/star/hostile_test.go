@@ -2,8 +2,11 @@ package star
 
 import (
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
 )
@@ -247,5 +250,27 @@ func TestHostileSource_IsRefusedInBoundedMemory(t *testing.T) {
 				t.Errorf("%.300v; want an error that says %q", err, h.want)
 			}
 		})
+	}
+}
+
+// TestMethods_AreAllKnown: what the methods of the library cost has been looked at, one by
+// one. A new one is to be looked at too, before it gets its place here.
+func TestMethods_AreAllKnown(t *testing.T) {
+	looked := "append add capitalize clear codepoint_ords codepoints count difference discard elem_ords elems endswith " +
+		"extend find format get index insert intersection isalnum isalpha isdigit islower isspace issubset issuperset " +
+		"istitle isupper items join keys lower lstrip partition pop popitem remove removeprefix removesuffix replace " +
+		"rfind rindex rpartition rsplit rstrip setdefault split splitlines startswith strip symmetric_difference title " +
+		"union update upper values"
+	for _, x := range []starlark.HasAttrs{starlark.String(""), starlark.NewList(nil), starlark.NewDict(0), starlark.NewSet(0)} {
+		for _, name := range x.AttrNames() {
+			if !slices.Contains(strings.Fields(looked), name) {
+				t.Errorf("%s has a method %s; look at what it costs", x.Type(), name)
+			}
+		}
+	}
+	for name := range starlark.Universe {
+		if !slices.Contains([]string{"None", "True", "False"}, name) && !known(name) {
+			t.Errorf("there is a builtin %s; look at what it costs", name)
+		}
 	}
 }
