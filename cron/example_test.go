@@ -1,0 +1,29 @@
+package cron_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/cron"
+)
+
+// An expression tells one time after the other; on the day on which clocks leap over its time, it
+// is as much later.
+func ExampleParse() {
+	s, err := cron.Parse("CRON_TZ=Europe/Berlin 30 2 * * *")
+	if err != nil {
+		panic(err)
+	}
+	at := time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC)
+	for range 3 {
+		at = s.Next(at)
+		fmt.Println(at.UTC().Format(time.DateTime))
+	}
+	_, err = cron.Parse("every day")
+	fmt.Println(err)
+	// Output:
+	// 2026-03-28 01:30:00
+	// 2026-03-29 01:30:00
+	// 2026-03-30 00:30:00
+	// cron expression "every day": expected 5 to 6 fields, found 2: [every day]
+}
