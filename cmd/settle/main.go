@@ -43,9 +43,6 @@ type cli struct {
 	Init initCmd `cmd:"" help:"Write a first program, with its tests, into a new directory."`
 	Test testCmd `cmd:"" help:"Run the tests of programs in Starlark, in virtual time."`
 
-	Test testCmd `cmd:"" help:"Run the tests of programs: the functions test_* of files x_test.star."`
-	Init initCmd `cmd:"" help:"Write a small project that works: a program, and its test."`
-
 	Deploy   deployCmd   `cmd:"" help:"Have spaces run a program of a file."`
 	Versions versionsCmd `cmd:"" help:"The versions of programs, and which spaces run which."`
 	Rollback rollbackCmd `cmd:"" help:"Have the spaces of a program run the version before."`
