@@ -173,14 +173,14 @@ const (
 // clean last, and nothing has changed since, it is clean.
 func (g *graph) renew(n *node, before *NodeSpec) {
 	x := n.ext()
-	if x.cleanAs != nil && n.spec.Version != "" && n.spec.Version == x.cleanAs.Version && n.onlyBecause(causeVersion) {
-		x.causes, x.cleanAs, x.gate.armed = nil, nil, false
+	if x.cleanAs != "" && x.cleanAs == n.spec.Version && n.onlyBecause(causeVersion) {
+		x.causes, x.cleanAs, x.gate.armed = nil, "", false
 		g.setStatus(n, Clean)
 		g.letGo(n)
 		return
 	}
 	if n.status == Clean && len(x.children) == 0 && !x.renewing {
-		x.cleanAs = before
+		x.cleanAs = before.Version
 	}
 	x.retries = 0
 	n.forgive()

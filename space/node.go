@@ -94,11 +94,10 @@ type extra struct {
 	// remote are the own surfaces that others' commits have changed since the last run.
 	remote []*doc
 	// outdated says that the node was made under a former program, renewing that it has
-	// made such ones and is to make them again. cleanAs is the spec under which it was clean
-	// before its code was changed.
+	// made such ones and is to make them again.
 	outdated, renewing bool
-	cleanAs            *NodeSpec
-
+	// cleanAs is the version as which it was clean before its code was changed, "" for none.
+	cleanAs string
 	lastErr error
 	errors  uint64 // runs that ended in one
 	// causes are those that are not among the reads.

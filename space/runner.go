@@ -23,7 +23,7 @@ func (s *Space) runNode(n *node) {
 	n.runs++
 	s.inv.runs(s, n, why)
 	if n.more != nil {
-		n.more.cleanAs = nil
+		n.more.cleanAs = ""
 		gt := &n.more.gate
 		gt.armed, gt.owed, gt.ran, gt.ranAt = false, false, true, s.now
 	}

@@ -17,8 +17,9 @@ import (
 // that it has, and that is logged as an error: a registry that is out of order is no reason
 // for a space to stand still. Once it has left memory it waits, like any without a program.
 //
-// Refresh does not wait for the spaces: each changes over at the end of what it is doing, one
-// whose append is in doubt when that is answered. It may be called at any time, by several
+// Refresh does not wait for the spaces: each changes over when what it has done is under way to
+// the log, one whose append is in doubt when that is answered. Events that come until then are
+// handled by the program before. It may be called at any time, by several
 // at once; what Programs has said last is what counts.
 func (w *Worker) Refresh() {
 	w.mu.Lock()
@@ -40,9 +41,13 @@ func (p *partition) refresh() {
 	if p.closed || p.ctx.Err() != nil {
 		return
 	}
+	var without withoutProgram
 	for _, space := range slices.Sorted(maps.Keys(p.hosts)) {
-		p.refreshHost(p.hosts[space])
+		if err := p.refreshHost(p.hosts[space]); err != nil {
+			without.add(p.hosts[space], err)
+		}
 	}
+	without.tell(p)
 	for _, space := range slices.Sorted(maps.Keys(p.asleep)) {
 		p.hostOf(space, true)
 	}
@@ -51,18 +56,39 @@ func (p *partition) refresh() {
 	}
 }
 
-func (p *partition) refreshHost(h *host) {
+// refreshHost has a host run what its space is to run. The error is why that is not known.
+func (p *partition) refreshHost(h *host) error {
 	program, err := p.w.cfg.Programs(h.space)
-	if program == nil && err == nil {
-		err = ErrNoProgram
-	}
 	switch {
 	case err != nil:
-		p.w.cfg.Logger.Error("no program for a space that is awake; it goes on with the one that it has",
-			"space", h.space, "program", h.wanted.Name, "version", h.wanted.Version, "error", err)
+		return err
+	case program == nil:
+		return ErrNoProgram
 	case program != h.wanted:
 		h.wanted = program
 		h.call(func() { h.change(program) })
+	}
+	return nil
+}
+
+// withoutProgram are spaces that are awake, and are to run no program any more. There may be
+// thousands for one reason, so one stands for all of a partition.
+type withoutProgram struct {
+	n     int
+	first *host
+	err   error
+}
+
+func (w *withoutProgram) add(h *host, err error) {
+	if w.n++; w.n == 1 {
+		w.first, w.err = h, err
+	}
+}
+
+func (w *withoutProgram) tell(p *partition) {
+	if w.n > 0 {
+		p.w.cfg.Logger.Error("no program for spaces that are awake; they go on with those that they have", "worker", p.w.cfg.ID,
+			"spaces", w.n, "space", w.first.space, "program", w.first.wanted.Name, "version", w.first.wanted.Version, "error", w.err)
 	}
 }
 
@@ -79,7 +105,7 @@ func (h *host) change(p *space.Program) {
 
 // changed is told by the core that it runs another program.
 func (h *host) changed(i space.ProgramInfo) {
-	h.env.cfg.Logger.Info("space runs another program", "space", h.space, "worker", h.env.cfg.ID, "program", i.Name,
+	h.env.cfg.Logger.Debug("space runs another program", "space", h.space, "worker", h.env.cfg.ID, "program", i.Name,
 		"version", i.Version, "before", i.Before, "kept", i.Kept, "changed", i.Changed, "new", i.New, "gone", i.Gone, "makers", i.Makers)
 }
 

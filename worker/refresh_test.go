@@ -312,7 +312,7 @@ func TestRefresh_WithoutAProgramTheSpaceGoesOnWithTheOldOne(t *testing.T) {
 			w.send("s", "v1", "e2")
 			w.eventuallyHandled("s", 2)
 			w.wantHandled("s", "e1", "e2")
-			if log := w.logged.String(); !strings.Contains(log, "ERROR no program for a space that is awake; it goes on with the one that it has space=s program=edition version=v1") {
+			if log := w.logged.String(); !strings.Contains(log, "ERROR no program for spaces that are awake; they go on with those that they have worker=w1 spaces=1 space=s program=edition version=v1") {
 				t.Errorf("the log says %s", log)
 			}
 			w.send("t", "v2", "e1") // has none, and waits
@@ -421,6 +421,7 @@ func TestRefresh_OfSeveralAtOnceTheLastCounts(t *testing.T) {
 			w.send("s", "add", fmt.Sprint("e", round+1), "1")
 			all.Wait()
 		}
+		w.eventuallyHandled("s", 21) // else the last may be handled before it changes over
 		d.deploy(editions[2], p)
 		w.send("s", "v3", "last")
 		w.eventuallyHandled("s", 22)
