@@ -74,8 +74,8 @@ func ExampleWorld_Restart() {
 	ham := w.Space("HAM")
 	settletest.Watch(ham, punctuality)
 	settletest.Call(ham, departure, Departure{Flight: "LH1"})
-	w.Restart()
 	ham.Mark()
+	w.Restart()
 	fmt.Println(punctuality.Get(ham).Percent, ham.Runs("punctuality"))
 	// Output: 100 0
 }

@@ -95,8 +95,8 @@ func TestFirst(t *testing.T) {
 	if rc := settletest.Send(ham, departure, Departure{}); rc.Outcome != settle.Failed {
 		t.Errorf("receipt %+v", rc)
 	}
-	w.Restart()
 	ham.Mark()
+	w.Restart()
 	settletest.Expect(ham, punctuality, Punctuality{50})
 	ham.ExpectRuns("punctuality", 0)
 	if got, want := seen.Values(), []Punctuality{{}, {100}, {50}}; !slices.Equal(got, want) {

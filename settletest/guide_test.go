@@ -106,8 +106,8 @@ func TestTheTotalIsComputedOncePerOrder(t *testing.T) {
 	if got := fmt.Sprint(seen.Values()); got != "[0 30 35]" {
 		t.Errorf("who watches has seen %s", got)
 	}
-	w.Restart()
 	s.Mark()
+	w.Restart()
 	settletest.Expect(s, total, 35)
 	s.ExpectRuns("total", 0) // nothing that it reads has changed
 }
