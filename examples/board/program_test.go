@@ -10,15 +10,13 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-const cards = 1000
-
 func key(i int) string { return fmt.Sprintf("c%04d", i) }
 
-// open is a board with a thousand cards, all of them watched; Ann owns three, Bo the others. The
+// open is a board with so many cards, all of them watched; Ann owns three, Bo the others. The
 // first twenty are in the column "doing".
-func open(t *testing.T, options ...settletest.Option) (w *settletest.World, b *settletest.Space) {
+func open(t *testing.T, cards int) (w *settletest.World, b *settletest.Space) {
 	t.Helper()
-	w = settletest.New(t, board.Programs, options...)
+	w = settletest.New(t, board.Programs)
 	settletest.Call(w.Space("ann"), board.Update, board.Person{Name: "Ann"})
 	settletest.Call(w.Space("bo"), board.Update, board.Person{Name: "Bo"})
 	var drafts []board.Draft
@@ -49,7 +47,7 @@ func expectRan(t *testing.T, s *settletest.Space, want ...string) {
 // TestOfAThousandCardsOneThatChangesRunsOneTile, and the column that it is in.
 func TestOfAThousandCardsOneThatChangesRunsOneTile(t *testing.T) {
 	t.Parallel()
-	_, b := open(t)
+	_, b := open(t, 1000)
 	settletest.Call(b, board.Write, []board.Draft{{Card: key(10), Title: "urgent", Points: 8, Owner: "bo"}})
 	expectRan(t, b, "tiles--c0010", "columns--doing")
 	if c := board.Columns.Get(b, "doing"); c.Points != 27 || c.Tiles[10] != (board.Tile{Title: "urgent", Points: 8, Owner: "Bo"}) {
@@ -59,14 +57,14 @@ func TestOfAThousandCardsOneThatChangesRunsOneTile(t *testing.T) {
 
 func TestACardThatIsMovedRunsTwoColumnsAndNoTile(t *testing.T) {
 	t.Parallel()
-	_, b := open(t)
+	_, b := open(t, 100)
 	settletest.Call(b, board.Move, board.Shift{Card: key(10), To: board.First})
 	expectRan(t, b, "columns--doing", "columns--todo")
 }
 
 func TestACardThatComesRunsItsOwnTile(t *testing.T) {
 	t.Parallel()
-	_, b := open(t)
+	_, b := open(t, 100)
 	settletest.Call(b, board.Write, []board.Draft{{Card: "new", Title: "one more", Owner: "ann"}})
 	expectRan(t, b, "tiles", "tiles--new", "columns--todo")
 }
@@ -75,7 +73,7 @@ func TestACardThatComesRunsItsOwnTile(t *testing.T) {
 // there is derived there.
 func TestWhoGoesAwayRunsTheTilesOfTheirCards(t *testing.T) {
 	t.Parallel()
-	w, b := open(t)
+	w, b := open(t, 100)
 	seen := settletest.Watch(b, board.Columns.At("doing"))
 	settletest.Call(w.Space("ann"), board.Update, board.Person{Name: "Ann", Away: true})
 	expectRan(t, b, "tiles--c0000", "tiles--c0001", "tiles--c0002", "columns--doing")
@@ -103,7 +101,7 @@ func TestWhatNobodyWatchesIsNotDerivedAnywhere(t *testing.T) {
 // TestAThousandTilesAreNotMadeAgainAfterARestart: what they have read is saved, and still so.
 func TestAThousandTilesAreNotMadeAgainAfterARestart(t *testing.T) {
 	t.Parallel()
-	w, b := open(t)
+	w, b := open(t, 1000)
 	w.Restart()
 	b.Mark()
 	settletest.Call(b, board.Write, []board.Draft{{Card: key(10), Title: "urgent", Points: 8, Owner: "bo"}})
