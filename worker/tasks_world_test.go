@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -171,4 +172,14 @@ func (w *world) wantDoneOnce(name string, keys ...string) {
 	for key := range wanted {
 		w.Errorf("space %s: Done was not called for %s", name, key)
 	}
+}
+
+// mentions counts the lines that have a text in them.
+func (l *journal) mentions(text string) (n int) {
+	for line := range strings.Lines(l.String()) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }

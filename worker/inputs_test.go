@@ -1,0 +1,160 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// forecast is a program whose computation sky shows the weather at the place that the document
+// where names, "LAS" at first, and whose streams go, ask and drop change that, refresh it and
+// forget it.
+func forecast(t *testing.T, fetch *worker.Performer) *space.Program {
+	t.Helper()
+	p := space.NewProgram("forecast")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	weather := &space.ActionSpec{Name: "weather", Input: true, Host: fetch}
+	must(p.Action(weather))
+	sky := func(name string, writes []space.Address) {
+		must(p.Add(space.NodeSpec{ID: name, Kind: space.Computation, Output: name, Writes: writes, Run: func(tx *space.Tx) (model.Value, error) {
+			where, ok := tx.Get("where").AsString()
+			if !ok {
+				where = "LAS"
+			}
+			w := tx.WantTask("weather", where)
+			return model.String(fmt.Sprintf("%s %s %s %s", where, w.State, w.Out, w.Err)), nil
+		}}))
+	}
+	sky("sky", []space.Address{weather.Wants()})
+	sky("unregistered", []space.Address{{Doc: "another"}})
+	handle := func(stream string, h func(tx *space.Tx, place string)) {
+		must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			place, _ := ev.Payload.AsString()
+			h(tx, place)
+			return model.Value{}, nil
+		}))
+	}
+	handle("go", func(tx *space.Tx, place string) { tx.Set("where", place) })
+	handle("ask", func(tx *space.Tx, place string) { tx.RefreshTask("weather", place) })
+	handle("drop", func(tx *space.Tx, place string) { tx.ForgetTask("weather", place) })
+	return p
+}
+
+func TestInput_IsFetchedWhenAComputationThatSomebodyLooksAtReadsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(_ context.Context, key string, n int) (model.Value, error) {
+			time.Sleep(time.Second)
+			if key == "SEA" {
+				return model.Value{}, errors.New("no answer")
+			}
+			return model.String(fmt.Sprint(key, n)), nil
+		}
+		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(forecast(t, &worker.Performer{Do: out.do, Attempts: 2}))}, nil)
+		w.send("s", "go", "e1", `"SFO"`)
+		w.pass(time.Minute)
+		if n := out.count("", "SFO"); n != 0 {
+			t.Errorf("fetched %d times though nobody looks", n)
+		}
+		seen := w.watch("s", "sky")
+		w.eventually("it has come", func() bool { return seen.last() == `"SFO done \"SFO1\" "` })
+		w.send("s", "go", "e2", `"SEA"`)
+		w.eventually("it is an error", func() bool { return seen.last() == `"SEA failed absent no answer"` })
+		w.send("s", "go", "e3", `"SFO"`) // is there
+		w.send("s", "ask", "e4", `"SFO"`)
+		w.eventually("it has come again", func() bool { return seen.last() == `"SFO done \"SFO2\" "` })
+		w.send("s", "drop", "e5", `"SFO"`)
+		w.eventually("it is fetched again", func() bool { return seen.last() == `"SFO done \"SFO3\" "` })
+		for key, want := range map[string]int{"SFO": 3, "SEA": 2} {
+			if n := out.count("", key); n != want {
+				t.Errorf("%s was fetched %d times", key, n)
+			}
+		}
+		if got := w.doc("s", "weather-wanted"); got != "{}" {
+			t.Errorf("still wanted: %s", got)
+		}
+		seen.end()
+		w.eventually("it sleeps", func() bool { return w1.Stats().Awake == 0 })
+		w.send("s", "drop", "e6", `"SFO"`)
+		w.pass(time.Minute)
+		if n := out.count("", "SFO"); n != 3 {
+			t.Errorf("fetched %d times", n)
+		}
+	})
+}
+
+// A fetch that began before a refresh is not what was asked for.
+func TestInput_ThatIsRefreshedWhileItIsFetchedIsFetchedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(_ context.Context, _ string, n int) (model.Value, error) {
+			time.Sleep(10 * time.Second)
+			return model.Int(int64(n)), nil
+		}
+		w.process(worker.Config{ID: "w1", Programs: always(forecast(t, &worker.Performer{Do: out.do, Attempts: 2}))}, nil)
+		seen := w.watch("s", "sky")
+		w.pass(5 * time.Second)
+		w.send("s", "ask", "e1", `"LAS"`)
+		w.pass(time.Minute)
+		values, _ := seen.seen()
+		if got := fmt.Sprint(values); got != `[absent "LAS pending absent " "LAS done 2 "]` {
+			t.Errorf("seen %s", got)
+		}
+	})
+}
+
+func TestInput_OfAComputationThatWasNotRegisteredWithItIsAnErrorInWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		w.process(worker.Config{ID: "w1", Programs: always(forecast(t, &worker.Performer{Do: out.do}))}, nil)
+		w.watch("s", "unregistered")
+		w.eventually("it is told", func() bool {
+			return w.logged.count(`node space=s node=unregistered`) > 0
+		})
+		want := `read "LAS" of input weather: computation unregistered was not registered with this input; register it with settle.Using(weather)`
+		if n := w.logged.mentions(want); n == 0 {
+			t.Errorf("the log does not say %q:\n%s", want, w.logged)
+		}
+		if n := out.count("", "LAS"); n != 0 {
+			t.Errorf("fetched %d times", n)
+		}
+	})
+}
+
+// The worker dies while an input is fetched; who watches gets it from the next one.
+func TestInput_IsFetchedByTheNextOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(ctx context.Context, _ string, n int) (model.Value, error) {
+			if n == 1 {
+				<-ctx.Done()
+				return model.Value{}, ctx.Err()
+			}
+			return model.Int(int64(n)), nil
+		}
+		cfg := worker.Config{ID: "w1", Programs: always(forecast(t, &worker.Performer{Do: out.do, Timeout: -1}))}
+		w1 := w.process(cfg, nil)
+		seen := w.watch("s", "sky")
+		w.eventually("it is being fetched", func() bool { return out.count("", "LAS") == 1 })
+		w1.crash()
+		cfg.ID = "w2"
+		w.process(cfg, nil)
+		w.eventually("it has come", func() bool { return seen.last() == `"LAS done 2 "` })
+	})
+}
