@@ -110,7 +110,7 @@ func (d *dev) find() error {
 		d.programs = append(d.programs, &hosted{file: file, name: name, spaces: spacesOf(name, len(files))})
 	}
 	if len(files) == 0 {
-		d.programs = []*hosted{{name: sample().Name, spaces: program.All}}
+		d.programs = []*hosted{{name: SampleSpace, spaces: program.All}}
 	}
 	return nil
 }

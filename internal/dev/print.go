@@ -41,7 +41,7 @@ func (d *dev) example() (space, doc string) {
 	h := d.programs[0]
 	space, doc = h.name, "DOCUMENT"
 	if d.isSample() {
-		space = SampleSpace
+		return SampleSpace, sampleDocument
 	}
 	if h.program != nil {
 		for _, n := range h.program.Nodes() {

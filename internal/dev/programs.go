@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/examples/fridge"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 )
@@ -103,7 +104,7 @@ func (d *dev) load(ctx context.Context, h *hosted) (change, error) {
 
 func (d *dev) read(h *hosted) (program.Source, error) {
 	if h.file == "" {
-		return sample(), nil
+		return fridge.Source(), nil
 	}
 	return program.Read(h.name, h.file)
 }

@@ -2,21 +2,15 @@ package dev
 
 import (
 	"context"
-	_ "embed"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/program"
 )
 
 // SampleSpace is the space that runs the sample.
 const SampleSpace = "fridge"
 
-//go:embed sample/fridge.star
-var sampleText string
-
-func sample() program.Source {
-	return program.Source{Name: "fridge", Entry: "fridge.star", Files: map[string]string{"fridge.star": sampleText}}
-}
+// sampleDocument is the one that is worth looking at.
+const sampleDocument = "status"
 
 // sampleEvents let the sample start with something in it. Their ids are the same each time, so
 // each happens once, however often the server is started.
@@ -24,6 +18,7 @@ var sampleEvents = []settle.Outgoing{
 	{Stream: "temp", ID: "sample-1", Payload: map[string]any{"sensor": "top", "c": 5.5}},
 	{Stream: "temp", ID: "sample-2", Payload: map[string]any{"sensor": "middle", "c": 4.8}},
 	{Stream: "temp", ID: "sample-3", Payload: map[string]any{"sensor": "door", "c": 6.9}},
+	{Stream: "door", ID: "sample-4", Payload: map[string]any{"open": false}},
 }
 
 func (d *dev) fillSample(ctx context.Context) error {
