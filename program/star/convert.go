@@ -45,6 +45,18 @@ func isContainer(v model.Value) bool {
 // leave makes a value of a document of one of the language. What is nested deeper or is
 // longer than the limits is an error, and so is what no document holds.
 func (l *level) leave(x starlark.Value) (model.Value, error) {
+	switch x := x.(type) { // the common cases, without an account
+	case starlark.Int:
+		if i, ok := x.Int64(); ok {
+			return model.Int(i), nil
+		}
+	case starlark.Bool:
+		return model.Bool(bool(x)), nil
+	}
+	return l.leaveAll(x)
+}
+
+func (l *level) leaveAll(x starlark.Value) (model.Value, error) {
 	c := conversion{l: l, room: l.m.p.limits.Output}
 	v, err := c.value(x, 0)
 	if err != nil {

@@ -40,14 +40,14 @@ func unpack(name string, args starlark.Tuple, kwargs []starlark.Tuple, least int
 // placeGet is x.get(key, default=None): of what is not there, the default. x.get() is the
 // value of the place itself: for documents that are a number or a string.
 func placeGet(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var k starlark.Value
-	var def starlark.Value = starlark.None
-	if err := unpack(name, args, kwargs, 0, &k, &def); err != nil {
-		return nil, err
-	}
-	if k == nil {
+	if len(args)+len(kwargs) == 0 {
 		v, err := x.read()
 		return show(v), err
+	}
+	var k starlark.Value
+	var def starlark.Value = starlark.None
+	if err := unpack(name, args, kwargs, 1, &k, &def); err != nil {
+		return nil, err
 	}
 	step, err := x.step(k)
 	if err != nil {

@@ -2,11 +2,10 @@ package hosted
 
 import "testing"
 
-// TestShapes_ComeToTheSameInBothLanguages: drive checks what has come out.
+// TestShapes_ComeToTheSameInBothLanguages: Measure checks what has come out.
 func TestShapes_ComeToTheSameInBothLanguages(t *testing.T) {
 	for _, s := range Shapes() {
-		s.Updates = 20
-		if _, err := Measure(s, 1); err != nil {
+		if _, err := Measure(s, 2); err != nil {
 			t.Error(err)
 		}
 	}
@@ -18,7 +17,7 @@ func BenchmarkHosted(b *testing.B) {
 	for _, s := range Shapes() {
 		b.Run(s.Name, func(b *testing.B) {
 			for b.Loop() {
-				r, err := Measure(s, 3)
+				r, err := Measure(s, 100)
 				if err != nil {
 					b.Fatal(err)
 				}
