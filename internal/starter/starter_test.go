@@ -118,3 +118,29 @@ func TestGo_SaysWhatIsWrong(t *testing.T) {
 		t.Error("something was written")
 	}
 }
+
+// What getting-started.md shows of the program in Starlark is what is written. (docs/code_test.go
+// looks at what it shows of Go.)
+func TestStar_IsWhatThePageShows(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "getting-started.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := template("star")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "\n```python\n")[1:]
+	for _, block := range blocks {
+		block, _, _ = strings.Cut(block, "\n```")
+		for part := range strings.SplitSeq(block, "\n\n...\n\n") {
+			if !slices.ContainsFunc(files, func(f file) bool { return strings.Contains(string(f.text), part) }) {
+				t.Errorf("this is in no file:\n%s", part)
+			}
+		}
+	}
+	if len(blocks) < 2 {
+		t.Errorf("%d blocks of Starlark", len(blocks))
+	}
+}
