@@ -1,0 +1,72 @@
+package settletest_test
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
+)
+
+// A node that writes beside what it was registered with is told of, unless that is meant.
+func ExampleAllowOutsideWrites() {
+	p := settle.NewProgram("p").Node(settle.NodeSpec{
+		ID: "copy", Kind: settle.Computation, Writes: []settle.Address{{Doc: "a"}},
+		Run: func(tx *settle.Tx) (settle.Value, error) {
+			tx.Set("a", tx.Get("in"))
+			tx.Set("b", tx.Get("in"))
+			return settle.Value{}, nil
+		},
+	})
+	s := settletest.New(settletest.Must, p, settletest.AllowOutsideWrites("copy")).Space("s")
+	s.Set("in", 1)
+	fmt.Println(s.Get("a"), s.Get("b"))
+	// Output: 1 1
+}
+
+// Two nodes that answer each other are held back, which fails a test, unless that is meant.
+func ExampleAllowCircles() {
+	left, right := settle.NewDerived[int]("left"), settle.NewDerived[int]("right")
+	p := settle.NewProgram("p")
+	left.Compute(p, func(v *settle.View) (int, error) { return right.Get(v) + 1, nil })
+	right.Compute(p, func(v *settle.View) (int, error) { return left.Get(v) + 1, nil })
+
+	s := settletest.New(settletest.Must, p, settletest.AllowCircles(), settletest.WithoutValidator()).Space("s")
+	settletest.Watch(s, left)
+	fmt.Println("left has run", s.Runs("left"), "times and is held back")
+	// Output: left has run 10 times and is held back
+}
+
+// A function that blocks ends the test, unless that is meant: here a lock that is free.
+func ExampleAllowBlocking() {
+	var mu sync.Mutex
+	now := settle.NewDerived[string]("now")
+	p := settle.NewProgram("p")
+	now.Compute(p, func(*settle.View) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Unix(0, 0).UTC().Format(time.Kitchen), nil
+	})
+	s := settletest.New(settletest.Must, p, settletest.AllowBlocking()).Space("s")
+	fmt.Println(now.Get(s))
+	// Output: 12:00AM
+}
+
+// logging is a TB that shows what a test would log.
+type logging struct{ settletest.TB }
+
+func (logging) Logf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+// What the program logs is in the test's log.
+func ExampleWithLog() {
+	p := settle.NewProgram("p")
+	greet := settle.NewStream[string, settle.None]("greet")
+	greet.Handle(p, func(tx *settle.Tx, name string) (settle.None, error) {
+		tx.Log("hello", "name", name)
+		return settle.None{}, nil
+	})
+	w := settletest.New(logging{settletest.Must}, p, settletest.WithLog(), settletest.WithoutValidator())
+	settletest.Call(w.Space("s"), greet, "Ann")
+	// Output: s: greet sent-1: hello name=Ann
+}
