@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
 )
 
 type Charge struct {
@@ -26,6 +28,8 @@ var (
 	orders = settle.NewRows[Order]("orders")
 	charge = settle.NewAction[Charge, Charged]("charge")
 	buy    = settle.NewStream[Charge, settle.None]("buy")
+	recall = settle.NewStream[string, bool]("recall")
+	clean  = settle.NewStream[settle.None, int]("clean")
 	status = settle.NewDerived[string]("status")
 )
 
@@ -38,7 +42,9 @@ func shop(charger func(ctx context.Context, key string, c Charge) (Charged, erro
 		charge.Start(tx, id, c)
 		return settle.None{}, nil
 	})
-	charge.Perform(p, charger, settle.Attempts(3))
+	charge.Perform(p, charger,
+		settle.Attempts(3), settle.Backoff(time.Second, time.Minute), settle.Timeout(10*time.Second),
+		settle.AtATime(4), settle.Keep(7*24*time.Hour))
 	charge.Done(p, func(tx *settle.Tx, t settle.Task[Charge, Charged]) error {
 		orders.Update(tx, t.Key, func(o *Order) { o.Paid = string(t.State) })
 		return nil
@@ -46,6 +52,19 @@ func shop(charger func(ctx context.Context, key string, c Charge) (Charged, erro
 	status.Compute(p, func(v *settle.View) (string, error) {
 		t := charge.Get(v, "order-1")
 		return fmt.Sprintf("%s %s %v", t.State, t.Out.Number, t.Err), nil
+	})
+	recall.Handle(p, func(tx *settle.Tx, order string) (bool, error) {
+		return charge.Cancel(tx, order), nil
+	})
+	clean.Handle(p, func(tx *settle.Tx, _ settle.None) (int, error) {
+		forgotten := 0
+		for t := range charge.All(tx) {
+			if t.State == settle.Done {
+				charge.Forget(tx, t.Key)
+				forgotten++
+			}
+		}
+		return forgotten, nil
 	})
 	return p
 }
@@ -80,4 +99,105 @@ func ExampleAction() {
 	// charge 1250 cents for order-1
 	// done ch_1 <nil>
 	// map[order-1:{1250 done}]
+}
+
+// An error is tried again; one that Permanent marks is the end of the task, of which Done hears.
+func ExamplePermanent() {
+	s := settletest.New(settletest.Must, shop(func(_ context.Context, key string, c Charge) (Charged, error) {
+		if c.Card == "" {
+			return Charged{}, settle.Permanent(errors.New("there is no card"))
+		}
+		return Charged{}, errors.New("nobody answers")
+	})).Space("shop-1")
+	settletest.SendID(s, buy, "order-1", Charge{Cents: 100})
+	settletest.SendID(s, buy, "order-2", Charge{Cents: 100, Card: "4242"})
+	for range 3 {
+		s.Perform()
+		for t := range charge.All(s) {
+			fmt.Println(t.Key, t.State, t.Attempts, t.Err)
+		}
+	}
+	fmt.Println(orders.Get(s, "order-2"))
+	// Output:
+	// order-1 failed 0 there is no card
+	// order-2 pending 1 nobody answers
+	// order-1 failed 0 there is no card
+	// order-2 pending 2 nobody answers
+	// order-1 failed 0 there is no card
+	// order-2 failed 2 nobody answers
+	// {100 failed}
+}
+
+// What is cancelled in time is not performed.
+func ExampleAction_Cancel() {
+	s := settletest.New(settletest.Must, shop(func(_ context.Context, key string, c Charge) (Charged, error) {
+		return Charged{Number: "ch_" + key}, nil
+	})).Space("shop-1")
+	settletest.SendID(s, buy, "order-1", Charge{Cents: 100})
+	settletest.SendID(s, buy, "order-2", Charge{Cents: 200})
+	fmt.Println(settletest.Call(s, recall, "order-1"))
+	s.Perform()
+	fmt.Println(charge.Get(s, "order-1").State, charge.Get(s, "order-2").State)
+	fmt.Println(settletest.Call(s, recall, "order-2"))
+	fmt.Println(settletest.Call(s, clean, settle.None{}), charge.Get(s, "order-2").State == settle.NoTask)
+	// Output:
+	// true
+	// cancelled done
+	// false
+	// 1 true
+}
+
+// Somebody else performs: a program of another language, a person. They watch the document
+// "approve", and say how it has ended.
+func ExampleAction_External() {
+	approve := settle.NewAction[string, bool]("approve")
+	plan := settle.NewStream[string, settle.None]("plan")
+	log := settle.NewCell[[]string]("log")
+
+	p := settle.NewProgram("desk")
+	plan.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+		approve.Start(tx, what, "may we "+what+"?")
+		return settle.None{}, nil
+	})
+	approve.External(p, settle.Keep(time.Hour))
+	approve.Done(p, func(tx *settle.Tx, t settle.Task[string, bool]) error {
+		log.Update(tx, func(l *[]string) { *l = append(*l, fmt.Sprint(t.Key, " ", t.Out, " ", t.Err)) })
+		return nil
+	})
+	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
+		for _, what := range []string{"dig", "dive"} {
+			if _, err := plan.Call(ctx, client, "desk-1", "e-"+what, what); err != nil {
+				return err
+			}
+		}
+		if err := approve.Complete(ctx, client, "desk-1", "dig", true); err != nil {
+			return err
+		}
+		if err := approve.Fail(ctx, client, "desk-1", "dive", errors.New("no air")); err != nil {
+			return err
+		}
+		// The same as events, with their payloads.
+		again, err := approve.Completed("desk-1", "dig", true)
+		fmt.Println(again.Stream, again.Payload)
+		fmt.Println(approve.Failed("desk-1", "dive", errors.New("no air")).Payload)
+		if err != nil {
+			return err
+		}
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		err = log.Watch(watching, client, "desk-1", func(l []string, _ uint64) {
+			if len(l) == 2 {
+				fmt.Println(l)
+				stop()
+			}
+		})
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	})
+	// Output:
+	// approve {"key":"dig","out":true}
+	// {"error":"no air","key":"dive"}
+	// [dig true <nil> dive false no air]
 }
