@@ -14,9 +14,13 @@ import (
 // and sometimes again: each worker hears of that at another time, so for a while there are
 // several. Their handlers answer otherwise, and some are there in odd editions only. A
 // computation comes to something else, and one is there in odd editions only: in even ones a
-// handler writes the document. While an application is attached, which keeps the edition that it
-// has begun with, what is derived is the same in all: two runtimes that derive one document
-// otherwise take turns for ever.
+// handler writes the document.
+//
+// What is derived is the same in all editions where applications are attached, or a worker is
+// a hermit. An application keeps the edition that it has begun with, and two runtimes that
+// derive one document otherwise take turns for ever. A hermit that takes a space over and dies
+// leaves what its edition has derived: the owner has nothing to append, so it learns of that
+// with the next event, and not within the bound on rest (docs/adr/0026).
 
 // edited is a transaction of a program of an edition.
 type edited struct {
@@ -52,7 +56,7 @@ func (p *plan) deployments() {
 }
 
 // derives reports whether editions differ in what is derived.
-func (p *plan) derives() bool { return p.has("versions") && !p.has("attached") }
+func (p *plan) derives() bool { return p.has("versions") && !p.has("attached") && !p.has("hermit") }
 
 func isOdd(edition int) bool { return edition%2 == 1 }
 
