@@ -193,7 +193,7 @@ func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
 // troubles are what somebody should look at, and what to do.
 func troubles(f *fleet.Fleet) (out []string) {
 	if len(f.Staying()) == 0 {
-		out = append(out, "no worker is here: events wait in their lanes. Start one: spaceworker --program NAME")
+		out = append(out, "no worker is here: events wait in their lanes. Start one: spaceworker")
 	}
 	coordinators := 0
 	for _, c := range f.Coordinators {
@@ -251,7 +251,7 @@ func printPlace(s sheet, p place) {
 	fmt.Fprintf(s.out, "space %s is in partition %d of %d (a hash of its name)\n", s.paint(bold, p.Space), p.Partition, p.Partitions)
 	switch {
 	case p.Owner == "":
-		fmt.Fprintln(s.out, "nobody serves it: no worker is here. Its events wait. Start one: spaceworker --program NAME")
+		fmt.Fprintln(s.out, "nobody serves it: no worker is here. Its events wait. Start one: spaceworker")
 		return
 	case len(p.Served) == 0:
 		fmt.Fprintf(s.out, "nobody serves it yet; %s is to\n", s.paint(bold, p.Owner))

@@ -127,10 +127,11 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	d.run, err = settle.Start(ctx, settle.Config{
 		Hosted: true, Workers: workers,
-		Server: bus.ServerConfig{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
-		Bus:    bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
-		HTTP:   gateway.Config{Addr: http},
-		Logger: slog.New(slog.NewTextHandler(d.cfg.Out, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: brief})),
+		Server:    bus.ServerConfig{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
+		Bus:       bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
+		HTTP:      gateway.Config{Addr: http},
+		OnConsole: d.console, OnError: d.wrong,
+		Logger: slog.New(told{slog.NewTextHandler(d.cfg.Out, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: brief})}),
 	})
 	if err != nil {
 		return err

@@ -221,6 +221,12 @@ func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
 	s.write("tally.star", tally("four", "2"))
 	s.await("tally.star: no node has new code (2); handlers are the new ones")
 	s.until(c, "tally", "look", `["four",3]`)
+
+	s.write("tally.star", tally("four", "2")+"def wrong(e):\n    log(\"here\", n = count.n)\n    return e.nothing\nhandle(\"wrong\", wrong)\n")
+	for !strings.Contains(s.out.String(), "here n=3") {
+		_, _ = c.Call(t.Context(), settle.Outgoing{Space: "tally", Stream: "wrong", ID: settle.NewEventID()})
+	}
+	s.await("tally handler of wrong: here n=3", "tally handler of wrong (event ", "tally.star:23:13: ", "in wrong")
 	s.stop()
 
 	s.write("tally.star", tally("five", "2")) // while nothing runs

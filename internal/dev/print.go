@@ -86,23 +86,30 @@ func (d *dev) spaces(ctx context.Context) (lines []string, err error) {
 		if len(exist) == 0 {
 			lines = append(lines, "  "+h.name+where(f, h.name)+", once it has an event")
 		}
-		for _, s := range exist[:min(len(exist), 3)] {
+		for _, s := range exist[:min(len(exist), shown)] {
 			lines = append(lines, "  "+s+where(f, s))
 		}
 	}
 	return lines, nil
 }
 
+// shown is how many spaces of a program have a line of their own.
+const shown = 3
+
 func (h *hosted) line(exist int) string {
 	what := "does not compile yet"
 	if h.program != nil {
 		what = fmt.Sprintf("%d nodes, %d streams", len(h.program.Nodes()), len(h.program.Streams()))
 	}
+	more := ""
+	if exist > shown {
+		more = fmt.Sprintf("; %d exist, such as", exist)
+	}
 	which := h.spaces + " run"
 	if h.spaces == program.All {
 		which = "all run"
 	}
-	return fmt.Sprintf("%s %s (%s); %d exist", which, h.title(), what, exist)
+	return fmt.Sprintf("%s %s (%s)%s", which, h.title(), what, more)
 }
 
 // where is who serves a space, and who would.
