@@ -157,6 +157,9 @@ func (l *level) truth(b *starlark.Builtin, args starlark.Tuple, kwargs []starlar
 	if err != nil {
 		return nil, err
 	}
+	if err := l.chargeLoop(x); err != nil {
+		return nil, err
+	}
 	it := starlark.Iterate(x)
 	if it == nil {
 		return nil, fmt.Errorf("%s: %s value is not iterable", b.Name(), x.Type())

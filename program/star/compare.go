@@ -22,6 +22,11 @@ func (l *level) compare(op syntax.Token, x, y starlark.Value) (bool, error) {
 	if isPlain(x, y) {
 		return starlark.Compare(op, x, y)
 	}
+	if a, ok := x.(starlark.String); ok && len(a) < textStep && (op == syntax.EQL || op == syntax.NEQ) {
+		if b, ok := y.(starlark.String); ok {
+			return (a == b) == (op == syntax.EQL), nil
+		}
+	}
 	switch op {
 	case syntax.EQL:
 		return l.equal(x, y, 0)
@@ -105,24 +110,29 @@ func (l *level) equal(x, y starlark.Value, depth int) (bool, error) {
 		}
 		return l.equalMappings(o, q, depth)
 	}
-	if p, _ := x.(*place); p != nil { // a scalar, or nothing
-		v, err := p.read()
-		if err != nil {
-			return false, err
-		}
-		x = show(v)
+	if x, err = scalarAt(x); err != nil {
+		return false, err
 	}
-	if p, _ := y.(*place); p != nil {
-		v, err := p.read()
-		if err != nil {
-			return false, err
-		}
-		y = show(v)
+	if y, err = scalarAt(y); err != nil {
+		return false, err
 	}
 	if isContainerValue(y) {
 		return false, nil
 	}
 	return starlark.Equal(x, y)
+}
+
+// scalarAt is what is at a place that holds a scalar, or nothing; anything else is as it was.
+func scalarAt(x starlark.Value) (starlark.Value, error) {
+	p, ok := x.(*place)
+	if !ok {
+		return x, nil
+	}
+	v, err := p.read()
+	if err != nil {
+		return nil, err
+	}
+	return show(v), nil
 }
 
 func isContainerValue(y starlark.Value) bool {
@@ -241,6 +251,12 @@ func (l *level) order(x, y starlark.Value, depth int) (int, error) {
 		if bok {
 			return l.orderElements(a, b, depth)
 		}
+	}
+	if x, err = scalarAt(x); err != nil {
+		return 0, err
+	}
+	if y, err = scalarAt(y); err != nil {
+		return 0, err
 	}
 	if isContainerValue(x) || isContainerValue(y) {
 		return 0, fmt.Errorf("%s and %s have no order", x.Type(), y.Type())

@@ -65,7 +65,16 @@ func (p *Program) read(src Source, names ...string) error {
 	return nil
 }
 
-func (p *Program) compileFile(name, text string) (*file, error) {
+// contain makes an error of a panic: whoever compiles a program is not to end with it. That
+// of a run is contained by the space.
+func contain(file string, err *error) {
+	if p := recover(); p != nil {
+		*err = &Error{File: file, Message: clip(fmt.Sprintf("internal error: %v", p))}
+	}
+}
+
+func (p *Program) compileFile(name, text string) (_ *file, err error) {
+	defer contain(name, &err)
 	tree, err := fileOptions.Parse(name, text, 0)
 	if err != nil {
 		return nil, asError(name, err)
@@ -117,7 +126,8 @@ func docOf(stmts []syntax.Stmt) string {
 }
 
 // instantiate executes the files.
-func (p *Program) instantiate() (*machine, error) {
+func (p *Program) instantiate() (_ *machine, err error) {
+	defer contain(p.entry, &err)
 	m := &machine{p: p}
 	m.pre = m.builtins()
 	mods := &modules{m: m, done: map[string]starlark.StringDict{}}
@@ -133,6 +143,11 @@ func (p *Program) instantiate() (*machine, error) {
 	}
 	if p.tests {
 		m.test.collect(globals)
+	}
+	for _, d := range m.decls { // closures that no global leads to would remember things
+		if d.fn != nil {
+			d.fn.Freeze()
+		}
 	}
 	m.mods, m.loaded = nil, true
 	return m, nil

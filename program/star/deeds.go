@@ -121,7 +121,7 @@ func (m *machine) setTimer(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	}
 	at, waits, err := w.time(tx)
 	if err == nil && !waits {
-		err = fmt.Errorf("it needs a time: after = \"10m\", or at = ...")
+		err = fmt.Errorf("it needs a time: after = \"10m\", or at = now() + 600000")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("set_timer %s: %w", name, err)

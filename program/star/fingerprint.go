@@ -259,7 +259,7 @@ func (l *level) mayFreeze(g starlark.StringDict) error {
 		}
 	}
 	for _, d := range l.m.decls {
-		if !w.value(d.fn, 0) {
+		if d.fn != nil && !w.value(d.fn, 0) {
 			return fmt.Errorf("function %s holds more than %d values, or is nested more than %d deep", d.fn.Name(), maxKept, maxKeptDepth)
 		}
 	}

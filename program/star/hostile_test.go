@@ -123,6 +123,9 @@ var hostile = []struct{ name, body, want string }{
 	{"not a number", "return float('nan')", "finite"},
 	{"many closures", "x = []\n    for i in range(10000000):\n        x.append(lambda: x)", "run has used up"},
 	{"long messages", "fail('a' * 10000000)", "aaa"},
+	{"a document that grows key by key", "for i in range(1000000):\n        c[str(i)] = i", "run has used up"},
+	{"an array that grows", "c.x = []\n    for i in range(1000000):\n        c.x.append(i)", "run has used up"},
+	{"keys listed again and again", "x = {str(i): i for i in range(5000)}\n    c.x = x\n    for i in range(1000000):\n        for k in c.x:\n            break", "run has used up"},
 	{"a timer that is very late", "set_timer('x', 's', after = '99999d')", ""},
 	{"documents by the thousand", "for i in range(100000):\n        doc('d' + str(i)).set(i)", ""},
 }

@@ -29,6 +29,7 @@ var evaluations = []struct{ body, want string }{
 	{"c.y = {'a': 1, 'b': 2}\n    c.y.delete('a')\n    c.y.update({'d': 4}, f = 5)\n    v = c.y.pop('b')\n    return [v, c.y, c.y.pop('b', 9), 'd' in c.y, len(c.y), c.y.keys(), c.y.setdefault('g', 7)]", `[2,{"d":4,"f":5,"g":7},9,true,2,["d","f"],7]`},
 	{"c.z.append(1)\n    c.z.append({'q': 1})\n    c.z[1].q = 2\n    c.z[0] = 5\n    return [c.z[0], c.z[-1].q, len(c.z), [x for x in c.z], c.z[0:1], 5 in c.z]", "[5,2,2,[5,{\"q\":2}],[5],true]"},
 	{"c.set({'x': 9})\n    return [c.x, c.z, c.exists(), c.exists('z'), bool(c.z), n.get(), n + 1]", "[9,[],true,false,false,4,5]"},
+	{"return [n == 4, n != 4, n > 3, n >= 5, n == None, n in [4], 'n is %d %s' % (n, n), '{}'.format(n), str(n)]", `[true,false,true,false,false,true,"n is 4 4","4","4"]`},
 	{"n.set(n + 1)\n    n.set(n.get() * 2)\n    return n", "10"},
 	{"a, b = 1, 2\n    a, b = b, a\n    (x, [y, z]) = (1, [2, 3])\n    return [a, b, x, y, z]", "[2,1,1,2,3]"},
 	{"f = lambda *a, **k: [a, k]\n    return f(*[1, 2], **{'x': 3})", `[[1,2],{"x":3}]`},
@@ -301,5 +302,25 @@ handle("h", h)
 	s.expect("n299", "302")
 	if len(p.idle) != 1 {
 		t.Errorf("there are %d instances", len(p.idle))
+	}
+}
+
+// TestClosures_RememberNothing: what a function has captured is frozen, whether a global
+// leads to it or not.
+func TestClosures_RememberNothing(t *testing.T) {
+	s := newStage(t, compiled(t, `
+def make():
+    seen = []
+    def run(e):
+        seen.append(e)
+        return len(seen)
+    handle("h", run)
+    handle("l", lambda e, seen = seen: seen.append(1))
+make()
+`).Space())
+	for _, stream := range []string{"h", "l"} {
+		if rc := s.send(stream, 1); !strings.Contains(rc.Error, "frozen list") {
+			t.Errorf("%s: %s %s %s", stream, rc.Outcome, rc.Error, rc.Result)
+		}
 	}
 }

@@ -60,6 +60,7 @@ func init() {
 			return a[0], l.charge(1, dictBytes+entryBytes*starlark.Len(a[0]))
 		}},
 		"%key":    {"key", func(l *level, a starlark.Tuple) (starlark.Value, error) { return a[0], l.hashable(a[0]) }},
+		"%iter":   {"in", func(l *level, a starlark.Tuple) (starlark.Value, error) { return a[0], l.chargeLoop(a[0]) }},
 		"%args":   {"*", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.spread(a[0]) }},
 		"%kwargs": {"**", spreadNames},
 	}
@@ -76,6 +77,18 @@ const (
 
 // maxArgs is how many arguments a star can make of a sequence.
 const maxArgs = 1000
+
+// chargeLoop counts the listing of keys that is made before a loop begins.
+func (l *level) chargeLoop(x starlark.Value) error {
+	switch x := x.(type) {
+	case *view:
+		return l.charge(1+x.Len()/8, slotBytes*x.Len())
+	case *place:
+		n := x.Len()
+		return l.charge(1+n/8, slotBytes*n)
+	}
+	return nil
+}
 
 // isPlain reports whether two operands are numbers: the common case, and cheap.
 func isPlain(x, y starlark.Value) bool {

@@ -307,10 +307,23 @@ func (x *place) write(v starlark.Value) error {
 	}
 	l := x.m.cur
 	val, err := l.leave(v)
+	if err == nil {
+		err = x.chargeWrite(l)
+	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", x, err)
 	}
 	return x.put(l, val)
+}
+
+// chargeWrite counts what a write copies: the container that it is in, and those above.
+func (x *place) chargeWrite(l *level) error {
+	v, n := l.docs.Peek(x.doc), 1
+	for i := 0; i < len(x.path) && v.Len() > 0; i++ {
+		n += v.Len() / 8
+		v = v.At(x.path[i : i+1])
+	}
+	return l.charge(n, 0)
 }
 
 // put writes a value. A document that is not there yet gets its default first, so that
@@ -349,6 +362,9 @@ func (x *place) drop() error {
 		return err
 	}
 	tx := x.m.cur.docs
+	if err := x.chargeWrite(x.m.cur); err != nil {
+		return err
+	}
 	tx.Delete(x.doc, x.path...)
 	return tx.Err()
 }

@@ -12,13 +12,14 @@ import (
 // a call of an operation that is charged for what it goes through and allocates:
 //
 //	x + y            %add(x, y)               but not if one of them is a number written out
-//	x == y           %eq(x, y)                but not if one of them is a scalar written out
+//	x == y           %eq(x, y)                also because a place is equal to what is there
 //	x.join(y)        %m.join(x, y)            every name that a builtin type has as a method
 //	x[k]             %index(x, k)             but not if k is written out
 //	x[k] = v         %setindex(x, k, v)
 //	x[k] += v        %augindex(x, k, "+", v)
 //	x[a:b]           %slice(x, a, b, None)
 //	{k: v}           %dict({%key(k): v})      dicts are large, and hashing a key may be long
+//	for k in x       for k in %iter(x)
 //	f(*a, **k)       f(*%args(a), **%kwargs(k))
 //
 // No program can name these operations. Positions stay what they were.
@@ -82,7 +83,7 @@ func (r *rewriter) stmt(s syntax.Stmt) syntax.Stmt {
 		r.block(s.If, s.False)
 	case *syntax.ForStmt:
 		r.target(s.Vars)
-		s.X = r.expr(s.X)
+		s.X = r.iterated(s.X)
 		r.block(s.For, s.Body)
 	case *syntax.WhileStmt:
 		r.refuse(s, "there is no while; a for over a range comes to an end")
@@ -301,14 +302,6 @@ func (r *rewriter) binary(x *syntax.BinaryExpr) syntax.Expr {
 		if isNumber(x.X) || isNumber(x.Y) {
 			return x
 		}
-	case syntax.EQL, syntax.NEQ:
-		if (isScalar(x.X) || isScalar(x.Y)) && !isNone(x.X) && !isNone(x.Y) {
-			return x
-		}
-	case syntax.LT, syntax.LE, syntax.GT, syntax.GE:
-		if isNumber(x.X) || isNumber(x.Y) {
-			return x
-		}
 	case syntax.SLASH, syntax.SLASHSLASH, syntax.GTGT:
 		return x // of numbers, and nothing grows
 	}
@@ -341,10 +334,13 @@ func isScalar(x syntax.Expr) bool {
 	return isNumber(x)
 }
 
-// isNone reports whether x is None: what is not there is equal to it, a place included.
-func isNone(x syntax.Expr) bool {
-	id, ok := x.(*syntax.Ident)
-	return ok && id.Name == "None"
+// iterated is what a loop goes through: the keys of an object are listed first.
+func (r *rewriter) iterated(x syntax.Expr) syntax.Expr {
+	x = r.expr(x)
+	if _, ok := x.(*syntax.ListExpr); ok {
+		return x
+	}
+	return r.call(shallowStart(x), "%iter", x)
 }
 
 // called rewrites a call.
@@ -401,7 +397,7 @@ func (r *rewriter) comprehension(x *syntax.Comprehension) syntax.Expr {
 		switch c := c.(type) {
 		case *syntax.ForClause:
 			r.target(c.Vars)
-			c.X = r.expr(c.X)
+			c.X = r.iterated(c.X)
 		case *syntax.IfClause:
 			c.Cond = r.expr(c.Cond)
 		}

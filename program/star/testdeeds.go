@@ -32,7 +32,7 @@ func init() {
 // kitSpace is a space of the test's world, the test's own if name is "".
 func (m *machine) kitSpace(b *starlark.Builtin, name string) (*kit.Space, error) {
 	if m.test.world == nil {
-		return nil, fmt.Errorf("%s: there is no space while the file is loaded; call it in a function test_...", b.Name())
+		return nil, fmt.Errorf("%s: there is no space while the file is loaded; call it in a function whose name begins with test_", b.Name())
 	}
 	if name == "" {
 		name = testSpace

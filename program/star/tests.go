@@ -107,10 +107,7 @@ func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 	l := m.enter(nil, &decl{kind: "test", id: fn.Name(), fn: fn, pos: fn.Position()}, nil)
 	defer m.leave()
 	l.docs = &testDocs{l: l, name: testSpace}
-	_, err := x.world.Space(testSpace) // its cron jobs begin here
-	if err == nil {
-		_, err = starlark.Call(&l.thread, fn, nil, nil)
-	}
+	err := x.call(l, fn)
 	if err != nil {
 		err = asError(m.p.entry, err)
 	}
@@ -119,6 +116,14 @@ func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 		err = problemError(problems[0], fn)
 	}
 	return TestResult{Name: fn.Name(), Err: err, Passed: x.world.Now().Sub(start), Log: x.log}
+}
+
+func (x *testRun) call(l *level, fn *starlark.Function) (err error) {
+	defer contain(l.m.p.entry, &err)
+	if _, err = x.world.Space(testSpace); err == nil { // its cron jobs begin here
+		_, err = starlark.Call(&l.thread, fn, nil, nil)
+	}
+	return err
 }
 
 func pairsText(args []any) string {

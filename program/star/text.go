@@ -163,6 +163,10 @@ func (t written) Hash() (uint32, error) { return 0, nil }
 
 // plainText makes of what a format is to insert something that is no longer than it looks.
 func (l *level) plainText(x starlark.Value) (starlark.Value, int, error) {
+	x, err := scalarAt(x)
+	if err != nil {
+		return nil, 0, err
+	}
 	switch x := x.(type) {
 	case starlark.String:
 		return x, 4 * len(x), nil // quoted, at worst
