@@ -16,11 +16,6 @@ import (
 // ones; see WorkerConfig.Program.
 const HostedLabel = "hosted"
 
-// CompileHosted makes a program of a version's text, as workers do that have Hosted set.
-func CompileHosted(v *program.Version, o star.Options) (*star.Program, error) {
-	return star.Compile(v.Source(), o)
-}
-
 // hosting is what a worker knows of deployed programs, if it hosts them.
 type hosting struct {
 	registry *program.Registry
@@ -48,7 +43,7 @@ func (cfg *WorkerConfig) host(ctx context.Context, bus worker.Bus) (*hosting, er
 	h.registry, err = program.Open(ctx, records, program.Config{
 		Logger: logger.With("worker", cfg.ID), OnChange: h.refresh,
 		Compile: func(v *program.Version) (*space.Program, error) {
-			p, err := CompileHosted(v, star.Options{Limits: cfg.Limits, Context: within})
+			p, err := star.Compile(v.Source(), star.Options{Limits: cfg.Limits, Context: within})
 			if err != nil {
 				return nil, err
 			}
