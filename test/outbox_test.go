@@ -1,0 +1,115 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+)
+
+// provider charges cards, and remembers how often it was asked under which key.
+type provider struct {
+	mu    sync.Mutex
+	asked map[string]int
+	some  chan struct{} // closed when some have been asked for
+	// healed is closed when nobody is killed any more.
+	healed chan struct{}
+}
+
+func (p *provider) charge(ctx context.Context, key string, in int) (int, error) {
+	p.mu.Lock()
+	p.asked[key]++
+	first := p.asked[key] == 1
+	if len(p.asked) == 20 && first {
+		close(p.some)
+	}
+	p.mu.Unlock()
+	if first && len(key)%2 == 0 {
+		select {
+		case <-ctx.Done(): // the worker dies before the provider has answered
+			return 0, ctx.Err()
+		case <-p.healed:
+		}
+	}
+	return in, nil
+}
+
+// Workers are killed while they perform tasks. What was started by a transaction in the log is
+// performed, what was started by one that failed is not, and Done is called once for each.
+func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
+	out := &provider{asked: map[string]int{}, some: make(chan struct{}), healed: make(chan struct{})}
+	charge := settle.NewAction[int, int]("charge")
+	buy := settle.NewStream[string, settle.None]("buy")
+	paid := settle.NewRows[int]("paid")
+	p := settle.NewProgram("shop")
+	buy.Handle(p, func(tx *settle.Tx, key string) (settle.None, error) {
+		charge.Start(tx, key, 1)
+		if key[0] == 'x' {
+			return settle.None{}, fmt.Errorf("%s is out of stock", key)
+		}
+		return settle.None{}, nil
+	})
+	charge.Perform(p, out.charge, settle.Timeout(-1), settle.AtATime(100))
+	charge.Done(p, func(tx *settle.Tx, t settle.Task[int, int]) error {
+		paid.Update(tx, t.Key, func(n *int) { *n += t.Out })
+		return nil
+	})
+	d := deploy(t, settle.Config{Programs: settle.Always(p), Workers: 2, Bus: bus.Config{Partitions: 2}})
+	ctx := testContext(t)
+	const spaces, orders = 4, 10
+	for s := range spaces {
+		for i := range orders {
+			for _, key := range []string{fmt.Sprintf("s%d-%c", s, 'a'+i), fmt.Sprintf("s%d-%c-", s, 'a'+i), fmt.Sprintf("x%d-%c", s, 'a'+i)} {
+				if _, err := buy.Post(ctx, d.Client(), fmt.Sprint("shop-", s), key, key); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	select {
+	case <-out.some:
+	case <-ctx.Done():
+		t.Fatal("nothing is performed")
+	}
+	for range 2 {
+		d.KillWorker(d.Workers()[0])
+		if _, err := d.AddWorker(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(out.healed)
+	for s := range spaces {
+		all := make(chan map[string]int, 1)
+		watching, stop := context.WithCancel(ctx)
+		_ = paid.Watch(watching, d.Client(), fmt.Sprint("shop-", s), func(rows map[string]int, _ uint64) {
+			if len(rows) == 2*orders {
+				all <- rows
+				stop()
+			}
+		})
+		stop()
+		select {
+		case rows := <-all:
+			for key, n := range rows {
+				if n != 1 {
+					t.Errorf("Done was called %d times for %s", n, key)
+				}
+			}
+		default:
+			t.Fatalf("shop-%d: not all tasks have ended", s)
+		}
+	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if n := len(out.asked); n != spaces*2*orders {
+		t.Errorf("%d keys were performed, want %d", n, spaces*2*orders)
+	}
+	for key := range out.asked {
+		if key[0] == 'x' {
+			t.Errorf("%s was performed, and its transaction has failed", key)
+		}
+	}
+}
