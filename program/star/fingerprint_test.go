@@ -221,3 +221,68 @@ handle("drop", drop)
 		t.Errorf("errors: %v, violations: %v", s.errs, s.notes)
 	}
 }
+
+// TestUpgrade_RowsRunAgainIfTheirCodeChanged: children have the fingerprint of the function
+// that makes their rows.
+func TestUpgrade_RowsRunAgainIfTheirCodeChanged(t *testing.T) {
+	const rows = `cards = cell("cards", {})
+def total(key, card):
+    return card + 1 # adds
+each("totals", cards, total)
+def fill(e):
+    for i in range(5):
+        cards["c%d" % i] = i
+handle("fill", fill)
+`
+	for _, c := range []struct {
+		old, new string
+		want     int
+	}{{"# adds", "# plus", 0}, {"card + 1", "card + 2", 5}, {"cards[", "cards   [", 0}} {
+		s := newStage(t, compiled(t, rows).Space())
+		s.observe("totals")
+		s.must("fill", nil)
+		s.expect("totals", `{"c0":1,"c1":2,"c2":3,"c3":4,"c4":5}`)
+		after := s.resume(compiled(t, strings.Replace(rows, c.old, c.new, 1)).Space())
+		after.observe("totals")
+		ran := 0
+		for node, n := range after.runs {
+			if strings.HasPrefix(node, "totals--") {
+				ran += n
+			}
+		}
+		if ran != c.want {
+			t.Errorf("%s -> %s: %d rows ran, want %d", c.old, c.new, ran, c.want)
+		}
+	}
+}
+
+// TestUpgrade_WhileAwake: the same when a space goes on with another program without rest.
+func TestUpgrade_WhileAwake(t *testing.T) {
+	for _, c := range changes[:13] {
+		before := compiled(t, ten, "lib.star", lib)
+		s := newStage(t, before.Space())
+		var docs []string
+		for _, n := range before.Nodes() {
+			docs = append(docs, n.Output)
+		}
+		s.observe(docs...)
+		s.must("add", nil)
+		s.advance(1e9)
+		clear(s.runs)
+		if err := s.core.Change(compiled(t, strings.Replace(ten, c.old, c.new, 1), "lib.star", lib).Space()); err != nil {
+			t.Fatal(err)
+		}
+		s.settle()
+		s.advance(1e9)
+		var ran []string
+		for _, d := range docs {
+			if s.runs[d] > 0 {
+				ran = append(ran, d)
+			}
+		}
+		slices.Sort(ran)
+		if got := strings.Join(ran, " "); got != c.want {
+			t.Errorf("%s: %q ran again, want %q", c.what, got, c.want)
+		}
+	}
+}

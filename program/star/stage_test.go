@@ -2,6 +2,7 @@ package star
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,11 @@ func (s *stage) settle() {
 		}
 		if r.Append != nil {
 			s.seq++
-			s.take(r.Append.Commit)
+			c, err := model.DecodeCommit(slices.Clone(r.Append.Data))
+			if err != nil {
+				s.t.Fatalf("decode: %v", err)
+			}
+			s.take(c)
 			if err := s.core.Confirm(s.seq); err != nil {
 				s.t.Fatalf("confirm: %v", err)
 			}
@@ -159,6 +164,7 @@ func (s *stage) value(id string) (v model.Value) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.settle() // it is a transaction like any other
 	return v
 }
 
