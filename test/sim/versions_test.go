@@ -209,6 +209,7 @@ func (w *world) upgrade() (rest bool) {
 	if !w.plan.has("versions") {
 		return true
 	}
+	w.until(w.story.now() + worker.LeaseTTL) // until everybody's leases have come
 	w.story.note("PLAN", "one more edition")
 	before := w.standing()
 	w.mu.Lock()
@@ -260,7 +261,7 @@ func (w *world) checkUpgrade(before standing) {
 	for p, runs := range after.runs { // any order: each on its own
 		for k, n := range runs { // any order: each on its own
 			ran := n - before.runs[p][k]
-			if ran == 0 || before.epochs[k.Space] != after.epochs[k.Space] || before.changes[k.Space] != after.changes[k.Space] || before.refused[p] != after.refused[p] {
+			if ran == 0 || before.runs[p][k] == 0 || before.epochs[k.Space] != after.epochs[k.Space] || before.changes[k.Space] != after.changes[k.Space] || before.refused[p] != after.refused[p] {
 				continue
 			}
 			w.count("runs for the sake of a version")
