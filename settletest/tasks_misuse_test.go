@@ -1,0 +1,103 @@
+package settletest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
+)
+
+// Mistakes with tasks are told at the call, or when the program is made, in words.
+func TestTasks_MisuseIsToldInWords(t *testing.T) {
+	t.Parallel()
+	other := settle.NewAction[int, int]("other")
+	p := warehouse(shipFor5)
+	do := settle.NewStream[string, settle.None]("do")
+	do.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+		switch what {
+		case "write":
+			tx.Set("ship", "mine")
+		case "wants":
+			tx.Delete("price-wanted", "tea")
+		case "unknown":
+			other.Start(tx, "k", 1)
+		case "no key":
+			ship.Start(tx, "", "")
+		case "another input":
+			ship.Start(tx, "k", "a")
+			ship.Start(tx, "k", "b")
+		case "forget":
+			ship.Start(tx, "k", "a")
+			ship.Forget(tx, "k")
+		case "started input":
+			tx.StartTask("price", "k", 1)
+		}
+		return settle.None{}, nil
+	})
+	s := settletest.New(t, p).Space("w")
+	for what, want := range map[string]string{
+		"write":         "this document holds the tasks of ship; start, cancel or forget those",
+		"wants":         "this document holds the tasks of price",
+		"unknown":       "program warehouse has none of that name",
+		"no key":        "it must have between 1 and 256",
+		"another input": `it is pending with another input: "a", then "b"`,
+		"forget":        "it is pending; cancel it first",
+		"started input": "it is an input: it is wanted, not started",
+	} {
+		if rc := settletest.Send(s, do, what); !strings.Contains(rc.Error, want) {
+			t.Errorf("%s: %q, want %q", what, rc.Error, want)
+		}
+	}
+	if got := settletest.PendingTasks(s, ship); len(got) != 0 {
+		t.Errorf("pending are %v", got)
+	}
+	for want, add := range map[string]func(p *settle.Program){
+		"holds the tasks of action ship": func(p *settle.Program) {
+			settle.NewDerived[int]("ship").Compute(p, func(*settle.View) (int, error) { return 0, nil })
+		},
+		"has a handler already": func(p *settle.Program) {
+			settle.NewStream[int, int]("ship").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
+		},
+		"performed by a function already": func(p *settle.Program) { ship.Perform(p, shipFor5) },
+		"has a Done function already": func(p *settle.Program) {
+			ship.Done(p, func(*settle.Tx, settle.Task[string, int64]) error { return nil })
+		},
+	} {
+		p := warehouse(shipFor5)
+		add(p)
+		if err := p.Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Tasks that have ended are kept for a day, and a thousand of them at the most.
+func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, warehouse(shipFor5), settletest.WithoutValidator())
+	s := w.Space("w")
+	for i := range 1300 {
+		settletest.Call(s, order, fmt.Sprint("o", i))
+		s.Perform()
+	}
+	count := func() (n int) {
+		for range ship.All(s) {
+			n++
+		}
+		return n
+	}
+	if n := count(); n < 1000 || n > 1070 {
+		t.Errorf("%d are kept", n)
+	}
+	w.Advance(25 * time.Hour)
+	for i := range 64 {
+		settletest.Call(s, order, fmt.Sprint("p", i))
+	}
+	if n := count(); n > 128 {
+		t.Errorf("%d are kept after a day", n)
+	}
+	settletest.Expect(s, owed, 6500)
+}
