@@ -78,8 +78,8 @@ func TestAVersionThatDoesNotCompileHereNeverReplacesOneThatRuns(t *testing.T) {
 	again, _ := w.open() // a worker that starts now comes to the same
 	w.wantRuns(again, "a", "good")
 
-	w.pinTo("x", good) // a change that does not concern it is no reason to say it again
-	w.until(r, changes, "x", "good")
+	w.pinTo("x", w.publish("p", "other")) // a change that does not concern it is no reason to say it again
+	w.until(r, changes, "x", "other")
 	if n := w.log.count(broken.Version); n != 2 {
 		t.Errorf("told %d times by two registries", n)
 	}

@@ -76,8 +76,12 @@ func TestACanaryTakesItsShareTheSameSpacesEverywhereAndMoreOfThemLater(t *testin
 		var tried []string
 		for i := range spaces {
 			space := say("s-%d", i)
-			if w.runs(a, space) == "canary" {
+			is := w.runs(a, space) == "canary"
+			if is {
 				tried = append(tried, space)
+			}
+			if is != (program.Share("p", space) < percent) {
+				t.Errorf("%d percent: space %s, with share %d: canary %v", percent, space, program.Share("p", space), is)
 			}
 			w.wantRuns(b, space, w.runs(a, space))
 		}
@@ -157,6 +161,22 @@ func TestTwoWhoDecideAtOnceDoNotUndoEachOtherUnseen(t *testing.T) {
 	slices.Sort(said)
 	if want := []string{"v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"}; !slices.Equal(said, want) {
 		t.Errorf("the rule has said %v, want %v", said, want)
+	}
+}
+
+func TestADecisionIsMadeAgainOverWhatSomebodyElseHasDecidedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	seen := []string{}
+	r, err := program.Decide(w.ctx, w.bus, "*", func(r program.Rule) (program.Choice, error) {
+		seen = append(seen, r.Version)
+		if len(seen) == 1 {
+			w.pinTo("*", program.Target{Program: "p", Version: "theirs"})
+		}
+		return program.Choice{Target: program.Target{Program: "p", Version: "mine"}, At: time.Unix(1, 0)}, nil
+	})
+	w.must(err)
+	if !slices.Equal(seen, []string{"", "theirs"}) || r.Version != "mine" || r.History[0].Version != "theirs" {
+		t.Errorf("decided over %q, and the rule is %+v", seen, r)
 	}
 }
 
