@@ -170,3 +170,19 @@ func TestDeploy_WhatDoesNotCompileIsNotDeployed(t *testing.T) {
 	want(t, 1, "no rule has spaces run program cart", "rollback", "cart")
 	want(t, 0, "no space has handled anything", "ls")
 }
+
+func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {
+	d := hosting(t)
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".settle"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file(t, filepath.Join(dir, ".settle"), "dev.json", `{"nats":"`+d.Server().ClientURL()+`"}`)
+	t.Setenv("NATS_URL", "")
+	t.Setenv("NATS_CONTEXT", "")
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Chdir(dir)
+	want(t, 0, "no space has handled anything", "ls")
+	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // somebody says which one
+	want(t, 1, "connect to NATS", "ls")
+}
