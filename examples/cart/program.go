@@ -27,10 +27,11 @@ type (
 		Discount int64 `json:"discount"`
 		Total    int64 `json:"total"`
 	}
-	// Payment is what is to be charged, and Paid what has come of it.
+	// Payment is what is to be charged.
 	Payment struct {
 		Amount int64 `json:"amount"`
 	}
+	// Paid is what has come of it.
 	Paid struct {
 		Receipt string `json:"receipt"`
 	}

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// TooWarm is the mean temperature in °C above which something is wrong, and CoolAgain
-	// that below which all is well again. Between the two, what was stays: a mean that
-	// wavers around one limit raises no alarm twice.
-	TooWarm, CoolAgain = 8.0, 6.0
+	// TooWarm is the mean temperature in °C above which something is wrong.
+	TooWarm = 8.0
+	// CoolAgain is that below which all is well again. Between the two, what was stays: a
+	// mean that wavers around one limit raises no alarm twice.
+	CoolAgain = 6.0
 	// Patience is how long something must be wrong before there is an alarm.
 	Patience = 30 * time.Second
 	// Keep is how many hourly records are kept.
