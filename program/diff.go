@@ -25,12 +25,12 @@ func Compare(before, after []star.Node) Diff {
 		old[n.ID] = n.Fingerprint
 	}
 	for _, n := range after {
-		print, there := old[n.ID]
+		was, there := old[n.ID]
 		delete(old, n.ID)
 		switch {
 		case !there:
 			d.New = append(d.New, n.ID)
-		case print != n.Fingerprint:
+		case was != n.Fingerprint:
 			d.Changed = append(d.Changed, n.ID)
 		default:
 			d.Same++

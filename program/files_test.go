@@ -70,8 +70,8 @@ func TestAFileThatIsLoadedIsNoProgramOfItsOwn(t *testing.T) {
 func TestADiffSaysWhatRunsAgain(t *testing.T) {
 	nodes := func(pairs ...string) (all []star.Node) {
 		for _, p := range pairs {
-			id, print, _ := strings.Cut(p, "=")
-			all = append(all, star.Node{ID: id, Fingerprint: print})
+			id, code, _ := strings.Cut(p, "=")
+			all = append(all, star.Node{ID: id, Fingerprint: code})
 		}
 		return all
 	}
