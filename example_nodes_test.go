@@ -163,7 +163,7 @@ func ExampleProgram_ComputeInto() {
 // A materializer keeps up an index: where it writes is known only when it has run, so it
 // runs whether somebody looks or not.
 func ExampleProgram_Materialize() {
-	tags := settle.NewRows[[]string]("tags")         // by note
+	tags := settle.NewRows[[]string]("tags")          // by note
 	notes := settle.NewRows[map[string]bool]("notes") // by tag
 
 	p := settle.NewProgram("notes").Materialize("by-tag", func(d *settle.Draft) error {

@@ -106,7 +106,7 @@ func (h *host) awaitUnderway() {
 		h.ledger.under = nil
 	}
 	if h.saver.saving {
-		<-h.saves
+		<-h.saves //nolint:errcheck // the life that asked for it is over
 		h.saver.saving = false
 	}
 }

@@ -55,7 +55,7 @@ func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
 			}
 		}, []string{"[select]"}},
 		"wait group": {func() { var g sync.WaitGroup; g.Go(func() { <-release }); g.Wait() }, []string{"[sync.WaitGroup.Wait]"}},
-		"lock":       {func() { mu.Lock(); mu.Unlock() }, []string{"[sync.Mutex.Lock]", "sync.(*Mutex).Lock"}},
+		"lock":       {func() { mu.Lock(); mu.Unlock() }, []string{"[sync.Mutex.Lock]", "sync.(*Mutex).Lock"}}, //nolint:staticcheck // to wait is the point
 		"http":       {func() { get(server.URL) }, []string{"net/http.(*Client).Do", "an action"}},
 		"process":    {func() { _ = exec.CommandContext(ctx, "sleep", "3600").Run() }, []string{"os/exec.(*Cmd).Run"}},
 	}

@@ -104,7 +104,7 @@ func TestAnErrorOfAComputationFailsTheTestUnlessItIsAllowed(t *testing.T) {
 func TestAPanicIsToldWithTheLineItCameFrom(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
-		p := bumping(func(v *settle.View) (int64, error) { var m map[string]int; m["a"] = 1; return 0, nil }, nil)
+		p := bumping(func(v *settle.View) (int64, error) { var m map[string]int; m["a"] = 1; return 0, nil }, nil) //nolint:staticcheck // to panic is the point
 		result.Get(settletest.New(tb, p).Space("home"))
 	}).wantFailure("node result panicked: assignment to entry in nil map", "findings_test.go:")
 }

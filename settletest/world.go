@@ -15,11 +15,9 @@ import (
 // documents, and a time of its own, which passes when Advance says so. It belongs to the
 // goroutine of its test.
 type World struct {
-	t TB
-	w *kit.World
-	o options
-	// reported is why the world is at its end, once that was told.
-	reported bool
+	t        TB
+	w        *kit.World
+	o        options
 	problems []Problem
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-
 	"time"
 
 	"pgregory.net/rapid"

@@ -261,8 +261,10 @@ func fill(t *rapid.T, x reflect.Value, depth int) {
 
 func genFloat() *rapid.Generator[float64] {
 	return rapid.OneOf(rapid.Float64(), rapid.Map(rapid.Float32(), func(f float32) float64 { return float64(f) }),
-		rapid.SampledFrom([]float64{0, 1, -1, 0.1, 1 << 24, 1<<24 + 1, 1 << 53, 1 << 62, 1 << 63, 1 << 64, 1e20, 1e21, 1e40, 1 + 1./(1<<24),
-			math.Copysign(0, -1), math.NaN(), math.Inf(1), math.MaxFloat32, math.SmallestNonzeroFloat32, math.MaxFloat64}))
+		rapid.SampledFrom([]float64{
+			0, 1, -1, 0.1, 1 << 24, 1<<24 + 1, 1 << 53, 1 << 62, 1 << 63, 1 << 64, 1e20, 1e21, 1e40, 1 + 1./(1<<24),
+			math.Copysign(0, -1), math.NaN(), math.Inf(1), math.MaxFloat32, math.SmallestNonzeroFloat32, math.MaxFloat64,
+		}))
 }
 
 // genValue makes values of which some look like what the types of these tests expect.

@@ -33,7 +33,7 @@ func problem(what string) error { return &Error{Problem: what} }
 
 // at is err one step further up.
 func at(step string, err error) error {
-	e, ok := err.(*Error)
+	e, ok := err.(*Error) //nolint:errorlint // nobody wraps it on the way up
 	if !ok {
 		return &Error{Path: model.Path{step}, Problem: err.Error()}
 	}

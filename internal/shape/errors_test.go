@@ -98,7 +98,7 @@ func TestOf_RefusesWhatCannotBeADocument(t *testing.T) {
 		} `json:"legs"`
 	}
 	type typo struct {
-		A int `json:"a,omitEmpty"`
+		A int `json:"a,omitEmpty"` //nolint:staticcheck // the slip is the point
 	}
 	integer := reflect.TypeFor[int]()
 	_, twice := codecOf(reflect.StructOf([]reflect.StructField{{Name: "A", Type: integer, Tag: `json:"x"`}, {Name: "B", Type: integer, Tag: `json:"x"`}}))

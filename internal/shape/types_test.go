@@ -42,7 +42,7 @@ type (
 		Price money                  `json:"price,omitzero"`
 		Deep  map[string]map[int]int `json:"deep,omitzero"`
 		Skip  chan int               `json:"-"`
-		inner int
+		inner int                    //nolint:unused // that it is passed over is the point
 	}
 
 	// money writes its JSON itself, with a method of the pointer.
@@ -107,7 +107,7 @@ type (
 		Up   *tree `json:",omitzero"`
 	}
 	loop  []loop
-	chain *chain
+	chain *chain //nolint:unused // see loop
 )
 
 func (m *money) MarshalJSON() ([]byte, error) {
