@@ -117,11 +117,12 @@ func (d *dev) find() error {
 
 // start starts the server and the rest.
 func (d *dev) start(ctx context.Context) error {
-	nats, err := freePort(natsPort)
+	former := portsOf(d.store())
+	nats, err := freePort(former.NATS, natsPort)
 	if err != nil {
 		return err
 	}
-	http, err := freePort(httpPort)
+	http, err := freePort(former.HTTP, httpPort)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	d.bus = d.run.Bus()
 	d.place = Place{NATS: d.run.Server().ClientURL(), HTTP: "http://" + http, PID: os.Getpid()}
-	return nil
+	return d.place.keep(d.store())
 }
 
 // partitions is 0 for data that are there, whatever number those have.

@@ -307,6 +307,39 @@ func TestDev_PortsThatAreTakenAreLeftAndTwoDirectoriesDoNotMeet(t *testing.T) {
 	}
 }
 
+func TestDev_AServerThatComesBackIsWhereItWas(t *testing.T) {
+	quietHome(t)
+	dir := t.TempDir()
+	was := ports(t)
+	if err := os.Mkdir(filepath.Join(dir, dev.Store), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`{"nats":%d,"http":%d}`, was[0], was[1])
+	if err := os.WriteFile(filepath.Join(dir, dev.Store, "ports.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s := start(t, dir, nil)
+		if p := s.place; p.NATS != fmt.Sprintf("nats://127.0.0.1:%d", was[0]) || p.HTTP != fmt.Sprintf("http://127.0.0.1:%d", was[1]) {
+			t.Errorf("it was at %v and is at %v", was, p)
+		}
+		s.stop()
+	}
+}
+
+// ports are two that nobody listens on.
+func ports(t *testing.T) (free [2]int) {
+	for i := range free {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		free[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return free
+}
+
 func TestDev_ResetForgetsEverythingAndNeverWhatIsInUse(t *testing.T) {
 	quietHome(t)
 	dir := t.TempDir()
