@@ -112,7 +112,7 @@ func (d *Deployment) start(ctx context.Context) error {
 		if d.cfg.Server.StoreDir == "" {
 			d.cfg.Server.StoreDir = DefaultStoreDir
 		}
-		if d.server, err = bus.StartServer(d.cfg.Server); err != nil {
+		if d.server, err = bus.StartServerContext(ctx, d.cfg.Server); err != nil {
 			return fmt.Errorf("start the embedded server: %w", err)
 		}
 		d.cfg.Bus.Server = d.server

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -52,15 +54,25 @@ type ServerConfig struct {
 
 // Server is a running embedded server.
 type Server struct {
-	ns   *server.Server
-	lock *os.File
+	ns      *server.Server
+	started chan struct{} // closed when the server's Start has returned
+	lock    *os.File
 }
 
-// startPatience is how long a server may take to read its streams.
-const startPatience = 2 * time.Minute
+// quietPatience is how long a server may say nothing before it is ready. One that recovers its
+// streams tells of each, and is waited for however long that takes.
+const quietPatience = 2 * time.Minute
+
+// readyPause lies between two looks at whether a server is ready.
+const readyPause = 25 * time.Millisecond
 
 // StartServer starts a server and returns when it serves.
 func StartServer(cfg ServerConfig) (*Server, error) {
+	return StartServerContext(context.Background(), cfg)
+}
+
+// StartServerContext is StartServer, which waits no longer than until ctx ends.
+func StartServerContext(ctx context.Context, cfg ServerConfig) (*Server, error) {
 	if cfg.StoreDir == "" {
 		return nil, errors.New("embedded server: no StoreDir; name a directory for its data")
 	}
@@ -69,32 +81,71 @@ func StartServer(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{lock: lock}
-	if err := s.start(cfg); err != nil {
+	if err := s.start(ctx, cfg); err != nil {
 		s.Shutdown()
 		return nil, fmt.Errorf("embedded server on %s: %w", cfg.StoreDir, err)
 	}
 	return s, nil
 }
 
-func (s *Server) start(cfg ServerConfig) error {
+func (s *Server) start(ctx context.Context, cfg ServerConfig) error {
 	opts, err := cfg.options()
 	if err != nil {
+		return err
+	}
+	if err := cfg.checkFree(opts); err != nil {
 		return err
 	}
 	if s.ns, err = server.NewServer(opts); err != nil {
 		return err
 	}
-	if cfg.Logger != nil {
-		s.ns.SetLoggerV2(serverLog{cfg.Logger}, false, false, false)
-	}
-	go s.ns.Start() // ends when the server has started
-	if !s.ns.ReadyForConnections(startPatience) {
-		return fmt.Errorf("not ready after %v; its log says why", startPatience)
+	log := newServerLog(cfg.Logger)
+	s.ns.SetLoggerV2(log, false, false, false)
+	s.started = make(chan struct{})
+	go func() { // ends when the server has started
+		defer close(s.started)
+		s.ns.Start()
+	}()
+	if err := s.awaitReady(ctx, log); err != nil {
+		return err
 	}
 	if !s.ns.JetStreamEnabled() {
-		return errors.New("JetStream did not start; the server's log says why")
+		return log.because(errors.New("JetStream did not start"))
 	}
 	return nil
+}
+
+// awaitReady waits until clients can connect.
+func (s *Server) awaitReady(ctx context.Context, log *serverLog) error {
+	for {
+		ready := s.ns.ReadyForConnections(readyPause)
+		switch {
+		case ctx.Err() != nil:
+			return log.because(fmt.Errorf("the start was interrupted: %w", context.Cause(ctx)))
+		case ready:
+			return nil
+		case log.failed():
+			return log.because(errors.New("it did not start"))
+		case log.quiet() >= quietPatience:
+			return log.because(fmt.Errorf("not ready, and no progress for %v", quietPatience))
+		}
+	}
+}
+
+// checkFree refuses an address that somebody else listens on: the server would go on without it.
+func (c ServerConfig) checkFree(opts *server.Options) error {
+	if c.Listen == "" || opts.Port == server.RANDOM_PORT {
+		return nil
+	}
+	address := net.JoinHostPort(opts.Host, strconv.Itoa(opts.Port))
+	l, err := net.Listen("tcp", address)
+	switch {
+	case err == nil:
+		return l.Close()
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use by another process; choose another Listen, or connect to the server there with Bus.URL", address)
+	}
+	return fmt.Errorf("cannot listen on %s: %w; choose another Listen", address, err)
 }
 
 // options are the server's, with the defaults that an embedded one should have.
@@ -125,8 +176,7 @@ func (c ServerConfig) options() (*server.Options, error) {
 	if c.Name != "" {
 		opts.ServerName = c.Name
 	}
-	opts.NoSigs = true
-	opts.NoLog = c.Logger == nil
+	opts.NoSigs, opts.NoLog = true, true // it logs to what it is given
 	return opts, nil
 }
 
@@ -174,6 +224,9 @@ func (s *Server) Shutdown() {
 	if s.ns != nil {
 		s.ns.Shutdown()
 		s.ns.WaitForShutdown()
+		if s.started != nil {
+			<-s.started // who was interrupted may still write
+		}
 	}
 	_ = s.lock.Close() // which also unlocks; a second time it fails
 }
@@ -194,13 +247,3 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	return file, nil
 }
-
-// serverLog passes the server's log on.
-type serverLog struct{ log *slog.Logger }
-
-func (l serverLog) Noticef(format string, v ...any) { l.log.Info(fmt.Sprintf(format, v...)) }
-func (l serverLog) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(format, v...)) }
-func (l serverLog) Errorf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
-func (l serverLog) Fatalf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
-func (l serverLog) Debugf(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }
-func (l serverLog) Tracef(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }

@@ -1,6 +1,8 @@
 package bus_test
 
 import (
+	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -80,4 +82,44 @@ func TestServerTakesAConfigurationFile(t *testing.T) {
 	if err := b.Provision(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// taken is an address on which somebody else listens.
+func taken(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
+
+// The server would go on for ever without an address that it does not get.
+func TestServerFailsAtOnceIfItsAddressIsTaken(t *testing.T) {
+	address := taken(t)
+	_, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Listen: address})
+	want := address + " is in use by another process; choose another Listen, or connect to the server there with Bus.URL"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What it has no check for before it starts, the server says itself.
+func TestServerThatDoesNotStartTellsWhatTheServerSaid(t *testing.T) {
+	address := taken(t)
+	_, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), ConfigFile: configFile(t, `listen: "`+address+`"`)})
+	if err == nil || !strings.Contains(err.Error(), "did not start; the server says: ") || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestServerStartEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	if _, err := bus.StartServerContext(ctx, bus.ServerConfig{StoreDir: dir}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	startServer(t, bus.ServerConfig{StoreDir: dir}).Shutdown() // nobody holds it
 }
