@@ -195,7 +195,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 	}
 	rc, err := c.await(ctx, ev, w, r.Duplicate)
 	if err != nil && !errors.Is(err, ErrForgotten) {
-		err = fmt.Errorf("%w; the event is stored and will be handled", err)
+		err = fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space", err)
 	}
 	return rc, err
 }

@@ -13,3 +13,6 @@ func (s *Sender) Queues() int {
 	defer s.mu.Unlock()
 	return len(s.queues)
 }
+
+// DefaultLog is the log of a deployment that was given none.
+var DefaultLog = defaultLog

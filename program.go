@@ -61,7 +61,7 @@ func ValueOf(x any) (Value, error) { return model.Of(x) }
 
 // Program is the code of a space. Build it before any space runs it; mistakes in
 // it (a second handler for a stream, an invalid name) are collected and reported
-// by Err, and by whoever is asked to run it.
+// by Err, and by whoever is asked to run it: Start, StartWorker, settletest.New.
 type Program struct {
 	p   *space.Program
 	err error
@@ -165,7 +165,10 @@ func (p *Program) note(err error) *Program {
 // Err is the first mistake in the program, or nil.
 func (p *Program) Err() error { return p.err }
 
-// Programs tells which program a space runs; nil for a space that runs none.
+// Programs tells which program a space runs; nil for a space that runs none. Who starts a worker
+// first asks for the program of "", which no space is called: if what is returned for it is
+// broken, there is no start. A program that only some spaces run need not be returned for it;
+// what is wrong with that one is told when such a space is to run.
 type Programs func(space string) *Program
 
 // Always runs one program in every space.
@@ -175,6 +178,9 @@ func Always(p *Program) Programs { return func(string) *Program { return p } }
 func (ps Programs) resolve() (func(string) (*space.Program, error), error) {
 	if ps == nil {
 		return nil, fmt.Errorf("settle: Config.Programs is nil; it tells which program a space runs")
+	}
+	if p := ps(""); p != nil && p.err != nil {
+		return nil, p.err
 	}
 	return func(name string) (*space.Program, error) {
 		p := ps(name)

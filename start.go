@@ -45,8 +45,8 @@ type Config struct {
 	// kept that no restart needs.
 	History, PurgeDelay time.Duration
 	HistoryBytes        int64
-	// Logger gets what an operator should know, such as events that failed. The
-	// default discards it.
+	// Logger gets what an operator should know, such as events that failed. By default
+	// warnings and errors go to slog.Default().
 	Logger *slog.Logger
 	Tracer trace.Tracer
 	// OnError and OnConsole are those of worker.Config; by default errors and output of
@@ -97,7 +97,7 @@ func Start(ctx context.Context, cfg Config) (*Deployment, error) {
 		cfg.Workers = 1
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+		cfg.Logger = defaultLog()
 	}
 	d := &Deployment{cfg: cfg, ending: make(chan struct{})}
 	if err := d.start(ctx); err != nil {

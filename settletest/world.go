@@ -31,6 +31,9 @@ type Source interface {
 // midnight, UTC.
 func New[P Source](t TB, programs P, opts ...Option) *World {
 	t.Helper()
+	if p, ok := any(programs).(*settle.Program); ok && p.Err() != nil {
+		t.Fatalf("the program is broken: %v", p.Err())
+	}
 	return newWorld(t, tellers(programs), opts)
 }
 

@@ -202,6 +202,17 @@ func TestAFunctionThatComputesForLongDoesNotBlock(t *testing.T) {
 	result.Get(settletest.New(t, p, settletest.WithoutValidator()).Space("a"))
 }
 
+func TestNew_RefusesAProgramThatIsBroken(t *testing.T) {
+	t.Parallel()
+	h := func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.Value{}, nil }
+	p := settle.NewProgram("broken").Handle("sign", h).Handle("sign", h)
+	r := failing(t, func(tb *recorder) { settletest.New(tb, p) })
+	r.wantFailure("program is broken", "stream sign")
+	if !r.fatal {
+		t.Error("the test went on")
+	}
+}
+
 func TestWithLog_ShowsWhatTheProgramLogs(t *testing.T) {
 	t.Parallel()
 	p := bumping(nil, func(tx *settle.Tx) error { tx.Log("bumped", "by", 1); return nil })

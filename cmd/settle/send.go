@@ -126,9 +126,9 @@ func (c *sendCmd) waitReceipt(ctx context.Context, io streams, b *bus.Bus, clien
 	case err == nil:
 		return printReceipt(io, rc)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("no receipt within %v: %s; the event is stored and will be handled; `settle tree %s --space %s` says where it is", c.Timeout, whoServes(ctx, b, e.Space), e.ID, e.Space)
+		return fmt.Errorf("no receipt within %v: %s; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` says where it is", c.Timeout, whoServes(ctx, b, e.Space), e.ID, e.Space)
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w; the event is stored and will be handled; `settle tree %s --space %s` says where it is", err, e.ID, e.Space)
+		return fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` says where it is", err, e.ID, e.Space)
 	}
 	return err
 }

@@ -196,7 +196,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 		t.Errorf("a redrive is advised that is not possible:\n%s", out)
 	}
 	w.Kill()
-	want(t, 1, "the event is stored and will be handled; `settle tree o2 --space shop` says where it is",
+	want(t, 1, "the event is stored, and will be handled when a worker runs its space; `settle tree o2 --space shop` says where it is",
 		"send", "shop", "order", "--id", "o2", "--wait", "--timeout", "3s")
 }
 
