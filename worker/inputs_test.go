@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,7 +112,8 @@ func TestInput_ThatIsRefreshedWhileItIsFetchedIsFetchedAnew(t *testing.T) {
 		w.send("s", "ask", "e1", `"LAS"`)
 		w.pass(time.Minute)
 		values, _ := seen.seen()
-		if got := fmt.Sprint(values); got != `[absent "LAS pending absent " "LAS done 2 "]` {
+		// Whether there is nothing yet when the watching begins is a matter of who comes first.
+		if got := strings.Replace(fmt.Sprint(values), "[absent ", "[", 1); got != `["LAS pending absent " "LAS done 2 "]` {
 			t.Errorf("seen %s", got)
 		}
 	})

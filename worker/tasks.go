@@ -59,6 +59,8 @@ type task struct {
 	// ended is what has come of it, nil if nothing has yet, told how often that was said.
 	ended *space.Completion
 	told  int
+	// place is where it is in the queue, -1 if something is under way for it.
+	place int
 	// gone says that it is not pending any more.
 	gone bool
 }
@@ -134,6 +136,7 @@ func (h *host) lookAtTask(a *performing, key string, entry model.Value) {
 	t := a.pending[key]
 	if t != nil && (!pending || is.N != t.N) {
 		delete(a.pending, key)
+		a.queue.remove(t)
 		t.drop()
 		t = nil
 	}
@@ -218,11 +221,11 @@ func (h *host) tasksAt() (at time.Duration) {
 func (h *host) begin(a *performing, t *task) {
 	ctx, cancel := context.WithCancel(h.ctx)
 	t.cancel = cancel
-	do := func() *space.Completion { return h.attempt(ctx, a.spec.Name, a.how, t) }
+	told, name, how := t.told, a.spec.Name, a.how // as of now: another program may have another function
+	do := func() *space.Completion { return h.attempt(ctx, name, how, t) }
 	if t.ended != nil {
 		do = func() *space.Completion { return t.ended }
 	}
-	told, name := t.told, a.spec.Name
 	h.env.tasks.Go(func() { // ends with ctx at the latest, as far as Do does
 		c := do()
 		if c != nil {
@@ -258,28 +261,42 @@ func (h *host) attempted(a *performing, t *task, c *space.Completion) {
 // taskQueue has the tasks that nothing is under way for, by when they are to be looked at.
 type taskQueue []*task
 
-// next is the first that is still pending, nil if there is none.
-func (q *taskQueue) next() *task {
-	for len(*q) > 0 && (*q)[0].gone {
-		heap.Pop(q)
-	}
-	if len(*q) == 0 {
+// next is the first, nil if there is none.
+func (q taskQueue) next() *task {
+	if len(q) == 0 {
 		return nil
 	}
-	return (*q)[0]
+	return q[0]
+}
+
+// remove takes a task out that is not pending any more. It may be there for hours yet: one that
+// has been done waits to be told of again.
+func (q *taskQueue) remove(t *task) {
+	if t.place >= 0 {
+		heap.Remove(q, t.place)
+	}
 }
 
 func (q taskQueue) Len() int { return len(q) }
 func (q taskQueue) Less(i, j int) bool {
 	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
 }
-func (q taskQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *taskQueue) Push(t any)   { *q = append(*q, t.(*task)) }
+func (q taskQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+func (q *taskQueue) Push(x any) {
+	t := x.(*task)
+	t.place = len(*q)
+	*q = append(*q, t)
+}
 
 func (q *taskQueue) Pop() any {
 	old := *q
 	last := old[len(old)-1]
 	old[len(old)-1] = nil
 	*q = old[:len(old)-1]
+	last.place = -1
 	return last
 }
