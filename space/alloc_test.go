@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
 )
 
 // Neither with the race detector nor with invariants, both of which do more.
@@ -33,6 +34,31 @@ func TestAReadOfWhatWasReadBeforeAllocatesNothing(t *testing.T) {
 		n.passRuns = 0
 		h.core.runNode(n)
 	}); got > 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
+
+// An event costs its handler's writes and its record in the log: what serves tests and tools
+// alone (Config.CheckIdempotency, Trace) costs nothing where it is not asked for.
+func TestAnEventAllocatesNoMoreThanItMust(t *testing.T) {
+	const group, most = 256, 8
+	p := NewProgram("test")
+	if err := p.Handle("inc", increment); err != nil {
+		t.Fatal(err)
+	}
+	core, err := New(Config{Space: home, Runtime: "w1"}, p, replica.New(home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, ids := &bench{core: core}, eventIDs(group)
+	core.TakeOver()
+	h.settle()
+	if got := testing.AllocsPerRun(20, func() {
+		for _, id := range ids {
+			h.offer("inc", id, model.Int(1))
+		}
+		h.settle()
+	}) / group; got > most+0.5 {
 		t.Errorf("%v allocations", got)
 	}
 }

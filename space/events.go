@@ -161,7 +161,10 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 		return receipts.Refused(ev, fmt.Sprintf("program %s has no handler for stream %s", s.program.Name, ev.Stream)), nil
 	}
 	s.hand(ev)
-	given := s.handed // the handler may change what it is given
+	var given *model.Event // as it was: the handler may change what it is given
+	if s.cfg.CheckIdempotency {
+		given = new(s.handed)
+	}
 	v, err := callHandler(h, tx, &s.handed)
 	if err == nil {
 		err = tx.err
@@ -170,7 +173,7 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 		tx.drop()
 		return receipts.Failed(ev, err), err
 	}
-	s.rehearse(h, tx, &given, v)
+	s.rehearse(h, tx, given, v)
 	return receipts.Handled(ev, v), nil
 }
 
