@@ -104,6 +104,25 @@ func ExampleEachRow() {
 	// 999 rows by [totals]
 }
 
+// How often did the row of a key run? Node says what its node is called, whatever the key is.
+func ExampleDerivedRows_Node() {
+	pages := settle.NewRows[string]("pages") // by address
+	lengths := settle.NewDerivedRows[int]("lengths")
+	p := settle.NewProgram("site")
+	settle.EachRow(p, lengths, pages, func(v *settle.View, page settle.Row[string]) (int, error) {
+		return len(page.Get(v)), nil
+	})
+
+	s := settletest.New(settletest.Must, p).Space("site")
+	pages.Set(s, "/about", "who we are")
+	s.ExpectRuns(lengths.Node("/about"), 0) // nobody has looked
+	settletest.Expect(s, lengths.At("/about"), 10)
+	s.ExpectRuns(lengths.Node("/about"), 1)
+	fmt.Println(lengths.Node("about"), lengths.Node("/about"))
+	// Output:
+	// lengths--about lengths---key-37vb4be4po17b
+}
+
 // Derived rows are read one by one, or all together.
 func ExampleNewDerivedRows() {
 	words := settle.NewRows[string]("words")

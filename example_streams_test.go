@@ -97,6 +97,43 @@ func ExampleStream_SetTimer() {
 	// true true true false
 }
 
+// A timer for each row, under a name that is made of the row's key.
+func ExampleNameOf() {
+	type Lease struct {
+		Owner string
+	}
+	leases := settle.NewRows[Lease]("leases") // by address, as "10.0.0.7"
+	rent := settle.NewStream[string, settle.None]("rent")
+	expire := settle.NewStream[string, settle.None]("expire")
+
+	p := settle.NewProgram("leases")
+	rent.Handle(p, func(tx *settle.Tx, address string) (none settle.None, err error) {
+		leases.Set(tx, address, Lease{Owner: "ann"})
+		expire.SetTimer(tx, settle.NameOf(address), tx.Now().Add(time.Hour), address)
+		return none, nil
+	})
+	expire.Handle(p, func(tx *settle.Tx, address string) (none settle.None, err error) {
+		leases.Delete(tx, address)
+		return none, nil
+	})
+
+	w := settletest.New(settletest.Must, p)
+	s := w.Space("net")
+	settletest.Call(s, rent, "10.0.0.7")
+	w.Advance(40 * time.Minute)
+	settletest.Call(s, rent, "10.0.0.8")
+	settletest.Call(s, rent, "10.0.0.7") // its timer is set again
+	w.Advance(time.Hour - time.Second)
+	fmt.Println(leases.Keys(s))
+	w.Advance(time.Second)
+	fmt.Println(leases.Keys(s))
+	fmt.Println(settle.NameOf("order-7"), settle.NameOf("10.0.0.7"))
+	// Output:
+	// [10.0.0.7 10.0.0.8]
+	// []
+	// order-7 -key-22fqns1y93ejf
+}
+
 // A job sends an event again and again. The times that nobody was there to see are one event.
 func ExampleCron() {
 	report := settle.NewStream[settle.Tick, settle.None]("report")

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/settlehq/settle/internal/shape"
@@ -63,6 +61,16 @@ func (r DerivedRows[T]) In(space string) DerivedRows[T] {
 	r.all.space = space
 	return r
 }
+
+// Node is the name of the node that derives the row of a key, by which tests and logs call it:
+// "totals--order-7", and for a key that is no part of a name, one that is made from a hash of it.
+func (r DerivedRows[T]) Node(key string) string { return model.RowNode(r.all.doc, key) }
+
+// NameOf makes a name of a key, for a timer, an event or a document: the key itself if it is a
+// name (1 to 64 letters, digits, '-' and '_'), and else one that is made from a hash of it. It is
+// always the same for a key. The hash has 64 bits: two keys that are no names and come to the same
+// one do not occur by chance, but whoever chooses keys freely can look for such.
+func NameOf(key string) string { return model.NameOf(key) }
 
 // rows is what Rows and DerivedRows have in common.
 type rows[T any] struct {
@@ -173,8 +181,8 @@ func (e *eachRow[I, O]) check() error {
 		return errors.New("the function is nil")
 	case e.out.all.space != "":
 		return errors.New("they belong to another space; a space derives its own documents")
-	case strings.Contains(name, childMark), strings.HasSuffix(name, childMark[:1]):
-		return fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes are made with it", childMark, childMark[:1])
+	case strings.Contains(name, model.RowMark), strings.HasSuffix(name, model.RowMark[:1]):
+		return fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes are made with it", model.RowMark, model.RowMark[:1])
 	}
 	_, err := applied(NodeSpec{}, e.options)
 	return err
@@ -185,7 +193,7 @@ func (e *eachRow[I, O]) parent(tx *space.Tx) (Value, error) {
 	keys := e.in.Keys(tx)
 	for _, key := range keys {
 		n, _ := applied(NodeSpec{
-			ID: childID(e.out.Name(), key), Kind: Computation,
+			ID: model.RowNode(e.out.Name(), key), Kind: Computation,
 			Writes: []Address{{Doc: e.out.Name(), Path: model.Path{key}}}, Run: e.child(key),
 		}, e.options)
 		tx.Node(n)
@@ -219,20 +227,4 @@ func (e *eachRow[I, O]) child(key string) func(tx *space.Tx) (Value, error) {
 		}
 		return Value{}, err
 	}
-}
-
-// childMark stands between the name of a document of rows and a key, in the id of the node
-// that derives the row.
-const childMark = "--"
-
-// childID names the node of a row after it, if a node can have that name.
-func childID(doc, key string) string {
-	id := doc + childMark + key
-	if model.CheckName("node", id) == nil {
-		return id
-	}
-	h := fnv.New64a()
-	h.Write([]byte(key))
-	room := min(len(doc), model.MaxNameLen-len(childMark)-len("-key-")-13)
-	return doc[:room] + childMark + "-key-" + strconv.FormatUint(h.Sum64(), 36)
 }

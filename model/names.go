@@ -192,3 +192,34 @@ func OriginOf(eventID string) (TxID, bool) {
 	}
 	return TxID{Space: parts[0], Epoch: epoch, N: n}, true
 }
+
+// NameOf is a name that stands for a key: the key itself if it is a name (see CheckName), and
+// else one that is made from a hash of it, such as "-key-2hw0bk3yppr4c". The same key has the
+// same name for ever; it is part of the stored format.
+func NameOf(key string) string {
+	if isName(key) {
+		return key
+	}
+	return hashName(key)
+}
+
+// hashName is the name of a key that is none, of 18 characters at most.
+func hashName(key string) string {
+	h := fnv.New64a()
+	h.Write([]byte(key))
+	return "-key-" + strconv.FormatUint(h.Sum64(), 36)
+}
+
+// RowMark stands between the name of a document of rows and a key, in the id of the node that
+// derives the row.
+const RowMark = "--"
+
+// RowNode is the id of the node that derives the row of a key: named after it, if a node can
+// have that name.
+func RowNode(doc, key string) string {
+	if id := doc + RowMark + key; isName(id) {
+		return id
+	}
+	room := min(len(doc), MaxNameLen-len(RowMark)-len("-key-")-13)
+	return doc[:room] + RowMark + hashName(key)
+}

@@ -198,3 +198,35 @@ func TestPartitionOf_SpreadsSpaces(t *testing.T) {
 		}
 	}
 }
+
+// The names that stand for keys are stored, as those of timers and nodes: they stay what they are.
+func TestNameOf_IsTheKeyOrElseOneThatStays(t *testing.T) {
+	long := strings.Repeat("x", MaxNameLen)
+	for key, want := range map[string]string{
+		"order-7": "order-7", long: long,
+		"": "-key-33niihzj4ux45", "two words": "-key-342h9g5q7x6lo", "é": "-key-5w103ard8t1d", long + "x": "-key-1wo8oru76lm9z",
+	} {
+		got := NameOf(key)
+		if got != want {
+			t.Errorf("NameOf(%q) is %q, want %q", key, got, want)
+		}
+		if err := CheckName("timer", got); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRowNode_IsANameForEveryKey(t *testing.T) {
+	long := strings.Repeat("x", MaxNameLen)
+	for _, c := range [][3]string{
+		{"totals", "order-7", "totals--order-7"},
+		{"totals", "two words", "totals--" + NameOf("two words")},
+		{"totals", long, "totals--" + hashName(long)},
+		{long, "a", long[:44] + "--" + hashName("a")},
+	} {
+		got := RowNode(c[0], c[1])
+		if err := CheckName("node", got); got != c[2] || err != nil {
+			t.Errorf("the node of row %q of %s is %q, want %q: %v", c[1], c[0], got, c[2], err)
+		}
+	}
+}

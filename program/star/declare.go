@@ -3,7 +3,6 @@ package star
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +46,11 @@ func (d *decl) register(p *Program, i int, prints *fingerprints) error {
 		d.job.Schedule = s
 		return p.space.Cron(d.job)
 	}
-	d.spec.Version = prints.of(d)
+	version, err := prints.of(d)
+	if err != nil {
+		return err
+	}
+	d.spec.Version = version
 	p.nodes = append(p.nodes, Node{ID: d.id, Kind: d.kind, Output: d.output(), Fingerprint: d.spec.Version})
 	spec := d.spec
 	if d.kind == "rows" {
@@ -128,7 +131,7 @@ func (d *decl) parent(p *Program, i int) func(tx *space.Tx) (model.Value, error)
 		keys := tx.GetShallow(in.doc, in.path...).Keys()
 		for _, key := range keys {
 			tx.Node(space.NodeSpec{
-				ID: childID(out, key), Kind: space.Computation, Version: version, Gate: gate, Group: group,
+				ID: model.RowNode(out, key), Kind: space.Computation, Version: version, Gate: gate, Group: group,
 				Writes: []space.Address{{Doc: out, Path: model.Path{key}}}, Run: p.child(i, out, key),
 			})
 		}
@@ -162,21 +165,6 @@ func (p *Program) child(i int, out, key string) func(tx *space.Tx) (model.Value,
 		})
 		return model.Value{}, err
 	}
-}
-
-// childMark stands between the name of a document of rows and a key, in the id of the
-// node that derives the row: as in programs written in Go.
-const childMark = "--"
-
-func childID(doc, key string) string {
-	id := doc + childMark + key
-	if model.CheckName("node", id) == nil {
-		return id
-	}
-	h := fnv.New64a()
-	h.Write([]byte(key))
-	room := min(len(doc), model.MaxNameLen-len(childMark)-len("-key-")-13)
-	return doc[:room] + childMark + "-key-" + strconv.FormatUint(h.Sum64(), 36)
 }
 
 // add takes a declaration in. It is the last thing that a registering builtin does.
@@ -233,7 +221,7 @@ func (m *machine) handle(t *starlark.Thread, b *starlark.Builtin, args starlark.
 	}
 	d := &decl{kind: "handler", id: stream, fn: fn}
 	if payload != nil && payload != starlark.None {
-		s, err := schemaOf(payload, 0)
+		s, err := schemaOf(payload)
 		if err != nil {
 			return nil, fmt.Errorf("handle %s: payload: %w", stream, err)
 		}
@@ -370,8 +358,8 @@ func (m *machine) each(t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 	switch {
 	case rows.space != "":
 		err = fmt.Errorf("the rows are of another space; a space makes nodes of its own documents")
-	case strings.Contains(id, childMark) || strings.HasSuffix(id, childMark[:1]):
-		err = fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes are made with it", childMark, childMark[:1])
+	case strings.Contains(id, model.RowMark) || strings.HasSuffix(id, model.RowMark[:1]):
+		err = fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes are made with it", model.RowMark, model.RowMark[:1])
 	default:
 		err = errors.Join(o.apply(&d.spec), takes(fn, 2, "it is called with the key and the row"))
 		d.spec.Writes = []space.Address{{Doc: id}}
@@ -432,6 +420,7 @@ func (m *machine) cell(t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 			return nil, fmt.Errorf("%s %s: default: %w", b.Name(), name, err)
 		}
 		x.def, x.origin = v, v
+		_, x.weight, _ = measure(v)
 	}
 	if m.cur != nil && m.cur.docs != nil && in == m.cur.docs.Space() {
 		x.space = ""
