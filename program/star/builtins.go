@@ -121,7 +121,7 @@ func (m *machine) attribute(name string, x starlark.Value) (starlark.Value, erro
 	}
 	return starlark.NewBuiltin(name, func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		return m.cur.method(name, t, x, args, kwargs)
-	}), nil
+	}).BindReceiver(x), nil // who freezes the method freezes x
 }
 
 // universal is a builtin of the library that costs one step.
@@ -245,7 +245,7 @@ func makeDict(l *level, t *starlark.Thread, b *starlark.Builtin, args starlark.T
 			continue
 		}
 		if d, ok := a.(*starlark.Dict); ok {
-			if err := l.charge(1+d.Len(), d.Len()*entryBytes); err != nil {
+			if err := l.charge(sizeOf(d)); err != nil {
 				return nil, err
 			}
 			continue
@@ -440,8 +440,12 @@ func rounded(l *level, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 }
 
 func makeInt(l *level, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	if len(args) > 0 {
-		if s, ok := args[0].(starlark.String); ok && len(s) > 100 {
+	given := slices.Clone(args)
+	for _, kv := range kwargs {
+		given = append(given, kv[1])
+	}
+	for _, a := range given {
+		if s, ok := a.(starlark.String); ok && len(s) > 100 {
 			return nil, fmt.Errorf("int: a text of %d bytes is no integer of 64 bits", len(s))
 		}
 	}

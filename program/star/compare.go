@@ -83,7 +83,7 @@ func (l *level) equal(x, y starlark.Value, depth int) (bool, error) {
 		if !ok || s.Len() != x.Len() {
 			return false, nil
 		}
-		if err := l.charge(x.Len(), 0); err != nil {
+		if err := l.charge(x.Len()+rehash(x), 0); err != nil {
 			return false, err
 		}
 		return starlark.Equal(x, s)

@@ -122,7 +122,7 @@ func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
 		if err != nil {
 			return model.Value{}, err
 		}
-		return v, c.take(len(x.l.Doc) + len(x.l.Space) + 30)
+		return v, c.take(len(x.l.Doc) + len(x.l.Space) + len(x.l.Path.String()) + 30)
 	case *starlark.Dict:
 		return c.object(x, depth)
 	case *starlark.List:

@@ -238,7 +238,7 @@ func (m *machine) log(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tup
 			return nil, err
 		}
 		pairs = append(pairs, string(kv[0].(starlark.String)), s)
-		size += len(s)
+		size += len(s) + len(kv[0].(starlark.String))
 	}
 	l.lines, l.out = l.lines+1, l.out+size
 	if limit := l.m.p.limits.Output; l.lines > maxLogLines || l.out > limit {
@@ -253,6 +253,9 @@ func (m *machine) log(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tup
 	return starlark.None, nil
 }
 
+// maxLink is how long the path of a link may be, in bytes.
+const maxLink = 4096
+
 // link is link(place), or link(doc, step, ..., space = name): a value that points there.
 func (m *machine) link(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var in string
@@ -263,15 +266,22 @@ func (m *machine) link(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 		return nil, fmt.Errorf("link: it needs a place, or the name of a document")
 	}
 	if p, ok := args[0].(*place); ok && len(args) == 1 && in == "" {
+		if size := len(p.path.String()); size > maxLink {
+			return nil, fmt.Errorf("link: the path of a link has %d bytes at most, and this has %d", maxLink, size)
+		}
 		return link{model.Link{Space: p.space, Doc: p.doc, Path: p.path}}, nil
 	}
-	steps := make([]string, len(args))
+	steps, size := make([]string, len(args)), 0
 	for i, a := range args {
 		s, ok := a.(starlark.String)
 		if !ok {
 			return nil, fmt.Errorf("link: what it is made of are names and keys, not a %s", a.Type())
 		}
 		steps[i] = string(s)
+		size += len(s)
+	}
+	if size > maxLink {
+		return nil, fmt.Errorf("link: the path of a link has %d bytes at most, and this has %d", maxLink, size)
 	}
 	l := model.Link{Space: in, Doc: steps[0], Path: steps[1:]}
 	if _, err := model.Of(l); err != nil {

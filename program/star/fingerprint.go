@@ -9,6 +9,8 @@ import (
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/space"
 )
 
 // dialect is part of every fingerprint: a change of what the language means is a change of
@@ -23,152 +25,297 @@ type position struct {
 
 func positionOf(p syntax.Position) position { return position{p.Filename(), p.Line, p.Col} }
 
-// body is the code of a function, as far as it can make a difference: its tokens, and the
-// names in it. What the names stand for is known when the file has been resolved and
-// executed.
+// body is the code of a function, as far as it can make a difference: a hash of its tokens,
+// and the names in it. What the names stand for is known when the file has been resolved and
+// executed. A function in it is a body of its own, of which the tokens are told by the hash:
+// what is nested would be gone through again and again otherwise.
 type body struct {
-	code   []byte
+	tokens hash.Hash
+	sum    []byte
 	idents []*syntax.Ident
+	inner  []*body
+	names  []string // see globals
 }
 
 // bodiesOf finds the functions of a file. It is to be called before rewrite.
 func bodiesOf(f *syntax.File) (map[position]*body, error) {
-	bodies := map[position]*body{}
-	var err error
-	depth := 0
-	syntax.Walk(f, func(n syntax.Node) bool {
+	r := bodyReader{found: map[position]*body{}, file: f.Path, in: &body{tokens: sha256.New()}}
+	r.walk(f)
+	return r.found, r.err
+}
+
+// bodyReader goes through a file. in is the function that it is in, or the file.
+type bodyReader struct {
+	found map[position]*body
+	file  string
+	in    *body
+	depth int
+	err   error
+}
+
+func (r *bodyReader) emit(format string, args ...any) {
+	fmt.Fprintf(r.in.tokens, format, args...)
+}
+
+// function reads a function, and tells of it where it stands.
+func (r *bodyReader) function(at syntax.Position, n syntax.Node) {
+	outer := r.in
+	r.in = &body{tokens: sha256.New()}
+	r.found[positionOf(at)] = r.in
+	r.tokens(n)
+	b := r.in
+	b.sum, b.tokens = b.tokens.Sum(nil), nil
+	outer.inner = append(outer.inner, b)
+	r.in = outer
+	r.emit("(function %x)", b.sum)
+}
+
+// walk reads a tree.
+func (r *bodyReader) walk(n syntax.Node) {
+	switch n := n.(type) {
+	case *syntax.DefStmt:
+		r.function(n.Def, n)
+	case *syntax.LambdaExpr:
+		r.function(n.Lambda, n)
+	default:
+		r.tokens(n)
+	}
+}
+
+// tokens writes the tokens of a tree. Names of fields and of arguments are tokens; other
+// names are looked up later too.
+func (r *bodyReader) tokens(root syntax.Node) {
+	syntax.Walk(root, func(n syntax.Node) bool {
 		if n == nil {
-			depth--
+			r.depth--
+			r.emit(")")
 			return true
 		}
-		if depth++; depth > 4*maxNesting {
-			if err == nil {
-				err = errorAt(syntax.Position{}, "%s is nested too deep", f.Path)
-			}
-			depth--
+		if r.depth++; r.depth > 4*maxNesting && r.err == nil {
+			r.err = errorAt(syntax.Position{}, "%s is nested too deep", r.file)
+		}
+		if r.err != nil || !r.token(n, n == root) {
+			r.depth--
 			return false
 		}
-		switch n := n.(type) {
-		case *syntax.DefStmt:
-			bodies[positionOf(n.Def)] = bodyOf(n)
-		case *syntax.LambdaExpr:
-			bodies[positionOf(n.Lambda)] = bodyOf(n)
-		}
-		return true
-	})
-	return bodies, err
-}
-
-func bodyOf(n syntax.Node) *body {
-	b := &body{}
-	b.walk(n)
-	return b
-}
-
-func (b *body) emit(format string, args ...any) {
-	b.code = fmt.Appendf(b.code, format, args...)
-}
-
-// walk writes the tokens of a tree. Names of fields and of arguments are tokens; other
-// names are looked up later too.
-func (b *body) walk(n syntax.Node) {
-	syntax.Walk(n, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case nil:
-			b.emit(")")
-			return true
-		case *syntax.ExprStmt:
-			if lit, ok := n.X.(*syntax.Literal); ok && lit.Token == syntax.STRING {
-				return b.leaf("text") // a comment, as docstrings are
-			}
-			b.emit("(expr")
-		case *syntax.Ident:
-			b.idents = append(b.idents, n)
-			b.emit("(name %s", n.Name)
-		case *syntax.Literal:
-			b.emit("(lit %d %q", n.Token, fmt.Sprint(n.Value))
-		case *syntax.DotExpr:
-			b.emit("(dot %s ", n.Name.Name)
-			b.walk(n.X)
-			return b.leaf("")
-		case *syntax.BinaryExpr:
-			b.emit("(op %d ", n.Op)
-			if name, ok := n.X.(*syntax.Ident); ok && n.Op == syntax.EQ {
-				b.emit("%s=", name.Name)
-				b.walk(n.Y)
-				return b.leaf("")
-			}
-		case *syntax.UnaryExpr:
-			b.emit("(unary %d", n.Op)
-		case *syntax.AssignStmt:
-			b.emit("(assign %d", n.Op)
-		case *syntax.BranchStmt:
-			b.emit("(branch %d", n.Token)
-		case *syntax.DefStmt:
-			b.emit("(def %d", len(n.Params))
-		case *syntax.LambdaExpr:
-			b.emit("(lambda %d", len(n.Params))
-		case *syntax.IfStmt:
-			b.emit("(if %d %d", len(n.True), len(n.False))
-		case *syntax.Comprehension:
-			b.emit("(comp %t", n.Curly)
-		case *syntax.SliceExpr:
-			b.emit("(slice %t %t %t", n.Lo != nil, n.Hi != nil, n.Step != nil)
-		case *syntax.ParenExpr:
-			b.emit("(")
-		default:
-			b.emit("(%T", n)
-		}
 		return true
 	})
 }
 
-// leaf ends a node whose inside has been written, or does not count.
-func (b *body) leaf(what string) bool {
-	b.emit("%s)", what)
-	return false
+// token writes one, and reports whether what is in it is to follow.
+func (r *bodyReader) token(n syntax.Node, root bool) bool {
+	switch n := n.(type) {
+	case *syntax.ExprStmt:
+		if lit, ok := n.X.(*syntax.Literal); ok && lit.Token == syntax.STRING {
+			r.emit("text)") // a comment, as docstrings are
+			return false
+		}
+		r.emit("(expr")
+	case *syntax.Ident:
+		r.in.idents = append(r.in.idents, n)
+		r.emit("(name %s", n.Name)
+	case *syntax.Literal:
+		r.emit("(lit %d %q", n.Token, fmt.Sprint(n.Value))
+	case *syntax.DotExpr:
+		r.emit("(dot %s ", n.Name.Name)
+		r.walk(n.X)
+		r.emit(")")
+		return false
+	case *syntax.BinaryExpr:
+		r.emit("(op %d ", n.Op)
+		if name, ok := n.X.(*syntax.Ident); ok && n.Op == syntax.EQ {
+			r.emit("%s=", name.Name)
+			r.walk(n.Y)
+			r.emit(")")
+			return false
+		}
+	case *syntax.UnaryExpr:
+		r.emit("(unary %d", n.Op)
+	case *syntax.AssignStmt:
+		r.emit("(assign %d", n.Op)
+	case *syntax.BranchStmt:
+		r.emit("(branch %d", n.Token)
+	case *syntax.DefStmt:
+		if !root {
+			r.function(n.Def, n)
+			return false
+		}
+		r.emit("(def %d", len(n.Params))
+	case *syntax.LambdaExpr:
+		if !root {
+			r.function(n.Lambda, n)
+			return false
+		}
+		r.emit("(lambda %d", len(n.Params))
+	case *syntax.IfStmt:
+		r.emit("(if %d %d", len(n.True), len(n.False))
+	case *syntax.Comprehension:
+		r.emit("(comp %t", n.Curly)
+	case *syntax.SliceExpr:
+		r.emit("(slice %t %t %t", n.Lo != nil, n.Hi != nil, n.Step != nil)
+	case *syntax.ParenExpr:
+		r.emit("(")
+	default:
+		r.emit("(%T", n)
+	}
+	return true
+}
+
+// globals are the names of globals in a function and those in it, in the order in which they
+// stand there.
+func (b *body) globals() []string {
+	if b.names != nil {
+		return b.names
+	}
+	b.names = []string{}
+	done := map[string]bool{}
+	b.eachIdent(func(id *syntax.Ident) {
+		bind, _ := id.Binding.(*resolve.Binding)
+		if bind != nil && bind.Scope == resolve.Global && !done[id.Name] {
+			done[id.Name] = true
+			b.names = append(b.names, id.Name)
+		}
+	})
+	return b.names
+}
+
+func (b *body) eachIdent(f func(*syntax.Ident)) {
+	for _, id := range b.idents {
+		f(id)
+	}
+	for _, in := range b.inner {
+		in.eachIdent(f)
+	}
 }
 
 // fingerprints makes those of a program's nodes.
-type fingerprints struct{ p *Program }
+type fingerprints struct {
+	p *Program
+	// records are what was written of values that may be met again.
+	records map[starlark.Value]*record
+	room    int
+}
 
-func newFingerprints(p *Program) *fingerprints { return &fingerprints{p} }
+// maxFollowed is how many values the nodes of a program may name, counted for each node anew.
+const maxFollowed = 10_000_000
+
+func newFingerprints(p *Program) *fingerprints {
+	return &fingerprints{p: p, records: map[starlark.Value]*record{}, room: maxFollowed}
+}
 
 // of is the fingerprint of a node: of its function and options, and of all that the
 // function names, directly or through others.
-func (f *fingerprints) of(d *decl) string {
-	p := printing{p: f.p, h: sha256.New(), seen: map[*starlark.Function]int{}}
+func (f *fingerprints) of(d *decl) (string, error) {
+	p := printing{p: f.p, h: sha256.New()}
 	s := &d.spec
-	p.put("%s %s %q %q %v %v %t %q %v %v %v", dialect, d.kind, d.id, s.Output, s.Gate.Debounce, s.Gate.Throttle,
-		s.Volatile, s.Group, s.Writes, s.Envelope, s.DeclaredReads)
+	p.put("%s %s %q %q %v %v %t %q", dialect, d.kind, d.id, s.Output, s.Gate.Debounce, s.Gate.Throttle, s.Volatile, s.Group)
+	for _, list := range [][]space.Address{s.Writes, s.Envelope, s.DeclaredReads} {
+		p.put("%d", len(list))
+		for _, a := range list {
+			p.put("%q %q %q", a.Space, a.Doc, a.Path)
+		}
+	}
 	if d.from != nil {
 		p.value(d.from)
 	}
 	p.value(d.fn)
-	return hex.EncodeToString(p.h.Sum(nil))[:16]
+	g := following{f: f, h: sha256.New(), number: map[starlark.Value]int{}}
+	g.follow(p.record())
+	if f.room < 0 {
+		return "", fmt.Errorf("the nodes of the program name more than %d values, counted for each of them", maxFollowed)
+	}
+	return hex.EncodeToString(g.h.Sum(nil))[:16], nil
 }
 
-// printing is the making of one fingerprint.
+// record is what was written of a value, and the values in it that have records of their own:
+// what may be met more than once, and so in a circle.
+type record struct {
+	sum  []byte
+	kids []starlark.Value
+}
+
+// following goes from record to record. One that was met already is told by its number.
+type following struct {
+	f      *fingerprints
+	h      hash.Hash
+	number map[starlark.Value]int
+}
+
+func (g *following) follow(r *record) {
+	if g.f.room -= 1 + len(r.kids); g.f.room < 0 {
+		return
+	}
+	g.h.Write(r.sum)
+	for _, k := range r.kids {
+		if n, met := g.number[k]; met {
+			fmt.Fprintf(g.h, "again %d ", n)
+			continue
+		}
+		g.number[k] = len(g.number)
+		g.follow(g.f.recordOf(k))
+	}
+}
+
+func (f *fingerprints) recordOf(x starlark.Value) *record {
+	r := f.records[x]
+	if r == nil {
+		p := printing{p: f.p, h: sha256.New()}
+		p.inside(x)
+		r = p.record()
+		f.records[x] = r
+	}
+	return r
+}
+
+// printing is the making of one record.
 type printing struct {
 	p    *Program
 	h    hash.Hash
-	seen map[*starlark.Function]int
+	kids []starlark.Value
 }
+
+func (p *printing) record() *record { return &record{p.h.Sum(nil), p.kids} }
 
 func (p *printing) put(format string, args ...any) {
 	fmt.Fprintf(p.h, format, args...)
 	p.h.Write([]byte{0})
 }
 
+// longText is what a text of so many bytes is: one that gets a record of its own.
+const longText = 256
+
 func (p *printing) value(x starlark.Value) {
 	switch x := x.(type) {
 	case nil:
 		p.put("unset")
-	case *starlark.Function:
-		p.function(x)
+	case *starlark.Function, *place, *view, *starlark.List, *starlark.Set, *starlark.Dict:
+		p.put("kid")
+		p.kids = append(p.kids, x)
 	case *starlark.Builtin:
 		p.put("builtin %s", x.Name())
 		p.value(x.Receiver())
+	case starlark.Tuple:
+		p.put("tuple %d", len(x))
+		for _, e := range x {
+			p.value(e)
+		}
+	case starlark.String:
+		if len(x) > longText {
+			p.put("kid")
+			p.kids = append(p.kids, x)
+			return
+		}
+		p.inside(x)
+	default:
+		p.inside(x)
+	}
+}
+
+// inside writes a value and tells of those in it.
+func (p *printing) inside(x starlark.Value) {
+	switch x := x.(type) {
+	case *starlark.Function:
+		p.function(x)
 	case *place:
 		p.put("place %s %s %s", x, x.def.Kind(), x.def)
 	case *view:
@@ -176,11 +323,6 @@ func (p *printing) value(x starlark.Value) {
 	case *starlark.List:
 		p.put("list %d", x.Len())
 		for e := range x.Elements() {
-			p.value(e)
-		}
-	case starlark.Tuple:
-		p.put("tuple %d", len(x))
-		for _, e := range x {
 			p.value(e)
 		}
 	case *starlark.Set:
@@ -199,14 +341,8 @@ func (p *printing) value(x starlark.Value) {
 	}
 }
 
-// function puts in the code of a function and what it names. One that was put in already
-// is told by its number: functions may name each other.
+// function puts in the code of a function and what it names.
 func (p *printing) function(fn *starlark.Function) {
-	if n, ok := p.seen[fn]; ok {
-		p.put("function %d", n)
-		return
-	}
-	p.seen[fn] = len(p.seen)
 	at := positionOf(fn.Position())
 	p.put("function")
 	b := p.p.bodyAt(at)
@@ -214,7 +350,7 @@ func (p *printing) function(fn *starlark.Function) {
 		p.put("%v", at) // cannot be; such a one changes with its place
 		return
 	}
-	p.h.Write(b.code)
+	p.h.Write(b.sum)
 	for i := range fn.NumParams() {
 		p.value(fn.ParamDefault(i))
 	}
@@ -223,16 +359,14 @@ func (p *printing) function(fn *starlark.Function) {
 		p.put("free %s", name.Name)
 		p.value(v)
 	}
+	names := b.globals()
+	if len(names) == 0 {
+		return
+	}
 	globals := fn.Module().Globals()
-	done := map[string]bool{}
-	for _, id := range b.idents {
-		bind, _ := id.Binding.(*resolve.Binding)
-		if bind == nil || bind.Scope != resolve.Global || done[id.Name] {
-			continue
-		}
-		done[id.Name] = true
-		p.put("global %s", id.Name)
-		p.value(globals[id.Name])
+	for _, name := range names {
+		p.put("global %s", name)
+		p.value(globals[name])
 	}
 }
 
@@ -266,8 +400,9 @@ func (l *level) mayFreeze(g starlark.StringDict) error {
 	return l.charge((maxKept-w.room)/16, 0)
 }
 
-// keeping goes through values. Lists, dicts and functions are looked at once, tuples as
-// often as they are met, since freezing does the same.
+// keeping goes through values. Lists, dicts and sets are looked at once, tuples and functions
+// as often as they are met, since freezing does the same: a function that holds another twice,
+// which holds another twice, has no end, and neither has one that holds itself.
 type keeping struct {
 	room int
 	seen map[any]bool
@@ -293,10 +428,9 @@ func (w *keeping) value(x starlark.Value, depth int) bool {
 				return false
 			}
 		}
+	case *starlark.Builtin: // a method that is kept
+		return x.Receiver() == nil || w.value(x.Receiver(), depth+1)
 	case *starlark.Function:
-		if w.met(x) {
-			return true
-		}
 		for i := range x.NumParams() {
 			if v := x.ParamDefault(i); v != nil && !w.value(v, depth+1) {
 				return false

@@ -22,6 +22,7 @@ type machine struct {
 	decls  []*decl
 	pre    starlark.StringDict
 	test   *testRun // of a machine that runs tests
+	kids   int      // places that others remember
 	mods   *modules // while the program is loaded
 	loaded bool
 }

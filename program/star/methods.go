@@ -68,6 +68,16 @@ func (l *level) stringMethod(name string, t *starlark.Thread, s starlark.String,
 	}
 	var err error
 	switch name {
+	case "strip", "lstrip", "rstrip":
+		if len(args) > 0 {
+			if chars, ok := args[0].(starlark.String); ok { // each letter is looked for among them
+				steps += len(s) / textStep * len(chars)
+			}
+		}
+	case "startswith", "endswith":
+		if len(args) > 0 {
+			steps += beginnings(s, args[0])
+		}
 	case "join":
 		if args, bytes, err = l.joinable(s, args); err != nil {
 			return nil, err
@@ -93,6 +103,17 @@ func (l *level) stringMethod(name string, t *starlark.Thread, s starlark.String,
 		return nil, err
 	}
 	return native(name, t, s, args, kwargs)
+}
+
+// beginnings is how long it takes to see whether s begins, or ends, with one of several texts.
+func beginnings(s starlark.String, x starlark.Value) (steps int) {
+	several, _ := x.(starlark.Tuple)
+	for _, e := range several {
+		if p, ok := e.(starlark.String); ok && len(p) <= len(s) {
+			steps += len(p) / textStep
+		}
+	}
+	return steps
 }
 
 // joinable is what is to be joined, as a list, and how long it will be.
@@ -207,6 +228,9 @@ func (l *level) findIn(name string, t *starlark.Thread, x *starlark.List, args s
 		if name == "index" {
 			return starlark.MakeInt(i), nil
 		}
+		if err := l.charge(1+x.Len()/8, 0); err != nil { // the rest is moved
+			return nil, err
+		}
 		return native("pop", t, x, starlark.Tuple{starlark.MakeInt(i)}, nil)
 	}
 	return nil, fmt.Errorf("%s: the value is not in the list", name)
@@ -236,6 +260,13 @@ func (l *level) dictMethod(name string, t *starlark.Thread, x *starlark.Dict, ar
 				if args[i], err = l.dictOf(v); err != nil {
 					return nil, err
 				}
+			}
+			if _, ok := args[i].(*starlark.Dict); !ok && name == "update" {
+				pairs, err := l.pairs(args[i])
+				if err != nil {
+					return nil, err
+				}
+				args[i] = starlark.NewList(pairs)
 			}
 			n, b := sizeOf(args[i])
 			steps, bytes = steps+n, bytes+b+n*entryBytes
@@ -270,7 +301,7 @@ func (l *level) setMethod(name string, t *starlark.Thread, x *starlark.Set, args
 	switch name {
 	case "add", "discard", "remove", "pop":
 	default:
-		if err := l.charge(1+x.Len(), dictBytes+x.Len()*entryBytes); err != nil {
+		if err := l.charge(1+x.Len()+rehash(x), dictBytes+x.Len()*entryBytes); err != nil {
 			return nil, err
 		}
 	}

@@ -112,6 +112,13 @@ func (l *level) binary(op syntax.Token, x, y starlark.Value) (starlark.Value, er
 	if isPlain(x, y) {
 		return fits(starlark.Binary(op, x, y))
 	}
+	var err error
+	if x, err = scalarAt(x); err != nil { // what is at a place may be long
+		return nil, err
+	}
+	if y, err = scalarAt(y); err != nil {
+		return nil, err
+	}
 	if err := l.charge(l.costOf(op, x, y)); err != nil {
 		return nil, err
 	}
@@ -182,10 +189,9 @@ func sizeOf(x starlark.Value) (steps, bytes int) {
 		return 1 + x.Len(), x.Len() * slotBytes
 	case starlark.Tuple:
 		return 1 + len(x), len(x) * slotBytes
-	case *starlark.Dict:
-		return 1 + x.Len(), x.Len() * entryBytes
-	case *starlark.Set:
-		return 1 + x.Len(), x.Len() * entryBytes
+	case *starlark.Dict, *starlark.Set:
+		n := starlark.Len(x)
+		return 1 + n + rehash(x), n * entryBytes
 	case *view:
 		return 1 + x.Len(), x.Len() * 48
 	case *place:
@@ -194,6 +200,34 @@ func sizeOf(x starlark.Value) (steps, bytes int) {
 		return 1 + x.Len(), x.Len() * slotBytes
 	}
 	return 1, 0
+}
+
+// rehash is how many steps it is to hash all keys of a dict or set again, beyond one for each:
+// whoever makes another of it does.
+func rehash(x starlark.Value) (steps int) {
+	switch x := x.(type) {
+	case *starlark.Dict:
+		for k := range x.Entries() {
+			steps += hashSteps(k)
+		}
+	case *starlark.Set:
+		for k := range x.Elements() {
+			steps += hashSteps(k)
+		}
+	}
+	return steps
+}
+
+func hashSteps(k starlark.Value) (steps int) {
+	switch k := k.(type) {
+	case starlark.String:
+		return len(k) / textStep
+	case starlark.Tuple: // of 1000 values at most, see hashable
+		for _, e := range k {
+			steps += 1 + hashSteps(e)
+		}
+	}
+	return steps
 }
 
 // augmented is x op= y. Lists and dicts are changed in place, as they are in Python.
@@ -206,7 +240,7 @@ func (l *level) augmented(x, sign, y starlark.Value) (starlark.Value, error) {
 		}
 	case *starlark.Dict:
 		if d, ok := y.(*starlark.Dict); ok && op == syntax.PIPE {
-			if err := l.charge(1+d.Len(), d.Len()*entryBytes); err != nil {
+			if err := l.charge(sizeOf(d)); err != nil {
 				return nil, err
 			}
 			for k, v := range d.Entries() {
@@ -500,7 +534,7 @@ func spreadNames(l *level, a starlark.Tuple) (starlark.Value, error) {
 	if dict.Len() > maxArgs {
 		return nil, fmt.Errorf("a call takes %d arguments at most, and this has %d", maxArgs, dict.Len())
 	}
-	return dict, l.charge(1+dict.Len(), dict.Len()*entryBytes)
+	return dict, l.charge(sizeOf(dict))
 }
 
 // viewed is the value of what was read or can be, nil for anything else.
@@ -522,6 +556,9 @@ func (l *level) dictOf(x *view) (*starlark.Dict, error) {
 	}
 	d := starlark.NewDict(x.Len())
 	for k, v := range x.v.All() {
+		if err := l.hashable(starlark.String(k)); err != nil {
+			return nil, err
+		}
 		if err := d.SetKey(starlark.String(k), show(v)); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -29,6 +30,7 @@ type place struct {
 	// def is the default of the place, absent if there is none; origin that of the document.
 	def    model.Value
 	origin model.Value
+	weight int // how many values the default has, those inside included
 	// kept is set on places that live as long as the machine; kids are those inside that
 	// were named, with their paths.
 	kept bool
@@ -44,8 +46,13 @@ var (
 	_ starlark.HasBinary   = (*place)(nil)
 )
 
-// maxKids is how many places inside of one are remembered.
-const maxKids = 64
+// Bounds of what is remembered: how many places inside of one, and of all of a machine, and
+// how long their names may be.
+const (
+	maxKids    = 64
+	maxKidsAll = 4096
+	maxKidName = 64
+)
 
 func (x *place) Type() string          { return "place" }
 func (x *place) Freeze()               {}
@@ -86,7 +93,12 @@ func (x *place) child(step string) *place {
 	if x.def.Kind() == model.KindObject {
 		k.def = x.def.Get(step)
 	}
-	if x.kept && len(x.kids) < maxKids {
+	if isContainer(k.def) {
+		_, k.weight, _ = measure(k.def)
+		x.m.chargeDefault(k.weight)
+	}
+	if x.kept && len(x.kids) < maxKids && x.m.kids < maxKidsAll && len(step) <= maxKidName {
+		x.m.kids++
 		if x.kids == nil {
 			x.kids = map[string]*place{}
 		}
@@ -103,9 +115,9 @@ func (x *place) read() (model.Value, error) {
 		return model.Value{}, err
 	}
 	if x.space != "" {
-		return withDefaults(tx.GetFrom(x.space, x.doc, x.path...), x.def), tx.Err()
+		return x.filled(tx.GetFrom(x.space, x.doc, x.path...)), tx.Err()
 	}
-	return withDefaults(tx.Get(x.doc, x.path...), x.def), tx.Err()
+	return x.filled(tx.Get(x.doc, x.path...)), tx.Err()
 }
 
 // outline is the value, of which only the shape is looked at.
@@ -115,9 +127,25 @@ func (x *place) outline() model.Value {
 	case err != nil:
 		return x.def
 	case x.space != "":
-		return withDefaults(tx.GetFrom(x.space, x.doc, x.path...), x.def)
+		return x.filled(tx.GetFrom(x.space, x.doc, x.path...))
 	}
-	return withDefaults(tx.GetShallow(x.doc, x.path...), x.def)
+	return x.filled(tx.GetShallow(x.doc, x.path...))
+}
+
+// filled is what is at the place with what its default adds. To look at a large default is
+// charged for: what a charge finds wrong ends the run at its next instruction.
+func (x *place) filled(v model.Value) model.Value {
+	if !v.IsAbsent() {
+		x.m.chargeDefault(x.weight)
+	}
+	return withDefaults(v, x.def)
+}
+
+// chargeDefault counts the going through a default of n values.
+func (m *machine) chargeDefault(n int) {
+	if m.cur != nil && n >= 16 {
+		_ = m.cur.charge(n/4, 48*n)
+	}
 }
 
 // withDefaults is a value with the fields of the default that it lacks.
@@ -131,17 +159,23 @@ func withDefaults(v, def model.Value) model.Value {
 	if v.Kind() != model.KindObject || def.Kind() != model.KindObject || v.IsLink() {
 		return v
 	}
+	var added []model.Field // by key, as those of the default are
 	for k, d := range def.All() {
 		have := v.Get(k)
-		full := withDefaults(have, d)
-		if model.Equal(have, full) {
-			continue
-		}
-		if w, err := v.Set(model.Path{k}, full); err == nil {
-			v = w
+		if full := withDefaults(have, d); have.IsAbsent() || have.Kind() == model.KindObject && !model.Equal(have, full) {
+			added = append(added, model.Field{Key: k, Value: full})
 		}
 	}
-	return v
+	if added == nil {
+		return v
+	}
+	fields := slices.Clone(added)
+	for k, have := range v.All() {
+		if _, found := slices.BinarySearchFunc(added, k, func(f model.Field, k string) int { return strings.Compare(f.Key, k) }); !found {
+			fields = append(fields, model.Field{Key: k, Value: have})
+		}
+	}
+	return model.Object(fields...)
 }
 
 // member reads what is at a step: a scalar, or a place inside.
@@ -152,7 +186,7 @@ func (x *place) member(step string) (starlark.Value, error) {
 	}
 	c := x.child(step)
 	if x.space != "" {
-		return show(withDefaults(tx.GetFrom(c.space, c.doc, c.path...), c.def)), tx.Err()
+		return show(c.filled(tx.GetFrom(c.space, c.doc, c.path...))), tx.Err()
 	}
 	v := c.probe(tx)
 	switch {

@@ -224,7 +224,7 @@ func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
 		return r.call(x.Lbrack, "%slice", r.expr(x.X), r.orNone(x.Lo, x), r.orNone(x.Hi, x), r.orNone(x.Step, x))
 	case *syntax.IndexExpr:
 		x.X, x.Y = r.expr(x.X), r.expr(x.Y)
-		if _, ok := x.Y.(*syntax.Literal); !ok {
+		if !isShort(x.Y) {
 			return r.call(x.Lbrack, "%index", x.X, x.Y)
 		}
 	case *syntax.BinaryExpr:
@@ -323,11 +323,22 @@ func isNumber(x syntax.Expr) bool {
 	return false
 }
 
-// isScalar reports whether x is a scalar that is written out.
+// isShort reports whether x is written out, and short enough to be hashed at the cost of an
+// instruction.
+func isShort(x syntax.Expr) bool {
+	lit, ok := x.(*syntax.Literal)
+	if !ok {
+		return false
+	}
+	text, _ := lit.Value.(string)
+	return len(text) <= textStep
+}
+
+// isScalar reports whether x is a short scalar that is written out.
 func isScalar(x syntax.Expr) bool {
 	switch x := x.(type) {
 	case *syntax.Literal:
-		return true
+		return isShort(x)
 	case *syntax.Ident:
 		return x.Name == "None" || x.Name == "True" || x.Name == "False"
 	}

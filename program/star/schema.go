@@ -31,9 +31,21 @@ type field struct {
 }
 
 // schemaOf reads a schema.
-func schemaOf(x starlark.Value, depth int) (*schema, error) {
+func schemaOf(x starlark.Value) (*schema, error) {
+	room := maxSchema
+	return schemaAt(x, 0, &room)
+}
+
+// maxSchema is how many parts a schema may have. One that names another twice, which names
+// another twice, has many.
+const maxSchema = 2000
+
+func schemaAt(x starlark.Value, depth int, room *int) (*schema, error) {
 	if depth > 20 {
 		return nil, fmt.Errorf("the schema is nested more than 20 deep")
+	}
+	if *room--; *room < 0 {
+		return nil, fmt.Errorf("the schema has more than %d parts", maxSchema)
 	}
 	switch x := x.(type) {
 	case *starlark.Builtin:
@@ -45,25 +57,25 @@ func schemaOf(x starlark.Value, depth int) (*schema, error) {
 		if x.Len() != 1 {
 			return nil, fmt.Errorf("the schema of an array is a list of one: [str]")
 		}
-		elem, err := schemaOf(x.Index(0), depth+1)
+		elem, err := schemaAt(x.Index(0), depth+1, room)
 		if err != nil {
 			return nil, err
 		}
 		return &schema{elem: elem, text: "[" + elem.text + "]"}, nil
 	case *starlark.Dict:
-		return objectSchema(x, depth)
+		return objectSchema(x, depth, room)
 	}
 	return nil, fmt.Errorf("%s is no schema; use str, int, float, bool, any, dict, [schema] or {\"field\": schema}", x.Type())
 }
 
-func objectSchema(d *starlark.Dict, depth int) (*schema, error) {
+func objectSchema(d *starlark.Dict, depth int, room *int) (*schema, error) {
 	s := &schema{object: true, fields: []field{}}
 	for k, v := range d.Entries() {
 		name, ok := starlark.AsString(k)
 		if !ok {
 			return nil, fmt.Errorf("the fields of a schema have names, not %s", k.Type())
 		}
-		inner, err := schemaOf(v, depth+1)
+		inner, err := schemaAt(v, depth+1, room)
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", name, err)
 		}

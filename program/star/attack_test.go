@@ -1,0 +1,227 @@
+package star
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/model"
+)
+
+// patience is what one attack may take, by far: the account of a run stands for some tens of
+// milliseconds, and what an attack found took minutes or had no end.
+const patience = 20 * time.Second
+
+// withinReason fails if f goes on for much longer than its account allows, or allocates much
+// more.
+func withinReason(t *testing.T, f func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	alarm := time.NewTimer(patience)
+	defer alarm.Stop()
+	select {
+	case <-done:
+	case <-alarm.C:
+		panic("an attack has succeeded: " + t.Name() + " does not come to an end")
+	}
+	runtime.ReadMemStats(&after)
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 500 {
+		t.Errorf("it has allocated %d MiB", used)
+	}
+}
+
+// attacks are handlers, as in hostile. Each of them once went around the account.
+var attacks = []struct{ name, body, want string }{
+	{"a document's text repeated", "w = doc('w')\n    w.set('a' * 200000)\n    x = [w * 5000 for i in range(4)]", "run has used up"},
+	{"a list repeated as often as a document says", "w = doc('w')\n    w.set(100000000)\n    x = [0] * w", "run has used up"},
+	{"a document as a format", "w = doc('w')\n    w.set('%s' * 50000)\n    x = [1]\n    for i in range(50):\n        x = [x, x]\n    y = w % tuple([x] * 50000)", "run has used up"},
+	{"a document's text doubled in place", "w = doc('w')\n    w.set('a' * 200000)\n    x = w.get()\n    for i in range(1000):\n        x += w", "run has used up"},
+	{"a long integer by name", "x = int(x = '9' * 10000000)", "64 bits"},
+	{"long keys hashed again by sets", "x = set(['a' * 30000000])\n    for i in range(200000):\n        y = x | x", "run has used up"},
+	{"long keys hashed again by dicts", "x = {'a' * 30000000: 1}\n    for i in range(200000):\n        y = dict(x)", "run has used up"},
+	{"long keys hashed again by methods", "x = set(['a' * 30000000])\n    for i in range(200000):\n        y = x.union([])", "run has used up"},
+	{"long keys hashed again in place", "x = {'a' * 30000000: 1}\n    y = {}\n    for i in range(200000):\n        y |= x", "run has used up"},
+	{"long keys hashed again by update", "x = {'a' * 30000000: 1}\n    y = {}\n    for i in range(200000):\n        y.update(x)", "run has used up"},
+	{"stripping of many letters", "x = ('ä' * 1000000).strip('b' * 10000000 + 'ä')", "run has used up"},
+	{"many beginnings", "x = 'a' * 1000000\n    y = ('a' * 999999 + 'b',) * 400000\n    for i in range(20):\n        x.startswith(y)", "run has used up"},
+	{"removing in front", "x = [0] * 2000000\n    for i in range(100000):\n        x.remove(0)", "run has used up"},
+	{"long names of what is logged", "for i in range(90):\n        log(**{'a' * 100000: 1})", "256 KiB"},
+	{"a link with a long path", "c.x = link('d', 'a' * 10000000)", "path of a link"},
+	{"a link with a long path, sent", "send('B', 's', link('d', 'a' * 10000000))", "path of a link"},
+}
+
+func TestAttack_NothingGoesAroundTheAccount(t *testing.T) {
+	for _, h := range attacks {
+		t.Run(h.name, func(t *testing.T) {
+			text := "c = cell('c', {})\ndef h(e):\n    " + h.body + "\nhandle('h', h)\ndef ok(e):\n    return 1\nhandle('ok', ok)\n"
+			s := newStage(t, compiled(t, text).Space())
+			withinReason(t, func() {
+				rc := s.send("h", nil)
+				if rc.Outcome != model.Failed || !strings.Contains(rc.Error, h.want) {
+					t.Errorf("%s: %.300s; want a failure that says %q", rc.Outcome, rc.Error, h.want)
+				}
+			})
+			s.must("ok", nil)
+		})
+	}
+}
+
+// TestAttack_DefaultsAreChargedFor: fields of a default that a document lacks are put in at
+// every look at it.
+func TestAttack_DefaultsAreChargedFor(t *testing.T) {
+	s := newStage(t, compiled(t, `
+big = cell("big", {"f%d" % i: i for i in range(8000)})
+inside = cell("inside", {"a": {"f%d" % i: i for i in range(8000)}})
+
+def h(e):
+    big.set({})
+    for i in range(100000):
+        len(big)
+
+def g(e):
+    inside.set({"a": {}})
+    for i in range(100000):
+        len(inside)
+
+handle("h", h)
+handle("g", g)
+`).Space())
+	for _, stream := range []string{"h", "g"} {
+		withinReason(t, func() {
+			if rc := s.send(stream, nil); !strings.Contains(rc.Error, "run has used up") {
+				t.Errorf("%s: %s %s", stream, rc.Outcome, rc.Error)
+			}
+		})
+	}
+}
+
+// TestAttack_LongNamesDoNotMakeLongReceipts: the calls of an error are named in it.
+func TestAttack_LongNamesDoNotMakeLongReceipts(t *testing.T) {
+	var b strings.Builder
+	long := strings.Repeat("a", 8000)
+	b.WriteString("def f0():\n    fail('x')\n")
+	for i := 1; i < 15; i++ {
+		fmt.Fprintf(&b, "def %s%d():\n    f%d()\nf%d = %s%d\n", long, i, i-1, i, long, i)
+	}
+	b.WriteString("handle('h', lambda e: f14())\n")
+	s := newStage(t, compiled(t, b.String()).Space())
+	if rc := s.send("h", nil); rc.Outcome != model.Failed || len(rc.Error) > 6000 {
+		t.Errorf("the error has %d bytes", len(rc.Error))
+	}
+}
+
+// attackSources are programs whose loading once had no end.
+var attackSources = []struct{ name, text, want string }{
+	{"functions that hold functions twice", "def mk(g):\n    return lambda a = g, b = g: 0\ndef build():\n    f = mk(None)\n    for i in range(60):\n        f = mk(f)\n    return f\ny = build()\n", "holds more than"},
+	{"a function that holds itself", "def f():\n    def g():\n        return g\n    return g\ny = f()\n", "holds"},
+	{"functions that hold each other", "def f():\n    x = []\n    def g():\n        return x\n    x.append(g)\n    return g\ny = f()\n", ""},
+	{"a wide schema that is not deep", "def f():\n    x = {'a': str}\n    for i in range(18):\n        x = {k: x for k in 'abcdefghij'.elems()}\n    return x\nhandle('h', lambda e: e, payload = f())\n", "the schema"},
+	{"functions in each other, with a long one in the middle", "f = " + strings.Repeat("lambda:", 250) + "[" + strings.Repeat("1,", 120000) + "]\n", ""},
+	{"very many functions in each other", "f = " + strings.Repeat("lambda:", 30000) + "1\n", "nest"},
+	{"many nodes of a large constant", "t = list(range(150000))\ndef f():\n    return t\nfor i in range(5000):\n    compute('n%d' % i, f)\n", ""},
+	{"a cycle that a node names", "x = []\nx.append(x)\ncompute('n', lambda: len(x))\n", ""},
+	{"a wide nest that a node names", "def f():\n    x = [1]\n    for i in range(50):\n        x = [x, x]\n    return x\nx = f()\ncompute('n', lambda: len(x))\n", ""},
+	{"many closures of a long function", "def f(i):\n    return lambda: [i" + strings.Repeat(",i", 60000) + "]\nt = [f(i) for i in range(20000)]\ncompute('n', lambda: t[0]())\n", ""},
+}
+
+func TestAttack_LoadingComesToAnEnd(t *testing.T) {
+	for _, h := range attackSources {
+		t.Run(h.name, func(t *testing.T) {
+			withinReason(t, func() {
+				_, err := Compile(source(h.text), Options{})
+				if h.want == "" && err != nil || h.want != "" && (err == nil || !strings.Contains(err.Error(), h.want)) {
+					t.Errorf("%.300v; want %q", err, h.want)
+				}
+			})
+		})
+	}
+}
+
+// TestAttack_MethodsThatAreKeptRememberNothing: a method of a list that nothing else leads to
+// would carry things from one run to the next, and from one space to another.
+func TestAttack_MethodsThatAreKeptRememberNothing(t *testing.T) {
+	s := newStage(t, compiled(t, `
+def hidden():
+    x = []
+    d = {}
+    return [x.append, x.pop, d.setdefault]
+
+push, pull, keep = hidden()
+
+def put(e):
+    push(e)
+
+def keep_it(e):
+    return keep("x", e)
+
+handle("put", put)
+handle("keep", keep_it)
+handle("direct", lambda e: pull())
+`).Space())
+	for _, stream := range []string{"put", "keep"} {
+		if rc := s.send(stream, 7); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "frozen") {
+			t.Errorf("%s: %s %s %s", stream, rc.Outcome, rc.Result, rc.Error)
+		}
+	}
+}
+
+// TestAttack_PlacesAreNotRememberedWithoutEnd: naming places must not fill the memory of a
+// worker run by run.
+func TestAttack_PlacesAreNotRememberedWithoutEnd(t *testing.T) {
+	p := compiled(t, `
+c = cell("c")
+
+def fill(e):
+    c.set({str(i): {str(j): {str(k): {} for k in range(20)} for j in range(20)} for i in range(20)})
+
+def look(e):
+    for a in c.keys():
+        for b in c[a].keys():
+            for d in c[a][b].keys():
+                x = c[a][b][d]
+
+handle("fill", fill)
+handle("look", look)
+`)
+	s := newStage(t, p.Space())
+	s.must("fill", nil)
+	s.must("look", nil)
+	var count func(x *place) int
+	count = func(x *place) (n int) {
+		for _, k := range x.kids {
+			n += 1 + count(k)
+		}
+		return n
+	}
+	for _, m := range p.idle {
+		if n := count(m.decls[0].fn.(*starlark.Function).Module().Globals()["c"].(*place)); n > maxKidsAll {
+			t.Errorf("%d places are remembered", n)
+		}
+	}
+}
+
+// TestAttack_TimesThatNoCalendarHas: a time that cannot be written must not reach the log.
+func TestAttack_TimesThatNoCalendarHas(t *testing.T) {
+	s := newStage(t, compiled(t, `
+handle("late", lambda e: send("B", "s", at = e))
+handle("timer", lambda e: set_timer("t", "s", at = e))
+handle("text", lambda e: rfc3339(e))
+handle("key", lambda e: cell("d").update({"ä".elems().type if False else e: 1}))
+`).Space())
+	for _, at := range []int64{1 << 62, -1 << 62, 9223372036854775807, -9223372036854775808, 253402300800000, -62135596800001, 0} {
+		for _, stream := range []string{"late", "timer", "text"} {
+			rc := s.send(stream, at)
+			t.Logf("%s %d: %s %s %s", stream, at, rc.Outcome, rc.Result, rc.Error)
+		}
+	}
+}
