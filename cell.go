@@ -35,9 +35,10 @@ func Field[F, T any](c Cell[T], path ...string) Cell[F] {
 	return Cell[F]{part[F](c.place, path)}
 }
 
-// Or is the cell with a value that stands for one that does not exist.
+// Or is the cell with a value that stands for one that does not exist. It is read as if it
+// had been written there: each reader has one of its own. It panics if it cannot be encoded.
 func (c Cell[T]) Or(value T) Cell[T] {
-	c.or = &value
+	c.or = c.standIn(value)
 	return c
 }
 
@@ -74,7 +75,7 @@ type place[T any] struct {
 	space, doc string
 	path       model.Path
 	shape      *shape.Shape[T]
-	or         *T
+	or         Value // stands for what is absent
 }
 
 func newPlace[T any](what, doc string) place[T] {
@@ -120,10 +121,29 @@ func (p place[T]) Address() Address {
 // and is no T fails the transaction, with an error that names the place.
 func (p place[T]) Get(r Reader) T {
 	v, ok := p.Lookup(r)
-	if !ok && p.or != nil {
-		return *p.or
+	if !ok {
+		return p.instead()
 	}
 	return v
+}
+
+// standIn is what Or keeps: no T, of which one reader could change what another gets, in
+// another space and at the same time.
+func (p place[T]) standIn(value T) Value {
+	v, err := p.shape.Encode(value)
+	if err == nil {
+		_, err = p.shape.Decode(v)
+	}
+	if err != nil {
+		must(fmt.Errorf("the value that stands for %s: %w", p, err))
+	}
+	return v
+}
+
+// instead is what is read where there is nothing.
+func (p place[T]) instead() T {
+	t, _ := p.shape.Decode(p.or) // has been tried
+	return t
 }
 
 // Lookup reads the value, and false if there is none.
@@ -145,8 +165,8 @@ func (p place[T]) Peek(r Reader) T {
 		r.Fail(fmt.Errorf("peek at %s: what another space has can be read only with Get", p))
 	}
 	v, ok := p.decode(r, r.Peek(p.doc, p.path...))
-	if !ok && p.or != nil {
-		return *p.or
+	if !ok {
+		return p.instead()
 	}
 	return v
 }
@@ -246,8 +266,8 @@ func (p place[T]) Watch(ctx context.Context, c *Client, space string, deliver fu
 // outside makes a T of a whole document, for a client.
 func (p place[T]) outside(space string, v Value) (t T, err error) {
 	at := v.At(p.path)
-	if at.IsAbsent() && p.or != nil {
-		return *p.or, nil
+	if at.IsAbsent() {
+		return p.instead(), nil
 	}
 	if t, err = p.shape.Decode(at); err != nil {
 		err = fmt.Errorf("read %s of space %s: %w", Address{Doc: p.doc, Path: p.path}, space, err)

@@ -42,9 +42,9 @@ func (d Derived[T]) In(space string) Derived[T] {
 	return d
 }
 
-// Or is the document with a value that stands for one that does not exist.
+// Or is the document with a value that stands for one that does not exist; see Cell.Or.
 func (d Derived[T]) Or(value T) Derived[T] {
-	d.or = &value
+	d.or = d.standIn(value)
 	return d
 }
 

@@ -139,7 +139,7 @@ type AnyInput interface {
 // registered.
 func Using(inputs ...AnyInput) Option {
 	return func(n *NodeSpec) error {
-		if len(n.Envelope) > 0 {
+		if len(n.Envelope) > 0 && len(inputs) > 0 {
 			return fmt.Errorf("a materializer cannot use input %s: what it writes beside its envelope would be nobody's; have a computation read it", inputs[0].Name())
 		}
 		for _, i := range inputs {

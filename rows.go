@@ -110,15 +110,25 @@ func (r rows[T]) Len(from Reader) int { return r.outline(from).Len() }
 
 func (r rows[T]) outline(from Reader) Value {
 	if r.all.elsewhere(from) {
-		return r.all.read(from)
+		return r.keyed(from, r.all.read(from))
 	}
-	return from.GetShallow(r.all.doc)
+	return r.keyed(from, from.GetShallow(r.all.doc))
+}
+
+// keyed refuses what has no rows: as if there were none, a computation would remove what it had
+// derived from them.
+func (r rows[T]) keyed(from Reader, v Value) Value {
+	if v.IsAbsent() || v.Kind() == model.KindObject {
+		return v
+	}
+	from.Fail(fmt.Errorf("read %s: an object of rows is wanted; this is of kind %s", r.all, v.Kind()))
+	return Value{}
 }
 
 // All goes through the rows in the order of their keys. It depends on all of them.
 func (r rows[T]) All(from Reader) iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
-		for key, v := range r.all.read(from).All() {
+		for key, v := range r.keyed(from, r.all.read(from)).All() {
 			if row, ok := r.at(key).decode(from, v); !ok || !yield(key, row) {
 				return
 			}
@@ -199,7 +209,7 @@ func (e *eachRow[I, O]) parent(tx *space.Tx) (Value, error) {
 		tx.Node(n)
 	}
 	there := tx.Peek(e.out.Name())
-	if there.IsAbsent() {
+	if there.Kind() != model.KindObject { // nothing, or what another program has left
 		tx.Set(e.out.Name(), model.Object())
 	}
 	for _, key := range there.Keys() {

@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/settlehq/settle/internal/shape"
@@ -86,6 +87,9 @@ func (s Stream[In, Out]) payload(ev *Event) (in In, err error) {
 	c, ok := any(in).(Checker)
 	if !ok {
 		c, ok = any(&in).(Checker)
+	}
+	if v := reflect.ValueOf(in); ok && v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Implements(reflect.TypeFor[Checker]()) {
+		return in, fmt.Errorf("payload of %s: there is none to check; a %s is wanted", s.name, v.Type().Elem())
 	}
 	if ok {
 		if err := c.Check(); err != nil {

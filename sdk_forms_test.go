@@ -1,0 +1,117 @@
+package settle_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
+)
+
+// What Or gives is each reader's own: nobody sees what another has made of it.
+func TestOr_GivesEachReaderAValueOfItsOwn(t *testing.T) {
+	counts := settle.NewCell[map[string]int]("counts").Or(map[string]int{})
+	count := settle.NewStream[string, settle.None]("count")
+	p := settle.NewProgram("p")
+	count.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+		counts.Update(tx, func(m *map[string]int) { (*m)[what]++ })
+		return settle.None{}, nil
+	})
+	w := settletest.New(t, p)
+	a, b := w.Space("a"), w.Space("b")
+	settletest.Send(a, count, "x")
+	settletest.Send(b, count, "y")
+	if got := fmt.Sprint(counts.Get(a), counts.Get(b), counts.Get(w.Space("c"))); got != "map[x:1] map[y:1] map[]" {
+		t.Errorf("there is %s", got)
+	}
+}
+
+func TestOr_RefusesWhatCannotBeEncoded(t *testing.T) {
+	defer func() {
+		if r := fmt.Sprint(recover()); !strings.Contains(r, "the value that stands for x") {
+			t.Errorf("the panic says %s", r)
+		}
+	}()
+	settle.NewCell[map[string]any]("x").Or(map[string]any{"f": func() {}})
+}
+
+type checked struct {
+	N int `json:"n"`
+}
+
+func (c checked) Check() error {
+	if c.N < 0 {
+		return errors.New("n is negative")
+	}
+	return nil
+}
+
+// A payload that is a pointer is checked, too, and that there is none is no panic.
+func TestStream_APayloadThatIsAPointerIsChecked(t *testing.T) {
+	do := settle.NewStream[*checked, settle.None]("do")
+	p := settle.NewProgram("p")
+	do.Handle(p, func(*settle.Tx, *checked) (settle.None, error) { return settle.None{}, nil })
+	s := settletest.New(t, p).Space("s")
+	for want, payload := range map[string]*checked{
+		"":                                      {N: 1},
+		"payload of do: n is negative":          {N: -1},
+		"payload of do: there is none to check": nil,
+	} {
+		if r := settletest.Send(s, do, payload); !strings.HasPrefix(r.Error, want) || (r.Error == "") != (want == "") {
+			t.Errorf("%v: the receipt says %q, and not %q", payload, r.Error, want)
+		}
+	}
+}
+
+// Rows that another version has left in another form are not taken for none, or what was derived
+// from them would be removed.
+func TestRows_WhatIsNoObjectIsAnError(t *testing.T) {
+	rows := settle.NewRows[int]("rows")
+	do := settle.NewStream[string, settle.None]("do")
+	p := settle.NewProgram("p")
+	do.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+		tx.Set("rows", []int{4, 5})
+		switch what {
+		case "keys":
+			rows.Keys(tx)
+		case "len":
+			rows.Len(tx)
+		case "all":
+			for range rows.All(tx) {
+				t.Error("a row")
+			}
+		}
+		return settle.None{}, nil
+	})
+	s := settletest.New(t, p).Space("s")
+	for _, what := range []string{"keys", "len", "all"} {
+		if r := settletest.Send(s, do, what); r.Error != "read rows: an object of rows is wanted; this is of kind array" {
+			t.Errorf("%s: the receipt is %s, %q", what, r.Outcome, r.Error)
+		}
+	}
+}
+
+// A document that another version has left in another form becomes one of derived rows.
+func TestEachRow_TakesOverADocumentOfAnotherForm(t *testing.T) {
+	rows := settle.NewRows[int]("rows")
+	twice := settle.NewDerivedRows[int]("twice")
+	for _, form := range []any{7, "text", []int{1, 2}, map[string]int{"gone": 3}, nil} {
+		set := settle.NewStream[settle.None, settle.None]("set")
+		old, p := settle.NewProgram("p"), settle.NewProgram("p")
+		set.Handle(old, func(tx *settle.Tx, in settle.None) (settle.None, error) {
+			tx.Set("twice", form)
+			rows.Set(tx, "a", 1)
+			return in, nil
+		})
+		settle.EachRow(p, twice, rows, func(v *settle.View, row settle.Row[int]) (int, error) { return 2 * row.Get(v), nil })
+		now := old
+		w := settletest.New(t, func(string) *settle.Program { return now })
+		s := w.Space("s")
+		settletest.Send(s, set, settle.None{})
+		now = p
+		w.Restart()
+		s.Expect("twice", map[string]int{"a": 2})
+	}
+}
