@@ -111,10 +111,23 @@ func (a *awake) rests(h *host) {
 	a.hold(h, false)
 	if !h.rest.leaving {
 		h.rest.since = time.Now()
-		h.rest.place = a.resting.PushBack(h)
+		a.line(h)
 	}
 	a.mu.Unlock()
 	a.serve()
+}
+
+// line puts a host that has come to rest behind those that did before it. Several that did
+// in one instant, as after a change of their program, stand by name. a.mu is held.
+func (a *awake) line(h *host) {
+	e := a.resting.Back()
+	for ; e != nil; e = e.Prev() {
+		if o := e.Value.(*host); !o.rest.since.Equal(h.rest.since) || o.space < h.space {
+			h.rest.place = a.resting.InsertAfter(h, e)
+			return
+		}
+	}
+	h.rest.place = a.resting.PushFront(h)
 }
 
 // stirs says that a host is not at rest: it has something to do, or is held.

@@ -96,7 +96,9 @@ func (w *Worker) Stop(ctx context.Context) error {
 	}
 	drains.Wait()
 	errs = append(errs, w.say(ctx, true), wait(ctx, &w.besides.tasks))
-	w.cancel()
+	w.mu.Lock()
+	w.cancel() // see begin
+	w.mu.Unlock()
 	return errors.Join(append(errs, wait(ctx, &w.tasks))...)
 }
 

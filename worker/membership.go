@@ -132,6 +132,13 @@ func (r *roster) staying(now time.Time) []model.Member {
 	return slices.DeleteFunc(r.live(now), func(m model.Member) bool { return m.Leaving || m.Left })
 }
 
+// hasLeft reports whether this worker has begun to say that it has left.
+func (r *roster) hasLeft() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.self.Left
+}
+
 // beat advances and returns this worker's own announcement. One that has left stays
 // so, whatever a heartbeat that is still under way says.
 func (r *roster) beat(left bool) model.Member {

@@ -103,16 +103,30 @@ func (w *Worker) Start(ctx context.Context) error {
 		return err
 	}
 	w.lookAround()
-	w.tasks.Go(w.run)                           // ends with w.ctx
-	w.tasks.Go(w.watchPeers)                    // likewise
-	w.tasks.Go(func() { w.awake.sweep(w.ctx) }) // likewise
-	w.offerFigures()
+	if !w.begin() {
+		return context.Canceled
+	}
 	select {
 	case <-w.shared:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// begin starts the worker's loops, unless it has been stopped meanwhile: who waits for its
+// goroutines counts on there being no new ones.
+func (w *Worker) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil {
+		return false
+	}
+	w.tasks.Go(w.run)                           // ends with w.ctx
+	w.tasks.Go(w.watchPeers)                    // likewise
+	w.tasks.Go(func() { w.awake.sweep(w.ctx) }) // likewise
+	w.offerFigures()
+	return true
 }
 
 // run keeps the heartbeat and the placement going.
@@ -186,6 +200,9 @@ func (w *Worker) say(ctx context.Context, left bool) error {
 		defer func() { <-w.speaking }()
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if !left && w.roster.hasLeft() {
+		return nil // that was the last word
 	}
 	return w.bus.Announce(ctx, w.roster.beat(left))
 }
