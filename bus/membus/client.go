@@ -27,7 +27,7 @@ type Bus struct {
 	// What follows is used by clients that are connected through a network.
 	net      Network
 	journeys map[*request]*journey // under way
-	counts   map[countKey]uint64
+	counts   map[countKey]counted
 	mute     bool // nothing leaves
 	deaf     bool // nothing comes in
 	asleep   bool // see Pause

@@ -17,7 +17,11 @@ func (b *Bus) launch(r *request) bool {
 		return false
 	}
 	j := &journey{request: r}
-	b.count(&r.op)
+	if r.recall != nil {
+		b.countQuestion(&r.op)
+	} else {
+		b.count(&r.op)
+	}
 	b.journeys[r] = j
 	b.mu.Unlock()
 	b.whenAwake(r.op, func() { b.try(j) })

@@ -87,7 +87,7 @@ type Step struct {
 func (s *Server) Dial(id string, net Network) *Bus {
 	b := newBus(s, id)
 	b.net = net
-	b.journeys, b.counts = map[*request]*journey{}, map[countKey]uint64{}
+	b.journeys, b.counts = map[*request]*journey{}, map[countKey]counted{}
 	go b.runJourneys() // ends when the client is closed or killed
 	return b
 }
@@ -95,11 +95,30 @@ func (s *Server) Dial(id string, net Network) *Bus {
 // countKey is what requests are counted by, see Op.Nth.
 type countKey struct{ label, space, key string }
 
+type counted struct {
+	n    uint64
+	last time.Time // that a question was
+}
+
 // count numbers a request among those that are alike. b.mu is held.
 func (b *Bus) count(op *Op) {
 	k := countKey{op.Label, op.Space, op.Key}
-	b.counts[k]++
-	op.Nth = b.counts[k]
+	c := b.counts[k]
+	c.n++
+	b.counts[k] = c
+	op.Nth = c.n
+}
+
+// countQuestion is count for what changes nothing. If several ask the same in one instant,
+// it cannot be said who was first, and it is one question. b.mu is held.
+func (b *Bus) countQuestion(op *Op) {
+	k := countKey{op.Label, op.Space, op.Key}
+	c := b.counts[k]
+	if now := time.Now(); c.n == 0 || !c.last.Equal(now) {
+		c = counted{c.n + 1, now}
+		b.counts[k] = c
+	}
+	op.Nth = c.n
 }
 
 // tell reports a step, if anybody wants to know.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
@@ -14,11 +15,33 @@ import (
 type wire struct {
 	w *world
 	p *process
+
+	mu sync.Mutex
+	// trips are those of the instant at.
+	trips map[membus.Op]membus.Trip
+	at    time.Duration
 }
 
-// Request decides what becomes of one try of a request. All draws are made whatever is on,
-// so that turning a fault off leaves the others where they are.
+// Request decides what becomes of one try of a request. Those that are the same in one instant
+// (see membus.Op.Nth) go together.
 func (n *wire) Request(op membus.Op) membus.Trip {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	op.N = 0
+	if now := n.w.story.now(); n.at != now || n.trips == nil {
+		n.at, n.trips = now, map[membus.Op]membus.Trip{}
+	}
+	trip, known := n.trips[op]
+	if !known {
+		trip = n.send(op)
+		n.trips[op] = trip
+	}
+	return trip
+}
+
+// send decides what becomes of one try of a request. All draws are made whatever is on,
+// so that turning a fault off leaves the others where they are.
+func (n *wire) send(op membus.Op) membus.Trip {
 	o := &n.w.plan.options
 	c := keyed(n.w.plan.seed, "trip", n.p.name, op.Label, op.Space, op.Key, op.Nth, op.Try)
 	trip := membus.Trip{There: c.about(o.wire), Back: c.about(o.wire), Patience: c.between(o.patience, o.patience*5/4)}

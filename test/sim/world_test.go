@@ -219,7 +219,7 @@ func (w *world) doTo(p *process, i item) {
 func (w *world) start(i item) {
 	p := &process{who: i.who, name: fmt.Sprintf("%s@%d", i.who, i.at.Microseconds())}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.bus = w.server.Dial(p.name, &wire{w, p})
+	p.bus = w.server.Dial(p.name, &wire{w: w, p: p})
 	w.mu.Lock()
 	w.procs[i.who] = p
 	w.all = append(w.all, p)
