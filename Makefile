@@ -60,6 +60,10 @@ powerloss: ## the power of NATS servers is cut under a deployment (Linux, /dev/f
 peers: ## the core beside other engines in one process
 	cd bench/peers && go run .
 
+.PHONY: hosted
+hosted: ## what a hosted program costs beside the same in Go; at most 20 times as much
+	go run ./cmd/settle bench hosted
+
 .PHONY: lint
 lint: ## vet and golangci-lint, in the version that CI uses
 	@.ci/run format vet lint
