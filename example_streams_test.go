@@ -97,6 +97,49 @@ func ExampleStream_SetTimer() {
 	// true true true false
 }
 
+// What the sender has to know is a result. An error is for what somebody looks at, mends and
+// redrives.
+func ExampleStream_Handle() {
+	type Ticket struct {
+		Full  bool
+		Place int
+		Price int
+	}
+	const places = 2
+	cars := settle.NewRows[int]("cars") // places by number plate
+	tariff := settle.NewCell[int]("tariff")
+	park := settle.NewStream[string, Ticket]("park")
+
+	p := settle.NewProgram("garage")
+	park.Handle(p, func(tx *settle.Tx, plate string) (Ticket, error) {
+		price, ok := tariff.Lookup(tx)
+		switch {
+		case !ok: // somebody has to repair that: the event is a dead letter until then
+			return Ticket{}, errors.New("the garage has no tariff; set one, and redrive this event")
+		case cars.Len(tx) == places: // this is an answer
+			return Ticket{Full: true}, nil
+		}
+		place := cars.Len(tx) + 1
+		cars.Set(tx, plate, place)
+		return Ticket{Place: place, Price: price}, nil
+	})
+
+	w := settletest.New(settletest.Must, p)
+	garage := w.Space("garage")
+	fmt.Println(settletest.Send(garage, park, "HH-A 1").Error)
+	tariff.Set(garage, 3)
+	for _, plate := range []string{"HH-A 1", "HH-B 2", "HH-C 3"} {
+		fmt.Println(settletest.Call(garage, park, plate))
+	}
+	fmt.Println(len(w.DeadLetters()), "dead letter")
+	// Output:
+	// the garage has no tariff; set one, and redrive this event
+	// {false 1 3}
+	// {false 2 3}
+	// {true 0 0}
+	// 1 dead letter
+}
+
 // A timer for each row, under a name that is made of the row's key.
 func ExampleNameOf() {
 	type Lease struct {
@@ -131,7 +174,7 @@ func ExampleNameOf() {
 	// Output:
 	// [10.0.0.7 10.0.0.8]
 	// []
-	// order-7 -key-22fqns1y93ejf
+	// order-7 -key-2c74rat9f1g17t4dobucuefp38
 }
 
 // A job sends an event again and again. The times that nobody was there to see are one event.
