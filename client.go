@@ -120,6 +120,9 @@ type ClientConfig struct {
 
 // NewClient makes a client over a bus. The bus stays the caller's.
 func NewClient(bus worker.Bus, cfg ClientConfig) (*Client, error) {
+	if cfg.ID == "" {
+		return nil, errors.New(`settle: ClientConfig.ID is empty; name the client, such as "sign-1"`)
+	}
 	if err := model.CheckName("client", cfg.ID); err != nil {
 		return nil, err
 	}

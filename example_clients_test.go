@@ -17,7 +17,7 @@ func deployment(p *settle.Program) (d *settle.Deployment, end func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	d, err = settle.Start(context.Background(), settle.Config{Programs: settle.Always(p), Server: bus.ServerConfig{StoreDir: dir}})
+	d, err = settle.Start(context.Background(), settle.Config{Programs: settle.Always(p), Server: bus.ServerConfig{StoreDir: dir, Listen: "127.0.0.1:0"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -62,6 +62,71 @@ func ExampleStream_Call() {
 	// true failed
 	// event w-1 to ann/withdraw failed: there is not enough on the account
 	// poor <nil>
+}
+
+// What the sign at a gate shows, and what turns it over. Program and client share the names.
+var (
+	gateText = settle.NewCell[string]("text")
+	gateSays = settle.NewDerived[string]("says")
+	announce = settle.NewStream[string, int]("announce")
+)
+
+func gates() *settle.Program {
+	p := settle.NewProgram("gates")
+	announce.Handle(p, func(tx *settle.Tx, text string) (int, error) {
+		gateText.Set(tx, text)
+		return len(text), nil
+	})
+	gateSays.Compute(p, func(v *settle.View) (string, error) { return "** " + gateText.Get(v) + " **", nil })
+	return p
+}
+
+// sign is all of a client process: it connects to the servers of a deployment that runs
+// somewhere else, sends an event, and watches.
+func sign(ctx context.Context, url string) error {
+	b, err := bus.Connect(ctx, bus.Config{URL: url, Name: "client/sign-1"}) // no URL: NATS_URL, or the context
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	client, err := settle.NewClient(b, settle.ClientConfig{ID: "sign-1"})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+
+	n, err := announce.Call(ctx, client, "gate-7", "call-1", "boarding")
+	if err != nil {
+		return err
+	}
+	fmt.Println(n, "letters")
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	err = gateSays.Watch(ctx, client, "gate-7", func(says string, revision uint64) {
+		fmt.Println(says)
+		stop() // a real sign goes on
+	})
+	if ctx.Err() != nil {
+		return nil // Watch ends when it is told to
+	}
+	return err
+}
+
+// A client of a process of its own needs the addresses of the servers, a name, and nothing of the
+// program but the names.
+func ExampleNewClient() {
+	d, end := deployment(gates())
+	defer end()
+	if err := sign(context.Background(), d.Server().ClientURL()); err != nil {
+		log.Fatal(err)
+	}
+	_, err := settle.NewClient(d.Bus(), settle.ClientConfig{})
+	fmt.Println(err)
+	// Output:
+	// 8 letters
+	// ** boarding **
+	// settle: ClientConfig.ID is empty; name the client, such as "sign-1"
 }
 
 // Posted is stored: the event will be handled once, however often it is posted.
