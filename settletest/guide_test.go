@@ -1,7 +1,9 @@
 package settletest_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +94,52 @@ func TestOrdersAreAnnounced(t *testing.T) {
 	settletest.Call(w.Space("shop-1"), place, Order{Item: "cup", Cost: 5})
 	settletest.Call(w.Space("shop-2"), place, Order{Item: "cup", Cost: 5})
 	settletest.Expect(w.Space("news"), placed, 2)
+}
+
+var headline = settle.NewCell[string]("headline")
+
+// paper is the program of the space news, if that is not a shop.
+func paper() *settle.Program {
+	p := settle.NewProgram("paper")
+	announce.Handle(p, func(tx *settle.Tx, o Order) (none settle.None, err error) {
+		headline.Set(tx, fmt.Sprintf("%s for %d", o.Item, o.Cost))
+		return none, nil
+	})
+	return p
+}
+
+func programs(space string) *settle.Program {
+	switch {
+	case strings.HasPrefix(space, "shop-"):
+		return shop()
+	case space == "news":
+		return paper()
+	}
+	return nil // such a space runs none
+}
+
+func TestSpacesOfTwoPrograms(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, programs)
+	settletest.Call(w.Space("shop-1"), place, Order{Item: "cup", Cost: 5})
+	settletest.Expect(w.Space("news"), headline, "cup for 5")
+}
+
+func TestOrdersAreShipped(t *testing.T) {
+	t.Parallel()
+	s := settletest.New(t, warehouse(shipFor5)).Space("depot")
+	settletest.Call(s, order, "tea")
+	if got := settletest.PendingTasks(s, ship); len(got) != 1 || got[0] != "tea" {
+		t.Errorf("to be shipped are %v", got)
+	}
+	settletest.Complete(s, ship, "tea", 7) // as if it had been done, and cost 7
+	settletest.Expect(s, owed, 7)
+	settletest.Call(s, order, "cups")
+	settletest.GiveUp(s, ship, "cups", errors.New("the road is closed"))
+	settletest.Expect(s, owed, 7)
+	settletest.Call(s, order, "spoons")
+	s.Perform() // calls the function that the program has registered
+	settletest.Expect(s, owed, 12)
 }
 
 func TestTheTotalIsComputedOncePerOrder(t *testing.T) {
