@@ -43,11 +43,19 @@ func (p *Performer) Check() error {
 	return nil
 }
 
-func (p *Performer) atATime() int { return cmp.Or(p.AtATime, 16) }
+// What a Performer does that says nothing else.
+const (
+	defaultAtATime    = 16
+	defaultTimeout    = time.Minute
+	defaultBackoff    = time.Second
+	defaultMaxBackoff = time.Minute
+)
+
+func (p *Performer) atATime() int { return cmp.Or(p.AtATime, defaultAtATime) }
 
 // pause is how long to wait after n attempts have failed.
 func (p *Performer) pause(n int) time.Duration {
-	d, most := cmp.Or(p.Backoff, time.Second), cmp.Or(p.MaxBackoff, time.Minute)
+	d, most := cmp.Or(p.Backoff, defaultBackoff), cmp.Or(p.MaxBackoff, defaultMaxBackoff)
 	for ; n > 1 && d < most; n-- {
 		d *= 2
 	}
@@ -100,7 +108,7 @@ func (p *Performer) Tell(t *space.Task, out model.Value, err error) *space.Compl
 
 // Attempt makes one attempt at a task.
 func (p *Performer) Attempt(ctx context.Context, key string, in model.Value) (out model.Value, err error) {
-	timeout := cmp.Or(p.Timeout, time.Minute)
+	timeout := cmp.Or(p.Timeout, defaultTimeout)
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the attempt took longer than %s", timeout))
