@@ -120,7 +120,7 @@ func ExampleDerivedRows_Node() {
 	s.ExpectRuns(lengths.Node("/about"), 1)
 	fmt.Println(lengths.Node("about"), lengths.Node("/about"))
 	// Output:
-	// lengths--about lengths---key-37vb4be4po17b
+	// lengths--about lengths---key-oter9tc82u05esb2qvv8ukafis
 }
 
 // Derived rows are read one by one, or all together.

@@ -68,8 +68,7 @@ func (r DerivedRows[T]) Node(key string) string { return model.RowNode(r.all.doc
 
 // NameOf makes a name of a key, for a timer, an event or a document: the key itself if it is a
 // name (1 to 64 letters, digits, '-' and '_'), and else one that is made from a hash of it. It is
-// always the same for a key. The hash has 64 bits: two keys that are no names and come to the same
-// one do not occur by chance, but whoever chooses keys freely can look for such.
+// always the same for a key, and no two keys have the same, even if somebody looks for such.
 func NameOf(key string) string { return model.NameOf(key) }
 
 // rows is what Rows and DerivedRows have in common.

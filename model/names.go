@@ -1,6 +1,8 @@
 package model
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"hash/fnv"
 	"strconv"
@@ -194,20 +196,27 @@ func OriginOf(eventID string) (TxID, bool) {
 }
 
 // NameOf is a name that stands for a key: the key itself if it is a name (see CheckName), and
-// else one that is made from a hash of it, such as "-key-2hw0bk3yppr4c". The same key has the
-// same name for ever; it is part of the stored format.
+// else one that is made from a hash of it, such as "-key-k0vhqo8m8nll7b8mo6nl8r50f4". The same key has the
+// same name for ever; it is part of the stored format. No two keys have the same one, not even
+// if somebody looks for such: who chooses keys may be a stranger. So a key that looks like a
+// hash has one, too.
 func NameOf(key string) string {
-	if isName(key) {
+	if isName(key) && !strings.HasPrefix(key, hashMark) {
 		return key
 	}
 	return hashName(key)
 }
 
-// hashName is the name of a key that is none, of 18 characters at most.
+const (
+	hashMark = "-key-"
+	// hashChars is how long the 128 bits of a hash are.
+	hashChars = 26
+)
+
+// hashName is the name of a key that is none.
 func hashName(key string) string {
-	h := fnv.New64a()
-	h.Write([]byte(key))
-	return "-key-" + strconv.FormatUint(h.Sum64(), 36)
+	sum := sha256.Sum256([]byte(key))
+	return hashMark + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
 // RowMark stands between the name of a document of rows and a key, in the id of the node that
@@ -215,11 +224,12 @@ func hashName(key string) string {
 const RowMark = "--"
 
 // RowNode is the id of the node that derives the row of a key: named after it, if a node can
-// have that name.
+// have that name. Otherwise it is made from a hash of both: of a long doc, only the beginning
+// stands in it.
 func RowNode(doc, key string) string {
-	if id := doc + RowMark + key; isName(id) {
+	if id := doc + RowMark + key; isName(id) && !strings.HasPrefix(key, hashMark) {
 		return id
 	}
-	room := min(len(doc), MaxNameLen-len(RowMark)-len("-key-")-13)
-	return doc[:room] + RowMark + hashName(key)
+	room := min(len(doc), MaxNameLen-len(RowMark)-len(hashMark)-hashChars)
+	return doc[:room] + RowMark + hashName(doc+RowMark+key)
 }

@@ -204,7 +204,7 @@ func TestNameOf_IsTheKeyOrElseOneThatStays(t *testing.T) {
 	long := strings.Repeat("x", MaxNameLen)
 	for key, want := range map[string]string{
 		"order-7": "order-7", long: long,
-		"": "-key-33niihzj4ux45", "two words": "-key-342h9g5q7x6lo", "é": "-key-5w103ard8t1d", long + "x": "-key-1wo8oru76lm9z",
+		"": "-key-seoc8gkovge196nruj49irtp4g", "two words": "-key-k0vhqo8m8nll7b8mo6nl8r50f4", "é": "-key-9aclavi06f1l77f2tdike80np8", long + "x": "-key-ikrsbvfh4142uvaoq9f9tlc3uk",
 	} {
 		got := NameOf(key)
 		if got != want {
@@ -220,13 +220,32 @@ func TestRowNode_IsANameForEveryKey(t *testing.T) {
 	long := strings.Repeat("x", MaxNameLen)
 	for _, c := range [][3]string{
 		{"totals", "order-7", "totals--order-7"},
-		{"totals", "two words", "totals--" + NameOf("two words")},
-		{"totals", long, "totals--" + hashName(long)},
-		{long, "a", long[:44] + "--" + hashName("a")},
+		{"totals", "two words", "totals--" + hashName("totals--two words")},
+		{"totals", long, "totals--" + hashName("totals--"+long)},
+		{"totals", "-key-0", "totals--" + hashName("totals---key-0")},
+		{long, "a", long[:31] + "--" + hashName(long+"--a")},
 	} {
 		got := RowNode(c[0], c[1])
 		if err := CheckName("node", got); got != c[2] || err != nil {
 			t.Errorf("the node of row %q of %s is %q, want %q: %v", c[1], c[0], got, c[2], err)
 		}
+	}
+}
+
+// Keys may be chosen by strangers: one may be the name of another. Nor do two documents share
+// a node whose names begin alike.
+func TestNameOf_KeysThatWereMadeToCollideDoNot(t *testing.T) {
+	for _, pair := range [][2]string{{"two words", NameOf("two words")}, {"é", NameOf("é")}} {
+		if NameOf(pair[0]) == NameOf(pair[1]) {
+			t.Errorf("%q and %q have the same name, %s", pair[0], pair[1], NameOf(pair[0]))
+		}
+		hash, _ := strings.CutPrefix(RowNode("totals", pair[0]), "totals--")
+		if RowNode("totals", hash) == RowNode("totals", pair[0]) {
+			t.Errorf("%q and %q have the same node", pair[0], hash)
+		}
+	}
+	long := strings.Repeat("x", MaxNameLen-1)
+	if RowNode(long+"a", "k") == RowNode(long+"b", "k") {
+		t.Error("two documents with a long name have the same node")
 	}
 }
