@@ -9,36 +9,81 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// The vocabulary of programs and clients, by the names that users write.
-type (
-	// Value is an immutable JSON value. The zero Value is absent.
-	Value = model.Value
-	// Event is a request to change a space.
-	Event = model.Event
-	// Tx is the transaction that a handler or a computation runs in.
-	Tx = space.Tx
-	// Handler changes documents in answer to an event.
-	Handler = space.Handler
-	// Receipt is the result of handling one event.
-	Receipt = model.Receipt
-	// Outcome is how an event ended: Handled, Failed or Refused.
-	Outcome = model.Outcome
-	// NodeSpec describes a computation or effect with all that can be said of one; see
-	// Program.Node, and Tx.Node for nodes that a run makes.
-	NodeSpec = space.NodeSpec
-	// NodeKind tells computations from effects.
-	NodeKind = space.NodeKind
-	// GateSpec are the time gates of a node.
-	GateSpec = space.GateSpec
-	// Address is a place: a path in a document.
-	Address = space.Address
-	// Link is a value that points to a place. Reads follow it.
-	Link = model.Link
-	// ErrorInfo is an error of a handler, computation or effect, and where it came from.
-	ErrorInfo = space.ErrorInfo
-	// ConsoleInfo is a line that one of them has written with Tx.Log.
-	ConsoleInfo = space.ConsoleInfo
-)
+// The vocabulary of programs and clients, by the names that users write. They are other names for
+// types of packages space and model, so that is where their methods are documented.
+
+// Value is an immutable JSON value: what documents, payloads and results are. The zero Value is
+// absent, which is not null. ValueOf makes one. It is [model.Value]:
+//
+//   - [model.Value.Get] a member, [model.Value.Index] an element, [model.Value.At] what is at a path
+//   - [model.Value.AsString], [model.Value.AsInt], [model.Value.AsFloat], [model.Value.AsBool] as a Go
+//     value, [model.Value.Decode] into one, as encoding/json does
+//   - [model.Value.IsAbsent], [model.Value.IsNull], [model.Value.Kind], [model.Value.Len]
+//   - [model.Value.Keys], [model.Value.All], [model.Value.Elements] go through it
+//   - [model.Value.Set], [model.Value.Delete] make another one; [model.Value.String] is the JSON
+type Value = model.Value
+
+// Event is a request to change a space, as its handler finds it in Tx.Event. It is [model.Event]:
+// its fields are Space, Stream, ID, Payload, and Timer (the name of the timer that it is); and
+// [model.Event.Origin] is the space that has sent it, "" for one from outside.
+type Event = model.Event
+
+// Tx is the transaction that a handler runs in. It reads, writes and sends; all of that takes
+// effect together with the event's receipt, or not at all. Cells, rows and streams take it, as in
+// stats.Get(tx) and arrival.Send(tx, ...); these are the methods beneath them. It is [space.Tx]:
+//
+//   - [space.Tx.Space] the space's name, [space.Tx.Event] the event, [space.Tx.Now] the time
+//   - [space.Tx.Get], [space.Tx.GetFrom] read; [space.Tx.Peek] without consequences
+//   - [space.Tx.Set], [space.Tx.Delete] write
+//   - [space.Tx.Send], [space.Tx.SendAfter], [space.Tx.SendAt] send
+//   - [space.Tx.SetTimer], [space.Tx.CancelTimer], [space.Tx.Timer]: timers of the space
+//   - [space.Tx.Group] for ChangeGroup, [space.Tx.Log] for the operator
+//   - [space.Tx.Fail], [space.Tx.Err]: an error that ends it, whatever else the function does
+//
+// It is good for the call that it was passed to and must not be kept.
+type Tx = space.Tx
+
+// Handler changes documents in answer to an event; what it returns is the result in the receipt.
+// It is what Program.Handle takes; Stream.Handle is the form with types. It is [space.Handler].
+type Handler = space.Handler
+
+// Receipt is how an event ended: its Outcome, the Result if it was handled, the Error if not,
+// and Attempts if there was more than one. Stream.Result makes a Go value of the result. It is
+// [model.Receipt].
+type Receipt = model.Receipt
+
+// Outcome is how an event ended: Handled, Failed or Refused; "" if it has not. It is
+// [model.Outcome].
+type Outcome = model.Outcome
+
+// NodeSpec describes a computation or effect with all that can be said of one: ID, Kind, Output or
+// Writes, Gate, Version, and Run, the function. See Program.Node, and View.Node for nodes that a
+// run makes; Derived.Compute and Program.Effect are the usual forms. It is [space.NodeSpec].
+type NodeSpec = space.NodeSpec
+
+// NodeKind tells computations from effects. It is [space.NodeKind].
+type NodeKind = space.NodeKind
+
+// GateSpec are the time gates of a node: Debounce, Throttle and NoAutoDebounce, as the options of
+// these names set them. It is [space.GateSpec].
+type GateSpec = space.GateSpec
+
+// Address is a place: a Space ("" for the one in which it is said), a Doc, and a Path in it,
+// empty for all of it. Cells and the like have one, see Cell.Address. It is [space.Address].
+type Address = space.Address
+
+// Link is a value that points to a place: Space, Doc and Path. Reads follow it. Ref is the form
+// with a type. [model.Link.Value] is the link as what stands in a document. It is [model.Link].
+type Link = model.Link
+
+// ErrorInfo is an error of a handler, computation or effect, as OnError is told it: Err, and where
+// it came from (Space, Node or Stream and Event), whether it is tried again (Transient, Attempt),
+// and the Stack of a panic. It is [space.ErrorInfo].
+type ErrorInfo = space.ErrorInfo
+
+// ConsoleInfo is a line that a handler, computation or effect has written with its Log method:
+// Message and Args, and where it came from. It is [space.ConsoleInfo].
+type ConsoleInfo = space.ConsoleInfo
 
 // The kinds of nodes.
 const (
