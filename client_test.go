@@ -188,7 +188,7 @@ func TestCall_WhenItsContextEndsItSaysWhatIsKnown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.Call(ctx, add("s", "e1"))
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is stored and will be handled") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is stored, and will be handled when a worker runs its space") {
 			t.Errorf("nobody handles it: %v", err)
 		}
 		b.Inject(func(op membus.Op) membus.Fate {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/internal/here"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/worker"
 )
@@ -61,8 +63,9 @@ type Config struct {
 }
 
 // DefaultStoreDir is where an embedded server keeps its data, below the working
-// directory, unless Config.Server says otherwise.
-const DefaultStoreDir = ".settle"
+// directory, unless Config.Server says otherwise. If the server listens, what is here says where,
+// so that settle commands that run in the working directory find it.
+const DefaultStoreDir = here.Store
 
 // Deployment is a server, workers and a coordinator in this process.
 type Deployment struct {
@@ -72,6 +75,7 @@ type Deployment struct {
 	coordBus    *bus.Bus
 	clientBus   *bus.Bus
 	client      *Client
+	revoke      func() // takes back where the embedded server is; nil if nobody was told
 
 	adding  sync.WaitGroup
 	mu      sync.Mutex
@@ -103,6 +107,7 @@ func Start(ctx context.Context, cfg Config) (*Deployment, error) {
 	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(err, d.Stop(ctx))
 	}
+	d.announce()
 	return d, nil
 }
 
@@ -139,6 +144,21 @@ func (d *Deployment) start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// announce says in the store directory where the embedded server is, if it listens.
+func (d *Deployment) announce() {
+	if d.server == nil || d.server.ClientURL() == "" {
+		return
+	}
+	p := here.Place{NATS: d.server.ClientURL(), PID: os.Getpid()}
+	if d.cfg.HTTP.Addr != "" {
+		p.HTTP = "http://" + d.cfg.HTTP.Addr
+	}
+	var err error
+	if d.revoke, err = p.Announce(d.cfg.Server.StoreDir); err != nil {
+		d.cfg.Logger.Warn("settle commands in this directory will not find the server", "error", err)
+	}
 }
 
 func (d *Deployment) connect(ctx context.Context, name string) (*bus.Bus, error) {
@@ -345,6 +365,9 @@ func (d *Deployment) Stop(ctx context.Context) error {
 		if b != nil {
 			b.Close()
 		}
+	}
+	if d.revoke != nil {
+		d.revoke()
 	}
 	if d.server != nil {
 		d.server.Shutdown()

@@ -3,6 +3,8 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -75,21 +77,40 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error
 		nc, err := nats.Connect("", append([]nats.Option{c.embedded.ConnOption()}, options...)...)
 		return nc, settings{}, err
 	}
-	nc, s, err := natscontext.Connect(c.Context, append([]nats.Option{c.override}, options...)...)
+	var tried []string
+	override := func(o *nats.Options) error {
+		err := c.override(o)
+		tried = o.Servers
+		return err
+	}
+	nc, s, err := natscontext.Connect(c.Context, append([]nats.Option{override}, options...)...)
 	if err != nil {
-		return nil, settings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(), err)
+		return nil, settings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(tried), err)
 	}
 	return nc, settings{domain: s.JSDomain, apiPrefix: s.JSAPIPrefix}, nil
 }
 
-func (c Connection) where() string {
-	switch {
-	case c.URL != "":
-		return " at " + c.URL
-	case c.Context != "":
-		return " by context " + c.Context
+// where names the servers that were tried, and who named them.
+func (c Connection) where(tried []string) (text string) {
+	for i, s := range tried {
+		if u, err := url.Parse(s); err == nil {
+			tried[i] = u.Redacted()
+		}
 	}
-	return ""
+	if len(tried) > 0 {
+		text = " at " + strings.Join(tried, ", ")
+	}
+	switch {
+	case c.URL != "" && c.URL == os.Getenv("NATS_URL"):
+		return text + " (NATS_URL)"
+	case c.URL != "":
+		return text
+	case c.Context != "":
+		return text + " (nats context " + c.Context + ")"
+	case len(tried) == 1 && tried[0] == nats.DefaultURL:
+		return text + " (the default, as nothing says where it is)"
+	}
+	return text + " (the selected nats context)"
 }
 
 // override puts the connection's own settings over those of the context. One way

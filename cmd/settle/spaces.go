@@ -10,13 +10,13 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/internal/dev"
+	"github.com/settlehq/settle/internal/here"
 	"github.com/settlehq/settle/model"
 )
 
 // connection are the flags of the commands that speak to a running deployment.
 type connection struct {
-	NATS    string `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then that of settle dev in this directory, then the selected nats context." placeholder:"URL"`
+	NATS    string `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then that of settle dev or settle.Start in this directory, then the selected nats context." placeholder:"URL"`
 	Context string `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
 	Creds   string `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
 	Prefix  string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
@@ -32,10 +32,10 @@ func (c *connection) AfterApply() error {
 // notices is for those who run the deployment, and is in the logs of the processes there.
 func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settle.Client) error) error {
 	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
-	c.here()
+	at, file := c.here()
 	b, err := bus.Connect(ctx, bus.Config{URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/settle", Logger: log})
 	if err != nil {
-		return err
+		return notHere(err, at, file)
 	}
 	defer b.Close()
 	err = b.Check(ctx)
@@ -53,15 +53,26 @@ func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settl
 	return f(b, client)
 }
 
-// here takes the server of `settle dev` that runs in this directory, or in one above it, if
-// nobody says which one is meant.
-func (c *connection) here() {
+// here takes the server that runs in this directory, or in one above it, if nobody says which one
+// is meant, and returns which file says where that is.
+func (c *connection) here() (p here.Place, file string) {
 	if c.NATS != "" || c.Context != "" || os.Getenv("NATS_URL") != "" || os.Getenv("NATS_CONTEXT") != "" {
-		return
+		return p, ""
 	}
-	if place, found := dev.Find("."); found {
-		c.NATS = place.NATS
+	p, file, _ = here.Find(".")
+	c.NATS = p.NATS
+	return p, file
+}
+
+// notHere says of a server that cannot be reached why it was looked for there.
+func notHere(err error, p here.Place, file string) error {
+	switch {
+	case file == "":
+		return err
+	case p.Gone():
+		return fmt.Errorf("the server that %s names (%s, process %d) has ended; start it again (settle dev, or go run . for a program in Go), or say with --nats which one is meant: %w", file, p.NATS, p.PID, err)
 	}
+	return fmt.Errorf("%w; %s names it (process %d)", err, file, p.PID)
 }
 
 // whereCmd is `settle where`.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/here"
 	"github.com/settlehq/settle/model"
 )
 
@@ -41,4 +45,37 @@ func TestSend_ATimeInThePastIsAMistake(t *testing.T) {
 
 func TestTree_HelpExplainsTheMarks(t *testing.T) {
 	want(t, 0, "✓ handled | w waits for its time", "tree", "--help")
+}
+
+// A command finds the server that this directory's process runs, and says which one it has looked
+// for where.
+func TestCommands_FindTheServerOfThisDirectory(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv("NATS_URL", "")
+	t.Chdir(t.TempDir())
+	p := settle.NewProgram("shop")
+	d, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(p), Server: bus.ServerConfig{Fsync: bus.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, 0, "settle.lane.0.shop", "where", "shop")
+	if err := d.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, found := here.Find("."); found {
+		t.Error("it is found after it has ended")
+	}
+
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (here.Place{NATS: "nats://127.0.0.1:1", PID: ended.Process.Pid}).Announce(here.Store); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 1, "dev.json names | nats://127.0.0.1:1 | has ended; start it again", "where", "shop")
+	t.Setenv("NATS_URL", "nats://127.0.0.1:2")
+	want(t, 1, "at nats://127.0.0.1:2 (NATS_URL)", "where", "shop")
 }

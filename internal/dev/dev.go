@@ -139,7 +139,7 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	d.bus = d.run.Bus()
 	d.place = Place{NATS: d.run.Server().ClientURL(), HTTP: "http://" + http, PID: os.Getpid()}
-	return d.place.keep(d.store())
+	return keepPorts(d.place, d.store())
 }
 
 // partitions is 0 for data that are there, whatever number those have.
@@ -183,11 +183,6 @@ func (d *dev) serve(ctx context.Context) error {
 	if _, err := bus.SaveContext(ContextName, d.place.NATS, "settle dev"); err != nil {
 		fmt.Fprintf(d.cfg.Out, "the nats context %s could not be written (%v); use --server %s\n", ContextName, err, d.place.NATS)
 	}
-	revoke, err := d.place.announce(d.store())
-	if err != nil {
-		return err
-	}
-	defer revoke()
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch the files: %w", err)

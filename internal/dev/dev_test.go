@@ -19,6 +19,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/dev"
+	"github.com/settlehq/settle/internal/here"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -286,11 +287,11 @@ func TestDev_StartsFullWithASampleIfThereIsNoProgram(t *testing.T) {
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if p, found := dev.Find(deep); !found || p != s.place {
+	if p, _, found := here.Find(deep); !found || p != s.place {
 		t.Errorf("found from below: %v %v", p, found)
 	}
 	s.stop()
-	if _, found := dev.Find(deep); found {
+	if _, _, found := here.Find(deep); found {
 		t.Error("it is found after it has ended")
 	}
 }

@@ -9,15 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/settlehq/settle/internal/here"
 )
 
 const (
 	// Store is where the data are, below the working directory.
-	Store = ".settle"
+	Store = here.Store
 	// ContextName is the nats context that is written.
 	ContextName = "settle-dev"
 
-	placeFile = "dev.json"
 	portsFile = "ports.json"
 	httpPort  = 7333
 	natsPort  = 7422
@@ -25,43 +26,7 @@ const (
 )
 
 // Place is where a dev server can be found, as it says in its directory.
-type Place struct {
-	NATS string `json:"nats"`
-	HTTP string `json:"http"`
-	PID  int    `json:"pid"`
-}
-
-// Find looks for the dev server of a directory, or of one above it, and returns false if there
-// is none. It may have ended without taking its word back.
-func Find(dir string) (Place, bool) {
-	dir, err := filepath.Abs(dir)
-	for err == nil {
-		text, err := os.ReadFile(filepath.Join(dir, Store, placeFile))
-		var p Place
-		if err == nil && json.Unmarshal(text, &p) == nil && p.NATS != "" {
-			return p, true
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			break
-		}
-		dir = up
-	}
-	return Place{}, false
-}
-
-// announce writes where the server is, and returns what takes that back.
-func (p Place) announce(dir string) (func(), error) {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, placeFile)
-	if err := os.WriteFile(file, append(text, '\n'), 0o600); err != nil {
-		return nil, err
-	}
-	return func() { _ = os.Remove(file) }, nil
-}
+type Place = here.Place
 
 // ports are those that a directory's server had last: who watches comes back to them.
 type ports struct {
@@ -77,8 +42,8 @@ func portsOf(dir string) (p ports) {
 	return p
 }
 
-// keep notes the ports of a place for the next time.
-func (p Place) keep(dir string) error {
+// keepPorts notes the ports of a place for the next time.
+func keepPorts(p Place, dir string) error {
 	text, err := json.Marshal(ports{NATS: portIn(p.NATS), HTTP: portIn(p.HTTP)})
 	if err != nil {
 		return err

@@ -27,7 +27,9 @@ func main() {
 	}
 	fmt.Println("NATS   ", d.Server().ClientURL())
 	fmt.Println("data    ./" + settle.DefaultStoreDir + " (every write is on disk before it is acknowledged)")
-	fmt.Println("watch   settle watch home status")
+	fmt.Println("In this directory:")
+	fmt.Println("        settle watch home status")
+	fmt.Println("        settle send home unlock --wait")
 	fmt.Println("Ctrl-C ends it; what is there stays.")
 	<-ctx.Done()
 	if err := d.Stop(context.Background()); err != nil {
