@@ -25,7 +25,8 @@ type StreamFacts struct {
 	Leader         string
 	Followers      []FollowerFacts
 	Messages       uint64
-	Bytes, Limit   int64 // Limit 0 or less is none
+	Notes          uint64 // how many of a small stream of dead letters only say that one was sent again
+	Bytes, Limit   int64  // Limit 0 or less is none
 	Clock          *ClockFacts
 	Consumers      []string // that are none of Settle's
 	ConsumersError error
@@ -119,10 +120,35 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts, last uin
 	f.Messages, f.Bytes, f.Limit = info.State.Msgs, int64(info.State.Bytes), info.Config.MaxBytes
 	f.Clock = clockFacts(info.TimeStamp, asked, answered)
 	f.cluster(info.Cluster)
+	if a.component == "dead" && f.Messages > 0 && f.Messages <= maxNotes {
+		f.Notes = s.notes(ctx, a.config.Name)
+	}
 	if info.State.Consumers > 0 {
 		f.Consumers, f.ConsumersError = s.consumers(ctx, a.config.Name)
 	}
 	return f, info.State.LastSeq
+}
+
+// maxNotes is up to how many dead letters the notes among them are looked for.
+const maxNotes = 10_000
+
+// notes counts the notes in the stream of dead letters by their subjects. One that cannot be
+// asked has none: the figure is for people.
+func (s *surveyor) notes(ctx context.Context, stream string) (n uint64) {
+	handle, err := s.b.js.Stream(ctx, stream)
+	if err != nil {
+		return 0
+	}
+	info, err := handle.Info(ctx, jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		return 0
+	}
+	for subject, held := range info.State.Subjects { // any order: it is a sum
+		if strings.HasSuffix(subject, model.NoteOf("")) {
+			n += held
+		}
+	}
+	return n
 }
 
 func (f *StreamFacts) cluster(c *jetstream.ClusterInfo) {

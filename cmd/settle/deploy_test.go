@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -183,6 +184,48 @@ func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Chdir(dir)
 	want(t, 0, "no space has handled anything", "ls")
+	want(t, 0, "deployment settle:", "provision")
+	want(t, 1, "nats-server 2. | coordinators   one", "doctor")
 	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // somebody says which one
 	want(t, 1, "connect to NATS", "ls")
+}
+
+// Whoever adds a command that connects has it find the server, too.
+func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".settle"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file(t, filepath.Join(dir, ".settle"), "dev.json", `{"nats":"nats://127.0.0.1:1"}`)
+	t.Setenv("NATS_URL", "")
+	t.Setenv("NATS_CONTEXT", "")
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Chdir(dir)
+	star := file(t, dir, "cart.star", cart("5", "0"))
+	arguments := map[string][]string{
+		"where": {"a"}, "send": {"a", "b"}, "get": {"a", "b"}, "watch": {"a", "b"}, "deploy": {star}, "rollback": {"cart"},
+		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "tree": {"a"}, "redrive": {"a", "b"},
+	}
+	connecting := reflect.TypeFor[connection]()
+	commands := reflect.TypeFor[cli]()
+	asked := 0
+	for i := range commands.NumField() {
+		f := commands.Field(i)
+		if f.Type.Kind() != reflect.Struct {
+			continue
+		}
+		if c, ok := f.Type.FieldByName("connection"); !ok || c.Type != connecting {
+			continue
+		}
+		asked++
+		name := strings.ToLower(f.Name)
+		var out, errs strings.Builder
+		run(t.Context(), append([]string{name}, arguments[name]...), &out, &errs)
+		if !strings.Contains(errs.String()+out.String(), "nats://127.0.0.1:1") {
+			t.Errorf("settle %s does not look for the server of this directory: %s%s", name, &out, &errs)
+		}
+	}
+	if asked < 15 {
+		t.Errorf("%d commands connect; there are more", asked)
+	}
 }

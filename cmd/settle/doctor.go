@@ -31,6 +31,7 @@ func (doctorCmd) Help() string {
 
 // Run looks at a deployment, and says what is well, what is not, and what can be lost.
 func (c *doctorCmd) Run(ctx context.Context, io streams) error {
+	c.here()
 	survey, err := bus.NewSurvey(ctx, bus.Config{
 		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "doctor/" + fmt.Sprint(os.Getpid()), AckTimeout: 3 * time.Second,
 	}, bus.SurveyConfig{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
@@ -75,6 +76,7 @@ type provisionCmd struct {
 
 // Run creates what is missing of a deployment, and checks what is there.
 func (c *provisionCmd) Run(ctx context.Context, io streams) error {
+	c.here()
 	if c.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Wait)

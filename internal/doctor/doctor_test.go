@@ -133,6 +133,7 @@ var deployments = []struct {
 	}, Warning, "✓ coordinators 2|2 processes are called c1|--id of its own"},
 	{"coordinators that are behind", single, func(s *bus.Survey) { s.Reaches[0].Behind = 20_000 }, Warning, "20000 log entries are not read yet"},
 	{"processes of different versions", single, func(s *bus.Survey) { s.Services[0].Version, s.Services[1].Version = "v1", "v2" }, Warning, "processes of different versions: v1, v2"},
+	{"a dead letter that was sent again", single, func(s *bus.Survey) { s.Streams[1].Messages, s.Streams[1].Notes = 3, 1 }, OK, "dead letters 2 events, ever"},
 	{"dead letters", single, func(s *bus.Survey) { s.Streams[1].Messages = 3 }, OK, "dead letters 3 events, ever: `settle dead --open`"},
 	{"nobody has a name", single, func(s *bus.Survey) { s.User = bus.UserFacts{Account: "$G", Unlimited: true} }, Warning, "may do everything|Whoever reaches the server"},
 	{"a user without a role", single, func(s *bus.Survey) {

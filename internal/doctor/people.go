@@ -138,11 +138,12 @@ func (j *judge) present() {
 func (j *judge) dead() {
 	for i := range j.Streams {
 		if s := &j.Streams[i]; s.Component == "dead" {
-			if s.Messages == 0 {
+			letters := s.Messages - s.Notes
+			if letters == 0 {
 				j.ok(CheckDead, "none")
 				return
 			}
-			j.ok(CheckDead, "%s, ever: `settle dead --open` lists those that nobody has sent again", count(int(s.Messages), "event"))
+			j.ok(CheckDead, "%s, ever: `settle dead --open` lists those that nobody has sent again", count(int(letters), "event"))
 		}
 	}
 }
