@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // patience is what one attack may take, by far: the account of a run stands for some tens of
 // milliseconds, and what an attack found took minutes or had no end.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // withinReason fails if f goes on for much longer than its account allows, or allocates much
 // more.
@@ -223,5 +225,207 @@ handle("key", lambda e: cell("d").update({"ä".elems().type if False else e: 1})
 			rc := s.send(stream, at)
 			t.Logf("%s %d: %s %s %s", stream, at, rc.Outcome, rc.Result, rc.Error)
 		}
+	}
+}
+
+// TestAttack_FramesAreChargedFor: a function with many variables, or with a long list in it,
+// takes memory when it is called, whether it comes to them or not.
+func TestAttack_FramesAreChargedFor(t *testing.T) {
+	var locals strings.Builder
+	for i := range 20000 {
+		fmt.Fprintf(&locals, "    v%d = 1\n", i)
+	}
+	for name, body := range map[string]string{
+		"a long list":    "    return\n    x = [" + strings.Repeat("1,", 60000) + "]\n",
+		"many variables": "    return\n" + locals.String(),
+	} {
+		s := newStage(t, compiled(t, "def f():\n"+body+"def h(e):\n    for i in range(300000):\n        f()\nhandle('h', h)\n").Space())
+		withinReason(t, func() {
+			if rc := s.send("h", nil); !strings.Contains(rc.Error, "run has used up") {
+				t.Errorf("%s: %s %s", name, rc.Outcome, rc.Error)
+			}
+		})
+	}
+	s := newStage(t, compiled(t, "f = lambda x: [x"+strings.Repeat(",x", 60000)+"] if x else 0\ndef h(e):\n    for i in range(300000):\n        f(0)\nhandle('h', h)\n").Space())
+	withinReason(t, func() {
+		if rc := s.send("h", nil); !strings.Contains(rc.Error, "run has used up") {
+			t.Errorf("a lambda: %s %s", rc.Outcome, rc.Error)
+		}
+	})
+}
+
+// TestAttack_ChainsOfComputationsDoNotEndTheProcess: what is read is pulled, one in the other.
+func TestAttack_ChainsOfComputationsDoNotEndTheProcess(t *testing.T) {
+	s := newStage(t, compiled(t, `
+start = cell("start", 1)
+docs = [start]
+
+def link_to(i):
+    before = docs[i]
+    return lambda: before + 1
+
+for i in range(2000):
+    docs.append(compute("n%d" % i, link_to(i)))
+
+handle("set", lambda e: start.set(e))
+`).Space())
+	withinReason(t, func() { s.observe("n1999") })
+	if got := s.doc("n1999"); got != "2001" {
+		t.Logf("it came to %s: %.300v", got, s.errs)
+	}
+	s.must("set", 5)
+}
+
+// TestAttack_LinksThatLeadToThemselves.
+func TestAttack_LinksThatLeadToThemselves(t *testing.T) {
+	s := newStage(t, compiled(t, `
+c = cell("c")
+
+def tie(e):
+    c["a"] = link("c", "b")
+    c["b"] = link("c", "a")
+    c["d"] = link("c")
+
+def look(e):
+    return str(c["a"])
+
+def deep(e):
+    x = c
+    for i in range(200):
+        x = x["d"]
+    return str(x)
+
+def whole(e):
+    return c
+
+handle("tie", tie)
+handle("look", look)
+handle("deep", deep)
+handle("whole", whole)
+`).Space())
+	s.must("tie", nil)
+	for _, stream := range []string{"look", "deep", "whole"} {
+		withinReason(t, func() {
+			rc := s.send(stream, nil)
+			t.Logf("%s: %s %.100s %.200s", stream, rc.Outcome, rc.Result, rc.Error)
+		})
+	}
+}
+
+// TestAttack_SpacesAtTheSameTimeSeeNothingOfEachOther, for the race detector, too.
+func TestAttack_SpacesAtTheSameTimeSeeNothingOfEachOther(t *testing.T) {
+	p := compiled(t, `
+c = cell("c", {"n": 0, "seen": {}})
+held = [c, c.seen]
+
+def add(e):
+    own = []
+    keep = lambda: own
+    own.append(e)
+    c.n += e
+    held[1][str(e)] = {"by": space()}
+    return [c.n, keep(), held[0].n, len(c.seen)]
+
+handle("add", add, payload = int)
+compute("double", lambda: c.n * 2)
+`)
+	var all sync.WaitGroup
+	for i := range 6 {
+		all.Go(func() {
+			name := fmt.Sprintf("S%d", i)
+			s := newStage(t, p.Space(), func(c *space.Config) { c.Space = name })
+			s.observe("double")
+			for n := 1; n <= 40; n++ {
+				s.lane++
+				id := fmt.Sprintf("e%d", n)
+				s.core.Offer(model.Event{Space: name, Stream: "add", ID: id, Payload: model.Int(int64(i + 1)), Lane: s.lane})
+				s.settle()
+				want := fmt.Sprintf("[%d,[%d],%d,1]", n*(i+1), i+1, n*(i+1))
+				if rc := s.receipts[id]; rc == nil || rc.Result.String() != want {
+					t.Errorf("space %d: %+v, want %s", i, rc, want)
+					return
+				}
+			}
+			if got := s.doc("double"); got != fmt.Sprint(80*(i+1)) {
+				t.Errorf("space %d: double is %s", i, got)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestAttack_StopEndsWhatLoops: a worker that stops does not wait for a program.
+func TestAttack_StopEndsWhatLoops(t *testing.T) {
+	p, err := Compile(source("def h(e):\n    for i in range(2000000000):\n        pass\nhandle('h', h)\n"), Options{Limits: Limits{Steps: 1 << 60, Memory: 1 << 60}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, p.Space())
+	stopped := time.AfterFunc(50*time.Millisecond, func() { p.Stop("the worker ends") })
+	defer stopped.Stop()
+	withinReason(t, func() {
+		if rc := s.send("h", nil); !strings.Contains(rc.Error, "the worker ends") {
+			t.Errorf("%s %s", rc.Outcome, rc.Error)
+		}
+	})
+}
+
+// TestAttack_Fingerprints: what is different is told apart.
+func TestAttack_Fingerprints(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"x = doc('x')\ny = doc('y')\ncompute('n', lambda: 1, reads = [x['a y']['b']])", "x = doc('x')\ny = doc('y')\ncompute('n', lambda: 1, reads = [x['a'], y['b']])"},
+		{"def f(x = 1):\n    return x\ncompute('n', lambda: f())", "def f(x = 2):\n    return x\ncompute('n', lambda: f())"},
+		{"def f():\n    def g():\n        return 1\n    return g()\ncompute('n', f)", "def f():\n    def g():\n        return 2\n    return g()\ncompute('n', f)"},
+		{"k = {'a': [1, 2]}\ncompute('n', lambda: k['a'][0])", "k = {'a': [1, 3]}\ncompute('n', lambda: k['a'][0])"},
+		{"k = {'a': 'x' + 300 * 'y'}\ncompute('n', lambda: k['a'])", "k = {'a': 'z' + 300 * 'y'}\ncompute('n', lambda: k['a'])"},
+		{"compute('n', lambda: len([1]))", "def len(x):\n    return 7\ncompute('n', lambda: len([1]))"},
+		{"k = [1]\npush = [k.index]\ncompute('n', lambda: push[0](1))", "k = [2, 1]\npush = [k.index]\ncompute('n', lambda: push[0](1))"},
+		{"compute('n', lambda: [f(1) for f in [lambda x: x + 1]])", "compute('n', lambda: [f(1) for f in [lambda x: x + 2]])"},
+		{"a = lambda: 1\nb = lambda: 2\nt = [a, b]\ncompute('n', lambda: t[0]())", "a = lambda: 1\nb = lambda: 2\nt = [b, a]\ncompute('n', lambda: t[0]())"},
+		{"a = lambda: 1\nb = lambda: 2\nt = [a, b, a]\ncompute('n', lambda: t[2]())", "a = lambda: 1\nb = lambda: 2\nt = [a, b, b]\ncompute('n', lambda: t[2]())"},
+		{"c = cell('c', {'a': 1})\ncompute('n', lambda: c.a)", "c = cell('c', {'a': 1.5})\ncompute('n', lambda: c.a)"},
+		{"compute('n', lambda: 1)", "compute('n', lambda: 1.0)"},
+		{"compute('n', lambda: '1')", "compute('n', lambda: 1)"},
+	} {
+		if changed := changedBy(t, compiled(t, pair[0]+"\n"), compiled(t, pair[1]+"\n")); changed != "n" {
+			t.Errorf("%s\nand\n%s\nhave the same fingerprint", pair[0], pair[1])
+		}
+	}
+}
+
+// TestAttack_ManyFilesAreRefused: files that load each other are executed one in the other.
+func TestAttack_ManyFilesAreRefused(t *testing.T) {
+	src := source("load('f0.star', 'x')\n")
+	for i := range 9000 {
+		src.Files[fmt.Sprintf("f%d.star", i)] = fmt.Sprintf("load('f%d.star','x')\n", i+1)
+	}
+	withinReason(t, func() {
+		if _, err := Compile(src, Options{}); err == nil || !strings.Contains(err.Error(), "files") {
+			t.Errorf("%.200v", err)
+		}
+	})
+	src = source("x = 1\n")
+	src.Files[strings.Repeat("a", 1<<20)+".star"] = ""
+	if _, err := Compile(src, Options{}); err == nil || len(err.Error()) > 500 {
+		t.Errorf("a long name: %.200v", err)
+	}
+}
+
+// TestAttack_KeysThatHashAlike: a dict of such keys is searched from end to end.
+func TestAttack_KeysThatHashAlike(t *testing.T) {
+	for name, body := range map[string]string{
+		"integers": "x = {}\n    for i in range(100000):\n        x[i * 4294967296] = 1",
+		"floats":   "x = {}\n    for i in range(100000):\n        x[i / 1000000] = 1",
+		"tuples":   "x = {}\n    for i in range(100000):\n        x[(i * 4294967296,)] = 1",
+		"sets":     "x = set([i * 4294967296 for i in range(60000)])",
+		"a dict":   "x = {i * 4294967296: 1 for i in range(60000)}",
+		"pairs":    "x = dict([(i * 4294967296, 1) for i in range(30000)])",
+	} {
+		s := newStage(t, compiled(t, "def h(e):\n    "+body+"\nhandle('h', h)\n").Space())
+		withinReason(t, func() {
+			if rc := s.send("h", nil); !strings.Contains(rc.Error, "run has used up") {
+				t.Errorf("%s: %s %.200s", name, rc.Outcome, rc.Error)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package star
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -27,7 +28,8 @@ var fileOptions = syntax.FileOptions{Set: true, TopLevelControl: true}
 
 // Compile reads a program, executes its files once, under the limits, and collects what
 // they register. The error is an *Error, but for a Source that is no program at all.
-func Compile(src Source, o Options) (*Program, error) {
+func Compile(src Source, o Options) (_ *Program, err error) {
+	defer contain(src.Entry, &err)
 	if err := src.check(); err != nil {
 		return nil, err
 	}
@@ -202,6 +204,11 @@ func (p *Program) register(m *machine) error {
 	for i, d := range m.decls {
 		if err := d.register(p, i, prints); err != nil {
 			return errorAt(d.pos, "%s", strings.TrimPrefix(err.Error(), "program "+p.name+": "))
+		}
+	}
+	for _, d := range m.decls {
+		if d.kind == "cron" && !slices.Contains(p.streams, d.job.Stream) {
+			return errorAt(d.pos, "cron %s: there is no handler for stream %s; handle(%q, ...)", d.id, d.job.Stream, d.job.Stream)
 		}
 	}
 	return nil

@@ -346,12 +346,16 @@ func (m *machine) effect(t *starlark.Thread, b *starlark.Builtin, args starlark.
 
 func (m *machine) each(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var id string
-	var rows *place
+	var of starlark.Value
 	var fn starlark.Callable
 	var o options
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "id", &id, "rows", &rows, "fn", &fn,
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "id", &id, "rows", &of, "fn", &fn,
 		"debounce?", &o.debounce, "throttle?", &o.throttle, "group?", &o.group); err != nil {
 		return nil, err
+	}
+	rows, ok := of.(*place)
+	if !ok {
+		return nil, fmt.Errorf("each %s: the rows are %s; a cell or doc is wanted, or a place in one: each(%q, cell(\"items\"), ...)", id, article(of.Type()), id)
 	}
 	d := &decl{kind: "rows", id: id, fn: fn, from: rows, to: id, spec: space.NodeSpec{ID: id, Kind: space.Computation}}
 	var err error

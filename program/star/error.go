@@ -91,7 +91,7 @@ func asError(file string, err error) error {
 	}
 	var syn syntax.Error
 	if errors.As(err, &syn) {
-		e := errorAt(syn.Pos, "%s", syn.Msg)
+		e := errorAt(syn.Pos, "%s", syntaxHint(syn.Msg))
 		e.cause = err
 		return e
 	}

@@ -38,7 +38,9 @@ type level struct {
 	mem    int64 // bytes allocated, beside those that the steps stand for
 	out    int   // bytes logged
 	lines  int
+	alike  alike  // keys
 	spent  string // the limit that was reached
+	missed *place // what was read last, if nothing is there
 }
 
 // enter begins a run. leave ends it.
@@ -52,7 +54,8 @@ func (m *machine) enter(tx *space.Tx, d *decl, ev *model.Event) *level {
 	if tx != nil {
 		l.docs = tx
 	}
-	l.mem, l.out, l.lines, l.spent = 0, 0, 0, ""
+	l.mem, l.out, l.lines, l.spent, l.missed = 0, 0, 0, "", nil
+	l.alike = alike{}
 	l.thread.Steps = 0
 	l.thread.Uncancel()
 	l.allow()
@@ -168,7 +171,7 @@ func (p *Program) call(tx *space.Tx, i int, ev *model.Event, args func(m *machin
 
 // failure is what the space is told of a run that failed.
 func (l *level) failure(err error) error {
-	e := asError(l.m.p.entry, err)
+	e := l.explained(asError(l.m.p.entry, err))
 	if isPassing(err) {
 		return space.Transient(e)
 	}

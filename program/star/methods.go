@@ -18,6 +18,9 @@ var methods = func() map[string]bool {
 			names[n] = true
 		}
 	}
+	for _, n := range habits {
+		names[n] = true
+	}
 	return names
 }()
 
@@ -43,6 +46,9 @@ func (l *level) method(name string, t *starlark.Thread, x starlark.Value, args s
 		return l.setMethod(name, t, x, args, kwargs)
 	}
 	f, err := fieldOf(x, name)
+	if _, callable := f.(starlark.Callable); !callable {
+		return nil, noMethod(x, name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +59,7 @@ func (l *level) method(name string, t *starlark.Thread, x starlark.Value, args s
 func native(name string, t *starlark.Thread, x starlark.HasAttrs, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	f, err := fieldOf(x, name)
 	if err != nil {
-		return nil, err
+		return nil, noMethod(x, name)
 	}
 	return f.(*starlark.Builtin).CallInternal(t, args, kwargs)
 }

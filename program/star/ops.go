@@ -59,8 +59,12 @@ func init() {
 		"%dict": {"dict", func(l *level, a starlark.Tuple) (starlark.Value, error) {
 			return a[0], l.charge(1, dictBytes+entryBytes*starlark.Len(a[0]))
 		}},
-		"%key":    {"key", func(l *level, a starlark.Tuple) (starlark.Value, error) { return a[0], l.hashable(a[0]) }},
-		"%iter":   {"in", func(l *level, a starlark.Tuple) (starlark.Value, error) { return a[0], l.chargeLoop(a[0]) }},
+		"%key":  {"key", func(l *level, a starlark.Tuple) (starlark.Value, error) { return a[0], l.hashable(a[0]) }},
+		"%iter": {"in", func(l *level, a starlark.Tuple) (starlark.Value, error) { return a[0], l.chargeLoop(a[0]) }},
+		"%frame": {"call", func(l *level, a starlark.Tuple) (starlark.Value, error) {
+			n, _ := starlark.AsInt32(a[0])
+			return a[len(a)-1], l.charge(n/8, n*slotBytes)
+		}},
 		"%args":   {"*", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.spread(a[0]) }},
 		"%kwargs": {"**", spreadNames},
 	}
@@ -342,6 +346,9 @@ func (l *level) hashable(k starlark.Value) error {
 		if err := l.walkTuple(k, &room); err != nil {
 			return err
 		}
+		return l.chargeAlike(k)
+	case starlark.Int, starlark.Float:
+		return l.chargeAlike(k)
 	}
 	return nil
 }

@@ -185,14 +185,22 @@ func (x *place) member(step string) (starlark.Value, error) {
 		return x.child(step), nil //nolint:nilerr // while the program is loaded, places are only named
 	}
 	c := x.child(step)
+	x.m.cur.missed = nil
 	if x.space != "" {
-		return show(c.filled(tx.GetFrom(c.space, c.doc, c.path...))), tx.Err()
+		v := c.filled(tx.GetFrom(c.space, c.doc, c.path...))
+		if v.IsAbsent() {
+			x.m.cur.missed = c
+		}
+		return show(v), tx.Err()
 	}
 	v := c.probe(tx)
 	switch {
 	case tx.Err() != nil:
 		return nil, tx.Err()
 	case v.IsAbsent() && !isContainer(c.def):
+		if c.def.IsAbsent() {
+			x.m.cur.missed = c
+		}
 		return show(c.def), nil
 	case v.IsAbsent() || isContainer(v):
 		return c, nil

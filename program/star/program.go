@@ -63,6 +63,9 @@ func (p *Program) Nodes() []Node { return slices.Clone(p.nodes) }
 // Streams are those that have a handler, in the order in which they are registered.
 func (p *Program) Streams() []string { return slices.Clone(p.streams) }
 
+// Empty reports whether the program registers nothing, as a file that was cut off does.
+func (p *Program) Empty() bool { return len(p.nodes) == 0 && len(p.streams) == 0 }
+
 // Stop ends the runs that are under way, within an instruction or builtin, and has those
 // fail that begin later. It is for a process that stops: what is stopped has no effect,
 // and is done again elsewhere.

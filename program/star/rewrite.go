@@ -30,6 +30,7 @@ const maxNesting = 300
 // rewriter rewrites one file.
 type rewriter struct {
 	ops   map[string]bool
+	frame *frame // of the function that is being rewritten
 	depth int
 	err   error
 }
@@ -37,7 +38,7 @@ type rewriter struct {
 // rewrite makes the tree of a file one whose costs are counted, and returns the operations
 // that it uses. What the dialect does not have is refused.
 func rewrite(f *syntax.File) (map[string]bool, error) {
-	r := &rewriter{ops: map[string]bool{}}
+	r := &rewriter{ops: map[string]bool{}, frame: newFrame()}
 	r.stmts(f.Stmts)
 	return r.ops, r.err
 }
@@ -75,8 +76,14 @@ func (r *rewriter) stmt(s syntax.Stmt) syntax.Stmt {
 	case *syntax.AssignStmt:
 		return r.assign(s)
 	case *syntax.DefStmt:
+		r.frame.names[s.Name.Name] = true
 		r.params(s.Params)
+		outer := r.enter(s.Params)
 		r.block(s.Def, s.Body)
+		if x := r.charged(s.Def, nil); x != nil {
+			s.Body = append([]syntax.Stmt{&syntax.ExprStmt{X: x}}, s.Body...)
+		}
+		r.frame = outer
 	case *syntax.IfStmt:
 		s.Cond = r.expr(s.Cond)
 		r.block(s.If, s.True)
@@ -102,7 +109,14 @@ func (r *rewriter) block(pos syntax.Position, body []syntax.Stmt) {
 	r.shallower()
 }
 
+// maxParams is how many parameters a function may have: named arguments are looked for among
+// them one by one.
+const maxParams = 100
+
 func (r *rewriter) params(params []syntax.Expr) {
+	if len(params) > maxParams {
+		r.refuse(params[maxParams], "a function has %d parameters at most", maxParams)
+	}
 	for _, p := range params {
 		if b, ok := p.(*syntax.BinaryExpr); ok && b.Op == syntax.EQ {
 			b.Y = r.expr(b.Y)
@@ -114,6 +128,7 @@ func (r *rewriter) params(params []syntax.Expr) {
 func (r *rewriter) target(x syntax.Expr) {
 	switch x := x.(type) {
 	case *syntax.Ident:
+		r.frame.names[x.Name] = true
 	case *syntax.ParenExpr:
 		r.target(x.X)
 	case *syntax.TupleExpr:
@@ -145,6 +160,7 @@ func (r *rewriter) assign(s *syntax.AssignStmt) syntax.Stmt {
 	op := &syntax.Literal{Token: syntax.STRING, TokenPos: s.OpPos, Value: s.Op.String()}
 	switch x := lhs.(type) {
 	case *syntax.Ident:
+		r.frame.names[x.Name] = true
 		if !plain {
 			s.RHS = r.call(s.OpPos, "%aug", x2(x), op, s.RHS)
 			s.Op = syntax.EQ
@@ -205,8 +221,10 @@ func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
 	case *syntax.ParenExpr:
 		x.X = r.expr(x.X)
 	case *syntax.ListExpr:
+		r.frame.wide += len(x.List)
 		r.exprs(x.List)
 	case *syntax.TupleExpr:
+		r.frame.wide += len(x.List)
 		r.exprs(x.List)
 	case *syntax.CondExpr:
 		x.Cond, x.True, x.False = r.expr(x.Cond), r.expr(x.True), r.expr(x.False)
@@ -214,7 +232,12 @@ func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
 		x.X = r.expr(x.X)
 	case *syntax.LambdaExpr:
 		r.params(x.Params)
+		outer := r.enter(x.Params)
 		x.Body = r.expr(x.Body)
+		if charged := r.charged(x.Lambda, x.Body); charged != nil {
+			x.Body = charged
+		}
+		r.frame = outer
 	case *syntax.DotExpr:
 		x.X = r.expr(x.X)
 		if methods[x.Name.Name] {

@@ -22,8 +22,13 @@ type Source struct {
 	Files map[string]string
 }
 
-// maxSource bounds the text of a program, in bytes: all of its files.
-const maxSource = 256 << 10
+// Bounds of the text of a program: bytes of all of its files, how many there are, and how long
+// their names may be.
+const (
+	maxSource   = 256 << 10
+	maxFiles    = 500
+	maxFileName = 200
+)
 
 // Version is a short hash of a program's text: 12 hexadecimal digits. Any change of
 // the files changes it, comments included. It names what was deployed; what runs again
@@ -56,7 +61,13 @@ func (s Source) check() error {
 		if path.Clean(name) != name || path.IsAbs(name) || strings.HasPrefix(name, "..") {
 			return fmt.Errorf("program %s: file %q: a name is a clean relative path", s.Name, name)
 		}
+		if len(name) > maxFileName {
+			return fmt.Errorf("program %s: file %s...: a name has %d bytes at most", s.Name, name[:40], maxFileName)
+		}
 		size += len(text)
+	}
+	if len(s.Files) > maxFiles {
+		return fmt.Errorf("program %s: it has %d files; %d is the limit", s.Name, len(s.Files), maxFiles)
 	}
 	if size > maxSource {
 		return fmt.Errorf("program %s: its files have %d bytes; %d is the limit", s.Name, size, maxSource)
