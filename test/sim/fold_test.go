@@ -125,7 +125,8 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 		ev = f.event(c, stream, tx.Receipt)
 	}
 	after := f.applied(tx)
-	if ev != nil {
+	told := ev != nil && f.w.plan.isTold(stream)
+	if ev != nil && !told {
 		seen, ok := after["seen"]
 		if !ok {
 			seen = f.docs["seen"]
@@ -136,6 +137,8 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	}
 	app, isApp := strings.CutPrefix(tx.By, "app ")
 	switch {
+	case told:
+		f.told(tx, ev, after)
 	case ev != nil:
 		f.compare(c, tx, o, after)
 	case isHandling:

@@ -45,7 +45,7 @@ type options struct {
 // The faults that the network commits, and those that are items of a plan.
 var allFaults = []string{
 	"lost-request", "lost-answer", "copy", "late", "stale",
-	"crash", "kill", "pause", "cut", "full", "hermit", "coordinators", "oversize", "leave", "attached", "deadly", "versions",
+	"crash", "kill", "pause", "cut", "full", "hermit", "coordinators", "oversize", "leave", "attached", "deadly", "versions", "tasks",
 }
 
 func (o *options) has(fault string) bool { return slices.Contains(o.faults, fault) }
@@ -108,6 +108,7 @@ func newPlan(seed uint64) *plan {
 	p.population()
 	p.workload()
 	p.trouble()
+	p.tasks()
 	p.delay()
 	p.deployments()
 	slices.SortStableFunc(p.items, func(a, b item) int { return cmp.Compare(a.at, b.at) })

@@ -28,6 +28,9 @@ type view interface {
 	CancelTimer(name string)
 	Timer(name string) (time.Time, bool)
 	Edition() int
+	StartTask(action, key string, in any)
+	CancelTask(action, key string) bool
+	WantTask(input, key string) space.Task
 }
 
 // handlers are what the streams mean.
@@ -165,6 +168,7 @@ var computations = map[string]func(v view) model.Value{
 		return model.String(v.Get("level").String() + " " + v.Get("abroad").String())
 	},
 	"dormant": func(v view) model.Value { return v.Get("n") },
+	"price":   price,
 }
 
 // derived are the computations in an order in which each comes after what it reads.
@@ -263,15 +267,16 @@ func (w *world) newProgram(p0 *process, of string, edition int, f *flaky) *space
 			return h(v, ev)
 		}))
 	}
-	for _, stream := range append(slices.Sorted(maps.Keys(onTime)), "edition", "odd") {
+	for _, stream := range append(slices.Sorted(maps.Keys(onTime)), "edition", "odd", "start", "start-and-fail", "cancel") {
 		if h := w.plan.handler(stream, edition); h != nil {
 			must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) { return h(edited{tx, edition}, ev) }))
 		}
 	}
 	must(w.addCron(p, of))
+	must(w.addTasks(p, of))
 	for _, doc := range w.plan.derived(edition) {
 		run := w.plan.computation(doc, edition)
-		must(p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Version: w.plan.nodeVersion(doc, edition), Run: func(tx *space.Tx) (model.Value, error) {
+		must(p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Writes: w.plan.wants(doc), Version: w.plan.nodeVersion(doc, edition), Run: func(tx *space.Tx) (model.Value, error) {
 			return run(edited{tx, edition}), nil
 		}}))
 	}

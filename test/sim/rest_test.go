@@ -54,6 +54,9 @@ func (w *world) waiting() string {
 		if x := f.waits(); x != nil {
 			return fmt.Sprintf("%s of space %s waits, due at %d", x.ID, f.space, x.NotBefore)
 		}
+		if key := f.pending(); key != "" {
+			return fmt.Sprintf("task %s of space %s is pending", key, f.space)
+		}
 		if len(f.own) > 0 {
 			return fmt.Sprintf("follow-up %s of space %s waits", f.own[0].ID, f.space)
 		}

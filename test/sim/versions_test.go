@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -82,10 +83,14 @@ func (p *plan) nodeVersion(doc string, edition int) string {
 // derived lists the computations of an edition, in an order in which each comes after what it
 // reads.
 func (p *plan) derived(edition int) []string {
+	list := slices.Clone(derived)
 	if p.derives() && isOdd(edition) {
-		return append([]string{"extra"}, derived...)
+		list = append([]string{"extra"}, list...)
 	}
-	return derived
+	if p.has("tasks") {
+		list = append(list, "price")
+	}
+	return list
 }
 
 // computation is what derives a document in an edition, nil if nothing does.
@@ -120,6 +125,8 @@ func (p *plan) handler(stream string, edition int) func(v view, ev *model.Event)
 		}
 	case stream == "odd" && isOdd(edition):
 		return func(v view, _ *model.Event) (model.Value, error) { return count(v, 1), nil }
+	case ofTasks[stream] != nil && p.has("tasks"):
+		return ofTasks[stream]
 	case onTime[stream] != nil:
 		return onTime[stream]
 	}

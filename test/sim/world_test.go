@@ -41,6 +41,7 @@ type world struct {
 	deaths    map[eventKey]int             // attempts at deadly events
 	over      bool                         // everything is about to end
 	folds     map[string]*fold
+	outside   outside
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -99,7 +100,7 @@ func newWorld(p *plan, verbose bool) *world {
 		plan: p, story: newStory(verbose),
 		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
-		flights: map[string]map[*process]bool{}, booked: map[time.Duration]bool{}, deaths: map[eventKey]int{},
+		flights: map[string]map[*process]bool{}, booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
