@@ -232,7 +232,7 @@ handle("key", lambda e: cell("d").update({"ä".elems().type if False else e: 1})
 // takes memory when it is called, whether it comes to them or not.
 func TestAttack_FramesAreChargedFor(t *testing.T) {
 	var locals strings.Builder
-	for i := range 20000 {
+	for i := range 14000 {
 		fmt.Fprintf(&locals, "    v%d = 1\n", i)
 	}
 	for name, body := range map[string]string{
