@@ -95,6 +95,14 @@ func (c *watchCmd) Run(ctx context.Context, io streams) error {
 				q := live.Watch{Space: c.Space, Document: doc, From: c.From}
 				return (&live.Client{Bus: b}).Watch(watching, q, func(e live.Event) { p.print(doc, e) })
 			})
+			g.Go(func() error { // ends with its answer, or with the watch
+				q := live.Get{Space: c.Space, Document: doc, Timeout: live.Duration(staleAfter)}
+				a, err := (&live.Client{Bus: b}).Get(watching, q)
+				if err == nil && a.Stale != "" {
+					p.stale(doc, a.Stale)
+				}
+				return nil // an error is the watch's to tell
+			})
 		}
 		err := g.Wait()
 		switch {
@@ -106,6 +114,9 @@ func (c *watchCmd) Run(ctx context.Context, io streams) error {
 		return err
 	})
 }
+
+// staleAfter is how long a document may take to be up to date until who watches is told why it is not.
+const staleAfter = 5 * time.Second
 
 // changePrinter prints what happens to documents that are watched.
 type changePrinter struct {
@@ -145,6 +156,13 @@ func (p *changePrinter) print(doc string, e live.Event) {
 	}
 }
 
+// stale says at the begin of a watch that a value is not what it should be.
+func (p *changePrinter) stale(doc, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.io.err, "%s is not up to date: %s\n", doc, why)
+}
+
 func (p *changePrinter) change(doc string, e live.Event) {
 	if p.cmd.JSON {
 		line, err := json.Marshal(changeLine{p.cmd.Space, doc, e.Revision, e.Previous, e.Data, e.Kind == live.Deleted})
@@ -153,6 +171,10 @@ func (p *changePrinter) change(doc string, e live.Event) {
 			return
 		}
 		fmt.Fprintf(p.io.out, "%s\n", line)
+		return
+	}
+	if e.Kind == live.Deleted && e.Revision == 0 {
+		fmt.Fprintf(p.io.err, "space %s has no document %s yet; waiting\n", p.cmd.Space, doc)
 		return
 	}
 	value := string(e.Data)

@@ -35,7 +35,7 @@ type cli struct {
 	Fleet fleetCmd `cmd:"" help:"Who is there, who serves which partition and why, and what is behind."`
 	Where whereCmd `cmd:"" help:"Under which names a plain NATS client finds a space."`
 	Send  sendCmd  `cmd:"" help:"Send an event to a running deployment."`
-	Get   getCmd   `cmd:"" help:"Print the revision of a document and the document."`
+	Get   getCmd   `cmd:"" help:"Print a document (-v: with its revision)."`
 	Watch watchCmd `cmd:"" help:"Print a document and every change of it."`
 
 	Dev devCmd `cmd:"" help:"Run everything here, with a sample or with your programs, and deploy them as they are saved."`

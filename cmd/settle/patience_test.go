@@ -47,6 +47,6 @@ func TestGet_SaysForWhomItHasWaitedInVain(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, 1, "no answer within 100ms: no worker is there to serve space alice", "get", "alice", "double", "--timeout", "100ms")
-	want(t, 1, "no receipt within 200ms: no worker is there to serve space alice | is stored and will be handled | settle tree",
+	want(t, 1, "no receipt within 200ms: no worker is there to serve space alice | is stored, and will be handled when a worker runs | settle tree",
 		"send", "alice", "add", "--wait", "--timeout", "200ms")
 }
