@@ -98,7 +98,7 @@ func printSpaces(io streams, lines []spaceLine, all int) {
 	}
 	s.table(heading, rows)
 	if !hosted {
-		fmt.Fprintln(io.out, "\nNo rule says what they run: programs of the workers' own, or none that was deployed.")
+		fmt.Fprintln(io.out, "\nNothing was deployed to these spaces: they run what the workers' executable brings with it, if anything.")
 		return
 	}
 	if slices.ContainsFunc(lines, func(l spaceLine) bool { return l.Runs == "" }) {

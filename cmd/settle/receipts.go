@@ -22,6 +22,7 @@ type receiptsCmd struct {
 	Stream  string `help:"Only of events that came by this stream."`
 	Outcome string `help:"Only of events that ended so: handled, failed or refused."`
 	Follow  bool   `short:"f" help:"Go on with those to come, until interrupted."`
+	Full    bool   `help:"Do not cut results and errors short."`
 	JSON    bool   `name:"json" help:"One JSON object a line, with everything that is known."`
 }
 
@@ -32,7 +33,7 @@ func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 		return usage(err)
 	}
 	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
-		out := receiptPrinter{w: io.out, json: c.JSON}
+		out := receiptPrinter{w: io.out, json: c.JSON, full: c.Full}
 		for h, err := range client.Receipts(ctx, c.Space, filter) {
 			if err != nil && errors.Is(err, context.Canceled) {
 				return nil // interrupted: that is how following ends
@@ -69,6 +70,7 @@ func (c *receiptsCmd) matching() (text string) {
 type receiptPrinter struct {
 	w       io.Writer
 	json    bool
+	full    bool // results and errors are not cut short
 	printed int
 	widths  [receiptColumns]int
 }
@@ -90,7 +92,7 @@ func (p *receiptPrinter) print(h *settle.Handling) error {
 	p.printed++
 	rc := h.Tx.Receipt
 	p.line([receiptColumns]string{
-		fmt.Sprint(h.Seq), h.Stored.Local().Format(time.DateTime), h.Stream(), rc.Event, string(rc.Outcome), receiptText(h),
+		fmt.Sprint(h.Seq), h.Stored.Local().Format(time.DateTime), h.Stream(), rc.Event, string(rc.Outcome), receiptText(h, p.full),
 	})
 	return nil
 }
@@ -105,8 +107,8 @@ func (p *receiptPrinter) line(cells [receiptColumns]string) {
 	fmt.Fprintln(p.w, strings.TrimRight(b.String()+cells[receiptColumns-1], " "))
 }
 
-// receiptText is what came of the event, in short.
-func receiptText(h *settle.Handling) string {
+// receiptText is what came of the event, in short unless all of it is wanted.
+func receiptText(h *settle.Handling, full bool) string {
 	rc := h.Tx.Receipt
 	text := rc.Error
 	if rc.Outcome == settle.Handled {
@@ -115,7 +117,9 @@ func receiptText(h *settle.Handling) string {
 			text = rc.Result.String()
 		}
 	}
-	text = clip(unbroken(text), longest)
+	if text = unbroken(text); !full {
+		text = clip(text, longest)
+	}
 	if rc.Attempts > 1 {
 		text += fmt.Sprintf("  (%d attempts)", rc.Attempts)
 	}

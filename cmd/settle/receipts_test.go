@@ -68,6 +68,10 @@ func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
 		t.Logf("settle receipts %v\n%s%s", args, out, stderr)
 		return strings.Split(strings.TrimSpace(out), "\n")
 	}
+	long := strings.TrimSpace(strings.Repeat("long ", 40))
+	if cut, full := receipts("alice"), receipts("alice", "--full"); strings.Contains(strings.Join(cut, "\n"), long) || !strings.Contains(strings.Join(full, "\n"), long) {
+		t.Errorf("results are cut short: %v; and with --full: %v", cut, full)
+	}
 
 	all := receipts("alice")
 	if len(all) != 1+9 || !strings.HasPrefix(all[0], "LOG ") {

@@ -217,8 +217,13 @@ func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
 	s.write("tally.star", tally("three", "2")+"\ndef broken(:\n")
 	s.await("tally.star: not deployed; the version before goes on", "tally.star:22:13")
 	s.until(c, "tally", "look", `["two",3]`)
+	s.write("tally.star", "") // an editor that was cut off
+	s.await("tally.star: not deployed; the version before goes on\n  "+s.dir+"/tally.star registers nothing")
+	s.until(c, "tally", "look", `["two",3]`)
 	s.write("tally.star", tally("two", "2"))
 	s.await("tally.star: as it runs")
+	s.write("tally.star", strings.ReplaceAll(tally("two", "2"), "handle(\"add\", add)\n", ""))
+	s.await("no node has new code (2); 1 stream gone: add; its events will be refused")
 	s.write("tally.star", tally("four", "2"))
 	s.await("tally.star: no node has new code (2); handlers are the new ones")
 	s.until(c, "tally", "look", `["four",3]`)
@@ -261,6 +266,9 @@ func TestDev_StartsFullWithASampleIfThereIsNoProgram(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, nil)
 	s.await("the sample fridge", "fridge: owner w", "settle send fridge temp", "what was acknowledged is on this disk")
+	if n := strings.Count(s.out.String(), "  spaces "); n != 1 {
+		t.Errorf("the label spaces is there %d times", n)
+	}
 	resp, err := http.Get(s.place.HTTP + "/v1/spaces/fridge/documents/verdict")
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,10 @@ func (d *dev) print(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	label := "spaces"
 	for _, text := range lines {
-		line("spaces", "%s", text)
+		line(label, "%s", text)
+		label = ""
 	}
 	line("durable", "what was acknowledged is on this disk (fsync), and survives kill -9; a lost disk loses it")
 	fmt.Fprintf(&b, "Try, in this directory:  %s\n", strings.Join(d.try(space, doc), "\n                         "))
