@@ -218,7 +218,7 @@ func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
 	s.await("tally.star: not deployed; the version before goes on", "tally.star:22:13")
 	s.until(c, "tally", "look", `["two",3]`)
 	s.write("tally.star", "") // an editor that was cut off
-	s.await("tally.star: not deployed; the version before goes on\n  "+s.dir+"/tally.star registers nothing")
+	s.await("tally.star: not deployed; the version before goes on\n  " + s.dir + "/tally.star registers nothing")
 	s.until(c, "tally", "look", `["two",3]`)
 	s.write("tally.star", tally("two", "2"))
 	s.await("tally.star: as it runs")
