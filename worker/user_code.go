@@ -10,6 +10,9 @@ import (
 // event has failed stands in its receipt, and is logged with that.
 func (c *Config) logError(i space.ErrorInfo) {
 	if i.Event != "" {
+		if !i.Transient {
+			return // the event has failed, which is logged
+		}
 		c.Logger.Warn("handler", "space", i.Space, "stream", i.Stream, "event", i.Event, "attempt", i.Attempt, "again", i.Transient, "error", i.Err)
 		return
 	}

@@ -80,7 +80,10 @@ func TestUserCode_IsLogged(t *testing.T) {
 		p := w.process(worker.Config{ID: "w1", Programs: always(talkative(t, func(string) {}))}, nil)
 		w.send("s", "say", "e1")
 		w.send("s", "fail", "e2")
-		w.eventually("both are logged", func() bool { return w.logged.count("said") > 0 && w.logged.count("handler") > 0 })
+		w.eventually("both are logged", func() bool { return w.logged.count("said") > 0 && w.logged.count("event failed") > 0 })
+		if n := w.logged.count("handler"); n > 0 {
+			t.Error("a failure is logged twice")
+		}
 		p.stop()
 	})
 }
