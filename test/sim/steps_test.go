@@ -188,6 +188,7 @@ func (w *world) checkMark(f *fold, mark *model.StateDoc) {
 		w.violate("saved", "space %s: the mark stands at %d, the log ends at %d", f.space, mark.Seq, f.seq)
 	}
 	f.markedSlots(mark.Seq)
+	f.markedTasks(mark.Seq)
 	for doc := range f.history { // any order: each on its own
 		at := f.changedAt(doc, mark.Seq)
 		stored, there := w.server.Saved(f.space, doc)

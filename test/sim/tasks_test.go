@@ -287,6 +287,17 @@ func (f *fold) pending() string {
 	return ""
 }
 
+// markedTasks: a mark stands only over a space that wants to be woken if a task is pending.
+func (f *fold) markedTasks(mark uint64) {
+	then, now := f.valueAt(work, mark).Get("tasks"), f.docs[work].Get("tasks")
+	for key, entry := range then.All() {
+		was, is := space.TaskOf(key, entry), space.TaskOf(key, now.Get(key))
+		if was.State == space.TaskPending && is.State == space.TaskPending && f.savedDue() == 0 {
+			f.wrong("saved", "the mark stands at %d, and the space wants to be woken never, but task %s is pending", mark, key)
+		}
+	}
+}
+
 // checkTasks: what has ended has been done, or could not be, and its end took effect once.
 func (w *world) checkTasks() {
 	for i := range w.plan.spaces {
