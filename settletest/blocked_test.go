@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,12 +32,17 @@ func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	release, full := make(chan struct{}), make(chan int)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { <-release }))
+	var gone atomic.Bool
 	var mu sync.Mutex
 	mu.Lock()
 	t.Cleanup(func() { // lets all of them go
 		cancel()
 		close(release)
-		close(full)
+		gone.Store(true)
+		select {
+		case <-full:
+		default:
+		}
 		mu.Unlock()
 		server.Close()
 		http.DefaultClient.CloseIdleConnections()
@@ -47,7 +53,11 @@ func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
 	}{
 		"sleep":   {func() { nap(ctx) }, []string{"[sleep]", "time.Sleep", "SendAfter"}},
 		"receive": {func() { <-release }, []string{"[chan receive]", "goroutines"}},
-		"send":    {func() { full <- 1 }, []string{"[chan send]"}},
+		"send": {func() {
+			if !gone.Load() {
+				full <- 1
+			}
+		}, []string{"[chan send]"}},
 		"select": {func() {
 			select {
 			case <-release:
