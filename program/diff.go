@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/settlehq/settle/program/star"
@@ -15,6 +16,19 @@ type Diff struct {
 	New     []string `json:"new,omitzero"`
 	Gone    []string `json:"gone,omitzero"`
 	Same    int      `json:"same"`
+	// StreamsGone are those that had a handler. Their events will be refused.
+	StreamsGone []string `json:"streams_gone,omitzero"`
+}
+
+// WithStreams adds what becomes of the streams.
+func (d Diff) WithStreams(before, after []string) Diff {
+	d.StreamsGone = nil
+	for _, s := range before {
+		if !slices.Contains(after, s) {
+			d.StreamsGone = append(d.StreamsGone, s)
+		}
+	}
+	return d
 }
 
 // Compare compares the nodes of two versions.
@@ -71,7 +85,16 @@ func (d Diff) String() string {
 		parts = append(parts, fmt.Sprintf("%d gone", len(d.Gone)))
 	}
 	if len(parts) == 0 {
-		return fmt.Sprintf("no node has new code (%d)", d.Same)
+		parts = append(parts, fmt.Sprintf("no node has new code (%d)", d.Same))
+	} else {
+		parts = append(parts, fmt.Sprintf("%d unchanged", d.Same))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("%d unchanged", d.Same)), "; ")
+	switch n := len(d.StreamsGone); n {
+	case 0:
+	case 1:
+		parts = append(parts, fmt.Sprintf("1 stream gone: %s; its events will be refused", d.StreamsGone[0]))
+	default:
+		parts = append(parts, fmt.Sprintf("%d streams gone: %s; their events will be refused", n, strings.Join(d.StreamsGone, ", ")))
+	}
+	return strings.Join(parts, "; ")
 }

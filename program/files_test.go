@@ -67,6 +67,18 @@ func TestAFileThatIsLoadedIsNoProgramOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestADiffNamesTheStreamsThatAreGone(t *testing.T) {
+	for want, after := range map[string][]string{
+		"no node has new code (0)": {"page", "join", "new"},
+		"no node has new code (0); 1 stream gone: page; its events will be refused":          {"join"},
+		"no node has new code (0); 2 streams gone: join, page; their events will be refused": nil,
+	} {
+		if got := program.Compare(nil, nil).WithStreams([]string{"join", "page"}, after).String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestADiffSaysWhatRunsAgain(t *testing.T) {
 	nodes := func(pairs ...string) (all []star.Node) {
 		for _, p := range pairs {

@@ -81,6 +81,9 @@ func (c *deployCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return fmt.Errorf("the program was not deployed:\n%w", err)
 	}
+	if compiled.Empty() {
+		return fmt.Errorf("the program was not deployed: %s registers nothing; a program has a handle, compute, each or effect", c.File)
+	}
 	v, err := program.NewVersion(source, c.by(), c.Note, time.Now())
 	if err != nil {
 		return err
@@ -198,7 +201,7 @@ func (d *deployment) compare(ctx context.Context, b *bus.Bus, before program.Tar
 	if err == nil {
 		var was *star.Program
 		if was, err = star.Compile(old.Source(), star.Options{}); err == nil {
-			d.Diff = program.Compare(was.Nodes(), compiled.Nodes())
+			d.Diff = program.Compare(was.Nodes(), compiled.Nodes()).WithStreams(was.Streams(), compiled.Streams())
 		}
 	}
 	d.uncompared = err

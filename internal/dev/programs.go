@@ -83,6 +83,9 @@ func (d *dev) load(ctx context.Context, h *hosted) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
+	if p.Empty() {
+		return change{}, fmt.Errorf("%s registers nothing; a program has a handle, compute, each or effect", h.title())
+	}
 	v, err := program.NewVersion(source, "settle dev", "", time.Now())
 	if err != nil {
 		return change{}, err
@@ -93,7 +96,7 @@ func (d *dev) load(ctx context.Context, h *hosted) (change, error) {
 	}
 	c := change{first: before == nil, again: h.program == nil && before != nil && before.Version() == v.ID}
 	if before != nil {
-		c.diff = program.Compare(before.Nodes(), p.Nodes())
+		c.diff = program.Compare(before.Nodes(), p.Nodes()).WithStreams(before.Streams(), p.Streams())
 	}
 	if err := d.deploy(ctx, h, v); err != nil {
 		return change{}, err
@@ -214,7 +217,7 @@ func (c change) String() string {
 		return "deployed"
 	case c.again:
 		return "as it ran before"
-	case len(c.diff.Changed)+len(c.diff.New)+len(c.diff.Gone) == 0:
+	case len(c.diff.Changed)+len(c.diff.New)+len(c.diff.Gone)+len(c.diff.StreamsGone) == 0:
 		return c.diff.String() + "; handlers are the new ones from the next event on"
 	}
 	return c.diff.String()
