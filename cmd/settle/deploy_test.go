@@ -114,9 +114,9 @@ func TestDeploy_FromTheFirstVersionToTheRollback(t *testing.T) {
 	untilValue(t, "1", "cart-3", "discount")
 	untilValue(t, "0", "cart-2", "discount")
 
-	want(t, 0, "spaces cart*: cart@"+second+", before: cart@"+third, "rollback", "cart")
+	want(t, 0, "spaces cart*: now run cart@"+second+" (before: cart@"+third+")", "rollback", "cart")
 	untilValue(t, "0", "cart-3", "discount")
-	want(t, 0, "cart@"+first+", before: cart@"+second, "rollback", "cart", first[:6])
+	want(t, 0, "now run cart@"+first+" (before: cart@"+second+")", "rollback", "cart", first[:6])
 	untilValue(t, "5", "cart-3", "total")
 	want(t, 1, "no version nosuch; there are "+first, "rollback", "cart", "nosuch")
 	want(t, 0, "spaces cart-2: no rule of their own any more", "unpin", "cart-2")
@@ -149,7 +149,7 @@ func TestDeploy_ACanaryIsTriedInItsShareAndEndsWithARollbackOrADeployment(t *tes
 		untilValue(t, value, fields[0], "total")
 	}
 	want(t, 0, "* (50%) | cart@"+first+", 50% of them "+second, "versions")
-	want(t, 0, "spaces *: cart@"+first+", before: cart@"+first+", 50% of them "+second, "rollback", "cart")
+	want(t, 0, "spaces *: now run cart@"+first+" (before: cart@"+first+", 50% of them "+second+")", "rollback", "cart")
 	untilValue(t, "5", "a", "total")
 	want(t, 0, "deployed to 10 percent", "deploy", path, "--canary", "10")
 	want(t, 0, "deployed; workers", "deploy", path)
@@ -163,6 +163,7 @@ func TestDeploy_WhatDoesNotCompileIsNotDeployed(t *testing.T) {
 	path := file(t, dir, "cart.star", cart("5", "0")+"\ndef f():\n    return 1 + \"x\"\n\nf()\n")
 	want(t, 1, "the program was not deployed | cart.star:21:14: | in f | cart.star:23:2: in", "deploy", path)
 	want(t, 2, "not allowed | --name NAME", "deploy", file(t, dir, "a b.star", ""))
+	want(t, 1, "the program was not deployed: | empty.star registers nothing", "deploy", file(t, dir, "empty.star", "# nothing yet"))
 	want(t, 2, "use a space (airport-1)", "deploy", path, "--space", "a.*")
 	want(t, 2, "1 to 99 percent", "deploy", path, "--canary", "100")
 	want(t, 0, "no program was deployed here", "versions")
@@ -170,6 +171,17 @@ func TestDeploy_WhatDoesNotCompileIsNotDeployed(t *testing.T) {
 	want(t, 1, "was never deployed here", "pin", "a", "cart@1")
 	want(t, 1, "no rule has spaces run program cart", "rollback", "cart")
 	want(t, 0, "no space has handled anything", "ls")
+}
+
+func TestSend_SaysThatNoRuleConcernsTheSpace(t *testing.T) {
+	hosting(t)
+	want(t, 0, "a new rule", "deploy", file(t, t.TempDir(), "cart.star", cart("5", "0")))
+	want(t, 1, "no rule has space shop run a program; rules: cart* (settle versions)", "send", "shop", "add", "--wait", "--timeout", "300ms")
+}
+
+func TestHelp_IsACommandToo(t *testing.T) {
+	want(t, 0, "Usage: settle <command>", "help")
+	want(t, 0, "Usage: settle send", "help", "send")
 }
 
 func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {

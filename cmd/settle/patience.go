@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program"
 )
 
 // lookPatience bounds the look at a fleet in which nobody has answered.
@@ -21,10 +22,26 @@ func whoServes(ctx context.Context, b *bus.Bus, space string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
 	defer cancel()
 	f, err := fleet.Look(ctx, b)
+	if why := unruled(ctx, b, space); why != "" {
+		return why
+	}
 	if err != nil {
 		return fmt.Sprintf("who serves space %s is not known either (%v)", space, err)
 	}
 	return serving(f, space)
+}
+
+// unruled says that no rule concerns a space, where rules say what runs; "" if that is not so.
+func unruled(ctx context.Context, b *bus.Bus, space string) string {
+	table, err := program.Rules(ctx, b)
+	if err != nil || len(table.All()) == 0 || table.Rule(space) != nil {
+		return ""
+	}
+	var rules []string
+	for _, r := range table.All() {
+		rules = append(rules, r.Spaces)
+	}
+	return fmt.Sprintf("no rule has space %s run a program; rules: %s (settle versions)", space, clip(strings.Join(rules, ", "), 200))
 }
 
 func serving(f *fleet.Fleet, space string) string {

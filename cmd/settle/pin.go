@@ -58,7 +58,7 @@ func (d *decided) print(io streams) {
 	case d.Before == said(d.Now):
 		fmt.Fprintf(io.out, "spaces %s: %s, as before\n", d.Spaces, d.Before)
 	default:
-		fmt.Fprintf(io.out, "spaces %s: %s, before: %s\n", d.Spaces, said(d.Now), d.Before)
+		fmt.Fprintf(io.out, "spaces %s: now run %s (before: %s)\n", d.Spaces, said(d.Now), d.Before)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 2, "not 5; nothing was sent", "redrive", "--all", "--confirm", "5")
 	want(t, 0, "sent again to depot/wrap", "redrive", "--all", "--confirm", "1")
 	eventually(t, "2 dead letters, 1 not sent again", "dead", "depot") // it was refused again
-	want(t, 1, "dead letters   3 events, ever", "doctor")             // the notes about what was sent again are none
+	want(t, 1, "dead letters   3 events, ever", "doctor")              // the notes about what was sent again are none
 }
 
 // eventually runs a command until its output has a part: coordinators write dead
