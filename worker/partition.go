@@ -172,7 +172,11 @@ func (p *partition) programOf(name string, known bool) *space.Program {
 	program, err := p.w.cfg.Programs(name)
 	if err != nil || program == nil {
 		if !known {
-			p.w.cfg.Logger.Error("space has no program to run; its events wait", "space", name, "error", err)
+			log := p.w.cfg.Logger.With("space", name)
+			if err != nil {
+				log = log.With("error", err)
+			}
+			log.Error("space has no program to run; its events wait")
 		}
 		return nil
 	}
