@@ -118,5 +118,17 @@ func (g *Gateway) Handler(source Source) http.Handler {
 	h := handler{source, g.cfg.WriteTimeout}
 	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}", h.get)
 	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
-	return g.guard(mux)
+	return g.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			refusePost(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+}
+
+// refusePost says how events are sent: not so.
+func refusePost(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	http.Error(w, "HTTP reads; events are sent with `settle send`, a client or `nats pub`", http.StatusMethodNotAllowed)
 }

@@ -181,8 +181,9 @@ func TestGet_ErrorsHaveTheirStatus(t *testing.T) {
 			t.Errorf("%s with %v: %d, want %d", c.path, c.err, r.StatusCode, c.want)
 		}
 	}
-	if r := s.ask(http.MethodPost, doc); r.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("POST: %d", r.StatusCode)
+	r := s.ask(http.MethodPost, doc)
+	if body, err := io.ReadAll(r.Body); r.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(string(body), "events are sent with `settle send`") {
+		t.Errorf("POST: %d %s %v", r.StatusCode, body, err)
 	}
 }
 
