@@ -47,6 +47,7 @@ type dev struct {
 	run      *settle.Deployment
 	bus      *bus.Bus
 	programs []*hosted
+	told     []string // files of which was said that they are new
 	place    Place
 	began    time.Time
 }

@@ -203,7 +203,7 @@ func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
 	s := &server{T: t, dir: dir}
 	s.write("tally.star", tally("one", "1"))
 	s = start(t, dir, nil)
-	s.await("all run", "tally.star (2 nodes, 2 streams)", "settle send tally add '{}' --wait", "No telemetry, no account.", "owner w", ", standby w")
+	s.await("all run", "tally.star (2 nodes, 2 streams)", "settle send tally add --wait", "No telemetry, no account.", "owner w", ", standby w")
 	c := s.client()
 	for range 3 {
 		s.call(c, "tally", "add")
@@ -259,6 +259,8 @@ func TestDev_AFileThatIsLoadedIsWatchedAndSeveralProgramsHaveSpacesOfTheirOwn(t 
 	s.until(c, "b-1", "look", `"b"`)
 	s.write("lib/text.star", `text = "two"`)
 	s.until(c, "a-1", "look", `"two"`)
+	s.write("c.star", "def look(e):\n    return \"c\"\nhandle(\"look\", look)\n")
+	s.await("c.star is new: restart settle dev to run it")
 }
 
 func TestDev_StartsFullWithASampleIfThereIsNoProgram(t *testing.T) {

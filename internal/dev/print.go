@@ -61,7 +61,11 @@ func (d *dev) try(space, doc string) []string {
 	case d.isSample():
 		tries = append([]string{fmt.Sprintf(`settle send %s temp '{"sensor":"top","c":19.5}' --wait`, space)}, tries...)
 	case h.program != nil && len(h.program.Streams()) > 0:
-		tries = append([]string{fmt.Sprintf(`settle send %s %s '{}' --wait`, space, h.program.Streams()[0])}, tries...)
+		stream, payload := h.program.Sample()
+		if payload != "" {
+			stream += " '" + strings.ReplaceAll(payload, "'", `'\''`) + "'"
+		}
+		tries = append([]string{fmt.Sprintf("settle send %s %s --wait", space, stream)}, tries...)
 	}
 	return append(tries, "settle fleet")
 }

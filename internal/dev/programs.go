@@ -187,6 +187,21 @@ func (d *dev) reload(ctx context.Context) {
 	}
 }
 
+// tellNew names programs that have come since the start, once each.
+func (d *dev) tellNew() {
+	files, err := sources(d.cfg.Programs)
+	if err != nil || d.isSample() {
+		return
+	}
+	for _, file := range files {
+		known := slices.ContainsFunc(d.programs, func(h *hosted) bool { return h.file == file })
+		if !known && !slices.Contains(d.told, file) {
+			d.told = append(d.told, file)
+			fmt.Fprintf(d.cfg.Out, "%s  %s is new: restart settle dev to run it\n", now(), file)
+		}
+	}
+}
+
 // complain says once what is wrong with a file.
 func (d *dev) complain(h *hosted, err error) {
 	text := err.Error()

@@ -38,6 +38,7 @@ func (d *dev) watch(ctx context.Context, w *fsnotify.Watcher) error {
 			calm.Reset(quiet)
 		case <-calm.C:
 			d.reload(ctx)
+			d.tellNew()
 			if err := d.lookAt(w); err != nil {
 				fmt.Fprintf(d.cfg.Out, "%s  %v\n", now(), err)
 			}

@@ -37,6 +37,11 @@ func (d *decl) register(p *Program, i int, prints *fingerprints) error {
 	switch d.kind {
 	case "handler":
 		p.streams = append(p.streams, d.id)
+		s := sample{stream: d.id}
+		if d.schema != nil {
+			s.payload = d.schema.sample()
+		}
+		p.samples = append(p.samples, s)
 		return p.space.Handle(d.id, d.handler(p, i))
 	case "cron":
 		s, err := cron.Parse(d.expr)

@@ -25,6 +25,7 @@ type Program struct {
 	space   *space.Program
 	nodes   []Node
 	streams []string
+	samples []sample
 
 	stopped atomic.Pointer[string]
 	mu      sync.Mutex
