@@ -20,6 +20,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/dev"
 	"github.com/settlehq/settle/internal/here"
+	"github.com/settlehq/settle/program"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -124,6 +125,26 @@ func (s *server) write(name, text string) {
 		s.Fatal(err)
 	}
 	if err := os.Rename(temporary, filepath.Join(s.dir, name)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// rollBack has somebody else decide for the version before.
+func (s *server) rollBack() {
+	s.Helper()
+	b, err := bus.Connect(s.Context(), bus.Config{URL: s.place.NATS, Name: "client/ann"})
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.Check(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	_, err = program.Decide(s.Context(), b, program.All, func(r program.Rule) (program.Choice, error) {
+		to, _ := r.Before()
+		return program.Choice{Target: to, By: "ann", At: time.Now()}, nil
+	})
+	if err != nil {
 		s.Fatal(err)
 	}
 }
@@ -233,10 +254,12 @@ func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
 		_, _ = c.Call(t.Context(), settle.Outgoing{Space: "tally", Stream: "wrong", ID: settle.NewEventID()})
 	}
 	s.await("tally handler of wrong: here n=3", "tally handler of wrong (event ", "tally.star:23:13: ", "in wrong")
+	s.rollBack()
 	s.stop()
 
 	s.write("tally.star", tally("five", "2")) // while nothing runs
 	s = start(t, dir, nil)
+	s.await("tally.star: ann had it run tally@", "; the file is deployed over it")
 	c = s.client()
 	s.until(c, "tally", "look", `["five",3]`)
 }

@@ -23,8 +23,12 @@ type hosted struct {
 	spaces  string
 	version program.Version
 	program *star.Program
+	decided string // what somebody else has decided about it before this start
 	failed  string // the text of the last error about it, so that it is said once
 }
+
+// byDev is who deploys, in the history.
+const byDev = "settle dev"
 
 // sources finds the programs of what was named: files, and directories. With nothing named it
 // is the working directory; without a program there, it is the sample.
@@ -86,7 +90,7 @@ func (d *dev) load(ctx context.Context, h *hosted) (change, error) {
 	if p.Empty() {
 		return change{}, fmt.Errorf("%s registers nothing; a program has a handle, compute, each or effect", h.title())
 	}
-	v, err := program.NewVersion(source, "settle dev", "", time.Now())
+	v, err := program.NewVersion(source, byDev, "", time.Now())
 	if err != nil {
 		return change{}, err
 	}
@@ -101,6 +105,10 @@ func (d *dev) load(ctx context.Context, h *hosted) (change, error) {
 	if err := d.deploy(ctx, h, v); err != nil {
 		return change{}, err
 	}
+	if h.decided != "" && !c.again {
+		fmt.Fprintf(d.cfg.Out, "%s  %s: %s; the file is deployed over it\n", now(), h.title(), h.decided)
+	}
+	h.decided = ""
 	h.version, h.program = v, p
 	return c, nil
 }
@@ -124,6 +132,9 @@ func (d *dev) before(ctx context.Context, h *hosted) (*star.Program, error) {
 	is := table.Exactly(h.spaces)
 	if is.Program != h.name {
 		return nil, nil
+	}
+	if is.By != byDev {
+		h.decided = fmt.Sprintf("%s had it run %s", is.By, is.Target)
 	}
 	v, err := program.Load(ctx, d.bus, is.Target)
 	if err != nil {
@@ -159,7 +170,7 @@ func (d *dev) forget(ctx context.Context) error {
 			continue
 		}
 		_, err := program.Decide(ctx, d.bus, r.Spaces, func(program.Rule) (program.Choice, error) {
-			return program.Choice{By: "settle dev", At: time.Now()}, nil
+			return program.Choice{By: byDev, At: time.Now()}, nil
 		})
 		if err != nil {
 			return err
