@@ -23,7 +23,7 @@ type Derived[T any] struct {
 //	if n == 0 {
 //		return Punctuality{}, settle.NoValue
 //	}
-var NoValue = errors.New("no value") //nolint:revive // it is no error, as fs.SkipDir is none
+var NoValue = errors.New("no value") //nolint:revive,staticcheck // it is no error, as fs.SkipDir is none
 
 // NewDerived names a derived document of type T. It panics like NewCell.
 func NewDerived[T any](doc string) Derived[T] {

@@ -281,6 +281,7 @@ func (q taskQueue) Len() int { return len(q) }
 func (q taskQueue) Less(i, j int) bool {
 	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
 }
+
 func (q taskQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].place, q[j].place = i, j

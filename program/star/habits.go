@@ -77,7 +77,7 @@ func article(what string) string {
 
 // explained says of an error about None what it is that is not there.
 func (l *level) explained(err error) error {
-	e, ok := err.(*Error)
+	e, ok := err.(*Error) //nolint:errorlint // as it was made, a line above
 	if !ok || l.missed == nil || !strings.Contains(e.Message, "NoneType") {
 		return err
 	}
