@@ -16,21 +16,44 @@ func SaveContext(name, url, description string) (file string, err error) {
 	if err := model.CheckName("context", name); err != nil {
 		return "", err
 	}
-	home, err := os.UserHomeDir()
-	config := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
-	if err != nil && os.Getenv("XDG_CONFIG_HOME") == "" {
+	dir, err := contextDir()
+	if err != nil {
 		return "", err
 	}
 	text, err := json.MarshalIndent(map[string]string{"url": url, "description": description}, "", "  ")
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(config, "nats", "context")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
 	file = filepath.Join(dir, name+".json")
 	return file, os.WriteFile(file, append(text, '\n'), 0o600)
+}
+
+// ContextURL is the server that a nats context names, "" for none.
+func ContextURL(name string) string {
+	dir, err := contextDir()
+	if err != nil {
+		return ""
+	}
+	text, err := os.ReadFile(filepath.Join(dir, filepath.Base(name)+".json"))
+	var c struct {
+		URL string `json:"url"`
+	}
+	if err != nil || json.Unmarshal(text, &c) != nil {
+		return ""
+	}
+	return c.URL
+}
+
+func contextDir() (string, error) {
+	home, err := os.UserHomeDir()
+	config := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	if err != nil && os.Getenv("XDG_CONFIG_HOME") == "" {
+		return "", err
+	}
+	return filepath.Join(config, "nats", "context"), nil
 }
 
 // RemoveStore removes the data of an embedded server, for good. It fails if a server uses

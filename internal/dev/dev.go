@@ -181,8 +181,8 @@ func (d *dev) isSample() bool { return d.programs[0].file == "" }
 
 // serve watches the files until ctx ends.
 func (d *dev) serve(ctx context.Context) error {
-	if _, err := bus.SaveContext(ContextName, d.place.NATS, "settle dev"); err != nil {
-		fmt.Fprintf(d.cfg.Out, "the nats context %s could not be written (%v); use --server %s\n", ContextName, err, d.place.NATS)
+	if _, err := bus.SaveContext(contextFor(d.place.NATS), d.place.NATS, "settle dev"); err != nil {
+		fmt.Fprintf(d.cfg.Out, "the nats context %s could not be written (%v); use --server %s\n", contextFor(d.place.NATS), err, d.place.NATS)
 	}
 	w, err := fsnotify.NewWatcher()
 	if err != nil {

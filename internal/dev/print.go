@@ -21,7 +21,7 @@ func (d *dev) print(ctx context.Context) error {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
 	}
 	line("HTTP", "curl -N %s/v1/spaces/%s/documents/%s/watch", d.place.HTTP, space, doc)
-	line("NATS", "nats --context %s sub 'settle.>'   (%s)", ContextName, d.place.NATS)
+	line("NATS", "nats --context %s sub 'settle.>'   (%s)", contextFor(d.place.NATS), d.place.NATS)
 	lines, err := d.spaces(ctx)
 	if err != nil {
 		return err
