@@ -279,9 +279,11 @@ func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, er
 // WatchFrom is Watch for one that knows the document as of a revision: it delivers only what
 // is newer. Changes that were made meanwhile come as the one value that they add up to.
 func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64)) error {
-	return c.Watch(ctx, space, doc, func(v Value, revision uint64) {
-		if revision > from {
-			deliver(v, revision)
+	known := from
+	return c.changes(ctx, space, doc, func(ch worker.Change) {
+		if revision, news := ch.Since(known); news {
+			known = revision
+			deliver(ch.Value, revision)
 		}
 	})
 }
@@ -290,12 +292,16 @@ func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, 
 // with its revision, until ctx ends. While it does, everything that the document
 // is computed from is kept up to date, wherever it lives.
 func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64)) error {
+	return c.changes(ctx, space, doc, func(ch worker.Change) { deliver(ch.Value, ch.Revision) })
+}
+
+func (c *Client) changes(ctx context.Context, space, doc string, deliver func(worker.Change)) error {
 	if err := checkDoc(space, doc); err != nil {
 		return err
 	}
 	watcher := c.id + "-" + strconv.FormatUint(c.watches.Add(1), 10) + "-" + rand.Text()[:8]
 	w := worker.Watch{Bus: c.bus, Space: space, Doc: doc, Watcher: watcher, Logger: c.logger}
-	return w.Run(ctx, deliver)
+	return w.Changes(ctx, deliver)
 }
 
 func checkDoc(space, doc string) error {

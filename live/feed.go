@@ -17,7 +17,8 @@ type feed struct {
 	cancel     context.CancelFunc
 
 	mu     sync.Mutex
-	newest Event // the zero Event as long as nothing is known
+	newest Event  // the zero Event as long as nothing is known
+	read   uint64 // up to where the log was read for that, see worker.Change
 	subs   map[*sub]bool
 }
 
@@ -56,6 +57,7 @@ func (f *feed) take(c worker.Change) {
 	if f.newest.Kind != "" && c.Revision <= f.newest.Revision {
 		return // a reading that began again, or a replica that is behind
 	}
+	f.read = c.Read
 	e := Event{Kind: Deleted, Revision: c.Revision, Previous: c.Previous}
 	if !c.Value.IsAbsent() {
 		e.Kind, e.Data = Value, c.Value.AppendJSON(nil)
@@ -68,6 +70,9 @@ func (f *feed) take(c worker.Change) {
 
 // offer puts a value where the watcher finds it, if it is news. The feed's lock is held.
 func (s *sub) offer(e Event) {
+	if e.Kind == Deleted && e.Revision == 0 && s.last > 0 {
+		e.Revision = s.feed.read // it was deleted since, and that is forgotten
+	}
 	if e.Kind == "" || e.Revision <= s.last && s.begun {
 		return
 	}

@@ -62,6 +62,18 @@ type Change struct {
 	// Revision is the log sequence of the commit that made it, Previous that of the value
 	// before; 0 if there was none, or if it is not known.
 	Revision, Previous uint64
+	// Read is up to where the log had been read. That a document was deleted is forgotten in
+	// the end: it is absent then as of Read, and Revision is 0, as if there had never been one.
+	Read uint64
+}
+
+// Since is the revision of the change for one who knows the document as of another; false if it
+// is nothing new to them.
+func (c *Change) Since(known uint64) (revision uint64, news bool) {
+	if c.Revision == 0 && known > 0 && c.Value.IsAbsent() {
+		return c.Read, c.Read > known
+	}
+	return c.Revision, c.Revision > known
 }
 
 func followChanges(ctx context.Context, bus Bus, space, doc string, deliver func(Change)) error {
@@ -79,15 +91,20 @@ type follower struct {
 	space, doc string
 	deliver    func(Change)
 	begun      bool
-	revision   uint64 // of what was delivered last
+	absent     bool   // what was delivered last, and
+	revision   uint64 // its revision
 }
 
 // tell delivers what is newer than all before.
 func (f *follower) tell(d *replica.Document, previous uint64) {
-	if !f.begun || d.Seq > f.revision {
-		f.begun, f.revision = true, d.Seq
-		f.deliver(Change{Value: d.Value, Revision: d.Seq, Previous: previous})
+	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read}
+	revision, news := c.Since(f.revision)
+	absent := d.Value.IsAbsent()
+	if f.begun && (!news || d.Seq == 0 && f.absent) {
+		return
 	}
+	f.begun, f.absent, f.revision, c.Revision = true, absent, revision, revision
+	f.deliver(c)
 }
 
 // follow goes on until ctx ends, or the log has a gap.

@@ -204,6 +204,10 @@ func (w *world) checkWatch(v *watch) {
 		w.violate("watch", "%s saw the revisions %v", v, v.revisions)
 	}
 	for i, rev := range v.revisions {
+		if v.values[i].IsAbsent() && f.valueAt(v.doc, rev).IsAbsent() && !w.inLog(v.space, f.changedAt(v.doc, rev)) {
+			w.count("deletions that were forgotten when they were seen") // it is absent as of rev, since whenever
+			continue
+		}
 		if f.changedAt(v.doc, rev) != rev || !model.Equal(f.valueAt(v.doc, rev), v.values[i]) {
 			w.violate("watch", "%s saw %s at %d, where it was %s, changed at %d", v, v.values[i], rev, f.valueAt(v.doc, rev), f.changedAt(v.doc, rev))
 		}
