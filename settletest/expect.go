@@ -58,6 +58,11 @@ func (s *Space) doubt(doc string) string {
 	if p := s.Pending(); p != "" {
 		lines = append(lines, "left to do: "+p)
 	}
+	for _, a := range s.s.Program().Actions() {
+		if tasks := s.pending(a); len(tasks) > 0 {
+			lines = append(lines, fmt.Sprintf("tasks of %s are pending, %s; nothing performs them but Perform, Complete and GiveUp", a.Name, keysOf(tasks)))
+		}
+	}
 	for _, p := range s.w.problems {
 		if p.Space == s.Space() {
 			lines = append(lines, "went wrong before: "+p.String())

@@ -101,3 +101,14 @@ func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
 	}
 	settletest.Expect(s, owed, 6500)
 }
+
+// A test that has forgotten that nothing is performed by itself is told so.
+func TestTasks_AFailedExpectationNamesThoseThatWait(t *testing.T) {
+	t.Parallel()
+	r := failing(t, func(tb *recorder) {
+		s := settletest.New(tb, warehouse(shipFor5)).Space("w")
+		settletest.Call(s, order, "tea")
+		settletest.Expect(s, owed, 5)
+	})
+	r.wantFailure("tasks of ship are pending, these are: tea", "Perform, Complete and GiveUp")
+}
