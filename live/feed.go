@@ -54,11 +54,12 @@ const again = 200 * time.Millisecond
 func (f *feed) take(c worker.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.newest.Kind != "" && c.Revision <= f.newest.Revision {
+	revision, news := c.Since(f.newest.Revision)
+	if f.newest.Kind != "" && (!news || c.Revision == 0 && f.newest.Kind == Deleted) {
 		return // a reading that began again, or a replica that is behind
 	}
 	f.read = c.Read
-	e := Event{Kind: Deleted, Revision: c.Revision, Previous: c.Previous}
+	e := Event{Kind: Deleted, Revision: revision, Previous: c.Previous}
 	if !c.Value.IsAbsent() {
 		e.Kind, e.Data = Value, c.Value.AppendJSON(nil)
 	}

@@ -24,3 +24,32 @@ func TestFeed_TakesNothingThatIsOlder(t *testing.T) {
 		t.Errorf("the newest is %+v", e)
 	}
 }
+
+// Who knows a revision learns that the document is gone, although its deletion is forgotten: it
+// is absent, as if there had never been one, as of what was read. So does who watches while the
+// reading begins again.
+func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
+	f := &feed{subs: map[*sub]bool{}}
+	back := &sub{feed: f, news: make(chan struct{}, 1), last: 5, begun: true}
+	fresh := &sub{feed: f, news: make(chan struct{}, 1)}
+	f.subs[back], f.subs[fresh] = true, true
+	f.take(worker.Change{Read: 9})
+	if e := back.take(); e.Kind != Deleted || e.Revision != 9 {
+		t.Errorf("who knows revision 5 is told %+v", e)
+	}
+	if e := fresh.take(); e.Kind != Deleted || e.Revision != 0 {
+		t.Errorf("who knows nothing is told %+v", e)
+	}
+	f.take(worker.Change{Value: model.Int(1), Revision: 12, Read: 12})
+	f.take(worker.Change{Read: 12}) // behind: the reading began again, and knows no better
+	if f.newest.Kind != Value {
+		t.Errorf("the newest is %+v", f.newest)
+	}
+	f.take(worker.Change{Read: 20})
+	f.take(worker.Change{Read: 25}) // nothing new
+	for _, s := range []*sub{back, fresh} {
+		if e := s.take(); e.Kind != Deleted || e.Revision != 20 {
+			t.Errorf("who watched is told %+v", e)
+		}
+	}
+}

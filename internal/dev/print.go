@@ -105,7 +105,7 @@ const shown = 3
 func (h *hosted) line(exist int) string {
 	what := "does not compile yet"
 	if h.program != nil {
-		what = fmt.Sprintf("%d nodes, %d streams", len(h.program.Nodes()), len(h.program.Streams()))
+		what = count(len(h.program.Nodes()), "node") + ", " + count(len(h.program.Streams()), "stream")
 	}
 	more := ""
 	if exist > shown {
@@ -128,4 +128,11 @@ func where(f *fleet.Fleet, space string) string {
 		}
 	}
 	return text
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
