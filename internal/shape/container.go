@@ -41,14 +41,24 @@ func (b builder) pointer(c *codec, t reflect.Type) error {
 	return err
 }
 
-func (b builder) slice(c *codec, t reflect.Type) error {
+// elements is the codec of the elements of a slice or array; nil if there is none, or if the whole
+// goes through text.
+func (b builder) elements(c *codec, t reflect.Type) (*codec, error) {
 	if t.Elem().Kind() == reflect.Uint8 { // base64
 		*c = textCodec
-		return nil
+		return nil, nil
 	}
 	elem, err := b.codec(t.Elem())
 	if err != nil {
-		return at("*", err)
+		return nil, at("*", err)
+	}
+	return elem, nil
+}
+
+func (b builder) slice(c *codec, t reflect.Type) error {
+	elem, err := b.elements(c, t)
+	if elem == nil {
+		return err
 	}
 	c.decode = func(v model.Value, to reflect.Value) error {
 		if v.Kind() != model.KindArray {
@@ -66,13 +76,9 @@ func (b builder) slice(c *codec, t reflect.Type) error {
 }
 
 func (b builder) array(c *codec, t reflect.Type) error {
-	if t.Elem().Kind() == reflect.Uint8 { // base64
-		*c = textCodec
-		return nil
-	}
-	elem, err := b.codec(t.Elem())
-	if err != nil {
-		return at("*", err)
+	elem, err := b.elements(c, t)
+	if elem == nil {
+		return err
 	}
 	c.decode = func(v model.Value, to reflect.Value) error {
 		if v.Kind() != model.KindArray {
