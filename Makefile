@@ -2,7 +2,7 @@
 # that there is one place that says what a check is.
 .DEFAULT_GOAL := help
 
-FUZZTIME ?= 10s
+FUZZ ?= 25000
 RACE_PACKAGES ?=
 BENCH ?= .
 CHECKS ?= 10000
@@ -15,7 +15,7 @@ RATE ?= 600
 EVENTS ?= 0
 KILLS ?= 0
 CHAOS ?=
-export FUZZTIME RACE_PACKAGES
+export FUZZ RACE_PACKAGES
 
 .PHONY: help
 help: ## list the targets
@@ -77,7 +77,7 @@ check: ## everything that CI checks
 	@.ci/run
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZTIME each (FUZZTIME=1m)
+fuzz: ## every fuzz target with FUZZ inputs each (FUZZ=1000000)
 	@.ci/run fuzz
 
 .PHONY: bench
