@@ -16,65 +16,6 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// errNoWorker is what a missing worker is called.
-var errNoWorker = errors.New("no worker answers; start one (spaceworker), or read what is in the log with `settle get --confirmed`")
-
-// getCmd is `settle get`.
-type getCmd struct {
-	connection
-	Space     string        `arg:"" help:"A space."`
-	Doc       string        `arg:"" help:"A document of it."`
-	Path      []string      `arg:"" optional:"" help:"Keys and indices within the document."`
-	Timeout   time.Duration `help:"How long to wait for what has yet to be computed, or for a space that is being taken over." default:"15s"`
-	Confirmed bool          `help:"Read what is in the log, without a worker. A derived document is as it was when somebody last watched it."`
-	Verbose   bool          `short:"v" help:"Print the revision before the value."`
-}
-
-// Run prints a document as it is at the head of the log.
-func (c *getCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
-		v, revision, err := c.read(ctx, io, b, client)
-		if err != nil {
-			return err
-		}
-		if v.IsAbsent() && c.Confirmed {
-			return fmt.Errorf("space %s has no document %s (a derived one comes into being when it is needed; without --confirmed it is computed)", c.Space, c.Doc)
-		}
-		if v.IsAbsent() {
-			return fmt.Errorf("space %s has no document %s%s", c.Space, c.Doc, model.Path(c.Path))
-		}
-		if c.Verbose {
-			fmt.Fprintf(io.out, "%d\t", revision)
-		}
-		fmt.Fprintf(io.out, "%v\n", v)
-		return nil
-	})
-}
-
-func (c *getCmd) read(ctx context.Context, io streams, b *bus.Bus, client *settle.Client) (v model.Value, revision uint64, err error) {
-	if c.Confirmed {
-		v, revision, err = client.Get(ctx, c.Space, c.Doc)
-		return v.At(c.Path), revision, err
-	}
-	q := live.Get{Space: c.Space, Document: c.Doc, Path: c.Path, Timeout: live.Duration(c.Timeout)}
-	begun := time.Now()
-	a, err := (&live.Client{Bus: b}).Get(ctx, q)
-	switch {
-	case errors.Is(err, model.ErrNobody):
-		return v, 0, errNoWorker
-	case err != nil && ctx.Err() == nil && time.Since(begun) >= c.Timeout:
-		return v, 0, fmt.Errorf("no answer within %v: %s; ask again, or read what is in the log with --confirmed (%w)", c.Timeout, whoServes(ctx, b, c.Space), err)
-	case err != nil:
-		return v, 0, err
-	case a.Stale != "":
-		fmt.Fprintln(io.err, "not up to date:", a.Stale)
-	}
-	if a.Found {
-		v, err = model.ParseValue(a.Value)
-	}
-	return v, a.Revision, err
-}
-
 // watchCmd is `settle watch`.
 type watchCmd struct {
 	connection
