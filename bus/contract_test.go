@@ -15,6 +15,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/buscontract"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -82,6 +83,18 @@ func (d *deployment) LimitLanes(t *testing.T, n int) {
 			cfg.MaxMsgs = -1
 		}
 		update(t, d.admin, cfg)
+	}
+}
+
+func (d *deployment) Misplace(t *testing.T, partition int, m model.Message) {
+	nc, err := nats.Connect("", nats.InProcessServer(d.cable.server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	subject := fmt.Sprintf("%s.lane.%d.%s.%s.%s", d.prefix, partition, m.Space, m.Stream, m.ID)
+	if reply, err := nc.Request(subject, m.Payload, time.Minute); err != nil || strings.Contains(string(reply.Data), "error") {
+		t.Fatalf("%s: %v %v", subject, reply, err)
 	}
 }
 

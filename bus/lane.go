@@ -17,9 +17,13 @@ func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliv
 	t := tail{stream: b.names.laneStream(partition), after: after}
 	return b.follow(ctx, t, func(d delivery) {
 		s := storedMsg{Subject: d.Subject, Seq: d.seq, Time: d.time, Header: d.Header, Data: d.Data}
-		if m, ok := b.event(partition, s); ok {
-			deliver(m)
+		m, ok := eventOf(s)
+		if !ok {
+			b.log.Warn("event passed over for good: its subject is not that of an event; `settle where` tells the subject of a space's events",
+				"subject", s.Subject, "lane", s.Seq, "partition", partition)
+			return
 		}
+		deliver(m)
 	})
 }
 
@@ -72,14 +76,18 @@ func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 	return info.State.LastSeq, nil
 }
 
-// event reads an event as it stands in a lane. Anybody with the right to publish
-// there can write a name that is none, or into a partition that is not the
-// space's; nobody could ever handle that, so it is passed over, with a warning.
+// event reads an event of a partition as it stands in its lane, unless it is none. One of
+// another partition is not found here: whoever follows the lane sends it to its own.
 func (b *Bus) event(partition int, s storedMsg) (model.Message, bool) {
+	m, ok := eventOf(s)
+	return m, ok && b.partitionOf(m.Space) == partition
+}
+
+// eventOf reads an event. Anybody with the right to publish to a lane can write a name there
+// that is none, which nobody could ever handle.
+func eventOf(s storedMsg) (model.Message, bool) {
 	m, ok := parseEvent(s.Subject)
-	if !ok || b.partitionOf(m.Space) != partition {
-		b.log.Warn("event passed over for good: its subject names no event of this partition; `settle where` tells a space's partition",
-			"subject", s.Subject, "lane", s.Seq, "partition", partition)
+	if !ok {
 		return model.Message{}, false
 	}
 	m.Seq, m.Stored, m.Payload = s.Seq, s.Time, s.Data

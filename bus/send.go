@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/nats-io/nats.go"
 
@@ -45,8 +46,8 @@ func (s *sending) message() *nats.Msg {
 	if s.m.Position > 0 {
 		setNumber(h, headerPosition, s.m.Position)
 	}
-	if s.m.NotBefore > 0 {
-		setNumber(h, headerNotBefore, uint64(s.m.NotBefore))
+	if s.m.NotBefore != 0 { // one that is no time goes on as none
+		h[headerNotBefore] = []string{strconv.FormatInt(s.m.NotBefore, 10)}
 	}
 	if s.m.Invalid != "" {
 		h[headerInvalid] = []string{s.m.Invalid}

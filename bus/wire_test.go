@@ -78,21 +78,14 @@ func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
 	}
 }
 
-// What nobody could handle is passed over and does not hold up what follows, even
-// with headers that look like the server's own.
+// What is no event is passed over and does not hold up what follows, even with headers that
+// look like the server's own.
 func TestStrangeEventsArePassedOver(t *testing.T) {
 	server := startServer(t, bus.ServerConfig{})
-	b := provisioned(t, bus.Config{Server: server, Partitions: 2})
+	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, js := plain(t, server)
-	mine, other := "", ""
-	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
-		if model.PartitionOf(name, 2) == 0 {
-			mine = name
-		} else {
-			other = name
-		}
-	}
-	for _, subject := range []string{"settle.lane.0." + mine + ".add.é", "settle.lane.0." + mine + ".a$b.e1", "settle.lane.0." + other + ".add.e1"} {
+	mine := "a"
+	for _, subject := range []string{"settle.lane.0." + mine + ".add.é", "settle.lane.0." + mine + ".a$b.e1"} {
 		if _, err := js.Publish(t.Context(), subject, []byte("strange")); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +115,7 @@ func TestStrangeEventsArePassedOver(t *testing.T) {
 		}
 	})
 	for how, events := range map[string][]model.Message{"read": read, "followed": followed} {
-		if len(events) != 2 || events[0].ID != "forged" || events[0].Seq != 4 || events[1].ID != "good" || events[1].Seq != 5 {
+		if len(events) != 2 || events[0].ID != "forged" || events[0].Seq != 3 || events[1].ID != "good" || events[1].Seq != 4 {
 			t.Errorf("%s: %+v (%v)", how, events, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
 )
 
@@ -28,6 +29,8 @@ type partition struct {
 	tasks   sync.WaitGroup
 	serving sync.WaitGroup // the hosts
 
+	strays *stray.Forwarder // what stands in the lane and belongs to other partitions
+
 	mu    sync.Mutex
 	hosts map[string]*host
 	// read is the lane sequence up to which events were handed to hosts, saved the position
@@ -38,9 +41,11 @@ type partition struct {
 
 func startPartition(s *server, number int) *partition {
 	p := &partition{s: s, number: number, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
+	p.strays = stray.New(s.bus, number, s.cfg.Logger)
 	p.ctx, p.cancel = context.WithCancel(s.ctx)
 	p.keep("follow the lane", p.followLane)
 	p.tasks.Go(p.tick) // ends with p.ctx
+	p.tasks.Go(func() { p.strays.Run(p.ctx) })
 	if number == 0 && !s.cfg.Coordinated {
 		p.tasks.Go(p.coordinate) // ends with the partition
 	}
@@ -95,12 +100,15 @@ func (p *partition) followLane(ctx context.Context) error {
 // slows the reader down to what the keys can do.
 func (p *partition) deliver(m model.Message) {
 	p.s.makeRoom(p.ctx)
+	stray := p.strays.Take(p.ctx, &m)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.draining() || p.ctx.Err() != nil {
 		return
 	}
-	p.host(m.Space, m.Seq-1).offer(m)
+	if !stray {
+		p.host(m.Space, m.Seq-1).offer(m)
+	}
 	p.read = m.Seq
 }
 
@@ -194,6 +202,7 @@ func (p *partition) savePosition() error {
 	for _, h := range p.hosts { // any order: only the minimum is kept
 		done = min(done, h.low.Load())
 	}
+	done = min(done, p.strays.Done())
 	p.mu.Unlock()
 	if done <= saved {
 		return nil

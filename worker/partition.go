@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -40,6 +41,8 @@ type partition struct {
 	leases  leases
 	// credit belongs to the lane reader.
 	credit credit
+	// strays stand in the lane and belong to other partitions.
+	strays *stray.Forwarder
 	// read is the lane sequence up to which events were handed to hosts, saved the
 	// position that was saved last.
 	read  uint64
@@ -59,6 +62,7 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 	p := &partition{
 		w: w, number: number, began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
 		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(),
+		strays: stray.New(w.bus, number, w.cfg.Logger),
 	}
 	p.ctx, p.cancel = context.WithCancel(w.ctx)
 	p.keep("follow leases", func(ctx context.Context) error {
@@ -71,6 +75,7 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 	p.tasks.Go(p.tick)          // ends with p.ctx
 	p.tasks.Go(p.retention.run) // ends with p.ctx
 	p.tasks.Go(p.callRoll)      // ends within two seconds, or with p.ctx
+	p.tasks.Go(func() { p.strays.Run(p.ctx) })
 	return p
 }
 
@@ -111,6 +116,12 @@ func (p *partition) followLane(ctx context.Context) error {
 // or is flooded for longer than the others are to wait for it, has the event left in the
 // stream instead. Nothing that others need is held meanwhile.
 func (p *partition) deliver(m model.Message) {
+	if p.strays.Take(p.ctx, &m) {
+		p.mu.Lock()
+		p.read = m.Seq
+		p.mu.Unlock()
+		return
+	}
 	for patient := p.credit.now() > 0; ; {
 		h := p.take(&m, patient)
 		if h == nil {
@@ -347,6 +358,7 @@ func (p *partition) savePosition(ctx context.Context) {
 	for _, h := range hosts {
 		done = min(done, h.laneDone())
 	}
+	done = min(done, p.strays.Done())
 	if done <= saved {
 		return
 	}

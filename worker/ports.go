@@ -78,7 +78,8 @@ type Lanes interface {
 	// model.ErrTooLarge or model.ErrStopped. Sends of one caller to one space are
 	// stored in the order of the calls if each waits for the one before it.
 	Send(m model.Message, done func(model.SendResult, error))
-	// FollowLane delivers the events of a partition after the given sequence.
+	// FollowLane delivers the events that stand in the lane of a partition, after the given
+	// sequence. There may be some of spaces of another one, as anybody can write there.
 	FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error
 	// ReadLane returns up to limit events of one space after the given sequence.
 	ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error)

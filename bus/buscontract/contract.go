@@ -9,6 +9,7 @@ package buscontract
 import (
 	"testing"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -35,6 +36,8 @@ type Deployment interface {
 	Reconnect(t *testing.T)
 	// LimitLanes lets each partition's lane hold n events and no more, 0 any number.
 	LimitLanes(t *testing.T, n int)
+	// Misplace stores an event in the lane of a partition that need not be its own.
+	Misplace(t *testing.T, partition int, m model.Message)
 }
 
 // Client is a bus that can be harmed.

@@ -28,6 +28,7 @@ var laneChecks = []check{
 	{"LaneEnd is the last sequence of the partition", laneEndOfPartition},
 	{"FollowLane delivers what comes after its cursor and then what is new", followLane},
 	{"FollowLane delivers the events of its partition and no others", followLanePartition},
+	{"an event in the lane of another partition is delivered to whoever follows that and is found by nobody", misplacedEvent},
 	{"a lane and the log of its partition count apart", laneAndLogCountApart},
 }
 
@@ -323,6 +324,27 @@ func followLanePartition(w *world) {
 	if err := c.FollowLane(w.ctx, partitions, 0, func(model.Message) {}); err == nil || w.ctx.Err() != nil {
 		w.Errorf("following a partition that does not exist: %v, want an error", err)
 	}
+}
+
+func misplacedEvent(w *world) {
+	c := w.connect("a")
+	home, other := space(1, 0), space(0, 0)
+	followed := recordLane(w, c, 0, 0)
+	w.Misplace(w.T, 0, model.Message{Space: home, Stream: "add", ID: "lost", Payload: []byte("1")})
+	w.sendAll(c, other, "e1")
+	strayed := followed.take(2)[0]
+	w.equal("what is followed", fmt.Sprintf("%s %s %s %s %d", strayed.Space, strayed.Stream, strayed.ID, strayed.Payload, strayed.Seq), home+" add lost 1 1")
+	w.equal("end of its own lane", w.laneEnd(c, 1), uint64(0))
+	w.equal("what is read", eventIDs(append(w.lane(c, home), w.lane(c, other)...)), []string{"e1"})
+	_, found, err := c.FindEvent(w.ctx, home, "add", "lost")
+	w.must(err)
+	anywhere, err := c.FindEvents(w.ctx, "", "lost")
+	w.must(err)
+	w.equal("what is found", found || len(anywhere) > 0, false)
+
+	w.mustSend(c, strayed) // whoever follows the lane sends it on
+	w.equal("sent on", eventIDs(w.lane(c, home)), []string{"lost"})
+	w.equal("sent on once more", w.mustSend(c, strayed).Duplicate, true)
 }
 
 func laneAndLogCountApart(w *world) {

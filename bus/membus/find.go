@@ -13,7 +13,7 @@ func (s *Server) FindEvents(space, id string) []model.Message {
 	var found []model.Message
 	for _, p := range s.partitions {
 		for _, m := range p.lane.messages {
-			if m.ID == id && (space == "" || m.Space == space) {
+			if m.ID == id && s.of(m.Space) == p && (space == "" || m.Space == space) {
 				found = append(found, m)
 			}
 		}

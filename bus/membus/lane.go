@@ -26,12 +26,18 @@ func newLane() lane {
 // model.ErrTooLarge or model.ErrLaneFull if it cannot. A name that is there is a
 // duplicate even when the lane is full: nothing would have to be stored.
 func (s *Server) Send(m model.Message) (model.SendResult, error) {
+	return s.SendTo(model.PartitionOf(m.Space, len(s.partitions)), m)
+}
+
+// SendTo stores an event in the lane of a partition, which may be that of other spaces: as
+// a client can that does not ask, a server does not know.
+func (s *Server) SendTo(partition int, m model.Message) (model.SendResult, error) {
 	if messageSize(m) > s.maxPayload {
 		return model.SendResult{}, model.ErrTooLarge
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l, key := &s.of(m.Space).lane, eventKey{m.Space, m.Stream, m.ID}
+	l, key := &s.partitions[partition].lane, eventKey{m.Space, m.Stream, m.ID}
 	switch {
 	case l.stored[key] > 0:
 		return model.SendResult{Duplicate: true}, nil

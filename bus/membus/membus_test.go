@@ -7,6 +7,7 @@ import (
 
 	"github.com/settlehq/settle/bus/buscontract"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -33,6 +34,12 @@ func (d deployment) Disconnect(*testing.T) { d.server.Disconnect() }
 func (d deployment) Reconnect(*testing.T) { d.server.Reconnect() }
 
 func (d deployment) LimitLanes(_ *testing.T, n int) { d.server.LimitLanes(n) }
+
+func (d deployment) Misplace(t *testing.T, partition int, m model.Message) {
+	if _, err := d.server.SendTo(partition, m); err != nil {
+		t.Fatal(err)
+	}
+}
 
 type client struct{ *membus.Bus }
 
