@@ -36,6 +36,7 @@ type audit struct {
 	refs     map[*doc]int32
 	surfaces map[*surface]int32
 	due      int
+	failing  int
 	back     int
 	wrong    []string
 }
@@ -84,6 +85,9 @@ func (a *audit) node(n *node) {
 	}
 	if n.status == NeverRan && n.runs > 0 {
 		a.fail("node %s never ran, and has %d runs", n.id(), n.runs)
+	}
+	if n.failed() {
+		a.failing++
 	}
 	if n.due() {
 		a.due++
@@ -156,6 +160,9 @@ func (a *audit) documents() {
 func (a *audit) totals() {
 	if a.due != a.g.dueCount {
 		a.fail("%d nodes are due, the count says %d", a.due, a.g.dueCount)
+	}
+	if a.failing != a.g.failing {
+		a.fail("%d nodes have failed, the count says %d", a.failing, a.g.failing)
 	}
 	for i, n := range a.g.gated {
 		if !n.held || !n.due() || n.more.gate.place != i {

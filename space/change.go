@@ -155,7 +155,7 @@ func (s *Space) replace(n *node, spec *NodeSpec) (changed bool) {
 	switch changed = spec.Version == "" || spec.Version != before.Version; {
 	case changed:
 		g.renew(n, before)
-	case n.more != nil && n.more.lastErr != nil:
+	case n.failed():
 		g.invalidate(n, causeFailed)
 	}
 	return changed

@@ -90,13 +90,28 @@ func tellAll[T any](fs []func(T), info T) {
 // nodeFailed counts and reports a run that ended in an error.
 func (s *Space) nodeFailed(n *node, info *RunInfo) {
 	s.stats.NodeErrors++
-	n.ext().lastErr = info.Err
+	s.graph.setErr(n, info.Err)
 	n.more.errors++
 	s.report(ErrorInfo{
 		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack, Rejection: rejectionOf(info.Err),
 		Transient: n.status != Clean, Attempt: int(n.runs),
 	})
 }
+
+// setErr notes how the last run of a node has ended.
+func (g *graph) setErr(n *node, err error) {
+	if n.failed() {
+		g.failing--
+	}
+	if err != nil {
+		n.ext().lastErr = err
+		g.failing++
+	} else if n.more != nil {
+		n.more.lastErr = nil
+	}
+}
+
+func (n *node) failed() bool { return n.more != nil && n.more.lastErr != nil }
 
 // eventFailed reports a handler that ended in an error.
 func (s *Space) eventFailed(ev *model.Event, tx *Tx, err error, again bool) {

@@ -74,18 +74,26 @@ func (s *Space) pending(n *node) (f Freshness) {
 
 // flaw is why the value of a document is not what it should be, although nothing is pending.
 func (s *Space) flaw(id string) (why string) {
-	if d := s.graph.lookup(docKey{doc: id}); d != nil && d.writer != nil && d.writer.node.more != nil && d.writer.node.more.lastErr != nil {
-		return id + " could not be computed: " + d.writer.node.more.lastErr.Error()
-	}
-	if len(s.graph.stale) == 0 {
+	if len(s.graph.stale) == 0 && s.graph.failing == 0 {
 		return ""
 	}
+	if d := s.graph.lookup(docKey{doc: id}); d != nil && d.writer != nil && d.writer.node.failed() {
+		return couldNot(id, d.writer.node)
+	}
 	s.graph.upstream(s.observers[id].node, func(at *node) {
-		if why == "" && at.status != Clean && !at.removed {
+		switch {
+		case why != "" || at.removed:
+		case at.failed():
+			why = couldNot(at.shownAs(), at)
+		case at.status != Clean:
 			why = at.shownAs() + " does not come to rest"
 		}
 	})
 	return why
+}
+
+func couldNot(what string, n *node) string {
+	return what + " could not be computed: " + n.more.lastErr.Error()
 }
 
 // upstream visits n and all that write what it reads, and so on, each once, nearer ones

@@ -1,6 +1,8 @@
 package space
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,5 +44,37 @@ func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
 	}
 	if n := h.core.Unconfirmed(); n != 0 {
 		t.Errorf("%d appends are missing at rest", n)
+	}
+}
+
+// What fails anywhere behind a document is said of it, and no longer when it runs again.
+func TestFreshness_OfWhatIsComputedFromSomethingThatFails(t *testing.T) {
+	p := newProgram(t).set().sum("c", "b").sum("b", "a").sum("spare", "base")
+	p.add(NodeSpec{ID: "a", Kind: Computation, Output: "a", Run: func(tx *Tx) (model.Value, error) {
+		if n, _ := tx.Get("base").AsInt(); n < 0 {
+			return model.Value{}, errors.New("it is negative")
+		}
+		return tx.Get("base"), nil
+	}})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.observe("c")
+	h.observe("spare")
+	for n, want := range []string{"", "a could not be computed: it is negative", ""} {
+		w.send(home, "set", fmt.Sprint("e", n), map[string]any{"base": 1 - 2*(n%2)})
+		h.run()
+		wantFreshness(t, h, "c", Freshness{Why: want})
+		wantFreshness(t, h, "spare", Freshness{})
+		if wrong := h.core.graph.audit(); len(wrong) > 0 {
+			t.Error(wrong)
+		}
+	}
+	w.send(home, "set", "e9", map[string]any{"base": -1})
+	h.run()
+	h.core.Remove("a")
+	h.run()
+	wantFreshness(t, h, "c", Freshness{})
+	if wrong := h.core.graph.audit(); len(wrong) > 0 {
+		t.Error(wrong)
 	}
 }

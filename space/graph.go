@@ -33,6 +33,8 @@ type graph struct {
 	top, roof int32
 	// dueCount is how many nodes are live and not clean.
 	dueCount int
+	// failing counts the nodes whose last run ended in an error.
+	failing int
 	// backEdges counts the edges that close a circle; without one, no node can keep
 	// itself live.
 	backEdges int

@@ -84,7 +84,7 @@ func (g *graph) inSync(n *node) bool {
 func (s *Space) observe(n *node) Observation {
 	o := Observation{Node: n.id(), Version: n.spec.Version, Shape: n.spec.shape(), Basis: s.replica.Seq}
 	if n.more != nil {
-		o.Failed = n.more.lastErr != nil
+		o.Failed = n.failed()
 		o.Makes = len(n.more.children) > 0
 		gt := &n.more.gate
 		if now := (GateSpec{gt.debounce, gt.throttle, gt.noAuto}); now != n.spec.Gate {

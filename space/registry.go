@@ -161,6 +161,7 @@ func (g *graph) remove(n *node) {
 		g.removing(n)
 	}
 	g.letGo(n)
+	g.setErr(n, nil)
 	was := n.due()
 	n.removed = true
 	g.recount(n, was)

@@ -85,8 +85,9 @@ func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
 	case err != nil:
 		return s.retry(n, why, err)
 	}
+	s.graph.setErr(n, nil)
 	if n.more != nil {
-		n.more.retries, n.more.lastErr = 0, nil
+		n.more.retries = 0
 	}
 	return s.conclude(n, tx, v, why, newReads, info)
 }
