@@ -176,6 +176,18 @@ func (p place[T]) Ref() Ref[T] {
 	return Ref[T]{model.Link{Space: p.space, Doc: p.doc, Path: p.path}}
 }
 
+// Decode makes a T of a value that stands, or stood, at the place, as Get does: the zero value, or
+// that of Or, if it is absent. It is for who has the value from elsewhere, such as Client.GetCurrent.
+func (p place[T]) Decode(v Value) (t T, err error) {
+	if v.IsAbsent() {
+		return p.instead(), nil
+	}
+	if t, err = p.shape.Decode(v); err != nil {
+		err = fmt.Errorf("read %s: %w", p, err)
+	}
+	return t, err
+}
+
 func (p place[T]) String() string {
 	return Address{Space: p.space, Doc: p.doc, Path: p.path}.String()
 }
@@ -195,9 +207,9 @@ func (p place[T]) decode(r Reader, v Value) (t T, ok bool) {
 	if v.IsAbsent() {
 		return t, false
 	}
-	t, err := p.shape.Decode(v)
+	t, err := p.Decode(v)
 	if err != nil {
-		r.Fail(fmt.Errorf("read %s: %w", p, err))
+		r.Fail(err)
 	}
 	return t, err == nil
 }
@@ -265,14 +277,8 @@ func (p place[T]) Watch(ctx context.Context, c *Client, space string, deliver fu
 
 // outside makes a T of a whole document, for a client.
 func (p place[T]) outside(space string, v Value) (t T, err error) {
-	at := v.At(p.path)
-	if at.IsAbsent() {
-		return p.instead(), nil
-	}
-	if t, err = p.shape.Decode(at); err != nil {
-		err = fmt.Errorf("read %s of space %s: %w", Address{Doc: p.doc, Path: p.path}, space, err)
-	}
-	return t, err
+	p.space = space
+	return p.Decode(v.At(p.path))
 }
 
 var _ Reader = (*space.Tx)(nil)

@@ -33,6 +33,24 @@ func ExampleNewCell() {
 	// {"actual":0,"room":"kitchen","target":21.5}
 }
 
+// Who has a value from elsewhere, such as Client.GetCurrent, makes a Go value of it by the cell that
+// it is the value of: as Get reads it, with an error that names the place.
+func ExampleCell_decode() {
+	thermostat := settle.NewCell[Thermostat]("thermostat").Or(Thermostat{Room: "kitchen", Target: 20})
+	for _, document := range []any{map[string]any{"room": "attic"}, map[string]any{"target": "warm"}} {
+		value, err := settle.ValueOf(document)
+		if err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println(thermostat.Decode(value))
+	}
+	fmt.Println(thermostat.Decode(settle.Value{})) // nothing is there
+	// Output:
+	// {attic 0 0} <nil>
+	// { 0 0} read thermostat: /target: "warm" is a string; a number is wanted
+	// {kitchen 20 0} <nil>
+}
+
 // A field is a part of a cell. Whoever reads it runs again when it changes, and not when
 // something beside it does.
 func ExampleField() {

@@ -135,6 +135,9 @@ func (r rows[T]) All(from Reader) iter.Seq2[string, T] {
 	}
 }
 
+// Decode makes the rows of the document's value, by key, as Cell.Decode does; none of an absent one.
+func (r rows[T]) Decode(v Value) (map[string]T, error) { return r.all.Decode(v) }
+
 // Fetch returns all rows as of now, see Cell.Fetch.
 func (r rows[T]) Fetch(ctx context.Context, c *Client, space string) (map[string]T, error) {
 	return r.all.Fetch(ctx, c, space)

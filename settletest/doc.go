@@ -23,7 +23,8 @@
 // A Space is a settle.Reader and a settle.Writer, as a transaction is: stats.Get(s) reads a cell,
 // punctuality.Get(s) a derived document, which is computed because it is asked for, and
 // stats.Set(s, Stats{...}) writes what a test begins with. Get reads as a client would that asks
-// once; Watch is a client that watches, and collects what it sees.
+// once; Watch is a client that watches, and collects what it sees. Rows are expected and watched
+// as a map.
 //
 // # What fails a test by itself
 //

@@ -171,6 +171,28 @@ func ExampleWatch() {
 	// Output: [{0} {100} {66}] {66}
 }
 
+// Rows are expected and watched as a map. ExpectKeys is for which rows there are.
+func ExampleExpectKeys() {
+	s := settletest.New(settletest.Must, shop()).Space("shop-1")
+	seen := settletest.Watch(s, orders)
+	settletest.Call(s, place, Order{Item: "kettle", Cost: 30})
+	settletest.Call(s, place, Order{Item: "cup", Cost: 5})
+	settletest.ExpectKeys(s, orders, "order-1", "order-2")
+	settletest.Expect(s, orders, map[string]Order{
+		"order-1": {Item: "kettle", Cost: 30},
+		"order-2": {Item: "cup", Cost: 5},
+	})
+	settletest.Expect(s, orders.At("order-2"), Order{Item: "cup", Cost: 5})
+	fmt.Println(len(seen.Values()), seen.Last()["order-2"])
+	defer func() { fmt.Println(recover()) }()
+	settletest.ExpectKeys(s, orders, "order-1", "order-3")
+	// Output:
+	// 3 {cup 5}
+	// settletest: @shop-1/orders is not what is wanted
+	//     not there   "order-3"
+	//     not wanted  "order-2"
+}
+
 func ExampleSpace_ExpectRuns() {
 	s := settletest.New(settletest.Must, airport()).Space("HAM")
 	settletest.Watch(s, punctuality)

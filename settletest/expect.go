@@ -2,6 +2,9 @@ package settletest
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/settlehq/settle"
@@ -19,7 +22,7 @@ func (s *Space) Expect(doc string, want any, path ...string) {
 		s.w.t.Fatalf("settletest: what is wanted of %s: %v", doc, err)
 	}
 	if got := s.Get(doc, path...); !model.Equal(got, wanted) {
-		differs(s, settle.Address{Doc: doc, Path: path}, got, wanted)
+		differs(s, settle.Address{Doc: doc, Path: path}, diff(got, wanted), "")
 	}
 }
 
@@ -33,17 +36,61 @@ func jsonOf(x any) settle.Value {
 	return v
 }
 
-// differs tells how a place is not what is wanted.
-func differs(s Subject, at settle.Address, got, want settle.Value) {
+// differs tells how a place is not what is wanted, and what may explain it.
+func differs(s Subject, at settle.Address, how, note string) {
 	s.tb().Helper()
 	if at.Space == "" {
 		at.Space = s.Space()
 	}
-	text := fmt.Sprintf("settletest: %s is not what is wanted\n%s", at, indent(diff(got, want)))
-	if why := s.doubt(at.Doc); why != "" {
-		text += "\n" + indent(why)
+	text := fmt.Sprintf("settletest: %s is not what is wanted", at)
+	for _, more := range []string{how, note, s.doubt(at.Doc)} {
+		if more != "" {
+			text += "\n" + indent(more)
+		}
 	}
 	s.tb().Errorf("%s", text)
+}
+
+// absent says that nothing is at a place, and what is beside it.
+func absent(s Subject, at settle.Address) string {
+	s.tb().Helper()
+	if len(at.Path) == 0 {
+		return "there is no such document"
+	}
+	last := len(at.Path) - 1
+	beside := at
+	beside.Path = at.Path[:last]
+	keys := read(s, beside).Keys()
+	if len(keys) == 0 {
+		return "nothing is there, nor beside it"
+	}
+	return fmt.Sprintf("nothing is at %s; there are %s", strconv.Quote(at.Path[last]), list(keys))
+}
+
+// emptyMap reports whether x is a map without entries: rows of a document that is not there are
+// none, and are read as such.
+func emptyMap(x any) bool {
+	v := reflect.ValueOf(x)
+	return v.Kind() == reflect.Map && v.Len() == 0
+}
+
+// without are those of some keys that are not among others, sorted.
+func without(some, others []string) []string {
+	out := slices.DeleteFunc(slices.Clone(some), func(key string) bool { return slices.Contains(others, key) })
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// list names keys, not more than one wants to read.
+func list(keys []string) string {
+	text := make([]string, 0, shown)
+	for i, key := range keys {
+		if i == shown {
+			return strings.Join(text, ", ") + fmt.Sprintf(" and %d more", len(keys)-shown)
+		}
+		text = append(text, strconv.Quote(key))
+	}
+	return strings.Join(text, ", ")
 }
 
 // doubt is why a document may not be what one expects: it is not up to date, or something is

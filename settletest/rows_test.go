@@ -1,6 +1,7 @@
 package settletest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -49,6 +50,71 @@ func TestExpectRuns_OfARowThatIsNotThereIsAMistake(t *testing.T) {
 			prices.Set(s, "a", 1)
 			settletest.Expect(s, doubles.At("a"), 2)
 			s.ExpectRuns(node, 0)
+		}).wantFailure(want)
+	}
+}
+
+// Rows are expected and watched as a map, derived ones too, and no rows are no rows whether there
+// is a document or not.
+func TestExpect_RowsAreAMap(t *testing.T) {
+	t.Parallel()
+	s := settletest.New(t, doubling()).Space("s")
+	settletest.Expect(s, prices, nil)
+	settletest.Expect(s, doubles, map[string]int64{})
+	seen := settletest.Watch(s, doubles)
+	prices.Set(s, "a", 1)
+	prices.Set(s, "b", 2)
+	settletest.Expect(s, prices, map[string]int64{"a": 1, "b": 2})
+	settletest.Expect(s, doubles, map[string]int64{"a": 2, "b": 4})
+	settletest.Expect(s, doubles.At("b"), 4)
+	settletest.ExpectKeys(s, doubles, "b", "a")
+	prices.Delete(s, "a")
+	prices.Delete(s, "b")
+	settletest.Expect(s, doubles, map[string]int64{})
+	settletest.ExpectKeys(s, prices)
+	if got := fmt.Sprint(seen.Values()); got != "[map[] map[a:2] map[a:2 b:4] map[b:4] map[]]" {
+		t.Errorf("who watches has seen %s", got)
+	}
+	if got := seen.Last(); len(got) != 0 {
+		t.Errorf("seen last: %v", got)
+	}
+}
+
+// Rows of another space are expected where they are read.
+func TestExpect_RowsOfAnotherSpace(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, doubling())
+	prices.Set(w.Space("there"), "a", 3)
+	settletest.Expect(w.Space("here"), doubles.In("there"), map[string]int64{"a": 6})
+	settletest.ExpectKeys(w.Space("here"), doubles.In("there"), "a")
+}
+
+// A failed expectation names the rows that differ, those that there are, and a document that
+// there is not.
+func TestExpect_TellsWhichRowsDiffer(t *testing.T) {
+	t.Parallel()
+	for want, expect := range map[string]func(s *settletest.Space){
+		"@s/doubles is not what is wanted\n    /a\n        got   2\n        want  3\n    /c\n        got   nothing\n        want  5": func(s *settletest.Space) {
+			settletest.Expect(s, doubles, map[string]int64{"a": 3, "b": 4, "c": 5})
+		},
+		"@s/doubles/c is not what is wanted\n    got   0\n    want  5\n    nothing is at \"c\"; there are \"a\", \"b\"": func(s *settletest.Space) {
+			settletest.Expect(s, doubles.At("c"), 5)
+		},
+		"@s/doubles is not what is wanted\n    not there   \"c\", \"d\"\n    not wanted  \"a\"": func(s *settletest.Space) {
+			settletest.ExpectKeys(s, doubles, "d", "b", "c")
+		},
+		"there is no such document": func(s *settletest.Space) {
+			settletest.Expect(s, settle.NewRows[int64]("cards"), map[string]int64{"a": 1})
+		},
+		"read prices: /a: 1 is a number": func(s *settletest.Space) {
+			settletest.Expect(s, settle.NewRows[string]("prices"), map[string]string{"a": "1"})
+		},
+	} {
+		failing(t, func(tb *recorder) {
+			s := settletest.New(tb, doubling()).Space("s")
+			prices.Set(s, "a", 1)
+			prices.Set(s, "b", 2)
+			expect(s)
 		}).wantFailure(want)
 	}
 }

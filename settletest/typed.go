@@ -2,6 +2,7 @@ package settletest
 
 import (
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle"
@@ -63,21 +64,57 @@ func send[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in I
 	return s.sendTo(stream.Name(), id, v, at)
 }
 
-// Place is a document or a part of one: a settle.Cell, settle.Derived or a row of rows.
+// Place is a document or a part of one: a settle.Cell or settle.Derived with a T, settle.Rows or
+// settle.DerivedRows with a map[string]T, or one row of those (cards.At(key)).
 type Place[T any] interface {
-	Get(r settle.Reader) T
 	Address() settle.Address
+	Decode(v settle.Value) (T, error)
 }
 
 // Expect reads a place, and fails the test if it is not what is wanted, with the differences
-// and why they may be.
+// and why they may be. Rows are wanted as a map; ExpectKeys is for which of them there are.
 func Expect[T any](s Subject, place Place[T], want T) {
 	s.tb().Helper()
-	got := place.Get(s)
-	if reflect.DeepEqual(got, want) {
+	v := read(s, place.Address())
+	got, err := place.Decode(v)
+	if err != nil {
+		s.Fail(err)
+	}
+	if reflect.DeepEqual(got, want) || emptyMap(got) && emptyMap(want) {
 		return
 	}
-	differs(s, place.Address(), jsonOf(got), jsonOf(want))
+	note := ""
+	if v.IsAbsent() {
+		note = absent(s, place.Address())
+	}
+	differs(s, place.Address(), diff(jsonOf(got), jsonOf(want)), note)
+}
+
+// ExpectKeys fails the test if rows have not these keys and no others. It does not look at what is
+// in the rows.
+func ExpectKeys[T any](s Subject, rows settle.Keyed[T], want ...string) {
+	s.tb().Helper()
+	got := rows.Keys(s)
+	missing, others := without(want, got), without(got, want)
+	var lines []string
+	if len(missing) > 0 {
+		lines = append(lines, "not there   "+list(missing))
+	}
+	if len(others) > 0 {
+		lines = append(lines, "not wanted  "+list(others))
+	}
+	if len(lines) > 0 {
+		differs(s, rows.Address(), strings.Join(lines, "\n"), "")
+	}
+}
+
+// read reads a place, in whichever space it is.
+func read(s Subject, at settle.Address) settle.Value {
+	s.tb().Helper()
+	if at.Space != "" && at.Space != s.Space() {
+		return s.GetFrom(at.Space, at.Doc, at.Path...)
+	}
+	return s.Get(at.Doc, at.Path...)
 }
 
 // Watched is what somebody sees who watches a place.
@@ -108,7 +145,7 @@ func (w *Watched[T]) Values() []T {
 			continue
 		}
 		last = at
-		out = append(out, w.place.Get(snapshot{w.s, v}))
+		out = append(out, w.decode(at))
 	}
 	return out
 }
@@ -117,7 +154,16 @@ func (w *Watched[T]) Values() []T {
 func (w *Watched[T]) Last() T {
 	w.s.w.t.Helper()
 	all := w.w.Values()
-	return w.place.Get(snapshot{w.s, all[len(all)-1]})
+	return w.decode(all[len(all)-1].At(w.place.Address().Path))
+}
+
+func (w *Watched[T]) decode(v settle.Value) T {
+	w.s.w.t.Helper()
+	t, err := w.place.Decode(v)
+	if err != nil {
+		w.s.Fail(err)
+	}
+	return t
 }
 
 // Stop ends the watching.
@@ -125,13 +171,3 @@ func (w *Watched[T]) Stop() {
 	w.s.w.t.Helper()
 	w.s.w.check(w.w.Stop())
 }
-
-// snapshot is a reader of one document, as it was.
-type snapshot struct {
-	settle.Reader
-	doc settle.Value
-}
-
-func (s snapshot) Get(_ string, path ...string) settle.Value        { return s.doc.At(path) }
-func (s snapshot) GetShallow(_ string, path ...string) settle.Value { return s.doc.At(path) }
-func (s snapshot) Peek(_ string, path ...string) settle.Value       { return s.doc.At(path) }
