@@ -11,12 +11,12 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/roster"
 )
 
-// roster is who serves the deployment, as far as this server knows. It is a guess: being wrong
+// peers is who serves the deployment, as far as this server knows. It is a guess: being wrong
 // costs refused appends.
-type roster struct {
+type peers struct {
 	s     *server
 	moved chan struct{} // somebody has come or gone
 	life  string
@@ -34,12 +34,12 @@ type other struct {
 	missed bool
 }
 
-func (r *roster) init(s *server) {
-	*r = roster{s: s, moved: make(chan struct{}, 1), life: rand.Text(), since: time.Now().UTC(), others: map[string]*other{}}
+func (r *peers) init(s *server) {
+	*r = peers{s: s, moved: make(chan struct{}, 1), life: rand.Text(), since: time.Now().UTC(), others: map[string]*other{}}
 }
 
 // enter announces this server, and returns when it knows who else is there.
-func (r *roster) enter(ctx context.Context) error {
+func (r *peers) enter(ctx context.Context) error {
 	s := r.s
 	if err := s.bus.AnswerPings(s.ctx, s.cfg.id); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (r *roster) enter(ctx context.Context) error {
 }
 
 // announce says that the server is there, or leaves.
-func (r *roster) announce(leaving bool) {
+func (r *peers) announce(leaving bool) {
 	ctx, cancel := context.WithTimeout(r.s.ctx, r.s.cfg.TTL/2)
 	defer cancel()
 	r.beat++
@@ -82,7 +82,7 @@ func (r *roster) announce(leaving bool) {
 }
 
 // hear takes in what a member says.
-func (r *roster) hear(m model.Member) {
+func (r *peers) hear(m model.Member) {
 	if m.Role != model.RoleOrdered || m.ID == r.s.cfg.id {
 		return
 	}
@@ -103,7 +103,7 @@ func (r *roster) hear(m model.Member) {
 }
 
 // live lists those that are there, this server included. r.mu is not held.
-func (r *roster) live() []model.Member {
+func (r *peers) live() []model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := []model.Member{{ID: r.s.cfg.id}}
@@ -122,9 +122,9 @@ func (r *roster) live() []model.Member {
 }
 
 // share is the set of partitions that fall to this server.
-func (r *roster) share(partitions int) map[int]bool {
+func (r *peers) share(partitions int) map[int]bool {
 	mine := map[int]bool{}
-	for n, id := range worker.Divide(partitions, r.live()) {
+	for n, id := range roster.Divide(partitions, r.live()) {
 		if id == r.s.cfg.id {
 			mine[n] = true
 		}
@@ -133,7 +133,7 @@ func (r *roster) share(partitions int) map[int]bool {
 }
 
 // lookAround pings the others: a process that is gone has nobody listening.
-func (r *roster) lookAround() {
+func (r *peers) lookAround() {
 	ctx, cancel := context.WithTimeout(r.s.ctx, r.s.cfg.Heartbeat)
 	defer cancel()
 	var pings sync.WaitGroup
@@ -150,7 +150,7 @@ func (r *roster) lookAround() {
 	pings.Wait()
 }
 
-func (r *roster) miss(id string) {
+func (r *peers) miss(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o := r.others[id]; o != nil {

@@ -25,7 +25,7 @@ type server struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	roster     roster
+	roster     peers
 	partitions map[int]*partition // of the goroutine of Serve
 	awake      atomic.Int64
 	loads      chan struct{}

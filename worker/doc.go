@@ -1,7 +1,7 @@
 // Package worker hosts spaces: it steps the deterministic core of each, and does
 // all that the core must not do: it waits, reads the clock, speaks to the bus.
 //
-//	Worker        one per process: membership, placement
+//	Worker        one per process: heartbeat, placement (by package worker/roster)
 //	  partition   one per partition that is ours: lane reader, leases, saving, purging
 //	    host      one per space that is awake: a loop around space.Space
 //
@@ -18,18 +18,14 @@
 //
 // # Who owns what
 //
-// Workers announce themselves in a bucket and ping each other; every one computes
-// the same division of the partitions by rendezvous hashing. None of this is a
-// lock. Taking a space over is a commit; from then on the appends of the earlier
-// owner are refused, it reads why, and stands down. Two workers that disagree
-// cost each other refused appends and nothing else, so suspicion may be quick.
+// Workers announce themselves in a bucket and ping each other. What one makes of that, and
+// which partitions it serves, is package worker/roster: the same division for all, claims
+// that go from hand to hand, and none of it a lock. Taking a space over is a commit; from
+// then on the appends of the earlier owner are refused, it reads why, and stands down.
 //
-// So that they seldom disagree (docs/adr/0022): an announcement names the partitions
-// that its worker holds. A new owner asks for a partition in the bucket and begins when
-// it hears itself there and nobody holds the partition or has asked before; one that is to
-// give it up finishes what is under way, saves, and then lets go. Neither waits for one
-// that is dead, nor longer than Config.Handover and two heartbeats. In a planned handover,
-// then, no append is refused, and in tests on a network with one millisecond each way no
+// A partition that another worker holds or has asked for is waited for as long as
+// Config.Handover and two heartbeats, and not at all if that one is dead. In a planned
+// handover no append is refused, and in tests on a network with one millisecond each way no
 // space stands still for more than 100 ms.
 //
 //	crash                   the ping finds nobody: at most one heartbeat until the others

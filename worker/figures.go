@@ -58,7 +58,8 @@ func (w *Worker) Figures() Figures {
 		Worker: w.cfg.ID, Commits: c.Commits, Receipts: c.Receipts, Refused: c.Refused,
 		Awake: s.Awake, Loading: s.Loading, Queued: s.Waiting, Backlog: w.counters.backlog.Load(),
 	}
-	f.Life, f.Since = w.roster.who()
+	self := w.roster.Self()
+	f.Life, f.Since = self.Life, self.Since
 	w.mu.Lock()
 	serving, leaving := make([]*partition, 0, len(w.partitions)), make([]*partition, 0, len(w.leaving))
 	for _, p := range w.partitions { // any order: sorted below
@@ -74,7 +75,9 @@ func (w *Worker) Figures() Figures {
 	for _, p := range leaving {
 		f.Partitions = append(f.Partitions, p.figures("leaving"))
 	}
-	f.Partitions = append(f.Partitions, w.roster.waiting()...)
+	for p, since := range w.roster.Wanted() { // any order: sorted below
+		f.Partitions = append(f.Partitions, PartitionFigures{Partition: p, State: "waiting", Since: since.UTC()})
+	}
 	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
 	return f
 }
@@ -91,23 +94,6 @@ func (p *partition) figures(state string) PartitionFigures {
 		}
 	}
 	return f
-}
-
-// who is the life of this worker's process, and its start.
-func (r *roster) who() (life string, since time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.self.Life, r.self.Since
-}
-
-// waiting are the partitions that are to be served and are not.
-func (r *roster) waiting() (out []PartitionFigures) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for p, c := range r.wants { // any order: sorted by the caller
-		out = append(out, PartitionFigures{Partition: p, State: "waiting", Since: c.since.UTC()})
-	}
-	return out
 }
 
 // FleetService is what every worker offers its figures under, beside the service that answers

@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/roster"
 )
 
 // pretend announces a member that is no worker, and keeps answering for it until
@@ -58,7 +59,7 @@ func memberFor(p, n int, others ...string) string {
 	}
 	for i := 0; ; i++ {
 		id := "x" + strconv.Itoa(i)
-		if worker.Divide(n, append(slices.Clone(list), model.Member{ID: id}))[p] == id {
+		if roster.Divide(n, append(slices.Clone(list), model.Member{ID: id}))[p] == id {
 			return id
 		}
 	}

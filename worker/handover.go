@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/settlehq/settle/worker/roster"
 )
 
 // place starts and stops partitions so that the worker serves exactly its own, and
@@ -17,7 +19,7 @@ func (w *Worker) place() {
 		return
 	}
 	now := time.Now()
-	mine := partitionsOf(w.cfg.ID, w.bus.Partitions(), w.roster.staying(now))
+	mine := w.roster.Share(w.bus.Partitions(), now)
 	for p, part := range w.partitions { // any order: each on its own
 		if !slices.Contains(mine, p) || w.usurped(part, now) {
 			delete(w.partitions, p)
@@ -26,16 +28,16 @@ func (w *Worker) place() {
 			w.tasks.Go(func() { w.handOver(part) }) // ends when the partition's spaces are saved
 		}
 	}
-	for _, p := range w.roster.wanted() {
+	for p := range w.roster.Wanted() { // any order: each on its own
 		if !slices.Contains(mine, p) {
-			w.roster.letGo(p)
+			w.roster.LetGo(p)
 		}
 	}
-	wait := patiences{holder: w.cfg.Handover + 2*w.cfg.Heartbeat, echo: 2 * w.cfg.Heartbeat}
+	wait := roster.Patience{Holder: w.cfg.Handover + 2*w.cfg.Heartbeat, Echo: 2 * w.cfg.Heartbeat}
 	for _, p := range mine {
-		if w.partitions[p] == nil && w.leaving[p] == nil && w.roster.may(p, wait, now) {
+		if w.partitions[p] == nil && w.leaving[p] == nil && w.roster.May(p, wait, now) {
 			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
-			took := w.roster.hold(p, now)
+			took := w.roster.Hold(p, now)
 			w.partitions[p] = startPartition(w, p, took)
 		}
 	}
@@ -46,7 +48,7 @@ func (w *Worker) place() {
 // it is left alone until it has seen that it was wrong and has handed the partition
 // back. w.mu is held.
 func (w *Worker) usurped(part *partition, now time.Time) bool {
-	return now.Sub(part.began) > 2*w.cfg.Heartbeat && w.roster.contested(part.number, now)
+	return now.Sub(part.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
 }
 
 // handOver drains a partition that has become another worker's. It may have become
@@ -65,13 +67,13 @@ func (w *Worker) handOver(part *partition) {
 // drain drains a partition and lets go of it. If somebody waits for it, that takes as
 // long as a handover may.
 func (w *Worker) drain(ctx context.Context, part *partition) error {
-	if len(w.roster.staying(time.Now())) > 0 {
+	if len(w.roster.Staying(time.Now())) > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, w.cfg.Handover)
 		defer cancel()
 	}
 	err := part.drain(ctx)
-	w.roster.letGo(part.number)
+	w.roster.LetGo(part.number)
 	w.poke()
 	return err
 }
@@ -108,7 +110,7 @@ func (w *Worker) withdraw() []*partition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
-	w.roster.leave()
+	w.roster.Leave()
 	for p, part := range w.partitions { // any order: all of them
 		delete(w.partitions, p)
 		w.leaving[p] = part

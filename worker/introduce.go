@@ -12,7 +12,7 @@ import (
 // introduce makes the worker known under its id, if no other process lives under it. A
 // former self that has crashed does not answer, and is no hindrance.
 func (w *Worker) introduce(ctx context.Context) error {
-	if old := w.roster.twins().older; old.ID != "" {
+	if old := w.roster.Older(); old.ID != "" {
 		asking, cancel := context.WithTimeout(ctx, 3*w.cfg.Heartbeat)
 		alive, err := w.bus.Ping(asking, w.cfg.ID)
 		cancel()
@@ -27,7 +27,7 @@ func (w *Worker) introduce(ctx context.Context) error {
 			}
 		}
 	}
-	before := w.roster.twins().older
+	before := w.roster.Older()
 	if err := w.bus.AnswerPings(w.ctx, w.cfg.ID); err != nil {
 		return err
 	}
@@ -37,11 +37,11 @@ func (w *Worker) introduce(ctx context.Context) error {
 	if err := w.say(ctx, false); err != nil {
 		return err
 	}
-	within(ctx, w.roster.twins().own, 2*w.cfg.Heartbeat)
+	within(ctx, w.roster.Echoed(), 2*w.cfg.Heartbeat)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if old := w.roster.twins().older; old.Life != before.Life { // it has come at the same time
+	if old := w.roster.Older(); old.Life != before.Life { // it has come at the same time
 		return w.expectNoBeat(ctx, old)
 	}
 	return nil
@@ -53,7 +53,7 @@ func (w *Worker) expectNoBeat(ctx context.Context, old model.Member) error {
 	if err := pause.For(ctx, 3*w.cfg.Heartbeat); err != nil {
 		return err
 	}
-	if now := w.roster.twins().older; now.Life == old.Life && now.Beat != old.Beat {
+	if now := w.roster.Older(); now.Life == old.Life && now.Beat != old.Beat {
 		return w.taken(now)
 	}
 	return nil
@@ -75,7 +75,7 @@ func (w *Worker) taken(by model.Member) error { return &TakenError{by} }
 
 // judgeTwins ends this worker if it was replaced.
 func (w *Worker) judgeTwins() {
-	by, yes := w.roster.replaced()
+	by, yes := w.roster.Replaced()
 	if !yes || w.ctx.Err() != nil {
 		return
 	}

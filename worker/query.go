@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker/roster"
 )
 
 // Answer is a document as it is at the head of the log.
@@ -66,7 +67,7 @@ func checkAddress(space, doc string) error {
 // one is leaving and knows of no other.
 func (w *Worker) Owner(space string) string {
 	n := w.bus.Partitions()
-	return Divide(n, w.roster.staying(time.Now()))[model.PartitionOf(space, n)]
+	return roster.Divide(n, w.roster.Staying(time.Now()))[model.PartitionOf(space, n)]
 }
 
 // ID is the worker's name.

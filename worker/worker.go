@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker/roster"
 )
 
 // Worker hosts the spaces of its partitions. See the package comment.
@@ -18,7 +19,7 @@ type Worker struct {
 	cfg     Config
 	bus     Bus
 	horizon time.Duration // for how long the deployment remembers events
-	roster  *roster
+	roster  *roster.Roster
 	runs    *RunCounts
 
 	counters counters
@@ -62,7 +63,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: cfg, bus: bus, horizon: bus.Horizon(), runs: newRunCounts(),
-		roster: newRoster(model.Member{
+		roster: roster.New(model.Member{
 			ID: cfg.ID, Weight: cfg.Weight, Life: rand.Text(),
 			Host: cfg.Host, Version: cfg.Version, Program: cfg.Program, Connection: cfg.Connection, Since: time.Now().UTC(),
 		}, cfg.MemberTTL),
@@ -90,7 +91,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	known := make(chan struct{})
 	w.keep("follow members", func(ctx context.Context) error {
 		return w.bus.FollowMembers(ctx, func(m model.Member) {
-			w.roster.hear(m, time.Now())
+			w.roster.Hear(m, time.Now())
 			w.poke()
 		}, sync.OnceFunc(func() { close(known) }))
 	})
@@ -136,10 +137,10 @@ func (w *Worker) run() {
 	shared := sync.OnceFunc(func() { close(w.shared) })
 	for due := false; ; {
 		w.place()
-		if !w.roster.pending() {
+		if !w.roster.Pending() {
 			shared()
 		}
-		if !due && w.roster.due() {
+		if !due && w.roster.Due() {
 			_ = pause.For(w.ctx, together)
 			due = true
 		}
@@ -186,7 +187,7 @@ func (w *Worker) announce() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil || now.Sub(w.announced) > 3*w.cfg.Heartbeat {
-		w.roster.excuse(w.announced, now)
+		w.roster.Excuse(w.announced, now)
 		w.outage = now
 	}
 	w.announced = now
@@ -201,10 +202,10 @@ func (w *Worker) say(ctx context.Context, left bool) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if !left && w.roster.hasLeft() {
+	if !left && w.roster.Self().Left {
 		return nil // that was the last word
 	}
-	return w.bus.Announce(ctx, w.roster.beat(left))
+	return w.bus.Announce(ctx, w.roster.Beat(left))
 }
 
 // watchPeers pings the others once per heartbeat. It is not done by run: a process
@@ -234,13 +235,13 @@ func (w *Worker) lookAround() {
 	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Heartbeat)
 	defer cancel()
 	var pings sync.WaitGroup
-	for _, m := range w.roster.live(time.Now()) {
+	for _, m := range w.roster.Live(time.Now()) {
 		if m.ID == w.cfg.ID {
 			continue
 		}
 		pings.Go(func() { // ends with ctx at the latest
 			if alive, err := w.bus.Ping(ctx, m.ID); err == nil && !alive {
-				w.roster.suspect(m.ID, m.Beat)
+				w.roster.Suspect(m.ID, m.Beat)
 				w.poke()
 			}
 		})

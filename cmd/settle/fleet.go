@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/roster"
 )
 
 // fleetCmd is `settle fleet`.
@@ -88,7 +88,7 @@ type place struct {
 	Partitions int               `json:"partitions"`
 	Owner      string            `json:"owner"`
 	Served     []string          `json:"served"`
-	Ranking    []worker.Standing `json:"ranking"`
+	Ranking    []roster.Standing `json:"ranking"`
 }
 
 func explain(f *fleet.Fleet, space string) place {
@@ -97,7 +97,7 @@ func explain(f *fleet.Fleet, space string) place {
 	return place{
 		Space: space, Partition: p, Partitions: n,
 		Owner: f.Partitions[p].Owner, Served: f.Partitions[p].Served,
-		Ranking: worker.Explain(p, n, f.Staying()),
+		Ranking: roster.Explain(p, n, f.Staying()),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/roster"
 )
 
 func TestFleet_ShowsMembersPartitionsAndWhereASpaceIs(t *testing.T) {
@@ -160,9 +161,9 @@ func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
 		members = append(members, model.Member{ID: fmt.Sprintf("w%d", i+1), Weight: float64(1 + i%2)})
 	}
 	const n = 16
-	for p, owner := range worker.Divide(n, members) {
+	for p, owner := range roster.Divide(n, members) {
 		before := 1e9
-		for _, s := range worker.Explain(p, n, members) {
+		for _, s := range roster.Explain(p, n, members) {
 			if s.Score > before {
 				t.Errorf("partition %d: %s stands behind one with a lower score", p, s.Member)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/roster"
 )
 
 // print prints where everything is, what it promises, and what to try.
@@ -122,7 +122,7 @@ func (h *hosted) line(exist int) string {
 func where(f *fleet.Fleet, space string) string {
 	p := model.PartitionOf(space, len(f.Partitions))
 	text := ": owner " + f.Partitions[p].Owner
-	for _, s := range worker.Explain(p, len(f.Partitions), f.Staying()) {
+	for _, s := range roster.Explain(p, len(f.Partitions), f.Staying()) {
 		if s.Member != f.Partitions[p].Owner {
 			return text + ", standby " + s.Member
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/roster"
 )
 
 // Bus is what a look needs.
@@ -194,7 +195,7 @@ func (f *Fleet) measure(ctx context.Context, b Bus) error {
 	n := b.Partitions()
 	f.Partitions = make([]Partition, n)
 	errs := make([]error, n)
-	for p, owner := range worker.Divide(n, f.Staying()) {
+	for p, owner := range roster.Divide(n, f.Staying()) {
 		f.Partitions[p] = Partition{Number: p, Owner: owner, Served: f.serving(p)}
 	}
 	slots := make(chan struct{}, 16)

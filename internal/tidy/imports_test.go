@@ -72,6 +72,8 @@ var importRules = []importRule{
 	{in: []string{"model"}, only: []string{"model"}, others: []string{"github.com/go-json-experiment/json"}, instead: "model is the bottom: every other package imports it; take what you need as an argument"},
 	{in: []string{"lanes", "lineage", "receipts", "replica"}, only: []string{"model"}, instead: "lanes, lineage, receipts and replica stand side by side on model; what combines them belongs in space/"},
 	{in: []string{"space"}, only: []string{"space", "model", "lanes", "lineage", "receipts", "replica"}, others: []string{"github.com/hashicorp/go-memdb"}, instead: "space may use model, lanes, lineage, receipts, replica and go-memdb; anything else is an input or an output of the core"},
+	{in: []string{"worker/roster"}, only: []string{"model"}, instead: "worker/roster judges by what it is told, on model alone; package worker carries its words"},
+	{in: []string{"worker/roster"}, never: []string{"context", "net", "os", "log", "math/rand", "crypto/rand"}, instead: "worker/roster does no I/O: hand it what was heard, and the time"},
 	{in: []string{"worker"}, never: above("coordinator"), instead: "the coordinator stands on worker; neither waits for the other"},
 	{in: []string{"worker", "coordinator"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface in worker/ports.go and let the package above satisfy it"},
 	{in: []string{"live", "gateway"}, never: above("bus", "coordinator", "program", "workflow", "", "cmd", "examples", "test"), instead: "live and gateway stand on worker and its ports; the root package joins them with a bus"},

@@ -1,4 +1,4 @@
-package worker
+package roster
 
 import (
 	"slices"
@@ -7,12 +7,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// claim is a partition that a worker is to serve and does not serve yet. Two workers
+// claim is a partition that a member is to serve and does not serve yet. Two members
 // that disagree cost each other refused appends; so that this does not happen whenever
-// the fleet changes, a worker first asks for the partition in the one order in which all
+// the fleet changes, a member first asks for the partition in the one order in which all
 // hear of each other, that of the bucket, and begins when it hears itself: whoever held
 // the partition or had asked for it by then goes first. It is a courtesy and no lock:
-// it is not waited for longer than patiences say.
+// it is not waited for longer than Patience says.
 type claim struct {
 	since time.Time // when the partition was first wanted
 	asked time.Time // when the announcement with it became due; zero while another has it
@@ -20,16 +20,16 @@ type claim struct {
 	heard bool      // and nobody came before
 }
 
-// patiences say how long a claim waits, at the most.
-type patiences struct {
-	// holder is for one who has the partition and is there: its drain takes so long.
-	// echo is for this worker's own announcement to come back.
-	holder, echo time.Duration
+// Patience is how long a claim waits, at the most.
+type Patience struct {
+	// Holder is for one who has the partition and is there: its drain takes so long.
+	// Echo is for this member's own announcement to come back.
+	Holder, Echo time.Duration
 }
 
-// may reports whether the worker may begin to serve a partition that is its own. If
+// May reports whether the member may begin to serve a partition that is its own. If
 // not, it has asked for it, or will when nobody else has it.
-func (r *roster) may(p int, wait patiences, now time.Time) bool {
+func (r *Roster) May(p int, wait Patience, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.wants[p]
@@ -38,7 +38,7 @@ func (r *roster) may(p int, wait patiences, now time.Time) bool {
 		r.wants[p] = c
 	}
 	switch {
-	case c.heard, now.Sub(c.since) >= wait.holder:
+	case c.heard, now.Sub(c.since) >= wait.Holder:
 		return true
 	case r.rival(p, now, false), c.asked.IsZero() && r.rival(p, now, true):
 		return false
@@ -46,12 +46,12 @@ func (r *roster) may(p int, wait patiences, now time.Time) bool {
 		c.asked, r.untold = now, true
 		return false
 	}
-	return now.Sub(c.asked) >= wait.echo
+	return now.Sub(c.asked) >= wait.Echo
 }
 
 // rival reports whether somebody else who is there serves a partition, or, with wants,
 // has asked for it. r.mu is held.
-func (r *roster) rival(p int, now time.Time, wants bool) bool {
+func (r *Roster) rival(p int, now time.Time, wants bool) bool {
 	for _, e := range r.entries { // any order: whether there is one
 		if e.live(now, r.ttl) && (slices.Contains(e.member.Holds, p) || wants && slices.Contains(e.member.Wants, p)) {
 			return true
@@ -60,16 +60,16 @@ func (r *roster) rival(p int, now time.Time, wants bool) bool {
 	return false
 }
 
-// contested reports whether somebody else who is there serves a partition, too.
-func (r *roster) contested(p int, now time.Time) bool {
+// Contested reports whether somebody else who is there serves a partition, too.
+func (r *Roster) Contested(p int, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rival(p, now, false)
 }
 
-// hold notes that the worker serves a partition, and returns how long it has waited for
+// Hold notes that the member serves a partition, and returns how long it has waited for
 // that.
-func (r *roster) hold(p int, now time.Time) (waited time.Duration) {
+func (r *Roster) Hold(p int, now time.Time) (waited time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.wants[p]; c != nil {
@@ -80,8 +80,8 @@ func (r *roster) hold(p int, now time.Time) (waited time.Duration) {
 	return waited
 }
 
-// letGo notes that the worker does not serve a partition any more, or does not want to.
-func (r *roster) letGo(p int) {
+// LetGo notes that the member does not serve a partition any more, or does not want to.
+func (r *Roster) LetGo(p int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.wants[p]; r.holds[p] || c != nil && c.beat > 0 {
@@ -91,20 +91,20 @@ func (r *roster) letGo(p int) {
 	delete(r.wants, p)
 }
 
-// wanted lists the partitions that are claimed, in no order.
-func (r *roster) wanted() []int {
+// Wanted says which partitions are claimed, and since when.
+func (r *Roster) Wanted() map[int]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []int
-	for p := range r.wants { // any order: as said
-		out = append(out, p)
+	since := map[int]time.Time{}
+	for p, c := range r.wants { // any order: a map again
+		since[p] = c.since
 	}
-	return out
+	return since
 }
 
-// pending reports whether a claim waits for this worker's own announcement, which
-// comes soon, rather than for another worker.
-func (r *roster) pending() bool {
+// Pending reports whether a claim waits for this member's own announcement, which
+// comes soon, rather than for another member.
+func (r *Roster) Pending() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.wants { // any order: whether there is one
@@ -115,23 +115,23 @@ func (r *roster) pending() bool {
 	return false
 }
 
-// leave notes that the worker means to leave.
-func (r *roster) leave() {
+// Leave notes that the member means to leave.
+func (r *Roster) Leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.wants)
 	r.self.Leaving, r.untold = true, true
 }
 
-// due reports whether there is something to announce before the next heartbeat.
-func (r *roster) due() bool {
+// Due reports whether there is something to announce before the next heartbeat.
+func (r *Roster) Due() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.untold
 }
 
-// hearOwn takes in an announcement under this worker's own id. r.mu is held.
-func (r *roster) hearOwn(m model.Member, now time.Time) {
+// hearOwn takes in an announcement under this member's own id. r.mu is held.
+func (r *Roster) hearOwn(m model.Member, now time.Time) {
 	if m.Life != r.self.Life {
 		r.twin.hear(m)
 		return

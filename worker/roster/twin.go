@@ -1,13 +1,11 @@
-package worker
+package roster
 
 import "github.com/settlehq/settle/model"
 
-// twin is another process under this worker's id.
+// twin is another process under this member's id.
 type twin struct {
-	own chan struct{} // closed when this worker's own announcement has come back
-	// older is the last announcement of a process that came before that. One that lives
-	// keeps this worker from starting.
-	older model.Member
+	own   chan struct{} // see Roster.Echoed
+	older model.Member  // see Roster.Older
 	// other is the last announcement of one that spoke after that, beats how many in a
 	// row there were. If two run, because one had hung and was replaced or because they
 	// came at the same moment, the one that was started first ends.
@@ -50,16 +48,21 @@ func (t *twin) hear(m model.Member) {
 	}
 }
 
-// twins returns what is known of others under this worker's id.
-func (r *roster) twins() twin {
+// Echoed is closed when this member's own announcement has come back.
+func (r *Roster) Echoed() <-chan struct{} { return r.twin.own }
+
+// Older is the last announcement under this member's id of a process that came before it;
+// the zero Member if there is none, or not any more. One that lives keeps this one from
+// starting.
+func (r *Roster) Older() model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.twin
+	return r.twin.older
 }
 
-// replaced reports whether another process runs under this worker's id that was started
+// Replaced reports whether another process runs under this member's id that was started
 // after it. Both know both times, so one of them stays.
-func (r *roster) replaced() (by model.Member, yes bool) {
+func (r *Roster) Replaced() (by model.Member, yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.twin.other

@@ -1,4 +1,4 @@
-package worker
+package roster
 
 import (
 	"cmp"
@@ -9,15 +9,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// roster is what this worker believes of the others, and what it says of itself.
-// Beliefs may be wrong, and two workers may believe differently: that costs a refused
-// append, never a wrong one. So a suspicion may be quick.
-type roster struct {
+// Roster is what a member believes of the others, and what it says of itself. Its methods
+// may be called from any goroutine.
+type Roster struct {
 	mu      sync.Mutex
 	self    model.Member
 	ttl     time.Duration
-	entries map[string]*rosterEntry
-	// holds are the partitions that this worker serves or hands over, wants those that
+	entries map[string]*entry
+	// holds are the partitions that this member serves or hands over, wants those that
 	// it is about to serve. untold is set when that has changed since the last beat.
 	holds  map[int]bool
 	wants  map[int]*claim
@@ -25,9 +24,9 @@ type roster struct {
 	twin   twin
 }
 
-type rosterEntry struct {
+type entry struct {
 	member model.Member
-	// heard is when the member's beat last moved, by this worker's clock: clocks
+	// heard is when the member's beat last moved, by this member's clock: clocks
 	// of different machines are never compared.
 	heard time.Time
 	// silent is set when nobody answered a ping, until the beat moves again.
@@ -40,15 +39,17 @@ type rosterEntry struct {
 // probation of a member that had stood still and beats again.
 const probation = 2
 
-func newRoster(self model.Member, ttl time.Duration) *roster {
-	return &roster{
-		self: self, ttl: ttl, entries: map[string]*rosterEntry{},
+// New makes the roster of a member that knows of nobody yet. One whose beat stands still for
+// the ttl is taken to be gone.
+func New(self model.Member, ttl time.Duration) *Roster {
+	return &Roster{
+		self: self, ttl: ttl, entries: map[string]*entry{},
 		holds: map[int]bool{}, wants: map[int]*claim{}, twin: twin{own: make(chan struct{})},
 	}
 }
 
-// hear takes in an announcement.
-func (r *roster) hear(m model.Member, now time.Time) {
+// Hear takes in an announcement, also this member's own.
+func (r *Roster) Hear(m model.Member, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -64,18 +65,18 @@ func (r *roster) hear(m model.Member, now time.Time) {
 	e := r.entries[m.ID]
 	switch {
 	case e == nil:
-		r.entries[m.ID] = &rosterEntry{member: m, heard: now}
+		r.entries[m.ID] = &entry{member: m, heard: now}
 	case m.Life != e.member.Life:
-		*e = rosterEntry{member: m, heard: now}
+		*e = entry{member: m, heard: now}
 	case m.Beat == e.member.Beat || m.Life != "" && m.Beat < e.member.Beat:
 		// nothing new: read again, or late
 	default:
-		*e = rosterEntry{member: m, heard: now, probation: e.probationAt(now, r.ttl)}
+		*e = entry{member: m, heard: now, probation: e.probationAt(now, r.ttl)}
 	}
 }
 
 // probationAt is the probation of a member that beats again.
-func (e *rosterEntry) probationAt(now time.Time, ttl time.Duration) int {
+func (e *entry) probationAt(now time.Time, ttl time.Duration) int {
 	switch gap := now.Sub(e.heard); {
 	case gap >= ttl:
 		return probation
@@ -85,8 +86,8 @@ func (e *rosterEntry) probationAt(now time.Time, ttl time.Duration) int {
 	return e.probation
 }
 
-// suspect notes that nobody answered for a member whose last known beat was beat.
-func (r *roster) suspect(id string, beat uint64) {
+// Suspect notes that nobody answered for a member whose last known beat was beat.
+func (r *Roster) Suspect(id string, beat uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[id]; e != nil && e.member.Beat == beat {
@@ -94,23 +95,23 @@ func (r *roster) suspect(id string, beat uint64) {
 	}
 }
 
-// excuse takes the time from since to now out of the silence of those who were
+// Excuse takes the time from since to now out of the silence of those who were
 // there then: the store was away, so nobody could be heard.
-func (r *roster) excuse(since, now time.Time) {
+func (r *Roster) Excuse(since, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.entries { // any order: each on its own
 		switch {
 		case e.heard.After(since) && e.probation == probation:
-			e.probation = 0 // it was heard again before this worker knew of the outage
+			e.probation = 0 // it was heard again before this member knew of the outage
 		case since.Sub(e.heard) < r.ttl:
 			e.heard = e.heard.Add(min(now.Sub(since), now.Sub(e.heard)))
 		}
 	}
 }
 
-// live lists the members that are believed to be there, this one included, by id.
-func (r *roster) live(now time.Time) []model.Member {
+// Live lists the members that are believed to be there, by id; this one always is.
+func (r *Roster) Live(now time.Time) []model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := []model.Member{r.self}
@@ -123,25 +124,37 @@ func (r *roster) live(now time.Time) []model.Member {
 	return out
 }
 
-func (e *rosterEntry) live(now time.Time, ttl time.Duration) bool {
+func (e *entry) live(now time.Time, ttl time.Duration) bool {
 	return !e.silent && e.probation == 0 && now.Sub(e.heard) < ttl
 }
 
-// staying are the live members that do not mean to leave: those who get partitions.
-func (r *roster) staying(now time.Time) []model.Member {
-	return slices.DeleteFunc(r.live(now), func(m model.Member) bool { return m.Leaving || m.Left })
+// Staying are the live members that do not mean to leave: those among which the partitions
+// are divided.
+func (r *Roster) Staying(now time.Time) []model.Member {
+	return slices.DeleteFunc(r.Live(now), func(m model.Member) bool { return m.Leaving || m.Left })
 }
 
-// hasLeft reports whether this worker has begun to say that it has left.
-func (r *roster) hasLeft() bool {
+// Share lists the partitions, of n, that fall to this member.
+func (r *Roster) Share(n int, now time.Time) []int {
+	var mine []int
+	for p, owner := range Divide(n, r.Staying(now)) {
+		if owner == r.self.ID {
+			mine = append(mine, p)
+		}
+	}
+	return slices.Clip(mine)
+}
+
+// Self is this member's last announcement.
+func (r *Roster) Self() model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.self.Left
+	return r.self
 }
 
-// beat advances and returns this worker's own announcement. One that has left stays
+// Beat advances and returns this member's own announcement. One that has left stays
 // so, whatever a heartbeat that is still under way says.
-func (r *roster) beat(left bool) model.Member {
+func (r *Roster) Beat(left bool) model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.self.Beat++

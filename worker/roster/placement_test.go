@@ -1,7 +1,8 @@
-package worker
+package roster
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -77,6 +78,45 @@ func TestDivide_NobodyIsThere(t *testing.T) {
 	for p, owner := range Divide(3, nil) {
 		if owner != "" {
 			t.Errorf("partition %d belongs to %q", p, owner)
+		}
+	}
+}
+
+// Workers of different versions must divide the partitions alike, or they take
+// them from each other as long as a fleet is being upgraded.
+func TestDivide_Golden(t *testing.T) {
+	members := []model.Member{{ID: "w1"}, {ID: "w2", Weight: 2}, {ID: "w3", Weight: 0.5}}
+	want := []string{"w1", "w1", "w2", "w1", "w2", "w2", "w3", "w3", "w2", "w2", "w2", "w1"}
+	if got := Divide(12, members); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestDivide_WhoLeavesOrComesMovesHardlyMoreThanItsShare(t *testing.T) {
+	for _, n := range []int{8, 32, 64, 128} {
+		extra, total, worst := 0, 0, 0.0
+		for size := 2; size <= 12; size++ {
+			for out := range size {
+				var members []model.Member
+				for i := range size {
+					members = append(members, model.Member{ID: fmt.Sprintf("w%d", i)})
+				}
+				with := Divide(n, members)
+				gone := members[out].ID
+				without := Divide(n, slices.Delete(slices.Clone(members), out, out+1))
+				moved := 0
+				for p := range n {
+					if with[p] != without[p] && with[p] != gone {
+						moved++
+					}
+				}
+				extra, total = extra+moved, total+n
+				worst = max(worst, float64(moved)/float64(n))
+			}
+		}
+		t.Logf("%d partitions: %.1f%% move though their owner stays, at worst %.1f%%", n, 100*float64(extra)/float64(total), 100*worst)
+		if share := float64(extra) / float64(total); share > 0.10 || math.IsNaN(share) {
+			t.Errorf("%d partitions: %.1f%% move though their owner stays", n, 100*share)
 		}
 	}
 }

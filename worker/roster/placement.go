@@ -1,4 +1,4 @@
-package worker
+package roster
 
 import (
 	"cmp"
@@ -92,17 +92,6 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
-}
-
-// partitionsOf lists the partitions, of n, that belong to a member.
-func partitionsOf(id string, n int, members []model.Member) []int {
-	var mine []int
-	for p, owner := range Divide(n, members) {
-		if owner == id {
-			mine = append(mine, p)
-		}
-	}
-	return slices.Clip(mine)
 }
 
 // Standing is how a member stands in the division of a partition.

@@ -1,4 +1,4 @@
-package worker
+package roster
 
 import (
 	"slices"
@@ -14,22 +14,22 @@ const ttl = 10 * time.Second
 // rosterAt is a roster with a clock that the test moves.
 type rosterAt struct {
 	*testing.T
-	*roster
+	*Roster
 	now time.Time
 }
 
 func newRosterAt(t *testing.T) *rosterAt {
-	return &rosterAt{T: t, roster: newRoster(model.Member{ID: "me"}, ttl), now: time.Unix(1000, 0)}
+	return &rosterAt{T: t, Roster: New(model.Member{ID: "me"}, ttl), now: time.Unix(1000, 0)}
 }
 
 func (r *rosterAt) pass(d time.Duration) { r.now = r.now.Add(d) }
 
-func (r *rosterAt) says(id string, beat uint64) { r.hear(model.Member{ID: id, Beat: beat}, r.now) }
+func (r *rosterAt) says(id string, beat uint64) { r.Hear(model.Member{ID: id, Beat: beat}, r.now) }
 
 func (r *rosterAt) wantLive(ids string) {
 	r.Helper()
 	var got []string
-	for _, m := range r.live(r.now) {
+	for _, m := range r.Live(r.now) {
 		got = append(got, m.ID)
 	}
 	if want := strings.Fields(ids); !slices.Equal(got, want) {
@@ -81,16 +81,16 @@ func TestRoster_WhoHadStoodStillIsBackWhenItBeatsRegularly(t *testing.T) {
 	}
 	r.wantLive("a me")
 	r.pass(ttl)
-	r.hear(model.Member{ID: "a", Beat: 1, Life: "another"}, r.now) // started again
+	r.Hear(model.Member{ID: "a", Beat: 1, Life: "another"}, r.now) // started again
 	r.wantLive("a me")
 }
 
 // A request can be overtaken by a later one of the same process.
 func TestRoster_AnAnnouncementThatComesLateIsNotHeard(t *testing.T) {
 	r := newRosterAt(t)
-	r.hear(model.Member{ID: "a", Beat: 3, Life: "l", Holds: []int{1}}, r.now)
-	r.hear(model.Member{ID: "a", Beat: 2, Life: "l"}, r.now)
-	if !r.contested(1, r.now) {
+	r.Hear(model.Member{ID: "a", Beat: 3, Life: "l", Holds: []int{1}}, r.now)
+	r.Hear(model.Member{ID: "a", Beat: 2, Life: "l"}, r.now)
+	if !r.Contested(1, r.now) {
 		t.Error("what an older announcement says took the place of the newer")
 	}
 }
@@ -98,7 +98,7 @@ func TestRoster_AnAnnouncementThatComesLateIsNotHeard(t *testing.T) {
 func TestRoster_WhoHasLeftIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 5)
-	r.hear(model.Member{ID: "a", Beat: 6, Left: true}, r.now)
+	r.Hear(model.Member{ID: "a", Beat: 6, Left: true}, r.now)
 	r.wantLive("me")
 	r.says("a", 1) // started again under its old name
 	r.wantLive("a me")
@@ -108,8 +108,8 @@ func TestRoster_WhoHasLeftIsForgotten(t *testing.T) {
 	r := newRosterAt(t)
 	for _, id := range []string{"a", "b", "c"} {
 		r.says(id, 1)
-		r.hear(model.Member{ID: id, Beat: 2, Left: true}, r.now)
-		r.hear(model.Member{ID: id, Beat: 2, Left: true}, r.now) // read again
+		r.Hear(model.Member{ID: id, Beat: 2, Left: true}, r.now)
+		r.Hear(model.Member{ID: id, Beat: 2, Left: true}, r.now) // read again
 	}
 	if len(r.entries) != 0 {
 		t.Errorf("%d members that have left are remembered: a fleet that comes and goes would fill the memory", len(r.entries))
@@ -119,7 +119,7 @@ func TestRoster_WhoHasLeftIsForgotten(t *testing.T) {
 func TestRoster_ASilentProcessIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 3)
-	r.suspect("a", 3)
+	r.Suspect("a", 3)
 	r.wantLive("me")
 	r.says("a", 3)
 	r.wantLive("me")
@@ -132,16 +132,16 @@ func TestRoster_ASuspicionOfAnOlderBeatCountsForNothing(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 3)
 	r.says("a", 4)
-	r.suspect("a", 3)
-	r.suspect("nobody", 1)
+	r.Suspect("a", 3)
+	r.Suspect("nobody", 1)
 	r.wantLive("a me")
 }
 
 func TestRoster_OwnAnnouncementsFromThePastAreNotHeard(t *testing.T) {
 	r := newRosterAt(t)
-	r.hear(model.Member{ID: "me", Beat: 99, Left: true, Weight: 7}, r.now)
+	r.Hear(model.Member{ID: "me", Beat: 99, Left: true, Weight: 7}, r.now)
 	r.wantLive("me")
-	if m := r.beat(false); m.Beat != 1 || m.Left {
+	if m := r.Beat(false); m.Beat != 1 || m.Left {
 		t.Errorf("the first beat is %+v", m)
 	}
 }
@@ -155,7 +155,7 @@ func TestRoster_TimeWithoutTheStoreDoesNotCount(t *testing.T) {
 	r.pass(ttl / 2) // "hung" has stood still for too long
 	since := r.now
 	r.pass(10 * ttl)
-	r.excuse(since, r.now)
+	r.Excuse(since, r.now)
 	r.wantLive("a me")
 	r.pass(ttl/2 - 1)
 	r.wantLive("a me")
@@ -165,11 +165,11 @@ func TestRoster_TimeWithoutTheStoreDoesNotCount(t *testing.T) {
 
 func TestRoster_TheLastWordIsThatItHasLeft(t *testing.T) {
 	r := newRosterAt(t)
-	r.beat(false)
-	if m := r.beat(true); !m.Left {
+	r.Beat(false)
+	if m := r.Beat(true); !m.Left {
 		t.Errorf("the goodbye is %+v", m)
 	}
-	if m := r.beat(false); !m.Left {
+	if m := r.Beat(false); !m.Left {
 		t.Error("a heartbeat after the goodbye brings the member back")
 	}
 }
