@@ -115,9 +115,12 @@ func (c *CronSpec) check() error {
 	return nil
 }
 
+// JobOfTimer is the name of the job whose next time a timer is, and false for any other timer.
+func JobOfTimer(timer string) (job string, is bool) { return strings.CutPrefix(timer, cronPrefix) }
+
 // job is the job whose timer an event is, nil if it is none.
 func (s *Space) job(ev *model.Event) *CronSpec {
-	name, ok := strings.CutPrefix(ev.Timer, cronPrefix)
+	name, ok := JobOfTimer(ev.Timer)
 	if !ok || ev.Slot == 0 {
 		return nil
 	}
@@ -293,7 +296,7 @@ func (s *Space) checkCrons() {
 		s.checkCron(tx, s.program.crons[name])
 	}
 	for _, timer := range slices.Sorted(maps.Keys(a.timers)) {
-		if name, ok := strings.CutPrefix(timer, cronPrefix); ok && s.program.crons[name] == nil {
+		if name, ok := JobOfTimer(timer); ok && s.program.crons[name] == nil {
 			tx.cancels = append(tx.cancels, timer)
 		}
 	}

@@ -63,7 +63,7 @@ func (l *logReader) waited(since, slot uint64, key receipts.Key) (*Handling, err
 func waitedLong(ctx context.Context, bus Bus, space string, key receipts.Key, seen uint64) (*Handling, error) {
 	var r *replica.Replica
 	err := overGaps(ctx, space, func() (err error) {
-		r, err = readSpace(ctx, bus, space)
+		_, r, err = readSpace(ctx, bus, space, 0)
 		return err
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func FindWaiting(ctx context.Context, bus Bus, space, stream, id string) (*model
 	}
 	var w *model.Waiting
 	err := overGaps(ctx, space, func() error {
-		r, err := readSpace(ctx, bus, space)
+		_, r, err := readSpace(ctx, bus, space, 0)
 		if err != nil {
 			return err
 		}
@@ -111,30 +111,4 @@ func FindWaiting(ctx context.Context, bus Bus, space, stream, id string) (*model
 		return nil, fmt.Errorf("find event %s to %s/%s among those that wait: %w", id, space, stream, err)
 	}
 	return w, nil
-}
-
-// readSpace is a space as its checkpoint and the log behind it have it.
-func readSpace(ctx context.Context, bus Bus, space string) (*replica.Replica, error) {
-	st, err := bus.LoadState(ctx, space)
-	if err != nil {
-		return nil, err
-	}
-	r, err := replica.Load(space, st)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		entries, err := bus.ReadLog(ctx, space, r.Seq, readPage)
-		if err != nil {
-			return nil, err
-		}
-		for i := range entries {
-			if err := replayEntry(r, &entries[i]); err != nil {
-				return nil, err
-			}
-		}
-		if len(entries) < readPage {
-			return r, nil
-		}
-	}
 }

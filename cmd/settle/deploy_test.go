@@ -95,7 +95,7 @@ func TestDeploy_FromTheFirstVersionToTheRollback(t *testing.T) {
 	first := versionIn(t, want(t, 0, "spaces    cart* (a new rule) | deployed; workers take it up", "deploy", one, "--by", "ann", "--note", "the first"))
 
 	for _, space := range []string{"cart-1", "cart-2", "cart-3"} {
-		want(t, 0, `"outcome":"handled"`, "send", space, "add", "--wait")
+		want(t, 0, ": handled", "send", space, "add", "--wait")
 		untilValue(t, "5", space, "total")
 	}
 	want(t, 0, "cart-1 | cart@"+first+"  cart* | cart-3", "ls")

@@ -11,7 +11,7 @@ import (
 // is done.
 func TestDoctor_OfALiveDeployment(t *testing.T) {
 	d := running(t)
-	want(t, 0, `"outcome":"handled"`, "send", "shop", "order", "--id", "o1", "--wait")
+	want(t, 0, "o1: handled", "send", "shop", "order", "--id", "o1", "--wait")
 	want(t, 1, "nats-server 2. | JetStream API level | durability     not known | 9 of 9 streams have every setting | 1 worker: w1 | coordinators   one | What can be lost | nobody in particular | 0 to mend",
 		"doctor")
 	want(t, 1, `"level": "warning" | "check": "durability"`, "doctor", "--json")

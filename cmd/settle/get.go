@@ -19,16 +19,34 @@ var errNoWorker = errors.New("no worker answers; start one (spaceworker), or rea
 type getCmd struct {
 	connection
 	Space     string        `arg:"" help:"A space."`
-	Doc       string        `arg:"" help:"A document of it."`
+	Doc       string        `arg:"" optional:"" name:"document" help:"A document of it. Default: list all that it has, as the log has them."`
 	Path      []string      `arg:"" optional:"" help:"Keys and indices within the document."`
 	Timeout   time.Duration `help:"How long to wait for what has yet to be computed, or for a space that is being taken over." default:"15s"`
 	Confirmed bool          `help:"Read what is in the log, without a worker. A derived document is as it was when somebody last watched it."`
 	Verbose   bool          `short:"v" help:"Print the revision before the value."`
+	JSON      bool          `name:"json" help:"Print a JSON object for each document, with its revision and all of its value."`
+}
+
+// documentLine is a document as `settle get --json` prints it.
+type documentLine struct {
+	Space    string      `json:"space"`
+	Document string      `json:"document"`
+	Path     []string    `json:"path,omitempty"`
+	Revision uint64      `json:"revision"`
+	Value    model.Value `json:"value,omitzero"`
+	// Derived is only told when documents are listed, and not known of all that are.
+	Derived bool `json:"derived,omitempty"`
 }
 
 // Run prints a document as it is at the head of the log.
 func (c *getCmd) Run(ctx context.Context, io streams) error {
+	if err := c.check(); err != nil {
+		return usage(err)
+	}
 	return c.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
+		if c.Doc == "" {
+			return c.list(ctx, io, b)
+		}
 		v, revision, err := c.read(ctx, io, b, client)
 		if err != nil {
 			return err
@@ -37,7 +55,10 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 			return fmt.Errorf("space %s has no document %s (a derived one comes into being when it is needed; without --confirmed it is computed)", c.Space, c.Doc)
 		}
 		if v.IsAbsent() {
-			return fmt.Errorf("space %s has no document %s%s", c.Space, c.Doc, model.Path(c.Path))
+			return fmt.Errorf("space %s has no document %s%s; `settle get %s` lists those that it has", c.Space, c.Doc, model.Path(c.Path), c.Space)
+		}
+		if c.JSON {
+			return printLine(io.out, documentLine{Space: c.Space, Document: c.Doc, Path: c.Path, Revision: revision, Value: v})
 		}
 		if c.Verbose {
 			fmt.Fprintf(io.out, "%d\t", revision)
@@ -45,6 +66,14 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 		fmt.Fprintf(io.out, "%v\n", v)
 		return nil
 	})
+}
+
+func (c *getCmd) check() error {
+	err := model.CheckName("space", c.Space)
+	if err == nil && c.Doc != "" {
+		err = model.CheckName("document", c.Doc)
+	}
+	return err
 }
 
 func (c *getCmd) read(ctx context.Context, io streams, b *bus.Bus, client *settle.Client) (v model.Value, revision uint64, err error) {

@@ -60,7 +60,7 @@ func TestGet_ReadsAtTheHeadAndComputes(t *testing.T) {
 		t.Errorf("output %q", out)
 	}
 	want(t, 1, "space alice has no document deep/b", "get", "alice", "deep", "b")
-	want(t, 1, "not allowed", "get", "alice", "a.b")
+	want(t, 2, "not allowed", "get", "alice", "a.b")
 }
 
 func TestGetAndWatch_WithoutAWorkerSaySo(t *testing.T) {

@@ -35,7 +35,7 @@ type cli struct {
 	Fleet fleetCmd `cmd:"" help:"Who is there, who serves which partition and why, and what is behind."`
 	Where whereCmd `cmd:"" help:"Under which names a plain NATS client finds a space."`
 	Send  sendCmd  `cmd:"" help:"Send an event to a running deployment."`
-	Get   getCmd   `cmd:"" help:"Print a document (-v: with its revision)."`
+	Get   getCmd   `cmd:"" help:"Print a document (-v: with its revision), or list those of a space."`
 	Watch watchCmd `cmd:"" help:"Print a document and every change of it."`
 
 	Dev devCmd `cmd:"" help:"Run everything here, with a sample or with your programs, and deploy them as they are saved."`
@@ -50,6 +50,7 @@ type cli struct {
 	Unpin    unpinCmd    `cmd:"" help:"Take a rule about spaces away, so that a more general one decides."`
 	Ls       lsCmd       `cmd:"" help:"The spaces that exist, and what they run."`
 
+	Timers   timersCmd   `cmd:"" help:"What waits for its time in a space: timers, delayed events, jobs."`
 	Receipts receiptsCmd `cmd:"" help:"Print how the events of a space have ended, newest last."`
 	Tree     treeCmd     `cmd:"" help:"What an event has caused, and what has become of each."`
 	Dead     deadCmd     `cmd:"" help:"Events that failed or were refused."`
@@ -66,13 +67,18 @@ type cli struct {
 var version = "dev"
 
 // exitError is an error with the exit code that it deserves: 1 for work that went
-// wrong, 2 for a question that makes no sense.
+// wrong, 2 for a question that makes no sense. Without err, what is wrong was said already.
 type exitError struct {
 	code int
 	err  error
 }
 
-func (e exitError) Error() string { return e.err.Error() }
+func (e exitError) Error() string {
+	if e.err == nil {
+		return "see above"
+	}
+	return e.err.Error()
+}
 func (e exitError) Unwrap() error { return e.err }
 
 // usage marks an error as the caller's to mend: exit code 2.
@@ -116,9 +122,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = command.Run()
 	} else {
-		err = usage(fmt.Errorf("%w%s (see settle --help)", err, meant(args, err)))
+		err = usage(fmt.Errorf("%w%s (see %s --help)", err, meant(args, err), about(err)))
 	}
 	return report(stderr, err)
+}
+
+// about is the command that an error of parsing is about, as far as it was recognised.
+func about(err error) string {
+	if e, ok := errors.AsType[*kong.ParseError](err); ok {
+		if node := e.Context.Selected(); node != nil {
+			return unbroken(node.FullPath())
+		}
+	}
+	return "settle"
 }
 
 // meant is what to add to an error about an argument that is left over, because a
@@ -140,9 +156,12 @@ func report(stderr io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(stderr, "settle:", err)
-	if e, ok := errors.AsType[exitError](err); ok {
-		return e.code
+	e, is := errors.AsType[exitError](err)
+	if !is {
+		e.code = 1
 	}
-	return 1
+	if !is || e.err != nil {
+		fmt.Fprintln(stderr, "settle:", err)
+	}
+	return e.code
 }

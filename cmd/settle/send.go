@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -25,6 +24,7 @@ type sendCmd struct {
 	After   time.Duration `help:"Have it handled when so much time has passed: 90s, 36h." xor:"when" placeholder:"DURATION"`
 	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until everything is handled that the event causes, too. The exit code is 1 unless all of that was handled. Default: none." default:"none"`
 	Timeout time.Duration `help:"How long to wait." default:"10s"`
+	JSON    bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, else what was stored."`
 }
 
 // waitFor is what --wait waits for.
@@ -104,12 +104,21 @@ func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *sett
 		return c.waitReceipt(ctx, io, b, client, e)
 	case c.Wait == "tree":
 		return c.waitTree(ctx, io, client, e)
+	case c.JSON:
+		return printLine(io.out, stored{e.ID, r.Seq, r.Duplicate})
 	case r.Duplicate:
 		fmt.Fprintf(io.out, "%s: already sent\n", e.ID)
 	default:
 		fmt.Fprintf(io.out, "%s: stored, lane sequence %d\n", e.ID, r.Seq)
 	}
 	return nil
+}
+
+// stored is what `settle send --json` says of an event that nobody waits for.
+type stored struct {
+	Event     string `json:"event"`
+	Lane      uint64 `json:"lane,omitzero"` // not told of a duplicate
+	Duplicate bool   `json:"duplicate"`
 }
 
 // usageIfName makes an error about a name one of usage.
@@ -124,7 +133,7 @@ func (c *sendCmd) waitReceipt(ctx context.Context, io streams, b *bus.Bus, clien
 	rc, err := client.Await(ctx, e.Space, e.Stream, e.ID)
 	switch {
 	case err == nil:
-		return printReceipt(io, rc)
+		return c.printReceipt(io, rc)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("no receipt within %v: %s; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` says where it is", c.Timeout, whoServes(ctx, b, e.Space), e.ID, e.Space)
 	case ctx.Err() != nil:
@@ -135,7 +144,13 @@ func (c *sendCmd) waitReceipt(ctx context.Context, io streams, b *bus.Bus, clien
 
 func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
 	tree, err := client.WaitTree(ctx, e.Space, e.Stream, e.ID)
-	if tree != nil {
+	switch {
+	case tree == nil:
+	case c.JSON:
+		if err := printIndented(io.out, tree); err != nil {
+			return err
+		}
+	default:
 		printTree(io.out, tree, false)
 	}
 	if tree != nil && ctx.Err() != nil {
@@ -150,17 +165,30 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 	return nil
 }
 
-func printReceipt(io streams, rc *settle.Receipt) error {
-	out := json.NewEncoder(io.out)
-	out.SetEscapeHTML(false)
-	if err := out.Encode(map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error}); err != nil {
+// printReceipt says how the event has ended: in words, and what went wrong as the error; or all of it
+// as JSON, and then nothing of it again.
+func (c *sendCmd) printReceipt(io streams, rc *settle.Receipt) error {
+	if c.JSON {
+		err := printLine(io.out, map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error})
+		if err == nil && rc.Outcome != settle.Handled {
+			err = exitError{code: 1}
+		}
 		return err
 	}
 	switch rc.Outcome {
 	case settle.Handled:
+		fmt.Fprintf(io.out, "%s: handled%s\n", rc.Event, result(rc))
 		return nil
 	case settle.Refused:
 		return fmt.Errorf("event %s was refused: %s", rc.Event, rc.Error)
 	}
 	return fmt.Errorf("event %s %s: %s", rc.Event, rc.Outcome, rc.Error)
+}
+
+// result is what the handler has returned, "" if that is nothing.
+func result(rc *settle.Receipt) string {
+	if rc.Result.IsAbsent() {
+		return ""
+	}
+	return ", result " + rc.Result.String()
 }

@@ -82,8 +82,8 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	running(t)
 	want(t, 0, "o1: stored, lane sequence 1", "send", "shop", "order", `{"stolen":false}`, "--id", "o1")
 	want(t, 0, "o1: already sent | o1 had been sent before; this payload was not used", "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=none")
-	want(t, 0, `"outcome":"handled" | "result":"ordered" | o1 had been sent before`, "send", "shop", "order", "--id", "o1", "--wait")
-	want(t, 0, `"outcome":"handled" | "event":"at-`, "send", "shop", "order", "--wait=receipt")
+	want(t, 0, `o1: handled, result "ordered" | o1 had been sent before`, "send", "shop", "order", "--id", "o1", "--wait")
+	want(t, 0, `"outcome":"handled" | "event":"at-`, "send", "shop", "order", "--wait=receipt", "--json")
 	want(t, 0, `o1 had been sent before | shop/order  o1 | ├─ ✓ bank/charge | └─ ✓ depot/ship | 3 events: 3 handled; settled`, "send", "shop", "order", "--id", "o1", "--wait=tree")
 	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | --stream charge | did not end well`,
 		"send", "shop", "order", `{"stolen":true,"wrap":true}`, "--id", "o2", "--wait=tree")
@@ -215,6 +215,31 @@ func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
 	want(t, 1, "settle: event c1 failed: the card is stolen", "send", "bank", "charge", `{"stolen":true}`, "--id", "c1", "--wait")
 	want(t, 1, "; the event was not sent", "send", "shop", "order", "--id", "o1", "--wait", "--timeout", "1ns")
 	want(t, 1, "there is no event o1", "tree", "o1")
+}
+
+// What went wrong is said once: in words, or in the JSON that was asked for.
+func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
+	running(t)
+	const stolen, why = `{"stolen":true}`, "the card is stolen"
+	code, out, stderr := command(t.Context(), "send", "bank", "charge", stolen, "--id", "c1", "--wait")
+	if code != 1 || out != "" || strings.Count(stderr, why) != 1 {
+		t.Errorf("code %d, %q, %q", code, out, stderr)
+	}
+	code, out, stderr = command(t.Context(), "send", "bank", "charge", stolen, "--id", "c2", "--wait", "--json")
+	if code != 1 || out != `{"error":"`+why+`","event":"c2","outcome":"failed","result":null}`+"\n" || stderr != "" {
+		t.Errorf("as JSON: code %d, %q, %q", code, out, stderr)
+	}
+	var refused struct{ Outcome, Error string }
+	code, out, stderr = command(t.Context(), "send", "bank", "nosuch", "--wait", "--json")
+	if err := json.Unmarshal([]byte(out), &refused); err != nil || code != 1 || refused.Outcome != "refused" || refused.Error == "" || stderr != "" {
+		t.Errorf("refused: code %d, %q, %q, %v", code, out, stderr, err)
+	}
+	want(t, 0, `{"event":"c3","lane":4,"duplicate":false}`, "send", "bank", "charge", "--id", "c3", "--json")
+	want(t, 0, `{"event":"c3","duplicate":true} | had been sent before`, "send", "bank", "charge", "--id", "c3", "--json")
+	var tree settle.Tree
+	if err := json.Unmarshal([]byte(want(t, 0, "", "send", "bank", "charge", "--id", "c3", "--wait=tree", "--json")), &tree); err != nil || tree.Root.Event != "c3" {
+		t.Errorf("the tree as JSON: %+v, %v", tree, err)
+	}
 }
 
 // The offsets count from the time in the first line, also of an event that had waited for hours.

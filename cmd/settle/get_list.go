@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/worker"
+)
+
+// list prints the documents of a space as the log has them: nothing is computed for it.
+func (c *getCmd) list(ctx context.Context, io streams, b *bus.Bus) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	all, err := worker.ReadContents(ctx, b, c.Space)
+	switch {
+	case err != nil:
+		return err
+	case all.Seq == 0:
+		return noSpace(c.Space)
+	}
+	lines := c.documents(all, append(all.Derived, derivedBy(ctx, b, c.Space)...))
+	if !c.JSON {
+		c.print(io, lines)
+		return nil
+	}
+	for i := range lines {
+		if lines[i].Value.IsAbsent() {
+			continue
+		}
+		if err := printLine(io.out, &lines[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noSpace is the error about a space in which nothing ever happened.
+func noSpace(space string) error {
+	return fmt.Errorf("there is no space %s: nothing was ever handled there; `settle ls` lists those that exist", space)
+}
+
+// documents are those that a space has, and those that it would derive.
+func (c *getCmd) documents(all *worker.Contents, derived []string) []documentLine {
+	names := append(all.DocIDs(), derived...)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	lines := make([]documentLine, len(names))
+	for i, name := range names {
+		d := all.Doc(name)
+		lines[i] = documentLine{Space: c.Space, Document: name, Revision: d.Seq, Value: d.Value, Derived: slices.Contains(derived, name)}
+	}
+	return lines
+}
+
+// derivedBy are the documents that the deployed program of a space derives; none if it runs
+// another, or if that cannot be told.
+func derivedBy(ctx context.Context, b *bus.Bus, space string) (docs []string) {
+	table, err := program.Rules(ctx, b)
+	if err != nil {
+		return nil
+	}
+	target, is := table.Of(space)
+	if !is {
+		return nil
+	}
+	v, err := program.Load(ctx, b, target)
+	if err != nil {
+		return nil
+	}
+	p, err := star.Compile(v.Source(), star.Options{})
+	if err != nil {
+		return nil
+	}
+	for _, n := range p.Nodes() {
+		if n.Output != "" {
+			docs = append(docs, n.Output)
+		}
+	}
+	return docs
+}
+
+func (c *getCmd) print(io streams, lines []documentLine) {
+	if len(lines) == 0 {
+		fmt.Fprintf(io.out, "space %s has no documents\n", c.Space)
+		return
+	}
+	s, width := sheetFor(io.out)
+	heading := []string{"DOCUMENT", "REVISION", "", "VALUE"}
+	rows := make([][]cell, len(lines))
+	longest := len(heading[0])
+	for i := range lines {
+		longest = max(longest, utf8.RuneCountInString(lines[i].Document))
+	}
+	room := max(20, width-longest-len("  REVISION  derived  "))
+	for i := range lines {
+		rows[i] = lines[i].row(room)
+	}
+	s.table(heading, rows)
+	fmt.Fprintf(io.out, "\nThis is what the log has. A derived document in it may be older than what it\nfollows from; `settle get %s DOCUMENT` brings one up to date.\n", c.Space)
+}
+
+// row is the line of a document, with as much of the value as there is room for.
+func (l *documentLine) row(room int) []cell {
+	row := []cell{{text: l.Document, code: bold}, {text: strconv.FormatUint(l.Revision, 10), right: true}, {}, {text: clip(l.Value.String(), room)}}
+	if l.Derived {
+		row[2] = cell{text: "derived", code: faint}
+	}
+	if l.Value.IsAbsent() {
+		row[1].text, row[3] = "-", cell{text: "not computed yet", code: faint}
+	}
+	return row
+}
