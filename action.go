@@ -148,9 +148,12 @@ func encodeResult[T any](s *shape.Shape[T], out T) (Value, error) {
 // does, who watches the document and says with Complete or Fail, or by an event, how a task has
 // ended. Such a task keeps no space in memory.
 func (a Action[In, Out]) External(p *Program, options ...ActionOption) {
-	spec := p.action(a.name, false)
-	spec.Keep = applyActionOptions(options).keep
+	o := applyActionOptions(options)
+	p.host(a.name, false, elsewhere{}, o.keep)
 }
+
+// elsewhere hosts an action of which the tasks are performed by somebody else.
+type elsewhere struct{}
 
 // Done registers the function that is called when a task has ended: in a transaction, once for
 // each task, in the order in which they end. t.State is Done or GivenUp. What it writes, sends
@@ -308,15 +311,27 @@ func (p *Program) action(name string, input bool) *space.ActionSpec {
 }
 
 func (p *Program) perform(name string, input bool, o *actionOptions) {
-	spec := p.action(name, input)
 	if err := o.Check(); err != nil {
-		p.note(fmt.Errorf("program %s: action %s: %w", p.Name(), name, err))
+		p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(name, input), err))
 	}
+	p.host(name, input, &o.Performer, o.keep)
+}
+
+// host says who performs an action or fetches an input.
+func (p *Program) host(name string, input bool, host any, keep time.Duration) {
+	spec := p.action(name, input)
 	if spec.Host != nil {
-		p.note(fmt.Errorf("program %s: action %s is performed by a function already", p.Name(), name))
+		p.note(fmt.Errorf("program %s: %s has somebody who does it already; call Perform, External or Fetch once", p.Name(), called(name, input)))
 	}
-	if o.keep < 0 {
-		p.note(fmt.Errorf("program %s: action %s: tasks cannot be kept for %s", p.Name(), name, o.keep))
+	if keep < 0 {
+		p.note(fmt.Errorf("program %s: %s: tasks cannot be kept for %s", p.Name(), called(name, input), keep))
 	}
-	spec.Host, spec.Keep = &o.Performer, o.keep
+	spec.Host, spec.Keep = host, keep
+}
+
+func called(name string, input bool) string {
+	if input {
+		return "input " + name
+	}
+	return "action " + name
 }

@@ -58,8 +58,8 @@ func Attach(ctx context.Context, bus worker.Bus, cfg AttachConfig) (*Attachment,
 		Logger:   cfg.Logger, Tracer: cfg.Tracer, OnError: cfg.OnError, OnConsole: cfg.OnConsole,
 	}
 	if p := cfg.Program; p != nil {
-		if p.err != nil {
-			return nil, p.err
+		if p.Err() != nil {
+			return nil, p.Err()
 		}
 		own.Program = p.p
 	}

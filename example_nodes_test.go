@@ -412,3 +412,28 @@ func ExampleNoAutoDebounce() {
 	// Output:
 	// 2
 }
+
+// One binary has two ways to compute a price, and something outside of it chooses. The version
+// tells a worker that starts again that what it has computed was computed by other code.
+func ExampleProgram_Version() {
+	price := settle.NewCell[int]("price")
+	shown := settle.NewDerived[int]("shown")
+	factor := 1
+	pricing := func(string) *settle.Program {
+		by := factor
+		p := settle.NewProgram("pricing").Version(fmt.Sprint("factor-", by))
+		shown.Compute(p, func(v *settle.View) (int, error) { return by * price.Get(v), nil })
+		return p
+	}
+	w := settletest.New(settletest.Must, pricing)
+	shop := w.Space("shop")
+	price.Set(shop, 10)
+	fmt.Println(shown.Get(shop))
+
+	factor = 2
+	w.Restart()
+	fmt.Println(shown.Get(shop))
+	// Output:
+	// 10
+	// 20
+}

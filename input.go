@@ -54,7 +54,7 @@ type Async[T any] struct {
 // more would be asked for.
 const inputAttempts = 5
 
-// Fetch registers the function that fetches values. It runs in the process of the worker that
+// Fetch registers the function that fetches values. A program that reads the input needs it. It runs in the process of the worker that
 // serves the space, outside of any transaction, like one of Action.Perform, and takes the same
 // options.
 func (i Input[T]) Fetch(p *Program, fetch func(ctx context.Context, key string) (T, error), options ...ActionOption) {
@@ -136,14 +136,15 @@ type AnyInput interface {
 
 // Using says which inputs a computation or effect reads. To read one is to want it, which is
 // a write beside what the node derives, and what a node may write is fixed when it is
-// registered.
+// registered. That nobody fetches one of them is a mistake in the program; see Program.Err.
 func Using(inputs ...AnyInput) Option {
-	return func(n *NodeSpec) error {
+	return func(n *nodeOptions) error {
 		if len(n.Envelope) > 0 && len(inputs) > 0 {
 			return fmt.Errorf("a materializer cannot use input %s: what it writes beside its envelope would be nobody's; have a computation read it", inputs[0].Name())
 		}
 		for _, i := range inputs {
 			n.Writes = append(n.Writes, i.wants())
+			n.inputs = append(n.inputs, i.Name())
 		}
 		return nil
 	}

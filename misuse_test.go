@@ -1,11 +1,13 @@
 package settle_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/settletest"
 )
 
 type order struct {
@@ -86,6 +88,19 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 			settle.EachRow(p, settle.NewDerivedRows[int]("a--b"), rows, each)
 		}, `must not contain "--"`},
 		{"rows without a function", func(p *settle.Program) { settle.EachRow[int](p, totals, rows, nil) }, "the function is nil"},
+		{"an input that nobody fetches", func(p *settle.Program) {
+			total.Compute(p, compute, settle.Using(settle.NewInput[int]("rate")))
+		}, `node "total" reads input rate, and nobody fetches it; call its Fetch`},
+		{"an input that nobody fetches, in rows", func(p *settle.Program) {
+			settle.EachRow(p, totals, rows, each, settle.Using(settle.NewInput[int]("rate")))
+		}, `node "totals" reads input rate, and nobody fetches it`},
+		{"an input that another one of its name fetches", func(p *settle.Program) {
+			settle.NewAction[int, int]("rate").External(p)
+			total.Compute(p, compute, settle.Using(settle.NewInput[int]("rate")))
+		}, `node "total" reads input rate, and nobody fetches it`},
+		{"an action that nobody performs", func(p *settle.Program) {
+			settle.NewAction[int, int]("pay").Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
+		}, "action pay has a Done function, and nobody performs it; call its Perform"},
 		{"a cron expression that is none", func(p *settle.Program) {
 			settle.Cron(p, "hourly", "every hour", settle.NewStream[settle.Tick, settle.None]("tick"), settle.CronOptions{})
 		}, `cron "hourly"`},
@@ -97,5 +112,37 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 				t.Fatalf("the program's error is %v, without %q", p.Err(), c.want)
 			}
 		})
+	}
+}
+
+// An input is missing only when everything is registered: Fetch may come after the node that
+// reads, and whoever is asked to run a program without it says so.
+func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) {
+	rate := settle.NewInput[int]("rate")
+	total := settle.NewDerived[int]("total")
+	p := settle.NewProgram("shop")
+	total.Compute(p, func(v *settle.View) (int, error) { return rate.Get(v, "EUR").Value, nil }, settle.Using(rate))
+
+	const want = `program shop: node "total" reads input rate, and nobody fetches it; call its Fetch with this program`
+	_, err := settle.Start(t.Context(), settle.Config{Programs: settle.Always(p)})
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error of Start is %v", err)
+	}
+	_, err = settle.Attach(t.Context(), nil, settle.AttachConfig{ID: "a", Space: "s", Program: p})
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error of Attach is %v", err)
+	}
+	func() {
+		defer func() {
+			if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+				t.Errorf("settletest.New says %s", got)
+			}
+		}()
+		settletest.New(settletest.Must, p)
+	}()
+
+	rate.Fetch(p, func(context.Context, string) (int, error) { return 2, nil })
+	if err := p.Err(); err != nil {
+		t.Errorf("with Fetch the error is %v", err)
 	}
 }

@@ -6,36 +6,42 @@ import (
 )
 
 // Option says more about a computation or an effect.
-type Option func(*NodeSpec) error
+type Option func(*nodeOptions) error
+
+// nodeOptions is a node as its options make it, and the inputs that it reads.
+type nodeOptions struct {
+	NodeSpec
+	inputs []string
+}
 
 // Debounce lets the node run when nothing that it reads has changed for so long. The first
 // run of a computation that somebody begins to look at does not wait.
 func Debounce(d time.Duration) Option {
-	return func(n *NodeSpec) error { n.Gate.Debounce = d; return nil }
+	return func(n *nodeOptions) error { n.Gate.Debounce = d; return nil }
 }
 
 // Throttle is the least time between two runs.
 func Throttle(d time.Duration) Option {
-	return func(n *NodeSpec) error { n.Gate.Throttle = d; return nil }
+	return func(n *nodeOptions) error { n.Gate.Throttle = d; return nil }
 }
 
 // NoAutoDebounce exempts an effect whose runs take long from being debounced for it.
 func NoAutoDebounce() Option {
-	return func(n *NodeSpec) error { n.Gate.NoAutoDebounce = true; return nil }
+	return func(n *nodeOptions) error { n.Gate.NoAutoDebounce = true; return nil }
 }
 
 // ChangeGroup makes the node deaf to changes of transactions of the same group, see
 // [space.Tx.Group]: who writes and watches the same document need not hear what it has said
 // itself.
 func ChangeGroup(name string) Option {
-	return func(n *NodeSpec) error { n.Group = name; return nil }
+	return func(n *nodeOptions) error { n.Group = name; return nil }
 }
 
 // Volatile keeps what the computation derives in memory: it is not in the log, so other
 // spaces and clients of other processes do not have it, and a restart computes it again. For
 // intermediate values that change often.
 func Volatile() Option {
-	return func(n *NodeSpec) error {
+	return func(n *nodeOptions) error {
 		if n.Output == "" {
 			return fmt.Errorf("only the document of Compute can be volatile")
 		}
@@ -44,24 +50,26 @@ func Volatile() Option {
 	}
 }
 
-// Version names the implementation. A worker that is started again with another executable
-// runs every node again, since it cannot know what has changed in it; a node that names its
-// version runs again if that has changed, and otherwise only if what it has read has.
+// Version names the implementation of a node. A worker that is started again with another
+// executable runs every node again, since it cannot know what has changed in it; a node that names
+// its version runs again if that has changed, and otherwise only if what it has read has. See
+// Program.Version for all nodes at once.
 func Version(v string) Option {
-	return func(n *NodeSpec) error { n.Version = v; return nil }
+	return func(n *nodeOptions) error { n.Version = v; return nil }
 }
 
 // Expects names places that the node will read. Its first run then comes after what writes
 // there; without it the node finds out by reading, and may run once more.
 func Expects(places ...Place) Option {
-	return func(n *NodeSpec) error {
+	return func(n *nodeOptions) error {
 		n.DeclaredReads = append(n.DeclaredReads, addresses(places)...)
 		return nil
 	}
 }
 
 // applied is a node with its options.
-func applied(n NodeSpec, options []Option) (NodeSpec, error) {
+func applied(spec NodeSpec, options []Option) (nodeOptions, error) {
+	n := nodeOptions{NodeSpec: spec}
 	for _, o := range options {
 		if err := o(&n); err != nil {
 			return n, err
@@ -71,13 +79,14 @@ func applied(n NodeSpec, options []Option) (NodeSpec, error) {
 }
 
 // node registers a node with its options.
-func (p *Program) node(n NodeSpec, options []Option) {
-	n, err := applied(n, options)
+func (p *Program) node(spec NodeSpec, options []Option) {
+	n, err := applied(spec, options)
 	if err != nil {
 		p.note(fmt.Errorf("program %s: node %q: %w", p.Name(), n.ID, err))
 		return
 	}
-	p.note(p.p.Add(n))
+	p.note(p.p.Add(n.NodeSpec))
+	p.reads(n.ID, n.inputs)
 }
 
 // Name is the name of the program.

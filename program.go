@@ -2,6 +2,7 @@ package settle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/cron"
@@ -105,15 +106,33 @@ func Transient(err error) error { return space.Transient(err) }
 func ValueOf(x any) (Value, error) { return model.Of(x) }
 
 // Program is the code of a space. Build it before any space runs it; mistakes in
-// it (a second handler for a stream, an invalid name) are collected and reported
-// by Err, and by whoever is asked to run it: Start, StartWorker, settletest.New.
+// it (a second handler for a stream, an invalid name, an input that nobody fetches) are
+// collected and reported by Err, and by whoever is asked to run it: Start, StartWorker,
+// Attach, settletest.New.
 type Program struct {
 	p   *space.Program
 	err error
+	// reading is which inputs are read by which nodes.
+	reading []reading
 }
+
+// reading says that a node reads an input.
+type reading struct{ node, input string }
 
 // NewProgram makes an empty program.
 func NewProgram(name string) *Program { return &Program{p: space.NewProgram(name)} }
+
+// Version names the version of the program, in at most 256 bytes: it is in the log, for who asks
+// what has made a commit, and it tells the program from others of its binary. Nodes that name no
+// Version of their own run again in a space that was run under another one.
+//
+// It is needed where one binary has several programs for a space and something outside of it
+// chooses, such as a flag: after a restart that has chosen otherwise, nothing else tells a worker
+// that the code is another. Two binaries are told apart without it.
+func (p *Program) Version(v string) *Program {
+	p.p.Version = v
+	return p
+}
 
 // Handle registers the one handler of a stream.
 func (p *Program) Handle(stream string, h Handler) *Program {
@@ -207,8 +226,38 @@ func (p *Program) note(err error) *Program {
 	return p
 }
 
-// Err is the first mistake in the program, or nil.
-func (p *Program) Err() error { return p.err }
+// Err is the first mistake in the program, or nil. Ask when everything is registered: what is
+// missing (nobody fetches an input that a node names with Using, nobody performs an action that
+// has a Done function) is a mistake only then.
+func (p *Program) Err() error {
+	if p.err != nil {
+		return p.err
+	}
+	return p.missing()
+}
+
+// reads notes that a node reads inputs.
+func (p *Program) reads(node string, inputs []string) {
+	for _, input := range inputs {
+		p.reading = append(p.reading, reading{node, input})
+	}
+}
+
+// missing is what a program does not have that it needs.
+func (p *Program) missing() error {
+	actions := p.p.Actions()
+	for _, a := range actions {
+		if a.Host == nil && !a.Input {
+			return fmt.Errorf("program %s: action %s has a Done function, and nobody performs it; call its Perform with this program, or its External if somebody else does", p.Name(), a.Name)
+		}
+	}
+	for _, r := range p.reading {
+		if !slices.ContainsFunc(actions, func(a *space.ActionSpec) bool { return a.Input && a.Name == r.input }) {
+			return fmt.Errorf("program %s: node %q reads input %s, and nobody fetches it; call its Fetch with this program", p.Name(), r.node, r.input)
+		}
+	}
+	return nil
+}
 
 // Programs tells which program a space runs; nil for a space that runs none. Who starts a worker
 // first asks for the program of "", which no space is called: if what is returned for it is
@@ -224,14 +273,14 @@ func (ps Programs) resolve() (func(string) (*space.Program, error), error) {
 	if ps == nil {
 		return nil, fmt.Errorf("settle: Config.Programs is nil; it tells which program a space runs")
 	}
-	if p := ps(""); p != nil && p.err != nil {
-		return nil, p.err
+	if p := ps(""); p != nil && p.Err() != nil {
+		return nil, p.Err()
 	}
 	return func(name string) (*space.Program, error) {
 		p := ps(name)
 		if p == nil {
 			return nil, nil
 		}
-		return p.p, p.err
+		return p.p, p.Err()
 	}, nil
 }

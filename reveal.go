@@ -8,6 +8,6 @@ import (
 func init() {
 	reveal.Program = func(p any) (*space.Program, error) {
 		q := p.(*Program)
-		return q.p, q.err
+		return q.p, q.Err()
 	}
 }

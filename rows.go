@@ -178,6 +178,8 @@ func EachRow[I, O any](p *Program, out DerivedRows[O], in Keyed[I], run func(v *
 		return
 	}
 	p.node(n, nil)
+	o, _ := applied(NodeSpec{}, options) // has been tried
+	p.reads(out.Name(), o.inputs)
 }
 
 type eachRow[I, O any] struct {
@@ -208,7 +210,7 @@ func (e *eachRow[I, O]) parent(tx *space.Tx) (Value, error) {
 			ID: model.RowNode(e.out.Name(), key), Kind: Computation,
 			Writes: []Address{{Doc: e.out.Name(), Path: model.Path{key}}}, Run: e.child(key),
 		}, e.options)
-		tx.Node(n)
+		tx.Node(n.NodeSpec)
 	}
 	there := tx.Peek(e.out.Name())
 	if there.Kind() != model.KindObject { // nothing, or what another program has left

@@ -1,6 +1,7 @@
 package settletest_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 func TestTasks_MisuseIsToldInWords(t *testing.T) {
 	t.Parallel()
 	other := settle.NewAction[int, int]("other")
+	elsewhere := settle.NewInput[int]("else")
 	p := warehouse(shipFor5)
 	do := settle.NewStream[string, settle.None]("do")
 	do.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
@@ -24,6 +26,10 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 			tx.Delete("price-wanted", "tea")
 		case "unknown":
 			other.Start(tx, "k", 1)
+		case "unknown input":
+			elsewhere.Refresh(tx, "k")
+		case "read input":
+			elsewhere.Get(tx, "k")
 		case "no key":
 			ship.Start(tx, "", "")
 		case "another input":
@@ -41,7 +47,9 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 	for what, want := range map[string]string{
 		"write":         "this document holds the tasks of ship; start, cancel or forget those",
 		"wants":         "this document holds the tasks of price",
-		"unknown":       "program warehouse has none of that name",
+		"unknown":       "start task \"k\" of other: program warehouse has none of that name; register it with Perform or External",
+		"unknown input": "refresh \"k\" of input else: program warehouse has none of that name; register it with Fetch",
+		"read input":    "read \"k\" of input else: program warehouse has none of that name; register it with Fetch",
 		"no key":        "it must have between 1 and 256",
 		"another input": `it is pending with another input: "a", then "b"`,
 		"forget":        "it is pending; cancel it first",
@@ -61,7 +69,10 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 		"has a handler already": func(p *settle.Program) {
 			settle.NewStream[int, int]("ship").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
 		},
-		"performed by a function already": func(p *settle.Program) { ship.Perform(p, shipFor5) },
+		"action ship has somebody who does it already": func(p *settle.Program) { ship.External(p) },
+		"input price has somebody who does it already": func(p *settle.Program) {
+			price.Fetch(p, func(context.Context, string) (Price, error) { return Price{}, nil })
+		},
 		"has a Done function already": func(p *settle.Program) {
 			ship.Done(p, func(*settle.Tx, settle.Task[string, int64]) error { return nil })
 		},

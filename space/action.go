@@ -160,7 +160,11 @@ func (t *Tx) action(name string, input bool) (*ActionSpec, error) {
 	a := t.core.program.actions[name]
 	switch {
 	case a == nil:
-		return nil, fmt.Errorf("program %s has none of that name; register it", t.core.program.Name)
+		register := "Perform or External"
+		if input {
+			register = "Fetch"
+		}
+		return nil, fmt.Errorf("program %s has none of that name; register it with %s", t.core.program.Name, register)
 	case a.Input && !input:
 		return nil, fmt.Errorf("it is an input: it is wanted, not started")
 	case !a.Input && input:

@@ -29,10 +29,14 @@ func (s *Space) Save() error {
 	for _, id := range gone {
 		delete(s.observations, id)
 	}
-	for i := range observed {
-		if ofTheProgram(observed[i].Node) { // and not who watches
-			s.observations[observed[i].Node] = observed[i]
+	for _, o := range observed {
+		if !ofTheProgram(o.Node) { // but somebody who watches
+			continue
 		}
+		if o.Version == "" {
+			o.Version = s.build()
+		}
+		s.observations[o.Node] = o
 	}
 	return nil
 }
@@ -41,10 +45,18 @@ func (s *Space) Save() error {
 func (s *Space) known() []space.Observation {
 	var out []space.Observation
 	for _, id := range slices.Sorted(maps.Keys(s.observations)) {
-		out = append(out, s.observations[id])
+		o := s.observations[id]
+		if o.Version == s.build() {
+			o.Version = ""
+		}
+		out = append(out, o)
 	}
 	return out
 }
+
+// build tells the code of nodes that name no version: all programs of a world are of one
+// executable, see space.Program.Version.
+func (s *Space) build() string { return "kit/" + s.program.Version }
 
 // Restart has every process of the world end in order and start again: what is in memory is
 // lost, and each space is loaded from its checkpoint and its log. Who watched, watches again.
