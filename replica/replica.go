@@ -164,6 +164,8 @@ func (r *Replica) settleReceipt(rc *model.Receipt) {
 	case rc == nil || rc.Slot > 0: // what has waited was counted when it began to
 	case rc.Pos > 0:
 		r.handledTo(rc.Event, rc.Pos)
+	case rc.Lane == 0 && len(r.Own) > 0 && r.Own[0].ID == rc.Event: // as always; tens of thousands may wait behind it
+		r.Own = r.Own[1:]
 	case rc.Lane == 0:
 		r.Own = slices.DeleteFunc(r.Own, func(ev model.Event) bool { return ev.ID == rc.Event })
 	}
