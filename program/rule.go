@@ -184,6 +184,17 @@ func Rules(ctx context.Context, records Records) (*Table, error) {
 	return newTable(rules), errors.Join(broken...)
 }
 
+// FollowRules delivers the rules that there are, in no order, calls ready, and then delivers each
+// that is changed, until ctx ends. One without a Target is there no more. Those that cannot be
+// read are left out.
+func FollowRules(ctx context.Context, records Records, deliver func(Rule), ready func()) error {
+	return records.FollowRecords(ctx, ruleKey, func(rec model.Record) {
+		if r := decodeRule(rec); r.broken == nil {
+			deliver(r)
+		}
+	}, ready)
+}
+
 // Decide has the rule about a pattern say something else. change is given the rule as it
 // stands, without a Target if there is none, and returns what it is to say; it is called again if
 // somebody else has changed the rule meanwhile. If it returns the choice that stands, nothing

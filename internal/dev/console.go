@@ -3,8 +3,11 @@ package dev
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/settlehq/settle"
 )
@@ -40,14 +43,43 @@ func whose(node, stream string) string {
 	return node
 }
 
-// told is a log without what wrong has said already.
-type told struct{ slog.Handler }
+// screen is a log for a person at a terminal: warnings and errors, but for what wrong has said.
+type screen struct {
+	out   io.Writer
+	attrs []slog.Attr
+}
 
-func (h told) Handle(ctx context.Context, r slog.Record) error {
+// Enabled is for warnings and errors.
+func (screen) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+// Handle prints a line: when, what, where, and why.
+func (h screen) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == "event failed" {
 		return nil
 	}
-	return h.Handler.Handle(ctx, r)
+	why := ""
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s", r.Time.Format(time.TimeOnly), r.Message)
+	add := func(a slog.Attr) bool {
+		if a.Key == "error" {
+			why = ": " + a.Value.String()
+		} else {
+			fmt.Fprintf(&b, " %s=%v", a.Key, a.Value)
+		}
+		return true
+	}
+	for _, a := range h.attrs {
+		add(a)
+	}
+	r.Attrs(add)
+	_, err := fmt.Fprintln(h.out, b.String()+why)
+	return err
 }
 
-func (h told) WithAttrs(attrs []slog.Attr) slog.Handler { return told{h.Handler.WithAttrs(attrs)} }
+// WithAttrs adds to every line.
+func (h screen) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return screen{h.out, append(slices.Clip(h.attrs), attrs...)}
+}
+
+// WithGroup is not needed on a terminal.
+func (h screen) WithGroup(string) slog.Handler { return h }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -133,7 +134,7 @@ func (d *dev) start(ctx context.Context) error {
 		Bus:       bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
 		HTTP:      gateway.Config{Addr: http},
 		OnConsole: d.console, OnError: d.wrong,
-		Logger: slog.New(told{slog.NewTextHandler(d.cfg.Out, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: brief})}),
+		Logger: slog.New(screen{out: d.cfg.Out}),
 	})
 	if err != nil {
 		return err
@@ -149,14 +150,6 @@ func (d *dev) partitions() int {
 		return 0
 	}
 	return partitions
-}
-
-// brief shortens what is logged to what a person at a terminal wants.
-func brief(_ []string, a slog.Attr) slog.Attr {
-	if a.Key == slog.TimeKey {
-		return slog.String(slog.TimeKey, a.Value.Time().Format(time.TimeOnly))
-	}
-	return a
 }
 
 // begin deploys the programs and says where everything is.
@@ -192,8 +185,19 @@ func (d *dev) serve(ctx context.Context) error {
 	if err := d.lookAt(w); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	rules, ready := make(chan program.Rule), make(chan struct{})
+	begun := sync.OnceFunc(func() { close(ready) })
+	following.Go(func() { d.followRules(ctx, rules, begun) }) // ends with ctx
+	select {
+	case <-ready:
+	case <-ctx.Done():
+	}
 	if d.cfg.Ready != nil {
 		d.cfg.Ready(d.place)
 	}
-	return d.watch(ctx, w)
+	return d.watch(ctx, w, rules)
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/dev"
 	"github.com/settlehq/settle/internal/here"
+	"github.com/settlehq/settle/internal/starter"
 	"github.com/settlehq/settle/program"
 )
 
@@ -132,31 +134,41 @@ func (s *server) write(name, text string) {
 // rollBack has somebody else decide for the version before.
 func (s *server) rollBack() {
 	s.Helper()
-	b, err := bus.Connect(s.Context(), bus.Config{URL: s.place.NATS, Name: "client/ann"})
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer b.Close()
-	if err := b.Check(s.Context()); err != nil {
-		s.Fatal(err)
-	}
-	_, err = program.Decide(s.Context(), b, program.All, func(r program.Rule) (program.Choice, error) {
+	s.decide(program.All, func(r program.Rule) (program.Choice, error) {
 		to, _ := r.Before()
-		return program.Choice{Target: to, By: "ann", At: time.Now()}, nil
+		return program.Choice{Target: to}, nil
+	})
+}
+
+// decide has ann decide something.
+func (s *server) decide(spaces string, change func(program.Rule) (program.Choice, error)) {
+	s.Helper()
+	_, err := program.Decide(s.Context(), s.bus(), spaces, func(r program.Rule) (program.Choice, error) {
+		c, err := change(r)
+		c.By, c.At = "ann", time.Now()
+		return c, err
 	})
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *server) client() *settle.Client {
+func (s *server) bus() *bus.Bus {
 	s.Helper()
 	b, err := bus.Connect(s.Context(), bus.Config{URL: s.place.NATS, Name: "client/test"})
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(b.Close)
-	c, err := settle.NewClient(b, settle.ClientConfig{ID: "test"})
+	if err := b.Check(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	return b
+}
+
+func (s *server) client() *settle.Client {
+	s.Helper()
+	c, err := settle.NewClient(s.bus(), settle.ClientConfig{ID: "test"})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -403,5 +415,86 @@ func TestDev_TwoProgramsOfOneNameAreRefused(t *testing.T) {
 	err := dev.Run(t.Context(), dev.Config{Programs: []string{filepath.Join(dir, "x"), filepath.Join(dir, "y")}, Dir: dir, Out: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "both called a") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What is decided in another terminal is told in this one, and the next save is compared with it.
+func TestDev_TellsOfWhatIsDecidedElsewhere(t *testing.T) {
+	quietHome(t)
+	dir := t.TempDir()
+	s := &server{T: t, dir: dir}
+	s.write("tally.star", tally("one", "1"))
+	s = start(t, dir, nil)
+	c := s.client()
+	s.until(c, "tally", "look", `["one",0]`)
+	s.write("tally.star", tally("two", "2"))
+	s.await("tally.star: 1 of 2 nodes has new code")
+	s.rollBack()
+	s.await("  ann has all spaces run tally@", " again\n          a change of "+dir+"/tally.star is deployed over it\n")
+	s.until(c, "tally", "look", `["one",0]`)
+	s.decide("tally-1", func(program.Rule) (program.Choice, error) {
+		table, err := program.Rules(t.Context(), s.bus())
+		return program.Choice{Target: table.Exactly(program.All).Target, Pinned: true, Note: "look at this"}, err
+	})
+	s.await("  ann has spaces tally-1 run tally@", " (pinned): look at this\n")
+	s.decide("tally-1", func(program.Rule) (program.Choice, error) { return program.Choice{}, nil })
+	s.await("  ann took the rule about spaces tally-1 away\n")
+
+	s.write("tally.star", tally("three", "2")) // the factor differs from what runs, not from what was saved last
+	s.await("tally.star: ann had it run tally@", "; the file is deployed over it")
+	s.await("tally.star: ann had it run", "tally.star: 1 of 2 nodes has new code")
+	s.until(c, "tally", "look", `["three",0]`)
+	if n := strings.Count(s.out.String(), "1 of 2 nodes has new code"); n != 2 {
+		t.Errorf("it was said %d times that a node has new code:\n%s", n, s.out)
+	}
+	if n := strings.Count(s.out.String(), "has all spaces run"); n != 1 {
+		t.Errorf("%d decisions about all spaces were told, not the one of ann:\n%s", n, s.out)
+	}
+}
+
+// The first command that somebody pastes works.
+func TestDev_SuggestsWhatAFreshSpaceHandles(t *testing.T) {
+	quietHome(t)
+	for name, c := range map[string]struct{ program, send, watch string }{
+		"the first is refused": {
+			"d = cell('d', {'n': 0})\ndef no():\n    fail('locked')\ndef yes(e):\n    d.n += len(e.by)\nhandle('no', no)\nhandle('yes', yes, payload = {'by': str})\n",
+			`p yes '{"by":"x"}' --wait`, "p d",
+		},
+		"the first changes nothing": {
+			"d = cell('d', {'n': 0})\ndef up():\n    d.n += 1\nhandle('ask', lambda: d.n)\nhandle('up', up)\ncompute('twice', lambda: 2 * d.n)\n",
+			"p up --wait", "p twice",
+		},
+		"none changes anything": {"handle('first', lambda: 1)\nhandle('second', lambda: 2)\n", "p first --wait", "p DOCUMENT"},
+		"none is handled":       {"def no(e):\n    fail('no')\nhandle('no', no)\n", "p no PAYLOAD --wait", "p DOCUMENT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			(&server{T: t, dir: dir}).write("p.star", c.program)
+			start(t, dir, nil).await("\n  settle send " + c.send + "\n  settle watch " + c.watch + "\n  settle get p\n")
+		})
+	}
+}
+
+// A terminal has 80 columns.
+func TestDev_WhatItPrintsFitsATerminal(t *testing.T) {
+	quietHome(t)
+	dir := t.TempDir()
+	files, err := starter.Star(dir)
+	if err != nil {
+		t.Fatal(err, files)
+	}
+	t.Chdir(dir)
+	s := start(t, "", func(c *dev.Config) { c.Programs = nil })
+	s.await("\n  settle send door unlock --wait\n")
+	_, err = s.client().Call(t.Context(), settle.Outgoing{Space: "door", Stream: "nosuch", ID: "e1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.await("  event refused space=door stream=nosuch event=e1: program door has no handler for stream nosuch\n")
+	head, _, _ := strings.Cut(s.out.String(), "no account")
+	for line := range strings.Lines(head) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package dev
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -79,6 +78,3 @@ func free(address string) bool {
 	l, err := net.Listen("tcp", address)
 	return err == nil && l.Close() == nil
 }
-
-// ErrNoData: there is nothing to reset.
-var ErrNoData = errors.New("there are no data to remove")

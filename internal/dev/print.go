@@ -9,13 +9,14 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/worker/roster"
 )
 
 // print prints where everything is, what it promises, and what to try.
 func (d *dev) print(ctx context.Context) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "settle dev  %s · embedded NATS, data in %s · ready in %.1fs\n", d.cfg.Version, d.store(), time.Since(d.began).Seconds())
+	fmt.Fprintf(&b, "settle dev%s · embedded NATS, data in %s · ready in %.1fs\n", released(d.cfg.Version), d.store(), time.Since(d.began).Seconds())
 	space, doc := d.example()
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
@@ -31,9 +32,10 @@ func (d *dev) print(ctx context.Context) error {
 		line(label, "%s", text)
 		label = ""
 	}
-	line("durable", "what was acknowledged is on this disk (fsync), and survives kill -9; a lost disk loses it")
-	fmt.Fprintf(&b, "Try, in this directory:  %s\n", strings.Join(d.try(space, doc), "\n                         "))
-	fmt.Fprintf(&b, "Save a file to deploy it; documents and timers stay. Ctrl-C keeps all; settle dev --reset forgets all.\nNo telemetry, no account.\n\n")
+	line("durable", "what was acknowledged is on this disk (fsync), and survives kill -9;")
+	line("", "a lost disk loses it")
+	fmt.Fprintf(&b, "Try, in another terminal, in this directory:\n  %s\n", strings.Join(d.try(space, doc), "\n  "))
+	fmt.Fprintf(&b, "Save a file to deploy it; documents and timers stay.\nCtrl-C keeps all; settle dev --reset forgets all. No telemetry, no account.\n\n")
 	_, err = fmt.Fprint(d.cfg.Out, b.String())
 	return err
 }
@@ -51,6 +53,9 @@ func (d *dev) example() (space, doc string) {
 				return space, n.Output
 			}
 		}
+		if s, _ := suggest(h.program, space); len(s.changes) > 0 {
+			return space, s.changes[0]
+		}
 	}
 	return space, doc
 }
@@ -61,13 +66,30 @@ func (d *dev) try(space, doc string) []string {
 	case d.isSample():
 		tries = append([]string{fmt.Sprintf(`settle send %s temp '{"sensor":"top","c":19.5}' --wait`, space)}, tries...)
 	case h.program != nil && len(h.program.Streams()) > 0:
-		stream, payload := h.program.Sample()
-		if payload != "" {
-			stream += " '" + strings.ReplaceAll(payload, "'", `'\''`) + "'"
-		}
-		tries = append([]string{fmt.Sprintf("settle send %s %s --wait", space, stream)}, tries...)
+		tries = append([]string{fmt.Sprintf("settle send %s %s --wait", space, event(h.program, space))}, tries...)
 	}
-	return append(tries, "settle fleet")
+	return append(tries, "settle get "+space, "settle fleet")
+}
+
+// event is one to try: its stream and payload, as a shell takes them. If none is known to be handled,
+// it is a form to fill in.
+func event(p *star.Program, space string) string {
+	s, found := suggest(p, space)
+	switch {
+	case !found:
+		return p.Streams()[0] + " PAYLOAD"
+	case s.Payload == "":
+		return s.Stream
+	}
+	return s.Stream + " '" + strings.ReplaceAll(s.Payload, "'", `'\''`) + "'"
+}
+
+// released is a version for people, "" if it is none.
+func released(version string) string {
+	if version == "" || version == "dev" {
+		return ""
+	}
+	return " " + version
 }
 
 // spaces are a line for each program, and for the first of the spaces that exist.

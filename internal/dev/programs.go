@@ -23,7 +23,7 @@ type hosted struct {
 	spaces  string
 	version program.Version
 	program *star.Program
-	decided string // what somebody else has decided about it before this start
+	decided string // what somebody else has decided about it, over what is here
 	failed  string // the text of the last error about it, so that it is said once
 }
 
@@ -122,7 +122,7 @@ func (d *dev) read(h *hosted) (program.Source, error) {
 
 // before is the version that runs now, nil for none that can be told.
 func (d *dev) before(ctx context.Context, h *hosted) (*star.Program, error) {
-	if h.program != nil {
+	if h.program != nil && h.decided == "" {
 		return h.program, nil
 	}
 	table, err := program.Rules(ctx, d.bus)

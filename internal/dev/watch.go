@@ -17,9 +17,9 @@ import (
 // does several things in a row.
 const quiet = 30 * time.Millisecond
 
-// watch reloads when a file has changed, until ctx ends. Directories are watched and not files, for
+// watch reloads when a file has changed, and tells what others decide, until ctx ends. Directories are watched and not files, for
 // editors put another file in the place of the one that they save.
-func (d *dev) watch(ctx context.Context, w *fsnotify.Watcher) error {
+func (d *dev) watch(ctx context.Context, w *fsnotify.Watcher, rules <-chan program.Rule) error {
 	calm := time.NewTimer(quiet)
 	defer calm.Stop()
 	for {
@@ -33,6 +33,8 @@ func (d *dev) watch(ctx context.Context, w *fsnotify.Watcher) error {
 			if strings.HasSuffix(e.Name, program.Extension) && !e.Has(fsnotify.Chmod) {
 				calm.Reset(quiet)
 			}
+		case r := <-rules:
+			d.learn(r)
 		case err := <-w.Errors:
 			fmt.Fprintf(d.cfg.Out, "%s  the files are not watched as they should be (%v): start again if a save goes unseen\n", now(), err)
 			calm.Reset(quiet)

@@ -37,9 +37,9 @@ func (d *decl) register(p *Program, i int, prints *fingerprints) error {
 	switch d.kind {
 	case "handler":
 		p.streams = append(p.streams, d.id)
-		s := sample{stream: d.id}
+		s := Sample{Stream: d.id}
 		if d.schema != nil {
-			s.payload = d.schema.sample()
+			s.Payload = d.schema.sample()
 		}
 		p.samples = append(p.samples, s)
 		return p.space.Handle(d.id, d.handler(p, i))

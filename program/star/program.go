@@ -25,7 +25,7 @@ type Program struct {
 	space   *space.Program
 	nodes   []Node
 	streams []string
-	samples []sample
+	samples []Sample
 
 	stopped atomic.Pointer[string]
 	mu      sync.Mutex

@@ -1,25 +1,18 @@
 package star
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Sample is a stream to try, with a payload that its schema lets through; the payload is "" if
-// the handler has no schema. One without a schema is preferred only to none.
-func (p *Program) Sample() (stream, payload string) {
-	for _, h := range p.samples {
-		if h.payload != "" {
-			return h.stream, h.payload
-		}
-		if stream == "" {
-			stream = h.stream
-		}
-	}
-	return stream, ""
-}
+// Samples are an event for each handler, in the order of the file, with payloads that their schemas
+// let through. Whether a handler takes its event depends on what the space has: rehearse it.
+func (p *Program) Samples() []Sample { return slices.Clone(p.samples) }
 
-type sample struct{ stream, payload string }
+// Sample is an event to try a handler with. Payload is JSON, "" if the handler does not say what it
+// takes.
+type Sample struct{ Stream, Payload string }
 
 // sample is JSON that fits.
 func (s *schema) sample() string {
