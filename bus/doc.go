@@ -32,10 +32,10 @@
 //	                      a NATS micro service
 //
 // An event and a commit are one message each. What is about a message and not in
-// it travels in headers: Settle-Commit (the append's id), Settle-Position,
-// Settle-Invalid (the message is a tombstone, and why), Settle-Seq (the log sequence
-// that a document reflects), traceparent and tracestate. Nats-Msg-Id is never set: its
-// window forgets.
+// it travels in headers: Settle-Commit (the append's id), Settle-Position, Settle-Depth,
+// Settle-Not-Before, Settle-Invalid (the message is a tombstone, and why), Settle-Seq (the
+// log sequence that a document reflects), traceparent and tracestate. Nats-Msg-Id is never
+// set: its window forgets.
 //
 // # What each guarantee rests on
 //

@@ -15,6 +15,7 @@ import (
 const (
 	headerCommit   = "Settle-Commit"   // Append.ID
 	headerPosition = "Settle-Position" // Message.Position
+	headerDepth    = "Settle-Depth"    // Message.Depth
 	headerInvalid  = "Settle-Invalid"  // Message.Invalid
 	headerSeq      = "Settle-Seq"      // StateDoc.Seq
 	headerParent   = "traceparent"

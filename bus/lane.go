@@ -91,7 +91,8 @@ func eventOf(s storedMsg) (model.Message, bool) {
 		return model.Message{}, false
 	}
 	m.Seq, m.Stored, m.Payload = s.Seq, s.Time, s.Data
-	m.Position, m.Trace = number(s.Header, headerPosition), trace(s.Header)
+	m.Position, m.Depth = number(s.Header, headerPosition), number(s.Header, headerDepth)
+	m.Trace = trace(s.Header)
 	if m.Position > 0 { // only what a space has sent has a place to be kept
 		m.Invalid = header(s.Header, headerInvalid)
 	}

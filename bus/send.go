@@ -46,6 +46,9 @@ func (s *sending) message() *nats.Msg {
 	if s.m.Position > 0 {
 		setNumber(h, headerPosition, s.m.Position)
 	}
+	if s.m.Depth > 0 {
+		setNumber(h, headerDepth, s.m.Depth)
+	}
 	if s.m.NotBefore != 0 { // one that is no time goes on as none
 		h[headerNotBefore] = []string{strconv.FormatInt(s.m.NotBefore, 10)}
 	}

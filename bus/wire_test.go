@@ -37,6 +37,7 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	m := nats.NewMsg("settle.lane.0.cart.add.e1")
 	m.Data = []byte("by hand")
 	m.Header["TraceParent"] = []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+	m.Header["Settle-Depth"] = []string{"deep"} // no number: it says nothing
 	for i, wantErr := range []bool{false, true} {
 		reply, err := nc.RequestMsg(m, time.Minute)
 		if err != nil {
@@ -61,7 +62,7 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	if err != nil || len(events) != 1 {
 		t.Fatal(events, err)
 	}
-	if e := events[0]; string(e.Payload) != "by hand" || e.Trace.Parent == "" || e.Seq != 1 {
+	if e := events[0]; string(e.Payload) != "by hand" || e.Trace.Parent == "" || e.Depth != 0 || e.Seq != 1 {
 		t.Errorf("event %+v", e)
 	}
 }

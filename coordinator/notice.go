@@ -20,7 +20,7 @@ func (t *tail) notice(ctx context.Context, p *progress, e model.LogEntry, tx *mo
 		return
 	}
 	stream, _ := receipts.Stream(tx.By)
-	n := &model.Notice{Event: rc.Event, To: e.Space, Stream: stream, Reason: rc.Error}
+	n := &model.Notice{Event: rc.Event, To: e.Space, Stream: stream, Reason: rc.Error, Depth: rc.Depth}
 	r := &release{
 		t: t, m: n.Message(origin, tx.Trace), p: p, seq: e.Seq, from: e.Space,
 		count: t.c.countNotice, end: func(error) {},

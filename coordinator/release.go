@@ -27,7 +27,7 @@ func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model
 		return
 	}
 	trace, end := t.span(e.Space, s)
-	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, NotBefore: s.NotBefore, Trace: trace}
+	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Depth: s.Depth, NotBefore: s.NotBefore, Trace: trace}
 	if !s.Payload.IsAbsent() {
 		m.Payload = s.Payload.AppendJSON(nil)
 	}
@@ -106,7 +106,7 @@ func (r *release) refused(err error) {
 		r.leave(err)
 	case model.CheckName("space", r.m.Space) != nil:
 		log.Error("release refused: there can be no such space", what...)
-		n := &model.Notice{Event: r.m.ID, To: r.m.Space, Stream: r.m.Stream, Reason: err.Error()}
+		n := &model.Notice{Event: r.m.ID, To: r.m.Space, Stream: r.m.Stream, Reason: err.Error(), Depth: r.m.Depth}
 		r.m = n.Message(r.from, r.m.Trace)
 		r.count = r.t.c.countNotice
 		r.attempt()

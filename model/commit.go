@@ -106,6 +106,9 @@ type Receipt struct {
 	Attempts int `json:"n,omitzero"`
 	// Slot is that of an event which has waited for its time, see Waiting.
 	Slot uint64 `json:"sl,omitzero"`
+	// Depth is Event.Depth, if the event was refused: the notice of that is the next of the
+	// chain.
+	Depth uint64 `json:"dp,omitzero"`
 }
 
 // Outcome is how an event ended.
@@ -134,6 +137,8 @@ type Send struct {
 	Position uint64 `json:"pos,omitzero"`
 	// Behind is Event.Behind for a send within the space.
 	Behind uint64 `json:"bh,omitzero"`
+	// Depth is Event.Depth.
+	Depth uint64 `json:"dp,omitzero"`
 	// NotBefore is Event.NotBefore.
 	NotBefore int64 `json:"nb,omitzero"`
 	// Slot is where a send within the space waits for its time (see Waiting), 0 for one
@@ -147,7 +152,7 @@ type Send struct {
 func (s *Send) Event() Event {
 	return Event{
 		Space: s.To, Stream: s.Stream, ID: s.ID, Payload: s.Payload,
-		Position: s.Position, Behind: s.Behind, NotBefore: s.NotBefore, Trace: s.Trace,
+		Position: s.Position, Behind: s.Behind, Depth: s.Depth, NotBefore: s.NotBefore, Trace: s.Trace,
 	}
 }
 

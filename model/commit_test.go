@@ -52,6 +52,7 @@ func genReceipt() *rapid.Generator[*Receipt] {
 			Event: genText().Draw(t, "event"), Lane: rapid.Uint64().Draw(t, "lane"), Pos: rapid.Uint64().Draw(t, "position"),
 			Outcome: rapid.SampledFrom([]Outcome{Handled, Failed, Refused}).Draw(t, "outcome"),
 			Result:  genMaybe().Draw(t, "result"), Error: genText().Draw(t, "error"),
+			Depth: rapid.Uint64().Draw(t, "depth"),
 		}
 	})
 }
@@ -61,7 +62,7 @@ func genSend() *rapid.Generator[Send] {
 		return Send{
 			ID: genText().Draw(t, "id"), To: genName().Draw(t, "to"), Stream: genName().Draw(t, "stream"),
 			Payload: genMaybe().Draw(t, "payload"), Position: rapid.Uint64().Draw(t, "position"),
-			Behind: rapid.Uint64().Draw(t, "behind"), Trace: genTrace().Draw(t, "trace"),
+			Behind: rapid.Uint64().Draw(t, "behind"), Depth: rapid.Uint64().Draw(t, "depth"), Trace: genTrace().Draw(t, "trace"),
 		}
 	})
 }

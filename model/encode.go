@@ -134,6 +134,7 @@ func appendReceipt(dst []byte, r *Receipt) []byte {
 	}
 	dst = appendNumber(dst, `,"n":`, uint64(r.Attempts))
 	dst = appendNumber(dst, `,"sl":`, r.Slot)
+	dst = appendNumber(dst, `,"dp":`, r.Depth)
 	return append(dst, '}')
 }
 
@@ -150,6 +151,7 @@ func appendWaiting(dst []byte, w *Waiting) []byte {
 	}
 	dst = appendNumber(dst, `,"ln":`, w.Lane)
 	dst = appendNumber(dst, `,"pos":`, w.Position)
+	dst = appendNumber(dst, `,"dp":`, w.Depth)
 	dst = appendNumber(dst, `,"sq":`, w.Seq)
 	dst = appendNumber(dst, `,"i":`, uint64(w.Nth))
 	dst = appendTrace(dst, w.Trace)
@@ -195,6 +197,7 @@ func appendSend(dst []byte, s *Send) []byte {
 	}
 	dst = appendNumber(dst, `,"pos":`, s.Position)
 	dst = appendNumber(dst, `,"bh":`, s.Behind)
+	dst = appendNumber(dst, `,"dp":`, s.Depth)
 	if s.NotBefore != 0 {
 		dst = strconv.AppendInt(append(dst, `,"nb":`...), s.NotBefore, 10)
 	}

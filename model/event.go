@@ -29,6 +29,10 @@ type Event struct {
 	// handle positions in order and once each, which is what makes a repeated or
 	// reordered release harmless.
 	Position uint64
+	// Depth is the event's place in a chain of events that cause each other: 0 for the first,
+	// one more than that of the event whose handling has sent it for any other. One that was
+	// sent for a time to come begins a chain of its own (docs/adr/0030).
+	Depth uint64
 	// NotBefore is when the event may be handled at the earliest, in milliseconds since
 	// 1970 by the clock of whoever handles it; 0 for at once.
 	NotBefore int64

@@ -12,6 +12,8 @@ type Notice struct {
 	// Event is the id of the send, To and Stream say where it went.
 	Event, To, Stream string
 	Reason            string
+	// Depth is that of the event.
+	Depth uint64
 }
 
 // Message is the notice on its way to the origin, with the payload
@@ -23,7 +25,7 @@ func (n *Notice) Message(origin string, t Trace) Message {
 	p = appendText(append(p, `,"to":`...), n.To)
 	p = appendText(append(p, `,"stream":`...), n.Stream)
 	p = appendText(append(p, `,"reason":`...), n.Reason)
-	return Message{Space: origin, Stream: Undelivered, ID: NoticeID(n.Event), Payload: append(p, '}'), Trace: t}
+	return Message{Space: origin, Stream: Undelivered, ID: NoticeID(n.Event), Payload: append(p, '}'), Depth: n.Depth + 1, Trace: t}
 }
 
 // NoticeID is the id of the notice about an event.
@@ -54,7 +56,7 @@ func (m *Message) Tombstone(why string) Message {
 	if len(why) > MaxReasonLen {
 		why = why[:MaxReasonLen]
 	}
-	t := Message{Space: m.Space, Stream: m.Stream, ID: m.ID, Position: m.Position, Trace: m.Trace, Invalid: why}
+	t := Message{Space: m.Space, Stream: m.Stream, ID: m.ID, Position: m.Position, Depth: m.Depth, Trace: m.Trace, Invalid: why}
 	if CheckName("stream", t.Stream) != nil {
 		t.Stream = Undelivered // it stood in the way itself
 	}

@@ -26,7 +26,7 @@ func TestNotice_HasAnIDThatNobodyElseCanChooseOrSend(t *testing.T) {
 }
 
 func TestNotice_SaysEverythingWhateverTheReasonHolds(t *testing.T) {
-	n := Notice{Event: "a:1:2:0", To: "b", Stream: "add", Reason: "bad \"quote\"\n\xff"}
+	n := Notice{Event: "a:1:2:0", To: "b", Stream: "add", Reason: "bad \"quote\"\n\xff", Depth: 4}
 	m := n.Message("a", Trace{Parent: "p"})
 	v, err := ParseValue(m.Payload)
 	if err != nil {
@@ -37,15 +37,15 @@ func TestNotice_SaysEverythingWhateverTheReasonHolds(t *testing.T) {
 			t.Errorf("%s is %q, want %q", member, got, want)
 		}
 	}
-	if m.Space != "a" || m.Stream != Undelivered || m.ID != "a:1:2:0:undelivered" || m.Position != 0 || m.Trace.Parent != "p" {
+	if m.Space != "a" || m.Stream != Undelivered || m.ID != "a:1:2:0:undelivered" || m.Position != 0 || m.Depth != 5 || m.Trace.Parent != "p" {
 		t.Errorf("the message is %+v", m)
 	}
 }
 
 func TestTombstone_KeepsThePlaceAndFitsAHeader(t *testing.T) {
-	m := Message{Space: "b", Stream: "add", ID: "a:1:2:0", Position: 7, Payload: []byte("1"), Trace: Trace{Parent: "p"}}
+	m := Message{Space: "b", Stream: "add", ID: "a:1:2:0", Position: 7, Depth: 3, Payload: []byte("1"), Trace: Trace{Parent: "p"}}
 	g := m.Tombstone("too\r\nlarge: é" + strings.Repeat("x", 2*MaxReasonLen))
-	if g.Space != m.Space || g.Stream != m.Stream || g.ID != m.ID || g.Position != 7 || g.Payload != nil || g.Trace != m.Trace {
+	if g.Space != m.Space || g.Stream != m.Stream || g.ID != m.ID || g.Position != 7 || g.Depth != 3 || g.Payload != nil || g.Trace != m.Trace {
 		t.Errorf("the tombstone is %+v", g)
 	}
 	if len(g.Invalid) != MaxReasonLen || !strings.HasPrefix(g.Invalid, "too  large: ") || strings.ContainsAny(g.Invalid, "\r\né") {

@@ -87,6 +87,8 @@ type Message struct {
 	// Payload is whatever the sender wrote; nothing has parsed it.
 	Payload  []byte
 	Position uint64
+	// Depth is Event.Depth.
+	Depth uint64
 	// NotBefore is Event.NotBefore.
 	NotBefore int64
 	Trace     Trace

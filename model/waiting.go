@@ -24,6 +24,8 @@ type Waiting struct {
 	// Lane and Position are those of the event, if it came by the lane.
 	Lane     uint64 `json:"ln,omitzero"`
 	Position uint64 `json:"pos,omitzero"`
+	// Depth is Event.Depth: more than 0 only for an event whose time had passed when it was sent.
+	Depth uint64 `json:"dp,omitzero"`
 	// Seq is the log sequence of the commit since which it waits, and Nth its place among
 	// those of that commit: of two with the same time, the one that has waited for longer
 	// comes first. In a commit itself Seq is 0.
@@ -64,7 +66,7 @@ func NotBefore(at time.Time) int64 {
 func (s *Send) Waits() Waiting {
 	return Waiting{
 		ID: s.ID, Stream: s.Stream, Payload: s.Payload, NotBefore: s.NotBefore,
-		Slot: s.Slot, Timer: s.Timer, Trace: s.Trace,
+		Slot: s.Slot, Timer: s.Timer, Depth: s.Depth, Trace: s.Trace,
 	}
 }
 
@@ -72,7 +74,7 @@ func (s *Send) Waits() Waiting {
 func (w *Waiting) Event(space string) Event {
 	return Event{
 		Space: space, Stream: w.Stream, ID: w.ID, Payload: w.Payload, Position: w.Position,
-		NotBefore: w.NotBefore, Slot: w.Slot, Timer: w.Timer, Trace: w.Trace,
+		Depth: w.Depth, NotBefore: w.NotBefore, Slot: w.Slot, Timer: w.Timer, Trace: w.Trace,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
 
@@ -45,6 +46,10 @@ type Config struct {
 	// defaults 25 ms and 1 s.
 	Attempts           int
 	RetryMin, RetryMax time.Duration
+	// MaxChain is how long a chain of events may become that send each other, over all keys:
+	// beyond it, the handler's transaction fails, and its event with it. Default 10,000,
+	// negative for no end of it.
+	MaxChain int
 	// Heartbeat is how often servers look for each other; default 500 ms. One that has died is
 	// noticed within two. TTL is for how long one that stands still, but whose process
 	// answers, keeps its partitions; default 15 s.
@@ -107,6 +112,7 @@ func (c *Config) fill(horizon time.Duration) error {
 		return fmt.Errorf("server %s: attempts, numbers and durations must not be negative; 0 is the default", c.Name)
 	}
 	def(&c.Attempts, 5)
+	def(&c.MaxChain, lineage.DefaultMaxChain)
 	def(&c.RetryMin, 25*time.Millisecond)
 	def(&c.RetryMax, time.Second)
 	def(&c.Heartbeat, 500*time.Millisecond)

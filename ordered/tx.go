@@ -3,6 +3,7 @@ package ordered
 import (
 	"fmt"
 
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
 
@@ -68,7 +69,8 @@ func (t *Tx) Delete(doc string) { t.Set(doc, model.Value{}) }
 // Send sends an event to a stream of a key, this one or another. It leaves if and only if this
 // transaction commits, and is handled once. What is sent to this key queues behind what waits
 // in its lane now. A stream that the target has no handler for is refused there, and this key
-// is sent a notice of that, an event of the stream "undelivered", which needs no handler.
+// is sent a notice of that, an event of the stream "undelivered", which needs no handler. Events that send each other come to an end: see
+// Config.MaxChain.
 func (t *Tx) Send(key, stream string, payload any) {
 	v, err := model.Of(payload)
 	if err == nil {
@@ -77,11 +79,15 @@ func (t *Tx) Send(key, stream string, payload any) {
 	if err == nil {
 		err = model.CheckSendStream(stream)
 	}
+	s := model.Send{To: key, Stream: stream, Payload: v}
+	if err == nil {
+		s.Depth, err = lineage.Next(t.event, t.l.cfg.MaxChain)
+	}
 	if err != nil {
 		t.fail(fmt.Errorf("send to %s/%s: %w", key, stream, err))
 		return
 	}
-	t.sends = append(t.sends, model.Send{To: key, Stream: stream, Payload: v})
+	t.sends = append(t.sends, s)
 }
 
 func (t *Tx) fail(err error) {

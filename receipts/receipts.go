@@ -51,7 +51,7 @@ func Failed(ev *model.Event, err error) *model.Receipt {
 // Refused is the receipt of an event that no handler could be run for.
 func Refused(ev *model.Event, why string) *model.Receipt {
 	r := base(ev, model.Refused)
-	r.Error = clip(why)
+	r.Error, r.Depth = clip(why), ev.Depth
 	return r
 }
 

@@ -182,11 +182,19 @@ func TestNodesThatGoRoundInACircleFailTheTest(t *testing.T) {
 
 func TestEventsWithoutEndEndTheTest(t *testing.T) {
 	t.Parallel()
-	p := bumping(nil, func(tx *settle.Tx) error { bump.Send(tx, "home", settle.None{}); return nil })
-	r := failing(t, func(tb *recorder) {
-		settletest.Call(settletest.New(tb, p, settletest.WithoutValidator()).Space("away"), bump, settle.None{})
-	})
-	r.wantFailure("no rest after 5", "goes on for ever", "handler of bump in space home")
+	run := func(sends int) *recorder {
+		p := bumping(nil, func(tx *settle.Tx) error {
+			for range sends {
+				bump.Send(tx, "home", settle.None{})
+			}
+			return nil
+		})
+		return failing(t, func(tb *recorder) {
+			settletest.Call(settletest.New(tb, p, settletest.WithoutValidator()).Space("away"), bump, settle.None{})
+		})
+	}
+	run(1).wantFailure("on bump: failed", "the last of a chain of events that send each other", "its depth is 10000")
+	run(2).wantFailure("no rest after 5", "goes on for ever", "handler of bump in space home")
 }
 
 func TestAnEventThatIsNotHandledYetIsToldWithWhy(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
 
@@ -28,6 +29,11 @@ type Config struct {
 	// MaxLater is how many events may wait for their time in the space; default 100,000. One
 	// more is refused, or fails the transaction that sends it.
 	MaxLater int
+
+	// MaxChain is how long a chain of events may become that cause each other with no time
+	// between: the depth up to which they may send further ones, in this space or another.
+	// Default 10,000, negative for no end of it. An event whose handler goes beyond it fails.
+	MaxChain int
 
 	// WithoutEvents leaves the events of the space to others, follow-ups that are sent
 	// here included: for a runtime that is attached to compute, to observe and to write.
@@ -98,6 +104,7 @@ func (c *Config) fill() error {
 	def(&c.EventRetries, 5)
 	def(&c.LostAttempts, 3)
 	def(&c.MaxLater, 100_000)
+	def(&c.MaxChain, lineage.DefaultMaxChain)
 	pause := func(field *time.Duration, v time.Duration) {
 		if *field == 0 {
 			*field = v

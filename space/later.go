@@ -244,7 +244,7 @@ func (s *Space) letWait(ev *model.Event, first bool) progress {
 	if err == nil {
 		w := model.Waiting{
 			ID: ev.ID, Stream: ev.Stream, Payload: ev.Payload, NotBefore: ev.NotBefore,
-			Slot: s.refresh().slot(0), Lane: ev.Lane, Position: ev.Position, Trace: ev.Trace,
+			Slot: s.refresh().slot(0), Lane: ev.Lane, Position: ev.Position, Depth: ev.Depth, Trace: ev.Trace,
 		}
 		rec := model.Tx{N: s.nextTx(), By: receipts.LaterBy(ev.Stream), Later: &w}
 		s.inv.records(&rec)

@@ -129,7 +129,7 @@ func (s *stage) cmdRuntimes(d *datadriven.TestData) error {
 		"max-iterations": &cfg.MaxIterations, "run-budget": &cfg.RunBudget,
 		"lane-limit": &cfg.LaneLimit, "max-group": &cfg.MaxGroup,
 		"run-retries": &cfg.RunRetries, "event-retries": &cfg.EventRetries,
-		"lost-attempts": &cfg.LostAttempts,
+		"lost-attempts": &cfg.LostAttempts, "max-chain": &cfg.MaxChain,
 	} {
 		if v := option(d, name); v != "" {
 			n, err := strconv.Atoi(v)

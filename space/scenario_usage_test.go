@@ -25,7 +25,7 @@ import (
 var usages = map[string]string{
 	"case":         "[NAME...]",
 	"register":     "SPACE :",
-	"runtimes":     "NAME... [spare] [attached] [without-events] [check-idempotency] [max-iterations=N] [run-budget=N] [lane-limit=N] [max-group=N] [run-retries=N] [event-retries=N] [lost-attempts=N] [conflict-window=DURATION]",
+	"runtimes":     "NAME... [spare] [attached] [without-events] [check-idempotency] [max-iterations=N] [run-budget=N] [lane-limit=N] [max-group=N] [run-retries=N] [event-retries=N] [lost-attempts=N] [max-chain=N] [conflict-window=DURATION]",
 	"put":          "SPACE [group=NAME] :",
 	"send":         "SPACE/STREAM id=ID [at=DURATION] [invalid=WHY] :",
 	"run":          "[RUNTIME...]",

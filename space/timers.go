@@ -59,6 +59,11 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 		return fmt.Errorf("the host of the space has not told the time (Space.Clock)")
 	}
 	ms := model.NotBefore(at)
+	if !t.paces(ms) {
+		if err := t.chain(s); err != nil {
+			return err
+		}
+	}
 	if s.To == t.space && ms <= t.core.wall && s.Timer == "" {
 		return nil
 	}
@@ -76,6 +81,17 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 		return nil
 	}
 	return t.core.mayWait(ms, n-t.leavesRoom(s))
+}
+
+// paces reports whether what is sent for a time begins a chain of its own: that time is to
+// come, or it comes after the one for which the event that is being handled had waited. A timer
+// that makes up for times that have passed is on its way to the present.
+func (t *Tx) paces(ms int64) bool {
+	since := t.core.wall
+	if t.event != nil && t.event.NotBefore > 0 {
+		since = min(since, t.event.NotBefore)
+	}
+	return ms > since
 }
 
 // leavesRoom is how many of the events that wait do so no more when the transaction

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
 
@@ -281,12 +282,16 @@ func (t *Tx) pathsIn(d *doc) []model.Path {
 // Send emits an event to a stream of a space, this one or another. It takes
 // effect if and only if this transaction commits, and exactly once. An event to
 // this space queues behind the events that are waiting now; one to another space
-// is released when the commit is durable.
+// is released when the commit is durable. Events that send each other like that, with no time
+// between, come to an end: see Config.MaxChain.
 func (t *Tx) Send(space, stream string, payload any) {
 	if t.err != nil {
 		return
 	}
 	s, err := t.makeSend(space, stream, payload)
+	if err == nil {
+		err = t.chain(&s)
+	}
 	if err != nil {
 		t.fail(fmt.Errorf("send to %s/%s: %w", space, stream, err))
 		return
@@ -306,6 +311,14 @@ func (t *Tx) makeSend(space, stream string, payload any) (model.Send, error) {
 	}
 	v, err := model.Of(payload)
 	return model.Send{To: space, Stream: stream, Payload: v}, err
+}
+
+// chain makes a send the next in the chain of the event that is being handled.
+func (t *Tx) chain(s *model.Send) (err error) {
+	if t.event != nil {
+		s.Depth, err = lineage.Next(t.event, t.core.cfg.MaxChain)
+	}
+	return err
 }
 
 func (t *Tx) fail(err error) {

@@ -211,7 +211,7 @@ func backoff(n int) time.Duration {
 func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	ev := model.Event{
 		Space: m.Space, Stream: m.Stream, ID: m.ID,
-		Lane: m.Seq, Position: m.Position, NotBefore: m.NotBefore, Trace: m.Trace,
+		Lane: m.Seq, Position: m.Position, Depth: m.Depth, NotBefore: m.NotBefore, Trace: m.Trace,
 	}
 	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
 		ev.Invalid = "the event id and the position header do not belong together"

@@ -1,9 +1,12 @@
 package worker
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -153,8 +156,12 @@ func (h *host) trace() space.Trace {
 	return t
 }
 
-// ended tells an operator of events that came to nothing. Their payload stays out
-// of the log.
+// longChain is the depth at which a chain of events that send each other is told of: a tenth of
+// what it may come to by default.
+const longChain = lineage.DefaultMaxChain / 10
+
+// ended tells an operator of events that came to nothing, and of chains that seem to have no
+// end. Their payload stays out of the log.
 func (h *host) ended(i space.HandleInfo) {
 	if h.spans.tracer != nil {
 		h.spans.handleEnd(i)
@@ -162,6 +169,10 @@ func (h *host) ended(i space.HandleInfo) {
 	if i.Receipt != nil && i.Receipt.Outcome != model.Handled {
 		h.env.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", h.space, "stream", i.Event.Stream,
 			"event", i.Event.ID, "error", i.Receipt.Error)
+	}
+	if i.Event.Depth == longChain && slices.ContainsFunc(i.Sends, func(s model.Send) bool { return s.Depth > longChain }) {
+		h.env.cfg.Logger.Warn(fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at space.Config.MaxChain", longChain),
+			"space", h.space, "stream", i.Event.Stream, "event", i.Event.ID)
 	}
 	if i.Stack != nil {
 		h.env.cfg.Logger.Error("handler panicked", "space", h.space, "stream", i.Event.Stream, "event", i.Event.ID,

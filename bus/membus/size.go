@@ -18,16 +18,19 @@ func appendSize(a model.Append) int {
 }
 
 func messageSize(m model.Message) int {
-	position := ""
+	position, depth := "", ""
 	if m.Position != 0 {
 		position = strconv.FormatUint(m.Position, 10)
+	}
+	if m.Depth != 0 {
+		depth = strconv.FormatUint(m.Depth, 10)
 	}
 	notBefore := ""
 	if m.NotBefore != 0 {
 		notBefore = strconv.FormatInt(m.NotBefore, 10)
 	}
 	return len(m.Payload) + headerSize(
-		"Settle-Position", position, "Settle-Not-Before", notBefore, "Settle-Invalid", m.Invalid,
+		"Settle-Position", position, "Settle-Depth", depth, "Settle-Not-Before", notBefore, "Settle-Invalid", m.Invalid,
 		"traceparent", m.Trace.Parent, "tracestate", m.Trace.State)
 }
 

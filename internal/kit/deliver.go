@@ -60,13 +60,13 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 	if origin == "" {
 		return nil
 	}
-	n := model.Notice{Event: rc.Event, To: s.name, Stream: stream, Reason: rc.Error}
+	n := model.Notice{Event: rc.Event, To: s.name, Stream: stream, Reason: rc.Error, Depth: rc.Depth}
 	m := n.Message(origin, tx.Trace)
 	payload, err := model.ParseValue(m.Payload)
 	if err != nil {
 		panic(err) // it was just made
 	}
-	return []model.Event{{Space: m.Space, Stream: m.Stream, ID: m.ID, Payload: payload}}
+	return []model.Event{{Space: m.Space, Stream: m.Stream, ID: m.ID, Payload: payload, Depth: m.Depth}}
 }
 
 // mirrored is a document that other spaces read.

@@ -1,0 +1,117 @@
+package worker_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// endless is a program whose every event sends another one, to the space that the document
+// names, or back to its own.
+func endless(t *testing.T) *space.Program {
+	p := book(t)
+	err := p.Handle("on", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		to, _ := ev.Payload.AsString()
+		tx.Send(to, "on", tx.Space())
+		return model.Value{}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// chain waits until a chain has ended, and returns how many events of it were handled, and
+// its last one.
+func (w *world) chain(spaces ...string) (handled int, last *model.Receipt, in string) {
+	w.Helper()
+	w.eventually("the chain has ended", func() bool {
+		handled, last = 0, nil
+		for _, name := range spaces {
+			for _, rc := range w.receipts(name) {
+				if handled++; rc.Outcome != model.Handled {
+					last, in = rc, name
+				}
+			}
+		}
+		return last != nil
+	})
+	return handled - 1, last, in
+}
+
+func TestChain_EndsInADeadLetterWhoeverHandlesItAndGoesOnIfRedriven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 40
+		w := newWorld(t, 1)
+		w.coordinator()
+		start := func(id string) *process {
+			return w.process(worker.Config{
+				ID: id, Programs: always(endless(t)), Checkpoint: 10 * time.Millisecond, Heartbeat: 20 * time.Millisecond,
+				Space: space.Config{MaxChain: most, MaxGroup: 1},
+			}, nil)
+		}
+		p := start("w1")
+		w.send("s", "on", "e1", `"t"`)
+		for lives := range 3 { // it is taken over in the middle
+			w.eventually("the chain has gone on", func() bool { return len(w.receipts("s")) >= 5*(lives+1) })
+			p.crash()
+			p = start("w2")
+		}
+		n, last, in := w.chain("s", "t")
+		if n != most || last.Outcome != model.Failed || in != "s" || !strings.Contains(last.Error, "send to t/on") {
+			t.Fatalf("%d events of the chain were handled, want %d; it ended in space %s with %+v", n, most, in, last)
+		}
+		w.eventually("the event is a dead letter", func() bool {
+			_, _, err := trail.Redrive(t.Context(), w.client, in, "on", last.Event)
+			return err == nil
+		})
+		w.eventually("it has gone on for as many again", func() bool {
+			return len(w.receipts("s"))+len(w.receipts("t")) == 2*most+2
+		})
+	})
+}
+
+func TestChain_IsToldOfBeforeItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.process(worker.Config{ID: "w1", Programs: always(endless(t))}, nil)
+		w.send("s", "on", "e1", `"s"`)
+		if n, _, _ := w.chain("s"); n != lineage.DefaultMaxChain {
+			t.Errorf("%d events of the chain were handled, want %d", n, lineage.DefaultMaxChain)
+		}
+		if n := w.logged.mentions("has come to 1000"); n != 1 {
+			t.Errorf("%d warnings of it, want one:\n%s", n, w.logged)
+		}
+	})
+}
+
+// A space that answers the notice of a refused event with another event that will be refused.
+func TestChain_NoticesOfRefusedEventsAreLinksOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		p := book(t)
+		insist := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+			tx.Send("t", "nobody", nil)
+			return model.Value{}, nil
+		}
+		for _, stream := range []string{"insist", model.Undelivered} {
+			if err := p.Handle(stream, insist); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.process(worker.Config{ID: "w1", Programs: always(p), Space: space.Config{MaxChain: 10}}, nil)
+		w.send("s", "insist", "e1")
+		n, last, _ := w.chain("s")
+		if n != 5 || last.Outcome != model.Failed || !strings.Contains(last.Error, "its depth is 10") {
+			t.Errorf("%d events of the chain were handled, want 5; the last ended with %+v", n, last)
+		}
+	})
+}
