@@ -90,12 +90,21 @@ func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int
 
 // Send stores an event unless its id is in the lane.
 func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
+	b.sendTo(model.PartitionOf(m.Space, b.Partitions()), Op{Label: "send", Space: m.Space}, m, done)
+}
+
+// SendAstray is Send to the lane of a partition that need not be its own: see Server.SendTo.
+func (b *Bus) SendAstray(partition int, m model.Message, done func(model.SendResult, error)) {
+	b.sendTo(partition, Op{Label: "send-astray", Space: m.Space, Key: number(partition)}, m, done)
+}
+
+func (b *Bus) sendTo(partition int, op Op, m model.Message, done func(model.SendResult, error)) {
 	if err := checkMessage(m); err != nil {
 		go done(model.SendResult{}, err) // ends when done returns
 		return
 	}
-	b.submit(storing(Op{Label: "send", Space: m.Space}, func(op Op) func() {
-		result, err := b.server.Send(m)
+	b.submit(storing(op, func(op Op) func() {
+		result, err := b.server.SendTo(partition, m)
 		b.tell(Step{Moment: Arrives, Op: op, Event: &m, Seq: result.Seq, Err: err})
 		return func() { done(result, err) }
 	}, func() { done(model.SendResult{}, model.ErrStopped) }))

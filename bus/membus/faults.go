@@ -10,7 +10,7 @@ import (
 // Op is one try of one request of a client, as a Hook sees it.
 type Op struct {
 	Client string
-	// Label is what is asked: append, send, save, head, read-log, read-lane,
+	// Label is what is asked: append, send, send-astray, save, head, read-log, read-lane,
 	// find-event, find-events, purge-lane, lane-end, log-state,
 	// log-spaces, purge-log, purge-state, load-mark, load, load-item, due, load-position, save-position,
 	// announce, ping, observe, call-roll, bury, read-dead, find-dead, ask. Through a network there

@@ -45,7 +45,7 @@ type options struct {
 // The faults that the network commits, and those that are items of a plan.
 var allFaults = []string{
 	"lost-request", "lost-answer", "copy", "late", "stale",
-	"crash", "kill", "pause", "cut", "full", "hermit", "coordinators", "oversize", "leave", "attached", "deadly", "versions", "tasks",
+	"crash", "kill", "pause", "cut", "full", "hermit", "coordinators", "oversize", "leave", "attached", "deadly", "versions", "tasks", "astray",
 }
 
 func (o *options) has(fault string) bool { return slices.Contains(o.faults, fault) }
@@ -68,6 +68,8 @@ type item struct {
 	moment int
 	span   time.Duration
 	a, b   bool
+	// lane is the partition to whose lane an event is sent that goes astray.
+	lane int
 	// due is when an event may be handled at the earliest, 0 for at once.
 	due time.Duration
 }
@@ -77,6 +79,8 @@ func (i item) String() string {
 	switch i.do {
 	case "queue", "send", "call", "await", "raw":
 		s += fmt.Sprintf(" %s/%s/%s %.40s", i.space, i.stream, i.id, i.payload)
+	case "astray":
+		s += fmt.Sprintf(" %s/%s/%s %.40s to the lane of partition %d", i.space, i.stream, i.id, i.payload, i.lane)
 	case "transact":
 		s += " " + i.id
 	case "start":
@@ -249,6 +253,9 @@ func (p *plan) workload() {
 			ev.do = "raw"
 		}
 		ev.payload = p.payload(c, ev.stream)
+		if a := keyed(p.seed, "astray", i); p.has("astray") && ev.do != "raw" && a.below(4) == 0 {
+			ev.do, ev.lane = "astray", a.below(p.partitions)
+		}
 		p.add(ev)
 		if c.below(6) == 0 && ev.do != "raw" { // the same event again, by whomever
 			again := ev

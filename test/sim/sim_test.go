@@ -138,6 +138,7 @@ var sometimes = []string{
 	"deadly events given up",
 	"duplicates of events suppressed",
 	"events held for their predecessor",
+	"events that went astray",
 	"evictions",
 	"evictions with an event on its way",
 	"events refused by a full lane",

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
@@ -120,6 +121,12 @@ func (w *world) stored(p *process, s membus.Step) {
 		return
 	}
 	m.Seq = s.Seq
+	if s.Label == "send-astray" && s.Key != strconv.Itoa(w.plan.partitionOf(m.Space)) {
+		w.count("events that went astray")
+		n, _ := strconv.Atoi(s.Key)
+		w.astray[n] = append(w.astray[n], m)
+		return
+	}
 	f := w.folds[m.Space]
 	f.lane = append(f.lane, &m)
 	if p.died > 0 {
@@ -209,6 +216,7 @@ func (w *world) checkMark(f *fold, mark *model.StateDoc) {
 // position is in its lane.
 func (w *world) positioned(s membus.Step) {
 	for part := range w.plan.partitions {
+		w.checkAstray(part, w.server.LoadPosition(part, "lane"))
 		lane, released := w.server.LoadPosition(part, "lane"), w.server.LoadPosition(part, "released")
 		for i := range w.plan.spaces {
 			f := w.folds[spaceName(i)]
@@ -220,6 +228,15 @@ func (w *world) positioned(s membus.Step) {
 			} else {
 				w.checkReleased(f, released)
 			}
+		}
+	}
+}
+
+// checkAstray: no position is saved beyond what belongs elsewhere and is not there.
+func (w *world) checkAstray(partition int, position uint64) {
+	for _, m := range w.astray[partition] {
+		if _, there := w.server.FindEvent(m.Space, m.Stream, m.ID); !there && m.Seq <= position {
+			w.violate("position", "the position of lane %d is %d, but %s/%s/%s, which stands there at %d, is not in its own", partition, position, m.Space, m.Stream, m.ID, m.Seq)
 		}
 	}
 }

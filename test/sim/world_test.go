@@ -37,6 +37,7 @@ type world struct {
 	appends   int
 	runs      int
 	flights   map[string]map[*process]bool // appends that have left, per space
+	astray    [][]model.Message            // events that were put into lanes of other partitions, per lane
 	booked    map[time.Duration]bool       // see book
 	deaths    map[eventKey]int             // attempts at deadly events
 	over      bool                         // everything is about to end
@@ -100,7 +101,7 @@ func newWorld(p *plan, verbose bool) *world {
 		plan: p, story: newStory(verbose),
 		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
-		flights: map[string]map[*process]bool{}, booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
+		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
@@ -499,6 +500,14 @@ func (w *world) begin(p *process, i item) {
 	}
 	if i.do == "raw" {
 		p.bus.Send(model.Message{Space: i.space, Stream: i.stream, ID: i.id, Payload: []byte(i.payload)}, answer)
+		return
+	}
+	if i.do == "astray" {
+		m := model.Message{Space: i.space, Stream: i.stream, ID: i.id, Payload: []byte(i.payload)}
+		if i.due != 0 {
+			m.NotBefore = model.NotBefore(w.story.begin.Add(i.due))
+		}
+		p.bus.SendAstray(i.lane, m, answer)
 		return
 	}
 	ev := settle.Outgoing{Space: i.space, Stream: i.stream, ID: i.id}
