@@ -116,7 +116,8 @@ func Permanent(err error) error { return worker.Permanent(err) }
 // it twice under one key is doing it once; most who offer such work take the key for that.
 //
 // ctx ends with Timeout, when the space goes to another worker, and when the task is cancelled.
-// The function must return then.
+// The function must return then: one that does not is told in the log of the worker, and keeps
+// its place among those that are performed AtATime.
 func (a Action[In, Out]) Perform(p *Program, do func(ctx context.Context, key string, in In) (Out, error), options ...ActionOption) {
 	o := applyActionOptions(options)
 	if do != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
@@ -19,7 +20,7 @@ func (h *host) attempt(ctx context.Context, action string, how *Performer, t *ta
 	if !h.env.performing.enter(ctx) {
 		return nil
 	}
-	out, err := how.Attempt(ctx, t.Key, t.In)
+	out, err := h.overlooked(ctx, action, how, t)
 	h.env.performing.leave()
 	if err != nil && ctx.Err() != nil {
 		return nil
@@ -35,6 +36,28 @@ func (h *host) attempt(ctx context.Context, action string, how *Performer, t *ta
 	}
 	h.env.cfg.Logger.Warn("task", args...)
 	return c
+}
+
+// overrun is how long an attempt may go on when its context has ended, until that is told.
+const overrun = 10 * time.Second
+
+// overlooked makes an attempt, and tells the operator if it goes on though its context has ended: it
+// holds one of the places of the action in the space, and one of the process, until it comes back.
+func (h *host) overlooked(ctx context.Context, action string, how *Performer, t *task) (model.Value, error) {
+	ctx, cancel := how.within(ctx)
+	defer cancel()
+	back := make(chan struct{})
+	defer close(back)
+	unmind := context.AfterFunc(ctx, func() { // ends with the attempt, or before
+		select {
+		case <-back:
+		case <-time.After(overrun):
+			h.env.cfg.Logger.Warn("a task goes on though its context has ended; the function must return then, it holds up others",
+				"space", h.space, "action", action, "key", t.Key, "since", overrun, "why", context.Cause(ctx))
+		}
+	})
+	defer unmind()
+	return how.try(ctx, t.Key, t.In)
 }
 
 // tell sends the event that says how a task has ended, or an attempt at it, for the told-th

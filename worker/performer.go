@@ -26,7 +26,8 @@ type Performer struct {
 	// Backoff is the pause after the first attempt that failed, doubled after each other up
 	// to MaxBackoff; default 1 s and 1 minute.
 	Backoff, MaxBackoff time.Duration
-	// Timeout is for one attempt; default 1 minute, negative for none.
+	// Timeout is for one attempt; default 1 minute, negative for none. It ends the context,
+	// and nothing ends a Do that does not mind.
 	Timeout time.Duration
 	// AtATime is how many tasks of the action one space has done at a time; default 16.
 	AtATime int
@@ -107,13 +108,23 @@ func (p *Performer) Tell(t *space.Task, out model.Value, err error) *space.Compl
 }
 
 // Attempt makes one attempt at a task.
-func (p *Performer) Attempt(ctx context.Context, key string, in model.Value) (out model.Value, err error) {
+func (p *Performer) Attempt(ctx context.Context, key string, in model.Value) (model.Value, error) {
+	ctx, cancel := p.within(ctx)
+	defer cancel()
+	return p.try(ctx, key, in)
+}
+
+// within is the context of one attempt.
+func (p *Performer) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := cmp.Or(p.Timeout, defaultTimeout)
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the attempt took longer than %s", timeout))
-		defer cancel()
+	if timeout < 0 {
+		return context.WithCancel(ctx)
 	}
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the attempt took longer than %s", timeout))
+}
+
+// try makes an attempt, and takes a panic for an error.
+func (p *Performer) try(ctx context.Context, key string, in model.Value) (out model.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &panicked{r, debug.Stack()}

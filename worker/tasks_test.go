@@ -208,6 +208,39 @@ func TestTask_IsCutOffAtAHandoverAndTheNextOwnerPerformsIt(t *testing.T) {
 	})
 }
 
+// A function that does not mind its context holds a place until it comes back. That is told once,
+// with who it is, and of one that minds it nothing is.
+func TestTask_ThatGoesOnAfterItsContextIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(ctx context.Context, key string, n int) (model.Value, error) {
+			if key == "deaf" && n == 1 {
+				time.Sleep(30 * time.Minute)
+				return model.Int(1), nil
+			}
+			<-ctx.Done()
+			return model.Value{}, worker.Permanent(ctx.Err())
+		}
+		w.process(worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: time.Minute}))}, nil)
+		w.send("s", "start", "e1", `"deaf"`)
+		w.send("s", "start", "e2", `"quick"`)
+		const goesOn = "a task goes on though its context has ended"
+		w.pass(time.Minute + 9*time.Second)
+		if n := w.logged.mentions(goesOn); n != 0 {
+			t.Errorf("told %d times within the time that it has", n)
+		}
+		w.pass(50 * time.Minute)
+		for _, said := range []string{goesOn, "space=s action=work key=deaf", "the attempt took longer than 1m0s"} {
+			if n := w.logged.mentions(said); n < 1 || w.logged.mentions(goesOn) != 1 {
+				t.Errorf("%q is in the log %d times:\n%s", said, n, w.logged)
+			}
+		}
+		w.eventuallyTask("s", "deaf", space.TaskDone) // it has been done, after all
+		w.eventuallyTask("s", "quick", space.TaskFailed)
+	})
+}
+
 func TestTask_IsTriedAgainAfterPausesThatGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
