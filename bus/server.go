@@ -216,6 +216,14 @@ func (s *Server) InProcessConn() (net.Conn, error) { return s.ns.InProcessConn()
 // network. Config.Server does so by itself.
 func (s *Server) ConnOption() nats.Option { return nats.InProcessServer(s) }
 
+// sync is when the server writes to its disk: syncAlways, or how often.
+func (s *Server) sync() string {
+	if c := s.ns.JetStreamConfig(); c != nil && !c.SyncAlways {
+		return c.SyncInterval.String()
+	}
+	return syncAlways
+}
+
 // Subscriptions is how many the server has, its own included.
 func (s *Server) Subscriptions() int { return int(s.ns.NumSubscriptions()) }
 

@@ -21,8 +21,7 @@ func (b *Bus) Serve(ctx context.Context, s model.Service) error {
 		return err
 	}
 	service, err := micro.AddService(b.nc, micro.Config{
-		Name: s.Name, Description: s.Description, Version: serviceVersion(b.cfg.Version),
-		Metadata: map[string]string{"connection": b.nc.Opts.Name, metaVersion: b.cfg.Version},
+		Name: s.Name, Description: s.Description, Version: serviceVersion(b.cfg.Version), Metadata: b.serviceMetadata(),
 	})
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", s.Name, err)
@@ -49,6 +48,22 @@ func (b *Bus) Serve(ctx context.Context, s model.Service) error {
 		stop()
 	}()
 	return nil
+}
+
+// Metadata of a service: the id of the server that its process embeds, and when that writes to its
+// disk, which no client is told by the server itself.
+const (
+	metaEmbeds = "settle.io/embeds"
+	metaSync   = "settle.io/sync" // syncAlways, or a duration
+	syncAlways = "always"
+)
+
+func (b *Bus) serviceMetadata() map[string]string {
+	m := map[string]string{"connection": b.nc.Opts.Name, metaVersion: b.cfg.Version}
+	if b.cfg.Server != nil {
+		m[metaEmbeds], m[metaSync] = b.nc.ConnectedServerId(), b.cfg.Server.sync()
+	}
+	return m
 }
 
 // semver is what micro takes for a version.

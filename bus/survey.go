@@ -57,6 +57,8 @@ type Unseen struct {
 // ServerFacts are about one server.
 type ServerFacts struct {
 	Name, URL, Version, Cluster string
+	// ID tells it from all others; "" for a server that was not spoken to itself.
+	ID string
 	// RTT is 0 for a server that was not spoken to itself.
 	RTT        time.Duration
 	JetStream  bool
@@ -73,6 +75,9 @@ type DiskFacts struct {
 	SyncAlways   bool
 	SyncInterval time.Duration
 	Used, Limit  int64 // bytes
+	// ByProcess: it is the process that embeds the server that says so, and nothing of Used and
+	// Limit.
+	ByProcess bool
 }
 
 // ClockFacts compare a server's clock with that of this process: it is ahead by Offset, which
@@ -182,7 +187,7 @@ func (b *Bus) speakTo(url string) (ServerFacts, error) {
 
 func serverFacts(nc *nats.Conn) ServerFacts {
 	f := ServerFacts{
-		Name: nc.ConnectedServerName(), URL: nc.ConnectedUrlRedacted(), Version: nc.ConnectedServerVersion(),
+		Name: nc.ConnectedServerName(), ID: nc.ConnectedServerId(), URL: nc.ConnectedUrlRedacted(), Version: nc.ConnectedServerVersion(),
 		Cluster: nc.ConnectedClusterName(), MaxPayload: nc.MaxPayload(),
 	}
 	f.JetStream, f.APILevel = nc.ConnectedServerJetStream()
@@ -373,6 +378,7 @@ func (s *surveyor) services(ctx context.Context) {
 		if json.Unmarshal(m.Data, &info) != nil || !strings.HasPrefix(info.Name, "settle-") {
 			continue
 		}
+		s.embedded(info.Metadata)
 		f := ServiceFacts{Name: info.Name, Connection: info.Metadata["connection"], Version: info.Metadata[metaVersion]}
 		for _, e := range info.Endpoints {
 			if name, ours := strings.CutPrefix(e.Subject, s.b.names.endpoint("")); ours {
@@ -387,4 +393,16 @@ func (s *surveyor) services(ctx context.Context) {
 	slices.SortFunc(s.Services, func(a, b ServiceFacts) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Connection, b.Connection))
 	})
+}
+
+// embedded takes in what a process says of the server that it embeds, unless that has told itself.
+func (s *surveyor) embedded(says map[string]string) {
+	i := slices.IndexFunc(s.Servers, func(f ServerFacts) bool { return f.ID != "" && f.ID == says[metaEmbeds] })
+	if i < 0 || s.Servers[i].Disk != nil {
+		return
+	}
+	interval, err := time.ParseDuration(says[metaSync])
+	if always := says[metaSync] == syncAlways; always || err == nil {
+		s.Servers[i].Disk = &DiskFacts{SyncAlways: always, SyncInterval: interval, ByProcess: true}
+	}
 }

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
 )
 
 // The doctor of a deployment that works, and then of one to which one thing after the other
@@ -12,7 +16,7 @@ import (
 func TestDoctor_OfALiveDeployment(t *testing.T) {
 	d := running(t)
 	want(t, 0, "o1: handled", "send", "shop", "order", "--id", "o1", "--wait")
-	want(t, 1, "nats-server 2. | JetStream API level | durability     not known | 9 of 9 streams have every setting | 1 worker: w1 | coordinators   one | What can be lost | nobody in particular | 0 to mend",
+	want(t, 1, "nats-server 2. | JetStream API level | durability     settle writes to the disk every 2 minutes | bus.FsyncAlways | 9 of 9 streams have every setting | 1 worker: w1 | coordinators   one | What can be lost | nobody in particular | 0 to mend",
 		"doctor")
 	want(t, 1, `"level": "warning" | "check": "durability"`, "doctor", "--json")
 	want(t, 1, "connection refused", "doctor", "--monitor", "127.0.0.1:1")
@@ -51,6 +55,22 @@ func TestDoctor_OfALiveDeployment(t *testing.T) {
 }
 
 // Coordinators and workers of another deployment in the same account are none of this one.
+// A server tells no client when it writes to its disk. The process that embeds it does.
+func TestDoctor_KnowsWhenAnEmbeddedServerWritesToItsDisk(t *testing.T) {
+	d, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(shop()), Server: bus.ServerConfig{StoreDir: t.TempDir(), Listen: ":0"}, Bus: bus.Config{Partitions: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	want(t, 1, "settle writes to the disk before it acknowledges, says the | process that embeds it | 1 to think about", "doctor", "--nats", d.Server().ClientURL())
+}
+
 func TestDoctor_CountsOnlyWhoBelongsToTheDeployment(t *testing.T) {
 	running(t)
 	want(t, 0, "deployment second", "provision", "--prefix", "second", "--partitions", "2")

@@ -72,6 +72,12 @@ var deployments = []struct {
 	{"one server that writes through", single, nil, OK, "loses power: Nothing that was acknowledged|disk is lost: Everything since the last backup|0 to mend"},
 	{"one server with the default", single, relaxed, Warning, "! durability settle-1 writes to the disk every 2 minutes|loses power: Up to 2 minutes of what was acknowledged|refuses to serve it|The NATS server is killed: Nothing"},
 	{"one server that cannot be seen into", single, func(s *bus.Survey) { s.Servers[0].Disk, s.Monitor = nil, bus.ErrNoMonitor }, Warning, "durability not known|--monitor http://HOST:8222|loses power: Not known"},
+	{"an embedded server that writes through", single, func(s *bus.Survey) {
+		s.Servers[0].Disk, s.Monitor = &bus.DiskFacts{SyncAlways: true, ByProcess: true}, bus.ErrNoMonitor
+	}, OK, "settle-1 writes to the disk before it acknowledges, says the process that embeds it|loses power: Nothing"},
+	{"an embedded server that does not", single, func(s *bus.Survey) {
+		s.Servers[0].Disk, s.Monitor = &bus.DiskFacts{SyncInterval: 2 * time.Minute, ByProcess: true}, bus.ErrNoMonitor
+	}, Warning, "settle-1 writes to the disk every 2 minutes|bus.FsyncAlways|Up to 2 minutes"},
 	{"a monitoring port that does not answer", single, func(s *bus.Survey) { s.Servers[0].Disk, s.Monitor = nil, errors.New("connection refused") }, Warning, "not known|(connection refused)"},
 	{"three servers that write through", three, nil, OK, "3 servers seen|5 of 5 streams: 3 replicas|lose power together: Nothing that was acknowledged|Two servers lose their disks: Perhaps all"},
 	{"three servers with the default", three, relaxed, Warning, "If a majority of the servers lose power within 2 minutes|lose power together: Up to 2 minutes|outvotes a server"},

@@ -43,18 +43,25 @@ func (j *judge) allKnown() bool {
 
 func (j *judge) durability() {
 	for _, s := range j.Servers {
+		if !s.JetStream || s.Disk == nil {
+			continue
+		}
+		said, do := " (sync_interval: always)", "Set `sync_interval: always` in the jetstream block"
+		if s.Disk.ByProcess {
+			said, do = ", says the process that embeds it", "Give it bus.ServerConfig.Fsync: bus.FsyncAlways, which is the default"
+		}
+		every := span(s.Disk.SyncInterval)
 		switch {
-		case !s.JetStream, s.Disk == nil:
 		case s.Disk.SyncAlways:
-			j.ok(CheckDurability, "%s writes to the disk before it acknowledges (sync_interval: always)", s.Name)
+			j.ok(CheckDurability, "%s writes to the disk before it acknowledges%s", s.Name, said)
 		case j.Cluster == "":
-			j.bad(Warning, CheckDurability, fmt.Sprintf("%s writes to the disk every %s", s.Name, span(s.Disk.SyncInterval)),
-				fmt.Sprintf("A power cut or a crash of the operating system loses what was acknowledged in the last %s. A crash of the process loses nothing.", span(s.Disk.SyncInterval)),
-				"Set `sync_interval: always` in the jetstream block, unless you can live with that.")
+			j.bad(Warning, CheckDurability, fmt.Sprintf("%s writes to the disk every %s", s.Name, every),
+				fmt.Sprintf("A power cut or a crash of the operating system loses what was acknowledged in the last %s. A crash of the process loses nothing.", every),
+				do+", unless you can live with that.")
 		default:
-			j.bad(Warning, CheckDurability, fmt.Sprintf("%s writes to the disk every %s", s.Name, span(s.Disk.SyncInterval)),
-				fmt.Sprintf("If a majority of the servers lose power within %s, what was acknowledged in that time is lost.", span(s.Disk.SyncInterval)),
-				"Set `sync_interval: always` in the jetstream block, unless the servers can never lose power together.")
+			j.bad(Warning, CheckDurability, fmt.Sprintf("%s writes to the disk every %s", s.Name, every),
+				fmt.Sprintf("If a majority of the servers lose power within %s, what was acknowledged in that time is lost.", every),
+				do+", unless the servers can never lose power together.")
 		}
 	}
 	if weakest, _ := j.syncs(); weakest != unknown || j.allKnown() {
@@ -65,7 +72,7 @@ func (j *judge) durability() {
 		found += " (" + j.Monitor.Error() + ")"
 	}
 	j.bad(Warning, CheckDurability, found,
-		"Servers tell it only on their monitoring port and to the system account. By default they write every two minutes, and a power cut costs that much.",
+		"Servers tell it only on their monitoring port and to the system account, and settle.Start of the one that it embeds. By default they write every two minutes, and a power cut costs that much.",
 		"Give --monitor http://HOST:8222 for each server, or --system-creds FILE, or look for `sync_interval: always` in their configuration.")
 }
 
