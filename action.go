@@ -83,7 +83,7 @@ type actionOptions struct {
 	keep time.Duration
 }
 
-// Attempts is how many attempts there are until a task is given up. By default an action is
+// Attempts is how many attempts there are until a task is given up. By default (0) an action is
 // tried without end, and an input is fetched five times.
 func Attempts(n int) ActionOption { return func(o *actionOptions) { o.Attempts = n } }
 
@@ -265,7 +265,7 @@ func (a Action[In, Out]) Fail(ctx context.Context, c *Client, space, key string,
 	return err
 }
 
-// Completed is the event that Complete sends, for Sender.Send and the like, and for tests.
+// Completed is the event that Complete sends to a space, for Sender.Send and the like, and for tests.
 func (a Action[In, Out]) Completed(to, key string, out Out) (Outgoing, error) {
 	v, err := encodeResult(a.out, out)
 	if err != nil {

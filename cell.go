@@ -188,6 +188,7 @@ func (p place[T]) Decode(v Value) (t T, err error) {
 	return t, err
 }
 
+// String is the address, "@space/document/path", for people.
 func (p place[T]) String() string {
 	return Address{Space: p.space, Doc: p.doc, Path: p.path}.String()
 }
@@ -236,8 +237,9 @@ func (p place[T]) own(w Writer) bool {
 }
 
 // Fetch returns the value as of now: derived ones are brought up to date for it, by the worker
-// that serves the space. See Client.GetCurrent. It is the zero value, or that of Or, if there is
-// none.
+// that serves the space. See Client.GetCurrent, whose errors it has. It is the zero value, or that of
+// Or, if there is none. What is no T is an error, and so is what cannot be brought up to date, because
+// a computation fails, say; the error tells why.
 func (p place[T]) Fetch(ctx context.Context, c *Client, space string) (t T, err error) {
 	now, err := c.GetCurrent(ctx, space, p.doc)
 	if err != nil {

@@ -82,7 +82,8 @@ func none(err error) (Value, error) {
 	return Value{}, err
 }
 
-// Place is a Cell or Rows: something that a node can be registered to write.
+// Place is where something stands: a Cell, a Derived, Rows and the like. Cells and rows are what a
+// node can be registered to write (ComputeInto, Materialize), all of them what it Expects to read.
 type Place interface {
 	Address() Address
 }
@@ -162,6 +163,7 @@ func (r Ref[T]) In(space string) Ref[T] {
 	return r
 }
 
+// String is the link, for people.
 func (r Ref[T]) String() string { return r.to.String() }
 
 // MarshalJSON is the link, or null.

@@ -29,7 +29,8 @@
 //	functions     Stream.Handle, Derived.Compute, EachRow, Program.ComputeInto, Materialize,
 //	              Effect, Cron, Action.Perform, Input.Fetch
 //	through       Tx (handlers), View (computations and effects), Draft (nodes that write)
-//	options       Debounce, Throttle, ChangeGroup, Volatile, Version, Expects, Using
+//	options       of nodes: Debounce, Throttle, NoAutoDebounce, ChangeGroup, Volatile, Version,
+//	              Expects, Using; of Perform and Fetch: Attempts, Backoff, Timeout, AtATime, Keep
 //
 // Program.Handle, Compute and Node are the form without types. Package settletest tests
 // programs in memory and in virtual time.

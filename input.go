@@ -106,7 +106,7 @@ func (i Input[T]) Refresh(tx *Tx, key string) { tx.RefreshTask(i.name, key) }
 func (i Input[T]) Forget(tx *Tx, key string) { tx.ForgetTask(i.name, key) }
 
 // Completed is the event that says from outside what the value of a key is, if somebody wants it:
-// to the stream named as the input, with the payload {"key": KEY, "out": VALUE}.
+// to the stream named as the input, with the payload {"key": KEY, "out": VALUE}. to is the space.
 func (i Input[T]) Completed(to, key string, value T) (Outgoing, error) {
 	v, err := i.value.Encode(value)
 	if err != nil {

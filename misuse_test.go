@@ -101,6 +101,7 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		{"an action that nobody performs", func(p *settle.Program) {
 			settle.NewAction[int, int]("pay").Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
 		}, "action pay has a Done function, and nobody performs it; call its Perform"},
+		{"a version that no commit carries", func(p *settle.Program) { p.Version(strings.Repeat("2", 257)) }, "the version has 257 bytes; 256 are the most"},
 		{"a cron expression that is none", func(p *settle.Program) {
 			settle.Cron(p, "hourly", "every hour", settle.NewStream[settle.Tick, settle.None]("tick"), settle.CronOptions{})
 		}, `cron "hourly"`},

@@ -88,18 +88,25 @@ type ConsoleInfo = space.ConsoleInfo
 
 // The kinds of nodes.
 const (
+	// Computation derives documents, and runs only if somebody observes them.
 	Computation = space.Computation
-	Effect      = space.Effect
+	// Effect observes what it reads.
+	Effect = space.Effect
 )
 
 // How an event ended.
 const (
+	// Handled: its handler has come back without an error, and what it did is in the log.
 	Handled = model.Handled
-	Failed  = model.Failed
+	// Failed: its handler has returned an error, for the last time. Nothing of what it did is left.
+	Failed = model.Failed
+	// Refused: there is no handler for it, or it is none that could be handled.
 	Refused = model.Refused
 )
 
-// Transient marks an error as one that may pass: the handler or node is tried again.
+// Transient marks an error as one that may pass: the handler or node is tried again. An event
+// has five attempts, with pauses of 25 ms, doubled up to 1 s, and fails then. A node runs again at
+// once, nine times at the most. Any other error is final.
 func Transient(err error) error { return space.Transient(err) }
 
 // ValueOf is the JSON value of x, by the rules of encoding/json.
@@ -130,11 +137,17 @@ func NewProgram(name string) *Program { return &Program{p: space.NewProgram(name
 // chooses, such as a flag: after a restart that has chosen otherwise, nothing else tells a worker
 // that the code is another. Two binaries are told apart without it.
 func (p *Program) Version(v string) *Program {
+	if len(v) > maxVersion {
+		return p.note(fmt.Errorf("program %s: the version has %d bytes; %d are the most", p.Name(), len(v), maxVersion))
+	}
 	p.p.Version = v
 	return p
 }
 
-// Handle registers the one handler of a stream.
+// maxVersion is that of package space.
+const maxVersion = 256
+
+// Handle registers the one handler of a stream: the dynamic form of Stream.Handle.
 func (p *Program) Handle(stream string, h Handler) *Program {
 	return p.note(p.p.Handle(stream, h))
 }
@@ -183,9 +196,10 @@ func (p *Program) Cron(name, expression, stream string, o CronOptions) *Program 
 
 // Compute registers a computation that derives document doc. It runs only while
 // doc is observed: by a client that watches it, by a live computation that reads
-// it (here or in another space), or by an event whose handler reads it.
+// it (here or in another space), by an effect, or by an event whose handler reads it.
 //
-// It is the dynamic form: a value in, a value out. Derived.Compute is the typed one.
+// It is the dynamic form of Derived.Compute: a value out. An absent value removes the document, as
+// NoValue does.
 func (p *Program) Compute(doc string, run func(v *View) (Value, error), options ...Option) *Program {
 	n := NodeSpec{ID: doc, Kind: Computation, Output: doc}
 	if run != nil {

@@ -92,7 +92,9 @@ type member struct {
 	b  *bus.Bus
 }
 
-// Start runs a deployment. It returns when its workers serve their partitions.
+// Start runs a deployment. It returns when its workers serve their partitions, with an error if a
+// program is broken, the embedded server does not start (its address is taken, say) or another
+// cannot be reached. ctx bounds the start only; Stop ends the deployment.
 func Start(ctx context.Context, cfg Config) (*Deployment, error) {
 	if _, err := (&WorkerConfig{Programs: cfg.Programs, Hosted: cfg.Hosted}).own(); err != nil {
 		return nil, err

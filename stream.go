@@ -22,7 +22,8 @@ type Stream[In, Out any] struct {
 	out  *shape.Shape[Out]
 }
 
-// None is the payload or result of a stream that has none.
+// None is the payload or result of a stream, or the input or result of an action, that has none:
+// struct{}, written settle.None{} where a value is asked for. Nothing is stored for it.
 type None = struct{}
 
 // Here stands for the space that a handler runs in, as the one that an event is for.
@@ -116,22 +117,24 @@ func (s Stream[In, Out]) Send(tx *Tx, space string, in In) {
 	}
 }
 
-// SendAfter is Send for an event that is to wait for so long.
+// SendAfter is Send for an event that is to wait for so long, from tx.Now on.
 func (s Stream[In, Out]) SendAfter(tx *Tx, space string, d time.Duration, in In) {
 	if v, ok := s.encode(tx, in); ok {
 		tx.SendAfter(target(tx, space), s.name, d, v)
 	}
 }
 
-// SendAt is Send for an event that is to wait for a time.
+// SendAt is Send for an event that is to wait for a time, by the clock of the worker that serves
+// its space. A time that has passed is now.
 func (s Stream[In, Out]) SendAt(tx *Tx, space string, at time.Time, in In) {
 	if v, ok := s.encode(tx, in); ok {
 		tx.SendAt(target(tx, space), s.name, at, v)
 	}
 }
 
-// SetTimer has an event of the stream handled in this space when a time has come. Setting the
-// same timer again replaces what was set; tx.CancelTimer takes it back.
+// SetTimer has an event of the stream handled in this space when a time has come, at once if it
+// has passed. timer is a name; see NameOf for other keys. Setting the same timer again replaces
+// what was set; tx.CancelTimer takes it back.
 func (s Stream[In, Out]) SetTimer(tx *Tx, timer string, at time.Time, in In) {
 	if v, ok := s.encode(tx, in); ok {
 		tx.SetTimer(timer, s.name, at, v)
@@ -171,7 +174,8 @@ func (s Stream[In, Out]) Outgoing(space, id string, in In) (Outgoing, error) {
 }
 
 // Post sends an event from outside, and returns when it is durable: it will be handled
-// exactly once, however often it is posted under its id.
+// exactly once, however often it is posted under its id. After an error it may be stored or not;
+// post it again under the same id. The errors are those of Client.Send.
 func (s Stream[In, Out]) Post(ctx context.Context, c *Client, space, id string, in In) (SendResult, error) {
 	o, err := s.Outgoing(space, id, in)
 	if err != nil {
@@ -182,7 +186,8 @@ func (s Stream[In, Out]) Post(ctx context.Context, c *Client, space, id string, 
 
 // Call sends an event from outside and waits for its result: request and reply over a handler
 // that runs exactly once. Calling again under the same id returns the same result. An event
-// that was not handled well is a *NotHandledError.
+// that was not handled well is a *NotHandledError. It waits until ctx ends; after that error, or
+// any other, the event may be handled all the same, so call again under the same id.
 func (s Stream[In, Out]) Call(ctx context.Context, c *Client, space, id string, in In) (out Out, err error) {
 	o, err := s.Outgoing(space, id, in)
 	if err != nil {

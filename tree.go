@@ -21,7 +21,7 @@ type (
 	TreeQuery = trail.Query
 	// EventRef names an event.
 	EventRef = trail.Ref
-	// EventState is what has become of an event so far.
+	// EventState is what has become of an event so far; its constants are in package lineage.
 	EventState = lineage.State
 	// MissingError says that nobody knows of an event, and what to check.
 	MissingError = trail.MissingError

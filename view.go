@@ -12,13 +12,16 @@ import (
 type Reader interface {
 	// Space is the name of the space.
 	Space() string
-	// Get reads the value at a path of a document, see [space.Tx.Get]; the others likewise.
+	// Get reads the value at a path of a document, see [space.Tx.Get]; GetFrom that of another
+	// space, GetShallow depends on keys and length only, and Peek on nothing.
 	Get(doc string, path ...string) Value
 	GetFrom(space, doc string, path ...string) Value
 	GetShallow(doc string, path ...string) Value
 	Peek(doc string, path ...string) Value
+	// Link reads a link itself, Follow what it points to.
 	Link(doc string, path ...string) (Link, bool)
 	Follow(l Link) Value
+	// Fail ends the transaction or run in an error, and Err is that error, nil if there is none.
 	Err() error
 	Fail(err error)
 }
@@ -126,7 +129,8 @@ func (d *Draft) Err() error { return d.view().Err() }
 // Fail ends the run in an error.
 func (d *Draft) Fail(err error) { d.view().Fail(err) }
 
-// Set writes a value at a path of a document that the node was registered with.
+// Set writes a value at a path of a document that the node was registered with. Anywhere else it
+// fails the run.
 func (d *Draft) Set(doc string, v any, path ...string) {
 	if d.declares(doc, path) {
 		d.view().tx().Set(doc, v, path...)

@@ -21,7 +21,7 @@ import (
 type Worker = worker.Worker
 
 // WorkerConfig says how a worker behaves. ID and Programs (or Hosted) are required; the rest
-// is as in worker.Config.
+// has defaults. worker.Config says more about each.
 type WorkerConfig struct {
 	ID       string
 	Programs Programs
@@ -33,16 +33,28 @@ type WorkerConfig struct {
 	Limits star.Limits
 	// Program is announced as the name of Programs; see worker.Config. Default: "hosted" if
 	// Hosted is set and Programs is not.
-	Program                          string
+	Program string
+	// Heartbeat is how often the worker announces itself, default 500 ms; MemberTTL how long one
+	// that stands still keeps its partitions, default 15 s; Checkpoint how often changed documents
+	// are saved, default 1 s.
 	Heartbeat, MemberTTL, Checkpoint time.Duration
-	Idle                             time.Duration
-	MaxAwake                         int
-	History, PurgeDelay              time.Duration
-	HistoryBytes                     int64
-	Logger                           *slog.Logger
-	Tracer                           trace.Tracer
-	OnError                          func(ErrorInfo)
-	OnConsole                        func(ConsoleInfo)
+	// Idle is for how long a space is at rest before it leaves memory, default 1 minute, negative
+	// never; MaxAwake how many may be in memory, default 10,000, negative without limit.
+	Idle     time.Duration
+	MaxAwake int
+	// History is for how long commits are kept that no restart needs, by default an hour longer
+	// than the deployment's horizon; HistoryBytes how much of them per partition, default 1 GiB,
+	// negative without limit; PurgeDelay how long a checkpoint has stood before commits that it
+	// covers go, default 3 minutes.
+	History, PurgeDelay time.Duration
+	HistoryBytes        int64
+	// Logger gets what an operator should know, Tracer spans; nil for nobody.
+	Logger *slog.Logger
+	Tracer trace.Tracer
+	// OnError and OnConsole get the errors and the output of user code. They are called by
+	// several spaces at a time and must be quick; by default both are logged.
+	OnError   func(ErrorInfo)
+	OnConsole func(ConsoleInfo)
 	// HTTP offers the documents of all spaces over HTTP, too, if its Addr is set; see package
 	// gateway.
 	HTTP gateway.Config
