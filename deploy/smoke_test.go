@@ -80,10 +80,22 @@ func (c *cast) must(err error) {
 	}
 }
 
+var mail = settle.NewAction[string, string]("mail")
+
 // shop is a program that does everything that crosses a border: it sends to another space,
-// reads another space, derives, and fails.
+// reads another space, derives, fails, and works outside.
 func shop() *settle.Program {
-	return settle.NewProgram("shop").
+	p := settle.NewProgram("shop")
+	mail.Perform(p, func(_ context.Context, _, text string) (string, error) { return text + " sent", nil })
+	mail.Done(p, func(tx *settle.Tx, t settle.Task[string, string]) error {
+		tx.Set("mailed", t.Out)
+		return t.Err
+	})
+	return p.
+		Handle("pack", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			mail.Start(tx, ev.ID, "packed")
+			return settle.Value{}, nil
+		}).
 		Handle("order", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 			n, _ := tx.Get("orders").AsInt()
 			tx.Set("orders", n+1)
@@ -151,6 +163,24 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	for n := int64(0); n < 6; n = <-seen {
 		t.Logf("the reader sees %d", n)
 	}
+
+	// An event that a client has sent to the lane of another partition, and work outside.
+	wrong := (model.PartitionOf("shop", bus.DefaultPartitions) + 1) % bus.DefaultPartitions
+	stray := connectAs(t, c.server, bus.RoleClient)
+	if !stray.mayPublish(fmt.Sprintf("settle.lane.%d.shop.pack.p1", wrong)) {
+		t.Fatal("a client may not send")
+	}
+	packed, err := reader.Await(t.Context(), "shop", "pack", "p1")
+	c.must(err)
+	if packed.Outcome != settle.Handled {
+		t.Errorf("what went astray: %+v", packed)
+	}
+	eventually(t, "the mail is sent", func() bool {
+		v, _, err := reader.Get(t.Context(), "shop", "mailed")
+		c.must(err)
+		text, _ := v.AsString()
+		return text == "packed sent"
+	})
 
 	r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "fail", ID: "f1"})
 	c.must(err)
