@@ -75,6 +75,9 @@ var deployments = []struct {
 	{"an embedded server that writes through", single, func(s *bus.Survey) {
 		s.Servers[0].Disk, s.Monitor = &bus.DiskFacts{SyncAlways: true, ByProcess: true}, bus.ErrNoMonitor
 	}, OK, "settle-1 writes to the disk before it acknowledges, says the process that embeds it|loses power: Nothing"},
+	{"a monitoring port that does not answer where that is known otherwise", single, func(s *bus.Survey) {
+		s.Servers[0].Disk, s.Monitor = &bus.DiskFacts{SyncAlways: true, ByProcess: true}, errors.New("connection refused")
+	}, Warning, "says the process that embeds it|not all that was asked has answered: connection refused"},
 	{"an embedded server that does not", single, func(s *bus.Survey) {
 		s.Servers[0].Disk, s.Monitor = &bus.DiskFacts{SyncInterval: 2 * time.Minute, ByProcess: true}, bus.ErrNoMonitor
 	}, Warning, "settle-1 writes to the disk every 2 minutes|bus.FsyncAlways|Up to 2 minutes"},

@@ -64,11 +64,16 @@ func (j *judge) durability() {
 				do+", unless the servers can never lose power together.")
 		}
 	}
+	silent := j.Monitor != nil && !errors.Is(j.Monitor, bus.ErrNoMonitor)
 	if weakest, _ := j.syncs(); weakest != unknown || j.allKnown() {
+		if silent {
+			j.bad(Warning, CheckDurability, "not all that was asked has answered: "+j.Monitor.Error(),
+				"What is said above was learned in another way.", "Check the address and the credentials.")
+		}
 		return
 	}
 	found := "not known: when the servers write to their disks cannot be seen from here"
-	if j.Monitor != nil && !errors.Is(j.Monitor, bus.ErrNoMonitor) {
+	if silent {
 		found += " (" + j.Monitor.Error() + ")"
 	}
 	j.bad(Warning, CheckDurability, found,
