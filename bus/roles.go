@@ -77,7 +77,8 @@ func (n names) worker(partitions int) Role {
 	r := n.reader()
 	r.Name, r.About = RoleWorker, "hosts spaces: commits, checkpoints, purges, membership"
 	r.Publish = append(r.Publish, n.answers()...)
-	r.Publish = append(r.Publish, n.prefix+".log.>", n.rollCalls(), bucketSubject(n.workersBucket(), "*"))
+	// To lanes, it sends what has come of tasks, and what stands in the wrong one.
+	r.Publish = append(r.Publish, n.prefix+".log.>", n.prefix+".lane.>", n.rollCalls(), bucketSubject(n.workersBucket(), "*"))
 	for p := range partitions {
 		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), ">"),
 			"$JS.API.STREAM.PURGE."+n.laneStream(p), "$JS.API.STREAM.PURGE."+n.logStream(p), "$JS.API.STREAM.PURGE."+bucketStream(n.stateBucket(p)))

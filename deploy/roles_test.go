@@ -125,8 +125,8 @@ follow confirmed commits              rcwop  < settle.feed.0.s
 hear a new owner                      rcwop  < settle.rollcall.*
 get answers                           rcwop  < _INBOX.x.>
 
-send an event                         .c.op  settle.lane.0.s.add.e
-release a send                        .c.op  settle.lane.7.s.add.s:1:0:0
+send an event                         .cwop  settle.lane.0.s.add.e
+release a send                        .cwop  settle.lane.7.s.add.s:1:0:0
 
 commit                                ..w.p  settle.log.0.s
 checkpoint                            ..w.p  $KV.SETTLE_STATE_0.s.d

@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
 )
 
 // refusals is a log that keeps what the server has not permitted.
@@ -80,10 +81,22 @@ func (c *cast) must(err error) {
 	}
 }
 
+var mail = settle.NewAction[string, string]("mail")
+
 // shop is a program that does everything that crosses a border: it sends to another space,
-// reads another space, derives, and fails.
+// reads another space, derives, fails, and works outside.
 func shop() *settle.Program {
-	return settle.NewProgram("shop").
+	p := settle.NewProgram("shop")
+	mail.Perform(p, func(_ context.Context, _, text string) (string, error) { return text + " sent", nil })
+	mail.Done(p, func(tx *settle.Tx, t settle.Task[string, string]) error {
+		tx.Set("mailed", t.Out)
+		return t.Err
+	})
+	return p.
+		Handle("pack", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			mail.Start(tx, ev.ID, "packed")
+			return settle.Value{}, nil
+		}).
 		Handle("order", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 			n, _ := tx.Get("orders").AsInt()
 			tx.Set("orders", n+1)
@@ -151,6 +164,24 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	for n := int64(0); n < 6; n = <-seen {
 		t.Logf("the reader sees %d", n)
 	}
+
+	// An event that a client has sent to the lane of another partition, and work outside.
+	wrong := (model.PartitionOf("shop", bus.DefaultPartitions) + 1) % bus.DefaultPartitions
+	stray := connectAs(t, c.server, bus.RoleClient)
+	if !stray.mayPublish(fmt.Sprintf("settle.lane.%d.shop.pack.p1", wrong)) {
+		t.Fatal("a client may not send")
+	}
+	packed, err := reader.Await(t.Context(), "shop", "pack", "p1")
+	c.must(err)
+	if packed.Outcome != settle.Handled {
+		t.Errorf("what went astray: %+v", packed)
+	}
+	eventually(t, "the mail is sent", func() bool {
+		v, _, err := reader.Get(t.Context(), "shop", "mailed")
+		c.must(err)
+		text, _ := v.AsString()
+		return text == "packed sent"
+	})
 
 	r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "fail", ID: "f1"})
 	c.must(err)
@@ -225,5 +256,45 @@ func TestAClientCannotCommit(t *testing.T) {
 	}
 	if head, err := c.as(bus.RoleReader, "r").Head(t.Context(), "shop"); err != nil || head != 0 {
 		t.Errorf("head %d, %v", head, err)
+	}
+}
+
+// A server of package ordered has the role of a worker, if a coordinator with a role of its own
+// runs beside it.
+func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
+	c := &cast{t: t, server: startWithUsers(t)}
+	c.must(c.as(bus.RoleOperator, "provision").Provision(t.Context()))
+	coord := coordinator.New(c.as(bus.RoleCoordinator, "c1"), coordinator.Config{Save: 50 * time.Millisecond})
+	coord.Start()
+	t.Cleanup(coord.Stop)
+	serving, stop := context.WithCancel(t.Context())
+	var server sync.WaitGroup
+	server.Go(func() { // ends with serving
+		err := ordered.Serve(serving, c.as(bus.RoleWorker, "o1"), ordered.Config{Coordinated: true, Handlers: map[string]ordered.Handler{
+			"pay":  ordered.On(func(tx *ordered.Tx, to string) (string, error) { tx.Send(to, "take", 1); return to, nil }),
+			"take": ordered.On(func(tx *ordered.Tx, n int) (int, error) { tx.Set("balance", n); return n, nil }),
+		}})
+		if err != nil && serving.Err() == nil {
+			t.Error(err)
+		}
+	})
+	defer server.Wait()
+	defer stop()
+	client, err := settle.NewClient(c.as(bus.RoleClient, "app"), settle.ClientConfig{ID: "app"})
+	c.must(err)
+	t.Cleanup(client.Close)
+	bob, err := settle.ValueOf("bob")
+	c.must(err)
+	r, err := client.Call(t.Context(), settle.Outgoing{Space: "ann", Stream: "pay", ID: "p1", Payload: bob})
+	c.must(err)
+	if r.Outcome != settle.Handled {
+		t.Fatalf("%+v", r)
+	}
+	_, err = client.WaitTree(t.Context(), "ann", "pay", "p1")
+	c.must(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, refused := range c.refused {
+		t.Error(refused)
 	}
 }

@@ -21,7 +21,14 @@
 //	event: deleted
 //	data: null
 //
-// The id is the revision. A browser that has lost the connection comes back by itself with
+//	event: stale
+//	data: "total could not be computed: no light"
+//
+//	event: current
+//	data: null
+//
+// The id is the revision. Stale says why the value is not what it should be, and current that it
+// is, or is again. A browser that has lost the connection comes back by itself with
 // Last-Event-ID, and gets what is newer, from this worker or another; ?from=17 does the same
 // by hand. An open watch is demand: what the document is computed from runs as long. Comments
 // (": ") are heartbeats.

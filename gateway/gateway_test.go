@@ -202,12 +202,15 @@ func TestWatch_IsAStreamOfServerSentEvents(t *testing.T) {
 	s.source.events <- live.Event{Kind: live.Value, Revision: 17, Data: []byte(`{"n":1}`)}
 	s.source.events <- live.Event{Kind: live.Beating, Revision: 17}
 	s.source.events <- live.Event{Kind: live.Deleted, Revision: 18}
+	s.source.events <- live.Event{Kind: live.Stale, Revision: 18, Stale: "no \"light\",\nnone at all"}
+	s.source.events <- live.Event{Kind: live.Current, Revision: 18}
 	r := s.get(doc+"/watch", "Last-Event-ID", "16")
 	if r.Header.Get("Content-Type") != "text/event-stream" || r.Header.Get("Cache-Control") != "no-store" || r.Header.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("header %v", r.Header)
 	}
-	want := "retry: 1000\n\nid: 17\nevent: value\ndata: {\"n\":1}\n\n: \n\nid: 18\nevent: deleted\ndata: null\n"
-	if got := lines(r, 12); got != want {
+	want := "retry: 1000\n\nid: 17\nevent: value\ndata: {\"n\":1}\n\n: \n\nid: 18\nevent: deleted\ndata: null\n\n" +
+		"event: stale\ndata: \"no \\\"light\\\",\\nnone at all\"\n\nevent: current\ndata: null\n"
+	if got := lines(r, 18); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if q := s.source.asked[0]; q.From != 16 || q.Space != "alice" || q.Document != "total" {

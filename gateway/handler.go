@@ -100,6 +100,14 @@ func (s *stream) event(e live.Event) error {
 		return s.send(fmt.Sprintf("id: %d\nevent: value\ndata: %s\n\n", e.Revision, e.Data))
 	case live.Deleted:
 		return s.send(fmt.Sprintf("id: %d\nevent: deleted\ndata: null\n\n", e.Revision))
+	case live.Stale:
+		why, err := json.Marshal(e.Stale)
+		if err != nil {
+			return err
+		}
+		return s.send(fmt.Sprintf("event: stale\ndata: %s\n\n", why))
+	case live.Current:
+		return s.send("event: current\ndata: null\n\n") // without data it would be none
 	case live.Moved:
 		return s.send(": the worker leaves\n\n")
 	default:

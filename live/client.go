@@ -75,8 +75,9 @@ func (c *Client) getOnce(ctx context.Context, q Get, deadline time.Time) (a Answ
 
 // Watch delivers the document and then every change until ctx ends, whatever happens to the
 // worker that answers: it asks another one for what is newer than what it has. What is
-// delivered never goes back. Deliver also gets heartbeats, Connected, and Broken; a Moved is
-// only a Broken without an error.
+// delivered never goes back. Deliver also gets heartbeats, Stale and Current, Connected, and
+// Broken; a Moved is only a Broken without an error. What a worker has said of how the document
+// stands holds until the next says it: after a Broken it is not known.
 //
 // The error is that of ctx; or a *model.ServiceError that will stay; or model.ErrNobody if
 // there was no worker from the first.
@@ -99,6 +100,9 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 		}
 		if w.heard > heard {
 			n = 0
+		}
+		if w.heard > heard || !w.down && time.Since(began) >= c.grace() {
+			w.down = true
 			w.tell(Event{Kind: Broken, Revision: w.q.From, Err: w.why(err)})
 		}
 		if pause.For(ctx, min(10*time.Millisecond<<min(n, 10), time.Second)) != nil {
@@ -113,6 +117,7 @@ type watching struct {
 	deliver func(Event)
 	begun   bool // a value is known
 	heard   int  // messages so far
+	down    bool // it was told that nobody answers, and not since that somebody does
 }
 
 var (
@@ -138,7 +143,7 @@ func (w *watching) once(ctx context.Context, bus worker.Bus) error {
 		silence.Reset(3 * Heartbeat)
 		w.heard++
 		if first {
-			first = false
+			first, w.down = false, false
 			w.tell(Event{Kind: Connected, Revision: w.q.From})
 		}
 		if err := w.take(eventOf(p)); err != nil {
@@ -156,7 +161,7 @@ func (w *watching) take(e Event) error {
 	switch e.Kind {
 	case Moved:
 		return ErrMoved
-	case Beating:
+	case Beating, Stale, Current:
 		if e.Revision > w.q.From {
 			return errMissed
 		}
@@ -186,5 +191,8 @@ func eventOf(p model.Part) Event {
 	e := Event{Kind: Kind(p.Header[HeaderEvent]), Data: p.Data}
 	e.Revision, _ = strconv.ParseUint(p.Header[HeaderRevision], 10, 64)
 	e.Previous, _ = strconv.ParseUint(p.Header[HeaderPrevious], 10, 64)
+	if e.Kind == Stale && json.Unmarshal(p.Data, &e.Stale) == nil {
+		e.Data = nil
+	}
 	return e
 }

@@ -21,6 +21,27 @@
 // a value that is older than one that it had (From, after an interruption), and what stays
 // is delivered in the end. Every change as such is in the log, and in receipts.
 //
+// # Whether a value is what it should be
+//
+// The log does not say that a value is old: that what the document is computed from begins to
+// fail, is held back, or that nobody serves the space. So the worker that answers a watch looks
+// after each document that is watched there, every two seconds, a new one within one: it asks the
+// owners, one question (to the endpoint own-<worker>) for up to 256 documents, however many watch
+// each of them. Who watches is told
+//
+//	stale    why the value is not what it should be. An error is told at once; what may pass by
+//	         itself (a takeover, a gate that is closed, a space that is at work) when it has
+//	         lasted for 5 s without a new value
+//	current  that it is what it should be: when that is first known, and again after stale
+//
+// and told again, as far as it is known, by whoever answers after an interruption. An owner pays
+// for a look about 1 us for a document and 10 us for its space, so 10,000 watched documents cost
+// it from half a percent of a core (one space) to 5 % (a space each). An owner of a version that
+// does not know the question says nothing, and so nothing is told.
+//
+// What is not seen: that a document of another space, which the document is computed from, is
+// old there. Here it is as it was confirmed there.
+//
 // # Who is gone
 //
 // Every message to a NATS client asks for an answer that nobody is expected to give: so the

@@ -15,22 +15,28 @@ import (
 type feed struct {
 	space, doc string
 	cancel     context.CancelFunc
+	looked     bool // somebody has asked how it stands; guarded by the server's lock
 
 	mu     sync.Mutex
 	newest Event  // the zero Event as long as nothing is known
 	read   uint64 // up to where the log was read for that, see worker.Change
 	subs   map[*sub]bool
+	// standing is what was last said of how the document stands, the zero Event as long as
+	// nobody has.
+	standing Event
+	doubt    doubt
 }
 
-// sub is one that watches. It holds one value at most: one that is slow gets the newest.
+// sub is one that watches. It holds one value at most, and one word of how the document stands:
+// one that is slow gets the newest.
 type sub struct {
 	feed *feed
 	news chan struct{} // there is something to take
 
 	// What follows is the feed's, under its lock.
-	next  Event
-	last  uint64 // revision of the last value that was wanted
-	begun bool   // and whether there was one
+	next, standing Event  // the zero Event if there is none
+	last           uint64 // revision of the last value that was wanted
+	begun          bool   // and whether there was one
 }
 
 // begin follows the document until its context ends, whatever fails.
@@ -78,17 +84,36 @@ func (s *sub) offer(e Event) {
 		return
 	}
 	s.next, s.last, s.begun = e, e.Revision, true
+	s.rouse()
+}
+
+// hear puts where the watcher finds it how the document stands. The feed's lock is held.
+func (s *sub) hear(e Event) {
+	if e.Kind != "" {
+		s.standing = e
+		s.rouse()
+	}
+}
+
+func (s *sub) rouse() {
 	select {
 	case s.news <- struct{}{}:
 	default:
 	}
 }
 
-// take is the newest value, after news.
-func (s *sub) take() Event {
+// take is what there is after news: a value, then how the document stands, or one of them.
+func (s *sub) take() (news []Event) {
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
-	return s.next
+	s.standing.Revision = s.last
+	for _, e := range []Event{s.next, s.standing} {
+		if e.Kind != "" {
+			news = append(news, e)
+		}
+	}
+	s.next, s.standing = Event{}, Event{}
+	return news
 }
 
 // join begins to watch.
@@ -115,6 +140,7 @@ func (s *Server) join(q *Watch) (*sub, error) {
 	defer f.mu.Unlock()
 	f.subs[sub] = true
 	sub.offer(f.newest)
+	sub.hear(f.standing)
 	return sub, nil
 }
 

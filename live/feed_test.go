@@ -2,6 +2,7 @@ package live
 
 import (
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
@@ -34,10 +35,10 @@ func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
 	fresh := &sub{feed: f, news: make(chan struct{}, 1)}
 	f.subs[back], f.subs[fresh] = true, true
 	f.take(worker.Change{Read: 9})
-	if e := back.take(); e.Kind != Deleted || e.Revision != 9 {
+	if e := back.take()[0]; e.Kind != Deleted || e.Revision != 9 {
 		t.Errorf("who knows revision 5 is told %+v", e)
 	}
-	if e := fresh.take(); e.Kind != Deleted || e.Revision != 0 {
+	if e := fresh.take()[0]; e.Kind != Deleted || e.Revision != 0 {
 		t.Errorf("who knows nothing is told %+v", e)
 	}
 	f.take(worker.Change{Value: model.Int(1), Revision: 12, Read: 12})
@@ -48,8 +49,29 @@ func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
 	f.take(worker.Change{Read: 20})
 	f.take(worker.Change{Read: 25}) // nothing new
 	for _, s := range []*sub{back, fresh} {
-		if e := s.take(); e.Kind != Deleted || e.Revision != 20 {
+		if e := s.take()[0]; e.Kind != Deleted || e.Revision != 20 {
 			t.Errorf("who watched is told %+v", e)
 		}
 	}
+}
+
+// A document is not called current before its value is here; if that lasts, the reading of the log
+// does not get on, and who watches is told.
+func TestFeed_IsCurrentWhenItHasTheValueThatTheOwnerHas(t *testing.T) {
+	f := &feed{subs: map[*sub]bool{}}
+	began := time.Now()
+	said := func(want Kind, g glanced, after time.Duration) {
+		t.Helper()
+		if f.stands(g, began.Add(after)); f.standing.Kind != want {
+			t.Errorf("after %s it is %+v, want %q", after, f.standing, want)
+		}
+	}
+	said("", glanced{}, 0) // nothing was read yet
+	f.take(worker.Change{Read: 3})
+	said(Current, glanced{}, time.Second)
+	said(Current, glanced{Revision: 7}, 2*time.Second)
+	said(Current, glanced{Revision: 9}, 6*time.Second)
+	said(Stale, glanced{Revision: 9}, 11*time.Second)
+	f.take(worker.Change{Value: model.Int(1), Revision: 9, Read: 9})
+	said(Current, glanced{Revision: 9}, 12*time.Second)
 }

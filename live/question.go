@@ -68,21 +68,24 @@ const (
 	Value     Kind = "value"     // the document is this now
 	Deleted   Kind = "deleted"   // there is no such document, or not any more
 	Beating   Kind = "heartbeat" // nothing has changed since Revision
+	Stale     Kind = "stale"     // the value is not what it should be, and Event.Stale says why
+	Current   Kind = "current"   // it is, or again; said once when it is first known, too
 	Moved     Kind = "moved"     // who answers goes away; ask again at once, from Revision on
-	Connected Kind = "connected" // of Follow: somebody answers, or again
-	Broken    Kind = "broken"    // of Follow: nobody does, and it asks again
+	Connected Kind = "connected" // of Client.Watch: somebody answers, or again
+	Broken    Kind = "broken"    // of Client.Watch: nobody does, and it asks again
 )
 
 // Event is one thing that happens to a watch.
 type Event struct {
 	Kind Kind
-	// Revision of the value or deletion; of a heartbeat, of the last one.
+	// Revision of the value or deletion; of anything else, of the last one.
 	Revision uint64
 	// Previous is the revision of the value that this one has replaced, 0 if there was none
 	// or it is not known. If that is not the last one that was delivered, those between
 	// have been left out.
 	Previous uint64
 	Data     []byte // JSON, of a value
+	Stale    string // of Stale: why, as in Answer
 	Err      error  // of Broken: why
 }
 

@@ -14,9 +14,11 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// own is what a worker asks the owner of a space.
+// own is what a worker asks the owner of a space: for a document, or, if there is a Glance, how
+// those stand.
 type own struct {
 	Get
+	Glance []worker.Place `json:"glance,omitempty"`
 	// Patience is how long the owner may take. If Last, it answers with what is there by
 	// then; otherwise it is asked again, or somebody else.
 	Patience Duration `json:"patience"`
@@ -176,6 +178,10 @@ func (s *Server) openOwn(request []byte, to model.Outlet) {
 	s.spawn(to, func() {
 		var o own
 		err := decode(request, &o)
+		if err == nil && len(o.Glance) > 0 {
+			reply(to, s.answerGlance(&o), nil)
+			return
+		}
 		if err == nil {
 			err = o.check()
 		}

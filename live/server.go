@@ -32,6 +32,8 @@ type Host interface {
 	Owner(space string) string
 	// Query reads a document of a space that this worker serves.
 	Query(ctx context.Context, space, doc string, wait time.Duration) (worker.Answer, error)
+	// Glance says how documents stand, of spaces that this worker serves.
+	Glance(ctx context.Context, places []worker.Place) []worker.Glance
 }
 
 // Config says how a Server behaves. All of it is optional.
@@ -104,6 +106,7 @@ func (s *Server) Run(ctx context.Context, leaving <-chan struct{}) {
 	serving, stop := context.WithCancel(s.ctx)
 	defer stop()
 	s.serve(serving)
+	s.tasks.Go(func() { s.lookAfter(serving) }) // ends with serving
 	select {
 	case <-leaving:
 	case <-ctx.Done():
@@ -175,8 +178,8 @@ func (s *Server) visit() bool {
 	return true
 }
 
-// Watch delivers the document and then every change, and heartbeats between, until ctx
-// ends or deliver fails. It calls deliver from one goroutine; while that is busy, newer
+// Watch delivers the document and then every change, how it stands (Stale, Current), and
+// heartbeats between, until ctx ends or deliver fails. It calls deliver from one goroutine; while that is busy, newer
 // values take the place of older ones. The error is ErrMoved if the server is leaving.
 func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) error {
 	if err := checkNames(q.Space, q.Document); err != nil {
@@ -200,9 +203,7 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 	for err == nil {
 		select {
 		case <-sub.news:
-			e := sub.take()
-			last.Revision = e.Revision
-			err = deliver(e)
+			err = deliverAll(sub.take(), &last, deliver)
 			beat.Reset(Heartbeat)
 		case <-beat.C:
 			err = deliver(last)
@@ -217,6 +218,17 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 		}
 	}
 	return err
+}
+
+// deliverAll delivers news, and keeps in last how far that has come.
+func deliverAll(news []Event, last *Event, deliver func(Event) error) error {
+	for _, e := range news {
+		last.Revision = e.Revision
+		if err := deliver(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openWatch answers a question of a NATS client.
@@ -256,6 +268,9 @@ func say(to model.Outlet, e Event) error {
 	h := map[string]string{HeaderEvent: string(e.Kind), HeaderRevision: strconv.FormatUint(e.Revision, 10)}
 	if e.Previous > 0 {
 		h[HeaderPrevious] = strconv.FormatUint(e.Previous, 10)
+	}
+	if e.Kind == Stale {
+		e.Data, _ = json.Marshal(e.Stale) // a string
 	}
 	err := to.Say(model.Part{Header: h, Data: e.Data})
 	if errors.Is(err, model.ErrTooLarge) || errors.Is(err, model.ErrStopped) {

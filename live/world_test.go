@@ -1,11 +1,14 @@
 package live_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +34,8 @@ type world struct {
 	mu   sync.Mutex
 	runs int // of the computation double, in all workers
 	sent int
+	// stuck is what the handler of stick waits for.
+	stuck chan struct{}
 }
 
 func newWorld(t *testing.T) *world {
@@ -45,8 +50,25 @@ func newWorld(t *testing.T) *world {
 type process struct {
 	*worker.Worker
 	*live.Server
-	bus *membus.Bus
-	w   *world
+	bus  *membus.Bus
+	asks asks
+	w    *world
+}
+
+// asks is the bus of a server, and counts what it asks.
+type asks struct {
+	worker.Bus
+	n atomic.Int64
+	// refuse has others answer as those do that do not know the question.
+	refuse atomic.Bool
+}
+
+func (b *asks) Ask(ctx context.Context, endpoint string, q []byte) ([]byte, error) {
+	b.n.Add(1)
+	if b.refuse.Load() {
+		return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: "the question is not the JSON that is expected"}
+	}
+	return b.Bus.Ask(ctx, endpoint, q)
 }
 
 // worker starts one. A weight of 0 is 1; the smallest makes it one that owns nothing.
@@ -64,7 +86,8 @@ func (w *world) worker(id string, cfg live.Config) *process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	p.Server = live.NewServer(p.bus, p.Worker, cfg)
+	p.asks.Bus = p.bus
+	p.Server = live.NewServer(&p.asks, p.Worker, cfg)
 	p.Beside(p.Run)
 	synctest.Wait()
 	w.Cleanup(p.crash)
@@ -96,6 +119,10 @@ func (w *world) program() *space.Program {
 		tx.Set("n", n+1)
 		return model.Value{}, nil
 	}))
+	must(p.Handle("stick", func(*space.Tx, *model.Event) (model.Value, error) {
+		<-w.stuck
+		return model.Value{}, nil
+	}))
 	must(p.Handle("drop", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
 		tx.Delete("n")
 		return model.Value{}, nil
@@ -109,6 +136,18 @@ func (w *world) program() *space.Program {
 	}}))
 	must(p.Add(space.NodeSpec{ID: "rare", Kind: space.Computation, Output: "rare", Gate: space.GateSpec{Throttle: time.Hour}, Run: func(tx *space.Tx) (model.Value, error) {
 		return tx.Get("n"), nil
+	}}))
+	must(p.Add(space.NodeSpec{ID: "calm", Kind: space.Computation, Output: "calm", Gate: space.GateSpec{Throttle: 2 * time.Second}, Run: func(tx *space.Tx) (model.Value, error) {
+		return tx.Get("n"), nil
+	}}))
+	must(p.Add(space.NodeSpec{ID: "mood", Kind: space.Computation, Output: "mood", Run: func(tx *space.Tx) (model.Value, error) {
+		if n, _ := tx.Get("n").AsInt(); n == 2 {
+			return model.Value{}, errors.New("two is too many")
+		}
+		return model.String("fine"), nil
+	}}))
+	must(p.Add(space.NodeSpec{ID: "sign", Kind: space.Computation, Output: "sign", Run: func(tx *space.Tx) (model.Value, error) {
+		return tx.Get("mood"), nil
 	}}))
 	return p
 }
@@ -225,6 +264,14 @@ func (s *seen) last() string {
 		return ""
 	}
 	return string(list[len(list)-1].Data)
+}
+
+// told lists how the document stood, in the words of the watch.
+func (s *seen) told() (out []string) {
+	for _, e := range s.of(live.Stale, live.Current) {
+		out = append(out, cmp.Or(e.Stale, string(e.Kind)))
+	}
+	return out
 }
 
 func (s *seen) stop() error {

@@ -66,7 +66,9 @@
 //
 // The server that has partition 0 runs a coordinator (package coordinator), which releases
 // what was sent to other keys and writes the dead letters. Every server answers questions for
-// documents (package live), so that all of the settle command works.
+// documents (package live), so that all of the settle command works. Where users of the NATS
+// server have roles (deploy/nats), a server is a worker, with Config.Coordinated, and a
+// coordinator runs beside it: no role may do what both do.
 //
 // # What it leaves out
 //

@@ -177,6 +177,11 @@ func (a answers) Query(ctx context.Context, key, doc string, _ time.Duration) (w
 	return worker.Answer{Value: d.Value, Revision: d.Seq}, nil
 }
 
+// Glance finds nothing that is not up to date: nothing is derived.
+func (a answers) Glance(_ context.Context, places []worker.Place) []worker.Glance {
+	return make([]worker.Glance, len(places))
+}
+
 func (s *server) member(beat uint64, life string, since time.Time, leaving bool) model.Member {
 	held := make([]int, 0, len(s.partitions))
 	for n := range s.partitions { // any order: a set

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -29,18 +30,24 @@ func watchPlainly(t *testing.T, nc *nats.Conn, subject, question string) *nats.S
 	return sub
 }
 
-// nextValue is the next message of a watch that is no heartbeat.
-func nextValue(t *testing.T, sub *nats.Subscription) *nats.Msg {
+// next is the next message of a watch that is of none of some kinds.
+func next(t *testing.T, sub *nats.Subscription, not ...live.Kind) *nats.Msg {
 	t.Helper()
 	for {
 		m, err := sub.NextMsgWithContext(testContext(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Header.Get(live.HeaderEvent) != string(live.Beating) {
+		if !slices.Contains(not, live.Kind(m.Header.Get(live.HeaderEvent))) {
 			return m
 		}
 	}
+}
+
+// nextValue is the next message of a watch that has news of the document.
+func nextValue(t *testing.T, sub *nats.Subscription) *nats.Msg {
+	t.Helper()
+	return next(t, sub, live.Beating, live.Current)
 }
 
 func revisionOf(t *testing.T, m *nats.Msg) uint64 {
@@ -111,6 +118,37 @@ func plainLive(t *testing.T, base settle.Config) {
 	}
 	if m := nextValue(t, sub); m.Header.Get(live.HeaderEvent) != string(live.Moved) || revisionOf(t, m) <= last {
 		t.Errorf("when the worker has left: %v", m.Header)
+	}
+}
+
+// That a value is old is said to any NATS client, and that it is not any more, though there is no
+// new one.
+func TestLive_APlainClientIsToldThatAValueIsOld(t *testing.T) { onBothServers(t, plainStale) }
+
+func plainStale(t *testing.T, base settle.Config) {
+	base.Workers = 3
+	base.Programs = settle.Always(relay().Compute("mood", func(v *settle.View) (settle.Value, error) {
+		if n, _ := v.Get("departed").AsInt(); n == 2 {
+			return settle.Value{}, errors.New("two is too many")
+		}
+		return settle.ValueOf("fine")
+	}))
+	d := deploy(t, base)
+	ctx := testContext(t)
+	nc, prefix := d.Bus().Conn(), cmp.Or(d.cfg.Bus.Prefix, "settle")
+	depart := func(n int) {
+		if _, err := d.Client().Call(ctx, flight(n, "here", "there")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	depart(1)
+	sub := watchPlainly(t, nc, prefix+".api.watch", `{"space":"here","document":"mood"}`)
+	for n, want := range []string{"current ", `stale "mood could not be computed: two is too many"`, "current "} {
+		for told := ""; told != want; { // a machine that is slow may have more to say of it
+			m := next(t, sub, live.Beating, live.Value, live.Deleted)
+			told = m.Header.Get(live.HeaderEvent) + " " + string(m.Data)
+		}
+		depart(n + 2)
 	}
 }
 

@@ -39,7 +39,7 @@ func (w *Worker) Query(ctx context.Context, name, doc string, wait time.Duration
 	if err := checkAddress(name, doc); err != nil {
 		return Answer{}, err
 	}
-	p := w.served(model.PartitionOf(name, w.bus.Partitions()))
+	p := w.partitionOf(name)
 	if p == nil {
 		return Answer{}, ErrElsewhere
 	}
@@ -73,6 +73,11 @@ func (w *Worker) Owner(space string) string {
 // ID is the worker's name.
 func (w *Worker) ID() string { return w.cfg.ID }
 
+// partitionOf is the partition of a space, nil if this worker does not serve it.
+func (w *Worker) partitionOf(name string) *partition {
+	return w.served(model.PartitionOf(name, w.bus.Partitions()))
+}
+
 // served is the partition of that number, nil if this worker does not serve it.
 func (w *Worker) served(number int) *partition {
 	w.mu.Lock()
@@ -87,6 +92,7 @@ func (w *Worker) served(number int) *partition {
 // to its loop.
 type queries struct {
 	waiting []*query
+	glances []*glance
 	// confirmed and refused count the appends that were.
 	confirmed, refused uint64
 	// reading says that a reading of the log is under way, dry how many in a row have
@@ -174,6 +180,7 @@ func (h *host) endQuery(q *query) {
 
 // answerQueries answers those that can be. It comes after each Settle.
 func (h *host) answerQueries() {
+	h.answerGlances()
 	h.queries.waiting = slices.DeleteFunc(h.queries.waiting, func(q *query) bool {
 		done := h.tryAnswer(q)
 		if done {

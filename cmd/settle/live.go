@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,20 +29,12 @@ type watchCmd struct {
 // go meanwhile.
 func (c *watchCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
-		p := changePrinter{cmd: c, io: io}
+		p := changePrinter{cmd: c, io: io, stale: map[string]bool{}}
 		g, watching := errgroup.WithContext(ctx)
 		for _, doc := range c.Docs {
 			g.Go(func() error { // ends with the watch
 				q := live.Watch{Space: c.Space, Document: doc, From: c.From}
 				return (&live.Client{Bus: b}).Watch(watching, q, func(e live.Event) { p.print(doc, e) })
-			})
-			g.Go(func() error { // ends with its answer, or with the watch
-				q := live.Get{Space: c.Space, Document: doc, Timeout: live.Duration(staleAfter)}
-				a, err := (&live.Client{Bus: b}).Get(watching, q)
-				if err == nil && a.Stale != "" {
-					p.stale(doc, a.Stale)
-				}
-				return nil // an error is the watch's to tell
 			})
 		}
 		err := g.Wait()
@@ -56,15 +48,14 @@ func (c *watchCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// staleAfter is how long a document may take to be up to date until who watches is told why it is not.
-const staleAfter = 5 * time.Second
-
 // changePrinter prints what happens to documents that are watched.
 type changePrinter struct {
 	cmd  *watchCmd
 	io   streams
 	mu   sync.Mutex
 	down bool // somebody was told that nobody answers
+	// stale are the documents of which somebody was told that they are not up to date.
+	stale map[string]bool
 }
 
 // changeLine is a change as `settle watch --json` prints it.
@@ -94,14 +85,15 @@ func (p *changePrinter) print(doc string, e live.Event) {
 			fmt.Fprintln(p.io.err, "connected again")
 		}
 		p.down = false
+	case live.Stale:
+		p.stale[doc] = true
+		fmt.Fprintf(p.io.err, "%s is not up to date: %s\n", doc, strings.ReplaceAll(e.Stale, "\n", " "))
+	case live.Current:
+		if p.stale[doc] {
+			fmt.Fprintf(p.io.err, "%s is up to date again\n", doc)
+		}
+		p.stale[doc] = false
 	}
-}
-
-// stale says at the begin of a watch that a value is not what it should be.
-func (p *changePrinter) stale(doc, why string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	fmt.Fprintf(p.io.err, "%s is not up to date: %s\n", doc, why)
 }
 
 func (p *changePrinter) change(doc string, e live.Event) {

@@ -9,10 +9,13 @@ import (
 
 func TestWatch_SaysThatThereIsNoDocumentYetAndWhyOneIsNotUpToDate(t *testing.T) {
 	var out, err bytes.Buffer
-	p := changePrinter{cmd: &watchCmd{Space: "city", Docs: []string{"sign"}}, io: streams{&out, &err}}
+	p := changePrinter{cmd: &watchCmd{Space: "city", Docs: []string{"sign"}}, io: streams{&out, &err}, stale: map[string]bool{}}
 	p.print("sgn", live.Event{Kind: live.Deleted})
-	p.stale("sign", "sign could not be computed: no light")
-	want := "space city has no document sgn yet; waiting\nsign is not up to date: sign could not be computed: no light\n"
+	p.print("sign", live.Event{Kind: live.Current}) // as is to be expected
+	p.print("sign", live.Event{Kind: live.Stale, Stale: "sign could not be computed: no light\nnone at all"})
+	p.print("sign", live.Event{Kind: live.Current})
+	want := "space city has no document sgn yet; waiting\n" +
+		"sign is not up to date: sign could not be computed: no light none at all\nsign is up to date again\n"
 	if out.Len() > 0 || err.String() != want {
 		t.Errorf("printed %q, and %q", out.String(), err.String())
 	}

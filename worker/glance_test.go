@@ -1,0 +1,124 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// glance looks at documents of space s by way of a process.
+func (p *process) glance(docs ...string) []worker.Glance {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	places := make([]worker.Place, len(docs))
+	for i, doc := range docs {
+		places[i] = worker.Place{Space: "s", Document: doc}
+	}
+	return p.Glance(ctx, places)
+}
+
+func (p *process) wantGlance(doc string, want worker.Glance) {
+	p.w.Helper()
+	if got := p.glance(doc)[0]; got != want {
+		p.w.Errorf("%s: %+v, want %+v", doc, got, want)
+	}
+}
+
+func TestGlance_IsHowADocumentThatIsObservedStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1", Programs: always(gatedBook(t))}, nil)
+		w.sendMany("s", "add", 1)
+		w.eventuallyHandled("s", 1)
+		for _, doc := range []string{"n", "double", "late", "broken"} {
+			w.observe("s", doc, "x", time.Hour)
+		}
+		w.send("s", "add", "e2")
+		w.eventuallyHandled("s", 2)
+		w.eventually("double is computed", func() bool { return w.doc("s", "double") == "4" })
+		d, err := worker.Read(t.Context(), w.client, "s", "double")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.wantGlance("double", worker.Glance{Revision: d.Seq})
+		p.wantGlance("broken", worker.Glance{Stale: "broken could not be computed: as it should"})
+		if g := p.glance("n", "late", "spare"); g[0].Stale != "" || g[0].Revision == 0 ||
+			g[1].Stale != "late is held back (throttle)" || !g[1].Passing || g[2].Stale != "nobody observes it" || !g[2].Passing {
+			t.Errorf("%+v", g)
+		}
+	})
+}
+
+// What is made and not in the log yet is nothing that anybody can have.
+func TestGlance_WhatIsNotInTheLogIsNotThereYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.worker("w1")
+		w.sendMany("s", "add", 1)
+		w.eventuallyHandled("s", 1)
+		w.observe("s", "double", "x", time.Hour)
+		w.eventually("double is computed", func() bool { return w.doc("s", "double") == "2" })
+		before := p.glance("double")[0]
+		p.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		w.send("s", "add", "e2")
+		synctest.Wait()
+		if g := p.glance("double")[0]; !g.Passing || g.Stale == "" {
+			t.Errorf("%+v", g)
+		}
+		p.bus.Inject(nil)
+		p.bus.Release()
+		if g := p.glance("double")[0]; g.Stale != "" || g.Revision <= before.Revision {
+			t.Errorf("then %+v, and before %+v", g, before)
+		}
+	})
+}
+
+func TestGlance_OfASpaceThatIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, nil }}, nil)
+		p.wantGlance("d", worker.Glance{Stale: worker.ErrNoProgram.Error()})
+		p.stop()
+		if g := p.glance("d")[0]; !g.Passing || g.Stale == "" {
+			t.Errorf("after the end: %+v", g)
+		}
+	})
+}
+
+// A space that is at work for long does not keep others from answering.
+func TestGlance_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		done := make(chan struct{})
+		p := book(t)
+		if err := p.Handle("stick", func(*space.Tx, *model.Event) (model.Value, error) { <-done; return model.Value{}, nil }); err != nil {
+			t.Fatal(err)
+		}
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w.sendMany("s", "add", 1)
+		w.eventuallyHandled("s", 1)
+		w.observe("s", "double", "x", time.Hour)
+		w.observe("r", "double", "x", time.Hour)
+		w.send("s", "stick", "e2")
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		g := w1.Glance(ctx, []worker.Place{{Space: "s", Document: "double"}, {Space: "r", Document: "double"}, {Space: "s", Document: "n"}})
+		if !g[0].Passing || g[1].Stale != "" || !g[2].Passing {
+			t.Errorf("%+v", g)
+		}
+		close(done)
+		w1.wantGlance("double", worker.Glance{Revision: w1.query("s", "double").Revision})
+	})
+}
