@@ -82,6 +82,36 @@ func TestFleet_ServersShareThePartitionsAndOneStandsInForAnother(t *testing.T) {
 	})
 }
 
+// While the store is away nobody can be heard, and nobody is taken for gone.
+func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 8)
+		p1 := w.serve(ordered.Config{Name: "o1"}, nil)
+		p2 := w.serve(ordered.Config{Name: "o2"}, nil)
+		w.pass(3 * time.Second)
+		keys := []string{"k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"}
+		for _, k := range keys {
+			w.send(k, "pay", "e1", `{"cents":1}`)
+		}
+		w.pass(time.Second)
+		w.server.Disconnect()
+		w.pass(45 * time.Second) // less than it takes an idle key to leave memory
+		w.server.Reconnect()
+		for _, k := range keys {
+			w.send(k, "pay", "e2", `{"cents":1}`)
+		}
+		w.pass(20 * time.Second)
+		for _, k := range keys {
+			w.wantOrder(k, "e1", "e2")
+			if n := len(w.takeovers(k)); n != 1 {
+				t.Errorf("key %s was taken over %d times", k, n)
+			}
+		}
+		w.stop(p1)
+		w.stop(p2)
+	})
+}
+
 func TestFleet_AServerThatHangsAndGoesOnChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -2,13 +2,13 @@ package ordered
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/live"
-	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -25,7 +25,7 @@ type server struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	roster     peers
+	peers      peers
 	partitions map[int]*partition // of the goroutine of Serve
 	awake      atomic.Int64
 	loads      chan struct{}
@@ -45,8 +45,8 @@ func Serve(ctx context.Context, bus Bus, cfg Config) error {
 	s := &server{bus: bus, cfg: cfg, partitions: map[int]*partition{}, loads: make(chan struct{}, loads)}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer s.cancel()
-	s.roster.init(s)
-	if err := s.roster.enter(ctx); err != nil {
+	s.peers.init(s)
+	if err := s.peers.enter(ctx); err != nil {
 		s.cancel()
 		s.tasks.Wait()
 		if ctx.Err() != nil {
@@ -71,10 +71,10 @@ func (s *server) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.roster.moved:
+		case <-s.peers.moved:
 		case <-beat.C:
-			s.roster.announce(false)
-			s.roster.lookAround()
+			s.peers.announce()
+			s.peers.lookAround()
 		}
 		s.place()
 	}
@@ -83,18 +83,21 @@ func (s *server) run(ctx context.Context) {
 // place begins to serve what falls to this server, and gives up what does not. A partition that
 // comes back is served again when it has been given up completely.
 func (s *server) place() {
-	mine := s.roster.share(s.bus.Partitions())
+	now := time.Now()
+	mine := s.peers.Share(s.bus.Partitions(), now)
 	for n, p := range s.partitions { // any order: each on its own
 		switch {
 		case p.gone():
 			delete(s.partitions, n)
-		case !mine[n] && !p.draining():
+			s.peers.LetGo(n)
+		case !slices.Contains(mine, n) && !p.draining():
 			s.giveUp(p)
 		}
 	}
-	for n := range mine { // any order: each on its own
+	for _, n := range mine {
 		if s.partitions[n] == nil {
 			s.partitions[n] = startPartition(s, n)
+			s.peers.Hold(n, now)
 		}
 	}
 }
@@ -115,11 +118,13 @@ func (s *server) leave() {
 			s.giveUp(p)
 		}
 	}
-	for _, p := range s.partitions { // any order: all are waited for
+	for n, p := range s.partitions { // any order: all are waited for
 		<-p.over
+		s.peers.LetGo(n)
 	}
 	s.partitions = nil
-	s.roster.announce(true)
+	s.peers.Leave()
+	s.peers.announce()
 	s.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Handover)
 	defer cancel()
@@ -180,12 +185,4 @@ func (a answers) Query(ctx context.Context, key, doc string, _ time.Duration) (w
 // Glance finds nothing that is not up to date: nothing is derived.
 func (a answers) Glance(_ context.Context, places []worker.Place) []worker.Glance {
 	return make([]worker.Glance, len(places))
-}
-
-func (s *server) member(beat uint64, life string, since time.Time, leaving bool) model.Member {
-	held := make([]int, 0, len(s.partitions))
-	for n := range s.partitions { // any order: a set
-		held = append(held, n)
-	}
-	return model.Member{ID: s.cfg.id, Role: model.RoleOrdered, Beat: beat, Life: life, Since: since, Left: true, Leaving: leaving, Holds: held}
 }

@@ -98,8 +98,8 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 	members := make([]*Member, 0, len(said))
 	var asking sync.WaitGroup
 	for _, m := range said {
-		if m.Left && m.Role == "" || m.Role != "" && m.Leaving {
-			continue // it has left in good order
+		if roster.HasLeft(&m) {
+			continue
 		}
 		seen := &Member{
 			ID: m.ID, Host: m.Host, Version: m.Version, Program: m.Program, Connection: m.Connection,

@@ -39,7 +39,8 @@ type entry struct {
 // probation of a member that had stood still and beats again.
 const probation = 2
 
-// New makes the roster of a member that knows of nobody yet. One whose beat stands still for
+// New makes the roster of a member that knows of nobody yet. It hears those of the same role.
+// One whose beat stands still for
 // the ttl is taken to be gone.
 func New(self model.Member, ttl time.Duration) *Roster {
 	return &Roster{
@@ -53,12 +54,12 @@ func (r *Roster) Hear(m model.Member, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case m.Role != "":
-		return // no worker
+	case m.Role != r.self.Role:
+		return
 	case m.ID == r.self.ID:
 		r.hearOwn(m, now)
 		return
-	case m.Left:
+	case HasLeft(&m):
 		delete(r.entries, m.ID)
 		return
 	}
@@ -131,7 +132,7 @@ func (e *entry) live(now time.Time, ttl time.Duration) bool {
 // Staying are the live members that do not mean to leave: those among which the partitions
 // are divided.
 func (r *Roster) Staying(now time.Time) []model.Member {
-	return slices.DeleteFunc(r.Live(now), func(m model.Member) bool { return m.Leaving || m.Left })
+	return slices.DeleteFunc(r.Live(now), func(m model.Member) bool { return m.Leaving || HasLeft(&m) })
 }
 
 // Share lists the partitions, of n, that fall to this member.
@@ -143,6 +144,15 @@ func (r *Roster) Share(n int, now time.Time) []int {
 		}
 	}
 	return slices.Clip(mine)
+}
+
+// HasLeft reports whether an announcement is a member's last. Others than workers say Left all
+// along (see model.Member.Role), and Leaving at the end.
+func HasLeft(m *model.Member) bool {
+	if m.Role == "" {
+		return m.Left
+	}
+	return m.Leaving
 }
 
 // Self is this member's last announcement.

@@ -104,6 +104,23 @@ func TestRoster_WhoHasLeftIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
 	r.wantLive("a me")
 }
 
+// Workers have to do with workers, and servers of package ordered with each other.
+func TestRoster_MembersOfOneRoleHearEachOtherAndNobodyElse(t *testing.T) {
+	r := newRosterAt(t)
+	r.Hear(model.Member{ID: "o", Beat: 1, Role: model.RoleOrdered, Left: true}, r.now)
+	r.wantLive("me")
+	r.Roster = New(model.Member{ID: "me", Role: model.RoleOrdered, Left: true}, ttl)
+	r.says("a", 1)
+	r.Hear(model.Member{ID: "c", Beat: 1, Role: model.RoleCoordinator, Left: true}, r.now)
+	r.Hear(model.Member{ID: "o", Beat: 1, Role: model.RoleOrdered, Left: true}, r.now)
+	r.wantLive("me o")
+	if n := len(r.Staying(r.now)); n != 2 {
+		t.Errorf("the partitions are divided among %d, want both", n)
+	}
+	r.Hear(model.Member{ID: "o", Beat: 2, Role: model.RoleOrdered, Left: true, Leaving: true}, r.now)
+	r.wantLive("me")
+}
+
 func TestRoster_WhoHasLeftIsForgotten(t *testing.T) {
 	r := newRosterAt(t)
 	for _, id := range []string{"a", "b", "c"} {
