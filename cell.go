@@ -152,7 +152,7 @@ func (p place[T]) Lookup(r Reader) (T, bool) { return p.decode(r, p.read(r)) }
 // Exists reports whether there is a value. It depends on the outermost shape of the value
 // only, see [space.Tx.GetShallow]; of another space, on the value.
 func (p place[T]) Exists(r Reader) bool {
-	if p.elsewhere(r) {
+	if p.elsewhere(r) || isLink[T]() {
 		return !p.read(r).IsAbsent()
 	}
 	return !r.GetShallow(p.doc, p.path...).IsAbsent()
@@ -164,7 +164,7 @@ func (p place[T]) Peek(r Reader) T {
 	if p.elsewhere(r) {
 		r.Fail(fmt.Errorf("peek at %s: what another space has can be read only with Get", p))
 	}
-	v, ok := p.decode(r, r.Peek(p.doc, p.path...))
+	v, ok := p.decode(r, p.peek(r))
 	if !ok {
 		return p.instead()
 	}
@@ -196,10 +196,47 @@ func (p place[T]) String() string {
 func (p place[T]) elsewhere(r Reader) bool { return p.space != "" && p.space != r.Space() }
 
 func (p place[T]) read(r Reader) Value {
-	if p.elsewhere(r) {
+	switch {
+	case isLink[T]():
+		return p.link(r)
+	case p.elsewhere(r):
 		return r.GetFrom(p.space, p.doc, p.path...)
 	}
 	return r.Get(p.doc, p.path...)
+}
+
+func (p place[T]) peek(r Reader) Value {
+	if isLink[T]() {
+		return p.member(r, func(path ...string) Value { return r.Peek(p.doc, path...) })
+	}
+	return r.Peek(p.doc, p.path...)
+}
+
+// isLink reports whether a T is a Ref: then the link is the value, and is not followed.
+func isLink[T any]() bool {
+	_, ok := any((*T)(nil)).(interface{ To() Link })
+	return ok
+}
+
+// link reads a link itself.
+func (p place[T]) link(r Reader) Value {
+	if p.elsewhere(r) {
+		return p.member(r, func(path ...string) Value { return r.GetFrom(p.space, p.doc, path...) })
+	}
+	if l, ok := r.Link(p.doc, p.path...); ok {
+		return l.Value()
+	}
+	return r.Get(p.doc, p.path...)
+}
+
+// member reads a link where reads follow it: as a member of what it stands in.
+func (p place[T]) member(r Reader, read func(path ...string) Value) Value {
+	last := len(p.path) - 1
+	if last < 0 {
+		r.Fail(fmt.Errorf("read %s: a link that is a whole document is read with Get, in its space; keep it in a field", p))
+		return Value{}
+	}
+	return read(p.path[:last]...).Get(p.path[last])
 }
 
 // decode makes a T of what is there; what is none fails the transaction, since nothing that

@@ -115,3 +115,52 @@ func TestEachRow_TakesOverADocumentOfAnotherForm(t *testing.T) {
 		s.Expect("twice", map[string]int{"a": 2})
 	}
 }
+
+// A place whose type is a link is read as the link, and not as what that leads to: who reads it
+// depends on where it leads, and on nothing there.
+func TestRef_APlaceThatIsALinkIsReadItself(t *testing.T) {
+	people := settle.NewRows[string]("people")
+	first := settle.NewCell[settle.Ref[string]]("first")
+	ranks := settle.NewRows[settle.Ref[string]]("ranks")
+	leads := settle.NewDerived[string]("leads")
+	turn := settle.NewStream[string, string]("turn")
+	p := settle.NewProgram("p")
+	leads.Compute(p, func(v *settle.View) (string, error) {
+		return fmt.Sprint(first.Get(v), ranks.Get(v, "1"), ranks.At("1").Exists(v), first.Exists(v)), nil
+	})
+	turn.Handle(p, func(tx *settle.Tx, key string) (string, error) {
+		was := fmt.Sprint(first.Get(tx), ranks.At("1").Peek(tx))
+		first.Set(tx, people.At(key).Ref())
+		ranks.Set(tx, "1", people.At(key).Ref())
+		return was, nil
+	})
+	w := settletest.New(t, p)
+	s := w.Space("s")
+	seen := settletest.Watch(s, leads)
+	people.Set(s, "ann", "Ann")
+	settletest.Call(s, turn, "ann")
+	s.Mark()
+	people.Set(s, "ann", "Anna")
+	s.ExpectRuns("leads", 0)
+	none, ann, bob := settle.Ref[string]{}, people.At("ann").Ref(), people.At("bob").Ref()
+	if got, want := settletest.Call(s, turn, "bob"), fmt.Sprint(ann, ann); got != want {
+		t.Errorf("the handler has read %s, want %s", got, want)
+	}
+	want := fmt.Sprint([]string{
+		fmt.Sprint(none, none, false, false), fmt.Sprint(ann, ann, true, true), fmt.Sprint(bob, bob, true, true),
+	})
+	if got := fmt.Sprint(seen.Values()); got != want {
+		t.Errorf("seen: %s, want %s", got, want)
+	}
+	settletest.Expect(s, first, bob)
+	settletest.Expect(s, ranks, map[string]settle.Ref[string]{"1": bob})
+	settletest.Expect(w.Space("t"), ranks.At("1").In("s"), bob)
+	ranks.Set(s, "2", none)
+	settletest.Expect(s, ranks.At("2"), none)
+	defer func() {
+		if r := fmt.Sprint(recover()); !strings.Contains(r, "a link that is a whole document is read with Get, in its space") {
+			t.Errorf("it says %s", r)
+		}
+	}()
+	first.In("s").Get(settletest.New(settletest.Must, p).Space("t"))
+}

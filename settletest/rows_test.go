@@ -89,6 +89,23 @@ func TestExpect_RowsOfAnotherSpace(t *testing.T) {
 	settletest.ExpectKeys(w.Space("here"), doubles.In("there"), "a")
 }
 
+// A link is wanted as the place that it leads to, a document, a part of one, or one of another space.
+func TestExpect_LinksAreComparedByWhereTheyLead(t *testing.T) {
+	t.Parallel()
+	type pair struct {
+		Whole settle.Ref[map[string]int64] `json:"whole"`
+		Row   settle.Ref[int64]            `json:"row"`
+		None  settle.Ref[int64]            `json:"none"`
+	}
+	all := settle.NewCell[map[string]int64]("prices")
+	links := settle.NewCell[pair]("links")
+	s := settletest.New(t, doubling()).Space("s")
+	want := pair{Whole: all.Ref(), Row: doubles.At("a").In("there").Ref()}
+	links.Set(s, want)
+	settletest.Expect(s, links, want)
+	settletest.Expect(s, settle.Field[settle.Ref[int64]](links, "row"), want.Row)
+}
+
 // A failed expectation names the rows that differ, those that there are, and a document that
 // there is not.
 func TestExpect_TellsWhichRowsDiffer(t *testing.T) {

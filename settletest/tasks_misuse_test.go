@@ -85,6 +85,16 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 	}
 }
 
+// What a computation reads without saying so beforehand is found when it reads: the test fails then.
+func TestTasks_AnInputThatNobodyFetchesFailsTheTestThatReadsIt(t *testing.T) {
+	t.Parallel()
+	failing(t, func(tb *recorder) {
+		p := settle.NewProgram("cafe")
+		offer.Compute(p, func(v *settle.View) (string, error) { return fmt.Sprint(price.Get(v, "tea").Value), nil })
+		settletest.Watch(settletest.New(tb, p).Space("s"), offer)
+	}).wantFailure(`read "tea" of input price: program cafe has none of that name; register it with Fetch`)
+}
+
 // Tasks that have ended are kept for a day, and a thousand of them at the most.
 func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
 	t.Parallel()

@@ -75,19 +75,32 @@ type Place[T any] interface {
 // and why they may be. Rows are wanted as a map; ExpectKeys is for which of them there are.
 func Expect[T any](s Subject, place Place[T], want T) {
 	s.tb().Helper()
+	got, there := get(s, place)
+	if reflect.DeepEqual(got, want) || emptyMap(got) && emptyMap(want) {
+		return
+	}
+	note := ""
+	if !there() {
+		note = absent(s, place.Address())
+	}
+	differs(s, place.Address(), diff(jsonOf(got), jsonOf(want)), note)
+}
+
+// get reads a place as a handler does, and can tell whether anything is there.
+func get[T any](s Subject, place Place[T]) (got T, there func() bool) {
+	s.tb().Helper()
+	if p, ok := place.(interface {
+		Get(r settle.Reader) T
+		Exists(r settle.Reader) bool
+	}); ok {
+		return p.Get(s), func() bool { return p.Exists(s) }
+	}
 	v := read(s, place.Address())
 	got, err := place.Decode(v)
 	if err != nil {
 		s.Fail(err)
 	}
-	if reflect.DeepEqual(got, want) || emptyMap(got) && emptyMap(want) {
-		return
-	}
-	note := ""
-	if v.IsAbsent() {
-		note = absent(s, place.Address())
-	}
-	differs(s, place.Address(), diff(jsonOf(got), jsonOf(want)), note)
+	return got, func() bool { return !v.IsAbsent() }
 }
 
 // ExpectKeys fails the test if rows have not these keys and no others. It does not look at what is
