@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/settlehq/settle/internal/starter"
 )
@@ -23,7 +24,7 @@ type initStarCmd struct {
 // initGoCmd is `settle init go`.
 type initGoCmd struct {
 	Dir      string `arg:"" help:"Where to: a directory that is empty, or a new one."`
-	Module   string `help:"The path of the module. Default: the name of the directory." placeholder:"PATH"`
+	Module   string `help:"The path of the module. Default: made of the name of the directory." placeholder:"PATH"`
 	Checkout string `help:"Build with the settle of this checkout. Default: what this command was built from." type:"existingdir" placeholder:"DIR"`
 }
 
@@ -31,7 +32,7 @@ type initGoCmd struct {
 func (c *initStarCmd) Run(io streams) error {
 	files, err := starter.Star(c.Dir)
 	if err != nil {
-		return usageIfNotEmpty(err)
+		return usageIfPlace(err)
 	}
 	wrote(io, c.Dir, files, "settle test", "settle dev")
 	return nil
@@ -48,7 +49,7 @@ func (c *initGoCmd) Run(io streams) error {
 	}
 	files, err := starter.Go(c.Dir, c.Module, of)
 	if err != nil {
-		return usageIfNotEmpty(err)
+		return usageIfPlace(err)
 	}
 	next := []string{"go test ./...", "go run ."}
 	if of.Checkout == "" {
@@ -61,8 +62,9 @@ func (c *initGoCmd) Run(io streams) error {
 	return nil
 }
 
-func usageIfNotEmpty(err error) error {
-	if errors.Is(err, starter.ErrNotEmpty) {
+// usageIfPlace makes an error about a directory or a module one of usage.
+func usageIfPlace(err error) error {
+	if errors.Is(err, starter.ErrNotEmpty) || errors.Is(err, starter.ErrModule) {
 		return usage(err)
 	}
 	return err
@@ -73,9 +75,19 @@ func wrote(io streams, dir string, files []string, next ...string) {
 	fmt.Fprintf(io.out, "wrote %s: %s\n", filepath.Clean(dir), strings.Join(files, ", "))
 	fmt.Fprintln(io.out, "Next:")
 	if filepath.Clean(dir) != "." {
-		next = append([]string{"cd " + dir}, next...)
+		next = append([]string{"cd " + quoted(dir)}, next...)
 	}
 	for _, command := range next {
 		fmt.Fprintln(io.out, "  "+command)
 	}
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if strings.ContainsFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("-_./~+:@%", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
 }

@@ -145,6 +145,9 @@ func meant(args []string, err error) string {
 			return "; did you mean --wait=" + v + "?"
 		}
 	}
+	if len(args) > 0 && args[0] == "init" && err.Error() == `expected "<dir>"` {
+		return ": a new directory such as door, or . for this one"
+	}
 	if strings.HasPrefix(err.Error(), "--at: ") {
 		return "; use a time such as 2026-11-21T09:00:00Z or 2026-11-21T10:00:00+01:00"
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
 
@@ -105,6 +106,9 @@ func (d *dev) find() error {
 	seen := map[string]string{}
 	for _, file := range files {
 		name := program.NameOf(file)
+		if err := model.CheckName("program", name); err != nil {
+			return fmt.Errorf("%w; rename %s", err, file)
+		}
 		if other := seen[name]; other != "" {
 			return fmt.Errorf("%s and %s are both called %s; rename one, or run them one at a time", other, file, name)
 		}

@@ -498,3 +498,12 @@ func TestDev_WhatItPrintsFitsATerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestDev_AFileWhoseNameNoProgramCanHaveIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	(&server{T: t, dir: dir}).write("my door.star", "x = 1\n")
+	err := dev.Run(t.Context(), dev.Config{Programs: []string{dir}, Dir: dir, Out: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), `program "my door": character ' '`) || !strings.Contains(err.Error(), "rename "+dir) {
+		t.Errorf("%v", err)
+	}
+}

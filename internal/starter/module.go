@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"go/build"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,10 +74,28 @@ func readMod(dir string) (*modfile.File, error) {
 	return f, err
 }
 
+// ErrModule: a module cannot be called so.
+var ErrModule = errors.New("name the module: --module PATH")
+
+// moduleOf makes the path of a module of the name of a directory, which may have characters that a
+// path may not have, or be that of a package of the standard library.
+func moduleOf(dir string) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if module.CheckImportPath("x"+string(r)+"x") == nil {
+			return r
+		}
+		return '-'
+	}, dir), "-./")
+	if std, err := build.Default.Import(name, "", build.FindOnly); err == nil && std.Goroot {
+		return "example.com/" + name
+	}
+	return name
+}
+
 // modFiles are go.mod, and for a checkout go.sum.
 func (o Origin) modFiles(path string) ([]file, error) {
 	if err := module.CheckImportPath(path); err != nil {
-		return nil, fmt.Errorf("%w; name the module: --module PATH", err)
+		return nil, fmt.Errorf("%w; %w", err, ErrModule)
 	}
 	f := new(modfile.File)
 	if err := errors.Join(f.AddModuleStmt(path), f.AddGoStmt(goVersion)); err != nil {

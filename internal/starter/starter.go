@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 //go:embed star door
@@ -31,14 +32,14 @@ func Star(dir string) ([]string, error) {
 }
 
 // Go writes a program in Go into a directory that is empty or does not exist, and returns the
-// names of the files. The module's path is, if none is given, the name of the directory.
+// names of the files. The module's path is, if none is given, made of the name of the directory.
 func Go(dir, module string, of Origin) ([]string, error) {
 	if module == "" {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
 			return nil, err
 		}
-		module = filepath.Base(abs)
+		module = moduleOf(filepath.Base(abs))
 	}
 	files, err := template("door")
 	if err != nil {
@@ -73,7 +74,10 @@ var ErrNotEmpty = errors.New("nothing was written: use a directory that is empty
 // write writes files into a directory that has none, but for those whose names begin with a dot.
 func write(dir string, files []file) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, fmt.Errorf("%s is no directory: %w", dir, ErrNotEmpty)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
 	for _, e := range entries {

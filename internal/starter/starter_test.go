@@ -107,15 +107,52 @@ func TestWrite_NothingIsWrittenWhereSomethingIs(t *testing.T) {
 
 func TestGo_SaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "a b")
-	if _, err := Go(dir, "", Origin{Version: "v1.2.3"}); err == nil || !strings.Contains(err.Error(), "--module PATH") {
-		t.Errorf("a name that is no path of a module: %v", err)
+	dir := filepath.Join(t.TempDir(), "con")
+	for _, module := range []string{"", "my doors", "doors/"} { // con is a device on Windows
+		if _, err := Go(dir, module, Origin{Version: "v1.2.3"}); !errors.Is(err, ErrModule) {
+			t.Errorf("%q, which is no path of a module: %v", module, err)
+		}
 	}
 	if _, err := Go(dir, "door", Origin{Checkout: t.TempDir()}); err == nil {
 		t.Error("a directory that is no checkout was taken for one")
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("something was written")
+	}
+}
+
+// A directory may be called as it likes, for either language.
+func TestStarAndGo_TakeTheSameDirectories(t *testing.T) {
+	t.Parallel()
+	for name, module := range map[string]string{
+		"door": "door", "my door": "my-door", "1door": "1door", "a/b": "b", "Türe": "T-re", ".hidden": "hidden", "log": "example.com/log", "v1.2": "v1.2",
+	} {
+		if _, err := Star(filepath.Join(t.TempDir(), name)); err != nil {
+			t.Errorf("%q in Starlark: %v", name, err)
+		}
+		dir := filepath.Join(t.TempDir(), name)
+		if _, err := Go(dir, "", Origin{Version: "v1.2.3"}); err != nil {
+			t.Errorf("%q in Go: %v", name, err)
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, "go.mod")); !strings.HasPrefix(string(text), "module "+module+"\n") {
+			t.Errorf("%q is not module %s: %s, %v", name, module, text, err)
+		}
+	}
+}
+
+func TestStarAndGo_RefuseAFile(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{name, filepath.Join(name, "below")} {
+		if _, err := Star(dir); !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), dir+" is no directory") {
+			t.Errorf("Starlark in %s: %v", dir, err)
+		}
+		if _, err := Go(dir, "door", Origin{Version: "v1.2.3"}); !errors.Is(err, ErrNotEmpty) {
+			t.Errorf("Go in %s: %v", dir, err)
+		}
 	}
 }
 
