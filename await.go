@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/worker"
@@ -66,7 +67,7 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool) (*
 	defer again.Stop()
 	for {
 		if look {
-			h, err := worker.FindReceiptUpTo(ctx, c.bus, ev.space, ev.key.Stream, ev.key.ID, w.seen)
+			h, err := lookup.FindReceiptUpTo(ctx, c.bus, ev.space, ev.key.Stream, ev.key.ID, w.seen)
 			switch {
 			case ctx.Err() != nil || err != nil && !errors.Is(err, ErrForgotten):
 				return nil, ev.failed(ctx, err)

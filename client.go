@@ -17,6 +17,7 @@ import (
 
 	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/worker"
@@ -36,7 +37,7 @@ type Client struct {
 // ErrForgotten says that an event belongs to the past beyond the horizon, or beyond what is
 // kept of the log (WorkerConfig.History): if it was handled, then so long ago that nobody
 // knows any more how. Sending it again under its id still does nothing.
-var ErrForgotten = worker.ErrForgotten
+var ErrForgotten = lookup.ErrForgotten
 
 // SendResult is the answer to a send.
 type SendResult = model.SendResult
@@ -208,7 +209,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 // ErrForgotten if the event was handled so long ago that what is left of lane and log does
 // not say how.
 func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Receipt, error) {
-	h, err := worker.FindReceipt(ctx, c.bus, space, stream, id)
+	h, err := lookup.FindReceipt(ctx, c.bus, space, stream, id)
 	if h == nil || err != nil {
 		return nil, err
 	}
@@ -217,10 +218,10 @@ func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Re
 
 // Handling is how an event has ended: the receipt, what the handling has sent, and
 // where it stands in the log.
-type Handling = worker.Handling
+type Handling = lookup.Handling
 
 // ReceiptFilter says which receipts of a space are wanted.
-type ReceiptFilter = worker.ReceiptFilter
+type ReceiptFilter = lookup.ReceiptFilter
 
 // Receipts yields how the events of a space have ended, in the order of the log, oldest
 // first:
@@ -229,7 +230,7 @@ type ReceiptFilter = worker.ReceiptFilter
 //
 // An error is the last that is yielded.
 func (c *Client) Receipts(ctx context.Context, space string, f ReceiptFilter) iter.Seq2[*Handling, error] {
-	return worker.Receipts(ctx, c.bus, space, f)
+	return lookup.Receipts(ctx, c.bus, space, f)
 }
 
 // Get returns a document as the log has it now, and its revision: the log
@@ -240,7 +241,7 @@ func (c *Client) Get(ctx context.Context, space, doc string) (Value, uint64, err
 	if err := checkDoc(space, doc); err != nil {
 		return Value{}, 0, err
 	}
-	d, err := worker.Read(ctx, c.bus, space, doc)
+	d, err := lookup.Read(ctx, c.bus, space, doc)
 	if err != nil {
 		return Value{}, 0, err
 	}
@@ -280,7 +281,7 @@ func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, er
 // is newer. Changes that were made meanwhile come as the one value that they add up to.
 func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64)) error {
 	known := from
-	return c.changes(ctx, space, doc, func(ch worker.Change) {
+	return c.changes(ctx, space, doc, func(ch lookup.Change) {
 		if revision, news := ch.Since(known); news {
 			known = revision
 			deliver(ch.Value, revision)
@@ -292,10 +293,10 @@ func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, 
 // with its revision, until ctx ends. While it does, everything that the document
 // is computed from is kept up to date, wherever it lives.
 func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64)) error {
-	return c.changes(ctx, space, doc, func(ch worker.Change) { deliver(ch.Value, ch.Revision) })
+	return c.changes(ctx, space, doc, func(ch lookup.Change) { deliver(ch.Value, ch.Revision) })
 }
 
-func (c *Client) changes(ctx context.Context, space, doc string, deliver func(worker.Change)) error {
+func (c *Client) changes(ctx context.Context, space, doc string, deliver func(lookup.Change)) error {
 	if err := checkDoc(space, doc); err != nil {
 		return err
 	}

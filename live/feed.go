@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -19,7 +20,7 @@ type feed struct {
 
 	mu     sync.Mutex
 	newest Event  // the zero Event as long as nothing is known
-	read   uint64 // up to where the log was read for that, see worker.Change
+	read   uint64 // up to where the log was read for that, see lookup.Change
 	subs   map[*sub]bool
 	// standing is what was last said of how the document stands, the zero Event as long as
 	// nobody has.
@@ -57,7 +58,7 @@ func (s *Server) begin(ctx context.Context, f *feed) {
 const again = 200 * time.Millisecond
 
 // take passes a change on to all who watch, unless it is known.
-func (f *feed) take(c worker.Change) {
+func (f *feed) take(c lookup.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	revision, news := c.Since(f.newest.Revision)

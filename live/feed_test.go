@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
 )
 
 // A reading of the log that begins again may begin with what was before.
 func TestFeed_TakesNothingThatIsOlder(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
-	for _, c := range []worker.Change{
+	for _, c := range []lookup.Change{
 		{Value: model.Int(0)}, // there is none so far
 		{Value: model.Int(3), Revision: 3},
 		{Value: model.Int(2), Revision: 2},
@@ -34,20 +34,20 @@ func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
 	back := &sub{feed: f, news: make(chan struct{}, 1), last: 5, begun: true}
 	fresh := &sub{feed: f, news: make(chan struct{}, 1)}
 	f.subs[back], f.subs[fresh] = true, true
-	f.take(worker.Change{Read: 9})
+	f.take(lookup.Change{Read: 9})
 	if e := back.take()[0]; e.Kind != Deleted || e.Revision != 9 {
 		t.Errorf("who knows revision 5 is told %+v", e)
 	}
 	if e := fresh.take()[0]; e.Kind != Deleted || e.Revision != 0 {
 		t.Errorf("who knows nothing is told %+v", e)
 	}
-	f.take(worker.Change{Value: model.Int(1), Revision: 12, Read: 12})
-	f.take(worker.Change{Read: 12}) // behind: the reading began again, and knows no better
+	f.take(lookup.Change{Value: model.Int(1), Revision: 12, Read: 12})
+	f.take(lookup.Change{Read: 12}) // behind: the reading began again, and knows no better
 	if f.newest.Kind != Value {
 		t.Errorf("the newest is %+v", f.newest)
 	}
-	f.take(worker.Change{Read: 20})
-	f.take(worker.Change{Read: 25}) // nothing new
+	f.take(lookup.Change{Read: 20})
+	f.take(lookup.Change{Read: 25}) // nothing new
 	for _, s := range []*sub{back, fresh} {
 		if e := s.take()[0]; e.Kind != Deleted || e.Revision != 20 {
 			t.Errorf("who watched is told %+v", e)
@@ -67,11 +67,11 @@ func TestFeed_IsCurrentWhenItHasTheValueThatTheOwnerHas(t *testing.T) {
 		}
 	}
 	said("", glanced{}, 0) // nothing was read yet
-	f.take(worker.Change{Read: 3})
+	f.take(lookup.Change{Read: 3})
 	said(Current, glanced{}, time.Second)
 	said(Current, glanced{Revision: 7}, 2*time.Second)
 	said(Current, glanced{Revision: 9}, 6*time.Second)
 	said(Stale, glanced{Revision: 9}, 11*time.Second)
-	f.take(worker.Change{Value: model.Int(1), Revision: 9, Read: 9})
+	f.take(lookup.Change{Value: model.Int(1), Revision: 9, Read: 9})
 	said(Current, glanced{Revision: 9}, 12*time.Second)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -185,7 +186,7 @@ func (w *world) get(doc string) live.Answer {
 // logged is a document as the log has it.
 func (w *world) logged(doc string) (string, uint64) {
 	w.Helper()
-	d, err := worker.Read(w.Context(), w.bus, "s", doc)
+	d, err := lookup.Read(w.Context(), w.bus, "s", doc)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 )
@@ -94,7 +95,7 @@ func (h *host) run() {
 		if h.p.ctx.Err() == nil {
 			h.p.s.cfg.Logger.Error("serve key", "key", h.key, "server", h.p.s.cfg.id, "error", err)
 		}
-		_ = pause.For(h.p.ctx, h.p.s.doubled(try))
+		_ = pause.For(h.p.ctx, pause.Backoff(try))
 	}
 }
 
@@ -281,7 +282,7 @@ func (h *host) answered(a answer) error {
 // reader that sees none is behind, and asks again.
 func (h *host) catchUp() error {
 	for n, dry := 0, 0; ; dry++ {
-		if err := pause.For(h.p.ctx, h.p.s.doubled(dry)); err != nil {
+		if err := pause.For(h.p.ctx, pause.Backoff(dry)); err != nil {
 			return model.ErrStopped
 		}
 		entries, err := h.p.s.bus.ReadLog(h.p.ctx, h.key, h.ledger.rep.Seq, readPage)
@@ -347,7 +348,7 @@ func (h *host) load() error {
 		return err
 	}
 	h.saver = newSaver(st, rep)
-	if err := h.replay(rep); err != nil {
+	if err := lookup.Replay(h.p.ctx, h.p.s.bus, rep); err != nil {
 		return err
 	}
 	if n := rep.Later.Len(); n > 0 {
@@ -357,27 +358,6 @@ func (h *host) load() error {
 	h.busy = time.Now()
 	h.ledger.lane.LeftInStream(h.offered) // an earlier life may not have been done with it
 	return nil
-}
-
-func (h *host) replay(rep *replica.Replica) error {
-	for {
-		entries, err := h.p.s.bus.ReadLog(h.p.ctx, h.key, rep.Seq, readPage)
-		if err != nil {
-			return fmt.Errorf("read the log: %w", err)
-		}
-		for i := range entries {
-			err := eachCommit(&entries[i], rep.Seq, func(seq uint64, c *model.Commit) error {
-				_, err := rep.Apply(seq, c)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if len(entries) < readPage {
-			return nil
-		}
-	}
 }
 
 // leave ends the host if the key has been idle, or its partition is given up and all is saved.

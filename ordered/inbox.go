@@ -3,6 +3,7 @@ package ordered
 import (
 	"time"
 
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 )
 
@@ -38,7 +39,7 @@ func (h *host) refill() {
 	if h.dry++; len(events) > 0 {
 		h.dry = 0
 	}
-	h.refillAt = time.Now().Add(h.p.s.doubled(h.dry))
+	h.refillAt = time.Now().Add(pause.Backoff(h.dry))
 	for i := range events {
 		h.offered = max(h.offered, events[i].Seq)
 		if !h.ledger.lane.Offer(h.event(&events[i])) {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
-	"github.com/settlehq/settle/worker"
 )
 
 func startNATS(t testing.TB, fsync bus.Fsync) *bus.Server {
@@ -104,11 +104,11 @@ func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
 	if got := len(ends(t, plain, "bank", 4*n)); got != 4*n {
 		t.Errorf("the bank has handled %d transfers", got)
 	}
-	d, err := worker.Read(t.Context(), plain, "bank", "balance")
+	d, err := lookup.Read(t.Context(), plain, "bank", "balance")
 	if err != nil || d.Value.String() != fmt.Sprint(4*n) {
 		t.Errorf("the bank has %v (%v)", d, err)
 	}
-	if rc, err := worker.FindReceipt(t.Context(), plain, "carol", "pay", "e7"); err != nil || rc == nil || rc.Tx.Receipt.Result.String() != "7" {
+	if rc, err := lookup.FindReceipt(t.Context(), plain, "carol", "pay", "e7"); err != nil || rc == nil || rc.Tx.Receipt.Result.String() != "7" {
 		t.Errorf("the receipt of carol's e7: %+v, %v", rc, err)
 	}
 }

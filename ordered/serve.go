@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -142,14 +143,6 @@ func (s *server) alive(id string) bool {
 	return err == nil && there
 }
 
-// doubled is how long to wait after n failures in a row: a millisecond, doubled up to a second.
-func (s *server) doubled(n int) time.Duration {
-	if n == 0 {
-		return 0
-	}
-	return min(time.Millisecond<<min(n-1, 10), time.Second)
-}
-
 // loading waits for its turn to load a key.
 func (s *server) loading(ctx context.Context) (release func(), err error) {
 	select {
@@ -175,7 +168,7 @@ func (a answers) ID() string          { return a.s.cfg.id }
 func (a answers) Owner(string) string { return a.s.cfg.id }
 
 func (a answers) Query(ctx context.Context, key, doc string, _ time.Duration) (worker.Answer, error) {
-	d, err := worker.Read(ctx, a.s.bus, key, doc)
+	d, err := lookup.Read(ctx, a.s.bus, key, doc)
 	if err != nil {
 		return worker.Answer{}, err
 	}

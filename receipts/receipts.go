@@ -5,7 +5,7 @@
 // only if the handling took effect, and at most one exists per event: the commit
 // is a compare-and-set on the head of the space, and whoever wins it has read
 // every receipt before. Nothing else is needed for exactly-once handling, and
-// nothing here does I/O. The log is the index of its receipts: worker.FindReceipt
+// nothing here does I/O. The log is the index of its receipts: lookup.FindReceipt
 // bisects it (docs/adr/0015).
 //
 //	event ----handled----> receipt with the handler's return value

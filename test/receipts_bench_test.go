@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/worker"
@@ -97,7 +98,7 @@ func BenchmarkFindReceipt(b *testing.B) {
 	event := func(i int) string { return fmt.Sprint("e", (i*7919+n/2)%n) }
 	b.Run("bisection", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if h, err := worker.FindReceipt(b.Context(), conn, "s", "add", event(i)); err != nil || h == nil {
+			if h, err := lookup.FindReceipt(b.Context(), conn, "s", "add", event(i)); err != nil || h == nil {
 				b.Fatalf("%v, %v", h, err)
 			}
 		}

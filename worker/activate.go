@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -95,34 +96,19 @@ func (h *host) checkHead(known uint64) error {
 	return nil
 }
 
-// replay applies the log after the replica's sequence, as far as it can be seen.
-func (h *host) replay(r *replica.Replica) error {
-	for {
-		entries, err := h.env.bus.ReadLog(h.ctx, h.space, r.Seq, readPage)
-		if err != nil {
-			return fmt.Errorf("read log after %d: %w", r.Seq, err)
+// load reads the space from its checkpoint and the log behind it.
+func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
+	err = lookup.OverGaps(h.ctx, h.space, func() error {
+		if st, err = h.env.bus.LoadState(h.ctx, h.space); err != nil {
+			return fmt.Errorf("load checkpoint: %w", err)
 		}
-		for i := range entries {
-			if err := replayEntry(r, &entries[i]); err != nil {
-				return err
-			}
+		if r, err = replica.Load(h.space, st); err != nil {
+			return err
 		}
-		if len(entries) < readPage {
-			return nil
-		}
-	}
-}
-
-func replayEntry(r *replica.Replica, e *model.LogEntry) error {
-	if err := e.Follows(r.Seq); err != nil {
-		return err
-	}
-	c, err := model.DecodeCommit(e.Data)
-	if err != nil {
-		return fmt.Errorf("log sequence %d: %w", e.Seq, err)
-	}
-	_, err = r.Apply(e.Seq, c)
-	return err
+		h.saver.remember(st, r.LaneDone())
+		return lookup.Replay(h.ctx, h.env.bus, r)
+	})
+	return st, r, err
 }
 
 // catchUp integrates what others have appended since the head that a refused
@@ -131,7 +117,7 @@ func replayEntry(r *replica.Replica, e *model.LogEntry) error {
 func (h *host) catchUp() error {
 	integrated, dry := 0, 0
 	for h.ctx.Err() == nil {
-		_ = pause.For(h.ctx, backoff(dry))
+		_ = pause.For(h.ctx, pause.Backoff(dry))
 		entries, err := h.env.bus.ReadLog(h.ctx, h.space, h.core.Seq(), readPage)
 		if err != nil && h.asksAgain("read the log", err) {
 			continue
@@ -178,7 +164,7 @@ func (h *host) asksAgain(what string, err error) bool {
 // that refuses, is asked again ever more rarely.
 func (h *host) refill(after uint64) {
 	h.refilling = true
-	wait := backoff(h.dry)
+	wait := pause.Backoff(h.dry)
 	page := h.nextPage()
 	h.env.tasks.Go(func() { // ends when the read is answered
 		_ = pause.For(h.ctx, wait)
@@ -195,15 +181,6 @@ func (h *host) refill(after uint64) {
 			h.offerAll(events)
 		})
 	})
-}
-
-// backoff is how long to wait after n answers in a row that brought nothing: not at
-// all at first, then a millisecond, doubled up to a second.
-func backoff(n int) time.Duration {
-	if n == 0 {
-		return 0
-	}
-	return min(time.Millisecond<<min(n-1, 10), time.Second)
 }
 
 // eventOf is the event that a lane message carries. Every owner judges it alike: by

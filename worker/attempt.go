@@ -77,7 +77,7 @@ func (h *host) tell(ctx context.Context, action string, c *space.Completion, tol
 			return nil
 		default:
 			h.report("tell how a task has ended", err)
-			_ = pause.For(ctx, backoff(dry+6))
+			_ = pause.For(ctx, pause.Backoff(dry+6))
 		}
 	}
 }

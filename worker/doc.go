@@ -59,7 +59,7 @@
 //
 // The owner purges the log of what no restart needs (docs/adr/0019). Whoever reads it and
 // finds that commits are missing before the next one loads the checkpoint again, which is
-// newer: see read.go.
+// newer: see lookup/gaps.go.
 //
 // What nodes have read, and fingerprints of what they saw there, is saved with the
 // checkpoint, so that the next owner runs only what has changed since. It holds for the

@@ -270,7 +270,7 @@ func (h *host) announce(a *space.Append) {
 	}
 	h.env.tasks.Go(func() { // ends when it is saved, or with the host
 		for dry := 0; ; dry++ {
-			_ = pause.For(h.ctx, backoff(dry))
+			_ = pause.For(h.ctx, pause.Backoff(dry))
 			_, err := h.saveEarlier(h.ctx, at, a.Expect+1)
 			if err == nil {
 				h.call(func() { h.send(a) })

@@ -239,7 +239,7 @@ func (h *host) readOthers() {
 		return
 	}
 	qs.reading = true
-	after, wait := h.core.Seq(), backoff(qs.dry)
+	after, wait := h.core.Seq(), pause.Backoff(qs.dry)
 	h.env.tasks.Go(func() { // ends when the read is answered
 		_ = pause.For(h.ctx, wait)
 		entries, err := h.env.bus.ReadLog(h.ctx, h.space, after, readPage)

@@ -23,7 +23,7 @@ const PositionReleased = "released"
 // The commit that a checkpoint was made at stays, so the head does. All three are facts that
 // stay true once they are, so it does not matter who purges, on what knowledge, when, or how
 // often: a worker that has lost the partition, or another that wants to keep more, does no
-// harm. Who reads at the time notices, and loads the newer checkpoint (see read.go).
+// harm. Who reads at the time notices, and loads the newer checkpoint (see lookup/gaps.go).
 //
 // The owner of a partition purges the logs of its spaces. Those in memory it goes through
 // whenever it looks; to find those that sleep it has to ask for all that have more than one

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 )
 
@@ -31,15 +32,15 @@ type Watch struct {
 // Run delivers the document's confirmed value and then each change, with the log
 // sequence of the commit that made it (0 if there was none), until ctx ends.
 func (w *Watch) Run(ctx context.Context, deliver func(v model.Value, revision uint64)) error {
-	return w.Changes(ctx, func(c Change) { deliver(c.Value, c.Revision) })
+	return w.Changes(ctx, func(c lookup.Change) { deliver(c.Value, c.Revision) })
 }
 
 // Changes is Run for those who want to know which value each one has replaced.
-func (w *Watch) Changes(ctx context.Context, deliver func(Change)) error {
+func (w *Watch) Changes(ctx context.Context, deliver func(lookup.Change)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.keepLease(ctx) })
 	g.Go(func() error { return w.answerRollCalls(ctx) })
-	g.Go(func() error { return followChanges(ctx, w.Bus, w.Space, w.Doc, deliver) })
+	g.Go(func() error { return lookup.Changes(ctx, w.Bus, w.Space, w.Doc, deliver) })
 	return g.Wait()
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -215,7 +216,7 @@ func numbered(n int) []string {
 // doc is a document as the log has it.
 func (w *world) doc(space, doc string) string {
 	w.Helper()
-	d, err := worker.Read(w.Context(), w.client, space, doc)
+	d, err := lookup.Read(w.Context(), w.client, space, doc)
 	if err != nil {
 		w.Fatal(err)
 	}

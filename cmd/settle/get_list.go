@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
-	"github.com/settlehq/settle/worker"
 )
 
 // list prints the documents of a space as the log has them: nothing is computed for it.
 func (c *getCmd) list(ctx context.Context, io streams, b *bus.Bus) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	all, err := worker.ReadContents(ctx, b, c.Space)
+	all, err := lookup.ReadContents(ctx, b, c.Space)
 	switch {
 	case err != nil:
 		return err
@@ -46,7 +46,7 @@ func noSpace(space string) error {
 }
 
 // documents are those that a space has, and those that it would derive.
-func (c *getCmd) documents(all *worker.Contents, derived []string) []documentLine {
+func (c *getCmd) documents(all *lookup.Contents, derived []string) []documentLine {
 	names := append(all.DocIDs(), derived...)
 	slices.Sort(names)
 	names = slices.Compact(names)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
 )
 
 // timersCmd is `settle timers`.
@@ -39,7 +39,7 @@ func (c *timersCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
-		all, exists, err := worker.ReadWaiting(ctx, b, c.Space)
+		all, exists, err := lookup.ReadWaiting(ctx, b, c.Space)
 		switch {
 		case err != nil:
 			return usageIfName(err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -91,7 +92,7 @@ func Payload(ctx context.Context, bus worker.Bus, r Ref) ([]byte, error) {
 	if err != nil || there && m.Invalid == "" {
 		return m.Payload, err
 	}
-	sent, err := worker.FindOrigin(ctx, bus, r.Event)
+	sent, err := lookup.FindOrigin(ctx, bus, r.Event)
 	switch {
 	case err != nil:
 		return nil, err
@@ -108,7 +109,7 @@ var ErrGone = errors.New("it is in the lane no more, and in no log")
 
 // IsGone reports whether Payload can never find what it was asked for.
 func IsGone(err error) bool {
-	return errors.Is(err, ErrGone) || errors.Is(err, worker.ErrForgotten) || errors.Is(err, worker.ErrNeverSent)
+	return errors.Is(err, ErrGone) || errors.Is(err, lookup.ErrForgotten) || errors.Is(err, lookup.ErrNeverSent)
 }
 
 // NoLetterError says that there is no dead letter to send again.

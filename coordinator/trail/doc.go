@@ -8,7 +8,7 @@
 // logs when it is asked for, so it is right however many coordinators there are, and
 // with none.
 //
-//	event --(worker.FindReceipt)--> receipt --in one commit with--> sends --> events ...
+//	event --(lookup.FindReceipt)--> receipt --in one commit with--> sends --> events ...
 //
 // Only what did not end well is written elsewhere too: a dead letter per event, by
 // whichever coordinator comes upon the receipt first.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -35,13 +36,13 @@ func (w *walk) root(ctx context.Context, q Query) (*branch, error) {
 
 // sentRoot is root for an event that is in no lane: a follow-up, or one that is parked.
 func (w *walk) sentRoot(ctx context.Context, q Query) (*branch, error) {
-	sent, err := worker.FindOrigin(ctx, w.bus, q.Event)
+	sent, err := lookup.FindOrigin(ctx, w.bus, q.Event)
 	b := &branch{Node: &Node{Ref: Ref{q.Space, q.Stream, q.Event}}}
 	switch {
-	case errors.Is(err, worker.ErrNeverSent):
-		b.State, b.Error = lineage.Dropped, worker.ErrNeverSent.Error()
+	case errors.Is(err, lookup.ErrNeverSent):
+		b.State, b.Error = lineage.Dropped, lookup.ErrNeverSent.Error()
 		return b, nil
-	case errors.Is(err, worker.ErrForgotten):
+	case errors.Is(err, lookup.ErrForgotten):
 		b.State, b.Error = lineage.Forgotten, "the log does not reach back to the transaction that sent it"
 		return b, nil
 	case err != nil:
@@ -91,10 +92,10 @@ func causeOf(ctx context.Context, bus worker.Bus, r Ref) (*Ref, error) {
 	return refOf(&sent.Origin), nil
 }
 
-// origin is worker.FindOrigin, without a difference between what there is not.
-func origin(ctx context.Context, bus worker.Bus, id string) (*worker.Sent, error) {
-	sent, err := worker.FindOrigin(ctx, bus, id)
-	if errors.Is(err, worker.ErrNeverSent) || errors.Is(err, worker.ErrForgotten) {
+// origin is lookup.FindOrigin, without a difference between what there is not.
+func origin(ctx context.Context, bus worker.Bus, id string) (*lookup.Sent, error) {
+	sent, err := lookup.FindOrigin(ctx, bus, id)
+	if errors.Is(err, lookup.ErrNeverSent) || errors.Is(err, lookup.ErrForgotten) {
 		return nil, nil
 	}
 	return sent, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -75,7 +76,7 @@ func coded(err error) error {
 
 // findReceipt is how an event ended, as a tree without what it caused.
 func findReceipt(ctx context.Context, bus worker.Bus, r Ref) (*Node, error) {
-	h, err := worker.FindReceipt(ctx, bus, r.Space, r.Stream, r.Event)
+	h, err := lookup.FindReceipt(ctx, bus, r.Space, r.Stream, r.Event)
 	if err == nil && h == nil {
 		return nil, &MissingError{Space: r.Space, Stream: r.Stream, Event: r.Event, Receipt: true}
 	}

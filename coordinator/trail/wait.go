@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/worker"
@@ -76,7 +77,7 @@ func (w *wait) count() int {
 
 // add waits for one more event. Its receipt is looked for after its space's log is
 // followed, so it is either found or followed upon.
-func (w *wait) add(n *Node, sender *worker.Handling) {
+func (w *wait) add(n *Node, sender *lookup.Handling) {
 	r := n.Ref
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +162,7 @@ func (w *wait) read(f *followed, e model.LogEntry) error {
 	for i := range c.Txs {
 		if tx := &c.Txs[i]; tx.Receipt != nil {
 			if stream, ok := receipts.Stream(tx.By); ok {
-				h := &worker.Handling{Space: e.Space, Seq: e.Seq, Stored: e.Stored, Tx: *tx}
+				h := &lookup.Handling{Space: e.Space, Seq: e.Seq, Stored: e.Stored, Tx: *tx}
 				if err := w.ended(Ref{e.Space, stream, tx.Receipt.Event}, h); err != nil {
 					return err
 				}
@@ -172,7 +173,7 @@ func (w *wait) read(f *followed, e model.LogEntry) error {
 }
 
 // find looks for the receipt of an event that may be in the log already.
-func (w *wait) find(n *Node, f *followed, sender *worker.Handling) error {
+func (w *wait) find(n *Node, f *followed, sender *lookup.Handling) error {
 	r := n.Ref
 	select {
 	case <-f.started:
@@ -191,9 +192,9 @@ func (w *wait) find(n *Node, f *followed, sender *worker.Handling) error {
 	if !open {
 		return nil
 	}
-	h, err := worker.FindReceiptUpTo(w.ctx, w.bus, r.Space, r.Stream, r.Event, seen)
+	h, err := lookup.FindReceiptUpTo(w.ctx, w.bus, r.Space, r.Stream, r.Event, seen)
 	switch {
-	case errors.Is(err, worker.ErrForgotten):
+	case errors.Is(err, lookup.ErrForgotten):
 		return w.ended(r, nil) // what it caused is not known any more
 	case err != nil:
 		return err
@@ -210,7 +211,7 @@ func (w *wait) find(n *Node, f *followed, sender *worker.Handling) error {
 }
 
 // ended goes on with what the handling of an event has caused, if that is waited for.
-func (w *wait) ended(r Ref, h *worker.Handling) error {
+func (w *wait) ended(r Ref, h *lookup.Handling) error {
 	w.mu.Lock()
 	mine := w.open[r]
 	if mine {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/worker"
@@ -66,7 +67,7 @@ func check(name string, valid func(what, name string) error, what string) error 
 // branch is a node that may still grow.
 type branch struct {
 	*Node
-	handling *worker.Handling
+	handling *lookup.Handling
 	depth    int
 }
 
@@ -129,7 +130,7 @@ func (w *walk) sprout(ctx context.Context, b *branch) error {
 
 // caused are the events that follow from how one has ended, in the order in which they
 // were sent.
-func caused(n *Node, h *worker.Handling) []*Node {
+func caused(n *Node, h *lookup.Handling) []*Node {
 	if h == nil {
 		return nil
 	}
@@ -150,12 +151,12 @@ func caused(n *Node, h *worker.Handling) []*Node {
 
 // look finds out what has become of the event of a branch. sender is the handling that
 // sent it.
-func (w *walk) look(ctx context.Context, b *branch, sender *worker.Handling) error {
+func (w *walk) look(ctx context.Context, b *branch, sender *lookup.Handling) error {
 	if sender != nil && b.Kind == KindSent && b.Space == sender.Space {
 		if b.waits {
 			return w.lookAmongWaiting(ctx, b)
 		}
-		h, err := worker.FindSent(ctx, w.bus, sender, &model.Send{ID: b.Event, To: b.Space, Stream: b.Stream})
+		h, err := lookup.FindSent(ctx, w.bus, sender, &model.Send{ID: b.Event, To: b.Space, Stream: b.Stream})
 		return b.ended(h, err)
 	}
 	return w.lookInLane(ctx, b, sender)
@@ -163,7 +164,7 @@ func (w *walk) look(ctx context.Context, b *branch, sender *worker.Handling) err
 
 // lookInLane is look for an event that passes through a lane. sender is nil if it is not
 // known who has sent it.
-func (w *walk) lookInLane(ctx context.Context, b *branch, sender *worker.Handling) error {
+func (w *walk) lookInLane(ctx context.Context, b *branch, sender *lookup.Handling) error {
 	m, there, err := w.bus.FindEvent(ctx, b.Space, b.Stream, b.Event)
 	if err != nil {
 		return err
@@ -180,14 +181,14 @@ func (w *walk) lookInLane(ctx context.Context, b *branch, sender *worker.Handlin
 		b.Until = time.UnixMilli(m.NotBefore).UTC()
 		return w.lookAmongWaiting(ctx, b)
 	}
-	h, err := worker.FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
+	h, err := lookup.FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
 	return b.ended(h, err)
 }
 
 // lookAmongWaiting is look for an event that has a time. One that waited in its space from
 // the beginning, and neither waits nor has a receipt, is a timer that was cancelled.
 func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
-	waiting, err := worker.FindWaiting(ctx, w.bus, b.Space, b.Stream, b.Event)
+	waiting, err := lookup.FindWaiting(ctx, w.bus, b.Space, b.Stream, b.Event)
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
 		b.State, b.Until = lineage.Waiting, time.UnixMilli(waiting.NotBefore).UTC()
 		return nil
 	}
-	h, err := worker.FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
+	h, err := lookup.FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
 	if err == nil && h == nil && b.waits {
 		b.State = lineage.Cancelled
 		return nil
@@ -207,16 +208,16 @@ func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
 // there.
 func (b *branch) forgotten(was bool, err error) error {
 	if was {
-		b.State, b.Error = lineage.Forgotten, worker.ErrForgotten.Error()
+		b.State, b.Error = lineage.Forgotten, lookup.ErrForgotten.Error()
 	}
 	return err
 }
 
 // ended notes how the event of a branch has ended, if it has.
-func (b *branch) ended(h *worker.Handling, err error) error {
+func (b *branch) ended(h *lookup.Handling, err error) error {
 	switch {
-	case errors.Is(err, worker.ErrForgotten):
-		b.State, b.Error = lineage.Forgotten, worker.ErrForgotten.Error()
+	case errors.Is(err, lookup.ErrForgotten):
+		b.State, b.Error = lineage.Forgotten, lookup.ErrForgotten.Error()
 	case err != nil:
 		return err
 	case h == nil:
@@ -235,7 +236,7 @@ func (b *branch) ended(h *worker.Handling, err error) error {
 }
 
 // refOf names the event that a handling handled.
-func refOf(h *worker.Handling) *Ref {
+func refOf(h *lookup.Handling) *Ref {
 	stream, _ := receipts.Stream(h.Tx.By)
 	return &Ref{h.Space, stream, h.Tx.Receipt.Event}
 }

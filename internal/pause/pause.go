@@ -22,3 +22,12 @@ func For(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Backoff is how long to wait after n answers in a row that brought nothing: not at
+// all at first, then a millisecond, doubled up to a second.
+func Backoff(n int) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return min(time.Millisecond<<min(n-1, 10), time.Second)
+}

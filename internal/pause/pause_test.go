@@ -29,3 +29,11 @@ func TestFor_WaitsForTheTimeOrForTheEndOfTheContext(t *testing.T) {
 		}
 	})
 }
+
+func TestBackoff_GrowsUpToASecond(t *testing.T) {
+	for n, want := range map[int]time.Duration{0: 0, 1: time.Millisecond, 2: 2 * time.Millisecond, 10: 512 * time.Millisecond, 11: time.Second, 1000: time.Second} {
+		if got := Backoff(n); got != want {
+			t.Errorf("after %d answers: %v, want %v", n, got, want)
+		}
+	}
+}

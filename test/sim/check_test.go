@@ -4,10 +4,10 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
 )
 
 // check is what is left to check at rest. What can be checked as it happens is: see
@@ -118,7 +118,7 @@ func (w *world) checkOp(o *op) {
 		}
 		w.count("events that were too large")
 		return
-	case errors.Is(o.err, worker.ErrForgotten) && h != nil && !w.inLog(o.space, h.seq):
+	case errors.Is(o.err, lookup.ErrForgotten) && h != nil && !w.inLog(o.space, h.seq):
 		w.count("receipts that were forgotten")
 		return
 	case o.err != nil:

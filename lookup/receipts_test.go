@@ -1,4 +1,4 @@
-package worker_test
+package lookup_test
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/lanes"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
-	"github.com/settlehq/settle/worker"
 )
 
 // author writes a lane and a log as runtimes would, for those who read them. Several
@@ -148,7 +148,7 @@ func TestFindReceipt_ReadsAboutTheLogarithmOfTheLog(t *testing.T) {
 	bus := a.reader(t)
 	for _, i := range []int{0, 1, 17, n / 2, n - 3} {
 		bus.reads = 0
-		h, err := worker.FindReceipt(t.Context(), bus, "s", "add", fmt.Sprint("e", i))
+		h, err := lookup.FindReceipt(t.Context(), bus, "s", "add", fmt.Sprint("e", i))
 		if err != nil || h == nil || h.Tx.Receipt.Event != fmt.Sprint("e", i) || h.Seq != a.handled[h.Tx.Receipt.Event] {
 			t.Fatalf("event %d: %+v, %v", i, h, err)
 		}
@@ -159,7 +159,7 @@ func TestFindReceipt_ReadsAboutTheLogarithmOfTheLog(t *testing.T) {
 			continue
 		}
 		bus.reads = 0
-		f, err := worker.FindReceipt(t.Context(), bus, "s", "note", h.Tx.Sends[0].ID)
+		f, err := lookup.FindReceipt(t.Context(), bus, "s", "note", h.Tx.Sends[0].ID)
 		if err != nil || f == nil || f.Seq != a.handled[h.Tx.Sends[0].ID] {
 			t.Fatalf("follow-up of event %d: %+v, %v", i, f, err)
 		}
@@ -167,7 +167,7 @@ func TestFindReceipt_ReadsAboutTheLogarithmOfTheLog(t *testing.T) {
 			t.Errorf("the follow-up of event %d took %d reads, want at most %d", i, bus.reads, most)
 		}
 		bus.reads = 0
-		if again, err := worker.FindSent(t.Context(), bus, h, &h.Tx.Sends[0]); err != nil || again == nil || again.Seq != f.Seq {
+		if again, err := lookup.FindSent(t.Context(), bus, h, &h.Tx.Sends[0]); err != nil || again == nil || again.Seq != f.Seq {
 			t.Errorf("the follow-up by its origin: %+v, %v", again, err)
 		}
 		if bus.reads > 2 {
@@ -192,7 +192,7 @@ func TestFindReceipt_AFollowUpOfALongGoneOwnerIsFoundByBisection(t *testing.T) {
 	}
 	bus := a.reader(t)
 	id := a.sent[1].ID
-	h, err := worker.FindReceipt(t.Context(), bus, "s", "note", id)
+	h, err := lookup.FindReceipt(t.Context(), bus, "s", "note", id)
 	if err != nil || h == nil || h.Seq != a.handled[id] {
 		t.Fatalf("%+v, %v", h, err)
 	}
@@ -222,7 +222,7 @@ func TestFindReceipt_AFollowUpAmongSeveralRuntimesIsFoundNearlyAsFast(t *testing
 		}
 		found++
 		bus.reads = 0
-		h, err := worker.FindReceipt(t.Context(), bus, "s", m.Stream, m.ID)
+		h, err := lookup.FindReceipt(t.Context(), bus, "s", m.Stream, m.ID)
 		if err != nil || h == nil || h.Seq != a.handled[m.ID] {
 			t.Fatalf("%s: %+v, %v", m.ID, h, err)
 		}
@@ -246,31 +246,31 @@ func TestFindReceipt_FindsWhatReadingTheWholeLogWould(t *testing.T) {
 		bus := a.reader(t)
 		bus.purged = uint64(rapid.IntRange(0, int(a.head)-1).Draw(t, "purged"))
 		for _, m := range a.sent {
-			h, err := worker.FindReceipt(t.Context(), bus, "s", m.Stream, m.ID)
+			h, err := lookup.FindReceipt(t.Context(), bus, "s", m.Stream, m.ID)
 			switch at := a.handled[m.ID]; {
 			case at > bus.purged:
 				found++
 				if err != nil || h == nil || h.Seq != at || h.Tx.Receipt.Event != m.ID {
 					// Of a follow-up whose origin has been purged nothing is known.
-					if m.Seq == 0 && errors.Is(err, worker.ErrForgotten) && originSeq(a, m.ID) <= bus.purged {
+					if m.Seq == 0 && errors.Is(err, lookup.ErrForgotten) && originSeq(a, m.ID) <= bus.purged {
 						continue
 					}
 					t.Fatalf("%s was handled at %d: found %+v, %v", m.ID, at, h, err)
 				}
 			case at > 0:
 				forgotten++
-				if !errors.Is(err, worker.ErrForgotten) {
+				if !errors.Is(err, lookup.ErrForgotten) {
 					t.Fatalf("%s was handled at %d, which is purged: %+v, %v", m.ID, at, h, err)
 				}
 			default:
 				none++
-				if h != nil || err != nil && !(m.Seq == 0 && bus.purged > 0 && errors.Is(err, worker.ErrForgotten)) {
+				if h != nil || err != nil && !(m.Seq == 0 && bus.purged > 0 && errors.Is(err, lookup.ErrForgotten)) {
 					t.Fatalf("%s is not handled: %+v, %v", m.ID, h, err)
 				}
 			}
 		}
 		for _, id := range append(a.never, "other", model.TxID{Space: "s", Epoch: a.head + 9, N: 1}.Event(0)) {
-			if h, err := worker.FindReceipt(t.Context(), bus, "s", "note", id); h != nil || err != nil && !(bus.purged > 0 && errors.Is(err, worker.ErrForgotten)) {
+			if h, err := lookup.FindReceipt(t.Context(), bus, "s", "note", id); h != nil || err != nil && !(bus.purged > 0 && errors.Is(err, lookup.ErrForgotten)) {
 				t.Fatalf("%s was never sent: %+v, %v", id, h, err)
 			}
 		}

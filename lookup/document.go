@@ -1,4 +1,4 @@
-package worker
+package lookup
 
 import (
 	"context"
@@ -11,49 +11,11 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Reading a space is its checkpoint and the log behind it. The log may be purged up to the
-// checkpoint at any moment, and who has read an older one then finds a gap: the next commit
-// was appended behind one that the reader has not seen. What it has is of no use then; it
-// reads the checkpoint again, which is newer.
-
-// maxLoads is how often a checkpoint is read again because the log behind it was purged,
-// before that is taken for damage: every time, a newer checkpoint must have been saved.
-const maxLoads = 20
-
-// overGaps repeats a reading that has met a gap.
-func overGaps(ctx context.Context, space string, read func() error) error {
-	for try := 1; ; try++ {
-		err := read()
-		switch {
-		case !errors.Is(err, model.ErrPurged) || ctx.Err() != nil:
-			return err
-		case try == maxLoads:
-			return fmt.Errorf("space %s: no checkpoint reaches to where the log begins, so a part of what was committed is lost (a STATE bucket that was restored from an older backup than its log, or a power cut without fsync): %w", space, err)
-		}
-		_ = pause.For(ctx, backoff(try))
-	}
-}
-
-// load reads the space from its checkpoint and the log behind it.
-func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
-	err = overGaps(h.ctx, h.space, func() error {
-		if st, err = h.env.bus.LoadState(h.ctx, h.space); err != nil {
-			return fmt.Errorf("load checkpoint: %w", err)
-		}
-		if r, err = replica.Load(h.space, st); err != nil {
-			return err
-		}
-		h.saver.remember(st, r.LaneDone())
-		return h.replay(r)
-	})
-	return st, r, err
-}
-
 // Follow delivers the confirmed value of a document and then each change, without
 // creating any demand for it. Where the log was purged faster than it was read, changes
 // are left out; what is delivered never goes back.
 func Follow(ctx context.Context, bus Bus, space, doc string, deliver func(v model.Value, revision uint64)) error {
-	return followChanges(ctx, bus, space, doc, func(c Change) { deliver(c.Value, c.Revision) })
+	return Changes(ctx, bus, space, doc, func(c Change) { deliver(c.Value, c.Revision) })
 }
 
 // Change is a confirmed value of a document.
@@ -76,7 +38,8 @@ func (c *Change) Since(known uint64) (revision uint64, news bool) {
 	return c.Revision, c.Revision > known
 }
 
-func followChanges(ctx context.Context, bus Bus, space, doc string, deliver func(Change)) error {
+// Changes is Follow for those who want to know which value each one has replaced.
+func Changes(ctx context.Context, bus Bus, space, doc string, deliver func(Change)) error {
 	f := follower{bus: bus, space: space, doc: doc, deliver: deliver}
 	for {
 		if err := f.follow(ctx); !errors.Is(err, model.ErrPurged) || ctx.Err() != nil {
@@ -141,7 +104,7 @@ func (f *follower) follow(ctx context.Context) error {
 func Read(ctx context.Context, bus Bus, space, doc string) (d *replica.Document, err error) {
 	head, err := bus.Head(ctx, space) // of the leader: a replica that is behind is asked again
 	if err == nil {
-		err = overGaps(ctx, space, func() error {
+		err = OverGaps(ctx, space, func() error {
 			d, err = readOnce(ctx, bus, space, doc, head)
 			return err
 		})

@@ -1,4 +1,4 @@
-package worker
+package lookup
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func ReadContents(ctx context.Context, bus Bus, space string) (*Contents, error)
 	c := &Contents{}
 	head, err := bus.Head(ctx, space)
 	if err == nil {
-		err = overGaps(ctx, space, func() error {
+		err = OverGaps(ctx, space, func() error {
 			st, r, err := readSpace(ctx, bus, space, head)
 			c.Replica, c.Derived = r, derived(st)
 			return err
@@ -120,20 +120,14 @@ func readSpace(ctx context.Context, bus Bus, space string, head uint64) (st mode
 		return st, nil, err
 	}
 	for {
-		entries, err := bus.ReadLog(ctx, space, r.Seq, readPage)
-		if err != nil {
-			return st, nil, err
-		}
-		for i := range entries {
-			if err := replayEntry(r, &entries[i]); err != nil {
-				return st, nil, err
-			}
-		}
+		before := r.Seq
+		err := Replay(ctx, bus, r)
 		switch {
-		case len(entries) == readPage:
+		case err != nil:
+			return st, nil, err
 		case r.Seq >= head:
 			return st, r, nil
-		case len(entries) == 0:
+		case r.Seq == before:
 			_ = pause.For(ctx, time.Millisecond) // a replica that is behind
 		}
 		if ctx.Err() != nil {

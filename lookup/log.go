@@ -1,4 +1,4 @@
-package worker
+package lookup
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type logged struct {
 // readLogOf makes a reader. Its head is of the leader, and not below seen.
 func readLogOf(ctx context.Context, bus Bus, space string, seen uint64) (*logReader, error) {
 	for dry := 0; ; dry++ {
-		_ = pause.For(ctx, backoff(dry))
+		_ = pause.For(ctx, pause.Backoff(dry))
 		head, err := bus.Head(ctx, space)
 		switch {
 		case err != nil:
@@ -59,7 +59,7 @@ func (l *logReader) entry(seq uint64) (*logged, error) {
 // leader is asked whether the log still reaches that far.
 func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
 	for dry := 0; ; dry++ {
-		_ = pause.For(l.ctx, backoff(dry))
+		_ = pause.For(l.ctx, pause.Backoff(dry))
 		entries, err := l.bus.ReadLog(l.ctx, l.space, behind, n)
 		switch {
 		case err != nil:

@@ -1,4 +1,4 @@
-package worker
+package lookup
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (l *logReader) waited(since, slot uint64, key receipts.Key) (*Handling, err
 // is not forgotten.
 func waitedLong(ctx context.Context, bus Bus, space string, key receipts.Key, seen uint64) (*Handling, error) {
 	var r *replica.Replica
-	err := overGaps(ctx, space, func() (err error) {
+	err := OverGaps(ctx, space, func() (err error) {
 		_, r, err = readSpace(ctx, bus, space, 0)
 		return err
 	})
@@ -94,7 +94,7 @@ func FindWaiting(ctx context.Context, bus Bus, space, stream, id string) (*model
 		return nil, err
 	}
 	var w *model.Waiting
-	err := overGaps(ctx, space, func() error {
+	err := OverGaps(ctx, space, func() error {
 		_, r, err := readSpace(ctx, bus, space, 0)
 		if err != nil {
 			return err

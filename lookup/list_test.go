@@ -1,4 +1,4 @@
-package worker_test
+package lookup_test
 
 import (
 	"context"
@@ -11,13 +11,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/receipts"
 )
 
 // listed are the events whose receipts are found, and the error that ends the list.
-func listed(ctx context.Context, bus worker.Bus, space string, f worker.ReceiptFilter, most int) (ids []string, err error) {
-	for h, err := range worker.Receipts(ctx, bus, space, f) {
+func listed(ctx context.Context, bus lookup.Bus, space string, f lookup.ReceiptFilter, most int) (ids []string, err error) {
+	for h, err := range lookup.Receipts(ctx, bus, space, f) {
 		if err != nil {
 			return ids, err
 		}
@@ -46,17 +47,17 @@ func TestReceipts_AreThoseOfTheLogInItsOrder(t *testing.T) {
 			}
 		}
 		bus := a.reader(t)
-		all, err := listed(t.Context(), bus, "s", worker.ReceiptFilter{}, -1)
+		all, err := listed(t.Context(), bus, "s", lookup.ReceiptFilter{}, -1)
 		if err != nil || !slices.Equal(all, want) {
 			t.Fatalf("listed %v, %v; the log has %v", all, err, want)
 		}
 		n := rapid.IntRange(1, 20).Draw(t, "last")
-		last, err := listed(t.Context(), bus, "s", worker.ReceiptFilter{Last: n}, -1)
+		last, err := listed(t.Context(), bus, "s", lookup.ReceiptFilter{Last: n}, -1)
 		if err != nil || !slices.Equal(last, want[max(0, len(want)-n):]) {
 			t.Fatalf("the last %d: %v, %v; the log has %v", n, last, err, want)
 		}
 		if len(want) > 0 {
-			if one, err := listed(t.Context(), bus, "s", worker.ReceiptFilter{}, 1); err != nil || one[0] != want[0] {
+			if one, err := listed(t.Context(), bus, "s", lookup.ReceiptFilter{}, 1); err != nil || one[0] != want[0] {
 				t.Fatalf("the first: %v, %v", one, err)
 			}
 		}
@@ -72,7 +73,7 @@ func TestReceipts_TheLastFewAreNotLookedForFromTheBeginning(t *testing.T) {
 		a.commit(a.owner, 1, func() bool { return false })
 	}
 	bus := a.reader(t)
-	got, err := listed(t.Context(), bus, "s", worker.ReceiptFilter{Last: 3}, -1)
+	got, err := listed(t.Context(), bus, "s", lookup.ReceiptFilter{Last: 3}, -1)
 	if err != nil || !slices.Equal(got, []string{"e4997", "e4998", "e4999"}) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -81,36 +82,44 @@ func TestReceipts_TheLastFewAreNotLookedForFromTheBeginning(t *testing.T) {
 	}
 }
 
+// end makes a commit by which an event has ended.
+func (a *author) end(stream, id string, o model.Outcome) {
+	rc := receipts.Handled(&model.Event{Space: a.space, Stream: stream, ID: id}, model.Value{})
+	rc.Outcome = o
+	a.owner.n++
+	a.append(&model.Commit{Epoch: a.owner.seq, Txs: []model.Tx{{N: a.owner.n, By: receipts.By(stream), Receipt: rc}}, Cursor: a.lane.Cursor(0)})
+}
+
 func TestReceipts_FilterAndFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		w.worker("w1")
-		w.send("s", "add", "a1")
-		w.send("s", "fail", "f1")
-		w.send("s", "nosuch", "n1")
-		w.send("s", "fail", "f2")
-		w.eventuallyHandled("s", 4)
-		for want, f := range map[string]worker.ReceiptFilter{
+		a := newAuthor(1, "s")
+		a.takeOver()
+		a.end("add", "a1", model.Handled)
+		a.end("fail", "f1", model.Failed)
+		a.end("nosuch", "n1", model.Refused)
+		a.end("fail", "f2", model.Failed)
+		bus := a.reader(t)
+		for want, f := range map[string]lookup.ReceiptFilter{
 			"a1 f1 n1 f2": {},
 			"f1 f2":       {Outcome: model.Failed},
 			"f2":          {Outcome: model.Failed, Last: 1},
 			"a1":          {Stream: "add"},
 			"":            {Stream: "add", Outcome: model.Failed},
 		} {
-			if got, err := listed(t.Context(), w.client, "s", f, -1); err != nil || strings.Join(got, " ") != want {
+			if got, err := listed(t.Context(), bus, "s", f, -1); err != nil || strings.Join(got, " ") != want {
 				t.Errorf("%+v: %v, %v; want %s", f, got, err, want)
 			}
 		}
 
 		followed := make(chan []string, 1)
 		go func() { // ends after three
-			got, _ := listed(t.Context(), w.client, "s", worker.ReceiptFilter{Stream: "fail", Last: 1, Follow: true}, 3)
+			got, _ := listed(t.Context(), bus, "s", lookup.ReceiptFilter{Stream: "fail", Last: 1, Follow: true}, 3)
 			followed <- got
 		}()
 		synctest.Wait()
-		w.send("s", "fail", "f3")
-		w.send("s", "add", "a2")
-		w.send("s", "fail", "f4")
+		a.end("fail", "f3", model.Failed)
+		a.end("add", "a2", model.Handled)
+		a.end("fail", "f4", model.Failed)
 		if got := strings.Join(<-followed, " "); got != "f2 f3 f4" {
 			t.Errorf("followed %s", got)
 		}
@@ -120,25 +129,23 @@ func TestReceipts_FilterAndFollow(t *testing.T) {
 			synctest.Wait()
 			cancel()
 		}()
-		if _, err := listed(ctx, w.client, "s", worker.ReceiptFilter{Follow: true}, -1); !errors.Is(err, context.Canceled) {
+		if _, err := listed(ctx, bus, "s", lookup.ReceiptFilter{Follow: true}, -1); !errors.Is(err, context.Canceled) {
 			t.Errorf("the end of following is %v", err)
 		}
 	})
 }
 
 func TestReceipts_RefusesQuestionsThatMakeNoSense(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		for want, f := range map[string]worker.ReceiptFilter{"stream": {Stream: "*"}, "outcome": {Outcome: "lost"}, "last": {Last: -1}} {
-			if _, err := listed(t.Context(), w.client, "s", f, -1); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%+v: %v", f, err)
-			}
+	bus := newAuthor(1, "s").reader(t)
+	for want, f := range map[string]lookup.ReceiptFilter{"stream": {Stream: "*"}, "outcome": {Outcome: "lost"}, "last": {Last: -1}} {
+		if _, err := listed(t.Context(), bus, "s", f, -1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", f, err)
 		}
-		if _, err := listed(t.Context(), w.client, "a.b", worker.ReceiptFilter{}, -1); err == nil {
-			t.Error("a space that cannot be")
-		}
-		if got, err := listed(t.Context(), w.client, "empty", worker.ReceiptFilter{Last: 5}, -1); len(got) > 0 || err != nil {
-			t.Errorf("of a space without a log: %v, %v", got, err)
-		}
-	})
+	}
+	if _, err := listed(t.Context(), bus, "a.b", lookup.ReceiptFilter{}, -1); err == nil {
+		t.Error("a space that cannot be")
+	}
+	if got, err := listed(t.Context(), bus, "empty", lookup.ReceiptFilter{Last: 5}, -1); len(got) > 0 || err != nil {
+		t.Errorf("of a space without a log: %v, %v", got, err)
+	}
 }

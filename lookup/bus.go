@@ -1,0 +1,29 @@
+package lookup
+
+import (
+	"context"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Bus is what looking things up needs of the outside world; worker.Bus has all of it, and says
+// what each method means.
+type Bus interface {
+	Head(ctx context.Context, space string) (uint64, error)
+	ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error)
+	FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error
+	LoadState(ctx context.Context, space string) (model.SpaceState, error)
+	LoadItem(ctx context.Context, space, key string) (model.StateDoc, error)
+	ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error)
+	FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error)
+	Horizon() time.Duration
+}
+
+const (
+	// readPage is how many log or lane entries are read at a time.
+	readPage = 512
+	// dryReads is how often a reader that knows of an entry reads nothing before it
+	// asks the leader whether the log still reaches that far.
+	dryReads = 5
+)
