@@ -107,7 +107,9 @@ func (b *Bus) options() []nats.Option {
 		nats.ReconnectBufSize(-1),
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(),
-		nats.ErrorHandler(b.connectionError),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { // until watchConnection
+			b.log.Warn("NATS reports an error", "error", err)
+		}),
 	}, b.cfg.Options...)
 }
 
@@ -188,6 +190,7 @@ func (b *Bus) watchConnection() {
 		b.pub.reconnected()
 	})
 	b.nc.SetClosedHandler(func(*nats.Conn) { b.end() })
+	b.nc.SetErrorHandler(b.connectionError)
 }
 
 func (b *Bus) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) {
@@ -196,6 +199,9 @@ func (b *Bus) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) {
 		return
 	}
 	b.log.Warn("NATS reports an error", "error", err)
+	if subject := forbiddenSubject(err); subject != "" {
+		b.pub.forbid(subject, err)
+	}
 }
 
 // Close waits until what is under way has its answer, at most for the

@@ -34,12 +34,14 @@ const (
 	tooLarge
 	// unavailable: nobody was there who could have stored it.
 	unavailable
+	// forbidden: the server has dropped the message, because the user may not publish there.
+	forbidden
 	// unclear: the server has answered, and whether it stored the message cannot
 	// be told from that.
 	unclear
 )
 
-var outcomeNames = [...]string{"stored", "moved", "taken", "busy", "full", "too large", "unavailable", "unclear"}
+var outcomeNames = [...]string{"stored", "moved", "taken", "busy", "full", "too large", "unavailable", "forbidden", "unclear"}
 
 func (o outcome) String() string { return outcomeNames[o] }
 
@@ -161,6 +163,18 @@ func notSentAnswer(err error) answer {
 		a.outcome = unavailable
 	}
 	return a
+}
+
+// forbiddenSubject is the subject to which a message was dropped that this user may not
+// publish, "" if an error of the connection says anything else.
+func forbiddenSubject(err error) string {
+	const begin = `Permissions Violation for Publish to "`
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return ""
+	}
+	_, rest, _ := strings.Cut(err.Error(), begin)
+	subject, _, _ := strings.Cut(rest, `"`)
+	return subject
 }
 
 // apiError is an error of the JetStream API about a read.

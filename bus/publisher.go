@@ -206,6 +206,22 @@ func (p *publisher) receive(m *nats.Msg) {
 	}
 }
 
+// forbid answers the requests to a subject to which this user may not publish: the server
+// says so to the connection, and nothing to whoever waits for a reply.
+func (p *publisher) forbid(subject string, err error) {
+	p.mu.Lock()
+	var dropped []*request
+	for _, r := range p.pending { // any order: each on its own
+		if r.msg.Subject == subject {
+			dropped = append(dropped, r)
+		}
+	}
+	p.mu.Unlock()
+	for _, r := range dropped {
+		p.answered(r, answer{outcome: forbidden, why: err.Error()})
+	}
+}
+
 // listening is the request of that token, unless it has ended or is to miss this
 // answer.
 func (p *publisher) listening(token uint64) *request {

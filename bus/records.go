@@ -59,6 +59,8 @@ func (b *Bus) judgeRecord(r model.Record) func(answer, bool) ruling {
 	}
 	return func(a answer, doubt bool) ruling {
 		switch v := judgePut(a, doubt); {
+		case a.outcome == forbidden:
+			return ruling{err: model.ErrForbidden}
 		case errors.Is(v.err, errMoved): // in doubt or not
 			return ruling{lookup: whose}
 		default:

@@ -74,6 +74,8 @@ func (s *sending) judge(a answer, doubt bool) ruling {
 		return ruling{err: fmt.Errorf("%s: %s: %w", s.what(), a.why, model.ErrTooLarge)}
 	case full:
 		return s.noRoom(a, doubt)
+	case forbidden:
+		return ruling{err: fmt.Errorf("%s: %w: connect as a client (`settle permissions` prints who may do what)", s.what(), model.ErrForbidden)}
 	}
 	return ruling{again: true}
 }

@@ -3,6 +3,8 @@ package bus_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -200,5 +202,35 @@ func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
 	}
 	if m.Header["Nats-Msg-Id"] != nil {
 		t.Error("the commit has a Nats-Msg-Id")
+	}
+}
+
+// A server tells the connection, and not whoever waits for a reply, that a user may not
+// publish. The sender is told at once all the same, and other subjects are none of it.
+func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "server.conf")
+	if err := os.WriteFile(conf, []byte(`accounts { A: { jetstream: enabled, users: [
+		{ user: all, password: x }
+		{ user: some, password: x, permissions: { publish: { allow: ">", deny: ["settle.lane.*.cart.>", "$KV.SETTLE_PROGRAMS.>"] } } }
+	] } }`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := startServer(t, bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0", ConfigFile: conf})
+	as := func(user string) *bus.Bus {
+		return connect(t, bus.Config{URL: server.ClientURL(), User: user, Password: "x", Name: user, AckTimeout: time.Hour})
+	}
+	if err := as("all").Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := as("some")
+	for space, want := range map[string]error{"cart": model.ErrForbidden, "shelf": nil} {
+		answered := make(chan error, 1)
+		b.Send(model.Message{Space: space, Stream: "add", ID: "e1"}, func(_ model.SendResult, err error) { answered <- err })
+		if err := <-answered; !errors.Is(err, want) {
+			t.Errorf("send to %s: %v, want %v", space, err, want)
+		}
+	}
+	if _, err := b.SaveRecord(t.Context(), model.Record{Key: "rule.all", Data: []byte("{}")}); !errors.Is(err, model.ErrForbidden) {
+		t.Errorf("save a record: %v", err)
 	}
 }

@@ -426,6 +426,38 @@ func TestStop_IsPromptWhateverTheBusDoes(t *testing.T) {
 	}
 }
 
+// forbidding is a bus whose user may not publish to lanes until it may.
+type forbidding struct {
+	*membus.Bus
+	may atomic.Bool
+}
+
+func (b *forbidding) Send(m model.Message, done func(model.SendResult, error)) {
+	if b.may.Load() {
+		b.Bus.Send(m, done)
+		return
+	}
+	go done(model.SendResult{}, fmt.Errorf("send: %w", model.ErrForbidden)) // ends at once
+}
+
+// Whoever runs a coordinator with the permissions of somebody else loses nothing by it.
+func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &forbidding{Bus: w.server.Connect("c")}
+		t.Cleanup(b.Close)
+		w.start(coordinator.Config{}, b)
+		w.commit("a", to("b"), to("b"))
+		time.Sleep(time.Minute)
+		if n := len(w.lane("b")); n != 0 || w.position(0) != 0 {
+			t.Errorf("%d events, and position %d", n, w.position(0))
+		}
+		b.may.Store(true)
+		time.Sleep(10 * time.Second)
+		w.wantReleased()
+	})
+}
+
 // A coordinator that has stopped does nothing any more, even if its bus goes on.
 func TestStop_NothingIsReleasedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

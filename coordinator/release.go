@@ -79,6 +79,9 @@ func (r *release) answered(res model.SendResult, err error) {
 		<-r.t.window // not known: the position stays before it
 	case errors.Is(err, model.ErrLaneFull):
 		time.AfterFunc(fullPause, r.attempt)
+	case errors.Is(err, model.ErrForbidden):
+		r.t.c.cfg.Logger.Error("release events: the user of a coordinator must have its role", "error", err)
+		time.AfterFunc(maxPause, r.attempt)
 	case err != nil:
 		r.refused(err)
 	default:

@@ -75,7 +75,7 @@ type Log interface {
 type Lanes interface {
 	// Send stores an event unless its id is in the lane already, and calls done
 	// exactly once, from any goroutine, with a definite answer or model.ErrLaneFull,
-	// model.ErrTooLarge or model.ErrStopped. Sends of one caller to one space are
+	// model.ErrTooLarge, model.ErrForbidden or model.ErrStopped. Sends of one caller to one space are
 	// stored in the order of the calls if each waits for the one before it.
 	Send(m model.Message, done func(model.SendResult, error))
 	// FollowLane delivers the events that stand in the lane of a partition, after the given

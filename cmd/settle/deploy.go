@@ -274,7 +274,7 @@ func operators(err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, context.DeadlineExceeded) || strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, model.ErrForbidden) || strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
 		return fmt.Errorf("%w; only the role operator may deploy (settle permissions)", err)
 	}
 	return err

@@ -26,6 +26,7 @@ const (
 	// room is how many events may wait to be sent on; then the reader of the lane waits.
 	room = 64
 	// again is how long to wait before an event is sent again that was not accepted.
+	// The pauses double up to 64 times that.
 	again = 200 * time.Millisecond
 	// NonePending is what Done says if no event waits.
 	NonePending = ^uint64(0)
@@ -100,7 +101,7 @@ func (f *Forwarder) Run(ctx context.Context) {
 // or of a bus that has been stopped.
 func (f *Forwarder) forward(ctx context.Context, m model.Message) error {
 	log := f.log.With("partition", f.partition, "lane", m.Seq, "space", m.Space, "stream", m.Stream, "event", m.ID)
-	for {
+	for n := 0; ; n++ {
 		err := f.send(ctx, m)
 		switch {
 		case err == nil:
@@ -113,7 +114,7 @@ func (f *Forwarder) forward(ctx context.Context, m model.Message) error {
 			return nil
 		}
 		log.Warn("an event was sent to the lane of another partition; sending it on, again", "error", err)
-		if err := pause.For(ctx, again); err != nil {
+		if err := pause.For(ctx, again<<min(n, 6)); err != nil {
 			return err
 		}
 	}

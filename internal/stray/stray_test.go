@@ -84,7 +84,7 @@ func TestForwarder_SendsOnInOrderWhatBelongsElsewhere(t *testing.T) {
 		if f.Done() != 10 {
 			t.Errorf("with the second event under way, all up to %d is done, want 10", f.Done())
 		}
-		time.Sleep(3 * again)
+		time.Sleep(4 * again)
 		synctest.Wait()
 		for i := range sent {
 			sent[i].Seq, sent[i].Stored = 0, time.Time{}
