@@ -92,7 +92,7 @@ func (f *fold) setAside(c *model.Commit, tx *model.Tx) {
 	}
 	f.agenda.lanes[key] = true
 	m := f.takeTurn(w.Stream, w.ID, w.Lane, w.Position)
-	if m != nil && (m.NotBefore != w.NotBefore || !model.Equal(parse(m.Payload), w.Payload)) {
+	if m != nil && (m.NotBefore != w.NotBefore || m.Depth != w.Depth || !model.Equal(parse(m.Payload), w.Payload)) {
 		f.wrong("later", "%s waits until %d with %s, and was sent until %d with %s", w.ID, w.NotBefore, w.Payload, m.NotBefore, m.Payload)
 	}
 	f.add(c, *w)
@@ -215,17 +215,17 @@ func (o *oracle) handed(ev *model.Event) {
 func (o *oracle) Now() time.Time { return time.UnixMilli(o.now).UTC() }
 
 func (o *oracle) SendAt(space, stream string, at time.Time, payload any) {
-	o.Send(space, stream, payload)
+	s := o.send(space, stream, payload)
+	s.Depth = o.timed(at)
 	if ms := model.NotBefore(at); space != o.f.space || ms > o.now {
-		o.sends[len(o.sends)-1].NotBefore = ms
+		s.NotBefore = ms
 	}
 }
 
 func (o *oracle) SetTimer(name, stream string, at time.Time, payload any) {
 	o.unset(name)
-	o.Send(o.f.space, stream, payload)
-	s := &o.sends[len(o.sends)-1]
-	s.Timer, s.NotBefore = name, model.NotBefore(at)
+	s := o.send(o.f.space, stream, payload)
+	s.Timer, s.NotBefore, s.Depth = name, model.NotBefore(at), o.timed(at)
 }
 
 func (o *oracle) CancelTimer(name string) {
@@ -272,7 +272,7 @@ func (f *fold) savedSlot(slot uint64, d *model.StateDoc) {
 		return
 	}
 	got, err := model.DecodeWaiting(d.Data)
-	if err != nil || got.ID != want.w.ID || got.NotBefore != want.w.NotBefore || got.Timer != want.w.Timer || got.Nth != want.w.Nth || !model.Equal(got.Payload, want.w.Payload) {
+	if err != nil || got.ID != want.w.ID || got.NotBefore != want.w.NotBefore || got.Depth != want.w.Depth || got.Timer != want.w.Timer || got.Nth != want.w.Nth || !model.Equal(got.Payload, want.w.Payload) {
 		f.wrong("saved", "slot %d is saved as %+v at %d (%v), but was %+v", slot, got, d.Seq, err, want.w)
 	}
 }

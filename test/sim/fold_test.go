@@ -214,7 +214,7 @@ func (f *fold) event(c *model.Commit, stream string, rc *model.Receipt) *model.E
 	if stream == model.Undelivered {
 		f.w.count("notices of refused events")
 	}
-	ev := model.Event{Space: f.space, Stream: stream, ID: rc.Event, Lane: rc.Lane, Position: rc.Pos, NotBefore: m.NotBefore}
+	ev := model.Event{Space: f.space, Stream: stream, ID: rc.Event, Lane: rc.Lane, Position: rc.Pos, Depth: m.Depth, NotBefore: m.NotBefore}
 	if len(m.Payload) > 0 {
 		var err error
 		if ev.Payload, err = model.ParseValue(m.Payload); err != nil {

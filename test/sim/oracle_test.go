@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -24,6 +25,7 @@ type oracle struct {
 	now     int64
 	cancels []string // of timers
 	edition int      // of the program
+	event   *model.Event
 
 	outcome model.Outcome
 	result  model.Value
@@ -65,16 +67,51 @@ func (o *oracle) Set(doc string, v any, path ...string) {
 func (o *oracle) Delete(doc string, path ...string) { o.Set(doc, model.Value{}, path...) }
 
 func (o *oracle) Send(space, stream string, payload any) {
+	s := o.send(space, stream, payload)
+	s.Depth = o.next()
+}
+
+func (o *oracle) send(space, stream string, payload any) *model.Send {
 	v, err := model.Of(payload)
 	if err != nil {
 		panic(err)
 	}
 	o.sends = append(o.sends, model.Send{To: space, Stream: stream, Payload: v})
+	return &o.sends[len(o.sends)-1]
+}
+
+// maxChain is how long chains may become in a simulation: shorter than those of its streams.
+const maxChain = 3
+
+// next is the depth of what is sent for no time to come. It panics where a chain ends, and so
+// the event fails.
+func (o *oracle) next() uint64 {
+	if o.event == nil {
+		return 0
+	}
+	if o.event.Depth == maxChain {
+		o.f.w.count("chains that came to their end")
+		panic("the chain is too long")
+	}
+	return o.event.Depth + 1
+}
+
+// timed is the depth of what is sent for a time: 0 if that is to come, or comes after the time
+// for which the event had waited.
+func (o *oracle) timed(at time.Time) uint64 {
+	since := o.now
+	if o.event != nil && o.event.NotBefore > 0 {
+		since = min(since, o.event.NotBefore)
+	}
+	if at.UnixMilli() > since {
+		return 0
+	}
+	return o.next()
 }
 
 // handle runs the handler of an event.
 func (o *oracle) handle(stream string, ev *model.Event, rc *model.Receipt) {
-	o.after = map[string]model.Value{}
+	o.after, o.event = map[string]model.Value{}, ev
 	drop := func(outcome model.Outcome) {
 		o.outcome, o.result, o.after, o.sends, o.cancels = outcome, model.Value{}, nil, nil, nil
 	}
@@ -165,6 +202,9 @@ func (f *fold) compareWrites(what string, tx *model.Tx, o *oracle, after map[str
 		got, want := &sends[i], &o.sends[i]
 		if got.NotBefore != want.NotBefore || got.Timer != want.Timer || (got.Slot > 0) != (got.To == f.space && got.NotBefore > 0) {
 			f.wrong("oracle", "%s: send %d waits until %d in slot %d as timer %q, want %d, %q", what, i, got.NotBefore, got.Slot, got.Timer, want.NotBefore, want.Timer)
+		}
+		if got.Depth != want.Depth {
+			f.wrong("oracle", "%s: send %d has depth %d, want %d", what, i, got.Depth, want.Depth)
 		}
 		if got.To != want.To || got.Stream != want.Stream || !model.Equal(got.Payload, want.Payload) {
 			f.wrong("oracle", "%s: send %d is %s/%s %s, want %s/%s %s", what, i, got.To, got.Stream, got.Payload, want.To, want.Stream, want.Payload)

@@ -128,6 +128,7 @@ func sorted(counts map[string]int) []string {
 var sometimes = []string{
 	"appends refused after their owner's death",
 	"appends sent again",
+	"chains that came to their end",
 	"changes of program in the log",
 	"appends that landed after their owner's death",
 	"attempts at tasks that were cut off",

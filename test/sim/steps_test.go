@@ -139,6 +139,8 @@ func (w *world) stored(p *process, s membus.Step) {
 			w.violate("lineage", "%s/%s is in the lane of %s, and no commit of its origin has it", m.Stream, m.ID, m.Space)
 		} else if s := &from.sends[m.ID].send; s.NotBefore != m.NotBefore {
 			w.violate("lineage", "%s is in the lane of %s not before %d, and was sent not before %d", m.ID, m.Space, m.NotBefore, s.NotBefore)
+		} else if s.Depth != m.Depth {
+			w.violate("lineage", "%s is in the lane of %s with depth %d, and left with %d", m.ID, m.Space, m.Depth, s.Depth)
 		} else if s.Position != m.Position {
 			w.violate("lineage", "%s is in the lane of %s with position %d, and left with %d", m.ID, m.Space, m.Position, s.Position)
 		}

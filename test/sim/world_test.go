@@ -258,7 +258,7 @@ func (w *world) startWorker(p *process) {
 	cfg := worker.Config{
 		ID: p.id, Heartbeat: c.between(o.heartbeat, o.heartbeat*3/2), MemberTTL: c.between(o.ttl, o.ttl*3/2), Checkpoint: c.between(o.checkpoint, o.checkpoint*2),
 		Idle: o.idle, MaxAwake: o.maxAwake, Logger: slog.New(logger{w, p, ""}),
-		Space: space.Config{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup},
+		Space: space.Config{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup, MaxChain: maxChain},
 	}
 	if o.history > 0 {
 		cfg.HistoryBytes, cfg.PurgeDelay = o.history, 1
