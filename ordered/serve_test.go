@@ -222,3 +222,32 @@ func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
 		}
 	}
 }
+
+// A key whose handler sends to another one, and that back: it ends as a dead letter, in whichever
+// lives, and the keys go on.
+func TestChain_EndsAcrossKeysWhoeverServesThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		handlers := accounts()
+		handlers["pass"] = ordered.On(func(tx *ordered.Tx, to string) (any, error) {
+			tx.Send(tx.Key(), "pay", payment{Cents: 1})
+			tx.Send(to, "pass", tx.Key())
+			return nil, nil
+		})
+		cfg := ordered.Config{Name: "o1", Handlers: handlers, MaxChain: 30, Heartbeat: 20 * time.Millisecond, Checkpoint: 10 * time.Millisecond}
+		p := w.serve(cfg, nil)
+		w.send("alice", "pass", "e1", `"bob"`)
+		w.eventually("the chain has begun", func() bool { return len(w.receipts("bob")) > 3 })
+		p.crash()
+		p = w.serve(cfg, nil)
+		w.eventuallyEnded("alice", 31)
+		w.eventuallyEnded("bob", 30)
+		w.pass(time.Second)
+		if got := w.receipts("alice"); len(got) != 31 || got[30].Outcome != model.Failed || !strings.Contains(got[30].Error, "its depth is 30") {
+			t.Errorf("alice: %d receipts, the last is %+v", len(got), got[len(got)-1])
+		}
+		w.wantDoc("alice", "balance", "15")
+		w.wantDoc("bob", "balance", "15")
+		w.stop(p)
+	})
+}
