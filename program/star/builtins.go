@@ -39,6 +39,9 @@ func init() {
 		"log": func(m *machine) builtinFunc { return m.log }, "link": func(m *machine) builtinFunc { return m.link },
 		"follow": func(m *machine) builtinFunc { return m.follow }, "link_at": func(m *machine) builtinFunc { return m.linkAt },
 		"rfc3339": func(m *machine) builtinFunc { return rfc3339 }, "time_of": func(m *machine) builtinFunc { return timeOf },
+		"action": func(m *machine) builtinFunc { return m.action }, "start_task": func(m *machine) builtinFunc { return m.startTask },
+		"cancel_task": func(m *machine) builtinFunc { return m.cancelTask }, "forget_task": func(m *machine) builtinFunc { return m.forgetTask },
+		"task":     func(m *machine) builtinFunc { return m.task },
 		"duration": func(m *machine) builtinFunc { return durationBuiltin }, "group": func(m *machine) builtinFunc { return m.group },
 	} {
 		deeds[name] = f

@@ -19,7 +19,7 @@ import (
 // decl is something that the files have registered. Every machine of a program has the
 // same ones, in the same order.
 type decl struct {
-	kind   string // handler, computation, effect, rows, cron
+	kind   string // handler, computation, effect, rows, cron, action
 	id     string // or the stream
 	pos    syntax.Position
 	fn     starlark.Callable
@@ -30,6 +30,7 @@ type decl struct {
 	to   string
 	job  space.CronSpec
 	expr string
+	keep time.Duration // of an action
 }
 
 // register puts the declaration into the program's space.Program.
@@ -43,6 +44,9 @@ func (d *decl) register(p *Program, i int, prints *fingerprints) error {
 		}
 		p.samples = append(p.samples, s)
 		return p.space.Handle(d.id, d.handler(p, i))
+	case "action":
+		p.streams = append(p.streams, d.id)
+		return p.space.Action(d.actionSpec(p, i))
 	case "cron":
 		s, err := cron.Parse(d.expr)
 		if err != nil {
