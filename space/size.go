@@ -30,11 +30,12 @@ func (s *Space) documentsFit(tx *Tx) error {
 	return nil
 }
 
-// fits measures a document as it is about to become.
+// fits measures a document as it is about to become. One that is larger than it should be (see
+// endTask; or the bound was another one once) may become smaller step by step.
 func (s *Space) fits(w docValue) error {
 	s.measuring = w.value.AppendJSON(s.measuring[:0])
 	n := len(s.measuring)
-	if n > s.maxDocument() {
+	if n > s.maxDocument() && n >= len(w.doc.value.AppendJSON(nil)) {
 		return fmt.Errorf("write %s: the document would have %d bytes, %d are allowed; split it into several documents", w.doc.key.doc, n, s.maxDocument())
 	}
 	w.doc.sizeBound, w.doc.measured = int32(n), true

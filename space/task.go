@@ -56,8 +56,14 @@ func TaskOf(key string, entry model.Value) Task {
 	t.Attempts = int(attempts)
 	t.At, _ = entry.Get("at").AsInt()
 	t.Unhandled, _ = entry.Get("unhandled").AsBool()
+	if t.Unhandled && t.Err == "" {
+		t.Err = noRoomForText
+	}
 	return t
 }
+
+// noRoomForText stands for the error of a task that ended in a document without room for it.
+const noRoomForText = "it was told how it ended, and that could not be handled; the document of the tasks has no room for why, but the dead letter on their stream does"
 
 func (t *Task) entry() model.Value {
 	fields := []model.Field{model.F("state", string(t.State)), model.F("n", t.N)}

@@ -74,6 +74,12 @@ const maxTaskError = 300
 // endTask ends the task of an event that has failed, in the transaction that says so: nobody
 // would say again that it has been done. It writes no more than it must, field by field: what
 // has failed may have been too large.
+//
+// It is the only writer that no bound refuses, so it keeps one itself. In a document without room
+// the end of a task is the word failed instead of pending, and that it is unhandled: 15 bytes for
+// an entry of 32 and more, so that a document has at most half of its bound beyond it, and fits
+// into a message, which takes twice as much. A key for which an input has no entry yet stays
+// wanted: it is told again, or fetched, when there is room.
 func (s *Space) endTask(tx *Tx, ev *model.Event, why string) {
 	a := s.program.actions[ev.Stream]
 	if a == nil {
@@ -88,16 +94,37 @@ func (s *Space) endTask(tx *Tx, ev *model.Event, why string) {
 	if late != "" {
 		return
 	}
-	if len(why) > maxTaskError {
-		why = strings.ToValidUTF8(why[:maxTaskError], "") + "..."
+	d := s.graph.known(a.Name)
+	d.measured = false // what is added here counts from the next write on
+	if a.Input && tx.Peek(a.Name, inTasks, task.Key).IsAbsent() && !s.roomFor(tx, d, taskEndBytes+len(task.Key)) {
+		return
 	}
 	set := func(field string, v model.Value) { tx.writeTask(a.Name, v, inTasks, task.Key, field) }
 	set("state", model.String(string(TaskFailed)))
 	set("n", model.Int(task.N))
-	set("error", model.String(fmt.Sprintf("it was told how it ended, and that could not be handled: %s (event %s; redrive it)", why, ev.ID)))
-	set("at", model.Int(s.wall))
 	set("unhandled", model.Bool(true))
+	if text := endText(ev, why); s.roomFor(tx, d, taskEndBytes+len(text)) {
+		set("error", model.String(text))
+		set("at", model.Int(s.wall))
+	}
 	if a.Input {
 		tx.writeTask(a.Pending(), model.Value{}, task.Key)
 	}
+}
+
+// taskEndBytes is what the end of a task takes beside its text.
+const taskEndBytes = 100
+
+// endText says why a task has ended that could not be handled.
+func endText(ev *model.Event, why string) string {
+	if len(why) > maxTaskError {
+		why = strings.ToValidUTF8(why[:maxTaskError], "") + "..."
+	}
+	return fmt.Sprintf("it was told how it ended, and that could not be handled: %s (event %s; redrive it)", why, ev.ID)
+}
+
+// roomFor reports whether a document, as a transaction leaves it, may have so many bytes more.
+func (s *Space) roomFor(tx *Tx, d *doc, more int) bool {
+	s.measuring = tx.current(d).AppendJSON(s.measuring[:0])
+	return len(s.measuring)+more <= s.maxDocument()
 }
