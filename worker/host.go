@@ -67,8 +67,10 @@ type host struct {
 	told                    standing
 	stirred, lastSave, left bool
 	stirredAt               uint64
-	stays                   time.Duration
-	observed                int // leases of documents
+	// seen is stirredAt for others to look at.
+	seen     atomic.Uint64
+	stays    time.Duration
+	observed int // leases of documents
 
 	// doneBefore is the lane sequence up to which the space was done when the host was
 	// made. Its own cursor may be far behind that, if it is seldom sent anything.

@@ -40,12 +40,13 @@ const (
 )
 
 // retention purges the log of one partition. Its fields belong to its goroutine, but for
-// appended.
+// appended and unheard.
 type retention struct {
 	p *partition
 	// appended is how many bytes of commits the spaces in memory have appended since the
 	// log was looked at.
 	appended atomic.Int64
+	unheard  unheard
 	next     time.Time
 	listed   time.Time
 	sleepers []string // that are still to be looked at
@@ -99,13 +100,13 @@ func (r *retention) run() {
 
 // look purges what may go, as far as it is the turn of its space.
 func (r *retention) look(ctx context.Context, now time.Time) error {
-	bound, clock, err := r.bound(ctx)
+	bound, end, clock, err := r.bound(ctx)
 	if err != nil {
 		return err
 	}
 	hosts := r.p.all()
 	slices.SortFunc(hosts, func(a, b *host) int { return cmp.Compare(a.space, b.space) }) // the same story every time
-	var failed error
+	failed := r.unheard.look(ctx, r.p, hosts, end)
 	for _, h := range hosts {
 		saved := h.retained.settled(h.saver.durable.Load(), r.p.w.cfg.PurgeDelay, now)
 		if gone := h.saver.markers.covered(saved, markersStep); len(gone) > 0 {
@@ -127,17 +128,17 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 	return errors.Join(failed, r.sweep(ctx, now, bound, clock))
 }
 
-// bound is the sequence up to which commits may go if a checkpoint covers them, and what
-// time it is by the server's clock.
-func (r *retention) bound(ctx context.Context) (seq uint64, clock time.Time, err error) {
+// bound is the sequence up to which commits may go if a checkpoint covers them, where the
+// log ends, and what time it is by the server's clock.
+func (r *retention) bound(ctx context.Context) (seq, end uint64, clock time.Time, err error) {
 	released, err := r.p.w.bus.LoadPosition(ctx, r.p.number, PositionReleased)
 	if err != nil {
-		return 0, clock, err
+		return 0, 0, clock, err
 	}
 	cfg := &r.p.w.cfg
 	log, err := r.p.w.bus.LogState(ctx, r.p.number, cfg.History)
 	if err != nil {
-		return 0, clock, err
+		return 0, 0, clock, err
 	}
 	old := log.Old
 	if limit := uint64(cfg.HistoryBytes); log.Bytes > limit {
@@ -145,7 +146,7 @@ func (r *retention) bound(ctx context.Context) (seq uint64, clock time.Time, err
 		keep := uint64(float64(log.Commits) * float64(limit) / float64(log.Bytes))
 		old = max(old, log.Last-min(log.Last, keep))
 	}
-	return min(old, released), log.Now, nil
+	return min(old, released), log.Last, log.Now, nil
 }
 
 // sweep looks at some of the spaces that have no host here.

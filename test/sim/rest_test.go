@@ -22,11 +22,11 @@ func (w *world) rest() bool {
 			w.story.note("CHECK", "at rest")
 			return true
 		}
-		if w.story.now()-healed > restBound {
+		if w.story.now()-healed > w.plan.restBound() {
 			if why == "" {
 				why = "the logs go on growing"
 			}
-			w.violate("rest", "not at rest %v after everything was healed: %s", restBound, why)
+			w.violate("rest", "not at rest %v after everything was healed: %s", w.plan.restBound(), why)
 			return false
 		}
 	}

@@ -57,7 +57,7 @@ func (p *plan) deployments() {
 }
 
 // derives reports whether editions differ in what is derived.
-func (p *plan) derives() bool { return p.has("versions") && !p.has("attached") && !p.has("hermit") }
+func (p *plan) derives() bool { return p.has("versions") && !p.has("attached") }
 
 func isOdd(edition int) bool { return edition%2 == 1 }
 

@@ -1,0 +1,58 @@
+package worker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+
+	"github.com/settlehq/settle/model"
+)
+
+// times derives the document "times" as so many times the count.
+func times(t *testing.T, version string, factor int64) *space.Program {
+	p := book(t)
+	p.Version = version
+	err := p.Add(space.NodeSpec{
+		ID: "times", Kind: space.Computation, Output: "times", Version: version,
+		Run: func(tx *space.Tx) (model.Value, error) {
+			n, _ := tx.Get("n").AsInt()
+			return model.Int(factor * n), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A worker of another version that takes a space over by mistake, and dies, leaves its values
+// behind. The owner has nothing to append and nothing to save, nobody asks it anything, and it
+// learns of them all the same, since the log has grown.
+func TestUnheard_WhatAnotherRuntimeHasLeftIsFoundByAnOwnerWithNothingToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(times(t, "v1", 2))}, hermits)
+		seen := w.watch("s", "times")
+		w.send("s", "add", "e1")
+		w.send("idle", "add", "e1")
+		w.eventually("w1 derives", func() bool { return seen.last() == "2" })
+		w.pass(2 * time.Minute) // all is saved
+		w2 := w.process(worker.Config{ID: "w2", Programs: always(times(t, "v2", 3))}, hermits)
+		w.eventually("w2 derives", func() bool { return seen.last() == "3" })
+		w2.crash()
+		w.pass(3 * time.Minute)
+		if seen.last() != "2" {
+			t.Errorf("the watcher sees %s, which w2 has left behind", seen.last())
+		}
+		w.wantHandled("s", "e1")
+		before := len(w.commits("s"))
+		w.pass(10 * time.Minute)
+		if n := len(w.commits("s")); n != before {
+			t.Errorf("%d commits since, of nothing", n-before)
+		}
+		w1.stop()
+	})
+}
