@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/internal/shape"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 // Action is a kind of work outside of the space, such as charging a card or sending a mail:
@@ -79,7 +79,7 @@ type Task[In, Out any] struct {
 type ActionOption func(*actionOptions)
 
 type actionOptions struct {
-	worker.Performer
+	tasks.Performer
 	keep time.Duration
 }
 
@@ -106,7 +106,7 @@ func Keep(d time.Duration) ActionOption { return func(o *actionOptions) { o.keep
 
 // Permanent marks an error of a performing function as one that no further attempt will
 // change: the task is given up.
-func Permanent(err error) error { return worker.Permanent(err) }
+func Permanent(err error) error { return tasks.Permanent(err) }
 
 // Perform registers the function that performs the tasks. It runs in the process of the worker
 // that serves the space, outside of any transaction, and does the I/O. It is called when the

@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 // Nothing is performed or fetched by itself in a world. A test says what has come of a task, as
@@ -89,7 +89,7 @@ func (s *Space) Perform() (attempts int) {
 	for again := true; again; {
 		again = false
 		for _, a := range s.s.Program().Actions() {
-			how, ok := a.Host.(*worker.Performer)
+			how, ok := a.Host.(*tasks.Performer)
 			if !ok {
 				continue
 			}
@@ -105,7 +105,7 @@ func (s *Space) Perform() (attempts int) {
 }
 
 // attempt makes one at a task, and tells how it has ended.
-func (s *Space) attempt(a *space.ActionSpec, how *worker.Performer, t space.Task) {
+func (s *Space) attempt(a *space.ActionSpec, how *tasks.Performer, t space.Task) {
 	s.w.t.Helper()
 	out, err := how.Attempt(context.Background(), t.Key, t.In)
 	c := how.Tell(&t, out, err)

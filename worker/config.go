@@ -59,7 +59,7 @@ type Config struct {
 	// been handled, over all spaces; default 64 MiB. Beyond it they stay in the stream,
 	// but for one per space. One space is given 8 MiB at the most.
 	BacklogBytes int64
-	// Performing is how many tasks (see Performer) are done at a time, over all spaces;
+	// Performing is how many tasks (see tasks.Performer) are done at a time, over all spaces;
 	// default 256.
 	Performing int
 	// Weight is this worker's share of the partitions relative to others; 0 is 1.

@@ -84,6 +84,11 @@
 // time, when to wake it: see due.go (docs/adr/0018). Worker.Stats says how many there are of
 // the others.
 //
+// # Work outside
+//
+// Tasks that a space has started are performed by its owner: package worker/tasks looks for them
+// in what is confirmed, and comes back through inbox and lane.
+//
 // # Another program
 //
 // Refresh asks again what each space is to run. One that is awake changes over between two of

@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 // host runs one space: a loop that passes inputs to the core, carries out what it
@@ -98,7 +99,7 @@ type host struct {
 	joins   bool
 	entered chan struct{}
 	directs directs
-	tasks   tasks
+	tasks   *tasks.List
 	failed  error // why the host has ended, if not because it was to
 }
 
@@ -113,7 +114,7 @@ type env struct {
 	counters *counters
 	runs     *RunCounts
 	// performing bounds the attempts at tasks, nil around an attachment.
-	performing slots
+	performing tasks.Slots
 	// partition and awake are nil around an attachment.
 	partition *partition
 	awake     *awake
@@ -151,6 +152,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h.low.Store(b.done)
 	h.due.Store(unknownDue)
 	h.ctx, h.cancel = context.WithCancel(e.ctx)
+	h.tasks = tasksOf(h)
 	h.spans.init(e.cfg.Tracer, name)
 	return h
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 // forecast is a program whose computation sky shows the weather at the place that the document
 // where names, "LAS" at first, and whose streams go, ask and drop change that, refresh it and
 // forget it.
-func forecast(t *testing.T, fetch *worker.Performer) *space.Program {
+func forecast(t *testing.T, fetch *tasks.Performer) *space.Program {
 	t.Helper()
 	p := space.NewProgram("forecast")
 	must := func(err error) {
@@ -64,7 +65,7 @@ func TestInput_IsFetchedWhenAComputationThatSomebodyLooksAtReadsIt(t *testing.T)
 			}
 			return model.String(fmt.Sprint(key, n)), nil
 		}
-		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(forecast(t, &worker.Performer{Do: out.do, Attempts: 2}))}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(forecast(t, &tasks.Performer{Do: out.do, Attempts: 2}))}, nil)
 		w.send("s", "go", "e1", `"SFO"`)
 		w.pass(time.Minute)
 		if n := out.count("", "SFO"); n != 0 {
@@ -106,7 +107,7 @@ func TestInput_ThatIsRefreshedWhileItIsFetchedIsFetchedAnew(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			return model.Int(int64(n)), nil
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(forecast(t, &worker.Performer{Do: out.do, Attempts: 2}))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: always(forecast(t, &tasks.Performer{Do: out.do, Attempts: 2}))}, nil)
 		seen := w.watch("s", "sky")
 		w.pass(5 * time.Second)
 		w.send("s", "ask", "e1", `"LAS"`)
@@ -123,7 +124,7 @@ func TestInput_OfAComputationThatWasNotRegisteredWithItIsAnErrorInWords(t *testi
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
-		w.process(worker.Config{ID: "w1", Programs: always(forecast(t, &worker.Performer{Do: out.do}))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: always(forecast(t, &tasks.Performer{Do: out.do}))}, nil)
 		w.watch("s", "unregistered")
 		w.eventually("it is told", func() bool {
 			return w.logged.count(`node space=s node=unregistered`) > 0
@@ -150,7 +151,7 @@ func TestInput_IsFetchedByTheNextOwner(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", Programs: always(forecast(t, &worker.Performer{Do: out.do, Timeout: -1}))}
+		cfg := worker.Config{ID: "w1", Programs: always(forecast(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
 		w1 := w.process(cfg, nil)
 		seen := w.watch("s", "sky")
 		w.eventually("it is being fetched", func() bool { return out.count("", "LAS") == 1 })

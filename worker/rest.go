@@ -62,7 +62,7 @@ func (h *host) standing(r space.Ready) standing {
 		return busy
 	case r.Wake != 0 || len(h.mirrors) > 0 || h.foreign.attached > 0 || h.observed > 0 ||
 		len(h.queries.waiting) > 0 || len(h.directs.waiting) > 0 || len(h.directs.underWay) > 0 ||
-		h.stays > 0 || h.tasks.pending() || !h.core.Durable():
+		h.stays > 0 || h.tasks.Pending() || !h.core.Durable():
 		return held
 	}
 	return resting

@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 // A program that changes while tasks are performed: what has begun ends as it began, what begins
@@ -20,8 +21,8 @@ func TestTask_IsPerformedWhileTheProgramChanges(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
 		var changes atomic.Int64
-		performer := func() *worker.Performer {
-			return &worker.Performer{AtATime: 2, Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
+		performer := func() *tasks.Performer {
+			return &tasks.Performer{AtATime: 2, Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
 				time.Sleep(time.Duration(changes.Load()%3) * time.Millisecond)
 				return out.do(ctx, key, in)
 			}}

@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 func TestTask_IsPerformedWhenItIsInTheLogAndDoneIsCalledOnce(t *testing.T) {
@@ -26,7 +27,7 @@ func TestTask_IsPerformedWhenItIsInTheLogAndDoneIsCalledOnce(t *testing.T) {
 			}
 			return model.String("well"), nil
 		}
-		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &worker.Performer{Do: out.do}))}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do}))}, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.send("s", "start", "e2", `"b"`)
 		w.send("s", "start", "e3", `"a"`) // is pending, or done
@@ -54,7 +55,7 @@ func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
-		p := office(t, &worker.Performer{Do: out.do})
+		p := office(t, &tasks.Performer{Do: out.do})
 		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.eventuallyTask("s", "a", space.TaskDone)
@@ -95,7 +96,7 @@ func TestTask_IsDoneByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
 					w := newWorld(t, 1)
 					out := newOutside()
 					var requests atomic.Int64
-					cfg := worker.Config{ID: "w1", Checkpoint: checkpoint, Programs: always(office(t, &worker.Performer{Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
+					cfg := worker.Config{ID: "w1", Checkpoint: checkpoint, Programs: always(office(t, &tasks.Performer{Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
 						time.Sleep(7 * time.Millisecond)
 						return out.do(ctx, key, in)
 					}}))}
@@ -148,7 +149,7 @@ func TestTask_OfWhichTwoOwnersTellEndsOnce(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", MemberTTL: 3 * time.Second, Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: -1}))}
+		cfg := worker.Config{ID: "w1", MemberTTL: 3 * time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
 		w1 := w.process(cfg, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
@@ -189,7 +190,7 @@ func TestTask_IsCutOffAtAHandoverAndTheNextOwnerPerformsIt(t *testing.T) {
 			cut.Add(1)
 			return model.Value{}, ctx.Err()
 		}
-		cfg := worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: -1, Attempts: 1}))}
+		cfg := worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1, Attempts: 1}))}
 		w1 := w.process(cfg, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
@@ -220,9 +221,9 @@ func TestTask_ThatGoesOnAfterItsContextIsToldOnce(t *testing.T) {
 				return model.Int(1), nil
 			}
 			<-ctx.Done()
-			return model.Value{}, worker.Permanent(ctx.Err())
+			return model.Value{}, tasks.Permanent(ctx.Err())
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: time.Minute}))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: time.Minute}))}, nil)
 		w.send("s", "start", "e1", `"deaf"`)
 		w.send("s", "start", "e2", `"quick"`)
 		const goesOn = "a task goes on though its context has ended"
@@ -257,7 +258,7 @@ func TestTask_IsTriedAgainAfterPausesThatGrow(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &worker.Performer{Do: out.do, MaxBackoff: 3 * time.Second}))}, nil)
+		w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do, MaxBackoff: 3 * time.Second}))}, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.pass(2 * time.Second)
 		if got := w.task("s", "a"); got.State != space.TaskPending || got.Attempts != 2 || got.Err != "no answer to number 2" {
@@ -291,11 +292,11 @@ func TestTask_IsGivenUpWhenTheAttemptsAreUsedUpOrTheErrorIsPermanent(t *testing.
 			case "large":
 				return model.String(strings.Repeat("x", 600<<10)), nil
 			case "never":
-				return model.Value{}, worker.Permanent(errors.New("no such card"))
+				return model.Value{}, tasks.Permanent(errors.New("no such card"))
 			}
 			return model.Value{}, errors.New("closed")
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do, Attempts: 3, Timeout: time.Second}))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Attempts: 3, Timeout: time.Second}))}, nil)
 		for _, c := range []struct {
 			key, err string
 			n        int
@@ -332,7 +333,7 @@ func TestTask_ThatIsCancelledIsPerformedNoMore(t *testing.T) {
 			}
 			return model.Value{}, errors.New("closed")
 		}
-		w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: -1}))}, nil)
+		w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}, nil)
 		for _, key := range []string{"again", "heard", "late"} {
 			w.send("s", "start", "start-"+key, `"`+key+`"`)
 			w.pass(time.Second / 2)
@@ -363,7 +364,7 @@ func TestTask_AThousandAreDoneAFewAtATime(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", Performing: 10, Idle: time.Second, Programs: always(office(t, &worker.Performer{Do: out.do, AtATime: 8}))}
+		cfg := worker.Config{ID: "w1", Performing: 10, Idle: time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do, AtATime: 8}))}
 		w1 := w.process(cfg, nil)
 		for s := range 4 {
 			w.send(fmt.Sprint("s", s), "many", "e1", "250")
@@ -417,7 +418,7 @@ func TestTask_OfASpaceWhoseLaneHasBeenPassedWakesIt(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do, Timeout: -1})), Checkpoint: time.Second, Idle: time.Second}
+		cfg := worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1})), Checkpoint: time.Second, Idle: time.Second}
 		w1 := w.process(cfg, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.send("other", "start", "e2", `"b"`)
@@ -444,7 +445,7 @@ func TestTask_ThatAnApplicationHasStartedIsPerformedByTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
-		p := office(t, &worker.Performer{Do: out.do})
+		p := office(t, &tasks.Performer{Do: out.do})
 		cfg := worker.Config{ID: "w1", Programs: always(p), Idle: time.Second}
 		w1 := w.process(cfg, nil)
 		app := w.attach("app", func(c *worker.AttachConfig) { c.Program = p })
@@ -508,7 +509,7 @@ func TestTask_WhoseEndWasRefusedByAnotherProgramIsToldAgain(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			return model.Int(int64(n)), nil
 		}
-		d := &registry{program: office(t, &worker.Performer{Do: out.do})}
+		d := &registry{program: office(t, &tasks.Performer{Do: out.do})}
 		known := d.program
 		w1 := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
 		w.send("s", "start", "e1", `"a"`)
@@ -532,7 +533,7 @@ func TestTask_WhoseEndCannotBeHandledIsHandledWhenThatIsRedriven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
-		w.process(worker.Config{ID: "w1", Programs: always(office(t, &worker.Performer{Do: out.do}))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do}))}, nil)
 		w.send("s", "start", "e1", `"bad"`)
 		w.eventuallyTask("s", "bad", space.TaskFailed)
 		if got := w.task("s", "bad"); !got.Unhandled || !strings.Contains(got.Err, "no good") || !strings.Contains(got.Err, "done-1-bad") {

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 // outside is the world that tasks are done in. It remembers what was done.
@@ -75,7 +75,7 @@ func (o *outside) inParallel(name string) int {
 //
 // Done counts, in the document ended, how often it was called for a key, and lists them in order.
 // "bad" is a key that Done cannot handle.
-func office(t *testing.T, how *worker.Performer) *space.Program {
+func office(t *testing.T, how *tasks.Performer) *space.Program {
 	t.Helper()
 	p := space.NewProgram("office")
 	must := func(err error) {

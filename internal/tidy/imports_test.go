@@ -74,6 +74,7 @@ var importRules = []importRule{
 	{in: []string{"space"}, only: []string{"space", "model", "lanes", "lineage", "receipts", "replica"}, others: []string{"github.com/hashicorp/go-memdb"}, instead: "space may use model, lanes, lineage, receipts, replica and go-memdb; anything else is an input or an output of the core"},
 	{in: []string{"worker/roster"}, only: []string{"model"}, instead: "worker/roster judges by what it is told, on model alone; package worker carries its words"},
 	{in: []string{"worker/roster"}, never: []string{"context", "net", "os", "log", "math/rand", "crypto/rand"}, instead: "worker/roster does no I/O: hand it what was heard, and the time"},
+	{in: []string{"worker/tasks"}, only: []string{"model", "space", "internal/pause"}, instead: "worker/tasks does work for a space: what it needs of who serves that, it takes as tasks.Host"},
 	{in: []string{"lookup"}, never: above("worker", "ordered", "live", "coordinator", "gateway", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "lookup reads what the log has, without a worker: declare in lookup.Bus what it needs"},
 	{in: []string{"worker"}, never: above("coordinator"), instead: "the coordinator stands on worker; neither waits for the other"},
 	{in: []string{"worker", "coordinator"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface in worker/ports.go and let the package above satisfy it"},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 // With the fault "tasks", handlers start and cancel tasks of the action "work", and the
@@ -110,8 +110,8 @@ func (w *world) addTasks(p *space.Program, of string) error {
 		return nil
 	}
 	c := keyed(w.plan.seed, "performer")
-	how := func(action string) *worker.Performer {
-		return &worker.Performer{
+	how := func(action string) *tasks.Performer {
+		return &tasks.Performer{
 			Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
 				return w.perform(ctx, of, action, key, in)
 			},
@@ -160,7 +160,7 @@ func (w *world) perform(ctx context.Context, of, action, key string, in model.Va
 		case how == 2:
 			<-ctx.Done()
 		case how == 3:
-			return model.Value{}, worker.Permanent(errors.New("no"))
+			return model.Value{}, tasks.Permanent(errors.New("no"))
 		case how == 4:
 			w.pass(context.Background(), takes) // it does not notice
 			return w.performed(name), nil

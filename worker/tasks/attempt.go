@@ -1,4 +1,4 @@
-package worker
+package tasks
 
 import (
 	"context"
@@ -16,12 +16,12 @@ import (
 
 // attempt makes one attempt at a task and returns what is to be told of it, nil if the
 // attempt was cut off. It is called by a goroutine of its own.
-func (h *host) attempt(ctx context.Context, action string, how *Performer, t *task) *space.Completion {
-	if !h.env.performing.enter(ctx) {
+func (l *List) attempt(ctx context.Context, action string, how *Performer, t *task) *space.Completion {
+	if !l.host.Slots.enter(ctx) {
 		return nil
 	}
-	out, err := h.overlooked(ctx, action, how, t)
-	h.env.performing.leave()
+	out, err := l.overlooked(ctx, action, how, t)
+	l.host.Slots.leave()
 	if err != nil && ctx.Err() != nil {
 		return nil
 	}
@@ -29,12 +29,12 @@ func (h *host) attempt(ctx context.Context, action string, how *Performer, t *ta
 	if err == nil {
 		return c
 	}
-	args := []any{"space", h.space, "action", action, "key", t.Key, "attempt", t.Attempts + 1, "again", c.Attempt > 0, "error", err}
+	args := []any{"space", l.host.Space, "action", action, "key", t.Key, "attempt", t.Attempts + 1, "again", c.Attempt > 0, "error", err}
 	var p *panicked
 	if errors.As(err, &p) {
 		args = append(args, "stack", string(p.stack))
 	}
-	h.env.cfg.Logger.Warn("task", args...)
+	l.host.Logger.Warn("task", args...)
 	return c
 }
 
@@ -43,7 +43,7 @@ const overrun = 10 * time.Second
 
 // overlooked makes an attempt, and tells the operator if it goes on though its context has ended: it
 // holds one of the places of the action in the space, and one of the process, until it comes back.
-func (h *host) overlooked(ctx context.Context, action string, how *Performer, t *task) (model.Value, error) {
+func (l *List) overlooked(ctx context.Context, action string, how *Performer, t *task) (model.Value, error) {
 	ctx, cancel := how.within(ctx)
 	defer cancel()
 	back := make(chan struct{})
@@ -52,8 +52,8 @@ func (h *host) overlooked(ctx context.Context, action string, how *Performer, t 
 		select {
 		case <-back:
 		case <-time.After(overrun):
-			h.env.cfg.Logger.Warn("a task goes on though its context has ended; the function must return then, it holds up others",
-				"space", h.space, "action", action, "key", t.Key, "since", overrun, "why", context.Cause(ctx))
+			l.host.Logger.Warn("a task goes on though its context has ended; the function must return then, it holds up others",
+				"space", l.host.Space, "action", action, "key", t.Key, "since", overrun, "why", context.Cause(ctx))
 		}
 	})
 	defer unmind()
@@ -63,10 +63,10 @@ func (h *host) overlooked(ctx context.Context, action string, how *Performer, t 
 // tell sends the event that says how a task has ended, or an attempt at it, for the told-th
 // time. What was done is told even if ctx has ended meanwhile, or it would be done again. It
 // returns what was told, nil if it could not be.
-func (h *host) tell(ctx context.Context, action string, c *space.Completion, told int) *space.Completion {
+func (l *List) tell(ctx context.Context, action string, c *space.Completion, told int) *space.Completion {
 	for dry := 0; ; dry++ {
-		err := h.sendEvent(model.Message{
-			Space: h.space, Stream: action, ID: completionID(c, told), Payload: c.Value().AppendJSON(nil),
+		err := l.host.Send(model.Message{
+			Space: l.host.Space, Stream: action, ID: completionID(c, told), Payload: c.Value().AppendJSON(nil),
 		})
 		switch {
 		case err == nil:
@@ -76,17 +76,10 @@ func (h *host) tell(ctx context.Context, action string, c *space.Completion, tol
 		case errors.Is(err, model.ErrStopped) || ctx.Err() != nil:
 			return nil
 		default:
-			h.report("tell how a task has ended", err)
+			l.host.Report("tell how a task has ended", err)
 			_ = pause.For(ctx, pause.Backoff(dry+6))
 		}
 	}
-}
-
-// sendEvent stores an event in a lane.
-func (h *host) sendEvent(m model.Message) error {
-	answer := make(chan error, 1)
-	h.env.bus.Send(m, func(_ model.SendResult, err error) { answer <- err })
-	return <-answer
 }
 
 // completionID is the id of the event that tells something of a task: the same for everybody
@@ -110,10 +103,10 @@ func completionID(c *space.Completion, told int) string {
 // hashed begins what stands for a key that cannot be part of an id.
 const hashed = "sha256-"
 
-// slots bound how many attempts are under way in a process.
-type slots chan struct{}
+// Slots bound how many attempts are under way in a process, as many as the channel has room for.
+type Slots chan struct{}
 
-func (s slots) enter(ctx context.Context) bool {
+func (s Slots) enter(ctx context.Context) bool {
 	select {
 	case s <- struct{}{}:
 		return ctx.Err() == nil || s.giveBack()
@@ -123,9 +116,9 @@ func (s slots) enter(ctx context.Context) bool {
 }
 
 // giveBack is for a slot that is not used after all.
-func (s slots) giveBack() bool {
+func (s Slots) giveBack() bool {
 	s.leave()
 	return false
 }
 
-func (s slots) leave() { <-s }
+func (s Slots) leave() { <-s }

@@ -1,4 +1,4 @@
-package worker
+package tasks
 
 import (
 	"container/heap"
@@ -18,21 +18,21 @@ func TestTaskQueue_HoldsNothingThatIsNotPending(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{core: core}
+	l := &List{core: core}
 	a := &performing{spec: &space.ActionSpec{Name: "work"}, how: &Performer{}, pending: map[string]*task{}}
 	entry := func(state space.TaskState) model.Value {
 		return model.Object(model.F("n", 1), model.F("state", string(state)))
 	}
-	h.lookAtTask(a, "first", entry(space.TaskPending))
+	l.lookAtTask(a, "first", entry(space.TaskPending))
 	for i := range 1000 {
 		key := completionID(&space.Completion{Key: "k", N: int64(i)}, 0)
-		h.lookAtTask(a, key, entry(space.TaskPending))
+		l.lookAtTask(a, key, entry(space.TaskPending))
 		ended := a.pending[key]
 		heap.Remove(&a.queue, ended.place) // as if its turn had come
 		_, ended.cancel = context.WithCancel(t.Context())
 		ended.at = time.Hour
 		heap.Push(&a.queue, ended)
-		h.lookAtTask(a, key, entry(space.TaskDone))
+		l.lookAtTask(a, key, entry(space.TaskDone))
 		if !ended.gone || len(a.queue) != 1 || len(a.pending) != 1 || a.queue.next().Key != "first" {
 			t.Fatalf("after %d tasks the queue holds %d, of which %d are pending", i+1, len(a.queue), len(a.pending))
 		}
