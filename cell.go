@@ -291,7 +291,7 @@ func (p place[T]) Fetch(ctx context.Context, c *Client, space string) (t T, err 
 // Watch observes the value: it delivers what is there, then every change with its revision,
 // until ctx ends or the value is no T. See Client.Watch. What does not exist (yet) is not
 // delivered, unless it did before: then the zero value is, or that of Or.
-func (p place[T]) Watch(ctx context.Context, c *Client, space string, deliver func(t T, revision uint64)) error {
+func (p place[T]) Watch(ctx context.Context, c *Client, space string, deliver func(t T, revision uint64), opts ...WatchOption) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var last Value
@@ -307,7 +307,7 @@ func (p place[T]) Watch(ctx context.Context, c *Client, space string, deliver fu
 			return
 		}
 		deliver(t, revision)
-	})
+	}, opts...)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

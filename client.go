@@ -279,30 +279,39 @@ func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, er
 
 // WatchFrom is Watch for one that knows the document as of a revision: it delivers only what
 // is newer. Changes that were made meanwhile come as the one value that they add up to.
-func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64)) error {
+func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64), opts ...WatchOption) error {
 	known := from
 	return c.changes(ctx, space, doc, func(ch lookup.Change) {
 		if revision, news := ch.Since(known); news {
 			known = revision
 			deliver(ch.Value, revision)
 		}
-	})
+	}, opts)
 }
 
 // Watch observes a document: it delivers the confirmed value, then every change
 // with its revision, until ctx ends. While it does, everything that the document
-// is computed from is kept up to date, wherever it lives.
-func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64)) error {
-	return c.changes(ctx, space, doc, func(ch lookup.Change) { deliver(ch.Value, ch.Revision) })
+// is computed from is kept up to date, wherever it lives. While nobody can be reached it delivers
+// nothing, and goes on when somebody can: WatchStatus tells of that.
+func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64), opts ...WatchOption) error {
+	return c.changes(ctx, space, doc, func(ch lookup.Change) { deliver(ch.Value, ch.Revision) }, opts)
 }
 
-func (c *Client) changes(ctx context.Context, space, doc string, deliver func(lookup.Change)) error {
+func (c *Client) changes(ctx context.Context, space, doc string, deliver func(lookup.Change), opts []WatchOption) error {
 	if err := checkDoc(space, doc); err != nil {
 		return err
 	}
 	watcher := c.id + "-" + strconv.FormatUint(c.watches.Add(1), 10) + "-" + rand.Text()[:8]
 	w := worker.Watch{Bus: c.bus, Space: space, Doc: doc, Watcher: watcher, Logger: c.logger}
-	return w.Changes(ctx, deliver)
+	var o watchOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.tell == nil {
+		return w.Changes(ctx, deliver)
+	}
+	s := watchStatus{tell: o.tell, deliver: deliver}
+	return s.run(ctx, w)
 }
 
 func checkDoc(space, doc string) error {

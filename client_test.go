@@ -79,6 +79,12 @@ func counter() *settle.Program {
 		Compute("double", func(v *settle.View) (settle.Value, error) {
 			n, _ := v.Get("n").AsInt()
 			return settle.ValueOf(2 * n)
+		}).
+		Compute("mood", func(v *settle.View) (settle.Value, error) {
+			if n, _ := v.Get("n").AsInt(); n == 2 {
+				return settle.Value{}, errors.New("two is too many")
+			}
+			return settle.ValueOf("fine")
 		})
 }
 

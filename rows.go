@@ -144,8 +144,8 @@ func (r rows[T]) Fetch(ctx context.Context, c *Client, space string) (map[string
 }
 
 // Watch observes the rows, see Cell.Watch.
-func (r rows[T]) Watch(ctx context.Context, c *Client, space string, deliver func(rows map[string]T, revision uint64)) error {
-	return r.all.Watch(ctx, c, space, deliver)
+func (r rows[T]) Watch(ctx context.Context, c *Client, space string, deliver func(rows map[string]T, revision uint64), opts ...WatchOption) error {
+	return r.all.Watch(ctx, c, space, deliver, opts...)
 }
 
 // Keyed is a document of rows of type T: Rows, or DerivedRows.

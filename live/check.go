@@ -20,8 +20,8 @@ import (
 // watch each of them.
 
 const (
-	// glanceEvery is how often a document is looked at. At the beat of the heartbeats a document
-	// is that nobody has looked at yet.
+	// glanceEvery is how often a document is looked at. One of which nothing has been said yet is
+	// at every beat.
 	glanceEvery = 2 * Heartbeat
 	// glancePatience is how long an owner may take. What it does not know by then is in doubt.
 	glancePatience = time.Second
@@ -52,7 +52,8 @@ func (s *Server) lookAfter(ctx context.Context) {
 	}
 }
 
-// dueFeeds are the feeds to look at, all or only the new ones, by the owners of their spaces.
+// dueFeeds are the feeds to look at, all or those of which nothing has been said, by the owners of
+// their spaces.
 func (s *Server) dueFeeds(all bool) map[string][]*feed {
 	owners, due := map[int]string{}, map[string][]*feed{}
 	for _, f := range s.toLookAt(all) {
@@ -71,8 +72,7 @@ func (s *Server) toLookAt(all bool) (list []*feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.feeds { // any order: each by itself
-		if all || !f.looked {
-			f.looked = true
+		if all || !f.known() {
 			list = append(list, f)
 		}
 	}
@@ -171,9 +171,11 @@ func (f *feed) stands(g glanced, now time.Time) {
 	if g.Stale == "" && (f.newest.Kind == "" || g.Revision > f.newest.Revision) {
 		g.Stale, g.Passing = "its value has yet to be read from the log", true
 	}
+	if !g.Passing {
+		f.doubt = doubt{}
+	}
 	switch {
 	case g.Stale == "":
-		f.doubt = doubt{}
 		f.say(Event{Kind: Current})
 	case g.Passing && !f.doubt.lasts(g.Revision, now):
 	default:
@@ -187,6 +189,13 @@ func (d *doubt) lasts(revision uint64, now time.Time) bool {
 		d.since, d.revision = now, max(revision, d.revision)
 	}
 	return now.Sub(d.since) >= lasting
+}
+
+// known reports whether anything was said of how the document stands.
+func (f *feed) known() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.standing.Kind != ""
 }
 
 // say tells those who watch how the document stands, if that is news. The lock is held.

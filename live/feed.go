@@ -16,7 +16,6 @@ import (
 type feed struct {
 	space, doc string
 	cancel     context.CancelFunc
-	looked     bool // somebody has asked how it stands; guarded by the server's lock
 
 	mu     sync.Mutex
 	newest Event  // the zero Event as long as nothing is known
@@ -107,7 +106,7 @@ func (s *sub) rouse() {
 func (s *sub) take() (news []Event) {
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
-	s.standing.Revision = s.last
+	s.standing.Revision = s.feed.newest.Revision
 	for _, e := range []Event{s.next, s.standing} {
 		if e.Kind != "" {
 			news = append(news, e)

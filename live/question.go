@@ -78,7 +78,8 @@ const (
 // Event is one thing that happens to a watch.
 type Event struct {
 	Kind Kind
-	// Revision of the value or deletion; of anything else, of the last one.
+	// Revision of the value or deletion; of Stale and Current, of the one that is meant; of
+	// anything else, of the last one.
 	Revision uint64
 	// Previous is the revision of the value that this one has replaced, 0 if there was none
 	// or it is not known. If that is not the last one that was delivered, those between

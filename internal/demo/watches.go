@@ -40,7 +40,7 @@ func newWatches(codes []string, tally flights.Tally, poke chan<- struct{}) *watc
 
 // watcher is what watches needs of a client.
 type watcher interface {
-	Watch(ctx context.Context, space, doc string, deliver func(v settle.Value, revision uint64)) error
+	Watch(ctx context.Context, space, doc string, deliver func(v settle.Value, revision uint64), opts ...settle.WatchOption) error
 }
 
 // run watches until ctx ends.

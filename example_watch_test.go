@@ -1,0 +1,59 @@
+package settle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"strings"
+
+	"github.com/settlehq/settle"
+)
+
+// A watch delivers what is in the log. Whether that is what should be there, it tells whoever asks
+// for it: here, that a computation fails, and what was delivered before is old.
+func ExampleWatchStatus() {
+	depth := settle.NewCell[float64]("depth")
+	full := settle.NewDerived[string]("full")
+	measure := settle.NewStream[float64, settle.None]("measure")
+	p := settle.NewProgram("tanks")
+	measure.Handle(p, func(tx *settle.Tx, metres float64) (settle.None, error) {
+		depth.Set(tx, metres)
+		return settle.None{}, nil
+	})
+	full.Compute(p, func(v *settle.View) (string, error) {
+		d := depth.Get(v)
+		if d < 0 {
+			return "", errors.New("the sensor is broken")
+		}
+		return fmt.Sprintf("%.0f %%", d/3*100), nil
+	})
+	d, end := deployment(p)
+	defer end()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	client := d.Client()
+	send := func(id string, metres float64) {
+		if _, err := measure.Call(ctx, client, "tank-1", id, metres); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	send("m-1", 1.5)
+	err := full.Watch(ctx, client, "tank-1", func(share string, _ uint64) {
+		fmt.Println(share)
+	}, settle.WatchStatus(func(s settle.Status) {
+		switch {
+		case s.Current:
+			send("m-2", -1)
+		case strings.Contains(s.Why, "sensor"): // a real one shows whatever it says
+			fmt.Println("that may be old:", s.Why)
+			stop()
+		}
+	}))
+	fmt.Println(err)
+	// Output:
+	// 50 %
+	// that may be old: full could not be computed: the sensor is broken
+	// context canceled
+}

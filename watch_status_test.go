@@ -1,0 +1,172 @@
+package settle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// standing is what a watch has told: values and statuses, as text.
+type standing struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (s *standing) add(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, fmt.Sprintf(format, args...))
+}
+
+func (s *standing) value(v settle.Value, _ uint64) { s.add("%v", v) }
+
+func (s *standing) status(st settle.Status) {
+	switch {
+	case st.Why != "":
+		s.add("connected: %v, current: %v, because %s", st.Connected, st.Current, st.Why)
+	default:
+		s.add("connected: %v, current: %v", st.Connected, st.Current)
+	}
+}
+
+// want compares what was told since the last time, after d, in any order: values do not come the
+// same way.
+func (s *standing) want(t *testing.T, d time.Duration, want ...string) {
+	t.Helper()
+	idle(d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.told)
+	slices.Sort(want)
+	if !slices.Equal(s.told, want) {
+		t.Errorf("told %q, want %q", s.told, want)
+	}
+	s.told = nil
+}
+
+// idle lets virtual time pass, in which everybody else goes on.
+func idle(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	<-t.C
+}
+
+// follow runs a watch until the end of the test.
+func (w *world) follow(watch func(ctx context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { // ends with ctx
+		if err := watch(ctx); !errors.Is(err, context.Canceled) {
+			w.Errorf("watch: %v", err)
+		}
+	})
+	w.Cleanup(func() { cancel(); running.Wait() })
+}
+
+const (
+	connected = "connected: true, current: false"
+	current   = "connected: true, current: true"
+	nobody    = "connected: false, current: false, because no worker answers"
+	silent    = "connected: false, current: false, because nothing was heard for 3s"
+	tooMany   = "connected: true, current: false, because mood could not be computed: two is too many"
+)
+
+// Values come whether or not there is a worker; whether they may be shown is told.
+func TestWatchStatus_TellsWhetherWhatWasDeliveredIsWhatIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c, b := w.client("c", nil)
+		var s standing
+		w.follow(func(ctx context.Context) error {
+			return c.Watch(ctx, "s", "mood", s.value, settle.WatchStatus(s.status))
+		})
+		s.want(t, 10*time.Second, "absent", nobody)
+
+		crash := w.worker("w1")
+		s.want(t, 10*time.Second, connected, `"fine"`, current)
+		for i := range 3 { // what it is computed from fails, and then comes to the same again
+			if _, err := c.Call(t.Context(), add("s", fmt.Sprint("e", i))); err != nil {
+				t.Fatal(err)
+			}
+			s.want(t, 10*time.Second, [][]string{nil, {tooMany}, {current}}[i]...)
+		}
+		crash()
+		s.want(t, 10*time.Second, silent)
+		w.worker("w2")
+		s.want(t, 20*time.Second, connected, current)
+
+		b.Disconnect()
+		s.want(t, 10*time.Second, silent)
+		b.Reconnect()
+		s.want(t, 20*time.Second, connected, current)
+	})
+}
+
+// The typed forms take the option, too, and so does one that goes on from a revision.
+func TestWatchStatus_OfEveryForm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("w1")
+		c, _ := w.client("c", nil)
+		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
+			t.Fatal(err)
+		}
+		_, revision, err := c.Get(t.Context(), "s", "n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cell, derived, from standing
+		w.follow(func(ctx context.Context) error {
+			return settle.NewCell[int]("n").Watch(ctx, c, "s", func(n int, _ uint64) { cell.add("%d", n) }, settle.WatchStatus(func(st settle.Status) {
+				if st.Current && st.Revision != revision {
+					t.Errorf("status %+v, and the revision is %d", st, revision)
+				}
+				cell.status(st)
+			}))
+		})
+		w.follow(func(ctx context.Context) error {
+			return settle.NewDerived[string]("mood").Watch(ctx, c, "s", func(m string, _ uint64) { derived.add("%s", m) }, settle.WatchStatus(derived.status))
+		})
+		w.follow(func(ctx context.Context) error {
+			return c.WatchFrom(ctx, "s", "n", revision, from.value, settle.WatchStatus(from.status))
+		})
+		cell.want(t, 10*time.Second, "1", connected, current)
+		from.want(t, 0, connected, current)
+		derived.want(t, 0, connected, "fine", current)
+	})
+}
+
+// late is a connection on which the log comes late.
+type late struct {
+	worker.Bus
+	by time.Duration
+}
+
+func (b late) FollowSpace(ctx context.Context, space string, after uint64, deliver func(e model.LogEntry)) error {
+	return b.Bus.FollowSpace(ctx, space, after, func(e model.LogEntry) { idle(b.by); deliver(e) })
+}
+
+// The word that a value is what it should be may come before the value.
+func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("w1")
+		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return late{b, 20 * time.Second} })
+		var s standing
+		w.follow(func(ctx context.Context) error {
+			return c.Watch(ctx, "s", "mood", s.value, settle.WatchStatus(s.status))
+		})
+		s.want(t, 10*time.Second, "absent", connected)
+		s.want(t, time.Minute, `"fine"`, current)
+	})
+}
