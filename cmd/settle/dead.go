@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/settlehq/settle"
@@ -49,7 +48,8 @@ func (c *deadCmd) Run(ctx context.Context, io streams) error {
 			c.printFull(io, letters)
 			return nil
 		}
-		return c.print(io, letters)
+		c.print(io, letters)
+		return nil
 	})
 }
 
@@ -102,17 +102,14 @@ func (c *deadCmd) printJSON(io streams, letters []settle.DeadLetter) error {
 	return nil
 }
 
-func (c *deadCmd) print(io streams, letters []settle.DeadLetter) error {
-	err := columns(io.out, func(t *tabwriter.Writer) {
-		fmt.Fprintln(t, "ENDED\tSPACE\tSTREAM\tEVENT\tOUTCOME\tSENT AGAIN\tERROR")
-		for i := range letters {
-			d := &letters[i]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ended(d), d.Space, d.Stream, d.Event, d.Outcome, again(d), oneLine(d.Error))
-		}
-	})
-	if err != nil {
-		return err
+func (c *deadCmd) print(io streams, letters []settle.DeadLetter) {
+	s, _ := sheetFor(io.out)
+	rows := make([][]cell, len(letters))
+	for i := range letters {
+		d := &letters[i]
+		rows[i] = []cell{{text: s.when(d.Ended)}, {text: d.Space}, {text: d.Stream}, {text: d.Event}, {text: string(d.Outcome)}, {text: again(d)}, {text: oneLine(d.Error)}}
 	}
+	s.table([]string{"ENDED", "SPACE", "STREAM", "EVENT", "OUTCOME", "SENT AGAIN", "ERROR"}, rows)
 	open, clipped := 0, false
 	for i := range letters {
 		if letters[i].Redriven == nil {
@@ -120,17 +117,16 @@ func (c *deadCmd) print(io streams, letters []settle.DeadLetter) error {
 		}
 		clipped = clipped || cut(letters[i].Error)
 	}
-	fmt.Fprintf(io.out, "\n%s, %d not sent again. More of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT\n", count(len(letters), "dead letter"), open)
+	fmt.Fprintf(io.out, "\n%s, %d not sent again.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT\n", count(len(letters), "dead letter"), open)
 	if clipped {
 		fmt.Fprintf(io.out, "%s stands for the rest of a long text; all of it: --full\n", ellipsis)
 	}
-	return nil
 }
 
 func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {
 	for i := range letters {
 		d := &letters[i]
-		fmt.Fprintf(io.out, "%s/%s  %s  %s  %s\n", d.Space, d.Stream, d.Event, d.Outcome, ended(d))
+		fmt.Fprintf(io.out, "%s/%s  %s  %s  %s\n", d.Space, d.Stream, d.Event, d.Outcome, clock(d.Ended))
 		if d.Attempts > 1 {
 			fmt.Fprintf(io.out, "  attempts    %d\n", d.Attempts)
 		}
@@ -146,14 +142,6 @@ func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {
 		fmt.Fprintf(io.out, "  receipt     in commit %d; lane sequence %d\n", d.Commit, d.Lane)
 		fmt.Fprintf(io.out, "  sent again  %s\n\n", again(d))
 	}
-}
-
-// ended is when, for people: in their own time zone.
-func ended(d *settle.DeadLetter) string {
-	if d.Ended.IsZero() {
-		return "-"
-	}
-	return d.Ended.Local().Format(time.DateTime)
 }
 
 func again(d *settle.DeadLetter) string {

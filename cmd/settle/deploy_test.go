@@ -182,6 +182,10 @@ func TestSend_SaysThatNoRuleConcernsTheSpace(t *testing.T) {
 func TestHelp_IsACommandToo(t *testing.T) {
 	want(t, 0, "Usage: settle <command>", "help")
 	want(t, 0, "Usage: settle send", "help", "send")
+	help := want(t, 0, "Usage: settle <command> | \nBegin\n  init star <dir> | \nDocuments and events\n | \nPrograms\n | \nOperation\n | \nDemonstrations and measurements\n  demo")
+	if strings.Contains(help, "\nCommands:\n") {
+		t.Error("a command is in no group")
+	}
 }
 
 func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {
@@ -216,7 +220,7 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 	star := file(t, dir, "cart.star", cart("5", "0"))
 	arguments := map[string][]string{
 		"where": {"a"}, "send": {"a", "b"}, "get": {"a", "b"}, "watch": {"a", "b"}, "deploy": {star}, "rollback": {"cart"},
-		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "tree": {"a"}, "redrive": {"a", "b"},
+		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "timers": {"a"}, "tree": {"a"}, "redrive": {"a", "b"},
 	}
 	connecting := reflect.TypeFor[connection]()
 	commands := reflect.TypeFor[cli]()

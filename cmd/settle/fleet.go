@@ -110,7 +110,7 @@ func sheetFor(out io.Writer) (sheet, int) {
 	}
 	s.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-		width = w
+		width, s.width = w, w
 	}
 	return s, width
 }

@@ -18,6 +18,8 @@ import (
 type sheet struct {
 	out   io.Writer
 	color bool
+	// width is that of the terminal, 0 if out is none: then lines may be as long as they like.
+	width int
 }
 
 func (s sheet) paint(code, text string) string {
@@ -54,14 +56,21 @@ func grouped(n uint64) string {
 	return s
 }
 
-// table prints rows below a heading, in columns that are as wide as they need to be.
+// table prints rows below a heading, in columns that are as wide as they need to be. If that is more
+// than the terminal is, the last column is put below each line.
 func (s sheet) table(heading []string, rows [][]cell) {
 	width := make([]int, len(heading))
+	sum := 2 * (len(heading) - 1)
 	for i, h := range heading {
 		width[i] = utf8.RuneCountInString(h)
 		for _, r := range rows {
 			width[i] = max(width[i], utf8.RuneCountInString(r[i].text))
 		}
+		sum += width[i]
+	}
+	shown := len(heading)
+	if s.width > 0 && sum > s.width {
+		shown--
 	}
 	line := make([]cell, len(heading))
 	for i, h := range heading {
@@ -69,7 +78,7 @@ func (s sheet) table(heading []string, rows [][]cell) {
 	}
 	for _, r := range append([][]cell{line}, rows...) {
 		var b strings.Builder
-		for i, c := range r {
+		for i, c := range r[:shown] {
 			fill := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c.text))
 			text := s.paint(c.code, c.text)
 			switch {
@@ -85,6 +94,11 @@ func (s sheet) table(heading []string, rows [][]cell) {
 			}
 		}
 		fmt.Fprintln(s.out, strings.TrimRight(b.String(), " "))
+		for _, c := range r[shown:] {
+			if c.text != "" && c.text != "-" && c.text != heading[shown] {
+				fmt.Fprintln(s.out, "    "+s.paint(c.code, c.text))
+			}
+		}
 	}
 }
 

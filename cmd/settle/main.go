@@ -20,45 +20,44 @@ import (
 // cli is the whole command line. Help, defaults and environment variables all
 // come from the tags.
 type cli struct {
+	Init initCmd `cmd:"" group:"Begin" help:"Write a first program, with its tests, into a new directory."`
+	Dev  devCmd  `cmd:"" group:"Begin" help:"Run everything here, with a sample or with your programs, and deploy them as they are saved."`
+	Test testCmd `cmd:"" group:"Begin" help:"Run the tests of programs in Starlark, in virtual time."`
+
+	Send  sendCmd  `cmd:"" group:"Documents and events" help:"Send an event to a running deployment."`
+	Get   getCmd   `cmd:"" group:"Documents and events" help:"Print a document (-v: with its revision), or list those of a space."`
+	Watch watchCmd `cmd:"" group:"Documents and events" help:"Print a document and every change of it."`
+	Ls    lsCmd    `cmd:"" group:"Documents and events" help:"The spaces that exist, and what they run."`
+
+	Receipts receiptsCmd `cmd:"" group:"Documents and events" help:"Print how the events of a space have ended, newest last."`
+	Timers   timersCmd   `cmd:"" group:"Documents and events" help:"What waits for its time in a space: timers, delayed events, jobs."`
+	Tree     treeCmd     `cmd:"" group:"Documents and events" help:"What an event has caused, and what has become of each."`
+	Dead     deadCmd     `cmd:"" group:"Documents and events" help:"Events that failed or were refused."`
+	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send an event that failed or was refused again."`
+
+	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Have spaces run a program of a file."`
+	Versions versionsCmd `cmd:"" group:"Programs" help:"The versions of programs, and which spaces run which."`
+	Rollback rollbackCmd `cmd:"" group:"Programs" help:"Have the spaces of a program run the version before."`
+	Pin      pinCmd      `cmd:"" group:"Programs" help:"Have spaces run one version, whatever is deployed later."`
+	Unpin    unpinCmd    `cmd:"" group:"Programs" help:"Take a rule about spaces away, so that a more general one decides."`
+
+	Fleet       fleetCmd       `cmd:"" group:"Operation" help:"Who is there, who serves which partition and why, and what is behind."`
+	Where       whereCmd       `cmd:"" group:"Operation" help:"Under which names a plain NATS client finds a space."`
+	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Look at a deployment: what is well, what is not, and what can be lost."`
+	Provision   provisionCmd   `cmd:"" group:"Operation" help:"Create what is missing of a deployment, and check what is there."`
+	Permissions permissionsCmd `cmd:"" group:"Operation" help:"Print who may do what, for a nats-server configuration."`
+
 	Demo struct {
 		Flights demoFlightsCmd `cmd:"" help:"20,000 real flights between 224 airports, each handled exactly once, while workers are killed."`
 		Role    demoRoleCmd    `cmd:"" hidden:""`
-	} `cmd:"" help:"See it work on real data."`
+	} `cmd:"" group:"Demonstrations and measurements" help:"See it work on real data."`
 	Bench struct {
 		Counter benchCounterCmd `cmd:"" help:"Events handled exactly once per second, beside what the server itself can do."`
 		Hosted  benchHostedCmd  `cmd:"" help:"What a program in Starlark costs beside the same in Go: shapes of graphs, and a handler."`
 		Spaces  benchSpacesCmd  `cmd:"" help:"100,000 spaces with 1,000 active at a time: memory, activations, and what a dormant space costs."`
 		Server  benchServerCmd  `cmd:"" hidden:"" help:"The server of bench spaces."`
 		Endless benchEndlessCmd `cmd:"" help:"One space that handles a million events: what stays in the streams, and how long a restart takes."`
-	} `cmd:"" help:"Measure, beside a plain JetStream client in the same run."`
-
-	Fleet fleetCmd `cmd:"" help:"Who is there, who serves which partition and why, and what is behind."`
-	Where whereCmd `cmd:"" help:"Under which names a plain NATS client finds a space."`
-	Send  sendCmd  `cmd:"" help:"Send an event to a running deployment."`
-	Get   getCmd   `cmd:"" help:"Print a document (-v: with its revision), or list those of a space."`
-	Watch watchCmd `cmd:"" help:"Print a document and every change of it."`
-
-	Dev devCmd `cmd:"" help:"Run everything here, with a sample or with your programs, and deploy them as they are saved."`
-
-	Init initCmd `cmd:"" help:"Write a first program, with its tests, into a new directory."`
-	Test testCmd `cmd:"" help:"Run the tests of programs in Starlark, in virtual time."`
-
-	Deploy   deployCmd   `cmd:"" help:"Have spaces run a program of a file."`
-	Versions versionsCmd `cmd:"" help:"The versions of programs, and which spaces run which."`
-	Rollback rollbackCmd `cmd:"" help:"Have the spaces of a program run the version before."`
-	Pin      pinCmd      `cmd:"" help:"Have spaces run one version, whatever is deployed later."`
-	Unpin    unpinCmd    `cmd:"" help:"Take a rule about spaces away, so that a more general one decides."`
-	Ls       lsCmd       `cmd:"" help:"The spaces that exist, and what they run."`
-
-	Timers   timersCmd   `cmd:"" help:"What waits for its time in a space: timers, delayed events, jobs."`
-	Receipts receiptsCmd `cmd:"" help:"Print how the events of a space have ended, newest last."`
-	Tree     treeCmd     `cmd:"" help:"What an event has caused, and what has become of each."`
-	Dead     deadCmd     `cmd:"" help:"Events that failed or were refused."`
-	Redrive  redriveCmd  `cmd:"" help:"Send an event that failed or was refused again."`
-
-	Doctor      doctorCmd      `cmd:"" help:"Look at a deployment: what is well, what is not, and what can be lost."`
-	Provision   provisionCmd   `cmd:"" help:"Create what is missing of a deployment, and check what is there."`
-	Permissions permissionsCmd `cmd:"" help:"Print who may do what, for a nats-server configuration."`
+	} `cmd:"" group:"Demonstrations and measurements" help:"Measure, beside a plain JetStream client in the same run."`
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
@@ -112,7 +111,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "settle:", err)
 		return 1
 	}
-	if len(args) > 0 && args[0] == "help" {
+	if len(args) == 0 {
+		args = []string{"help"}
+	}
+	if args[0] == "help" {
 		args = append(slices.Clone(args[1:]), "--help")
 	}
 	command, err := parser.Parse(args)

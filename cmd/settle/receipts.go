@@ -33,7 +33,8 @@ func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 		return usage(err)
 	}
 	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
-		out := receiptPrinter{w: io.out, json: c.JSON, full: c.Full}
+		s, width := sheetFor(io.out)
+		out := receiptPrinter{w: io.out, json: c.JSON, full: c.Full, sheet: s, narrow: width < wide}
 		for h, err := range client.Receipts(ctx, c.Space, filter) {
 			if err != nil && errors.Is(err, context.Canceled) {
 				return nil // interrupted: that is how following ends
@@ -66,11 +67,16 @@ func (c *receiptsCmd) matching() (text string) {
 	return " that match" + text
 }
 
+// wide is how wide a terminal is where a receipt has room on one line.
+const wide = 120
+
 // receiptPrinter prints receipts as they come, in columns or as JSON.
 type receiptPrinter struct {
 	w       io.Writer
+	sheet   sheet
 	json    bool
 	full    bool // results and errors are not cut short
+	narrow  bool // results and errors are put below
 	printed int
 	widths  [receiptColumns]int
 }
@@ -80,19 +86,25 @@ const receiptColumns = 6
 // leastWidths of the columns, so that most receipts stand in line whatever comes.
 var leastWidths = [receiptColumns]int{6, 19, 12, 32, 8, 0}
 
+// leastNarrow are those of a terminal that is not wide.
+var leastNarrow = [receiptColumns]int{6, 8, 8, 32, 7, 0}
+
 func (p *receiptPrinter) print(h *settle.Handling) error {
 	if p.json {
 		p.printed++
 		return printJSON(p.w, h)
 	}
 	if p.printed == 0 {
-		p.widths = leastWidths
-		p.line([receiptColumns]string{"LOG", "TIME", "STREAM", "EVENT", "OUTCOME", "RESULT"})
+		heading := [receiptColumns]string{"LOG", "TIME", "STREAM", "EVENT", "OUTCOME", "RESULT"}
+		if p.widths = leastWidths; p.narrow {
+			p.widths, heading[receiptColumns-1] = leastNarrow, ""
+		}
+		p.line(heading)
 	}
 	p.printed++
 	rc := h.Tx.Receipt
 	p.line([receiptColumns]string{
-		fmt.Sprint(h.Seq), h.Stored.Local().Format(time.DateTime), h.Stream(), rc.Event, string(rc.Outcome), receiptText(h, p.full),
+		fmt.Sprint(h.Seq), p.sheet.when(h.Stored), h.Stream(), rc.Event, string(rc.Outcome), receiptText(h, p.full),
 	})
 	return nil
 }
@@ -104,7 +116,16 @@ func (p *receiptPrinter) line(cells [receiptColumns]string) {
 		p.widths[i] = max(p.widths[i], utf8.RuneCountInString(cell))
 		fmt.Fprintf(&b, "%-*s  ", p.widths[i], cell)
 	}
-	fmt.Fprintln(p.w, strings.TrimRight(b.String()+cells[receiptColumns-1], " "))
+	last := cells[receiptColumns-1]
+	if p.narrow {
+		fmt.Fprintln(p.w, strings.TrimRight(b.String(), " "))
+		b.Reset()
+		if last == "" {
+			return
+		}
+		fmt.Fprintf(&b, "%-*s  ", p.widths[0], "")
+	}
+	fmt.Fprintln(p.w, strings.TrimRight(b.String()+last, " "))
 }
 
 // receiptText is what came of the event, in short unless all of it is wanted.

@@ -24,7 +24,7 @@ func TestCommands_DoNotPrintWhatTheBusNotices(t *testing.T) {
 			t.Errorf("settle %s: code %d\n%s", strings.Join(args, " "), code, stderr)
 		}
 	}
-	want(t, 1, "there is no event astray in any lane | the partition in its subject (`settle where SPACE`)", "tree", "astray")
+	want(t, 1, "there is no event nosuch in any lane | the partition in its subject (`settle where SPACE`)", "tree", "nosuch")
 }
 
 func TestCommands_AnEmptyPrefixIsTheDefault(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -279,11 +278,4 @@ func first(t *settle.Tree, s lineage.State) []*settle.TreeNode {
 	}
 	visit(t.Root)
 	return list
-}
-
-// columns writes a table of columns for people.
-func columns(w io.Writer, f func(*tabwriter.Writer)) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	f(t)
-	return t.Flush()
 }

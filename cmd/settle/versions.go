@@ -156,6 +156,14 @@ func (r *rule) before() string {
 	return clip(strings.Join(said, " "), 60)
 }
 
+// when is clock, on a terminal without the day if that is today: there is little room.
+func (s sheet) when(then time.Time) string {
+	if s.width == 0 || then.IsZero() {
+		return clock(then)
+	}
+	return at(time.Now(), then)
+}
+
 // clock is when, for people: in their own time zone.
 func clock(at time.Time) string {
 	if at.IsZero() {
