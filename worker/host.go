@@ -59,9 +59,11 @@ type host struct {
 	// partition's lock.
 	wanted *space.Program
 
-	// rest belongs to awake. dismissed says that the host is asked to leave.
+	// rest belongs to awake. dismissed says that the host is asked to leave; one that is
+	// toDrain does so anyway, and what its neighbours do first does not change how.
 	rest      rest
 	dismissed atomic.Bool
+	toDrain   atomic.Bool
 	// told is what awake was told last, stirred that something has happened since, up to
 	// stirredAt in the log. Before stays the host does not leave. lastSave says that it has
 	// saved in order to. left says that it has.

@@ -382,7 +382,11 @@ func (p *partition) drain(ctx context.Context) error {
 	p.mu.Unlock()
 	var done sync.WaitGroup
 	var unsaved collected
-	for _, h := range p.all() {
+	hosts := p.all()
+	for _, h := range hosts {
+		h.toDrain.Store(true)
+	}
+	for _, h := range hosts {
 		done.Go(func() { unsaved.add(h.drain()) })
 	}
 	err := wait(ctx, &done)

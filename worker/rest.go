@@ -37,7 +37,7 @@ func (h *host) considerLeaving(r space.Ready) (left bool) {
 		h.env.awake.rests(h)
 	}
 	h.told, h.stirred = now, false
-	if now != resting || !h.dismissed.Load() {
+	if now != resting || !h.dismissed.Load() || h.toDrain.Load() {
 		h.lastSave = false
 		return false
 	}
