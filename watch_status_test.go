@@ -160,13 +160,14 @@ func (b late) FollowSpace(ctx context.Context, space string, after uint64, deliv
 func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.worker("w1")
 		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return late{b, 20 * time.Second} })
 		var s standing
 		w.follow(func(ctx context.Context) error {
 			return c.Watch(ctx, "s", "mood", s.value, settle.WatchStatus(s.status))
 		})
-		s.want(t, 10*time.Second, "absent", connected)
+		s.want(t, 10*time.Second, "absent", nobody)
+		w.worker("w1")
+		s.want(t, 10*time.Second, connected)
 		s.want(t, time.Minute, `"fine"`, current)
 	})
 }
