@@ -44,8 +44,8 @@ func startPartition(s *server, number int) *partition {
 	p.strays = stray.New(s.bus, number, s.cfg.Logger)
 	p.ctx, p.cancel = context.WithCancel(s.ctx)
 	p.keep("follow the lane", p.followLane)
-	p.tasks.Go(p.tick) // ends with p.ctx
-	p.tasks.Go(func() { p.strays.Run(p.ctx) })
+	p.tasks.Go(p.tick)                         // ends with p.ctx
+	p.tasks.Go(func() { p.strays.Run(p.ctx) }) // ends with p.ctx
 	if number == 0 && !s.cfg.Coordinated {
 		p.tasks.Go(p.coordinate) // ends with the partition
 	}
@@ -100,13 +100,13 @@ func (p *partition) followLane(ctx context.Context) error {
 // slows the reader down to what the keys can do.
 func (p *partition) deliver(m model.Message) {
 	p.s.makeRoom(p.ctx)
-	stray := p.strays.Take(p.ctx, &m)
+	astray := p.strays.Take(&m)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.draining() || p.ctx.Err() != nil {
 		return
 	}
-	if !stray {
+	if !astray {
 		p.host(m.Space, m.Seq-1).offer(m)
 	}
 	p.read = m.Seq
@@ -203,7 +203,14 @@ func (p *partition) savePosition() error {
 		done = min(done, h.low.Load())
 	}
 	done = min(done, p.strays.Done())
+	sent := p.strays.Sent(p.read)
 	p.mu.Unlock()
+	if sent > 0 {
+		if err := p.s.bus.SavePosition(p.ctx, p.number, stray.Position, sent); err != nil {
+			return err
+		}
+		p.strays.Saved(sent)
+	}
 	if done <= saved {
 		return nil
 	}

@@ -6,7 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -29,7 +31,7 @@ func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing
 		p.stop()
 		w.wantHandled(home, numbered(4)...)
 		w.wantPosition(wrong, 3)
-		if n := strings.Count(w.logged.String(), "sent on, to its own"); n != 3 {
+		if n := strings.Count(w.logged.String(), "sent on to its own"); n != 3 {
 			t.Errorf("%d warnings, want one per event:\n%s", n, w.logged)
 		}
 	})
@@ -57,5 +59,62 @@ func TestAstray_WhatCouldNotBeSentOnIsFoundByTheNextOwner(t *testing.T) {
 		w.eventuallyHandled(home, 1)
 		w.wantHandled(home, "e1")
 		w.wantHandled(neighbour, "e1")
+	})
+}
+
+// The lane position may stay behind for the sake of a space that nobody serves, for longer than
+// anybody remembers an event. What went astray before that is not sent on again.
+func TestAstray_IsSentOnOnceHoweverFarThePositionLagsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOf(t, membus.Config{Partitions: 2, Horizon: horizon})
+		home, wrong, nobody := spacesOf(1, 2, 1)[0], 0, spacesOf(0, 2, 1)[0]
+		programs := func(name string) (*space.Program, error) {
+			if name == nobody {
+				return nil, nil
+			}
+			return book(t), nil
+		}
+		w.send(nobody, "add", "waits")
+		if _, err := w.server.SendTo(wrong, model.Message{Space: home, Stream: "add", ID: "e1"}); err != nil {
+			t.Fatal(err)
+		}
+		p := w.process(worker.Config{ID: "a", Programs: programs}, nil)
+		w.eventuallyHandled(home, 1)
+		w.send(home, "add", "e2")
+		w.eventuallyHandled(home, 2)
+		w.pass(forgotten + time.Hour)
+		w.send(home, "add", "e3")
+		w.pass(10 * time.Minute)
+		p.stop()
+		w.process(worker.Config{ID: "b", Programs: programs}, nil)
+		w.pass(time.Minute)
+		w.wantHandled(home, "e1", "e2", "e3")
+		w.wantPosition(wrong, 0)
+	})
+}
+
+// Many that cannot be sent on hold nobody up who is at home in the lane.
+func TestAstray_WhatWaitsForItsLaneHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		ids := numbered(100)
+		a, b := spacesOf(0, 2, 1)[0], spacesOf(1, 2, 1)[0]
+		for _, id := range ids {
+			for p, s := range map[int]string{0: b, 1: a} { // any order: each in its lane
+				if _, err := w.server.SendTo(p, model.Message{Space: s, Stream: "add", ID: id}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		w.send(a, "add", "home")
+		w.server.LimitLanes(50)
+		w.worker("w")
+		w.eventuallyHandled(a, 1)
+		w.wantHandled(a, "home")
+		w.server.LimitLanes(0)
+		w.eventuallyHandled(a, 101)
+		w.eventuallyHandled(b, 100)
+		w.wantHandled(a, append([]string{"home"}, ids...)...)
+		w.wantHandled(b, ids...)
 	})
 }

@@ -116,6 +116,9 @@ func (h *host) overtaken() {
 					return
 				}
 			}
+			if len(entries) == readPage {
+				h.overtaken() // there may be more
+			}
 		})
 	})
 }

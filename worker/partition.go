@@ -71,11 +71,11 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 	p.keep("follow lane", p.followLane)
 	p.retention.p = p
 	p.keep("list the spaces that are due", p.listDue)
-	p.tasks.Go(p.wakeDue)       // ends with p.ctx
-	p.tasks.Go(p.tick)          // ends with p.ctx
-	p.tasks.Go(p.retention.run) // ends with p.ctx
-	p.tasks.Go(p.callRoll)      // ends within two seconds, or with p.ctx
-	p.tasks.Go(func() { p.strays.Run(p.ctx) })
+	p.tasks.Go(p.wakeDue)                      // ends with p.ctx
+	p.tasks.Go(p.tick)                         // ends with p.ctx
+	p.tasks.Go(p.retention.run)                // ends with p.ctx
+	p.tasks.Go(p.callRoll)                     // ends within two seconds, or with p.ctx
+	p.tasks.Go(func() { p.strays.Run(p.ctx) }) // ends with p.ctx
 	return p
 }
 
@@ -116,7 +116,7 @@ func (p *partition) followLane(ctx context.Context) error {
 // or is flooded for longer than the others are to wait for it, has the event left in the
 // stream instead. Nothing that others need is held meanwhile.
 func (p *partition) deliver(m model.Message) {
-	if p.strays.Take(p.ctx, &m) {
+	if p.strays.Take(&m) {
 		p.mu.Lock()
 		p.read = m.Seq
 		p.mu.Unlock()
@@ -353,8 +353,11 @@ func (p *partition) savePosition(ctx context.Context) {
 	for _, b := range p.asleep { // any order: only the minimum is kept
 		done = min(done, b.done)
 	}
-	saved := p.saved
+	read, saved := p.read, p.saved
 	p.mu.Unlock()
+	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, stray.Position, sent) {
+		p.strays.Saved(sent)
+	}
 	for _, h := range hosts {
 		done = min(done, h.laneDone())
 	}
@@ -362,15 +365,21 @@ func (p *partition) savePosition(ctx context.Context) {
 	if done <= saved {
 		return
 	}
-	if err := p.w.bus.SavePosition(ctx, p.number, positionLane, done); err != nil {
-		if ctx.Err() == nil {
-			p.w.cfg.Logger.Warn("save lane position", "partition", p.number, "error", err)
-		}
+	if !p.saveAt(ctx, positionLane, done) {
 		return
 	}
 	p.mu.Lock()
 	p.saved = max(p.saved, done)
 	p.mu.Unlock()
+}
+
+// saveAt saves a position, and reports whether it is.
+func (p *partition) saveAt(ctx context.Context, name string, seq uint64) bool {
+	err := p.w.bus.SavePosition(ctx, p.number, name, seq)
+	if err != nil && ctx.Err() == nil {
+		p.w.cfg.Logger.Warn("save a position", "partition", p.number, "of", name, "error", err)
+	}
+	return err == nil
 }
 
 // drain stops the partition in good order: no new work, what is under way is

@@ -41,15 +41,19 @@ func (u *unheard) look(ctx context.Context, p *partition, hosts []*host, end uin
 	if before <= u.known.Load() {
 		return nil
 	}
+	found := false
 	for _, h := range hosts {
 		head, err := p.w.bus.Head(ctx, h.space)
 		if err != nil {
 			return err
 		}
 		if head > h.seen.Load() {
-			h.call(h.overtaken)
+			found = true
+			h.call(h.overtaken) // and if that fails, the next look finds it again
 		}
 	}
-	u.hear(before) // it is of a space that sleeps, or was told
+	if !found {
+		u.hear(before) // it is of a space that sleeps
+	}
 	return nil
 }

@@ -1,14 +1,17 @@
 package worker_test
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
-
-	"github.com/settlehq/settle/model"
 )
 
 // times derives the document "times" as so many times the count.
@@ -54,5 +57,42 @@ func TestUnheard_WhatAnotherRuntimeHasLeftIsFoundByAnOwnerWithNothingToDo(t *tes
 			t.Errorf("%d commits since, of nothing", n-before)
 		}
 		w1.stop()
+	})
+}
+
+// unreadable is a bus on which so many readings of the log fail.
+type unreadable struct {
+	worker.Bus
+	times atomic.Int64
+}
+
+func (b *unreadable) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	if b.times.Add(-1) >= 0 {
+		return nil, errors.New("as it should")
+	}
+	return b.Bus.ReadLog(ctx, space, after, limit)
+}
+
+// A reading that fails is made again with the next look.
+func TestUnheard_AReadingThatFailsIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b unreadable
+		w := newWorld(t, 1)
+		w.process(worker.Config{ID: "w1", Programs: always(times(t, "v1", 2))}, func(m *membus.Bus) worker.Bus {
+			b.Bus = hermits(m)
+			return &b
+		})
+		seen := w.watch("s", "times")
+		w.send("s", "add", "e1")
+		w.eventually("w1 derives", func() bool { return seen.last() == "2" })
+		w.pass(2 * time.Minute)
+		w2 := w.process(worker.Config{ID: "w2", Programs: always(times(t, "v2", 3))}, hermits)
+		w.eventually("w2 derives", func() bool { return seen.last() == "3" })
+		w2.crash()
+		b.times.Store(2)
+		w.pass(5 * time.Minute)
+		if seen.last() != "2" || b.times.Load() >= 0 {
+			t.Errorf("the watcher sees %s, and %d readings are still to fail", seen.last(), b.times.Load())
+		}
 	})
 }
