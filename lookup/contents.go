@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -119,7 +118,7 @@ func readSpace(ctx context.Context, bus Bus, space string, head uint64) (st mode
 	if r, err = replica.Load(space, st); err != nil {
 		return st, nil, err
 	}
-	for {
+	for dry := 0; ; {
 		before := r.Seq
 		err := Replay(ctx, bus, r)
 		switch {
@@ -128,7 +127,10 @@ func readSpace(ctx context.Context, bus Bus, space string, head uint64) (st mode
 		case r.Seq >= head:
 			return st, r, nil
 		case r.Seq == before:
-			_ = pause.For(ctx, time.Millisecond) // a replica that is behind
+			dry++
+			_ = pause.For(ctx, pause.Backoff(dry)) // a replica that is behind
+		default:
+			dry = 0
 		}
 		if ctx.Err() != nil {
 			return st, nil, ctx.Err()

@@ -1,0 +1,44 @@
+package lookup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/model"
+)
+
+// blank shows nothing of a log that has something.
+type blank struct {
+	lookup.Bus
+	reads int
+}
+
+func (*blank) Head(context.Context, string) (uint64, error) { return 1, nil }
+
+func (*blank) LoadState(context.Context, string) (model.SpaceState, error) {
+	return model.SpaceState{}, nil
+}
+
+func (b *blank) ReadLog(context.Context, string, uint64, int) ([]model.LogEntry, error) {
+	b.reads++
+	return nil, nil
+}
+
+// A replica that stays behind is asked about once a second, until the context ends.
+func TestReadContents_AsksAReplicaThatIsBehindEverMoreRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		b := &blank{}
+		if _, err := lookup.ReadContents(ctx, b, "s"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v, want that of the context", err)
+		}
+		if b.reads < 60 || b.reads > 80 {
+			t.Errorf("the log was read %d times within a minute", b.reads)
+		}
+	})
+}
