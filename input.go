@@ -54,9 +54,9 @@ type Async[T any] struct {
 // more would be asked for.
 const inputAttempts = 5
 
-// Fetch registers the function that fetches values. A program that reads the input needs it. It runs in the process of the worker that
-// serves the space, outside of any transaction, like one of Action.Perform, and takes the same
-// options.
+// Fetch registers the function that fetches values. A program that reads the input needs it. It
+// runs in the process of the worker that serves the space, outside of any transaction, like one of
+// Action.Perform, and takes the same options.
 func (i Input[T]) Fetch(p *Program, fetch func(ctx context.Context, key string) (T, error), options ...ActionOption) {
 	o := applyActionOptions(options)
 	o.Attempts = cmp.Or(o.Attempts, inputAttempts)

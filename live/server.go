@@ -179,8 +179,9 @@ func (s *Server) visit() bool {
 }
 
 // Watch delivers the document and then every change, how it stands (Stale, Current), and
-// heartbeats between, until ctx ends or deliver fails. It calls deliver from one goroutine; while that is busy, newer
-// values take the place of older ones. The error is ErrMoved if the server is leaving.
+// heartbeats between, until ctx ends or deliver fails. It calls deliver from one goroutine; while
+// that is busy, newer values take the place of older ones. The error is ErrMoved if the server is
+// leaving.
 func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) error {
 	if err := checkNames(q.Space, q.Document); err != nil {
 		return err

@@ -69,8 +69,8 @@ func (t *Tx) Delete(doc string) { t.Set(doc, model.Value{}) }
 // Send sends an event to a stream of a key, this one or another. It leaves if and only if this
 // transaction commits, and is handled once. What is sent to this key queues behind what waits
 // in its lane now. A stream that the target has no handler for is refused there, and this key
-// is sent a notice of that, an event of the stream "undelivered", which needs no handler. Events that send each other come to an end: see
-// Config.MaxChain.
+// is sent a notice of that, an event of the stream "undelivered", which needs no handler. Events
+// that send each other come to an end: see Config.MaxChain.
 func (t *Tx) Send(key, stream string, payload any) {
 	v, err := model.Of(payload)
 	if err == nil {

@@ -17,8 +17,8 @@ import (
 // does several things in a row.
 const quiet = 30 * time.Millisecond
 
-// watch reloads when a file has changed, and tells what others decide, until ctx ends. Directories are watched and not files, for
-// editors put another file in the place of the one that they save.
+// watch reloads when a file has changed, and tells what others decide, until ctx ends. Directories
+// are watched and not files, for editors put another file in the place of the one that they save.
 func (d *dev) watch(ctx context.Context, w *fsnotify.Watcher, rules <-chan program.Rule) error {
 	calm := time.NewTimer(quiet)
 	defer calm.Stop()

@@ -40,8 +40,7 @@ type entry struct {
 const probation = 2
 
 // New makes the roster of a member that knows of nobody yet. It hears those of the same role.
-// One whose beat stands still for
-// the ttl is taken to be gone.
+// One whose beat stands still for the ttl is taken to be gone.
 func New(self model.Member, ttl time.Duration) *Roster {
 	return &Roster{
 		self: self, ttl: ttl, entries: map[string]*entry{},
