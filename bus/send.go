@@ -75,7 +75,7 @@ func (s *sending) judge(a answer, doubt bool) ruling {
 	case full:
 		return s.noRoom(a, doubt)
 	case forbidden:
-		return ruling{err: fmt.Errorf("%s: %w: connect as a client (`settle permissions` prints who may do what)", s.what(), model.ErrForbidden)}
+		return ruling{err: fmt.Errorf("%s: %w (`settle permissions` prints which role may do what)", s.what(), model.ErrForbidden)}
 	}
 	return ruling{again: true}
 }

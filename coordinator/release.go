@@ -19,6 +19,8 @@ type release struct {
 	// count is told of the answer when the event is in its lane.
 	count func(model.SendResult)
 	end   func(error) // of its span
+	// forbidden counts the attempts that the server did not permit.
+	forbidden int
 }
 
 // send releases one event. It waits for room in the window, not for the answer.
@@ -80,7 +82,9 @@ func (r *release) answered(res model.SendResult, err error) {
 	case errors.Is(err, model.ErrLaneFull):
 		time.AfterFunc(fullPause, r.attempt)
 	case errors.Is(err, model.ErrForbidden):
-		r.t.c.cfg.Logger.Error("release events: the user of a coordinator must have its role", "error", err)
+		if r.forbidden++; r.forbidden&(r.forbidden-1) == 0 { // ever more rarely
+			r.t.c.cfg.Logger.Error("release an event: the user of a coordinator needs that role", "error", err)
+		}
 		time.AfterFunc(maxPause, r.attempt)
 	case err != nil:
 		r.refused(err)

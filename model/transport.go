@@ -18,7 +18,8 @@ var (
 	// event was not stored; it can be sent again later.
 	ErrLaneFull = errors.New("lane is full")
 	// ErrForbidden: the server does not let this user store messages there. It was not
-	// stored, and sending it again will not help until the user's permissions are others.
+	// stored, unless an attempt before was whose answer got lost, and sending it again will
+	// not help until the user's permissions are others.
 	ErrForbidden = errors.New("the user of this connection may not publish there")
 	// ErrStopped: the bus was closed before the answer was known. The message may
 	// or may not have been stored.
