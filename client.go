@@ -310,8 +310,7 @@ func (c *Client) changes(ctx context.Context, space, doc string, deliver func(lo
 	if o.tell == nil {
 		return w.Changes(ctx, deliver)
 	}
-	s := watchStatus{tell: o.tell, deliver: deliver}
-	return s.run(ctx, w)
+	return newWatchStatus(o.tell, deliver).run(ctx, w)
 }
 
 func checkDoc(space, doc string) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -48,24 +47,61 @@ func WatchStatus(tell func(Status)) WatchOption {
 type watchStatus struct {
 	tell    func(Status)
 	deliver func(lookup.Change)
+	// heard is what a worker says, or that none does, until it is told. Who hears never waits for
+	// who is told: the live query would take itself for cut off.
+	heard chan live.Event
+	// calling is held by whoever calls back, and with it what follows.
+	calling chan struct{}
 
-	mu   sync.Mutex
 	told Status // but for the revision
 	// now is what a worker says, or that none does. If current is set, it says that the value of
 	// that revision is what it should be.
 	now     Status
 	current *uint64
-	// read says that something was delivered, and revision which.
-	read     bool
-	revision uint64
+	// begun says that something was delivered, revision which, and read up to where the log had
+	// been read for it: that a document was deleted has a revision only until it is forgotten.
+	begun          bool
+	revision, read uint64
+}
+
+// maxHeard bounds what is kept for one that is slow: only the last of it counts in the end.
+const maxHeard = 16
+
+func newWatchStatus(tell func(Status), deliver func(lookup.Change)) *watchStatus {
+	return &watchStatus{tell: tell, deliver: deliver, heard: make(chan live.Event, maxHeard), calling: make(chan struct{}, 1)}
 }
 
 // run watches until ctx ends.
 func (s *watchStatus) run(ctx context.Context, w worker.Watch) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.Changes(ctx, s.change) })
+	g.Go(func() error { return w.Changes(ctx, func(c lookup.Change) { s.call(ctx, func() { s.change(c) }) }) })
 	g.Go(func() error { return s.follow(ctx, w) })
+	g.Go(func() error { return s.tellHeard(ctx) })
 	return g.Wait()
+}
+
+// call calls f, which may call back, when nobody else does. Nobody is called after ctx.
+func (s *watchStatus) call(ctx context.Context, f func()) {
+	select {
+	case s.calling <- struct{}{}:
+		defer func() { <-s.calling }()
+	case <-ctx.Done():
+	}
+	if ctx.Err() == nil {
+		f()
+	}
+}
+
+// tellHeard tells of what is heard until ctx ends.
+func (s *watchStatus) tellHeard(ctx context.Context) error {
+	for {
+		select {
+		case e := <-s.heard:
+			s.call(ctx, func() { s.take(e) })
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // follow listens to how the document stands until ctx ends. No value is newer than the revision
@@ -82,28 +118,41 @@ func (s *watchStatus) follow(ctx context.Context, w worker.Watch) error {
 	return ctx.Err()
 }
 
+// hear keeps what is to be told, and the newest if there is no room.
+func (s *watchStatus) hear(e live.Event) {
+	switch e.Kind {
+	case live.Connected, live.Broken, live.Stale, live.Current:
+	default:
+		return
+	}
+	for {
+		select {
+		case s.heard <- e:
+			return
+		default:
+		}
+		select {
+		case <-s.heard:
+		default:
+		}
+	}
+}
+
 // change delivers a value.
 func (s *watchStatus) change(c lookup.Change) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.deliver(c)
-	s.read, s.revision = true, c.Revision
+	s.begun, s.revision, s.read = true, c.Revision, max(c.Revision, c.Read)
 	s.tellNews()
 }
 
-// hear takes in what a worker says, or that none does.
-func (s *watchStatus) hear(e live.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// take takes in what a worker says, or that none does. Each stands by itself.
+func (s *watchStatus) take(e live.Event) {
+	s.now, s.current = Status{Connected: true, Why: e.Stale}, nil
 	switch e.Kind {
-	case live.Connected:
-		s.now, s.current = Status{Connected: true}, nil
 	case live.Broken:
-		s.now, s.current = Status{Why: whyBroken(e.Err)}, nil
-	case live.Stale:
-		s.now, s.current = Status{Connected: true, Why: e.Stale}, nil
+		s.now = Status{Why: whyBroken(e.Err)}
 	case live.Current:
-		s.now, s.current = Status{Connected: true}, &e.Revision
+		s.current = &e.Revision
 	}
 	s.tellNews()
 }
@@ -122,7 +171,7 @@ func whyBroken(err error) string {
 // that was said has been delivered: it may have another way to come than the word of it.
 func (s *watchStatus) tellNews() {
 	st := s.now
-	st.Current = s.current != nil && s.read && s.revision >= *s.current
+	st.Current = s.current != nil && s.begun && s.read >= *s.current
 	if st == s.told {
 		return
 	}

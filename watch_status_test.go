@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,4 +171,109 @@ func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
 		s.want(t, 10*time.Second, connected)
 		s.want(t, time.Minute, `"fine"`, current)
 	})
+}
+
+// Who takes long over a value is told nothing wrong: the worker is there meanwhile.
+func TestWatchStatus_OneThatIsSlowIsNotTakenForCutOff(t *testing.T) {
+	for _, slow := range []string{"value", "status"} {
+		t.Run(slow, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.worker("w1")
+				c, _ := w.client("c", nil)
+				var s standing
+				pause := func(what string) {
+					if what == slow {
+						idle(6 * time.Second)
+					}
+				}
+				w.follow(func(ctx context.Context) error {
+					return c.Watch(ctx, "s", "n", func(v settle.Value, r uint64) { s.value(v, r); pause("value") },
+						settle.WatchStatus(func(st settle.Status) { s.status(st); pause("status") }))
+				})
+				s.want(t, 30*time.Second, "absent", connected, current)
+				if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
+					t.Fatal(err)
+				}
+				s.want(t, 30*time.Second, "1")
+			})
+		})
+	}
+}
+
+// They are called one at a time, may call themselves, and are called no more after the end.
+func TestWatchStatus_WhatIsCalledMayCallAndStop(t *testing.T) {
+	for _, by := range []string{"value", "status"} {
+		t.Run(by, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.worker("w1")
+				c, _ := w.client("c", nil)
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				var inside atomic.Bool
+				within := func(what string, end bool) {
+					if inside.Swap(true) || ctx.Err() != nil {
+						t.Error("called while another one is, or after the end")
+					}
+					idle(time.Second)
+					if _, err := c.Call(ctx, add("s", what)); err != nil {
+						t.Error(err)
+					}
+					if end && what == by {
+						stop()
+					}
+					inside.Store(false)
+				}
+				err := c.Watch(ctx, "s", "n", func(_ settle.Value, revision uint64) { within("value", revision > 0) },
+					settle.WatchStatus(func(st settle.Status) { within("status", st.Current) }))
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("it ends with %v", err)
+				}
+			})
+		})
+	}
+}
+
+// That a document was deleted is forgotten in the end, but not by a worker that saw it.
+func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
+	for _, seen := range []string{"n", "other"} { // what another one watched meanwhile
+		t.Run(seen, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				b := w.server.Connect("w1")
+				p, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: "w1", Programs: settle.Always(dropper())})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Cleanup(func() { p.Kill(); b.Kill() })
+				c, _ := w.client("c", nil)
+				w.follow(func(ctx context.Context) error {
+					return c.Watch(ctx, "s", seen, func(settle.Value, uint64) {}, settle.WatchStatus(func(settle.Status) {}))
+				})
+				for _, stream := range []string{"add", "drop"} {
+					if _, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: stream, ID: stream}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				idle(30 * time.Minute)
+				late, _ := w.client("late", nil)
+				var s standing
+				w.follow(func(ctx context.Context) error {
+					return late.Watch(ctx, "s", "n", s.value, settle.WatchStatus(s.status))
+				})
+				s.want(t, time.Minute, "absent", connected, current)
+			})
+		})
+	}
+}
+
+// dropper makes a document and deletes it.
+func dropper() *settle.Program {
+	return settle.NewProgram("dropper").
+		Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) { tx.Set("n", 1); return settle.Value{}, nil }).
+		Handle("drop", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			tx.Set("n", settle.Value{})
+			return settle.Value{}, nil
+		})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,7 +156,7 @@ func cut(reason string) string {
 	if len(reason) <= maxReason {
 		return reason
 	}
-	return reason[:maxReason] + " ..."
+	return strings.ToValidUTF8(reason[:maxReason], "") + " ..."
 }
 
 // doubt is why a document may not be what it should be, as long as that may pass by itself.
@@ -168,7 +169,7 @@ type doubt struct {
 func (f *feed) stands(g glanced, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if g.Stale == "" && (f.newest.Kind == "" || g.Revision > f.newest.Revision) {
+	if g.Stale == "" && (f.newest.Kind == "" || g.Revision > max(f.newest.Revision, f.read)) {
 		g.Stale, g.Passing = "its value has yet to be read from the log", true
 	}
 	if !g.Passing {

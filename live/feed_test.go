@@ -1,8 +1,10 @@
 package live
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
@@ -74,4 +76,23 @@ func TestFeed_IsCurrentWhenItHasTheValueThatTheOwnerHas(t *testing.T) {
 	said(Stale, glanced{Revision: 9}, 11*time.Second)
 	f.take(lookup.Change{Value: model.Int(1), Revision: 9, Read: 9})
 	said(Current, glanced{Revision: 9}, 12*time.Second)
+}
+
+// The owner may know the revision of a deletion that the log has forgotten: who has read that far
+// has what is.
+func TestFeed_IsCurrentWhenADeletionWasForgottenThatTheOwnerRemembers(t *testing.T) {
+	f := &feed{subs: map[*sub]bool{}}
+	f.take(lookup.Change{Read: 20})
+	began := time.Now()
+	for _, after := range []time.Duration{0, lasting + time.Second} {
+		if f.stands(glanced{Revision: 9}, began.Add(after)); f.standing.Kind != Current {
+			t.Errorf("after %s it is %+v", after, f.standing)
+		}
+	}
+}
+
+func TestCut_LeavesWholeCharacters(t *testing.T) {
+	if s := cut(strings.Repeat("a", maxReason-1) + "é"); !utf8.ValidString(s) || len(s) > maxReason+4 {
+		t.Errorf("%d bytes that end in %q", len(s), s[len(s)-6:])
+	}
 }
