@@ -17,7 +17,8 @@ import (
 func (d *dev) print(ctx context.Context) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "settle dev%s · embedded NATS, data in %s · ready in %.1fs\n", released(d.cfg.Version), d.store(), time.Since(d.began).Seconds())
-	space, doc := d.example()
+	try := d.suggest(ctx)
+	space, doc := d.example(try)
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
 	}
@@ -34,14 +35,14 @@ func (d *dev) print(ctx context.Context) error {
 	}
 	line("durable", "what was acknowledged is on this disk (fsync), and survives kill -9;")
 	line("", "a lost disk loses it")
-	fmt.Fprintf(&b, "Try, in another terminal, in this directory:\n  %s\n", strings.Join(d.try(space, doc), "\n  "))
+	fmt.Fprintf(&b, "Try, in another terminal, in this directory:\n  %s\n", strings.Join(d.try(space, doc, try), "\n  "))
 	fmt.Fprintf(&b, "Save a file to deploy it; documents and timers stay.\nCtrl-C keeps all; settle dev --reset forgets all. No telemetry, no account.\n\n")
 	_, err = fmt.Fprint(d.cfg.Out, b.String())
 	return err
 }
 
-// example is a document to look at.
-func (d *dev) example() (space, doc string) {
+// example is a document to look at: a derived one, or else one that the event to try changes.
+func (d *dev) example(try *suggestion) (space, doc string) {
 	h := d.programs[0]
 	space, doc = h.name, "DOCUMENT"
 	if d.isSample() {
@@ -53,30 +54,29 @@ func (d *dev) example() (space, doc string) {
 				return space, n.Output
 			}
 		}
-		if s, _ := suggest(h.program, space); len(s.changes) > 0 {
-			return space, s.changes[0]
+		if try != nil && len(try.changes) > 0 {
+			return space, try.changes[0]
 		}
 	}
 	return space, doc
 }
 
-func (d *dev) try(space, doc string) []string {
+func (d *dev) try(space, doc string, s *suggestion) []string {
 	tries := []string{"settle watch " + space + " " + doc}
 	switch h := d.programs[0]; {
 	case d.isSample():
 		tries = append([]string{fmt.Sprintf(`settle send %s temp '{"sensor":"top","c":19.5}' --wait`, space)}, tries...)
 	case h.program != nil && len(h.program.Streams()) > 0:
-		tries = append([]string{fmt.Sprintf("settle send %s %s --wait", space, event(h.program, space))}, tries...)
+		tries = append([]string{fmt.Sprintf("settle send %s %s --wait", space, event(h.program, s))}, tries...)
 	}
 	return append(tries, "settle get "+space, "settle fleet")
 }
 
 // event is one to try: its stream and payload, as a shell takes them. If none is known to be handled,
 // it is a form to fill in.
-func event(p *star.Program, space string) string {
-	s, found := suggest(p, space)
+func event(p *star.Program, s *suggestion) string {
 	switch {
-	case !found:
+	case s == nil:
 		return p.Streams()[0] + " PAYLOAD"
 	case s.Payload == "":
 		return s.Stream

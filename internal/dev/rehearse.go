@@ -1,11 +1,20 @@
 package dev
 
 import (
+	"context"
 	"time"
 
 	"github.com/settlehq/settle/internal/kit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/space"
+)
+
+// A start waits for its rehearsals, so they have an end whatever the program does: rehearsalTime is
+// for all events together, and rehearsalChain is how deep the events go that one sends in turn.
+const (
+	rehearsalTime  = 300 * time.Millisecond
+	rehearsalChain = 10
 )
 
 // suggestion is an event to try, and the documents that it changes.
@@ -14,24 +23,39 @@ type suggestion struct {
 	changes []string
 }
 
-// suggest is an event that a space takes in which nothing has happened yet, and false if none that
-// can be made up is: the first of the file that changes a document, or else the first that is
-// handled. They are tried in memory.
-func suggest(p *star.Program, space string) (best suggestion, found bool) {
+// suggest is an event to try with the first program, nil if none is known. The sample has its own.
+func (d *dev) suggest(ctx context.Context) *suggestion {
+	h := d.programs[0]
+	if d.isSample() || h.program == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rehearsalTime)
+	defer cancel()
+	return suggest(ctx, h.version.Source(), h.name)
+}
+
+// suggest is an event that a space takes in which nothing has happened yet, and nil if none that can
+// be made up is, or none was found before ctx ended: the first of the file that changes a document,
+// or else the first that is handled. They are tried in memory.
+func suggest(ctx context.Context, source star.Source, space string) (best *suggestion) {
+	p, err := star.Compile(source, star.Options{Context: ctx})
+	if err != nil {
+		return nil
+	}
 	for _, s := range p.Samples() {
 		changes, handled := rehearse(p, space, s)
-		if handled && (len(changes) > 0 || !found) {
-			best, found = suggestion{s, changes}, true
+		if handled && (len(changes) > 0 || best == nil) {
+			best = &suggestion{s, changes}
 		}
-		if len(changes) > 0 {
+		if len(changes) > 0 || ctx.Err() != nil {
 			break
 		}
 	}
-	return best, found
+	return best
 }
 
 // rehearse reports whether an event is handled by a new space, and which documents that changes.
-func rehearse(p *star.Program, space string, s star.Sample) (changes []string, handled bool) {
+func rehearse(p *star.Program, name string, s star.Sample) (changes []string, handled bool) {
 	payload := model.Value{}
 	if s.Payload != "" {
 		var err error
@@ -39,12 +63,13 @@ func rehearse(p *star.Program, space string, s star.Sample) (changes []string, h
 			return nil, false
 		}
 	}
-	w, err := kit.New(kit.Always(p.Space()), kit.Options{Start: time.Now(), Lenient: true}).Space(space)
+	o := kit.Options{Start: time.Now(), Lenient: true, Space: space.Config{MaxChain: rehearsalChain}}
+	w, err := kit.New(kit.Always(p.Space()), o).Space(name)
 	if err != nil {
 		return nil, false
 	}
-	rc, ended, err := w.Send(s.Stream, "try", payload, time.Time{})
-	if err != nil || !ended || rc.Outcome != model.Handled {
+	rc, ended, _ := w.Send(s.Stream, "try", payload, time.Time{}) // what it sends may have no end
+	if !ended || rc.Outcome != model.Handled {
 		return nil, false
 	}
 	return w.Docs(), true
