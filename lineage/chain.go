@@ -17,5 +17,5 @@ func Next(of *model.Event, most int) (uint64, error) {
 		return of.Depth + 1, nil
 	}
 	return 0, fmt.Errorf("event %s of stream %s is the last of a chain of events that send each other: its depth is %d, and %d is the most (MaxChain). "+
-		"If the chain is to go on, put a time between its events (SendAfter, a timer); redriving this one has it go on for as many again", of.ID, of.Stream, of.Depth, most)
+		"If the chain is to go on, put a time between its events (SendAfter in Go, after = \"1ms\" in Starlark, a timer); redriving this one has it go on for as many again", of.ID, of.Stream, of.Depth, most)
 }

@@ -53,9 +53,10 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 	if rc.Outcome != model.Handled {
 		s.w.letters = append(s.w.letters, Letter{Space: s.name, Stream: stream, Receipt: rc})
 		if !s.sent[k] {
-			s.w.problem(Problem{Space: s.name, Kind: DeadLetter, Stream: stream, Event: rc.Event, Text: string(rc.Outcome) + ": " + rc.Error})
+			s.w.problem(Problem{Space: s.name, Kind: DeadLetter, Stream: stream, Event: rc.Event, Text: string(rc.Outcome) + ": " + rc.Error, Err: s.failures[k]})
 		}
 	}
+	delete(s.failures, k)
 	origin := trail.NoticeTo(&rc)
 	if origin == "" {
 		return nil

@@ -35,9 +35,11 @@ type Problem struct {
 	Kind  Kind
 	// Node, or Stream and Event, say whose code it was.
 	Node, Stream, Event string
-	Err                 error  // or
-	Text                string // what
-	Stack               []byte // of a panic
+	// Text is what went wrong; if it is empty, Err. A dead letter may have both: Err is what its
+	// handler ended in, and the same stands in the text.
+	Text  string
+	Err   error
+	Stack []byte // of a panic
 }
 
 // Who names the function.
@@ -50,7 +52,7 @@ func (p *Problem) Who() string {
 
 func (p Problem) String() string {
 	text := p.Text
-	if p.Err != nil {
+	if text == "" && p.Err != nil {
 		text = p.Err.Error()
 	}
 	line := "space " + p.Space + ": "
@@ -182,10 +184,15 @@ func (s *Space) violated(v space.Violation) {
 	})
 }
 
-// noteError takes in the errors of nodes. Those of handlers are in receipts.
+// noteError takes in the errors of nodes. Those of handlers are in receipts, as text: they wait
+// here for theirs.
 func (s *Space) noteError(i space.ErrorInfo) {
 	var violation *space.IdempotencyError
-	if i.Node == "" || i.Transient || errors.As(i.Err, &violation) {
+	if i.Transient || errors.As(i.Err, &violation) {
+		return
+	}
+	if i.Node == "" {
+		s.failures[key{i.Stream, i.Event}] = i.Err
 		return
 	}
 	s.w.problem(Problem{Space: s.name, Kind: NodeError, Node: i.Node, Err: i.Err, Stack: i.Stack})

@@ -27,6 +27,7 @@ type Space struct {
 	lane         []model.Event
 	sent         map[key]bool
 	receipts     map[key]model.Receipt
+	failures     map[key]error // of handlers, until their receipts are there
 	watches      []*Watch
 	mirrors      map[string]*mirrored
 	docs         map[string]bool // that were ever written
@@ -51,7 +52,7 @@ type count struct {
 func newSpace(w *World, name string, p *space.Program) *Space {
 	return &Space{
 		w: w, name: name, program: p, observations: map[string]space.Observation{},
-		sent: map[key]bool{}, receipts: map[key]model.Receipt{},
+		sent: map[key]bool{}, receipts: map[key]model.Receipt{}, failures: map[key]error{},
 		mirrors: map[string]*mirrored{}, docs: map[string]bool{}, runs: map[string]*count{},
 	}
 }

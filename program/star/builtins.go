@@ -9,6 +9,8 @@ import (
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/model"
 )
 
 // language are the builtins that compute: those of Starlark, charged for what they do.
@@ -23,7 +25,7 @@ func init() {
 		"abs": universal, "bool": universal, "chr": universal, "len": universal,
 		"all": allOf, "any": anyOf, "dict": makeDict, "enumerate": overElements, "fail": failed, "float": makeFloat,
 		"getattr": getAttr, "hasattr": hasAttr, "int": makeInt, "list": makeList, "max": extreme, "min": extreme,
-		"ord": makeOrd, "range": makeRange, "repr": makeRepr, "reversed": overElements, "round": rounded, "set": makeSet,
+		"name_of": nameOf, "ord": makeOrd, "range": makeRange, "repr": makeRepr, "reversed": overElements, "round": rounded, "set": makeSet,
 		"sorted": sorted, "str": makeStr, "sum": sum, "tuple": makeTuple, "type": typeName, "zip": zipped,
 	} {
 		language[name] = f
@@ -471,6 +473,19 @@ func makeOrd(l *level, t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 		}
 	}
 	return universal(l, t, b, args, kwargs)
+}
+
+// nameOf is name_of(key): a name that stands for a key. A key that is none is hashed, a few bytes
+// to a step.
+func nameOf(l *level, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var key string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "key", &key); err != nil {
+		return nil, err
+	}
+	if err := l.charge(1+4*len(key)/textStep, 2*model.MaxNameLen); err != nil {
+		return nil, err
+	}
+	return starlark.String(model.NameOf(key)), nil
 }
 
 func makeRange(l *level, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

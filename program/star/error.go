@@ -133,7 +133,7 @@ var absent = map[string]string{
 	"exec":     "a program is its text; nothing is compiled while it runs",
 	"globals":  "a program cannot look into itself",
 	"id":       "values have no identity that a run could see",
-	"hash":     "there is no hash: a key can be any string",
+	"hash":     "there is no hash: a key can be any string, and name_of(key) makes a name of it",
 	"dir":      "a program cannot look into itself; keys() are those of an object",
 }
 

@@ -38,6 +38,7 @@ var evaluations = []struct{ body, want string }{
 	{"set_timer('t', 's', after = '1h')\n    x = timer('t') - now()\n    cancel_timer('t')\n    return [x, timer('t')]", "[3600000,null]"},
 	{"c.x = {'gate': 'A1'}\n    c.y = link('c', 'x')\n    return [c.y.gate, link_at(c, 'y').doc, link_at(c, 'x'), follow(link(c.x)).gate, link('c', 'x') == link_at(c, 'y')]", `["A1","c",null,"A1",true]`},
 	{"return [doc('other').x, doc('other').exists(), not doc('other'), doc('other') == None]", "[null,false,true,true]"},
+	{"return [name_of('order-7'), name_of('two words') == name_of('two' + ' words'), name_of('') != name_of('-key-')]", `["order-7",true,true]`},
 	{"return {k: v for k, v in {'b': 1, 'a': 2}.items() if v > 0}", `{"a":2,"b":1}`},
 	{"s = set([1, 2, 2])\n    s.add(3)\n    return [sorted(s), 2 in s, len(s | set([9])), sorted(s - set([1]))]", "[[1,2,3],true,4,[2,3]]"},
 	{"return getattr(e, 'n') + getattr(e, 'nope', 0) + (1 if hasattr(e, 'n') else 0)", "6"},
@@ -78,6 +79,7 @@ var refusals = []struct{ body, want string }{
 	{"return 1 + 'a'", "unknown binary op: int + string"},
 	{"return {}['x']", `key "x" not in dict`},
 	{"print('x')", "use log(...)"},
+	{"name_of(7)", "name_of: for parameter key: got int, want string"},
 	{"return bytes('x')", "there are no bytes"},
 	{"return hash('x')", "there is no hash"},
 	{"cell('d', 1)\n    handle('x', h)", "registered while it is loaded"},
@@ -341,6 +343,17 @@ make()
 	for _, stream := range []string{"h", "l"} {
 		if rc := s.send(stream, 1); !strings.Contains(rc.Error, "frozen list") {
 			t.Errorf("%s: %s %s %s", stream, rc.Outcome, rc.Error, rc.Result)
+		}
+	}
+}
+
+// A name that a program makes of a key is the one that Go has for it: events of both find the
+// same timer.
+func TestLanguage_NameOfIsThatOfGo(t *testing.T) {
+	s := newStage(t, compiled(t, "handle('h', lambda e: name_of(e))\n").Space())
+	for _, key := range []string{"order-7", "10.0.0.7", "", "-key-x", "two words", "é", strings.Repeat("a", 100)} {
+		if rc := s.send("h", key); rc.Result.String() != model.String(model.NameOf(key)).String() || model.CheckName("timer", model.NameOf(key)) != nil {
+			t.Errorf("name_of(%q) is %s %s, want %s", key, rc.Result, rc.Error, model.NameOf(key))
 		}
 	}
 }

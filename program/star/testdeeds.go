@@ -141,7 +141,11 @@ func (m *machine) testExpect(_ *starlark.Thread, b *starlark.Builtin, args starl
 	if err != nil {
 		return nil, err
 	}
-	return starlark.None, m.cur.differ(show(v), want, "document "+p.String())
+	err = m.cur.differ(show(v), want, "document "+p.String())
+	if err != nil && v.IsAbsent() && p != what {
+		err = fmt.Errorf("%w. A name has no default: that of a cell counts if expect is given the place, which load takes from the program", err)
+	}
+	return starlark.None, err
 }
 
 // testEqual is equal(a, b).
@@ -166,9 +170,11 @@ func (l *level) differ(have, want starlark.Value, what string) error {
 	if err1 == nil && err2 == nil && isContainer(x) && isContainer(y) {
 		var at []string
 		for _, w := range model.Diff("", y, x) {
-			at = append(at, fmt.Sprintf("%s: %s, not %s", w.Path, x.At(w.Path), y.At(w.Path)))
+			if len(w.Path) > 0 { // else the line above says it
+				at = append(at, fmt.Sprintf("\n  %s: %s, not %s", w.Path, x.At(w.Path), y.At(w.Path)))
+			}
 		}
-		text += "\n  " + strings.Join(at[:min(len(at), 10)], "\n  ")
+		text += strings.Join(at[:min(len(at), 10)], "")
 	}
 	return fmt.Errorf("%s", text)
 }

@@ -26,8 +26,8 @@ type TestOptions struct {
 // TestResult is how a test ended.
 type TestResult struct {
 	Name string
-	// Err is why it failed, nil if it did not. It is an *Error with the place in the test,
-	// or where the program failed.
+	// Err is why it failed, nil if it did not. It is or wraps an *Error with the place in the
+	// test, or where the program failed; its text tells, too, what went wrong before.
 	Err error
 	// Passed is how much of the world's time has passed in it.
 	Passed time.Duration
@@ -112,8 +112,12 @@ func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 		err = asError(m.p.entry, err)
 	}
 	problems := x.world.TakeProblems()
-	if err == nil && len(problems) > 0 {
+	switch {
+	case len(problems) == 0:
+	case err == nil:
 		err = problemError(problems[0], fn)
+	default:
+		err = fmt.Errorf("%w\nbefore that:\n  %s", err, told(problems))
 	}
 	return TestResult{Name: fn.Name(), Err: err, Passed: x.world.Now().Sub(start), Log: x.log}
 }
@@ -141,9 +145,27 @@ func problemError(p kit.Problem, fn *starlark.Function) error {
 	if errors.As(p.Err, &e) {
 		own := *e
 		own.Message = p.Who() + ": " + e.Message
+		if p.Kind == kit.DeadLetter {
+			own.Message = fmt.Sprintf("event %s on %s of space %s failed: %s", p.Event, p.Stream, p.Space, e.Message)
+		}
 		return &own
 	}
 	return errorAt(fn.Position(), "%s", p.String())
+}
+
+// maxTold is how many problems are told behind the failure of a test, which they may be the cause of.
+const maxTold = 5
+
+// told are problems, the oldest first, in lines.
+func told(problems []kit.Problem) string {
+	var lines []string
+	for _, p := range problems[:min(len(problems), maxTold)] {
+		lines = append(lines, strings.ReplaceAll(p.String(), "\n", "\n  "))
+	}
+	if more := len(problems) - maxTold; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more, see problems()", more))
+	}
+	return strings.Join(lines, "\n  ")
 }
 
 // testDocs are the documents as a test sees them: what it reads is demanded, so that it is

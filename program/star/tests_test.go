@@ -114,3 +114,97 @@ def test_letter():
 		}
 	}
 }
+
+// What a test expects in vain is often what an event or a computation has failed to do: that is
+// told behind it, and not what the test has asked for already.
+func TestRunTests_AFailureTellsWhatWentWrongBefore(t *testing.T) {
+	src := source(`
+c = cell("c", {"n": 0, "bad": False})
+def tick(e):
+    c.n += 1
+handle("tick", tick, payload = {"at": int})
+cron("tick", "0 9 * * *")
+def broken():
+    if c.bad:
+        fail("it is bad")
+    return c.n
+compute("broken", broken)
+`, "x_test.star", `
+def test_event():
+    advance("1d")
+    expect(doc("c").n, 1)
+
+def test_computation():
+    watch("broken")
+    doc("c").bad = True
+    check(doc("broken").get() == 7, "not seven")
+
+def test_many():
+    advance("9d")
+    equal(1, 2)
+
+def test_known():
+    advance("1d")
+    problems()
+    equal(1, 2)
+`)
+	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const behind = "\nbefore that:\n  space test: "
+	for i, want := range [][]string{
+		{"x_test.star:4:11: the value is None; 1 was expected", behind + "event test:1:1:0 on tick: failed: test.star:", "stream tick: payload.at is to be an integer and is string"},
+		{"not seven", behind + "node broken: test.star:", "it is bad"},
+		{"2 was expected", behind, "\n  and 4 more"},
+	} {
+		for _, part := range want {
+			if r := results[i]; r.Err == nil || !strings.Contains(r.Err.Error(), part) {
+				t.Errorf("%s: %v; want %q", r.Name, r.Err, part)
+			}
+		}
+	}
+	if known := results[3].Err.Error(); strings.Contains(known, "before") {
+		t.Errorf("what the test knew is told: %s", known)
+	}
+}
+
+// An event that fails is placed where its handler failed, not where the test begins.
+func TestRunTests_AFailedEventIsPlacedInTheProgram(t *testing.T) {
+	src := source("def tick(e):\n    fail('no')\nhandle('tick', tick)\ncron('tick', '0 9 * * *')\n", "x_test.star", "def test_a():\n    advance('1d')\n")
+	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *Error
+	if !errors.As(results[0].Err, &e) || e.File != "test.star" || e.Line != 2 || !strings.Contains(e.Message, "on tick of space test failed: no") {
+		t.Errorf("%v", results[0].Err)
+	}
+}
+
+func TestRunTests_WhatDiffersIsToldWithItsPlace(t *testing.T) {
+	src := source("c = cell('c', {})\n", "x_test.star", `
+load("test.star", "c")
+def test_lists():
+    equal(["a", "b"], ["b"])
+def test_inside():
+    equal({"a": {"b": 1}, "c": 1}, {"a": {"b": 2}, "c": 1})
+def test_name():
+    expect(c, {})
+    expect("c", {})
+`)
+	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		`the value is ["a", "b"]; ["b"] was expected`,
+		`the value is {"a": {"b": 1}, "c": 1}; {"a": {"b": 2}, "c": 1} was expected` + "\n  /a/b: 1, not 2",
+		"document c is None; {} was expected. A name has no default: that of a cell counts if expect is given the place, which load takes from the program",
+	} {
+		var e *Error
+		if !errors.As(results[i].Err, &e) || e.Message != want {
+			t.Errorf("%s: %v; want %q", results[i].Name, results[i].Err, want)
+		}
+	}
+}
