@@ -74,7 +74,12 @@ func newWatchStatus(tell func(Status), deliver func(lookup.Change)) *watchStatus
 // run watches until ctx ends.
 func (s *watchStatus) run(ctx context.Context, w worker.Watch) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.Changes(ctx, func(c lookup.Change) { s.call(ctx, func() { s.change(c) }) }) })
+	g.Go(func() error {
+		return w.Changes(ctx, func(c lookup.Change) {
+			s.call(ctx, func() { s.change(c) })
+			s.call(ctx, s.tellNews)
+		})
+	})
 	g.Go(func() error { return s.follow(ctx, w) })
 	g.Go(func() error { return s.tellHeard(ctx) })
 	return g.Wait()
@@ -142,7 +147,6 @@ func (s *watchStatus) hear(e live.Event) {
 func (s *watchStatus) change(c lookup.Change) {
 	s.deliver(c)
 	s.begun, s.revision, s.read = true, c.Revision, max(c.Revision, c.Read)
-	s.tellNews()
 }
 
 // take takes in what a worker says, or that none does. Each stands by itself.

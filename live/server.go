@@ -110,6 +110,7 @@ func (s *Server) Run(ctx context.Context, leaving <-chan struct{}) {
 	select {
 	case <-leaving:
 	case <-ctx.Done():
+		s.cancel() // first: the dead do not say that they leave
 	}
 	stop()
 	close(s.leaving)
@@ -213,9 +214,11 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 		case <-s.ctx.Done():
 			err = s.ctx.Err()
 		case <-s.leaving:
-			last.Kind = Moved
-			_ = deliver(last) // as well as can be: it would notice by itself
-			err = ErrMoved
+			if err = s.ctx.Err(); err == nil {
+				last.Kind = Moved
+				_ = deliver(last) // as well as can be: it would notice by itself
+				err = ErrMoved
+			}
 		}
 	}
 	return err
