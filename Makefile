@@ -2,7 +2,7 @@
 # that there is one place that says what a check is.
 .DEFAULT_GOAL := help
 
-FUZZ ?= 25000
+FUZZ ?= 12000
 RACE_PACKAGES ?=
 BENCH ?= .
 CHECKS ?= 10000
