@@ -63,14 +63,16 @@ func patience(ctx context.Context) time.Duration {
 	return min(lastLook, time.Until(deadline)/2)
 }
 
-// WaitTree waits until an event and everything that it causes has ended, and returns the
-// tree (10,000 events of it at most). If ctx ends first, it returns the tree as far as it
-// has come, if that can still be read, with the error. What a person sends again later is
-// not waited for.
+// WaitTree waits until an event and everything that it causes has ended, in however many
+// generations, and returns the tree. That has 10,000 events and 100 generations at most;
+// Tree.Events and Tree.States count what is cut (Tree.More), too, so all is well if
+// States["handled"] is Events. If ctx ends first, it returns the tree as far as it has
+// come, if that can still be read, with the error: only what is shown is counted then.
+// More than 100,000 events are an error. What a person sends again later is not waited for.
 func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree, error) {
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
-	waited := trail.Wait(bound, c.bus, space, stream, id)
+	ended, waited := trail.Wait(bound, c.bus, space, stream, id)
 	if cause := context.Cause(bound); errors.Is(cause, model.ErrStopped) && waited != nil {
 		return nil, fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, cause)
 	}
@@ -86,7 +88,12 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 	case err != nil:
 		return nil, fmt.Errorf("all that event %s to %s/%s causes has ended, but: %w", id, space, stream, err)
 	}
-	t.Settled = t.Settled || t.More // what is cut was waited for, too
+	if t.More { // what is cut was waited for, too
+		t.Settled, t.States, t.Events = true, ended, 0
+		for _, n := range ended {
+			t.Events += n
+		}
+	}
 	return t, nil
 }
 

@@ -23,6 +23,16 @@ func relay() *settle.Program {
 			}
 			return settle.Value{}, nil
 		}).
+		Handle("down", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			left, _ := ev.Payload.Get("left").AsInt()
+			end, _ := ev.Payload.Get("end").AsString()
+			if left > 0 {
+				tx.Send(ev.Space, "down", map[string]any{"left": left - 1, "end": end})
+			} else {
+				tx.Send(end, "end", nil)
+			}
+			return settle.Value{}, nil
+		}).
 		Handle("mend", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
 			tx.Set("mended", true)
 			return settle.Value{}, nil
@@ -110,6 +120,39 @@ func TestWaitTree_ReturnsTheTreeWhenItHasSettledOrTheContextEnds(t *testing.T) {
 		tree, err = c.WaitTree(t.Context(), "a", "pass", "e1")
 		if err != nil || !tree.Settled || tree.States["handled"] != 3 {
 			t.Errorf("with a coordinator: %+v, %v", tree, err)
+		}
+	})
+}
+
+// What is cut of a tree was waited for, and is counted.
+func TestWaitTree_CountsWhatIsTooDeepToBeShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.relays()
+		c, _ := w.client("c", nil)
+		down := func(id, end string) settle.Outgoing {
+			return settle.Outgoing{Space: "a", Stream: "down", ID: id, Payload: map[string]any{"left": 150, "end": end}}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := c.Send(ctx, down("e1", "broken")); err != nil {
+			t.Fatal(err)
+		}
+		tree, err := c.WaitTree(ctx, "a", "down", "e1")
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still open: 1") || tree == nil || tree.Settled || !tree.More {
+			t.Errorf("with an end that is parked: %+v, %v", tree, err)
+		}
+		w.coordinate()
+		tree, err = c.WaitTree(t.Context(), "a", "down", "e1")
+		if err != nil || !tree.Settled || !tree.More || tree.Events != 152 || tree.States["handled"] != 151 || tree.States["failed"] != 1 {
+			t.Errorf("with an end that has failed: %+v, %v", tree, err)
+		}
+		if _, err := c.Send(t.Context(), down("e2", "b")); err != nil {
+			t.Fatal(err)
+		}
+		tree, err = c.WaitTree(t.Context(), "a", "down", "e2")
+		if err != nil || !tree.More || tree.Events != 152 || tree.States["handled"] != 152 {
+			t.Errorf("with an end that is handled: %+v, %v", tree, err)
 		}
 	})
 }

@@ -154,7 +154,11 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 		printTree(io.out, tree, false)
 	}
 	if tree != nil && ctx.Err() != nil {
-		return fmt.Errorf("not settled within %v, see above; what is open goes on, and `settle tree %s --space %s` looks again", c.Timeout, e.ID, e.Space)
+		seen := "see above"
+		if tree.More {
+			seen = "and not all of it is shown (--depth, --events)"
+		}
+		return fmt.Errorf("not settled within %v, %s; what is open goes on, and `settle tree %s --space %s` looks again", c.Timeout, seen, e.ID, e.Space)
 	}
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type treeCmd struct {
 
 // Help explains what printTree prints.
 func (treeCmd) Help() string {
-	return "P parked: its sender's commit is not released yet. . queued in its lane. w waits for its time. ✓ handled. ✗ failed or refused. - dropped (its sender's transaction was undone) or cancelled. ? forgotten: it lies beyond the horizon. Times count from that of the first line."
+	return "P parked: its sender's commit is not released yet. . queued in its lane. w waits for its time. ✓ handled. ✗ failed or refused. - dropped (its sender's transaction was undone) or cancelled. ? forgotten: it lies beyond the horizon. The first 5 generations are indented, those beyond have their number. Times count from that of the first line."
 }
 
 // Run prints what an event has caused.

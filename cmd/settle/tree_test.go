@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -36,6 +38,14 @@ func shop() *settle.Program {
 		}).
 		Handle("lenient", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
 			tx.Set("lenient", true)
+			return settle.Value{}, nil
+		}).
+		Handle("down", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			left, _ := ev.Payload.AsInt()
+			if left == 0 {
+				return settle.Value{}, errors.New("this is the end")
+			}
+			tx.Send(ev.Space, "down", left-1)
 			return settle.Value{}, nil
 		}).
 		Handle("ship", ok)
@@ -217,6 +227,19 @@ func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
 	want(t, 1, "there is no event o1", "tree", "o1")
 }
 
+// The exit code is by all that the event has caused, also by what is not shown of it.
+func TestSend_TheExitCodeOfATreeIsNotByWhatIsShown(t *testing.T) {
+	running(t)
+	deep := want(t, 1, `151 events: 150 handled, 1 failed; settled; there is more than is shown | Some of what failed is not shown | 1 of 151 events did not end well`,
+		"send", "hall", "down", "150", "--id", "e1", "--wait=tree")
+	for line := range strings.SplitSeq(deep[:strings.Index(deep, "\n\n")], "\n") {
+		if utf8.RuneCountInString(line) > 80 {
+			t.Errorf("it is wider than 80 columns: %s", line)
+		}
+	}
+	want(t, 0, "150: ✗ hall/down | this is the end | settle redrive hall", "tree", "e1", "--depth", "200")
+}
+
 // What went wrong is said once: in words, or in the JSON that was asked for.
 func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 	running(t)
@@ -283,6 +306,39 @@ caused by a/two  a:1:1:0
   … stands for the rest of a long text; all of it: settle tree a:1:2:0 --space a --full
 `
 	if out.String() != text {
+		t.Errorf("it looks like\n%s\nwant\n%s", out.String(), text)
+	}
+}
+
+// Depth does not make a tree wider than a terminal.
+func TestPrintTree_NumbersTakeThePlaceOfDeepIndentation(t *testing.T) {
+	leaf := func(id string) *trail.Node {
+		return &trail.Node{Ref: trail.Ref{Space: "a", Stream: "s", Event: id}, State: "handled"}
+	}
+	root := leaf("e0")
+	at := root
+	for i := 1; i <= 7; i++ {
+		next := leaf(fmt.Sprint("e", i))
+		at.Caused = []*trail.Node{next}
+		if i == 5 || i == 6 {
+			at.Caused = append(at.Caused, leaf(fmt.Sprint("f", i)))
+		}
+		at = next
+	}
+	at.More = 2
+	var out bytes.Buffer
+	printTree(&out, &settle.Tree{Root: root, Events: 10, More: true, States: map[settle.EventState]int{"handled": 10}}, false)
+	const text = `
+         └─ ✓ a/s  e4        handled
+            ├─ ✓ a/s  e5     handled
+            │  6: ✓ a/s  e6  handled
+            │  7: ✓ a/s  e7  handled
+            │  8: … and 2 more
+            │  6: ✓ a/s  f6  handled
+            └─ ✓ a/s  f5     handled
+
+`
+	if !strings.Contains(out.String(), text) {
 		t.Errorf("it looks like\n%s\nwant\n%s", out.String(), text)
 	}
 }

@@ -24,6 +24,9 @@ var marks = map[lineage.State]string{
 //	├─ ✗ b/charge  a:5:3:0  failed    +3ms  no such card
 //	└─ . c/ship  a:5:3:1    queued    +1ms  at lane sequence 17
 //
+// Beyond maxIndent generations a number takes the place of the indentation: what stands
+// under an event of the one before was caused by it.
+//
 // The time is when the event ended or, if it has not, when its lane got it, counted
 // from the time that the first line shows. full prints every remark as it is, on as many lines
 // as it has.
@@ -33,7 +36,7 @@ func printTree(w io.Writer, t *settle.Tree, full bool) {
 		fmt.Fprintf(w, "caused by %s/%s  %s\n", r.Space, r.Stream, r.Event)
 	}
 	table := &lines{start: shown(t.Root), full: full}
-	table.add(t.Root, "", "")
+	table.add(t.Root, 0, "", "")
 	table.print(w)
 	fmt.Fprintf(w, "\n%s\n", summary(t))
 	for _, h := range hints(t) {
@@ -62,7 +65,9 @@ type lines struct {
 	clipped bool // a remark is shown in part only
 }
 
-func (l *lines) add(n *settle.TreeNode, first, rest string) {
+// add adds an event of a generation and what it has caused, with what goes before the
+// first of its lines, and before the rest.
+func (l *lines) add(n *settle.TreeNode, generation int, first, rest string) {
 	name := fmt.Sprintf("%s%s %s/%s  %s", first, marks[n.State], n.Space, n.Stream, n.Event)
 	if n.Space == "" {
 		name = fmt.Sprintf("%s%s %s", first, marks[n.State], n.Event)
@@ -72,7 +77,7 @@ func (l *lines) add(n *settle.TreeNode, first, rest string) {
 	l.rows = append(l.rows, [4]string{name, string(n.State), at, remarks[0]})
 	for _, more := range remarks[1:] {
 		guide := rest
-		if len(n.Caused) > 0 || n.More > 0 {
+		if generation < maxIndent && (len(n.Caused) > 0 || n.More > 0) {
 			guide += "│"
 		}
 		l.rows = append(l.rows, [4]string{guide, "", "", more})
@@ -82,15 +87,24 @@ func (l *lines) add(n *settle.TreeNode, first, rest string) {
 		l.times = max(l.times, len(at))
 	}
 	for i, c := range n.Caused {
-		if i == len(n.Caused)-1 && n.More == 0 {
-			l.add(c, rest+"└─ ", rest+"   ")
-		} else {
-			l.add(c, rest+"├─ ", rest+"│  ")
-		}
+		first, below := guides(rest, generation+1, i == len(n.Caused)-1 && n.More == 0)
+		l.add(c, generation+1, first, below)
 	}
 	if n.More > 0 {
-		l.rows = append(l.rows, [4]string{rest + fmt.Sprintf("└─ %s and %d more", ellipsis, n.More)})
+		first, _ := guides(rest, generation+1, true)
+		l.rows = append(l.rows, [4]string{fmt.Sprintf("%s%s and %d more", first, ellipsis, n.More)})
 	}
+}
+
+// guides go before the lines of an event and before those of what it has caused.
+func guides(rest string, generation int, last bool) (first, below string) {
+	switch {
+	case generation > maxIndent:
+		return rest + fmt.Sprintf("%d: ", generation), rest
+	case last:
+		return rest + "└─ ", rest + "   "
+	}
+	return rest + "├─ ", rest + "│  "
 }
 
 func (l *lines) print(w io.Writer) {
@@ -136,6 +150,8 @@ func after(d time.Duration) string {
 const (
 	// maxNameWidth is where the second column begins at the latest.
 	maxNameWidth = 70
+	// maxIndent is how many generations are indented.
+	maxIndent = 5
 	// maxRemark keeps an event on its line; --full has all of it.
 	maxRemark = 100
 	// ellipsis stands for what is not shown.
@@ -243,7 +259,11 @@ func hints(t *settle.Tree) []string {
 	if t.Unattended {
 		return list // there may be no dead letter to send again
 	}
-	for _, n := range append(first(t, lineage.Failed), first(t, lineage.Refused)...) {
+	failed, refused := first(t, lineage.Failed), first(t, lineage.Refused)
+	if len(failed) < min(t.States[lineage.Failed], maxHints) || len(refused) < min(t.States[lineage.Refused], maxHints) {
+		list = append(list, fmt.Sprintf("Some of what failed is not shown: see --depth and --events of `%s`, or `settle dead --open`", asking(t.Root)))
+	}
+	for _, n := range append(failed, refused...) {
 		switch {
 		case redriven(n):
 		case n.More > 0:

@@ -30,7 +30,8 @@ type Tree struct {
 	Root *Node `json:"root"`
 	// CausedBy are the events that led to the root, the nearest first.
 	CausedBy []Ref `json:"caused_by,omitempty"`
-	// Events is the number of nodes, States how many of them are in which state.
+	// Events is the number of nodes, States how many of them are in which state. Who has
+	// waited for a tree that is cut knows it of all events, also of those not shown.
 	Events int                   `json:"events"`
 	States map[lineage.State]int `json:"states"`
 	// Settled says that every event of the tree has ended. Of a tree that is cut that is

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
@@ -16,18 +17,19 @@ import (
 )
 
 // Wait returns when an event and everything that it causes has ended, directly and
-// indirectly, notices included; what a person sends again for it later is not waited
-// for. The event may be sent only later. When ctx ends first, the error says so and
-// Walk says what is still open.
+// indirectly, notices included, with how many of them have ended in which state; what a
+// person sends again for it later is not waited for. The event may be sent only later.
+// When ctx ends first, the error says so and Walk says what is still open. No bound of a
+// Query concerns it: the only one is that more than 100,000 events are ErrTooMany.
 //
 // It follows the log of every space that the tree has reached, as far as something is
 // open there: a commit says by itself what it has ended and what it has sent.
-func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) error {
+func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) (map[lineage.State]int, error) {
 	err := errors.Join(model.CheckName("space", space), model.CheckName("stream", stream), model.CheckAnyEventID(id))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w := &wait{bus: bus, open: map[Ref]bool{}, aged: map[Ref]int{}, spaces: map[string]*followed{}, slots: make(chan struct{}, readers)}
+	w := &wait{bus: bus, open: map[Ref]bool{}, states: map[lineage.State]int{}, aged: map[Ref]int{}, spaces: map[string]*followed{}, slots: make(chan struct{}, readers)}
 	g, within := errgroup.WithContext(ctx)
 	w.group, w.ctx = g, within
 	g.Go(func() error { return w.lookAgain() })
@@ -35,11 +37,11 @@ func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) error {
 	err = g.Wait()
 	switch {
 	case errors.Is(err, errSettled):
-		return nil
+		return w.states, nil
 	case ctx.Err() != nil:
 		err = fmt.Errorf("%w; still open: %d", ctx.Err(), w.count())
 	}
-	return fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, err)
+	return nil, fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, err)
 }
 
 // errSettled ends the goroutines of a wait that is over.
@@ -57,9 +59,10 @@ type wait struct {
 	slots chan struct{} // taken by lookups
 
 	mu     sync.Mutex
-	open   map[Ref]bool // met, and true until it has ended
-	aged   map[Ref]int  // how many ticks of worker.StaleLeader it has been open for
-	left   int          // how many have not
+	open   map[Ref]bool          // met, and true until it has ended
+	states map[lineage.State]int // how many have ended in which
+	aged   map[Ref]int           // how many ticks of worker.StaleLeader it has been open for
+	left   int                   // how many have not ended
 	spaces map[string]*followed
 }
 
@@ -216,6 +219,7 @@ func (w *wait) ended(r Ref, h *lookup.Handling) error {
 	mine := w.open[r]
 	if mine {
 		w.open[r] = false
+		w.states[stateOf(h)]++
 	}
 	w.mu.Unlock()
 	if !mine {
@@ -230,6 +234,14 @@ func (w *wait) ended(r Ref, h *lookup.Handling) error {
 		return errSettled
 	}
 	return nil
+}
+
+// stateOf is how a handling has ended its event; nil is one that is not known any more.
+func stateOf(h *lookup.Handling) lineage.State {
+	if h == nil {
+		return lineage.Forgotten
+	}
+	return lineage.State(h.Tx.Receipt.Outcome)
 }
 
 // lookAgain looks once more for what has been open for longer than worker.StaleLeader; all

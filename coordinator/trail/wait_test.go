@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -23,7 +25,8 @@ func (w *world) waiting(ctx context.Context, bus worker.Bus, space, id string) <
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a wait in vain is to be an error
 	go func() {                                            // ends with ctx, or when the tree has settled
 		defer cancel()
-		ended <- trail.Wait(ctx, bus, space, "do", id)
+		_, err := trail.Wait(ctx, bus, space, "do", id)
+		ended <- err
 	}()
 	return ended
 }
@@ -86,16 +89,16 @@ func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
 		w.send("a", "e1", script(to("b", nil), to("c", nil)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := trail.Wait(ctx, w.client, "a", "do", "e1")
+		_, err := trail.Wait(ctx, w.client, "a", "do", "e1")
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still open: 2") {
 			t.Errorf("wait: %v", err)
 		}
 		w.client.Kill()
-		if err := trail.Wait(t.Context(), w.client, "a", "do", "e1"); !errors.Is(err, model.ErrStopped) {
+		if _, err := trail.Wait(t.Context(), w.client, "a", "do", "e1"); !errors.Is(err, model.ErrStopped) {
 			t.Errorf("wait: %v, want ErrStopped", err)
 		}
 		var name *model.NameError
-		if err := trail.Wait(t.Context(), w.client, "a", "", "e1"); !errors.As(err, &name) {
+		if _, err := trail.Wait(t.Context(), w.client, "a", "", "e1"); !errors.As(err, &name) {
 			t.Errorf("wait: %v, want a NameError", err)
 		}
 	})
@@ -118,6 +121,40 @@ func TestWait_ARefusedEventIsOverWhenItsOriginKnows(t *testing.T) {
 			t.Error("it is not settled")
 		}
 		kill()
+	})
+}
+
+// chain makes an act that is passed on so many times, and what is done at its end.
+func chain(n int, last *act) *act {
+	for range n {
+		last = script(to("a", last))
+	}
+	return last
+}
+
+// What is shown of a tree is no bound of the wait for it.
+func TestWait_CoversMoreGenerationsThanATreeShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.coordinate()
+		const beyond = trail.DefaultDepth + 50
+		w.send("a", "failing", chain(beyond, ends("fail")))
+		states, err := trail.Wait(t.Context(), w.client, "a", "do", "failing")
+		if want := map[lineage.State]int{"handled": beyond, "failed": 1}; err != nil || !maps.Equal(states, want) {
+			t.Errorf("it counted %v, %v; want %v", states, err, want)
+		}
+		w.send("a", "pending", chain(beyond, script(to("idle", nil))))
+		ended := w.waiting(t.Context(), w.client, "a", "pending")
+		w.rest()
+		if over(ended) {
+			t.Fatal("it is over though its end has nobody to handle it")
+		}
+		w.finish("idle")
+		w.rest()
+		if !over(ended) || <-ended != nil {
+			t.Error("it is not over")
+		}
 	})
 }
 
@@ -207,6 +244,9 @@ func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
 					tree := w.tree(trail.Query{Event: "e1", Space: "a", MaxEvents: 10_000})
 					if !tree.Settled || tree.Events != want {
 						t.Fatalf("settled %t with %d events, want %d: %s", tree.Settled, tree.Events, want, shape(tree.Root))
+					}
+					if states, err := trail.Wait(t.Context(), w.client, "a", "do", "e1"); err != nil || !maps.Equal(states, tree.States) {
+						t.Fatalf("it counted %v (%v), want %v", states, err, tree.States)
 					}
 				}
 			})
