@@ -11,8 +11,8 @@ type Held struct {
 	Hosts, Asleep, Leases int
 	// Inbox is the number of events in the fullest inbox.
 	Inbox int
-	// Calls is the number of calls and mirrored documents in the fullest inbox.
-	Calls int
+	// Calls is the number of calls in the fullest inbox, Glances that of glances.
+	Calls, Glances int
 }
 
 // Held counts what the worker keeps.
@@ -30,6 +30,7 @@ func (w *Worker) Held() Held {
 			h.mu.Lock()
 			all.Inbox = max(all.Inbox, len(h.inbox.events))
 			all.Calls = max(all.Calls, len(h.inbox.calls))
+			all.Glances = max(all.Glances, len(h.inbox.glances))
 			h.mu.Unlock()
 		}
 	}

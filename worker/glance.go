@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/settlehq/settle/space"
@@ -87,13 +86,30 @@ func (w *Worker) glance(name string, g *glance) Glance {
 	if p == nil {
 		return Glance{Stale: staleElsewhere, Passing: true}
 	}
-	switch err := p.ask(name, g.put); {
-	case errors.Is(err, ErrNoProgram):
-		return Glance{Stale: ErrNoProgram.Error()}
-	case err != nil:
+	return p.glance(name, g)
+}
+
+// glance asks a space that is awake. None is woken for it: those who observe it have it woken.
+func (p *partition) glance(name string, g *glance) Glance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.hosts[name]; h != nil {
+		h.glance(g)
+		return Glance{}
+	}
+	if p.closed || p.ctx.Err() != nil {
 		return Glance{Stale: staleElsewhere, Passing: true}
 	}
-	return Glance{}
+	if _, waits := p.waiting[name]; waits {
+		return Glance{Stale: staleBusy, Passing: true}
+	}
+	switch program, err := p.w.cfg.Programs(name); {
+	case err != nil:
+		return Glance{Stale: "the program of the space could not be had: " + err.Error(), Passing: true}
+	case program == nil:
+		return Glance{Stale: ErrNoProgram.Error()}
+	}
+	return Glance{Stale: staleBusy, Passing: true}
 }
 
 // glance is somebody's wish to know how documents of one space stand.
@@ -114,17 +130,21 @@ type glanced struct {
 	Glance
 }
 
-// put gives the glance to the host of its space, if there is one.
-func (g *glance) put(h *host) {
-	if h != nil {
-		h.call(func() { h.queries.glances = append(h.queries.glances, g) })
-	}
+// glance gives a glance to the loop, which may be busy for ever: those that nobody waits for any
+// more make room.
+func (h *host) glance(g *glance) {
+	h.mu.Lock()
+	h.inbox.glances = append(slices.DeleteFunc(h.inbox.glances, (*glance).over), g)
+	h.mu.Unlock()
+	h.rouse()
 }
+
+func (g *glance) over() bool { return g.ctx.Err() != nil }
 
 // answerGlances answers those that can be, and drops those that nobody waits for any more.
 func (h *host) answerGlances() {
 	h.queries.glances = slices.DeleteFunc(h.queries.glances, func(g *glance) bool {
-		return h.draining || g.ctx.Err() != nil || h.core.Owned() && g.look(h)
+		return h.draining || g.over() || h.core.Owned() && g.look(h)
 	})
 }
 

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,6 +98,33 @@ func TestGlance_OfASpaceThatIsNotServed(t *testing.T) {
 	})
 }
 
+// That the programs cannot be had now is not that there is none.
+func TestGlance_OfASpaceWhoseProgramCannotBeHad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, errors.New("the disk is full") }}, nil)
+		p.wantGlance("d", worker.Glance{Stale: "the program of the space could not be had: the disk is full", Passing: true})
+	})
+}
+
+// A space is loaded for those who observe it, not for those who look.
+func TestGlance_WakesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.worker("w1")
+		w.sendMany("r", "add", 1)
+		w.eventuallyHandled("r", 1)
+		if g := p.glance("n")[0]; !g.Passing || g.Stale == "" || p.Held().Hosts > 1 {
+			t.Errorf("%+v, and it holds %+v", g, p.Held())
+		}
+		w.observe("s", "n", "x", time.Hour)
+		w.pass(time.Second)
+		if g := p.glance("n")[0]; g.Stale != "" {
+			t.Errorf("%+v", g)
+		}
+	})
+}
+
 // A space that is at work for long does not keep others from answering.
 func TestGlance_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -118,6 +146,12 @@ func TestGlance_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
 		g := w1.Glance(ctx, []worker.Place{{Space: "s", Document: "double"}, {Space: "r", Document: "double"}, {Space: "s", Document: "n"}})
 		if !g[0].Passing || g[1].Stale != "" || !g[2].Passing {
 			t.Errorf("%+v", g)
+		}
+		for range 20 { // and keeps nothing of those that have gone
+			w1.glance("double")
+		}
+		if held := w1.Held(); held.Calls+held.Glances > 5 {
+			t.Errorf("it holds %+v", held)
 		}
 		close(done)
 		w1.wantGlance("double", worker.Glance{Revision: w1.query("s", "double").Revision})

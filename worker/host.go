@@ -127,6 +127,9 @@ type inbox struct {
 	events []model.Message
 	bytes  int // of the events
 	calls  []func()
+	// glances are kept by themselves: those that are over are dropped, however long the loop is
+	// busy.
+	glances []*glance
 	// mirrored are foreign documents as they are now. A loop that is busy misses
 	// values in between, and nothing piles up.
 	mirrored map[space.Ref]mirrored
@@ -298,6 +301,7 @@ func (h *host) takeIn() {
 	for _, f := range in.calls {
 		f()
 	}
+	h.queries.glances = append(h.queries.glances, in.glances...)
 	for ref, m := range in.mirrored { // any order: documents of other spaces are independent
 		if m.ctx.Err() == nil {
 			h.core.Mirror(ref.Space, ref.Doc, m.value)

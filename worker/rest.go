@@ -115,7 +115,7 @@ func (h *host) empties() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := &h.inbox
-	return len(in.events) == 0 && len(in.calls) == 0 && len(in.mirrored) == 0 && in.left == 0 && h.low.Load() == allDone
+	return len(in.events) == 0 && len(in.calls) == 0 && len(in.glances) == 0 && len(in.mirrored) == 0 && in.left == 0 && h.low.Load() == allDone
 }
 
 // leave takes a host out of the partition, unless somebody wants it.
