@@ -158,7 +158,7 @@ func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	}
 	h := s.program.handler(ev.Stream)
 	if h == nil {
-		return receipts.Refused(ev, fmt.Sprintf("program %s has no handler for stream %s", s.program.Name, ev.Stream)), nil
+		return receipts.Refused(ev, s.program.unhandled(ev.Stream)), nil
 	}
 	s.hand(ev)
 	var given *model.Event // as it was: the handler may change what it is given

@@ -18,6 +18,24 @@ func counter(t *testing.T) program {
 	})
 }
 
+// Who has misspelt a stream is told which ones there are.
+func TestAnEventThatNothingHandlesIsRefusedWithWhatIsHandled(t *testing.T) {
+	for n, want := range map[int]string{ // any order: each stream is registered once
+		0: "",
+		2: "; it has: a, b",
+		8: "; it has: a, b, c, d, e, f, g, h",
+		9: "; it has: a, b, c, d, e, f, g, h and 1 more",
+	} {
+		p := newProgram(t)
+		for i := range n {
+			p.handle(string(rune('a'+i)), func(*Tx, *model.Event) any { return nil })
+		}
+		if got := p.unhandled("z"); got != "program "+p.Name+" has no handler for stream z"+want {
+			t.Errorf("with %d: %s", n, got)
+		}
+	}
+}
+
 func TestAReceiptHoldsWhatTheHandlerReturned(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)

@@ -2,7 +2,9 @@ package space
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -148,6 +150,19 @@ func (p *Program) handler(stream string) Handler {
 		return h
 	}
 	return ignore
+}
+
+// unhandled says that nothing handles the events of a stream, and names some that it does handle.
+func (p *Program) unhandled(stream string) string {
+	text := fmt.Sprintf("program %s has no handler for stream %s", p.Name, stream)
+	const most = 8
+	switch there := slices.Sorted(maps.Keys(p.handlers)); {
+	case len(there) > most:
+		text += fmt.Sprintf("; it has: %s and %d more", strings.Join(there[:most], ", "), len(there)-most)
+	case len(there) > 0:
+		text += "; it has: " + strings.Join(there, ", ")
+	}
+	return text
 }
 
 func ignore(*Tx, *model.Event) (model.Value, error) { return model.Value{}, nil }

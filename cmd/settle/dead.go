@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -107,7 +108,7 @@ func (c *deadCmd) print(io streams, letters []settle.DeadLetter) {
 	rows := make([][]cell, len(letters))
 	for i := range letters {
 		d := &letters[i]
-		rows[i] = []cell{{text: s.when(d.Ended)}, {text: d.Space}, {text: d.Stream}, {text: d.Event}, {text: string(d.Outcome)}, {text: again(d)}, {text: oneLine(d.Error)}}
+		rows[i] = []cell{{text: s.when(d.Ended)}, {text: d.Space}, {text: d.Stream}, {text: d.Event}, {text: string(d.Outcome)}, {text: again(d)}, {text: oneLine(withoutCalls(d.Error))}}
 	}
 	s.table([]string{"ENDED", "SPACE", "STREAM", "EVENT", "OUTCOME", "SENT AGAIN", "ERROR"}, rows)
 	open, clipped := 0, false
@@ -115,13 +116,19 @@ func (c *deadCmd) print(io streams, letters []settle.DeadLetter) {
 		if letters[i].Redriven == nil {
 			open++
 		}
-		clipped = clipped || cut(letters[i].Error)
+		clipped = clipped || cut(withoutCalls(letters[i].Error))
 	}
 	fmt.Fprintf(io.out, "\n%s, %d not sent again.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT\n", count(len(letters), "dead letter"), open)
 	if clipped {
 		fmt.Fprintf(io.out, "%s stands for the rest of a long text; all of it: --full\n", ellipsis)
 	}
 }
+
+// calls are the lines of an error that say by which calls it came; the first line has the innermost place.
+var calls = regexp.MustCompile(`\n  [^\n]+:[0-9]+:[0-9]+: in [^\n]+`)
+
+// withoutCalls is an error for where there is one line for it.
+func withoutCalls(text string) string { return calls.ReplaceAllString(text, "") }
 
 func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {
 	for i := range letters {

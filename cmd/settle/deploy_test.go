@@ -119,7 +119,7 @@ func TestDeploy_FromTheFirstVersionToTheRollback(t *testing.T) {
 	want(t, 0, "now run cart@"+first+" (before: cart@"+second+")", "rollback", "cart", first[:6])
 	untilValue(t, "5", "cart-3", "total")
 	want(t, 1, "no version nosuch; there are "+first, "rollback", "cart", "nosuch")
-	want(t, 0, "spaces cart-2: no rule of their own any more", "unpin", "cart-2")
+	want(t, 0, "spaces cart-2: no rule of their own any more (before: cart@"+first+" (pinned)); the rule about cart* has them run cart@"+first+"\n", "unpin", "cart-2")
 	want(t, 1, "there is no rule about spaces cart-2", "unpin", "cart-2")
 
 	var v versions

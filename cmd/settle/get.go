@@ -47,6 +47,11 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 		if c.Doc == "" {
 			return c.list(ctx, io, b)
 		}
+		asked, cancel := context.WithTimeout(ctx, c.Timeout)
+		defer cancel()
+		if err := mustExist(asked, b, c.Space); err != nil {
+			return err
+		}
 		v, revision, err := c.read(ctx, io, b, client)
 		if err != nil {
 			return err

@@ -42,7 +42,27 @@ func (c *getCmd) list(ctx context.Context, io streams, b *bus.Bus) error {
 
 // noSpace is the error about a space in which nothing ever happened.
 func noSpace(space string) error {
-	return fmt.Errorf("there is no space %s: nothing was ever handled there; `settle ls` lists those that exist", space)
+	return fmt.Errorf("there is no space %s: nothing was ever handled there; `settle ls` lists those that exist, and an event or `settle watch` makes one", space)
+}
+
+// mustExist is noSpace of a space that is not there. To ask a worker about it would make it: its jobs
+// would run.
+func mustExist(ctx context.Context, b *bus.Bus, space string) error {
+	there, err := exists(ctx, b, space)
+	if err == nil && !there {
+		err = noSpace(space)
+	}
+	return err
+}
+
+// exists reports whether a space has a log, or is to get one: an event waits for it.
+func exists(ctx context.Context, b *bus.Bus, space string) (bool, error) {
+	head, err := b.Head(ctx, space)
+	if err != nil || head > 0 {
+		return err == nil, err
+	}
+	waiting, err := b.ReadLane(ctx, space, 0, 1)
+	return len(waiting) > 0, err
 }
 
 // documents are those that a space has, and those that it would derive.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -29,6 +28,7 @@ type watchCmd struct {
 // go meanwhile.
 func (c *watchCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+		c.announce(ctx, io, b)
 		p := changePrinter{cmd: c, io: io, stale: map[string]bool{}}
 		g, watching := errgroup.WithContext(ctx)
 		for _, doc := range c.Docs {
@@ -46,6 +46,16 @@ func (c *watchCmd) Run(ctx context.Context, io streams) error {
 		}
 		return err
 	})
+}
+
+// announce says of a space that does not exist that it is made: it may be misspelt. If that cannot be told,
+// nothing is said.
+func (c *watchCmd) announce(ctx context.Context, io streams, b *bus.Bus) {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	if there, err := exists(ctx, b, c.Space); err == nil && !there {
+		fmt.Fprintf(io.err, "there is no space %s yet; watching makes it\n", c.Space)
+	}
 }
 
 // changePrinter prints what happens to documents that are watched.
@@ -87,7 +97,7 @@ func (p *changePrinter) print(doc string, e live.Event) {
 		p.down = false
 	case live.Stale:
 		p.stale[doc] = true
-		fmt.Fprintf(p.io.err, "%s is not up to date: %s\n", doc, strings.ReplaceAll(e.Stale, "\n", " "))
+		fmt.Fprintf(p.io.err, "%s is not up to date: %s\n", doc, unbroken(withoutCalls(e.Stale)))
 	case live.Current:
 		if p.stale[doc] {
 			fmt.Fprintf(p.io.err, "%s is up to date again\n", doc)

@@ -65,8 +65,10 @@ func TestGet_ReadsAtTheHeadAndComputes(t *testing.T) {
 
 func TestGetAndWatch_WithoutAWorkerSaySo(t *testing.T) {
 	counting(t, -1)
+	want(t, 0, "stored", "send", "alice", "add") // which waits: alice is not misspelt
 	want(t, 1, "no worker answers | spaceworker | --confirmed", "get", "alice", "double")
 	want(t, 1, "no worker answers", "watch", "alice", "double")
+	want(t, 1, "there is no space alcie yet; watching makes it\n | no worker answers", "watch", "alcie", "double")
 }
 
 // output is what a command writes, while it does.

@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program"
 )
 
 // A terminal of 80 columns has no room for an event's id and an error on one line.
@@ -42,5 +45,74 @@ func TestReceipts_OnANarrowTerminalResultsAreBelow(t *testing.T) {
 		"4       2020-01-02 03:04:05  open      e3                                handled\n"
 	if out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestVersions_OnANarrowTerminalWhatRanBeforeIsBelow(t *testing.T) {
+	v := versions{Versions: []versionLine{{Program: "locker"}}}
+	r := rule{Spaces: "*", Program: "locker", Version: "4431a6c2f189", Pinned: true, At: time.Now(), By: "ann@hall", Note: "too slow"}
+	for _, id := range []string{"111111111111", "222222222222", "333333333333", "444444444444"} {
+		r.History = append(r.History, program.Choice{Target: program.Target{Program: "locker", Version: id}})
+	}
+	r.History = append(r.History, program.Choice{Target: program.Target{Program: "locker", Version: r.Version}}, program.Choice{})
+	v.Rules = []rule{r}
+	var out bytes.Buffer
+	v.table(sheet{out: &out, width: 80})
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if !strings.Contains(out.String(), "ann@hall\n    too slow; before: 111111111111 222222222222 333333333333 444444444444\n") {
+		t.Errorf("printed\n%s", out.String())
+	}
+}
+
+func TestReceipts_TheHeadingIsDimmedAsThatOfATableIs(t *testing.T) {
+	for _, narrow := range []bool{false, true} {
+		var out bytes.Buffer
+		p := receiptPrinter{w: &out, sheet: sheet{color: true}, narrow: narrow}
+		rc := settle.Receipt{Event: "e", Outcome: settle.Handled, Result: model.Int(1)}
+		if err := p.print(&settle.Handling{Seq: 2, Space: "door", Tx: model.Tx{By: "handle open", Receipt: &rc}}); err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Split(out.String(), "\n"); !strings.HasPrefix(lines[0], "\x1b[2mLOG ") || strings.Contains(lines[1], "\x1b") {
+			t.Errorf("printed %q", lines)
+		}
+	}
+}
+
+// The first line of an error has the place; the calls behind it repeat that.
+func TestErrors_OnOneLineAreWithoutTheirCalls(t *testing.T) {
+	for text, want := range map[string]string{ // any order: independent
+		"locker.star:18:13: there is no C1\n  locker.star:18:13: in arrive\n  my lib/x.star:2:1: in <toplevel>": "locker.star:18:13: there is no C1",
+		"one\ntwo: in no place\n  three": "one two: in no place three",
+	} {
+		if got := oneLine(withoutCalls(text)); got != want {
+			t.Errorf("%q is %q", text, got)
+		}
+	}
+	h := &settle.Handling{Tx: model.Tx{Receipt: &settle.Receipt{Outcome: settle.Failed, Error: "a.star:1:2: no\n  a.star:1:2: in f"}}}
+	if short, full := receiptText(h, false), receiptText(h, true); short != "a.star:1:2: no" || full != "a.star:1:2: no a.star:1:2: in f" {
+		t.Errorf("%q, in full %q", short, full)
+	}
+}
+
+func TestUnpin_SaysWhatDecidesFromThenOn(t *testing.T) {
+	locker := func(v string) program.Choice {
+		return program.Choice{Target: program.Target{Program: "locker", Version: v}}
+	}
+	all := (&program.Table{}).With("*", locker("a")).With("hall*", locker("b")).With("hall-1", locker("c"))
+	for spaces, want := range map[string]string{ // any order: independent
+		"hall-1":  "the rule about hall* has them run locker@b",
+		"hall-1*": "the rule about hall* has them run locker@b",
+		"door":    "the rule about * has them run locker@a",
+	} {
+		if got := general(all, spaces); got != want {
+			t.Errorf("%s: %s", spaces, got)
+		}
+	}
+	if got := general(&program.Table{}, "door"); got != "no other rule has them run a program: their events wait" {
+		t.Error(got)
 	}
 }

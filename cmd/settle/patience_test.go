@@ -46,7 +46,8 @@ func TestGet_SaysForWhomItHasWaitedInVain(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	want(t, 1, "no answer within 100ms: no worker is there to serve space alice", "get", "alice", "double", "--timeout", "100ms")
+	want(t, 0, "stored", "send", "alice", "add")
+	want(t, 1, "no answer within 1s: no worker is there to serve space alice", "get", "alice", "double", "--timeout", "1s")
 	want(t, 1, "no receipt within 200ms: no worker is there to serve space alice | is stored, and will be handled when a worker runs | settle tree",
 		"send", "alice", "add", "--wait", "--timeout", "200ms")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle"
@@ -26,6 +27,7 @@ type decided struct {
 	Spaces string         `json:"spaces"`
 	Before string         `json:"before,omitzero"`
 	Now    program.Choice `json:"now"`
+	rest   string         // of a rule that was taken away: what decides now
 }
 
 // decide changes a rule, and says how.
@@ -52,7 +54,7 @@ func said(c program.Choice) string {
 func (d *decided) print(io streams) {
 	switch {
 	case d.Now.Target == (program.Target{}):
-		fmt.Fprintf(io.out, "spaces %s: no rule of their own any more (%s)\n", d.Spaces, d.Before)
+		fmt.Fprintf(io.out, "spaces %s: no rule of their own any more (before: %s); %s\n", d.Spaces, d.Before, d.rest)
 	case d.Before == "":
 		fmt.Fprintf(io.out, "spaces %s: %s\n", d.Spaces, said(d.Now))
 	case d.Before == said(d.Now):
@@ -129,8 +131,27 @@ func (c *unpinCmd) Run(ctx context.Context, io streams) error {
 		if err != nil {
 			return nil, err
 		}
+		table, err := program.Rules(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		d.rest = general(table, c.Spaces)
 		return []decided{d}, nil
 	})
+}
+
+// general says what decides about spaces of which no rule of their own does.
+func general(table *program.Table, spaces string) string {
+	var best *program.Rule
+	for _, r := range table.All() {
+		if !r.Exact() && r.Matches(strings.TrimSuffix(spaces, "*")) && (best == nil || len(r.Spaces) > len(best.Spaces)) {
+			best = r
+		}
+	}
+	if best == nil {
+		return "no other rule has them run a program: their events wait"
+	}
+	return fmt.Sprintf("the rule about %s has them run %s", best.Spaces, said(best.Choice))
 }
 
 // rollbackCmd is `settle rollback`.

@@ -47,7 +47,7 @@ func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 			}
 		}
 		if out.printed == 0 {
-			fmt.Fprintf(io.err, "space %s has no receipts%s; check the names (they count capitals). None was handled yet, or longer ago than the log is kept\n", c.Space, c.matching())
+			fmt.Fprintf(io.err, "space %s has no receipts%s: check the names (capitals count). Receipts come when events are handled, and go with the log, which is kept for a time\n", c.Space, c.matching())
 		}
 		return nil
 	})
@@ -99,18 +99,18 @@ func (p *receiptPrinter) print(h *settle.Handling) error {
 		if p.widths = leastWidths; p.narrow {
 			p.widths, heading[receiptColumns-1] = leastNarrow, ""
 		}
-		p.line(heading)
+		p.line(heading, faint)
 	}
 	p.printed++
 	rc := h.Tx.Receipt
 	p.line([receiptColumns]string{
 		fmt.Sprint(h.Seq), p.sheet.when(h.Stored), h.Stream(), rc.Event, string(rc.Outcome), receiptText(h, p.full),
-	})
+	}, "")
 	return nil
 }
 
-// line prints cells in columns, which grow with what they hold.
-func (p *receiptPrinter) line(cells [receiptColumns]string) {
+// line prints cells in columns, which grow with what they hold, in a colour.
+func (p *receiptPrinter) line(cells [receiptColumns]string, code string) {
 	var b strings.Builder
 	for i, cell := range cells[:receiptColumns-1] {
 		p.widths[i] = max(p.widths[i], utf8.RuneCountInString(cell))
@@ -118,14 +118,14 @@ func (p *receiptPrinter) line(cells [receiptColumns]string) {
 	}
 	last := cells[receiptColumns-1]
 	if p.narrow {
-		fmt.Fprintln(p.w, strings.TrimRight(b.String(), " "))
+		fmt.Fprintln(p.w, p.sheet.paint(code, strings.TrimRight(b.String(), " ")))
 		b.Reset()
 		if last == "" {
 			return
 		}
 		fmt.Fprintf(&b, "%-*s  ", p.widths[0], "")
 	}
-	fmt.Fprintln(p.w, strings.TrimRight(b.String()+last, " "))
+	fmt.Fprintln(p.w, p.sheet.paint(code, strings.TrimRight(b.String()+last, " ")))
 }
 
 // receiptText is what came of the event, in short unless all of it is wanted.
@@ -137,6 +137,9 @@ func receiptText(h *settle.Handling, full bool) string {
 		if !rc.Result.IsAbsent() {
 			text = rc.Result.String()
 		}
+	}
+	if !full {
+		text = withoutCalls(text)
 	}
 	if text = unbroken(text); !full {
 		text = clip(text, longest)

@@ -70,7 +70,7 @@ func notHere(err error, p here.Place, file string) error {
 	case file == "":
 		return err
 	case p.Gone():
-		return fmt.Errorf("the server that %s names (%s, process %d) has ended; start it again (settle dev, or go run . for a program in Go), or say with --nats which one is meant: %w", file, p.NATS, p.PID, err)
+		return fmt.Errorf("the server that %s names (%s, process %d) has ended; start it again (settle dev, or go run .), or name another one (--nats)", file, p.NATS, p.PID)
 	}
 	return fmt.Errorf("%w; %s names it (process %d)", err, file, p.PID)
 }

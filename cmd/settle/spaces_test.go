@@ -24,7 +24,7 @@ func TestCommands_DoNotPrintWhatTheBusNotices(t *testing.T) {
 			t.Errorf("settle %s: code %d\n%s", strings.Join(args, " "), code, stderr)
 		}
 	}
-	want(t, 1, "there is no event nosuch in any lane | the partition in its subject (`settle where SPACE`)", "tree", "nosuch")
+	want(t, 1, "there is no event nosuch in any lane; check the id and the space", "tree", "nosuch")
 }
 
 func TestCommands_AnEmptyPrefixIsTheDefault(t *testing.T) {
@@ -75,7 +75,7 @@ func TestCommands_FindTheServerOfThisDirectory(t *testing.T) {
 	if _, err := (here.Place{NATS: "nats://127.0.0.1:1", PID: ended.Process.Pid}).Announce(here.Store); err != nil {
 		t.Fatal(err)
 	}
-	want(t, 1, "dev.json names | nats://127.0.0.1:1 | has ended; start it again", "where", "shop")
+	want(t, 1, "dev.json names (nats://127.0.0.1:1, process | ) has ended; start it again (settle dev, or go run .), or name another one (--nats)\n", "where", "shop")
 	t.Setenv("NATS_URL", "nats://127.0.0.1:2")
 	want(t, 1, "at nats://127.0.0.1:2 (NATS_URL)", "where", "shop")
 }

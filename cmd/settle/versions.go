@@ -110,25 +110,29 @@ func (v *versions) print(io streams) {
 		return
 	}
 	s, _ := sheetFor(io.out)
+	v.table(s)
+}
+
+func (v *versions) table(s sheet) {
 	rows := make([][]cell, len(v.Versions))
 	for i, x := range v.Versions {
 		run := cell{text: "-", code: faint}
 		if len(x.RunBy) > 0 {
 			run = cell{text: strings.Join(x.RunBy, ", "), code: green}
 		}
-		rows[i] = []cell{{text: x.Program, code: bold}, {text: x.Version}, {text: clock(x.At)}, {text: or(x.By, "-")}, {text: grouped(uint64(x.Bytes)), right: true}, run, {text: oneLine(x.Note)}}
+		rows[i] = []cell{{text: x.Program, code: bold}, {text: x.Version}, {text: s.when(x.At)}, {text: or(x.By, "-")}, {text: grouped(uint64(x.Bytes)), right: true}, run, {text: oneLine(x.Note)}}
 	}
 	s.table([]string{"PROGRAM", "VERSION", "FIRST DEPLOYED", "BY", "BYTES", "RUN BY SPACES", "NOTE"}, rows)
 	if len(v.Rules) == 0 {
-		fmt.Fprintln(io.out, "\nno space runs any of them; settle pin SPACES NAME@VERSION")
+		fmt.Fprintln(s.out, "\nno space runs any of them; settle pin SPACES NAME@VERSION")
 		return
 	}
 	rows = make([][]cell, len(v.Rules))
 	for i, r := range v.Rules {
-		rows[i] = []cell{{text: r.Spaces, code: bold}, {text: r.says()}, {text: clock(r.At)}, {text: or(r.By, "-")}, {text: r.before()}, {text: oneLine(r.Note)}}
+		rows[i] = []cell{{text: r.Spaces, code: bold}, {text: r.says()}, {text: s.when(r.At)}, {text: or(r.By, "-")}, {text: r.remark()}}
 	}
-	fmt.Fprintln(io.out)
-	s.table([]string{"SPACES", "RUN", "SINCE", "BY", "BEFORE", "NOTE"}, rows)
+	fmt.Fprintln(s.out)
+	s.table([]string{"SPACES", "RUN", "SINCE", "BY", "NOTE, AND WHAT RAN BEFORE"}, rows)
 }
 
 func (r *rule) says() string {
@@ -142,18 +146,23 @@ func (r *rule) says() string {
 	return text
 }
 
-// before is what the rule has said, as far as a line has room.
-func (r *rule) before() string {
+// remark is why the rule says what it does, and what it has said before, as far as a line has room.
+func (r *rule) remark() string {
 	var said []string
 	for _, h := range r.History {
-		if text := h.Target.String(); h.Target != (program.Target{}) && !slices.Contains(said, text) && text != r.Program+"@"+r.Version {
+		text := h.Version
+		if h.Program != r.Program {
+			text = h.Target.String()
+		}
+		if h.Target != (program.Target{}) && !slices.Contains(said, text) && text != r.Version {
 			said = append(said, text)
 		}
 	}
-	if len(said) == 0 {
-		return "-"
+	text := oneLine(r.Note)
+	if len(said) > 0 {
+		text = strings.TrimPrefix(text+"; before: "+clip(strings.Join(said, " "), 60), "; ")
 	}
-	return clip(strings.Join(said, " "), 60)
+	return or(text, "-")
 }
 
 // when is clock, on a terminal without the day if that is today: there is little room.

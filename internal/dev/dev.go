@@ -133,7 +133,7 @@ func (d *dev) start(ctx context.Context) error {
 		return err
 	}
 	d.run, err = settle.Start(ctx, settle.Config{
-		Hosted: true, Workers: workers,
+		Hosted: true, Workers: -1, // they come when they have something to run: begin
 		Server:    bus.ServerConfig{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
 		Bus:       bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
 		HTTP:      gateway.Config{Addr: http},
@@ -156,7 +156,7 @@ func (d *dev) partitions() int {
 	return partitions
 }
 
-// begin deploys the programs and says where everything is.
+// begin deploys the programs, has workers run them, and says where everything is.
 func (d *dev) begin(ctx context.Context) error {
 	if err := d.forget(ctx); err != nil {
 		return err
@@ -164,6 +164,11 @@ func (d *dev) begin(ctx context.Context) error {
 	for _, h := range d.programs {
 		if _, err := d.load(ctx, h); err != nil {
 			d.complain(h, err)
+		}
+	}
+	for range workers {
+		if _, err := d.run.AddWorker(ctx); err != nil {
+			return err
 		}
 	}
 	if d.isSample() {

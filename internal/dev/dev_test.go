@@ -254,7 +254,7 @@ func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
 	s.await("tally.star: not deployed; the version before goes on\n  " + s.dir + "/tally.star registers nothing")
 	s.until(c, "tally", "look", `["two",3]`)
 	s.write("tally.star", tally("two", "2"))
-	s.await("tally.star: as it runs")
+	s.await("tally.star: the same as what runs; nothing deployed\n")
 	s.write("tally.star", strings.ReplaceAll(tally("two", "2"), "handle(\"add\", add)\n", ""))
 	s.await("no node has new code (2); 1 stream gone: add; its events will be refused")
 	s.write("tally.star", tally("four", "2"))
@@ -303,6 +303,9 @@ func TestDev_StartsFullWithASampleIfThereIsNoProgram(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, nil)
 	s.await("the sample fridge", "fridge: owner w", "settle send fridge temp", "what was acknowledged is on this disk")
+	if strings.Contains(s.out.String(), "no program to run") {
+		t.Errorf("workers were there before the sample:\n%s", s.out)
+	}
 	if n := strings.Count(s.out.String(), "  spaces "); n != 1 {
 		t.Errorf("the label spaces is there %d times", n)
 	}
@@ -490,7 +493,7 @@ func TestDev_WhatItPrintsFitsATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.await("  event refused space=door stream=nosuch event=e1: program door has no handler for stream nosuch\n")
+	s.await("  event refused space=door stream=nosuch event=e1: program door has no handler for stream nosuch; it has:")
 	head, _, _ := strings.Cut(s.out.String(), "no account")
 	for line := range strings.Lines(head) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {

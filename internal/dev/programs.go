@@ -190,7 +190,7 @@ func (d *dev) reload(ctx context.Context) {
 			d.complain(h, err)
 		case c.none && h.failed != "":
 			h.failed = ""
-			fmt.Fprintf(d.cfg.Out, "%s  %s: as it runs\n", now(), h.title())
+			fmt.Fprintf(d.cfg.Out, "%s  %s: the same as what runs; nothing deployed\n", now(), h.title())
 		case !c.none:
 			h.failed = ""
 			fmt.Fprintf(d.cfg.Out, "%s  %s: %s\n", now(), h.title(), c.String())
