@@ -23,8 +23,8 @@ type Status struct {
 	// Current says that the value is what it should be, as far as a worker knew not more than
 	// some seconds ago. It is false until that is known.
 	Current bool
-	// Why, if not "", says why it is not: what it is computed from fails (at once) or is held back
-	// (when that has lasted for five seconds), or nobody answers.
+	// Why, if not "", says why it is not: what it is computed from fails (told within two seconds
+	// or so), is held back (when that has lasted for five), or nobody answers.
 	Why string
 	// Revision is that of the value that was delivered last, 0 if none was.
 	Revision uint64

@@ -1,14 +1,18 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
@@ -29,7 +33,10 @@ const (
 	// glanceMany bounds a question, and with maxReason an answer, far below the smallest limit of
 	// a message that a server is run with.
 	glanceMany = 256
-	maxReason  = 1 << 10 // bytes
+	// glanceAtOnce bounds the questions that an owner is asked at a time: one of a space that does
+	// not answer takes all the patience that there is.
+	glanceAtOnce = 8
+	maxReason    = 1 << 10 // bytes
 	// lasting is for how long what may pass by itself has to last before who watches is told: a
 	// takeover, a handover, a gate that is closed, a value that is on its way.
 	lasting = 5 * time.Second
@@ -42,63 +49,84 @@ type glanced struct {
 	Passing  bool   `json:"passing,omitempty"`
 }
 
-// lookAfter keeps an eye on the documents that are watched here.
+// lookAfter keeps an eye on the documents that are watched here. It waits for nobody: what is
+// being asked for is left out until that is answered.
 func (s *Server) lookAfter(ctx context.Context) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	for n := 0; pause.For(ctx, Heartbeat) == nil; n++ {
-		var asking sync.WaitGroup
-		for owner, feeds := range s.dueFeeds(n%int(glanceEvery/Heartbeat) == 0) { // any order: each by itself
-			asking.Go(func() { s.glanceAll(ctx, owner, feeds) }) // ends with the answers, or in time
+		for whom, feeds := range s.dueFeeds(n%int(glanceEvery/Heartbeat) == 0) { // any order: each by itself
+			asking.Go(func() { s.glanceAll(ctx, whom.owner, feeds) }) // ends with the answers, or in time
 		}
-		asking.Wait()
 	}
+}
+
+// asked is who is asked. What is in doubt is asked for by itself: its spaces may take all the
+// patience that there is, and the others are not to wait for them.
+type asked struct {
+	owner string
+	doubt bool
 }
 
 // dueFeeds are the feeds to look at, all or those of which nothing has been said, by the owners of
 // their spaces.
-func (s *Server) dueFeeds(all bool) map[string][]*feed {
-	owners, due := map[int]string{}, map[string][]*feed{}
-	for _, f := range s.toLookAt(all) {
+func (s *Server) dueFeeds(all bool) map[asked][]*feed {
+	owners, due, now := map[int]string{}, map[asked][]*feed{}, time.Now()
+	for _, f := range s.watched() {
+		is, doubt := f.toLookAt(all, now)
+		if !is {
+			continue
+		}
 		p := model.PartitionOf(f.space, s.bus.Partitions())
 		owner, known := owners[p]
 		if !known { // it is worked out once for all spaces of a partition
 			owner = s.host.Owner(f.space)
 			owners[p] = owner
 		}
-		due[owner] = append(due[owner], f)
+		whom := asked{owner, doubt}
+		due[whom] = append(due[whom], f)
 	}
 	return due
 }
 
-func (s *Server) toLookAt(all bool) (list []*feed) {
+func (s *Server) watched() []*feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.feeds { // any order: each by itself
-		if all || !f.known() {
-			list = append(list, f)
-		}
-	}
-	return list
+	return slices.Collect(maps.Values(s.feeds))
 }
 
-// glanceAll asks an owner for feeds. One that does not answer is not asked for the rest.
+// glanceAll asks an owner for feeds, those of a space together. One that does not answer is not
+// asked for the rest.
 func (s *Server) glanceAll(ctx context.Context, owner string, feeds []*feed) {
-	var err error
-	for some := range slices.Chunk(feeds, glanceMany) {
-		var found []glanced
-		if err == nil {
-			found, err = s.glance(ctx, owner, some)
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		now := time.Now()
-		for i, f := range some {
-			switch {
-			case err == nil:
-				f.stands(found[i], now)
-			case !isBadRequest(err): // an owner of before this question; it says nothing
-				f.stands(glanced{Stale: unanswered(owner, err), Passing: true}, now)
+	slices.SortFunc(feeds, func(a, b *feed) int { return strings.Compare(a.space, b.space) })
+	asking, some := errgroup.WithContext(ctx)
+	asking.SetLimit(glanceAtOnce)
+	for chunk := range slices.Chunk(feeds, glanceMany) {
+		asking.Go(func() error {
+			found, err := s.glance(some, owner, chunk)
+			if err != nil {
+				err = cmp.Or(context.Cause(some), err)
 			}
+			if ctx.Err() == nil {
+				answered(chunk, found, owner, err)
+			}
+			return err
+		})
+	}
+	_ = asking.Wait() // each feed was told of it
+}
+
+// answered tells feeds how they stand, or that their owner does not say.
+func answered(feeds []*feed, found []glanced, owner string, err error) {
+	now := time.Now()
+	for i, f := range feeds {
+		switch {
+		case err == nil:
+			f.stands(found[i], now)
+		case isBadRequest(err): // an owner of before this question; it says nothing
+			f.silent()
+		default:
+			f.stands(glanced{Stale: unanswered(owner, err), Passing: true}, now)
 		}
 	}
 }
@@ -169,6 +197,7 @@ type doubt struct {
 func (f *feed) stands(g glanced, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked = false
 	if g.Stale == "" && (f.newest.Kind == "" || g.Revision > max(f.newest.Revision, f.read)) {
 		g.Stale, g.Passing = "its value has yet to be read from the log", true
 	}
@@ -192,11 +221,24 @@ func (d *doubt) lasts(revision uint64, now time.Time) bool {
 	return now.Sub(d.since) >= lasting
 }
 
-// known reports whether anything was said of how the document stands.
-func (f *feed) known() bool {
+// toLookAt reports whether the feed is due: if all are, if nothing has been said of it yet, or if
+// it was passed over because an answer was late. It counts as asked for then. Doubt is whether
+// there is any.
+func (f *feed) toLookAt(all bool, now time.Time) (due, doubt bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.standing.Kind != ""
+	if f.asked || !all && f.standing.Kind != "" && now.Sub(f.looked) < glanceEvery {
+		return false, false
+	}
+	f.asked, f.looked = true, now
+	return true, !f.doubt.since.IsZero()
+}
+
+// silent says that nothing is said of how the document stands.
+func (f *feed) silent() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = false
 }
 
 // say tells those who watch how the document stands, if that is news. The lock is held.

@@ -27,9 +27,10 @@
 // fail, is held back, or that nobody serves the space. So the worker that answers a watch looks
 // after each document that is watched there, every two seconds, a new one within one: it asks the
 // owners, one question (to the endpoint own-<worker>) for up to 256 documents, however many watch
-// each of them. Who watches is told
+// each of them. A question may take a second, and what is in doubt is asked for apart: a space that
+// does not answer keeps no other up. Who watches is told
 //
-//	stale    why the value is not what it should be. An error is told at once; what may pass by
+//	stale    why the value is not what it should be. An error is told when it is seen; what may pass by
 //	         itself (a takeover, a gate that is closed, a space that is at work) when it has
 //	         lasted for 5 s without a new value
 //	current  that it is what it should be: when that is first known, and again after stale

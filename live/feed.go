@@ -25,6 +25,9 @@ type feed struct {
 	// nobody has.
 	standing Event
 	doubt    doubt
+	// looked is when it was last asked how it stands, asked whether there is no answer yet.
+	looked time.Time
+	asked  bool
 }
 
 // sub is one that watches. It holds one value at most, and one word of how the document stands:

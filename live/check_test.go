@@ -1,0 +1,69 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/worker"
+)
+
+// stuckHost owns all spaces; those that are stuck do not answer.
+type stuckHost struct {
+	Host
+	stuck func(space string) bool
+}
+
+func (stuckHost) ID() string          { return "a" }
+func (stuckHost) Owner(string) string { return "a" }
+
+func (h stuckHost) Glance(ctx context.Context, places []worker.Place) []worker.Glance {
+	out := make([]worker.Glance, len(places))
+	for i, at := range places {
+		if h.stuck(at.Space) {
+			<-ctx.Done()
+			out[i] = worker.Glance{Stale: "it is at work", Passing: true}
+		}
+	}
+	return out
+}
+
+// However many spaces do not answer, and wherever they stand among the others: those are looked at
+// every two seconds.
+func TestLookAfter_SpacesThatDoNotAnswerKeepNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := membus.NewServer(membus.Config{Partitions: 4}).Connect("a")
+		defer bus.Close()
+		s := NewServer(bus, stuckHost{stuck: func(space string) bool { return space[len(space)-1] == '0' }}, Config{})
+		var fine []*feed
+		for i := range 10_000 {
+			space := fmt.Sprintf("s%04d", i/10)
+			f := &feed{space: space, doc: strconv.Itoa(i % 10), subs: map[*sub]bool{}, cancel: func() {}}
+			f.take(lookup.Change{Read: 1})
+			s.feeds[place{f.space, f.doc}] = f
+			if space[4] != '0' {
+				fine = append(fine, f)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go s.Run(ctx, nil) // ends with ctx
+		time.Sleep(20 * time.Second)
+		now := time.Now()
+		late := slices.ContainsFunc(fine, func(f *feed) bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.standing.Kind != Current || now.Sub(f.looked) > glanceEvery || f.asked && now.Sub(f.looked) > 0
+		})
+		if late {
+			t.Error("some that could be current were not looked at for more than two seconds")
+		}
+		stop()
+		synctest.Wait()
+	})
+}
