@@ -30,7 +30,7 @@ func (e *MissingError) Error() string {
 	if e.Minted {
 		return fmt.Sprintf("there is no event %s in %s, and no commit of its origin has sent it (yet); check the id and the deployment (--prefix, --context)", e.Event, where)
 	}
-	return fmt.Sprintf("there is no event %s in %s; check the id and the space (both count capitals), whether the send was acknowledged and not longer ago than lanes remember, the deployment (--prefix, --context), and, if it was published by other means than a client of Settle, the partition in its subject (`settle where SPACE`): in another one than the space's it is never handled", e.Event, where)
+	return fmt.Sprintf("there is no event %s in %s; check the id and the space (both count capitals), the deployment (--prefix, --context), and whether the send was acknowledged, not longer ago than lanes remember", e.Event, where)
 }
 
 // AmbiguousError says that several events have the id that was asked for.
