@@ -29,7 +29,7 @@ func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) (map[li
 	if err != nil {
 		return nil, err
 	}
-	w := &wait{bus: bus, open: map[Ref]bool{}, states: map[lineage.State]int{}, aged: map[Ref]int{}, spaces: map[string]*followed{}, slots: make(chan struct{}, readers)}
+	w := &wait{bus: bus, open: map[Ref]bool{}, timed: map[Ref]bool{}, states: map[lineage.State]int{}, aged: map[Ref]int{}, spaces: map[string]*followed{}, slots: make(chan struct{}, readers)}
 	g, within := errgroup.WithContext(ctx)
 	w.group, w.ctx = g, within
 	g.Go(func() error { return w.lookAgain() })
@@ -60,6 +60,7 @@ type wait struct {
 
 	mu     sync.Mutex
 	open   map[Ref]bool          // met, and true until it has ended
+	timed  map[Ref]bool          // met, and waits in its space: it may be cancelled
 	states map[lineage.State]int // how many have ended in which
 	aged   map[Ref]int           // how many ticks of worker.StaleLeader it has been open for
 	left   int                   // how many have not ended
@@ -88,6 +89,9 @@ func (w *wait) add(n *Node, sender *lookup.Handling) {
 		return
 	}
 	w.open[r] = true
+	if n.waits {
+		w.timed[r] = true
+	}
 	w.left++
 	if len(w.open) > maxOpen {
 		w.group.Go(func() error { return fmt.Errorf("%w: more than %d", ErrTooMany, maxOpen) })
@@ -130,7 +134,8 @@ func (w *wait) findAll(space string, f *followed) {
 	defer w.mu.Unlock()
 	for r, open := range w.open { // any order: each on its own
 		if open && r.Space == space {
-			w.group.Go(func() error { return w.find(&Node{Ref: r}, f, nil) })
+			n := &Node{Ref: r, waits: w.timed[r]}
+			w.group.Go(func() error { return w.find(n, f, nil) })
 		}
 	}
 }
@@ -163,6 +168,11 @@ func (w *wait) read(f *followed, e model.LogEntry) error {
 	f.seen = e.Seq
 	w.mu.Unlock()
 	for i := range c.Txs {
+		for _, gone := range c.Txs[i].Cancels {
+			if err := w.cancelled(e.Space, gone.ID); err != nil {
+				return err
+			}
+		}
 		if tx := &c.Txs[i]; tx.Receipt != nil {
 			if stream, ok := receipts.Stream(tx.By); ok {
 				h := &lookup.Handling{Space: e.Space, Seq: e.Seq, Stored: e.Stored, Tx: *tx}
@@ -173,6 +183,43 @@ func (w *wait) read(f *followed, e model.LogEntry) error {
 		}
 	}
 	return nil
+}
+
+// cancelled ends an event that waited for its time, if that is waited for.
+func (w *wait) cancelled(space, id string) error {
+	w.mu.Lock()
+	var gone []Ref
+	for r := range w.timed { // any order: ids are unique in a space
+		if r.Space == space && r.Event == id {
+			gone = append(gone, r)
+		}
+	}
+	w.mu.Unlock()
+	for _, r := range gone {
+		if err := w.end(r, nil, lineage.Cancelled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findTimed looks for an event that waits for its time. One that neither waits nor has a
+// receipt was cancelled.
+func (w *wait) findTimed(r Ref) error {
+	waiting, err := lookup.FindWaiting(w.ctx, w.bus, r.Space, r.Stream, r.Event)
+	if err != nil || waiting != nil {
+		return err
+	}
+	h, err := lookup.FindReceipt(w.ctx, w.bus, r.Space, r.Stream, r.Event)
+	switch {
+	case errors.Is(err, lookup.ErrForgotten):
+		return w.ended(r, nil)
+	case err != nil:
+		return err
+	case h != nil:
+		return w.ended(r, h)
+	}
+	return w.end(r, nil, lineage.Cancelled)
 }
 
 // find looks for the receipt of an event that may be in the log already.
@@ -203,6 +250,8 @@ func (w *wait) find(n *Node, f *followed, sender *lookup.Handling) error {
 		return err
 	case h != nil:
 		return w.ended(r, h)
+	case n.waits:
+		return w.findTimed(r)
 	case sender != nil:
 		was, err := passed(w.ctx, w.bus, r, sender.Space, n.Position, sender.Stored)
 		if err != nil || !was {
@@ -214,12 +263,15 @@ func (w *wait) find(n *Node, f *followed, sender *lookup.Handling) error {
 }
 
 // ended goes on with what the handling of an event has caused, if that is waited for.
-func (w *wait) ended(r Ref, h *lookup.Handling) error {
+func (w *wait) ended(r Ref, h *lookup.Handling) error { return w.end(r, h, stateOf(h)) }
+
+func (w *wait) end(r Ref, h *lookup.Handling, how lineage.State) error {
 	w.mu.Lock()
 	mine := w.open[r]
 	if mine {
 		w.open[r] = false
-		w.states[stateOf(h)]++
+		w.states[how]++
+		delete(w.timed, r)
 	}
 	w.mu.Unlock()
 	if !mine {
@@ -262,8 +314,8 @@ func (w *wait) lookAgain() error {
 				continue
 			}
 			if w.aged[r]++; w.aged[r] == 2 {
-				f := w.spaces[r.Space]
-				w.group.Go(func() error { return w.find(&Node{Ref: r}, f, nil) })
+				f, n := w.spaces[r.Space], &Node{Ref: r, waits: w.timed[r]}
+				w.group.Go(func() error { return w.find(n, f, nil) })
 			}
 		}
 		w.mu.Unlock()

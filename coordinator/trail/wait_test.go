@@ -158,6 +158,51 @@ func TestWait_CoversMoreGenerationsThanATreeShows(t *testing.T) {
 	})
 }
 
+// A timer is over when it has rung, and when it was cancelled, by whatever event and whenever.
+func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		var states map[lineage.State]int
+		begin := func(id string) <-chan error {
+			ended := make(chan error, 1)
+			go func() { // ends when the tree has settled, or with the test
+				var err error
+				states, err = trail.Wait(t.Context(), w.client, "a", "alarm", id)
+				ended <- err
+			}()
+			return ended
+		}
+		want := func(ended <-chan error, counted map[lineage.State]int) {
+			t.Helper()
+			if err := <-ended; err != nil || !maps.Equal(states, counted) {
+				t.Errorf("it counted %v, %v; want %v", states, err, counted)
+			}
+		}
+		cancelled := map[lineage.State]int{"handled": 1, "cancelled": 1}
+		w.sendBytes("a", "alarm", "a-1", nil)
+		ended := begin("a-1")
+		w.rest()
+		if over(ended) {
+			t.Fatal("it is over though the timer has not rung")
+		}
+		w.sendBytes("a", "calm", "c-1", nil)
+		w.rest()
+		want(ended, cancelled)
+		want(begin("a-1"), cancelled) // by who asks later, too
+
+		w.sendBytes("a", "alarm", "a-2", nil)
+		ended = begin("a-2")
+		w.rest()
+		w.sendBytes("a", "alarm", "a-3", nil) // sets it to another time
+		w.rest()
+		want(ended, cancelled)
+		ended = begin("a-3")
+		pass(2 * time.Hour)
+		want(ended, map[lineage.State]int{"handled": 2})
+	})
+}
+
 // lastReceipt is when the last event so far has ended.
 func (w *world) lastReceipt() (at time.Time) {
 	for _, name := range []string{"a", "b", "c", "d"} {

@@ -89,7 +89,15 @@ func actor(t *testing.T) *space.Program {
 		tx.Set("mended", true)
 		return model.Value{}, nil
 	}
-	if err := errors.Join(p.Handle("do", perform), p.Handle("mend", mend)); err != nil {
+	alarm := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		tx.SetTimer("t", "do", tx.Now().Add(time.Hour), nil)
+		return model.Value{}, nil
+	}
+	calm := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		tx.CancelTimer("t")
+		return model.Value{}, nil
+	}
+	if err := errors.Join(p.Handle("do", perform), p.Handle("mend", mend), p.Handle("alarm", alarm), p.Handle("calm", calm)); err != nil {
 		t.Fatal(err)
 	}
 	return p
