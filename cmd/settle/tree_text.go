@@ -164,8 +164,8 @@ func (l *lines) remarks(n *settle.TreeNode) []string {
 	if l.full {
 		return strings.Split(strings.TrimRight(text, "\n"), "\n")
 	}
-	short := oneLine(text)
-	l.clipped = l.clipped || cut(text)
+	short := oneLine(withoutCalls(text))
+	l.clipped = l.clipped || cut(withoutCalls(text))
 	return []string{short}
 }
 
