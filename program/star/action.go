@@ -79,17 +79,22 @@ func named(b *starlark.Builtin, x starlark.Value) (string, error) {
 	return "", fmt.Errorf("%s: an action is wanted, or its name; not %s", b.Name(), article(x.Type()))
 }
 
-const startsOnly = "tasks belong to handlers"
+// taskOf unpacks the arguments of a builtin that changes a task: its action, its key, and more.
+func (m *machine) taskOf(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple, more ...any) (tx *space.Tx, name, key string, err error) {
+	var of starlark.Value
+	if err = starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"action", &of, "key", &key}, more...)...); err != nil {
+		return nil, "", "", err
+	}
+	if tx, err = m.inHandler(b, "tasks belong to handlers"); err == nil {
+		name, err = named(b, of)
+	}
+	return tx, name, key, err
+}
 
 // startTask is start_task(action, key, input = None).
 func (m *machine) startTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var of starlark.Value
-	var key string
 	var input starlark.Value = starlark.None
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "action", &of, "key", &key, "input?", &input); err != nil {
-		return nil, err
-	}
-	tx, name, err := m.taskOf(b, of)
+	tx, name, key, err := m.taskOf(b, args, kwargs, "input?", &input)
 	if err != nil {
 		return nil, err
 	}
@@ -103,24 +108,9 @@ func (m *machine) startTask(_ *starlark.Thread, b *starlark.Builtin, args starla
 	return starlark.None, tx.Err()
 }
 
-// taskOf is what the builtins have in common that change tasks.
-func (m *machine) taskOf(b *starlark.Builtin, of starlark.Value) (*space.Tx, string, error) {
-	tx, err := m.inHandler(b, startsOnly)
-	if err != nil {
-		return nil, "", err
-	}
-	name, err := named(b, of)
-	return tx, name, err
-}
-
 // cancelTask is cancel_task(action, key): whether it was pending.
 func (m *machine) cancelTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var of starlark.Value
-	var key string
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "action", &of, "key", &key); err != nil {
-		return nil, err
-	}
-	tx, name, err := m.taskOf(b, of)
+	tx, name, key, err := m.taskOf(b, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -130,12 +120,7 @@ func (m *machine) cancelTask(_ *starlark.Thread, b *starlark.Builtin, args starl
 
 // forgetTask is forget_task(action, key).
 func (m *machine) forgetTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var of starlark.Value
-	var key string
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "action", &of, "key", &key); err != nil {
-		return nil, err
-	}
-	tx, name, err := m.taskOf(b, of)
+	tx, name, key, err := m.taskOf(b, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
