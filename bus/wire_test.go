@@ -223,14 +223,21 @@ func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := as("some")
+	ctx, cancel := contextOf(t)
+	defer cancel()
 	for space, want := range map[string]error{"cart": model.ErrForbidden, "shelf": nil} {
 		answered := make(chan error, 1)
 		b.Send(model.Message{Space: space, Stream: "add", ID: "e1"}, func(_ model.SendResult, err error) { answered <- err })
-		if err := <-answered; !errors.Is(err, want) {
-			t.Errorf("send to %s: %v, want %v", space, err, want)
+		select {
+		case err := <-answered:
+			if !errors.Is(err, want) {
+				t.Errorf("send to %s: %v, want %v", space, err, want)
+			}
+		case <-ctx.Done():
+			t.Errorf("send to %s is not answered", space)
 		}
 	}
-	if _, err := b.SaveRecord(t.Context(), model.Record{Key: "rule.all", Data: []byte("{}")}); !errors.Is(err, model.ErrForbidden) {
+	if _, err := b.SaveRecord(ctx, model.Record{Key: "rule.all", Data: []byte("{}")}); !errors.Is(err, model.ErrForbidden) {
 		t.Errorf("save a record: %v", err)
 	}
 }

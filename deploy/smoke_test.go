@@ -171,7 +171,9 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	if !stray.mayPublish(fmt.Sprintf("settle.lane.%d.shop.pack.p1", wrong)) {
 		t.Fatal("a client may not send")
 	}
-	packed, err := reader.Await(t.Context(), "shop", "pack", "p1")
+	soon, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	packed, err := reader.Await(soon, "shop", "pack", "p1")
 	c.must(err)
 	if packed.Outcome != settle.Handled {
 		t.Errorf("what went astray: %+v", packed)
