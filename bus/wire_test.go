@@ -217,7 +217,7 @@ func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
 	}
 	server := startServer(t, bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0", ConfigFile: conf})
 	as := func(user string) *bus.Bus {
-		return connect(t, bus.Config{URL: server.ClientURL(), User: user, Password: "x", Name: user, AckTimeout: time.Hour})
+		return connect(t, bus.Config{URL: server.ClientURL(), User: user, Password: "x", Name: user, AckTimeout: 10 * time.Second})
 	}
 	if err := as("all").Provision(t.Context()); err != nil {
 		t.Fatal(err)
