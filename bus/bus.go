@@ -47,6 +47,7 @@ type timing struct {
 	headCheck time.Duration // how often FollowSpace compares the head
 	heartbeat time.Duration // how often a quiet consumer shows that it is there
 	goneAfter time.Duration // how long a follow waits for a stream that is not there
+	placement time.Duration // how long a stream waits for the servers of its replicas
 }
 
 var defaultTiming = timing{
@@ -54,6 +55,9 @@ var defaultTiming = timing{
 	headCheck: 5 * time.Second,
 	heartbeat: 2 * time.Second,
 	goneAfter: 30 * time.Second,
+	// Longer than the ten seconds after which each server of a cluster tells the others again
+	// how it is: until it has, nothing is placed on it.
+	placement: 15 * time.Second,
 }
 
 // Connect connects to a server and finds out what deployment it holds. It creates

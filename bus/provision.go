@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -96,11 +97,28 @@ func (b *Bus) createReplicated(ctx context.Context, c jetstream.StreamConfig, re
 		return err
 	}
 	c.Replicas = replicas
-	err := b.persist(ctx, func(ctx context.Context) error {
+	return explainCreate(b.createPatiently(ctx, c), c)
+}
+
+// createPatiently asks until there is an answer: while a cluster comes up, a request may
+// reach none of its servers. Whoever asks twice for the same stream gets the same one.
+func (b *Bus) createPatiently(ctx context.Context, c jetstream.StreamConfig) error {
+	placement := time.Now().Add(b.timing.placement)
+	return b.persist(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
+		defer cancel()
 		_, err := b.js.CreateStream(ctx, c)
+		if isAwayPeer(err) && time.Now().Before(placement) {
+			return transient(err)
+		}
 		return apiTransient(err)
 	})
-	return explainCreate(err, c)
+}
+
+// isAwayPeer reports whether a stream could not be placed because the cluster has not heard
+// from one of its servers: of late, or since a route to it was made anew.
+func isAwayPeer(err error) bool {
+	return isCode(err, server.JSClusterNoPeersErrF) && strings.Contains(err.Error(), "peer offline")
 }
 
 // checkReplicas refuses a single replica in a cluster before anything is created.

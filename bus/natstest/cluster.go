@@ -2,6 +2,7 @@
 package natstest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -26,23 +27,39 @@ const members = 3
 // patience is how long a cluster may take to come up, or to answer.
 const patience = time.Minute
 
+// attempts is how often a cluster is started: between the choice of a port and its use
+// another process may have taken it.
+const attempts = 3
+
 // StartCluster starts three servers that keep their streams below dir, and returns
-// when they have a leader that streams can be asked of. Shutdown ends them.
+// when streams can be made on all of them, through each of them. Shutdown ends them.
 func StartCluster(dir string) (*Cluster, error) {
+	var errs []error
+	for try := range attempts {
+		c, err := startCluster(filepath.Join(dir, strconv.Itoa(try+1)))
+		if err == nil {
+			return c, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("start a cluster: %w", errors.Join(errs...))
+}
+
+func startCluster(dir string) (*Cluster, error) {
 	ports, err := freePorts(members)
 	if err != nil {
-		return nil, fmt.Errorf("start a cluster: %w", err)
+		return nil, err
 	}
 	c := &Cluster{}
 	for i := range ports {
 		if err := c.add(i, ports, filepath.Join(dir, strconv.Itoa(i+1))); err != nil {
 			c.Shutdown()
-			return nil, fmt.Errorf("start a cluster: %w", err)
+			return nil, err
 		}
 	}
 	if err := c.waitUntilComplete(); err != nil {
 		c.Shutdown()
-		return nil, fmt.Errorf("start a cluster: %w", err)
+		return nil, err
 	}
 	return c, nil
 }
@@ -90,24 +107,68 @@ func (c *Cluster) waitUntilComplete() error {
 	defer again.Stop()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	for !c.complete() {
+	var err error
+	for made := 0; made < len(c.Servers); {
+		if err = c.complete(); err == nil {
+			if err = c.tryStream(c.Servers[made]); err == nil {
+				made++
+				continue
+			}
+		}
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			return fmt.Errorf("no leader that has heard of all %d servers after %v", members, patience)
+			return fmt.Errorf("no stream can be made on all %d servers after %v: %w", members, patience, err)
 		}
 	}
 	return nil
 }
 
-// complete reports whether there is a leader that has heard of all members lately. One
+// routes are those of a server to the others: the pool, and the one of the system
+// account. While they come up, some are made twice and closed again, and with each that
+// is made anew a server forgets what it has heard of the other.
+const routes = (members - 1) * (server.DEFAULT_ROUTE_POOL_SIZE + 1)
+
+// complete is why there is not yet a leader that has heard of all members lately: one
 // that only knows them places nothing on them.
-func (c *Cluster) complete() bool {
-	return slices.ContainsFunc(c.Servers, func(ns *server.Server) bool {
-		info, err := ns.Jsz(nil)
-		return err == nil && ns.JetStreamIsLeader() && info.Meta != nil && len(info.Meta.Replicas) == members-1 &&
-			!slices.ContainsFunc(info.Meta.Replicas, func(p *server.PeerInfo) bool { return p.Offline || !p.Current })
-	})
+func (c *Cluster) complete() error {
+	for _, ns := range c.Servers {
+		if n := ns.NumRoutes(); n != routes {
+			return fmt.Errorf("server %s has %d routes of %d", ns.Name(), n, routes)
+		}
+	}
+	if !slices.ContainsFunc(c.Servers, leads) {
+		return errors.New("no leader has heard of all servers")
+	}
+	return nil
+}
+
+func leads(ns *server.Server) bool {
+	info, err := ns.Jsz(nil)
+	return err == nil && ns.JetStreamIsLeader() && info.Meta != nil && len(info.Meta.Replicas) == members-1 &&
+		!slices.ContainsFunc(info.Meta.Replicas, func(p *server.PeerInfo) bool { return p.Offline || !p.Current })
+}
+
+// brief is how long an answer is waited for that may never come: a request that is made
+// before its subject is known everywhere reaches nobody.
+const brief = 2 * time.Second
+
+// tryStream makes a stream on all members through one of them, and deletes it.
+func (c *Cluster) tryStream(through *server.Server) error {
+	nc, err := nats.Connect(through.ClientURL())
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := nc.JetStream(nats.MaxWait(brief))
+	if err != nil {
+		return err
+	}
+	name := "TRY_" + through.Name()
+	if _, err := js.AddStream(&nats.StreamConfig{Name: name, Replicas: members}); err != nil {
+		return err
+	}
+	return js.DeleteStream(name)
 }
 
 // URLs are where clients connect, separated by commas.
