@@ -25,7 +25,7 @@ type StreamFacts struct {
 	Leader         string
 	Followers      []FollowerFacts
 	Messages       uint64
-	Notes          uint64 // how many of a small stream of dead letters only say that one was sent again
+	Notes          uint64 // how many of a small stream of dead letters only say what was done about one
 	Bytes, Limit   int64  // Limit 0 or less is none
 	Clock          *ClockFacts
 	Consumers      []string // that are none of Settle's
@@ -144,7 +144,7 @@ func (s *surveyor) notes(ctx context.Context, stream string) (n uint64) {
 		return 0
 	}
 	for subject, held := range info.State.Subjects { // any order: it is a sum
-		if strings.HasSuffix(subject, model.NoteOf("")) {
+		if model.IsNoteID(subject) {
 			n += held
 		}
 	}

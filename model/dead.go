@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -39,13 +40,28 @@ type DeadLetter struct {
 	Seq uint64 `json:"-"`
 }
 
-// Redriven is the Outcome of a letter that is none, but a note that an event was sent
-// again: the lane forgets that after the horizon, and it must not be done twice then
-// either.
-const Redriven Outcome = "redriven"
+// Two outcomes are of letters that are none, but notes of what was done about one.
+const (
+	// Redriven: the event was sent again. The lane forgets that after the horizon, and it
+	// must not be done twice then either.
+	Redriven Outcome = "redriven"
+	// Dismissed: somebody has looked at it, and leaves it. Error says why, if they said.
+	Dismissed Outcome = "dismissed"
+)
 
-// NoteOf is what a note about an event is stored under.
-func NoteOf(event string) string { return event + ":sent" }
+// noteSuffix is what follows an event's id in the id of a note about it.
+var noteSuffix = map[Outcome]string{Redriven: ":sent", Dismissed: ":left"}
+
+// NoteOf is the id under which a note about an event is stored.
+func NoteOf(event string, kind Outcome) string { return event + noteSuffix[kind] }
+
+// IsNoteID reports whether an id is that of a note.
+func IsNoteID(id string) bool {
+	return strings.HasSuffix(id, noteSuffix[Redriven]) || strings.HasSuffix(id, noteSuffix[Dismissed])
+}
+
+// IsNote reports whether this is no letter, but a note of what was done about one.
+func (d *DeadLetter) IsNote() bool { return noteSuffix[d.Outcome] != "" }
 
 // Check reports whether the names of the letter can be tokens of a subject.
 func (d *DeadLetter) Check() error {

@@ -40,7 +40,8 @@ func CheckSendStream(stream string) error {
 	return CheckName("stream", stream)
 }
 
-// MaxReasonLen bounds the text of a tombstone, which travels in a header.
+// MaxReasonLen bounds, in bytes, the text of a tombstone, which travels in a header, and
+// why a dead letter was dismissed.
 const MaxReasonLen = 500
 
 // Tombstone is what stands in a lane for an event that could not be delivered: it has

@@ -220,7 +220,7 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 	star := file(t, dir, "cart.star", cart("5", "0"))
 	arguments := map[string][]string{
 		"where": {"a"}, "send": {"a", "b"}, "get": {"a", "b"}, "watch": {"a", "b"}, "deploy": {star}, "rollback": {"cart"},
-		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "timers": {"a"}, "tree": {"a"}, "redrive": {"a", "b"},
+		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "timers": {"a"}, "tree": {"a"}, "redrive": {"a", "b"}, "dismiss": {"a", "b"},
 	}
 	connecting := reflect.TypeFor[connection]()
 	commands := reflect.TypeFor[cli]()

@@ -34,6 +34,7 @@ type cli struct {
 	Tree     treeCmd     `cmd:"" group:"Documents and events" help:"What an event has caused, and what has become of each."`
 	Dead     deadCmd     `cmd:"" group:"Documents and events" help:"Events that failed or were refused."`
 	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send an event that failed or was refused again."`
+	Dismiss  dismissCmd  `cmd:"" group:"Documents and events" help:"Leave an event that failed or was refused as it is."`
 
 	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Have spaces run a program of a file."`
 	Versions versionsCmd `cmd:"" group:"Programs" help:"The versions of programs, and which spaces run which."`

@@ -111,8 +111,8 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 1, "2 events have the id o2 | depot/ship | --space", "tree", "o2")
 	want(t, 0, "1 event", "tree", "o2", "--space", "depot")
 
-	eventually(t, "2 dead letters, 2 not sent again", "dead")
-	want(t, 0, "bank | charge | failed | the card is stolen | 1 dead letter, 1 not sent again", "dead", "bank")
+	eventually(t, "2 dead letters, 2 open", "dead")
+	want(t, 0, "bank | charge | failed | the card is stolen | 1 dead letter, 1 open", "dead", "bank")
 	want(t, 0, `payload     {"stolen":true,"wrap":true}`, "dead", "bank", "--full")
 	want(t, 0, `"payload":{"stolen":true,"wrap":true} | "outcome":"failed"`, "dead", "bank", "--json")
 	want(t, 0, "no dead letters of space shop", "dead", "shop")
@@ -125,13 +125,23 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 0, "already, as "+charge+":r1", "redrive", "bank", charge)
 	eventually(t, "handled (r1)", "dead", "bank")
 	want(t, 0, "(sent again)", "tree", "o2", "--space", "shop")
-	want(t, 0, "no dead letters of space bank that have not been sent again (1 in all: settle dead bank)", "dead", "bank", "--open")
+	want(t, 0, "no dead letters of space bank that are open (1 in all: settle dead bank)", "dead", "bank", "--open")
 	want(t, 2, "1 event would be sent again | --confirm 1 (`settle dead --open` lists", "redrive", "--all")
 	want(t, 2, "1 event of space depot would be sent again | `settle dead depot --open` lists", "redrive", "depot", "--all")
 	want(t, 2, "not 5; nothing was sent", "redrive", "--all", "--confirm", "5")
 	want(t, 0, "sent again to depot/wrap", "redrive", "--all", "--confirm", "1")
-	eventually(t, "2 dead letters, 1 not sent again", "dead", "depot") // it was refused again
-	want(t, 1, "dead letters   3 events, ever", "doctor")              // the notes about what was sent again are none
+	eventually(t, "2 dead letters, 1 open", "dead", "depot") // it was refused again
+	want(t, 1, "dead letters   3 events, ever", "doctor")    // the notes about what was sent again are none
+
+	want(t, 1, "no dead letter about event o1", "dismiss", "shop", "o1")
+	want(t, 2, "1 event would be dismissed | --confirm 1", "dismiss", "--all")
+	want(t, 0, "dismissed; it can still be sent again: settle redrive depot", "dismiss", "--all", "--confirm", "1", "--reason", "a duplicate")
+	want(t, 0, "nothing to dismiss", "dismiss", "--all")
+	want(t, 0, "1 dead letter, 0 open | 1 more, dismissed: settle dead depot --dismissed", "dead", "depot")
+	want(t, 0, "2 dead letters, 0 open", "dead", "depot", "--dismissed")
+	want(t, 0, "dismissed   a duplicate", "dead", "depot", "--dismissed", "--full")
+	want(t, 0, "no dead letters that are open (3 in all: settle dead --dismissed)", "dead", "--open")
+	want(t, 1, "dead letters   3 events, ever", "doctor")
 }
 
 // eventually runs a command until its output has a part: coordinators write dead

@@ -17,6 +17,13 @@ type Dead struct {
 	model.DeadLetter
 	// Redriven is the event that was sent again for it, nil if none was.
 	Redriven *Redriven `json:"redriven,omitempty"`
+	// Dismissed is set if somebody has looked at it, and leaves it.
+	Dismissed *Dismissal `json:"dismissed,omitempty"`
+}
+
+// Dismissal is why a dead letter is left as it is.
+type Dismissal struct {
+	Reason string `json:"reason,omitempty"`
 }
 
 // Redriven is an event that was sent again, and how it fared.
@@ -39,20 +46,32 @@ func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64
 		}
 		for i := range letters {
 			after = letters[i].Seq
-			if letters[i].Outcome == model.Redriven {
-				continue // a note
+			if letters[i].IsNote() {
+				continue
 			}
-			r, err := redriven(ctx, bus, &letters[i])
+			d, err := withWhatWasDone(ctx, bus, letters[i])
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, Dead{letters[i], r})
+			list = append(list, d)
 		}
 		if len(letters) < want {
 			break
 		}
 	}
 	return list, nil
+}
+
+func withWhatWasDone(ctx context.Context, bus worker.Bus, letter model.DeadLetter) (d Dead, err error) {
+	d.DeadLetter = letter
+	if d.Redriven, err = redriven(ctx, bus, &letter); err != nil {
+		return d, err
+	}
+	note, err := findNote(ctx, bus, Ref{d.Space, d.Stream, d.Event}, model.Dismissed)
+	if note != nil {
+		d.Dismissed = &Dismissal{Reason: note.Error}
+	}
+	return d, err
 }
 
 // redriven finds what was sent again for a letter.
@@ -63,8 +82,8 @@ func redriven(ctx context.Context, bus worker.Bus, d *model.DeadLetter) (*Redriv
 		return nil, err
 	}
 	if b.State == lineage.Parked { // it is in no lane: nobody has sent it, or long ago
-		noted, err := noted(ctx, bus, b.Ref)
-		if err != nil || !noted {
+		note, err := findNote(ctx, bus, b.Ref, model.Redriven)
+		if err != nil || note == nil {
 			return nil, err
 		}
 		b.State = lineage.Forgotten
@@ -72,16 +91,19 @@ func redriven(ctx context.Context, bus worker.Bus, d *model.DeadLetter) (*Redriv
 	return &Redriven{b.Event, b.State, b.Error}, nil
 }
 
-// noted reports whether there is a note that an event was sent again.
-func noted(ctx context.Context, bus worker.Bus, r Ref) (bool, error) {
-	notes, err := bus.FindDead(ctx, r.Space, model.NoteOf(r.Event))
-	return slices.ContainsFunc(notes, func(d model.DeadLetter) bool { return d.Stream == r.Stream }), err
+// findNote finds the note of something that was done about an event, nil if it was not.
+func findNote(ctx context.Context, bus worker.Bus, r Ref, kind model.Outcome) (*model.DeadLetter, error) {
+	notes, err := bus.FindDead(ctx, r.Space, model.NoteOf(r.Event, kind))
+	if at := slices.IndexFunc(notes, func(d model.DeadLetter) bool { return d.Stream == r.Stream }); at >= 0 {
+		return &notes[at], err
+	}
+	return nil, err
 }
 
-// note writes that an event was sent again.
-func note(ctx context.Context, bus worker.Bus, r Ref) error {
+// note writes what was done about an event. Only the first note of a kind is kept.
+func note(ctx context.Context, bus worker.Bus, r Ref, kind model.Outcome, why string) error {
 	return bus.Bury(ctx, &model.DeadLetter{
-		Version: model.DeadVersion, Space: r.Space, Stream: r.Stream, Event: model.NoteOf(r.Event), Outcome: model.Redriven,
+		Version: model.DeadVersion, Space: r.Space, Stream: r.Stream, Event: model.NoteOf(r.Event, kind), Outcome: kind, Error: why,
 	})
 }
 
@@ -142,17 +164,31 @@ func Redrive(ctx context.Context, bus worker.Bus, space, stream, id string) (Ref
 	return r, result, nil
 }
 
+// Dismiss notes that a dead letter is left as it is, and why; of several reasons the first
+// one is kept. It is there still, and can be redriven. stream may be empty as for Redrive.
+func Dismiss(ctx context.Context, bus worker.Bus, space, stream, id, reason string) (Ref, error) {
+	if len(reason) > model.MaxReasonLen {
+		return Ref{}, fmt.Errorf("dismiss event %s: the reason has %d bytes, and at most %d are kept; shorten it", id, len(reason), model.MaxReasonLen)
+	}
+	d, err := findLetter(ctx, bus, Ref{space, stream, id})
+	if err != nil {
+		return Ref{}, err
+	}
+	r := Ref{d.Space, d.Stream, d.Event}
+	return r, note(ctx, bus, r, model.Dismissed, reason)
+}
+
 // sendOnce sends an event again, unless that has been done: its lane says so, and when
 // that has forgotten it, the note that is written afterwards.
 func sendOnce(ctx context.Context, bus worker.Bus, r Ref, m model.Message) (model.SendResult, error) {
-	if done, err := noted(ctx, bus, r); err != nil || done {
-		return model.SendResult{Duplicate: done}, err
+	if done, err := findNote(ctx, bus, r, model.Redriven); err != nil || done != nil {
+		return model.SendResult{Duplicate: done != nil}, err
 	}
 	result, err := send(ctx, bus, m)
 	if err != nil {
 		return result, err
 	}
-	return result, note(ctx, bus, r)
+	return result, note(ctx, bus, r, model.Redriven, "")
 }
 
 func findLetter(ctx context.Context, bus worker.Bus, r Ref) (*model.DeadLetter, error) {
@@ -164,8 +200,8 @@ func findLetter(ctx context.Context, bus worker.Bus, r Ref) (*model.DeadLetter, 
 	several := &AmbiguousError{Event: r.Event}
 	for i := range letters {
 		d := &letters[i]
-		if d.Outcome == model.Redriven {
-			continue // a note that a letter was sent again
+		if d.IsNote() {
+			continue
 		}
 		if r.Stream == "" || d.Stream == r.Stream {
 			found = append(found, d)

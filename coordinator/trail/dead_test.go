@@ -178,6 +178,56 @@ func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
 	})
 }
 
+// A dismissed letter is where it was, with the first reason that was given, and can be
+// sent again all the same.
+func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.coordinate()
+		w.send("a", "e1", ends("until-mended"))
+		w.rest()
+		for _, reason := range []string{"a duplicate", "another reason"} {
+			if r, err := trail.Dismiss(t.Context(), w.client, "a", "", "e1", reason); err != nil || r.Event != "e1" {
+				t.Errorf("dismiss: %v, %v", r, err)
+			}
+		}
+		letter := func() trail.Dead {
+			found, err := trail.DeadLetters(t.Context(), w.client, "a", 0, 10)
+			if err != nil || len(found) != 1 {
+				t.Fatalf("the letters are %+v, %v", found, err)
+			}
+			return found[0]
+		}
+		if d := letter(); d.Redriven != nil || d.Dismissed == nil || d.Dismissed.Reason != "a duplicate" {
+			t.Errorf("the letter is %+v", d)
+		}
+		w.sendBytes("a", "mend", "m1", nil)
+		w.redrive("a", "e1", "e1:r1", false)
+		w.rest()
+		if d := letter(); d.Redriven == nil || d.Redriven.State != "handled" || d.Dismissed == nil {
+			t.Errorf("the letter is %+v", d)
+		}
+	})
+}
+
+func TestDismiss_RefusesWhatIsNoLetterAndALongReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var none *trail.NoLetterError
+		if _, err := trail.Dismiss(t.Context(), w.client, "a", "", "good", ""); !errors.As(err, &none) {
+			t.Errorf("dismiss: %v", err)
+		}
+		var name *model.NameError
+		if _, err := trail.Dismiss(t.Context(), w.client, "a.b", "", "good", ""); !errors.As(err, &name) {
+			t.Errorf("dismiss: %v", err)
+		}
+		if _, err := trail.Dismiss(t.Context(), w.client, "a", "", "good", strings.Repeat("x", 501)); err == nil || !strings.Contains(err.Error(), "at most 500") {
+			t.Errorf("dismiss: %v", err)
+		}
+	})
+}
+
 // Poison of every kind in a lane: everything behind it is handled, in order, and it is
 // all to be seen afterwards.
 func TestPoison_NeverWedgesALaneAndNeverDisappears(t *testing.T) {
