@@ -5,9 +5,12 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/membus"
 )
 
 // broken has two handlers for one stream.
@@ -27,6 +30,31 @@ func TestStart_RefusesAProgramThatIsBroken(t *testing.T) {
 	if _, err := settle.StartWorker(t.Context(), nil, settle.WorkerConfig{ID: "w1", Programs: settle.Always(broken())}); err == nil {
 		t.Error("a worker of a broken program started")
 	}
+}
+
+// A worker of three times the weight gets three quarters of the partitions.
+func TestStartWorker_TakesItsShareByWeight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := membus.NewServer(membus.Config{Partitions: 8})
+		for id, weight := range map[string]float64{"small": 1, "large": 3} {
+			b := server.Connect(id)
+			w, err := settle.StartWorker(t.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(counter()), Weight: weight})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { w.Kill(); b.Kill() })
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		owned := map[string]int{}
+		found, _ := server.FollowMembers(0)
+		for _, a := range found {
+			owned[a.ID] = len(a.Holds)
+		}
+		if owned["small"] != 2 || owned["large"] != 6 {
+			t.Errorf("the partitions are divided %v, want 2 and 6", owned)
+		}
+	})
 }
 
 // Who gives no logger sees what goes wrong, and nothing else.

@@ -42,6 +42,15 @@ type WorkerConfig struct {
 	// never; MaxAwake how many may be in memory, default 10,000, negative without limit.
 	Idle     time.Duration
 	MaxAwake int
+	// Weight is the worker's share of the partitions relative to others, default 1;
+	// Performing how many attempts of actions and inputs it makes at a time, over all spaces,
+	// default 256; BacklogBytes about how much memory events may take that were read and not
+	// handled, default 64 MiB; Handover for how long a handler may go on that is running when
+	// its partition moves to another worker, default 5 s.
+	Weight       float64
+	Performing   int
+	BacklogBytes int64
+	Handover     time.Duration
 	// History is for how long commits are kept that no restart needs, by default an hour longer
 	// than the deployment's horizon; HistoryBytes how much of them per partition, default 1 GiB,
 	// negative without limit; PurgeDelay how long a checkpoint has stood before commits that it
@@ -92,6 +101,7 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 		Host: host, Version: version, Program: cfg.Program, Connection: connection,
 		ID: cfg.ID, Programs: hosted.beside(programs), Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
 		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
+		Weight: cfg.Weight, Performing: cfg.Performing, BacklogBytes: cfg.BacklogBytes, Handover: cfg.Handover,
 		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now,
 	})

@@ -27,6 +27,8 @@ type flags struct {
 	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets." default:"1s"`
 	Idle       time.Duration `help:"How long a space is at rest before it leaves memory; negative: never." default:"1m"`
 	MaxAwake   int           `help:"How many spaces may be in memory; beyond that, those that have been at rest longest leave at once. Negative: no limit." default:"10000"`
+	Weight     float64       `help:"This worker's share of the partitions relative to others." default:"1"`
+	Performing int           `help:"How many attempts of actions and inputs are made at a time." default:"256"`
 
 	HTTP          string   `name:"http" help:"Offer documents over HTTP at this address, such as 127.0.0.1:8470. Any but a loopback address needs a token. Default: not at all." env:"SETTLE_HTTP" placeholder:"ADDR"`
 	HTTPTokenFile string   `name:"http-token-file" help:"File with the token that clients have to know. Or put it into SETTLE_HTTP_TOKEN." type:"existingfile" placeholder:"FILE"`
@@ -60,6 +62,7 @@ func main() {
 			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
 				ID: p.ID, Programs: programs[f.Program], Hosted: f.Program == settle.HostedLabel, Program: f.Program, Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
 				Idle: f.Idle, MaxAwake: f.MaxAwake,
+				Weight: f.Weight, Performing: f.Performing,
 				History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay,
 				Logger: p.Logger, Tracer: p.Tracer, HTTP: web,
 			})
