@@ -187,7 +187,7 @@ func (r *Rule) others(all []Target) []Target {
 func (r *Registry) follow(ctx context.Context) {
 	known := sync.OnceFunc(func() { close(r.known) })
 	for {
-		err := r.records.FollowRecords(ctx, ruleKey, r.learn, func() { known(); r.signal() })
+		err := r.records.FollowRecords(ctx, ruleKey, r.learn, func() { r.signal(); known() }) // in this order: the first answers are to them all
 		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 			return
 		}

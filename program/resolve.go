@@ -17,6 +17,7 @@ func (r *Registry) resolve(ctx context.Context, first chan struct{}) {
 	}
 	again := time.NewTimer(r.cfg.Again)
 	defer again.Stop()
+	again.Stop() // nothing is missing yet
 	for {
 		select {
 		case <-r.dirty:

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience turns a hang into a failure.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // world is a deployment whose programs are in nobody's language: what begins with "broken"
 // does not compile.
@@ -116,11 +116,19 @@ func (w *world) until(r *program.Registry, changes chan struct{}, space, want st
 		if got == want {
 			return
 		}
-		select {
-		case <-changes:
-		case <-w.ctx.Done():
+		if !w.next(changes) {
 			w.Fatalf("space %s runs %s, want %s", space, got, want)
 		}
+	}
+}
+
+// next waits for a change, and reports whether there was one.
+func (w *world) next(changes chan struct{}) bool {
+	select {
+	case <-changes:
+		return true
+	case <-w.ctx.Done():
+		return false
 	}
 }
 
