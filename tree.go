@@ -79,7 +79,7 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 	if waited != nil && ctx.Err() == nil {
 		return nil, waited
 	}
-	last, end := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	last, end := withTimeForALastLook(ctx)
 	defer end()
 	t, err := c.Tree(last, TreeQuery{Space: space, Stream: stream, Event: id, MaxEvents: maxWaited})
 	switch {
@@ -100,5 +100,18 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 // maxWaited bounds the tree that a wait returns, not the wait.
 const maxWaited = 10_000
 
-// lastLook bounds how long a tree is read for after the wait for it is over.
+// lastLook is for how long a tree may be read after the time for the wait is over.
 const lastLook = 10 * time.Second
+
+// withTimeForALastLook ends lastLook after ctx.
+func withTimeForALastLook(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil { // its end is known: see patience
+		return context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	}
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(lastLook, end)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, func() { stop(); end() }
+}

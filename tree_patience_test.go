@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -40,6 +41,40 @@ func TestATreeIsReadThoughACoordinatorHangs(t *testing.T) {
 		}
 		if _, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e"}); err != nil {
 			t.Errorf("without a deadline: %v", err)
+		}
+	})
+}
+
+// slowBus has no coordinator, and takes a minute to find an event.
+type slowBus struct{ worker.Bus }
+
+func (slowBus) Ask(context.Context, string, []byte) ([]byte, error) { return nil, model.ErrNobody }
+
+func (b slowBus) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
+	select {
+	case <-time.After(time.Minute):
+		return b.Bus.FindEvent(ctx, space, stream, id)
+	case <-ctx.Done():
+		return model.Message{}, false, ctx.Err()
+	}
+}
+
+// What the caller has time for, the tree that is read when the wait is over has, too.
+func TestWaitTree_ReadsTheTreeForAsLongAsTheCallerHasTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.relays()
+		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return slowBus{b} })
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: "e"}); err != nil {
+			t.Fatal(err)
+		}
+		if tree, err := c.WaitTree(t.Context(), "a", "mend", "e"); err != nil || tree.States["handled"] != 1 {
+			t.Errorf("with no end: %+v, %v", tree, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if tree, err := c.WaitTree(ctx, "a", "mend", "e"); err != nil || tree.States["handled"] != 1 {
+			t.Errorf("with ten minutes: %+v, %v", tree, err)
 		}
 	})
 }

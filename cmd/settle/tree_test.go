@@ -242,7 +242,8 @@ func TestSend_TheExitCodeOfATreeIsNotByWhatIsShown(t *testing.T) {
 	running(t)
 	deep := want(t, 1, `151 events: 150 handled, 1 failed; settled; there is more than is shown | Some of what failed is not shown | 1 of 151 events did not end well`,
 		"send", "hall", "down", "150", "--id", "e1", "--wait=tree")
-	for line := range strings.SplitSeq(deep[:strings.Index(deep, "\n\n")], "\n") {
+	shown, _, _ := strings.Cut(deep, "\n\n")
+	for line := range strings.SplitSeq(shown, "\n") {
 		if utf8.RuneCountInString(line) > 80 {
 			t.Errorf("it is wider than 80 columns: %s", line)
 		}
