@@ -117,15 +117,20 @@ func (b *Bus) options() []nats.Option {
 	}, b.cfg.Options...)
 }
 
+// apiPatience is how long the JetStream API has to answer one who says nothing of a deadline. Our
+// own requests do, and are made again.
+const apiPatience = 30 * time.Second
+
 // useAPI chooses the JetStream domain or prefix that the context asks for.
 func (b *Bus) useAPI(s settings) (err error) {
+	patient := jetstream.WithDefaultTimeout(apiPatience)
 	switch {
 	case s.apiPrefix != "":
-		b.js, err = jetstream.NewWithAPIPrefix(b.nc, s.apiPrefix)
+		b.js, err = jetstream.NewWithAPIPrefix(b.nc, s.apiPrefix, patient)
 	case s.domain != "":
-		b.js, err = jetstream.NewWithDomain(b.nc, s.domain)
+		b.js, err = jetstream.NewWithDomain(b.nc, s.domain, patient)
 	default:
-		b.js, err = jetstream.New(b.nc)
+		b.js, err = jetstream.New(b.nc, patient)
 	}
 	if err != nil {
 		return fmt.Errorf("use JetStream: %w", err)

@@ -68,7 +68,7 @@ func (b *Bus) AnswerPings(ctx context.Context, id string) error {
 	}
 	sub, err := b.nc.Subscribe(b.names.ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // who asks has a timeout
 	if err == nil {
-		err = b.nc.FlushTimeout(b.cfg.AckTimeout)
+		err = b.flush(ctx)
 	}
 	if err != nil {
 		if over := b.over(ctx); over != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
 )
 
 // creations decides what becomes of the n-th request to create a stream, counted from 1:
@@ -17,6 +18,23 @@ type creations func(n int64) (answer string, ask bool)
 
 // behind is a bus, not yet provisioned, that reaches its server through these creations.
 func behind(t *testing.T, fate creations) *bus.Bus {
+	t.Helper()
+	var asked atomic.Int64
+	return through(t, func(request string, m *nats.Msg) (pass bool) {
+		if !strings.HasPrefix(request, "STREAM.CREATE.") {
+			return true
+		}
+		answer, ask := fate(asked.Add(1))
+		if !ask && answer != "" {
+			_ = m.Respond([]byte(answer))
+		}
+		return ask
+	})
+}
+
+// through is a bus, not yet provisioned, whose requests to the JetStream API reach the server
+// if they are let pass. They come one at a time.
+func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
 	server := startServer(t, bus.ServerConfig{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
@@ -27,18 +45,16 @@ func behind(t *testing.T, fate creations) *bus.Bus {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	var asked atomic.Int64
 	_, err = nc.Subscribe("between.API.>", func(m *nats.Msg) {
 		request := strings.TrimPrefix(m.Subject, "between.API.")
-		if strings.HasPrefix(request, "STREAM.CREATE.") {
-			if answer, ask := fate(asked.Add(1)); !ask {
-				if answer != "" {
-					_ = m.Respond([]byte(answer))
-				}
-				return
-			}
+		if !gate(request, m) {
+			return
 		}
-		_ = nc.PublishRequest("$JS.API."+request, m.Reply, m.Data)
+		to := "$JS.API." + request
+		if strings.HasPrefix(request, "$KV.") {
+			to = request
+		}
+		_ = nc.PublishMsg(&nats.Msg{Subject: to, Reply: m.Reply, Header: m.Header, Data: m.Data})
 	})
 	if err == nil {
 		err = nc.Flush()
@@ -54,10 +70,10 @@ func behind(t *testing.T, fate creations) *bus.Bus {
 // While a cluster comes up, a request to create a stream may reach no server that
 // answers: it is made again, instead of being waited for as long as the caller can.
 func TestProvision_AsksAgainForAStreamWhoseCreationWasLost(t *testing.T) {
-	var lost int
+	var lost atomic.Int64
 	b := behind(t, func(n int64) (string, bool) {
 		if n%3 == 1 {
-			lost++
+			lost.Add(1)
 			return "", false
 		}
 		return "", true
@@ -65,8 +81,8 @@ func TestProvision_AsksAgainForAStreamWhoseCreationWasLost(t *testing.T) {
 	if err := b.Provision(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Check(t.Context()); err != nil || lost < 2 {
-		t.Errorf("%d requests were lost; check: %v", lost, err)
+	if err := b.Check(t.Context()); err != nil || lost.Load() < 2 {
+		t.Errorf("%d requests were lost; check: %v", lost.Load(), err)
 	}
 }
 
@@ -84,5 +100,39 @@ func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
 	b.HurryUp()
 	if err := b.Provision(t.Context()); err == nil || !strings.Contains(err.Error(), "peer offline") {
 		t.Errorf("the server is never heard of: %v", err)
+	}
+}
+
+// A server that is slow to make a consumer has one to make, however often it is asked, and what
+// that has delivered before anybody knew of it counts.
+func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T) {
+	names, asked := make(chan string, 100), map[string]int{}
+	b := through(t, func(request string, m *nats.Msg) bool {
+		words := strings.Split(request, ".")
+		if !strings.HasPrefix(request, "CONSUMER.CREATE.") {
+			return true
+		}
+		names <- words[3]
+		if asked[words[2]]++; asked[words[2]] == 1 {
+			m.Reply = "" // the server does as it is told, and its answer is lost
+		}
+		return true
+	})
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	head := mustAppend(t, b, "cart", "a/0/1", 0)
+	mustAppend(t, b, "cart", "a/0/2", head)
+	if err := b.Announce(t.Context(), model.Member{ID: "w", Beat: 1}); err != nil {
+		t.Fatal(err)
+	}
+	followLog(t, b, 0).want("a/0/1", "a/0/2")
+	followMembers(t, b).want("w1", "ready")
+	times := map[string]int{}
+	for range 4 {
+		times[<-names]++
+	}
+	if len(times) != 2 {
+		t.Errorf("for two follows of which each asks twice, so many consumers were asked for so often: %v", times)
 	}
 }

@@ -343,12 +343,24 @@ func (p *publisher) sweep() {
 	for {
 		select {
 		case now := <-tick.C:
-			p.resend(func(r *request) bool { return r.state == onTheWire && now.Sub(r.sent) > p.timeout })
+			p.resend(func(r *request) bool { return r.state == onTheWire && now.Sub(r.sent) > p.patience(r) })
 		case <-p.ctx.Done():
 			return
 		}
 	}
 }
+
+// patience is how long an answer is awaited. One that is to be lost on purpose is lost when
+// it has come, so that whoever injects that knows that the server did as it was told.
+func (p *publisher) patience(r *request) time.Duration {
+	if r.deaf > 0 {
+		return max(p.timeout, lostAckPatience)
+	}
+	return p.timeout
+}
+
+// lostAckPatience bounds that: an answer that is to be lost may get lost by itself.
+const lostAckPatience = 30 * time.Second
 
 // disconnected puts everything in doubt that was on the wire.
 func (p *publisher) disconnected() {

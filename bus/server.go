@@ -213,8 +213,14 @@ func (s *Server) ClientURL() string {
 func (s *Server) InProcessConn() (net.Conn, error) { return s.ns.InProcessConn() }
 
 // ConnOption makes a connection of this process one that does not go through the
-// network. Config.Server does so by itself.
-func (s *Server) ConnOption() nats.Option { return nats.InProcessServer(s) }
+// network. Config.Server does so by itself. A server that is slow to greet is waited for:
+// there is no other to try.
+func (s *Server) ConnOption() nats.Option {
+	return func(o *nats.Options) error {
+		o.Timeout = quietPatience
+		return nats.InProcessServer(s)(o)
+	}
+}
 
 // sync is when the server writes to its disk: syncAlways, or how often.
 func (s *Server) sync() string {

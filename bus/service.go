@@ -33,7 +33,7 @@ func (b *Bus) Serve(ctx context.Context, s model.Service) error {
 			return fmt.Errorf("serve %s: %w", s.Name, err)
 		}
 	}
-	if err := b.nc.FlushTimeout(b.cfg.AckTimeout); err != nil {
+	if err := b.flush(ctx); err != nil {
 		stop()
 		if over := b.over(ctx); over != nil {
 			return over
@@ -48,6 +48,19 @@ func (b *Bus) Serve(ctx context.Context, s model.Service) error {
 		stop()
 	}()
 	return nil
+}
+
+// flush returns when the server knows of every subscription that was made before. A server that
+// is slow to say so is asked again, for as long as one attempt to ask anything may take.
+func (b *Bus) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	return b.persist(ctx, func(context.Context) error {
+		if err := b.nc.FlushTimeout(b.cfg.AckTimeout); err != nil {
+			return transient(err)
+		}
+		return nil
+	})
 }
 
 // Metadata of a service: the id of the server that its process embeds, and when that writes to its

@@ -100,24 +100,40 @@ func (b *Bus) followOnce(ctx context.Context, t *tail, deliver func(delivery)) e
 		return err
 	}
 	defer b.deleteTail(t.stream, consumer.Name)
-	if consumer.NumPending == 0 {
+	if consumer.NumPending == 0 && consumer.Delivered.Consumer == 0 { // else the last delivery tells
 		f.caughtUp()
 	}
 	return f.watch(ctx, reconnected)
 }
 
-// createTail creates the consumer.
+// createTries is how often one consumer is asked for. A server that is busy would otherwise have
+// ever more of them to make, each for somebody who has given up.
+const createTries = 3
+
+// createTail creates the consumer. If there is no answer in time, the same one is asked for again.
 func (b *Bus) createTail(ctx context.Context, t *tail, inbox string) (*jetstream.ConsumerInfo, error) {
+	cfg := b.tailConfig(t, inbox)
+	for try := 1; ; try++ {
+		consumer, late, err := b.tryTail(ctx, t.stream, cfg)
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return nil, errNoStream
+		case late && try < createTries && b.over(ctx) == nil:
+			continue
+		case err != nil:
+			b.deleteTail(t.stream, cfg.Name) // it may be there yet
+			return nil, fmt.Errorf("create consumer: %w", err)
+		}
+		return consumer.CachedInfo(), nil
+	}
+}
+
+// tryTail asks once. late says that there was no answer.
+func (b *Bus) tryTail(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (c jetstream.PushConsumer, late bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
 	defer cancel()
-	consumer, err := b.js.CreatePushConsumer(ctx, t.stream, b.tailConfig(t, inbox))
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, errNoStream
-	case err != nil:
-		return nil, fmt.Errorf("create consumer: %w", err)
-	}
-	return consumer.CachedInfo(), nil
+	c, err = b.js.CreatePushConsumer(ctx, stream, cfg)
+	return c, errors.Is(err, context.DeadlineExceeded), err
 }
 
 // tailPrefix begins the names of Settle's own consumers.
