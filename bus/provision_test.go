@@ -60,11 +60,19 @@ func configs(t *testing.T, b *bus.Bus) string {
 
 func stream(t *testing.T, b *bus.Bus, name string) jetstream.Stream {
 	t.Helper()
-	s, err := b.JetStream().Stream(t.Context(), name)
-	if err != nil {
-		t.Fatalf("stream %s: %v", name, err)
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	for {
+		try, end := context.WithTimeout(ctx, time.Second) // a leader that is just elected may not have heard it
+		s, err := b.JetStream().Stream(try, name)
+		end()
+		switch {
+		case err == nil:
+			return s
+		case ctx.Err() != nil, errors.Is(err, jetstream.ErrStreamNotFound):
+			t.Fatalf("stream %s: %v", name, err)
+		}
 	}
-	return s
 }
 
 // Several workers start at once on an empty server, with different versions and

@@ -174,9 +174,13 @@ func useEverything(t *testing.T, b *bus.Bus) {
 	if err := <-sent; err != nil {
 		t.Error(err)
 	}
-	if events, err := b.ReadLane(t.Context(), "cart", 0, 10); len(events) != 1 || err != nil {
-		t.Errorf("lane %v, %v", events, err)
-	}
+	eventually(t, "the replica that answers shows the event", func() bool {
+		events, err := b.ReadLane(t.Context(), "cart", 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(events) == 1
+	})
 	mark := model.StateDoc{Data: []byte("1"), Seq: head}
 	if err := b.SaveState(t.Context(), "cart", []model.StateDoc{{Doc: "d", Data: []byte("1"), Seq: head}}, &mark); err != nil {
 		t.Error(err)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/settlehq/settle/bus/natstest"
 )
 
 func writeFile(t *testing.T, path, content string) {
@@ -26,7 +28,10 @@ type fleet struct {
 
 func startFleet(t *testing.T) *fleet {
 	f := &fleet{t: t}
-	ports := freePorts(t, 9)
+	ports, err := natstest.FreePorts(9)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var routes []string
 	for i := range 3 {
 		routes = append(routes, fmt.Sprintf(`"nats://route:%s@127.0.0.1:%d"`, secrets["NATS_ROUTE_PASSWORD"], ports[3+i]))

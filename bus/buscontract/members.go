@@ -45,6 +45,21 @@ func recordMembers(w *world, c Client) *following {
 	return f
 }
 
+// wantNews waits for an announcement. Those before it may be repeated: one whose
+// acknowledgement is late is stored again.
+func (f *following) wantNews(want model.Member, before []model.Member) {
+	f.w.Helper()
+	for {
+		got := f.next()
+		if reflect.DeepEqual(got, want) {
+			return
+		}
+		if !slices.ContainsFunc(before, func(m model.Member) bool { return reflect.DeepEqual(got, m) }) {
+			f.w.Fatalf("announced %v, want %v", got, want)
+		}
+	}
+}
+
 func noMembers(w *world) {
 	f := recordMembers(w, w.connect("a"))
 	w.await("readiness", f.ready)
@@ -62,9 +77,9 @@ func replayReadyLive(w *world) {
 		{ID: "w3", Beat: 9, Left: true},
 		{ID: "w4", Beat: 1, Life: "l1", Leaving: true, Holds: []int{0, 3}, Wants: []int{7}, Host: "h", Version: "1", Since: time.Unix(1, 0).UTC()},
 	}
-	for _, m := range announced {
+	for i, m := range announced {
 		w.must(c.Announce(w.ctx, m))
-		w.equal("live announcement", early.next(), m)
+		early.wantNews(m, announced[:i])
 	}
 	late := recordMembers(w, w.connect("b"))
 	w.await("readiness", late.ready)
@@ -75,7 +90,8 @@ func replayReadyLive(w *world) {
 
 	again := model.Member{ID: "w2", Beat: 2, Weight: 2.5}
 	w.must(c.Announce(w.ctx, again))
-	w.equal("live announcement", []model.Member{early.next(), late.next()}, []model.Member{again, again})
+	early.wantNews(again, announced)
+	late.wantNews(again, announced)
 	w.equal("calls of ready", early.calls.Load()+late.calls.Load(), int64(2))
 }
 

@@ -203,19 +203,29 @@ func oversizeAnswer(w *world) {
 
 func questionEnds(w *world) {
 	a, b := w.connect("a"), w.connect("b")
-	hold, ended := make(chan struct{}), make(chan struct{})
-	end := sync.OnceFunc(func() { close(ended) }) // a question may arrive when nobody waits for it any more
+	arrived, hold, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	arrive, end := sync.OnceFunc(func() { close(arrived) }), sync.OnceFunc(func() { close(ended) })
 	w.serve(w.ctx, a, model.Service{Name: "test", Endpoints: []model.Endpoint{{
 		Name:   "never",
-		Answer: func([]byte) ([]byte, error) { <-hold; end(); return nil, nil },
+		Answer: func([]byte) ([]byte, error) { arrive(); <-hold; end(); return nil, nil },
 	}}})
-	if err := w.briefly(func(ctx context.Context) error { _, err := b.Ask(ctx, "never", nil); return err }); err == nil {
-		w.Error("a question that was not answered was a success")
+	ask := func(ctx context.Context) error { _, err := b.Ask(ctx, "never", nil); return err }
+	for reached := false; !reached; { // a moment may end before the question has left
+		if err := w.briefly(ask); err == nil {
+			w.Fatal("a question that was not answered was a success")
+		}
+		select {
+		case <-arrived:
+			reached = true
+		case <-w.ctx.Done():
+			w.Fatal("the question never arrives")
+		default:
+		}
 	}
 	close(hold)
 	w.await("the answer", ended)
 	w.Disconnect(w.T)
-	if err := w.briefly(func(ctx context.Context) error { _, err := b.Ask(ctx, "never", nil); return err }); err == nil {
+	if err := w.briefly(ask); err == nil {
 		w.Error("a question was answered with no server there")
 	}
 	w.Reconnect(w.T)

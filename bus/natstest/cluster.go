@@ -4,6 +4,7 @@ package natstest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -46,7 +47,7 @@ func StartCluster(dir string) (*Cluster, error) {
 }
 
 func startCluster(dir string) (*Cluster, error) {
-	ports, err := freePorts(members)
+	ports, err := FreePorts(members)
 	if err != nil {
 		return nil, err
 	}
@@ -64,18 +65,28 @@ func startCluster(dir string) (*Cluster, error) {
 	return c, nil
 }
 
-// freePorts are ports that were free a moment ago: the members of a cluster must
-// know each other's before any of them listens.
-func freePorts(n int) (ports []int, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+// The ports that FreePorts chooses from: no system hands these out by itself, to who
+// connects or to who listens on any.
+const firstPort, lastPort = 20_000, 32_000
+
+// FreePorts are ports of this machine that are to be known before anybody listens on them,
+// as those of the members of a cluster, or while nobody does, as that of a server that is
+// started again. They were free a moment ago, and nobody gets one who does not ask for it.
+func FreePorts(n int) (ports []int, err error) {
+	port := firstPort + rand.IntN(lastPort-firstPort)
+	for range lastPort - firstPort {
+		l, listenErr := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err = listenErr; err == nil {
+			defer func() { _ = l.Close() }()
+			if ports = append(ports, port); len(ports) == n {
+				return ports, nil
+			}
 		}
-		defer func() { _ = l.Close() }()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if port++; port == lastPort {
+			port = firstPort
+		}
 	}
-	return ports, nil
+	return nil, fmt.Errorf("%d ports between %d and %d, of which %d are free: %w", n, firstPort, lastPort, len(ports), err)
 }
 
 func (c *Cluster) add(i int, ports []int, dir string) error {
@@ -191,20 +202,23 @@ func (c *Cluster) Shutdown() {
 }
 
 // StepDown has the leader of a stream resign. Another is elected, or the same again,
-// after this has returned. A stream that has no leader at the moment is asked again.
+// after this has returned. A stream that has no leader at the moment is asked again: either
+// a server says so, or each leaves the answer to another.
 func StepDown(nc *nats.Conn, stream string) error {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for deadline := time.Now().Add(patience); ; <-again.C {
-		reply, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, patience)
-		if err != nil {
-			return fmt.Errorf("leader of %s, step down: %w", stream, err)
+		reply, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, brief)
+		refused := false
+		if err == nil {
+			answer := string(reply.Data)
+			if strings.Contains(answer, `"success":true`) {
+				return nil
+			}
+			err, refused = errors.New(answer), !strings.Contains(answer, `"code":503`)
 		}
-		switch answer := string(reply.Data); {
-		case strings.Contains(answer, `"success":true`):
-			return nil
-		case !strings.Contains(answer, `"code":503`) || time.Now().After(deadline):
-			return fmt.Errorf("leader of %s, step down: %s", stream, answer)
+		if refused || errors.Is(err, nats.ErrConnectionClosed) || time.Now().After(deadline) {
+			return fmt.Errorf("leader of %s, step down: %w", stream, err)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/pause"
 )
 
@@ -116,7 +116,7 @@ func (d *deployment) place(withDisk string) error {
 
 func (d *deployment) address(name string) (a address, err error) {
 	if d.net == nil {
-		ports, err := freePorts(2)
+		ports, err := natstest.FreePorts(2)
 		if err != nil {
 			return a, err
 		}
@@ -126,19 +126,6 @@ func (d *deployment) address(name string) (a address, err error) {
 		return a, err
 	}
 	return address{host: a.host, ip: a.host.ip, client: 4222, peer: 6222}, nil
-}
-
-// freePorts are ports that were free a moment ago.
-func freePorts(n int) (ports []int, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = l.Close() }()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }
 
 func (d *deployment) child(name string, h *host, args func(id string) []string) *child {
