@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,6 +233,42 @@ func TestWatch_AnUndecodableCommitEndsItWithAnError(t *testing.T) {
 		watch := worker.Watch{Bus: w.client, Space: "s", Doc: "n", Watcher: "x"}
 		if err := watch.Run(t.Context(), func(model.Value, uint64) {}); err == nil || t.Context().Err() != nil {
 			t.Errorf("the watch ended with %v", err)
+		}
+	})
+}
+
+// lateRoll is a bus on which a roll call comes when the observer is about to end.
+type lateRoll struct {
+	*membus.Bus
+	mu   sync.Mutex
+	ttls []time.Duration // of the leases, in their order
+}
+
+func (b *lateRoll) FollowRollCalls(ctx context.Context, deliver func(partition int)) error {
+	<-ctx.Done()
+	time.Sleep(time.Millisecond) // while it is delivered
+	deliver(0)
+	return ctx.Err()
+}
+
+func (b *lateRoll) Observe(l model.Lease) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ttls = append(b.ttls, l.TTL)
+	return b.Bus.Observe(l)
+}
+
+// The owner would compute for nobody until the lease runs out.
+func TestLease_ARollCallAtTheEndDoesNotRenewIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &lateRoll{Bus: w.client}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		watch := worker.Watch{Bus: b, Space: "s", Doc: "double", Watcher: "me"}
+		_ = watch.Run(ctx, func(model.Value, uint64) {})
+		if want := []time.Duration{worker.LeaseTTL, worker.LeaseTTL, 0}; !slices.Equal(b.ttls, want) {
+			t.Errorf("leases of %v, want %v", b.ttls, want)
 		}
 	})
 }

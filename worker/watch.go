@@ -38,8 +38,7 @@ func (w *Watch) Run(ctx context.Context, deliver func(v model.Value, revision ui
 // Changes is Run for those who want to know which value each one has replaced.
 func (w *Watch) Changes(ctx context.Context, deliver func(lookup.Change)) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.keepLease(ctx) })
-	g.Go(func() error { return w.answerRollCalls(ctx) })
+	g.Go(func() error { return w.demand(ctx) })
 	g.Go(func() error { return lookup.Changes(ctx, w.Bus, w.Space, w.Doc, deliver) })
 	return g.Wait()
 }
@@ -48,11 +47,18 @@ func (w *Watch) lease(ttl time.Duration) error {
 	return w.Bus.Observe(model.Lease{Space: w.Space, Doc: w.Doc, Watcher: w.Watcher, TTL: ttl})
 }
 
-// keepLease renews the lease, and ends it with ctx.
+// demand holds the lease, and ends it with ctx, when nobody renews it any more.
+func (w *Watch) demand(ctx context.Context) error {
+	defer func() { _ = w.lease(0) }() // best effort: it would run out by itself
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.keepLease(ctx) })
+	g.Go(func() error { return w.answerRollCalls(ctx) })
+	return g.Wait()
+}
+
 func (w *Watch) keepLease(ctx context.Context) error {
 	t := time.NewTicker(LeaseTTL / 3)
 	defer t.Stop()
-	defer func() { _ = w.lease(0) }() // best effort: it would run out by itself
 	for {
 		w.renew()
 		select {
