@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,16 @@ type Config struct {
 	Out io.Writer
 	// Ready, if set, is called when everything runs, and files are watched.
 	Ready func(Place)
+	// NATSPort and HTTPPort are the first ports to try; default 7422 and 7333.
+	NATSPort, HTTPPort int
+	// Rehearsal is for how long a start may try events out, to say which of them to send; default
+	// 300 ms.
+	Rehearsal time.Duration
+}
+
+func (c *Config) fill() {
+	c.NATSPort, c.HTTPPort = cmp.Or(c.NATSPort, natsPort), cmp.Or(c.HTTPPort, httpPort)
+	c.Rehearsal = cmp.Or(c.Rehearsal, rehearsalTime)
 }
 
 // workers is how many there are: two, so that one can take over from the other.
@@ -56,6 +67,7 @@ type dev struct {
 
 // Run runs until ctx ends.
 func Run(ctx context.Context, cfg Config) (err error) {
+	cfg.fill()
 	d := &dev{cfg: cfg, began: time.Now()}
 	if cfg.Reset {
 		if err := d.reset(); err != nil {
@@ -124,11 +136,11 @@ func (d *dev) find() error {
 // start starts the server and the rest.
 func (d *dev) start(ctx context.Context) error {
 	former := portsOf(d.store())
-	nats, err := freePort(former.NATS, natsPort)
+	nats, err := freePort(former.NATS, d.cfg.NATSPort)
 	if err != nil {
 		return err
 	}
-	http, err := freePort(former.HTTP, httpPort)
+	http, err := freePort(former.HTTP, d.cfg.HTTPPort)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -28,7 +29,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience turns a hang into a failure.
-const patience = time.Minute
+const patience = 2 * time.Minute
+
+// portsFrom is where ports for these tests begin: neither where somebody's settle dev looks for
+// them, or these tests in another process, nor where the system takes those that nobody has chosen.
+var portsFrom = 20_000 + 100*rand.IntN(100)
 
 // server is a dev server that runs in a directory, and somebody who works there.
 type server struct {
@@ -44,7 +49,10 @@ func start(t *testing.T, dir string, change func(*dev.Config)) *server {
 	s := &server{T: t, dir: dir, out: newScreen()}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan dev.Place, 1), make(chan error, 1)
-	cfg := dev.Config{Programs: []string{dir}, Dir: dir, Version: "test", Out: s.out, Ready: func(p dev.Place) { ready <- p }}
+	cfg := dev.Config{
+		Programs: []string{dir}, Dir: dir, Version: "test", Out: s.out, Ready: func(p dev.Place) { ready <- p },
+		NATSPort: portsFrom, HTTPPort: portsFrom + 50, Rehearsal: patience,
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -359,7 +367,7 @@ func TestDev_PortsThatAreTakenAreLeftAndTwoDirectoriesDoNotMeet(t *testing.T) {
 func TestDev_AServerThatComesBackIsWhereItWas(t *testing.T) {
 	quietHome(t)
 	dir := t.TempDir()
-	was := ports(t)
+	was := [2]int{portsFrom + 40, portsFrom + 90}
 	if err := os.Mkdir(filepath.Join(dir, dev.Store), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -374,19 +382,6 @@ func TestDev_AServerThatComesBackIsWhereItWas(t *testing.T) {
 		}
 		s.stop()
 	}
-}
-
-// ports are two that nobody listens on.
-func ports(t *testing.T) (free [2]int) {
-	for i := range free {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		free[i] = l.Addr().(*net.TCPAddr).Port
-	}
-	return free
 }
 
 func TestDev_ResetForgetsEverythingAndNeverWhatIsInUse(t *testing.T) {
@@ -494,7 +489,8 @@ func TestDev_WhatItPrintsFitsATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await("  event refused space=door stream=nosuch event=e1: program door has no handler for stream nosuch; it has:")
-	head, _, _ := strings.Cut(s.out.String(), "no account")
+	_, head, _ := strings.Cut(s.out.String(), "settle dev")
+	head, _, _ = strings.Cut(head, "no account")
 	for line := range strings.Lines(head) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 			t.Errorf("%d columns: %s", n, line)

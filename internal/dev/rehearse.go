@@ -10,8 +10,9 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// A start waits for its rehearsals, so they have an end whatever the program does: rehearsalTime is
-// for all events together, and rehearsalChain is how deep the events go that one sends in turn.
+// A start waits for its rehearsals, so they have an end whatever the program does: rehearsalTime, if
+// Config does not say, is for all events together, and rehearsalChain is how deep the events go that
+// one sends in turn.
 const (
 	rehearsalTime  = 300 * time.Millisecond
 	rehearsalChain = 10
@@ -29,7 +30,7 @@ func (d *dev) suggest(ctx context.Context) *suggestion {
 	if d.isSample() || h.program == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, rehearsalTime)
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Rehearsal)
 	defer cancel()
 	return suggest(ctx, h.version.Source(), h.name)
 }

@@ -44,6 +44,6 @@ func TestSuggest_AllRehearsalsTogetherComeToAnEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dev{programs: []*hosted{{file: "p.star", name: "p", program: p, version: v}}}
+	d := &dev{cfg: Config{Rehearsal: rehearsalTime}, programs: []*hosted{{file: "p.star", name: "p", program: p, version: v}}}
 	d.suggest(t.Context())
 }
