@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -246,7 +247,7 @@ type lateRoll struct {
 
 func (b *lateRoll) FollowRollCalls(ctx context.Context, deliver func(partition int)) error {
 	<-ctx.Done()
-	time.Sleep(time.Millisecond) // while it is delivered
+	_ = pause.For(context.WithoutCancel(ctx), time.Millisecond) // while it is delivered
 	deliver(0)
 	return ctx.Err()
 }
