@@ -55,9 +55,7 @@ func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 			})
 		}
 		for i := range n { // one commit each, or nearly
-			if _, err := b.JetStream().Publish(ctx, b.LaneSubject("alice", "add", fmt.Sprint("e", i)), nil); err != nil {
-				t.Fatal(err)
-			}
+			publish(ctx, t, b, "alice", "add", fmt.Sprint("e", i))
 			if i%7 == 0 {
 				if _, err := d.Client().Await(ctx, "alice", "add", fmt.Sprint("e", i)); err != nil {
 					t.Fatal(err)
@@ -98,9 +96,7 @@ func TestWhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
 		defer b.Close()
 		send := func(id string) *settle.Receipt {
 			t.Helper()
-			if _, err := b.JetStream().Publish(ctx, b.LaneSubject("alice", "add", id), nil); err != nil {
-				t.Fatal(err)
-			}
+			publish(ctx, t, b, "alice", "add", id)
 			rc, err := d.Client().Await(ctx, "alice", "add", id)
 			if err != nil {
 				t.Fatal(err)

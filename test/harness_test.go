@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/settlehq/settle"
@@ -18,8 +20,9 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// patience is a safety net: no test waits for it unless it fails.
-const patience = 2 * time.Minute
+// patience is a safety net: no test waits for it unless it fails. Some live in it from their
+// beginning to their end, on a machine that may do a dozen other things.
+const patience = 5 * time.Minute
 
 const (
 	deployHeartbeat = 20 * time.Millisecond
@@ -91,7 +94,7 @@ func onCluster(t *testing.T) settle.Config {
 	return settle.Config{
 		Heartbeat: 5 * deployHeartbeat, // every one is stored three times
 		Bus: bus.Config{
-			URL: c.URLs(), Prefix: fmt.Sprintf("d%d", cluster.deployments.Add(1)), AckTimeout: time.Second,
+			URL: c.URLs(), Prefix: fmt.Sprintf("d%d", cluster.deployments.Add(1)), AckTimeout: 2 * time.Second,
 			Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)},
 		},
 	}
@@ -164,21 +167,64 @@ func (d *deployment) deleteStreams(ctx context.Context, t *testing.T) {
 		return
 	}
 	defer b.Close()
-	streams := b.JetStream().StreamNames(ctx)
 	var mine []string
-	for name := range streams.Name() {
-		if strings.Contains(name, strings.ToUpper(cfg.Prefix)+"_") {
-			mine = append(mine, name)
+	persistently(ctx, t, "list the streams", func(ctx context.Context) error {
+		mine = nil
+		streams := b.JetStream().StreamNames(ctx)
+		for name := range streams.Name() {
+			if strings.Contains(name, strings.ToUpper(cfg.Prefix)+"_") {
+				mine = append(mine, name)
+			}
 		}
+		return streams.Err()
+	})
+	if len(mine) == 0 {
+		t.Errorf("no stream of deployment %s is found", cfg.Prefix)
 	}
 	for _, name := range mine {
-		if err := b.JetStream().DeleteStream(ctx, name); err != nil {
-			t.Error(err)
+		persistently(ctx, t, "delete stream "+name, func(ctx context.Context) error {
+			if err := b.JetStream().DeleteStream(ctx, name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+				return err
+			}
+			return nil // it was deleted, and that was not heard
+		})
+	}
+}
+
+// answerTime is how long one request to a cluster is given. It gets lost if the leader that it
+// was for is none any more, and is then made again.
+const answerTime = 5 * time.Second
+
+// persistently makes a request until it is answered with success.
+func persistently(ctx context.Context, t *testing.T, what string, request func(context.Context) error) {
+	t.Helper()
+	for {
+		try, end := context.WithTimeout(ctx, answerTime)
+		err := request(try)
+		end()
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Errorf("%s: %v", what, err)
+			return
 		}
 	}
-	if len(mine) == 0 || streams.Err() != nil {
-		t.Errorf("no stream of deployment %s is found: %v", cfg.Prefix, streams.Err())
-	}
+}
+
+// publish stores an event as any NATS client does.
+func publish(ctx context.Context, t *testing.T, b *bus.Bus, space, stream, id string) {
+	t.Helper()
+	persistently(ctx, t, "publish event "+id, func(ctx context.Context) error {
+		_, err := b.JetStream().Publish(ctx, b.LaneSubject(space, stream, id), nil)
+		if err == nil {
+			return nil
+		}
+		if _, there, findErr := b.FindEvent(ctx, space, stream, id); there && findErr == nil {
+			return nil // it was stored, and that was not heard
+		}
+		return err
+	})
 }
 
 // connect opens one more connection to a deployment.

@@ -253,6 +253,8 @@ func (c *caller) await(ctx context.Context) {
 }
 
 func (c *caller) awaits(ctx context.Context, space, stream, id string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	answer := c.r.h.begin(c.name, asked{kind: awaited, space: space, id: id})
 	rc, err := c.client.Await(ctx, space, stream, id)
 	if err != nil {
@@ -274,6 +276,8 @@ func (c *caller) find(ctx context.Context) {
 }
 
 func (c *caller) read(ctx context.Context, space string, what kind) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	answer := c.r.h.begin(c.name, asked{kind: what, space: space, past: c.r.past})
 	v, _, err := c.client.Get(ctx, space, "n")
 	if err != nil {
@@ -288,13 +292,14 @@ func (c *caller) read(ctx context.Context, space string, what kind) {
 // comes of it, and looks at what there is in the end.
 func (r *rush) settle() {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
+	ctx := r.Context() // each operation is bounded by itself: there are many
 	c := r.client(99)
 	defer c.hangUp()
 	for _, ev := range r.known {
 		answer := c.sends(ev)
-		res, err := c.client.Send(ctx, ev)
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		res, err := c.client.Send(bounded, ev)
+		cancel()
 		answer(res, err)
 		if err != nil {
 			r.Fatal(err)

@@ -265,8 +265,8 @@ func witness(in asked, op porcupine.Operation, call, answer []int64) {
 
 func (in asked) event() string { return in.space + " " + in.id }
 
-// checkLimit is far more than any of the histories takes.
-const checkLimit = 10 * time.Second
+// checkLimit is far more than any of the histories takes, right or wrong.
+const checkLimit = patience
 
 // check looks for an order, and shows what it has found.
 func (h *history) check() (porcupine.CheckResult, porcupine.LinearizationInfo) {

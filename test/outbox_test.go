@@ -82,24 +82,21 @@ func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	}
 	close(out.healed)
 	for s := range spaces {
-		all := make(chan map[string]int, 1)
+		var all map[string]int
 		watching, stop := context.WithCancel(ctx)
 		_ = paid.Watch(watching, d.Client(), fmt.Sprint("shop-", s), func(rows map[string]int, _ uint64) {
-			if len(rows) == 2*orders {
-				all <- rows
+			if all = rows; len(rows) == 2*orders {
 				stop()
 			}
 		})
 		stop()
-		select {
-		case rows := <-all:
-			for key, n := range rows {
-				if n != 1 {
-					t.Errorf("Done was called %d times for %s", n, key)
-				}
+		if len(all) != 2*orders {
+			t.Fatalf("shop-%d: not all tasks have ended: %v", s, all)
+		}
+		for key, n := range all {
+			if n != 1 {
+				t.Errorf("Done was called %d times for %s", n, key)
 			}
-		default:
-			t.Fatalf("shop-%d: not all tasks have ended", s)
 		}
 	}
 	out.mu.Lock()

@@ -23,6 +23,10 @@ func TestTrace_OneFlightIsOneTrace(t *testing.T) {
 	if err := d.StopWorkers(testContext(t)); err != nil { // every span has ended then
 		t.Fatal(err)
 	}
+	ended := func(name string) bool {
+		return slices.ContainsFunc(exporter.GetSpans(), func(s tracetest.SpanStub) bool { return s.Name == name })
+	}
+	until(t, func() bool { return ended("release arrive") }) // the coordinator goes on
 	spans := exporter.GetSpans()
 	send := find(t, spans, "send depart")
 	trace := slices.DeleteFunc(slices.Clone(spans), func(s tracetest.SpanStub) bool {

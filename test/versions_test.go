@@ -57,7 +57,10 @@ func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 	r := &rollout{is: map[string]string{}, made: map[string]*settle.Program{}}
 	ids := []string{"r1", "r2", "r3"}
 	r.set("one", ids...)
-	d := deploy(t, settle.Config{Programs: settle.Always(relayOf("none")), Workers: -1, Bus: bus.Config{Partitions: 4}})
+	d := deploy(t, settle.Config{
+		Programs: settle.Always(relayOf("none")), Workers: -1, Bus: bus.Config{Partitions: 4},
+		MemberTTL: patience, // nobody is taken for dead because the machine is slow
+	})
 	f := &rolled{t: t, d: d, workers: map[string]rolledWorker{}, programs: r.programs}
 	for _, id := range ids {
 		f.start(id)
