@@ -7,8 +7,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle/examples/flights/audit"
 	"github.com/settlehq/settle/internal/demo"
@@ -27,8 +29,17 @@ func flightsFile(t *testing.T, text string) string {
 	return name
 }
 
+// patience is a safety net: no test waits for it unless it fails.
+const patience = 2 * time.Minute
+
+// patient are the commands that wait, for less than a slow machine may take.
+var patient = []string{"send", "get", "timers", "deploy", "rollback", "pin", "unpin"}
+
 // settle runs the program.
 func command(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	if len(args) > 0 && slices.Contains(patient, args[0]) && !slices.Contains(args, "--timeout") {
+		args = append(slices.Clone(args), "--timeout", patience.String())
+	}
 	var out, err bytes.Buffer
 	code = run(ctx, args, &out, &err)
 	return code, out.String(), err.String()

@@ -94,7 +94,7 @@ func (o *output) says(t *testing.T, part string) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for range 1500 {
+	for begun := time.Now(); time.Since(begun) < patience; {
 		if strings.Contains(o.String(), part) {
 			return
 		}
