@@ -33,7 +33,7 @@ func TestCommands_AnEmptyPrefixIsTheDefault(t *testing.T) {
 	want(t, 0, "SETTLE_WORKER: {", "permissions", "--prefix", "")
 	t.Setenv("SETTLE_PREFIX", "")
 	want(t, 0, "settle.lane. | settle.log. | settle.feed. | bucket SETTLE_STATE_", "where", "shop")
-	want(t, 0, "settle  1 worker", "fleet")
+	wantSoon(t, 0, "settle  1 worker", "fleet")
 	want(t, 0, "deployment settle: ", "provision")
 	want(t, 0, "SETTLE_WORKER: {", "permissions")
 }
