@@ -11,20 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// A server that has shut down leaves a few of its own behind for a moment.
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
-	)
-}
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // world is a deployment on a bus in memory, in the virtual time of one test.
 type world struct {

@@ -11,22 +11,17 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"go.uber.org/goleak"
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/buscontract"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
 var _ worker.Bus = (*bus.Bus)(nil)
 
-// The server leaves some goroutines behind that end by themselves.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
-	)
-}
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) { buscontract.Run(t, harness{}) }
 

@@ -13,18 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/settlehq/settle/internal/leaks"
 )
 
 // patience is a safety net: no test waits for it unless it fails.
 const patience = 2 * time.Minute
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(withBinaries{m},
-		// A server that has shut down leaves a few of its own behind for a moment.
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
-	)
-}
+func TestMain(m *testing.M) { leaks.VerifyTestMain(withBinaries{m}) }
 
 // withBinaries removes what binaries has built.
 type withBinaries struct{ *testing.M }

@@ -12,14 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // source answers as it is told.
 type source struct {

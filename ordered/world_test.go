@@ -7,21 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
 
-// The NATS server leaves some goroutines behind that end by themselves.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
-	)
-}
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // world is a deployment on a bus in memory, in the virtual time of one test.
 type world struct {

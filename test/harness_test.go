@@ -13,11 +13,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/internal/leaks"
 )
 
 // patience is a safety net: no test waits for it unless it fails. Some live in it from their
@@ -31,12 +31,7 @@ const (
 	memberTTL = 750 * time.Millisecond
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(withCluster{m},
-		// A server that has shut down leaves a few of its own behind for a moment.
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
-	)
-}
+func TestMain(m *testing.M) { leaks.VerifyTestMain(withCluster{m}) }
 
 // withCluster ends the cluster behind the last test, if any of them has started it.
 type withCluster struct{ *testing.M }

@@ -16,17 +16,16 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"go.uber.org/goleak"
-
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/dev"
 	"github.com/settlehq/settle/internal/here"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/internal/starter"
 	"github.com/settlehq/settle/program"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // patience turns a hang into a failure.
 const patience = 2 * time.Minute
