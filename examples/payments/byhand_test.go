@@ -32,7 +32,7 @@ func newByHand(t *testing.T, js jetstream.JetStream) *byHand {
 // handleNext handles the next payment of alice. crash stands for the death of the process when
 // the account is written and the message is not acknowledged.
 func (h *byHand) handleNext(ctx context.Context, crash bool) error {
-	m, err := h.consumer.Next(jetstream.FetchMaxWait(10 * time.Second))
+	m, err := h.consumer.Next(jetstream.FetchMaxWait(patience))
 	if err != nil {
 		return err
 	}

@@ -4,24 +4,22 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/ordered"
 )
 
-// The NATS server leaves some goroutines behind that end by themselves.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
-	)
-}
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
+
+// patience is a safety net: no test waits for it unless it fails.
+const patience = 2 * time.Minute
 
 func startServer(t *testing.T) *bus.Server {
 	t.Helper()
@@ -73,7 +71,7 @@ func begin(t *testing.T, serve func(context.Context) error) (end func()) {
 
 func call(t *testing.T, c *settle.Client, account, id string, p Payment) *settle.Receipt {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	rc, err := c.Call(ctx, settle.Outgoing{Space: account, Stream: "pay", ID: id, Payload: p})
 	if err != nil {
@@ -100,13 +98,13 @@ func TestPayments_AreHandledOnceAndEverybodySeesWhatBecameOfThem(t *testing.T) {
 	wantReceipt(t, call(t, c, "alice", "rent", Payment{Cents: -200, To: "bob"}), settle.Handled, `{"cents":300,"payments":2}`)
 	wantReceipt(t, call(t, c, "alice", "yacht", Payment{Cents: -90_000, To: "bob"}), settle.Failed, `absent`)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tree, err := c.WaitTree(ctx, "alice", "pay", "rent")
 	if err != nil || len(tree.Root.Caused) != 1 || tree.Root.Caused[0].Space != "bob" {
 		t.Errorf("the tree of the rent: %+v, %v", tree, err)
 	}
-	a, err := (&live.Client{Bus: b}).Get(ctx, live.Get{Space: "bob", Document: "account", Timeout: live.Duration(10 * time.Second)})
+	a, err := (&live.Client{Bus: b}).Get(ctx, live.Get{Space: "bob", Document: "account", Timeout: live.Duration(patience)})
 	if err != nil || string(a.Value) != `{"cents":200,"payments":1}` {
 		t.Errorf("bob's account: %s, %v", a.Value, err)
 	}
@@ -146,13 +144,10 @@ func TestPayments_ACrashBehindTheCommitAppliesOnce(t *testing.T) {
 	s := startServer(t)
 	stored := make(chan struct{})
 	die := sync.OnceFunc(func() { close(stored) })
-	appends := 0
+	var appends atomic.Int64
 	dying := connect(t, s, func(a bus.Attempt) bus.Fault {
-		if a.Op != bus.OpAppend {
-			return bus.Deliver
-		}
-		if appends++; appends < 2 {
-			return bus.Deliver // it takes the account over
+		if a.Op != bus.OpAppend || a.Try > 1 || appends.Add(1) < 2 {
+			return bus.Deliver // also of the commit that takes the account over
 		}
 		die()
 		return bus.DropAck

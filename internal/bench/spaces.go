@@ -295,7 +295,7 @@ func (r *spacesRun) lapse(ctx context.Context) (err error) {
 }
 
 // lapseLimit is longer than a client follows a space after a call.
-const lapseLimit = 20 * time.Second
+const lapseLimit = time.Minute
 
 // assets counts what the deployment has on the server.
 func (r *spacesRun) assets(ctx context.Context) (a Assets, err error) {
