@@ -29,7 +29,7 @@ func startCluster(t testing.TB) *natstest.Cluster {
 // while the leaders of its streams change.
 func TestCluster(t *testing.T) {
 	urls := startCluster(t).URLs()
-	quick := []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)}
+	quick := []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(time.Minute)}
 
 	alone := connect(t, bus.Config{URL: urls, Replicas: 1, Partitions: 1})
 	var asset *bus.AssetError

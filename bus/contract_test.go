@@ -60,7 +60,7 @@ func (d *deployment) Connect(t *testing.T, id string) buscontract.Client {
 	c := &client{}
 	c.Bus = connect(t, bus.Config{
 		Name: "test/" + id, Prefix: d.prefix, Partitions: d.partitions, Faults: c.fate, AckTimeout: ackTimeout,
-		Options: []nats.Option{nats.InProcessServer(&d.cable), nats.ReconnectWait(5 * time.Millisecond), nats.ReconnectJitter(0, 0)},
+		Options: []nats.Option{nats.InProcessServer(&d.cable), nats.ReconnectWait(5 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(time.Minute)},
 	})
 	c.HurryUp()
 	return c

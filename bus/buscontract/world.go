@@ -13,7 +13,7 @@ import (
 
 // patience is how long a test waits for what must happen. It only has to be
 // longer than the slowest bus on the slowest machine.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // partitions is how many every deployment has: two, so that there is another.
 const partitions = 2

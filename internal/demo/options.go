@@ -41,7 +41,7 @@ type Options struct {
 	// Rejoin is how long after a kill a new worker joins. Default 500 ms.
 	Rejoin time.Duration
 	// Patience is how long a run waits while nothing at all enters the logs, before
-	// it goes on to say what is missing. Default 30 s, which outlasts the time after
+	// it goes on to say what is missing. Default 1 min, which outlasts the time after
 	// which a member that only stands still is given up.
 	Patience time.Duration
 }
@@ -91,7 +91,7 @@ func (o *Options) fill() {
 		o.Rejoin = 500 * time.Millisecond
 	}
 	if o.Patience == 0 {
-		o.Patience = 30 * time.Second
+		o.Patience = time.Minute
 	}
 }
 

@@ -46,7 +46,7 @@ const (
 	// checkpoint bounds by how much the STATE buckets trail the logs.
 	checkpoint = 500 * time.Millisecond
 	// stopTimeout is how long an orderly end may take.
-	stopTimeout = 15 * time.Second
+	stopTimeout = 30 * time.Second
 )
 
 // run is one run under way.
