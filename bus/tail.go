@@ -22,7 +22,7 @@ type tail struct {
 	// that follow. after is then 0.
 	latest bool
 	// reached, if set, is called once when everything has been delivered that was
-	// there when the follow began.
+	// there when the follow began, or what has taken its place.
 	reached func()
 }
 
@@ -87,7 +87,7 @@ func (a *absence) time(err error) time.Duration {
 // followOnce follows by one consumer, until that is interrupted.
 func (b *Bus) followOnce(ctx context.Context, t *tail, deliver func(delivery)) error {
 	reconnected := b.reconnects.wait()
-	f := &follower{b: b, t: t, deliver: deliver, interrupted: make(chan struct{})}
+	f := newFollower(b, t, deliver)
 	inbox := b.nc.NewInbox()
 	sub, err := b.nc.Subscribe(inbox, f.receive)
 	if err != nil {
@@ -100,9 +100,7 @@ func (b *Bus) followOnce(ctx context.Context, t *tail, deliver func(delivery)) e
 		return err
 	}
 	defer b.deleteTail(t.stream, consumer.Name)
-	if consumer.NumPending == 0 && consumer.Delivered.Consumer == 0 { // else the last delivery tells
-		f.caughtUp()
-	}
+	f.hasFound(consumer.NumPending + consumer.Delivered.Consumer)
 	return f.watch(ctx, reconnected)
 }
 
@@ -183,6 +181,15 @@ type follower struct {
 	stopped bool
 	nth     uint64
 	heard   bool // since the last look of watch
+	end     end
+}
+
+func newFollower(b *Bus, t *tail, deliver func(delivery)) *follower {
+	f := &follower{b: b, t: t, deliver: deliver, interrupted: make(chan struct{})}
+	if t.latest && t.after == 0 {
+		f.end.subjects = map[string]bool{}
+	}
+	return f
 }
 
 // receive gets the consumer's messages, on the one goroutine of the subscription.
@@ -205,9 +212,8 @@ func (f *follower) receive(m *nats.Msg) {
 	f.nth, f.t.after = d.nth, d.seq
 	f.deliver(d)
 	f.heard = true
-	if d.pending == 0 {
-		f.reachedEnd()
-	}
+	f.end.delivered(d)
+	f.perhapsReached()
 }
 
 // control answers flow control, now that everything before it has been delivered,
@@ -223,6 +229,7 @@ func (f *follower) control(m *nats.Msg) {
 	if last := header(m.Header, "Nats-Last-Consumer"); last != "" && last != strconv.FormatUint(f.nth, 10) {
 		f.interrupt()
 	}
+	f.perhapsReached()
 }
 
 // interrupt ends this consumer's use. f.mu is held.
@@ -231,17 +238,19 @@ func (f *follower) interrupt() {
 	f.once.Do(func() { close(f.interrupted) })
 }
 
-func (f *follower) caughtUp() {
+// hasFound says how many messages the consumer found when it was made.
+func (f *follower) hasFound(n uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.reachedEnd()
+	f.end.found, f.end.known = n, true
+	f.perhapsReached()
 }
 
-// reachedEnd calls t.reached once. f.mu is held.
-func (f *follower) reachedEnd() {
-	if f.t.reached != nil && !f.stopped {
+// perhapsReached calls t.reached once, at the end. f.mu is held.
+func (f *follower) perhapsReached() {
+	if f.t.reached != nil && !f.stopped && f.end.reached(f.b.timing.heartbeat) {
 		reached := f.t.reached
-		f.t.reached = nil
+		f.t.reached, f.end.subjects = nil, nil
 		reached()
 	}
 }
