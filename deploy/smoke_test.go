@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
@@ -53,6 +55,7 @@ func (c *cast) as(role, name string) *bus.Bus {
 	b, err := bus.Connect(c.t.Context(), bus.Config{
 		URL: c.server.ClientURL(), User: role, Password: password(role), Name: role + "/" + name,
 		Partitions: bus.DefaultPartitions, Logger: slog.New(refusals{role, &c.mu, &c.refused}),
+		Options: []nats.Option{nats.Timeout(patience)},
 	})
 	if err != nil {
 		c.t.Fatalf("%s: %v", role, err)
