@@ -77,7 +77,7 @@ func (f *fleet) run(role string, args ...string) string {
 func (f *fleet) count(from, to int) {
 	f.t.Helper()
 	for i := from; i <= to; i++ {
-		out := f.run("client", "send", fmt.Sprintf("s%d", i%4), "add", "--id", fmt.Sprintf("e%d", i), "--wait", "--json", "--timeout", "60s")
+		out := f.run("client", "send", fmt.Sprintf("s%d", i%4), "add", "--id", fmt.Sprintf("e%d", i), "--wait", "--json", "--timeout", patience.String())
 		if !strings.Contains(out, `"outcome":"handled"`) {
 			f.t.Fatalf("event %d: %s", i, out)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/worker"
 )
 
 // A fleet that is rolled: workers come and go in good order and in bad, while events
@@ -224,9 +225,15 @@ func TestSameName_AWorkerThatIsStartedAgainIsNotItsFormerSelf(t *testing.T) {
 	s := d.Client().Sender()
 	for life := range lives {
 		b := connect(t, d)
-		w, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
-			ID: "same", Programs: settle.Always(relay()), Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat,
-		})
+		start := func() (*settle.Worker, error) {
+			return settle.StartWorker(ctx, b, settle.WorkerConfig{
+				ID: "same", Programs: settle.Always(relay()), Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat,
+			})
+		}
+		w, err := start()
+		for taken := (*worker.TakenError)(nil); errors.As(err, &taken) && ctx.Err() == nil; { // by what the former self said at last
+			w, err = start()
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
