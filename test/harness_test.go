@@ -193,7 +193,9 @@ const answerTime = 5 * time.Second
 // persistently makes a request until it is answered with success.
 func persistently(ctx context.Context, t *testing.T, what string, request func(context.Context) error) {
 	t.Helper()
-	for {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for ; ; <-again.C {
 		try, end := context.WithTimeout(ctx, answerTime)
 		err := request(try)
 		end()
