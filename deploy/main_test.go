@@ -17,7 +17,7 @@ import (
 )
 
 // patience is a safety net: no test waits for it unless it fails.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(withBinaries{m}) }
 
