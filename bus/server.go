@@ -217,7 +217,7 @@ func (s *Server) InProcessConn() (net.Conn, error) { return s.ns.InProcessConn()
 // there is no other to try.
 func (s *Server) ConnOption() nats.Option {
 	return func(o *nats.Options) error {
-		o.Timeout = quietPatience
+		o.Timeout = apiPatience
 		return nats.InProcessServer(s)(o)
 	}
 }
