@@ -45,7 +45,7 @@ func TestAComputationThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *tes
 	cases := map[string]func(v *settle.View) (int64, error){
 		"a variable": func(v *settle.View) (int64, error) { kept++; return count.Get(v) + kept, nil },
 		"the clock":  func(v *settle.View) (int64, error) { return count.Get(v) + time.Now().UnixNano(), nil },
-		"a coin":     func(v *settle.View) (int64, error) { return count.Get(v) + rand.Int64N(2), nil },
+		"a die":      func(v *settle.View) (int64, error) { return count.Get(v) + rand.Int64N(1e15), nil },
 		"the order of a map": func(v *settle.View) (n int64, err error) {
 			for k := range map[int64]bool{1: true, 2: true, 3: true, 4: true, 5: true} {
 				n = 10*n + k
