@@ -387,6 +387,7 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("a space that is awake waited for %v", took)
 		}
+		synctest.Wait() // for the requests to load that are on their way
 		if n := loads.Load(); n != 64 {
 			t.Errorf("%d spaces are being loaded at a time, want 64", n)
 		}
