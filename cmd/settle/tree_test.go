@@ -21,7 +21,14 @@ import (
 // cards until it is told to be lenient, and shipped by a depot that cannot wrap.
 func shop() *settle.Program {
 	ok := func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("ok") }
-	return settle.NewProgram("shop").
+	p := settle.NewProgram("shop")
+	letters := settle.NewAction[string, string]("letter")
+	letters.External(p)
+	return p.
+		Handle("write", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			letters.Start(tx, ev.ID, "hello")
+			return settle.Value{}, nil
+		}).
 		Handle("order", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 			tx.Send("bank", "charge", ev.Payload)
 			tx.Send("depot", "ship", nil)
@@ -197,6 +204,15 @@ func eventually(t *testing.T, part string, args ...string) {
 		<-again.C
 	}
 	want(t, 0, part, args...)
+}
+
+// The work of an action is no part of the tree of the event that has started it.
+func TestTree_ATaskThatIsPendingDoesNotKeepATreeOpen(t *testing.T) {
+	running(t)
+	want(t, 0, "1 event: 1 handled; settled", "send", "shop", "write", "--id", "w1", "--wait=tree")
+	want(t, 0, `"state":"pending"`, "get", "shop", "letter")
+	want(t, 0, "1 event: 1 handled; settled", "send", "shop", "letter", `{"key":"w1","out":"sent"}`, "--id", "end", "--wait=tree")
+	want(t, 0, "1 event: 1 handled; settled", "tree", "w1", "--space", "shop")
 }
 
 func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
