@@ -106,6 +106,7 @@ func membersAfterDisconnection(w *world) {
 	}
 	last := model.Member{ID: "w1", Beat: 9}
 	until(w, f.recording, func() error { return nil }, announce(w, c, last))
+	w.await("readiness", f.ready) // if each follow has been interrupted before it was known
 	w.equal("calls of ready", f.calls.Load(), int64(1))
 
 	late := recordMembers(w, c)
