@@ -236,6 +236,7 @@ func (a *Attachment) keepLease() {
 	defer t.Stop()
 	for {
 		w.renew()
+		a.host.tellLate()
 		select {
 		case <-a.ctx.Done():
 			return

@@ -147,13 +147,26 @@ func (h *host) trace() space.Trace {
 			h.env.runs.add(RunKey{h.space, i.Node})
 		}
 		h.watch.stop(i.Node, i.Kind)
+		h.code.ran()
 	}}
-	t.RunBegan = func(_ string, kind space.NodeKind) { h.watch.start(kind) }
-	t.HandleEnd, t.Program = h.ended, h.changed
+	t.RunBegan = func(node string, kind space.NodeKind) {
+		h.code.runs(node)
+		h.watch.start(kind)
+	}
+	t.HandleStart, t.HandleEnd, t.Program = h.begins, h.ended, h.changed
 	if h.spans.tracer != nil {
-		t.HandleStart, t.PassEnd = h.spans.handleStart, h.spans.passEnd
+		t.PassEnd = h.spans.passEnd
 	}
 	return t
+}
+
+// begins notes that a handler begins.
+func (h *host) begins(ev *model.Event) model.Trace {
+	h.code.handles(ev.Stream, ev.ID)
+	if h.spans.tracer == nil {
+		return ev.Trace
+	}
+	return h.spans.handleStart(ev)
 }
 
 // longChain is the depth at which a chain of events that send each other is told of: a tenth of
@@ -163,6 +176,7 @@ const longChain = lineage.DefaultMaxChain / 10
 // ended tells an operator of events that came to nothing, and of chains that seem to have no
 // end. Their payload stays out of the log.
 func (h *host) ended(i space.HandleInfo) {
+	h.code.handled()
 	if h.spans.tracer != nil {
 		h.spans.handleEnd(i)
 	}

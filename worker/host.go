@@ -84,6 +84,7 @@ type host struct {
 	draining  bool
 	appending bool // an append is under way
 	watch     stopwatch
+	code      underWay
 	refilling bool
 	dry       int         // readings of the lane in a row that brought nothing
 	asked     atomic.Bool // to save a checkpoint
@@ -337,7 +338,9 @@ func (h *host) settle() space.Ready {
 	h.watch.tell(h.core)
 	if h.core.Busy(h.now() - began) {
 		found := h.core.Markers()
-		h.env.cfg.Logger.Warn("a space does not come to rest", "space", h.space, "found", found[len(found)-1].String())
+		last := found[len(found)-1]
+		h.env.cfg.Logger.Warn("a space does not come to rest: it is at work most of the time", "space", h.space,
+			"at_work", last.Busy.Round(time.Millisecond), "within", max(last.Window, last.Busy).Round(time.Millisecond))
 	}
 	h.spans.endPass()
 	return ready

@@ -290,7 +290,7 @@ func (p *partition) forget(h *host) {
 }
 
 // tick does what is due now and then: it ends leases, saves spaces and the lane
-// position, and purges the lane.
+// position, purges the lane, and tells of code that does not return.
 func (p *partition) tick() {
 	t := time.NewTicker(p.w.cfg.Checkpoint)
 	defer t.Stop()
@@ -303,6 +303,9 @@ func (p *partition) tick() {
 			return
 		case now := <-leases.C:
 			p.expireLeases(now)
+			for _, h := range p.all() {
+				h.tellLate()
+			}
 		case <-t.C:
 			for _, h := range p.all() {
 				if !h.clean.Load() {

@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// codeLate is after how long an operator is told of a handler or a node that has not returned:
+// nothing else of its space goes on until it does.
+const codeLate = 10 * time.Second
+
+// underWay is the code of the application that a host's loop is in: a handler, or a node, or
+// nodes within either, as a run computes what it reads. The loop says what begins and ends, and
+// others look at it now and then, so that no run costs a look at the clock.
+type underWay struct {
+	mu            sync.Mutex
+	stream, event string   // of the handler, "" if there is none
+	nodes         []string // the innermost last
+	begun         uint64   // runs that stood in no other
+
+	// seen is begun as it was when somebody looked, since when; told says that it was told.
+	seen  uint64
+	since time.Time
+	told  bool
+}
+
+func (u *underWay) handles(stream, event string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.stream, u.event = stream, event
+	u.begun++
+}
+
+func (u *underWay) handled() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.stream, u.event = "", ""
+}
+
+func (u *underWay) runs(node string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.idle() {
+		u.begun++
+	}
+	u.nodes = append(u.nodes, node)
+}
+
+func (u *underWay) ran() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.nodes = u.nodes[:len(u.nodes)-1]
+}
+
+func (u *underWay) idle() bool { return u.event == "" && len(u.nodes) == 0 }
+
+// late names code that has not returned since it was seen first, codeLate ago; once.
+func (u *underWay) late(now time.Time) (what []any) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.idle() {
+		return nil
+	}
+	if u.seen != u.begun {
+		u.seen, u.since, u.told = u.begun, now, false
+	}
+	if u.told || now.Sub(u.since) < codeLate {
+		return nil
+	}
+	u.told = true
+	return u.what()
+}
+
+func (u *underWay) what() (names []any) {
+	if u.event != "" {
+		names = append(names, "stream", u.stream, "event", u.event)
+	}
+	if n := len(u.nodes); n > 0 {
+		names = append(names, "node", u.nodes[n-1])
+	}
+	return names
+}
+
+// tellLate tells an operator of code that has not returned.
+func (h *host) tellLate() {
+	if what := h.code.late(time.Now()); what != nil {
+		h.env.cfg.Logger.Warn("a handler or node has not returned; nothing else of its space goes on until it does, and what takes long belongs in an action",
+			slices.Concat([]any{"space", h.space}, what, []any{"for", codeLate})...)
+	}
+}

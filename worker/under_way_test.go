@@ -1,0 +1,82 @@
+package worker_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+const notReturned = "a handler or node has not returned"
+
+// sticking blocks where its events say until stuck is closed: in the handler, or in a node that the
+// handler reads, or for a nap.
+func sticking(t *testing.T, stuck chan struct{}, nap func()) *space.Program {
+	t.Helper()
+	p := space.NewProgram("sticking")
+	err := errors.Join(
+		p.Handle("stick", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			tx.Set("last", ev.ID)
+			<-stuck
+			return model.Value{}, nil
+		}),
+		p.Handle("read", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+			tx.Set("wanted", true)
+			return tx.Get("slow"), nil
+		}),
+		p.Handle("nap", func(*space.Tx, *model.Event) (model.Value, error) {
+			nap()
+			return model.Value{}, nil
+		}),
+		p.Add(space.NodeSpec{ID: "slow", Kind: space.Computation, Output: "slow", Run: func(tx *space.Tx) (model.Value, error) {
+			if !tx.Get("wanted").IsAbsent() {
+				<-stuck
+			}
+			return model.Int(1), nil
+		}}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A handler, or a node, that does not return is named once; short ones in a row are not.
+func TestUserCode_ThatDoesNotReturnIsNamedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		stuck := make(chan struct{})
+		nap := func() { time.Sleep(9 * time.Second) }
+		p := w.process(worker.Config{ID: "w1", Programs: always(sticking(t, stuck, nap))}, nil)
+		for _, id := range []string{"n1", "n2", "n3"} {
+			w.send("naps", "nap", id)
+		}
+		w.pass(30 * time.Second)
+		if n := w.logged.count(notReturned); n != 0 {
+			t.Errorf("told of what has returned:\n%s", w.logged)
+		}
+		w.send("a", "stick", "e1")
+		w.send("b", "read", "e2")
+		w.send("b", "read", "e3") // what it reads is not up to date any more
+		w.pass(9 * time.Second)
+		if n := w.logged.count(notReturned); n != 0 {
+			t.Errorf("told within ten seconds:\n%s", w.logged)
+		}
+		w.pass(time.Minute)
+		for _, said := range []string{"space=a stream=stick event=e1 for=10s", "space=b node=slow for=10s"} {
+			if w.logged.mentions(said) != 1 || w.logged.count(notReturned) != 2 {
+				t.Errorf("%q is not in the log once:\n%s", said, w.logged)
+			}
+		}
+		close(stuck)
+		w.eventuallyHandled("a", 1)
+		w.eventuallyHandled("b", 2)
+		const busy = "a space does not come to rest: it is at work most of the time space=a at_work=1m9s within=1m9s"
+		w.eventually("that it was at work is told in words", func() bool { return w.logged.mentions(busy) == 1 })
+		p.stop()
+	})
+}
