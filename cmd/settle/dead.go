@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +49,8 @@ func (c *deadCmd) Run(ctx context.Context, io streams) error {
 		case c.Full:
 			c.printFull(io, wanted)
 		default:
-			c.print(io, wanted)
+			s, _ := sheetFor(io.out)
+			s.printLetters(wanted)
 		}
 		if more > 0 && len(wanted) > 0 && !c.Open && !c.Dismissed {
 			fmt.Fprintf(io.out, "%d more, dismissed: %s\n", more, all)
@@ -130,18 +130,34 @@ func (c *deadCmd) printJSON(io streams, letters []settle.DeadLetter) error {
 	return nil
 }
 
-func (c *deadCmd) print(io streams, letters []settle.DeadLetter) {
-	s, _ := sheetFor(io.out)
+func (s sheet) printLetters(letters []settle.DeadLetter) {
+	longest := maxRemark
+	if s.width > 0 {
+		longest = max(leastRemark, min(longest, s.width-len(below)))
+	}
+	clipped := false
 	rows := make([][]cell, len(letters))
 	for i := range letters {
 		d := &letters[i]
-		rows[i] = []cell{{text: s.when(d.Ended)}, {text: d.Space}, {text: d.Stream}, {text: d.Event}, {text: string(d.Outcome)}, {text: again(d)}, {text: oneLine(withoutCalls(d.Error))}}
+		text := reason(d)
+		short := clip(text, longest)
+		clipped = clipped || short != text
+		rows[i] = []cell{{text: s.when(d.Ended)}, {text: d.Space}, {text: d.Stream}, {text: d.Event}, {text: string(d.Outcome)}, {text: again(d)}, {text: short}}
 	}
 	s.table([]string{"ENDED", "SPACE", "STREAM", "EVENT", "OUTCOME", "SENT AGAIN", "ERROR"}, rows)
-	fmt.Fprintf(io.out, "\n%s, %d open.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT;\nnever again: settle dismiss SPACE EVENT\n", count(len(letters), "dead letter"), len(open(letters)))
-	if slices.ContainsFunc(letters, func(d settle.DeadLetter) bool { return cut(withoutCalls(d.Error)) }) {
-		fmt.Fprintf(io.out, "%s stands for the rest of a long text; all of it: --full\n", ellipsis)
+	fmt.Fprintf(s.out, "\n%s, %d open.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT;\nnever again: settle dismiss SPACE EVENT\n", count(len(letters), "dead letter"), len(open(letters)))
+	if clipped {
+		fmt.Fprintf(s.out, "%s stands for the rest of a long text; all of it: --full\n", ellipsis)
 	}
+}
+
+// reason is why an event did not end well, behind why that is left as it is.
+func reason(d *settle.DeadLetter) string {
+	text := unbroken(withoutCalls(d.Error))
+	if d.Dismissed != nil {
+		text = fmt.Sprintf("(dismissed: %s) %s", cmp.Or(unbroken(d.Dismissed.Reason), "no reason given"), text)
+	}
+	return text
 }
 
 // calls are the lines of an error that say by which calls it came; the first line has the innermost place.

@@ -56,6 +56,9 @@ func grouped(n uint64) string {
 	return s
 }
 
+// below stands before what is put below a line.
+const below = "    "
+
 // table prints rows below a heading, in columns that are as wide as they need to be. If that is more
 // than the terminal is, the last column is put below each line.
 func (s sheet) table(heading []string, rows [][]cell) {
@@ -96,7 +99,7 @@ func (s sheet) table(heading []string, rows [][]cell) {
 		fmt.Fprintln(s.out, strings.TrimRight(b.String(), " "))
 		for _, c := range r[shown:] {
 			if c.text != "" && c.text != "-" && c.text != heading[shown] {
-				fmt.Fprintln(s.out, "    "+s.paint(c.code, c.text))
+				fmt.Fprintln(s.out, below+s.paint(c.code, c.text))
 			}
 		}
 	}

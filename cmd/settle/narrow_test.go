@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -48,6 +49,66 @@ func TestReceipts_OnANarrowTerminalResultsAreBelow(t *testing.T) {
 	}
 }
 
+// fitting reports lines that are wider than a terminal of 80 columns.
+func fitting(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+func TestDead_OnANarrowTerminalErrorsAreBelowAndFit(t *testing.T) {
+	long := strings.Repeat("the door is locked, ", 20)
+	letter := func(event, text string) settle.DeadLetter {
+		return settle.DeadLetter{DeadLetter: model.DeadLetter{Space: "hall", Stream: "open", Event: event, Outcome: settle.Failed, Error: text}}
+	}
+	letters := []settle.DeadLetter{letter("at-01a202c10f4e-vpd4dmor3ngfrq44", long), letter("e2", "locked"), letter("e3", "locked")}
+	letters[1].Dismissed, letters[1].Redriven = &trail.Dismissal{Reason: "a duplicate"}, &trail.Redriven{Event: "e2:r1", State: "failed"}
+	letters[2].Dismissed = &trail.Dismissal{}
+	var out bytes.Buffer
+	sheet{out: &out, width: 80}.printLetters(letters)
+	fitting(t, out.String())
+	for _, part := range []string{
+		"\n" + below + clip(long, 76) + "\n", "failed (r1)\n    (dismissed: a duplicate) locked\n", "dismissed\n    (dismissed: no reason given) locked\n", "stands for the rest",
+	} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("there is no %q in\n%s", part, out.String())
+		}
+	}
+}
+
+func TestTree_OnANarrowTerminalRemarksAreBelowAndFit(t *testing.T) {
+	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
+	long := strings.Repeat("no more. ", 20)
+	node := func(space, event, text string, caused ...*settle.TreeNode) *settle.TreeNode {
+		return &settle.TreeNode{Ref: settle.EventRef{Space: space, Stream: "undelivered", Event: event}, State: "failed", Ended: start, Error: text, Caused: caused}
+	}
+	tree := &settle.Tree{Root: node("a-space-of-a-name", "at-01a202c10f4e-vpd4dmor3ngfrq44", long,
+		node("b", "b:1:1:0", "short"), node("b", "b:1:1:1", long, node("c", "c:1:1:2:undelivered", "a bit too long for the line")), node("d", strings.Repeat("d", 50), "no"))}
+	var out bytes.Buffer
+	sheet{out: &out, width: 80}.printTree(tree, false)
+	drawn, hints, _ := strings.Cut(out.String(), "\n\n")
+	want := `✗ a-space-of-a-name/undelivered  at-01a202c10f4e-vpd4dmor3ngfrq44  failed
+│   2026-11-21 18:48:36.830  ` + clip(long, 51) + `
+├─ ✗ b/undelivered  b:1:1:0                                       failed    +0ms
+│      short
+├─ ✗ b/undelivered  b:1:1:1                                       failed    +0ms
+│  │   ` + clip(long, 73) + `
+│  └─ ✗ c/undelivered  c:1:1:2:undelivered                        failed    +0ms
+│         a bit too long for the line
+└─ ✗ d/undelivered  dddddddddddddddddddddddddddddddddddddddddddddddddd  failed
+       +0ms  no`
+	if drawn != want {
+		t.Errorf("printed\n%s\nwant\n%s", drawn, want)
+	}
+	fitting(t, drawn)
+	if !strings.Contains(hints, "stands for the rest") {
+		t.Errorf("hints: %s", hints)
+	}
+}
+
 func TestVersions_OnANarrowTerminalWhatRanBeforeIsBelow(t *testing.T) {
 	v := versions{Versions: []versionLine{{Program: "locker"}}}
 	r := rule{Spaces: "*", Program: "locker", Version: "4431a6c2f189", Pinned: true, At: time.Now(), By: "ann@hall", Note: "too slow"}
@@ -58,11 +119,7 @@ func TestVersions_OnANarrowTerminalWhatRanBeforeIsBelow(t *testing.T) {
 	v.Rules = []rule{r}
 	var out bytes.Buffer
 	v.table(sheet{out: &out, width: 80})
-	for line := range strings.Lines(out.String()) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
-			t.Errorf("%d columns: %s", n, line)
-		}
-	}
+	fitting(t, out.String())
 	if !strings.Contains(out.String(), "ann@hall\n    too slow; before: 111111111111 222222222222 333333333333 444444444444\n") {
 		t.Errorf("printed\n%s", out.String())
 	}

@@ -185,7 +185,7 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 0, "dismissed; it can still be sent again: settle redrive depot", "dismiss", "--all", "--confirm", "1", "--reason", "a duplicate")
 	want(t, 0, "nothing to dismiss", "dismiss", "--all")
 	want(t, 0, "1 dead letter, 0 open | 1 more, dismissed: settle dead depot --dismissed", "dead", "depot")
-	want(t, 0, "2 dead letters, 0 open", "dead", "depot", "--dismissed")
+	want(t, 0, "2 dead letters, 0 open | (dismissed: a duplicate) program shop has no handler", "dead", "depot", "--dismissed")
 	want(t, 0, "dismissed   a duplicate", "dead", "depot", "--dismissed", "--full")
 	want(t, 0, "no dead letters that are open (3 in all: settle dead --dismissed)", "dead", "--open")
 	wantSoon(t, 1, "dead letters   3 events, ever", "doctor")

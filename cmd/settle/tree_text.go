@@ -29,13 +29,22 @@ var marks = map[lineage.State]string{
 //
 // The time is when the event ended or, if it has not, when its lane got it, counted
 // from the time that the first line shows. full prints every remark as it is, on as many lines
-// as it has.
+// as it has; else one that has no room beside its event on the terminal is put below.
 func printTree(w io.Writer, t *settle.Tree, full bool) {
+	s, _ := sheetFor(w)
+	s.printTree(t, full)
+}
+
+func (s sheet) printTree(t *settle.Tree, full bool) {
+	w := s.out
 	for i := len(t.CausedBy) - 1; i >= 0; i-- {
 		r := t.CausedBy[i]
 		fmt.Fprintf(w, "caused by %s/%s  %s\n", r.Space, r.Stream, r.Event)
 	}
-	table := &lines{start: shown(t.Root), full: full}
+	table := &lines{start: shown(t.Root), full: full, screen: s.width}
+	if full {
+		table.screen = 0
+	}
 	table.add(t.Root, 0, "", "")
 	table.print(w)
 	fmt.Fprintf(w, "\n%s\n", summary(t))
@@ -59,11 +68,15 @@ func asking(n *settle.TreeNode) string {
 type lines struct {
 	start   time.Time
 	full    bool
-	rows    [][4]string
+	screen  int // columns of the terminal, 0 for as many as it takes
+	rows    []treeLine
 	width   int
 	times   int
 	clipped bool // a remark is shown in part only
 }
+
+// treeLine is an event on a line. What has no room there is put below, behind that.
+type treeLine struct{ name, state, at, remark, below string }
 
 // add adds an event of a generation and what it has caused, with what goes before the
 // first of its lines, and before the rest.
@@ -74,13 +87,14 @@ func (l *lines) add(n *settle.TreeNode, generation int, first, rest string) {
 	}
 	at := l.at(n, first == "" && rest == "")
 	remarks := l.remarks(n)
-	l.rows = append(l.rows, [4]string{name, string(n.State), at, remarks[0]})
+	guide := rest
+	if generation < maxIndent && (len(n.Caused) > 0 || n.More > 0) {
+		guide += "│"
+	}
+	below := guide + strings.Repeat(" ", 4-utf8.RuneCountInString(guide)+utf8.RuneCountInString(rest))
+	l.rows = append(l.rows, treeLine{name, string(n.State), at, remarks[0], below})
 	for _, more := range remarks[1:] {
-		guide := rest
-		if generation < maxIndent && (len(n.Caused) > 0 || n.More > 0) {
-			guide += "│"
-		}
-		l.rows = append(l.rows, [4]string{guide, "", "", more})
+		l.rows = append(l.rows, treeLine{name: guide, remark: more})
 	}
 	l.width = max(l.width, utf8.RuneCountInString(name))
 	if first != "" {
@@ -92,7 +106,7 @@ func (l *lines) add(n *settle.TreeNode, generation int, first, rest string) {
 	}
 	if n.More > 0 {
 		first, _ := guides(rest, generation+1, true)
-		l.rows = append(l.rows, [4]string{fmt.Sprintf("%s%s and %d more", first, ellipsis, n.More)})
+		l.rows = append(l.rows, treeLine{name: fmt.Sprintf("%s%s and %d more", first, ellipsis, n.More)})
 	}
 }
 
@@ -109,11 +123,44 @@ func guides(rest string, generation int, last bool) (first, below string) {
 
 func (l *lines) print(w io.Writer) {
 	width := min(l.width, maxNameWidth)
-	for _, r := range l.rows {
-		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(r[0])))
-		line := fmt.Sprintf("%s%s  %-8s  %-*s  %s", r[0], pad, r[1], l.times, r[2], r[3])
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	if l.screen > 0 { // a name that is long pushes aside what is on its own line only
+		width = min(width, l.screen-12-l.times)
 	}
+	for _, r := range l.rows {
+		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(r.name)))
+		head := fmt.Sprintf("%s%s  %-8s", r.name, pad, r.state)
+		fmt.Fprintln(w, l.folded(head, r))
+	}
+}
+
+// folded is a line that begins with a head, and below it what has no room behind that.
+func (l *lines) folded(head string, r treeLine) string {
+	line := strings.TrimRight(fmt.Sprintf("%s  %-*s  %s", head, l.times, r.at, l.short(r.remark, maxRemark)), " ")
+	if l.fits(line) {
+		return line
+	}
+	line, below := head+"  "+r.at, r.remark
+	if !l.fits(line) {
+		line, below = head, strings.TrimSpace(r.at+"  "+r.remark)
+	}
+	if line = strings.TrimRight(line, " "); below == "" {
+		return line
+	}
+	return line + "\n" + r.below + l.short(below, l.screen-utf8.RuneCountInString(r.below))
+}
+
+func (l *lines) fits(line string) bool {
+	return l.screen == 0 || utf8.RuneCountInString(line) <= l.screen
+}
+
+// short is a remark in so many characters, and notes whether that is a part of it only.
+func (l *lines) short(remark string, longest int) string {
+	if l.full {
+		return remark
+	}
+	text := clip(remark, max(leastRemark, min(longest, maxRemark)))
+	l.clipped = l.clipped || text != remark
+	return text
 }
 
 // shown is the time of an event: when it ended or, if it has not, came into its lane.
@@ -154,6 +201,8 @@ const (
 	maxIndent = 5
 	// maxRemark keeps an event on its line; --full has all of it.
 	maxRemark = 100
+	// leastRemark is how much of it is shown on the narrowest terminal.
+	leastRemark = 20
 	// ellipsis stands for what is not shown.
 	ellipsis = "…"
 )
@@ -164,9 +213,7 @@ func (l *lines) remarks(n *settle.TreeNode) []string {
 	if l.full {
 		return strings.Split(strings.TrimRight(text, "\n"), "\n")
 	}
-	short := oneLine(withoutCalls(text))
-	l.clipped = l.clipped || cut(withoutCalls(text))
-	return []string{short}
+	return []string{unbroken(withoutCalls(text))}
 }
 
 // remark is what there is to say about an event beside its state.
@@ -200,9 +247,6 @@ func remark(n *settle.TreeNode) string {
 
 // oneLine makes a text one short line.
 func oneLine(text string) string { return clip(unbroken(text), maxRemark) }
-
-// cut reports whether oneLine shows a text in part only.
-func cut(text string) bool { return utf8.RuneCountInString(unbroken(text)) > maxRemark }
 
 func unbroken(text string) string { return strings.Join(strings.Fields(text), " ") }
 
