@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -173,18 +174,23 @@ func TestFleet_AHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var tries atomic.Int32
-		var current atomic.Pointer[serving]
+		var starting sync.Mutex // a process may get as far as the handler before it is the current one
+		var current *serving
 		h := accounts()
 		h["kill"] = func(*ordered.Tx, *model.Event) (any, error) {
 			tries.Add(1)
-			current.Load().crash()
+			starting.Lock()
+			defer starting.Unlock()
+			current.crash()
 			return nil, nil
 		}
 		w.send("alice", "kill", "k", ``)
 		w.send("alice", "pay", "e1", `{"cents":1}`)
 		for i := range 20 {
+			starting.Lock()
 			p := w.serve(ordered.Config{Name: fmt.Sprint("o", i), Handlers: h}, nil)
-			current.Store(p)
+			current = p
+			starting.Unlock()
 			w.pass(10 * time.Second)
 			p.crash()
 		}
