@@ -88,9 +88,10 @@ type Place interface {
 	Address() Address
 }
 
-// ComputeInto registers a computation that writes several places, or writes where others may
+// ComputeInto registers a computation that writes several places, or writes where handlers may
 // write too: whoever reads one of them makes it run. The places are its write surface, and
-// what run may write. It is named, since no single document stands for it.
+// what run may write; no other computation may write there. It is named, since no single document
+// stands for it.
 func (p *Program) ComputeInto(name string, run func(d *Draft) error, into []Place, options ...Option) *Program {
 	n := NodeSpec{ID: name, Kind: Computation, Writes: addresses(into), Run: drafting(run)}
 	if len(into) == 0 {
@@ -103,7 +104,7 @@ func (p *Program) ComputeInto(name string, run func(d *Draft) error, into []Plac
 // Materialize registers a materializer: it keeps up an index or a list somewhere in the places
 // within, and where exactly is known only when it has run. So it runs whether anybody
 // looks or not, but only when nothing else is to do, or before a node or event that reads
-// within. What it really writes triggers whoever reads there.
+// within. What it really writes triggers whoever reads there. No other computation may write there.
 func (p *Program) Materialize(name string, run func(d *Draft) error, within []Place, options ...Option) *Program {
 	n := NodeSpec{ID: name, Kind: Computation, Envelope: addresses(within), Run: drafting(run)}
 	if len(within) == 0 {

@@ -80,6 +80,23 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		{"into another space", func(p *settle.Program) {
 			p.ComputeInto("n", draft, []settle.Place{cell.In("other")})
 		}, "a space is changed by itself only; send it an event"},
+		{"two that write one place", func(p *settle.Program) {
+			p.ComputeInto("w1", draft, []settle.Place{cell}).ComputeInto("w2", draft, []settle.Place{cell})
+		}, `program shop: computation "w1" writes cell, and computation "w2" writes cell`},
+		{"one that writes inside what another writes", func(p *settle.Program) {
+			p.Materialize("all", draft, []settle.Place{rows}).ComputeInto("one", draft, []settle.Place{rows.At("k")})
+		}, `computation "all" writes rows, and computation "one" writes rows/k`},
+		{"one that writes what another derives", func(p *settle.Program) {
+			p.ComputeInto("into", draft, []settle.Place{settle.NewCell[int]("total")})
+			total.Compute(p, compute)
+		}, `computation "into" writes total, and computation "total" writes total`},
+		{"one that writes rows that another derives", func(p *settle.Program) {
+			settle.EachRow(p, totals, rows, each)
+			p.Node(settle.NodeSpec{
+				ID: "n", Kind: settle.Computation, Writes: []settle.Address{{Doc: "totals", Path: []string{"k"}}},
+				Run: func(*settle.Tx) (settle.Value, error) { return settle.Value{}, nil },
+			})
+		}, `computation "totals" writes totals, and computation "n" writes totals/k`},
 		{"a volatile effect", func(p *settle.Program) {
 			p.Effect("e", func(*settle.View) error { return nil }, settle.Volatile())
 		}, "only the document of Compute can be volatile"},
@@ -145,5 +162,27 @@ func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) 
 	rate.Fetch(p, func(context.Context, string) (int, error) { return 2, nil })
 	if err := p.Err(); err != nil {
 		t.Errorf("with Fetch the error is %v", err)
+	}
+}
+
+// What is beside each other, what effects write, and what is wanted of an input may have many writers.
+func TestMisuse_WhoWritesBesideOthersIsNotInTheirWay(t *testing.T) {
+	rate := settle.NewInput[int]("rate")
+	rows := settle.NewRows[int]("rows")
+	draft := func(*settle.Draft) error { return nil }
+	compute := func(*settle.View) (int, error) { return 0, nil }
+	p := settle.NewProgram("shop")
+	rate.Fetch(p, func(context.Context, string) (int, error) { return 2, nil })
+	p.ComputeInto("a", draft, []settle.Place{rows.At("a"), rows.At("a")}, settle.Using(rate))
+	p.ComputeInto("b", draft, []settle.Place{rows.At("b")}, settle.Using(rate))
+	settle.NewDerived[int]("total").Compute(p, compute, settle.Using(rate))
+	for _, id := range []string{"e", "f"} {
+		p.Node(settle.NodeSpec{
+			ID: id, Kind: settle.Effect, Writes: []settle.Address{{Doc: "rows"}},
+			Run: func(*settle.Tx) (settle.Value, error) { return settle.Value{}, nil },
+		})
+	}
+	if err := p.Err(); err != nil {
+		t.Error(err)
 	}
 }

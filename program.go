@@ -113,7 +113,8 @@ func Transient(err error) error { return space.Transient(err) }
 func ValueOf(x any) (Value, error) { return model.Of(x) }
 
 // Program is the code of a space. Build it before any space runs it; mistakes in
-// it (a second handler for a stream, an invalid name, an input that nobody fetches) are
+// it (a second handler for a stream, two computations that write one place, an input that nobody
+// fetches) are
 // collected and reported by Err, and by whoever is asked to run it: Start, StartWorker,
 // Attach, settletest.New.
 type Program struct {
@@ -121,6 +122,9 @@ type Program struct {
 	err error
 	// reading is which inputs are read by which nodes.
 	reading []reading
+	// writers are where computations write, clashes those of them that are in each other's way.
+	writers []writer
+	clashes []clash
 }
 
 // reading says that a node reads an input.
@@ -218,7 +222,10 @@ func (p *Program) Compute(doc string, run func(v *View) (Value, error), options 
 // Node registers a node with all that can be said of one: side-writes, an envelope,
 // declared reads, debounce and throttle, a change group, an output that is kept out of the
 // log. Compute and Effect are the short forms.
-func (p *Program) Node(n NodeSpec) *Program { return p.note(p.p.Add(n)) }
+func (p *Program) Node(n NodeSpec) *Program {
+	p.add(n)
+	return p
+}
 
 // Effect registers an effect: demand for what it reads, and a function that runs
 // when that has changed, while the space is awake: a space sleeps until it has an
@@ -257,7 +264,8 @@ func (p *Program) reads(node string, inputs []string) {
 	}
 }
 
-// missing is what a program does not have that it needs.
+// missing is what a program does not have that it needs, or what stands in the way of something
+// else: what can be said only when everything is registered.
 func (p *Program) missing() error {
 	actions := p.p.Actions()
 	for _, a := range actions {
@@ -270,7 +278,7 @@ func (p *Program) missing() error {
 			return fmt.Errorf("program %s: node %q reads input %s, and nobody fetches it; call its Fetch with this program", p.Name(), r.node, r.input)
 		}
 	}
-	return nil
+	return p.clashing(actions)
 }
 
 // Programs tells which program a space runs; nil for a space that runs none. Who starts a worker
