@@ -41,6 +41,7 @@ type level struct {
 	alike  alike  // keys
 	spent  string // the limit that was reached
 	missed *place // what was read last, if nothing is there
+	got    string // the text that was read last
 }
 
 // enter begins a run. leave ends it.
@@ -54,7 +55,7 @@ func (m *machine) enter(tx *space.Tx, d *decl, ev *model.Event) *level {
 	if tx != nil {
 		l.docs = tx
 	}
-	l.mem, l.out, l.lines, l.spent, l.missed = 0, 0, 0, "", nil
+	l.mem, l.out, l.lines, l.spent, l.missed, l.got = 0, 0, 0, "", nil, ""
 	l.alike = alike{}
 	l.thread.Steps = 0
 	l.thread.Uncancel()

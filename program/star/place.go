@@ -191,7 +191,7 @@ func (x *place) member(step string) (starlark.Value, error) {
 		if v.IsAbsent() {
 			x.m.cur.missed = c
 		}
-		return show(v), tx.Err()
+		return x.got(v), tx.Err()
 	}
 	v := c.probe(tx)
 	switch {
@@ -201,11 +201,17 @@ func (x *place) member(step string) (starlark.Value, error) {
 		if c.def.IsAbsent() {
 			x.m.cur.missed = c
 		}
-		return show(c.def), nil
+		return x.got(c.def), nil
 	case v.IsAbsent() || isContainer(v):
 		return c, nil
 	}
-	return show(v), nil
+	return x.got(v), nil
+}
+
+// got is a value that was read, and notes it if it is a text: a test may take it for a place.
+func (x *place) got(v model.Value) starlark.Value {
+	x.m.cur.got, _ = v.AsString()
+	return show(v)
 }
 
 // probe reads a place if it holds a scalar, and finds out without a trace whether it holds

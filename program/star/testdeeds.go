@@ -141,9 +141,15 @@ func (m *machine) testExpect(_ *starlark.Thread, b *starlark.Builtin, args starl
 	if err != nil {
 		return nil, err
 	}
+	if v.IsAbsent() && p != what && p.doc == m.cur.got {
+		return nil, fmt.Errorf("expect: document %s is not there. If %q was read from a document just now: equal(...) compares what was read. If a document is meant: expect(doc(%q), ...)", p.doc, p.doc, p.doc)
+	}
 	err = m.cur.differ(show(v), want, "document "+p.String())
 	if err != nil && v.IsAbsent() && p != what {
 		err = fmt.Errorf("%w. A name has no default: that of a cell counts if expect is given the place, which load takes from the program", err)
+		if _, text := want.(starlark.String); text {
+			err = fmt.Errorf("%w; equal(...) compares texts that were read", err)
+		}
 	}
 	return starlark.None, err
 }

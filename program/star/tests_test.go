@@ -182,6 +182,38 @@ func TestRunTests_AFailedEventIsPlacedInTheProgram(t *testing.T) {
 	}
 }
 
+// A text in a document is read where it is named, and is no place; nobody is to take that for a document of
+// that name, of which anything may be expected.
+func TestRunTests_ATextThatWasReadIsNoPlace(t *testing.T) {
+	src := source("status = cell('status', {})\n", "x_test.star", `
+def test_read():
+    doc("status")["desk-007"] = "booked"
+    expect(doc("status")["desk-007"], "booked")
+def test_nothing():
+    doc("status").desk = "booked"
+    expect(doc("status").desk, None)
+def test_meant():
+    doc("status").desk = "booked"
+    equal(doc("status").desk, "booked")
+    expect(doc("booked"), None)
+    expect("other", None)
+def test_told():
+    doc("status").desk = "booked"
+    for k, v in doc("status").items():
+        expect(v, "booked")
+`)
+	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const read = `expect: document booked is not there. If "booked" was read from a document just now: equal(...) compares what was read. If a document is meant: expect(doc("booked"), ...)`
+	for i, want := range []string{read, read, "", "equal(...) compares"} {
+		if got := results[i].Err; (got == nil) != (want == "") || got != nil && !strings.Contains(got.Error(), want) {
+			t.Errorf("%s: %v; want %q", results[i].Name, got, want)
+		}
+	}
+}
+
 func TestRunTests_WhatDiffersIsToldWithItsPlace(t *testing.T) {
 	src := source("c = cell('c', {})\n", "x_test.star", `
 load("test.star", "c")
