@@ -348,7 +348,8 @@ func (d *Deployment) Server() *bus.Server { return d.server }
 
 // Stop ends the deployment in good order: workers save their spaces and leave, the
 // coordinator ends, the embedded server shuts down. Events that are not handled
-// yet wait for the next start.
+// yet wait for the next start. It waits for a handler that does not return for as long as ctx lasts,
+// says after 5 s in the log for which, and cuts it off then: nothing of its transaction is kept.
 func (d *Deployment) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	if d.whetherEnding() == nil {

@@ -81,9 +81,12 @@ func (w *Worker) drain(ctx context.Context, part *partition) error {
 // Stop hands the worker's spaces back in good order: it says that it is about to leave,
 // finishes what is under way and saves, one partition after the other, so that each is
 // away for as long as its own draining takes, and says that it has left. It returns when
-// nothing of the worker is running any more, or when ctx ends.
+// nothing of the worker is running any more, or when ctx ends. It waits for a handler that does
+// not return for as long as ctx lasts, and nothing of its transaction is kept when it is cut off then.
+// What it waits for is logged after Config.Handover.
 func (w *Worker) Stop(ctx context.Context) error {
 	parts := w.withdraw()
+	defer time.AfterFunc(w.cfg.Handover, func() { w.tellStopping(parts) }).Stop()
 	w.besides.leave()
 	w.poke()
 	var drains sync.WaitGroup
@@ -102,6 +105,29 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.cancel() // see begin
 	w.mu.Unlock()
 	return errors.Join(append(errs, wait(ctx, &w.tasks))...)
+}
+
+// tellStopping tells an operator what Stop waits for.
+func (w *Worker) tellStopping(parts []*partition) {
+	awake, told := 0, false
+	tell := func(what string, about ...any) {
+		told = true
+		w.cfg.Logger.Warn(what, append([]any{"worker", w.cfg.ID}, about...)...)
+	}
+	for _, p := range parts {
+		for _, h := range p.all() {
+			awake++
+			if what := h.code.now(); what != nil {
+				tell("stop waits for a handler or node to return", append([]any{"space", h.space}, what...)...)
+			}
+		}
+	}
+	for _, a := range w.performing.UnderWay() {
+		tell("stop waits for an action or input to return", "space", a.Space, "action", a.Action, "key", a.Key)
+	}
+	if !told {
+		tell("stop takes long", "spaces_to_save", awake)
+	}
 }
 
 // withdraw takes all partitions out of service, and returns those that are still to be

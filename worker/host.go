@@ -117,7 +117,7 @@ type env struct {
 	counters *counters
 	runs     *RunCounts
 	// performing bounds the attempts at tasks, nil around an attachment.
-	performing tasks.Slots
+	performing *tasks.Slots
 	// partition and awake are nil around an attachment.
 	partition *partition
 	awake     *awake
@@ -224,6 +224,9 @@ func (h *host) run() {
 		h.core.Clock(h.env.cfg.Now())
 		h.takeIn()
 		ready := h.settle()
+		if h.ctx.Err() != nil {
+			return // cut off in the middle of it: nothing of that is kept
+		}
 		h.publish()
 		h.carryOut(ready)
 		h.performTasks()

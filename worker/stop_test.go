@@ -2,15 +2,18 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 // A worker is told to stop while a handler is in the middle of its run. Stop waits for
@@ -47,5 +50,87 @@ func TestR09_StopWaitsForTheRunInProgress(t *testing.T) {
 		stopping.Wait()
 		w.wantHandled("s", "e1")
 		w.wantSaved("s", map[string]string{"n": `"e1"`})
+	})
+}
+
+// Stop waits for code that does not return as long as its context, and says for which.
+func TestStop_NamesTheCodeThatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		stuck := make(chan struct{})
+		out := newOutside()
+		out.how = func(context.Context, string, int) (model.Value, error) {
+			<-stuck
+			return model.Value{}, nil
+		}
+		acting, blocking := office(t, &tasks.Performer{Do: out.do}), sticking(t, stuck, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: func(name string) (*space.Program, error) {
+			if name == "acts" {
+				return acting, nil
+			}
+			return blocking, nil
+		}}, nil)
+		w.send("acts", "start", "e1", `"deaf"`)
+		w.send("blocks", "stick", "e2")
+		w.pass(time.Second)
+		var stopping sync.WaitGroup
+		var stopped atomic.Bool
+		stopping.Go(func() {
+			if err := w1.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+			stopped.Store(true)
+		})
+		w.pass(4 * time.Second)
+		if w.logged.mentions("stop waits") != 0 {
+			t.Errorf("told within the time of a handover:\n%s", w.logged)
+		}
+		w.pass(time.Hour)
+		for _, said := range []string{
+			"stop waits for a handler or node to return worker=w1 space=blocks stream=stick event=e2",
+			"stop waits for an action or input to return worker=w1 space=acts action=work key=deaf",
+		} {
+			if w.logged.mentions(said) != 1 {
+				t.Errorf("%q is not in the log once:\n%s", said, w.logged)
+			}
+		}
+		if stopped.Load() {
+			t.Error("it has not waited")
+		}
+		close(stuck)
+		stopping.Wait()
+		w.wantHandled("blocks", "e2")
+	})
+}
+
+// When the context ends, the handler is cut off: whatever it does later, nothing of its
+// transaction is kept, and the event is handled by whoever comes next.
+func TestStop_CutsOffAHandlerWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		stuck := make(chan struct{})
+		cfg := worker.Config{ID: "w1", Programs: always(sticking(t, stuck, nil))}
+		w1 := w.process(cfg, nil)
+		w.send("s", "stick", "e1")
+		w.pass(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := w1.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 10*time.Second {
+			t.Errorf("stop: %v after %v", err, time.Since(began))
+		}
+		head, err := w.client.Head(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		close(stuck) // it returns, and its worker is still connected
+		w.pass(time.Minute)
+		if now, err := w.client.Head(t.Context(), "s"); err != nil || now != head {
+			t.Errorf("the log went on from %d to %d, %v", head, now, err)
+		}
+		cfg.ID = "w2"
+		w.process(cfg, nil)
+		w.eventuallyHandled("s", 1)
+		w.wantHandled("s", "e1")
 	})
 }

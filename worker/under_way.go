@@ -72,6 +72,13 @@ func (u *underWay) late(now time.Time) (what []any) {
 	return u.what()
 }
 
+// now names the code that the loop is in, nil if it is in none.
+func (u *underWay) now() []any {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.what()
+}
+
 func (u *underWay) what() (names []any) {
 	if u.event != "" {
 		names = append(names, "stream", u.stream, "event", u.event)

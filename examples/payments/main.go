@@ -48,7 +48,7 @@ func main() {
 	url := flag.String("nats", "", "a NATS server; without, there is one in this process, at 127.0.0.1:4222")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	if err := serve(ctx, bus.Config{URL: *url, Partitions: 1}); err != nil {
 		log.Fatal(err)
 	}

@@ -17,11 +17,12 @@ import (
 // attempt makes one attempt at a task and returns what is to be told of it, nil if the
 // attempt was cut off. It is called by a goroutine of its own.
 func (l *List) attempt(ctx context.Context, action string, how *Performer, t *task) *space.Completion {
-	if !l.host.Slots.enter(ctx) {
+	a := &Attempt{Space: l.host.Space, Action: action, Key: t.Key}
+	if !l.host.Slots.enter(ctx, a) {
 		return nil
 	}
 	out, err := l.overlooked(ctx, action, how, t)
-	l.host.Slots.leave()
+	l.host.Slots.leave(a)
 	if err != nil && ctx.Err() != nil {
 		return nil
 	}
@@ -102,23 +103,3 @@ func completionID(c *space.Completion, told int) string {
 
 // hashed begins what stands for a key that cannot be part of an id.
 const hashed = "sha256-"
-
-// Slots bound how many attempts are under way in a process, as many as the channel has room for.
-type Slots chan struct{}
-
-func (s Slots) enter(ctx context.Context) bool {
-	select {
-	case s <- struct{}{}:
-		return ctx.Err() == nil || s.giveBack()
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// giveBack is for a slot that is not used after all.
-func (s Slots) giveBack() bool {
-	s.leave()
-	return false
-}
-
-func (s Slots) leave() { <-s }

@@ -27,7 +27,7 @@ type Host struct {
 	// Ctx ends when the space is not served any more, and all attempts with it.
 	Ctx context.Context
 	// Slots bound the attempts of the process.
-	Slots Slots
+	Slots *Slots
 	// Now is the time by the clock of the loop.
 	Now func() time.Duration
 	// Go has a function run beside the loop, Call has one run by it.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -32,7 +33,10 @@ func main() {
 	fmt.Println("        settle send home unlock --wait")
 	fmt.Println("Ctrl-C ends it; what is there stays.")
 	<-ctx.Done()
-	if err := d.Stop(context.Background()); err != nil {
+	stop() // a second Ctrl-C ends the process at once
+	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := d.Stop(last); err != nil {
 		log.Fatal(err)
 	}
 }

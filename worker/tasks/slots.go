@@ -1,0 +1,54 @@
+package tasks
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Slots bound how many attempts are under way in a process, and know which.
+type Slots struct {
+	places   chan struct{}
+	mu       sync.Mutex
+	underWay map[*Attempt]bool
+}
+
+// Attempt is one attempt at a task of an action, or to fetch a value of an input.
+type Attempt struct{ Space, Action, Key string }
+
+// NewSlots makes room for n attempts at a time.
+func NewSlots(n int) *Slots {
+	return &Slots{places: make(chan struct{}, n), underWay: map[*Attempt]bool{}}
+}
+
+// UnderWay lists the attempts that have not returned, in no order.
+func (s *Slots) UnderWay() []*Attempt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.underWay))
+}
+
+// enter waits for a place until ctx ends, and reports whether the attempt has one.
+func (s *Slots) enter(ctx context.Context, a *Attempt) bool {
+	select {
+	case s.places <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	if ctx.Err() != nil {
+		<-s.places // it may have ended at the same time
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.underWay[a] = true
+	return true
+}
+
+func (s *Slots) leave(a *Attempt) {
+	s.mu.Lock()
+	delete(s.underWay, a)
+	s.mu.Unlock()
+	<-s.places
+}
