@@ -87,6 +87,9 @@ func (m *machine) send(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 	if err != nil {
 		return nil, err
 	}
+	if to == "" {
+		return nil, fmt.Errorf("send: the space is \"\"; this one is space()")
+	}
 	v, err := m.cur.leave(payload)
 	if err != nil {
 		return nil, fmt.Errorf("send: payload: %w", err)

@@ -234,7 +234,11 @@ func (l *level) interpolate(format string, x starlark.Value) (starlark.Value, er
 
 // callMethodless formats what has been looked at.
 func callMethodless(format string, arg starlark.Value) (starlark.Value, error) {
-	return starlark.Binary(syntax.PERCENT, starlark.String(format), arg)
+	x, err := starlark.Binary(syntax.PERCENT, starlark.String(format), arg)
+	if err != nil && strings.HasPrefix(err.Error(), "unknown conversion") {
+		err = fmt.Errorf("%w; there are no widths: \"0\" * (3 - len(s)) + s is s in three digits", err)
+	}
+	return x, err
 }
 
 // materialized is the value of a place, as a value.
