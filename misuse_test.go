@@ -122,6 +122,9 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		{"a cron expression that is none", func(p *settle.Program) {
 			settle.Cron(p, "hourly", "every hour", settle.NewStream[settle.Tick, settle.None]("tick"), settle.CronOptions{})
 		}, `cron "hourly"`},
+		{"a cron job that nothing handles", func(p *settle.Program) {
+			p.Cron("night", "0 3 * * *", "nightly", settle.CronOptions{})
+		}, `program shop: cron "night": there is no handler for stream nightly; call its Handle`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := settle.NewProgram("shop")
@@ -162,6 +165,18 @@ func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) 
 	rate.Fetch(p, func(context.Context, string) (int, error) { return 2, nil })
 	if err := p.Err(); err != nil {
 		t.Errorf("with Fetch the error is %v", err)
+	}
+}
+
+// The handler of a cron job may come after it, and may be an action's.
+func TestMisuse_ACronJobsHandlerMayComeLater(t *testing.T) {
+	tick := settle.NewStream[settle.Tick, settle.None]("tick")
+	p := settle.NewProgram("shop").Cron("told", "0 3 * * *", "pay", settle.CronOptions{})
+	settle.Cron(p, "night", "0 3 * * *", tick, settle.CronOptions{})
+	tick.Handle(p, func(*settle.Tx, settle.Tick) (settle.None, error) { return settle.None{}, nil })
+	settle.NewAction[int, int]("pay").External(p)
+	if err := p.Err(); err != nil {
+		t.Error(err)
 	}
 }
 

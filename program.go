@@ -125,7 +125,11 @@ type Program struct {
 	// writers are where computations write, clashes those of them that are in each other's way.
 	writers []writer
 	clashes []clash
+	jobs    []job
 }
+
+// job is a cron job and where its events go.
+type job struct{ name, stream string }
 
 // reading says that a node reads an input.
 type reading struct{ node, input string }
@@ -192,6 +196,7 @@ func (p *Program) Cron(name, expression, stream string, o CronOptions) *Program 
 	if err != nil {
 		return p.note(fmt.Errorf("cron %q: %w", name, err))
 	}
+	p.jobs = append(p.jobs, job{name, stream})
 	return p.note(p.p.Cron(space.CronSpec{
 		Name: name, Stream: stream, Schedule: s, Spec: expression,
 		CatchUp: o.CatchUp, Grace: o.Grace, Limit: o.Limit,
@@ -249,7 +254,7 @@ func (p *Program) note(err error) *Program {
 
 // Err is the first mistake in the program, or nil. Ask when everything is registered: what is
 // missing (nobody fetches an input that a node names with Using, nobody performs an action that
-// has a Done function) is a mistake only then.
+// has a Done function, nothing handles the stream of a cron job) is a mistake only then.
 func (p *Program) Err() error {
 	if p.err != nil {
 		return p.err
@@ -276,6 +281,11 @@ func (p *Program) missing() error {
 	for _, r := range p.reading {
 		if !slices.ContainsFunc(actions, func(a *space.ActionSpec) bool { return a.Input && a.Name == r.input }) {
 			return fmt.Errorf("program %s: node %q reads input %s, and nobody fetches it; call its Fetch with this program", p.Name(), r.node, r.input)
+		}
+	}
+	for _, j := range p.jobs {
+		if !p.p.Handles(j.stream) {
+			return fmt.Errorf("program %s: cron %q: there is no handler for stream %s; call its Handle with this program", p.Name(), j.name, j.stream)
 		}
 	}
 	return p.clashing(actions)

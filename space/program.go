@@ -143,6 +143,9 @@ func (p *Program) Handle(stream string, h Handler) error {
 	return nil
 }
 
+// Handles reports whether something handles the events of a stream.
+func (p *Program) Handles(stream string) bool { return p.handler(stream) != nil }
+
 // handler is what handles the events of a stream, nil if nothing does. Failure notices
 // end well where a program has nothing to say to them.
 func (p *Program) handler(stream string) Handler {
