@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -83,10 +84,16 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	return err
 }
 
-// meant is what to add to an error about a payload that looks like what --wait takes.
+// words are payloads that are likely to be meant as strings.
+var words = regexp.MustCompile(`^\pL[\pL\pN ._:/@+-]{0,60}$`)
+
+// meant is what to add to an error about a payload that looks like what --wait takes, or like a string.
 func (c *sendCmd) meant() string {
-	if c.Wait == "receipt" && (c.Payload == "receipt" || c.Payload == "tree") {
+	switch {
+	case c.Wait == "receipt" && (c.Payload == "receipt" || c.Payload == "tree"):
 		return "; did you mean --wait=" + c.Payload + "?"
+	case words.MatchString(c.Payload):
+		return fmt.Sprintf(`; a string is written '"%s"', with both kinds of quotes`, c.Payload)
 	}
 	return ""
 }

@@ -284,6 +284,7 @@ func TestSend_WaitTakesAValueOrNone(t *testing.T) {
 	want(t, 2, "unexpected argument receipt; did you mean --wait=receipt?", "send", "shop", "order", "{}", "--wait", "receipt")
 	want(t, 0, "--wait[=receipt|tree]", "send", "--help")
 	want(t, 2, "not JSON", "send", "shop", "order", "{", "--wait")
+	want(t, 2, `not JSON | invalid character 'r' | a string is written '"room-a"', with both kinds of quotes`, "send", "site", "add-room", "room-a")
 }
 
 func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
