@@ -109,6 +109,24 @@ func TestAPanicIsToldWithTheLineItCameFrom(t *testing.T) {
 	}).wantFailure("node result panicked: assignment to entry in nil map", "findings_test.go:")
 }
 
+func TestAPanicOfAHandlerIsToldWithTheLineItCameFrom(t *testing.T) {
+	t.Parallel()
+	sends := false
+	p := bumping(nil, func(tx *settle.Tx) error {
+		if sends && tx.Event().Origin() == "" {
+			bump.Send(tx, settle.Here, settle.None{})
+			return nil
+		}
+		var m map[string]int
+		m["a"] = 1 //nolint:staticcheck // to panic is the point
+		return nil
+	})
+	call := func(tb *recorder) { settletest.Call(settletest.New(tb, p).Space("home"), bump, settle.None{}) }
+	failing(t, call).wantFailure("event sent-1 on bump of space home failed: handler of bump panicked: assignment to entry in nil map\n", "findings_test.go:")
+	sends = true
+	failing(t, call).wantFailure("on bump: failed: handler of bump panicked: assignment to entry in nil map\n", "findings_test.go:")
+}
+
 func TestWhatAHandlerHasSentMustNotFail(t *testing.T) {
 	t.Parallel()
 	p := func() *settle.Program {

@@ -77,6 +77,9 @@ func (s *Space) sendTo(stream, id string, v settle.Value, at time.Time) (settle.
 
 func (s *Space) tb() TB { return s.w.t }
 
+// panicked is where the handler of an event has panicked, "" if it has not.
+func (s *Space) panicked(stream, id string) string { return s.s.Panic(stream, id) }
+
 func (s *Space) mustBeHandled(stream string, rc settle.Receipt, ok bool) {
 	s.w.t.Helper()
 	mustBeHandled(s, stream, rc, ok)
@@ -89,7 +92,11 @@ func mustBeHandled(s Subject, stream string, rc settle.Receipt, ok bool) {
 	case !ok:
 		s.tb().Fatalf("settletest: event %s on %s of space %s is not handled yet\n%s", rc.Event, stream, s.Space(), indent(s.doubt("")))
 	case rc.Outcome != settle.Handled:
-		s.tb().Fatalf("settletest: event %s on %s of space %s %s: %s", rc.Event, stream, s.Space(), rc.Outcome, rc.Error)
+		text := fmt.Sprintf("settletest: event %s on %s of space %s %s: %s", rc.Event, stream, s.Space(), rc.Outcome, rc.Error)
+		if where := s.panicked(stream, rc.Event); where != "" {
+			text += "\n" + indent(where)
+		}
+		s.tb().Fatalf("%s", text)
 	}
 }
 

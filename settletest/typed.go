@@ -15,6 +15,7 @@ type Subject interface {
 	tb() TB
 	sendTo(stream, id string, payload settle.Value, at time.Time) (settle.Receipt, bool)
 	doubt(doc string) string
+	panicked(stream, id string) string
 }
 
 // Call sends an event of a stream to a space. It must be handled; its result is returned.

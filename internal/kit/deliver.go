@@ -53,7 +53,7 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 	if rc.Outcome != model.Handled {
 		s.w.letters = append(s.w.letters, Letter{Space: s.name, Stream: stream, Receipt: rc})
 		if !s.sent[k] {
-			s.w.problem(Problem{Space: s.name, Kind: DeadLetter, Stream: stream, Event: rc.Event, Text: string(rc.Outcome) + ": " + rc.Error, Err: s.failures[k]})
+			s.w.problem(Problem{Space: s.name, Kind: DeadLetter, Stream: stream, Event: rc.Event, Text: string(rc.Outcome) + ": " + rc.Error, Err: s.failures[k], Stack: s.panics[k]})
 		}
 	}
 	delete(s.failures, k)

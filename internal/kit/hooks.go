@@ -192,7 +192,11 @@ func (s *Space) noteError(i space.ErrorInfo) {
 		return
 	}
 	if i.Node == "" {
-		s.failures[key{i.Stream, i.Event}] = i.Err
+		k := key{i.Stream, i.Event}
+		s.failures[k] = i.Err
+		if len(i.Stack) > 0 {
+			s.panics[k] = i.Stack
+		}
 		return
 	}
 	s.w.problem(Problem{Space: s.name, Kind: NodeError, Node: i.Node, Err: i.Err, Stack: i.Stack})

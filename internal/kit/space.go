@@ -27,7 +27,8 @@ type Space struct {
 	lane         []model.Event
 	sent         map[key]bool
 	receipts     map[key]model.Receipt
-	failures     map[key]error // of handlers, until their receipts are there
+	failures     map[key]error  // of handlers, until their receipts are there
+	panics       map[key][]byte // of handlers: their stacks
 	watches      []*Watch
 	mirrors      map[string]*mirrored
 	docs         map[string]bool // that were ever written
@@ -52,7 +53,7 @@ type count struct {
 func newSpace(w *World, name string, p *space.Program) *Space {
 	return &Space{
 		w: w, name: name, program: p, observations: map[string]space.Observation{},
-		sent: map[key]bool{}, receipts: map[key]model.Receipt{}, failures: map[key]error{},
+		sent: map[key]bool{}, receipts: map[key]model.Receipt{}, failures: map[key]error{}, panics: map[key][]byte{},
 		mirrors: map[string]*mirrored{}, docs: map[string]bool{}, runs: map[string]*count{},
 	}
 }

@@ -57,6 +57,15 @@ func (s *Space) Receipt(stream, id string) (model.Receipt, bool) {
 	return rc, ok
 }
 
+// Panic is where the handler of an event has panicked, "" if it has not.
+func (s *Space) Panic(stream, id string) string {
+	stack := s.panics[key{stream, id}]
+	if len(stack) == 0 {
+		return ""
+	}
+	return userFrames(string(stack))
+}
+
 // Value is a document as it stands, computed or not.
 func (s *Space) Value(doc string) model.Value { return s.core.Value(doc) }
 
