@@ -101,6 +101,29 @@ func TestAnErrorOfAComputationFailsTheTestUnlessItIsAllowed(t *testing.T) {
 	}).wantFailure("no rates today")
 }
 
+func TestAFindingOfACellThatIsReadNamesTheLineOfTheTest(t *testing.T) {
+	t.Parallel()
+	fails := bumping(func(v *settle.View) (int64, error) { return 0, errors.New("no rates today") }, nil)
+	for name, read := range map[string]func(s *settletest.Space){
+		"Get":    func(s *settletest.Space) { result.Get(s) },
+		"Expect": func(s *settletest.Space) { settletest.Expect(s, result, 0) },
+		"of another type": func(s *settletest.Space) {
+			s.Set("count", "many")
+			count.Get(s)
+		},
+	} {
+		r := failing(t, func(tb *recorder) { read(settletest.New(tb, fails).Space("home")) })
+		if len(r.errors) == 0 || !strings.Contains(r.errors[0], "\n    at findings_test.go:") {
+			t.Errorf("%s: the test has told %v", name, r.errors)
+		}
+	}
+	r := failing(t, func(tb *recorder) { settletest.New(tb, fails).Space("home").Get("result") })
+	r.wantFailure("no rates today")
+	if strings.Contains(r.errors[0], "findings_test.go") { // testing names the line
+		t.Errorf("the test has told %v", r.errors)
+	}
+}
+
 func TestAPanicIsToldWithTheLineItCameFrom(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {

@@ -173,7 +173,7 @@ func (s *Space) Err() error { return nil }
 // Fail ends the test. Cells use it for what is not of their type.
 func (s *Space) Fail(err error) {
 	s.w.t.Helper()
-	s.w.t.Fatalf("settletest: space %s: %v", s.Space(), err)
+	s.w.t.Fatalf("settletest: space %s: %v%s", s.Space(), err, here())
 }
 
 // Mark begins a new count of runs.

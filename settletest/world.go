@@ -149,13 +149,13 @@ func (w *World) Undelivered() []settle.Event { return w.w.Undelivered() }
 func (w *World) check(err error) {
 	w.t.Helper()
 	if err != nil {
-		w.t.Fatalf("settletest: %s", w.why(err))
+		w.t.Fatalf("settletest: %s%s", w.why(err), here())
 		return // a TB that does not end anything
 	}
 	for _, p := range w.w.TakeProblems() {
 		w.problems = append(w.problems, p)
 		if !w.o.expected(p) {
-			w.t.Errorf("settletest: %s", p)
+			w.t.Errorf("settletest: %s%s", p, here())
 		}
 	}
 }
