@@ -149,6 +149,8 @@ func (s *FleetSpace) doubt(string) string { return "" }
 
 func (s *FleetSpace) panicked(string, string) string { return "" }
 
+func (s *FleetSpace) underived(string) string { return "" }
+
 // query asks the workers for a document until one of them serves the space.
 func (f *Fleet) query(space, doc string) settle.Value {
 	f.t.Helper()

@@ -123,6 +123,15 @@ func TestExpect_TellsWhichRowsDiffer(t *testing.T) {
 		"there is no such document": func(s *settletest.Space) {
 			settletest.Expect(s, settle.NewRows[int64]("cards"), map[string]int64{"a": 1})
 		},
+		"there is no such document: no computation of program doubling derives total; register it with Compute or EachRow. It derives \"doubles\"": func(s *settletest.Space) {
+			settletest.Expect(s, settle.NewDerived[int64]("total"), 3)
+		},
+		"no computation of program doubling derives totals": func(s *settletest.Space) {
+			settletest.Expect(s, settle.NewDerivedRows[int64]("totals").At("a"), 3)
+		},
+		"there is no such document: no computation of program doubling derives totals": func(s *settletest.Space) {
+			settletest.Expect(s, settle.NewDerivedRows[int64]("totals"), map[string]int64{"a": 3})
+		},
 		"read prices: /a: 1 is a number": func(s *settletest.Space) {
 			settletest.Expect(s, settle.NewRows[string]("prices"), map[string]string{"a": "1"})
 		},

@@ -16,6 +16,7 @@ type Subject interface {
 	sendTo(stream, id string, payload settle.Value, at time.Time) (settle.Receipt, bool)
 	doubt(doc string) string
 	panicked(stream, id string) string
+	underived(doc string) string
 }
 
 // Call sends an event of a stream to a space. It must be handled; its result is returned.
@@ -83,6 +84,9 @@ func Expect[T any](s Subject, place Place[T], want T) {
 	note := ""
 	if !there() {
 		note = absent(s, place.Address())
+		if at := place.Address(); isDerived(place) && (at.Space == "" || at.Space == s.Space()) {
+			note += s.underived(at.Doc)
+		}
 	}
 	differs(s, place.Address(), diff(jsonOf(got), jsonOf(want)), note)
 }

@@ -226,6 +226,9 @@ func (s *Space) Has(node string) bool {
 // Nodes lists the nodes of the space, as they stand.
 func (s *Space) Nodes() []space.NodeState { return s.core.Nodes() }
 
+// Structure tells which nodes the space has, and what they write.
+func (s *Space) Structure() space.Structure { return s.core.Structure() }
+
 // Explain says how a node stands: why it ran last, and why it does not run now.
 func (s *Space) Explain(node string) (space.Explanation, bool) { return s.core.Explain(node) }
 
