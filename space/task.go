@@ -194,7 +194,7 @@ func (t *Tx) WantTask(input, key string) Task {
 		err = checkTaskKey(key)
 	}
 	if err == nil && t.node != nil && !t.Declares(a.Pending(), key) {
-		err = fmt.Errorf("%s %s was not registered with this input; register it with settle.Using(%s), or declare ActionSpec.Wants", t.node.kind, t.node.id(), input)
+		err = fmt.Errorf("%s %s was not registered with this input; register it with settle.Using(%s); a NodeSpec has %s among its Writes", t.node.kind, t.node.id(), input, input+wantedSuffix)
 	}
 	if err != nil {
 		t.fail(fmt.Errorf("read %q of input %s: %w", key, input, err))

@@ -165,7 +165,7 @@ func (s *Space) ended(i space.RunInfo) {
 	if n := s.core.Stats().OutsideWrites; n != s.outside && len(i.Writes) > 0 {
 		s.outside = n
 		s.w.problem(Problem{Space: s.name, Kind: OutsideWrite, Node: i.Node, Text: fmt.Sprintf(
-			"has written to %s, where it has not declared that it writes: nobody who reads there makes it run. Declare the place in Writes or Envelope", places(i.Writes))})
+			"has written to %s, where it has not declared that it writes: nobody who reads there makes it run. Declare the place with ComputeInto or Materialize, or in Writes or Envelope of a NodeSpec", places(i.Writes))})
 	}
 }
 
