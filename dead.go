@@ -38,11 +38,12 @@ func (c *Client) DeadLetters(ctx context.Context, space string) iter.Seq2[DeadLe
 }
 
 // Dismiss notes that somebody has looked at a dead letter and leaves it, and why. It stays
-// where it is, with DeadLetter.Dismissed, and can still be redriven; dismissing it twice
-// is no error, and keeps the first reason. reason may be "", and has 500 bytes at most.
+// where it is, with DeadLetter.Dismissed, and can still be redriven. That somebody had done
+// so before is no error; again says it, and the first reason is kept. reason may be "", and
+// has 500 bytes at most.
 // stream may be "" if only one event of the space has the id. Without such a letter, the
 // error is a NoLetterError.
-func (c *Client) Dismiss(ctx context.Context, space, stream, id, reason string) (EventRef, error) {
+func (c *Client) Dismiss(ctx context.Context, space, stream, id, reason string) (of EventRef, again bool, err error) {
 	return trail.Dismiss(ctx, c.bus, space, stream, id, reason)
 }
 

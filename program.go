@@ -122,9 +122,8 @@ type Program struct {
 	err error
 	// reading is which inputs are read by which nodes.
 	reading []reading
-	// writers are where computations write, clashes those of them that are in each other's way.
-	writers []writer
-	clashes []clash
+	// writers are where computations write, by the document.
+	writers map[string]*writers
 	jobs    []job
 }
 

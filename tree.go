@@ -105,10 +105,15 @@ const lastLook = 10 * time.Second
 
 // withTimeForALastLook ends lastLook after ctx.
 func withTimeForALastLook(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Err() != nil { // its end is known: see patience
-		return context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	longer, end := context.WithoutCancel(ctx), context.CancelFunc(func() {})
+	switch deadline, bound := ctx.Deadline(); {
+	case ctx.Err() != nil:
+		return context.WithTimeout(longer, lastLook)
+	case bound: // it is to be seen: see patience
+		longer, end = context.WithDeadline(longer, deadline.Add(lastLook))
+	default:
+		longer, end = context.WithCancel(longer)
 	}
-	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.AfterFunc(lastLook, end)
 		context.AfterFunc(longer, func() { timer.Stop() })

@@ -45,14 +45,15 @@ func TestATreeIsReadThoughACoordinatorHangs(t *testing.T) {
 	})
 }
 
-// slowBus has no coordinator, and takes a minute to find an event.
-type slowBus struct{ worker.Bus }
-
-func (slowBus) Ask(context.Context, string, []byte) ([]byte, error) { return nil, model.ErrNobody }
+// slowBus takes long to find an event.
+type slowBus struct {
+	worker.Bus
+	takes time.Duration
+}
 
 func (b slowBus) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
 	select {
-	case <-time.After(time.Minute):
+	case <-time.After(b.takes):
 		return b.Bus.FindEvent(ctx, space, stream, id)
 	case <-ctx.Done():
 		return model.Message{}, false, ctx.Err()
@@ -64,7 +65,7 @@ func TestWaitTree_ReadsTheTreeForAsLongAsTheCallerHasTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.relays()
-		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return slowBus{b} })
+		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return slowBus{b, time.Minute} })
 		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: "e"}); err != nil {
 			t.Fatal(err)
 		}
@@ -75,6 +76,42 @@ func TestWaitTree_ReadsTheTreeForAsLongAsTheCallerHasTime(t *testing.T) {
 		defer cancel()
 		if tree, err := c.WaitTree(ctx, "a", "mend", "e"); err != nil || tree.States["handled"] != 1 {
 			t.Errorf("with ten minutes: %+v, %v", tree, err)
+		}
+	})
+}
+
+// A coordinator that hangs does not use up the time for a last look either, and neither that nor
+// a slow log makes it longer than it may be.
+func TestWaitTree_ALastLookHasAnEndAndTimeForTheLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.relays()
+		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return deafBus{slowBus{b, 2 * time.Second}} })
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: "e"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if tree, err := c.WaitTree(ctx, "a", "mend", "e"); err != nil || tree.States["handled"] != 1 {
+			t.Errorf("behind a coordinator that hangs: %+v, %v", tree, err)
+		}
+
+		slow, _ := w.client("slow", func(b *membus.Bus) worker.Bus { return deafBus{slowBus{b, time.Hour}} })
+		for name, ctx := range map[string]func() (context.Context, context.CancelFunc){
+			"deadline": func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Minute) },
+			"cancelled": func() (context.Context, context.CancelFunc) {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Minute, cancel)
+				return ctx, cancel
+			},
+		} {
+			ctx, cancel := ctx()
+			begun := time.Now()
+			_, err := slow.WaitTree(ctx, "a", "mend", "e")
+			cancel()
+			if took := time.Since(begun); err == nil || took > 75*time.Second {
+				t.Errorf("%s: it took %v: %v", name, took, err)
+			}
 		}
 	})
 }

@@ -2,10 +2,18 @@ package settle
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/settlehq/settle/space"
 )
+
+// writers are the places of a document that computations write, and the first two that are in
+// each other's way.
+type writers struct {
+	all   []writer
+	clash *clash
+}
 
 // writer is a place that a computation was registered to write.
 type writer struct {
@@ -40,19 +48,30 @@ func (p *Program) add(n NodeSpec) {
 }
 
 func (p *Program) writes(w writer) {
-	for _, o := range p.writers {
-		if o.node != w.node && o.place.Doc == w.place.Doc && o.place.Path.Overlaps(w.place.Path) {
-			p.clashes = append(p.clashes, clash{o, w})
+	d := p.writers[w.place.Doc]
+	if d == nil {
+		d = &writers{}
+		if p.writers == nil {
+			p.writers = map[string]*writers{}
 		}
+		p.writers[w.place.Doc] = d
 	}
-	p.writers = append(p.writers, w)
+	if d.clash != nil {
+		return
+	}
+	at := slices.IndexFunc(d.all, func(o writer) bool { return o.node != w.node && o.place.Path.Overlaps(w.place.Path) })
+	if at >= 0 {
+		d.clash = &clash{d.all[at], w}
+	}
+	d.all = append(d.all, w)
 }
 
-// clashing is the first clash. What inputs are wanted any number of nodes may say: each writes
-// what the others would.
+// clashing is a clash. What inputs are wanted any number of nodes may say: each writes what the
+// others would.
 func (p *Program) clashing(actions []*space.ActionSpec) error {
-	for _, c := range p.clashes {
-		if !slices.ContainsFunc(actions, func(a *space.ActionSpec) bool { return a.Input && a.Wants().Doc == c.first.place.Doc }) {
+	for _, doc := range slices.Sorted(maps.Keys(p.writers)) {
+		c := p.writers[doc].clash
+		if c != nil && !slices.ContainsFunc(actions, func(a *space.ActionSpec) bool { return a.Input && a.Wants().Doc == doc }) {
 			return fmt.Errorf("program %s: %w", p.Name(), c)
 		}
 	}

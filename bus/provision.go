@@ -29,7 +29,15 @@ func (b *Bus) Provision(ctx context.Context) error {
 	if err := b.choose(stored); err != nil {
 		return err
 	}
-	return b.eachAsset(func(a asset) error { return b.provision(ctx, a) })
+	away := false
+	return b.eachAsset(func(a asset) error {
+		if away { // the next one would wait in vain as long
+			return nil
+		}
+		err := b.provision(ctx, a)
+		away = isAwayPeer(err)
+		return err
+	})
 }
 
 // Check compares every setting on which a guarantee rests with what is wanted, and
@@ -118,7 +126,7 @@ func (b *Bus) createPatiently(ctx context.Context, c jetstream.StreamConfig) err
 // isAwayPeer reports whether a stream could not be placed because the cluster has not heard
 // from one of its servers: of late, or since a route to it was made anew.
 func isAwayPeer(err error) bool {
-	return isCode(err, server.JSClusterNoPeersErrF) && strings.Contains(err.Error(), "peer offline")
+	return err != nil && isCode(err, server.JSClusterNoPeersErrF) && strings.Contains(err.Error(), "peer offline")
 }
 
 // checkReplicas refuses a single replica in a cluster before anything is created.

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,6 +101,11 @@ func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
 	b.HurryUp()
 	if err := b.Provision(t.Context()); err == nil || !strings.Contains(err.Error(), "peer offline") {
 		t.Errorf("the server is never heard of: %v", err)
+	}
+	b = behind(t, func(n int64) (string, bool) { return peerOffline, n == 1 }) // the first stream was made before
+	b.HurryUp()
+	if err := b.Provision(t.Context()); strings.Count(fmt.Sprint(err), "peer offline") != 1 {
+		t.Errorf("it is waited for once, and not again for each stream: %v", err)
 	}
 }
 

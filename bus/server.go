@@ -212,12 +212,17 @@ func (s *Server) ClientURL() string {
 // nats.InProcessServer.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.ns.InProcessConn() }
 
+// greetingPatience is how long this process may take to greet itself.
+const greetingPatience = 30 * time.Second
+
 // ConnOption makes a connection of this process one that does not go through the
 // network. Config.Server does so by itself. A server that is slow to greet is waited for:
 // there is no other to try.
 func (s *Server) ConnOption() nats.Option {
 	return func(o *nats.Options) error {
-		o.Timeout = apiPatience
+		if o.Timeout == nats.DefaultTimeout {
+			o.Timeout = greetingPatience
+		}
 		return nats.InProcessServer(s)(o)
 	}
 }

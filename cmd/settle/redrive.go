@@ -18,10 +18,11 @@ type letterChoice struct {
 	Confirm int    `help:"With --all: how many you expect that to be. Nothing is done if it is another number." default:"-1" placeholder:"N"`
 }
 
-// deed is what can be done about a dead letter: said of several that are to be, and done.
+// deed is what can be done about a dead letter, what is said of letters about which it was
+// done, and what if there are none.
 type deed struct {
-	would, never, done string
-	do                 func(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error
+	done, none string
+	do         func(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error
 }
 
 // carryOut does it to one letter, or to all that are open.
@@ -55,16 +56,16 @@ func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Clien
 	letters = open(letters)
 	switch n := len(letters); {
 	case n == 0:
-		fmt.Fprintln(io.out, d.never+ofSpace(c.Space))
+		fmt.Fprintln(io.out, d.none+ofSpace(c.Space))
 		return nil
 	case c.Confirm < 0:
-		return usage(fmt.Errorf("%s%s would be %s; if that is what you want: --all --confirm %d (`%s --open` lists them)", count(n, "event"), ofSpace(c.Space), d.would, n, listing(c.Space)))
+		return usage(fmt.Errorf("%s%s would be %s; if that is what you want: --all --confirm %d (`%s --open` lists them)", count(n, "event"), ofSpace(c.Space), d.done, n, listing(c.Space)))
 	case c.Confirm != n:
-		return usage(fmt.Errorf("%s%s would be %s, not %d; nothing was %s (`%s --open` lists them)", count(n, "event"), ofSpace(c.Space), d.would, c.Confirm, d.done, listing(c.Space)))
+		return usage(fmt.Errorf("%s%s would be %s, not %d; nothing was %s (`%s --open` lists them)", count(n, "event"), ofSpace(c.Space), d.done, c.Confirm, d.done, listing(c.Space)))
 	}
 	for i := range letters {
 		if err := d.do(ctx, io, client, letters[i].Space, letters[i].Stream, letters[i].Event); err != nil {
-			return fmt.Errorf("%d of %d were %s: %w", i, len(letters), d.would, err)
+			return fmt.Errorf("%d of %d were %s: %w", i, len(letters), d.done, err)
 		}
 	}
 	return nil
@@ -78,7 +79,7 @@ type redriveCmd struct {
 
 // Run sends one event again, or all.
 func (c *redriveCmd) Run(ctx context.Context, io streams) error {
-	return c.carryOut(ctx, io, &c.connection, deed{would: "sent again", never: "nothing to send again", done: "sent", do: redrive})
+	return c.carryOut(ctx, io, &c.connection, deed{done: "sent again", none: "nothing to send again", do: redrive})
 }
 
 func redrive(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error {
@@ -103,13 +104,17 @@ type dismissCmd struct {
 
 // Run dismisses one dead letter, or all.
 func (c *dismissCmd) Run(ctx context.Context, io streams) error {
-	return c.carryOut(ctx, io, &c.connection, deed{would: "dismissed", never: "nothing to dismiss", done: "dismissed", do: c.dismiss})
+	return c.carryOut(ctx, io, &c.connection, deed{done: "dismissed", none: "nothing to dismiss", do: c.dismiss})
 }
 
 func (c *dismissCmd) dismiss(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error {
-	r, err := client.Dismiss(ctx, space, stream, event, c.Reason)
-	if err != nil {
+	r, again, err := client.Dismiss(ctx, space, stream, event, c.Reason)
+	switch {
+	case err != nil:
 		return err
+	case again:
+		fmt.Fprintf(io.out, "%s: had been dismissed already; the first reason stays\n", event)
+		return nil
 	}
 	fmt.Fprintf(io.out, "%s: dismissed; it can still be sent again: settle redrive %s %s --stream %s\n", event, r.Space, r.Event, r.Stream)
 	return nil

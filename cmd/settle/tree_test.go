@@ -175,7 +175,7 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 0, "no dead letters of space bank that are open (1 in all: settle dead bank)", "dead", "bank", "--open")
 	want(t, 2, "1 event would be sent again | --confirm 1 (`settle dead --open` lists", "redrive", "--all")
 	want(t, 2, "1 event of space depot would be sent again | `settle dead depot --open` lists", "redrive", "depot", "--all")
-	want(t, 2, "not 5; nothing was sent", "redrive", "--all", "--confirm", "5")
+	want(t, 2, "not 5; nothing was sent again", "redrive", "--all", "--confirm", "5")
 	want(t, 0, "sent again to depot/wrap", "redrive", "--all", "--confirm", "1")
 	eventually(t, "2 dead letters, 1 open", "dead", "depot")  // it was refused again
 	wantSoon(t, 1, "dead letters   3 events, ever", "doctor") // the notes about what was sent again are none
@@ -184,6 +184,8 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 2, "1 event would be dismissed | --confirm 1", "dismiss", "--all")
 	want(t, 0, "dismissed; it can still be sent again: settle redrive depot", "dismiss", "--all", "--confirm", "1", "--reason", "a duplicate")
 	want(t, 0, "nothing to dismiss", "dismiss", "--all")
+	want(t, 0, charge+": dismissed", "dismiss", "bank", charge)
+	want(t, 0, charge+": had been dismissed already; the first reason stays", "dismiss", "bank", charge, "--reason", "another")
 	want(t, 0, "1 dead letter, 0 open | 1 more, dismissed: settle dead depot --dismissed", "dead", "depot")
 	want(t, 0, "2 dead letters, 0 open | (dismissed: a duplicate) program shop has no handler", "dead", "depot", "--dismissed")
 	want(t, 0, "dismissed   a duplicate", "dead", "depot", "--dismissed", "--full")

@@ -78,6 +78,9 @@ func withWhatWasDone(ctx context.Context, bus worker.Bus, letter model.DeadLette
 func redriven(ctx context.Context, bus worker.Bus, d *model.DeadLetter) (*Redriven, error) {
 	w := &walk{bus: bus}
 	b := &branch{Node: &Node{Ref: Ref{d.Space, d.Stream, model.RedriveID(d.Event)}}}
+	if len(b.Event) > model.MaxAnyEventIDLen {
+		return nil, nil // it cannot be sent again
+	}
 	if err := w.lookInLane(ctx, b, nil); err != nil {
 		return nil, err
 	}
@@ -93,7 +96,11 @@ func redriven(ctx context.Context, bus worker.Bus, d *model.DeadLetter) (*Redriv
 
 // findNote finds the note of something that was done about an event, nil if it was not.
 func findNote(ctx context.Context, bus worker.Bus, r Ref, kind model.Outcome) (*model.DeadLetter, error) {
-	notes, err := bus.FindDead(ctx, r.Space, model.NoteOf(r.Event, kind))
+	id := model.NoteOf(r.Event, kind)
+	if len(id) > model.MaxAnyEventIDLen {
+		return nil, nil // any NATS client can put such an event into a lane, and nobody a note about it
+	}
+	notes, err := bus.FindDead(ctx, r.Space, id)
 	if at := slices.IndexFunc(notes, func(d model.DeadLetter) bool { return d.Stream == r.Stream }); at >= 0 {
 		return &notes[at], err
 	}
@@ -164,18 +171,22 @@ func Redrive(ctx context.Context, bus worker.Bus, space, stream, id string) (Ref
 	return r, result, nil
 }
 
-// Dismiss notes that a dead letter is left as it is, and why; of several reasons the first
-// one is kept. It is there still, and can be redriven. stream may be empty as for Redrive.
-func Dismiss(ctx context.Context, bus worker.Bus, space, stream, id, reason string) (Ref, error) {
+// Dismiss notes that a dead letter is left as it is, and why; again says that somebody had done
+// so before, whose reason is kept. It is there still, and can be redriven. stream may be empty as
+// for Redrive.
+func Dismiss(ctx context.Context, bus worker.Bus, space, stream, id, reason string) (of Ref, again bool, err error) {
 	if len(reason) > model.MaxReasonLen {
-		return Ref{}, fmt.Errorf("dismiss event %s: the reason has %d bytes, and at most %d are kept; shorten it", id, len(reason), model.MaxReasonLen)
+		return Ref{}, false, fmt.Errorf("dismiss event %s: the reason has %d bytes, and at most %d are kept; shorten it", id, len(reason), model.MaxReasonLen)
 	}
 	d, err := findLetter(ctx, bus, Ref{space, stream, id})
 	if err != nil {
-		return Ref{}, err
+		return Ref{}, false, err
 	}
-	r := Ref{d.Space, d.Stream, d.Event}
-	return r, note(ctx, bus, r, model.Dismissed, reason)
+	of = Ref{d.Space, d.Stream, d.Event}
+	if before, err := findNote(ctx, bus, of, model.Dismissed); err != nil || before != nil {
+		return of, before != nil, err
+	}
+	return of, false, note(ctx, bus, of, model.Dismissed, reason)
 }
 
 // sendOnce sends an event again, unless that has been done: its lane says so, and when

@@ -187,9 +187,9 @@ func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
 		w.coordinate()
 		w.send("a", "e1", ends("until-mended"))
 		w.rest()
-		for _, reason := range []string{"a duplicate", "another reason"} {
-			if r, err := trail.Dismiss(t.Context(), w.client, "a", "", "e1", reason); err != nil || r.Event != "e1" {
-				t.Errorf("dismiss: %v, %v", r, err)
+		for i, reason := range []string{"a duplicate", "another reason"} {
+			if r, again, err := trail.Dismiss(t.Context(), w.client, "a", "", "e1", reason); err != nil || r.Event != "e1" || again != (i > 0) {
+				t.Errorf("dismiss: %v, %t, %v", r, again, err)
 			}
 		}
 		letter := func() trail.Dead {
@@ -211,18 +211,59 @@ func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
 	})
 }
 
+// Two letters may have one id. What was done about one was not done about the other.
+func TestDismiss_IsAboutTheLetterOfOneStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.coordinate()
+		w.sendBytes("a", "unknown", "twice", nil)
+		w.sendBytes("a", "unheard", "twice", nil)
+		w.rest()
+		if r, _, err := trail.Dismiss(t.Context(), w.client, "a", "unheard", "twice", ""); err != nil || r.Stream != "unheard" {
+			t.Errorf("dismiss: %v, %v", r, err)
+		}
+		found, err := trail.DeadLetters(t.Context(), w.client, "a", 0, 10)
+		if err != nil || len(found) != 2 {
+			t.Fatalf("the letters are %+v, %v", found, err)
+		}
+		for _, d := range found {
+			if (d.Dismissed != nil) != (d.Stream == "unheard") {
+				t.Errorf("of stream %s it is dismissed: %+v", d.Stream, d.Dismissed)
+			}
+		}
+	})
+}
+
+// Any NATS client can put an event into a lane whose id leaves no room for that of a note.
+func TestDeadLetters_AnIDThatIsAsLongAsMayBeHidesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.coordinate()
+		ids := []string{"short", strings.Repeat("x", model.MaxAnyEventIDLen-4), strings.Repeat("y", model.MaxAnyEventIDLen)}
+		for _, id := range ids {
+			w.sendBytes("a", "unknown", id, nil)
+		}
+		w.rest()
+		if found, err := trail.DeadLetters(t.Context(), w.client, "", 0, 10); err != nil || len(found) != len(ids) {
+			t.Errorf("%d letters of %d, %v", len(found), len(ids), err)
+		}
+	})
+}
+
 func TestDismiss_RefusesWhatIsNoLetterAndALongReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var none *trail.NoLetterError
-		if _, err := trail.Dismiss(t.Context(), w.client, "a", "", "good", ""); !errors.As(err, &none) {
+		if _, _, err := trail.Dismiss(t.Context(), w.client, "a", "", "good", ""); !errors.As(err, &none) {
 			t.Errorf("dismiss: %v", err)
 		}
 		var name *model.NameError
-		if _, err := trail.Dismiss(t.Context(), w.client, "a.b", "", "good", ""); !errors.As(err, &name) {
+		if _, _, err := trail.Dismiss(t.Context(), w.client, "a.b", "", "good", ""); !errors.As(err, &name) {
 			t.Errorf("dismiss: %v", err)
 		}
-		if _, err := trail.Dismiss(t.Context(), w.client, "a", "", "good", strings.Repeat("x", 501)); err == nil || !strings.Contains(err.Error(), "at most 500") {
+		if _, _, err := trail.Dismiss(t.Context(), w.client, "a", "", "good", strings.Repeat("x", 501)); err == nil || !strings.Contains(err.Error(), "at most 500") {
 			t.Errorf("dismiss: %v", err)
 		}
 	})
