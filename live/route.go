@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"strconv"
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
@@ -72,12 +71,19 @@ func (s *Server) Get(ctx context.Context, q Get) (Answer, error) {
 	}
 }
 
+// notYet is said of a space that did not answer in time.
+const notYet = "the space has not answered yet"
+
 // late is what is said when the time is over, or the server.
 func (s *Server) late(q *Get, last error) error {
 	if s.ctx.Err() != nil {
 		return model.ErrStopped
 	}
-	return &model.ServiceError{Code: model.CodeTimeout, Text: fmt.Sprintf("nobody could read document %s of space %s within %s; at last: %v", q.Document, q.Space, time.Duration(q.Timeout), last)}
+	why := last.Error()
+	if errors.Is(last, context.DeadlineExceeded) {
+		why = notYet
+	}
+	return &model.ServiceError{Code: model.CodeTimeout, Text: fmt.Sprintf("document %s of space %s could not be read in time: %s", q.Document, q.Space, why)}
 }
 
 func (s *Server) beginGet() error {
@@ -190,7 +196,7 @@ func (s *Server) openOwn(request []byte, to model.Outlet) {
 			a, err = s.answerOwn(s.ctx, &o)
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = &model.ServiceError{Code: model.CodeUnavailable, Text: "not yet; waited " + strconv.FormatInt(time.Duration(o.Patience).Milliseconds(), 10) + " ms"}
+			err = &model.ServiceError{Code: model.CodeUnavailable, Text: notYet}
 		}
 		reply(to, a, err)
 	})

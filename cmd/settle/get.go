@@ -52,9 +52,15 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 		if err := mustExist(asked, b, c.Space); err != nil {
 			return err
 		}
-		v, revision, err := c.read(ctx, io, b, client)
+		v, revision, stale, err := c.read(ctx, b, client)
 		if err != nil {
 			return err
+		}
+		if stale != "" && v.IsAbsent() && revision == 0 {
+			return fmt.Errorf("document %s of space %s is not computed yet: %s", c.Doc, c.Space, stale)
+		}
+		if stale != "" {
+			fmt.Fprintln(io.err, "not up to date:", stale)
 		}
 		if v.IsAbsent() && c.Confirmed {
 			return fmt.Errorf("space %s has no document %s (a derived one comes into being when it is needed; without --confirmed it is computed)", c.Space, c.Doc)
@@ -81,26 +87,25 @@ func (c *getCmd) check() error {
 	return err
 }
 
-func (c *getCmd) read(ctx context.Context, io streams, b *bus.Bus, client *settle.Client) (v model.Value, revision uint64, err error) {
+// read reads the document; stale is why it is not what it should be, if it is not.
+func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v model.Value, revision uint64, stale string, err error) {
 	if c.Confirmed {
 		v, revision, err = client.Get(ctx, c.Space, c.Doc)
-		return v.At(c.Path), revision, err
+		return v.At(c.Path), revision, "", err
 	}
 	q := live.Get{Space: c.Space, Document: c.Doc, Path: c.Path, Timeout: live.Duration(c.Timeout)}
 	begun := time.Now()
 	a, err := (&live.Client{Bus: b}).Get(ctx, q)
 	switch {
 	case errors.Is(err, model.ErrNobody):
-		return v, 0, errNoWorker
+		return v, 0, "", errNoWorker
 	case err != nil && ctx.Err() == nil && time.Since(begun) >= c.Timeout:
-		return v, 0, fmt.Errorf("no answer within %v: %s; ask again, or read what is in the log with --confirmed (%w)", c.Timeout, whoServes(ctx, b, c.Space), err)
+		return v, 0, "", fmt.Errorf("no answer within %v: %s; ask again, or read what is in the log with --confirmed (%w)", c.Timeout, whoServes(ctx, b, c.Space), err)
 	case err != nil:
-		return v, 0, err
-	case a.Stale != "":
-		fmt.Fprintln(io.err, "not up to date:", a.Stale)
+		return v, 0, "", err
 	}
 	if a.Found {
 		v, err = model.ParseValue(a.Value)
 	}
-	return v, a.Revision, err
+	return v, a.Revision, a.Stale, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -30,11 +31,15 @@ func counter() *settle.Program {
 // counting starts a deployment of it.
 func counting(t *testing.T, workers int) *settle.Deployment {
 	t.Helper()
-	d, err := settle.Start(t.Context(), settle.Config{
-		Programs: settle.Always(counter()), Workers: workers,
-		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"},
-		Bus:    bus.Config{Partitions: 2},
-	})
+	return started(t, settle.Config{Programs: settle.Always(counter()), Workers: workers})
+}
+
+// started is a deployment that the commands find.
+func started(t *testing.T, cfg settle.Config) *settle.Deployment {
+	t.Helper()
+	cfg.Server = bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"}
+	cfg.Bus = bus.Config{Partitions: 2}
+	d, err := settle.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,4 +137,32 @@ func TestWatch_GoesOnFromWorkerToWorker(t *testing.T) {
 		t.Errorf("a value without a revision:\n%s", out.String())
 	}
 	t.Logf("%s\n%s", out.String(), errs.String())
+}
+
+// A derived document whose computation has failed from the first is not one that is misspelt.
+func TestGet_SaysWhyADocumentWasNeverComputed(t *testing.T) {
+	program := counter().Compute("wr", func(v *settle.View) (settle.Value, error) {
+		v.Get("n")
+		return settle.Value{}, errors.New("it divides by zero")
+	})
+	started(t, settle.Config{Programs: settle.Always(program)})
+	want(t, 0, "handled", "send", "alice", "add", "--wait")
+	_, wrong := try(t, 1, "document wr of space alice is not computed yet: wr could not be computed: it divides by zero", "get", "alice", "wr")
+	if len(wrong) > 0 {
+		t.Error(wrong)
+	}
+	want(t, 1, "space alice has no document rw; `settle get alice` lists", "get", "alice", "rw")
+}
+
+// The time that is told is the one that was given.
+func TestGet_SaysOnceHowLongItHasWaited(t *testing.T) {
+	stuck := make(chan struct{})
+	program := counter().Handle("stick", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+		<-stuck
+		return settle.Value{}, nil
+	})
+	started(t, settle.Config{Programs: settle.Always(program)})
+	t.Cleanup(func() { close(stuck) }) // before it is stopped
+	want(t, 0, "stored", "send", "alice", "stick")
+	wantInVain(t, "no answer within TIMEOUT: worker w1 serves space alice and is there | document n of space alice could not be read in time: the space has not answered yet (504)", "get", "alice", "n")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -28,7 +30,22 @@ func whoServes(ctx context.Context, b *bus.Bus, space string) string {
 	if err != nil {
 		return fmt.Sprintf("who serves space %s is not known either (%v)", space, err)
 	}
+	if idle(ctx, b, space) {
+		return fmt.Sprintf("space %s has no program to run, and its events wait until it has one; the Programs of the workers choose it (settle.Config, settle.WorkerConfig), or a rule (`settle deploy --space`)", space)
+	}
 	return serving(f, space)
+}
+
+// idlePatience is for how long the owner of a space is asked whether it has a program: it knows at once.
+const idlePatience = time.Second
+
+// idle reports whether the owner of a space says that it has no program to run. The space has
+// something that waits, so that it is woken by the question is no matter.
+func idle(ctx context.Context, b *bus.Bus, space string) bool {
+	q := live.Get{Space: space, Document: "any", Timeout: live.Duration(idlePatience)}
+	_, err := (&live.Client{Bus: b, Grace: time.Nanosecond}).Get(ctx, q)
+	said, is := errors.AsType[*model.ServiceError](err)
+	return is && said.Code == model.CodeNotFound
 }
 
 // unruled says that no rule concerns a space, where rules say what runs; "" if that is not so.

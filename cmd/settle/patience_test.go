@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/fleet"
 )
 
@@ -50,4 +51,17 @@ func TestGet_SaysForWhomItHasWaitedInVain(t *testing.T) {
 	wantInVain(t, "no answer within TIMEOUT: no worker is there to serve space alice", "get", "alice", "double")
 	wantInVain(t, "no receipt within TIMEOUT: no worker is there to serve space alice | is stored, and will be handled when a worker runs | settle tree",
 		"send", "alice", "add", "--wait")
+}
+
+// Programs knows no such space: a name is misspelt.
+func TestSend_SaysThatASpaceHasNoProgram(t *testing.T) {
+	started(t, settle.Config{Programs: func(name string) *settle.Program {
+		if name == "attic" {
+			return nil
+		}
+		return counter()
+	}})
+	wantInVain(t, "no receipt within TIMEOUT: space attic has no program to run, and its events wait until it has one | Programs of the workers | the event is stored",
+		"send", "attic", "book", "--wait")
+	want(t, 1, "the space has no program to run", "get", "attic", "n")
 }
