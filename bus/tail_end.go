@@ -5,7 +5,8 @@ import "time"
 // end tells when a consumer has delivered what was there when it was made. The last delivery says
 // that nothing is pending. But a message that is replaced before it was delivered is pending no
 // more, and what takes its place is not yet: so whoever wants the last message of each subject
-// waits for as many subjects as there were.
+// waits for as many subjects as there were. (One that is there for the first time meanwhile counts
+// as one of them: whoever joins just then may hide somebody else, until that says something again.)
 type end struct {
 	found    uint64 // how many messages there were, if known
 	known    bool

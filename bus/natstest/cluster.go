@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -69,21 +70,28 @@ func startCluster(dir string) (*Cluster, error) {
 // connects or to who listens on any.
 const firstPort, lastPort = 20_000, 32_000
 
+// lately is the last port that this process was given, so that two who ask get different ones.
+var lately = struct {
+	sync.Mutex
+	port int
+}{port: firstPort + rand.IntN(lastPort-firstPort)}
+
 // FreePorts are ports of this machine that are to be known before anybody listens on them,
 // as those of the members of a cluster, or while nobody does, as that of a server that is
 // started again. They were free a moment ago, and nobody gets one who does not ask for it.
 func FreePorts(n int) (ports []int, err error) {
-	port := firstPort + rand.IntN(lastPort-firstPort)
+	lately.Lock()
+	defer lately.Unlock()
 	for range lastPort - firstPort {
-		l, listenErr := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if lately.port++; lately.port >= lastPort {
+			lately.port = firstPort
+		}
+		l, listenErr := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(lately.port)))
 		if err = listenErr; err == nil {
 			defer func() { _ = l.Close() }()
-			if ports = append(ports, port); len(ports) == n {
+			if ports = append(ports, lately.port); len(ports) == n {
 				return ports, nil
 			}
-		}
-		if port++; port == lastPort {
-			port = firstPort
 		}
 	}
 	return nil, fmt.Errorf("%d ports between %d and %d, of which %d are free: %w", n, firstPort, lastPort, len(ports), err)

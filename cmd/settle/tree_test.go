@@ -111,12 +111,17 @@ func want(t *testing.T, code int, parts string, args ...string) string {
 // once: on a slow machine it looks again.
 func wantSoon(t *testing.T, code int, parts string, args ...string) string {
 	t.Helper()
-	for begun := time.Now(); time.Since(begun) < patience; {
-		if stdout, wrong := try(t, code, parts, args...); len(wrong) == 0 {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for begun := time.Now(); ; <-again.C {
+		stdout, wrong := try(t, code, parts, args...)
+		switch {
+		case len(wrong) == 0:
 			return stdout
+		case time.Since(begun) > patience:
+			t.Fatal(wrong)
 		}
 	}
-	return want(t, code, parts, args...)
 }
 
 // wantInVain is want of a command that waits for something that does not come. It waits longer

@@ -18,6 +18,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/dev"
 	"github.com/settlehq/settle/internal/here"
 	"github.com/settlehq/settle/internal/leaks"
@@ -366,7 +367,10 @@ func TestDev_PortsThatAreTakenAreLeftAndTwoDirectoriesDoNotMeet(t *testing.T) {
 func TestDev_AServerThatComesBackIsWhereItWas(t *testing.T) {
 	quietHome(t)
 	dir := t.TempDir()
-	was := [2]int{portsFrom + 40, portsFrom + 90}
+	was, err := natstest.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Mkdir(filepath.Join(dir, dev.Store), 0o700); err != nil {
 		t.Fatal(err)
 	}
