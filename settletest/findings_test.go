@@ -124,6 +124,27 @@ func TestAFindingOfACellThatIsReadNamesTheLineOfTheTest(t *testing.T) {
 	}
 }
 
+// ending is a recorder of a test that comes to its end.
+type ending struct {
+	*recorder
+	atEnd func()
+}
+
+func (e *ending) Cleanup(f func()) { e.atEnd = f }
+
+func TestToAllowWhatNoProgramHasFailsTheTest(t *testing.T) {
+	t.Parallel()
+	run := func(options ...settletest.Option) *recorder {
+		return failing(t, func(tb *recorder) {
+			e := &ending{recorder: tb}
+			settletest.Call(settletest.New(e, bumping(double, nil), options...).Space("home"), bump, settle.None{})
+			e.atEnd()
+		})
+	}
+	run(settletest.AllowErrors("resutl")).wantFailure(`AllowErrors("resutl") allows nothing`, "(it has result)", `(it has "bump")`)
+	run(settletest.AllowErrors("result", "bump"), settletest.AllowCircles("result"), settletest.AllowErrors()).wantNone()
+}
+
 func TestAPanicIsToldWithTheLineItCameFrom(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {

@@ -20,8 +20,9 @@ type options struct {
 
 // allowance is what of the problems is expected.
 type allowance struct {
-	kinds []kit.Kind
-	who   []string // of whom; none for everybody
+	option string
+	kinds  []kit.Kind
+	who    []string // of whom; none for everybody
 }
 
 func (a *allowance) covers(p kit.Problem) bool {
@@ -37,8 +38,33 @@ func (o *options) expected(p kit.Problem) bool {
 	return slices.ContainsFunc(o.allows, func(a allowance) bool { return a.covers(p) })
 }
 
-func allow(who []string, kinds ...kit.Kind) Option {
-	return func(o *options) { o.allows = append(o.allows, allowance{kinds, who}) }
+func allow(option string, who []string, kinds ...kit.Kind) Option {
+	return func(o *options) { o.allows = append(o.allows, allowance{option, kinds, who}) }
+}
+
+// checkNames has the test fail at its end if it allows something of what no program of it has. Of
+// several programs some may not have come to life in this test, so it is for worlds of one.
+func (w *World) checkNames() {
+	t, ok := w.t.(interface{ Cleanup(f func()) })
+	if !ok {
+		return
+	}
+	t.Cleanup(func() {
+		for _, a := range w.o.allows {
+			w.checkNamesOf(a)
+		}
+	})
+}
+
+func (w *World) checkNamesOf(a allowance) {
+	spaces := w.w.Spaces()
+	for _, who := range a.who {
+		if len(spaces) > 0 && !w.w.Knows(who) {
+			s := &Space{w: w, s: spaces[0]}
+			w.t.Errorf("settletest: %s(%q) allows nothing: the program has no node of that name (it has %s), and no handler (it has %s)",
+				a.option, who, s.nodeNames(), list(s.s.Structure().Handlers()))
+		}
+	}
 }
 
 // Problem is something that went wrong in a world: an error of a computation, a dead letter,
@@ -50,16 +76,18 @@ func StartAt(t time.Time) Option { return func(o *options) { o.kit.Start = t } }
 
 // AllowErrors lets computations and effects fail, and events that the program itself has sent:
 // those of these nodes and streams, or all if none is named. What went wrong is in Problems
-// and DeadLetters.
+// and DeadLetters. In a world of one program, a name that it does not have fails the test.
 func AllowErrors(nodesAndStreams ...string) Option {
-	return allow(nodesAndStreams, kit.NodeError, kit.DeadLetter)
+	return allow("AllowErrors", nodesAndStreams, kit.NodeError, kit.DeadLetter)
 }
 
 // AllowOutsideWrites lets nodes write where they have not declared that they do.
-func AllowOutsideWrites(nodes ...string) Option { return allow(nodes, kit.OutsideWrite) }
+func AllowOutsideWrites(nodes ...string) Option {
+	return allow("AllowOutsideWrites", nodes, kit.OutsideWrite)
+}
 
 // AllowCircles lets nodes go round in circles until they are held back.
-func AllowCircles(nodes ...string) Option { return allow(nodes, kit.Unsettled) }
+func AllowCircles(nodes ...string) Option { return allow("AllowCircles", nodes, kit.Unsettled) }
 
 // AllowBlocking lets functions block: they are not looked at while they run.
 func AllowBlocking() Option { return func(o *options) { o.kit.Blocking = true } }

@@ -34,7 +34,11 @@ func New[P Source](t TB, programs P, opts ...Option) *World {
 	if p, ok := any(programs).(*settle.Program); ok && p.Err() != nil {
 		t.Fatalf("the program is broken: %v", p.Err())
 	}
-	return newWorld(t, tellers(programs), opts)
+	w := newWorld(t, tellers(programs), opts)
+	if _, one := any(programs).(*settle.Program); one {
+		w.checkNames()
+	}
+	return w
 }
 
 // tellers makes one function of all that can be a Source.

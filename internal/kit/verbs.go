@@ -223,6 +223,20 @@ func (s *Space) Has(node string) bool {
 	return ok
 }
 
+// Knows reports whether a space that has come to life has, or had, a node of that name, or may have
+// it as that of a row, or handles a stream of that name. It is true of a world that was given up:
+// nobody can look into that.
+func (w *World) Knows(name string) (known bool) {
+	parent, _, _ := strings.Cut(name, model.RowMark)
+	err := w.do(func() error {
+		known = slices.ContainsFunc(w.order, func(s *Space) bool {
+			return s.runs[name] != nil || s.Has(name) || s.Has(parent) || s.program.Handles(name)
+		})
+		return nil
+	})
+	return known || err != nil
+}
+
 // Nodes lists the nodes of the space, as they stand.
 func (s *Space) Nodes() []space.NodeState { return s.core.Nodes() }
 
