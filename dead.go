@@ -48,9 +48,9 @@ func (c *Client) Dismiss(ctx context.Context, space, stream, id, reason string) 
 }
 
 // Redrive sends an event that failed or was refused again, with the payload that it
-// had, under an id that follows from its own (":r1" behind it, then ":r2"): doing so twice is one event, which
-// SendResult.Duplicate then says. One that fails again has a dead letter of its own, and
-// is redriven by its own id. stream may be "" if only one event of the space has the id.
+// had, under an id that follows from its own (":r1" behind it, then ":r2"): doing so twice
+// is one event, which SendResult.Duplicate then says. One that fails again has a dead letter
+// of its own, and is redriven by its own id. stream may be "" if only one event of the space has the id.
 func (c *Client) Redrive(ctx context.Context, space, stream, id string) (EventRef, SendResult, error) {
 	return trail.Redrive(ctx, c.bus, space, stream, id)
 }
