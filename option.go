@@ -85,7 +85,7 @@ func (p *Program) node(spec NodeSpec, options []Option) {
 		p.note(fmt.Errorf("program %s: node %q: %w", p.Name(), n.ID, err))
 		return
 	}
-	p.add(n.NodeSpec)
+	p.note(p.p.Add(n.NodeSpec))
 	p.reads(n.ID, n.inputs)
 }
 

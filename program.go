@@ -122,8 +122,6 @@ type Program struct {
 	err error
 	// reading is which inputs are read by which nodes.
 	reading []reading
-	// writers are where computations write, by the document.
-	writers map[string]*writers
 	jobs    []job
 }
 
@@ -227,7 +225,7 @@ func (p *Program) Compute(doc string, run func(v *View) (Value, error), options 
 // declared reads, debounce and throttle, a change group, an output that is kept out of the
 // log. Compute and Effect are the short forms.
 func (p *Program) Node(n NodeSpec) *Program {
-	p.add(n)
+	p.note(p.p.Add(n))
 	return p
 }
 
@@ -287,7 +285,10 @@ func (p *Program) missing() error {
 			return fmt.Errorf("program %s: cron %q: there is no handler for stream %s; call its Handle with this program", p.Name(), j.name, j.stream)
 		}
 	}
-	return p.clashing(actions)
+	if c := p.p.Clash(); c != nil {
+		return fmt.Errorf("program %s: %w", p.Name(), c)
+	}
+	return nil
 }
 
 // Programs tells which program a space runs; nil for a space that runs none. Who starts a worker

@@ -206,10 +206,19 @@ func (p *Program) register(m *machine) error {
 			return errorAt(d.pos, "%s", strings.TrimPrefix(err.Error(), "program "+p.name+": "))
 		}
 	}
+	if c := p.space.Clash(); c != nil {
+		return errorAt(m.nodeNamed(c.Second.Node).pos, "%s", c)
+	}
 	for _, d := range m.decls {
 		if d.kind == "cron" && !slices.Contains(p.streams, d.job.Stream) {
 			return errorAt(d.pos, "cron %s: there is no handler for stream %s; handle(%q, ...)", d.id, d.job.Stream, d.job.Stream)
 		}
 	}
 	return nil
+}
+
+// nodeNamed is what has registered a node.
+func (m *machine) nodeNamed(id string) *decl {
+	at := slices.IndexFunc(m.decls, func(d *decl) bool { return d.spec.ID == id })
+	return m.decls[at]
 }
