@@ -10,15 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // world is a bus in memory, in virtual time, with a hand that writes the log.
 type world struct {

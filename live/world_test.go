@@ -13,9 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
@@ -23,7 +22,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // world is a deployment in virtual time, and a client of it.
 type world struct {

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/space"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // patience turns a hang into a failure.
 const patience = 2 * time.Minute

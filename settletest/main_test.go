@@ -3,7 +3,7 @@ package settletest_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/settlehq/settle/internal/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }

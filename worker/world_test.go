@@ -11,17 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // world is a deployment on a bus in memory, in virtual time: all of it lives in
 // the bubble of one test, and time passes when everybody waits.

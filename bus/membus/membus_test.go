@@ -3,17 +3,16 @@ package membus_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/settlehq/settle/bus/buscontract"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
 var _ worker.Bus = (*membus.Bus)(nil)
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) { buscontract.Run(t, harness{}) }
 

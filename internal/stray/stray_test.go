@@ -11,12 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // lanes answer a send with what is scripted for that attempt, and keep what was accepted. What is
 // followed is lane, and saved the position.
