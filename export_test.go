@@ -1,5 +1,13 @@
 package settle
 
+import "github.com/settlehq/settle/worker"
+
+// WorkerOf is what a worker of a deployment is told.
+func WorkerOf(cfg *Config) WorkerConfig { return cfg.worker(firstWorker) }
+
+// InnerOf is what package worker is told of that.
+func InnerOf(cfg *WorkerConfig) worker.Config { return cfg.inner() }
+
 // Followers is how many spaces the client follows to hear of receipts.
 func (c *Client) Followers() int {
 	c.awaits.mu.Lock()

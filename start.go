@@ -232,22 +232,26 @@ func (d *Deployment) startWorker(ctx context.Context, id string) (*member, error
 	if err != nil {
 		return nil, err
 	}
-	var web gateway.Config
-	if id == firstWorker {
-		web = d.cfg.HTTP
-	}
-	w, err := StartWorker(ctx, b, WorkerConfig{
-		HTTP: web,
-		ID:   id, Programs: d.cfg.Programs, Hosted: d.cfg.Hosted, Limits: d.cfg.Limits, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL,
-		Checkpoint: d.cfg.Checkpoint, Idle: d.cfg.Idle, MaxAwake: d.cfg.MaxAwake, Logger: d.cfg.Logger, Tracer: d.cfg.Tracer,
-		History: d.cfg.History, HistoryBytes: d.cfg.HistoryBytes, PurgeDelay: d.cfg.PurgeDelay,
-		OnError: d.cfg.OnError, OnConsole: d.cfg.OnConsole, Now: d.cfg.Now,
-	})
+	w, err := StartWorker(ctx, b, d.cfg.worker(id))
 	if err != nil {
 		b.Kill()
 		return nil, fmt.Errorf("start worker %s: %w", id, err)
 	}
 	return &member{id: id, w: w, b: b}, nil
+}
+
+// worker is what a worker of the deployment is told.
+func (cfg *Config) worker(id string) WorkerConfig {
+	var web gateway.Config
+	if id == firstWorker {
+		web = cfg.HTTP
+	}
+	return WorkerConfig{
+		ID: id, Programs: cfg.Programs, Hosted: cfg.Hosted, Limits: cfg.Limits, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
+		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
+		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
+		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now, HTTP: web,
+	}
 }
 
 // Workers lists the ids of the workers that run here.

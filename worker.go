@@ -97,14 +97,9 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 		serveHTTP(nil, nil)
 		return nil, err
 	}
-	w, err := worker.New(bus, worker.Config{
-		Host: host, Version: version, Program: cfg.Program, Connection: connection,
-		ID: cfg.ID, Programs: hosted.beside(programs), Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
-		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
-		Weight: cfg.Weight, Performing: cfg.Performing, BacklogBytes: cfg.BacklogBytes, Handover: cfg.Handover,
-		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
-		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now,
-	})
+	inner := cfg.inner()
+	inner.Programs, inner.Host, inner.Version, inner.Connection = hosted.beside(programs), host, version, connection
+	w, err := worker.New(bus, inner)
 	if err != nil {
 		serveHTTP(nil, nil)
 		hosted.close()
@@ -120,6 +115,17 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 	w.Beside(answers.Run)
 	serveHTTP(w, answers)
 	return w, nil
+}
+
+// inner is what the worker itself is told of this.
+func (cfg *WorkerConfig) inner() worker.Config {
+	return worker.Config{
+		ID: cfg.ID, Program: cfg.Program, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
+		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
+		Weight: cfg.Weight, Performing: cfg.Performing, BacklogBytes: cfg.BacklogBytes, Handover: cfg.Handover,
+		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
+		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now,
+	}
 }
 
 // own are the programs of this executable, nil for none beside those that are deployed.

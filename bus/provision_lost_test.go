@@ -79,10 +79,12 @@ func TestProvision_AsksAgainForAStreamWhoseCreationWasLost(t *testing.T) {
 		}
 		return "", true
 	})
-	if err := b.Provision(t.Context()); err != nil {
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	if err := b.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Check(t.Context()); err != nil || lost.Load() < 2 {
+	if err := b.Check(ctx); err != nil || lost.Load() < 2 {
 		t.Errorf("%d requests were lost; check: %v", lost.Load(), err)
 	}
 }
@@ -109,8 +111,8 @@ func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
 	}
 }
 
-// A server that is slow to make a consumer has one to make, however often it is asked, and what
-// that has delivered before anybody knew of it counts.
+// A server that is slow to make a consumer has one to make, however often it is asked, and
+// nothing is lost of what that has delivered before anybody knew of it.
 func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T) {
 	names, asked := make(chan string, 100), map[string]int{}
 	b := through(t, func(request string, m *nats.Msg) bool {

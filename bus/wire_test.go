@@ -241,3 +241,17 @@ func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
 		t.Errorf("save a record: %v", err)
 	}
 }
+
+// This process may be slow to greet itself, and there is no other server to try.
+func TestConnOption_HasTheTimeOfASlowMachineUnlessToldOtherwise(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	for given, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 5 * time.Second: 5 * time.Second} { // any order: each on its own
+		o := nats.GetDefaultOptions()
+		if given > 0 {
+			o.Timeout = given
+		}
+		if err := server.ConnOption()(&o); err != nil || o.Timeout != want {
+			t.Errorf("given %v the timeout is %v, %v; want %v", given, o.Timeout, err, want)
+		}
+	}
+}
