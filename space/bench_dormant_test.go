@@ -75,7 +75,7 @@ func BenchmarkRegisterDormant(b *testing.B) {
 
 func observationsOf(n int) []Observation {
 	saved := make([]Observation, n)
-	none := fingerprint(model.Value{}, false)
+	none := fingerprint(model.Value{}, nil, false)
 	for i := range saved {
 		saved[i] = Observation{Node: fmt.Sprint("n", i), Basis: 1, Reads: []Observed{
 			{Doc: fmt.Sprint("in", i), Print: none}, {Doc: fmt.Sprint("in", i+1), Print: none},

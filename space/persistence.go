@@ -22,6 +22,8 @@ type Observation struct {
 	Basis uint64 `json:"b"`
 	// Failed says that the last run ended in an error: it is resumed as invalid.
 	Failed bool `json:"f,omitzero"`
+	// Blank says that there was nothing where the node writes its output.
+	Blank bool `json:"x,omitzero"`
 	// Makes says that it has made nodes: it is to run again, so that they come to be.
 	Makes bool       `json:"m,omitzero"`
 	Reads []Observed `json:"r,omitzero"`
@@ -83,6 +85,7 @@ func (g *graph) inSync(n *node) bool {
 
 func (s *Space) observe(n *node) Observation {
 	o := Observation{Node: n.id(), Version: n.spec.Version, Shape: n.spec.shape(), Basis: s.replica.Seq}
+	o.Blank = n.own.doc != nil && n.own.doc.value.IsAbsent()
 	if n.more != nil {
 		o.Failed = n.failed()
 		o.Makes = len(n.more.children) > 0
@@ -95,7 +98,7 @@ func (s *Space) observe(n *node) Observation {
 		if !d.covered && !d.declared {
 			o.Reads = append(o.Reads, Observed{
 				Space: d.doc.key.space, Doc: d.doc.key.doc, Path: d.path, Shallow: d.shallow,
-				Print: fingerprint(d.doc.value.At(d.path), d.shallow),
+				Print: fingerprint(d.doc.value, d.path, d.shallow),
 			})
 		}
 	}
@@ -143,10 +146,22 @@ func (n *NodeSpec) shape() uint64 {
 	return h.Sum64()
 }
 
-// fingerprint tells values apart, or the shapes of values. It is the same in every
-// process.
-func fingerprint(v model.Value, shallow bool) uint64 {
+// fingerprint tells apart what may be read at a path of a document: values, or the shapes of
+// values. What is not there is not null, and a place that a link leads away from is not empty.
+// It is the same in every process.
+func fingerprint(v model.Value, path model.Path, shallow bool) uint64 {
 	h := fnv.New64a()
+	for i := range path {
+		if v.IsLink() {
+			_, _ = h.Write([]byte{'>', byte(i)})
+			break
+		}
+		v = v.At(path[i : i+1])
+	}
+	if v.IsAbsent() {
+		_, _ = h.Write([]byte{'-'})
+		return h.Sum64()
+	}
 	if !shallow || v.IsLink() || !container(v) {
 		_, _ = h.Write(v.AppendJSON(nil))
 		return h.Sum64()
@@ -231,12 +246,9 @@ func (s *Space) restore(n *node, o *Observation) ([]*dep, Status) {
 		switch {
 		case r.Space != "":
 			s.graph.compareLater(restored, r.Print)
-		case s.replica.Doc(r.Doc).Seq > o.Basis || d.isVolatile():
-			s.stats.Compared++
-			if fingerprint(d.value.At(r.Path), r.Shallow) != r.Print {
-				s.graph.fire(restored)
-				status = Invalid
-			}
+		case s.mayDiffer(d, o.Basis) && fingerprint(d.value, r.Path, r.Shallow) != r.Print:
+			s.graph.fire(restored)
+			status = Invalid
 		}
 		deps = append(deps, restored)
 	}
@@ -251,9 +263,23 @@ func (g *graph) compareLater(d *dep, seen uint64) {
 	g.comparing[d] = seen
 }
 
+// mayDiffer reports whether a document may not be what it was with all commits up to basis. Of
+// one that is not there nobody can say since when: that it was deleted is forgotten in the end.
+func (s *Space) mayDiffer(d *doc, basis uint64) bool {
+	if d.value.IsAbsent() {
+		return true // it costs nothing to compare
+	}
+	differs := s.replica.Doc(d.key.doc).Seq > basis || d.isVolatile() || s.suffix.holds(d.key.doc)
+	if differs {
+		s.stats.Compared++
+	}
+	return differs
+}
+
 // outputMoved reports whether somebody else has written where the node writes.
 func (s *Space) outputMoved(n *node, o *Observation) bool {
-	return n.own.doc != nil && (n.spec.Volatile || s.replica.Doc(n.own.doc.key.doc).Seq > o.Basis)
+	d := n.own.doc
+	return d != nil && (n.spec.Volatile || s.replica.Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)
 }
 
 // isVolatile reports whether the document is not in the log.
@@ -297,7 +323,7 @@ func (g *graph) arrive(d *doc, v model.Value) {
 		differs := touches(before, v, r.path, r.shallow)
 		if seen, ok := g.comparing[r]; ok {
 			delete(g.comparing, r)
-			differs = fingerprint(v.At(r.path), r.shallow) != seen
+			differs = fingerprint(v, r.path, r.shallow) != seen
 		}
 		if differs || r.node.waiting {
 			g.concern(r)

@@ -41,11 +41,13 @@ func (m memory) list() []Observation {
 	return out
 }
 
-// restart is a process that dies and another that takes the space up.
+// restart is a process that dies and another that takes the space up, when what was deleted is
+// forgotten.
 func (h *host) restart(m memory) {
 	h.t.Helper()
 	m.save(h.t, h)
 	h.checkpoint()
+	h.w.purgeMarkers(home)
 	h.load()
 	h.core.Rehydrate(m.list())
 	h.takeOver()
@@ -109,13 +111,17 @@ func resumable(t *rapid.T, tt tester) *Program {
 func step(t *rapid.T) model.Write {
 	in := rapid.SampledFrom([]string{"in0", "in1", "in2"})
 	v := rapid.IntRange(0, 3).Draw(t, "v")
-	switch rapid.IntRange(0, 5).Draw(t, "write") {
+	switch rapid.IntRange(0, 7).Draw(t, "write") {
 	case 0:
 		return model.Write{Doc: "demand", Path: model.Path{fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "effect"))}, Value: model.Int(int64(v % 2))}
 	case 1:
 		return model.Write{Doc: "link", Value: model.Link{Doc: in.Draw(t, "to")}.Value()}
 	case 2:
 		return model.Write{Doc: in.Draw(t, "doc"), Path: model.Path{rapid.SampledFrom([]string{"b", "c"}).Draw(t, "key")}, Value: model.Int(int64(v))}
+	case 3:
+		return gone(rapid.SampledFrom([]string{"in0", "in1", "in2", "link"}).Draw(t, "doc"))
+	case 4:
+		return model.Write{Doc: in.Draw(t, "doc"), Path: model.Path{"a"}, Value: model.Null()}
 	default:
 		return model.Write{Doc: in.Draw(t, "doc"), Path: model.Path{"a"}, Value: model.Int(int64(v))}
 	}

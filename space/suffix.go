@@ -121,6 +121,15 @@ func (x *suffix) note(id string, v model.Value) {
 	x.open.after[id] = v
 }
 
+// holds reports whether the document has a value here that the log does not have yet.
+func (x *suffix) holds(id string) bool {
+	_, held := x.open.after[id]
+	if !held && x.sealed != nil {
+		_, held = x.sealed.after[id]
+	}
+	return held
+}
+
 // seal turns the open group into a commit.
 func (x *suffix) seal(c *model.Commit, taken int) {
 	x.attempt++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -18,15 +19,17 @@ func (h *host) follow(ref space.Ref) {
 		Bus: h.env.bus, Space: ref.Space, Doc: ref.Doc,
 		Watcher: fmt.Sprintf("%s-%s-%s-%d", h.env.cfg.ID, h.space, h.nonce, h.followed), Logger: h.env.cfg.Logger,
 	}
-	var last uint64         // a watch that begins again may read what was before
+	var last uint64 // a watch that begins again may read what was before
+	begun := false
 	h.env.tasks.Go(func() { // ends with follow
 		retry(follow, *h.env.cfg, "mirror document", func(ctx context.Context) error {
-			return watch.Run(ctx, func(v model.Value, revision uint64) {
-				if revision < last {
+			return watch.Changes(ctx, func(c lookup.Change) {
+				revision, news := c.Since(last)
+				if begun && !news {
 					return
 				}
-				last = revision
-				h.mirror(ref, mirrored{follow, v})
+				begun, last = true, revision
+				h.mirror(ref, mirrored{follow, c.Value})
 			})
 		})
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -241,5 +242,77 @@ func TestMirror_DoesNotGoBackWhenItBeginsAgain(t *testing.T) {
 		if v.last() != "10" {
 			t.Errorf("the watcher sees %s, want 10", v.last())
 		}
+	})
+}
+
+// severed loses the space s when it is cut, and reads nothing of it until it is mended.
+type severed struct {
+	*membus.Bus
+	cut, mended chan struct{}
+}
+
+func (b *severed) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-b.cut:
+		case <-ctx.Done():
+		}
+		select {
+		case <-b.mended:
+		default:
+			if space == "s" {
+				cancel()
+			}
+		}
+	}()
+	return b.Bus.FollowSpace(ctx, space, after, deliver)
+}
+
+func (b *severed) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
+	select {
+	case <-b.cut:
+		select {
+		case <-b.mended:
+		case <-ctx.Done():
+			return model.SpaceState{}, ctx.Err()
+		}
+	default:
+	}
+	return b.Bus.LoadState(ctx, space)
+}
+
+// While the mirror was cut off, the document was deleted, and that is forgotten by now: what
+// there is to read has no revision. It is newer than the value all the same.
+func TestMirror_SeesADeletionThatIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		err := p.Add(space.NodeSpec{ID: "copy", Kind: space.Computation, Output: "copy", Run: func(tx *space.Tx) (model.Value, error) {
+			return tx.GetFrom("s", "d"), nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.process(frugal("w1"), nil)
+		bus := &severed{cut: make(chan struct{}), mended: make(chan struct{})}
+		b := w.server.Connect("reader")
+		bus.Bus = b
+		a, err := worker.Attach(t.Context(), bus, worker.AttachConfig{ID: "reader", Space: "t", Program: p, Logger: slog.New(w.logged)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := &app{Attachment: a, bus: b, w: w}
+		t.Cleanup(one.close)
+		w.makeDocument()
+		if err := a.Observe(t.Context(), "copy"); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("it is copied", func() bool { return w.doc("t", "copy") == "1" })
+		close(bus.cut)
+		w.deleteDocument()
+		close(bus.mended)
+		w.eventually("the copy is gone", func() bool { return w.doc("t", "copy") == "absent" })
 	})
 }

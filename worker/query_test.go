@@ -203,3 +203,36 @@ func TestQuery_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
 		}
 	})
 }
+
+// A document is deleted while nobody asks, and long afterwards, when its marker is purged, the
+// space has another owner.
+func TestQuery_ADeletionThatIsForgottenIsNotPassedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		err := p.Add(space.NodeSpec{ID: "copy", Kind: space.Computation, Output: "copy", Run: func(tx *space.Tx) (model.Value, error) {
+			return tx.Get("d"), nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := frugal("w1")
+		cfg.Programs = always(p)
+		first := w.process(cfg, nil)
+		w.makeDocument()
+		if a := first.query("s", "copy"); a.Value.String() != "1" {
+			t.Fatalf("before: %+v", a)
+		}
+		w.pass(time.Second)
+		w.deleteDocument()
+		first.stop()
+		cfg.ID = "w2"
+		second := w.process(cfg, nil)
+		if a := second.query("s", "copy"); !a.Value.IsAbsent() || a.Stale != "" {
+			t.Errorf("what is computed from a document that was deleted is %+v", a)
+		}
+		if n := second.ran("s", "copy"); n != 1 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}

@@ -115,6 +115,7 @@ func newPlan(seed uint64) *plan {
 	p.tasks()
 	p.delay()
 	p.deployments()
+	p.forget()
 	slices.SortStableFunc(p.items, func(a, b item) int { return cmp.Compare(a.at, b.at) })
 	return p
 }

@@ -169,6 +169,7 @@ var computations = map[string]func(v view) model.Value{
 	},
 	"dormant": func(v view) model.Value { return v.Get("n") },
 	"price":   price,
+	copied:    copyPlain,
 }
 
 // derived are the computations in an order in which each comes after what it reads.
@@ -267,7 +268,7 @@ func (w *world) newProgram(p0 *process, of string, edition int, f *flaky) *space
 			return h(v, ev)
 		}))
 	}
-	for _, stream := range append(slices.Sorted(maps.Keys(onTime)), "edition", "odd", "start", "start-and-fail", "cancel") {
+	for _, stream := range slices.Concat(slices.Sorted(maps.Keys(onTime)), slices.Sorted(maps.Keys(ofForgotten)), []string{"edition", "odd", "start", "start-and-fail", "cancel"}) {
 		if h := w.plan.handler(stream, edition); h != nil {
 			must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) { return h(edited{tx, edition}, ev) }))
 		}

@@ -134,6 +134,7 @@ var sometimes = []string{
 	"attempts at tasks that were cut off",
 	"commits in doubt that were in the log",
 	"commits of an attached runtime",
+	"computations over a deletion that was forgotten",
 	"crashes at a step",
 	"dead letters",
 	"deadly events given up",

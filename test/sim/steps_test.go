@@ -27,6 +27,8 @@ func (w *world) arrived(p *process, s membus.Step) {
 		w.positioned(s)
 	case s.Trip.Behind > 0:
 		w.count("stale answers")
+	case s.Label == "load":
+		w.loaded(s.Space)
 	}
 }
 

@@ -90,6 +90,9 @@ func (p *plan) derived(edition int) []string {
 	if p.has("tasks") {
 		list = append(list, "price")
 	}
+	if p.forgets() {
+		list = append(list, copied)
+	}
 	return list
 }
 
@@ -129,6 +132,8 @@ func (p *plan) handler(stream string, edition int) func(v view, ev *model.Event)
 		return ofTasks[stream]
 	case onTime[stream] != nil:
 		return onTime[stream]
+	case ofForgotten[stream] != nil && p.forgets():
+		return ofForgotten[stream]
 	}
 	return handlers[stream]
 }

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Deletions that touch nothing else, in runs where the markers of what was deleted are purged: a
+// document is made, somebody looks at what is computed from it and goes away, and it is deleted
+// while nobody looks. A space that leaves memory then, or loses its owner, is loaded from a
+// bucket in which nothing is left that says that it was deleted. All of it is drawn from keys of
+// its own, as in delays.
+
+// plain is the document, and copied what is computed from it and from nothing else.
+const (
+	plain  = "plain"
+	copied = "copied"
+)
+
+// forgets reports whether the runs of a plan delete in that way.
+func (p *plan) forgets() bool {
+	return p.history > 0 && keyed(p.seed, "forgets").below(2) == 0
+}
+
+// forget is what is done with the document.
+func (p *plan) forget() {
+	if !p.forgets() {
+		return
+	}
+	for i := range 1 + keyed(p.seed, "times", "forgets").below(4) {
+		c := keyed(p.seed, "forgotten", i)
+		in, user := p.anySpace(c), func() string { return fmt.Sprint("u", 1+c.below(users)) }
+		at := c.between(0, p.chaos/2)
+		event := func(after time.Duration, stream, payload string) {
+			at += after
+			p.add(item{at: at, do: oneOf(c, "queue", "send", "call"), who: user(), space: in, stream: stream, id: fmt.Sprint("f", i+1, stream, len(p.items)), payload: payload})
+		}
+		event(0, "note", oneOf(c, "null", fmt.Sprint(c.below(3))))
+		p.add(item{at: at + c.between(0, 100*time.Millisecond), do: "watch", who: user(), space: in, doc: copied, span: c.between(200*time.Millisecond, time.Second)})
+		event(c.between(0, 3*time.Second), "forget", "")
+		for j := range c.below(7) { // the markers are looked at when the log has grown
+			event(c.between(0, 700*time.Millisecond), "remark", fmt.Sprint(j))
+		}
+		p.add(item{at: at + c.between(0, 3*time.Second), do: "watch", who: user(), space: in, doc: copied})
+	}
+}
+
+// ofForgotten are its streams. None of them touches anything else.
+var ofForgotten = map[string]func(v view, ev *model.Event) (model.Value, error){
+	"note": func(v view, ev *model.Event) (model.Value, error) {
+		v.Set(plain, ev.Payload)
+		return model.Value{}, nil
+	},
+	"forget": func(v view, _ *model.Event) (model.Value, error) {
+		v.Delete(plain)
+		return model.Value{}, nil
+	},
+	"remark": func(view, *model.Event) (model.Value, error) { return model.Value{}, nil },
+}
+
+// copyPlain tells what is not there from null.
+func copyPlain(v view) model.Value {
+	x := v.Get(plain)
+	if x.IsAbsent() {
+		return model.String("gone")
+	}
+	return model.MustOf(map[string]any{"v": x})
+}
+
+// loaded notes that a space is loaded of which it is saved what copied was computed from, and no
+// longer that this was deleted since.
+func (w *world) loaded(space string) {
+	if !w.plan.forgets() {
+		return
+	}
+	seen, observed := w.server.Saved(space, model.StateKeyOfNode(copied))
+	_, there := w.server.Saved(space, plain)
+	mark, _ := w.server.Saved(space, "")
+	f := w.folds[space]
+	if observed && seen.Data != nil && !there && f.valueAt(plain, mark.Seq).IsAbsent() && !f.valueAt(plain, seen.Seq).IsAbsent() {
+		w.count("computations over a deletion that was forgotten")
+	}
+}
