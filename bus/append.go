@@ -19,7 +19,10 @@ func (b *Bus) Append(a model.Append, done func(seq uint64, err error)) {
 	}
 	p := b.partitionOf(a.Space)
 	j := appending{b: b, a: a, stream: b.names.logStream(p), subject: b.names.log(p, a.Space)}
-	b.pub.start(task{op: OpAppend, msg: j.message(), judge: j.judge, done: done})
+	b.pub.start(task{
+		op: OpAppend, msg: j.message(), judge: j.judge, done: done,
+		stream: j.stream, subject: j.subject, bound: true, epoch: a.Epoch,
+	})
 }
 
 // appending judges the answers to one append.

@@ -31,6 +31,7 @@ type Bus struct {
 	pub        *publisher
 	outlets    outlets
 	seen       revisions
+	past       past
 	partitions atomic.Int64
 	horizon    atomic.Int64
 	clustered  atomic.Bool // the assets are, or may be, in a cluster
@@ -48,6 +49,7 @@ type timing struct {
 	heartbeat time.Duration // how often a quiet consumer shows that it is there
 	goneAfter time.Duration // how long a follow waits for a stream that is not there
 	placement time.Duration // how long a stream waits for the servers of its replicas
+	pastCheck time.Duration // how often what is remembered is compared with the streams
 }
 
 var defaultTiming = timing{
@@ -55,6 +57,7 @@ var defaultTiming = timing{
 	headCheck: 5 * time.Second,
 	heartbeat: 2 * time.Second,
 	goneAfter: 30 * time.Second,
+	pastCheck: 30 * time.Second,
 	// Longer than the ten seconds after which each server of a cluster tells the others again
 	// how it is: until it has, nothing is placed on it.
 	placement: 15 * time.Second,
@@ -95,11 +98,12 @@ func (b *Bus) dial() error {
 		nc.Close()
 		return err
 	}
-	if b.pub, err = newPublisher(nc, b.cfg.AckTimeout, b.cfg.Faults, b.log); err != nil {
+	if b.pub, err = newPublisher(nc, b.cfg.AckTimeout, b.cfg.Faults, &b.past, b.log); err != nil {
 		nc.Close()
 		return fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
 	b.watchConnection()
+	b.pub.running.Go(b.comparePast) // ends with b.pub.ctx
 	return nil
 }
 
@@ -188,6 +192,7 @@ func (b *Bus) watchConnection() {
 		if err != nil || !b.nc.IsClosed() { // else it is our own doing
 			b.log.Warn("disconnected from NATS; requests wait until it is back", "error", err)
 		}
+		b.past.suspectAll()
 		b.pub.disconnected()
 	})
 	b.nc.SetReconnectHandler(func(nc *nats.Conn) {
@@ -195,8 +200,9 @@ func (b *Bus) watchConnection() {
 		if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
 			b.log.Error("reconnected to a server that is too old", "error", err)
 		}
+		b.pub.reconnected() // but for what waits until its stream has been compared
+		b.compareAll()
 		b.reconnects.raise()
-		b.pub.reconnected()
 	})
 	b.nc.SetClosedHandler(func(*nats.Conn) { b.end() })
 	b.nc.SetErrorHandler(b.connectionError)

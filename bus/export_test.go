@@ -12,7 +12,7 @@ func (b *Bus) HurryUp() {
 	b.timing = timing{
 		pastLimit: 20 * time.Millisecond, headCheck: 20 * time.Millisecond,
 		heartbeat: 200 * time.Millisecond, goneAfter: 50 * time.Millisecond,
-		placement: 50 * time.Millisecond,
+		placement: 50 * time.Millisecond, pastCheck: 50 * time.Millisecond,
 	}
 }
 

@@ -30,7 +30,11 @@ func (b *Bus) FollowSpace(ctx context.Context, space string, after uint64, deliv
 		return b.followError(ctx, space, err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
-	f := &feed{b: b, space: space, last: after, deliver: deliver, sub: sub, messages: messages}
+	p := b.partitionOf(space)
+	f := &feed{
+		b: b, space: space, last: after, deliver: deliver, sub: sub, messages: messages,
+		stream: b.names.logStream(p), subject: b.names.log(p, space), epoch: b.past.now(),
+	}
 	return b.followError(ctx, space, f.run(ctx))
 }
 
@@ -50,6 +54,9 @@ type feed struct {
 	last    uint64 // the sequence that was delivered last
 	deliver func(model.LogEntry)
 
+	stream, subject string
+	epoch           uint64 // in which it was begun
+
 	sub      *nats.Subscription
 	messages <-chan *nats.Msg
 	dropped  int // as many messages of sub as are accounted for
@@ -59,12 +66,21 @@ func (f *feed) run(ctx context.Context) error {
 	check := time.NewTicker(f.b.timing.headCheck)
 	defer check.Stop()
 	reconnected := f.b.reconnects.wait()
+	if err := f.b.steady(ctx, f.stream, f.epoch); err != nil {
+		return err
+	}
+	f.b.past.note(f.stream, anchor{seq: f.last, subject: f.subject})
 	if err := f.fill(ctx); err != nil {
 		return err
 	}
 	for {
-		var err error
+		changed := f.b.past.changed.wait()
+		err := f.b.steady(ctx, f.stream, f.epoch)
+		if err != nil {
+			return err
+		}
 		select {
+		case <-changed:
 		case m := <-f.messages:
 			err = f.receive(ctx, m)
 			if err == nil && f.missed() {
@@ -121,6 +137,7 @@ func (f *feed) next(e model.LogEntry) error {
 		return err
 	}
 	f.last = e.Seq
+	f.b.past.note(f.stream, anchor{seq: e.Seq, time: e.Stored, subject: f.subject, commit: e.ID})
 	f.deliver(e)
 	return nil
 }

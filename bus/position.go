@@ -22,12 +22,13 @@ func (b *Bus) LoadPosition(ctx context.Context, partition int, name string) (uin
 
 // SavePosition keeps seq if it is larger than what is kept. See worker.State.
 func (b *Bus) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	epoch := b.past.now()
 	there, err := b.position(ctx, partition, name)
 	if err != nil || there.Seq >= seq {
 		return err
 	}
 	d := model.StateDoc{Data: strconv.AppendUint(nil, seq, 10), Seq: seq, Rev: there.Rev}
-	err = b.saveItems(ctx, partition, []item{{positionPrefix + name, &d}})
+	err = b.saveItems(ctx, partition, epoch, []item{{positionPrefix + name, &d}})
 	if errors.Is(err, model.ErrOutdated) {
 		return nil
 	}

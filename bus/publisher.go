@@ -25,6 +25,14 @@ type task struct {
 	judge func(a answer, doubt bool) ruling
 	// done gets the definite answer, exactly once.
 	done func(seq uint64, err error)
+
+	// stream is where the message is to be stored, and subject under which name: a stream that
+	// may have gone back is compared with what is remembered of it before anything is sent.
+	stream, subject string
+	// bound says that the message follows from what was read before: it is not sent in another
+	// epoch than this one.
+	bound bool
+	epoch uint64
 }
 
 // ruling is what follows from an answer: the end of the task (the zero again and
@@ -49,6 +57,7 @@ type publisher struct {
 	prefix  string // of reply subjects
 	timeout time.Duration
 	faults  Faults
+	past    *past
 	log     *slog.Logger
 	ctx     context.Context // ends with stop
 	cancel  context.CancelFunc
@@ -84,10 +93,10 @@ const (
 	asking                        // an answer or a lookup is being judged
 )
 
-func newPublisher(nc *nats.Conn, timeout time.Duration, faults Faults, log *slog.Logger) (*publisher, error) {
+func newPublisher(nc *nats.Conn, timeout time.Duration, faults Faults, past *past, log *slog.Logger) (*publisher, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &publisher{
-		nc: nc, prefix: nc.NewInbox() + ".", timeout: timeout, faults: faults, log: log,
+		nc: nc, prefix: nc.NewInbox() + ".", timeout: timeout, faults: faults, past: past, log: log,
 		ctx: ctx, cancel: cancel, pending: map[uint64]*request{},
 	}
 	sub, err := nc.Subscribe(p.prefix+"*", p.receive)
@@ -109,8 +118,8 @@ func (p *publisher) start(t task) *request {
 		return nil
 	}
 	r := &request{task: t}
-	if !p.register(r) {
-		go t.done(0, model.ErrStopped) // ends when done returns
+	if err := p.register(r); err != nil {
+		go t.done(0, err) // ends when done returns
 		return nil
 	}
 	p.transmit(r)
@@ -120,17 +129,20 @@ func (p *publisher) start(t task) *request {
 // payload is the size that the server compares with max_payload.
 func payload(m *nats.Msg) int { return m.Size() - len(m.Subject) - len(m.Reply) }
 
-func (p *publisher) register(r *request) bool {
+func (p *publisher) register(r *request) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return false
+		return model.ErrStopped
+	}
+	if r.bound && r.epoch != p.past.now() {
+		return errOtherEpoch
 	}
 	p.next++
 	r.token = p.next
 	r.msg.Reply = p.prefix + strconv.FormatUint(r.token, 36)
 	p.pending[r.token] = r
-	return true
+	return nil
 }
 
 // transmit makes one attempt.
@@ -176,6 +188,10 @@ func (p *publisher) begin(r *request) (try int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending[r.token] != r {
+		return 0, false
+	}
+	if p.past.suspects(r.stream) {
+		r.state = resting // until the stream has been compared
 		return 0, false
 	}
 	if r.tries > 0 && r.state == onTheWire {
@@ -312,6 +328,9 @@ func pause(n int) time.Duration {
 // settle ends a request, unless it has ended already.
 func (p *publisher) settle(r *request, seq uint64, err error) {
 	if p.forget(r) {
+		if err == nil && seq > 0 {
+			p.past.note(r.stream, anchor{seq: seq, subject: r.subject, commit: header(r.msg.Header, headerCommit)})
+		}
 		r.done(seq, err)
 	}
 }
@@ -410,6 +429,21 @@ func (p *publisher) complain(r *request) {
 	if r.tries >= 4 && r.tries&(r.tries-1) == 0 {
 		p.log.Warn("request still without a definite answer; it is sent again until there is one",
 			"op", r.op, "subject", r.msg.Subject, "tries", r.tries, "reason", r.reason)
+	}
+}
+
+// abandon ends all requests that which selects with an error.
+func (p *publisher) abandon(which func(*request) bool, err error) {
+	p.mu.Lock()
+	var found []*request
+	for _, r := range p.pending { // any order: each on its own
+		if which(r) {
+			found = append(found, r)
+		}
+	}
+	p.mu.Unlock()
+	for _, r := range found {
+		p.settle(r, 0, err)
 	}
 }
 

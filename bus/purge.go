@@ -25,7 +25,9 @@ func (b *Bus) PurgeLane(ctx context.Context, partition int, upTo uint64, age tim
 		return false, err
 	}
 	stream := b.names.laneStream(partition)
-	more, err = b.purge(ctx, stream, upTo, age)
+	if err = b.steady(ctx, stream, b.past.now()); err == nil {
+		more, err = b.purge(ctx, stream, upTo, age)
+	}
 	if err != nil {
 		return false, fmt.Errorf("purge stream %s up to %d: %w", stream, upTo, err)
 	}

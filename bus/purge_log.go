@@ -69,6 +69,10 @@ func (b *Bus) LogSpaces(ctx context.Context, partition int) ([]string, error) {
 // The head is what the next append is compared with, so it must stay whatever the caller
 // believes. A leader that is deposed may show an older one; then less is removed.
 func (b *Bus) PurgeLog(ctx context.Context, space string, below uint64) error {
+	p := b.partitionOf(space)
+	if err := b.steady(ctx, b.names.logStream(p), b.past.now()); err != nil {
+		return err
+	}
 	head, err := b.Head(ctx, space)
 	if err != nil {
 		return err
@@ -76,7 +80,6 @@ func (b *Bus) PurgeLog(ctx context.Context, space string, below uint64) error {
 	if below = min(below, head); below <= 1 { // the server takes 0 for: everything
 		return nil
 	}
-	p := b.partitionOf(space)
 	req := server.JSApiStreamPurgeRequest{Subject: b.names.log(p, space), Sequence: below}
 	if err := b.persist(ctx, func(ctx context.Context) error { return b.purgeSubject(ctx, b.names.logStream(p), &req) }); err != nil {
 		return fmt.Errorf("purge the log of space %s below %d: %w", space, below, err)
@@ -127,6 +130,9 @@ func (b *Bus) PurgeState(ctx context.Context, space string, markers []model.Stat
 	}
 	partition := b.partitionOf(space)
 	bucket := b.names.stateBucket(partition)
+	if err := b.steady(ctx, bucketStream(bucket), b.past.now()); err != nil {
+		return err
+	}
 	for _, it := range items {
 		there, err := b.readItem(ctx, partition, it.key)
 		if errors.Is(err, errNoMessage) || err == nil && (there.Data != nil || there.Rev != it.Rev) {

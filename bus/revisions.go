@@ -91,3 +91,10 @@ func (g *generation) drop(space string) {
 	g.n -= len(g.spaces[space])
 	delete(g.spaces, space)
 }
+
+// clear forgets everything.
+func (r *revisions) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recent, r.old = generation{}, generation{}
+}

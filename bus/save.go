@@ -24,10 +24,11 @@ func (b *Bus) SaveState(ctx context.Context, space string, docs []model.StateDoc
 		return err
 	}
 	partition := b.partitionOf(space)
-	if err := b.saveItems(ctx, partition, items); err != nil || mark == nil {
+	epoch := b.past.now()
+	if err := b.saveItems(ctx, partition, epoch, items); err != nil || mark == nil {
 		return err
 	}
-	return b.saveItems(ctx, partition, []item{{space + "." + markKey, mark}})
+	return b.saveItems(ctx, partition, epoch, []item{{space + "." + markKey, mark}})
 }
 
 // item is a document under its key.
@@ -65,12 +66,12 @@ var (
 )
 
 // saveItems writes items, a window of them at a time.
-func (b *Bus) saveItems(ctx context.Context, partition int, items []item) error {
+func (b *Bus) saveItems(ctx context.Context, partition int, epoch uint64, items []item) error {
 	var refused []error
 	for len(items) > 0 {
 		window := items[:min(len(items), saveWindow)]
 		items = items[len(window):]
-		errs, err := b.saveWindow(ctx, partition, window)
+		errs, err := b.saveWindow(ctx, partition, epoch, window)
 		refused = append(refused, errs...)
 		if err != nil {
 			return errors.Join(append(refused, err)...)
@@ -82,10 +83,10 @@ func (b *Bus) saveItems(ctx context.Context, partition int, items []item) error 
 // saveWindow writes items all at once and waits for all of them. refused are the
 // errors about single items, err one that ends it all. What is still under way
 // then may yet be stored; its revision says over what, so that does no harm.
-func (b *Bus) saveWindow(ctx context.Context, partition int, items []item) (refused []error, err error) {
+func (b *Bus) saveWindow(ctx context.Context, partition int, epoch uint64, items []item) (refused []error, err error) {
 	answers := make(chan put, len(items))
 	requests := make(map[string]*request, len(items))
-	start := func(it item) { requests[it.key] = b.startPut(partition, it, answers) }
+	start := func(it item) { requests[it.key] = b.startPut(partition, epoch, it, answers) }
 	for _, it := range items {
 		start(it)
 	}
@@ -126,7 +127,8 @@ func definite(err error) bool {
 // startPut sends one attempt, under the revision that the item is believed to have.
 // Under a revision of which the sequence is not known, the item is read first: the
 // server compares revisions, and would let an older state replace a newer one.
-func (b *Bus) startPut(partition int, it item, answers chan<- put) *request {
+func (b *Bus) startPut(partition int, epoch uint64, it item, answers chan<- put) *request {
+	bucket := b.names.stateBucket(partition)
 	seq, known := b.seen.seq(it.key, it.Rev)
 	switch {
 	case !known:
@@ -138,7 +140,8 @@ func (b *Bus) startPut(partition int, it item, answers chan<- put) *request {
 	}
 	return b.pub.start(task{
 		op: OpSave, msg: b.putMessage(partition, it), judge: judgePut,
-		done: func(seq uint64, err error) { answers <- put{it, seq, err} },
+		done:   func(seq uint64, err error) { answers <- put{it, seq, err} },
+		stream: bucketStream(bucket), subject: bucketSubject(bucket, it.key), bound: true, epoch: epoch,
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/model"
 )
 
 // tail says what of a stream is to be followed.
@@ -40,8 +42,8 @@ type delivery struct {
 var errInterrupted = errors.New("consumer interrupted")
 
 // follow delivers a stream in order, each message once, until ctx ends, the bus is
-// stopped, or the stream has been gone for a while. deliver is called from one
-// goroutine at a time, and not after the return.
+// stopped, the store was found to have gone back, or the stream has been gone for a while.
+// deliver is called from one goroutine at a time, and not after the return.
 //
 // It is a push consumer without acknowledgements, in memory and with one replica:
 // the server tells a consumer's deliveries apart by number, so whatever is lost on
@@ -49,10 +51,17 @@ var errInterrupted = errors.New("consumer interrupted")
 // out. Flow control keeps the server from running ahead of deliver.
 func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error {
 	var gone absence
+	epoch := b.past.now()
 	for try := 1; ; try++ {
-		err := b.followOnce(ctx, &t, func(d delivery) { try = 0; deliver(d) })
+		err := b.steady(ctx, t.stream, epoch)
+		if err == nil {
+			err = b.followOnce(ctx, &t, epoch, func(d delivery) { try = 0; deliver(d) })
+		}
 		if over := b.over(ctx); over != nil {
 			return over
+		}
+		if errors.Is(err, model.ErrRewound) {
+			return fmt.Errorf("follow stream %s: %w", t.stream, err)
 		}
 		if gone.time(err) > b.timing.goneAfter {
 			return fmt.Errorf("follow stream %s: %w; it was deleted, or this is another account: check the connection, then provision", t.stream, err)
@@ -85,7 +94,7 @@ func (a *absence) time(err error) time.Duration {
 }
 
 // followOnce follows by one consumer, until that is interrupted.
-func (b *Bus) followOnce(ctx context.Context, t *tail, deliver func(delivery)) error {
+func (b *Bus) followOnce(ctx context.Context, t *tail, epoch uint64, deliver func(delivery)) error {
 	reconnected := b.reconnects.wait()
 	f := newFollower(b, t, deliver)
 	inbox := b.nc.NewInbox()
@@ -101,7 +110,7 @@ func (b *Bus) followOnce(ctx context.Context, t *tail, deliver func(delivery)) e
 	}
 	defer b.deleteTail(t.stream, consumer.Name)
 	f.hasFound(consumer.NumPending + consumer.Delivered.Consumer)
-	return f.watch(ctx, reconnected)
+	return f.watch(ctx, reconnected, epoch)
 }
 
 // createTries is how often one consumer is asked for. A server that is busy would otherwise have
@@ -210,6 +219,7 @@ func (f *follower) receive(m *nats.Msg) {
 		return
 	}
 	f.nth, f.t.after = d.nth, d.seq
+	f.b.past.note(f.t.stream, anchor{seq: d.seq, time: d.time, subject: d.Subject, commit: header(d.Header, headerCommit)})
 	f.deliver(d)
 	f.heard = true
 	f.end.delivered(d)
@@ -256,12 +266,17 @@ func (f *follower) perhapsReached() {
 }
 
 // watch returns when the consumer is not to be relied on any more: after a gap, a
-// reconnect, or three heartbeats that were not heard.
-func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}) error {
+// reconnect, a new epoch, or three heartbeats that were not heard.
+func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}, epoch uint64) error {
 	tick := time.NewTicker(3 * f.b.timing.heartbeat)
 	defer tick.Stop()
 	for {
+		changed := f.b.past.changed.wait()
+		if f.b.past.now() != epoch {
+			return model.ErrRewound
+		}
 		select {
+		case <-changed:
 		case <-f.interrupted:
 			return errInterrupted
 		case <-reconnected:

@@ -126,7 +126,7 @@ type tail struct {
 
 func newTail(c *Coordinator, partition int) *tail {
 	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window), letters: make(chan burial, c.cfg.Window)}
-	t.progress.Store(newProgress(0))
+	t.progress.Store(newProgress(worker.Session(c.bus), 0))
 	return t
 }
 
@@ -136,7 +136,13 @@ func newTail(c *Coordinator, partition int) *tail {
 func (t *tail) run() {
 	backoff := minPause
 	for reached := uint64(0); t.c.ctx.Err() == nil; {
-		if err := t.follow(); err != nil && t.c.ctx.Err() == nil {
+		err := t.follow()
+		switch {
+		case errors.Is(err, model.ErrRewound):
+			t.beginAnew()
+			reached, backoff = 0, minPause
+			_ = pause.For(t.c.ctx, minPause)
+		case err != nil && t.c.ctx.Err() == nil:
 			t.c.cfg.Logger.Error("tail log", "partition", t.partition, "error", err)
 			_ = pause.For(t.c.ctx, backoff)
 		}
@@ -154,20 +160,32 @@ const (
 	maxPause = 10 * time.Second
 )
 
+// beginAnew forgets how far the log was released: the store has gone back, and with it the
+// saved position, behind which is released again what is still there. Targets know it by
+// its position.
+func (t *tail) beginAnew() {
+	t.c.cfg.Logger.Warn("the store has gone back; the log is released anew from the saved position", "partition", t.partition)
+	t.progress.Store(newProgress(worker.Session(t.c.bus), 0))
+}
+
 func (t *tail) follow() error {
-	from, err := t.c.bus.LoadPosition(t.c.ctx, t.partition, Position)
+	bus, before := t.progress.Load().bus, t.progress.Load().done()
+	if bus.Epoch() != t.c.bus.Epoch() {
+		return model.ErrRewound
+	}
+	from, err := bus.LoadPosition(t.c.ctx, t.partition, Position)
 	if err != nil {
 		return err
 	}
-	from = max(from, t.progress.Load().done())
+	from = max(from, before)
 	if err := t.checkEnd(from); err != nil {
 		return err
 	}
-	p := newProgress(from)
+	p := newProgress(bus, from)
 	t.progress.Store(p)
 	ctx, cancel := context.WithCancelCause(t.c.ctx)
 	defer cancel(nil)
-	err = t.c.bus.FollowLog(ctx, t.partition, from, func(e model.LogEntry) {
+	err = bus.FollowLog(ctx, t.partition, from, func(e model.LogEntry) {
 		if err := t.read(ctx, p, e); err != nil {
 			cancel(err)
 		}
@@ -192,20 +210,24 @@ func (t *tail) checkEnd(from uint64) error {
 func (t *tail) save() {
 	ticker := time.NewTicker(t.c.cfg.Save)
 	defer ticker.Stop()
-	saved := uint64(0)
+	var saved, epoch uint64 // of the session that saved is of
 	for {
 		select {
 		case <-t.c.ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		done := t.progress.Load().done()
+		p := t.progress.Load()
+		if e := p.bus.Epoch(); e != epoch {
+			epoch, saved = e, 0
+		}
+		done := p.done()
 		if done <= saved {
 			continue
 		}
-		if err := t.c.bus.SavePosition(t.c.ctx, t.partition, Position, done); err == nil {
+		if err := p.bus.SavePosition(t.c.ctx, t.partition, Position, done); err == nil {
 			saved = done
-		} else if t.c.ctx.Err() == nil {
+		} else if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) {
 			t.c.cfg.Logger.Warn("save position", "partition", t.partition, "error", err)
 		}
 	}

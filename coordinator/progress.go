@@ -1,11 +1,16 @@
 package coordinator
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/settlehq/settle/worker"
+)
 
 // progress knows up to where a log is released completely, while releases are
 // answered in any order.
 type progress struct {
-	mu sync.Mutex
+	bus worker.Bus // a session: what is known holds as long as that does
+	mu  sync.Mutex
 	// last is the last sequence read.
 	last uint64
 	// open counts the releases under way per log sequence.
@@ -13,8 +18,8 @@ type progress struct {
 }
 
 // newProgress begins after what is known to be released.
-func newProgress(from uint64) *progress {
-	return &progress{last: from, open: map[uint64]int{}}
+func newProgress(bus worker.Bus, from uint64) *progress {
+	return &progress{bus: bus, last: from, open: map[uint64]int{}}
 }
 
 // read notes that everything up to seq has begun at least.

@@ -29,6 +29,10 @@ var (
 	// ErrPurged: commits that would have to be read next are not in the log any more. A
 	// checkpoint reaches further than they did: what was known is of no use, load again.
 	ErrPurged = errors.New("the commits in between have been purged from the log")
+	// ErrRewound: the store has gone back to an earlier state (a power cut without fsync, a
+	// snapshot of its machine, an older copy). What was known is not what is stored: nothing
+	// that rests on it is stored any more, and it has to be read anew.
+	ErrRewound = errors.New("the store has gone back: what was known of it is not in it any more")
 )
 
 // Append asks a bus to append one commit to a space's log.
@@ -43,6 +47,9 @@ type Append struct {
 	Expect uint64
 	Data   []byte
 	Trace  Trace
+	// Epoch is the bus's Epoch of before anything of the space was read. The append is not
+	// made in another one: Expect may be the sequence of another commit by then.
+	Epoch uint64
 }
 
 // LogEntry is one commit as it stands in the log.

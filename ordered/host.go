@@ -92,7 +92,7 @@ func (h *host) run() {
 		if err == nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
-		if h.p.ctx.Err() == nil {
+		if h.p.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
 			h.p.s.cfg.Logger.Error("serve key", "key", h.key, "server", h.p.s.cfg.id, "error", err)
 		}
 		_ = pause.For(h.p.ctx, pause.Backoff(try))
@@ -160,7 +160,7 @@ func (h *host) append() {
 	if c == nil {
 		return
 	}
-	h.p.s.bus.Append(model.Append{
+	h.p.bus.Append(model.Append{
 		Space: h.key, ID: c.ID() + "/" + h.nonce, Expect: h.ledger.rep.Seq, Data: data,
 	}, func(seq uint64, err error) { h.answers <- answer{seq, err} }) // there is one at a time
 }
@@ -285,7 +285,7 @@ func (h *host) catchUp() error {
 		if err := pause.For(h.p.ctx, pause.Backoff(dry)); err != nil {
 			return model.ErrStopped
 		}
-		entries, err := h.p.s.bus.ReadLog(h.p.ctx, h.key, h.ledger.rep.Seq, readPage)
+		entries, err := h.p.bus.ReadLog(h.p.ctx, h.key, h.ledger.rep.Seq, readPage)
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
@@ -311,7 +311,7 @@ func (h *host) catchUp() error {
 const dryReads = 5
 
 func (h *host) checkHead() error {
-	head, err := h.p.s.bus.Head(h.p.ctx, h.key)
+	head, err := h.p.bus.Head(h.p.ctx, h.key)
 	if err != nil {
 		return fmt.Errorf("read the head of the log: %w", err)
 	}
@@ -339,7 +339,7 @@ func (h *host) load() error {
 		return model.ErrStopped
 	}
 	defer release()
-	st, err := h.p.s.bus.LoadState(h.p.ctx, h.key)
+	st, err := h.p.bus.LoadState(h.p.ctx, h.key)
 	if err != nil {
 		return fmt.Errorf("load the checkpoint: %w", err)
 	}
@@ -348,13 +348,13 @@ func (h *host) load() error {
 		return err
 	}
 	h.saver = newSaver(st, rep)
-	if err := lookup.Replay(h.p.ctx, h.p.s.bus, rep); err != nil {
+	if err := lookup.Replay(h.p.ctx, h.p.bus, rep); err != nil {
 		return err
 	}
 	if n := rep.Later.Len(); n > 0 {
 		h.p.s.cfg.Logger.Warn("events of the key wait for a time; only a full worker handles them", "key", h.key, "events", n)
 	}
-	h.ledger = newLedger(&h.p.s.cfg, rep, h.p.s.bus.MaxPayload())
+	h.ledger = newLedger(&h.p.s.cfg, rep, h.p.bus.MaxPayload())
 	h.busy = time.Now()
 	h.ledger.lane.LeftInStream(h.offered) // an earlier life may not have been done with it
 	return nil

@@ -34,7 +34,7 @@ func (h *host) refill() {
 	if !ok || h.p.draining() || time.Now().Before(h.refillAt) {
 		return
 	}
-	events, err := h.p.s.bus.ReadLane(h.p.ctx, h.key, after, readPage)
+	events, err := h.p.bus.ReadLane(h.p.ctx, h.key, after, readPage)
 	h.p.report("read the lane of "+h.key, err)
 	if h.dry++; len(events) > 0 {
 		h.dry = 0
@@ -63,7 +63,7 @@ func (h *host) event(m *model.Message) model.Event {
 		ev.Invalid = "it is not to be handled yet, and nobody here keeps it until then: leave NotBefore out, or serve the space with a full worker"
 		return ev
 	}
-	if err := model.CheckEventAge(m.ID, m.Stored, h.p.s.bus.Horizon()); err != nil {
+	if err := model.CheckEventAge(m.ID, m.Stored, h.p.bus.Horizon()); err != nil {
 		ev.Invalid = err.Error()
 		return ev
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 // positionLane names the saved position up to which a lane is done with, as workers have it.
@@ -20,6 +21,7 @@ const positionLane = "lane"
 // hosts, and purges what nobody needs any more.
 type partition struct {
 	s      *server
+	bus    Bus // a session
 	number int
 
 	ctx     context.Context
@@ -40,8 +42,8 @@ type partition struct {
 }
 
 func startPartition(s *server, number int) *partition {
-	p := &partition{s: s, number: number, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
-	p.strays = stray.New(s.bus, number, s.cfg.Logger)
+	p := &partition{s: s, bus: worker.Session(s.bus), number: number, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
+	p.strays = stray.New(p.bus, number, s.cfg.Logger)
 	p.ctx, p.cancel = context.WithCancel(s.ctx)
 	p.keep("follow the lane", p.followLane)
 	p.tasks.Go(p.tick)                         // ends with p.ctx
@@ -71,18 +73,24 @@ func (p *partition) keep(what string, f func(ctx context.Context) error) {
 			if p.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 				return
 			}
-			p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.id, "error", err)
+			if !errors.Is(err, model.ErrRewound) { // of which the bus has told
+				p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.id, "error", err)
+			}
 			_ = pause.For(p.ctx, 200*time.Millisecond)
 		}
 	})
 }
 
 func (p *partition) followLane(ctx context.Context) error {
-	from, err := p.s.bus.LoadPosition(ctx, p.number, positionLane)
+	if p.s.bus.Epoch() != p.bus.Epoch() {
+		p.beginAnew()
+		return model.ErrStopped
+	}
+	from, err := p.bus.LoadPosition(ctx, p.number, positionLane)
 	if err != nil {
 		return err
 	}
-	end, err := p.s.bus.LaneEnd(ctx, p.number)
+	end, err := p.bus.LaneEnd(ctx, p.number)
 	if err != nil {
 		return err
 	}
@@ -93,7 +101,7 @@ func (p *partition) followLane(ctx context.Context) error {
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
 	from = p.read
 	p.mu.Unlock()
-	return p.s.bus.FollowLane(ctx, p.number, from, p.deliver)
+	return p.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
 
 // deliver hands an event to its key. It waits for a while where too much is in memory, which
@@ -123,7 +131,7 @@ func (p *partition) host(key string, done uint64) *host {
 		p.serving.Go(func() { // ends when the key leaves memory, or with p.ctx
 			h.run()
 			p.s.awake.Add(-1)
-			p.s.bus.Forget(key)
+			p.bus.Forget(key)
 		})
 	}
 	return h
@@ -206,7 +214,7 @@ func (p *partition) savePosition() error {
 	sent := p.strays.Sent(p.read)
 	p.mu.Unlock()
 	if sent > 0 {
-		if err := p.s.bus.SavePosition(p.ctx, p.number, stray.Position, sent); err != nil {
+		if err := p.bus.SavePosition(p.ctx, p.number, stray.Position, sent); err != nil {
 			return err
 		}
 		p.strays.Saved(sent)
@@ -214,7 +222,7 @@ func (p *partition) savePosition() error {
 	if done <= saved {
 		return nil
 	}
-	if err := p.s.bus.SavePosition(p.ctx, p.number, positionLane, done); err != nil {
+	if err := p.bus.SavePosition(p.ctx, p.number, positionLane, done); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -236,9 +244,30 @@ func (p *partition) stop(ctx context.Context) {
 	wait(ctx, &p.tasks)
 }
 
-// give begins to give the partition up: no event is handed to a key any more.
-func (p *partition) give() {
+// give begins to give the partition up: no event is handed to a key any more. It reports
+// false if that has begun already.
+func (p *partition) give() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.draining() {
+		return false
+	}
 	close(p.leaving)
+	return true
+}
+
+// beginAnew gives the partition up as a crash would: the store has gone back, and what its keys
+// have in memory follows from what is not there any more. It is served again from what is.
+func (p *partition) beginAnew() {
+	if !p.give() {
+		return // it is given up anyway
+	}
+	p.cancel()
+	p.s.cfg.Logger.Warn("partition begins anew: the store has gone back", "server", p.s.cfg.id, "partition", p.number)
+	p.s.tasks.Go(func() { // ends with the partition, or with the time for it
+		ctx, cancel := context.WithTimeout(p.s.ctx, p.s.cfg.Handover)
+		defer cancel()
+		p.stop(ctx)
+		p.s.peers.poke()
+	})
 }

@@ -79,6 +79,11 @@ func (r *peers) announce() {
 // hear takes in what a member says.
 func (r *peers) hear(m model.Member) {
 	r.Hear(m, time.Now())
+	r.poke()
+}
+
+// poke has the division of the partitions looked at.
+func (r *peers) poke() {
 	select {
 	case r.moved <- struct{}{}:
 	default:

@@ -23,7 +23,7 @@ func (p *partition) purgeLane() error {
 	p.mu.Unlock()
 	for more := done > 0; more; {
 		var err error
-		if more, err = p.s.bus.PurgeLane(p.ctx, p.number, done, p.s.bus.Horizon()+model.MaxClockSkew); err != nil {
+		if more, err = p.bus.PurgeLane(p.ctx, p.number, done, p.bus.Horizon()+model.MaxClockSkew); err != nil {
 			return err
 		}
 	}
@@ -34,28 +34,28 @@ func (p *partition) purgeLane() error {
 // that a checkpoint covers which was there when it was looked the last time (docs/adr/0019).
 // It comes upon keys that nobody has saved to the end, as their server died; it wakes them.
 func (p *partition) retain() error {
-	released, err := p.s.bus.LoadPosition(p.ctx, p.number, worker.PositionReleased)
+	released, err := p.bus.LoadPosition(p.ctx, p.number, worker.PositionReleased)
 	if err != nil {
 		return err
 	}
-	log, err := p.s.bus.LogState(p.ctx, p.number, p.s.cfg.History)
+	log, err := p.bus.LogState(p.ctx, p.number, p.s.cfg.History)
 	if err != nil {
 		return err
 	}
-	keys, err := p.s.bus.LogSpaces(p.ctx, p.number)
+	keys, err := p.bus.LogSpaces(p.ctx, p.number)
 	if err != nil {
 		return err
 	}
 	before := p.marks
 	p.marks = make(map[string]uint64, len(keys))
 	for _, key := range keys {
-		mark, _, err := p.s.bus.LoadMark(p.ctx, key)
+		mark, _, err := p.bus.LoadMark(p.ctx, key)
 		if err != nil {
 			return err
 		}
 		p.marks[key] = mark.Seq
 		if below := min(before[key], released+1, log.Old+1); below > 1 {
-			if err := p.s.bus.PurgeLog(p.ctx, key, below); err != nil {
+			if err := p.bus.PurgeLog(p.ctx, key, below); err != nil {
 				return err
 			}
 		}
@@ -68,7 +68,7 @@ func (p *partition) retain() error {
 
 // wakeUnsaved has a key loaded, and so saved, of which the log says more than the checkpoint.
 func (p *partition) wakeUnsaved(key string, saved uint64) error {
-	head, err := p.s.bus.Head(p.ctx, key)
+	head, err := p.bus.Head(p.ctx, key)
 	if err != nil || head <= saved {
 		return err
 	}

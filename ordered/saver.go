@@ -100,9 +100,9 @@ func (h *host) saveNow() error {
 // save writes a checkpoint. An item of which the bucket has the same state or a newer one is as
 // good as saved: an earlier owner, with the same log, was late.
 func (p *partition) save(key string, c *replica.Checkpoint) error {
-	err := p.s.bus.SaveState(p.ctx, key, c.Docs, &c.Mark)
+	err := p.bus.SaveState(p.ctx, key, c.Docs, &c.Mark)
 	if err != nil && onlyOutdated(err) {
-		err = p.s.bus.SaveState(p.ctx, key, nil, &c.Mark)
+		err = p.bus.SaveState(p.ctx, key, nil, &c.Mark)
 	}
 	return err
 }

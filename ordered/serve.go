@@ -104,7 +104,9 @@ func (s *server) place() {
 }
 
 func (s *server) giveUp(p *partition) {
-	p.give()
+	if !p.give() {
+		return
+	}
 	s.tasks.Go(func() { // ends with the time for it
 		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Handover)
 		defer cancel()

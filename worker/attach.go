@@ -72,6 +72,7 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	if n := bus.MaxPayload(); n < minPayload {
 		return nil, fmt.Errorf("attach %s: the server takes messages of %d bytes (max_payload), a commit needs %d at least", cfg.ID, n, minPayload)
 	}
+	bus = Session(bus)
 	a := &Attachment{}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	e := &env{ctx: a.ctx, bus: bus, horizon: bus.Horizon(), cfg: own, tasks: &a.tasks, counters: &a.counters, runs: newRunCounts()}

@@ -126,7 +126,7 @@ func (p *partition) listDue(ctx context.Context) error {
 		return nil
 	}
 	for _, then := range []time.Duration{StaleLeader, 0} {
-		list, err := p.w.bus.DueSpaces(ctx, p.number)
+		list, err := p.bus.DueSpaces(ctx, p.number)
 		if err != nil {
 			return err
 		}

@@ -54,6 +54,9 @@ func (h *host) followLog() {
 				case <-ctx.Done():
 				}
 			})
+			if errors.Is(err, model.ErrRewound) {
+				h.fail("follow the log", err)
+			}
 			if errors.Is(err, model.ErrPurged) {
 				after = h.passOver(ctx, after, err)
 			}

@@ -51,6 +51,35 @@ func (w *Worker) usurped(part *partition, now time.Time) bool {
 	return now.Sub(part.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
 }
 
+// beginAnew gives up a partition whose store has gone back, as a crash would: what its spaces
+// have in memory follows from what is not there any more. It is served again from what is.
+func (w *Worker) beginAnew(part *partition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.partitions[part.number] != part || w.ctx.Err() != nil {
+		return // it leaves anyway
+	}
+	delete(w.partitions, part.number)
+	w.leaving[part.number] = part
+	part.abandon()
+	w.cfg.Logger.Warn("partition begins anew: the store has gone back", "worker", w.cfg.ID, "partition", part.number)
+	w.tasks.Go(func() { // ends with the partition's goroutines, of which user code may hold up some
+		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Handover)
+		defer cancel()
+		_ = wait(ctx, &part.tasks)
+		w.roster.LetGo(part.number)
+		w.left(part)
+	})
+}
+
+// left lets a partition that has been given up be served again.
+func (w *Worker) left(part *partition) {
+	w.mu.Lock()
+	delete(w.leaving, part.number)
+	w.mu.Unlock()
+	w.poke()
+}
+
 // handOver drains a partition that has become another worker's. It may have become
 // this worker's again meanwhile, and a handler that is stuck must not keep it from
 // being served, so there is a limit.
@@ -58,10 +87,7 @@ func (w *Worker) handOver(part *partition) {
 	if err := w.drain(w.ctx, part); err != nil && w.ctx.Err() == nil {
 		w.cfg.Logger.Warn("partition was not handed over in good order", "worker", w.cfg.ID, "partition", part.number, "error", err)
 	}
-	w.mu.Lock()
-	delete(w.leaving, part.number)
-	w.mu.Unlock()
-	w.poke()
+	w.left(part)
 }
 
 // drain drains a partition and lets go of it. If somebody waits for it, that takes as

@@ -28,7 +28,7 @@ func (p *partition) purge(ctx context.Context, last *purge) {
 	if now := time.Now(); done == 0 || now.Before(last.next) {
 		return
 	}
-	more, err := p.w.bus.PurgeLane(ctx, p.number, done, p.w.horizon+model.MaxClockSkew)
+	more, err := p.bus.PurgeLane(ctx, p.number, done, p.w.horizon+model.MaxClockSkew)
 	if err != nil && ctx.Err() == nil {
 		p.w.cfg.Logger.Warn("purge handled events from the lane", "partition", p.number, "up to", done, "error", err)
 	}

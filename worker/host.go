@@ -461,7 +461,7 @@ func (h *host) whyEnded() error {
 
 // report logs an error unless it is only that the host is being stopped.
 func (h *host) report(what string, err error) {
-	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) {
+	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrRewound) { // the bus has said so
 		h.env.cfg.Logger.Error(what, "space", h.space, "worker", h.env.cfg.ID, "error", err)
 	}
 }

@@ -21,6 +21,7 @@ const positionLane = "lane"
 // and leases to the spaces' hosts, and has them saved now and then.
 type partition struct {
 	w      *Worker
+	bus    Bus // a session
 	number int
 	began  time.Time
 	took   time.Duration // until it began, since the worker knew that it was to
@@ -59,14 +60,15 @@ type partition struct {
 type backlog struct{ done, last uint64 }
 
 func startPartition(w *Worker, number int, took time.Duration) *partition {
+	bus := Session(w.bus)
 	p := &partition{
-		w: w, number: number, began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
+		w: w, bus: bus, number: number, began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
 		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(),
-		strays: stray.New(w.bus, number, w.cfg.Logger),
+		strays: stray.New(bus, number, w.cfg.Logger),
 	}
 	p.ctx, p.cancel = context.WithCancel(w.ctx)
 	p.keep("follow leases", func(ctx context.Context) error {
-		return w.bus.FollowLeases(ctx, number, p.lease)
+		return bus.FollowLeases(ctx, number, p.lease)
 	})
 	p.keep("follow lane", p.followLane)
 	p.retention.p = p
@@ -82,7 +84,7 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 // env is what the partition's hosts have around them.
 func (p *partition) env() *env {
 	return &env{
-		ctx: p.ctx, bus: p.w.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks,
+		ctx: p.ctx, bus: p.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks,
 		counters: &p.w.counters, runs: p.w.runs, performing: p.w.performing, partition: p, awake: &p.w.awake,
 	}
 }
@@ -92,11 +94,15 @@ func (p *partition) keep(what string, f func(ctx context.Context) error) {
 }
 
 func (p *partition) followLane(ctx context.Context) error {
-	from, err := p.w.bus.LoadPosition(ctx, p.number, positionLane)
+	if p.w.bus.Epoch() != p.bus.Epoch() {
+		p.w.beginAnew(p)
+		return model.ErrStopped
+	}
+	from, err := p.bus.LoadPosition(ctx, p.number, positionLane)
 	if err != nil {
 		return err
 	}
-	end, err := p.w.bus.LaneEnd(ctx, p.number)
+	end, err := p.bus.LaneEnd(ctx, p.number)
 	if err != nil {
 		return err
 	}
@@ -108,7 +114,7 @@ func (p *partition) followLane(ctx context.Context) error {
 	from = p.read
 	p.dues.place()
 	p.mu.Unlock()
-	return p.w.bus.FollowLane(ctx, p.number, from, p.deliver)
+	return p.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
 
 // deliver hands an event to its space, waking it if it sleeps. It waits for room for a
@@ -177,7 +183,7 @@ func (p *partition) hostOf(space string, known bool) *host {
 
 // programOf is what a space is to run, nil if it is not to have a host. p.mu is held.
 func (p *partition) programOf(name string, known bool) *space.Program {
-	if p.closed || p.ctx.Err() != nil || model.PartitionOf(name, p.w.bus.Partitions()) != p.number {
+	if p.closed || p.ctx.Err() != nil || model.PartitionOf(name, p.bus.Partitions()) != p.number {
 		return nil
 	}
 	program, err := p.w.cfg.Programs(name)
@@ -277,7 +283,7 @@ func (p *partition) forget(h *host) {
 	h.unload() // nobody finds it any more
 	p.w.awake.left(h)
 	p.w.runs.leaves(h.space)
-	p.w.bus.Forget(h.space)
+	p.bus.Forget(h.space)
 	if h.handedOver() {
 		return
 	}
@@ -327,7 +333,7 @@ func (p *partition) callRoll() {
 		if p.ctx.Err() != nil {
 			return
 		}
-		if err := p.w.bus.CallRoll(p.number); err != nil {
+		if err := p.bus.CallRoll(p.number); err != nil {
 			p.w.cfg.Logger.Warn("call roll", "partition", p.number, "error", err)
 		}
 	}
@@ -378,7 +384,7 @@ func (p *partition) savePosition(ctx context.Context) {
 
 // saveAt saves a position, and reports whether it is.
 func (p *partition) saveAt(ctx context.Context, name string, seq uint64) bool {
-	err := p.w.bus.SavePosition(ctx, p.number, name, seq)
+	err := p.bus.SavePosition(ctx, p.number, name, seq)
 	if err != nil && ctx.Err() == nil {
 		p.w.cfg.Logger.Warn("save a position", "partition", p.number, "of", name, "error", err)
 	}
@@ -407,6 +413,14 @@ func (p *partition) drain(ctx context.Context) error {
 	}
 	p.cancel()
 	return errors.Join(unsaved.err(), err, wait(ctx, &p.tasks))
+}
+
+// abandon ends the partition at once: nothing is finished, and nothing is saved.
+func (p *partition) abandon() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
 }
 
 // collected are errors of several goroutines, of which some may go on.

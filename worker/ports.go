@@ -29,6 +29,11 @@ type Bus interface {
 	// MaxPayload is the largest message in bytes, headers included, that the
 	// server takes.
 	MaxPayload() int
+	// Epoch counts how often the store was found to have gone back to an earlier state.
+	// What was read in one epoch says nothing in the next: follows that were begun before
+	// end with model.ErrRewound, and so does what would be stored because of them. See
+	// Session.
+	Epoch() uint64
 }
 
 // StaleLeader is how long the leader of a stream may answer from the past, because it does

@@ -110,7 +110,7 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 	for _, h := range hosts {
 		saved := h.retained.settled(h.saver.durable.Load(), r.p.w.cfg.PurgeDelay, now)
 		if gone := h.saver.markers.covered(saved, markersStep); len(gone) > 0 {
-			err := r.p.w.bus.PurgeState(ctx, h.space, gone)
+			err := r.p.bus.PurgeState(ctx, h.space, gone)
 			if err == nil {
 				h.saver.markers.forget(gone)
 			}
@@ -120,7 +120,7 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 		if below <= h.retained.below {
 			continue
 		}
-		if err := r.p.w.bus.PurgeLog(ctx, h.space, below); err != nil {
+		if err := r.p.bus.PurgeLog(ctx, h.space, below); err != nil {
 			return errors.Join(failed, err)
 		}
 		h.retained.below = below
@@ -131,12 +131,12 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 // bound is the sequence up to which commits may go if a checkpoint covers them, where the
 // log ends, and what time it is by the server's clock.
 func (r *retention) bound(ctx context.Context) (seq, end uint64, clock time.Time, err error) {
-	released, err := r.p.w.bus.LoadPosition(ctx, r.p.number, PositionReleased)
+	released, err := r.p.bus.LoadPosition(ctx, r.p.number, PositionReleased)
 	if err != nil {
 		return 0, 0, clock, err
 	}
 	cfg := &r.p.w.cfg
-	log, err := r.p.w.bus.LogState(ctx, r.p.number, cfg.History)
+	log, err := r.p.bus.LogState(ctx, r.p.number, cfg.History)
 	if err != nil {
 		return 0, 0, clock, err
 	}
@@ -155,7 +155,7 @@ func (r *retention) sweep(ctx context.Context, now time.Time, bound uint64, cloc
 		if now.Sub(r.listed) < sweepEvery {
 			return nil
 		}
-		spaces, err := r.p.w.bus.LogSpaces(ctx, r.p.number)
+		spaces, err := r.p.bus.LogSpaces(ctx, r.p.number)
 		if err != nil {
 			return err
 		}
@@ -178,11 +178,11 @@ func (r *retention) sweep(ctx context.Context, now time.Time, bound uint64, cloc
 // sleeper purges the log of a space that has no host here, or wakes it if its checkpoint
 // does not reach the end of its log.
 func (r *retention) sleeper(ctx context.Context, space string, bound uint64, clock time.Time) error {
-	mark, stored, err := r.p.w.bus.LoadMark(ctx, space)
+	mark, stored, err := r.p.bus.LoadMark(ctx, space)
 	if err != nil {
 		return err
 	}
-	head, err := r.p.w.bus.Head(ctx, space)
+	head, err := r.p.bus.Head(ctx, space)
 	if err != nil {
 		return err
 	}
@@ -193,5 +193,5 @@ func (r *retention) sleeper(ctx context.Context, space string, bound uint64, clo
 	if clock.Sub(stored) < r.p.w.cfg.PurgeDelay {
 		return nil
 	}
-	return r.p.w.bus.PurgeLog(ctx, space, min(mark.Seq, bound+1))
+	return r.p.bus.PurgeLog(ctx, space, min(mark.Seq, bound+1))
 }

@@ -43,7 +43,7 @@ func (u *unheard) look(ctx context.Context, p *partition, hosts []*host, end uin
 	}
 	found := false
 	for _, h := range hosts {
-		head, err := p.w.bus.Head(ctx, h.space)
+		head, err := p.bus.Head(ctx, h.space)
 		if err != nil {
 			return err
 		}

@@ -90,11 +90,12 @@ func (w *Worker) Start(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(w.ctx, cancel)()
 	known := make(chan struct{})
+	ready := sync.OnceFunc(func() { close(known) }) // it is called by every follow
 	w.keep("follow members", func(ctx context.Context) error {
 		return w.bus.FollowMembers(ctx, func(m model.Member) {
 			w.roster.Hear(m, time.Now())
 			w.poke()
-		}, sync.OnceFunc(func() { close(known) }))
+		}, ready)
 	})
 	select {
 	case <-known:
@@ -296,7 +297,9 @@ func retry(ctx context.Context, cfg Config, what string, f func(ctx context.Cont
 		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
-		cfg.Logger.Warn(what, "worker", cfg.ID, "error", err)
+		if !errors.Is(err, model.ErrRewound) { // of which the bus has told
+			cfg.Logger.Warn(what, "worker", cfg.ID, "error", err)
+		}
 		_ = pause.For(ctx, 200*time.Millisecond)
 	}
 }

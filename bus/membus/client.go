@@ -64,6 +64,9 @@ type held struct {
 }
 
 // Connect attaches a client. It must be ended by Close or Kill.
+// Epoch is 0: a store in memory does not go back.
+func (b *Bus) Epoch() uint64 { return 0 }
+
 func (s *Server) Connect(id string) *Bus {
 	b := newBus(s, id)
 	go b.run() // ends when the client is closed or killed

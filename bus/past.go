@@ -1,0 +1,256 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/settlehq/settle/model"
+)
+
+// past is what a bus remembers of its streams: of each the newest message that it knows.
+// A store that has gone back to an earlier state has another one there, or none. Until a
+// stream has been compared with what is remembered, nothing is stored in it. The zero
+// value is ready.
+type past struct {
+	mu      sync.Mutex
+	epoch   uint64
+	anchors map[string]anchor
+	// suspect are the streams that may have gone back since they were heard of last.
+	suspect map[string]bool
+	// changed is raised when a stream is suspected no more, and with every new epoch.
+	changed signal
+}
+
+// anchor is a message that is known to be in a stream, or to have been purged from it.
+type anchor struct {
+	seq uint64
+	// What follows is compared as far as it is known.
+	time    time.Time
+	subject string
+	commit  string // the Settle-Commit header
+}
+
+// errOtherEpoch is the answer to what rests on an earlier state of the store.
+var errOtherEpoch = fmt.Errorf("not sent: %w", model.ErrRewound)
+
+// Epoch counts how often the store was found to have gone back. See worker.Bus.
+func (b *Bus) Epoch() uint64 { return b.past.now() }
+
+func (p *past) now() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.epoch
+}
+
+// note remembers a message, unless a newer one is known of its stream.
+func (p *past) note(stream string, a anchor) {
+	if stream == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.anchors == nil {
+		p.anchors, p.suspect = map[string]anchor{}, map[string]bool{}
+	}
+	// What was stored before a stream went back may be heard of only after that.
+	if was := p.anchors[stream]; a.seq > was.seq && !p.suspect[stream] {
+		p.anchors[stream] = a
+	}
+}
+
+// suspectAll says that any stream may have gone back: the connection is lost.
+func (p *past) suspectAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for stream := range p.anchors { // any order: all of them
+		p.suspect[stream] = true
+	}
+}
+
+func (p *past) suspects(stream string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.suspect[stream]
+}
+
+// known are the streams of which anything is remembered.
+func (p *past) known() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for stream := range p.anchors { // any order: each on its own
+		all = append(all, stream)
+	}
+	return all
+}
+
+func (p *past) anchor(stream string) anchor {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.anchors[stream]
+}
+
+// holds says that a stream has been compared, and has not gone back. was is what it was
+// compared with, found the message that stands there.
+func (p *past) holds(stream string, was, found anchor) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := p.anchors[stream]; now == was && found.seq == was.seq {
+		p.anchors[stream] = found // its time is known from now on
+	}
+	delete(p.suspect, stream)
+	p.changed.raise()
+}
+
+// isBack begins a new epoch, unless that was noticed meanwhile: a stream is not what it was.
+func (p *past) isBack(stream string, was anchor) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, known := p.anchors[stream]
+	if !known || now.seq < was.seq {
+		return false
+	}
+	p.epoch++
+	delete(p.anchors, stream)
+	delete(p.suspect, stream)
+	p.changed.raise()
+	return true
+}
+
+// steady waits until a stream has been compared, if it is suspected, and returns
+// model.ErrRewound if the epoch is another one by then.
+func (b *Bus) steady(ctx context.Context, stream string, epoch uint64) error {
+	for {
+		changed := b.past.changed.wait()
+		switch {
+		case b.past.now() != epoch:
+			return model.ErrRewound
+		case !b.past.suspects(stream):
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.stopped:
+			return model.ErrStopped
+		}
+	}
+}
+
+// comparing bounds how many streams are compared at a time.
+const comparing = 16
+
+// compareAll compares every stream with what is remembered, each until there is an answer.
+// It does not wait for that.
+func (b *Bus) compareAll() {
+	b.pub.mu.Lock()
+	defer b.pub.mu.Unlock()
+	if b.pub.closed {
+		return
+	}
+	b.pub.running.Go(func() { b.compareEach(b.pub.ctx) }) // ends when all are compared, or with b.pub.ctx
+}
+
+func (b *Bus) compareEach(ctx context.Context) {
+	var g errgroup.Group
+	g.SetLimit(comparing)
+	for _, stream := range b.past.known() {
+		g.Go(func() error { b.compare(ctx, stream); return nil })
+	}
+	_ = g.Wait() // there are no errors
+}
+
+// comparePast compares all streams now and then: a leader that has lost the end of its
+// stream costs no connection.
+func (b *Bus) comparePast() {
+	tick := time.NewTicker(b.timing.pastCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			b.compareEach(b.pub.ctx)
+		case <-b.pub.ctx.Done():
+			return
+		}
+	}
+}
+
+// compare compares one stream with what is remembered of it, and acts on the outcome. A
+// leader that does not know yet that it is deposed may answer from the past, so in a cluster
+// a stream that is too short is looked at again, for as long as that can be.
+func (b *Bus) compare(ctx context.Context, stream string) {
+	began := time.Now()
+	for try := 1; ; try++ {
+		was := b.past.anchor(stream)
+		found, why, err := b.lookBack(ctx, stream, was)
+		switch {
+		case errors.Is(err, errNoStream) || err == nil && why == "":
+			b.past.holds(stream, was, found)
+			b.pub.resend(func(r *request) bool { return r.stream == stream && r.state == resting })
+			return
+		case err == nil && b.clustered.Load() && time.Since(began) < b.timing.pastLimit:
+		case err == nil:
+			b.wentBack(stream, was, why)
+			return
+		}
+		if b.sleep(ctx, pause(try)) != nil {
+			return
+		}
+	}
+}
+
+// lookBack asks the leader of a stream for the message of an anchor. why says what is wrong
+// with the answer, "" that nothing is. A message that is not there has been purged, as
+// long as the stream reaches further.
+func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found anchor, why string, err error) {
+	if was.seq == 0 {
+		return was, "", nil
+	}
+	m, err := b.leaderGet(ctx, stream, getRequest{Seq: was.seq})
+	if err == nil {
+		found = anchor{seq: m.Seq, time: m.Time, subject: m.Subject, commit: header(m.Header, headerCommit)}
+		return found, was.differs(found), nil
+	}
+	if !errors.Is(err, errNoMessage) {
+		return was, "", err
+	}
+	info, err := b.streamInfo(ctx, stream)
+	switch {
+	case err != nil:
+		return was, "", err
+	case info.State.LastSeq < was.seq:
+		return was, fmt.Sprintf("it ends at %d", info.State.LastSeq), nil
+	}
+	return was, "", nil
+}
+
+// differs says what tells two messages of one sequence apart, "" if nothing does.
+func (a *anchor) differs(found anchor) string {
+	switch {
+	case !a.time.IsZero() && !a.time.Equal(found.time):
+		return "a message stands there that was stored at " + found.time.Format(time.RFC3339Nano)
+	case a.subject != "" && a.subject != found.subject:
+		return "a message with another subject stands there: " + found.subject
+	case a.commit != "" && a.commit != found.commit:
+		return "another commit stands there: " + found.commit
+	}
+	return ""
+}
+
+// wentBack ends what rests on the stream as it was, and says so.
+func (b *Bus) wentBack(stream string, was anchor, why string) {
+	if !b.past.isBack(stream, was) {
+		return
+	}
+	b.seen.clear()
+	b.log.Error("a stream has gone back to an earlier state (a power cut without fsync, a snapshot, an older copy of its files): what was stored last is lost; everything is read anew",
+		"stream", stream, "known_up_to", was.seq, "found", why)
+	b.pub.abandon(func(r *request) bool { return r.bound }, fmt.Errorf("stream %s was known up to %d, and %s: %w", stream, was.seq, why, model.ErrRewound))
+	b.pub.resend(func(r *request) bool { return r.stream == stream && r.state == resting })
+}

@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Session is a bus as seen from one epoch of its store (see Bus.Epoch), which is the present
+// one. When the store is found to have gone back, nothing is followed, stored or removed
+// through it any more: each attempt ends with model.ErrRewound. Whoever keeps in memory what
+// they have read should reach the bus through a session, and begin anew with another one.
+func Session(b Bus) Bus { return session{b, b.Epoch()} }
+
+type session struct {
+	Bus
+	epoch uint64
+}
+
+// Epoch is the session's own.
+func (s session) Epoch() uint64 { return s.epoch }
+
+func (s session) over() error {
+	if s.Bus.Epoch() != s.epoch {
+		return fmt.Errorf("what is in memory is of an earlier past: %w", model.ErrRewound)
+	}
+	return nil
+}
+
+func (s session) Append(a model.Append, done func(seq uint64, err error)) {
+	a.Epoch = s.epoch
+	s.Bus.Append(a, done)
+}
+
+func (s session) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.FollowSpace(ctx, space, after, deliver)
+}
+
+func (s session) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.FollowLog(ctx, partition, after, deliver)
+}
+
+func (s session) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.FollowLane(ctx, partition, after, deliver)
+}
+
+func (s session) PurgeLog(ctx context.Context, space string, below uint64) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.PurgeLog(ctx, space, below)
+}
+
+func (s session) PurgeLane(ctx context.Context, partition int, upTo uint64, age time.Duration) (bool, error) {
+	if err := s.over(); err != nil {
+		return false, err
+	}
+	return s.Bus.PurgeLane(ctx, partition, upTo, age)
+}
+
+func (s session) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.SaveState(ctx, space, docs, mark)
+}
+
+func (s session) PurgeState(ctx context.Context, space string, markers []model.StateDoc) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.PurgeState(ctx, space, markers)
+}
+
+func (s session) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.SavePosition(ctx, partition, name, seq)
+}
