@@ -30,7 +30,7 @@ func (c *Client) Await(ctx context.Context, space, stream, id string) (*Receipt,
 	if err != nil {
 		return nil, ev.failed(ctx, err)
 	}
-	return c.await(ctx, ev, w, true)
+	return c.await(ctx, ev, w, true, nil)
 }
 
 // awaited names an event that somebody waits for.
@@ -60,11 +60,13 @@ func (ev awaited) failed(ctx context.Context, err error) error {
 // await waits at w, and first looks into the past if the event may be handled already.
 // One that the lane did not know of can have been handled before the wait began, if it was
 // a deposed leader that answered, so it is looked for once more (worker.StaleLeader). This
-// is the only look that is not caused by what the log says. It ends w.
-func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool) (*Receipt, error) {
+// is the only look that is not caused by what the log says. If the store has gone back and
+// nothing is found, it calls again, unless that is nil. It ends w.
+func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, again func() error) (*Receipt, error) {
 	defer func() { w.end() }()
-	again := time.NewTimer(worker.StaleLeader)
-	defer again.Stop()
+	epoch := c.bus.Epoch()
+	later := time.NewTimer(worker.StaleLeader)
+	defer later.Stop()
 	for {
 		if look {
 			h, err := lookup.FindReceiptUpTo(ctx, c.bus, ev.space, ev.key.Stream, ev.key.ID, w.seen)
@@ -75,6 +77,12 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool) (*
 				return nil, err
 			case h != nil:
 				return h.Tx.Receipt, nil
+			}
+			if now := c.bus.Epoch(); now != epoch && again != nil {
+				if err := again(); err != nil {
+					return nil, ev.failed(ctx, err)
+				}
+				epoch = now
 			}
 		}
 		select {
@@ -89,7 +97,7 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool) (*
 				return nil, ev.failed(ctx, err)
 			}
 			w, look = next, true
-		case <-again.C:
+		case <-later.C:
 			look = true
 		case <-ctx.Done():
 			return nil, ev.failed(ctx, nil)

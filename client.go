@@ -39,6 +39,11 @@ type Client struct {
 // knows any more how. Sending it again under its id still does nothing.
 var ErrForgotten = lookup.ErrForgotten
 
+// ErrRewound says that the store has gone back to an earlier state (a power cut without fsync,
+// a snapshot of its machine, an older copy of its files), so that what was waited for may never
+// come: an event that was acknowledged before may be lost. Sending it again is safe.
+var ErrRewound = model.ErrRewound
+
 // SendResult is the answer to a send.
 type SendResult = model.SendResult
 
@@ -178,7 +183,8 @@ func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) 
 }
 
 // Call sends an event and waits for its receipt: request and reply over a handler
-// that runs exactly once. Calling again with the same id returns the same receipt.
+// that runs exactly once. Calling again with the same id returns the same receipt. If the
+// store goes back meanwhile, and loses the event, the call sends it again.
 // The error is about the call; how the event ended is in the receipt.
 func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 	m, err := c.message(e)
@@ -197,7 +203,11 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 		w.end()
 		return nil, err
 	}
-	rc, err := c.await(ctx, ev, w, r.Duplicate)
+	again := func() error { // the store has gone back: the event may be lost, and is sent once more
+		_, err := c.send(ctx, m)
+		return err
+	}
+	rc, err := c.await(ctx, ev, w, r.Duplicate, again)
 	if err != nil && !errors.Is(err, ErrForgotten) {
 		err = fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space", err)
 	}
@@ -282,7 +292,10 @@ func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, er
 func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64), opts ...WatchOption) error {
 	known := from
 	return c.changes(ctx, space, doc, func(ch lookup.Change) {
-		if revision, news := ch.Since(known); news {
+		if ch.Rewound {
+			known = 0
+		}
+		if revision, news := ch.Since(known); news || ch.Rewound {
 			known = revision
 			deliver(ch.Value, revision)
 		}

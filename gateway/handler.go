@@ -108,6 +108,8 @@ func (s *stream) event(e live.Event) error {
 		return s.send(fmt.Sprintf("event: stale\ndata: %s\n\n", why))
 	case live.Current:
 		return s.send("event: current\ndata: null\n\n") // without data it would be none
+	case live.Rewound:
+		return s.send("id: 0\nevent: rewound\ndata: null\n\n")
 	case live.Moved:
 		return s.send(": the worker leaves\n\n")
 	default:

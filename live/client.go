@@ -166,6 +166,9 @@ func (w *watching) take(e Event) error {
 			return errMissed
 		}
 		w.tell(e)
+	case Rewound:
+		w.begun, w.q.From = false, 0
+		w.tell(e)
 	case Value, Deleted:
 		if w.begun && e.Revision <= w.q.From {
 			return nil

@@ -18,6 +18,7 @@ type feed struct {
 	cancel     context.CancelFunc
 
 	mu     sync.Mutex
+	back   bool   // the store has gone back while this process has known it
 	newest Event  // the zero Event as long as nothing is known
 	read   uint64 // up to where the log was read for that, see lookup.Change
 	subs   map[*sub]bool
@@ -40,6 +41,7 @@ type sub struct {
 	next, standing Event  // the zero Event if there is none
 	last           uint64 // revision of the last value that was wanted
 	begun          bool   // and whether there was one
+	rewound        bool   // the store has gone back, of which the watcher is to be told first
 }
 
 // begin follows the document until its context ends, whatever fails.
@@ -48,8 +50,14 @@ func (s *Server) begin(ctx context.Context, f *feed) {
 		Bus: s.bus, Space: f.space, Doc: f.doc, Logger: s.log,
 		Watcher: s.host.ID() + "-live-" + rand.Text()[:12],
 	}
+	take := func(c lookup.Change) {
+		f.mu.Lock()
+		f.back = s.bus.Epoch() > 0
+		f.mu.Unlock()
+		f.take(c)
+	}
 	for ctx.Err() == nil {
-		if err := w.Changes(ctx, f.take); ctx.Err() == nil {
+		if err := w.Changes(ctx, take); ctx.Err() == nil {
 			s.log.Warn("watch a document; trying again", "space", f.space, "document", f.doc, "error", err)
 			_ = pause.For(ctx, again)
 		}
@@ -63,6 +71,12 @@ const again = 200 * time.Millisecond
 func (f *feed) take(c lookup.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if c.Rewound {
+		f.newest, f.read = Event{}, 0
+		for s := range f.subs { // any order: each on its own
+			s.beginAnew()
+		}
+	}
 	revision, news := c.Since(f.newest.Revision)
 	if f.newest.Kind != "" && (!news || c.Revision == 0 && f.newest.Kind == Deleted) {
 		return // a reading that began again, or a replica that is behind
@@ -74,7 +88,23 @@ func (f *feed) take(c lookup.Change) {
 	}
 	f.newest = e
 	for s := range f.subs { // any order: each on its own
+		s.compare(f)
 		s.offer(e)
+	}
+}
+
+// beginAnew has the watcher told that what it knows was of a store that has gone back since.
+// The feed's lock is held.
+func (s *sub) beginAnew() {
+	s.rewound = s.rewound || s.begun
+	s.next, s.last, s.begun = Event{}, 0, false
+}
+
+// compare finds a watcher that knows more than the log has: it was told before the store went
+// back, by this worker or another. The feed's lock is held.
+func (s *sub) compare(f *feed) {
+	if f.back && s.begun && s.last > max(f.read, f.newest.Revision) {
+		s.beginAnew()
 	}
 }
 
@@ -110,12 +140,15 @@ func (s *sub) take() (news []Event) {
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
 	s.standing.Revision = s.feed.newest.Revision
+	if s.rewound {
+		news = append(news, Event{Kind: Rewound})
+	}
 	for _, e := range []Event{s.next, s.standing} {
 		if e.Kind != "" {
 			news = append(news, e)
 		}
 	}
-	s.next, s.standing = Event{}, Event{}
+	s.next, s.standing, s.rewound = Event{}, Event{}, false
 	return news
 }
 
@@ -142,6 +175,9 @@ func (s *Server) join(q *Watch) (*sub, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.subs[sub] = true
+	if f.newest.Kind != "" {
+		sub.compare(f)
+	}
 	sub.offer(f.newest)
 	sub.hear(f.standing)
 	return sub, nil

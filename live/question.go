@@ -73,6 +73,9 @@ const (
 	Moved     Kind = "moved"     // who answers goes away; ask again at once, from Revision on
 	Connected Kind = "connected" // of Client.Watch: somebody answers, or again
 	Broken    Kind = "broken"    // of Client.Watch: nobody does, and it asks again
+	// Rewound: the store has gone back to an earlier state, and what was delivered before may
+	// never have been. The document as it is now follows, whatever its revision.
+	Rewound Kind = "rewound"
 )
 
 // Event is one thing that happens to a watch.

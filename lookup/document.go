@@ -13,7 +13,7 @@ import (
 
 // Follow delivers the confirmed value of a document and then each change, without
 // creating any demand for it. Where the log was purged faster than it was read, changes
-// are left out; what is delivered never goes back.
+// are left out; what is delivered never goes back, unless the store does (Change.Rewound).
 func Follow(ctx context.Context, bus Bus, space, doc string, deliver func(v model.Value, revision uint64)) error {
 	return Changes(ctx, bus, space, doc, func(c Change) { deliver(c.Value, c.Revision) })
 }
@@ -27,6 +27,10 @@ type Change struct {
 	// Read is up to where the log had been read. That a document was deleted is forgotten in
 	// the end: it is absent then as of Read, and Revision is 0, as if there had never been one.
 	Read uint64
+	// Rewound says that the store has gone back to an earlier state since the change before
+	// this one, of which the value is what the document is now. Revisions may have been given
+	// out before, for what is not there any more.
+	Rewound bool
 }
 
 // Since is the revision of the change for one who knows the document as of another; false if it
@@ -42,11 +46,20 @@ func (c *Change) Since(known uint64) (revision uint64, news bool) {
 func Changes(ctx context.Context, bus Bus, space, doc string, deliver func(Change)) error {
 	f := follower{bus: bus, space: space, doc: doc, deliver: deliver}
 	for {
-		if err := f.follow(ctx); !errors.Is(err, model.ErrPurged) || ctx.Err() != nil {
+		err := f.follow(ctx)
+		rewound := errors.Is(err, model.ErrRewound)
+		if !rewound && !errors.Is(err, model.ErrPurged) || ctx.Err() != nil {
 			return err
+		}
+		if rewound {
+			f.rewound, f.begun, f.revision = f.rewound || f.begun, false, 0
+			_ = pause.For(ctx, rewoundPause) // one of a session that is over says so at once, again and again
 		}
 	}
 }
+
+// rewoundPause is how long a follower waits before it reads a store anew that has gone back.
+const rewoundPause = 20 * time.Millisecond
 
 // follower follows one document.
 type follower struct {
@@ -56,17 +69,18 @@ type follower struct {
 	begun      bool
 	absent     bool   // what was delivered last, and
 	revision   uint64 // its revision
+	rewound    bool   // the store has gone back since
 }
 
 // tell delivers what is newer than all before.
 func (f *follower) tell(d *replica.Document, previous uint64) {
-	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read}
+	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read, Rewound: f.rewound}
 	revision, news := c.Since(f.revision)
 	absent := d.Value.IsAbsent()
 	if f.begun && (!news || d.Seq == 0 && f.absent) {
 		return
 	}
-	f.begun, f.absent, f.revision, c.Revision = true, absent, revision, revision
+	f.begun, f.absent, f.revision, c.Revision, f.rewound = true, absent, revision, revision, false
 	f.deliver(c)
 }
 

@@ -187,7 +187,18 @@ func (r *Rule) others(all []Target) []Target {
 func (r *Registry) follow(ctx context.Context) {
 	known := sync.OnceFunc(func() { close(r.known) })
 	for {
-		err := r.records.FollowRecords(ctx, ruleKey, r.learn, func() { r.signal(); known() }) // in this order: the first answers are to them all
+		there := map[string]bool{} // the rules that were delivered first; nil after that
+		learn := func(rec model.Record) {
+			if rule := r.learn(rec); there != nil {
+				there[rule] = true
+			}
+		}
+		err := r.records.FollowRecords(ctx, ruleKey, learn, func() {
+			r.keep(there)
+			there = nil
+			r.signal() // in this order: the first answers are to them all
+			known()
+		})
 		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
@@ -207,22 +218,36 @@ func (r *Registry) why() error {
 	return r.lost
 }
 
-// learn takes a rule in. One that nobody can read changes nothing if there was another.
-func (r *Registry) learn(rec model.Record) {
+// learn takes a rule in, and returns what spaces it is for. One that nobody can read changes
+// nothing if there was another.
+func (r *Registry) learn(rec model.Record) (spaces string) {
 	rule := decodeRule(rec)
 	if rule.broken != nil {
 		r.cfg.Logger.Error("a rule about programs cannot be read", "record", rec.Key, "error", rule.broken)
 	}
 	if rule.Spaces == "" {
-		return
+		return ""
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if before, there := r.rules[rule.Spaces]; rule.broken != nil && there && before.Target != (Target{}) {
-		return
+		return rule.Spaces
 	}
 	r.rules[rule.Spaces] = rule
 	r.signal()
+	return rule.Spaces
+}
+
+// keep forgets the rules that are not there any more: they were removed while nobody listened,
+// or the store has gone back to before they were.
+func (r *Registry) keep(there map[string]bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for spaces := range r.rules { // any order: each on its own
+		if !there[spaces] {
+			delete(r.rules, spaces)
+		}
+	}
 }
 
 func (r *Registry) signal() {

@@ -126,4 +126,3 @@ func TestRewind_WhatIsSentAfterAStoreWentBackIsHandledOnce(t *testing.T) {
 		})
 	}
 }
-

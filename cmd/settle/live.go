@@ -95,6 +95,8 @@ func (p *changePrinter) print(doc string, e live.Event) {
 			fmt.Fprintln(p.io.err, "connected again")
 		}
 		p.down = false
+	case live.Rewound:
+		fmt.Fprintf(p.io.err, "the store has gone back to an earlier state; %s as it is now follows\n", doc)
 	case live.Stale:
 		p.stale[doc] = true
 		fmt.Fprintf(p.io.err, "%s is not up to date: %s\n", doc, unbroken(withoutCalls(e.Stale)))
