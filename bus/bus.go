@@ -35,6 +35,7 @@ type Bus struct {
 	partitions atomic.Int64
 	horizon    atomic.Int64
 	clustered  atomic.Bool // the assets are, or may be, in a cluster
+	restoring  bool        // a deployment that is being restored is looked at as if it were not
 	timing     timing
 
 	reconnects signal
@@ -258,6 +259,9 @@ func (b *Bus) ConnectionName() string { return b.nc.Opts.Name }
 
 // ProgramVersion is the version of the program, as Config has it.
 func (b *Bus) ProgramVersion() string { return b.cfg.Version }
+
+// Prefix is what the subjects of the deployment begin with, and what it is called by.
+func (b *Bus) Prefix() string { return b.cfg.Prefix }
 
 // Partitions is the number of partitions of the deployment.
 func (b *Bus) Partitions() int { return int(b.partitions.Load()) }

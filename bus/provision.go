@@ -215,6 +215,8 @@ func (b *Bus) storedSettings(ctx context.Context) (settingsOfDeployment, error) 
 		return none, nil
 	case err != nil:
 		return none, fmt.Errorf("look for the deployment: %w", err)
+	case info.Config.Metadata[metaRestoring] != "" && !b.restoring:
+		return none, ErrRestoring
 	}
 	n, err := strconv.Atoi(info.Config.Metadata[metaPartitions])
 	if err != nil || n < 1 || n > maxPartitions {

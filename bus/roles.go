@@ -102,7 +102,7 @@ func (n names) coordinator(partitions int) Role {
 func (n names) operator() Role {
 	return Role{
 		Name: RoleOperator, About: "creates and changes the streams, deploys programs, redrives dead letters; for people",
-		Publish:   []string{"$JS.API.>", "$JS.FC.>", "$JS.ACK.>", "$KV.>", "$SRV.>", "$SYS.REQ.USER.INFO", n.prefix + ".>"},
+		Publish:   []string{"$JS.API.>", "$JS.FC.>", "$JS.ACK.>", "$JS.SNAPSHOT.RESTORE.>", "$KV.>", "$SRV.>", "$SYS.REQ.USER.INFO", n.prefix + ".>"},
 		Subscribe: []string{n.prefix + ".>", "$JS.EVENT.>", "$SRV.>", "$KV.>"},
 	}
 }

@@ -106,6 +106,8 @@ type SurveyConfig struct {
 	Monitor []string
 	// SystemCreds is a credentials file, and SystemUser a user, of the system account.
 	SystemCreds, SystemUser, SystemPassword string
+	// Restoring looks at a deployment that is being restored, too.
+	Restoring bool
 }
 
 // quiet is how long those who answer one question together may be silent until the last is
@@ -122,7 +124,7 @@ func NewSurvey(ctx context.Context, cfg Config, more SurveyConfig) (*Survey, err
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, timing: defaultTiming, stopped: make(chan struct{})}
+	b := &Bus{cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, timing: defaultTiming, restoring: more.Restoring, stopped: make(chan struct{})}
 	if err := b.dial(); err != nil {
 		return nil, err
 	}

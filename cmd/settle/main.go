@@ -46,6 +46,8 @@ type cli struct {
 	Where       whereCmd       `cmd:"" group:"Operation" help:"Under which names a plain NATS client finds a space."`
 	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Look at a deployment: what is well, what is not, and what can be lost."`
 	Provision   provisionCmd   `cmd:"" group:"Operation" help:"Create what is missing of a deployment, and check what is there."`
+	Backup      backupCmd      `cmd:"" group:"Operation" help:"Copy a deployment, while it runs, to a directory."`
+	Restore     restoreCmd     `cmd:"" group:"Operation" help:"Make the deployment of a backup where there is none."`
 	Permissions permissionsCmd `cmd:"" group:"Operation" help:"Print who may do what, for a nats-server configuration."`
 
 	Demo struct {

@@ -33,7 +33,7 @@ func (c *connection) AfterApply() error {
 func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settle.Client) error) error {
 	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
 	at, file := c.here()
-	b, err := bus.Connect(ctx, bus.Config{URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/settle", Logger: log})
+	b, err := bus.Connect(ctx, bus.Config{URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/settle", Version: version, Logger: log})
 	if err != nil {
 		return notHere(err, at, file)
 	}

@@ -1,0 +1,415 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/archive"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+// metaRestoring is in the metadata of every stream of a deployment that is being restored. Its
+// value is the stage, the id of the backup, and a token of the restore.
+const metaRestoring = "settle.io/restoring"
+
+// Stages of a restore: until it opens the streams, no client can have stored anything.
+const (
+	stageCopying = "copying"
+	stageOpening = "opening"
+)
+
+// ErrRestoring says that a deployment must not be used: a restore is under way, or was interrupted.
+var ErrRestoring = errors.New("this deployment is being restored, or a restore of it was interrupted: wait for it to end, or run `settle restore` again with the same backup")
+
+// oldestRestorer is the first version of nats-server that restores messages with their sequences.
+var oldestRestorer = [3]int{2, 15, 0}
+
+// Restorer fills a deployment that is not there with the messages of a backup. Nothing can use
+// the deployment before Finish.
+type Restorer struct {
+	b     *Bus
+	id    string // of the backup
+	token string // of this restore
+	// Resumed: an earlier restore of the same backup had copied everything, and Open is next.
+	Resumed bool
+}
+
+// BeginRestore connects, and makes sure that there is no deployment of cfg.Prefix, or one that an
+// interrupted restore has left. That is removed, unless everything was copied. cfg names the
+// number of partitions and the horizon.
+func BeginRestore(ctx context.Context, cfg Config, backup string) (*Restorer, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b := &Bus{cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, timing: defaultTiming, stopped: make(chan struct{})}
+	if err := b.dial(); err != nil {
+		return nil, err
+	}
+	r := &Restorer{b: b, id: backup, token: nuid.Next()}
+	if err := r.begin(ctx); err != nil {
+		b.Kill()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Restorer) begin(ctx context.Context) error {
+	version := r.b.nc.ConnectedServerVersion()
+	if v, ok := parseVersion(version); !ok || older(v, oldestRestorer) {
+		return fmt.Errorf("nats-server %s cannot restore messages with their sequences: %s or later is needed; upgrade the server", version, versionString(oldestRestorer))
+	}
+	if err := r.b.choose(settingsOfDeployment{}); err != nil {
+		return err
+	}
+	mark, there, err := r.mark(ctx)
+	switch {
+	case err != nil:
+		return err
+	case there && mark == "":
+		return fmt.Errorf("there is a deployment with prefix %s on this server already; a backup is restored where there is none: use another server or account, or delete the streams %s_* and KV_%s_* first",
+			r.b.cfg.Prefix, r.b.names.upper, r.b.names.upper)
+	}
+	stage, id, _ := cutMark(mark)
+	switch {
+	case stage == stageOpening && id != r.id:
+		return fmt.Errorf("a restore of another backup (%s) was interrupted when clients could use its streams already; run `settle restore` with that backup again", id)
+	case stage == stageOpening:
+		r.Resumed = true
+		return r.setMark(ctx, stageOpening)
+	}
+	if err := r.removeCopied(ctx); err != nil {
+		return err
+	}
+	if there {
+		return r.setMark(ctx, stageCopying)
+	}
+	c := r.b.workersAssetOf(r.b.Partitions()).config
+	c.Metadata[metaRestoring] = r.value(stageCopying)
+	return r.b.createReplicated(ctx, c, r.b.cfg.Replicas)
+}
+
+func older(a, b [3]int) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+func (r *Restorer) value(stage string) string { return stage + " " + r.id + " " + r.token }
+
+func cutMark(mark string) (stage, id, token string) {
+	stage, rest, _ := strings.Cut(mark, " ")
+	id, token, _ = strings.Cut(rest, " ")
+	return stage, id, token
+}
+
+// mark is what the bucket of the workers says of a restore. It is created first and freed last.
+func (r *Restorer) mark(ctx context.Context) (mark string, there bool, err error) {
+	info, err := r.b.streamInfo(ctx, bucketStream(r.b.names.workersBucket()))
+	switch {
+	case errors.Is(err, errNoStream):
+		return "", false, nil
+	case err != nil:
+		return "", false, fmt.Errorf("look for the deployment: %w", err)
+	}
+	return info.Config.Metadata[metaRestoring], true, nil
+}
+
+// setMark changes the bucket of the workers; the stage "" takes the mark away.
+func (r *Restorer) setMark(ctx context.Context, stage string) error {
+	c := r.b.workersAssetOf(r.b.Partitions()).config
+	if stage != "" {
+		c.Metadata[metaRestoring] = r.value(stage)
+	}
+	return r.update(ctx, c)
+}
+
+// own makes sure that no other restore has begun meanwhile.
+func (r *Restorer) own(ctx context.Context) error {
+	mark, _, err := r.mark(ctx)
+	if err != nil {
+		return err
+	}
+	if _, _, token := cutMark(mark); token != r.token {
+		return errors.New("another restore has begun meanwhile; this one leaves everything to it")
+	}
+	return nil
+}
+
+// removeCopied deletes what an interrupted restore has copied, and refuses to delete anything else.
+func (r *Restorer) removeCopied(ctx context.Context) error {
+	for _, a := range r.b.assets(r.b.Partitions())[1:] {
+		info, err := r.b.streamInfo(ctx, a.config.Name)
+		switch {
+		case errors.Is(err, errNoStream):
+			continue
+		case err != nil:
+			return fmt.Errorf("look for stream %s: %w", a.config.Name, err)
+		case info.Config.Metadata[metaRestoring] == "":
+			return fmt.Errorf("there is a stream %s on this server, which no restore has made; use another server or account, or delete it first", a.config.Name)
+		}
+		err = r.b.js.DeleteStream(ctx, a.config.Name)
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("delete stream %s, which an interrupted restore has left: %w", a.config.Name, err)
+		}
+	}
+	return nil
+}
+
+// Restored is what is to be made of a stream.
+type Restored struct {
+	Asset
+	First, Last     uint64
+	Messages, Bytes uint64
+	MaxBytes        int64
+	MaxAge          time.Duration
+}
+
+// config is the stream's own. closed is one that nobody can store to yet, and that has no
+// subjects to publish to.
+func (r *Restorer) config(s *Restored) (jetstream.StreamConfig, error) {
+	for _, a := range r.b.assets(r.b.Partitions()) {
+		if a.config.Name != s.Stream {
+			continue
+		}
+		c := a.config
+		if s.Component == ComponentLane && s.MaxBytes > 0 {
+			c.MaxBytes = s.MaxBytes
+		}
+		if s.Component == ComponentDead {
+			c.MaxAge = s.MaxAge
+		}
+		return c, nil
+	}
+	return jetstream.StreamConfig{}, fmt.Errorf("stream %s is none of a deployment with prefix %s and %d partitions", s.Stream, r.b.cfg.Prefix, r.b.Partitions())
+}
+
+func (r *Restorer) closed(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Subjects = []string{r.b.cfg.Prefix + ".restoring." + c.Name}
+	c.RePublish = nil
+	c.Metadata[metaRestoring] = r.value(stageCopying)
+	return c
+}
+
+// Copy creates a stream with the messages of an archive, each at its sequence. It fails unless
+// the stream has become what s says.
+func (r *Restorer) Copy(ctx context.Context, s *Restored, messages io.Reader) error {
+	c, err := r.config(s)
+	if err != nil {
+		return err
+	}
+	c = r.closed(c)
+	if c.Replicas, err = r.replicas(c.Name); err != nil {
+		return err
+	}
+	if err := r.transfer(ctx, c, s, messages); err != nil {
+		return fmt.Errorf("restore stream %s: %w", s.Stream, err)
+	}
+	return r.verify(ctx, s)
+}
+
+// replicas are those that Provision would choose.
+func (r *Restorer) replicas(stream string) (int, error) {
+	switch n := r.b.cfg.Replicas; {
+	case n != 0:
+		return n, r.b.checkReplicas(stream, n)
+	case r.b.nc.ConnectedClusterName() != "":
+		return 3, nil
+	}
+	return 1, nil
+}
+
+// verify compares a stream with what it should have become.
+func (r *Restorer) verify(ctx context.Context, s *Restored) error {
+	reach, err := r.b.Reach(ctx, s.Stream)
+	if err != nil {
+		return err
+	}
+	if s.Component == ComponentDead && s.MaxAge > 0 { // letters may have expired
+		reach.Messages = s.Messages
+	}
+	if reach.Last != s.Last || reach.Messages != s.Messages {
+		return fmt.Errorf("stream %s has %d messages up to %d after the copy, and the backup %d up to %d: the copy is not good; run `settle restore` again", s.Stream, reach.Messages, reach.Last, s.Messages, s.Last)
+	}
+	return nil
+}
+
+// restoreChunk is what one request carries of an archive.
+const restoreChunk = 128 << 10
+
+// transfer has the server create a stream of an archive.
+func (r *Restorer) transfer(ctx context.Context, c jetstream.StreamConfig, s *Restored, messages io.Reader) error {
+	// The server waits seconds for each part, so nothing but reading the file is between two.
+	var resp struct {
+		Error *server.ApiError `json:"error"`
+		To    string           `json:"deliver_subject"`
+	}
+	state := server.StreamState{Msgs: s.Messages, Bytes: s.Bytes, FirstSeq: s.First, LastSeq: s.Last}
+	req := struct {
+		Config jetstream.StreamConfig `json:"config"`
+		State  server.StreamState     `json:"state"`
+	}{c, state}
+	if err := r.b.request(ctx, "STREAM.RESTORE."+c.Name, req, &resp); err != nil {
+		return err
+	}
+	if resp.Error != nil {
+		return apiError(resp.Error)
+	}
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(writeSnapshot(in, state, messages)) }() // ends when out is closed
+	defer func() { _ = out.Close() }()                                    // never fails
+	return r.sendChunks(ctx, resp.To, out)
+}
+
+func (r *Restorer) sendChunks(ctx context.Context, to string, archive io.Reader) error {
+	chunk := make([]byte, restoreChunk)
+	for send := r.sendFirst; ; send = r.sendChunk {
+		n, err := io.ReadFull(archive, chunk)
+		if n > 0 {
+			if err := send(ctx, to, chunk[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return r.sendChunk(ctx, to, nil)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// sendFirst sends the first part of an archive. The servers of a cluster tell each other who
+// waits for it, which may take a moment.
+func (r *Restorer) sendFirst(ctx context.Context, to string, chunk []byte) error {
+	for try := 1; ; try++ {
+		err := r.sendChunk(ctx, to, chunk)
+		if !errors.Is(err, nats.ErrNoResponders) || try == firstTries {
+			return err
+		}
+		if err := r.b.sleep(ctx, firstPause); err != nil {
+			return err
+		}
+	}
+}
+
+// The server gives up after some seconds without a part.
+const (
+	firstTries = 40
+	firstPause = 100 * time.Millisecond
+)
+
+// endPatience is for how long the server may take to make a stream of what it has received.
+const endPatience = 5 * time.Minute
+
+// sendChunk sends a part of an archive, and waits for the server to have taken it. An empty one
+// ends the archive.
+func (r *Restorer) sendChunk(ctx context.Context, to string, chunk []byte) error {
+	patience := max(r.b.cfg.AckTimeout, 30*time.Second)
+	if len(chunk) == 0 {
+		patience = endPatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m, err := r.b.nc.RequestWithContext(ctx, to, chunk)
+	if err != nil {
+		return err
+	}
+	if len(m.Data) == 0 {
+		return nil
+	}
+	var resp struct {
+		Error *server.ApiError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &resp); err != nil {
+		return fmt.Errorf("the server's answer: %w", err)
+	}
+	if resp.Error != nil {
+		return apiError(resp.Error)
+	}
+	return nil
+}
+
+// writeSnapshot puts the state of the stream before the messages, and the mark of the end behind them.
+func writeSnapshot(w io.Writer, state server.StreamState, messages io.Reader) error {
+	a := NewArchive(w)
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	if err := a.w.WriteHeader(&archive.Header{Name: "state.json", PayloadSize: int64(len(text)), Timestamp: 1}); err != nil {
+		return err
+	}
+	if _, err := a.w.Write(text); err != nil {
+		return err
+	}
+	if err := ReadArchive(messages, a.Add); err != nil {
+		return err
+	}
+	if err := a.w.WriteHeader(&archive.Header{}); err != nil {
+		return err
+	}
+	return a.Close()
+}
+
+// Open lets clients store in the streams again. From here on, what they store must not be lost,
+// so a restore that is interrupted goes on from here.
+func (r *Restorer) Open(ctx context.Context, streams []Restored) error {
+	if err := r.own(ctx); err != nil {
+		return err
+	}
+	if err := r.setMark(ctx, stageOpening); err != nil {
+		return err
+	}
+	for i := range streams {
+		c, err := r.config(&streams[i])
+		if err != nil {
+			return err
+		}
+		if err := r.update(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// update changes a stream's configuration, and leaves its replicas as they are.
+func (r *Restorer) update(ctx context.Context, c jetstream.StreamConfig) error {
+	info, err := r.b.streamInfo(ctx, c.Name)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", c.Name, err)
+	}
+	c.Replicas = info.Config.Replicas
+	err = r.b.persist(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, r.b.cfg.AckTimeout)
+		defer cancel()
+		_, err := r.b.js.UpdateStream(ctx, c)
+		return apiTransient(err)
+	})
+	if err != nil {
+		return fmt.Errorf("open stream %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// Finish lets workers start.
+func (r *Restorer) Finish(ctx context.Context) error {
+	if err := r.own(ctx); err != nil {
+		return err
+	}
+	return r.setMark(ctx, "")
+}
+
+// Close ends the connection.
+func (r *Restorer) Close() { r.b.Close() }

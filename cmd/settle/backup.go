@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/backup"
+)
+
+// backupCmd is `settle backup`.
+type backupCmd struct {
+	connection
+	Dir string `arg:"" help:"A new directory to write the backup to."`
+}
+
+// Help says more than fits in a line.
+func (backupCmd) Help() string {
+	return "The deployment goes on while it is copied. Everything that was acknowledged before the time that is printed is in the backup."
+}
+
+// Run copies a deployment.
+func (c *backupCmd) Run(ctx context.Context, io streams) error {
+	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+		bars := newBars(io.err)
+		m, err := backup.Make(ctx, b, c.Dir, bars.progress())
+		bars.end()
+		if err != nil {
+			return fmt.Errorf("nothing was backed up: %w", err)
+		}
+		describe(io.out, m, c.Dir)
+		return nil
+	})
+}
+
+// restoreCmd is `settle restore`.
+type restoreCmd struct {
+	connection
+	Dir   string `arg:"" help:"The directory of the backup."`
+	Check bool   `help:"Only compare the files with their checksums, and restore nothing."`
+	Store string `help:"Restore into the data directory of an embedded server that is not running, such as ./.settle." placeholder:"DIR"`
+}
+
+// Help says more than fits in a line.
+func (restoreCmd) Help() string {
+	return "The deployment must not be there yet. Workers may start when this has ended without an error; one that was interrupted is run again."
+}
+
+// Run restores a deployment.
+func (c *restoreCmd) Run(ctx context.Context, io streams) error {
+	bars := newBars(io.err)
+	defer bars.end()
+	if c.Check {
+		m, err := backup.Check(c.Dir, bars.progress())
+		bars.end()
+		if err == nil {
+			describe(io.out, m, c.Dir)
+		}
+		return err
+	}
+	cfg := bus.Config{
+		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/restore", Version: version,
+		Logger: slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError})),
+	}
+	if c.Store != "" {
+		if c.NATS != "" || c.Context != "" {
+			return usage(errors.New("give --store or a server to connect to, not both"))
+		}
+		server, err := bus.StartServerContext(ctx, bus.ServerConfig{StoreDir: c.Store, Logger: cfg.Logger})
+		if err != nil {
+			return err
+		}
+		defer server.Shutdown()
+		cfg.Server = server
+	} else {
+		c.here()
+		cfg.URL = c.NATS
+	}
+	m, err := backup.Restore(ctx, cfg, c.Dir, bars.progress())
+	bars.end()
+	if err != nil {
+		return err
+	}
+	describe(io.out, m, c.Dir)
+	fmt.Fprintln(io.out, "restored; workers and coordinators may start")
+	return nil
+}
+
+// describe says what a backup holds.
+func describe(out io.Writer, m *backup.Manifest, dir string) {
+	fmt.Fprintf(out, "%s: deployment %s, %s, %d messages, %s\n", dir, m.Deployment, count(m.Partitions, "partition"), m.Messages(), bytesText(m.Size()))
+	fmt.Fprintf(out, "as of %s: everything that was acknowledged before is in it\n", m.AsOf.Format(time.RFC3339Nano))
+}
+
+func bytesText(n int64) string {
+	const k = 1024
+	switch {
+	case n >= k*k*k:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(k*k*k))
+	case n >= k*k:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(k*k))
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/k)
+}
+
+// bars show on a terminal how a long command gets on, and nothing elsewhere.
+type bars struct {
+	out io.Writer // nil if it is no terminal
+	bar *progressbar.ProgressBar
+}
+
+func newBars(out io.Writer) *bars {
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return &bars{out: out}
+	}
+	return &bars{}
+}
+
+func (b *bars) progress() backup.Progress {
+	if b.out == nil {
+		return backup.Progress{}
+	}
+	return backup.Progress{Begin: b.begin, Add: func(n int64) { _ = b.bar.Add64(n) }} // it is only shown
+}
+
+func (b *bars) begin(what string, of int64) {
+	b.end()
+	b.bar = progressbar.NewOptions64(max(of, 1), progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(what),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionShowCount())
+}
+
+// end takes the bar away.
+func (b *bars) end() {
+	if b.bar != nil {
+		_ = b.bar.Clear() // it is only shown
+		b.bar = nil
+	}
+}

@@ -1,0 +1,108 @@
+package backup
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"os"
+	"path/filepath"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// file is the copy of one stream while it is written.
+type file struct {
+	File
+	out     *os.File
+	buffer  *bufio.Writer
+	sum     hash.Hash
+	archive *bus.ArchiveWriter
+	// subjects are those that were seen, of a stream that keeps one message for each.
+	subjects map[string]bool
+}
+
+func create(dir string, a bus.Asset) (*file, error) {
+	f := &file{File: File{Name: a.Stream + ".s2", Asset: a}, sum: sha256.New()}
+	var err error
+	if f.out, err = os.OpenFile(filepath.Join(dir, f.Name), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600); err != nil {
+		return nil, err
+	}
+	f.buffer = bufio.NewWriterSize(writers{f}, 1<<20)
+	f.archive = bus.NewArchive(f.buffer)
+	return f, nil
+}
+
+// writers writes what goes into a file into its checksum as well.
+type writers struct{ f *file }
+
+func (w writers) Write(p []byte) (int, error) {
+	_, _ = w.f.sum.Write(p) // never fails
+	n, err := w.f.out.Write(p)
+	w.f.Size += int64(n)
+	return n, err
+}
+
+// add writes a message that is in the stream.
+func (f *file) add(s *bus.Stored) error {
+	f.Last = max(f.Last, s.Seq)
+	if f.subjects == nil || !f.subjects[s.Subject] {
+		f.Messages++
+		if f.subjects != nil {
+			f.subjects[s.Subject] = true
+		}
+	}
+	f.Bytes += uint64(len(s.Subject) + len(s.Header) + len(s.Data) + messageOverhead)
+	if f.First == 0 {
+		f.First = s.Seq
+	}
+	return f.archive.Add(s)
+}
+
+// messageOverhead is what a server stores beside a message, about.
+const messageOverhead = 30
+
+// finish closes the file.
+func (f *file) finish() (File, error) {
+	if f.First == 0 {
+		f.First = f.Last + 1
+	}
+	err := errors.Join(f.archive.Close(), f.buffer.Flush(), f.out.Sync(), f.out.Close())
+	f.SHA256 = hex.EncodeToString(f.sum.Sum(nil))
+	return f.File, err
+}
+
+// copyExactly copies a stream that keeps one message for each subject as it was at one moment. The
+// copy goes on until nothing more is there: then every message that the stream has was read.
+func (f *file) copyExactly(ctx context.Context, b *bus.Bus, see func(*bus.Stored) error) error {
+	f.subjects = map[string]bool{}
+	read, err := b.Reach(ctx, f.Stream)
+	if err != nil {
+		return err
+	}
+	f.MaxBytes, f.MaxAge = read.MaxBytes, read.MaxAge
+	for range exactTries {
+		err := b.CopyStream(ctx, f.Stream, f.Last, 0, func(s *bus.Stored) error {
+			return errors.Join(f.add(s), see(s))
+		})
+		if err != nil {
+			return err
+		}
+		now, err := b.Reach(ctx, f.Stream)
+		switch {
+		case err != nil:
+			return err
+		case now.Messages == 0 || now.Last == f.Last && now.Messages <= f.Messages:
+			f.Last = now.Last
+			return nil
+		case now.Last == f.Last:
+			return errMoved
+		}
+	}
+	return nil // it is being written to all the time, and each time everything that was there was read
+}
+
+// exactTries is how often a stream is looked at again that was written to meanwhile.
+const exactTries = 20

@@ -1,0 +1,215 @@
+// Package backup copies a deployment while it runs, and restores the copy where there is none.
+//
+// # What makes the copies of many streams one state
+//
+// The streams of a deployment refer to each other, and no two of them can be copied at the same
+// moment. A state is whole if whatever is in it, has in it what it came from:
+//
+//	saved state  comes from the log
+//	a commit     comes from the events in the lane of its partition that it handled
+//	an event     of a space comes from the commit of that space that sent it, in any partition
+//
+// So every STATE bucket is copied first, exactly as it was at one moment, and then the dead
+// letters. LOG and LANE streams only grow (what is purged, nothing needs), and every message has
+// a sequence, so they are copied up to an end that is chosen last: first those of all lanes, then
+// those of all logs. What is in the lanes up to there came from commits before the ends of the logs.
+// A log may have handled events behind the end of its lane: those are added, one by one, and if a
+// space sent one of them in a commit behind the end of its log, that log is copied up to there,
+// and so on (see cut). Everything that was stored before the first of the ends was looked for is
+// in the backup: that moment is AsOf.
+//
+// # What is not in it
+//
+// Who was a member of the fleet. Workers and coordinators of the restored deployment begin anew.
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// Version of the format. A program refuses what it does not know.
+const Version = 1
+
+// manifestName is the file that is written last: a directory without it is no backup.
+const manifestName = "manifest.json"
+
+// Manifest says what a backup is of, and what belongs to it.
+type Manifest struct {
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+	Program string `json:"program"` // the version of Settle that has made it
+	Schema  int    `json:"schema"`
+	// Deployment is the prefix, which a deployment is called by.
+	Deployment string        `json:"deployment"`
+	Partitions int           `json:"partitions"`
+	Horizon    time.Duration `json:"horizon"`
+	// Began, AsOf and Ended are by the clock of the machine that has made the backup. What was
+	// acknowledged before AsOf is in it.
+	Began time.Time `json:"began"`
+	AsOf  time.Time `json:"asOf"`
+	Ended time.Time `json:"ended"`
+	Files []File    `json:"files"`
+	// Checksum is of the manifest without it.
+	Checksum string `json:"checksum"`
+}
+
+// File is the copy of one stream.
+type File struct {
+	Name string `json:"name"`
+	bus.Asset
+	First    uint64        `json:"first"`
+	Last     uint64        `json:"last"`
+	Messages uint64        `json:"messages"`
+	Bytes    uint64        `json:"bytes"` // that the stream took
+	MaxBytes int64         `json:"maxBytes,omitempty"`
+	MaxAge   time.Duration `json:"maxAge,omitempty"`
+	Size     int64         `json:"size"` // of the file
+	SHA256   string        `json:"sha256"`
+}
+
+// Messages is how many the backup holds.
+func (m *Manifest) Messages() (n uint64) {
+	for i := range m.Files {
+		n += m.Files[i].Messages
+	}
+	return n
+}
+
+// Size is how many bytes the files have.
+func (m *Manifest) Size() (n int64) {
+	for i := range m.Files {
+		n += m.Files[i].Size
+	}
+	return n
+}
+
+func (m *Manifest) sum() (string, error) {
+	bare := *m
+	bare.Checksum = ""
+	text, err := json.Marshal(&bare)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// write makes the directory a backup.
+func (m *Manifest) write(dir string) (err error) {
+	if m.Checksum, err = m.sum(); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	unfinished := filepath.Join(dir, manifestName+".new")
+	f, err := os.OpenFile(unfinished, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, filepath.Join(dir, manifestName)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes the names in a directory last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Read reads the manifest of a backup, without its files: see Verify.
+func Read(dir string) (*Manifest, error) {
+	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s is no backup, or one that was interrupted: it has no %s, which is written last; make another one with `settle backup`", dir, manifestName)
+	case err != nil:
+		return nil, err
+	}
+	var m Manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("%s in %s is damaged: %w; take another backup", manifestName, dir, err)
+	}
+	if m.Version != Version {
+		return nil, fmt.Errorf("the backup in %s has format %d, and this program reads %d; use the version of settle that has made it (%s)", dir, m.Version, Version, m.Program)
+	}
+	if m.Schema != bus.Schema {
+		return nil, fmt.Errorf("the backup in %s is of a deployment with schema %d, and this program has %d; use the version of settle that has made it (%s)", dir, m.Schema, bus.Schema, m.Program)
+	}
+	sum, err := m.sum()
+	if err != nil {
+		return nil, err
+	}
+	if sum != m.Checksum {
+		return nil, fmt.Errorf("%s in %s is damaged: its checksum is %s, and must be %s; take another backup", manifestName, dir, sum, m.Checksum)
+	}
+	return &m, nil
+}
+
+// Verify reads every file, and compares it with the manifest. tell hears how many bytes were read.
+func (m *Manifest) Verify(dir string, tell func(n int64)) error {
+	for i := range m.Files {
+		if err := m.Files[i].verify(dir, tell); err != nil {
+			return fmt.Errorf("the backup in %s is not good: %w; take another backup", dir, err)
+		}
+	}
+	return nil
+}
+
+func (f *File) verify(dir string, tell func(int64)) error {
+	if filepath.Base(f.Name) != f.Name {
+		return fmt.Errorf("file %q is not one of its directory", f.Name)
+	}
+	in, err := os.Open(filepath.Join(dir, f.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("file %s is missing", f.Name)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	sum := sha256.New()
+	n, err := io.Copy(sum, &telling{in, tell})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read %s: %w", f.Name, err)
+	case n != f.Size:
+		return fmt.Errorf("file %s has %d bytes, and must have %d", f.Name, n, f.Size)
+	case hex.EncodeToString(sum.Sum(nil)) != f.SHA256:
+		return fmt.Errorf("file %s is damaged: its checksum is not that of the manifest", f.Name)
+	}
+	return nil
+}
+
+// telling tells of what is read.
+type telling struct {
+	io.Reader
+	tell func(int64)
+}
+
+func (t *telling) Read(p []byte) (int, error) {
+	n, err := t.Reader.Read(p)
+	t.tell(int64(n))
+	return n, err
+}

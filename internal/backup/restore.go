@@ -1,0 +1,134 @@
+package backup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/doctor"
+	"github.com/settlehq/settle/internal/pause"
+)
+
+// Restore makes the deployment of a backup where there is none. Nothing is created unless every
+// file is as the manifest says. Workers and clients are refused until the doctor has found the
+// restored deployment to be whole; a restore that was interrupted is run again.
+func Restore(ctx context.Context, cfg bus.Config, dir string, progress Progress) (*Manifest, error) {
+	m, err := Check(dir, progress)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Prefix != m.Deployment {
+		return nil, fmt.Errorf("this is a backup of deployment %s, and it is restored under its own name: use --prefix %s; for another name or another number of partitions there are `settle export` and `settle import`", m.Deployment, m.Deployment)
+	}
+	cfg.Partitions, cfg.Horizon = m.Partitions, m.Horizon
+	r, err := bus.BeginRestore(ctx, cfg, m.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if err := m.restore(ctx, r, dir, progress); err != nil {
+		return nil, fmt.Errorf("%w (nothing can use the deployment yet; `settle restore` with the same backup may be run again)", err)
+	}
+	if err := examine(ctx, cfg); err != nil {
+		return nil, err
+	}
+	return m, r.Finish(ctx)
+}
+
+// Check reads a backup, and all of its files.
+func Check(dir string, progress Progress) (*Manifest, error) {
+	m, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	progress.begin(StepChecksums, m.Size())
+	if err := m.Verify(dir, progress.add); err != nil {
+		return nil, err
+	}
+	return m, m.complete(dir)
+}
+
+// complete makes sure that there is a file for every stream of the deployment.
+func (m *Manifest) complete(dir string) error {
+	for _, a := range bus.AssetsOf(m.Deployment, m.Partitions) {
+		there := a.Component == bus.ComponentWorkers
+		for i := range m.Files {
+			there = there || m.Files[i].Asset == a
+		}
+		if !there {
+			return fmt.Errorf("the backup in %s is not complete: it has no copy of stream %s; take another backup", dir, a.Stream)
+		}
+	}
+	return nil
+}
+
+func (m *Manifest) restore(ctx context.Context, r *bus.Restorer, dir string, progress Progress) error {
+	var streams []bus.Restored
+	for i := range m.Files {
+		f := &m.Files[i]
+		streams = append(streams, bus.Restored{
+			Asset: f.Asset, First: f.First, Last: f.Last, Messages: f.Messages, Bytes: f.Bytes, MaxBytes: f.MaxBytes, MaxAge: f.MaxAge,
+		})
+	}
+	if !r.Resumed {
+		for i := range streams {
+			progress.begin(m.Files[i].Stream, m.Files[i].Size)
+			if err := restoreFile(ctx, r, filepath.Join(dir, m.Files[i].Name), &streams[i], progress.add); err != nil {
+				return err
+			}
+		}
+	}
+	return r.Open(ctx, streams)
+}
+
+func restoreFile(ctx context.Context, r *bus.Restorer, name string, s *bus.Restored, tell func(int64)) error {
+	in, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	return r.Copy(ctx, s, bufio.NewReaderSize(&telling{in, tell}, 1<<20))
+}
+
+// examinePatience is for how long servers may need until what was restored is in good order: the
+// replicas of a cluster catch up.
+const examinePatience = time.Minute
+
+// examine has the doctor look at the streams of the deployment.
+func examine(ctx context.Context, cfg bus.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, examinePatience)
+	defer cancel()
+	for {
+		survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{Restoring: true})
+		if err != nil {
+			return err
+		}
+		bad := wrong(doctor.Judge(survey))
+		if bad == "" {
+			return nil
+		}
+		if pause.For(ctx, time.Second) != nil {
+			return errors.New("everything is copied, and the doctor finds that it is not good: " + bad + "; workers are still refused; see `settle doctor`, and run `settle restore` again")
+		}
+	}
+}
+
+// wrong is what the doctor has found about the deployment itself that must not be, "" if nothing.
+func wrong(r *doctor.Report) string {
+	var bad []string
+	for _, f := range r.Findings {
+		switch f.Check {
+		case doctor.CheckDeployment, doctor.CheckStreams, doctor.CheckReplicas:
+			if f.Level == doctor.Failure {
+				bad = append(bad, f.Found)
+			}
+		}
+	}
+	return strings.Join(bad, "; ")
+}
