@@ -135,7 +135,7 @@ func (b *Bus) startPut(partition int, epoch uint64, it item, answers chan<- put)
 		answers <- put{it, 0, errMoved}
 		return nil
 	case it.Rev != 0 && seq >= it.Seq:
-		answers <- put{it, it.Rev, outdated(seq)}
+		answers <- put{it, it.Rev, outdated(seq, it.Rev, it.Seq)}
 		return nil
 	}
 	return b.pub.start(task{
@@ -196,9 +196,9 @@ func (b *Bus) conclude(ctx context.Context, partition int, p put) (again bool, e
 	case errors.Is(p.err, errMovedInDoubt) && there.Seq == p.Seq && bytes.Equal(there.Data, p.Data):
 		return false, nil // an earlier attempt was stored and its answer lost
 	}
-	return false, outdated(there.Seq)
+	return false, outdated(there.Seq, there.Rev, p.Seq)
 }
 
-func outdated(seq uint64) error {
-	return fmt.Errorf("the state of %d is stored: %w", seq, model.ErrOutdated)
+func outdated(have, rev, want uint64) error {
+	return &model.OutdatedError{Have: have, Rev: rev, Want: want}
 }

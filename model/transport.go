@@ -24,8 +24,9 @@ var (
 	// ErrStopped: the bus was closed before the answer was known. The message may
 	// or may not have been stored.
 	ErrStopped = errors.New("bus stopped")
-	// ErrOutdated: somebody has already saved a newer state of the document.
-	ErrOutdated = errors.New("a newer state is saved already")
+	// ErrOutdated: another has already saved a newer state of the document, or the same one
+	// (see OutdatedError).
+	ErrOutdated = errors.New("a newer state is saved already, or the same")
 	// ErrPurged: commits that would have to be read next are not in the log any more. A
 	// checkpoint reaches further than they did: what was known is of no use, load again.
 	ErrPurged = errors.New("the commits in between have been purged from the log")

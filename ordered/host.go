@@ -187,7 +187,7 @@ func (h *host) listen(more bool) error {
 	case a := <-h.answers:
 		return h.answered(a)
 	case err := <-h.saves:
-		h.saved(err)
+		return h.saved(err)
 	case <-h.wake:
 	case <-h.p.leaving:
 		if !h.ledger.settled() || h.saver.saving {
@@ -210,11 +210,10 @@ func (h *host) listenToTheEnd() error {
 	case a := <-h.answers:
 		return h.answered(a)
 	case err := <-h.saves:
-		h.saved(err)
+		return h.saved(err)
 	case <-h.p.ctx.Done():
 		return model.ErrStopped
 	}
-	return nil
 }
 
 // lookAgain bounds for how long a key sleeps that wants nothing.

@@ -66,8 +66,8 @@ func (h *host) checkpoint() bool {
 	return true
 }
 
-// saved takes in the answer to a save.
-func (h *host) saved(err error) {
+// saved takes in the answer to a save. A mark that is newer says that others have committed.
+func (h *host) saved(err error) error {
 	s := &h.saver
 	c := s.under
 	s.saving, s.under = false, nil
@@ -75,13 +75,50 @@ func (h *host) saved(err error) {
 	s.revs[""] = c.Mark.Rev
 	if err != nil {
 		h.ledger.rep.Spoil(*c)
-		if !errors.Is(err, model.ErrOutdated) && h.p.ctx.Err() == nil {
+		var newer *model.OutdatedError
+		switch {
+		case onlyOutdated(err) && errors.As(err, &newer):
+			return h.overtaken(newer.Have)
+		case h.p.ctx.Err() == nil:
 			h.p.s.cfg.Logger.Warn("save checkpoint", "key", h.key, "error", err)
 		}
-		return
+		return nil
 	}
 	h.ledger.rep.MarkStands(model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq})
 	s.seq, s.lane = max(s.seq, c.Mark.Seq), max(s.lane, s.underLane)
+	return nil
+}
+
+// overtaken reads what the host has missed: the bucket holds a state that is ahead of it. A host
+// that has something to append is refused and learns of it that way; one that has not would try
+// to save for ever, and hold the lane position back. What is saved by others need not be saved
+// again.
+func (h *host) overtaken(stored uint64) error {
+	l := h.ledger
+	if !l.settled() || h.p.draining() {
+		return nil
+	}
+	was := l.owned()
+	for more := true; more; {
+		entries, err := h.p.bus.ReadLog(h.p.ctx, h.key, l.rep.Seq, readPage)
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		for i := range entries {
+			if err := eachCommit(&entries[i], l.rep.Seq, l.integrate); err != nil {
+				return err
+			}
+		}
+		more = len(entries) == readPage
+	}
+	l.resume()
+	if was && !l.owned() {
+		h.lost, h.away = h.lost+1, time.Now()
+	}
+	if l.rep.Seq >= stored {
+		h.saver.seq = max(h.saver.seq, stored)
+	}
+	return nil
 }
 
 // saveNow is the last act of a host that gives its key up.
@@ -90,7 +127,9 @@ func (h *host) saveNow() error {
 		return nil
 	}
 	err := h.p.save(h.key, h.saver.under)
-	h.saved(err)
+	if over := h.saved(err); over != nil {
+		return over
+	}
 	if err != nil && !errors.Is(err, model.ErrOutdated) {
 		return fmt.Errorf("save: %w", err)
 	}
@@ -98,11 +137,11 @@ func (h *host) saveNow() error {
 }
 
 // save writes a checkpoint. An item of which the bucket has the same state or a newer one is as
-// good as saved: an earlier owner, with the same log, was late.
+// good as saved: an earlier owner, with the same log, was late. So is a mark of the same sequence.
 func (p *partition) save(key string, c *replica.Checkpoint) error {
 	err := p.bus.SaveState(p.ctx, key, c.Docs, &c.Mark)
 	if err != nil && onlyOutdated(err) {
-		err = p.bus.SaveState(p.ctx, key, nil, &c.Mark)
+		err = model.MarkSaved(p.bus.SaveState(p.ctx, key, nil, &c.Mark), &c.Mark)
 	}
 	return err
 }

@@ -112,7 +112,7 @@ type State interface {
 	LoadMark(ctx context.Context, space string) (mark model.StateDoc, stored time.Time, err error)
 	// SaveState writes the documents, then the mark. Every item whose stored
 	// state is as new or newer (by Seq) is left alone and reported with
-	// model.ErrOutdated; then the mark is not written. Rev is updated in place.
+	// model.ErrOutdated (a *model.OutdatedError); then the mark is not written. Rev is updated in place.
 	SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error
 	// Forget lets go of what is remembered about a space only to be quick. It may be
 	// called at any time.

@@ -115,11 +115,10 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 			s.dueAt = unknownDue // it may be saved, or not
 		}
 		h.core.SpoilCheckpoint(c.Checkpoint)
-		if !errors.Is(err, model.ErrOutdated) {
-			h.report("save checkpoint", err)
-		}
-		if errors.Is(err, model.ErrOutdated) {
+		if allAre(err, model.ErrOutdated) {
 			h.overtaken()
+		} else {
+			h.report("save checkpoint", err)
 		}
 		return
 	}
@@ -172,12 +171,13 @@ func (h *host) save(ctx context.Context, c *checkpoint) (err error) {
 }
 
 // saveDocs writes documents and mark. A document of which the bucket has the same state or
-// a newer one is as good as saved: an earlier owner, with the same log, was late.
+// a newer one is as good as saved: an earlier owner, with the same log, was late. So is a mark
+// of the same sequence; a newer one says that others have committed.
 func (h *host) saveDocs(ctx context.Context, c *replica.Checkpoint) error {
 	err := h.env.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
 	if err != nil && allAre(err, model.ErrOutdated) {
 		if err = h.keepDue(ctx, c.Docs); err == nil {
-			err = h.env.bus.SaveState(ctx, h.space, nil, &c.Mark)
+			err = model.MarkSaved(h.env.bus.SaveState(ctx, h.space, nil, &c.Mark), &c.Mark)
 		}
 	}
 	return err

@@ -47,6 +47,10 @@ func (w *world) wantOutdated(err error) {
 	if !errors.Is(err, model.ErrOutdated) {
 		w.Errorf("save: %v, want ErrOutdated", err)
 	}
+	var there *model.OutdatedError
+	if !errors.As(err, &there) || there.Have < there.Want || there.Rev == 0 {
+		w.Errorf("save: %v, want to be told what is stored", err)
+	}
 }
 
 // load returns the documents by name, drawn as "data@seq", and the mark.

@@ -49,7 +49,7 @@ func (s *Server) put(space, key string, d model.StateDoc) (uint64, error) {
 	defer s.mu.Unlock()
 	state := &s.of(space).state
 	if old, there := state.spaces[space][key]; there && old.Seq >= d.Seq {
-		return old.Rev, model.ErrOutdated
+		return old.Rev, &model.OutdatedError{Have: old.Seq, Rev: old.Rev, Want: d.Seq}
 	}
 	if key == mark {
 		state.marked[space] = s.time()
