@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -40,14 +41,15 @@ type FollowerFacts struct {
 }
 
 // ReachFacts are how far a partition's streams reach, beside how far others know them to: a
-// stream that ends before what is known of it has lost messages.
+// stream that ends before what is known of it has lost messages. The ends were asked for last,
+// and a stream only grows, so nothing that went on meanwhile looks like a loss.
 type ReachFacts struct {
 	Partition int
 	LogLast   uint64
 	LaneLast  uint64
 	Released  uint64 // the coordinators' position in the log
 	Saved     uint64 // the log sequence that the newest checkpoint reflects
-	Handled   uint64 // the lane sequence that the newest commit has behind it
+	Handled   uint64 // the lane sequence that the newest commit, or the workers' position, has behind it
 	Behind    uint64 // how many entries the coordinators have still to read
 	Unseen    error
 }
@@ -68,14 +70,11 @@ func (s *surveyor) deployment(ctx context.Context) {
 	s.b.partitions.Store(int64(stored.partitions))
 	s.b.horizon.Store(int64(stored.horizon))
 	s.Partitions, s.Horizon = stored.partitions, stored.horizon
-	last := map[string]uint64{}
 	for _, a := range s.b.assets(stored.partitions) {
-		f, seq := s.stream(ctx, a)
-		s.Streams = append(s.Streams, f)
-		last[f.Name] = seq
+		s.Streams = append(s.Streams, s.stream(ctx, a))
 	}
 	for p := range stored.partitions {
-		s.Reaches = append(s.Reaches, s.reach(ctx, p, last))
+		s.Reaches = append(s.Reaches, s.reach(ctx, p))
 	}
 	s.members(ctx)
 	s.services(ctx)
@@ -94,8 +93,8 @@ func (s *surveyor) settings(ctx context.Context) (settingsOfDeployment, error) {
 	return stored, nil
 }
 
-// stream looks at one asset, and returns its last sequence as well.
-func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts, last uint64) {
+// stream looks at one asset.
+func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
 	f = StreamFacts{Name: a.config.Name, Component: a.component}
@@ -105,10 +104,10 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts, last uin
 	switch {
 	case errors.Is(err, errNoStream):
 		f.Missing = true
-		return f, 0
+		return f
 	case err != nil:
 		f.Unseen = askError(err)
-		return f, 0
+		return f
 	}
 	for _, broken := range append(a.check(info.Config), s.b.checkStoredReplicas(info)) {
 		var asset *AssetError
@@ -126,7 +125,7 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts, last uin
 	if info.State.Consumers > 0 {
 		f.Consumers, f.ConsumersError = s.consumers(ctx, a.config.Name)
 	}
-	return f, info.State.LastSeq
+	return f
 }
 
 // maxNotes is up to how many dead letters the notes among them are looked for.
@@ -179,44 +178,76 @@ func (s *surveyor) consumers(ctx context.Context, stream string) (foreign []stri
 	return foreign, nil
 }
 
+// looks is how often the ends of a partition's streams are asked for before something is said to
+// be lost: a server that has just come to lead may not have taken in everything yet.
+const looks = 3
+
 // reach compares how far the streams of a partition reach with what others know.
-func (s *surveyor) reach(ctx context.Context, p int, last map[string]uint64) ReachFacts {
+func (s *surveyor) reach(ctx context.Context, p int) ReachFacts {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
-	n := s.b.names
-	r := ReachFacts{Partition: p, LogLast: last[n.logStream(p)], LaneLast: last[n.laneStream(p)]}
-	var errs [3]error
-	r.Released, errs[0] = s.b.LoadPosition(ctx, p, "released")
-	r.Saved, errs[1] = s.saved(ctx, p, last)
-	r.Handled, errs[2] = s.handled(ctx, p, r.LogLast)
-	r.Unseen = errors.Join(errs[:]...)
-	if r.LogLast > r.Released {
+	r := ReachFacts{Partition: p}
+	errs := []error{s.known(ctx, &r)}
+	for look := 1; ; look++ {
+		err := s.ends(ctx, &r)
+		if err == nil && len(r.Lost(s.Prefix)) > 0 && look < looks && s.b.sleep(ctx, quiet) == nil {
+			continue
+		}
+		errs = append(errs, err)
+		break
+	}
+	r.Unseen = errors.Join(errs...)
+	if r.Unseen == nil && r.LogLast > r.Released {
 		r.Behind = r.LogLast - r.Released
 	}
 	return r
 }
 
-// saved is the log sequence that the last thing in the bucket reflects.
-func (s *surveyor) saved(ctx context.Context, p int, last map[string]uint64) (uint64, error) {
-	stream := bucketStream(s.b.names.stateBucket(p))
-	if last[stream] == 0 {
-		return 0, nil
+// known is how far others know the streams of a partition to reach. Each of these was taken from
+// the stream that it is about: of what else is in the bucket, some is of the lane, and some counts
+// on by itself.
+func (s *surveyor) known(ctx context.Context, r *ReachFacts) error {
+	var errs [4]error
+	var lane uint64
+	r.Released, errs[0] = s.b.LoadPosition(ctx, r.Partition, "released")
+	lane, errs[1] = s.b.LoadPosition(ctx, r.Partition, "lane")
+	r.Saved, errs[2] = s.saved(ctx, r.Partition)
+	r.Handled, errs[3] = s.handled(ctx, r.Partition)
+	r.Handled = max(r.Handled, lane)
+	return errors.Join(errs[:]...)
+}
+
+// ends is how far the streams of a partition reach. One that cannot be asked, or is not there, is
+// said to be so elsewhere: nothing is known to be lost of it here.
+func (s *surveyor) ends(ctx context.Context, r *ReachFacts) error {
+	end := func(stream string) (uint64, error) {
+		info, err := s.b.streamInfo(ctx, stream)
+		if err != nil {
+			return math.MaxUint64, fmt.Errorf("end of %s: %w", stream, askError(err))
+		}
+		return info.State.LastSeq, nil
 	}
-	m, err := s.b.leaderGet(ctx, stream, getRequest{Seq: last[stream]})
+	var errs [2]error
+	r.LogLast, errs[0] = end(s.b.names.logStream(r.Partition))
+	r.LaneLast, errs[1] = end(s.b.names.laneStream(r.Partition))
+	return errors.Join(errs[:]...)
+}
+
+// saved is the log sequence that the newest checkpoint in the bucket reflects.
+func (s *surveyor) saved(ctx context.Context, p int) (uint64, error) {
+	bucket := s.b.names.stateBucket(p)
+	m, err := s.b.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, "*."+markKey)})
 	if err != nil {
-		return 0, reachError(stream, err)
+		return 0, reachError(bucketStream(bucket), err)
 	}
 	return number(m.Header, headerSeq), nil
 }
 
 // handled is the lane sequence up to which the newest commit has handled everything of its
 // space.
-func (s *surveyor) handled(ctx context.Context, p int, logLast uint64) (uint64, error) {
-	if logLast == 0 {
-		return 0, nil
-	}
+func (s *surveyor) handled(ctx context.Context, p int) (uint64, error) {
 	stream := s.b.names.logStream(p)
-	m, err := s.b.leaderGet(ctx, stream, getRequest{Seq: logLast})
+	m, err := s.b.leaderGet(ctx, stream, getRequest{LastFor: s.b.names.logs(p)})
 	if err != nil {
 		return 0, reachError(stream, err)
 	}
@@ -227,7 +258,7 @@ func (s *surveyor) handled(ctx context.Context, p int, logLast uint64) (uint64, 
 	return c.Cursor.Floor, nil
 }
 
-// reachError is nil for a last message that is gone: it was purged, or replaced just now.
+// reachError is nil for a message that is not there: there was none yet, or it was purged.
 func reachError(stream string, err error) error {
 	if errors.Is(err, errNoMessage) {
 		return nil

@@ -29,7 +29,7 @@ func (j *judge) streams() {
 		switch {
 		case s.Missing:
 			j.bad(Failure, CheckStreams, "stream "+s.Name+" ("+s.Component+") is missing", "The spaces of its partition cannot be served.",
-				"If it was never made, `settle provision` makes it. If it was deleted, restore it from a backup first: an empty one in its place has forgotten everything.")
+				"If it was never made, as after an upgrade or a `settle provision` that was cut short, `settle provision` makes it. If it was deleted, restore it from a backup first, and nothing else: an empty one in its place has forgotten everything.")
 		case s.Unseen != nil:
 			j.bad(Failure, CheckStreams, fmt.Sprintf("stream %s: %v", s.Name, s.Unseen), "It may have no leader, which is so when a majority of the servers is not there; or this user may not ask.", "See cluster and permissions.")
 		case len(s.Broken) > 0:
@@ -96,7 +96,7 @@ func (j *judge) reach() {
 	for _, r := range j.Reaches {
 		for _, lost := range r.Lost(j.Prefix) {
 			j.bad(Failure, CheckReach, lost, "The stream has lost messages that were acknowledged: after a power cut without fsync, or by an old backup. Workers refuse its partition.",
-				"If a server still has the messages, restore from it. If they are gone, what they did is lost; deploy/README.md says how to go on.")
+				"Overwrite nothing: what is still there is the newest that there is. Copy all streams first (deploy/README.md); if a server still has the messages, start it. docs/operations.md says how to go on.")
 		}
 		switch {
 		case r.Unseen != nil:

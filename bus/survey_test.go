@@ -1,0 +1,165 @@
+package bus_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+)
+
+// lost is what a survey says of messages that are gone.
+func lost(t *testing.T, cfg bus.Config) (said []string) {
+	t.Helper()
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	s, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Reaches {
+		if r.Unseen != nil {
+			t.Errorf("partition %d: %v", r.Partition, r.Unseen)
+		}
+		said = append(said, r.Lost(s.Prefix)...)
+	}
+	return said
+}
+
+// mustSend stores events in the lane of a space.
+func mustSend(t *testing.T, b *bus.Bus, space string, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		sent := make(chan error, 1)
+		b.Send(model.Message{Space: space, Stream: "s", ID: id}, func(_ model.SendResult, err error) { sent <- err })
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// commitAt appends a commit that has handled the lane up to floor.
+func commitAt(t *testing.T, b *bus.Bus, space string, expect, floor uint64) uint64 {
+	t.Helper()
+	c := &model.Commit{Version: model.CommitVersion, Space: space, Runtime: "r", Epoch: 1, Attempt: expect + 1, Cursor: model.Cursor{Floor: floor}}
+	data := model.AppendCommit(nil, c, nil)
+	seq, err := appendOne(b, model.Append{Space: space, ID: c.ID(), Expect: expect, Data: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+// What is last in a bucket need not be of the log: a lane has more events than its log has
+// commits as soon as one commit handles several, and what says when a space is due counts on by
+// itself.
+func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	b := connect(t, bus.Config{Server: server, Partitions: 1})
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustSend(t, b, "cart", "e1", "e2", "e3", "e4", "e5")
+	head := commitAt(t, b, "cart", 0, 5)
+	mark := model.StateDoc{Data: []byte("{}"), Seq: head}
+	if err := b.SaveState(t.Context(), "cart", []model.StateDoc{{Doc: "d", Data: []byte("1"), Seq: head}}, &mark); err != nil {
+		t.Fatal(err)
+	}
+	none := func(last string) {
+		t.Helper()
+		if said := lost(t, bus.Config{Server: server}); len(said) > 0 {
+			t.Errorf("the newest item is %s, and it is said to have lost messages: %q", last, said)
+		}
+	}
+	none("a mark")
+	if err := b.SavePosition(t.Context(), 0, "lane", 5); err != nil {
+		t.Fatal(err)
+	}
+	none("the position in the lane")
+	due := []model.StateDoc{{Doc: model.DueKey, Data: []byte("1"), Seq: head + 7}}
+	if err := b.SaveState(t.Context(), "cart", due, nil); err != nil {
+		t.Fatal(err)
+	}
+	none("when a space is due")
+}
+
+// Nothing stands still while it is looked at: what is known of a stream is asked for before its
+// end is.
+func TestSurvey_NothingIsLostWhereTheStreamsGrowMeanwhile(t *testing.T) {
+	var grow atomic.Pointer[func()]
+	b := through(t, func(request string, m *nats.Msg) bool {
+		if strings.HasPrefix(request, "STREAM.MSG.GET.KV_SETTLE_STATE") || strings.HasPrefix(request, "STREAM.MSG.GET.SETTLE_LOG") {
+			if f := grow.Swap(nil); f != nil {
+				(*f)()
+			}
+		}
+		return true
+	})
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	url := b.JetStream().Conn().ConnectedUrl()
+	writeContext(t, "direct", map[string]string{"url": url})
+	direct := connect(t, bus.Config{Context: "direct", Partitions: 1})
+	writeContext(t, "between", map[string]string{"url": url, "jetstream_api_prefix": "between.API"})
+	head := commitAt(t, direct, "cart", 0, 0)
+	for n := range 3 {
+		f := func() {
+			mustSend(t, direct, "cart", "e"+string(rune('a'+n)))
+			head = commitAt(t, direct, "cart", head, uint64(n+1))
+			mark := model.StateDoc{Data: []byte("{}"), Seq: head}
+			if err := direct.SaveState(context.Background(), "shop"+string(rune('a'+n)), nil, &mark); err != nil {
+				t.Error(err)
+			}
+			if err := direct.SavePosition(context.Background(), 0, "released", head); err != nil {
+				t.Error(err)
+			}
+		}
+		grow.Store(&f)
+		if said := lost(t, bus.Config{AckTimeout: 5 * time.Second}); len(said) > 0 {
+			t.Errorf("it is said to have lost messages: %q", said)
+		}
+		if grow.Load() != nil {
+			t.Error("nothing has grown meanwhile")
+		}
+	}
+}
+
+// What is gone is said to be gone, whoever knows of it.
+func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
+	server := startServer(t, bus.ServerConfig{})
+	for prefix, spoil := range map[string]struct {
+		how  func(b *bus.Bus, head uint64) error
+		says string
+	}{
+		"released": {func(b *bus.Bus, head uint64) error { return b.SavePosition(t.Context(), 0, "released", head+1) }, "RELEASED_LOG_0 ends at 1, and is known to have reached 2"},
+		"lane":     {func(b *bus.Bus, _ uint64) error { return b.SavePosition(t.Context(), 0, "lane", 9) }, "LANE_LANE_0 ends at 2, and events up to 9 were handled"},
+		"cursor":   {func(b *bus.Bus, head uint64) error { commitAt(t, b, "cart", head, 8); return nil }, "CURSOR_LANE_0 ends at 2, and events up to 8 were handled"},
+		"mark": {func(b *bus.Bus, head uint64) error {
+			mark := model.StateDoc{Data: []byte("{}"), Seq: head + 4}
+			if err := b.SaveState(t.Context(), "cart", nil, &mark); err != nil {
+				return err
+			}
+			return b.SavePosition(t.Context(), 0, "lane", 2)
+		}, "MARK_LOG_0 ends at 1, and is known to have reached 5"},
+	} {
+		t.Run(prefix, func(t *testing.T) {
+			b := connect(t, bus.Config{Server: server, Prefix: prefix, Partitions: 1})
+			if err := b.Provision(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			mustSend(t, b, "cart", "e1", "e2")
+			if err := spoil.how(b, commitAt(t, b, "cart", 0, 2)); err != nil {
+				t.Fatal(err)
+			}
+			if said := strings.Join(lost(t, bus.Config{Server: server, Prefix: prefix}), "; "); said != spoil.says {
+				t.Errorf("said %q, want %q", said, spoil.says)
+			}
+		})
+	}
+}
