@@ -68,6 +68,22 @@ type publisher struct {
 	next    uint64
 	pending map[uint64]*request
 	idle    signal // raised when nothing is pending any more
+	refused unstored
+}
+
+// unstored is an answer of the server that it could not store something: there was no room, or it
+// has failed to.
+type unstored struct {
+	at  time.Time
+	why string
+}
+
+// Refusal is when the server has last said that it could not store something, for want of room or
+// because it has failed to, and why; the zero time if it never has.
+func (b *Bus) Refusal() (at time.Time, why string) {
+	b.pub.mu.Lock()
+	defer b.pub.mu.Unlock()
+	return b.pub.refused.at, b.pub.refused.why
 }
 
 // request is a task under way. The publisher's mutex guards it, but for task,
@@ -255,6 +271,9 @@ func (p *publisher) listening(token uint64) *request {
 // other only while an answer is awaited, for it may be about an earlier attempt.
 func (p *publisher) answered(r *request, a answer) {
 	p.mu.Lock()
+	if a.outcome == full || a.outcome == unclear {
+		p.refused = unstored{time.Now(), r.msg.Subject + ": " + a.why}
+	}
 	if p.pending[r.token] != r || (r.state != onTheWire && a.outcome != stored) {
 		p.mu.Unlock()
 		return

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -335,13 +336,16 @@ func (s *surveyor) members(ctx context.Context) {
 		s.MembersUnseen = askError(cmp.Or(ctx.Err(), err))
 		return
 	}
-	for _, m := range last {
-		f := MemberFacts{ID: m.ID, Role: m.Role, Version: m.Version, Program: m.Program, Left: m.Left}
+	s.Members = make([]MemberFacts, len(last))
+	var asking sync.WaitGroup
+	for i, m := range last {
+		f := &s.Members[i]
+		*f = MemberFacts{ID: m.ID, Role: m.Role, Version: m.Version, Program: m.Program, Left: m.Left}
 		if !m.Left && m.Role == "" || m.Role == model.RoleOrdered && !m.Leaving {
-			f.Answers, f.Unknown = s.b.Ping(ctx, m.ID)
+			asking.Go(func() { f.Answers, f.Unknown = s.b.Ping(ctx, m.ID) }) // ends with ctx
 		}
-		s.Members = append(s.Members, f)
 	}
+	asking.Wait()
 	slices.SortFunc(s.Members, func(a, b MemberFacts) int { return cmp.Compare(a.ID, b.ID) })
 }
 

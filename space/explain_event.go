@@ -13,6 +13,9 @@ type Parked struct {
 	// it need not wait for a time. Attempts is how many such errors there were.
 	Until    time.Duration
 	Attempts int
+	// Most is how many attempts an event has that fails in a way that may pass. Lost is how
+	// many attempts have ended with their process, of MostLost at most.
+	Most, Lost, MostLost int
 	// Docs are the documents of other spaces that it reads and that are not here, Behind
 	// the nodes that it needs and that are not up to date.
 	Docs   []string
@@ -26,7 +29,10 @@ func (s *Space) Parked() (Parked, bool) {
 	if ev == nil {
 		return Parked{}, false
 	}
-	p := Parked{Stream: ev.Stream, Event: ev.ID}
+	p := Parked{Stream: ev.Stream, Event: ev.ID, Most: s.cfg.EventRetries, MostLost: s.cfg.LostAttempts}
+	if t := s.tried(ev); t != nil {
+		p.Lost = t.Tries
+	}
 	if s.head.of != keyOf(ev) {
 		return p, true
 	}
@@ -50,6 +56,46 @@ func (s *Space) Parked() (Parked, bool) {
 		}
 	}
 	return p, true
+}
+
+// Causes why the event at the head of a lane waits, for programs.
+const (
+	CauseRetry       = "retry"        // it is tried again at a time
+	CauseLost        = "lost attempt" // an attempt has ended with its process
+	CauseDocument    = "document"     // a document of another space is not here
+	CauseGate        = "gate"         // a computation may not run before a time
+	CauseComputation = "computation"  // a computation is not up to date
+	CauseTurn        = "turn"         // nothing in particular
+)
+
+// Cause says in one word and in one sentence why the event waits; clock writes a time of the
+// core's clock for people.
+func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
+	switch {
+	case p.Until > 0 && p.Attempts > 0:
+		return CauseRetry, fmt.Sprintf("attempt %d of %d at %s, after an error that may pass", p.Attempts+1, p.Most, clock(p.Until))
+	case p.Lost > 0:
+		return CauseLost, fmt.Sprintf("attempt %d of %d: its process has ended in the ones before", p.Lost, p.MostLost)
+	case p.Until > 0:
+		return CauseRetry, "tried again at " + clock(p.Until) + ", after a conflict"
+	case len(p.Docs) > 0:
+		return CauseDocument, "waits for document " + strings.Join(p.Docs, " and ") + ", which is not here"
+	}
+	for i := range p.Behind {
+		late := &p.Behind[i]
+		if late.Status == Clean {
+			late = late.Behind
+		}
+		switch late.Standing {
+		case Gated:
+			return CauseGate, "waits for " + late.Node + ", which is gated (" + late.Gate + ") until " + clock(late.Until)
+		case Waiting:
+			return CauseDocument, "waits for " + late.Node + ", which waits for document " + late.Waits
+		default:
+			return CauseComputation, "waits for " + late.Node + ": " + late.standing()
+		}
+	}
+	return CauseTurn, "is to be handled"
 }
 
 // String tells it in sentences, one to a line.

@@ -2,9 +2,14 @@ package worker
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
+	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
@@ -26,6 +31,16 @@ type Figures struct {
 	Queued     int                `json:"queued"`
 	Backlog    int64              `json:"backlog_bytes"`
 	Partitions []PartitionFigures `json:"partitions"`
+	// Stuck are the spaces that have held back the saved position of their partition for
+	// longest, 20 at most, and StuckCount is how many do.
+	Stuck      []Stuck `json:"stuck,omitzero"`
+	StuckCount int     `json:"stuck_count,omitzero"`
+	// Now is the worker's clock as it answers, Binary tells the program file that it runs from
+	// others.
+	Now time.Time `json:"now,omitzero"`
+	// Unstored is why the store did not take something within the last minute, if it did not.
+	Unstored string `json:"unstored,omitzero"`
+	Binary   string `json:"binary,omitzero"`
 }
 
 // PartitionFigures is the part of a partition in Figures.
@@ -78,6 +93,13 @@ func (w *Worker) Figures() Figures {
 	for p, since := range w.roster.Wanted() { // any order: sorted below
 		f.Partitions = append(f.Partitions, PartitionFigures{Partition: p, State: "waiting", Since: since.UTC()})
 	}
+	f.Stuck, f.StuckCount = w.stuckNow(serving)
+	if says, can := w.bus.(refusals); can {
+		if at, why := says.Refusal(); time.Since(at) < unstoredFor {
+			f.Unstored = why
+		}
+	}
+	f.Now, f.Binary = w.cfg.Now().UTC(), binary()
 	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
 	return f
 }
@@ -99,6 +121,37 @@ func (p *partition) figures(state string) PartitionFigures {
 // FleetService is what every worker offers its figures under, beside the service that answers
 // live queries: who asks that one is to get one answer per worker.
 const FleetService = "settle-fleet"
+
+// refusals is a bus that knows when the store has last refused to keep something, and why.
+type refusals interface {
+	Refusal() (at time.Time, why string)
+}
+
+// unstoredFor is for how long that is told: a worker says once a heartbeat that it is there, and
+// would be refused again.
+const unstoredFor = time.Minute
+
+// binary is the beginning of the hash of the program file of this process, "" if it cannot be
+// read. It is read once, when it is asked for first.
+var binary = sync.OnceValue(func() string {
+	name, err := os.Executable()
+	if _, gone := os.Stat("/proc/self/exe"); gone == nil {
+		name, err = "/proc/self/exe", nil // also if another file has taken its place
+	}
+	if err != nil {
+		return ""
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12]
+})
 
 // offerFigures answers who asks, as soon as that is possible.
 func (w *Worker) offerFigures() {

@@ -49,6 +49,7 @@ type partition struct {
 	read  uint64
 	saved uint64
 	dues  dues
+	stuck stuckSpaces
 
 	activations, evictions uint64
 
@@ -277,6 +278,7 @@ func (p *partition) forget(h *host) {
 		p.noteDue(h)
 		if b := h.backlog(); b.done != allDone {
 			p.asleep[h.space] = b
+			p.noteFailure(h)
 		}
 	}
 	p.mu.Unlock()
@@ -319,6 +321,7 @@ func (p *partition) tick() {
 				}
 			}
 			p.savePosition(p.ctx)
+			p.noteStuck(time.Now())
 			p.purge(p.ctx, &purged)
 		}
 	}

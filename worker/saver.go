@@ -20,7 +20,9 @@ type saver struct {
 	lane   uint64            // lane sequence up to which that was done with
 	taken  uint64            // the same of the checkpoint under way
 	saving bool
-	noted  noted
+	// failure is why the last checkpoint could not be saved, "" if it was.
+	failure string
+	noted   noted
 	// dueAt is when the space wants to be woken, as it is saved, unknownDue if the next
 	// checkpoint is to save it whatever it is (see takeDue).
 	dueAt int64
@@ -108,6 +110,7 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 	if !c.moved {
 		return
 	}
+	s.noteFailure(err)
 	s.note(c.Docs)
 	s.mark = c.Mark.Rev
 	if err != nil {
@@ -125,6 +128,13 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 	h.core.MarkStands(model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq})
 	s.saved, s.lane, s.dueAt = max(s.saved, c.Mark.Seq), max(s.lane, s.taken), c.dueAt
 	s.durable.Store(s.saved)
+}
+
+// noteFailure remembers why a checkpoint could not be saved, for those who ask.
+func (s *saver) noteFailure(err error) {
+	if s.failure = ""; err != nil {
+		s.failure = firstLine(err.Error())
+	}
 }
 
 // settleObserved takes in what became of the observations. One that is outdated, or too

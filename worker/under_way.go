@@ -19,10 +19,10 @@ type underWay struct {
 	nodes         []string // the innermost last
 	begun         uint64   // runs that stood in no other
 
-	// seen is begun as it was when somebody looked, since when; told says that it was told.
-	seen  uint64
-	since time.Time
-	told  bool
+	// seen is begun as it was when somebody looked, first at seenAt; told says that it was told.
+	seen   uint64
+	seenAt time.Time
+	told   bool
 }
 
 func (u *underWay) handles(stream, event string) {
@@ -62,14 +62,19 @@ func (u *underWay) late(now time.Time) (what []any) {
 	if u.idle() {
 		return nil
 	}
-	if u.seen != u.begun {
-		u.seen, u.since, u.told = u.begun, now, false
-	}
-	if u.told || now.Sub(u.since) < codeLate {
+	u.look(now)
+	if u.told || now.Sub(u.seenAt) < codeLate {
 		return nil
 	}
 	u.told = true
 	return u.what()
+}
+
+// look notes that the code which the loop is in has been seen. u.mu is held.
+func (u *underWay) look(now time.Time) {
+	if u.seen != u.begun {
+		u.seen, u.seenAt, u.told = u.begun, now, false
+	}
 }
 
 // now names the code that the loop is in, nil if it is in none.

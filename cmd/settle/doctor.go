@@ -12,33 +12,37 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/doctor"
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/internal/pause"
 )
 
 // doctorCmd is `settle doctor`.
 type doctorCmd struct {
 	connection
-	Monitor        []string `help:"Monitoring ports of the servers, such as http://127.0.0.1:8222: they tell when a server writes to its disk." placeholder:"URL"`
-	SystemCreds    string   `help:"Credentials file of a user of the system account, who can ask all servers at once." type:"existingfile" placeholder:"FILE"`
-	SystemUser     string   `help:"User of the system account, with the password in SETTLE_SYSTEM_PASSWORD." placeholder:"USER"`
-	SystemPassword string   `hidden:"" env:"SETTLE_SYSTEM_PASSWORD"`
-	JSON           bool     `name:"json" help:"Print one JSON object."`
+	Monitor        []string      `help:"Monitoring ports of the servers, such as http://127.0.0.1:8222: they tell when a server writes to its disk." placeholder:"URL"`
+	SystemCreds    string        `help:"Credentials file of a user of the system account, who can ask all servers at once." type:"existingfile" placeholder:"FILE"`
+	SystemUser     string        `help:"User of the system account, with the password in SETTLE_SYSTEM_PASSWORD." placeholder:"USER"`
+	SystemPassword string        `hidden:"" env:"SETTLE_SYSTEM_PASSWORD"`
+	JSON           bool          `name:"json" help:"Print one JSON object; with --watch, one a line."`
+	Watch          bool          `help:"Look again and again, and print what has changed, until interrupted."`
+	Every          time.Duration `help:"How often --watch looks." default:"15s"`
 }
 
 // Help says more than fits in a line.
 func (doctorCmd) Help() string {
-	return "It changes nothing. Exit status: 0 if all is well, 1 if there is something to think about, 2 if something must be mended or nothing could be reached."
+	return "It changes nothing. Exit status: 0 if all is well, 1 if there is something to think about, 2 if something must be mended or nothing could be reached. With --watch it is 0 when it is interrupted. docs/operations.md explains each finding."
 }
 
 // Run looks at a deployment, and says what is well, what is not, and what can be lost.
 func (c *doctorCmd) Run(ctx context.Context, io streams) error {
 	c.here()
-	survey, err := bus.NewSurvey(ctx, bus.Config{
-		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "doctor/" + fmt.Sprint(os.Getpid()), AckTimeout: 3 * time.Second,
-	}, bus.SurveyConfig{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
+	if c.Watch {
+		return c.watch(ctx, io)
+	}
+	report, err := c.look(ctx)
 	if err != nil {
 		return usage(err)
 	}
-	report := doctor.Judge(survey)
 	if c.JSON {
 		out := json.NewEncoder(io.out)
 		out.SetEscapeHTML(false)
@@ -51,6 +55,71 @@ func (c *doctorCmd) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	return exitError{int(report.Level), errors.New(worst(report))}
+}
+
+// look looks once. The error is that nothing could be reached.
+func (c *doctorCmd) look(ctx context.Context) (*doctor.Report, error) {
+	cfg := bus.Config{
+		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "doctor/" + fmt.Sprint(os.Getpid()), AckTimeout: 3 * time.Second,
+	}
+	survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
+	if err != nil {
+		return nil, err
+	}
+	if survey.JetStream != nil || survey.NoDeployment || survey.Partitions == 0 {
+		return doctor.Judge(survey, nil, nil), nil
+	}
+	f, err := processes(ctx, cfg)
+	return doctor.Judge(survey, f, err), ctx.Err() // with f, err is of streams, which the survey has seen
+}
+
+// processesTime is how long all processes together have to say what they do.
+const processesTime = 10 * time.Second
+
+// processes asks the workers and coordinators what they do.
+func processes(ctx context.Context, cfg bus.Config) (*fleet.Fleet, error) {
+	ctx, end := context.WithTimeout(ctx, processesTime)
+	defer end()
+	b, err := bus.Connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Kill()
+	return fleet.Look(ctx, b)
+}
+
+// watch looks again and again, and prints what has changed.
+func (c *doctorCmd) watch(ctx context.Context, io streams) error {
+	if c.Every <= 0 {
+		return usage(fmt.Errorf("--every %v: use a positive duration", c.Every))
+	}
+	var changes doctor.Changes
+	for {
+		report, err := c.look(ctx)
+		if ctx.Err() != nil {
+			return nil // interrupted: that is how watching ends
+		}
+		if err != nil {
+			report = doctor.Unreachable(err)
+		}
+		for _, change := range changes.Since(report) {
+			change.At = time.Now().UTC()
+			if err := c.printChange(io, change); err != nil {
+				return err
+			}
+		}
+		if pause.For(ctx, c.Every) != nil {
+			return nil
+		}
+	}
+}
+
+func (c *doctorCmd) printChange(io streams, change doctor.Change) error {
+	if c.JSON {
+		return printLine(io.out, change)
+	}
+	_, err := fmt.Fprintln(io.out, change)
+	return err
 }
 
 // worst names the checks that are not ok.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,6 +120,10 @@ func printFleet(s sheet, f *fleet.Fleet, prefix string, width int) {
 		fmt.Fprintln(s.out)
 	}
 	printPartitions(s, f, wide)
+	if len(f.Stuck) > 0 {
+		fmt.Fprintln(s.out)
+		printStuck(s, f)
+	}
 	if troubles := troubles(f); len(troubles) > 0 {
 		fmt.Fprintln(s.out)
 		for _, t := range troubles {
@@ -207,6 +210,26 @@ func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
 	s.table(heading, rows)
 }
 
+// printStuck names the spaces that stand still.
+func printStuck(s sheet, f *fleet.Fleet) {
+	rows := make([][]cell, len(f.Stuck))
+	for i := range f.Stuck {
+		t := &f.Stuck[i]
+		event := "-"
+		if t.Event != "" {
+			event = t.Stream + "/" + t.Event
+		}
+		rows[i] = []cell{{text: t.Space, code: bold}, {text: event}, {text: brief(f.At.Sub(t.Since)), code: yellow, right: true}, {text: t.Worker}, {text: t.Why}}
+	}
+	s.table([]string{"STUCK SPACE", "EVENT", "FOR", "WORKER", "WHY"}, rows)
+	if more := f.StuckCount - len(f.Stuck); more > 0 {
+		fmt.Fprintf(s.out, "and %d more: these are the oldest\n", more)
+	}
+}
+
+// clockOff is from when on a worker's clock is told of.
+const clockOff = time.Second
+
 // troubles are what somebody should look at, and what to do.
 func troubles(f *fleet.Fleet) (out []string) {
 	if len(f.Staying()) == 0 {
@@ -221,7 +244,7 @@ func troubles(f *fleet.Fleet) (out []string) {
 	if coordinators == 0 {
 		out = append(out, "no coordinator is here: what spaces send to each other waits. Start one: coordinator")
 	}
-	if hosts := programs(f); len(hosts) > 1 {
+	if hosts := f.Programs(); len(hosts) > 1 {
 		out = append(out, "workers of different programs: "+strings.Join(hosts, ", ")+". Events that a worker's program has no handler for are refused for good. Give each program a deployment (--prefix) of its own")
 	}
 	for _, m := range slices.Concat(f.Workers, f.Coordinators) {
@@ -231,6 +254,15 @@ func troubles(f *fleet.Fleet) (out []string) {
 		case fleet.Gone:
 			out = append(out, m.ID+" has ended without leaving. It is listed for an hour after its last word")
 		}
+		if m.Ahead.Abs() > clockOff {
+			out = append(out, fmt.Sprintf("the clock of %s is %s from this machine's: timers are due by the workers' clocks. Let every machine keep time (chrony, systemd-timesyncd)", m.ID, m.Ahead.Abs().Round(time.Millisecond)))
+		}
+		if m.Figures != nil && m.Figures.Unstored != "" {
+			out = append(out, m.ID+" is told that the store has no room, or fails: "+m.Figures.Unstored+". What it has done waits; free the disk, or raise the limit")
+		}
+	}
+	if binaries := f.Binaries(); len(binaries) > 1 {
+		out = append(out, "workers of different program files: "+strings.Join(binaries, ", ")+". That is right during an upgrade")
 	}
 	for _, p := range f.Partitions {
 		if len(p.Served) > 1 {
@@ -238,29 +270,6 @@ func troubles(f *fleet.Fleet) (out []string) {
 		}
 	}
 	return out
-}
-
-// programs are those that workers host which are not gone, each with who does.
-func programs(f *fleet.Fleet) (out []string) {
-	by := map[string][]string{}
-	for _, m := range f.Workers {
-		if m.Program != "" && m.State != fleet.Gone {
-			by[m.Program] = append(by[m.Program], m.ID)
-		}
-	}
-	for _, p := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, p+" ("+clipped(by[p])+")")
-	}
-	return out
-}
-
-// clipped names a few.
-func clipped(names []string) string {
-	const most = 3
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }
 
 // printPlace says where a space is, and why.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/fleet"
 )
 
 // Level is how bad something is.
@@ -69,12 +70,16 @@ const (
 	CheckWorkers     = "workers"
 	CheckCoordinator = "coordinators"
 	CheckVersions    = "versions"
+	CheckStuck       = "stuck spaces"
+	CheckBacklog     = "backlog"
 	CheckDead        = "dead letters"
 )
 
 // judge gathers findings.
 type judge struct {
 	*bus.Survey
+	fleet    *fleet.Fleet // nil if it could not be looked at
+	unseen   error        // why
 	findings []Finding
 }
 
@@ -86,9 +91,10 @@ func (j *judge) bad(level Level, check, found, why, do string) {
 	j.findings = append(j.findings, Finding{level, check, found, why, do})
 }
 
-// Judge judges.
-func Judge(s *bus.Survey) *Report {
-	j := &judge{Survey: shortNamed(s)}
+// Judge judges. f is what the processes say of themselves, nil if they could not be asked, for
+// the reason unseen if there is one.
+func Judge(s *bus.Survey, f *fleet.Fleet, unseen error) *Report {
+	j := &judge{Survey: shortNamed(s), fleet: f, unseen: unseen}
 	j.servers()
 	j.payload()
 	if j.jetStream(); s.JetStream == nil {
@@ -103,6 +109,7 @@ func Judge(s *bus.Survey) *Report {
 			j.clock()
 			j.workers()
 			j.coordinators()
+			j.processes()
 			j.dead()
 		}
 	}

@@ -158,7 +158,7 @@ func TestEveryDeploymentIsJudged(t *testing.T) {
 			if d.but != nil {
 				d.but(s)
 			}
-			r := Judge(s)
+			r := Judge(s, nil, nil)
 			text := printed(t, r)
 			if r.Level != d.level {
 				t.Errorf("level %v, want %v", r.Level, d.level)
@@ -192,7 +192,7 @@ func TestWhatIsNotWellSaysWhyAndWhatToDo(t *testing.T) {
 		if d.but != nil {
 			d.but(s)
 		}
-		r := Judge(s)
+		r := Judge(s, nil, nil)
 		for _, f := range r.Findings {
 			if f.Found == "" || f.Check == "" || f.Level > OK && (f.Why == "" || f.Do == "") {
 				t.Errorf("%s: %+v", d.name, f)
@@ -207,7 +207,7 @@ func TestWhatIsNotWellSaysWhyAndWhatToDo(t *testing.T) {
 }
 
 func TestTheReportIsJSON(t *testing.T) {
-	text, err := json.Marshal(Judge(single()))
+	text, err := json.Marshal(Judge(single(), nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,14 +20,16 @@ func (j *judge) workers() {
 		j.bad(Warning, CheckWorkers, "the workers' bucket could not be read: "+j.MembersUnseen.Error(), "It is not known whether a worker runs.", "Use a user that may read.")
 		return
 	}
-	var there, silent []string
+	var there, gone, frozen []string
 	for _, m := range j.Members {
 		switch {
 		case m.Role != "" && m.Role != model.RoleOrdered:
 		case m.Answers:
 			there = append(there, m.ID)
+		case m.Unknown != nil:
+			frozen = append(frozen, m.ID)
 		case !m.Left:
-			silent = append(silent, m.ID)
+			gone = append(gone, m.ID)
 		}
 	}
 	if len(there) == 0 {
@@ -43,8 +45,13 @@ func (j *judge) workers() {
 	}
 	j.ok(CheckWorkers, "%s: %s", count(len(there), "worker"), strings.Join(there, ", "))
 	j.programs()
-	if len(silent) > 0 {
-		j.ok(CheckWorkers, "%d that have ended without a word, as when they are killed: %s", len(silent), clip(silent))
+	if len(frozen) > 0 {
+		j.bad(Warning, CheckWorkers, "listens and does not answer: "+clip(frozen),
+			"The process hangs, or its machine is cut off. Others take its partitions over after the member TTL (15 s by default); until then its spaces stand still.",
+			"Look at the process, and end it if it does not come back: nothing is lost by that.")
+	}
+	if len(gone) > 0 {
+		j.ok(CheckWorkers, "%d that have ended without a word, as when they are killed: %s", len(gone), clip(gone))
 	}
 }
 

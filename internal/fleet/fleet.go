@@ -41,7 +41,20 @@ type Fleet struct {
 	Workers      []Member    `json:"workers"`
 	Coordinators []Member    `json:"coordinators"`
 	Partitions   []Partition `json:"partitions"`
+	// Stuck are the spaces that have held back the saved position of their partition for
+	// longest, and StuckCount is how many do.
+	Stuck      []Stuck `json:"stuck"`
+	StuckCount int     `json:"stuck_count"`
 }
+
+// Stuck is a space that stands still, as its worker says.
+type Stuck struct {
+	worker.Stuck
+	Worker string `json:"worker"`
+}
+
+// maxStuck is how many of them are shown.
+const maxStuck = 20
 
 // Member is a process of the deployment.
 type Member struct {
@@ -55,6 +68,9 @@ type Member struct {
 	Weight     float64         `json:"weight"`
 	Holds      []int           `json:"holds,omitzero"`
 	Figures    *worker.Figures `json:"figures,omitzero"`
+	// Ahead is by how much the worker's clock is ahead of this one's, at least: what may be the way
+	// of the answer is none of it.
+	Ahead time.Duration `json:"ahead_ns,omitzero"`
 	// Unreleased is, of a coordinator, how many log sequences it has not gone through.
 	Unreleased uint64 `json:"unreleased,omitzero"`
 
@@ -116,7 +132,24 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 			f.Workers = append(f.Workers, *m)
 		}
 	}
+	f.gatherStuck()
 	return f, f.measure(ctx, b)
+}
+
+// gatherStuck puts together what the workers say, the oldest first.
+func (f *Fleet) gatherStuck() {
+	f.Stuck = []Stuck{}
+	for _, m := range f.Workers {
+		if m.Figures == nil {
+			continue
+		}
+		f.StuckCount += m.Figures.StuckCount
+		for _, s := range m.Figures.Stuck {
+			f.Stuck = append(f.Stuck, Stuck{s, m.ID})
+		}
+	}
+	slices.SortFunc(f.Stuck, func(a, b Stuck) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) })
+	f.Stuck = f.Stuck[:min(len(f.Stuck), maxStuck)]
 }
 
 // announcements are the last words of all members, by name.
@@ -157,6 +190,7 @@ func (m *Member) ask(ctx context.Context, b Bus) {
 	if m.said.Role != "" {
 		return
 	}
+	asked := time.Now()
 	reply, err := b.Ask(ctx, worker.FiguresEndpoint(m.ID), nil)
 	if err != nil {
 		return // an older version, or it is just leaving
@@ -164,7 +198,21 @@ func (m *Member) ask(ctx context.Context, b Bus) {
 	var f worker.Figures
 	if json.Unmarshal(reply, &f) == nil {
 		m.Figures = &f
+		m.Ahead = ahead(f.Now, asked, time.Now())
 	}
+}
+
+// ahead is by how much a clock that was read between two times of ours is outside of them.
+func ahead(theirs, asked, answered time.Time) time.Duration {
+	switch {
+	case theirs.IsZero():
+		return 0
+	case theirs.Before(asked):
+		return theirs.Sub(asked)
+	case theirs.After(answered):
+		return theirs.Sub(answered)
+	}
+	return 0
 }
 
 // answers reports whether a member's process is there; an error means that it listens and

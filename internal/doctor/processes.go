@@ -1,0 +1,159 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// processes judges what the workers say of themselves.
+func (j *judge) processes() {
+	if j.fleet == nil {
+		if j.unseen != nil {
+			j.bad(Warning, CheckStuck, "the workers could not be asked what they do: "+j.unseen.Error(),
+				"Spaces that stand still, workers' clocks and a full disk would not be noticed.", "Use a user with the rights of a reader: `settle permissions`.")
+		}
+		return
+	}
+	j.binaries()
+	j.workerClocks()
+	j.unstored()
+	j.unserved()
+	j.stuck()
+	j.backlog()
+}
+
+func (j *judge) binaries() {
+	if b := j.fleet.Binaries(); len(b) > 1 {
+		j.bad(Warning, CheckVersions, "workers run different program files: "+strings.Join(b, ", "),
+			"That is right during an upgrade. For long it is not: what a space does then depends on which worker serves it.",
+			"Finish the upgrade, or go back.")
+	}
+}
+
+func (j *judge) workerClocks() {
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Ahead.Abs() < skewWarning {
+			continue
+		}
+		level, which := Warning, "ahead of"
+		if m.Ahead.Abs() >= skewFailure {
+			level = Failure
+		}
+		if m.Ahead < 0 {
+			which = "behind"
+		}
+		j.bad(level, CheckClock, fmt.Sprintf("the clock of worker %s is %v %s this machine's", m.ID, m.Ahead.Abs().Round(time.Millisecond), which),
+			"Timers, delayed events and jobs are due by the clock of the worker that serves their space. No order and no receipt depends on it.",
+			"Let every machine keep time: chrony or systemd-timesyncd. If the servers' clocks are said to be off as well, it is this machine's.")
+	}
+}
+
+// unstored tells of a store that is full, whatever the reason: who stores is refused.
+func (j *judge) unstored() {
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures != nil && m.Figures.Unstored != "" {
+			j.bad(Failure, CheckStorage, "worker "+m.ID+" was refused within the last minute: "+m.Figures.Unstored,
+				"The store has no room, or fails. Events are refused, and spaces stop at their next commit; nothing that was acknowledged is lost.",
+				"Free the disk, or raise the limit that the text names. Settle goes on by itself.")
+			return // the others are told the same
+		}
+	}
+}
+
+func (j *judge) unserved() {
+	var numbers []string
+	for _, p := range j.fleet.Partitions {
+		if len(p.Served) == 0 {
+			numbers = append(numbers, fmt.Sprint(p.Number))
+		}
+	}
+	if len(numbers) > 0 && len(j.fleet.Staying()) > 0 {
+		j.bad(Warning, CheckWorkers, "partitions that nobody serves: "+clip(numbers),
+			"Their events wait. That is right for a moment after a worker has come or gone.",
+			"If it stays so, see the log of the worker that is to serve them: `settle fleet` names it.")
+	}
+}
+
+// Spaces that stand still are told of from the first on; the other makes it a failure.
+const (
+	stuckWarning = 30 * time.Second
+	stuckFailure = 10 * time.Minute
+)
+
+// maxNamed is how many spaces that stand still get a finding of their own.
+const maxNamed = 5
+
+func (j *judge) stuck() {
+	told := 0
+	for i := range j.fleet.Stuck {
+		s := &j.fleet.Stuck[i]
+		age := j.fleet.At.Sub(s.Since)
+		if age < stuckWarning && s.Cause != worker.CauseNoProgram && s.Cause != worker.CauseFailed {
+			continue // it may go on by itself
+		}
+		if told++; told > maxNamed {
+			continue
+		}
+		level := Warning
+		if age >= stuckFailure {
+			level = Failure
+		}
+		j.bad(level, CheckStuck, stuckText(s, age),
+			"Events that come behind it in its space wait, and those of its partition count as not handled until it goes on.", stuckAdvice[s.Cause])
+		if f := &j.findings[len(j.findings)-1]; f.Do == "" {
+			f.Do = "See the log of " + s.Worker + "; `settle tree EVENT --space SPACE` shows the event."
+		}
+	}
+	switch {
+	case told > maxNamed:
+		j.bad(Warning, CheckStuck, fmt.Sprintf("%d more stand still", max(j.fleet.StuckCount-maxNamed, told-maxNamed)), "See above.", "`settle fleet` names the 20 oldest.")
+	case told == 0:
+		j.ok(CheckStuck, "none for longer than %v", stuckWarning)
+	}
+}
+
+func stuckText(s *fleet.Stuck, age time.Duration) string {
+	what := "space " + s.Space
+	if s.Event != "" {
+		what += " at event " + s.Event + " of stream " + s.Stream
+	}
+	return fmt.Sprintf("%s, on %s, for %v: %s", what, s.Worker, age.Round(time.Second), s.Why)
+}
+
+// stuckAdvice is what to do, by worker.Stuck.Cause.
+var stuckAdvice = map[string]string{
+	worker.CauseNoProgram:   "Deploy a program for it, or a rule that says which it runs: `settle deploy`. Its events are kept.",
+	worker.CauseRunning:     "Code that does not return belongs in an action. Restart the worker to end it; if it hangs again, deploy a program that does not.",
+	space.CauseDocument:     "See that the other space exists, that a worker serves it, and that it has a program that writes the document.",
+	worker.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed.",
+	worker.CauseUncommitted: "See cluster, replicas and storage above.",
+	worker.CauseFailed:      "See the log of its worker, and the log and lanes of its partition above.",
+}
+
+// oldBacklog is how long the oldest event of a partition may wait without a word.
+const oldBacklog = time.Minute
+
+func (j *judge) backlog() {
+	fine := true
+	for i := range j.fleet.Partitions {
+		p := &j.fleet.Partitions[i]
+		age := j.fleet.At.Sub(p.Oldest)
+		if p.Oldest.IsZero() || age < oldBacklog {
+			continue
+		}
+		fine = false
+		j.bad(Warning, CheckBacklog, fmt.Sprintf("partition %d: %s since the first that is not known to be handled, %v ago", p.Number, count(int(p.Events), "event"), age.Round(time.Second)),
+			"Events are handled late by that, or one space holds back what is known of the others.",
+			"If spaces are named as stuck above, see them first. Else there is more to do than is done: more workers, or fewer events; `settle fleet` shows whether it becomes less.")
+	}
+	if fine {
+		j.ok(CheckBacklog, "no event waits for longer than %v", oldBacklog)
+	}
+}

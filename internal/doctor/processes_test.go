@@ -1,0 +1,152 @@
+package doctor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/worker"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// well are two workers with a partition each, with nothing wrong.
+func well() *fleet.Fleet {
+	f := &fleet.Fleet{At: noon}
+	for i, id := range []string{"w1", "w2"} {
+		f.Workers = append(f.Workers, fleet.Member{ID: id, State: fleet.Here, Weight: 1, Holds: []int{i}, Figures: &worker.Figures{Worker: id, Binary: "abc"}})
+		f.Partitions = append(f.Partitions, fleet.Partition{Number: i, Owner: id, Served: []string{id}, Events: 3, Oldest: noon.Add(-time.Second)})
+	}
+	return f
+}
+
+// standing has a space stand still for so long.
+func standing(age time.Duration, cause string) func(*fleet.Fleet) {
+	return func(f *fleet.Fleet) {
+		f.StuckCount++
+		f.Stuck = append(f.Stuck, fleet.Stuck{Worker: "w1", Stuck: worker.Stuck{
+			Space: "cart", Stream: "pay", Event: "p1", Since: noon.Add(-age), Cause: cause, Why: "its handler has been running since 10:02:00 UTC",
+		}})
+	}
+}
+
+var fleets = []struct {
+	name  string
+	but   func(*fleet.Fleet)
+	level Level
+	says  string // parts of the report, separated by |
+	not   string // parts that it does not have
+}{
+	{"all is well", func(*fleet.Fleet) {}, OK, "stuck spaces none for longer than 30s|backlog no event waits for longer than 1m0s", "program files|clock of worker"},
+	{"two program files", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "def" }, Warning, "versions workers run different program files: abc (w1), def (w2)", ""},
+	{"one that does not tell", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "" }, OK, "", "program files"},
+	{"a clock that is ten minutes off", func(f *fleet.Fleet) { f.Workers[1].Ahead = -10 * time.Minute }, Failure, "✗ clock the clock of worker w2 is 10m0s behind this machine's", ""},
+	{"a clock that is two seconds off", func(f *fleet.Fleet) { f.Workers[1].Ahead = 2 * time.Second }, Warning, "! clock the clock of worker w2 is 2s ahead of this machine's", ""},
+	{"a clock that is nearly right", func(f *fleet.Fleet) { f.Workers[1].Ahead = 900 * time.Millisecond }, OK, "", "clock of worker"},
+	{"a full store", func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Unstored, f.Workers[1].Figures.Unstored = "insufficient storage", "the same"
+	}, Failure, "✗ storage worker w1 was refused within the last minute: insufficient storage", "the same"},
+	{"a partition that nobody serves", func(f *fleet.Fleet) { f.Partitions[1].Served = nil }, Warning, "partitions that nobody serves: 1", ""},
+	{"a space that stands still for an hour", standing(time.Hour, worker.CauseRunning), Failure, "✗ stuck spaces space cart at event p1 of stream pay, on w1, for 1h0m0s: its handler has been running since 10:02:00 UTC|Code that does not return belongs in an action", ""},
+	{"a space that stands still for a minute", standing(time.Minute, "gate"), Warning, "! stuck spaces space cart at event p1|See the log of w1", ""},
+	{"a space that has just stopped", standing(20*time.Second, worker.CauseRunning), OK, "stuck spaces none for longer than 30s", "cart"},
+	{"a space that has just been found to have no program", standing(6*time.Second, worker.CauseNoProgram), Warning, "space cart at event p1|Deploy a program for it", ""},
+	{"many of them", func(f *fleet.Fleet) {
+		for range 9 {
+			standing(time.Hour, worker.CauseNoProgram)(f)
+		}
+		f.StuckCount = 400
+	}, Failure, "395 more stand still|`settle fleet` names the 20 oldest", ""},
+	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago", "partition 0:"},
+}
+
+func TestEveryFleetIsJudged(t *testing.T) {
+	for _, d := range fleets {
+		t.Run(d.name, func(t *testing.T) {
+			f := well()
+			d.but(f)
+			r := Judge(single(), f, nil)
+			text := printed(t, r)
+			if r.Level != d.level {
+				t.Errorf("level %v, want %v", r.Level, d.level)
+			}
+			joined := strings.Join(strings.Fields(text), " ")
+			for part := range strings.SplitSeq(d.says, "|") {
+				if !strings.Contains(joined, part) {
+					t.Errorf("it does not say %q", part)
+				}
+			}
+			for part := range strings.SplitSeq(d.not, "|") {
+				if part != "" && strings.Contains(joined, part) {
+					t.Errorf("it says %q", part)
+				}
+			}
+			for _, f := range r.Findings {
+				if f.Level > OK && (f.Why == "" || f.Do == "") {
+					t.Errorf("without a reason or advice: %+v", f)
+				}
+			}
+			if t.Failed() {
+				t.Log("\n" + text)
+			}
+		})
+	}
+}
+
+// A worker that hangs is told from one that has ended, and processes that could not be asked are
+// said not to have been.
+func TestWorkersThatHangAndThatCannotBeAsked(t *testing.T) {
+	s := single()
+	s.Members = append(s.Members, bus.MemberFacts{ID: "w2", Unknown: errors.New("timeout")}, bus.MemberFacts{ID: "w3"})
+	text := strings.Join(strings.Fields(printed(t, Judge(s, well(), nil))), " ")
+	for _, part := range []string{"! listens and does not answer: w2", "have ended without a word, as when they are killed: w3"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+	if r := Judge(single(), nil, errors.New("forbidden")); r.Level != Warning || !strings.Contains(printed(t, r), "could not be asked what they do") {
+		t.Errorf("workers that could not be asked:\n%s", printed(t, r))
+	}
+}
+
+// Watching tells what has come and what has gone, once each, and not that a figure is another.
+func TestChanges_TellWhatIsNewAndWhatHasGone(t *testing.T) {
+	var c Changes
+	told := func(but ...func(*fleet.Fleet)) string {
+		f := well()
+		for _, b := range but {
+			b(f)
+		}
+		var lines []string
+		for _, change := range c.Since(Judge(single(), f, nil)) {
+			lines = append(lines, change.Change+" "+change.Check)
+		}
+		return strings.Join(lines, ", ")
+	}
+	skewed := func(f *fleet.Fleet) { f.Workers[1].Ahead = 2 * time.Second }
+	for i, step := range []struct {
+		but  []func(*fleet.Fleet)
+		want string
+	}{
+		{nil, "well all"},
+		{nil, ""},
+		{[]func(*fleet.Fleet){skewed}, "new clock"},
+		{[]func(*fleet.Fleet){skewed, standing(time.Minute, "gate")}, "new stuck spaces"},
+		{[]func(*fleet.Fleet){skewed, standing(2*time.Minute, "gate")}, ""},
+		{[]func(*fleet.Fleet){skewed, standing(time.Hour, "gate")}, "new stuck spaces, gone stuck spaces"},
+		{[]func(*fleet.Fleet){standing(time.Hour, "gate")}, "gone clock"},
+		{nil, "gone stuck spaces, well all"},
+	} {
+		if got := told(step.but...); got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+	}
+	for _, change := range c.Since(Unreachable(errors.New("refused"))) {
+		if line := change.String(); line != "00:00:00  new  ✗ servers: nothing could be reached: refused" {
+			t.Errorf("printed as %q", line)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/space"
+)
+
+// Stuck is a space that holds back how far its partition is known to be done: the events behind
+// the one that it is at count as not handled until it goes on.
+type Stuck struct {
+	Space     string `json:"space"`
+	Partition int    `json:"partition"`
+	// Stream and Event are what it is at, "" if that is no event, or is not known. Since is when
+	// that was stored, or else since when the worker sees it stand still.
+	Stream string    `json:"stream,omitzero"`
+	Event  string    `json:"event,omitzero"`
+	Since  time.Time `json:"since"`
+	// Cause is one of the Cause constants, Why the same for people.
+	Cause string `json:"cause"`
+	Why   string `json:"why"`
+}
+
+// Why a space stands still, beside the causes of the core (space.Parked).
+const (
+	CauseNoProgram   = "no program"    // nothing says what it is to run
+	CauseRunning     = "running"       // its handler, or a node of it, has not returned
+	CauseQueued      = "queued"        // others are loaded first
+	CauseLoading     = "loading"       // it is being loaded
+	CauseFailed      = "failed"        // it could not be loaded, or served
+	CauseUnsaved     = "unsaved"       // what it has done cannot be saved
+	CauseUncommitted = "uncommitted"   // the log does not answer
+	CauseEarly       = "early"         // it has an event, and not the one that comes before it
+	CauseBusy        = "not answering" // it is at work, and has not said at what
+)
+
+const (
+	// stuckAfter is for how long a space holds the position back until it is called stuck: what
+	// is handled is saved a second later, and that may be tried again.
+	stuckAfter = 5 * time.Second
+	// maxStuck is how many are named, the oldest.
+	maxStuck = 20
+	// tellWithin is how long the spaces have to say what they are at.
+	tellWithin = 300 * time.Millisecond
+)
+
+// standstill is how far a space is done with its lane, and since when it has been just there.
+type standstill struct {
+	done  uint64
+	since time.Time
+}
+
+// stuckSpaces is what a partition knows of those that hold its position back.
+type stuckSpaces struct {
+	at map[string]standstill
+	// failures are why hosts of those have ended.
+	failures map[string]string
+}
+
+// noteStuck looks at which spaces have not come further since it looked last. p.mu is not held.
+func (p *partition) noteStuck(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := map[string]standstill{}
+	note := func(space string, done uint64) {
+		if done == allDone || done >= p.read {
+			return
+		}
+		if was, known := p.stuck.at[space]; known && was.done == done {
+			at[space] = was
+		} else {
+			at[space] = standstill{done, now}
+		}
+	}
+	for _, h := range p.hosts { // any order: each on its own
+		note(h.space, h.laneDone())
+	}
+	for space, b := range p.asleep { // any order: each on its own
+		note(space, b.done)
+	}
+	p.stuck.at = at
+	for space := range p.stuck.failures { // any order: each on its own
+		if _, still := at[space]; !still {
+			delete(p.stuck.failures, space)
+		}
+	}
+}
+
+// noteFailure remembers why a host has ended. p.mu is held.
+func (p *partition) noteFailure(h *host) {
+	h.mu.Lock()
+	failed := h.failed
+	h.mu.Unlock()
+	if failed == nil {
+		return
+	}
+	if p.stuck.failures == nil {
+		p.stuck.failures = map[string]string{}
+	}
+	p.stuck.failures[h.space] = firstLine(failed.Error())
+}
+
+// found is a space that stands still, and what is at hand about it.
+type found struct {
+	Stuck
+	p    *partition
+	host *host // nil if it has none
+	done uint64
+	// says is what the host's loop has said; it has room for that.
+	says chan Stuck
+}
+
+// standing are the spaces of the partition that have stood still for long enough.
+func (p *partition) standing(now time.Time) (out []found) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for space, s := range p.stuck.at { // any order: sorted by the caller
+		if now.Sub(s.since) < stuckAfter {
+			continue
+		}
+		f := found{p: p, host: p.hosts[space], done: s.done, Stuck: Stuck{Space: space, Partition: p.number, Since: s.since.UTC()}}
+		_, waits := p.waiting[space]
+		b, asleep := p.asleep[space]
+		switch failure := p.stuck.failures[space]; {
+		case f.host != nil && f.host.laneDone() != s.done, f.host == nil && (!asleep || b.done != s.done):
+			continue // it has gone on
+		case failure != "":
+			f.Cause, f.Why = CauseFailed, "it cannot be served: "+failure
+		case f.host != nil:
+			f.Cause, f.Why = CauseBusy, "it is being loaded, or at work, and has not said at what"
+		case waits:
+			f.Cause, f.Why = CauseQueued, "waits to be loaded: others are loaded first"
+		default:
+			f.Cause, f.Why = CauseLoading, "is to be loaded"
+			if program, err := p.w.cfg.Programs(space); err != nil {
+				f.Cause, f.Why = CauseNoProgram, "there is no program that it is to run: "+firstLine(err.Error())
+			} else if program == nil {
+				f.Cause, f.Why = CauseNoProgram, "there is no program that it is to run"
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// stuckNow names the spaces that have held back a saved position for longest, and says how many
+// do so in all.
+func (w *Worker) stuckNow(partitions []*partition) (oldest []Stuck, count int) {
+	var all []found
+	for _, p := range partitions {
+		all = append(all, p.standing(time.Now())...)
+	}
+	slices.SortFunc(all, func(a, b found) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
+	})
+	count = len(all)
+	all = all[:min(len(all), maxStuck)]
+	ctx, cancel := context.WithTimeout(w.ctx, tellWithin)
+	defer cancel()
+	for i := range all {
+		all[i].ask()
+	}
+	var telling sync.WaitGroup
+	for i := range all {
+		telling.Go(func() { all[i].tell(ctx, w.bus) }) // ends with ctx
+	}
+	telling.Wait()
+	for i := range all {
+		oldest = append(oldest, all[i].Stuck)
+	}
+	slices.SortFunc(oldest, func(a, b Stuck) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
+	})
+	return oldest, count
+}
+
+// ask has the loop say what it is at. One that is in the middle of code of the application does
+// not come to it, and what that is, is known without it.
+func (f *found) ask() {
+	h := f.host
+	if h == nil || f.Cause == CauseFailed {
+		return
+	}
+	if stream, event, node, since := h.code.since(time.Now()); stream != "" || node != "" {
+		f.Stream, f.Event, f.Cause = stream, event, CauseRunning
+		f.Why = "its handler has been running since " + clockTime(since)
+		if node != "" {
+			f.Why = "node " + node + " has been running since " + clockTime(since)
+		}
+		return
+	}
+	says := make(chan Stuck, 1)
+	f.says = says
+	h.call(func() { says <- h.standsAt() })
+}
+
+// tell waits for what the loop says, and looks up since when its event waits.
+func (f *found) tell(ctx context.Context, bus Bus) {
+	if f.says != nil {
+		select {
+		case s := <-f.says:
+			f.Stream, f.Event, f.Cause, f.Why = s.Stream, s.Event, s.Cause, s.Why
+		case <-f.host.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+	if f.Event != "" {
+		if m, is, err := bus.FindEvent(ctx, f.Space, f.Stream, f.Event); err == nil && is {
+			f.Since = m.Stored.UTC()
+		}
+		return
+	}
+	if f.host != nil && f.Cause != CauseFailed {
+		return
+	}
+	if events, err := bus.ReadLane(ctx, f.Space, f.done, 1); err == nil && len(events) > 0 {
+		f.Stream, f.Event, f.Since = events[0].Stream, events[0].ID, events[0].Stored.UTC()
+	}
+}
+
+// standsAt says what the loop is at. It is the loop that calls it.
+func (h *host) standsAt() Stuck {
+	var s Stuck
+	clock := func(at time.Duration) string { return clockTime(time.Now().Add(at - h.now())) }
+	p, waits := h.core.Parked()
+	if waits {
+		s.Stream, s.Event = p.Stream, p.Event
+	}
+	switch {
+	case h.appending:
+		s.Cause, s.Why = CauseUncommitted, "the log has not answered its commit yet"
+	case waits:
+		s.Cause, s.Why = p.Cause(clock)
+	case h.core.Waiting() > 0:
+		s.Cause, s.Why = CauseEarly, "it has "+strconv.Itoa(h.core.Waiting())+" events from other spaces that come behind one that is not here yet"
+	case h.saver.failure != "":
+		s.Cause, s.Why = CauseUnsaved, "what it has done cannot be saved: "+h.saver.failure
+	case h.core.Owned() && h.core.Seq() > h.saver.saved:
+		s.Cause, s.Why = CauseUnsaved, "what it has done is not saved yet"
+	default:
+		s.Cause, s.Why = space.CauseComputation, "its computations do not come to rest, or wait for a time"
+	}
+	return s
+}
+
+// since names the code that the loop is in, and since when it is known to be: since it was seen
+// there first.
+func (u *underWay) since(now time.Time) (stream, event, node string, since time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.idle() {
+		return "", "", "", now
+	}
+	u.look(now)
+	if n := len(u.nodes); n > 0 {
+		node = u.nodes[n-1]
+	}
+	return u.stream, u.event, node, u.seenAt
+}
+
+// clockTime is a time for people, in UTC, as all that a worker logs.
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
+
+// firstLine is the first line of an error, as much of it as there is room for.
+func firstLine(text string) string {
+	const most = 200
+	line, _, _ := strings.Cut(text, "\n")
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + "..."
+	}
+	return line
+}

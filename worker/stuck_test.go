@@ -1,0 +1,196 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// stuckLines are what a worker says of spaces that stand still, without the times.
+func stuckLines(f *worker.Figures) (lines []string) {
+	for _, s := range f.Stuck {
+		lines = append(lines, fmt.Sprintf("%s %s/%s %s: %s", s.Space, s.Stream, s.Event, s.Cause, s.Why))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// wantStuck waits until the worker says just this of spaces that stand still, each a beginning.
+func (w *world) wantStuck(p *process, want ...string) worker.Figures {
+	w.Helper()
+	var f worker.Figures
+	said := func() bool {
+		f = p.Figures()
+		lines := stuckLines(&f)
+		if len(lines) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !strings.HasPrefix(lines[i], want[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	for range 60 {
+		if said() {
+			return f
+		}
+		w.pass(time.Second)
+	}
+	w.Fatalf("stuck are %q, want %q", stuckLines(&f), want)
+	return f
+}
+
+// unheardOf is a bus on which nothing is heard of one space.
+type unheardOf struct {
+	*membus.Bus
+	space string
+}
+
+func (b unheardOf) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
+	if space == b.space {
+		<-ctx.Done()
+		return model.SpaceState{}, ctx.Err()
+	}
+	return b.Bus.LoadState(ctx, space)
+}
+
+func (b unheardOf) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+	if space == b.space {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return b.Bus.FollowSpace(ctx, space, after, deliver)
+}
+
+// Only what stands still is named, with the event that it is at, since when, and why. Those that
+// go on beside it are not.
+func TestStuck_SpacesAreNamedWithEventTimeAndReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		release := make(chan struct{})
+		unblock := sync.OnceFunc(func() { close(release) })
+		defer unblock()
+		if err := p.Handle("block", func(*space.Tx, *model.Event) (model.Value, error) { <-release; return model.Value{}, nil }); err != nil {
+			t.Fatal(err)
+		}
+		proc := w.process(worker.Config{ID: "w1", Programs: func(name string) (*space.Program, error) {
+			switch name {
+			case "orphan", "elsewhere":
+				return nil, nil
+			case "broken":
+				return nil, errors.New("no such version")
+			}
+			return p, nil
+		}}, func(b *membus.Bus) worker.Bus { return unheardOf{b, "elsewhere"} })
+		begun := time.Now()
+		w.sendMany("orphan", "add", 3)
+		w.send("broken", "add", "b1")
+		w.send("blocks", "block", "x1")
+		w.send("reads", "read", "r1", `"elsewhere"`)
+		for i := range 30 { // others go on, and one of them all the time
+			w.send(fmt.Sprintf("well%d", i), "add", "e1")
+		}
+		for i := range 40 {
+			w.send("hot", "add", fmt.Sprintf("h%d", i))
+			w.pass(500 * time.Millisecond)
+		}
+		f := w.wantStuck(proc,
+			"blocks block/x1 running: its handler has been running since ",
+			"broken add/b1 no program: there is no program that it is to run: no such version",
+			"orphan add/e1 no program: there is no program that it is to run",
+			"reads read/r1 document: waits for document @elsewhere/double, which is not here",
+		)
+		if f.StuckCount != 4 {
+			t.Errorf("%d are said to be stuck", f.StuckCount)
+		}
+		for _, s := range f.Stuck {
+			if since := s.Since.Sub(begun); since < 0 || since > time.Second {
+				t.Errorf("%s is said to stand still since %v after it began to", s.Space, since)
+			}
+		}
+		unblock()
+		w.eventually("the handler returns", func() bool { return len(w.receipts("blocks")) == 1 })
+		w.wantStuck(proc, "broken", "orphan", "reads")
+	})
+}
+
+// However many there are, the oldest are named and all are counted.
+func TestStuck_TheOldestAreNamedAndAllAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		proc := w.process(worker.Config{ID: "w1", Programs: always(nil)}, nil)
+		for i := range 50 {
+			w.send(fmt.Sprintf("s%02d", i), "add", "e1")
+			if i == 24 {
+				w.pass(10 * time.Second)
+			}
+		}
+		var f worker.Figures
+		w.eventually("all are counted", func() bool { f = proc.Figures(); return f.StuckCount == 50 })
+		if len(f.Stuck) != 20 {
+			t.Fatalf("%d are named", len(f.Stuck))
+		}
+		for _, s := range f.Stuck {
+			if s.Space > "s24" {
+				t.Errorf("%s is named, and older ones are not", s.Space)
+			}
+		}
+	})
+}
+
+// A worker that has nothing wrong names nothing, however much it has to do.
+func TestStuck_NobodyWhereAllGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		proc := w.worker("w1")
+		for i := range 60 {
+			for s := range 5 {
+				w.send(fmt.Sprintf("s%d", s), "add", fmt.Sprintf("e%d", i))
+			}
+			w.pass(300 * time.Millisecond)
+			if f := proc.Figures(); f.StuckCount > 0 {
+				t.Fatalf("stuck: %q", stuckLines(&f))
+			}
+		}
+	})
+}
+
+// What a space has done and cannot save, or the log does not answer, is not said to be anything else.
+func TestStuck_AStoreThatDoesNotTakeWhatIsDoneIsNamed(t *testing.T) {
+	for label, want := range map[string]string{
+		"save":   "s0 / unsaved: what it has done is not saved yet",
+		"append": "s0 add/e1 uncommitted: the log has not answered its commit yet",
+	} {
+		t.Run(label, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				proc := w.worker("w1")
+				proc.bus.Inject(func(op membus.Op) membus.Fate {
+					if op.Label == label && op.Space == "s0" {
+						return membus.Delay
+					}
+					return membus.Deliver
+				})
+				w.send("s0", "add", "e1")
+				w.wantStuck(proc, want)
+				proc.bus.Inject(nil)
+				proc.bus.Release()
+				w.wantStuck(proc)
+			})
+		})
+	}
+}
