@@ -109,7 +109,7 @@ func examine(ctx context.Context, cfg bus.Config) error {
 		if err != nil {
 			return err
 		}
-		bad := wrong(doctor.Judge(survey))
+		bad := wrong(doctor.Judge(survey, nil, nil))
 		if bad == "" {
 			return nil
 		}
