@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 )
 
@@ -23,6 +24,7 @@ type getCmd struct {
 	Path      []string      `arg:"" optional:"" help:"Keys and indices within the document."`
 	Timeout   time.Duration `help:"How long to wait for what has yet to be computed, or for a space that is being taken over." default:"15s"`
 	Confirmed bool          `help:"Read what is in the log, without a worker. A derived document is as it was when somebody last watched it."`
+	At        *uint64       `help:"Print the document as it was at this revision (a log sequence), as far back as the log reaches." placeholder:"REVISION"`
 	Verbose   bool          `short:"v" help:"Print the revision before the value."`
 	JSON      bool          `name:"json" help:"Print a JSON object for each document, with its revision and all of its value."`
 }
@@ -62,6 +64,9 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 		if stale != "" {
 			fmt.Fprintln(io.err, "not up to date:", stale)
 		}
+		if v.IsAbsent() && c.At != nil {
+			return fmt.Errorf("space %s had no document %s%s at revision %d", c.Space, c.Doc, model.Path(c.Path), *c.At)
+		}
 		if v.IsAbsent() && c.Confirmed {
 			return fmt.Errorf("space %s has no document %s (a derived one comes into being when it is needed; without --confirmed it is computed)", c.Space, c.Doc)
 		}
@@ -81,6 +86,9 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 
 func (c *getCmd) check() error {
 	err := model.CheckName("space", c.Space)
+	if err == nil && c.At != nil && c.Doc == "" {
+		err = errors.New("--at is about one document: name it")
+	}
 	if err == nil && c.Doc != "" {
 		err = model.CheckName("document", c.Doc)
 	}
@@ -89,6 +97,13 @@ func (c *getCmd) check() error {
 
 // read reads the document; stale is why it is not what it should be, if it is not.
 func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v model.Value, revision uint64, stale string, err error) {
+	if c.At != nil {
+		d, err := lookup.ReadAt(ctx, b, c.Space, c.Doc, *c.At)
+		if err != nil {
+			return v, 0, "", err
+		}
+		return d.Value.At(c.Path), d.Seq, "", nil
+	}
 	if c.Confirmed {
 		v, revision, err = client.Get(ctx, c.Space, c.Doc)
 		return v.At(c.Path), revision, "", err

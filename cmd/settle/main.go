@@ -36,6 +36,9 @@ type cli struct {
 	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send an event that failed or was refused again."`
 	Dismiss  dismissCmd  `cmd:"" group:"Documents and events" help:"Leave an event that failed or was refused as it is."`
 
+	Export exportCmd `cmd:"" group:"Documents and events" help:"Print the documents of spaces as JSON lines."`
+	Import importCmd `cmd:"" group:"Documents and events" help:"Write documents that were exported, also into another deployment."`
+
 	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Have spaces run a program of a file."`
 	Versions versionsCmd `cmd:"" group:"Programs" help:"The versions of programs, and which spaces run which."`
 	Rollback rollbackCmd `cmd:"" group:"Programs" help:"Have the spaces of a program run the version before."`
@@ -152,6 +155,9 @@ func meant(args []string, err error) string {
 	}
 	if len(args) > 0 && args[0] == "init" && err.Error() == `expected "<dir>"` {
 		return ": a new directory such as door, or . for this one"
+	}
+	if strings.HasPrefix(err.Error(), "--at: ") && args[0] == "get" {
+		return "; use a revision, as `settle get -v` prints it"
 	}
 	if strings.HasPrefix(err.Error(), "--at: ") {
 		return "; use a time such as 2026-11-21T09:00:00Z or 2026-11-21T10:00:00+01:00"

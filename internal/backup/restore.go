@@ -124,7 +124,7 @@ func wrong(r *doctor.Report) string {
 	var bad []string
 	for _, f := range r.Findings {
 		switch f.Check {
-		case doctor.CheckDeployment, doctor.CheckStreams, doctor.CheckReplicas:
+		case doctor.CheckDeployment, doctor.CheckStreams, doctor.CheckReplicas, doctor.CheckReach:
 			if f.Level == doctor.Failure {
 				bad = append(bad, f.Found)
 			}

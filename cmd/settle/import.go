@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// importCmd is `settle import`.
+type importCmd struct {
+	connection
+	File    string   `arg:"" optional:"" help:"What settle export has written. Default: standard input." type:"existingfile"`
+	Space   string   `help:"Import one space under this name." placeholder:"SPACE"`
+	Replace bool     `help:"Write over documents that are there with another value."`
+	Skip    []string `help:"Leave documents of this name out." placeholder:"DOCUMENT"`
+	Tasks   bool     `help:"Import tasks that are not done as well: they are performed by who performs them here."`
+}
+
+// Help says more than fits in a line.
+func (importCmd) Help() string {
+	return "Each space is written in transactions of its own, beside whatever else happens there. Nothing is written unless all of the input is good. An import that was interrupted is run again: documents that are there with the same value are passed over. Derived documents are left to be computed."
+}
+
+// Run writes documents.
+func (c *importCmd) Run(ctx context.Context, io streams) error {
+	spaces, err := c.read()
+	if err != nil {
+		return usage(err)
+	}
+	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+		bars := newBars(io.err)
+		defer bars.end()
+		progress := bars.progress()
+		if progress.Begin != nil {
+			progress.Begin("spaces", int64(len(spaces)))
+		}
+		var written, same int
+		for i := range spaces {
+			err := c.write(ctx, b, &spaces[i], &written, &same)
+			if err != nil {
+				return fmt.Errorf("%d of %d spaces are imported, and then: %w; nothing more was written, and the import may be run again", i, len(spaces), err)
+			}
+			if progress.Add != nil {
+				progress.Add(1)
+			}
+		}
+		bars.end()
+		fmt.Fprintf(io.out, "%s of %s written, %d there already\n", count(written, "document"), count(len(spaces), "space"), same)
+		return nil
+	})
+}
+
+// imported is a space with its documents.
+type imported struct {
+	space string
+	docs  []documentLine
+}
+
+// read reads all of the input, and makes sure that all of it can be written.
+func (c *importCmd) read() ([]imported, error) {
+	in := os.Stdin
+	if c.File != "" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in = f
+	}
+	return c.readFrom(in)
+}
+
+func (c *importCmd) readFrom(in io.Reader) ([]imported, error) {
+	g := gathering{at: map[string]int{}, seen: map[[2]string]bool{}}
+	lines := bufio.NewReaderSize(in, 1<<16)
+	for n := 1; ; n++ {
+		line, end := lines.ReadString('\n')
+		if strings.TrimSpace(line) != "" {
+			d, err := c.parse(line)
+			if err == nil {
+				err = g.add(d, d.Derived || slices.Contains(c.Skip, d.Document))
+			}
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+		}
+		switch {
+		case errors.Is(end, io.EOF):
+			return c.named(g.spaces)
+		case end != nil:
+			return nil, end
+		}
+	}
+}
+
+// gathering is what was read so far.
+type gathering struct {
+	spaces []imported
+	at     map[string]int
+	seen   map[[2]string]bool
+}
+
+// add takes in a document, or only that its space is there.
+func (g *gathering) add(d *documentLine, leaveOut bool) error {
+	i, there := g.at[d.Space]
+	if !there {
+		i, g.at[d.Space] = len(g.spaces), len(g.spaces)
+		g.spaces = append(g.spaces, imported{space: d.Space})
+	}
+	key := [2]string{d.Space, d.Document}
+	switch {
+	case g.seen[key]:
+		return fmt.Errorf("document %s of space %s stands there twice", d.Document, d.Space)
+	case !leaveOut:
+		g.spaces[i].docs = append(g.spaces[i].docs, *d)
+	}
+	g.seen[key] = true
+	return nil
+}
+
+// parse reads one document, and refuses what could not be one.
+func (c *importCmd) parse(line string) (*documentLine, error) {
+	var raw struct {
+		Space    string         `json:"space"`
+		Document string         `json:"document"`
+		Path     []string       `json:"path"`
+		Derived  bool           `json:"derived"`
+		Value    jsontext.Value `json:"value"`
+	}
+	if err := json.Unmarshal([]byte(line), &raw); err != nil {
+		return nil, fmt.Errorf("it is no JSON object of a document: %w", err)
+	}
+	d := &documentLine{Space: raw.Space, Document: raw.Document, Derived: raw.Derived}
+	if err := errors.Join(model.CheckName("space", d.Space), model.CheckName("document", d.Document)); err != nil {
+		return nil, err
+	}
+	if len(raw.Path) > 0 {
+		return nil, fmt.Errorf("it is a part of document %s (%s), and only whole documents are imported", d.Document, model.Path(raw.Path))
+	}
+	if len(raw.Value) == 0 {
+		return nil, fmt.Errorf("document %s has no value", d.Document)
+	}
+	var err error
+	if d.Value, err = model.ParseValue(raw.Value); err != nil {
+		return nil, fmt.Errorf("the value of document %s: %w", d.Document, err)
+	}
+	if n := pending(d.Value); n > 0 && !c.Tasks && !slices.Contains(c.Skip, d.Document) {
+		return nil, fmt.Errorf("document %s of space %s holds %s that %s not done: imported, they would be performed once more; leave them out with --skip %s, or import them with --tasks",
+			d.Document, d.Space, count(n, "task"), map[bool]string{true: "is", false: "are"}[n == 1], d.Document)
+	}
+	return d, nil
+}
+
+// pending is how many tasks of a document, if it is an action's, are to be done.
+func pending(v model.Value) (n int) {
+	for _, entry := range v.At(model.Path{"tasks"}).All() {
+		if state, _ := entry.Get("state").AsString(); space.TaskState(state) == space.TaskPending {
+			n++
+		}
+	}
+	return n
+}
+
+// named gives the space its new name, if it has one.
+func (c *importCmd) named(spaces []imported) ([]imported, error) {
+	switch {
+	case len(spaces) == 0:
+		return nil, errors.New("there is nothing to import: no line with a document")
+	case c.Space == "":
+		return spaces, nil
+	case len(spaces) > 1:
+		return nil, fmt.Errorf("--space renames one space, and there are %d", len(spaces))
+	}
+	spaces[0].space = c.Space
+	return spaces, model.CheckName("space", c.Space)
+}
+
+// Limits of an import.
+const (
+	// importBytes is what one transaction writes of documents, about.
+	importBytes = 128 << 10
+	// importPatience bounds one space.
+	importPatience = 5 * time.Minute
+)
+
+// write writes the documents of a space that are not there yet.
+func (c *importCmd) write(ctx context.Context, b *bus.Bus, s *imported, written, same *int) error {
+	ctx, cancel := context.WithTimeout(ctx, importPatience)
+	defer cancel()
+	a, err := settle.Attach(ctx, b, settle.AttachConfig{ID: "import-" + rand.Text()[:8], Space: s.space})
+	if err != nil {
+		return err
+	}
+	for docs := s.docs; len(docs) > 0 && err == nil; {
+		n := portion(docs)
+		err = c.writeTogether(ctx, a, docs[:n], written, same)
+		docs = docs[n:]
+	}
+	closing, end := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
+	defer end()
+	return errors.Join(err, a.Close(closing))
+}
+
+// portion is how many of the documents are written together.
+func portion(docs []documentLine) int {
+	size := 0
+	for i := range docs {
+		if size += len(docs[i].Value.AppendJSON(nil)); i > 0 && size > importBytes {
+			return i
+		}
+	}
+	return len(docs)
+}
+
+// writeTogether writes documents in one transaction, on top of all that the space has in its log.
+func (c *importCmd) writeTogether(ctx context.Context, a *settle.Attachment, docs []documentLine, written, same *int) error {
+	var now, there int
+	err := a.Transact(ctx, "import", func(tx *settle.Tx) error {
+		now, there = 0, 0 // it may be called again
+		for i := range docs {
+			d := &docs[i]
+			was := tx.Get(d.Document)
+			switch {
+			case model.Equal(was, d.Value):
+				there++
+				continue
+			case !was.IsAbsent() && !c.Replace:
+				return fmt.Errorf("document %s is there with another value; --replace writes over it", d.Document)
+			}
+			tx.Set(d.Document, d.Value)
+			now++
+		}
+		return nil
+	})
+	if err == nil {
+		*written += now
+		*same += there
+	}
+	return err
+}
