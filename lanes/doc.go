@@ -39,8 +39,9 @@
 // A lane keeps at most a limit of waiting events. What is offered beyond that is left
 // in the stream, and the lane says from where it wants to read again (Refill).
 // Nothing is dropped but repetitions. Two kinds do not count against the limit:
-// follow-ups, and events that wait for a predecessor; both are bounded by their
-// senders.
+// follow-ups, which are bounded by their sender, and events that wait for a predecessor.
+// Of those a lane keeps DefaultHeld in memory, and of any others the place; they are read
+// from the stream again when their turn has come, before anything that follows.
 //
 // # By hand
 //

@@ -1,7 +1,6 @@
 package lanes
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/settlehq/settle/model"
@@ -16,23 +15,29 @@ import (
 func (l *Lane) Integrate(st State) {
 	due := l.due(st.Waits)
 	first := len(l.entries) > 0 && l.entries[0].Slot > 0
-	known := slices.DeleteFunc(slices.Clone(l.entries), func(ev *model.Event) bool { return ev.Lane == 0 })
-	for i := range l.held {
-		known = append(known, &l.held[i])
+	known := l.held.all()
+	for _, ev := range l.entries {
+		if ev.Lane != 0 {
+			known = append(known, entryOf(ev))
+		}
 	}
-	slices.SortFunc(known, func(a, b *model.Event) int { return cmp.Compare(a.Lane, b.Lane) })
+	for _, seq := range l.reclaim {
+		known = append(known, early{lane: seq})
+	}
+	slices.SortFunc(known, byLane)
 	seen, gap, refused := l.seen, l.gap, l.refused
-	*l = *New(st, l.limit)
-	for i := range known {
-		l.restore(known[i])
-	}
-	if seen > l.seen {
-		l.releaseOwn(seen) // what is missing up to there were repetitions
-		l.seen = seen
-	}
+	*l = *newLane(st, l.limit, l.held.limit)
 	l.refused = refused
-	if gap > l.seen {
-		l.gap = gap
+	if l.restoreAll(known) {
+		if seen > l.seen {
+			l.releaseOwn(seen) // what is missing up to there were repetitions
+			l.seen = seen
+		}
+		if gap > l.seen {
+			l.gap = gap
+		}
+	} else {
+		l.refused = max(refused, seen)
 	}
 	if first {
 		l.entries = slices.Concat(due, l.entries)
@@ -56,13 +61,24 @@ func (l *Lane) due(waits func(*model.Event) bool) (list []*model.Event) {
 	return list
 }
 
-// restore is Offer for an event that is in memory already: it always finds room.
-func (l *Lane) restore(ev *model.Event) {
-	if i, ok := slices.BinarySearch(l.reclaim, ev.Lane); ok {
-		l.reclaim = slices.Delete(l.reclaim, i, i+1)
-		l.place(ev)
-		l.releaseOwn(l.seen)
-	} else if ev.Lane > l.seen {
-		l.accept(ev)
+// restoreAll is Offer for events that are in memory already, or of which the place is: they
+// always find room. It reports false if it has left some in the stream, because one that comes
+// before them has to be read again.
+func (l *Lane) restoreAll(known []early) bool {
+	for _, e := range known {
+		unread := e.ev == nil && e.origin == ""
+		switch {
+		case l.isReclaimed(e.lane):
+			if !unread {
+				l.takeBack(e)
+			}
+		case e.lane <= l.seen:
+		case unread || len(l.reclaim) > 0:
+			l.gap = e.lane
+			return false
+		default:
+			l.accept(e)
+		}
 	}
+	return true
 }

@@ -36,8 +36,8 @@ type Lane struct {
 	// reclaim are events that a commit set aside and that are yet to be read
 	// again. They come before everything that follows in the stream.
 	reclaim []uint64
-	// held are events that came before their predecessor, in lane order.
-	held []model.Event
+	// held are events that came before their predecessor.
+	held held
 	// inbound is the highest position taken per origin space.
 	inbound map[string]uint64
 	// own are follow-ups that wait for the event they queue behind, in order.
@@ -62,8 +62,13 @@ func New(st State, limit int) *Lane {
 	if limit == 0 {
 		limit = DefaultLimit
 	}
+	return newLane(st, limit, DefaultHeld)
+}
+
+func newLane(st State, limit, holds int) *Lane {
 	l := &Lane{
 		limit:   limit,
+		held:    held{limit: holds},
 		floor:   st.Cursor.Floor,
 		seen:    st.Cursor.Floor,
 		reclaim: slices.Clone(st.Cursor.Held),
@@ -92,21 +97,37 @@ func (l *Lane) ReadAfter() uint64 {
 // again brings. It reports false if the event was left in the stream; a reader of
 // the past must then stop, and Refill says from where to read again.
 func (l *Lane) Offer(ev model.Event) bool {
-	if i, ok := slices.BinarySearch(l.reclaim, ev.Lane); ok {
-		l.reclaim = slices.Delete(l.reclaim, i, i+1)
-		l.place(&ev)
-		l.releaseOwn(l.seen)
-		return true
-	}
-	if ev.Lane <= l.seen {
-		return true
-	}
-	if !l.takes(ev.Lane) {
+	switch {
+	case l.isReclaimed(ev.Lane):
+		if l.Waiting() >= l.limit {
+			return false
+		}
+		l.takeBack(entryOf(&ev))
+	case ev.Lane <= l.seen:
+		l.held.collect(&ev)
+	case !l.takes(ev.Lane):
 		l.leave(ev.Lane)
 		return false
+	default:
+		l.accept(entryOf(&ev))
 	}
-	l.accept(&ev)
 	return true
+}
+
+func (l *Lane) isReclaimed(seq uint64) bool {
+	_, ok := slices.BinarySearch(l.reclaim, seq)
+	return ok
+}
+
+// takeBack places an event that is to be read again, and has been.
+func (l *Lane) takeBack(e early) {
+	if i, _ := slices.BinarySearch(l.reclaim, e.lane); i == 0 {
+		l.reclaim = l.reclaim[1:] // as always
+	} else {
+		l.reclaim = slices.Delete(l.reclaim, i, i+1)
+	}
+	l.place(e)
+	l.releaseOwn(l.seen)
 }
 
 // takes reports whether the event at seq, which is beyond seen, can be queued now:
@@ -129,14 +150,14 @@ func (l *Lane) leave(seq uint64) {
 	}
 }
 
-func (l *Lane) accept(ev *model.Event) {
-	l.releaseOwn(ev.Lane - 1)
-	l.seen = ev.Lane
+func (l *Lane) accept(e early) {
+	l.releaseOwn(e.lane - 1)
+	l.seen = e.lane
 	if l.seen >= l.gap {
 		l.gap = 0
 	}
-	l.place(ev)
-	l.releaseOwn(ev.Lane)
+	l.place(e)
+	l.releaseOwn(e.lane)
 }
 
 // LeftInStream notes that an event of the space, at lane sequence seq, was not
@@ -149,20 +170,31 @@ func (l *Lane) LeftInStream(seq uint64) {
 
 // place queues, holds or drops an event according to its position. A repetition
 // needs no trace: the cursor passes over what is neither queued nor held.
-func (l *Lane) place(ev *model.Event) {
-	origin := ev.Origin()
-	if origin == "" {
-		l.push(ev) // it has no position, or none that counts anything
+func (l *Lane) place(e early) {
+	if e.origin == "" {
+		l.push(e.ev) // it has no position, or none that counts anything
 		return
 	}
-	switch due := l.inbound[origin] + 1; {
-	case ev.Position > due:
-		l.hold(*ev)
-	case ev.Position == due:
-		l.push(ev)
-		l.inbound[origin] = ev.Position
-		l.releaseHeld(origin)
+	switch due := l.inbound[e.origin] + 1; {
+	case e.pos > due:
+		l.held.add(e)
+	case e.pos == due:
+		l.follow(e)
+		l.releaseHeld(e.origin)
 	}
+}
+
+// follow queues the event whose turn it is among those of its origin, and reports whether it
+// is here. If it is not, it is read again, and comes before everything that follows.
+func (l *Lane) follow(e early) bool {
+	if e.ev == nil {
+		i, _ := slices.BinarySearch(l.reclaim, e.lane)
+		l.reclaim = slices.Insert(l.reclaim, i, e.lane)
+		return false
+	}
+	l.inbound[e.origin] = e.pos
+	l.push(e.ev)
+	return true
 }
 
 // push appends to the queue.
@@ -171,28 +203,13 @@ func (l *Lane) push(ev *model.Event) {
 	l.entries = append(l.entries, ev)
 }
 
-func (l *Lane) hold(ev model.Event) {
-	for i := range l.held {
-		if l.held[i].Origin() == ev.Origin() && l.held[i].Position == ev.Position {
-			return
-		}
-	}
-	l.held = append(l.held, ev)
-}
-
 // releaseHeld queues what waited for the position that origin has just reached.
 func (l *Lane) releaseHeld(origin string) {
 	for {
-		i := slices.IndexFunc(l.held, func(ev model.Event) bool {
-			return ev.Origin() == origin && ev.Position == l.inbound[origin]+1
-		})
-		if i < 0 {
+		e, ok := l.held.take(turn{origin, l.inbound[origin] + 1})
+		if !ok || !l.follow(e) {
 			return
 		}
-		ev := l.held[i]
-		l.held = slices.Delete(l.held, i, i+1)
-		l.inbound[origin] = ev.Position
-		l.push(&ev)
 	}
 }
 
@@ -265,12 +282,12 @@ func (l *Lane) Seen() uint64 {
 }
 
 // Held is the number of events that came before their predecessor.
-func (l *Lane) Held() int { return len(l.held) }
+func (l *Lane) Held() int { return l.held.len() }
 
 // Quiet reports whether no event waits: none is queued and not taken, held, or to be
 // read from the stream. Some may be undecided.
 func (l *Lane) Quiet() bool {
-	return l.Waiting() == 0 && len(l.held) == 0 && len(l.own) == 0 &&
+	return l.Waiting() == 0 && l.held.len() == 0 && len(l.own) == 0 &&
 		len(l.reclaim) == 0 && l.refused <= l.seen
 }
 
@@ -281,24 +298,30 @@ func (l *Lane) Done() bool {
 }
 
 // Refill reports whether events must be read from the stream again, and the
-// sequence after which: those that were left there for want of room, once there
-// is room, and those that an earlier owner had set aside.
+// sequence after which: those that were left there for want of room, and those that an
+// earlier owner had set aside or that are not kept here, once there is room.
 func (l *Lane) Refill() (after uint64, ok bool) {
-	if len(l.reclaim) > 0 {
+	switch {
+	case l.Waiting() > l.limit/2:
+		return 0, false
+	case len(l.reclaim) > 0:
 		return l.reclaim[0] - 1, true
 	}
-	if l.refused <= l.seen || l.Waiting() > l.limit/2 {
-		return 0, false
-	}
-	return l.seen, true
+	return l.seen, l.refused > l.seen
 }
 
 // Cursor is the cursor for a commit that decides the first n undecided entries.
 func (l *Lane) Cursor(n int) model.Cursor {
 	c := model.Cursor{Floor: l.floorAfter(n)}
-	c.Held = append(c.Held, l.reclaim...)
+	for _, seq := range l.reclaim {
+		if seq <= c.Floor {
+			c.Held = append(c.Held, seq)
+		}
+	}
 	c.Held = append(c.Held, l.openBelow(c.Floor, n)...)
-	slices.Sort(c.Held)
+	if !slices.IsSorted(c.Held) {
+		slices.Sort(c.Held)
+	}
 	return c
 }
 
@@ -318,12 +341,7 @@ func (l *Lane) floorAfter(n int) uint64 {
 // openBelow lists lane events at or below floor that the first n entries do not
 // decide: held ones, and those that were queued out of lane order behind them.
 func (l *Lane) openBelow(floor uint64, n int) []uint64 {
-	var open []uint64
-	for i := range l.held {
-		if l.held[i].Lane <= floor {
-			open = append(open, l.held[i].Lane)
-		}
-	}
+	open := l.held.below(floor)
 	if !l.jumbled {
 		return open
 	}

@@ -82,7 +82,7 @@ func TestRepetitionsTakeNoRoom(t *testing.T) {
 			t.Fatalf("repetition at %d was left in the stream", seq)
 		}
 	}
-	if len(l.entries)+len(l.held) != 0 || !l.Done() {
+	if len(l.entries)+l.Held() != 0 || !l.Done() {
 		t.Errorf("1000 repetitions left %d entries behind", len(l.entries))
 	}
 }

@@ -25,11 +25,13 @@ type world struct {
 	stream []model.Event
 	log    []*model.Commit // sequence i+1 at index i
 	// sent is the highest position that each origin has released so far.
-	sent    map[string]uint64
+	sent map[string]uint64
+	// ahead is how far beyond those a position may be.
+	ahead   int
 	referee referee
 }
 
-func newWorld() *world { return &world{sent: map[string]uint64{}, referee: newReferee()} }
+func newWorld() *world { return &world{sent: map[string]uint64{}, ahead: 2, referee: newReferee()} }
 
 func (w *world) publish(ev model.Event) {
 	ev.Space, ev.Stream = testSpace, "any"
@@ -171,6 +173,7 @@ type owner struct {
 	w       *world
 	name    string
 	limit   int
+	holds   int // how many early events are kept in memory
 	lane    *Lane
 	replica *replica.Replica
 	epoch   uint64
@@ -183,8 +186,8 @@ type owner struct {
 	decides int
 }
 
-func newOwner(w *world, name string, limit int) *owner {
-	o := &owner{w: w, name: name, limit: limit, replica: replica.New(testSpace)}
+func newOwner(w *world, name string, limit, holds int) *owner {
+	o := &owner{w: w, name: name, limit: limit, holds: holds, replica: replica.New(testSpace)}
 	o.reload(nil, 0)
 	return o
 }
@@ -202,7 +205,7 @@ func (o *owner) reload(t *rapid.T, pages int) {
 			t.Fatal(err)
 		}
 	}
-	*o = owner{w: o.w, name: o.name, limit: o.limit, replica: r, lane: New(stateOf(r), o.limit)}
+	*o = owner{w: o.w, name: o.name, limit: o.limit, holds: o.holds, replica: r, lane: newLane(stateOf(r), o.limit, o.holds)}
 	for range pages {
 		batch := o.w.after(o.lane.ReadAfter())
 		if !o.offerAll(batch[:min(3, len(batch))]) {
@@ -349,8 +352,8 @@ func (o *owner) takeOver(t *rapid.T) {
 func (o *owner) checkOrder(t *rapid.T) {
 	o.undo()
 	o.integrate(t)
-	if len(o.lane.reclaim) > 0 {
-		return // has not read what the other has
+	if len(o.lane.reclaim) > 0 || o.holds < DefaultHeld {
+		return // has not read what the other has, or holds less
 	}
 	fresh := New(stateOf(o.replica), 1<<20)
 	for _, ev := range o.w.after(fresh.ReadAfter()) {
@@ -411,7 +414,7 @@ func step(t *rapid.T, w *world, o *owner) {
 	case "release":
 		origin := rapid.SampledFrom([]string{"north", "south"}).Draw(t, "origin")
 		// The next position, an earlier one again, or one ahead of its turn.
-		w.release(origin, uint64(rapid.IntRange(1, int(w.sent[origin])+2).Draw(t, "position")))
+		w.release(origin, uint64(rapid.IntRange(1, int(w.sent[origin])+w.ahead).Draw(t, "position")))
 	case "deliver":
 		o.deliver(t)
 	case "refill":
@@ -438,32 +441,42 @@ func step(t *rapid.T, w *world, o *owner) {
 // Every event is handled exactly once and in the right order (I4, I11), whatever
 // is repeated, reordered, refused, left for want of room or lost in a crash.
 func TestI11_EveryEventIsHandledOnceInOrderWhateverCrashes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { crashes(t, newWorld(), rapid.Just(DefaultHeld)) })
+}
+
+// The same where positions come far too early, and next to none of them is kept in memory.
+func TestI11_EveryEventIsHandledOnceInOrderWhereFewAreHeld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
-		limits := rapid.SampledFrom([]int{1, 2, 4, 16})
-		owners := []*owner{newOwner(w, "a", limits.Draw(t, "limit")), newOwner(w, "b", limits.Draw(t, "limit"))}
-		pick := rapid.SampledFrom(owners)
-		for range 500 {
-			step(t, w, pick.Draw(t, "owner"))
-		}
-		for _, origin := range slices.Sorted(maps.Keys(w.sent)) {
-			for pos := uint64(1); pos <= w.sent[origin]; pos++ {
-				w.release(origin, pos) // the predecessors of whatever was ahead
-			}
-		}
-		last := pick.Draw(t, "last")
-		last.undo()
-		last.finish(t)
-		if len(w.referee.pending) > 0 {
-			t.Fatalf("follow-ups never handled: %v", ids(w.referee.pending))
-		}
-		for _, ev := range w.stream {
-			if !w.referee.handled[ev.ID] {
-				t.Fatalf("%s at %d never handled", ev.ID, ev.Lane)
-			}
-		}
-		if held := last.replica.Cursor.Held; len(held) > 0 {
-			t.Fatalf("%v are held although nothing is left", held)
-		}
+		w.ahead = 12
+		crashes(t, w, rapid.SampledFrom([]int{1, 2, 5}))
 	})
+}
+
+func crashes(t *rapid.T, w *world, holds *rapid.Generator[int]) {
+	limits := rapid.SampledFrom([]int{1, 2, 4, 16})
+	owners := []*owner{newOwner(w, "a", limits.Draw(t, "limit"), holds.Draw(t, "holds")), newOwner(w, "b", limits.Draw(t, "limit"), holds.Draw(t, "holds"))}
+	pick := rapid.SampledFrom(owners)
+	for range 500 {
+		step(t, w, pick.Draw(t, "owner"))
+	}
+	for _, origin := range slices.Sorted(maps.Keys(w.sent)) {
+		for pos := uint64(1); pos <= w.sent[origin]; pos++ {
+			w.release(origin, pos) // the predecessors of whatever was ahead
+		}
+	}
+	last := pick.Draw(t, "last")
+	last.undo()
+	last.finish(t)
+	if len(w.referee.pending) > 0 {
+		t.Fatalf("follow-ups never handled: %v", ids(w.referee.pending))
+	}
+	for _, ev := range w.stream {
+		if !w.referee.handled[ev.ID] {
+			t.Fatalf("%s at %d never handled", ev.ID, ev.Lane)
+		}
+	}
+	if held := last.replica.Cursor.Held; len(held) > 0 {
+		t.Fatalf("%v are held although nothing is left", held)
+	}
 }

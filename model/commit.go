@@ -6,9 +6,13 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// CommitVersion is the version of the encoding below. A reader refuses what is
-// newer than itself instead of guessing.
-const CommitVersion = 1
+// CommitVersion is the version of the encoding below, RangedCommitVersion that of a commit whose
+// cursor is stored in the longer form. A reader refuses what is newer than itself instead of
+// guessing.
+const (
+	CommitVersion       = 1
+	RangedCommitVersion = 2
+)
 
 // Commit is what a runtime appends to a space's log in one message. It is atomic
 // because a message is.
@@ -58,14 +62,6 @@ type Trying struct {
 // may use it twice: see Append.ID.
 func (c *Commit) ID() string {
 	return fmt.Sprintf("%s/%d/%d", c.Runtime, c.Epoch, c.Attempt)
-}
-
-// Cursor is the place in a lane that a commit has reached. Every lane event of
-// the space with a sequence up to Floor is done, but for those in Held, which
-// were set aside and still wait.
-type Cursor struct {
-	Floor uint64   `json:"f,omitzero"`
-	Held  []uint64 `json:"h,omitzero"`
 }
 
 // Tx is one transaction: the run of a handler (Receipt is set), of a node, or a write by
@@ -163,8 +159,12 @@ func DecodeCommit(data []byte) (*Commit, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, fmt.Errorf("decode commit: %w", err)
 	}
-	if c.Version != CommitVersion {
-		return nil, fmt.Errorf("decode commit of space %s: format version %d, this program reads %d; upgrade it", c.Space, c.Version, CommitVersion)
+	switch c.Version {
+	case CommitVersion:
+	case RangedCommitVersion:
+		c.Version = CommitVersion // it follows from the cursor
+	default:
+		return nil, fmt.Errorf("decode commit of space %s: format version %d, this program reads %d and %d; upgrade it", c.Space, c.Version, CommitVersion, RangedCommitVersion)
 	}
 	return &c, nil
 }

@@ -171,7 +171,7 @@ func TestAppendCommit_MendsTextThatIsNotUTF8(t *testing.T) {
 }
 
 func TestDecodeCommit_RefusesAnotherVersion(t *testing.T) {
-	for _, version := range []string{`2`, `0`, `999`} {
+	for _, version := range []string{`3`, `0`, `999`} {
 		_, err := DecodeCommit([]byte(`{"v":` + version + `,"sp":"cart","rt":"w1","cur":{}}`))
 		if err == nil || !strings.Contains(err.Error(), "version "+version) || !strings.Contains(err.Error(), "cart") {
 			t.Errorf("version %s: %v", version, err)
@@ -242,7 +242,7 @@ func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 			t.Fatalf("decoded and encoded again\n%s, %v\nwas %s", again, err, data)
 		}
 	})
-	if _, err := DecodeMark([]byte(`{"v":3}`)); err == nil || !strings.Contains(err.Error(), "version 3") {
-		t.Errorf("version 3: %v", err)
+	if _, err := DecodeMark([]byte(`{"v":5}`)); err == nil || !strings.Contains(err.Error(), "version 5") {
+		t.Errorf("version 5: %v", err)
 	}
 }

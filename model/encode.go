@@ -46,8 +46,12 @@ func AppendCommit(dst []byte, c *Commit, txs []byte) []byte {
 			txs = AppendTx(txs, &c.Txs[i])
 		}
 	}
+	version := c.Version
+	if c.Cursor.ranged() && version == CommitVersion {
+		version = RangedCommitVersion
+	}
 	dst = append(dst, `{"v":`...)
-	dst = strconv.AppendInt(dst, int64(c.Version), 10)
+	dst = strconv.AppendInt(dst, int64(version), 10)
 	dst = appendText(append(dst, `,"sp":`...), c.Space)
 	dst = appendText(append(dst, `,"rt":`...), c.Runtime)
 	dst = appendNumber(dst, `,"ep":`, c.Epoch)
@@ -79,22 +83,6 @@ func appendTrying(dst []byte, t *Trying) []byte {
 		dst = append(dst, `,"back":true`...)
 	}
 	return append(dst, '}')
-}
-
-func appendCursor(dst []byte, c Cursor) []byte {
-	start := len(dst)
-	dst = appendNumber(dst, `,"f":`, c.Floor)
-	if len(c.Held) > 0 {
-		dst = append(dst, `,"h":[`...)
-		for i, seq := range c.Held {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = strconv.AppendUint(dst, seq, 10)
-		}
-		dst = append(dst, ']')
-	}
-	return closeObject(dst, start)
 }
 
 // closeObject turns the members that were appended after start, each with a comma

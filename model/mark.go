@@ -8,10 +8,14 @@ import (
 
 // MarkVersion is the version of a checkpoint mark's encoding, SplitMarkVersion that of one
 // whose positions are saved in pieces beside it: programs that do not know of those would
-// take the space to have none.
+// take the space to have none. The others are those of a mark whose cursor is stored in the
+// longer form; they are not seen outside of this file.
 const (
 	MarkVersion      = 1
 	SplitMarkVersion = 2
+
+	rangedMarkVersion      = 3
+	rangedSplitMarkVersion = 4
 )
 
 // Mark is the part of a checkpoint that is not documents: what the commits of a
@@ -70,7 +74,11 @@ func DecodePositions(data []byte) (*Positions, error) {
 
 // Encode is the mark as it is stored: JSON, the same bytes for the same mark.
 func (m *Mark) Encode() ([]byte, error) {
-	data, err := json.Marshal(m, json.Deterministic(true))
+	stored := *m
+	if m.Cursor.ranged() {
+		stored.Version += rangedMarkVersion - MarkVersion
+	}
+	data, err := json.Marshal(&stored, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("encode checkpoint mark: %w", err)
 	}
@@ -83,8 +91,11 @@ func DecodeMark(data []byte) (*Mark, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("decode checkpoint mark: %w", err)
 	}
-	if m.Version != MarkVersion && m.Version != SplitMarkVersion {
-		return nil, fmt.Errorf("decode checkpoint mark: format version %d, this program reads %d and %d; upgrade it", m.Version, MarkVersion, SplitMarkVersion)
+	if m.Version < MarkVersion || m.Version > rangedSplitMarkVersion {
+		return nil, fmt.Errorf("decode checkpoint mark: format version %d, this program reads %d to %d; upgrade it", m.Version, MarkVersion, rangedSplitMarkVersion)
+	}
+	if m.Version >= rangedMarkVersion {
+		m.Version -= rangedMarkVersion - MarkVersion
 	}
 	return &m, nil
 }
