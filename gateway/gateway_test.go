@@ -227,6 +227,18 @@ func TestWatch_IsAStreamOfServerSentEvents(t *testing.T) {
 	}
 }
 
+// A browser that comes back asks for the address of the page again, and says in a header how far
+// it has come since: that counts.
+func TestWatch_WhatABrowserHasSeenCountsForMoreThanItsAddress(t *testing.T) {
+	s := newSite(t, gateway.Config{})
+	s.source.events <- live.Event{Kind: live.Value, Revision: 19, Data: []byte("1")}
+	r := s.get(doc+"/watch?from=3", "Last-Event-ID", "16")
+	_ = lines(r, 3)
+	if q := s.source.asked[0]; q.From != 16 {
+		t.Errorf("asked from %d, want 16", q.From)
+	}
+}
+
 // What will pass must not be an error status: a browser would never come back.
 func TestWatch_WhatWillPassMakesABrowserComeBack(t *testing.T) {
 	s := newSite(t, gateway.Config{})

@@ -278,9 +278,12 @@ func purgeMarkers(w *world) {
 		w.must(a.PurgeState(w.ctx, cart, append(slices.Clone(docs), model.StateDoc{Doc: "never", Rev: 7})))
 		w.wantState(b, cart, "=none@0", "back=3@3", "there=1@1")
 	}
+	w.must(w.save(b, cart, nil, model.StateDoc{Doc: "back", Seq: 5})) // deleted again: that marker is another one
+	w.must(a.PurgeState(w.ctx, cart, docs))
+	w.wantState(b, cart, "=none@0", "back=none@5", "there=1@1")
 	docs[0].Data, docs[0].Seq = []byte(`4`), 4 // by one who knows the revision of the marker
 	w.must(a.SaveState(w.ctx, cart, docs[:1], nil))
-	w.wantState(b, cart, "=none@0", "back=3@3", "gone=4@4", "there=1@1")
+	w.wantState(b, cart, "=none@0", "back=none@5", "gone=4@4", "there=1@1")
 	if err := a.PurgeState(w.ctx, cart, []model.StateDoc{doc("no name", ``, 1)}); err == nil {
 		w.Error("a name that cannot be was purged")
 	}

@@ -1,0 +1,34 @@
+package coordinator
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+)
+
+// A letter is under way before it is handed over: the position must not pass it while it waits for
+// room, and must not wait for it for ever because it was written before it began.
+func TestBury_ALetterHasBegunBeforeItIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")
+		defer b.Close()
+		tail := newTail(New(b, Config{}), 0)
+		tail.letters = make(chan burial) // nobody takes one yet
+		p := newProgress(b, 0)
+		tx := &model.Tx{N: 1, By: "handle add", Receipt: &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed}}
+		go tail.bury(t.Context(), p, model.LogEntry{Space: "s", Seq: 7}, tx) // ends when its letter is taken
+		synctest.Wait()
+		p.read(7)
+		if done := p.done(); done != 6 {
+			t.Errorf("done up to %d, while the letter of 7 waits", done)
+		}
+		letter := <-tail.letters
+		letter.p.end(letter.Commit)
+		synctest.Wait()
+		if done := p.done(); done != 7 {
+			t.Errorf("done up to %d when the letter is written", done)
+		}
+	})
+}

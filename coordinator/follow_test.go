@@ -1,0 +1,67 @@
+package coordinator_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+)
+
+// cutOff is a bus that loses the log when it is told to.
+type cutOff struct {
+	*membus.Bus
+	lose     chan struct{}
+	followed atomic.Int64
+}
+
+func (b *cutOff) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b.followed.Add(1)
+	go func() { // ends with ctx
+		select {
+		case <-b.lose:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return b.Bus.FollowLog(ctx, partition, after, deliver)
+}
+
+// What is followed again begins behind what was released, not behind what was read: the position
+// must not pass a send that is in no lane yet.
+func TestTail_ThatIsFollowedAgainDoesNotPassWhatIsNotReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &cutOff{Bus: w.server.Connect("coordinator"), lose: make(chan struct{})}
+		w.Cleanup(b.Kill)
+		w.server.LimitLanes(1)
+		w.fill("there")
+		w.start(coordinator.Config{Save: 50 * time.Millisecond}, b)
+		seq := w.commit("here", to("there"))
+		w.pass(2 * time.Second)
+		b.lose <- struct{}{}
+		w.eventually("it is followed again", func() bool { return b.followed.Load() > 1 })
+		w.pass(5 * time.Second)
+		if at := w.position(0); at >= seq {
+			t.Errorf("the position is %d, and what was sent at %d lies in no lane", at, seq)
+		}
+		w.server.LimitLanes(0)
+		w.eventually("it is released, and the position says so", func() bool { return w.position(0) >= seq && w.released() })
+	})
+}
+
+// fill stores an event, so that a lane that takes one has no room.
+func (w *world) fill(space string) {
+	w.Helper()
+	done := make(chan error, 1)
+	w.client.Send(model.Message{Space: space, Stream: "add", ID: "first"}, func(_ model.SendResult, err error) { done <- err })
+	if err := <-done; err != nil {
+		w.Fatal(err)
+	}
+}

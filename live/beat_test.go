@@ -1,0 +1,40 @@
+package live_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/live"
+)
+
+// A watch that is taken up again hears at once that somebody is there, of the revision that it
+// knows: a heartbeat of none would have it take what it has for new, or for gone.
+func TestWatch_ThatIsTakenUpAgainHearsOfTheRevisionThatItKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.worker("a", live.Config{})
+		w.send("add", 1)
+		w.settled(1)
+		_, rev := w.logged("n")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*live.Heartbeat)
+		defer cancel()
+		var beats []uint64
+		_ = p.Watch(ctx, live.Watch{Space: "s", Document: "n", From: rev}, func(e live.Event) error { // ends with ctx
+			if e.Kind == live.Beating {
+				beats = append(beats, e.Revision)
+			}
+			return nil
+		})
+		if len(beats) < 3 {
+			t.Errorf("%d heartbeats in %v", len(beats), 3*live.Heartbeat)
+		}
+		for _, got := range beats {
+			if got != rev {
+				t.Errorf("a heartbeat of revision %d, and %d is known", got, rev)
+			}
+		}
+		time.Sleep(time.Second)
+	})
+}
