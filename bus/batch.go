@@ -46,7 +46,7 @@ func (b *Bus) batchOnce(ctx context.Context, stream string, req getRequest) ([]s
 		return nil, false, err
 	}
 	// Room for every message that the request allows, so none is ever dropped.
-	replies := make(chan *nats.Msg, max(req.Batch, multiLastLimit*len(req.MultiLast))+1)
+	replies := make(chan *nats.Msg, max(req.Batch, min(len(req.MultiLast), 1)*multiLastLimit)+1)
 	inbox := b.nc.NewInbox()
 	sub, err := b.nc.ChanSubscribe(inbox, replies)
 	if err != nil {

@@ -40,6 +40,32 @@ type DeadLetter struct {
 	Seq uint64 `json:"-"`
 }
 
+// DeadName is what a dead letter, or a note about one, is stored under.
+type DeadName struct{ Space, Stream, Event string }
+
+// Check reports whether it can be tokens of a subject.
+func (n DeadName) Check() error {
+	return (&DeadLetter{Space: n.Space, Stream: n.Stream, Event: n.Event}).Check()
+}
+
+// Name is what the letter is stored under.
+func (d *DeadLetter) Name() DeadName { return DeadName{d.Space, d.Stream, d.Event} }
+
+// Note is the name of a note about the event of a letter.
+func (n DeadName) Note(kind Outcome) DeadName {
+	return DeadName{n.Space, n.Stream, NoteOf(n.Event, kind)}
+}
+
+// NotedEvent is what the note of that name is about, and of which kind it is; false if it is none.
+func (n DeadName) NotedEvent() (of DeadName, kind Outcome, is bool) {
+	for _, kind := range []Outcome{Redriven, Dismissed} {
+		if event, is := strings.CutSuffix(n.Event, noteSuffix[kind]); is {
+			return DeadName{n.Space, n.Stream, event}, kind, true
+		}
+	}
+	return n, "", false
+}
+
 // Two outcomes are of letters that are none, but notes of what was done about one.
 const (
 	// Redriven: the event was sent again. The lane forgets that after the horizon, and it

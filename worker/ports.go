@@ -189,6 +189,13 @@ type DeadLetters interface {
 	// FindDead returns the letters about an event, one per stream of the space that
 	// has one of that id.
 	FindDead(ctx context.Context, space, id string) ([]model.DeadLetter, error)
+	// ListDead returns the names of the letters of a space, or of all of them if space is "", in
+	// no order and without what is in them: however many there are, that is one question, or a
+	// few. It may miss the newest.
+	ListDead(ctx context.Context, space string) ([]model.DeadName, error)
+	// GetDead returns the letters of those names that there are, in no order: a few questions for
+	// all of them.
+	GetDead(ctx context.Context, names []model.DeadName) ([]model.DeadLetter, error)
 }
 
 // Services are questions that any one of those who serve them answers.

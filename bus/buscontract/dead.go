@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ var deadChecks = []check{
 	{"a second letter about an event is a success and the first one stays", secondLetter},
 	{"of many that store one letter one is kept", racingLetters},
 	{"letters are read in order and in pages, of a space or of all", readLetters},
+	{"letters are listed by name, of a space or of all, and got by their names", listLetters},
 	{"a letter in doubt is stored once", letterInDoubt},
 	{"a letter larger than the server takes is refused and the bus goes on", oversizeLetter},
 	{"a letter that names what cannot be named is refused", badLetter},
@@ -152,6 +154,48 @@ func oversizeLetter(w *world) {
 	w.equal("letters", names(w.dead(c, "", 0, 10)), cart+" add e2")
 }
 
+func listLetters(w *world) {
+	c := w.connect("a")
+	var all, ofCart []string
+	var wanted []model.DeadName
+	for i := range 1200 { // more than are got at once
+		d := letter(space(i%2, 0), fmt.Sprint("e", i))
+		w.bury(c, d)
+		all = append(all, fmt.Sprint(d.Name()))
+		if i%2 == 0 {
+			ofCart = append(ofCart, fmt.Sprint(d.Name()))
+		}
+		wanted = append(wanted, d.Name(), d.Name().Note(model.Dismissed)) // of which there is none
+	}
+	listed := func(space string) []string {
+		found, err := c.ListDead(w.ctx, space)
+		w.must(err)
+		var names []string
+		for _, n := range found {
+			names = append(names, fmt.Sprint(n))
+		}
+		slices.Sort(names)
+		return names
+	}
+	slices.Sort(all)
+	slices.Sort(ofCart)
+	w.equal("names of all", strings.Join(listed(""), " "), strings.Join(all, " "))
+	w.equal("names of a space", strings.Join(listed(cart), " "), strings.Join(ofCart, " "))
+	w.equal("names of a space without any", len(listed(space(0, 5))), 0)
+	found, err := c.GetDead(w.ctx, wanted)
+	w.must(err)
+	var got []string
+	for i := range found {
+		got = append(got, fmt.Sprint(found[i].Name()))
+	}
+	slices.Sort(got)
+	w.equal("letters by name", strings.Join(got, " "), strings.Join(all, " "))
+	w.equal("an error", found[0].Error, "why "+found[0].Event+" failed")
+	none, err := c.GetDead(w.ctx, nil)
+	w.must(err)
+	w.equal("letters of no name", len(none), 0)
+}
+
 func badLetter(w *world) {
 	c := w.connect("a")
 	var name *model.NameError
@@ -165,6 +209,12 @@ func badLetter(w *world) {
 	}
 	if _, err := c.FindDead(w.ctx, cart, "*"); !errors.As(err, &name) {
 		w.Errorf("find: %v", err)
+	}
+	if _, err := c.ListDead(w.ctx, ">"); !errors.As(err, &name) {
+		w.Errorf("list: %v", err)
+	}
+	if _, err := c.GetDead(w.ctx, []model.DeadName{{Space: cart, Stream: "add", Event: "*"}}); !errors.As(err, &name) {
+		w.Errorf("get: %v", err)
 	}
 	w.equal("letters", len(w.dead(c, "", 0, 10)), 0)
 }
@@ -187,6 +237,11 @@ func lettersEnd(w *world) {
 		"bury": func(ctx context.Context) error { return c.Bury(ctx, letter(cart, "e1")) },
 		"read": func(ctx context.Context) error { _, err := c.ReadDead(ctx, "", 0, 1); return err },
 		"find": func(ctx context.Context) error { _, err := c.FindDead(ctx, cart, "e1"); return err },
+		"list": func(ctx context.Context) error { _, err := c.ListDead(ctx, ""); return err },
+		"get": func(ctx context.Context) error {
+			_, err := c.GetDead(ctx, []model.DeadName{letter(cart, "e1").Name()})
+			return err
+		},
 	} {
 		if err := w.briefly(call); err == nil {
 			w.Errorf("%s succeeded with no server there", name)

@@ -3,6 +3,7 @@ package membus
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/settlehq/settle/model"
 )
@@ -40,6 +41,14 @@ func (s *Server) ReadDead(space string, after uint64, limit int) []model.DeadLet
 // FindDead returns the letters about an event.
 func (s *Server) FindDead(space, id string) []model.DeadLetter {
 	return s.letters(0, 1<<30, func(d *model.DeadLetter) bool { return d.Space == space && d.Event == id })
+}
+
+// ListDead returns the names of the letters of a space, or of all spaces.
+func (s *Server) ListDead(space string) (names []model.DeadName) {
+	for _, d := range s.ReadDead(space, 0, 1<<30) {
+		names = append(names, d.Name())
+	}
+	return names
 }
 
 func (s *Server) letters(after uint64, limit int, wanted func(*model.DeadLetter) bool) []model.DeadLetter {
@@ -103,6 +112,31 @@ func (b *Bus) FindDead(ctx context.Context, space, id string) ([]model.DeadLette
 	}
 	return ask(ctx, b, Op{Label: "find-dead", Space: space, Key: id}, func(int) []model.DeadLetter {
 		return b.server.FindDead(space, id)
+	})
+}
+
+// ListDead returns the names of the letters of a space, or of all if it is "".
+func (b *Bus) ListDead(ctx context.Context, space string) ([]model.DeadName, error) {
+	if err := checkIfAny("space", space); err != nil {
+		return nil, err
+	}
+	return ask(ctx, b, Op{Label: "list-dead", Space: space}, func(int) []model.DeadName {
+		return b.server.ListDead(space)
+	})
+}
+
+// GetDead returns the letters of those names that there are.
+func (b *Bus) GetDead(ctx context.Context, names []model.DeadName) ([]model.DeadLetter, error) {
+	for _, n := range names {
+		if err := n.Check(); err != nil {
+			return nil, err
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return ask(ctx, b, Op{Label: "get-dead"}, func(int) []model.DeadLetter {
+		return b.server.letters(0, 1<<30, func(d *model.DeadLetter) bool { return slices.Contains(names, d.Name()) })
 	})
 }
 

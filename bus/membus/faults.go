@@ -13,7 +13,7 @@ type Op struct {
 	// Label is what is asked: append, send, send-astray, save, head, read-log, read-lane,
 	// find-event, find-events, purge-lane, lane-end, log-state,
 	// log-spaces, purge-log, purge-state, load-mark, load, load-item, due, load-position, save-position,
-	// announce, ping, observe, call-roll, bury, read-dead, find-dead, ask. Through a network there
+	// announce, ping, observe, call-roll, bury, read-dead, find-dead, list-dead, get-dead, ask. Through a network there
 	// is also owned: whose commit refused an append.
 	Label string
 	// Space is the space that it is about, "" if none.
