@@ -44,17 +44,17 @@ func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64
 		if err != nil {
 			return nil, err
 		}
+		page := make([]Dead, 0, len(letters))
 		for i := range letters {
 			after = letters[i].Seq
-			if letters[i].IsNote() {
-				continue
+			if !letters[i].IsNote() {
+				page = append(page, Dead{DeadLetter: letters[i]})
 			}
-			d, err := withWhatWasDone(ctx, bus, letters[i])
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, d)
 		}
+		if err := addWhatWasDone(ctx, bus, page); err != nil {
+			return nil, err
+		}
+		list = append(list, page...)
 		if len(letters) < want {
 			break
 		}
@@ -62,33 +62,54 @@ func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64
 	return list, nil
 }
 
-func withWhatWasDone(ctx context.Context, bus worker.Bus, letter model.DeadLetter) (d Dead, err error) {
-	d.DeadLetter = letter
-	if d.Redriven, err = redriven(ctx, bus, &letter); err != nil {
-		return d, err
-	}
-	note, err := findNote(ctx, bus, Ref{d.Space, d.Stream, d.Event}, model.Dismissed)
-	if note != nil {
-		d.Dismissed = &Dismissal{Reason: note.Error}
-	}
-	return d, err
+// redrivenNote is the name of the note that says that a letter was sent again.
+func redrivenNote(n model.DeadName) model.DeadName {
+	return model.DeadName{Space: n.Space, Stream: n.Stream, Event: model.RedriveID(n.Event)}.Note(model.Redriven)
 }
 
-// redriven finds what was sent again for a letter.
+// addWhatWasDone says of letters what was done about them: the notes tell, which are asked for all
+// at once. How an event fared that was sent again is asked of each.
+func addWhatWasDone(ctx context.Context, bus worker.Bus, page []Dead) error {
+	var asked []model.DeadName
+	for i := range page {
+		name := page[i].Name()
+		for _, n := range []model.DeadName{redrivenNote(name), name.Note(model.Dismissed)} {
+			if n.Check() == nil { // any NATS client can put such an event into a lane, and nobody a note about it
+				asked = append(asked, n)
+			}
+		}
+	}
+	found, err := bus.GetDead(ctx, asked)
+	if err != nil {
+		return err
+	}
+	notes := make(map[model.DeadName]*model.DeadLetter, len(found))
+	for i := range found {
+		notes[found[i].Name()] = &found[i]
+	}
+	for i := range page {
+		d := &page[i]
+		if n := notes[d.Name().Note(model.Dismissed)]; n != nil {
+			d.Dismissed = &Dismissal{Reason: n.Error}
+		}
+		if notes[redrivenNote(d.Name())] == nil {
+			continue
+		}
+		if d.Redriven, err = redriven(ctx, bus, &d.DeadLetter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redriven says how an event fares that was sent again for a letter.
 func redriven(ctx context.Context, bus worker.Bus, d *model.DeadLetter) (*Redriven, error) {
 	w := &walk{bus: bus}
 	b := &branch{Node: &Node{Ref: Ref{d.Space, d.Stream, model.RedriveID(d.Event)}}}
-	if len(b.Event) > model.MaxAnyEventIDLen {
-		return nil, nil // it cannot be sent again
-	}
 	if err := w.lookInLane(ctx, b, nil); err != nil {
 		return nil, err
 	}
-	if b.State == lineage.Parked { // it is in no lane: nobody has sent it, or long ago
-		note, err := findNote(ctx, bus, b.Ref, model.Redriven)
-		if err != nil || note == nil {
-			return nil, err
-		}
+	if b.State == lineage.Parked { // it is in no lane: it was sent long ago
 		b.State = lineage.Forgotten
 	}
 	return &Redriven{b.Event, b.State, b.Error}, nil
@@ -228,15 +249,22 @@ func findLetter(ctx context.Context, bus worker.Bus, r Ref) (*model.DeadLetter, 
 	return nil, several
 }
 
+// sendAnswer is what came of a send.
+type sendAnswer struct {
+	r   model.SendResult
+	err error
+}
+
+// sending sends a message, and tells what came of that.
+func sending(bus worker.Bus, m model.Message) <-chan sendAnswer {
+	done := make(chan sendAnswer, 1)
+	bus.Send(m, func(r model.SendResult, err error) { done <- sendAnswer{r, err} })
+	return done
+}
+
 func send(ctx context.Context, bus worker.Bus, m model.Message) (model.SendResult, error) {
-	type answer struct {
-		r   model.SendResult
-		err error
-	}
-	done := make(chan answer, 1)
-	bus.Send(m, func(r model.SendResult, err error) { done <- answer{r, err} })
 	select {
-	case a := <-done:
+	case a := <-sending(bus, m):
 		return a.r, a.err
 	case <-ctx.Done():
 		return model.SendResult{}, ctx.Err()

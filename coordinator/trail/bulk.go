@@ -1,0 +1,315 @@
+package trail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// DeadFilter says which dead letters are meant. The zero value means all.
+type DeadFilter struct {
+	// Space and Stream are theirs, "" for any.
+	Space, Stream string
+	// Reason is part of their error, in any case.
+	Reason string
+	// Since and Before bound when they ended: from the one on, and before the other.
+	Since, Before time.Time
+}
+
+// byName reports whether a letter of that name may be meant.
+func (f *DeadFilter) byName(n model.DeadName) bool {
+	return (f.Space == "" || n.Space == f.Space) && (f.Stream == "" || n.Stream == f.Stream)
+}
+
+// namesSuffice reports whether names tell which letters are meant.
+func (f *DeadFilter) namesSuffice() bool {
+	return f.Reason == "" && f.Since.IsZero() && f.Before.IsZero()
+}
+
+// Wants reports whether a letter is meant.
+func (f *DeadFilter) Wants(d *model.DeadLetter) bool {
+	switch {
+	case !f.byName(d.Name()):
+		return false
+	case !f.Since.IsZero() && d.Ended.Before(f.Since):
+		return false
+	case !f.Before.IsZero() && !d.Ended.Before(f.Before):
+		return false
+	}
+	return f.Reason == "" || strings.Contains(strings.ToLower(d.Error), strings.ToLower(f.Reason))
+}
+
+// DeadCounts are numbers of dead letters. One that was sent again and dismissed counts as both.
+type DeadCounts struct {
+	Letters   int `json:"letters"`
+	Open      int `json:"open"` // nothing was done about them
+	Redriven  int `json:"redriven"`
+	Dismissed int `json:"dismissed"`
+}
+
+// deadIndex are the names of all letters and notes, as they were at a moment.
+type deadIndex map[model.DeadName]bool
+
+func readDeadIndex(ctx context.Context, bus worker.Bus, space string) (deadIndex, error) {
+	names, err := bus.ListDead(ctx, space)
+	if err != nil {
+		return nil, err
+	}
+	x := make(deadIndex, len(names))
+	for _, n := range names {
+		x[n] = true
+	}
+	return x, nil
+}
+
+// open reports whether there is such a letter and nothing was done about it.
+func (x deadIndex) open(n model.DeadName) bool {
+	return x[n] && !x[redrivenNote(n)] && !x[n.Note(model.Dismissed)]
+}
+
+func (x deadIndex) count(f *DeadFilter) (c DeadCounts) {
+	for n := range x { // any order: they are counted
+		if model.IsNoteID(n.Event) || !f.byName(n) {
+			continue
+		}
+		c.Letters++
+		if x.open(n) {
+			c.Open++
+		}
+		if x[redrivenNote(n)] {
+			c.Redriven++
+		}
+		if x[n.Note(model.Dismissed)] {
+			c.Dismissed++
+		}
+	}
+	return c
+}
+
+// CountDead counts the dead letters of a space, or of all if it is "", from the server's index:
+// however many there are, that is a question or two.
+func CountDead(ctx context.Context, bus worker.Bus, space string) (DeadCounts, error) {
+	x, err := readDeadIndex(ctx, bus, space)
+	if err != nil {
+		return DeadCounts{}, err
+	}
+	return x.count(&DeadFilter{Space: space}), nil
+}
+
+// OpenDead are the dead letters that were open at a moment, of those that a filter means: what
+// comes later is not among them.
+type OpenDead struct {
+	bus    worker.Bus
+	filter DeadFilter
+	index  deadIndex
+	// Count is how many they are.
+	Count int
+}
+
+// SelectDead finds those that are open. If the filter is about more than names, all letters of the
+// space are gone through.
+func SelectDead(ctx context.Context, bus worker.Bus, f DeadFilter) (*OpenDead, error) {
+	x, err := readDeadIndex(ctx, bus, f.Space)
+	if err != nil {
+		return nil, err
+	}
+	s := &OpenDead{bus: bus, filter: f, index: x}
+	if f.namesSuffice() {
+		s.Count = x.count(&f).Open
+		return s, nil
+	}
+	n := 0
+	s.Count = len(x) // at most
+	err = s.each(ctx, func(*model.DeadLetter) error { n++; return nil })
+	s.Count = n
+	return s, err
+}
+
+// deadPageSize is how many letters are read at a time.
+const deadPageSize = 512
+
+// each calls f with each, oldest first, until that fails. It ends with the last of them: what is
+// done about them is noted behind, and need not be read.
+func (s *OpenDead) each(ctx context.Context, f func(*model.DeadLetter) error) error {
+	left := s.Count
+	for after := uint64(0); left > 0; {
+		page, err := s.bus.ReadDead(ctx, s.filter.Space, after, deadPageSize)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			d := &page[i]
+			after = d.Seq
+			if d.IsNote() || !s.index.open(d.Name()) || !s.filter.Wants(d) {
+				continue
+			}
+			if err := f(d); err != nil {
+				return err
+			}
+			left--
+		}
+		if len(page) < deadPageSize {
+			return nil
+		}
+	}
+	return nil
+}
+
+// List goes through them, oldest first, until f fails.
+func (s *OpenDead) List(ctx context.Context, f func(Dead) error) error {
+	return s.each(ctx, func(d *model.DeadLetter) error { return f(Dead{DeadLetter: *d}) })
+}
+
+// Pace is how something is done about many letters.
+type Pace struct {
+	// Rate is how many a second, 0 for as many as there can be.
+	Rate float64
+	// Told is called with each, one at a time, in the order in which they are answered; nil for
+	// nobody.
+	Told func(DeadDone)
+}
+
+// DeadDone is a letter about which something was done, or could not be.
+type DeadDone struct {
+	Of model.DeadName
+	// Sent is what was sent again, the zero Ref for a dismissal, and Duplicate that it had been
+	// already.
+	Sent      Ref
+	Duplicate bool
+	Err       error
+}
+
+// bulkWindow is how many are under way at once: enough to hide the way to the server.
+const bulkWindow = 128
+
+// Redrive sends each again, in order, as Redrive does. One that cannot be sent is told of, and the
+// others are sent. The error ends it: there is no room, it is not allowed, or ctx has ended. What
+// is done then is known to the next one that selects, so that calling it again goes on where this
+// has ended, and nothing is done twice.
+func (s *OpenDead) Redrive(ctx context.Context, p Pace) error {
+	return s.do(ctx, p, func(ctx context.Context, d *model.DeadLetter, end func(DeadDone)) error {
+		r := Ref{d.Space, d.Stream, model.RedriveID(d.Event)}
+		m := model.Message{Space: r.Space, Stream: r.Stream, ID: r.Event, Payload: d.Bytes(), Trace: d.Trace}
+		if d.Lost != "" {
+			var err error
+			if m.Payload, err = Payload(ctx, s.bus, Ref{d.Space, d.Stream, d.Event}); err != nil {
+				end(DeadDone{Of: d.Name(), Sent: r, Err: err})
+				return nil
+			}
+		}
+		done := DeadDone{Of: d.Name(), Sent: r}
+		answered := sending(s.bus, m)
+		go func() { // ends when the note is written, or with ctx
+			select {
+			case a := <-answered:
+				if done.Duplicate, done.Err = a.r.Duplicate, a.err; a.err == nil {
+					done.Err = note(ctx, s.bus, r, model.Redriven, "")
+				}
+			case <-ctx.Done():
+				done.Err = ctx.Err()
+			}
+			end(done)
+		}()
+		return nil
+	})
+}
+
+// Dismiss leaves each as it is, for a reason, as Dismiss does; else it is like Redrive.
+func (s *OpenDead) Dismiss(ctx context.Context, reason string, p Pace) error {
+	if len(reason) > model.MaxReasonLen {
+		return fmt.Errorf("dismiss: the reason has %d bytes, and at most %d are kept; shorten it", len(reason), model.MaxReasonLen)
+	}
+	return s.do(ctx, p, func(ctx context.Context, d *model.DeadLetter, end func(DeadDone)) error {
+		of := d.Name()
+		go func() { // ends when the note is written, or with ctx
+			end(DeadDone{Of: of, Err: note(ctx, s.bus, Ref(of), model.Dismissed, reason)})
+		}()
+		return nil
+	})
+}
+
+// do begins something about each letter, in order, at a pace, with a window of them under way. It
+// returns when all that were begun have ended.
+func (s *OpenDead) do(ctx context.Context, p Pace, begin func(context.Context, *model.DeadLetter, func(DeadDone)) error) error {
+	b := &bulk{pace: p, slots: make(chan struct{}, bulkWindow)}
+	ctx, b.cancel = context.WithCancel(ctx)
+	defer b.cancel()
+	if p.Rate > 0 {
+		t := time.NewTicker(max(time.Duration(float64(time.Second)/p.Rate), 1))
+		defer t.Stop()
+		b.tick = t.C
+	}
+	err := s.each(ctx, func(d *model.DeadLetter) error {
+		if err := b.wait(ctx); err != nil {
+			return err
+		}
+		b.under.Add(1)
+		return begin(ctx, d, b.end)
+	})
+	b.under.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fatal != nil {
+		return b.fatal
+	}
+	return err
+}
+
+// bulk is something that is being done about many letters.
+type bulk struct {
+	pace   Pace
+	tick   <-chan time.Time // nil without a rate
+	slots  chan struct{}
+	under  sync.WaitGroup
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	fatal error
+}
+
+// wait waits for the next letter's time, and for room.
+func (b *bulk) wait(ctx context.Context) error {
+	if b.tick != nil {
+		select {
+		case <-b.tick:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	select {
+	case b.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end takes in how it went with one.
+func (b *bulk) end(d DeadDone) {
+	defer b.under.Done()
+	<-b.slots
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if endsAll(d.Err) {
+		if b.fatal == nil {
+			b.fatal = fmt.Errorf("dead letter of event %s of %s/%s: %w", d.Of.Event, d.Of.Space, d.Of.Stream, d.Err)
+		}
+		b.cancel()
+		return
+	}
+	if b.pace.Told != nil {
+		b.pace.Told(d)
+	}
+}
+
+// endsAll are errors that the next letter would meet as well.
+func endsAll(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, model.ErrStopped) ||
+		errors.Is(err, model.ErrLaneFull) || errors.Is(err, model.ErrForbidden)
+}
