@@ -37,6 +37,30 @@ func (c *Client) DeadLetters(ctx context.Context, space string) iter.Seq2[DeadLe
 	}
 }
 
+// DeadFilter says which dead letters are meant, DeadCounts how many there are, and OpenDead are those
+// of a filter that were open at a moment. Pace is how something is done about many, and DeadDone
+// how it went with one.
+type (
+	DeadFilter = trail.DeadFilter
+	DeadCounts = trail.DeadCounts
+	OpenDead   = trail.OpenDead
+	Pace       = trail.Pace
+	DeadDone   = trail.DeadDone
+)
+
+// CountDead counts the dead letters of a space, or of all spaces if it is "". However many there
+// are, that is a question or two: the server keeps an index.
+func (c *Client) CountDead(ctx context.Context, space string) (DeadCounts, error) {
+	return trail.CountDead(ctx, c.bus, space)
+}
+
+// OpenDead finds the dead letters that are open, neither sent again nor dismissed, of those that
+// the filter means. OpenDead.Redrive and OpenDead.Dismiss do something about all of them; one that
+// was ended in the middle is gone on with by calling both again.
+func (c *Client) OpenDead(ctx context.Context, f DeadFilter) (*OpenDead, error) {
+	return trail.SelectDead(ctx, c.bus, f)
+}
+
 // Dismiss notes that somebody has looked at a dead letter and leaves it, and why. It stays
 // where it is, with DeadLetter.Dismissed, and can still be redriven. That somebody had done
 // so before is no error; again says it, and the first reason is kept. reason may be "", and

@@ -21,6 +21,7 @@ import (
 // and for whatever could not be seen why not. It judges nothing.
 type Survey struct {
 	Prefix  string
+	Now     time.Time
 	Cluster string // "" for a server that is none of a cluster
 	// Connected is the name of the server that was asked.
 	Connected string
@@ -130,7 +131,7 @@ func NewSurvey(ctx context.Context, cfg Config, more SurveyConfig) (*Survey, err
 		return nil, err
 	}
 	defer b.Kill()
-	s := &surveyor{b: b, more: more, Survey: &Survey{Prefix: cfg.Prefix, Cluster: b.nc.ConnectedClusterName(), Connected: b.nc.ConnectedServerName()}}
+	s := &surveyor{b: b, more: more, Survey: &Survey{Prefix: cfg.Prefix, Now: time.Now(), Cluster: b.nc.ConnectedClusterName(), Connected: b.nc.ConnectedServerName()}}
 	s.servers()
 	s.monitor(ctx)
 	if s.account(ctx); s.JetStream == nil {

@@ -26,11 +26,19 @@ type StreamFacts struct {
 	Leader         string
 	Followers      []FollowerFacts
 	Messages       uint64
-	Notes          uint64 // how many of a small stream of dead letters only say what was done about one
-	Bytes, Limit   int64  // Limit 0 or less is none
+	Dead           *DeadFacts // of the stream of dead letters; nil if it could not be counted
+	Bytes, Limit   int64      // Limit 0 or less is none
 	Clock          *ClockFacts
 	Consumers      []string // that are none of Settle's
 	ConsumersError error
+}
+
+// DeadFacts are about the dead letters.
+type DeadFacts struct {
+	model.DeadCounts
+	// OldestOpen is when the event of the oldest one ended about which nothing was done, zero if
+	// there is none among the first.
+	OldestOpen time.Time
 }
 
 // FollowerFacts are about a replica that does not lead.
@@ -119,8 +127,8 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 	f.Messages, f.Bytes, f.Limit = info.State.Msgs, int64(info.State.Bytes), info.Config.MaxBytes
 	f.Clock = clockFacts(info.TimeStamp, asked, answered)
 	f.cluster(info.Cluster)
-	if a.component == "dead" && f.Messages > 0 && f.Messages <= maxNotes {
-		f.Notes = s.notes(ctx, a.config.Name)
+	if a.component == "dead" {
+		f.Dead = s.dead(ctx)
 	}
 	if info.State.Consumers > 0 {
 		f.Consumers, f.ConsumersError = s.consumers(ctx, a.config.Name)
@@ -128,26 +136,39 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 	return f
 }
 
-// maxNotes is up to how many dead letters the notes among them are looked for.
-const maxNotes = 10_000
+// oldestWithin is in how many of the first dead letters the oldest open one is looked for, in pages
+// of some hundred.
+const oldestWithin = 10_000
 
-// notes counts the notes in the stream of dead letters by their subjects. One that cannot be
-// asked has none: the figure is for people.
-func (s *surveyor) notes(ctx context.Context, stream string) (n uint64) {
-	handle, err := s.b.js.Stream(ctx, stream)
+// dead counts the dead letters by their names. What cannot be asked is not known: the figures are
+// for people.
+func (s *surveyor) dead(ctx context.Context) *DeadFacts {
+	names, err := s.b.ListDead(ctx, "")
 	if err != nil {
-		return 0
+		return nil
 	}
-	info, err := handle.Info(ctx, jetstream.WithSubjectFilter(">"))
-	if err != nil {
-		return 0
+	index := model.NewDeadIndex(names)
+	f := &DeadFacts{DeadCounts: index.Count(func(model.DeadName) bool { return true })}
+	if f.Open == 0 {
+		return f
 	}
-	for subject, held := range info.State.Subjects { // any order: it is a sum
-		if model.IsNoteID(subject) {
-			n += held
+	for after, read := uint64(0), 0; read < oldestWithin; {
+		page, err := s.b.ReadDead(ctx, "", after, pageLimit)
+		if err != nil {
+			return f
+		}
+		for i := range page {
+			if index.Open(page[i].Name()) {
+				f.OldestOpen = page[i].Ended
+				return f
+			}
+			after = page[i].Seq
+		}
+		if read += len(page); len(page) < pageLimit {
+			return f
 		}
 	}
-	return n
+	return f
 }
 
 func (f *StreamFacts) cluster(c *jetstream.ClusterInfo) {

@@ -56,16 +56,6 @@ func (n DeadName) Note(kind Outcome) DeadName {
 	return DeadName{n.Space, n.Stream, NoteOf(n.Event, kind)}
 }
 
-// NotedEvent is what the note of that name is about, and of which kind it is; false if it is none.
-func (n DeadName) NotedEvent() (of DeadName, kind Outcome, is bool) {
-	for _, kind := range []Outcome{Redriven, Dismissed} {
-		if event, is := strings.CutSuffix(n.Event, noteSuffix[kind]); is {
-			return DeadName{n.Space, n.Stream, event}, kind, true
-		}
-	}
-	return n, "", false
-}
-
 // Two outcomes are of letters that are none, but notes of what was done about one.
 const (
 	// Redriven: the event was sent again. The lane forgets that after the horizon, and it

@@ -18,72 +18,155 @@ import (
 // deadCmd is `settle dead`.
 type deadCmd struct {
 	connection
+	deadChoice
 	Space string `arg:"" optional:"" help:"A space. Default: all of them."`
 	Open  bool   `help:"Only those that are open: neither sent again nor dismissed."`
 	// Without it, those are not listed.
 	Dismissed bool `help:"Those that were dismissed, too, and why."`
+	Count     bool `help:"Only count them: from an index, however many there are."`
+	Limit     int  `help:"How many to list, the oldest first; 0 is all." default:"1000"`
 	Full      bool `help:"Print errors and payloads in full."`
 	JSON      bool `name:"json" help:"Print JSON, one object a line, with payloads."`
 }
 
+// deadChoice says which dead letters are meant.
+type deadChoice struct {
+	Stream string        `help:"Only those of this stream." placeholder:"STREAM"`
+	Error  string        `help:"Only those whose error has this in it, in any case." placeholder:"TEXT"`
+	Older  time.Duration `help:"Only those that ended longer ago than this." placeholder:"DURATION"`
+	Newer  time.Duration `help:"Only those that ended since then." placeholder:"DURATION"`
+}
+
+// filter is what is meant, of a space.
+func (c *deadChoice) filter(space string) settle.DeadFilter {
+	f := settle.DeadFilter{Space: space, Stream: c.Stream, Reason: c.Error}
+	if c.Older > 0 {
+		f.Before = time.Now().Add(-c.Older)
+	}
+	if c.Newer > 0 {
+		f.Since = time.Now().Add(-c.Newer)
+	}
+	return f
+}
+
+// chosen says in words that not all of a space are meant.
+func (c *deadChoice) chosen() bool { return *c != deadChoice{} }
+
 // Run lists dead letters.
 func (c *deadCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
-		letters, err := collect(ctx, client, c.Space)
+		counts, err := client.CountDead(ctx, c.Space)
 		if err != nil {
 			return usageIfName(err)
 		}
 		noteUnattended(ctx, io, b)
-		wanted := c.wanted(letters)
-		more, all := len(letters)-len(keep(letters, notDismissed)), listing(c.Space)
-		if more > 0 {
-			all += " --dismissed"
+		if c.Count {
+			return c.count(ctx, io, client, counts)
 		}
-		switch {
-		case c.JSON:
+		wanted, cut, err := c.collect(ctx, client)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
 			return c.printJSON(io, wanted)
-		case len(letters) == 0:
-			fmt.Fprintln(io.out, "no dead letters"+ofSpace(c.Space))
-		case len(wanted) == 0:
-			fmt.Fprintf(io.out, "no dead letters%s that are open (%d in all: %s)\n", ofSpace(c.Space), len(letters), all)
-		case c.Full:
-			c.printFull(io, wanted)
-		default:
-			s, _ := sheetFor(io.out)
-			s.printLetters(wanted)
 		}
-		if more > 0 && len(wanted) > 0 && !c.Open && !c.Dismissed {
-			fmt.Fprintf(io.out, "%d more, dismissed: %s\n", more, all)
-		}
+		c.print(io, wanted, cut, counts)
 		return nil
 	})
 }
 
-// wanted are the letters to be listed.
-func (c *deadCmd) wanted(letters []settle.DeadLetter) []settle.DeadLetter {
-	switch {
-	case c.Open:
-		return open(letters)
-	case c.Dismissed:
-		return letters
+func (c *deadCmd) print(io streams, wanted []settle.DeadLetter, cut bool, counts settle.DeadCounts) {
+	all := listing(c.Space)
+	if counts.Dismissed > 0 {
+		all += " --dismissed"
 	}
-	return keep(letters, notDismissed)
+	switch {
+	case counts.Letters == 0:
+		fmt.Fprintln(io.out, "no dead letters"+ofSpace(c.Space))
+	case len(wanted) == 0 && c.chosen():
+		fmt.Fprintf(io.out, "no such dead letters%s (%d in all: %s)\n", ofSpace(c.Space), counts.Letters, all)
+	case len(wanted) == 0:
+		fmt.Fprintf(io.out, "no dead letters%s that are open (%d in all: %s)\n", ofSpace(c.Space), counts.Letters, all)
+	case c.Full:
+		c.printFull(io, wanted)
+	default:
+		s, _ := sheetFor(io.out)
+		s.printLetters(wanted)
+	}
+	if cut {
+		fmt.Fprintf(io.out, "these are the oldest; %d in all, %d open: --limit 0 lists all, --count counts\n", counts.Letters, counts.Open)
+	}
+	if counts.Dismissed > 0 && len(wanted) > 0 && !c.Open && !c.Dismissed && !c.chosen() {
+		fmt.Fprintf(io.out, "%d more, dismissed: %s\n", counts.Dismissed, all)
+	}
+}
+
+// count prints numbers only. Of some, it is those that are open that are counted.
+func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client, counts settle.DeadCounts) error {
+	if c.chosen() {
+		open, err := client.OpenDead(ctx, c.filter(c.Space))
+		if err != nil {
+			return err
+		}
+		counts = settle.DeadCounts{Open: open.Count}
+		if !c.JSON {
+			fmt.Fprintf(io.out, "%d open\n", counts.Open)
+			return nil
+		}
+	}
+	if c.JSON {
+		return printLine(io.out, counts)
+	}
+	fmt.Fprintf(io.out, "%s%s: %d open, %d sent again, %d dismissed\n", count(counts.Letters, "dead letter"), ofSpace(c.Space), counts.Open, counts.Redriven, counts.Dismissed)
+	return nil
+}
+
+// errEnough ends a listing.
+var errEnough = errors.New("enough")
+
+// collect reads those that are to be listed; cut says that there are more.
+func (c *deadCmd) collect(ctx context.Context, client *settle.Client) (letters []settle.DeadLetter, cut bool, err error) {
+	take := func(d settle.DeadLetter) error {
+		if c.Limit > 0 && len(letters) == c.Limit {
+			cut = true
+			return errEnough
+		}
+		letters = append(letters, d)
+		return nil
+	}
+	f := c.filter(c.Space)
+	if c.Open {
+		open, err := client.OpenDead(ctx, f)
+		if err == nil {
+			err = open.List(ctx, take)
+		}
+		if errors.Is(err, errEnough) {
+			err = nil
+		}
+		return letters, cut, err
+	}
+	for d, err := range client.DeadLetters(ctx, c.Space) {
+		if err != nil {
+			return nil, false, err
+		}
+		if !f.Wants(&d.DeadLetter) || !c.Dismissed && d.Dismissed != nil {
+			continue
+		}
+		if take(d) != nil {
+			break
+		}
+	}
+	return letters, cut, nil
 }
 
 // open are those about which nothing was done.
-func open(letters []settle.DeadLetter) []settle.DeadLetter {
-	return keep(letters, func(d *settle.DeadLetter) bool { return d.Redriven == nil && notDismissed(d) })
-}
-
-func notDismissed(d *settle.DeadLetter) bool { return d.Dismissed == nil }
-
-func keep(letters []settle.DeadLetter, which func(*settle.DeadLetter) bool) (kept []settle.DeadLetter) {
+func open(letters []settle.DeadLetter) (n int) {
 	for i := range letters {
-		if which(&letters[i]) {
-			kept = append(kept, letters[i])
+		if letters[i].Redriven == nil && letters[i].Dismissed == nil {
+			n++
 		}
 	}
-	return kept
+	return n
 }
 
 func ofSpace(space string) string {
@@ -110,17 +193,6 @@ func noteUnattended(ctx context.Context, io streams, b *bus.Bus) {
 	}
 }
 
-func collect(ctx context.Context, client *settle.Client, space string) ([]settle.DeadLetter, error) {
-	var letters []settle.DeadLetter
-	for d, err := range client.DeadLetters(ctx, space) {
-		if err != nil {
-			return nil, err
-		}
-		letters = append(letters, d)
-	}
-	return letters, nil
-}
-
 func (c *deadCmd) printJSON(io streams, letters []settle.DeadLetter) error {
 	for i := range letters {
 		if err := printLine(io.out, &letters[i]); err != nil {
@@ -145,7 +217,7 @@ func (s sheet) printLetters(letters []settle.DeadLetter) {
 		rows[i] = []cell{{text: s.when(d.Ended)}, {text: d.Space}, {text: d.Stream}, {text: d.Event}, {text: string(d.Outcome)}, {text: again(d)}, {text: short}}
 	}
 	s.table([]string{"ENDED", "SPACE", "STREAM", "EVENT", "OUTCOME", "SENT AGAIN", "ERROR"}, rows)
-	fmt.Fprintf(s.out, "\n%s, %d open.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT;\nnever again: settle dismiss SPACE EVENT\n", count(len(letters), "dead letter"), len(open(letters)))
+	fmt.Fprintf(s.out, "\n%s, %d open.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT;\nnever again: settle dismiss SPACE EVENT\n", count(len(letters), "dead letter"), open(letters))
 	if clipped {
 		fmt.Fprintf(s.out, "%s stands for the rest of a long text; all of it: --full\n", ellipsis)
 	}

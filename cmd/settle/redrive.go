@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -11,11 +12,12 @@ import (
 
 // letterChoice says about which dead letters something is to be done.
 type letterChoice struct {
-	Space   string `arg:"" optional:"" help:"The event's space; with --all, all spaces if there is none."`
-	Event   string `arg:"" optional:"" help:"The event's id."`
-	Stream  string `help:"The stream, if several have an event of that id." placeholder:"STREAM"`
-	All     bool   `help:"All that are open: neither sent again nor dismissed."`
-	Confirm int    `help:"With --all: how many you expect that to be. Nothing is done if it is another number." default:"-1" placeholder:"N"`
+	deadChoice
+	Space   string  `arg:"" optional:"" help:"The event's space; with --all, all spaces if there is none."`
+	Event   string  `arg:"" optional:"" help:"The event's id."`
+	All     bool    `help:"All that are open: neither sent again nor dismissed; with --stream, --error, --older or --newer those of them."`
+	Confirm int     `help:"With --all: how many you expect that to be. Nothing is done if it is another number." default:"-1" placeholder:"N"`
+	Rate    float64 `help:"With --all: how many a second; 0 is as many as there can be." default:"0" placeholder:"N"`
 }
 
 // deed is what can be done about a dead letter, what is said of letters about which it was
@@ -23,6 +25,8 @@ type letterChoice struct {
 type deed struct {
 	done, none string
 	do         func(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error
+	all        func(ctx context.Context, open *settle.OpenDead, p settle.Pace) error
+	told       func(io streams, d settle.DeadDone)
 }
 
 // carryOut does it to one letter, or to all that are open.
@@ -32,6 +36,10 @@ func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection,
 		return usage(errors.New("give an event or --all, not both"))
 	case !c.All && (c.Space == "" || c.Event == ""):
 		return usage(errors.New("which event? Give a space and an event, as `settle dead` lists them, or --all"))
+	case !c.All && (c.Error != "" || c.Older != 0 || c.Newer != 0 || c.Rate != 0):
+		return usage(errors.New("--error, --older, --newer and --rate go with --all"))
+	case c.Rate < 0:
+		return usage(fmt.Errorf("--rate %v: use a positive number", c.Rate))
 	}
 	return at.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
 		if c.All {
@@ -49,12 +57,11 @@ func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection,
 // all does it to those that are open, if that is as many as is expected: between looking
 // and doing, a program may have gone on failing.
 func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Client, d deed) error {
-	letters, err := collect(ctx, client, c.Space)
+	open, err := client.OpenDead(ctx, c.filter(c.Space))
 	if err != nil {
 		return usageIfName(err)
 	}
-	letters = open(letters)
-	switch n := len(letters); {
+	switch n := open.Count; {
 	case n == 0:
 		fmt.Fprintln(io.out, d.none+ofSpace(c.Space))
 		return nil
@@ -63,12 +70,51 @@ func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Clien
 	case c.Confirm != n:
 		return usage(fmt.Errorf("%s%s would be %s, not %d; nothing was %s (`%s --open` lists them)", count(n, "event"), ofSpace(c.Space), d.done, c.Confirm, d.done, listing(c.Space)))
 	}
-	for i := range letters {
-		if err := d.do(ctx, io, client, letters[i].Space, letters[i].Stream, letters[i].Event); err != nil {
-			return fmt.Errorf("%d of %d were %s: %w", i, len(letters), d.done, err)
-		}
+	t := &toll{io: io, deed: d, of: open.Count, begun: time.Now(), said: time.Now()}
+	err = d.all(ctx, open, settle.Pace{Rate: c.Rate, Told: t.told})
+	t.sum()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%d of %d were %s; the same command with the number that is left goes on: %w", t.done, open.Count, d.done, err)
+	case t.failed > 0:
+		return fmt.Errorf("%d of %d could not be %s", t.failed, open.Count, d.done)
 	}
 	return nil
+}
+
+// manyLetters is from how many on they are counted instead of named.
+const manyLetters = 100
+
+// toll says how something goes that is done about many letters.
+type toll struct {
+	io           streams
+	deed         deed
+	of           int
+	done, failed int
+	begun, said  time.Time
+}
+
+// told takes in how it went with one.
+func (t *toll) told(d settle.DeadDone) {
+	if d.Err != nil {
+		if t.failed++; t.failed <= 10 {
+			fmt.Fprintf(t.io.err, "%s of %s/%s: %v\n", d.Of.Event, d.Of.Space, d.Of.Stream, d.Err)
+		}
+		return
+	}
+	t.done++
+	if t.of <= manyLetters {
+		t.deed.told(t.io, d)
+	} else if now := time.Now(); now.Sub(t.said) >= time.Second {
+		t.said = now
+		fmt.Fprintf(t.io.err, "%d of %d %s, %.0f a second\n", t.done, t.of, t.deed.done, float64(t.done)/now.Sub(t.begun).Seconds())
+	}
+}
+
+func (t *toll) sum() {
+	if t.of > manyLetters {
+		fmt.Fprintf(t.io.out, "%d of %d %s, in %v\n", t.done, t.of, t.deed.done, time.Since(t.begun).Round(time.Millisecond))
+	}
 }
 
 // redriveCmd is `settle redrive`.
@@ -79,7 +125,17 @@ type redriveCmd struct {
 
 // Run sends one event again, or all.
 func (c *redriveCmd) Run(ctx context.Context, io streams) error {
-	return c.carryOut(ctx, io, &c.connection, deed{done: "sent again", none: "nothing to send again", do: redrive})
+	return c.carryOut(ctx, io, &c.connection, deed{
+		done: "sent again", none: "nothing to send again", do: redrive,
+		all: func(ctx context.Context, open *settle.OpenDead, p settle.Pace) error { return open.Redrive(ctx, p) },
+		told: func(io streams, d settle.DeadDone) {
+			if d.Duplicate {
+				fmt.Fprintf(io.out, "%s: had been sent again already, as %s\n", d.Of.Event, d.Sent.Event)
+				return
+			}
+			fmt.Fprintf(io.out, "%s: sent again to %s/%s as %s\n", d.Of.Event, d.Sent.Space, d.Sent.Stream, d.Sent.Event)
+		},
+	})
 }
 
 func redrive(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error {
@@ -104,7 +160,13 @@ type dismissCmd struct {
 
 // Run dismisses one dead letter, or all.
 func (c *dismissCmd) Run(ctx context.Context, io streams) error {
-	return c.carryOut(ctx, io, &c.connection, deed{done: "dismissed", none: "nothing to dismiss", do: c.dismiss})
+	return c.carryOut(ctx, io, &c.connection, deed{
+		done: "dismissed", none: "nothing to dismiss", do: c.dismiss,
+		all: func(ctx context.Context, open *settle.OpenDead, p settle.Pace) error {
+			return open.Dismiss(ctx, c.Reason, p)
+		},
+		told: func(io streams, d settle.DeadDone) { sayDismissed(io, d.Of.Space, d.Of.Stream, d.Of.Event) },
+	})
 }
 
 func (c *dismissCmd) dismiss(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error {
@@ -116,6 +178,10 @@ func (c *dismissCmd) dismiss(ctx context.Context, io streams, client *settle.Cli
 		fmt.Fprintf(io.out, "%s: had been dismissed already; the first reason stays\n", event)
 		return nil
 	}
-	fmt.Fprintf(io.out, "%s: dismissed; it can still be sent again: settle redrive %s %s --stream %s\n", event, r.Space, r.Event, r.Stream)
+	sayDismissed(io, r.Space, r.Stream, r.Event)
 	return nil
+}
+
+func sayDismissed(io streams, space, stream, event string) {
+	fmt.Fprintf(io.out, "%s: dismissed; it can still be sent again: settle redrive %s %s --stream %s\n", event, space, event, stream)
 }

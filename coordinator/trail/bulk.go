@@ -45,51 +45,12 @@ func (f *DeadFilter) Wants(d *model.DeadLetter) bool {
 	return f.Reason == "" || strings.Contains(strings.ToLower(d.Error), strings.ToLower(f.Reason))
 }
 
-// DeadCounts are numbers of dead letters. One that was sent again and dismissed counts as both.
-type DeadCounts struct {
-	Letters   int `json:"letters"`
-	Open      int `json:"open"` // nothing was done about them
-	Redriven  int `json:"redriven"`
-	Dismissed int `json:"dismissed"`
-}
+// DeadCounts are numbers of dead letters.
+type DeadCounts = model.DeadCounts
 
-// deadIndex are the names of all letters and notes, as they were at a moment.
-type deadIndex map[model.DeadName]bool
-
-func readDeadIndex(ctx context.Context, bus worker.Bus, space string) (deadIndex, error) {
+func readDeadIndex(ctx context.Context, bus worker.Bus, space string) (model.DeadIndex, error) {
 	names, err := bus.ListDead(ctx, space)
-	if err != nil {
-		return nil, err
-	}
-	x := make(deadIndex, len(names))
-	for _, n := range names {
-		x[n] = true
-	}
-	return x, nil
-}
-
-// open reports whether there is such a letter and nothing was done about it.
-func (x deadIndex) open(n model.DeadName) bool {
-	return x[n] && !x[redrivenNote(n)] && !x[n.Note(model.Dismissed)]
-}
-
-func (x deadIndex) count(f *DeadFilter) (c DeadCounts) {
-	for n := range x { // any order: they are counted
-		if model.IsNoteID(n.Event) || !f.byName(n) {
-			continue
-		}
-		c.Letters++
-		if x.open(n) {
-			c.Open++
-		}
-		if x[redrivenNote(n)] {
-			c.Redriven++
-		}
-		if x[n.Note(model.Dismissed)] {
-			c.Dismissed++
-		}
-	}
-	return c
+	return model.NewDeadIndex(names), err
 }
 
 // CountDead counts the dead letters of a space, or of all if it is "", from the server's index:
@@ -99,7 +60,7 @@ func CountDead(ctx context.Context, bus worker.Bus, space string) (DeadCounts, e
 	if err != nil {
 		return DeadCounts{}, err
 	}
-	return x.count(&DeadFilter{Space: space}), nil
+	return x.Count((&DeadFilter{Space: space}).byName), nil
 }
 
 // OpenDead are the dead letters that were open at a moment, of those that a filter means: what
@@ -107,7 +68,7 @@ func CountDead(ctx context.Context, bus worker.Bus, space string) (DeadCounts, e
 type OpenDead struct {
 	bus    worker.Bus
 	filter DeadFilter
-	index  deadIndex
+	index  model.DeadIndex
 	// Count is how many they are.
 	Count int
 }
@@ -121,7 +82,7 @@ func SelectDead(ctx context.Context, bus worker.Bus, f DeadFilter) (*OpenDead, e
 	}
 	s := &OpenDead{bus: bus, filter: f, index: x}
 	if f.namesSuffice() {
-		s.Count = x.count(&f).Open
+		s.Count = x.Count(f.byName).Open
 		return s, nil
 	}
 	n := 0
@@ -146,7 +107,7 @@ func (s *OpenDead) each(ctx context.Context, f func(*model.DeadLetter) error) er
 		for i := range page {
 			d := &page[i]
 			after = d.Seq
-			if d.IsNote() || !s.index.open(d.Name()) || !s.filter.Wants(d) {
+			if d.IsNote() || !s.index.Open(d.Name()) || !s.filter.Wants(d) {
 				continue
 			}
 			if err := f(d); err != nil {

@@ -62,18 +62,13 @@ func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64
 	return list, nil
 }
 
-// redrivenNote is the name of the note that says that a letter was sent again.
-func redrivenNote(n model.DeadName) model.DeadName {
-	return model.DeadName{Space: n.Space, Stream: n.Stream, Event: model.RedriveID(n.Event)}.Note(model.Redriven)
-}
-
 // addWhatWasDone says of letters what was done about them: the notes tell, which are asked for all
 // at once. How an event fared that was sent again is asked of each.
 func addWhatWasDone(ctx context.Context, bus worker.Bus, page []Dead) error {
 	var asked []model.DeadName
 	for i := range page {
 		name := page[i].Name()
-		for _, n := range []model.DeadName{redrivenNote(name), name.Note(model.Dismissed)} {
+		for _, n := range []model.DeadName{name.RedrivenNote(), name.Note(model.Dismissed)} {
 			if n.Check() == nil { // any NATS client can put such an event into a lane, and nobody a note about it
 				asked = append(asked, n)
 			}
@@ -92,7 +87,7 @@ func addWhatWasDone(ctx context.Context, bus worker.Bus, page []Dead) error {
 		if n := notes[d.Name().Note(model.Dismissed)]; n != nil {
 			d.Dismissed = &Dismissal{Reason: n.Error}
 		}
-		if notes[redrivenNote(d.Name())] == nil {
+		if notes[d.Name().RedrivenNote()] == nil {
 			continue
 		}
 		if d.Redriven, err = redriven(ctx, bus, &d.DeadLetter); err != nil {

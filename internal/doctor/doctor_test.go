@@ -10,11 +10,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
 )
 
 // single is a healthy deployment on one server that writes through.
 func single() *bus.Survey {
 	return &bus.Survey{
+		Now:    noon,
 		Prefix: "settle", Connected: "settle-1",
 		Servers: []bus.ServerFacts{{
 			Name: "settle-1", Version: "2.15.2", RTT: time.Millisecond, JetStream: true, APILevel: 5, MaxPayload: 1 << 20,
@@ -24,7 +26,7 @@ func single() *bus.Survey {
 		Partitions: 1, Horizon: 168 * time.Hour,
 		Streams: []bus.StreamFacts{
 			{Name: "KV_SETTLE_WORKERS", Component: "workers", Replicas: 1, Version: "v1"},
-			{Name: "SETTLE_DEAD", Component: "dead", Replicas: 1},
+			{Name: "SETTLE_DEAD", Component: "dead", Replicas: 1, Dead: &bus.DeadFacts{}},
 			{Name: "SETTLE_LOG_0", Component: "log", Replicas: 1, Clock: &bus.ClockFacts{}},
 			{Name: "SETTLE_LANE_0", Component: "lane", Replicas: 1},
 			{Name: "KV_SETTLE_STATE_0", Component: "state", Replicas: 1},
@@ -33,6 +35,15 @@ func single() *bus.Survey {
 		Members:  []bus.MemberFacts{{ID: "w1", Answers: true}},
 		Services: []bus.ServiceFacts{{Name: coordinatorService, Connection: "a"}, {Name: coordinatorService, Connection: "b"}},
 	}
+}
+
+// letters are so many, of which some are open, the oldest for so long.
+func letters(n, open int, age time.Duration) *bus.DeadFacts {
+	f := &bus.DeadFacts{DeadCounts: model.DeadCounts{Letters: n, Open: open}}
+	if age > 0 {
+		f.OldestOpen = noon.Add(-age)
+	}
+	return f
 }
 
 // three is a healthy deployment on three.
@@ -142,8 +153,13 @@ var deployments = []struct {
 	}, Warning, "✓ coordinators 2|2 processes are called c1|--id of its own"},
 	{"coordinators that are behind", single, func(s *bus.Survey) { s.Reaches[0].Behind = 20_000 }, Warning, "20000 log entries are not read yet"},
 	{"processes of different versions", single, func(s *bus.Survey) { s.Services[0].Version, s.Services[1].Version = "v1", "v2" }, Warning, "processes of different versions: v1, v2"},
-	{"a dead letter that was sent again", single, func(s *bus.Survey) { s.Streams[1].Messages, s.Streams[1].Notes = 3, 1 }, OK, "dead letters 2 events, ever"},
-	{"dead letters", single, func(s *bus.Survey) { s.Streams[1].Messages = 3 }, OK, "dead letters 3 events, ever: `settle dead --open`"},
+	{"a dead letter that was sent again", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(2, 1, 0) }, OK, "dead letters 2 events, ever; 1 open: `settle dead --open`"},
+	{"dead letters", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(99, 99, 23*time.Hour) }, OK, "dead letters 99 events, ever; 99 open, the oldest for 23h0m0s"},
+	{"many dead letters", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(5000, 100, time.Hour) }, Warning, "! dead letters 5000 events, ever; 100 open|settle redrive --all"},
+	{"a flood of dead letters", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(100_000, 100_000, time.Hour) }, Failure, "✗ dead letters 100000 events, ever; 100000 open"},
+	{"an old dead letter", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(1, 1, 30*time.Hour) }, Warning, "! dead letters 1 event, ever; 1 open, the oldest for 30h0m0s"},
+	{"many that were dismissed", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(100_000, 0, 0) }, OK, "dead letters 100000 events, ever; 0 open:"},
+	{"dead letters that cannot be counted", single, func(s *bus.Survey) { s.Streams[1].Dead = nil }, Warning, "dead letters could not be counted"},
 	{"nobody has a name", single, func(s *bus.Survey) { s.User = bus.UserFacts{Account: "$G", Unlimited: true} }, Warning, "may do everything|Whoever reaches the server"},
 	{"a user without a role", single, func(s *bus.Survey) {
 		s.User = bus.UserFacts{User: "x", Account: "A", Lacks: map[string][]string{"reader": {"publish settle.api.>"}}}

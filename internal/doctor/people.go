@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
@@ -142,17 +143,48 @@ func (j *judge) present() {
 	}
 }
 
+// Open dead letters are told of if they are many, or old.
+const (
+	deadWarning = 100
+	deadFailure = 10_000
+	deadOld     = 24 * time.Hour
+)
+
 func (j *judge) dead() {
 	for i := range j.Streams {
-		if s := &j.Streams[i]; s.Component == "dead" {
-			letters := s.Messages - s.Notes
-			if letters == 0 {
-				j.ok(CheckDead, "none")
-				return
-			}
-			j.ok(CheckDead, "%s, ever: `settle dead --open` lists those that nobody has sent again", count(int(letters), "event"))
+		s := &j.Streams[i]
+		switch {
+		case s.Component != "dead" || s.Missing || s.Unseen != nil:
+		case s.Dead == nil:
+			j.bad(Warning, CheckDead, "could not be counted", "It is not known whether events have failed.", "Use a user that may read: `settle permissions`.")
+		case s.Dead.Letters == 0:
+			j.ok(CheckDead, "none")
+		default:
+			j.openDead(s.Dead)
 		}
 	}
+}
+
+func (j *judge) openDead(d *bus.DeadFacts) {
+	text := fmt.Sprintf("%s, ever; %d open", count(d.Letters, "event"), d.Open)
+	age := time.Duration(0)
+	if !d.OldestOpen.IsZero() {
+		age = j.Now.Sub(d.OldestOpen).Round(time.Minute)
+		text += fmt.Sprintf(", the oldest for %v", age)
+	}
+	level := OK
+	switch {
+	case d.Open >= deadFailure:
+		level = Failure
+	case d.Open >= deadWarning, d.Open > 0 && age >= deadOld:
+		level = Warning
+	}
+	if level == OK {
+		j.ok(CheckDead, "%s: `settle dead --open` lists those about which nothing was done", text)
+		return
+	}
+	j.bad(level, CheckDead, text, "What these events should have done is not done, and nobody has looked at them.",
+		"`settle dead --open` says why. When that is mended: `settle redrive --all`; else `settle dismiss --all`, with --error, --stream or --older for some of them.")
 }
 
 func (j *judge) permissions() {
