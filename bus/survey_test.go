@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -161,5 +162,53 @@ func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
 				t.Errorf("said %q, want %q", said, spoil.says)
 			}
 		})
+	}
+}
+
+// However many dead letters there are, they are counted by one question, and the oldest that is open
+// is found by as many more as there are pages before it.
+func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
+	var asked atomic.Int64
+	b := through(t, func(request string, _ *nats.Msg) bool {
+		if strings.HasSuffix(request, ".SETTLE_DEAD") {
+			asked.Add(1)
+		}
+		return true
+	})
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now().UTC()
+	for i := range 700 {
+		d := &model.DeadLetter{
+			Version: model.DeadVersion, Space: "cart", Stream: "s", Event: "e" + strconv.Itoa(i), Outcome: model.Failed, Ended: begun.Add(time.Duration(i) * time.Second),
+		}
+		if err := b.Bury(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if note := d.Name().Note(model.Dismissed); i < 600 {
+			d.Event, d.Outcome = note.Event, model.Dismissed
+			if err := b.Bury(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	asked.Store(0)
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	s, err := bus.NewSurvey(ctx, bus.Config{AckTimeout: 5 * time.Second}, bus.SurveyConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Streams {
+		if f.Component != "dead" {
+			continue
+		}
+		if f.Dead == nil || f.Dead.Letters != 700 || f.Dead.Open != 100 || f.Dead.Dismissed != 600 || !f.Dead.OldestOpen.Equal(begun.Add(600*time.Second)) {
+			t.Errorf("the dead letters are %+v, begun %v", f.Dead, begun)
+		}
+	}
+	if n := asked.Load(); n > 2+1300/512+1 {
+		t.Errorf("%d questions were asked of the stream", n)
 	}
 }

@@ -28,7 +28,7 @@ func (n DeadName) RedrivenNote() DeadName {
 
 // Open reports whether there is such a letter and nothing was done about it.
 func (x DeadIndex) Open(n DeadName) bool {
-	return x[n] && !x[n.RedrivenNote()] && !x[n.Note(Dismissed)]
+	return x[n] && !IsNoteID(n.Event) && !x[n.RedrivenNote()] && !x[n.Note(Dismissed)]
 }
 
 // Count counts the letters that are meant, by their names.
