@@ -2,6 +2,7 @@ package settle
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/settlehq/settle/coordinator/trail"
@@ -15,27 +16,23 @@ type DeadLetter = trail.Dead
 type NoLetterError = trail.NoLetterError
 
 // DeadLetters goes through the dead letters of a space, or of all spaces if it is "",
-// oldest first. It ends after the first error.
+// oldest first, with what had been done about them when it began. It ends after the first error.
 func (c *Client) DeadLetters(ctx context.Context, space string) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
-		for after := uint64(0); ; {
-			page, err := trail.DeadLetters(ctx, c.bus, space, after, trail.MaxDeadPage)
-			if err != nil {
-				yield(DeadLetter{}, err)
-				return
+		err := trail.EachDead(ctx, c.bus, space, func(d DeadLetter) error {
+			if !yield(d, nil) {
+				return errEnough
 			}
-			for _, d := range page {
-				if !yield(d, nil) {
-					return
-				}
-				after = d.Seq
-			}
-			if len(page) < trail.MaxDeadPage {
-				return
-			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(DeadLetter{}, err)
 		}
 	}
 }
+
+// errEnough ends an iteration that nobody wants any more.
+var errEnough = errors.New("enough")
 
 // DeadFilter says which dead letters are meant, DeadCounts how many there are, and OpenDead are those
 // of a filter that were open at a moment. Pace is how something is done about many, and DeadDone

@@ -24,7 +24,7 @@ type deadCmd struct {
 	// Without it, those are not listed.
 	Dismissed bool `help:"Those that were dismissed, too, and why."`
 	Count     bool `help:"Only count them: from an index, however many there are."`
-	Limit     int  `help:"How many to list, the oldest first; 0 is all." default:"1000"`
+	Limit     int  `help:"How many to list, the oldest first; 0 is all. Default: 1000, and all with --json." default:"-1"`
 	Full      bool `help:"Print errors and payloads in full."`
 	JSON      bool `name:"json" help:"Print JSON, one object a line, with payloads."`
 }
@@ -121,13 +121,20 @@ func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client, 
 	return nil
 }
 
+// defaultListing is how many letters are listed for people.
+const defaultListing = 1000
+
 // errEnough ends a listing.
 var errEnough = errors.New("enough")
 
 // collect reads those that are to be listed; cut says that there are more.
 func (c *deadCmd) collect(ctx context.Context, client *settle.Client) (letters []settle.DeadLetter, cut bool, err error) {
+	limit := c.Limit
+	if limit < 0 && !c.JSON {
+		limit = defaultListing
+	}
 	take := func(d settle.DeadLetter) error {
-		if c.Limit > 0 && len(letters) == c.Limit {
+		if limit > 0 && len(letters) == limit {
 			cut = true
 			return errEnough
 		}

@@ -78,6 +78,11 @@ func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
 		if got := asked(); listed != n || got["read-dead"] > n/100+2 || got["get-dead"] > n/100+2 || len(got) != 2 {
 			t.Errorf("to list %d took %v", listed, got)
 		}
+		listed = 0
+		err = trail.EachDead(t.Context(), w.client, "", func(trail.Dead) error { listed++; return nil })
+		if got := fmt.Sprint(asked()); err != nil || listed != n || got != fmt.Sprintf("map[list-dead:1 read-dead:%d]", n/512+1) {
+			t.Errorf("to go through %d took %s, %v", listed, got, err)
+		}
 		open, err := trail.SelectDead(t.Context(), w.client, trail.DeadFilter{Stream: "t0"})
 		if err != nil || open.Count != n/2 {
 			t.Fatalf("%d are selected, %v", open.Count, err)

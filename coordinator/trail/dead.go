@@ -51,7 +51,7 @@ func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64
 				page = append(page, Dead{DeadLetter: letters[i]})
 			}
 		}
-		if err := addWhatWasDone(ctx, bus, page); err != nil {
+		if err := addWhatWasDone(ctx, bus, page, nil); err != nil {
 			return nil, err
 		}
 		list = append(list, page...)
@@ -62,14 +62,48 @@ func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64
 	return list, nil
 }
 
+// EachDead goes through the dead letters of a space, or of all if it is "", oldest first, with what
+// had been done about them when it began, until f fails.
+func EachDead(ctx context.Context, bus worker.Bus, space string, f func(Dead) error) error {
+	index, err := readDeadIndex(ctx, bus, space)
+	if err != nil {
+		return err
+	}
+	for after := uint64(0); ; {
+		letters, err := bus.ReadDead(ctx, space, after, deadPageSize)
+		if err != nil {
+			return err
+		}
+		page := make([]Dead, 0, len(letters))
+		for i := range letters {
+			after = letters[i].Seq
+			if !letters[i].IsNote() {
+				page = append(page, Dead{DeadLetter: letters[i]})
+			}
+		}
+		if err := addWhatWasDone(ctx, bus, page, index); err != nil {
+			return err
+		}
+		for i := range page {
+			if err := f(page[i]); err != nil {
+				return err
+			}
+		}
+		if len(letters) < deadPageSize {
+			return nil
+		}
+	}
+}
+
 // addWhatWasDone says of letters what was done about them: the notes tell, which are asked for all
-// at once. How an event fared that was sent again is asked of each.
-func addWhatWasDone(ctx context.Context, bus worker.Bus, page []Dead) error {
+// at once, and of which only those are asked for that are in the index, if there is one. How an event fared that was sent again
+// is asked of each.
+func addWhatWasDone(ctx context.Context, bus worker.Bus, page []Dead, index model.DeadIndex) error {
 	var asked []model.DeadName
 	for i := range page {
 		name := page[i].Name()
 		for _, n := range []model.DeadName{name.RedrivenNote(), name.Note(model.Dismissed)} {
-			if n.Check() == nil { // any NATS client can put such an event into a lane, and nobody a note about it
+			if n.Check() == nil && (index == nil || index[n]) { // any NATS client can put such an event into a lane, and nobody a note about it
 				asked = append(asked, n)
 			}
 		}
