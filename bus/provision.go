@@ -163,8 +163,11 @@ func explainCreate(err error, c jetstream.StreamConfig) error {
 // check compares an asset with what is there; errNoStream if it is missing.
 func (b *Bus) check(ctx context.Context, a asset) error {
 	info, err := b.streamInfo(ctx, a.config.Name)
-	if err != nil {
-		return fmt.Errorf("stream %s (%s): %w; create it with Provision", a.config.Name, a.component, err)
+	switch {
+	case errors.Is(err, errNoStream):
+		return fmt.Errorf("stream %s (%s): %w; `settle doctor` says what to do: if it was there once, an empty one in its place has forgotten everything", a.config.Name, a.component, err)
+	case err != nil:
+		return fmt.Errorf("stream %s (%s): %w", a.config.Name, a.component, err)
 	}
 	errs := a.check(info.Config)
 	if err := b.checkStoredReplicas(info); err != nil {

@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -31,5 +33,47 @@ func TestEveryCheckAndEveryCauseIsExplained(t *testing.T) {
 		if !strings.Contains(string(text), "`"+cause+"`") {
 			t.Errorf("cause %q is not in the table", cause)
 		}
+	}
+}
+
+// A row of the table of incidents is there because a test makes the incident.
+func TestEveryIncidentIsATest(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## Incidents")
+	var tests strings.Builder
+	for _, pattern := range []string{"*_test.go", "../../bus/*_test.go", "../../cmd/settle/*_test.go", "../../worker/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, name := range files {
+			code, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests.Write(code)
+		}
+	}
+	rows := 0
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| incident") {
+			continue
+		}
+		rows++
+		names := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllStringSubmatch(line, -1)
+		if len(names) == 0 {
+			t.Errorf("no test: %s", line)
+		}
+		for _, name := range names {
+			if !strings.Contains(tests.String(), "func "+name[1]+"(") {
+				t.Errorf("there is no %s", name[1])
+			}
+		}
+	}
+	if rows < 20 {
+		t.Errorf("%d rows", rows)
 	}
 }
