@@ -113,3 +113,171 @@ func TestTask_IsNotPutOffByATimer(t *testing.T) {
 		})
 	}
 }
+
+// lostLane is a bus that loses the lane when it is told to.
+type lostLane struct {
+	*membus.Bus
+	lose chan struct{}
+}
+
+func (b *lostLane) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-b.lose:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return b.Bus.FollowLane(ctx, partition, after, deliver)
+}
+
+// lostLaneWorker starts a worker over such a bus.
+func (w *world) lostLaneWorker(cfg worker.Config) (*process, *lostLane) {
+	w.Helper()
+	bus := &lostLane{lose: make(chan struct{})}
+	p := w.process(cfg, func(b *membus.Bus) worker.Bus {
+		bus.Bus = b
+		return bus
+	})
+	return p, bus
+}
+
+// A lane that is followed again is read on from where it broke off, which is saved no more than
+// it was.
+func TestLane_ThatIsFollowedAgainIsNotTakenForSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p, bus := w.lostLaneWorker(worker.Config{ID: "w1", Checkpoint: 10 * time.Second})
+		lane := w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		bus.lose <- struct{}{}
+		w.pass(time.Minute)
+		w.wantPosition(0, lane)
+		p.stop()
+	})
+}
+
+// An answer waits for what is under way. When that is refused, because another runtime has done it
+// already, there is nothing to wait for any more.
+func TestQuery_BeginsAnewWhenWhatItWaitsForIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.worker("w1")
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		w.attach("app", withEvents)
+		var overtaken atomic.Bool
+		answer := make(chan worker.Answer, 1)
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" && overtaken.CompareAndSwap(false, true) {
+				go func() { // ends with the answer
+					a, err := w1.Query(t.Context(), "s", "n", 30*time.Second)
+					if err != nil {
+						t.Errorf("query: %v", err)
+					}
+					answer <- a
+				}()
+				w.pass(time.Second) // on its way; the application is first
+			}
+			return membus.Deliver
+		})
+		w.send("s", "add", "e2")
+		if a := <-answer; a.Stale != "" || a.Value.String() != "2" {
+			t.Errorf("answered with %+v", a)
+		}
+		if c := w1.Counts(); c.Refused == 0 {
+			t.Error("nothing was refused, and this proves nothing")
+		}
+		w.wantHandled("s", "e1", "e2")
+	})
+}
+
+// What a timer sends to its own space queues at a place in the lane that was passed long ago.
+// That it is still to be handled is saved, for the lane leads nobody there.
+func TestDue_TheFollowUpOfWhatHasWaitedIsSavedAsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 20 * time.Millisecond, Idle: -1}
+		cfg.Space.MaxGroup = 1
+		w1 := w.process(cfg, nil)
+		w.send("s", "remind", "e1", `{"in":60000,"on":"chain"}`)
+		w.send("other", "now", "e2")
+		w.pass(59 * time.Second)
+		w.wantPosition(0, 2)
+		var appends atomic.Int64
+		w1.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" && appends.Add(1) > 1 {
+				return membus.Delay // the timer is handled, what it sends is not
+			}
+			return membus.Deliver
+		})
+		w.pass(5 * time.Second)
+		if n := len(w.receipts("s")); n != 2 {
+			t.Fatalf("%d events are handled, and this proves nothing", n)
+		}
+		w1.crash()
+		w.pass(time.Minute)
+		cfg.ID = "w2"
+		w.process(cfg, nil)
+		w.eventuallyHandled("s", 3)
+	})
+}
+
+// halfway is a bus that, when it is told to, saves the documents and not the mark, and says that
+// it has failed.
+type halfway struct {
+	*membus.Bus
+	on   atomic.Bool
+	done atomic.Int64
+}
+
+func (b *halfway) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
+	if mark != nil && b.on.Load() {
+		if err := b.Bus.SaveState(ctx, space, docs, nil); err != nil {
+			return err
+		}
+		b.done.Add(1)
+		return errStore
+	}
+	return b.Bus.SaveState(ctx, space, docs, mark)
+}
+
+// After a save that has failed nobody knows when the bucket says that the space is to be woken. It
+// had something to do, then nothing, and has something to do again: that is saved.
+func TestDue_WhatIsSavedIsNotKnownAfterAFailedSave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		finish := make(chan struct{})
+		how := &tasks.Performer{Do: func(ctx context.Context, _ string, _ model.Value) (model.Value, error) {
+			select {
+			case <-finish:
+				return model.Value{}, nil
+			case <-ctx.Done():
+				return model.Value{}, ctx.Err()
+			}
+		}}
+		bus := &halfway{}
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, how)), Checkpoint: 100 * time.Millisecond}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		w.send("s", "start", "e1", `"a"`)
+		w.pass(5 * time.Second)
+		w.wantPosition(0, 1)
+		bus.on.Store(true)
+		finish <- struct{}{}
+		w.eventuallyTask("s", "a", space.TaskDone)
+		w.eventually("half of it is saved", func() bool { return bus.done.Load() > 2 })
+		w.pass(time.Second)
+		w.send("s", "start", "e2", `"b"`)
+		w.eventuallyTask("s", "b", space.TaskPending)
+		bus.on.Store(false)
+		w.pass(5 * time.Second)
+		if n := len(w.server.DueSpaces(0)); n != 1 {
+			t.Errorf("%d spaces are to be woken, and one has a task", n)
+		}
+		w1.crash()
+	})
+}
