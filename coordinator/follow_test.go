@@ -45,7 +45,11 @@ func TestTail_ThatIsFollowedAgainDoesNotPassWhatIsNotReleased(t *testing.T) {
 		w.start(coordinator.Config{Save: 50 * time.Millisecond}, b)
 		seq := w.commit("here", to("there"))
 		w.pass(2 * time.Second)
-		b.lose <- struct{}{}
+		select {
+		case b.lose <- struct{}{}:
+		case <-time.After(time.Minute):
+			t.Fatal("the log is not followed")
+		}
 		w.eventually("it is followed again", func() bool { return b.followed.Load() > 1 })
 		w.pass(5 * time.Second)
 		if at := w.position(0); at >= seq {

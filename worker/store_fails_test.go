@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -114,6 +115,16 @@ func TestTask_IsNotPutOffByATimer(t *testing.T) {
 	}
 }
 
+// hand tells another goroutine to go on, which takes it within a minute.
+func (w *world) hand(to chan<- struct{}) {
+	w.Helper()
+	select {
+	case to <- struct{}{}:
+	case <-time.After(time.Minute):
+		w.Fatal("nobody waits to be told")
+	}
+}
+
 // lostLane is a bus that loses the lane when it is told to.
 type lostLane struct {
 	*membus.Bus
@@ -152,11 +163,28 @@ func TestLane_ThatIsFollowedAgainIsNotTakenForSaved(t *testing.T) {
 		p, bus := w.lostLaneWorker(worker.Config{ID: "w1", Checkpoint: 10 * time.Second})
 		lane := w.send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		bus.lose <- struct{}{}
+		w.hand(bus.lose)
 		w.pass(time.Minute)
 		w.wantPosition(0, lane)
 		p.stop()
 	})
+}
+
+// slowAppend is a bus whose appends take a second, from when it is told to, and tells of the first.
+type slowAppend struct {
+	*membus.Bus
+	on    atomic.Bool
+	first chan struct{}
+	once  sync.Once
+}
+
+func (b *slowAppend) Append(a model.Append, done func(uint64, error)) {
+	if !b.on.Load() {
+		b.Bus.Append(a, done)
+		return
+	}
+	b.once.Do(func() { close(b.first) })
+	time.AfterFunc(time.Second, func() { b.Bus.Append(a, done) })
 }
 
 // An answer waits for what is under way. When that is refused, because another runtime has done it
@@ -164,33 +192,33 @@ func TestLane_ThatIsFollowedAgainIsNotTakenForSaved(t *testing.T) {
 func TestQuery_BeginsAnewWhenWhatItWaitsForIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.worker("w1")
+		bus := &slowAppend{first: make(chan struct{})}
+		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
 		w.send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		w.attach("app", withEvents)
-		var overtaken atomic.Bool
-		answer := make(chan worker.Answer, 1)
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "append" && overtaken.CompareAndSwap(false, true) {
-				go func() { // ends with the answer
-					a, err := w1.Query(t.Context(), "s", "n", 30*time.Second)
-					if err != nil {
-						t.Errorf("query: %v", err)
-					}
-					answer <- a
-				}()
-				w.pass(time.Second) // on its way; the application is first
+		app := w.attach("app", withEvents)
+		bus.on.Store(true)
+		app.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				w.pass(100 * time.Millisecond) // or the owner has nothing to do
 			}
 			return membus.Deliver
 		})
 		w.send("s", "add", "e2")
-		if a := <-answer; a.Stale != "" || a.Value.String() != "2" {
+		select {
+		case <-bus.first:
+		case <-time.After(time.Minute):
+			t.Fatal("the owner appends nothing, and this proves nothing")
+		}
+		a := w1.query("s", "n") // which waits for a minute at most
+		if a.Stale != "" || a.Value.String() != "2" {
 			t.Errorf("answered with %+v", a)
 		}
-		if c := w1.Counts(); c.Refused == 0 {
-			t.Error("nothing was refused, and this proves nothing")
-		}
 		w.wantHandled("s", "e1", "e2")
+		w.eventually("the append is refused", func() bool { return w1.Counts().Refused > 0 })
 	})
 }
 
@@ -267,7 +295,7 @@ func TestDue_WhatIsSavedIsNotKnownAfterAFailedSave(t *testing.T) {
 		w.pass(5 * time.Second)
 		w.wantPosition(0, 1)
 		bus.on.Store(true)
-		finish <- struct{}{}
+		w.hand(finish)
 		w.eventuallyTask("s", "a", space.TaskDone)
 		w.eventually("half of it is saved", func() bool { return bus.done.Load() > 2 })
 		w.pass(time.Second)
