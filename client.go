@@ -75,6 +75,9 @@ type Outgoing struct {
 	// clock of the worker that serves its space. It is stored at once, and waits in the
 	// space; see Tx.SendAt.
 	NotBefore time.Time
+	// Expires, if not zero, is after when the event is not handled any more, by the same clock: it
+	// ends with the receipt Expired then.
+	Expires time.Time
 }
 
 // message is the event as it is sent, unless the lane would only refuse it.
@@ -109,6 +112,12 @@ func (o Outgoing) message() (model.Message, error) {
 			return model.Message{}, fmt.Errorf("event %s to %s/%s: %w", o.ID, o.Space, o.Stream, err)
 		}
 		m.NotBefore = model.NotBefore(o.NotBefore)
+	}
+	if !o.Expires.IsZero() {
+		if o.Expires.Before(o.NotBefore) {
+			return model.Message{}, fmt.Errorf("event %s to %s/%s: it expires before it may be handled", o.ID, o.Space, o.Stream)
+		}
+		m.Expires = model.NotBefore(o.Expires)
 	}
 	if !v.IsAbsent() {
 		m.Payload = v.AppendJSON(nil)

@@ -102,6 +102,10 @@ const (
 	Failed = model.Failed
 	// Refused: there is no handler for it, or it is none that could be handled.
 	Refused = model.Refused
+	// EventCancelled: it was taken back, with Client.Cancel, before it was handled.
+	EventCancelled = model.Cancelled
+	// Expired: the time had passed after which it was not to be handled any more (Outgoing.Expires).
+	Expired = model.Expired
 )
 
 // Transient marks an error as one that may pass: the handler or node is tried again. An event

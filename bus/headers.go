@@ -23,6 +23,8 @@ const (
 
 	// headerNotBefore is Message.NotBefore: milliseconds since 1970.
 	headerNotBefore = "Settle-Not-Before"
+	// headerExpires is Message.Expires: milliseconds since 1970.
+	headerExpires = "Settle-Expires"
 )
 
 // Headers that the server understands or adds.

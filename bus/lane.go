@@ -97,14 +97,17 @@ func eventOf(s storedMsg) (model.Message, bool) {
 		m.Invalid = header(s.Header, headerInvalid)
 	}
 	if text := header(s.Header, headerNotBefore); text != "" {
-		m.NotBefore = notBefore(text)
+		m.NotBefore = millis(text)
+	}
+	if text := header(s.Header, headerExpires); text != "" {
+		m.Expires = millis(text)
 	}
 	return m, true
 }
 
-// notBefore is the time of a header. One that is none is -1: nobody can tell when the event
+// millis is the time of a header. One that is none is -1: nobody can tell when the event
 // was to be handled.
-func notBefore(text string) int64 {
+func millis(text string) int64 {
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ms < 0 {
 		return -1

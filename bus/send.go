@@ -52,6 +52,9 @@ func (s *sending) message() *nats.Msg {
 	if s.m.NotBefore != 0 { // one that is no time goes on as none
 		h[headerNotBefore] = []string{strconv.FormatInt(s.m.NotBefore, 10)}
 	}
+	if s.m.Expires != 0 {
+		h[headerExpires] = []string{strconv.FormatInt(s.m.Expires, 10)}
+	}
 	if s.m.Invalid != "" {
 		h[headerInvalid] = []string{s.m.Invalid}
 	}

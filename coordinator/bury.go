@@ -21,7 +21,7 @@ type burial struct {
 // as far as there is room for letters.
 func (t *tail) bury(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
 	rc := tx.Receipt
-	if rc.Outcome == model.Handled {
+	if !rc.Outcome.Lost() {
 		return
 	}
 	stream, _ := receipts.Stream(tx.By)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/settlehq/settle/model"
 )
@@ -11,14 +12,12 @@ import (
 // What a commit must hold for a coordinator to have anything to do with it. Within a
 // JSON string the quotes would be escaped, so a commit without these has no sends and
 // no bad endings, and need not be decoded; most commits are like that.
-var (
-	sendsMember   = []byte(`"snd":[`)
-	refusedMember = []byte(`"o":"refused"`)
-	failedMember  = []byte(`"o":"failed"`)
-)
+var members = [][]byte{
+	[]byte(`"snd":[`), []byte(`"o":"refused"`), []byte(`"o":"failed"`), []byte(`"o":"cancelled"`), []byte(`"o":"expired"`),
+}
 
 func concerns(data []byte) bool {
-	return bytes.Contains(data, sendsMember) || bytes.Contains(data, refusedMember) || bytes.Contains(data, failedMember)
+	return slices.ContainsFunc(members, func(member []byte) bool { return bytes.Contains(data, member) })
 }
 
 // read acts on one entry of the log: it releases what the commit holds for other spaces,

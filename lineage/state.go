@@ -21,12 +21,15 @@ const (
 	Queued State = "queued"
 	// Waiting: it waits in its space until its time has come (docs/adr/0018).
 	Waiting State = "waiting"
-	// Cancelled: it was a timer, and was set to another time or taken back.
+	// Cancelled: it was a timer, and was set to another time or taken back; or it has that
+	// receipt.
 	Cancelled State = "cancelled"
 	// Handled, Failed and Refused: it has that receipt.
 	Handled State = "handled"
 	Failed  State = "failed"
 	Refused State = "refused"
+	// Expired: it has that receipt.
+	Expired State = "expired"
 	// Dropped: the transaction that would have sent it is not in the log, and cannot
 	// come into it any more. The event never was, and never will be.
 	Dropped State = "dropped"

@@ -119,7 +119,18 @@ const (
 	// Refused: no handler ever ran: the stream is unknown to the program, or the
 	// payload is not JSON.
 	Refused Outcome = "refused"
+	// Cancelled: an operator or a client has taken it back before a handler had handled it.
+	Cancelled Outcome = "cancelled"
+	// Expired: the time had passed after which it was not to be handled any more.
+	Expired Outcome = "expired"
 )
+
+// CameToNothing reports whether an event has ended without the receiver being asked or told: the
+// space that sent it is sent a notice then.
+func (o Outcome) CameToNothing() bool { return o == Refused || o == Cancelled || o == Expired }
+
+// Lost reports whether an event has ended so that nobody may have meant it: it becomes a dead letter.
+func (o Outcome) Lost() bool { return o == Failed || o == Refused }
 
 // Send is an event that a transaction emitted. It waits in the origin's commit;
 // a send to another space is released into that space's lane by a coordinator

@@ -133,6 +133,7 @@ func appendWaiting(dst []byte, w *Waiting) []byte {
 		dst = w.Payload.AppendJSON(append(dst, `,"p":`...))
 	}
 	dst = strconv.AppendInt(append(dst, `,"nb":`...), w.NotBefore, 10)
+	dst = appendNumber(dst, `,"ex":`, uint64(max(w.Expires, 0)))
 	dst = strconv.AppendUint(append(dst, `,"sl":`...), w.Slot, 10)
 	if w.Timer != "" {
 		dst = appendText(append(dst, `,"tm":`...), w.Timer)

@@ -36,6 +36,9 @@ type Event struct {
 	// NotBefore is when the event may be handled at the earliest, in milliseconds since
 	// 1970 by the clock of whoever handles it; 0 for at once.
 	NotBefore int64
+	// Expires is after when the event is not handled any more, in milliseconds since 1970 by
+	// the clock of the worker that handles it; 0 for never.
+	Expires int64
 	// Slot is set on an event that has waited for its time (see Waiting), Timer if it is
 	// a timer: its name.
 	Slot  uint64

@@ -103,7 +103,9 @@ type Message struct {
 	Depth uint64
 	// NotBefore is Event.NotBefore.
 	NotBefore int64
-	Trace     Trace
+	// Expires is Event.Expires.
+	Expires int64
+	Trace   Trace
 	// Invalid, if not "", makes the message a tombstone: it says why the event whose
 	// place this is could not be delivered.
 	Invalid string

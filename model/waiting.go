@@ -16,6 +16,8 @@ type Waiting struct {
 	Payload Value  `json:"p,omitzero"`
 	// NotBefore is when it may be handled, in milliseconds since 1970.
 	NotBefore int64 `json:"nb"`
+	// Expires is Event.Expires.
+	Expires int64 `json:"ex,omitzero"`
 	// Slot tells it from all others that wait: the number is used again when it is gone,
 	// so what is saved of a space is bounded by how many wait at a time.
 	Slot uint64 `json:"sl"`
@@ -74,7 +76,7 @@ func (s *Send) Waits() Waiting {
 func (w *Waiting) Event(space string) Event {
 	return Event{
 		Space: space, Stream: w.Stream, ID: w.ID, Payload: w.Payload, Position: w.Position,
-		Depth: w.Depth, NotBefore: w.NotBefore, Slot: w.Slot, Timer: w.Timer, Trace: w.Trace,
+		Depth: w.Depth, NotBefore: w.NotBefore, Expires: w.Expires, Slot: w.Slot, Timer: w.Timer, Trace: w.Trace,
 	}
 }
 

@@ -51,6 +51,9 @@ func (h *host) refill() {
 // event is the event that a lane message carries, by the same rules as a worker's.
 func (h *host) event(m *model.Message) model.Event {
 	ev := model.Event{Space: m.Space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position, Depth: m.Depth, Trace: m.Trace}
+	if m.Expires > 0 && time.Now().UnixMilli() > m.Expires {
+		ev.Expires = m.Expires // it has passed: a ledger has no clock to compare it with
+	}
 	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
 		ev.Invalid = "the event id and the position header do not belong together"
 		ev.Position = 0 // or it would wait for a predecessor that nobody sends
@@ -61,6 +64,10 @@ func (h *host) event(m *model.Message) model.Event {
 	}
 	if m.NotBefore < 0 || m.NotBefore > time.Now().UnixMilli() {
 		ev.Invalid = "it is not to be handled yet, and nobody here keeps it until then: leave NotBefore out, or serve the space with a full worker"
+		return ev
+	}
+	if m.Expires < 0 {
+		ev.Invalid = "what it says of the time after which it is not to be handled is no time; use milliseconds since 1970"
 		return ev
 	}
 	if err := model.CheckEventAge(m.ID, m.Stored, h.p.bus.Horizon()); err != nil {

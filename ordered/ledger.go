@@ -120,6 +120,9 @@ func (l *ledger) run(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if ev.Invalid != "" {
 		return receipts.Refused(ev, ev.Invalid), nil
 	}
+	if ev.Expires > 0 {
+		return receipts.Expired(ev), nil
+	}
 	h := l.cfg.Handlers[ev.Stream]
 	switch {
 	case h == nil && ev.Stream == model.Undelivered:

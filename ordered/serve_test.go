@@ -207,6 +207,27 @@ func TestServe_WhatIsToWaitForATimeIsRefused(t *testing.T) {
 	})
 }
 
+func TestServe_WhatHasExpiredIsNotHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		done := make(chan error, 2)
+		for id, expires := range map[string]time.Duration{"late": -time.Second, "early": time.Hour} {
+			w.client.Send(model.Message{Space: "alice", Stream: "pay", ID: id, Expires: time.Now().Add(expires).UnixMilli()}, func(_ model.SendResult, err error) { done <- err })
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := w.serve(ordered.Config{Name: "o1"}, nil)
+		w.eventuallyEnded("alice", 2)
+		for _, rc := range w.receipts("alice") {
+			if (rc.Event == "late") != (rc.Outcome == model.Expired) {
+				t.Errorf("%+v", rc)
+			}
+		}
+		w.stop(p)
+	})
+}
+
 func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
 	w := newWorld(t, 1)
 	nothing := func(*ordered.Tx, *model.Event) (any, error) { return nil, nil }

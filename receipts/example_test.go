@@ -52,6 +52,20 @@ func ExampleRefused() {
 	// Output: refused there is no handler for stream pay
 }
 
+func ExampleCancelled() {
+	rc := receipts.Cancelled(&payment, "it was paid in cash")
+	fmt.Println(rc.Outcome, rc.Error)
+	// Output: cancelled it was paid in cash
+}
+
+func ExampleExpired() {
+	late := payment
+	late.Expires = 1_800_000_000_000
+	rc := receipts.Expired(&late)
+	fmt.Println(rc.Outcome, rc.Error)
+	// Output: expired it was not to be handled after 2027-01-15T08:00:00Z
+}
+
 // The same id under another stream is another event.
 func ExampleFind() {
 	c := &model.Commit{Txs: []model.Tx{{By: receipts.By("pay"), Receipt: receipts.Handled(&payment, model.Value{})}}}

@@ -11,6 +11,8 @@
 //	event ----handled----> receipt with the handler's return value
 //	      ----failed-----> receipt with the error; nothing the handler wrote is kept
 //	      ----refused----> receipt with the reason; no handler ran
+//	      --cancelled----> receipt with the reason; nothing that a handler did is kept
+//	      ----expired----> receipt with the time; nothing that a handler did is kept
 //
 // Every event of a lane ends in exactly one of these, so a poisonous one never
 // wedges the lane and never disappears.
@@ -20,11 +22,12 @@
 // Who handles events without Settle's workers (package ordered does) makes one of the three
 // for each event, and stores it as Tx.Receipt of the transaction that also holds the writes and
 // sends, with By as Tx.By: that is the form in which Find and the settle command look for it.
-// For Failed and Refused the transaction must hold nothing else. The example of the package
+// For all but Handled the transaction must hold nothing else. The example of the package
 // shows such a commit.
 package receipts
 
 import (
+	"time"
 	"unicode/utf8"
 
 	"github.com/settlehq/settle/model"
@@ -52,6 +55,20 @@ func Failed(ev *model.Event, err error) *model.Receipt {
 func Refused(ev *model.Event, why string) *model.Receipt {
 	r := base(ev, model.Refused)
 	r.Error, r.Depth = clip(why), ev.Depth
+	return r
+}
+
+// Cancelled is the receipt of an event that was taken back before it was handled.
+func Cancelled(ev *model.Event, why string) *model.Receipt {
+	r := base(ev, model.Cancelled)
+	r.Error, r.Depth = clip(why), ev.Depth
+	return r
+}
+
+// Expired is the receipt of an event whose time has passed.
+func Expired(ev *model.Event) *model.Receipt {
+	r := base(ev, model.Expired)
+	r.Error, r.Depth = "it was not to be handled after "+time.UnixMilli(ev.Expires).UTC().Format(time.RFC3339Nano), ev.Depth
 	return r
 }
 

@@ -47,6 +47,9 @@ func (s *Space) dispatch(first bool) progress {
 	if ev == nil {
 		return idle
 	}
+	if rc := s.takenBack(ev); rc != nil {
+		return s.endUnhandled(ev, rc, first)
+	}
 	if s.headWaits() {
 		return blocked
 	}

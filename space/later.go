@@ -165,6 +165,7 @@ func (s *Space) queueDue() {
 		return
 	}
 	a := s.refresh()
+	s.queueCancelled(a)
 	if s.wallBack {
 		s.wallBack, s.cronCheck = false, true
 		s.takeBackEarly(a)
@@ -205,12 +206,16 @@ func (s *Space) hasDue() bool {
 
 // dueLater is due unless that has passed. What keeps such an event out of the lane is that
 // this is full, or that a commit is; every pass begins with filling the lane up, so it comes
-// in when an event is handled or the commit answered.
+// in when an event is handled or the commit answered. The event at the head may expire sooner.
 func (s *Space) dueLater() int64 {
-	if due := s.due(); due > s.wall {
-		return due
+	due := s.due()
+	if due <= s.wall {
+		due = 0
 	}
-	return 0
+	if at := s.expiry(); at > s.wall && (due == 0 || at < due) {
+		due = at
+	}
+	return due
 }
 
 // due is when the next event that waits is to be put into the lane, 0 if there is none.
@@ -243,7 +248,7 @@ func (s *Space) letWait(ev *model.Event, first bool) progress {
 	err := s.mayWait(ev.NotBefore, 1)
 	if err == nil {
 		w := model.Waiting{
-			ID: ev.ID, Stream: ev.Stream, Payload: ev.Payload, NotBefore: ev.NotBefore,
+			ID: ev.ID, Stream: ev.Stream, Payload: ev.Payload, NotBefore: ev.NotBefore, Expires: ev.Expires,
 			Slot: s.refresh().slot(0), Lane: ev.Lane, Position: ev.Position, Depth: ev.Depth, Trace: ev.Trace,
 		}
 		rec := model.Tx{N: s.nextTx(), By: receipts.LaterBy(ev.Stream), Later: &w}

@@ -91,10 +91,17 @@ func (s *Space) hasWork() bool {
 	if s.suffix.full(&s.cfg) {
 		return false // the answer to the append under way makes room
 	}
-	if s.peek() != nil && !s.headWaits() && !s.careWaits() || s.hasDue() {
+	if s.headCanEnd() || s.hasDue() {
 		return true
 	}
 	return s.graph.queue.waits()
+}
+
+// headCanEnd reports whether the event at the head of the lane can be handled, or is not to be
+// handled any more.
+func (s *Space) headCanEnd() bool {
+	ev := s.peek()
+	return ev != nil && (s.takenBack(ev) != nil || !s.headWaits() && !s.careWaits())
 }
 
 // wake is the earliest time at which a gate opens, the event at the head of the lane

@@ -188,7 +188,7 @@ func (h *host) refill(after uint64) {
 func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	ev := model.Event{
 		Space: m.Space, Stream: m.Stream, ID: m.ID,
-		Lane: m.Seq, Position: m.Position, Depth: m.Depth, NotBefore: m.NotBefore, Trace: m.Trace,
+		Lane: m.Seq, Position: m.Position, Depth: m.Depth, NotBefore: m.NotBefore, Expires: m.Expires, Trace: m.Trace,
 	}
 	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
 		ev.Invalid = "the event id and the position header do not belong together"
@@ -201,6 +201,10 @@ func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	}
 	if m.NotBefore < 0 {
 		ev.Invalid = "what it says of the time before which it is not to be handled is no time; use milliseconds since 1970"
+		return ev
+	}
+	if m.Expires < 0 {
+		ev.Invalid = "what it says of the time after which it is not to be handled is no time; use milliseconds since 1970"
 		return ev
 	}
 	if err := model.CheckEventAge(m.ID, m.Stored, horizon); err != nil {

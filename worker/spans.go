@@ -54,7 +54,7 @@ func (s *spans) handleEnd(i space.HandleInfo) {
 		s.handle.SetAttributes(telemetry.Outcome.String("parked"))
 	default:
 		s.handle.SetAttributes(telemetry.Outcome.String(string(i.Receipt.Outcome)))
-		if i.Receipt.Outcome != model.Handled {
+		if i.Receipt.Outcome.Lost() {
 			s.handle.SetStatus(codes.Error, string(i.Receipt.Outcome))
 		}
 	}

@@ -100,11 +100,11 @@ func loadItem(w *world) {
 
 func notBefore(w *world) {
 	c := w.connect("c1")
-	w.mustSend(c, model.Message{Space: "s", Stream: "st", ID: "e1", NotBefore: 1_800_000_000_123})
+	w.mustSend(c, model.Message{Space: "s", Stream: "st", ID: "e1", NotBefore: 1_800_000_000_123, Expires: 1_900_000_000_456})
 	w.mustSend(c, model.Message{Space: "s", Stream: "st", ID: "e2"})
 	found, err := c.ReadLane(w.ctx, "s", 0, 10)
 	w.must(err)
-	if len(found) != 2 || found[0].NotBefore != 1_800_000_000_123 || found[1].NotBefore != 0 {
+	if len(found) != 2 || found[0].NotBefore != 1_800_000_000_123 || found[0].Expires != 1_900_000_000_456 || found[1].NotBefore != 0 || found[1].Expires != 0 {
 		w.Errorf("read %+v", found)
 	}
 }

@@ -29,8 +29,12 @@ func messageSize(m model.Message) int {
 	if m.NotBefore != 0 {
 		notBefore = strconv.FormatInt(m.NotBefore, 10)
 	}
+	expires := ""
+	if m.Expires != 0 {
+		expires = strconv.FormatInt(m.Expires, 10)
+	}
 	return len(m.Payload) + headerSize(
-		"Settle-Position", position, "Settle-Depth", depth, "Settle-Not-Before", notBefore, "Settle-Invalid", m.Invalid,
+		"Settle-Position", position, "Settle-Depth", depth, "Settle-Not-Before", notBefore, "Settle-Expires", expires, "Settle-Invalid", m.Invalid,
 		"traceparent", m.Trace.Parent, "tracestate", m.Trace.State)
 }
 

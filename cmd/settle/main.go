@@ -36,6 +36,8 @@ type cli struct {
 	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send an event that failed or was refused again."`
 	Dismiss  dismissCmd  `cmd:"" group:"Documents and events" help:"Leave an event that failed or was refused as it is."`
 
+	Cancel cancelCmd `cmd:"" group:"Documents and events" help:"Take an event back that is not handled yet."`
+	Skip   skipCmd   `cmd:"" group:"Documents and events" help:"Take the event back that a space is to handle next, and that is in the way."`
 	Export exportCmd `cmd:"" group:"Documents and events" help:"Print the documents of spaces as JSON lines."`
 	Import importCmd `cmd:"" group:"Documents and events" help:"Write documents that were exported, also into another deployment."`
 

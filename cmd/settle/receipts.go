@@ -20,7 +20,7 @@ type receiptsCmd struct {
 	Space   string `arg:"" help:"A space."`
 	Last    int    `short:"n" help:"How many of the newest; 0 for all." default:"20"`
 	Stream  string `help:"Only of events that came by this stream."`
-	Outcome string `help:"Only of events that ended so: handled, failed or refused."`
+	Outcome string `help:"Only of events that ended so: handled, failed, refused, cancelled or expired."`
 	Follow  bool   `short:"f" help:"Go on with those to come, until interrupted."`
 	Full    bool   `help:"Do not cut results and errors short."`
 	JSON    bool   `name:"json" help:"One JSON object a line, with everything that is known."`
@@ -84,7 +84,7 @@ type receiptPrinter struct {
 const receiptColumns = 6
 
 // leastWidths of the columns, so that most receipts stand in line whatever comes.
-var leastWidths = [receiptColumns]int{6, 19, 12, 32, 8, 0}
+var leastWidths = [receiptColumns]int{6, 19, 12, 32, 9, 0}
 
 // leastNarrow are those of a terminal that is not wide.
 var leastNarrow = [receiptColumns]int{6, 8, 8, 32, 7, 0}

@@ -23,6 +23,7 @@ type sendCmd struct {
 	ID      string        `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
 	At      time.Time     `help:"Have it handled at this time, not before: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
 	After   time.Duration `help:"Have it handled when so much time has passed: 90s, 36h." xor:"when" placeholder:"DURATION"`
+	Expires time.Duration `help:"Do not have it handled any more when so much time has passed: it ends as expired." placeholder:"DURATION"`
 	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until everything is handled that the event causes, too. The exit code is 1 unless all of that was handled. Default: none." default:"none"`
 	Timeout time.Duration `help:"How long to wait." default:"10s"`
 	JSON    bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, else what was stored."`
@@ -60,6 +61,12 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	}
 	if e.NotBefore = c.At; c.After > 0 {
 		e.NotBefore = time.Now().Add(c.After)
+	}
+	switch {
+	case c.Expires < 0:
+		return usage(fmt.Errorf("--expires %v lies in the past; use a positive duration such as 90s", c.Expires))
+	case c.Expires > 0:
+		e.Expires = time.Now().Add(c.Expires)
 	}
 	if c.Payload != "" {
 		v, err := model.ParseValue([]byte(c.Payload))
@@ -190,8 +197,8 @@ func (c *sendCmd) printReceipt(io streams, rc *settle.Receipt) error {
 	case settle.Handled:
 		fmt.Fprintf(io.out, "%s: handled%s\n", rc.Event, result(rc))
 		return nil
-	case settle.Refused:
-		return fmt.Errorf("event %s was refused: %s", rc.Event, rc.Error)
+	case settle.Refused, settle.EventCancelled:
+		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, rc.Error)
 	}
 	return fmt.Errorf("event %s %s: %s", rc.Event, rc.Outcome, rc.Error)
 }

@@ -14,7 +14,7 @@ import (
 // marks show the state of an event at a glance.
 var marks = map[lineage.State]string{
 	lineage.Parked: "P", lineage.Queued: ".", lineage.Waiting: "w", lineage.Cancelled: "-", lineage.Handled: "✓",
-	lineage.Failed: "✗", lineage.Refused: "✗", lineage.Dropped: "-", lineage.Forgotten: "?",
+	lineage.Failed: "✗", lineage.Refused: "✗", lineage.Expired: "✗", lineage.Dropped: "-", lineage.Forgotten: "?",
 }
 
 // printTree prints a tree for people: one line per event, what is wrong with it beside
@@ -262,7 +262,7 @@ func clip(text string, longest int) string {
 // summary is the tree in a sentence.
 func summary(t *settle.Tree) string {
 	var states []string
-	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Dropped, lineage.Forgotten, lineage.Cancelled, lineage.Waiting, lineage.Queued, lineage.Parked} {
+	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Expired, lineage.Dropped, lineage.Forgotten, lineage.Cancelled, lineage.Waiting, lineage.Queued, lineage.Parked} {
 		if n := t.States[s]; n > 0 {
 			states = append(states, fmt.Sprintf("%d %s", n, s))
 		}

@@ -1,0 +1,149 @@
+package settle
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/space"
+)
+
+// ErrCancelPending says that an event was taken back, and has not ended yet: nothing that a handler does
+// about it takes effect any more, and it ends as cancelled when its space comes to it.
+var ErrCancelPending = errors.New("it is taken back, and will end as cancelled when its space comes to it: what is before it is not done, its handler has not returned, or no worker runs its space")
+
+// Cancel takes an event back that is queued, waits for a time, or is parked, and returns its receipt. The
+// log of its space decides between that and the handling: the outcome is EventCancelled if this was
+// first, and else what the handling has come to. An event that follows another one is looked for until
+// it is in its space. The error is ErrCancelPending if ctx ends before the event has.
+//
+// The events of servers of package ordered cannot be taken back.
+//
+// It needs the rights of a worker on the bus, and workers that know of it: those of an older version
+// handle the event all the same.
+func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt, error) {
+	if err := (awaited{of.Space, receipts.Key{Stream: of.Stream, ID: of.Event}}).check(); err != nil {
+		return nil, err
+	}
+	if len(why) > model.MaxReasonLen {
+		return nil, fmt.Errorf("the reason has %d bytes; up to %d are kept", len(why), model.MaxReasonLen)
+	}
+	if err := c.hasDocuments(ctx); err != nil {
+		return nil, err
+	}
+	ended, err := c.open(ctx, of)
+	if ended || err != nil {
+		return c.receiptOf(ctx, of, err)
+	}
+	a, err := Attach(ctx, c.bus, AttachConfig{ID: "cancel-" + rand.Text()[:8], Space: of.Space, Logger: c.logger})
+	if err != nil {
+		return nil, err
+	}
+	rc, err := c.cancel(ctx, a, of, why)
+	closing, end := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer end()
+	return rc, errors.Join(err, a.Close(closing))
+}
+
+// hasDocuments refuses a deployment of package ordered: there is no document for a mark.
+func (c *Client) hasDocuments(ctx context.Context) error {
+	follow, done := context.WithCancel(ctx)
+	defer done()
+	id := ""
+	err := c.bus.FollowMembers(follow, func(m model.Member) {
+		if m.Role == model.RoleOrdered && !m.Left {
+			id = m.ID
+		}
+	}, done)
+	switch {
+	case ctx.Err() != nil || !errors.Is(err, context.Canceled): // a follow ends with an error, always
+		return fmt.Errorf("look who serves the spaces: %w", errors.Join(ctx.Err(), err))
+	case id != "":
+		return fmt.Errorf("server %s of package ordered serves spaces here, which have no documents: their events cannot be taken back", id)
+	}
+	return nil
+}
+
+// open waits until an event is in its space, and reports whether it has ended.
+func (c *Client) open(ctx context.Context, of EventRef) (ended bool, err error) {
+	for {
+		t, err := c.Tree(ctx, TreeQuery{Space: of.Space, Stream: of.Stream, Event: of.Event, MaxEvents: 1})
+		switch {
+		case err != nil:
+			return false, err
+		case t.Root.State != lineage.Parked:
+			return t.Root.State.Ended(), nil
+		}
+		if err := pause.For(ctx, parkedPause); err != nil {
+			return false, fmt.Errorf("event %s of space %s is parked, and no coordinator has released it: %w", of.Event, of.Space, context.Cause(ctx))
+		}
+	}
+}
+
+// parkedPause is how long to wait before a parked event is looked at again.
+const parkedPause = 50 * time.Millisecond
+
+// receiptOf is the receipt of an event that has ended.
+func (c *Client) receiptOf(ctx context.Context, of EventRef, err error) (*Receipt, error) {
+	if err != nil {
+		return nil, err
+	}
+	rc, err := c.FindReceipt(ctx, of.Space, of.Stream, of.Event)
+	if err == nil && rc == nil {
+		err = fmt.Errorf("event %s of space %s has ended without a receipt: it was a timer that was cancelled, or was never sent", of.Event, of.Space)
+	}
+	return rc, err
+}
+
+// cancel marks an event, and waits for its end.
+func (c *Client) cancel(ctx context.Context, a *Attachment, of EventRef, why string) (*Receipt, error) {
+	if err := c.mark(ctx, a, of, why); err != nil {
+		return nil, err
+	}
+	rc, err := c.Await(ctx, of.Space, of.Stream, of.Event)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("event %s of space %s: %w", of.Event, of.Space, ErrCancelPending)
+	}
+	if err != nil || rc.Outcome == EventCancelled {
+		return rc, err
+	}
+	key := space.CancelKey(of.Stream, of.Event)
+	return rc, a.Transact(ctx, "cancel", func(tx *Tx) error { // the handling was first
+		if !tx.Get(space.CancelDoc, key).IsAbsent() {
+			tx.Delete(space.CancelDoc, key)
+		}
+		return nil
+	})
+}
+
+// mark has the log say that an event is taken back. One that has begun to wait for its time meanwhile is
+// marked once more, with the slot in which it waits: then it need not wait any longer.
+func (c *Client) mark(ctx context.Context, a *Attachment, of EventRef, why string) error {
+	for marked := false; ; marked = true {
+		var slot uint64
+		w, err := lookup.FindWaiting(ctx, c.bus, of.Space, of.Stream, of.Event)
+		if err != nil {
+			return err
+		}
+		if w != nil {
+			slot = w.Slot
+		}
+		if marked && slot == 0 {
+			return nil
+		}
+		err = a.Transact(ctx, "cancel", func(tx *Tx) error {
+			tx.Set(space.CancelDoc, space.CancelMark(why, slot), space.CancelKey(of.Stream, of.Event))
+			return nil
+		})
+		if err != nil || marked || slot > 0 {
+			return err
+		}
+	}
+}

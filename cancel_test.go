@@ -1,0 +1,296 @@
+package settle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/space"
+)
+
+// cancelPatience turns a hang into a failure.
+const cancelPatience = 2 * time.Minute
+
+// gate is a program whose handler of "work" counts in the document "done", and waits, with the document
+// "open" computed late, until it is let through; what "work" does is told by the payload.
+func gateProgram(wait func(id string)) *settle.Program {
+	done := settle.NewRows[int]("done")
+	p := settle.NewProgram("gate")
+	p.Handle("work", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		wait(ev.ID)
+		done.Update(tx, ev.ID, func(n *int) { *n++ })
+		if to, ok := ev.Payload.Get("send").AsString(); ok {
+			tx.Send(to, "work", nil)
+		}
+		if _, ok := ev.Payload.Get("later").AsString(); ok {
+			tx.SendAfter(tx.Space(), "work", time.Hour, nil)
+		}
+		return settle.Value{}, nil
+	})
+	return p
+}
+
+func cancelling(t *testing.T, wait func(string), workers int) (context.Context, *settle.Deployment) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), cancelPatience)
+	t.Cleanup(cancel)
+	d, err := settle.Start(ctx, settle.Config{
+		Programs: settle.Always(gateProgram(wait)), Workers: workers, Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond,
+		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval}, Bus: bus.Config{Partitions: 2}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cancelPatience)
+		defer cancel()
+		if err := d.Stop(ctx); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return ctx, d
+}
+
+func at(id string) settle.EventRef { return settle.EventRef{Space: "s", Stream: "work", Event: id} }
+
+// counted is how often each event was handled.
+func counted(ctx context.Context, t *testing.T, d *settle.Deployment) map[string]int {
+	t.Helper()
+	v, _, err := d.Client().Get(ctx, "s", "done")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]int{}
+	for id, n := range v.All() {
+		times, _ := n.AsInt()
+		all[id] = int(times)
+	}
+	return all
+}
+
+// While one event is at work, those behind it are taken back: they end as cancelled when their turn
+// comes, and nothing that their handlers do takes effect. So does the one at work: its handler
+// returns, and its commit is refused.
+func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
+	let, at1 := make(chan struct{}), make(chan struct{}, 64)
+	ctx, d := cancelling(t, func(id string) {
+		if id == "e0" {
+			at1 <- struct{}{}
+			<-let
+		}
+	}, 1)
+	open := sync.OnceFunc(func() { close(let) })
+	t.Cleanup(open) // before the deployment stops
+	for i := range 4 {
+		if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: fmt.Sprintf("e%d", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-at1
+	short, end := context.WithTimeout(ctx, time.Second)
+	defer end()
+	if _, err := d.Client().Cancel(short, at("e0"), "it hangs"); !errors.Is(err, settle.ErrCancelPending) {
+		t.Fatalf("of the one at work: %v", err)
+	}
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		rc, err := d.Client().Cancel(ctx, at("e2"), "not this one")
+		if err != nil || rc.Outcome != settle.EventCancelled || rc.Error != "not this one" {
+			t.Errorf("of one behind: %+v, %v", rc, err)
+		}
+	})
+	// It is in the log before the first one goes on.
+	for {
+		marks, _, err := d.Client().Get(ctx, "s", space.CancelDoc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(marks.Keys()) == 2 {
+			break
+		}
+		if pause.For(ctx, time.Millisecond) != nil {
+			t.Fatalf("the marks are %v", marks)
+		}
+	}
+	open()
+	waiting.Wait()
+	for id, want := range map[string]settle.Outcome{"e0": settle.EventCancelled, "e1": settle.Handled, "e2": settle.EventCancelled, "e3": settle.Handled} {
+		rc, err := d.Client().Await(ctx, "s", "work", id)
+		if err != nil || rc.Outcome != want {
+			t.Errorf("%s: %+v, %v", id, rc, err)
+		}
+	}
+	if got := counted(ctx, t, d); len(got) != 2 || got["e1"] != 1 || got["e3"] != 1 {
+		t.Errorf("handled were %v", got)
+	}
+	if rc, err := d.Client().Cancel(ctx, at("e1"), "too late"); err != nil || rc.Outcome != settle.Handled {
+		t.Errorf("of one that is handled: %+v, %v", rc, err)
+	}
+	if _, err := d.Client().Cancel(ctx, at("nobody"), ""); err == nil {
+		t.Error("an event is taken back that nobody has sent")
+	}
+	if marks, _, err := d.Client().Get(ctx, "s", space.CancelDoc); err != nil || len(marks.Keys()) > 0 {
+		t.Errorf("marks that are left: %v, %v", marks, err)
+	}
+}
+
+// An event that waits for a time is taken back at once: one that a client has sent with a time, and
+// one that a handler has sent to its own space.
+func TestCancel_OfWhatWaitsForATime(t *testing.T) {
+	ctx, d := cancelling(t, func(string) {}, 1)
+	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e0", NotBefore: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e1", Payload: map[string]string{"later": "yes"}}); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := d.Client().Tree(ctx, settle.TreeQuery{Space: "s", Stream: "work", Event: "e1"})
+	if err != nil || len(tree.Root.Caused) != 1 {
+		t.Fatalf("tree: %+v, %v", tree, err)
+	}
+	for _, of := range []settle.EventRef{at("e0"), tree.Root.Caused[0].Ref} {
+		rc, err := d.Client().Cancel(ctx, of, "no")
+		if err != nil || rc.Outcome != settle.EventCancelled {
+			t.Errorf("%v: %+v, %v", of, rc, err)
+		}
+	}
+	if got := counted(ctx, t, d); len(got) != 1 {
+		t.Errorf("handled were %v", got)
+	}
+}
+
+// A space that has sent an event which is taken back is told, as of one that was refused; positions go on.
+func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
+	let := make(chan struct{})
+	ctx, d := cancelling(t, func(id string) {
+		if id == "e0" {
+			<-let
+		}
+	}, 1)
+	open := sync.OnceFunc(func() { close(let) })
+	t.Cleanup(open)
+	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e0"}); err != nil {
+		t.Fatal(err)
+	}
+	var sent []settle.EventRef
+	for i := range 2 {
+		id := fmt.Sprintf("x%d", i)
+		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "other", Stream: "work", ID: id, Payload: map[string]string{"send": "s"}}); err != nil {
+			t.Fatal(err)
+		}
+		tree, err := d.Client().Tree(ctx, settle.TreeQuery{Space: "other", Stream: "work", Event: id})
+		if err != nil || len(tree.Root.Caused) != 1 {
+			t.Fatalf("tree: %+v, %v", tree, err)
+		}
+		sent = append(sent, tree.Root.Caused[0].Ref)
+	}
+	short, end := context.WithTimeout(ctx, time.Second)
+	defer end()
+	if _, err := d.Client().Cancel(short, sent[0], "no"); !errors.Is(err, settle.ErrCancelPending) {
+		t.Fatal(err)
+	}
+	open()
+	tree, err := d.Client().WaitTree(ctx, "other", "work", "x0")
+	if err != nil || tree.Root.Caused[0].State != settle.EventState(settle.EventCancelled) || len(tree.Root.Caused[0].Caused) != 1 || tree.Root.Caused[0].Caused[0].Stream != settle.Undelivered {
+		t.Errorf("tree: %+v, %v", tree, err)
+	}
+	if rc, err := d.Client().Await(ctx, "s", "work", sent[1].Event); err != nil || rc.Outcome != settle.Handled {
+		t.Errorf("the next one: %+v, %v", rc, err)
+	}
+	for l, err := range d.Client().DeadLetters(ctx, "s") {
+		t.Errorf("there is a dead letter: %+v, %v", l, err)
+	}
+}
+
+// Whoever is first, an event that is taken back while it is handled ends once: with its effect and the
+// receipt of that, or with neither. Two workers take turns, and one of them is killed.
+func TestCancel_RacesWithTheHandling(t *testing.T) {
+	ctx, d := cancelling(t, func(string) {}, 2)
+	const events = 60
+	outcomes := make([]settle.Outcome, events)
+	var all sync.WaitGroup
+	window := make(chan struct{}, 8)
+	for i := range events {
+		window <- struct{}{}
+		if i == events/2 {
+			d.KillWorker(d.Workers()[0])
+			if _, err := d.AddWorker(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all.Go(func() {
+			defer func() { <-window }()
+			id := fmt.Sprintf("e%d", i)
+			if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: id}); err != nil {
+				t.Error(err)
+				return
+			}
+			_ = pause.For(ctx, time.Duration(rand.IntN(2000))*time.Microsecond)
+			rc, err := d.Client().Cancel(ctx, at(id), "a race")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			outcomes[i] = rc.Outcome
+		})
+	}
+	all.Wait()
+	got := counted(ctx, t, d)
+	for i, o := range outcomes {
+		id := fmt.Sprintf("e%d", i)
+		if want := map[settle.Outcome]int{settle.Handled: 1, settle.EventCancelled: 0}[o]; got[id] != want {
+			t.Errorf("%s is said to be %s, and took effect %d times", id, o, got[id])
+		}
+		if rc, err := d.Client().FindReceipt(ctx, "s", "work", id); err != nil || rc == nil || rc.Outcome != o {
+			t.Errorf("%s is said to be %s, and its receipt is %+v, %v", id, o, rc, err)
+		}
+	}
+}
+
+// An event is handled until it expires, and not afterwards: not when its turn comes too late, and
+// not when it has waited at the head for something that did not come.
+func TestExpires_WhatComesTooLateIsNotHandled(t *testing.T) {
+	let, begun := make(chan struct{}), make(chan struct{}, 64)
+	ctx, d := cancelling(t, func(id string) {
+		if id == "e0" {
+			begun <- struct{}{}
+			<-let
+		}
+	}, 1)
+	open := sync.OnceFunc(func() { close(let) })
+	t.Cleanup(open)
+	send := func(id string, expires time.Duration) {
+		t.Helper()
+		if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: id, Expires: time.Now().Add(expires)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("e0", time.Hour)
+	<-begun
+	send("e1", time.Millisecond)
+	send("e2", time.Hour)
+	if err := pause.For(ctx, 5*time.Millisecond); err != nil { // so that it has expired, whatever the clock's grain
+		t.Fatal(err)
+	}
+	open()
+	for id, want := range map[string]settle.Outcome{"e0": settle.Handled, "e1": settle.Expired, "e2": settle.Handled} {
+		rc, err := d.Client().Await(ctx, "s", "work", id)
+		if err != nil || rc.Outcome != want {
+			t.Errorf("%s: %+v, %v", id, rc, err)
+		}
+	}
+	if got := counted(ctx, t, d); len(got) != 2 || got["e1"] != 0 {
+		t.Errorf("handled were %v", got)
+	}
+	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e3", NotBefore: time.Now().Add(time.Hour), Expires: time.Now()}); err == nil {
+		t.Error("an event was sent that expires before it may be handled")
+	}
+}

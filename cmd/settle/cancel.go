@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/model"
+)
+
+// cancelFlags are those of commands that take events back.
+type cancelFlags struct {
+	Reason  string        `help:"Why; it is in the receipt." placeholder:"TEXT" default:"by an operator"`
+	Timeout time.Duration `help:"How long to wait for the receipt." default:"15s"`
+}
+
+// cancelCmd is `settle cancel`.
+type cancelCmd struct {
+	connection
+	cancelFlags
+	Event  string `arg:"" help:"The event's id."`
+	Space  string `short:"s" help:"The space that it went to, if several have an event of that id." placeholder:"SPACE"`
+	Stream string `help:"The stream that it went to, likewise." placeholder:"STREAM"`
+	Tree   bool   `help:"Take everything back as well that it has caused and that is not handled yet."`
+}
+
+// Help says more than fits in a line.
+func (cancelCmd) Help() string {
+	return "The log of the space decides whether this or the handling was first, and the receipt says which. Exit status: 0 if nothing was handled that was to be taken back, else 1. It needs the role worker."
+}
+
+// Run takes an event back.
+func (c *cancelCmd) Run(ctx context.Context, io streams) error {
+	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+		ctx, end := context.WithTimeout(ctx, c.Timeout)
+		defer end()
+		q := settle.TreeQuery{Event: c.Event, Space: c.Space, Stream: c.Stream, MaxEvents: 1}
+		if c.Tree {
+			q.MaxEvents = mostCancelled
+		}
+		done := map[settle.EventRef]bool{}
+		for {
+			tree, err := client.Tree(ctx, q)
+			if err != nil {
+				return usageIfName(err)
+			}
+			if root := tree.Root; !c.Tree && root.State.Ended() {
+				return fmt.Errorf("%s/%s %s had ended before: %s", root.Space, root.Stream, root.Event, endedHow(root))
+			}
+			todo := stillOpen(tree.Root, done, !c.Tree)
+			if len(todo) == 0 {
+				return c.allDone(len(done), tree)
+			}
+			for _, of := range todo {
+				done[of] = true
+				if err := takeBack(ctx, io, client, of, c.Reason); err != nil {
+					return err
+				}
+			}
+			if !c.Tree {
+				return nil
+			}
+		}
+	})
+}
+
+// mostCancelled bounds the events of a tree that are looked at.
+const mostCancelled = 10_000
+
+func (c *cancelCmd) allDone(n int, tree *settle.Tree) error {
+	switch {
+	case tree.More:
+		return fmt.Errorf("%d events were taken back; the tree has more than %d, so some may be open", n, mostCancelled)
+	case n == 0:
+		return errors.New("there is nothing to take back: everything has ended")
+	}
+	return nil
+}
+
+func endedHow(n *settle.TreeNode) string {
+	if n.Error == "" {
+		return string(n.State)
+	}
+	return string(n.State) + ", " + n.Error
+}
+
+// stillOpen are the events of a tree that have not ended and are not done; only the root, or else all.
+func stillOpen(n *settle.TreeNode, done map[settle.EventRef]bool, only bool) (open []settle.EventRef) {
+	if only || !n.State.Ended() && !done[n.Ref] {
+		open = append(open, n.Ref)
+	}
+	for _, child := range n.Caused {
+		if !only {
+			open = append(open, stillOpen(child, done, false)...)
+		}
+	}
+	return open
+}
+
+// takeBack takes one event back, and says how it has ended.
+func takeBack(ctx context.Context, io streams, client *settle.Client, of settle.EventRef, why string) error {
+	rc, err := client.Cancel(ctx, of, why)
+	switch {
+	case err != nil:
+		return usageIfName(err)
+	case rc.Outcome != settle.EventCancelled:
+		return fmt.Errorf("%s/%s %s was not taken back: it has ended before, %s", of.Space, of.Stream, of.Event, rc.Outcome)
+	}
+	fmt.Fprintf(io.out, "%s/%s %s: cancelled\n", of.Space, of.Stream, of.Event)
+	return nil
+}
+
+// skipCmd is `settle skip`.
+type skipCmd struct {
+	connection
+	cancelFlags
+	Space string `arg:"" help:"The space whose first event is in the way."`
+	Event string `arg:"" optional:"" help:"The id that it must have. Default: whichever is the first."`
+}
+
+// Run takes the event back that a space is to handle next.
+func (c *skipCmd) Run(ctx context.Context, io streams) error {
+	if err := model.CheckName("space", c.Space); err != nil {
+		return usage(err)
+	}
+	return c.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
+		ctx, end := context.WithTimeout(ctx, c.Timeout)
+		defer end()
+		first, err := lookup.FirstOpen(ctx, b, c.Space)
+		switch {
+		case err != nil:
+			return err
+		case first == nil:
+			return fmt.Errorf("no event waits to be handled in space %s (`settle timers %s` lists those that wait for a time)", c.Space, c.Space)
+		case first.ID != cmp.Or(c.Event, first.ID):
+			return fmt.Errorf("the first event of space %s is %s of stream %s, not %s; nothing was skipped", c.Space, first.ID, first.Stream, c.Event)
+		}
+		return takeBack(ctx, io, client, settle.EventRef{Space: c.Space, Stream: first.Stream, Event: first.ID}, c.Reason)
+	})
+}

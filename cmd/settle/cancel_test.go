@@ -1,0 +1,71 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+)
+
+// reminders is a program whose "plan" has an event sent an hour later.
+func reminders() *settle.Program {
+	return settle.NewProgram("reminders").
+		Handle("plan", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			tx.SendAfter("bob", "remind", time.Hour, nil)
+			tx.SendAfter(tx.Space(), "remind", time.Hour, nil)
+			return settle.Value{}, nil
+		}).
+		Handle("remind", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			tx.Set("reminded", true)
+			return settle.Value{}, nil
+		})
+}
+
+func TestCancel_OneEventOrAllThatItHasCaused(t *testing.T) {
+	started(t, settle.Config{Programs: settle.Always(reminders()), Workers: 1})
+	want(t, 0, "p1: handled", "send", "alice", "plan", "--id", "p1", "--wait")
+	want(t, 0, "r1: stored", "send", "alice", "remind", "--id", "r1", "--after", "1h")
+	want(t, 0, "alice/remind r1: cancelled", "cancel", "r1", "--reason", "not needed")
+	want(t, 1, "alice/remind r1 had ended before: cancelled, not needed", "cancel", "r1")
+	want(t, 1, "alice/plan p1 had ended before: handled", "cancel", "p1")
+	want(t, 0, "bob/remind alice:1:1:0: cancelled | alice/remind alice:1:1:1: cancelled", "cancel", "p1", "--tree")
+	want(t, 1, "there is nothing to take back: everything has ended", "cancel", "p1", "--tree")
+	want(t, 1, "no event", "cancel", "nobody")
+	want(t, 0, "2 cancelled", "tree", "p1")
+	want(t, 0, "not needed", "receipts", "alice", "--outcome", "cancelled")
+	want(t, 0, "nothing waits for its time in space alice", "timers", "alice")
+}
+
+func TestSkip_TheFirstEventThatIsInTheWay(t *testing.T) {
+	d := counting(t, 1)
+	want(t, 1, "no event waits to be handled in space alice", "skip", "alice")
+	want(t, 2, `space "a.b"`, "skip", "a.b")
+	for _, id := range d.Workers() { // nobody handles anything now
+		d.KillWorker(id)
+	}
+	want(t, 0, "a1: stored", "send", "alice", "add", "--id", "a1")
+	want(t, 0, "a2: stored", "send", "alice", "add", "--id", "a2")
+	want(t, 1, "the first event of space alice is a1 of stream add, not a2; nothing was skipped", "skip", "alice", "a2")
+	want(t, 1, "it is taken back, and will end as cancelled", "skip", "alice", "a1", "--timeout", "2s")
+	if _, err := d.AddWorker(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 1, "event a1 was cancelled: by an operator", "send", "alice", "add", "--id", "a1", "--wait")
+	want(t, 0, "a2: handled", "send", "alice", "add", "--id", "a2", "--wait")
+	untilValue(t, "1", "alice", "n")
+}
+
+func TestSend_ExpiresWhenNobodyHandlesItInTime(t *testing.T) {
+	d := counting(t, 1)
+	for _, id := range d.Workers() {
+		d.KillWorker(id)
+	}
+	want(t, 2, "--expires -1s lies in the past", "send", "alice", "add", "--expires=-1s")
+	want(t, 1, "it expires before it may be handled", "send", "alice", "add", "--after", "1h", "--expires", "1s")
+	want(t, 0, "a1: stored", "send", "alice", "add", "--id", "a1", "--expires", "1ms")
+	if _, err := d.AddWorker(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 1, "event a1 expired: it was not to be handled after", "send", "alice", "add", "--id", "a1", "--wait")
+	want(t, 0, "a2: handled", "send", "alice", "add", "--id", "a2", "--expires", "1h", "--wait")
+}

@@ -1,0 +1,98 @@
+package space
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+// waitingHead is a host whose first event, e1, waits at the head: it has met an error that may pass. e2
+// is behind it.
+func waitingHead(t *testing.T, expires int64) (*world, *host) {
+	t.Helper()
+	w := newWorld(t)
+	p := newProgram(t).set().handle("pay", func(*Tx, *model.Event) any { return Transient(errors.New("not now")) })
+	h := w.owner("w1", p.Program)
+	h.wall = zeroHour
+	w.publish(model.Event{Space: home, Stream: "pay", ID: "e1", Expires: expires})
+	w.send(home, "set", "e2", map[string]any{"x": 1})
+	h.run()
+	if all := w.receipts(home); len(all) > 0 {
+		t.Fatalf("there are receipts already: %v", all)
+	}
+	return w, h
+}
+
+// One that waits at the head expires there: the host is asked to come back at that time, and what is
+// behind goes on.
+func TestExpires_TheHeadIsGivenUpWhenItsTimeHasPassed(t *testing.T) {
+	w, h := waitingHead(t, zeroHour+10)
+	if h.last.Due != zeroHour+11 {
+		t.Errorf("the host is to come back at %d, want %d", h.last.Due, zeroHour+11)
+	}
+	h.wall = zeroHour + 10
+	h.run()
+	if all := w.receipts(home); len(all) > 0 {
+		t.Fatalf("it has ended before it expires: %v", all)
+	}
+	h.wall = zeroHour + 11
+	h.run()
+	if rc := w.receipt(home, "e1"); rc.Outcome != model.Expired || rc.Lane == 0 {
+		t.Errorf("the receipt is %+v", rc)
+	}
+	if rc := w.receipt(home, "e2"); rc.Outcome != model.Handled {
+		t.Errorf("the receipt of what is behind is %+v", rc)
+	}
+}
+
+// A mark of another runtime ends the head at once, although its pause is not over, and is gone then.
+func TestCancel_TheHeadThatWaitsIsTakenBack(t *testing.T) {
+	w, h := waitingHead(t, 0)
+	other := w.attached("app", newProgram(t).Program, func(c *Config) { c.WithoutEvents = true })
+	if _, err := other.core.Transact("cancel", func(tx *Tx) error {
+		tx.Set(CancelDoc, CancelMark("it blocks", 0), CancelKey("pay", "e1"))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	other.run()
+	h.integrate()
+	h.run()
+	if rc := w.receipt(home, "e1"); rc.Outcome != model.Cancelled || rc.Error != "it blocks" {
+		t.Errorf("the receipt is %+v", rc)
+	}
+	if rc := w.receipt(home, "e2"); rc.Outcome != model.Handled {
+		t.Errorf("the receipt of what is behind is %+v", rc)
+	}
+	if v := h.core.Value(CancelDoc); len(v.Keys()) > 0 {
+		t.Errorf("the mark is left: %v", v)
+	}
+}
+
+// The handling is made on a head that the mark has moved: it is refused, and what it did is undone.
+func TestCancel_AMarkThatIsFirstUndoesTheHandling(t *testing.T) {
+	w := newWorld(t)
+	h := w.owner("w1", newProgram(t).set().Program)
+	w.send(home, "set", "e1", map[string]any{"x": 1})
+	h.deliver()
+	h.settle() // the handling is on its way
+	other := w.attached("app", newProgram(t).Program, func(c *Config) { c.WithoutEvents = true })
+	if _, err := other.core.Transact("cancel", func(tx *Tx) error {
+		tx.Set(CancelDoc, CancelMark("first", 0), CancelKey("set", "e1"))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	other.run()
+	if h.decide() {
+		t.Fatal("it was in the log before the mark")
+	}
+	h.run()
+	if rc := w.receipt(home, "e1"); rc.Outcome != model.Cancelled {
+		t.Errorf("the receipt is %+v", rc)
+	}
+	if v := h.core.Value("x"); !v.IsAbsent() {
+		t.Errorf("it took effect: %v", v)
+	}
+}
