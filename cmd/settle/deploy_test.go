@@ -209,6 +209,9 @@ func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {
 // Whoever adds a command that connects has it find the server, too.
 func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 	dir := t.TempDir()
+	counting(t, 1)
+	backup := filepath.Join(dir, "backup")
+	want(t, 0, "deployment settle", "backup", backup)
 	if err := os.MkdirAll(filepath.Join(dir, ".settle"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +224,8 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 	arguments := map[string][]string{
 		"where": {"a"}, "send": {"a", "b"}, "get": {"a", "b"}, "watch": {"a", "b"}, "deploy": {star}, "rollback": {"cart"},
 		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "timers": {"a"}, "tree": {"a"}, "redrive": {"a", "b"}, "dismiss": {"a", "b"},
-		"backup": {filepath.Join(dir, "backup")}, "export": {"a"},
-		"import": {file(t, dir, "import.json", `{"space":"a","document":"d","value":1}`+"\n")},
+		"cancel": {"a"}, "skip": {"a"}, "export": {"a"}, "import": {file(t, dir, "a.jsonl", `{"space":"a","document":"b","value":1}`)},
+		"backup": {filepath.Join(dir, "another")}, "restore": {backup},
 	}
 	connecting := reflect.TypeFor[connection]()
 	commands := reflect.TypeFor[cli]()
