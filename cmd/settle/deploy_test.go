@@ -240,9 +240,6 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 		}
 		asked++
 		name := strings.ToLower(f.Name)
-		if name == "restore" {
-			continue // it reads its backup first; restoring to a server is tested with one
-		}
 		var out, errs strings.Builder
 		run(t.Context(), append([]string{name}, arguments[name]...), &out, &errs)
 		if !strings.Contains(errs.String()+out.String(), "nats://127.0.0.1:1") {
