@@ -165,3 +165,51 @@ func TestDue_ASpaceThatLeavesShortlyBeforeItsTimeIsWokenInTime(t *testing.T) {
 		}
 	})
 }
+
+// An application says when the space is to be woken for a timer of its own, as of a commit that
+// never comes to be. The owner's commit of that sequence has something wait for an earlier time,
+// which its checkpoint says.
+func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}
+		w1 := w.process(cfg, nil)
+		w.send("s", "now", "e1")
+		w.eventuallyHandled("s", 1)
+		w.pass(11 * time.Second)
+		b := w.server.Connect("app")
+		a, err := worker.Attach(w.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
+		if err != nil {
+			w.Fatal(err)
+		}
+		b.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				return membus.Delay // it never arrives
+			}
+			return membus.Deliver
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { // ends with ctx
+			_ = a.Transact(ctx, "app", func(tx *space.Tx) error {
+				tx.SetTimer("x", "now", tx.Now().Add(time.Hour), nil)
+				return nil
+			})
+		}()
+		w.eventually("the application's timer is saved", func() bool { return len(w.server.DueSpaces(0)) == 1 })
+		cancel()
+		a.Kill()
+		b.Kill()
+		w.send("s", "remind", "e2", `{"in":60000,"on":"now"}`)
+		w.eventuallyHandled("s", 2)
+		w.pass(11 * time.Second)
+		w.wantPosition(0, 2)
+		w1.crash()
+		w.pass(time.Minute)
+		cfg.ID, cfg.Checkpoint = "w2", time.Hour
+		w.process(cfg, nil)
+		w.pass(2 * time.Minute)
+		if n := len(w.receipts("s")); n != 3 {
+			t.Errorf("%d events are handled; the timer is the third", n)
+		}
+	})
+}
