@@ -18,6 +18,7 @@ import (
 	"github.com/settlehq/settle/internal/backup"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
 )
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
@@ -514,5 +515,71 @@ func TestRestore_IntoACluster(t *testing.T) {
 	}
 	if n := len(atRest(ctx, t, restored(t, back))); n != 20 {
 		t.Errorf("%d events were handled", n)
+	}
+}
+
+// If commits are purged between the copy of a checkpoint and that of the log behind it, the copy would
+// lack them: it is begun again.
+func TestBackup_BeginsAgainIfTheLogWasPurgedMeanwhile(t *testing.T) {
+	ctx := within(t)
+	d, stop := start(t, t.TempDir())
+	pays := 0
+	call := func() {
+		t.Helper()
+		pays++
+		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "bank-0", Stream: "pay", ID: fmt.Sprintf("p%d", pays)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call()
+	log := fmt.Sprintf("SETTLE_LOG_%d", model.PartitionOf("bank-0", partitions))
+	begun := 0
+	dir := filepath.Join(t.TempDir(), "b")
+	_, err := backup.Make(ctx, d.Bus(), dir, backup.Progress{Begin: func(what string, _ int64) {
+		if what != log {
+			return
+		}
+		if begun++; begun > 1 {
+			return
+		}
+		for range 3 {
+			call()
+		}
+		head := rested(ctx, t, d)
+		if err := d.Bus().PurgeLog(ctx, "bank-0", head); err != nil {
+			t.Fatal(err)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if begun != 4 {
+		t.Errorf("the log was copied from its beginning, and to its end, in %d steps, want 4: 2 in vain, and 2 again", begun)
+	}
+	stop()
+	if n := len(atRest(ctx, t, restored(t, dir))); n != pays {
+		t.Errorf("%d events were handled, want %d", n, pays)
+	}
+}
+
+// rested waits until bank-0 has nothing to do and has saved all that it has, and returns its head.
+func rested(ctx context.Context, t *testing.T, d *settle.Deployment) uint64 {
+	t.Helper()
+	atRest(ctx, t, d)
+	for {
+		head, err := d.Bus().Head(ctx, "bank-0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark, _, err := d.Bus().LoadMark(ctx, "bank-0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mark.Seq == head {
+			return head
+		}
+		if err := pause.For(ctx, time.Millisecond); err != nil {
+			t.Fatalf("the head is %d, and saved is %d", head, mark.Seq)
+		}
 	}
 }
