@@ -68,6 +68,9 @@ func (w *world) checkReplica(f *fold) {
 			w.violate("replica", "space %s: %s is %s in the log, and %s as loaded", f.space, doc, want, got)
 		}
 		saved, _ := w.server.Saved(f.space, doc)
+		if w.plan.history > 0 && f.docs[doc].IsAbsent() && r.Doc(doc).Value.IsAbsent() {
+			continue // a deposed owner has put it back after its marker was purged; nobody believes it
+		}
 		if got := parse(saved.Data); computations[doc] == nil && doc != "extra" && doc != rate+"-wanted" && doc != "app" && doc != "when" && !model.Equal(got, f.docs[doc]) {
 			w.violate("replica", "space %s: %s is %s in the log, and was left as %s", f.space, doc, f.docs[doc], got)
 		}
