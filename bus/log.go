@@ -32,6 +32,9 @@ func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int
 		return nil, err
 	}
 	p := b.partitionOf(space)
+	if none, err := b.endsAt(ctx, space, after); err != nil || none {
+		return nil, err
+	}
 	found, err := b.readPages(ctx, b.names.logStream(p), b.names.log(p, space), after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("log of space %s after %d: %w", space, after, err)
@@ -43,6 +46,17 @@ func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int
 		}
 	}
 	return entries, nil
+}
+
+// endsAt reports whether a space has no commit after a sequence. Where a space wakes, that is so,
+// mostly: the server knows where the last message of a subject is, and would have to search the
+// log to its end for one behind it.
+func (b *Bus) endsAt(ctx context.Context, space string, after uint64) (bool, error) {
+	if after == 0 {
+		return false, nil // a space that is new is not in the server's index, which says so at once
+	}
+	head, err := b.Head(ctx, space)
+	return head <= after, err
 }
 
 // FollowLog delivers the entries of all spaces of a partition. See worker.Log.
