@@ -221,7 +221,9 @@ func (h *host) dueIn(at int64) time.Duration {
 	return h.now() + max(nap(at, h.env.cfg.Now()), 1)
 }
 
-// takeDue adds to a checkpoint when the space wants to be woken, if that has changed.
+// takeDue adds to a checkpoint when the space wants to be woken, unless that is never and known
+// to be saved. A time that has not changed is saved again: another runtime, which was about to take
+// the space over or is attached to it, may have saved another one, of an older state.
 // A follow-up of what had waited is not covered by the lane: its place there may have been
 // passed long ago.
 func (s *saver) takeDue(h *host, c *checkpoint) {
@@ -229,7 +231,7 @@ func (s *saver) takeDue(h *host, c *checkpoint) {
 	if h.core.FollowsUp() && s.dueAt != 0 {
 		c.dueAt = atOnce
 	}
-	if c.dueAt != s.dueAt || c.dueAt != 0 && h.foreign.attached > 0 { // who may save another
+	if c.dueAt != s.dueAt || c.dueAt != 0 {
 		c.Docs = append(c.Docs, dueItem(c.dueAt, h.core.Seq()))
 	}
 }

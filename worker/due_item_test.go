@@ -213,3 +213,31 @@ func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testi
 		}
 	})
 }
+
+// Another runtime that was about to take the space over, and has seen nothing that waits in its
+// older state, saves that. The owner has saved long ago when the space is to be woken, and that has
+// not changed; its next checkpoint says it again.
+func TestDue_WhatAnotherRuntimeSavesOfAnOlderStateDoesNotStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}, nil)
+		w.send("s", "remind", "e1", `{"in":3600000,"on":"now"}`)
+		w.pass(11 * time.Second)
+		if n := len(w.server.DueSpaces(0)); n != 1 {
+			t.Fatal("this proves nothing: that something waits is not saved")
+		}
+		w.send("s", "now", "e2")
+		w.eventuallyHandled("s", 2)
+		older := w.server.Head("s")
+		w.send("s", "now", "e3")
+		w.eventuallyHandled("s", 3)
+		if _, err := w.server.SaveDoc("s", model.StateDoc{Doc: model.DueKey, Seq: older}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(11 * time.Second)
+		if n := len(w.server.DueSpaces(0)); n != 1 {
+			t.Error("nobody would wake the space for its timer")
+		}
+		w1.crash()
+	})
+}
