@@ -18,6 +18,7 @@ const (
 	headerDepth    = "Settle-Depth"    // Message.Depth
 	headerInvalid  = "Settle-Invalid"  // Message.Invalid
 	headerSeq      = "Settle-Seq"      // StateDoc.Seq
+	headerFill     = "Settle-Fill"     // of a message in a lane that is no event
 	headerParent   = "traceparent"
 	headerState    = "tracestate"
 

@@ -18,6 +18,9 @@ func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliv
 	return b.follow(ctx, t, func(d delivery) {
 		s := storedMsg{Subject: d.Subject, Seq: d.seq, Time: d.time, Header: d.Header, Data: d.Data}
 		m, ok := eventOf(s)
+		if !ok && header(s.Header, headerFill) != "" {
+			return
+		}
 		if !ok {
 			b.log.Warn("event passed over for good: its subject is not that of an event; `settle where` tells the subject of a space's events",
 				"subject", s.Subject, "lane", s.Seq, "partition", partition)
@@ -87,7 +90,7 @@ func (b *Bus) event(partition int, s storedMsg) (model.Message, bool) {
 // that is none, which nobody could ever handle.
 func eventOf(s storedMsg) (model.Message, bool) {
 	m, ok := parseEvent(s.Subject)
-	if !ok {
+	if !ok || header(s.Header, headerFill) != "" {
 		return model.Message{}, false
 	}
 	m.Seq, m.Stored, m.Payload = s.Seq, s.Time, s.Data

@@ -81,7 +81,7 @@ func find(ctx context.Context, bus Bus, space string, key receipts.Key, seen uin
 	if err != nil {
 		return nil, err
 	}
-	h, err := l.laneEvent(ev.Seq, key)
+	h, err := l.laneEvent(&ev, key)
 	if errors.Is(err, ErrForgotten) && ev.NotBefore != 0 {
 		return waitedLong(ctx, bus, space, key, seen)
 	}
@@ -130,11 +130,22 @@ func findBehind(ctx context.Context, bus Bus, space string, seq uint64, key rece
 	return l.scan(seq-1, key)
 }
 
-// laneEvent finds the handling of the event at a lane sequence: in the first commit
-// whose cursor is beyond it and has not set it aside.
-func (l *logReader) laneEvent(seq uint64, key receipts.Key) (*Handling, error) {
+// laneEvent finds the handling of an event of the lane. Where that has lost its end, another
+// event stood at the sequence of this one before: a cursor has passed over it then, in a
+// commit that is older than the event.
+func (l *logReader) laneEvent(ev *model.Message, key receipts.Key) (*Handling, error) {
+	h, err := l.laneEventSince(ev.Seq, time.Time{}, key)
+	if errors.Is(err, ErrForgotten) {
+		return l.laneEventSince(ev.Seq, ev.Stored, key)
+	}
+	return h, err
+}
+
+// laneEventSince finds the handling of the event at a lane sequence: in the first commit whose
+// cursor is beyond it and has not set it aside, of those that are not older than a time.
+func (l *logReader) laneEventSince(seq uint64, since time.Time, key receipts.Key) (*Handling, error) {
 	at, _, err := l.bisect(0, func(e *logged) (verdict, error) {
-		done := e.c.Cursor.Floor >= seq && !slices.Contains(e.c.Cursor.Held, seq)
+		done := e.c.Cursor.Floor >= seq && !slices.Contains(e.c.Cursor.Held, seq) && !e.stored.Before(since)
 		return beforeOrAfter(!done), nil
 	})
 	if err != nil || at == nil {

@@ -108,6 +108,9 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 		h.saver.remember(st, r.LaneDone())
 		return lookup.Replay(h.ctx, h.env.bus, r)
 	})
+	if err == nil {
+		err = h.mend(r)
+	}
 	return st, r, err
 }
 

@@ -48,8 +48,13 @@ type partition struct {
 	// position that was saved last.
 	read  uint64
 	saved uint64
-	dues  dues
-	stuck stuckSpaces
+	// doubt is the range of the lane that is in doubt. compared is closed when that is known:
+	// no space is served before.
+	doubt      *doubt
+	compared   chan struct{}
+	isCompared func()
+	dues       dues
+	stuck      stuckSpaces
 
 	activations, evictions uint64
 
@@ -67,6 +72,8 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(),
 		strays: stray.New(bus, number, w.cfg.Logger),
 	}
+	p.compared = make(chan struct{})
+	p.isCompared = sync.OnceFunc(func() { close(p.compared) })
 	p.ctx, p.cancel = context.WithCancel(w.ctx)
 	p.keep("follow leases", func(ctx context.Context) error {
 		return bus.FollowLeases(ctx, number, p.lease)
@@ -103,12 +110,8 @@ func (p *partition) followLane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	end, err := p.bus.LaneEnd(ctx, p.number)
-	if err != nil {
+	if from, err = p.compareLane(ctx, from); err != nil {
 		return err
-	}
-	if end < from {
-		return fmt.Errorf("the lane ends at %d, but its events were handled up to %d: the stream has lost messages (a power cut without fsync, or an old backup); what is sent to it now would be taken for old", end, from)
 	}
 	p.mu.Lock()
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
@@ -123,7 +126,7 @@ func (p *partition) followLane(ctx context.Context) error {
 // or is flooded for longer than the others are to wait for it, has the event left in the
 // stream instead. Nothing that others need is held meanwhile.
 func (p *partition) deliver(m model.Message) {
-	if p.strays.Take(&m) {
+	if d := p.inDoubt(); d.covers(m.Seq) && d.handled(&m) || p.strays.Take(&m) {
 		p.mu.Lock()
 		p.read = m.Seq
 		p.mu.Unlock()
@@ -382,13 +385,16 @@ func (p *partition) savePosition(ctx context.Context) {
 	}
 	p.mu.Lock()
 	p.saved = max(p.saved, done)
+	if p.doubt != nil && p.saved >= p.doubt.upTo {
+		p.doubt = nil
+	}
 	p.mu.Unlock()
 }
 
 // saveAt saves a position, and reports whether it is.
 func (p *partition) saveAt(ctx context.Context, name string, seq uint64) bool {
 	err := p.bus.SavePosition(ctx, p.number, name, seq)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
 		p.w.cfg.Logger.Warn("save a position", "partition", p.number, "of", name, "error", err)
 	}
 	return err == nil

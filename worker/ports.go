@@ -67,6 +67,9 @@ type Log interface {
 	// LogState says how large a partition's log is, and up to where it is older than age by
 	// the server's clock. It asks the stream's leader, and may be out of date.
 	LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error)
+	// LogTail returns the last entries of a partition's log, n at most, of those that were not
+	// purged. It may miss the newest.
+	LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error)
 	// LogSpaces lists the spaces of a partition of which the log holds more than one commit,
 	// sorted.
 	LogSpaces(ctx context.Context, partition int) ([]string, error)
@@ -102,6 +105,16 @@ type Lanes interface {
 	PurgeLane(ctx context.Context, partition int, upTo uint64, age time.Duration) (more bool, err error)
 	// LaneEnd is the last sequence of a partition's lane.
 	LaneEnd(ctx context.Context, partition int) (uint64, error)
+	// LaneEvent returns the message at a sequence of a partition's lane, and false if there is
+	// none (any more). One that is no event has no Space.
+	LaneEvent(ctx context.Context, partition int, seq uint64) (model.Message, bool, error)
+	// LaneBefore is the last sequence of a partition's lane up to which everything was stored
+	// before a time, by the server's clock.
+	LaneBefore(ctx context.Context, partition int, at time.Time) (uint64, error)
+	// FillLane stores messages that are no events until a partition's lane reaches a sequence,
+	// and takes the names of these events with them, as far as they are free. A lane that has
+	// lost its end would otherwise give sequences out again, and take old events for new.
+	FillLane(ctx context.Context, partition int, upTo uint64, names []model.Message) error
 }
 
 // State is the projection of the log to documents.
@@ -131,6 +144,9 @@ type State interface {
 	// only grows: saving a smaller one than is stored does nothing.
 	LoadPosition(ctx context.Context, partition int, name string) (uint64, error)
 	SavePosition(ctx context.Context, partition int, name string, seq uint64) error
+	// MovePosition keeps a number that may be smaller than what is stored: for a stream that
+	// has lost its end.
+	MovePosition(ctx context.Context, partition int, name string, seq uint64) error
 }
 
 // Records are what a deployment keeps beside its spaces: programs, and which space runs which.

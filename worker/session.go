@@ -89,3 +89,17 @@ func (s session) SavePosition(ctx context.Context, partition int, name string, s
 	}
 	return s.Bus.SavePosition(ctx, partition, name, seq)
 }
+
+func (s session) FillLane(ctx context.Context, partition int, upTo uint64, names []model.Message) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.FillLane(ctx, partition, upTo, names)
+}
+
+func (s session) MovePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.MovePosition(ctx, partition, name, seq)
+}

@@ -59,7 +59,11 @@ func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliv
 	look := func(after uint64) ([]model.Message, <-chan struct{}) {
 		return b.server.FollowLane(partition, after, batch)
 	}
-	return follow(ctx, b, Op{Label: "follow-lane", Key: number(partition)}, after, look, func(m model.Message) uint64 { return m.Seq }, deliver)
+	return follow(ctx, b, Op{Label: "follow-lane", Key: number(partition)}, after, look, func(m model.Message) uint64 { return m.Seq }, func(m model.Message) {
+		if m.Space != "" { // one that fills the lane is no event
+			deliver(m)
+		}
+	})
 }
 
 // FollowMembers delivers the last announcement of every member, calls ready, and
