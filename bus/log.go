@@ -39,6 +39,9 @@ func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int
 	if err != nil {
 		return nil, fmt.Errorf("log of space %s after %d: %w", space, after, err)
 	}
+	if n := len(found); n > 0 {
+		b.past.note(b.names.logStream(p), anchorOf(&found[n-1]))
+	}
 	entries := make([]model.LogEntry, len(found))
 	for i, m := range found {
 		entries[i] = model.LogEntry{

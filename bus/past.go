@@ -20,8 +20,12 @@ type past struct {
 	mu      sync.Mutex
 	epoch   uint64
 	anchors map[string]anchor
-	// suspect are the streams that may have gone back since they were heard of last.
-	suspect map[string]bool
+	// suspect are the streams that may have gone back since they were heard of last. As long as
+	// there are any, what follows from what was read is not stored in others either; but a
+	// stream without a leader does not hold them up for ever. unsettled counts the times that
+	// all have to be compared.
+	suspect   map[string]bool
+	unsettled int
 	// changed is raised when a stream is suspected no more, and with every new epoch.
 	changed signal
 }
@@ -33,6 +37,10 @@ type anchor struct {
 	time    time.Time
 	subject string
 	commit  string // the Settle-Commit header
+}
+
+func anchorOf(m *storedMsg) anchor {
+	return anchor{seq: m.Seq, time: m.Time, subject: m.Subject, commit: header(m.Header, headerCommit)}
 }
 
 // errOtherEpoch is the answer to what rests on an earlier state of the store.
@@ -67,9 +75,35 @@ func (p *past) note(stream string, a anchor) {
 func (p *past) suspectAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.unsettled++
 	for stream := range p.anchors { // any order: all of them
 		p.suspect[stream] = true
 	}
+}
+
+// settled says that all streams have been compared that were suspected the first n times, or
+// could not be for long.
+func (p *past) settled(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unsettled == n {
+		p.unsettled = 0
+		p.changed.raise()
+	}
+}
+
+// times is how often the streams have been suspected and not compared.
+func (p *past) times() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.unsettled
+}
+
+// holdsBack reports whether a message is to wait until its stream has been compared.
+func (p *past) holdsBack(stream string, bound bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.suspect[stream] || bound && p.unsettled > 0
 }
 
 func (p *past) suspects(stream string) bool {
@@ -154,7 +188,17 @@ func (b *Bus) compareAll() {
 	if b.pub.closed {
 		return
 	}
-	b.pub.running.Go(func() { b.compareEach(b.pub.ctx) }) // ends when all are compared, or with b.pub.ctx
+	n := b.past.times()
+	settle := func() {
+		b.past.settled(n)
+		b.pub.resend(func(r *request) bool { return r.state == resting })
+	}
+	b.pub.running.Go(func() { // ends when all are compared, or with b.pub.ctx
+		defer time.AfterFunc(b.timing.pastLimit, settle).Stop()
+		if b.compareEach(b.pub.ctx); b.pub.ctx.Err() == nil {
+			settle()
+		}
+	})
 }
 
 func (b *Bus) compareEach(ctx context.Context) {
@@ -214,7 +258,7 @@ func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found an
 	}
 	m, err := b.leaderGet(ctx, stream, getRequest{Seq: was.seq})
 	if err == nil {
-		found = anchor{seq: m.Seq, time: m.Time, subject: m.Subject, commit: header(m.Header, headerCommit)}
+		found = anchorOf(&m)
 		return found, was.differs(found), nil
 	}
 	if !errors.Is(err, errNoMessage) {

@@ -206,7 +206,7 @@ func (p *publisher) begin(r *request) (try int, ok bool) {
 	if p.pending[r.token] != r {
 		return 0, false
 	}
-	if p.past.suspects(r.stream) {
+	if p.past.holdsBack(r.stream, r.bound) {
 		r.state = resting // until the stream has been compared
 		return 0, false
 	}

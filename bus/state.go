@@ -34,11 +34,16 @@ func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, er
 	if err != nil {
 		return model.SpaceState{}, fmt.Errorf("state of space %s: %w", space, err)
 	}
+	bucket, newest := b.names.stateBucket(b.partitionOf(space)), anchor{}
 	for _, items := range [][]model.StateDoc{state.Docs, state.Observations, state.Pieces, state.Later, state.Due} {
 		for _, d := range items {
 			b.seen.note(space+"."+d.Doc, d.Rev, d.Seq)
+			if d.Rev > newest.seq {
+				newest = anchor{seq: d.Rev, subject: bucketSubject(bucket, space+"."+d.Doc)}
+			}
 		}
 	}
+	b.past.note(bucketStream(bucket), newest)
 	return state, nil
 }
 
@@ -124,6 +129,7 @@ func (b *Bus) readItem(ctx context.Context, partition int, key string) (model.St
 	}
 	d := stateDoc(m)
 	b.seen.note(key, d.Rev, d.Seq)
+	b.past.note(bucketStream(bucket), anchorOf(&m))
 	return d, nil
 }
 

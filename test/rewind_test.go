@@ -20,9 +20,10 @@ import (
 // who is connected stays.
 type timeMachine struct {
 	t      *testing.T
+	dir    string
 	cfg    bus.ServerConfig
 	server *bus.Server
-	copies int
+	moves  int
 }
 
 func startTimeMachine(t *testing.T) *timeMachine {
@@ -31,8 +32,9 @@ func startTimeMachine(t *testing.T) *timeMachine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &timeMachine{t: t, cfg: bus.ServerConfig{
-		StoreDir: filepath.Join(t.TempDir(), "store"), Fsync: bus.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0]),
+	dir := t.TempDir()
+	m := &timeMachine{t: t, dir: dir, cfg: bus.ServerConfig{
+		StoreDir: filepath.Join(dir, "0"), Fsync: bus.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0]),
 	}}
 	m.start()
 	t.Cleanup(func() { m.server.Shutdown() })
@@ -51,26 +53,54 @@ func (m *timeMachine) start() {
 func (m *timeMachine) copy() string {
 	m.t.Helper()
 	m.server.Shutdown()
-	m.copies++
-	dir := m.cfg.StoreDir + "-" + strconv.Itoa(m.copies)
-	if err := os.CopyFS(dir, os.DirFS(m.cfg.StoreDir)); err != nil {
-		m.t.Fatal(err)
-	}
+	old := m.cfg.StoreDir
+	m.moveTo(old)
 	m.start()
-	return dir
+	return old
 }
 
-// goBack puts a copy in the place of the server's files.
+// goBack has the server go on with a copy of its files.
 func (m *timeMachine) goBack(dir string) {
 	m.t.Helper()
 	m.server.Shutdown()
-	if err := os.RemoveAll(m.cfg.StoreDir); err != nil {
-		m.t.Fatal(err)
+	m.moveTo(dir)
+	m.start()
+}
+
+// goBackOnly has the server go on with the files that some streams had once.
+func (m *timeMachine) goBackOnly(dir, what string) {
+	m.t.Helper()
+	m.server.Shutdown()
+	m.moveTo(m.cfg.StoreDir)
+	streams, err := filepath.Glob(filepath.Join(m.cfg.StoreDir, "jetstream", "*", "streams", "*"+what+"*"))
+	if err != nil || len(streams) == 0 {
+		m.t.Fatalf("no stream %s in %s: %v", what, m.cfg.StoreDir, err)
 	}
-	if err := os.CopyFS(m.cfg.StoreDir, os.DirFS(dir)); err != nil {
-		m.t.Fatal(err)
+	for _, now := range streams {
+		rel, err := filepath.Rel(m.cfg.StoreDir, now)
+		if err == nil {
+			err = os.RemoveAll(now)
+		}
+		if err == nil {
+			err = os.CopyFS(now, os.DirFS(filepath.Join(dir, rel)))
+		}
+		if err != nil {
+			m.t.Fatal(err)
+		}
 	}
 	m.start()
+}
+
+// moveTo copies files to a directory of which no server knows that is about to end: one may
+// write to its own for a moment after it was shut down.
+func (m *timeMachine) moveTo(files string) {
+	m.t.Helper()
+	m.moves++
+	to := filepath.Join(m.dir, strconv.Itoa(m.moves))
+	if err := os.CopyFS(to, os.DirFS(files)); err != nil {
+		m.t.Fatal(err)
+	}
+	m.cfg.StoreDir = to
 }
 
 // config is that of a deployment on the server.
@@ -125,35 +155,6 @@ func TestRewind_WhatIsSentAfterAStoreWentBackIsHandledOnce(t *testing.T) {
 			eventually(t, c, "b", "arrived", 105)
 		})
 	}
-}
-
-// streams are the directories of streams whose names contain what.
-func (m *timeMachine) streams(dir, what string) []string {
-	m.t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*"+what+"*"))
-	if err != nil || len(found) == 0 {
-		m.t.Fatalf("no stream %s in %s: %v", what, dir, err)
-	}
-	return found
-}
-
-// goBackOnly puts a copy in the place of some streams' files.
-func (m *timeMachine) goBackOnly(dir, what string) {
-	m.t.Helper()
-	m.server.Shutdown()
-	for _, now := range m.streams(m.cfg.StoreDir, what) {
-		rel, err := filepath.Rel(m.cfg.StoreDir, now)
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		if err := os.RemoveAll(now); err != nil {
-			m.t.Fatal(err)
-		}
-		if err := os.CopyFS(now, os.DirFS(filepath.Join(dir, rel))); err != nil {
-			m.t.Fatal(err)
-		}
-	}
-	m.start()
 }
 
 // A power cut costs each stream what of it was not written through. Where the lanes lose their

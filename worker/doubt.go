@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
@@ -42,8 +43,10 @@ const tailLook = 256
 // doubt is the range of lane sequences in doubt: those behind after, up to upTo.
 type doubt struct {
 	after, upTo uint64
-	// answered are the events that have a receipt, as far as it names a sequence of the range.
+	// answered are the events that have a receipt, as far as it names a sequence of the range,
+	// with that sequence. They were read off the log up to read.
 	answered map[eventName]uint64
+	read     uint64
 }
 
 // eventName is what an event is told from all others by.
@@ -223,7 +226,10 @@ func (p *partition) learnAnswered(ctx context.Context, d *doubt) error {
 		if len(tail) > 0 && tail[0].Seq > state.First && !tail[0].Stored.Before(since) {
 			continue // it may go further back
 		}
-		d.answered = map[eventName]uint64{}
+		d.answered, d.read = map[eventName]uint64{}, 0
+		if len(tail) > 0 {
+			d.read = tail[len(tail)-1].Seq
+		}
 		for _, r := range receiptsOf(tail) {
 			if d.covers(r.lane) {
 				d.answered[r.event] = r.lane
@@ -256,6 +262,10 @@ func (h *host) mend(r *replica.Replica) error {
 	if d == nil || r.Cursor.Floor <= d.after {
 		return nil
 	}
+	since, err := h.answeredSince(d.read, r.Seq)
+	if err != nil {
+		return err
+	}
 	upTo := min(r.Cursor.Floor, d.upTo)
 	for after := d.after; after < upTo; {
 		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
@@ -263,7 +273,7 @@ func (h *host) mend(r *replica.Replica) error {
 			return fmt.Errorf("read lane after %d: %w", after, err)
 		}
 		for i := range events {
-			if after = events[i].Seq; after <= upTo && !d.handled(&events[i]) {
+			if after = events[i].Seq; after <= upTo && !d.handled(&events[i]) && !since[nameOf(&events[i])] {
 				r.Cursor = withHeld(r.Cursor, after)
 			}
 		}
@@ -273,6 +283,29 @@ func (h *host) mend(r *replica.Replica) error {
 	}
 	h.saver.lane = min(h.saver.lane, r.LaneDone())
 	return nil
+}
+
+// answeredSince are the events that have a receipt behind a log sequence, up to another one
+// that is known to be there. A replica that is behind is asked again.
+func (h *host) answeredSince(behind, upTo uint64) (map[eventName]bool, error) {
+	answered := map[eventName]bool{}
+	for dry := 0; behind < upTo; dry++ {
+		_ = pause.For(h.ctx, pause.Backoff(dry))
+		entries, err := h.env.bus.ReadLog(h.ctx, h.space, behind, readPage)
+		if err != nil {
+			return nil, fmt.Errorf("read log after %d: %w", behind, err)
+		}
+		for _, r := range receiptsOf(entries) {
+			answered[r.event] = true
+		}
+		if n := len(entries); n > 0 {
+			dry, behind = -1, entries[n-1].Seq
+		}
+		if h.ctx.Err() != nil {
+			return nil, h.ctx.Err()
+		}
+	}
+	return answered, nil
 }
 
 // withHeld is a cursor that has set an event aside.
