@@ -108,10 +108,23 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 		h.saver.remember(st, r.LaneDone())
 		return lookup.Replay(h.ctx, h.env.bus, r)
 	})
+	if known := newest(&st); err == nil && known > r.Seq {
+		err = h.checkHead(known) // a log that has lost its end would give the sequence out again
+	}
 	if err == nil {
 		err = h.mend(r)
 	}
 	return st, r, err
+}
+
+// newest is the highest log sequence that anything saved reflects.
+func newest(st *model.SpaceState) (seq uint64) {
+	for _, items := range [][]model.StateDoc{st.Docs, st.Pieces, st.Later} {
+		for i := range items {
+			seq = max(seq, items[i].Seq)
+		}
+	}
+	return max(seq, st.Mark.Seq)
 }
 
 // catchUp integrates what others have appended since the head that a refused
