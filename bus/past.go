@@ -49,6 +49,14 @@ var errOtherEpoch = fmt.Errorf("not sent: %w", model.ErrRewound)
 // Epoch counts how often the store was found to have gone back. See worker.Bus.
 func (b *Bus) Epoch() uint64 { return b.past.now() }
 
+// Hindsight is for how long a leader may answer from the past. See worker.Bus.
+func (b *Bus) Hindsight() time.Duration {
+	if b.clustered.Load() {
+		return b.timing.pastLimit
+	}
+	return 0
+}
+
 func (p *past) now() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

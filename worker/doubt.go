@@ -32,9 +32,11 @@ const (
 	positionDoubtUpTo  = "doubt-up-to"
 )
 
-// doubtMargin is how much older than the newest receipt what a lane has lost may be without
-// being looked for: cuts are found by time, and servers' clocks differ.
+// doubtMargin is by how much the clocks of servers may differ: where a lane was cut off is
+// found by the times of events and commits. Receipts must not be purged as soon as that.
 const doubtMargin = 10 * time.Second
+
+func (p *partition) doubtMargin() time.Duration { return min(doubtMargin, p.w.cfg.PurgeDelay/2) }
 
 // tailLook is how many of the last commits of a log are compared with the lane. If a range
 // is in doubt, as many are read as reach back to it.
@@ -92,41 +94,57 @@ func receiptsOf(entries []model.LogEntry) (found []receipt) {
 // compareLane compares the lane with what is known of it, and returns from where on it is to
 // be read, given where it was done with. An error says that it cannot be used.
 func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error) {
-	end, err := p.bus.LaneEnd(ctx, p.number)
-	if err != nil {
-		return 0, err
+	for began := time.Now(); ; {
+		at, lost, err := p.tryLane(ctx, from, time.Since(began) >= p.bus.Hindsight())
+		if err != nil || !lost {
+			return at, err
+		}
+		if err := pause.For(ctx, p.w.cfg.Heartbeat); err != nil { // a leader may be one no more
+			return 0, err
+		}
 	}
+}
+
+// tryLane is compareLane at one moment. If the lane lacks something, it only says so, unless it is
+// to act upon that.
+func (p *partition) tryLane(ctx context.Context, from uint64, act bool) (at uint64, lost bool, err error) {
 	tail, err := p.bus.LogTail(ctx, p.number, tailLook)
 	if err != nil {
-		return 0, err
+		return 0, false, err
+	}
+	end, err := p.bus.LaneEnd(ctx, p.number) // after that: another worker may serve the partition, too
+	if err != nil {
+		return 0, false, err
 	}
 	d, err := p.loadDoubt(ctx, from)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	var last receipt
 	if known := receiptsOf(tail); len(known) > 0 {
 		last = slices.MaxFunc(known, func(a, b receipt) int { return cmp.Compare(a.lane, b.lane) })
 	}
-	lost, err := p.laneHasLost(ctx, max(last.lane, from), end, last, d)
+	lost, err = p.laneHasLost(ctx, max(last.lane, from), end, last, d)
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, false, err
+	case lost && !act:
+		return 0, true, nil
 	case lost && (end == 0 || last.lane == 0):
-		return 0, fmt.Errorf("the lane ends at %d, but its events were handled up to %d: the stream has lost messages (a power cut without fsync, or an old backup); what is sent to it now would be taken for old", end, max(last.lane, from))
+		return 0, false, fmt.Errorf("the lane ends at %d, but its events were handled up to %d: the stream has lost messages (a power cut without fsync, or an old backup); what is sent to it now would be taken for old", end, max(last.lane, from))
 	case lost:
 		d, from, err = p.doubtLane(ctx, d, last, from, end)
 	case d != nil:
 		err = p.learnAnswered(ctx, d)
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.doubt = d
 	p.isCompared()
-	return from, nil
+	return from, false, nil
 }
 
 // loadDoubt is the range that is in doubt, nil if there is none or the lane is done with
@@ -142,20 +160,20 @@ func (p *partition) loadDoubt(ctx context.Context, from uint64) (*doubt, error) 
 
 // laneHasLost reports whether the lane lacks what it is known to have had.
 func (p *partition) laneHasLost(ctx context.Context, known, end uint64, last receipt, d *doubt) (bool, error) {
-	switch {
-	case end < known:
-		return true, nil
-	case last.lane == 0 || d.covers(last.lane):
-		return false, nil
+	if last.lane == 0 || end >= known && d.covers(last.lane) {
+		return end < known, nil
 	}
 	m, there, err := p.bus.LaneEvent(ctx, p.number, last.lane)
-	return there && nameOf(&m) != last.event, err
+	if there && end < known { // who said where the lane ends was behind, or it was cut off further on
+		end = max(end, last.lane)
+	}
+	return end < known || there && nameOf(&m) != last.event, err
 }
 
 // doubtLane puts the end of the lane in doubt, together with what was before, and fills it.
 // All of it can be done again, should this process end half way through.
 func (p *partition) doubtLane(ctx context.Context, before *doubt, last receipt, from, end uint64) (*doubt, uint64, error) {
-	cut, err := p.bus.LaneBefore(ctx, p.number, last.stored.Add(-doubtMargin))
+	cut, err := p.bus.LaneBefore(ctx, p.number, last.stored.Add(-p.doubtMargin()))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -212,7 +230,7 @@ func (p *partition) learnAnswered(ctx context.Context, d *doubt) error {
 	if m, there, err := p.bus.LaneEvent(ctx, p.number, d.after); err != nil {
 		return err
 	} else if there {
-		since = m.Stored.Add(-doubtMargin)
+		since = m.Stored.Add(-p.doubtMargin())
 	}
 	for n := tailLook; ; n *= 4 {
 		tail, err := p.bus.LogTail(ctx, p.number, n)
@@ -236,6 +254,16 @@ func (p *partition) learnAnswered(ctx context.Context, d *doubt) error {
 			}
 		}
 		return nil
+	}
+}
+
+// purges reports whether the log may be purged: as long as events are in doubt, no receipt goes.
+func (p *partition) purges() bool {
+	select {
+	case <-p.compared:
+		return p.inDoubt() == nil
+	default:
+		return false
 	}
 }
 

@@ -34,6 +34,9 @@ type Bus interface {
 	// end with model.ErrRewound, and so does what would be stored because of them. See
 	// Session.
 	Epoch() uint64
+	// Hindsight is for how long a leader may answer from the past: StaleLeader, or 0 where there
+	// is only one server.
+	Hindsight() time.Duration
 }
 
 // StaleLeader is how long the leader of a stream may answer from the past, because it does

@@ -87,7 +87,7 @@ func (r *retention) run() {
 			return // both had come, and the dead do nothing any more
 		}
 		now := time.Now()
-		if now.Before(r.next) && r.appended.Load() < r.p.w.cfg.HistoryBytes/8 {
+		if !r.p.purges() || now.Before(r.next) && r.appended.Load() < r.p.w.cfg.HistoryBytes/8 {
 			continue
 		}
 		r.next = now.Add(retainEvery)

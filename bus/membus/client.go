@@ -3,6 +3,7 @@ package membus
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -66,6 +67,14 @@ type held struct {
 // Connect attaches a client. It must be ended by Close or Kill.
 // Epoch is 0: a store in memory does not go back.
 func (b *Bus) Epoch() uint64 { return 0 }
+
+// Hindsight is that of a cluster where the network is simulated, and 0 otherwise.
+func (b *Bus) Hindsight() time.Duration {
+	if b.net != nil {
+		return 30 * time.Second
+	}
+	return 0
+}
 
 func (s *Server) Connect(id string) *Bus {
 	b := newBus(s, id)
