@@ -19,6 +19,7 @@ import (
 type past struct {
 	mu      sync.Mutex
 	epoch   uint64
+	last    model.Rewind // the last that was noticed
 	anchors map[string]anchor
 	// suspect are the streams that may have gone back since they were heard of last. As long as
 	// there are any, what follows from what was read is not stored in others either; but a
@@ -48,6 +49,14 @@ var errOtherEpoch = fmt.Errorf("not sent: %w", model.ErrRewound)
 
 // Epoch counts how often the store was found to have gone back. See worker.Bus.
 func (b *Bus) Epoch() uint64 { return b.past.now() }
+
+// LastRewind is the last time that a stream was found to have gone back, and the zero Rewind if
+// none was since the bus was connected.
+func (b *Bus) LastRewind() model.Rewind {
+	b.past.mu.Lock()
+	defer b.past.mu.Unlock()
+	return b.past.last
+}
 
 // Hindsight is for how long a leader may answer from the past. See worker.Bus.
 func (b *Bus) Hindsight() time.Duration {
@@ -150,7 +159,7 @@ func (p *past) holds(stream string, was, found anchor) {
 }
 
 // isBack begins a new epoch, unless that was noticed meanwhile: a stream is not what it was.
-func (p *past) isBack(stream string, was anchor) bool {
+func (p *past) isBack(stream string, was anchor, why string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, known := p.anchors[stream]
@@ -158,6 +167,7 @@ func (p *past) isBack(stream string, was anchor) bool {
 		return false
 	}
 	p.epoch++
+	p.last = model.Rewind{At: time.Now().UTC(), Stream: stream, Known: was.seq, Found: why}
 	delete(p.anchors, stream)
 	delete(p.suspect, stream)
 	p.changed.raise()
@@ -297,7 +307,7 @@ func (a *anchor) differs(found anchor) string {
 
 // wentBack ends what rests on the stream as it was, and says so.
 func (b *Bus) wentBack(stream string, was anchor, why string) {
-	if !b.past.isBack(stream, was) {
+	if !b.past.isBack(stream, was, why) {
 		return
 	}
 	b.seen.clear()

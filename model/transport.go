@@ -36,6 +36,16 @@ var (
 	ErrRewound = errors.New("the store has gone back: what was known of it is not in it any more")
 )
 
+// Rewind says that a stream has gone back to an earlier state.
+type Rewind struct {
+	// At is when that was noticed, by the clock of the process.
+	At     time.Time `json:"at"`
+	Stream string    `json:"stream"`
+	// Known is the sequence up to which the stream was known, Found what is there instead.
+	Known uint64 `json:"known"`
+	Found string `json:"found"`
+}
+
 // Append asks a bus to append one commit to a space's log.
 type Append struct {
 	Space string

@@ -40,6 +40,9 @@ type Figures struct {
 	Now time.Time `json:"now,omitzero"`
 	// Unstored is why the store did not take something within the last minute, if it did not.
 	Unstored string `json:"unstored,omitzero"`
+	// Rewound is the last time that the worker has noticed that a stream had gone back to an
+	// earlier state, if it has.
+	Rewound model.Rewind `json:"rewound,omitzero"`
 	Binary   string `json:"binary,omitzero"`
 }
 
@@ -98,6 +101,9 @@ func (w *Worker) Figures() Figures {
 		if at, why := says.Refusal(); time.Since(at) < unstoredFor {
 			f.Unstored = why
 		}
+	}
+	if says, can := w.bus.(interface{ LastRewind() model.Rewind }); can {
+		f.Rewound = says.LastRewind()
 	}
 	f.Now, f.Binary = w.cfg.Now().UTC(), binary()
 	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })

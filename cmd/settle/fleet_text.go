@@ -257,6 +257,11 @@ func troubles(f *fleet.Fleet) (out []string) {
 		if m.Ahead.Abs() > clockOff {
 			out = append(out, fmt.Sprintf("the clock of %s is %s from this machine's: timers are due by the workers' clocks. Let every machine keep time (chrony, systemd-timesyncd)", m.ID, m.Ahead.Abs().Round(time.Millisecond)))
 		}
+		if m.Figures != nil && m.Figures.Rewound.Stream != "" {
+			r := &m.Figures.Rewound
+			out = append(out, fmt.Sprintf("the store has gone back, as %s noticed at %s: stream %s was known up to %d, and %s. What was stored last is lost; senders that have it can send it again",
+				m.ID, r.At.Format(time.RFC3339), r.Stream, r.Known, r.Found))
+		}
 		if m.Figures != nil && m.Figures.Unstored != "" {
 			out = append(out, m.ID+" is told that the store has no room, or fails: "+m.Figures.Unstored+". What it has done waits; free the disk, or raise the limit")
 		}

@@ -3,11 +3,18 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/natstest"
 )
 
 // A partition whose log is gone is named, and nobody is told to put an empty one in its place.
@@ -53,4 +60,49 @@ func TestIncident_AHandlerThatFailsAndADocumentThatIsTooLarge(t *testing.T) {
 	if strings.Contains(out, "STUCK") {
 		t.Errorf("the space is said to stand still:\n%s", out)
 	}
+}
+
+// A worker that has known more than the store has goes on with what there is, and says so.
+func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
+	ports, err := natstest.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	start := func(files string) *bus.Server {
+		s, err := bus.StartServer(bus.ServerConfig{StoreDir: filepath.Join(dir, files), Fsync: bus.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	again := func(s *bus.Server, files, now string) *bus.Server {
+		s.Shutdown()
+		if err := os.CopyFS(filepath.Join(dir, now), os.DirFS(filepath.Join(dir, files))); err != nil {
+			t.Fatal(err)
+		}
+		return start(now)
+	}
+	s := start("old")
+	defer func() { s.Shutdown() }()
+	t.Setenv("NATS_URL", s.ClientURL())
+	d, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(settle.NewProgram("counter").Handle("add", func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("added") })),
+		Bus:      bus.Config{URL: s.ClientURL(), Partitions: 1, Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := d.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	want(t, 0, "handled", "send", "cart", "add", "--id", "a1", "--wait")
+	s = again(s, "old", "new")
+	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
+	s = again(s, "old", "older")
+	wantSoon(t, 0, "the store has gone back, as | was known up to", "fleet")
+	wantSoon(t, 1, "the store has gone back, as worker | Senders that have the events can send them again", "doctor", "--json")
+	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
 }

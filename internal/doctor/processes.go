@@ -21,6 +21,7 @@ func (j *judge) processes() {
 	}
 	j.binaries()
 	j.workerClocks()
+	j.rewound()
 	j.unstored()
 	j.unserved()
 	j.stuck()
@@ -51,6 +52,19 @@ func (j *judge) workerClocks() {
 		j.bad(level, CheckClock, fmt.Sprintf("the clock of worker %s is %v %s this machine's", m.ID, m.Ahead.Abs().Round(time.Millisecond), which),
 			"Timers, delayed events and jobs are due by the clock of the worker that serves their space. No order and no receipt depends on it.",
 			"Let every machine keep time: chrony or systemd-timesyncd. If the servers' clocks are said to be off as well, it is this machine's.")
+	}
+}
+
+// rewound tells of a store that has gone back while a worker knew it.
+func (j *judge) rewound() {
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures != nil && m.Figures.Rewound.Stream != "" {
+			r := &m.Figures.Rewound
+			j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back, as worker %s noticed at %s: stream %s was known up to %d, and %s", m.ID, r.At.Format(time.RFC3339), r.Stream, r.Known, r.Found),
+				"What was stored last is lost, events that were acknowledged among it. What is sent since is handled.",
+				"Find out why: a power cut without fsync, a snapshot of the machine, older files. Senders that have the events can send them again. This is said until the worker is started again.")
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -42,6 +43,9 @@ var fleets = []struct {
 }{
 	{"all is well", func(*fleet.Fleet) {}, OK, "stuck spaces none for longer than 30s|backlog no event waits for longer than 1m0s", "program files|clock of worker"},
 	{"two program files", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "def" }, Warning, "versions workers run different program files: abc (w1), def (w2)", ""},
+	{"a store that has gone back", func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Rewound = model.Rewind{At: time.Unix(0, 0).UTC(), Stream: "SETTLE_LANE_0", Known: 90, Found: "it ends at 80"}
+	}, Warning, "! log and lanes the store has gone back, as worker w1 noticed at 1970-01-01T00:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80", ""},
 	{"one that does not tell", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "" }, OK, "", "program files"},
 	{"a clock that is ten minutes off", func(f *fleet.Fleet) { f.Workers[1].Ahead = -10 * time.Minute }, Failure, "✗ clock the clock of worker w2 is 10m0s behind this machine's", ""},
 	{"a clock that is two seconds off", func(f *fleet.Fleet) { f.Workers[1].Ahead = 2 * time.Second }, Warning, "! clock the clock of worker w2 is 2s ahead of this machine's", ""},
