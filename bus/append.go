@@ -78,7 +78,16 @@ func (j *appending) answerFromThePast(a answer) ruling {
 	if j.b.clustered.Load() && now.Sub(j.past) < j.b.timing.pastLimit {
 		return ruling{again: true}
 	}
-	return j.refused("the log ends before what was expected (" + a.why + ")")
+	return ruling{lookup: j.whetherBack}
+}
+
+// whetherBack decides a refusal by a log that ends before what the caller has seen in it.
+func (j *appending) whetherBack(ctx context.Context) ruling {
+	j.b.compare(ctx, j.stream)
+	if j.a.Epoch != j.b.Epoch() {
+		return ruling{err: errOtherEpoch}
+	}
+	return j.refused("the log ends before what was expected")
 }
 
 // whoseCommit decides a refusal that came after an attempt in doubt: the commit
