@@ -40,10 +40,10 @@ type Figures struct {
 	Now time.Time `json:"now,omitzero"`
 	// Unstored is why the store did not take something within the last minute, if it did not.
 	Unstored string `json:"unstored,omitzero"`
+	Binary   string `json:"binary,omitzero"`
 	// Rewound is the last time that the worker has noticed that a stream had gone back to an
 	// earlier state, if it has.
 	Rewound model.Rewind `json:"rewound,omitzero"`
-	Binary   string `json:"binary,omitzero"`
 }
 
 // PartitionFigures is the part of a partition in Figures.
