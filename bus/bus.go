@@ -104,7 +104,8 @@ func (b *Bus) dial() error {
 		return fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
 	b.watchConnection()
-	b.pub.running.Go(b.comparePast) // ends with b.pub.ctx
+	every := b.timing.pastCheck
+	b.pub.running.Go(func() { b.comparePast(every) }) // ends with b.pub.ctx
 	return nil
 }
 

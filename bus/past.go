@@ -154,8 +154,10 @@ func (p *past) holds(stream string, was, found anchor) {
 	if now := p.anchors[stream]; now == was && found.seq == was.seq {
 		p.anchors[stream] = found // its time is known from now on
 	}
-	delete(p.suspect, stream)
-	p.changed.raise()
+	if p.suspect[stream] {
+		delete(p.suspect, stream)
+		p.changed.raise()
+	}
 }
 
 // isBack begins a new epoch, unless that was noticed meanwhile: a stream is not what it was.
@@ -230,8 +232,8 @@ func (b *Bus) compareEach(ctx context.Context) {
 
 // comparePast compares all streams now and then: a leader that has lost the end of its
 // stream costs no connection.
-func (b *Bus) comparePast() {
-	tick := time.NewTicker(b.timing.pastCheck)
+func (b *Bus) comparePast(every time.Duration) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {

@@ -143,7 +143,6 @@ func (p *partition) tryLane(ctx context.Context, from uint64, act bool) (at uint
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.doubt = d
-	p.isCompared()
 	return from, false, nil
 }
 
@@ -261,7 +260,9 @@ func (p *partition) learnAnswered(ctx context.Context, d *doubt) error {
 func (p *partition) purges() bool {
 	select {
 	case <-p.compared:
-		return p.inDoubt() == nil
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.doubt == nil && p.laneErr == nil
 	default:
 		return false
 	}
@@ -286,7 +287,12 @@ func (h *host) mend(r *replica.Replica) error {
 	case <-h.ctx.Done():
 		return h.ctx.Err()
 	}
-	d := p.inDoubt()
+	p.mu.Lock()
+	d, err := p.doubt, p.laneErr
+	p.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("compare the lane with the log: %w", err)
+	}
 	if d == nil || r.Cursor.Floor <= d.after {
 		return nil
 	}

@@ -48,9 +48,10 @@ type partition struct {
 	// position that was saved last.
 	read  uint64
 	saved uint64
-	// doubt is the range of the lane that is in doubt. compared is closed when that is known:
-	// no space is served before.
+	// doubt is the range of the lane that is in doubt. compared is closed when that is known,
+	// or laneErr says why it is not: no space is served before.
 	doubt      *doubt
+	laneErr    error
 	compared   chan struct{}
 	isCompared func()
 	dues       dues
@@ -107,10 +108,14 @@ func (p *partition) followLane(ctx context.Context) error {
 		return model.ErrStopped
 	}
 	from, err := p.bus.LoadPosition(ctx, p.number, positionLane)
-	if err != nil {
-		return err
+	if err == nil {
+		from, err = p.compareLane(ctx, from)
 	}
-	if from, err = p.compareLane(ctx, from); err != nil {
+	p.mu.Lock()
+	p.laneErr = err
+	p.mu.Unlock()
+	p.isCompared()
+	if err != nil {
 		return err
 	}
 	p.mu.Lock()
