@@ -1,0 +1,134 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/live"
+)
+
+// errNotThere is why something is looked for again.
+var errNotThere = errors.New("it is not there so far")
+
+// watched is what one who watches a count is told, in order: the count, or the kind of what
+// is no value.
+type watched struct {
+	t     *testing.T
+	who   string
+	news  chan string
+	heard []string
+}
+
+// watch begins to watch in one way or another, until the test ends.
+func watch(t *testing.T, who string, follow func(ctx context.Context, tell func(string)) error) *watched {
+	t.Helper()
+	w := &watched{t: t, who: who, news: make(chan string, 1000)}
+	ctx, cancel := context.WithCancel(testContext(t))
+	ended := make(chan error, 1)
+	go func() { ended <- follow(ctx, func(s string) { w.news <- s }) }() // ends with ctx
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return w
+}
+
+// until takes what is told until it is what is wanted.
+func (w *watched) until(want string) {
+	w.t.Helper()
+	ctx := testContext(w.t)
+	for {
+		select {
+		case s := <-w.news:
+			if w.heard = append(w.heard, s); s == want {
+				return
+			}
+		case <-ctx.Done():
+			w.t.Fatalf("%s was told %v, and waited in vain for %s", w.who, w.heard, want)
+		}
+	}
+}
+
+func watchAsGo(t *testing.T, c *settle.Client, space, doc string) *watched {
+	t.Helper()
+	return watch(t, "a Go program", func(ctx context.Context, tell func(string)) error {
+		return c.Watch(ctx, space, doc, func(v settle.Value, _ uint64) { tell(v.String()) })
+	})
+}
+
+func watchAsAnyClient(t *testing.T, d *deployment, space, doc string) *watched {
+	t.Helper()
+	c := live.Client{Bus: d.Bus()}
+	return watch(t, "a live query", func(ctx context.Context, tell func(string)) error {
+		return c.Watch(ctx, live.Watch{Space: space, Document: doc}, func(e live.Event) {
+			switch e.Kind {
+			case live.Value:
+				tell(string(e.Data))
+			case live.Rewound:
+				tell(string(e.Kind))
+			}
+		})
+	})
+}
+
+// A watch that stays delivers what the document is after its store has gone back, though that
+// is older than what it has delivered, and then what comes.
+func TestRewind_AWatchThatStaysGoesBackWithTheStore(t *testing.T) {
+	m := startTimeMachine(t)
+	d := deploy(t, m.config())
+	c := d.Client()
+	native, anybody := watchAsGo(t, c, "a", "departed"), watchAsAnyClient(t, d, "a", "departed")
+	sendAll(t, c, 1, 8)
+	native.until("8")
+	anybody.until("8")
+	old := m.copy()
+	sendAll(t, c, 9, 12)
+	native.until("12")
+	anybody.until("12")
+	m.goBack(old)
+	native.until("8")
+	anybody.until(string(live.Rewound))
+	anybody.until("8")
+	sendAll(t, c, 13, 14)
+	native.until("10")
+	anybody.until("10")
+}
+
+// A call that waits for a worker returns its receipt though its event was lost meanwhile with
+// the end of the store.
+func TestRewind_ACallUnderWaySendsALostEventAgain(t *testing.T) {
+	m := startTimeMachine(t)
+	cfg := m.config()
+	cfg.Workers = -1
+	d := deploy(t, cfg)
+	c, ctx := d.Client(), testContext(t)
+	old := m.copy()
+	type answer struct {
+		rc  *settle.Receipt
+		err error
+	}
+	called := make(chan answer, 1)
+	go func() { // ends with ctx
+		rc, err := c.Call(ctx, flight(1, "a", "b"))
+		called <- answer{rc, err}
+	}()
+	persistently(ctx, t, "find the event of the call", func(ctx context.Context) error {
+		_, there, err := d.Bus().FindEvent(ctx, "a", "depart", "f1")
+		if err == nil && !there {
+			err = errNotThere
+		}
+		return err
+	})
+	sendAll(t, c, 2, 2) // it is acknowledged behind the event of the call
+	m.goBack(old)
+	if _, err := d.AddWorker(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-called; a.err != nil || a.rc.Outcome != settle.Handled {
+		t.Errorf("the call: %+v, %v", a.rc, a.err)
+	}
+	eventually(t, c, "a", "departed", 1)
+	once(t, readLog(t, d.Bus(), "a"))
+}
