@@ -64,13 +64,20 @@ func (ev awaited) failed(ctx context.Context, err error) error {
 // nothing is found, it calls again, unless that is nil. It ends w.
 func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, again func() error) (*Receipt, error) {
 	defer func() { w.end() }()
-	epoch := c.bus.Epoch()
+	epoch := w.epoch
 	later := time.NewTimer(worker.StaleLeader)
 	defer later.Stop()
 	for {
 		if look {
-			h, err := lookup.FindReceiptUpTo(ctx, c.bus, ev.space, ev.key.Stream, ev.key.ID, w.seen)
+			seen := w.seen
+			if c.bus.Epoch() != w.epoch {
+				seen = 0 // the log may not reach there any more
+			}
+			h, err := lookup.FindReceiptUpTo(ctx, c.bus, ev.space, ev.key.Stream, ev.key.ID, seen)
 			switch {
+			case errors.Is(err, ErrRewound) && ctx.Err() == nil:
+				_ = pause.For(ctx, lookPause)
+				continue
 			case ctx.Err() != nil || err != nil && !errors.Is(err, ErrForgotten):
 				return nil, ev.failed(ctx, err)
 			case err != nil:
@@ -131,10 +138,11 @@ type follower struct {
 }
 
 // waiter is one call's place at a follower: it gets every receipt that is in the log
-// behind seen.
+// behind seen. epoch is that of the store when it began to wait.
 type waiter struct {
 	receipt chan *model.Receipt
 	seen    uint64
+	epoch   uint64
 	end     func()
 }
 
@@ -204,7 +212,7 @@ func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 		return nil
 	}
 	f.idle.Stop()
-	w := &waiter{receipt: make(chan *model.Receipt, 1), seen: f.seen}
+	w := &waiter{receipt: make(chan *model.Receipt, 1), seen: f.seen, epoch: a.c.bus.Epoch()}
 	f.waiters[key] = append(f.waiters[key], w.receipt)
 	w.end = func() { a.leave(f, key, w.receipt) }
 	return w

@@ -18,6 +18,7 @@ type Bus interface {
 	ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error)
 	FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error)
 	Horizon() time.Duration
+	Epoch() uint64
 }
 
 const (

@@ -28,10 +28,11 @@ func ReadContents(ctx context.Context, bus Bus, space string) (*Contents, error)
 		return nil, err
 	}
 	c := &Contents{}
+	epoch := bus.Epoch()
 	head, err := bus.Head(ctx, space)
 	if err == nil {
 		err = OverGaps(ctx, space, func() error {
-			st, r, err := readSpace(ctx, bus, space, head)
+			st, r, err := readSpace(ctx, bus, space, head, epoch)
 			c.Replica, c.Derived = r, derived(st)
 			return err
 		})
@@ -110,8 +111,9 @@ func early(ctx context.Context, bus Bus, space string, done model.Cursor) (all [
 	}
 }
 
-// readSpace is a space as its checkpoint and the log behind it have it, up to head at least.
-func readSpace(ctx context.Context, bus Bus, space string, head uint64) (st model.SpaceState, r *replica.Replica, err error) {
+// readSpace is a space as its checkpoint and the log behind it have it, up to head at least,
+// which is of an epoch of the store.
+func readSpace(ctx context.Context, bus Bus, space string, head, epoch uint64) (st model.SpaceState, r *replica.Replica, err error) {
 	if st, err = bus.LoadState(ctx, space); err != nil {
 		return st, nil, err
 	}
@@ -132,8 +134,11 @@ func readSpace(ctx context.Context, bus Bus, space string, head uint64) (st mode
 		default:
 			dry = 0
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return st, nil, ctx.Err()
+		case bus.Epoch() != epoch:
+			return st, nil, model.ErrRewound
 		}
 	}
 }

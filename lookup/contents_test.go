@@ -17,6 +17,8 @@ type blank struct {
 	reads int
 }
 
+func (*blank) Epoch() uint64 { return 0 }
+
 func (*blank) Head(context.Context, string) (uint64, error) { return 1, nil }
 
 func (*blank) LoadState(context.Context, string) (model.SpaceState, error) {

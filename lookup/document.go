@@ -86,7 +86,11 @@ func (f *follower) tell(d *replica.Document, previous uint64) {
 
 // follow goes on until ctx ends, or the log has a gap.
 func (f *follower) follow(ctx context.Context) error {
+	epoch := f.bus.Epoch()
 	d, err := Read(ctx, f.bus, f.space, f.doc)
+	if err == nil && f.bus.Epoch() != epoch {
+		err = model.ErrRewound // what was read may not be there any more
+	}
 	if err != nil {
 		return err
 	}
@@ -116,12 +120,17 @@ func (f *follower) follow(ctx context.Context) error {
 
 // Read returns a document as the log has it now, as far as it can be seen.
 func Read(ctx context.Context, bus Bus, space, doc string) (d *replica.Document, err error) {
-	head, err := bus.Head(ctx, space) // of the leader: a replica that is behind is asked again
-	if err == nil {
-		err = OverGaps(ctx, space, func() error {
-			d, err = readOnce(ctx, bus, space, doc, head)
-			return err
+	for {
+		epoch := bus.Epoch()
+		d, err = readUpTo(ctx, bus, space, doc, func() error {
+			if bus.Epoch() != epoch {
+				return model.ErrRewound
+			}
+			return nil
 		})
+		if !errors.Is(err, model.ErrRewound) || bus.Epoch() == epoch || ctx.Err() != nil {
+			break
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s of space %s: %w", doc, space, err)
@@ -129,8 +138,22 @@ func Read(ctx context.Context, bus Bus, space, doc string) (d *replica.Document,
 	return d, nil
 }
 
-// readOnce reads a document from a checkpoint and the log behind it, up to head at least.
-func readOnce(ctx context.Context, bus Bus, space, doc string, head uint64) (*replica.Document, error) {
+// readUpTo reads a document up to the head of the log, as that is when it begins.
+func readUpTo(ctx context.Context, bus Bus, space, doc string, holds func() error) (d *replica.Document, err error) {
+	head, err := bus.Head(ctx, space) // of the leader: a replica that is behind is asked again
+	if err != nil {
+		return nil, err
+	}
+	err = OverGaps(ctx, space, func() error {
+		d, err = readOnce(ctx, bus, space, doc, head, holds)
+		return err
+	})
+	return d, err
+}
+
+// readOnce reads a document from a checkpoint and the log behind it, up to head at least, as
+// long as that holds: a log that has gone back may not reach there any more.
+func readOnce(ctx context.Context, bus Bus, space, doc string, head uint64, holds func() error) (*replica.Document, error) {
 	st, err := bus.LoadState(ctx, space)
 	if err != nil {
 		return nil, err
@@ -158,6 +181,9 @@ func readOnce(ctx context.Context, bus Bus, space, doc string, head uint64) (*re
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		if err := holds(); err != nil {
+			return nil, err
 		}
 	}
 }

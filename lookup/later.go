@@ -63,7 +63,7 @@ func (l *logReader) waited(since, slot uint64, key receipts.Key) (*Handling, err
 func waitedLong(ctx context.Context, bus Bus, space string, key receipts.Key, seen uint64) (*Handling, error) {
 	var r *replica.Replica
 	err := OverGaps(ctx, space, func() (err error) {
-		_, r, err = readSpace(ctx, bus, space, 0)
+		_, r, err = readSpace(ctx, bus, space, 0, bus.Epoch())
 		return err
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func FindWaiting(ctx context.Context, bus Bus, space, stream, id string) (*model
 	}
 	var w *model.Waiting
 	err := OverGaps(ctx, space, func() error {
-		_, r, err := readSpace(ctx, bus, space, 0)
+		_, r, err := readSpace(ctx, bus, space, 0, bus.Epoch())
 		if err != nil {
 			return err
 		}

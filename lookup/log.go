@@ -29,15 +29,17 @@ type logged struct {
 	c      *model.Commit
 }
 
-// readLogOf makes a reader. Its head is of the leader, and not below seen.
+// readLogOf makes a reader. Its head is of the leader, and not below seen, unless the store
+// goes back meanwhile.
 func readLogOf(ctx context.Context, bus Bus, space string, seen uint64) (*logReader, error) {
-	for dry := 0; ; dry++ {
+	for began, dry := bus.Epoch(), 0; ; dry++ {
 		_ = pause.For(ctx, pause.Backoff(dry))
+		epoch := bus.Epoch()
 		head, err := bus.Head(ctx, space)
 		switch {
 		case err != nil:
 			return nil, err
-		case head >= seen:
+		case head >= seen || epoch != began:
 			return &logReader{ctx: ctx, bus: bus, space: space, head: head, owners: map[uint64]bool{}}, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -80,7 +82,7 @@ func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
 func (l *logReader) checkHead() error {
 	head, err := l.bus.Head(l.ctx, l.space)
 	if err == nil && head < l.head {
-		err = fmt.Errorf("the log of space %s ends at %d, and was seen to reach %d: the stream has lost messages (a power cut without fsync, or an old backup)", l.space, head, l.head)
+		err = fmt.Errorf("the log of space %s ends at %d, and was seen to reach %d: the stream has lost messages (a power cut without fsync, or an old backup): %w", l.space, head, l.head, model.ErrRewound)
 	}
 	return err
 }

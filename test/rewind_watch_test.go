@@ -30,7 +30,9 @@ func watch(t *testing.T, who string, follow func(ctx context.Context, tell func(
 	go func() { ended <- follow(ctx, func(s string) { w.news <- s }) }() // ends with ctx
 	t.Cleanup(func() {
 		cancel()
-		<-ended
+		if err := <-ended; err == nil {
+			t.Errorf("%s ended without an error", who)
+		}
 	})
 	return w
 }
