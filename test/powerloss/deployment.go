@@ -27,6 +27,7 @@ type deployment struct {
 	log    *complaints
 
 	life   int
+	lossy  bool // something was lost, once
 	buses  []*bus.Bus
 	worker *settle.Worker
 	coord  *coordinator.Coordinator

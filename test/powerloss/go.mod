@@ -7,6 +7,11 @@ replace github.com/settlehq/settle => ../..
 require github.com/settlehq/settle v0.0.0-00010101000000-000000000000
 
 require (
+	github.com/netresearch/go-cron v0.9.1 // indirect
+	go.starlark.net v0.0.0-20260908191801-89a6a09411d5 // indirect
+)
+
+require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect

@@ -35,9 +35,11 @@ type row struct {
 	// LostEvents and LostReceipts are those of them that are gone, LossyCuts after how many of
 	// the cuts there were any.
 	LostEvents, LostReceipts, LossyCuts int
-	// Broken deployments did not come back: after that cut a new one was made. Refused is how
-	// many of the lossy cuts made a worker or a reader refuse a stream that has lost messages.
-	Broken, Refused int
+	// Broken deployments did not come back, or did not handle what was acknowledged afterwards:
+	// after that cut a new one was made. Refused is how many of the lossy cuts made a worker or a
+	// reader refuse a stream that has lost messages, after which a new one was made, too. After is
+	// how many events were acknowledged, and handled, after cuts that had lost something.
+	Broken, Refused, After int
 	// Duplicates are second receipts, Disorder receipts of a lane out of its order.
 	Duplicates, Disorder int
 	// DroppedBytes were taken by the disks.
@@ -57,7 +59,7 @@ func (p plan) check() error {
 	return nil
 }
 
-// run does all cuts. A deployment goes on as long as it loses nothing.
+// run does all cuts. A deployment goes on as long as it can.
 func (p plan) run(ctx context.Context, log io.Writer) (*row, error) {
 	r := &row{plan: p}
 	if err := p.check(); err != nil {
@@ -82,7 +84,8 @@ func (p plan) run(ctx context.Context, log io.Writer) (*row, error) {
 	return r, ctx.Err()
 }
 
-// live is the life of one deployment, until a cut has cost it something.
+// live is the life of one deployment, until it refuses to go on, or does not come back. What a cut
+// has cost it is forgotten; what is acknowledged afterwards is not.
 func (p plan) live(ctx context.Context, log io.Writer, r *row, dir, binary string, chance *rand.Rand) error {
 	c, err := newCluster(dir, binary, p)
 	if err != nil {
@@ -109,7 +112,7 @@ func (p plan) live(ctx context.Context, log io.Writer, r *row, dir, binary strin
 			fmt.Fprintf(log, "%s cut, %d to go: %d acknowledged, %d receipts: %s, %v\n", time.Now().Format(time.TimeOnly), r.Cuts, acked, receipts, found, err)
 		}
 		r.add(found, err)
-		if err != nil || found.lost() {
+		if err != nil || found.refused {
 			return nil
 		}
 	}
@@ -118,16 +121,17 @@ func (p plan) live(ctx context.Context, log io.Writer, r *row, dir, binary strin
 
 // found is what one cut came to.
 type found struct {
-	events, receipts     []string
+	events, receipts     []event
 	refused              bool
+	after                int // events that were acknowledged since, and handled
 	duplicates, disorder int
 }
 
 func (f found) lost() bool { return len(f.events)+len(f.receipts) > 0 }
 
 func (f found) String() string {
-	return fmt.Sprintf("lost %d events and %d receipts, refused %v, %d duplicates, %d out of order",
-		len(f.events), len(f.receipts), f.refused, f.duplicates, f.disorder)
+	return fmt.Sprintf("lost %d events and %d receipts, refused %v, %d handled afterwards, %d duplicates, %d out of order",
+		len(f.events), len(f.receipts), f.refused, f.after, f.duplicates, f.disorder)
 }
 
 func (r *row) add(f found, err error) {
@@ -135,6 +139,7 @@ func (r *row) add(f found, err error) {
 	r.LostReceipts += len(f.receipts)
 	r.Duplicates += f.duplicates
 	r.Disorder += f.disorder
+	r.After += f.after
 	if f.lost() {
 		r.LossyCuts++
 		if f.refused {
@@ -172,6 +177,11 @@ func (p plan) cut(ctx context.Context, d *deployment, n int, chance *rand.Rand) 
 	if err != nil {
 		return f, fmt.Errorf("look what is there: %w", err)
 	}
+	if f.lost() {
+		d.lossy = true
+		d.book.forget(f)
+	}
+	before, _ := d.book.counts()
 	if !survive {
 		if err := d.begin(ctx); err != nil && !f.lost() {
 			return f, fmt.Errorf("begin anew: %w", err)
@@ -179,10 +189,13 @@ func (p plan) cut(ctx context.Context, d *deployment, n int, chance *rand.Rand) 
 	}
 	d.work(ctx, 300*time.Millisecond)
 	d.rest()
-	err = d.settled(ctx, f.lost())
+	err = d.settled(ctx)
 	f.refused = d.complaints() > 0
-	if err == nil && !f.lost() {
+	if err == nil && !f.refused {
 		f.duplicates, f.disorder, err = d.audit(ctx)
+		if after, _ := d.book.counts(); f.lost() {
+			f.after = after - before
+		}
 	}
 	return f, err
 }
