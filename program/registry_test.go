@@ -3,11 +3,14 @@ package program_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -192,4 +195,59 @@ func TestARegistryThatIsCutOffGoesOnWithWhatItKnows(t *testing.T) {
 	server.bus.Kill()
 	r.Close()
 	server.wantRuns(r, "a", "one")
+}
+
+// interrupted is a store of records of which a follow ends, and which then has fewer of them.
+type interrupted struct {
+	*membus.Bus
+	end  chan struct{} // ends the first follow
+	gone atomic.Pointer[string]
+}
+
+func (b *interrupted) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if b.gone.Load() == nil {
+		go func() { // ends with the follow
+			select {
+			case <-b.end:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return b.Bus.FollowRecords(ctx, under, func(r model.Record) {
+		if gone := b.gone.Load(); gone == nil || !strings.HasSuffix(r.Key, *gone) {
+			deliver(r)
+		}
+	}, ready)
+}
+
+// A store that goes back ends the follow: what the rules are is learned anew then, and one
+// that is not there any more holds no more.
+func TestARegistryForgetsARuleThatIsGoneWhenItFollowsAnew(t *testing.T) {
+	w := newWorld(t)
+	w.pinTo("*", w.publish("p", "one"))
+	two := w.publish("q", "two")
+	before, err := w.bus.ListRecords(w.ctx, "rule")
+	w.must(err)
+	w.pinTo("a", two)
+	after, err := w.bus.ListRecords(w.ctx, "rule")
+	w.must(err)
+	b := &interrupted{Bus: w.bus, end: make(chan struct{})}
+	changes := make(chan struct{}, 100)
+	r, err := program.Open(w.ctx, b, program.Config{
+		Compile: w.compile, OnChange: func() { changes <- struct{}{} }, Again: time.Millisecond,
+	})
+	w.must(err)
+	t.Cleanup(r.Close)
+	w.wantRuns(r, "a", "two")
+	for _, rec := range after {
+		if !slices.ContainsFunc(before, func(was model.Record) bool { return was.Key == rec.Key }) {
+			b.gone.Store(&rec.Key)
+		}
+	}
+	close(b.end)
+	w.until(r, changes, "a", "one")
+	w.wantRuns(r, "b", "one")
 }
