@@ -100,6 +100,7 @@ func Run(t *testing.T, h Harness) {
 		{"Log", logChecks},
 		{"Doubt", doubtChecks},
 		{"Lane", laneChecks},
+		{"Fill", fillChecks},
 		{"Purge", purgeChecks},
 		{"PurgeLog", purgeLogChecks},
 		{"Follow", followChecks},

@@ -58,6 +58,9 @@ func (s *Server) findEventBehind(space, stream, id string, n int) (model.Message
 	if seq == 0 || seq > less(l.end(), n) {
 		return model.Message{}, false
 	}
+	if l.at(seq).Space == "" {
+		return model.Message{}, false // the name is taken by what fills the lane
+	}
 	return cloneMessages([]model.Message{l.at(seq)})[0], true
 }
 
