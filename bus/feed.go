@@ -69,7 +69,6 @@ func (f *feed) run(ctx context.Context) error {
 	if err := f.b.steady(ctx, f.stream, f.epoch); err != nil {
 		return err
 	}
-	f.b.past.note(f.stream, anchor{seq: f.last, subject: f.subject})
 	if err := f.fill(ctx); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ func (b *Bus) Head(ctx context.Context, space string) (uint64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("head of space %s: %w", space, err)
 	}
+	b.past.note(b.names.logStream(p), anchorOf(&last))
 	return last.Seq, nil
 }
 

@@ -170,6 +170,7 @@ func TestWatch_SaysThatAValueIsHeldBackIfThatLasts(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
 		w.send("add", 1)
+		w.settled(1) // or the first value is that of nothing, for an hour
 		s, calm := w.follow("rare", 0), w.follow("calm", 0)
 		w.eventually("they have a value", func() bool { return s.last() == "1" && calm.last() == "1" })
 		for n := 2; n < 120; n++ { // calm has news every two seconds, and is behind nearly always

@@ -134,3 +134,32 @@ func TestRewind_ACallUnderWaySendsALostEventAgain(t *testing.T) {
 	eventually(t, c, "a", "departed", 1)
 	once(t, readLog(t, d.Bus(), "a"))
 }
+
+// An attachment has the space in memory as it was: it ends, and says why.
+func TestRewind_AnAttachmentEnds(t *testing.T) {
+	m := startTimeMachine(t)
+	d := deploy(t, m.config())
+	c := d.Client()
+	sendAll(t, c, 1, 8)
+	eventually(t, c, "a", "departed", 8)
+	old := m.copy()
+	sendAll(t, c, 9, 10)
+	eventually(t, c, "a", "departed", 10)
+	a, err := settle.Attach(testContext(t), d.Bus(), settle.AttachConfig{ID: "editor", Space: "a", Program: relay()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.goBack(old)
+	select {
+	case <-a.Done():
+	case <-testContext(t).Done():
+		t.Fatal("it goes on with what is not there any more")
+	}
+	err = a.Transact(testContext(t), "editor", func(tx *settle.Tx) error { tx.Set("note", "late"); return nil })
+	if !errors.Is(err, settle.ErrRewound) {
+		t.Errorf("a transaction after that: %v", err)
+	}
+	if err := a.Close(testContext(t)); err != nil {
+		t.Error(err)
+	}
+}

@@ -84,6 +84,7 @@ type upgrade struct {
 	handled atomic.Int64
 	mu      sync.Mutex
 	story   map[string][]string // the editions that handled a space's events, in order
+	counts  map[string]int      // how many of a space's events were handled
 }
 
 // While events come without a pause, another version is deployed with two of fifty nodes changed,
@@ -96,6 +97,7 @@ func TestUpgrade_RollingUnderLoadLosesNothingAndRunsOnlyWhatChanged(t *testing.T
 	u.decide(program.Choice{Target: one})
 	u.begin()
 	u.untilEdition("one", u.spaces...)
+	u.goOn() // each edition handles something in each of its spaces
 
 	u.late.mu.Lock()
 	two := u.publish(edition("two", map[int]int{3: 1, 4: 1}))
@@ -106,6 +108,7 @@ func TestUpgrade_RollingUnderLoadLosesNothingAndRunsOnlyWhatChanged(t *testing.T
 	u.wantEdition("one", late...) // several versions live at once
 	u.late.mu.Unlock()
 	u.untilEdition("two", late...)
+	u.goOn()
 
 	three := u.publish(edition("three", map[int]int{3: 1, 4: 1, 7: 1}))
 	const percent = 50
@@ -150,7 +153,7 @@ func startUpgrade(t *testing.T) *upgrade {
 		Hosted: true, Workers: -1, Bus: bus.Config{Partitions: 6},
 		MemberTTL: patience, // nobody is taken for dead because the machine is slow
 	})
-	u := &upgrade{t: t, d: d, workers: map[string]*settle.Worker{}, enough: make(chan struct{}), story: map[string][]string{}, isLate: map[string]bool{}}
+	u := &upgrade{t: t, d: d, workers: map[string]*settle.Worker{}, enough: make(chan struct{}), story: map[string][]string{}, counts: map[string]int{}, isLate: map[string]bool{}}
 	for i := range upgradeSpaces {
 		u.spaces = append(u.spaces, fmt.Sprintf("s%d", i))
 	}
@@ -288,17 +291,29 @@ func (u *upgrade) await(ctx context.Context, space string, n int) error {
 	u.handled.Add(1)
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.counts[space]++
 	if s := u.story[space]; len(s) == 0 || s[len(s)-1] != by {
 		u.story[space] = append(s, by)
 	}
 	return nil
 }
 
-// goOn lets some load pass.
+// goOn lets some load pass: in each space more than was under way.
 func (u *upgrade) goOn() {
 	u.t.Helper()
-	before := u.handled.Load()
-	until(u.t, func() bool { return u.handled.Load() > before+5*upgradeSpaces || u.t.Failed() })
+	u.mu.Lock()
+	before := maps.Clone(u.counts)
+	u.mu.Unlock()
+	until(u.t, func() bool {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		for _, s := range u.spaces {
+			if u.counts[s] <= before[s]+upgradeWindow {
+				return u.t.Failed()
+			}
+		}
+		return true
+	})
 }
 
 func (u *upgrade) end() {

@@ -236,6 +236,10 @@ func (a *Attachment) keepLease() {
 	t := time.NewTicker(LeaseTTL / 3)
 	defer t.Stop()
 	for {
+		if err := whetherOver(a.host.env.bus); err != nil { // one that appends nothing would not hear of it
+			a.host.fail("stay attached", err)
+			return
+		}
 		w.renew()
 		a.host.tellLate()
 		select {

@@ -419,7 +419,11 @@ func (p *partition) drain(ctx context.Context) error {
 		h.toDrain.Store(true)
 	}
 	for _, h := range hosts {
-		done.Go(func() { unsaved.add(h.drain()) })
+		done.Go(func() {
+			if err := h.drain(); !errors.Is(err, model.ErrRewound) { // then there is nothing to save
+				unsaved.add(err)
+			}
+		})
 	}
 	err := wait(ctx, &done)
 	if ctx.Err() == nil && p.ctx.Err() == nil {

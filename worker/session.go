@@ -22,6 +22,14 @@ type session struct {
 // Epoch is the session's own.
 func (s session) Epoch() uint64 { return s.epoch }
 
+// whetherOver says why a session is over, nil if it is not.
+func whetherOver(b Bus) error {
+	if s, is := b.(session); is {
+		return s.over()
+	}
+	return nil
+}
+
 func (s session) over() error {
 	if s.Bus.Epoch() != s.epoch {
 		return fmt.Errorf("what is in memory is of an earlier past: %w", model.ErrRewound)
