@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"crypto/rand"
+	"math"
 	"sync"
 	"time"
 
@@ -101,9 +102,10 @@ func (s *sub) beginAnew() {
 }
 
 // compare finds a watcher that knows more than the log has: it was told before the store went
-// back, by this worker or another. The feed's lock is held.
+// back, by this worker or another. One that knows all there can be wants no values. The feed's
+// lock is held.
 func (s *sub) compare(f *feed) {
-	if f.back && s.begun && s.last > max(f.read, f.newest.Revision) {
+	if f.back && s.begun && s.last < math.MaxUint64 && s.last > max(f.read, f.newest.Revision) {
 		s.beginAnew()
 	}
 }

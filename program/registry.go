@@ -194,8 +194,10 @@ func (r *Registry) follow(ctx context.Context) {
 			}
 		}
 		err := r.records.FollowRecords(ctx, ruleKey, learn, func() {
-			r.keep(there)
-			there = nil
+			if there != nil {
+				r.keep(there)
+				there = nil
+			}
 			r.signal() // in this order: the first answers are to them all
 			known()
 		})

@@ -113,10 +113,15 @@ func (p *partition) followLane(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	p.laneErr = err
+	back := err == nil && p.doubt != nil && from < p.saved
 	p.mu.Unlock()
 	p.isCompared()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case back: // the lane was cut off while this partition read it
+		p.w.beginAnew(p)
+		return model.ErrStopped
 	}
 	p.mu.Lock()
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
