@@ -102,7 +102,8 @@ func (s *sub) beginAnew() {
 }
 
 // compare finds a watcher that knows more than the log has: it was told before the store went
-// back, by this worker or another. One that knows all there can be wants no values. The feed's
+// back, by this worker or another. A watcher with the highest revision that there can be wants no
+// values, only how the document stands. The feed's
 // lock is held.
 func (s *sub) compare(f *feed) {
 	if f.back && s.begun && s.last < math.MaxUint64 && s.last > max(f.read, f.newest.Revision) {

@@ -19,7 +19,7 @@ import (
 // handled other events, so that their cursors would pass over the new ones; and it has
 // forgotten the ids of those, so that a second one of an id would be taken for the first.
 //
-// Whoever begins to serve a partition compares the newest receipt in the log with what
+// A worker that begins to serve a partition compares the newest receipt in the log with what
 // stands in the lane at its sequence. If that is something else, or nothing, a range of
 // sequences is in doubt from then on: from where the lane was cut off, at the latest, to the
 // highest that any space may know. The lane is filled to its end, with the names of what it
@@ -163,7 +163,7 @@ func (p *partition) laneHasLost(ctx context.Context, known, end uint64, last rec
 		return end < known, nil
 	}
 	m, there, err := p.bus.LaneEvent(ctx, p.number, last.lane)
-	if there && end < known { // who said where the lane ends was behind, or it was cut off further on
+	if there && end < known { // a leader of before has said where the lane ends, or it was cut off further on
 		end = max(end, last.lane)
 	}
 	return end < known || there && nameOf(&m) != last.event, err

@@ -9,9 +9,10 @@ import (
 )
 
 // Session is a bus as seen from one epoch of its store (see Bus.Epoch), which is the present
-// one. When the store is found to have gone back, nothing is followed, stored or removed
-// through it any more: each attempt ends with model.ErrRewound. Whoever keeps in memory what
-// they have read should reach the bus through a session, and begin anew with another one.
+// one. After the store was found to have gone back, each attempt to follow, store or remove
+// something through it ends with model.ErrRewound. A process that keeps in memory what it has read
+// reaches the bus through a session, and begins anew with another one. An append is refused
+// at the moment at which it is sent; other requests are checked as they are made.
 func Session(b Bus) Bus { return session{b, b.Epoch()} }
 
 type session struct {

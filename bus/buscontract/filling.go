@@ -10,7 +10,7 @@ import (
 var fillChecks = []check{
 	{"LaneEvent is the event at a sequence", laneEventAt},
 	{"LaneBefore is up to where a lane is older than a time", laneBefore},
-	{"FillLane takes names, reaches the sequence, and nobody is shown what fills", fillLane},
+	{"FillLane takes names, reaches the sequence, and what fills is shown to no reader", fillLane},
 	{"FillLane leaves alone what is there", fillLaneAgain},
 	{"LogTail is the last entries of a partition", logTail},
 	{"MovePosition moves a position back", movePosition},

@@ -259,7 +259,7 @@ func troubles(f *fleet.Fleet) (out []string) {
 		}
 		if m.Figures != nil && m.Figures.Rewound.Stream != "" {
 			r := &m.Figures.Rewound
-			out = append(out, fmt.Sprintf("the store has gone back, as %s noticed at %s: stream %s was known up to %d, and %s. What was stored last is lost; senders that have it can send it again",
+			out = append(out, fmt.Sprintf("the store has gone back, as %s noticed at %s: stream %s was known up to %d, and %s. What was stored last is lost; senders that have the events can send them again",
 				m.ID, r.At.Format(time.RFC3339), r.Stream, r.Known, r.Found))
 		}
 		if m.Figures != nil && m.Figures.Unstored != "" {
