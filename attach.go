@@ -63,5 +63,12 @@ func Attach(ctx context.Context, bus worker.Bus, cfg AttachConfig) (*Attachment,
 		}
 		own.Program = p.p
 	}
+	if b, knows := bus.(interface {
+		MayCommit(ctx context.Context, space string) error
+	}); knows {
+		if err := b.MayCommit(ctx, cfg.Space); err != nil {
+			return nil, err
+		}
+	}
 	return worker.Attach(ctx, bus, own)
 }

@@ -454,10 +454,11 @@ func TestAwait_RefusesNamesThatAreNone(t *testing.T) {
 type amnesiac struct {
 	*membus.Bus
 	asked atomic.Int64
+	nth   int64 // the question about which that is so; 0 is the first
 }
 
 func (b *amnesiac) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
-	if b.asked.Add(1) == 1 {
+	if b.asked.Add(1) == max(b.nth, 1) {
 		return model.Message{}, false, nil
 	}
 	return b.Bus.FindEvent(ctx, space, stream, id)
@@ -482,6 +483,30 @@ func TestAwait_IsAnsweredThoughADeposedLeaderDoesNotKnowOfTheEvent(t *testing.T)
 		}
 		if n := bus.asked.Load(); n != 2 {
 			t.Errorf("the event was looked for %d times, want 2", n)
+		}
+	})
+}
+
+// An event that is to be taken back has ended, as one reading of the log says; the next one is of a
+// past in which it had not. That is no reason to say that it has no receipt.
+func TestCancel_OfAnEventThatHasEndedReturnsItsReceiptThoughADeposedLeaderDoesNotKnowOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("w1")
+		c, _ := w.client("c", nil)
+		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
+			t.Fatal(err)
+		}
+		var bus *amnesiac
+		d, _ := w.client("d", func(b *membus.Bus) worker.Bus { bus = &amnesiac{Bus: b, nth: 3}; return bus })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		rc, err := d.Cancel(ctx, settle.EventRef{Space: "s", Stream: "add", Event: "e1"}, "too late")
+		if err != nil || rc.Outcome != settle.Handled || rc.Result.String() != "1" {
+			t.Errorf("%+v, %v", rc, err)
+		}
+		if n := bus.asked.Load(); n < 3 {
+			t.Errorf("the event was looked for %d times, and this proves nothing", n)
 		}
 	})
 }

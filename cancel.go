@@ -2,7 +2,8 @@ package settle
 
 import (
 	"context"
-	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"time"
@@ -38,11 +39,14 @@ func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt,
 	if err := c.hasDocuments(ctx); err != nil {
 		return nil, err
 	}
-	ended, err := c.open(ctx, of)
-	if ended || err != nil {
-		return c.receiptOf(ctx, of, err)
+	root, err := c.open(ctx, of)
+	switch {
+	case err != nil:
+		return nil, err
+	case root.State.Ended():
+		return c.receiptOf(ctx, of, root)
 	}
-	a, err := Attach(ctx, c.bus, AttachConfig{ID: "cancel-" + rand.Text()[:8], Space: of.Space, Logger: c.logger})
+	a, err := Attach(ctx, c.bus, AttachConfig{ID: c.canceller(of, time.Now()), Space: of.Space, Logger: c.logger})
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +54,13 @@ func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt,
 	closing, end := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer end()
 	return rc, errors.Join(err, a.Close(closing))
+}
+
+// canceller names the attachment that takes an event back: no two that live at a time have one name, and
+// in a simulation, which has its own time, the name is the same in each run.
+func (c *Client) canceller(of EventRef, now time.Time) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d", c.id, of.Space, of.Stream, of.Event, now.UnixNano()))
+	return "cancel-" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10])
 }
 
 // hasDocuments refuses a deployment of package ordered: there is no document for a mark.
@@ -71,18 +82,18 @@ func (c *Client) hasDocuments(ctx context.Context) error {
 	return nil
 }
 
-// open waits until an event is in its space, and reports whether it has ended.
-func (c *Client) open(ctx context.Context, of EventRef) (ended bool, err error) {
+// open waits until an event is in its space, and returns what is known of it.
+func (c *Client) open(ctx context.Context, of EventRef) (*TreeNode, error) {
 	for {
 		t, err := c.Tree(ctx, TreeQuery{Space: of.Space, Stream: of.Stream, Event: of.Event, MaxEvents: 1})
 		switch {
 		case err != nil:
-			return false, err
+			return nil, err
 		case t.Root.State != lineage.Parked:
-			return t.Root.State.Ended(), nil
+			return t.Root, nil
 		}
 		if err := pause.For(ctx, parkedPause); err != nil {
-			return false, fmt.Errorf("event %s of space %s is parked, and no coordinator has released it: %w", of.Event, of.Space, context.Cause(ctx))
+			return nil, fmt.Errorf("event %s of space %s is parked, and no coordinator has released it: %w", of.Event, of.Space, context.Cause(ctx))
 		}
 	}
 }
@@ -90,16 +101,18 @@ func (c *Client) open(ctx context.Context, of EventRef) (ended bool, err error) 
 // parkedPause is how long to wait before a parked event is looked at again.
 const parkedPause = 50 * time.Millisecond
 
-// receiptOf is the receipt of an event that has ended.
-func (c *Client) receiptOf(ctx context.Context, of EventRef, err error) (*Receipt, error) {
-	if err != nil {
-		return nil, err
+// receiptOf is the receipt of an event that has ended. If there is one, as the log was read, it is
+// waited for: another reading may be of a past in which there was none.
+func (c *Client) receiptOf(ctx context.Context, of EventRef, root *TreeNode) (*Receipt, error) {
+	switch {
+	case root.Commit > 0:
+		return c.Await(ctx, of.Space, of.Stream, of.Event)
+	case root.State == lineage.Forgotten:
+		return nil, fmt.Errorf("event %s of space %s has ended: %w", of.Event, of.Space, ErrForgotten)
+	case root.State == lineage.Dropped:
+		return nil, fmt.Errorf("event %s of space %s was never sent: %s", of.Event, of.Space, root.Error)
 	}
-	rc, err := c.FindReceipt(ctx, of.Space, of.Stream, of.Event)
-	if err == nil && rc == nil {
-		err = fmt.Errorf("event %s of space %s has ended without a receipt: it was a timer that was cancelled, or was never sent", of.Event, of.Space)
-	}
-	return rc, err
+	return nil, fmt.Errorf("event %s of space %s has ended without a receipt: it was a timer that was cancelled", of.Event, of.Space)
 }
 
 // cancel marks an event, and waits for its end.

@@ -288,6 +288,28 @@ func ExampleDebounce() {
 	// [0 3]
 }
 
+// A debounced node whose inputs change faster than its pause runs all the same, now and then.
+func ExampleMaxWait() {
+	text := settle.NewCell[string]("text")
+	words := settle.NewDerived[int]("words")
+
+	p := settle.NewProgram("editor")
+	words.Compute(p, func(v *settle.View) (int, error) {
+		return len(strings.Fields(text.Get(v))), nil
+	}, settle.Debounce(300*time.Millisecond), settle.MaxWait(time.Second))
+
+	w := settletest.New(settletest.Must, p)
+	s := w.Space("s")
+	seen := settletest.Watch(s, words)
+	for range 25 {
+		text.Set(s, text.Get(s)+" a")
+		w.Advance(100 * time.Millisecond)
+	}
+	fmt.Println(seen.Values())
+	// Output:
+	// [0 10 20]
+}
+
 // A throttled node runs at once, and then not again for so long.
 func ExampleThrottle() {
 	count := settle.NewCell[int]("count")

@@ -70,6 +70,11 @@ func (h *hosting) tell(w *Worker) {
 		return
 	}
 	h.worker.Store(w)
+	w.Tell(func(f *worker.Figures) {
+		for _, t := range h.registry.Troubles() {
+			f.Unrunnable = append(f.Unrunnable, t.String())
+		}
+	})
 	w.Beside(func(ctx context.Context, leaving <-chan struct{}) {
 		select {
 		case <-leaving:

@@ -14,10 +14,18 @@ type nodeOptions struct {
 	inputs []string
 }
 
-// Debounce lets the node run when nothing that it reads has changed for so long. The first
-// run of a computation that somebody begins to look at does not wait.
+// Debounce lets the node run when nothing that it reads has changed for so long, and at the
+// latest after ten times as long (MaxWait). The first run of a computation that somebody begins to
+// look at does not wait.
 func Debounce(d time.Duration) Option {
 	return func(n *nodeOptions) error { n.Gate.Debounce = d; return nil }
+}
+
+// MaxWait bounds how long Debounce holds the node when changes go on: it runs at the latest so long
+// after the first change that it has not run for. Without it that is ten times the debounce; negative
+// for no bound.
+func MaxWait(d time.Duration) Option {
+	return func(n *nodeOptions) error { n.Gate.MaxWait = d; return nil }
 }
 
 // Throttle is the least time between two runs.

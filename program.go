@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -65,7 +66,7 @@ type NodeSpec = space.NodeSpec
 // NodeKind tells computations from effects. It is [space.NodeKind].
 type NodeKind = space.NodeKind
 
-// GateSpec are the time gates of a node: Debounce, Throttle and NoAutoDebounce, as the options of
+// GateSpec are the time gates of a node: Debounce, MaxWait, Throttle and NoAutoDebounce, as the options of
 // these names set them. It is [space.GateSpec].
 type GateSpec = space.GateSpec
 
@@ -157,8 +158,38 @@ func (p *Program) Version(v string) *Program {
 const maxVersion = 256
 
 // Handle registers the one handler of a stream: the dynamic form of Stream.Handle.
-func (p *Program) Handle(stream string, h Handler) *Program {
-	return p.note(p.p.Handle(stream, h))
+func (p *Program) Handle(stream string, h Handler, options ...HandlerOption) *Program {
+	p.note(p.p.Handle(stream, h))
+	for _, set := range options {
+		p.note(set(p, stream))
+	}
+	return p
+}
+
+// HandlerOption says more about a handler.
+type HandlerOption func(p *Program, stream string) error
+
+// Within limits how long one call of the handler may take; negative for no limit. Without it,
+// WorkerConfig.RunLimit says how long, 30 s by default. At the limit the handler's Context ends: if it
+// returns then, the attempt has failed, whatever it returns, and is made again as after a Transient
+// error. If it has not returned a second later, it is given up: its space goes on without it, the
+// event has two more attempts (LostAttempts), and is a dead letter then. Go cannot stop code, so
+// the goroutine of a handler that is given up stays until it returns, or uses its transaction,
+// which ends it.
+//
+// What takes long belongs in an action: see Action.
+func Within(d time.Duration) HandlerOption {
+	return func(p *Program, stream string) error { return p.p.Within(stream, d) }
+}
+
+// Context is a context that ends when the handler is to return: when its limit is reached (see
+// Within) or its space is taken away; and when it has returned. It is for code that the handler
+// calls and that heeds one. In settletest, which has no limits, it never ends.
+func Context(tx *Tx) context.Context {
+	if host, has := tx.Host().(interface{ Context() context.Context }); has {
+		return host.Context()
+	}
+	return context.Background()
 }
 
 // CatchUp says what becomes of the times of a cron job that nobody was there to see: FireOnce,

@@ -43,6 +43,9 @@ type Config struct {
 	// Idle and MaxAwake say when spaces leave memory, as in worker.Config.
 	Idle     time.Duration
 	MaxAwake int
+	// RunLimit says how long one run of a handler, computation or effect may take, DocumentWait
+	// for how long an event waits for a document of another space, as in WorkerConfig.
+	RunLimit, DocumentWait time.Duration
 	// History, HistoryBytes and PurgeDelay are those of worker.Config: what of the logs is
 	// kept that no restart needs.
 	History, PurgeDelay time.Duration
@@ -248,7 +251,7 @@ func (cfg *Config) worker(id string) WorkerConfig {
 	}
 	return WorkerConfig{
 		ID: id, Programs: cfg.Programs, Hosted: cfg.Hosted, Limits: cfg.Limits, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
-		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
+		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, RunLimit: cfg.RunLimit, DocumentWait: cfg.DocumentWait, Logger: cfg.Logger, Tracer: cfg.Tracer,
 		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now, HTTP: web,
 	}
@@ -352,8 +355,9 @@ func (d *Deployment) Server() *bus.Server { return d.server }
 
 // Stop ends the deployment in good order: workers save their spaces and leave, the
 // coordinator ends, the embedded server shuts down. Events that are not handled
-// yet wait for the next start. It waits for a handler that does not return for as long as ctx lasts,
-// says after 5 s in the log for which, and cuts it off then: nothing of its transaction is kept.
+// yet wait for the next start. It waits for a handler that does not return until that is given up
+// (RunLimit), or ctx ends, says after 5 s in the log for which, and cuts it off then: nothing of its
+// transaction is kept.
 func (d *Deployment) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	if d.whetherEnding() == nil {

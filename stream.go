@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle/internal/shape"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // Stream is a kind of event: its name, the type of its payload, and that of the result which
@@ -61,9 +62,11 @@ func (s Stream[In, Out]) Name() string { return s.name }
 // must do nothing else (no I/O, no clock but tx.Now, no random numbers). tx.Event tells
 // the event's id.
 //
+// Within limits how long it may take.
+//
 // A payload that is no In, or that its Check refuses, makes the event fail with an error that
 // names the place.
-func (s Stream[In, Out]) Handle(p *Program, handle func(tx *Tx, in In) (Out, error)) {
+func (s Stream[In, Out]) Handle(p *Program, handle func(tx *Tx, in In) (Out, error), options ...HandlerOption) {
 	if handle == nil {
 		p.Handle(s.name, nil)
 		return
@@ -78,7 +81,7 @@ func (s Stream[In, Out]) Handle(p *Program, handle func(tx *Tx, in In) (Out, err
 			return Value{}, err
 		}
 		return s.result(out)
-	})
+	}, options...)
 }
 
 func (s Stream[In, Out]) payload(ev *Event) (in In, err error) {
@@ -111,35 +114,43 @@ func (s Stream[In, Out]) result(out Out) (Value, error) {
 // Send emits an event to a space, this one (Here) or another. It takes effect if and only if
 // the transaction commits, and exactly once; one to another space leaves when the
 // transaction is durable.
-func (s Stream[In, Out]) Send(tx *Tx, space string, in In) {
+func (s Stream[In, Out]) Send(tx *Tx, space string, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
-		tx.Send(target(tx, space), s.name, v)
+		tx.Send(target(tx, space), s.name, v, options...)
 	}
 }
 
 // SendAfter is Send for an event that is to wait for so long, from tx.Now on.
-func (s Stream[In, Out]) SendAfter(tx *Tx, space string, d time.Duration, in In) {
+func (s Stream[In, Out]) SendAfter(tx *Tx, space string, d time.Duration, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
-		tx.SendAfter(target(tx, space), s.name, d, v)
+		tx.SendAfter(target(tx, space), s.name, d, v, options...)
 	}
 }
 
 // SendAt is Send for an event that is to wait for a time, by the clock of the worker that serves
 // its space. A time that has passed is now.
-func (s Stream[In, Out]) SendAt(tx *Tx, space string, at time.Time, in In) {
+func (s Stream[In, Out]) SendAt(tx *Tx, space string, at time.Time, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
-		tx.SendAt(target(tx, space), s.name, at, v)
+		tx.SendAt(target(tx, space), s.name, at, v, options...)
 	}
 }
 
 // SetTimer has an event of the stream handled in this space when a time has come, at once if it
 // has passed. timer is a name; see NameOf for other keys. Setting the same timer again replaces
 // what was set; tx.CancelTimer takes it back.
-func (s Stream[In, Out]) SetTimer(tx *Tx, timer string, at time.Time, in In) {
+func (s Stream[In, Out]) SetTimer(tx *Tx, timer string, at time.Time, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
-		tx.SetTimer(timer, s.name, at, v)
+		tx.SetTimer(timer, s.name, at, v, options...)
 	}
 }
+
+// SendOption says more about an event that a handler sends: ExpiresAt. It is [space.SendOption].
+type SendOption = space.SendOption
+
+// ExpiresAt has an event that a handler sends not be handled after a time any more, as
+// Outgoing.Expires does for those from outside: it ends with the receipt Expired then, and another
+// space that has sent it is told by the stream undelivered. The zero time is none.
+func ExpiresAt(at time.Time) SendOption { return space.ExpiresAt(at) }
 
 func target(tx *Tx, space string) string {
 	if space == Here {

@@ -3,6 +3,7 @@ package settle
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -47,8 +48,17 @@ type WorkerConfig struct {
 	// default 256; BacklogBytes about how much memory events may take that were read and not
 	// handled, default 64 MiB; Handover for how long a handler may go on that is running when
 	// its partition moves to another worker, default 5 s.
+	//
+	// DocumentWait is for how long an event waits for a document of another space that cannot be read,
+	// until it fails; default 5 minutes, negative without end.
+	//
+	// RunLimit is how long one run of a handler, computation or effect may take, default 30 s,
+	// negative without end; a handler may have another (Within). What has not returned a second
+	// later is given up; see worker.Config.
 	Weight       float64
 	Performing   int
+	RunLimit     time.Duration
+	DocumentWait time.Duration
 	BacklogBytes int64
 	Handover     time.Duration
 	// History is for how long commits are kept that no restart needs, by default an hour longer
@@ -75,11 +85,20 @@ type WorkerConfig struct {
 
 // StartWorker starts a worker and returns when it serves its partitions: what a
 // program of your own does to join a fleet. The bus is one that bus.Connect has
-// returned, and on which Provision has been called.
+// returned; with Config.AwaitServer that waits for the servers, too. Where Provision has not been
+// called, StartWorker waits for a deployment until ctx ends, and logs that it does; the error then
+// says so.
 func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker, error) {
 	programs, err := cfg.own()
 	if err != nil {
 		return nil, err
+	}
+	if b, can := bus.(interface {
+		AwaitDeployment(ctx context.Context) error
+	}); can {
+		if err := b.AwaitDeployment(ctx); err != nil {
+			return nil, fmt.Errorf("start worker %s: %w", cfg.ID, err)
+		}
 	}
 	host, connection, version := hostname(), "", ""
 	if b, ok := bus.(interface {
@@ -113,6 +132,7 @@ func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker
 	}
 	answers := live.NewServer(bus, w, cfg.Live)
 	w.Beside(answers.Run)
+	w.Tell(func(f *worker.Figures) { f.Watches = answers.Watches() })
 	serveHTTP(w, answers)
 	return w, nil
 }
@@ -122,7 +142,7 @@ func (cfg *WorkerConfig) inner() worker.Config {
 	return worker.Config{
 		ID: cfg.ID, Program: cfg.Program, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
 		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
-		Weight: cfg.Weight, Performing: cfg.Performing, BacklogBytes: cfg.BacklogBytes, Handover: cfg.Handover,
+		Weight: cfg.Weight, Performing: cfg.Performing, BacklogBytes: cfg.BacklogBytes, Handover: cfg.Handover, RunLimit: cfg.RunLimit, DocumentWait: cfg.DocumentWait,
 		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now,
 	}

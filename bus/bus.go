@@ -35,6 +35,7 @@ type Bus struct {
 	partitions atomic.Int64
 	horizon    atomic.Int64
 	clustered  atomic.Bool // the assets are, or may be, in a cluster
+	commits    atomic.Bool // the server has said that this user may append to a log, or does not tell
 	restoring  bool        // a deployment that is being restored is looked at as if it were not
 	timing     timing
 
@@ -50,6 +51,7 @@ type timing struct {
 	heartbeat time.Duration // how often a quiet consumer shows that it is there
 	goneAfter time.Duration // how long a follow waits for a stream that is not there
 	placement time.Duration // how long a stream waits for the servers of its replicas
+	absent    time.Duration // how long a cluster says that there is no stream until it is believed
 	pastCheck time.Duration // how often what is remembered is compared with the streams
 }
 
@@ -62,17 +64,26 @@ var defaultTiming = timing{
 	// Longer than the ten seconds after which each server of a cluster tells the others again
 	// how it is: until it has, nothing is placed on it.
 	placement: 15 * time.Second,
+	absent:    time.Second,
 }
 
 // Connect connects to a server and finds out what deployment it holds. It creates
 // nothing: see Provision. A cluster without a leader is waited for until ctx ends,
 // which bounds the call only; the bus lives until Close or Kill, whatever happens to
-// the connection.
+// the connection. A server that cannot be reached is an error, unless Config.AwaitServer is set.
 func Connect(ctx context.Context, cfg Config) (*Bus, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
+	if cfg.AwaitServer && cfg.Server == nil {
+		return connectPatiently(ctx, cfg)
+	}
+	return connectOnce(ctx, cfg)
+}
+
+// connectOnce fails if no server can be reached now.
+func connectOnce(ctx context.Context, cfg Config) (*Bus, error) {
 	b := &Bus{cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, timing: defaultTiming, stopped: make(chan struct{})}
 	if err := b.dial(); err != nil {
 		return nil, err
@@ -246,6 +257,9 @@ func (b *Bus) end() {
 	b.stopOnce.Do(func() { close(b.stopped) })
 	b.pub.stop()
 }
+
+// Reachable reports whether the bus is connected to a server now.
+func (b *Bus) Reachable() bool { return b.nc.IsConnected() }
 
 // Conn is the connection, for what a program does beside Settle's own business,
 // such as offering a service. It is closed by Close.

@@ -52,6 +52,7 @@ func TestCluster(t *testing.T) {
 	}
 	useEverything(t, b)
 	t.Run("leaders step down", func(t *testing.T) { appendWhileLeadersChange(t, b) })
+	t.Run("a leader that knows nothing yet", func(t *testing.T) { leaderThatKnowsNothingYet(t, urls) })
 	t.Run("duplicates at once", func(t *testing.T) { sendDuplicatesAtOnce(t, b, urls) })
 }
 

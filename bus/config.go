@@ -26,7 +26,8 @@ const (
 // value connects as the nats command line tool would.
 type Config struct {
 	// Server connects within the process to an embedded server. Environment and
-	// contexts are then ignored: they are about other servers.
+	// contexts are then ignored: they are about other servers. Creds, NKey, User with Password, and Token
+	// say as which user of its ServerConfig.ConfigFile, if that has users.
 	Server *Server
 
 	// How to connect; see ResolveConnection for what happens to empty fields.
@@ -66,6 +67,11 @@ type Config struct {
 	// DeadLetterMaxAge is for how long the stream of dead letters that Provision
 	// creates keeps them. 0 means for ever.
 	DeadLetterMaxAge time.Duration
+	// AwaitServer has Connect wait until a server can be reached, as a process does that may be
+	// started before the servers are. It logs what it waits for, at once and then ever more rarely.
+	// Without it, and for an embedded Server, Connect fails. A server that refuses the credentials
+	// ends the wait: they do not become right by waiting.
+	AwaitServer bool
 	// AckTimeout is how long an acknowledgement may take until the request is sent
 	// again. Default DefaultAckTimeout.
 	AckTimeout time.Duration

@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,7 +14,7 @@ func (b *Bus) HurryUp() {
 	b.timing = timing{
 		pastLimit: 20 * time.Millisecond, headCheck: 20 * time.Millisecond,
 		heartbeat: 200 * time.Millisecond, goneAfter: 50 * time.Millisecond,
-		placement: 50 * time.Millisecond, pastCheck: 50 * time.Millisecond,
+		placement: 50 * time.Millisecond, absent: 50 * time.Millisecond, pastCheck: 50 * time.Millisecond,
 	}
 }
 
@@ -27,3 +29,20 @@ func (b *Bus) Wanted() []jetstream.StreamConfig {
 
 // PartitionOf is the partition of a space.
 func (b *Bus) PartitionOf(space string) int { return b.partitionOf(space) }
+
+// Vigil lets so many tries of a wait fail, and says which of them were logged.
+func Vigil(tries int, logged func(try int)) {
+	try := 0
+	v := vigil{log: slog.New(counting{func() { logged(try) }})}
+	for try = 1; try <= tries; try++ {
+		v.failed("in vain")
+	}
+}
+
+// counting is a log that tells that a line has come.
+type counting struct{ line func() }
+
+func (counting) Enabled(context.Context, slog.Level) bool    { return true }
+func (c counting) Handle(context.Context, slog.Record) error { c.line(); return nil }
+func (c counting) WithAttrs([]slog.Attr) slog.Handler        { return c }
+func (c counting) WithGroup(string) slog.Handler             { return c }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/model"
 )
@@ -77,6 +81,47 @@ func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 		return 0, fmt.Errorf("end of lane %d: %w", partition, err)
 	}
 	return info.State.LastSeq, nil
+}
+
+// CountLane counts the events of a space in a part of its lane. See worker.Lanes. The server counts
+// them as it makes a consumer, which delivers none.
+func (b *Bus) CountLane(ctx context.Context, space string, after, upTo uint64) (int, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return 0, err
+	}
+	var n [2]uint64
+	for i, behind := range []uint64{after, upTo} {
+		err := b.persist(ctx, func(ctx context.Context) (err error) {
+			n[i], err = b.countBehind(ctx, b.names.laneStream(b.partitionOf(space)), b.names.laneOfSpace(b.partitionOf(space), space), behind)
+			return err
+		})
+		if err != nil {
+			return 0, fmt.Errorf("count the events of space %s: %w", space, err)
+		}
+	}
+	return int(n[0] - min(n[0], n[1])), nil
+}
+
+func (b *Bus) countBehind(ctx context.Context, stream, pattern string, after uint64) (uint64, error) {
+	if after == math.MaxUint64 {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
+	defer cancel()
+	cfg := jetstream.ConsumerConfig{
+		Name: tailPrefix + shortID(), FilterSubject: pattern, AckPolicy: jetstream.AckNonePolicy,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1,
+		InactiveThreshold: 10 * time.Second, MemoryStorage: true, Replicas: 1,
+	}
+	c, err := b.js.CreateConsumer(ctx, stream, cfg)
+	b.deleteTail(stream, cfg.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, errNoStream
+	}
+	if err != nil {
+		return 0, transient(err)
+	}
+	return c.CachedInfo().NumPending, nil
 }
 
 // event reads an event of a partition as it stands in its lane, unless it is none. One of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -22,17 +23,64 @@ func (b *Bus) LoadPosition(ctx context.Context, partition int, name string) (uin
 
 // SavePosition keeps seq if it is larger than what is kept. See worker.State.
 func (b *Bus) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	return b.savePosition(ctx, partition, name, seq, strconv.AppendUint(nil, seq, 10))
+}
+
+func (b *Bus) savePosition(ctx context.Context, partition int, name string, seq uint64, data []byte) error {
 	epoch := b.past.now()
 	there, err := b.position(ctx, partition, name)
 	if err != nil || there.Seq >= seq {
 		return err
 	}
-	d := model.StateDoc{Data: strconv.AppendUint(nil, seq, 10), Seq: seq, Rev: there.Rev}
+	d := model.StateDoc{Data: data, Seq: seq, Rev: there.Rev}
 	err = b.saveItems(ctx, partition, epoch, []item{{positionPrefix + name, &d}})
 	if errors.Is(err, model.ErrOutdated) {
 		return nil
 	}
 	return err
+}
+
+// PositionStored is when a number was kept last. See worker.State.
+func (b *Bus) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
+	if err := b.checkPartition(partition); err != nil {
+		return time.Time{}, err
+	}
+	if err := model.CheckName("position", name); err != nil {
+		return time.Time{}, err
+	}
+	bucket := b.names.stateBucket(partition)
+	m, err := b.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, positionPrefix+name)})
+	if err != nil && !errors.Is(err, errNoMessage) {
+		return time.Time{}, fmt.Errorf("when position %s of partition %d was saved: %w", name, partition, err)
+	}
+	return m.Time, nil
+}
+
+// LoadAhead returns how far a partition is done with its lane but for a few spaces. One that cannot
+// be read is as good as none. See worker.State.
+func (b *Bus) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
+	there, err := b.position(ctx, partition, model.AheadPosition)
+	if err != nil || there.Seq == 0 || len(there.Data) > 0 && there.Data[0] != '{' { // it was moved
+		return model.Ahead{}, err
+	}
+	a, err := model.DecodeAhead(there.Data)
+	if err == nil && a.UpTo != there.Seq {
+		err = fmt.Errorf("it is of %d, and was saved as %d", a.UpTo, there.Seq)
+	}
+	if err != nil {
+		b.log.Warn("cannot read how far a lane is done with but for some spaces; it is read from where all are", "partition", partition, "error", err)
+		return model.Ahead{}, nil
+	}
+	return a, nil
+}
+
+// SaveAhead keeps a if its UpTo is larger than what is kept. See worker.State.
+func (b *Bus) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
+	data, err := a.Encode()
+	if err != nil {
+		return fmt.Errorf("spaces that are set aside: %w", err)
+	}
+	return b.savePosition(ctx, partition, model.AheadPosition, a.UpTo, data)
 }
 
 func (b *Bus) position(ctx context.Context, partition int, name string) (model.StateDoc, error) {

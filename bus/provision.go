@@ -44,10 +44,14 @@ func (b *Bus) Provision(ctx context.Context) error {
 // creates nothing. The error joins an *AssetError for each that was altered, and
 // says which assets are missing; it is ErrNoDeployment if all are.
 func (b *Bus) Check(ctx context.Context) error {
-	there := false
+	there, absent := false, b.timing.absent
 	err := b.eachAsset(func(a asset) error {
-		err := b.check(ctx, a)
-		there = there || !errors.Is(err, errNoStream)
+		err := b.check(ctx, a, absent)
+		if errors.Is(err, errNoStream) {
+			absent = 0 // the leader has been asked for long enough
+			return err
+		}
+		there = true
 		return err
 	})
 	if !there {
@@ -71,14 +75,14 @@ func (b *Bus) eachAsset(do func(asset) error) error {
 
 // provision creates an asset if it is not there, and checks it.
 func (b *Bus) provision(ctx context.Context, a asset) error {
-	err := b.check(ctx, a)
+	err := b.check(ctx, a, 0)
 	if !errors.Is(err, errNoStream) {
 		return err
 	}
 	if err := b.create(ctx, a.config); err != nil {
 		return err
 	}
-	return b.check(ctx, a)
+	return b.check(ctx, a, b.timing.placement)
 }
 
 // create creates a stream. One of that name which appeared meanwhile is no error:
@@ -160,9 +164,10 @@ func explainCreate(err error, c jetstream.StreamConfig) error {
 	return fmt.Errorf("create stream %s: %w", c.Name, err)
 }
 
-// check compares an asset with what is there; errNoStream if it is missing.
-func (b *Bus) check(ctx context.Context, a asset) error {
-	info, err := b.streamInfo(ctx, a.config.Name)
+// check compares an asset with what is there; errNoStream if it is missing, which is believed as
+// askStream does.
+func (b *Bus) check(ctx context.Context, a asset, absent time.Duration) error {
+	info, err := b.askStream(ctx, absent, a.config.Name)
 	switch {
 	case errors.Is(err, errNoStream):
 		return fmt.Errorf("stream %s (%s): %w; `settle doctor` says what to do: if it was there once, an empty one in its place has forgotten everything", a.config.Name, a.component, err)
@@ -235,11 +240,25 @@ func (b *Bus) storedSettings(ctx context.Context) (settingsOfDeployment, error) 
 
 // streamInfo asks the stream's leader; errNoStream if there is no such stream.
 func (b *Bus) streamInfo(ctx context.Context, name string, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	return b.askStream(ctx, b.timing.absent, name, opts...)
+}
+
+// askStream asks the stream's leader; errNoStream if there is no such stream. A cluster is asked for
+// as long as absent before that is believed: the server that leads it speaks for all, and one that has just
+// become leader has still to apply what was decided before, as has one that led it before a halt.
+func (b *Bus) askStream(ctx context.Context, absent time.Duration, name string, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	if b.nc.ConnectedClusterName() == "" {
+		absent = 0
+	}
 	var info *jetstream.StreamInfo
+	believed := time.Now().Add(absent)
 	err := b.persist(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
 		defer cancel()
 		stream, err := b.js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) && time.Now().Before(believed) {
+			return transient(errNoStream)
+		}
 		if err != nil {
 			return apiTransient(err)
 		}

@@ -41,7 +41,13 @@ func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *
 		listen: "127.0.0.1:-1"
 		jetstream {}
 	`)})
-	nc, err := nats.Connect(server.ClientURL())
+	return throughTo(t, server.ClientURL(), gate)
+}
+
+// throughTo is such a bus of a server, or a cluster, that is there.
+func throughTo(t *testing.T, url string, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
+	t.Helper()
+	nc, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +70,36 @@ func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *
 		t.Fatal(err)
 	}
 	clearEnvironment(t)
-	writeContext(t, "between", map[string]string{"url": server.ClientURL(), "jetstream_api_prefix": "between.API"})
+	writeContext(t, "between", map[string]string{"url": url, "jetstream_api_prefix": "between.API"})
 	return connect(t, bus.Config{Partitions: 1, AckTimeout: 100 * time.Millisecond})
+}
+
+const noStream = `{"type":"io.nats.jetstream.api.v1.stream_info_response",` +
+	`"error":{"code":404,"err_code":10059,"description":"stream not found"}}`
+
+// A server that has just become the leader of its cluster says that a stream is not there, of which it
+// knows only when it has applied what was decided before. It is asked again.
+func leaderThatKnowsNothingYet(t *testing.T, urls string) {
+	asked := map[string]int{}
+	b := throughTo(t, urls, func(request string, m *nats.Msg) bool {
+		name, found := strings.CutPrefix(request, "STREAM.INFO.")
+		if !found || name == "KV_SETTLE_WORKERS" {
+			return true
+		}
+		if asked[name]++; asked[name]%3 == 0 {
+			return true
+		}
+		_ = m.Respond([]byte(noStream))
+		return false
+	})
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	if err := b.Provision(ctx); err != nil {
+		t.Errorf("provision: %v", err)
+	}
+	if err := b.Check(ctx); err != nil {
+		t.Errorf("check: %v", err)
+	}
 }
 
 // While a cluster comes up, a request to create a stream may reach no server that

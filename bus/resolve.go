@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -35,7 +36,7 @@ type Connection struct {
 // os.Getenv outside of tests.
 func ResolveConnection(c Config, getenv func(string) string) (Connection, error) {
 	if c.Server != nil {
-		return Connection{embedded: c.Server}, nil
+		return Connection{embedded: c.Server, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token}, nil
 	}
 	first := func(flag, env string) string {
 		if flag != "" {
@@ -68,13 +69,22 @@ func (c Connection) check() error {
 	return nil
 }
 
+// ErrNoLogin says that an embedded server has users, and that the connection is none of them.
+var ErrNoLogin = errors.New("the server's configuration has users, and this is none of them")
+
 // settings are what a context knows beyond the connection itself.
 type settings struct{ domain, apiPrefix string }
 
 // connect dials. The given options win over the context's.
 func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error) {
 	if c.embedded != nil {
-		nc, err := nats.Connect("", append([]nats.Option{c.embedded.ConnOption()}, options...)...)
+		own := func(o *nats.Options) error {
+			return errors.Join(apply(o, c.embedded.ConnOption()), apply(o, c.login(o)...))
+		}
+		nc, err := nats.Connect("", append([]nats.Option{own}, options...)...)
+		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, io.ErrClosedPipe) { // it hangs up either way
+			err = fmt.Errorf("%w: %w", ErrNoLogin, err)
+		}
 		return nc, settings{}, err
 	}
 	var tried []string
@@ -122,7 +132,11 @@ func (c Connection) override(o *nats.Options) error {
 	if len(o.Servers) == 0 || (len(o.Servers) == 1 && o.Servers[0] == "") {
 		o.Servers = []string{nats.DefaultURL}
 	}
-	for _, option := range append(c.login(o), c.tls()...) {
+	return apply(o, append(c.login(o), c.tls()...)...)
+}
+
+func apply(o *nats.Options, options ...nats.Option) error {
+	for _, option := range options {
 		if err := option(o); err != nil {
 			return err
 		}

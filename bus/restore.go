@@ -70,6 +70,9 @@ func (r *Restorer) begin(ctx context.Context) error {
 	if err := r.b.choose(settingsOfDeployment{}); err != nil {
 		return err
 	}
+	if err := r.b.mayPublish(ctx, "a restore", RoleOperator, r.needs()...); err != nil {
+		return err
+	}
 	mark, there, err := r.mark(ctx)
 	switch {
 	case err != nil:
@@ -95,6 +98,16 @@ func (r *Restorer) begin(ctx context.Context) error {
 	c := r.b.workersAssetOf(r.b.Partitions()).config
 	c.Metadata[metaRestoring] = r.value(stageCopying)
 	return r.b.createReplicated(ctx, c, r.b.cfg.Replicas)
+}
+
+// needs are the subjects that a restore publishes to.
+func (r *Restorer) needs() (subjects []string) {
+	for _, a := range r.b.assets(r.b.Partitions()) {
+		for _, verb := range []string{"INFO", "CREATE", "UPDATE", "DELETE", "RESTORE"} {
+			subjects = append(subjects, r.b.api+"STREAM."+verb+"."+a.config.Name)
+		}
+	}
+	return append(subjects, "$JS.SNAPSHOT.RESTORE.>")
 }
 
 func older(a, b [3]int) bool {

@@ -24,6 +24,7 @@ const (
 	RoleCoordinator = "coordinator"
 	RoleClient      = "client"
 	RoleReader      = "reader"
+	RoleBackup      = "backup"
 	RoleOperator    = "operator"
 )
 
@@ -31,7 +32,7 @@ const (
 // token, so whatever has the partition within one is listed for each.
 func Roles(prefix string, partitions int) []Role {
 	n := newNames(prefix)
-	all := []Role{n.reader(), n.client(), n.worker(partitions), n.coordinator(partitions), n.operator()}
+	all := []Role{n.reader(), n.client(), n.worker(partitions), n.coordinator(partitions), n.backup(), n.operator()}
 	for i := range all {
 		all[i].Subscribe = append([]string{"_INBOX.>"}, all[i].Subscribe...)
 	}
@@ -96,6 +97,13 @@ func (n names) coordinator(partitions int) Role {
 		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), positionPrefix+"*"))
 	}
 	r.Subscribe = append(r.Subscribe, n.prefix+".api.>", "$SRV.>")
+	return r
+}
+
+func (n names) backup() Role {
+	r := n.reader()
+	r.Name, r.About = RoleBackup, "a reader that notes in the deployment that it has made a backup"
+	r.Publish = append(r.Publish, bucketSubject(n.programsBucket(), backupKey))
 	return r
 }
 

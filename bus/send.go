@@ -22,7 +22,7 @@ func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
 	}
 	p := b.partitionOf(m.Space)
 	s := &sending{b: b, m: m, stream: b.names.laneStream(p), subject: b.names.event(p, &m), done: done}
-	b.pub.start(task{op: OpSend, msg: s.message(), judge: s.judge, done: s.finish, stream: s.stream, subject: s.subject})
+	b.pub.start(task{op: OpSend, msg: s.message(), judge: s.judge, done: s.finish, stream: s.stream, subject: s.subject, bound: m.Bound, epoch: m.Epoch})
 }
 
 // sending judges the answers to one send.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/model"
 )
 
 // Spaces lists the spaces that exist, sorted: those of which the log holds a commit. It asks
@@ -19,6 +22,27 @@ func (b *Bus) Spaces(ctx context.Context) ([]string, error) {
 		}
 		for subject := range info.State.Subjects { // any order: sorted below
 			spaces = append(spaces, lastToken(subject))
+		}
+	}
+	slices.Sort(spaces)
+	return spaces, nil
+}
+
+// SavedSpaces lists the spaces of a partition that have a mark. See worker.State.
+func (b *Bus) SavedSpaces(ctx context.Context, partition int) ([]string, error) {
+	if err := b.checkPartition(partition); err != nil {
+		return nil, err
+	}
+	bucket := b.names.stateBucket(partition)
+	info, err := b.streamInfo(ctx, bucketStream(bucket), jetstream.WithSubjectFilter(bucketSubject(bucket, "*."+markKey)))
+	if err != nil {
+		return nil, fmt.Errorf("list the spaces that are saved in partition %d: %w", partition, err)
+	}
+	var spaces []string
+	for subject := range info.State.Subjects { // any order: sorted below
+		space := strings.TrimSuffix(strings.TrimPrefix(subject, bucketSubject(bucket, "")), "."+markKey)
+		if model.CheckName("space", space) == nil {
+			spaces = append(spaces, space)
 		}
 	}
 	slices.Sort(spaces)

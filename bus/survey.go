@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -46,6 +45,11 @@ type Survey struct {
 	Reaches    []ReachFacts
 	Members    []MemberFacts
 	Services   []ServiceFacts
+	// Created is when the deployment was, zero if that is not known.
+	Created time.Time
+	// Backup is the newest backup that is noted, nil if none is; BackupUnseen is why that is not known.
+	Backup       *BackupNote
+	BackupUnseen error
 	// MembersUnseen and ServicesUnseen are why there are none.
 	MembersUnseen, ServicesUnseen error
 }
@@ -220,68 +224,24 @@ func (s *surveyor) account(ctx context.Context) {
 func (s *surveyor) user(ctx context.Context) {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
-	m, err := s.b.nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
+	u, err := s.b.askUser(ctx)
 	if err != nil {
-		s.User.Unknown = fmt.Errorf("ask the server who we are ($SYS.REQ.USER.INFO): %w", err)
+		s.User.Unknown = err
 		return
 	}
-	var reply struct {
-		Data struct {
-			User, Account string
-			Permissions   *struct{ Publish, Subscribe *subjectRules }
-		}
-	}
-	if err := json.Unmarshal(m.Data, &reply); err != nil {
-		s.User.Unknown = fmt.Errorf("read what the server says of us: %w", err)
-		return
-	}
-	s.User.User, s.User.Account = reply.Data.User, reply.Data.Account
-	if s.User.Unlimited = reply.Data.Permissions == nil; s.User.Unlimited {
+	s.User.User, s.User.Account = u.User, u.Account
+	if s.User.Unlimited = u.Permissions == nil; s.User.Unlimited {
 		return
 	}
 	s.User.Lacks = map[string][]string{}
 	for _, r := range Roles(s.b.cfg.Prefix, max(1, s.Partitions)) {
-		lacks := append(reply.Data.Permissions.Publish.lacks("publish", r.Publish), reply.Data.Permissions.Subscribe.lacks("subscribe", r.Subscribe)...)
+		lacks := append(u.Permissions.Publish.lacks("publish", r.Publish), u.Permissions.Subscribe.lacks("subscribe", r.Subscribe)...)
 		if len(lacks) == 0 {
 			s.User.Roles = append(s.User.Roles, r.Name)
 		} else {
 			s.User.Lacks[r.Name] = lacks
 		}
 	}
-}
-
-// subjectRules are permissions as the server tells them.
-type subjectRules struct{ Allow, Deny []string }
-
-// lacks are those of the subjects that are not wholly allowed.
-func (r *subjectRules) lacks(what string, subjects []string) (lacks []string) {
-	if r == nil {
-		return nil
-	}
-	for _, s := range subjects {
-		allowed := len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, func(a string) bool { return covers(a, s) })
-		denied := slices.ContainsFunc(r.Deny, func(d string) bool { return covers(d, s) })
-		if !allowed || denied {
-			lacks = append(lacks, what+" "+s)
-		}
-	}
-	return lacks
-}
-
-// covers reports whether every subject of pattern b is one of pattern a.
-func covers(a, b string) bool {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i, token := range as {
-		switch {
-		case token == ">":
-			return len(bs) > i
-		case i >= len(bs) || bs[i] == ">":
-			return false
-		case token != "*" && token != bs[i]:
-			return false
-		}
-	}
-	return len(as) == len(bs)
 }
 
 // askError is why there is no answer to a question that was not let through.

@@ -39,6 +39,11 @@ type DeadFacts struct {
 	// OldestOpen is when the event of the oldest one ended about which nothing was done, zero if
 	// there is none among the first.
 	OldestOpen time.Time
+	// Stream is that of most of the open ones, OfStream how many those are, and Error that of the first
+	// of them, "" if it is not among the first letters.
+	Stream   string
+	OfStream int
+	Error    string
 }
 
 // FollowerFacts are about a replica that does not lead.
@@ -86,6 +91,17 @@ func (s *surveyor) deployment(ctx context.Context) {
 	}
 	s.members(ctx)
 	s.services(ctx)
+	s.backup(ctx)
+}
+
+// backup looks for the note of the newest backup.
+func (s *surveyor) backup(ctx context.Context) {
+	ctx, cancel := s.ask(ctx)
+	defer cancel()
+	var err error
+	if s.Backup, err = s.b.LastBackup(ctx); err != nil && !errors.Is(err, errNoStream) { // a missing stream is said to be so elsewhere
+		s.BackupUnseen = askError(err)
+	}
 }
 
 func (s *surveyor) settings(ctx context.Context) (settingsOfDeployment, error) {
@@ -123,6 +139,9 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 			f.Broken = append(f.Broken, asset)
 		}
 	}
+	if a.component == ComponentWorkers {
+		s.Created = info.Created
+	}
 	f.Version, f.Replicas = info.Config.Metadata[metaVersion], info.Config.Replicas
 	f.Messages, f.Bytes, f.Limit = info.State.Msgs, int64(info.State.Bytes), info.Config.MaxBytes
 	f.Clock = clockFacts(info.TimeStamp, asked, answered)
@@ -152,17 +171,24 @@ func (s *surveyor) dead(ctx context.Context) *DeadFacts {
 	if f.Open == 0 {
 		return f
 	}
+	f.Stream, f.OfStream = mostOpen(names, index)
 	for after, read := uint64(0), 0; read < oldestWithin; {
 		page, err := s.b.ReadDead(ctx, "", after, pageLimit)
 		if err != nil {
 			return f
 		}
 		for i := range page {
-			if index.Open(page[i].Name()) {
+			after = page[i].Seq
+			if !index.Open(page[i].Name()) {
+				continue
+			}
+			if f.OldestOpen.IsZero() {
 				f.OldestOpen = page[i].Ended
+			}
+			if page[i].Stream == f.Stream {
+				f.Error = page[i].Error
 				return f
 			}
-			after = page[i].Seq
 		}
 		if read += len(page); len(page) < pageLimit {
 			return f
@@ -298,4 +324,20 @@ func (r ReachFacts) Lost(prefix string) (lost []string) {
 		lost = append(lost, n.laneStream(r.Partition)+" ends at "+strconv.FormatUint(r.LaneLast, 10)+", and events up to "+strconv.FormatUint(r.Handled, 10)+" were handled")
 	}
 	return lost
+}
+
+// mostOpen is the stream of which most open letters are, the first by name of several, and how many.
+func mostOpen(names []model.DeadName, index model.DeadIndex) (stream string, n int) {
+	open := map[string]int{}
+	for _, name := range names {
+		if index.Open(name) {
+			open[name.Stream]++
+		}
+	}
+	for of, count := range open { // any order: the most, and of several the first by name
+		if count > n || count == n && of < stream {
+			stream, n = of, count
+		}
+	}
+	return stream, n
 }

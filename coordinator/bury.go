@@ -3,6 +3,8 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"time"
 
 	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/internal/pause"
@@ -42,7 +44,7 @@ func (t *tail) buryAll() {
 	for {
 		select {
 		case b := <-t.letters:
-			if t.write(b.DeadLetter) {
+			if t.write(b) {
 				t.c.buried.Add(1)
 				b.p.end(b.Commit)
 			}
@@ -52,39 +54,50 @@ func (t *tail) buryAll() {
 	}
 }
 
-// write stores a letter, and reports false if the coordinator is stopped before that.
-// What keeps it from it is tried again, ever more rarely.
-func (t *tail) write(d *model.DeadLetter) bool {
+// write stores a letter, and reports false if the coordinator is stopped before that, or the store has gone
+// back and the event may not have ended. What keeps it from it is tried again, ever more rarely.
+func (t *tail) write(b burial) bool {
+	d, bus := b.DeadLetter, b.p.bus
 	var payload []byte
+	hindsight := bus.Hindsight()
+	doubted := time.Now().Add(min(hindsight-time.Since(d.Ended), hindsight))
+	// A leader that was deposed, and does not know it, knows nothing of the newest events.
 	ok := t.insist("read the payload of a dead letter", d, func() (err error) {
-		payload, err = trail.Payload(t.c.ctx, t.c.bus, trail.Ref{Space: d.Space, Stream: d.Stream, Event: d.Event})
-		if trail.IsGone(err) {
+		payload, err = trail.Payload(t.c.ctx, bus, trail.Ref{Space: d.Space, Stream: d.Stream, Event: d.Event})
+		if trail.IsGone(err) && (d.Lane == 0 || !time.Now().Before(doubted)) {
 			d.Lost, err = err.Error(), nil
 		}
 		return err
 	})
 	d.SetBytes(payload)
 	return ok && t.insist("store a dead letter", d, func() error {
-		err := t.c.bus.Bury(t.c.ctx, d)
+		err := bus.Bury(t.c.ctx, d)
 		if errors.Is(err, model.ErrTooLarge) && d.Lost == "" {
 			d.SetBytes(nil)
 			d.Lost = "too large for a dead letter; it lies in the lane"
-			err = t.c.bus.Bury(t.c.ctx, d)
+			err = bus.Bury(t.c.ctx, d)
 		}
 		return err
 	})
 }
 
 // insist does something until it succeeds, and reports false if the coordinator is
-// stopped before that.
+// stopped before that, or the store has gone back.
 func (t *tail) insist(what string, d *model.DeadLetter, do func() error) bool {
 	for backoff := minPause; t.c.ctx.Err() == nil; backoff = min(2*backoff, maxPause) {
 		err := do()
 		if err == nil {
 			return true
 		}
+		if errors.Is(err, model.ErrRewound) {
+			return false
+		}
 		if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) {
-			t.c.cfg.Logger.Error(what, "space", d.Space, "stream", d.Stream, "event", d.Event, "error", err)
+			level := slog.LevelError
+			if trail.IsGone(err) {
+				level = slog.LevelDebug // it is not believed yet, and told by the letter
+			}
+			t.c.cfg.Logger.Log(t.c.ctx, level, what, "space", d.Space, "stream", d.Stream, "event", d.Event, "error", err)
 		}
 		_ = pause.For(t.c.ctx, backoff)
 	}

@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -29,6 +31,31 @@ func TestBury_ALetterHasBegunBeforeItIsQueued(t *testing.T) {
 		synctest.Wait()
 		if done := p.done(); done != 7 {
 			t.Errorf("done up to %d when the letter is written", done)
+		}
+	})
+}
+
+// noLetters is a bus that stores no letter.
+type noLetters struct{ *membus.Bus }
+
+func (noLetters) Bury(context.Context, *model.DeadLetter) error { return errors.New("not today") }
+
+// A letter that was still to be written when the coordinator was stopped stays under way, so that
+// its commit does not count as released.
+func TestBury_ALetterThatIsGivenUpIsNotDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")
+		defer b.Close()
+		c := New(noLetters{b}, Config{})
+		tail, p := newTail(c, 0), newProgress(noLetters{b}, 0)
+		tx := &model.Tx{N: 1, By: "handle add", Receipt: &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed}}
+		tail.bury(t.Context(), p, model.LogEntry{Space: "s", Seq: 7}, tx)
+		p.read(7)
+		c.tasks.Go(tail.buryAll) // ends with c.ctx
+		synctest.Wait()
+		c.Stop()
+		if done := p.done(); done != 6 {
+			t.Errorf("done up to %d, and the letter of 7 was never written", done)
 		}
 	})
 }

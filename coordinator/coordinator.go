@@ -3,9 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +43,7 @@ type Coordinator struct {
 	cancel   context.CancelFunc
 	tasks    sync.WaitGroup
 	tails    []*tail
+	ends     *laneEnds
 	released atomic.Uint64
 	repeated atomic.Uint64
 	noticed  atomic.Uint64
@@ -63,6 +62,7 @@ func New(bus worker.Bus, cfg Config) *Coordinator {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Coordinator{bus: bus, cfg: cfg}
+	c.ends = newLaneEnds(c)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -119,13 +119,14 @@ type tail struct {
 	partition int
 	window    chan struct{}
 	letters   chan burial
+	sent      []atomic.Uint64 // per lane: the last that was put there, see laneEnds
 	// progress is of the follow under way; answers to an earlier one that still
 	// come in count for that one.
 	progress atomic.Pointer[progress]
 }
 
 func newTail(c *Coordinator, partition int) *tail {
-	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window), letters: make(chan burial, c.cfg.Window)}
+	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window), letters: make(chan burial, c.cfg.Window), sent: make([]atomic.Uint64, c.bus.Partitions())}
 	t.progress.Store(newProgress(worker.Session(c.bus), 0))
 	return t
 }
@@ -142,6 +143,8 @@ func (t *tail) run() {
 			t.beginAnew()
 			reached, backoff = 0, minPause
 			_ = pause.For(t.c.ctx, minPause)
+		case errors.Is(err, errLogLost):
+			reached = 0 // which it has said
 		case err != nil && t.c.ctx.Err() == nil:
 			t.c.cfg.Logger.Error("tail log", "partition", t.partition, "error", err)
 			_ = pause.For(t.c.ctx, backoff)
@@ -173,37 +176,81 @@ func (t *tail) follow() error {
 	if bus.Epoch() != t.c.bus.Epoch() {
 		return model.ErrRewound
 	}
+	if err := t.c.ends.compare(bus); err != nil {
+		return err
+	}
 	from, err := bus.LoadPosition(t.c.ctx, t.partition, Position)
 	if err != nil {
 		return err
 	}
-	from = max(from, before)
-	if err := t.checkEnd(from); err != nil {
+	if from, err = t.within(max(from, before)); err != nil {
+		return err
+	}
+	saved, err := bus.PositionStored(t.c.ctx, t.partition, Position)
+	if err != nil {
 		return err
 	}
 	p := newProgress(bus, from)
 	t.progress.Store(p)
 	ctx, cancel := context.WithCancelCause(t.c.ctx)
 	defer cancel(nil)
-	err = bus.FollowLog(ctx, t.partition, from, func(e model.LogEntry) {
-		if err := t.read(ctx, p, e); err != nil {
-			cancel(err)
+	err = bus.FollowLog(ctx, t.partition, max(from, 1)-1, func(e model.LogEntry) {
+		switch {
+		case e.Seq == from && before == 0 && isLater(bus, e.Stored, saved):
+			cancel(errLogLost)
+		case e.Seq == from:
+		default:
+			if err := t.read(ctx, p, e); err != nil {
+				cancel(err)
+			}
 		}
 	})
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errLogLost):
+		t.progress.Store(newProgress(bus, 0))
+		if _, err := t.anew(from); err != nil {
+			return err
+		}
+		return cause
+	case cause != nil && !errors.Is(cause, context.Canceled):
 		return cause
 	}
 	return err
 }
 
-// checkEnd refuses a log that ends before what was released of it: what is appended from now
-// on has sequences that this coordinator would take for known.
-func (t *tail) checkEnd(from uint64) error {
-	st, err := t.c.bus.LogState(t.c.ctx, t.partition, math.MaxInt64)
-	if err == nil && st.Last < from {
-		err = fmt.Errorf("the log ends at %d, but its sends were released up to %d: the stream has lost messages (a power cut without fsync, or an old backup); what is sent in it from now on would be taken for released", st.Last, from)
+// within is from where on a log is to be released that was released up to a sequence. One that ends
+// before that has lost its end, and gives sequences out again: all of it is released anew that
+// lanes remember. Targets know what they have had.
+func (t *tail) within(from uint64) (uint64, error) {
+	bus := t.progress.Load().bus
+	st, err := bus.LogState(t.c.ctx, t.partition, bus.Horizon())
+	for began := time.Now(); err == nil && st.Last < from && time.Since(began) < bus.Hindsight(); { // it may be a leader that was deposed
+		if err = pause.For(t.c.ctx, minPause); err == nil {
+			st, err = bus.LogState(t.c.ctx, t.partition, bus.Horizon())
+		}
 	}
-	return err
+	if err != nil || st.Last >= from {
+		return from, err
+	}
+	return t.anew(from)
+}
+
+// errLogLost ends a follow of a log that has lost its end, and has become as long again since.
+var errLogLost = errors.New("the log has lost its end")
+
+// anew moves the position of a log back that has lost its end, and returns from where on it is released.
+func (t *tail) anew(released uint64) (uint64, error) {
+	bus := t.progress.Load().bus
+	saved, err := bus.PositionStored(t.c.ctx, t.partition, Position)
+	if err != nil {
+		return 0, err
+	}
+	from, st, err := moveBack(t.c.ctx, bus, t.partition, saved)
+	if err == nil {
+		t.c.cfg.Logger.Error("the log has lost its end, behind which it was released (a power cut without fsync, or an old backup): what it has is released anew",
+			"partition", t.partition, "ends_at", st.Last, "released_up_to", released, "after", from)
+	}
+	return from, err
 }
 
 // save keeps the saved position close to what is released.
@@ -225,7 +272,11 @@ func (t *tail) save() {
 		if done <= saved {
 			continue
 		}
-		if err := p.bus.SavePosition(t.c.ctx, t.partition, Position, done); err == nil {
+		err := t.saveEnds(p.bus)
+		if err == nil {
+			err = p.bus.SavePosition(t.c.ctx, t.partition, Position, done)
+		}
+		if err == nil {
 			saved = done
 		} else if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) {
 			t.c.cfg.Logger.Warn("save position", "partition", t.partition, "error", err)

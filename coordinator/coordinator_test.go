@@ -455,6 +455,11 @@ func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
 		b.may.Store(true)
 		time.Sleep(11 * time.Second) // it tries again every ten
 		w.wantReleased()
+		for _, m := range w.server.ReadLane("b", 0, 10) {
+			if m.Invalid != "" {
+				t.Errorf("event %s has become a tombstone: %s", m.ID, m.Invalid)
+			}
+		}
 	})
 }
 

@@ -29,7 +29,7 @@ func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model
 		return
 	}
 	trace, end := t.span(e.Space, s)
-	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Depth: s.Depth, NotBefore: s.NotBefore, Trace: trace}
+	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Depth: s.Depth, NotBefore: s.NotBefore, Expires: s.Expires, Trace: trace}
 	if !s.Payload.IsAbsent() {
 		m.Payload = s.Payload.AppendJSON(nil)
 	}
@@ -65,7 +65,7 @@ func (r *release) attempt() {
 		r.end(err)
 		return
 	}
-	r.t.c.bus.Send(r.m, r.answered)
+	r.p.bus.Send(r.m, r.answered)
 }
 
 // fullPause is how long an event waits before it is offered to a full lane again.
@@ -76,9 +76,9 @@ const fullPause = 100 * time.Millisecond
 // window. It is committed and cannot be taken back.
 func (r *release) answered(res model.SendResult, err error) {
 	switch {
-	case r.t.c.ctx.Err() != nil || errors.Is(err, model.ErrStopped):
+	case r.t.c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound):
 		r.end(err)
-		<-r.t.window // not known: the position stays before it
+		<-r.t.window // not known, or gone with its commit: the position stays before it
 	case errors.Is(err, model.ErrLaneFull):
 		time.AfterFunc(fullPause, r.attempt)
 	case errors.Is(err, model.ErrForbidden):
@@ -90,6 +90,7 @@ func (r *release) answered(res model.SendResult, err error) {
 		r.refused(err)
 	default:
 		r.count(res)
+		r.t.put(&r.m)
 		r.leave(nil)
 	}
 }

@@ -17,6 +17,12 @@ import (
 // startWithUsers starts one server with the users and permissions of users.conf.
 func startWithUsers(t *testing.T) *bus.Server {
 	t.Helper()
+	return startAt(t, ":0", t.TempDir())
+}
+
+// startAt is startWithUsers at an address, with the data of a directory.
+func startAt(t *testing.T, listen, store string) *bus.Server {
+	t.Helper()
 	for name, value := range secrets { // any order: it is a set
 		t.Setenv(name, value)
 	}
@@ -26,7 +32,7 @@ func startWithUsers(t *testing.T) *bus.Server {
 	}
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	writeFile(t, conf, fmt.Sprintf("include %q\n", strings.TrimPrefix(relative(t, filepath.Dir(conf), users), "./")))
-	s, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0", ConfigFile: conf})
+	s, err := bus.StartServer(bus.ServerConfig{StoreDir: store, Fsync: bus.FsyncInterval, Listen: listen, ConfigFile: conf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,81 +109,82 @@ func (u *user) maySubscribe(subject string) bool {
 }
 
 // The table: what there is to do, and the letters of the roles that may do it: (r)eader,
-// (c)lient, (w)orker, c(o)ordinator, o(p)erator. A line with < subscribes, others publish.
+// (c)lient, (w)orker, c(o)ordinator, (b)ackup, o(p)erator. A line with < subscribes, others publish.
 // Nothing in the streams' names exists: a request that is let through does no harm.
 const table = `
-read streams' settings and state      rcwop  $JS.API.STREAM.INFO.SETTLE_LOG_0
-read a message by the leader          rcwop  $JS.API.STREAM.MSG.GET.SETTLE_LOG_0
-read messages in a row                rcwop  $JS.API.DIRECT.GET.SETTLE_LOG_0
-read a document                       rcwop  $JS.API.DIRECT.GET.KV_SETTLE_STATE_0.$KV.SETTLE_STATE_0.s.d
-read a program                        rcwop  $JS.API.DIRECT.GET.KV_SETTLE_PROGRAMS.$KV.SETTLE_PROGRAMS.rule.all
-follow what spaces run                rcwop  $JS.API.CONSUMER.CREATE.KV_SETTLE_PROGRAMS.settle-x.$KV.SETTLE_PROGRAMS.rule.>
-follow a stream                       rcwop  $JS.API.CONSUMER.CREATE.SETTLE_LOG_0.settle-x
-stop following                        rcwop  $JS.API.CONSUMER.DELETE.SETTLE_LOG_0.settle-x
-answer flow control                   rcwop  $JS.FC.SETTLE_LOG_0.settle-x.1
-see the account                       rcwop  $JS.API.INFO
-see oneself                           rcwop  $SYS.REQ.USER.INFO
-ask a service                         rcwop  settle.api.tree
-ask the owner of a partition          rcwop  settle.own.0
-want a document computed              rcwop  settle.demand.0
-find services                         rcwop  $SRV.INFO
-follow confirmed commits              rcwop  < settle.feed.0.s
-hear a new owner                      rcwop  < settle.rollcall.*
-get answers                           rcwop  < _INBOX.x.>
+read streams' settings and state      rcwobp  $JS.API.STREAM.INFO.SETTLE_LOG_0
+read a message by the leader          rcwobp  $JS.API.STREAM.MSG.GET.SETTLE_LOG_0
+read messages in a row                rcwobp  $JS.API.DIRECT.GET.SETTLE_LOG_0
+read a document                       rcwobp  $JS.API.DIRECT.GET.KV_SETTLE_STATE_0.$KV.SETTLE_STATE_0.s.d
+read a program                        rcwobp  $JS.API.DIRECT.GET.KV_SETTLE_PROGRAMS.$KV.SETTLE_PROGRAMS.rule.all
+follow what spaces run                rcwobp  $JS.API.CONSUMER.CREATE.KV_SETTLE_PROGRAMS.settle-x.$KV.SETTLE_PROGRAMS.rule.>
+follow a stream                       rcwobp  $JS.API.CONSUMER.CREATE.SETTLE_LOG_0.settle-x
+stop following                        rcwobp  $JS.API.CONSUMER.DELETE.SETTLE_LOG_0.settle-x
+answer flow control                   rcwobp  $JS.FC.SETTLE_LOG_0.settle-x.1
+see the account                       rcwobp  $JS.API.INFO
+see oneself                           rcwobp  $SYS.REQ.USER.INFO
+ask a service                         rcwobp  settle.api.tree
+ask the owner of a partition          rcwobp  settle.own.0
+want a document computed              rcwobp  settle.demand.0
+find services                         rcwobp  $SRV.INFO
+follow confirmed commits              rcwobp  < settle.feed.0.s
+hear a new owner                      rcwobp  < settle.rollcall.*
+get answers                           rcwobp  < _INBOX.x.>
 
-send an event                         .cwop  settle.lane.0.s.add.e
-release a send                        .cwop  settle.lane.7.s.add.s:1:0:0
+send an event                         .cwo.p  settle.lane.0.s.add.e
+release a send                        .cwo.p  settle.lane.7.s.add.s:1:0:0
 
-commit                                ..w.p  settle.log.0.s
-checkpoint                            ..w.p  $KV.SETTLE_STATE_0.s.d
-announce oneself                      ..wop  $KV.SETTLE_WORKERS.w1
-ask whether a worker is there         rcwop  settle.ping.w1
-see who follows a stream              rcwop  $JS.API.CONSUMER.NAMES.SETTLE_LOG_0
-call the roll                         ..w.p  settle.rollcall.0
-be asked whether one is there         ..w.p  < settle.ping.w1
-hear what is wanted                   ..w.p  < settle.demand.0
-purge a lane                          ..w.p  $JS.API.STREAM.PURGE.SETTLE_LANE_7
-purge a log                           ..w.p  $JS.API.STREAM.PURGE.SETTLE_LOG_7
+commit                                ..w..p  settle.log.0.s
+checkpoint                            ..w..p  $KV.SETTLE_STATE_0.s.d
+announce oneself                      ..wo.p  $KV.SETTLE_WORKERS.w1
+ask whether a worker is there         rcwobp  settle.ping.w1
+see who follows a stream              rcwobp  $JS.API.CONSUMER.NAMES.SETTLE_LOG_0
+call the roll                         ..w..p  settle.rollcall.0
+be asked whether one is there         ..w..p  < settle.ping.w1
+hear what is wanted                   ..w..p  < settle.demand.0
+purge a lane                          ..w..p  $JS.API.STREAM.PURGE.SETTLE_LANE_7
+purge a log                           ..w..p  $JS.API.STREAM.PURGE.SETTLE_LOG_7
 
-save how far releases are             ..wop  $KV.SETTLE_STATE_0.=pos.released
-write a dead letter                   ...op  settle.dead.s.add.e
-answer questions                      ..wop  < settle.api.tree
-be found as a service                 ..wop  < $SRV.INFO
+save how far releases are             ..wo.p  $KV.SETTLE_STATE_0.=pos.released
+write a dead letter                   ...o.p  settle.dead.s.add.e
+answer questions                      ..wo.p  < settle.api.tree
+be found as a service                 ..wo.p  < $SRV.INFO
 
-purge documents                       ..w.p  $JS.API.STREAM.PURGE.KV_SETTLE_STATE_0
-purge dead letters                    ....p  $JS.API.STREAM.PURGE.SETTLE_DEAD
-purge the workers                     ....p  $JS.API.STREAM.PURGE.KV_SETTLE_WORKERS
-purge what is none of the deployment  ....p  $JS.API.STREAM.PURGE.OTHER
-deploy a program                      ....p  $KV.SETTLE_PROGRAMS.version.p.1
-decide what a space runs              ....p  $KV.SETTLE_PROGRAMS.rule.all
-purge programs                        ....p  $JS.API.STREAM.PURGE.KV_SETTLE_PROGRAMS
-create a stream                       ....p  $JS.API.STREAM.CREATE.NEW
-change a stream                       ....p  $JS.API.STREAM.UPDATE.NOTHING
-delete a stream                       ....p  $JS.API.STREAM.DELETE.NOTHING
-delete a message                      ....p  $JS.API.STREAM.MSG.DELETE.NOTHING
-back a stream up                      ....p  $JS.API.STREAM.SNAPSHOT.NOTHING
-restore a stream                      ....p  $JS.API.STREAM.RESTORE.NOTHING
-move a stream's leader                ....p  $JS.API.STREAM.LEADER.STEPDOWN.NOTHING
-forge a confirmed commit              ....p  settle.feed.0.s
-read lanes as they come               ....p  < settle.lane.>
-read the log past its stream          ....p  < settle.log.>
+purge documents                       ..w..p  $JS.API.STREAM.PURGE.KV_SETTLE_STATE_0
+purge dead letters                    .....p  $JS.API.STREAM.PURGE.SETTLE_DEAD
+purge the workers                     .....p  $JS.API.STREAM.PURGE.KV_SETTLE_WORKERS
+purge what is none of the deployment  .....p  $JS.API.STREAM.PURGE.OTHER
+deploy a program                      .....p  $KV.SETTLE_PROGRAMS.version.p.1
+decide what a space runs              .....p  $KV.SETTLE_PROGRAMS.rule.all
+note a backup                         ....bp  $KV.SETTLE_PROGRAMS.backup.newest
+purge programs                        .....p  $JS.API.STREAM.PURGE.KV_SETTLE_PROGRAMS
+create a stream                       .....p  $JS.API.STREAM.CREATE.NEW
+change a stream                       .....p  $JS.API.STREAM.UPDATE.NOTHING
+delete a stream                       .....p  $JS.API.STREAM.DELETE.NOTHING
+delete a message                      .....p  $JS.API.STREAM.MSG.DELETE.NOTHING
+back a stream up                      .....p  $JS.API.STREAM.SNAPSHOT.NOTHING
+restore a stream                      .....p  $JS.API.STREAM.RESTORE.NOTHING
+move a stream's leader                .....p  $JS.API.STREAM.LEADER.STEPDOWN.NOTHING
+forge a confirmed commit              .....p  settle.feed.0.s
+read lanes as they come               .....p  < settle.lane.>
+read the log past its stream          .....p  < settle.log.>
 
-write what is none of the deployment  .....  other.subject
-write another bucket of its name      .....  $JS.OTHER
-answer a question, for days           ..wo.  _INBOX.somebody.else
-ask the servers                       .....  $SYS.REQ.SERVER.PING
-see everything                        .....  < >
-see the servers                       .....  < $SYS.>
+write what is none of the deployment  ......  other.subject
+write another bucket of its name      ......  $JS.OTHER
+answer a question, for days           ..wo..  _INBOX.somebody.else
+ask the servers                       ......  $SYS.REQ.SERVER.PING
+see everything                        ......  < >
+see the servers                       ......  < $SYS.>
 `
 
 // letters of the roles, in the order of the table's columns.
-var letters = []string{bus.RoleReader, bus.RoleClient, bus.RoleWorker, bus.RoleCoordinator, bus.RoleOperator}
+var letters = []string{bus.RoleReader, bus.RoleClient, bus.RoleWorker, bus.RoleCoordinator, bus.RoleBackup, bus.RoleOperator}
 
 // cell is a line of the table for one role.
 type cell struct {
 	what, subject string
 	subscribe     bool
-	allowed       [5]bool
+	allowed       [6]bool
 }
 
 func cells(t *testing.T) (all []cell) {
@@ -189,14 +196,14 @@ func cells(t *testing.T) (all []cell) {
 		}
 		words := strings.Fields(line)
 		at := slices.IndexFunc(words, func(w string) bool {
-			return len(w) == 5 && strings.Trim(w, "rcwop.") == "" && (strings.Contains(w, ".") || w == "rcwop")
+			return len(w) == 6 && strings.Trim(w, "rcwobp.") == "" && (strings.Contains(w, ".") || w == "rcwobp")
 		})
 		if at < 0 {
 			t.Fatalf("line %q has no column of roles", line)
 		}
 		c := cell{what: strings.Join(words[:at], " "), subject: words[len(words)-1], subscribe: words[at+1] == "<"}
 		for i := range letters {
-			c.allowed[i] = words[at][i] == "rcwop"[i]
+			c.allowed[i] = words[at][i] == "rcwobp"[i]
 		}
 		all = append(all, c)
 	}

@@ -2,7 +2,7 @@
 // events.
 //
 //	GET /v1/spaces/{space}/documents/{document}        at the head of the log
-//	GET /v1/spaces/{space}/documents/{document}/watch  then every change (text/event-stream)
+//	GET /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
 //
 // A get answers with the document's JSON. The ETag is its revision, so If-None-Match spares
 // the body; the header Settle-Stale says why the value is not what it should be, if that is

@@ -180,6 +180,15 @@ func TestGet_ErrorsHaveTheirStatus(t *testing.T) {
 			t.Errorf("%s with %v: %d, want %d", c.path, c.err, r.StatusCode, c.want)
 		}
 	}
+	s.source.err = nil
+	s.source.answer = live.Answer{Space: "alice", Document: "total", Revision: 17} // it was deleted
+	if r := s.get(doc); r.StatusCode != 404 {
+		t.Errorf("a document that was deleted: %d", r.StatusCode)
+	}
+	s.source.err = &model.ServiceError{Code: model.CodeUnavailable, Text: "busy"}
+	if r := s.get(doc); r.StatusCode != 503 || r.Header.Get("Retry-After") != "1" {
+		t.Errorf("what will pass: %d, again after %q", r.StatusCode, r.Header.Get("Retry-After"))
+	}
 	r := s.ask(http.MethodPost, doc)
 	if body, err := io.ReadAll(r.Body); r.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(string(body), "events are sent with `settle send`") {
 		t.Errorf("POST: %d %s %v", r.StatusCode, body, err)
@@ -246,6 +255,76 @@ func TestWatch_WhatWillPassMakesABrowserComeBack(t *testing.T) {
 	if r := s.get(doc + "/watch"); r.StatusCode != 200 || s.body(r) != "retry: 1000\n\n: busy (503)\n\n" {
 		t.Errorf("status %d", r.StatusCode)
 	}
+	s.source.err = errors.New("broken\n\nevent: value\rdata: 1")
+	if r := s.get(doc + "/watch"); s.body(r) != "retry: 1000\n\n: broken  event: value data: 1\n\n" {
+		t.Error("the words of an error are taken for an event")
+	}
+}
+
+// After a store has gone back, a browser that comes back must not name the revision that is gone.
+func TestWatch_ABrowserForgetsItsRevisionWithTheStore(t *testing.T) {
+	s := newSite(t, gateway.Config{})
+	s.source.events <- live.Event{Kind: live.Rewound}
+	if got := lines(s.get(doc+"/watch"), 5); got != "retry: 1000\n\nid: 0\nevent: rewound\ndata: null" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// slow is a source whose answers take their time.
+type slow struct {
+	*source
+	asked, answer chan struct{}
+}
+
+func (s *slow) Get(ctx context.Context, q live.Get) (live.Answer, error) {
+	close(s.asked)
+	select {
+	case <-s.answer:
+	case <-ctx.Done():
+		return live.Answer{}, ctx.Err()
+	}
+	return s.source.Get(ctx, q)
+}
+
+// A worker that leaves answers what it was asked.
+func TestGet_IsAnsweredByAWorkerThatLeaves(t *testing.T) {
+	g, err := gateway.Listen(gateway.Config{Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &slow{source: newSource(), asked: make(chan struct{}), answer: make(chan struct{})}
+	s.source.answer = live.Answer{Revision: 1, Found: true, Value: []byte("1")}
+	leaving, ended := make(chan struct{}), make(chan struct{})
+	go func() { // ends with the test
+		defer close(ended)
+		g.Serve(context.Background(), leaving, s)
+	}()
+	client := http.Client{Transport: &http.Transport{}}
+	status := make(chan int, 1)
+	go func() { // ends with the answer
+		r, err := client.Get("http://" + g.Addr() + doc)
+		if err != nil {
+			status <- 0
+			return
+		}
+		_ = r.Body.Close()
+		status <- r.StatusCode
+	}()
+	<-s.asked
+	close(leaving)
+	for { // until it takes no more
+		conn, err := net.Dial("tcp", g.Addr())
+		if err != nil {
+			break
+		}
+		_ = conn.Close()
+	}
+	close(s.answer)
+	if got := <-status; got != 200 {
+		t.Errorf("status %d", got)
+	}
+	client.CloseIdleConnections()
+	<-ended
 }
 
 func TestWatch_EndsWhenTheWorkerLeaves(t *testing.T) {
@@ -318,6 +397,9 @@ func TestGuard_WhoMayAsk(t *testing.T) {
 		{"a page of this place", gateway.Config{}, doc, []string{"Host", "localhost:1", "Origin", "http://localhost:1"}, 200},
 		{"without the token", gateway.Config{Token: "secret"}, doc, nil, 401},
 		{"with another", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secre"}, 401},
+		{"with another of that length", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secreT"}, 401},
+		{"with another, and a cookie", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer no", "Cookie", "settle_token=secret"}, 401},
+		{"another name than those that are configured", gateway.Config{Addr: ":0", Token: "secret", Hosts: []string{"board.example.com"}}, doc, []string{"Host", "any.example.com", "Authorization", "Bearer secret"}, 403},
 		{"with the token", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secret"}, 200},
 		{"as a cookie", gateway.Config{Token: "secret"}, doc, []string{"Cookie", "settle_token=secret"}, 200},
 		{"in the address", gateway.Config{Token: "secret"}, doc + "?access_token=secret", nil, 200},
@@ -329,6 +411,9 @@ func TestGuard_WhoMayAsk(t *testing.T) {
 			r := s.get(c.path, c.headers...)
 			if r.StatusCode != c.want {
 				t.Errorf("%d, want %d: %s", r.StatusCode, c.want, s.body(r))
+			}
+			if r.Header.Get("Vary") != "Origin" {
+				t.Errorf("a cache is told that answers vary by %q", r.Header.Get("Vary"))
 			}
 			allowed := r.Header.Get("Access-Control-Allow-Origin")
 			if c.want == 403 && allowed != "" {

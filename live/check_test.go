@@ -67,3 +67,15 @@ func TestLookAfter_SpacesThatDoNotAnswerKeepNobodyUp(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// brief is a bus on which an owner answers about fewer documents than it was asked for.
+type brief struct{ worker.Bus }
+
+func (brief) Ask(context.Context, string, []byte) ([]byte, error) { return []byte(`[{}]`), nil }
+
+func TestGlance_AnAnswerThatLacksDocumentsIsNone(t *testing.T) {
+	s := NewServer(brief{}, stuckHost{}, Config{})
+	if found, err := s.glance(t.Context(), "b", []*feed{{doc: "x"}, {doc: "y"}}); err == nil {
+		t.Errorf("two documents stand as %+v", found)
+	}
+}

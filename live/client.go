@@ -73,7 +73,7 @@ func (c *Client) getOnce(ctx context.Context, q Get, deadline time.Time) (a Answ
 	return a, nil
 }
 
-// Watch delivers the document and then every change until ctx ends, whatever happens to the
+// Watch delivers the document and then its newest value whenever it has changed, until ctx ends, whatever happens to the
 // worker that answers: it asks another one for what is newer than what it has. What is
 // delivered never goes back. Deliver also gets heartbeats, Stale and Current, Connected, and
 // Broken; a Moved is only a Broken without an error. What a worker has said of how the document

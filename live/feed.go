@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"math"
@@ -102,13 +103,51 @@ func (s *sub) beginAnew() {
 }
 
 // compare finds a watcher that knows more than the log has: it was told before the store went
-// back, by this worker or another. A watcher with the highest revision that there can be wants no
-// values, only how the document stands. The feed's
-// lock is held.
+// back, by this worker or another. So was one that knows a revision of the document between the one
+// that the value has and the end of what was read. The feed's lock is held.
 func (s *sub) compare(f *feed) {
-	if f.back && s.begun && s.last < math.MaxUint64 && s.last > max(f.read, f.newest.Revision) {
+	passed := f.newest.Kind == Value && f.newest.Revision < s.last && s.last <= f.read
+	if s.wantsValues() && (passed || f.back && s.isAhead()) {
 		s.beginAnew()
 	}
+}
+
+// wantsValues is false of a watcher with the highest revision that there can be: it wants to know
+// how the document stands, and nothing else.
+func (s *sub) wantsValues() bool { return s.begun && s.last < math.MaxUint64 }
+
+// isAhead reports whether the watcher knows a revision behind all that the feed has read.
+func (s *sub) isAhead() bool { return s.last > max(s.feed.read, s.feed.newest.Revision) }
+
+// recheck has a watcher that is ahead of its feed compared with the leader: what it knows may have
+// been lost before this process began. As long as a leader may answer from the past, it is asked
+// again; since is when that began, now if it has not.
+func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
+	f := sub.feed
+	f.mu.Lock()
+	due := f.newest.Kind != "" && sub.wantsValues() && sub.isAhead()
+	f.mu.Unlock()
+	if !due {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, Heartbeat)
+	defer cancel()
+	d, err := lookup.Read(ctx, s.bus, f.space, f.doc)
+	if err != nil {
+		return // it is asked again
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d.Seq == f.newest.Revision {
+		f.read = max(f.read, d.Read)
+	}
+	switch {
+	case !sub.isAhead():
+		sub.compare(f)
+	case d.Read < sub.last && time.Since(since) >= s.bus.Hindsight():
+		sub.beginAnew()
+	}
+	sub.offer(f.newest)
 }
 
 // offer puts a value where the watcher finds it, if it is news. The feed's lock is held.
@@ -155,6 +194,22 @@ func (s *sub) take() (news []Event) {
 	return news
 }
 
+// Watches says how many watches are served now, and what most of them are of.
+func (s *Server) Watches() worker.Watches {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := worker.Watches{Open: s.watching, Limit: s.cfg.MaxWatches, Refused: s.refused}
+	for at, f := range s.feeds { // any order: the most, and of several the first by name
+		f.mu.Lock()
+		n := len(f.subs)
+		f.mu.Unlock()
+		if n > w.Most || n == w.Most && n > 0 && cmp.Or(cmp.Compare(at.space, w.Space), cmp.Compare(at.doc, w.Document)) < 0 {
+			w.Most, w.Space, w.Document = n, at.space, at.doc
+		}
+	}
+	return w
+}
+
 // join begins to watch.
 func (s *Server) join(q *Watch) (*sub, error) {
 	s.mu.Lock()
@@ -163,6 +218,7 @@ func (s *Server) join(q *Watch) (*sub, error) {
 		return nil, errLeaving
 	}
 	if s.watching >= s.cfg.MaxWatches {
+		s.refused++
 		return nil, busy("live queries", s.watching)
 	}
 	s.watching++

@@ -1,6 +1,9 @@
 package live
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -94,5 +97,132 @@ func TestFeed_IsCurrentWhenADeletionWasForgottenThatTheOwnerRemembers(t *testing
 func TestCut_LeavesWholeCharacters(t *testing.T) {
 	if s := cut(strings.Repeat("a", maxReason-1) + "é"); !utf8.ValidString(s) || len(s) > maxReason+4 {
 		t.Errorf("%d bytes that end in %q", len(s), s[len(s)-6:])
+	}
+}
+
+// When the store has gone back, who watches is told so first, and then what there is now, though its
+// revision is lower: who was here, and who comes back with a revision that is not there any more.
+func TestFeed_GoesBackWithTheStore(t *testing.T) {
+	f := &feed{subs: map[*sub]bool{}}
+	here := &sub{feed: f, news: make(chan struct{}, 1)}
+	f.subs[here] = true
+	f.take(lookup.Change{Value: model.Int(9), Revision: 9, Read: 9})
+	here.take()
+	wantBack := func(who string, s *sub) {
+		t.Helper()
+		if news := s.take(); len(news) != 2 || news[0].Kind != Rewound || news[1].Kind != Value || news[1].Revision != 3 {
+			t.Errorf("%s is told %+v, want that the store has gone back, and the value of 3", who, news)
+		}
+	}
+	f.back = true
+	f.take(lookup.Change{Value: model.Int(3), Revision: 3, Read: 3, Rewound: true})
+	wantBack("who was here", here)
+	again := &sub{feed: f, news: make(chan struct{}, 1), last: 9, begun: true}
+	again.compare(f)
+	again.offer(f.newest)
+	wantBack("who comes back", again)
+	knows := &sub{feed: f, news: make(chan struct{}, 1), last: 3, begun: true}
+	knows.compare(f)
+	knows.offer(f.newest)
+	if news := knows.take(); len(news) != 0 {
+		t.Errorf("who knows what there is is told %+v", news)
+	}
+}
+
+// A process that was started after the store went back knows nothing of that, but that a watcher
+// comes with a revision which the document does not have, in a log that has been read further.
+func TestFeed_AWatcherKnowsARevisionThatTheDocumentNeverHad(t *testing.T) {
+	for _, c := range []struct {
+		knows uint64
+		back  bool
+	}{{2, false}, {3, false}, {4, true}, {7, true}, {8, false}, {math.MaxUint64, false}} {
+		f := &feed{subs: map[*sub]bool{}}
+		f.take(lookup.Change{Value: model.Int(3), Revision: 3, Read: 7})
+		s := &sub{feed: f, news: make(chan struct{}, 1), last: c.knows, begun: true}
+		s.compare(f)
+		s.offer(f.newest)
+		news := s.take()
+		if back := len(news) == 2 && news[0].Kind == Rewound && news[1].Revision == 3; back != c.back {
+			t.Errorf("who knows revision %d is told %+v", c.knows, news)
+		}
+	}
+	f := &feed{subs: map[*sub]bool{}} // a deletion that is forgotten has the revision up to which was read
+	f.take(lookup.Change{Read: 7})
+	s := &sub{feed: f, news: make(chan struct{}, 1), last: 5, begun: true}
+	s.compare(f)
+	s.offer(f.newest)
+	if news := s.take(); len(news) != 1 || news[0].Kind != Deleted || news[0].Revision != 7 {
+		t.Errorf("of a deletion that is forgotten is told %+v", news)
+	}
+}
+
+// A client whose watch breaks after that does not ask from the revision that is gone.
+func TestClient_ForgetsItsRevisionWithTheStore(t *testing.T) {
+	var told []Kind
+	w := watching{q: Watch{From: 9}, begun: true, deliver: func(e Event) { told = append(told, e.Kind) }}
+	for _, e := range []Event{{Kind: Rewound}, {Kind: Value, Revision: 3}} {
+		if err := w.take(e); err != nil {
+			t.Fatal(err)
+		}
+		if w.q.From != e.Revision {
+			t.Errorf("after %+v it would ask from %d", e, w.q.From)
+		}
+	}
+	if len(told) != 2 {
+		t.Errorf("told was %v", told)
+	}
+}
+
+// narrow is an outlet through which nothing fits.
+type narrow struct{ model.Outlet }
+
+func (narrow) Say(model.Part) error { return fmt.Errorf("say: %w", model.ErrTooLarge) }
+
+// A value that cannot be told ends the watch: the watcher would take the old one for the newest.
+func TestSay_WhatDoesNotFitIsAnError(t *testing.T) {
+	if err := say(narrow{}, Event{Kind: Value, Revision: 1, Data: []byte("1")}); !errors.Is(err, model.ErrTooLarge) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A doubt that was settled has lasted for no time when it comes up again.
+func TestFeed_ADoubtThatWasSettledBeginsAnew(t *testing.T) {
+	f := &feed{subs: map[*sub]bool{}}
+	f.take(lookup.Change{Value: model.Int(1), Revision: 1, Read: 1})
+	began, doubt := time.Now(), glanced{Revision: 1, Stale: "it has yet to be computed", Passing: true}
+	for _, step := range []struct {
+		after time.Duration
+		g     glanced
+		want  Kind
+	}{
+		{0, glanced{Revision: 1}, Current},
+		{time.Second, doubt, Current},
+		{2 * time.Second, glanced{Revision: 1}, Current},
+		{lasting + 2*time.Second, doubt, Current},
+		{2*lasting + time.Second, doubt, Current},
+		{2*lasting + 2*time.Second, doubt, Stale},
+	} {
+		if f.stands(step.g, began.Add(step.after)); f.standing.Kind != step.want {
+			t.Errorf("after %s it is %+v, want %s", step.after, f.standing, step.want)
+		}
+	}
+}
+
+// For another reason than before it is stale anew.
+func TestFeed_TellsOfEachReason(t *testing.T) {
+	f := &feed{subs: map[*sub]bool{}}
+	s := &sub{feed: f, news: make(chan struct{}, 1)}
+	f.subs[s] = true
+	f.take(lookup.Change{Value: model.Int(1), Revision: 1, Read: 1})
+	s.take()
+	for _, why := range []string{"a fails", "b fails"} {
+		f.stands(glanced{Revision: 1, Stale: why}, time.Now())
+		if news := s.take(); len(news) != 1 || news[0].Stale != why {
+			t.Errorf("told is %+v, want that %s", news, why)
+		}
+		f.stands(glanced{Revision: 1, Stale: why}, time.Now())
+		if news := s.take(); len(news) != 0 {
+			t.Errorf("told is %+v, which was told before", news)
+		}
 	}
 }

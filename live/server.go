@@ -62,6 +62,7 @@ type Server struct {
 	ended    bool // nothing new is begun
 	feeds    map[place]*feed
 	watching int
+	refused  uint64 // watches, for want of room
 	getting  int
 	// visits are the watches and gets that are under way.
 	visits sync.WaitGroup
@@ -151,7 +152,7 @@ func (s *Server) serve(ctx context.Context) {
 		Description: "Documents: what they are, and what they become.",
 		Endpoints: []model.Endpoint{
 			{Name: AskGet, Description: `A document at the head of the log: {"space", "document", "path", "timeout"}, of which the last two are not needed.`, Open: s.openGet},
-			{Name: AskWatch, Description: `A document, then every change, as messages to the reply subject until nobody listens there: {"space", "document", "from"}, of which the last is not needed.`, Open: s.openWatch},
+			{Name: AskWatch, Description: `A document, then its newest value whenever it has changed, as messages to the reply subject until nobody listens there: {"space", "document", "from"}, of which the last is not needed.`, Open: s.openWatch},
 			{Name: ownEndpoint(s.host.ID()), Description: "For other workers: a document of a space that this one serves.", Open: s.openOwn},
 		},
 	}
@@ -179,7 +180,7 @@ func (s *Server) visit() bool {
 	return true
 }
 
-// Watch delivers the document and then every change, how it stands (Stale, Current), and
+// Watch delivers the document and then its newest value whenever it has changed, how it stands (Stale, Current), and
 // heartbeats between, until ctx ends or deliver fails. It calls deliver from one goroutine; while
 // that is busy, newer values take the place of older ones. The error is ErrMoved if the server is
 // leaving.
@@ -198,6 +199,7 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 	defer s.leave(sub)
 	beat := time.NewTicker(Heartbeat)
 	defer beat.Stop()
+	began := time.Now()
 	last := Event{Kind: Beating, Revision: q.From}
 	if q.From > 0 { // say that somebody is there: there may be nothing new for long
 		err = deliver(last)
@@ -208,6 +210,7 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 			err = deliverAll(sub.take(), &last, deliver)
 			beat.Reset(Heartbeat)
 		case <-beat.C:
+			s.recheck(ctx, sub, began)
 			err = deliver(last)
 		case <-ctx.Done():
 			err = ctx.Err()

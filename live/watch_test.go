@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -131,10 +132,10 @@ func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
 		w.send("add", 1)
 		w.settled(2)
 		_, second := w.logged("n")
-		behind, equal, ahead := ask(first), ask(second), ask(second+1000)
+		behind, equal := ask(first), ask(second)
 		w.eventually("who is behind is told", func() bool { return behind.last() == "2" })
 		time.Sleep(time.Minute)
-		if n := len(equal.of(live.Value)) + len(ahead.of(live.Value)); n > 0 {
+		if n := len(equal.of(live.Value)); n > 0 {
 			t.Errorf("%d values were told to who knew them", n)
 		}
 		if len(equal.of(live.Beating)) < 20 {
@@ -146,6 +147,48 @@ func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
 			t.Errorf("%d values", n)
 		}
 	})
+}
+
+// A watch comes back to a worker that was started after the store went back, and that knows nothing
+// of it: as long as the log is shorter than what the watch knows, and when other documents have
+// made it longer.
+func TestWatch_ComesBackToAWorkerThatWasStartedAfterTheStoreWentBack(t *testing.T) {
+	for name, longer := range map[string]bool{"the log is shorter": false, "the log is longer": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a := w.worker("a", live.Config{})
+				w.send("add", 1)
+				w.settled(1)
+				time.Sleep(time.Minute) // it is saved
+				at := w.server.Head("s")
+				w.send("add", 2)
+				w.settled(3)
+				_, known := w.logged("n")
+				a.crash()
+				w.server.LoseLog(0, at)
+				w.server.LoseLane(0, 1)
+				b := w.worker("b", live.Config{})
+				if longer {
+					w.send("drop-nothing", 10) // refused, each with a receipt
+					w.eventually("the log is longer", func() bool { return w.server.Head("s") > known })
+				}
+				s := w.watching(func(ctx context.Context, s *seen) error {
+					return b.Watch(ctx, live.Watch{Space: "s", Document: "n", From: known}, s.add)
+				})
+				w.eventually("what there is is told", func() bool { return s.last() == "1" })
+				if n := len(s.of(live.Rewound)); n != 1 {
+					t.Errorf("that the store has gone back was told %d times", n)
+				}
+				w.send("add", 1)
+				w.eventually("and what comes", func() bool { return s.last() == "2" })
+				time.Sleep(time.Minute)
+				if n := len(s.of(live.Rewound)); n != 1 {
+					t.Errorf("that the store has gone back was told %d times", n)
+				}
+			})
+		})
+	}
 }
 
 // Whoever dies, and however: a watch goes on, and never back.
@@ -232,6 +275,27 @@ func TestWatch_MovesAtOnceWhenItsWorkerLeaves(t *testing.T) {
 		}
 		if broken := s.of(live.Broken); len(broken) != 1 || broken[0].Err != nil {
 			t.Errorf("told %+v, want one that was announced", broken)
+		}
+	})
+}
+
+// Who watches in the process of the worker is told once, and the watch ends; nothing is begun there
+// any more.
+func TestWatch_EndsWithTheServerThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.worker("a", live.Config{})
+		s := w.watching(func(ctx context.Context, s *seen) error {
+			return a.Server.Watch(ctx, live.Watch{Space: "s", Document: "n"}, s.add)
+		})
+		w.eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		a.stop()
+		if err := s.stop(); !errors.Is(err, live.ErrMoved) || len(s.of(live.Moved)) != 1 {
+			t.Errorf("it ended with %v, after %d words of that", err, len(s.of(live.Moved)))
+		}
+		_, err := a.Server.Get(t.Context(), live.Get{Space: "s", Document: "n"})
+		if said, is := errors.AsType[*model.ServiceError](err); !is || said.Code != model.CodeUnavailable || !strings.Contains(said.Text, "this worker is leaving") {
+			t.Errorf("a get afterwards: %v", err)
 		}
 	})
 }

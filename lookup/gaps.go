@@ -27,7 +27,7 @@ func OverGaps(ctx context.Context, space string, read func() error) error {
 		case !errors.Is(err, model.ErrPurged) || ctx.Err() != nil:
 			return err
 		case try == maxLoads:
-			return fmt.Errorf("space %s: no checkpoint reaches to where the log begins, so a part of what was committed is lost (a STATE bucket that was restored from an older backup than its log, or a power cut without fsync): %w", space, err)
+			return &model.LossError{Kind: model.LossOfState, Space: space}
 		}
 		_ = pause.For(ctx, pause.Backoff(try))
 	}

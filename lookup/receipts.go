@@ -132,25 +132,26 @@ func findBehind(ctx context.Context, bus Bus, space string, seq uint64, key rece
 
 // laneEvent finds the handling of an event of the lane. Where that has lost its end, another
 // event stood at the sequence of this one before: a cursor has passed over it then, in a
-// commit that is older than the event.
+// commit that is older than the event. Its own receipt may be in any that follows: it may have been handled
+// when it stood elsewhere, or after it was known that the lane had lost its end.
 func (l *logReader) laneEvent(ev *model.Message, key receipts.Key) (*Handling, error) {
-	h, err := l.laneEventSince(ev.Seq, time.Time{}, key)
-	if errors.Is(err, ErrForgotten) {
-		return l.laneEventSince(ev.Seq, ev.Stored, key)
-	}
-	return h, err
-}
-
-// laneEventSince finds the handling of the event at a lane sequence: in the first commit whose
-// cursor is beyond it and has not set it aside, of those that are not older than a time.
-func (l *logReader) laneEventSince(seq uint64, since time.Time, key receipts.Key) (*Handling, error) {
 	at, _, err := l.bisect(0, func(e *logged) (verdict, error) {
-		done := e.c.Cursor.Floor >= seq && !slices.Contains(e.c.Cursor.Held, seq) && !e.stored.Before(since)
+		done := e.c.Cursor.Floor >= ev.Seq && !slices.Contains(e.c.Cursor.Held, ev.Seq)
 		return beforeOrAfter(!done), nil
 	})
 	if err != nil || at == nil {
 		return nil, err
 	}
+	h, err := l.passed(at, key)
+	if errors.Is(err, ErrForgotten) && at.stored.Before(ev.Stored) {
+		return l.scan(at.seq-1, key)
+	}
+	return h, err
+}
+
+// passed finds the handling of an event of the lane in the first commit whose cursor is beyond it and has not set
+// it aside.
+func (l *logReader) passed(at *logged, key receipts.Key) (*Handling, error) {
 	h := at.handling(l.space, key)
 	if h == nil {
 		if slot := at.waits(key); slot > 0 {

@@ -148,6 +148,8 @@ type Send struct {
 	Depth uint64 `json:"dp,omitzero"`
 	// NotBefore is Event.NotBefore.
 	NotBefore int64 `json:"nb,omitzero"`
+	// Expires is Event.Expires.
+	Expires int64 `json:"ex,omitzero"`
 	// Slot is where a send within the space waits for its time (see Waiting), 0 for one
 	// that is queued at once. Timer is the name of the timer that it is, if it is one.
 	Slot  uint64 `json:"sl,omitzero"`
@@ -159,7 +161,7 @@ type Send struct {
 func (s *Send) Event() Event {
 	return Event{
 		Space: s.To, Stream: s.Stream, ID: s.ID, Payload: s.Payload,
-		Position: s.Position, Behind: s.Behind, Depth: s.Depth, NotBefore: s.NotBefore, Trace: s.Trace,
+		Position: s.Position, Behind: s.Behind, Depth: s.Depth, NotBefore: s.NotBefore, Expires: s.Expires, Trace: s.Trace,
 	}
 }
 

@@ -62,7 +62,7 @@ func genSend() *rapid.Generator[Send] {
 		return Send{
 			ID: genText().Draw(t, "id"), To: genName().Draw(t, "to"), Stream: genName().Draw(t, "stream"),
 			Payload: genMaybe().Draw(t, "payload"), Position: rapid.Uint64().Draw(t, "position"),
-			Behind: rapid.Uint64().Draw(t, "behind"), Depth: rapid.Uint64().Draw(t, "depth"), Trace: genTrace().Draw(t, "trace"),
+			Behind: rapid.Uint64().Draw(t, "behind"), Depth: rapid.Uint64().Draw(t, "depth"), Expires: rapid.Int64Min(0).Draw(t, "expires"), Trace: genTrace().Draw(t, "trace"),
 		}
 	})
 }

@@ -190,6 +190,7 @@ func appendSend(dst []byte, s *Send) []byte {
 	if s.NotBefore != 0 {
 		dst = strconv.AppendInt(append(dst, `,"nb":`...), s.NotBefore, 10)
 	}
+	dst = appendNumber(dst, `,"ex":`, uint64(max(s.Expires, 0)))
 	dst = appendNumber(dst, `,"sl":`, s.Slot)
 	if s.Timer != "" {
 		dst = appendText(append(dst, `,"tm":`...), s.Timer)

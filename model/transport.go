@@ -123,6 +123,10 @@ type Message struct {
 	// event was stored; both are zero until then.
 	Seq    uint64
 	Stored time.Time
+	// Bound says that the event follows from what was read in Epoch of the store: it is sent in no other
+	// (ErrRewound). Neither is stored.
+	Bound bool
+	Epoch uint64
 }
 
 // SendResult is the answer to a Send.
@@ -163,6 +167,17 @@ type SpaceState struct {
 	// the documents. Its Seq is the log sequence from which the log must be read
 	// on top. The zero StateDoc means: never checkpointed.
 	Mark StateDoc
+}
+
+// Newest is the highest log sequence that anything of the state reflects, but for observations,
+// which only spare work.
+func (s *SpaceState) Newest() (seq uint64) {
+	for _, items := range [][]StateDoc{s.Docs, s.Pieces, s.Later} {
+		for i := range items {
+			seq = max(seq, items[i].Seq)
+		}
+	}
+	return max(seq, s.Mark.Seq)
 }
 
 // ListOf is the list that an item belongs to, by its key.

@@ -67,7 +67,7 @@ func NotBefore(at time.Time) int64 {
 // Waits is the send as it waits in its space.
 func (s *Send) Waits() Waiting {
 	return Waiting{
-		ID: s.ID, Stream: s.Stream, Payload: s.Payload, NotBefore: s.NotBefore,
+		ID: s.ID, Stream: s.Stream, Payload: s.Payload, NotBefore: s.NotBefore, Expires: s.Expires,
 		Slot: s.Slot, Timer: s.Timer, Depth: s.Depth, Trace: s.Trace,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
@@ -48,6 +49,9 @@ type host struct {
 	lost int
 	away time.Time
 	busy time.Time // when something has happened last
+	// refused says that the log was found to end before what is known of it, of which teller tells.
+	refused bool
+	teller  doubt.Teller
 }
 
 // answer is what the log says to an append.
@@ -92,7 +96,10 @@ func (h *host) run() {
 		if err == nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
-		if h.p.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
+		if lost := refused(err); lost != nil {
+			h.refused = true
+			h.p.s.tellLoss(&h.teller, lost)
+		} else if h.p.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
 			h.p.s.cfg.Logger.Error("serve key", "key", h.key, "server", h.p.s.cfg.id, "error", err)
 		}
 		_ = pause.For(h.p.ctx, pause.Backoff(try))
@@ -298,7 +305,7 @@ func (h *host) catchUp() error {
 			return nil
 		}
 		if dry > dryReads {
-			if err := h.checkHead(); err != nil {
+			if err := h.checkHead(h.ledger.rep.Seq); err != nil {
 				return err
 			}
 		}
@@ -309,13 +316,13 @@ func (h *host) catchUp() error {
 // reaches as far as is known.
 const dryReads = 5
 
-func (h *host) checkHead() error {
+func (h *host) checkHead(known uint64) error {
 	head, err := h.p.bus.Head(h.p.ctx, h.key)
 	if err != nil {
 		return fmt.Errorf("read the head of the log: %w", err)
 	}
-	if known := h.ledger.rep.Seq; head < known {
-		return fmt.Errorf("the log ends at %d, but is known up to %d: the stream has lost messages (a power cut without fsync, or an old backup)", head, known)
+	if head < known {
+		return &model.LossError{Kind: model.LossOfLog, Partition: h.p.number, Space: h.key, Known: known, Found: head}
 	}
 	return nil
 }
@@ -348,6 +355,12 @@ func (h *host) load() error {
 	}
 	h.saver = newSaver(st, rep)
 	if err := lookup.Replay(h.p.ctx, h.p.bus, rep); err != nil {
+		return err
+	}
+	if err := h.checkEnd(&st, rep.Seq); err != nil {
+		return err
+	}
+	if err := h.mend(rep); err != nil {
 		return err
 	}
 	if n := rep.Later.Len(); n > 0 {

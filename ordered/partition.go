@@ -3,11 +3,11 @@ package ordered
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
@@ -15,7 +15,7 @@ import (
 )
 
 // positionLane names the saved position up to which a lane is done with, as workers have it.
-const positionLane = "lane"
+const positionLane = doubt.PositionLane
 
 // partition serves the keys of one partition: it reads the lane, hands events to the keys'
 // hosts, and purges what nobody needs any more.
@@ -39,6 +39,10 @@ type partition struct {
 	// that was saved last.
 	read, saved uint64
 	marks       map[string]uint64 // see retain
+	// doubt is the range of the lane that is in doubt. Compared says that this is known.
+	doubt    *doubt.Range
+	compared bool
+	teller   doubt.Teller // of a lane that is refused
 }
 
 func startPartition(s *server, number int) *partition {
@@ -73,10 +77,14 @@ func (p *partition) keep(what string, f func(ctx context.Context) error) {
 			if p.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 				return
 			}
-			if !errors.Is(err, model.ErrRewound) { // of which the bus has told
+			wait := 200 * time.Millisecond
+			if lost := refused(err); lost != nil {
+				p.s.tellLoss(&p.teller, lost)
+				wait = lossPause
+			} else if !errors.Is(err, model.ErrRewound) { // of which the bus has told
 				p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.id, "error", err)
 			}
-			_ = pause.For(p.ctx, 200*time.Millisecond)
+			_ = pause.For(p.ctx, wait)
 		}
 	})
 }
@@ -90,18 +98,26 @@ func (p *partition) followLane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	end, err := p.bus.LaneEnd(ctx, p.number)
-	if err != nil {
+	if from, err = p.compareLane(ctx, from); err != nil {
 		return err
 	}
-	if end < from {
-		return fmt.Errorf("the lane ends at %d, but its events were handled up to %d: the stream has lost messages (a power cut without fsync, or an old backup); what is sent to it now would be taken for old", end, from)
+	if p.cutOff(from) {
+		p.beginAnew()
+		return model.ErrStopped
 	}
 	p.mu.Lock()
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
 	from = p.read
 	p.mu.Unlock()
 	return p.bus.FollowLane(ctx, p.number, from, p.deliver)
+}
+
+// cutOff reports whether the lane was cut off while this partition read it, given from where on it
+// is to be read now.
+func (p *partition) cutOff(from uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.doubt != nil && from < p.saved
 }
 
 // deliver hands an event to its key. It waits for a while where too much is in memory, which
@@ -114,7 +130,7 @@ func (p *partition) deliver(m model.Message) {
 	if p.draining() || p.ctx.Err() != nil {
 		return
 	}
-	if !astray {
+	if handled := p.doubt.Covers(m.Seq) && p.doubt.Handled(&m); !astray && !handled {
 		p.host(m.Space, m.Seq-1).offer(m)
 	}
 	p.read = m.Seq
@@ -188,7 +204,7 @@ func (p *partition) tick() {
 				purged = now
 				p.report("purge the lane", p.purgeLane())
 			}
-			if now.Sub(retained) >= retainEvery {
+			if now.Sub(retained) >= retainEvery && p.purges() {
 				retained = now
 				p.report("purge the log", p.retain())
 			}
@@ -227,7 +243,9 @@ func (p *partition) savePosition() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.saved = max(p.saved, done)
+	if p.saved = max(p.saved, done); p.doubt != nil && p.saved >= p.doubt.UpTo {
+		p.doubt = nil
+	}
 	return nil
 }
 
@@ -256,14 +274,14 @@ func (p *partition) give() bool {
 	return true
 }
 
-// beginAnew gives the partition up as a crash would: the store has gone back, and what its keys
-// have in memory follows from what is not there any more. It is served again from what is.
+// beginAnew gives the partition up as a crash would: the store has gone back, or a loss was accepted,
+// and what its keys have in memory follows from what is not there any more. It is served again from what is.
 func (p *partition) beginAnew() {
 	if !p.give() {
 		return // it is given up anyway
 	}
 	p.cancel()
-	p.s.cfg.Logger.Warn("partition begins anew: the store has gone back", "server", p.s.cfg.id, "partition", p.number)
+	p.s.cfg.Logger.Warn("partition begins anew: the store has gone back, or a loss was accepted", "server", p.s.cfg.id, "partition", p.number)
 	p.s.tasks.Go(func() { // ends with the partition, or with the time for it
 		ctx, cancel := context.WithTimeout(p.s.ctx, p.s.cfg.Handover)
 		defer cancel()

@@ -92,7 +92,7 @@ func (r *Replica) mark() *model.Mark {
 	for i := range r.Own {
 		ev := &r.Own[i]
 		m.Own = append(m.Own, model.Send{
-			ID: ev.ID, To: ev.Space, Stream: ev.Stream, Payload: ev.Payload, Behind: ev.Behind, Depth: ev.Depth, Trace: ev.Trace,
+			ID: ev.ID, To: ev.Space, Stream: ev.Stream, Payload: ev.Payload, Behind: ev.Behind, Depth: ev.Depth, Expires: ev.Expires, Trace: ev.Trace,
 		})
 	}
 	return m

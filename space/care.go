@@ -22,6 +22,9 @@ import (
 // taken back in the log: only death counts. Who is not careful does none of this, nor does
 // a runtime that is attached: it would take another for dead that is only slow. If its
 // process ends at an event, it is the owner who finds out.
+//
+// A handler that does not return ends the life of its space, and not that of the process (see
+// Guard). The next one, which is told of it, is careful too, and the attempt counts.
 type care struct {
 	// left is how many events are to be handled with care, as far as they are there; begun
 	// says that there was one.
@@ -29,13 +32,15 @@ type care struct {
 	begun bool
 	// mark is to go into the next commit.
 	mark *model.Trying
+	// overran is the last attempt that did not return, of an earlier life.
+	overran *Overrun
 }
 
 // takeCare begins a life.
 func (s *Space) takeCare() {
-	s.care = care{}
+	s.care = care{overran: s.care.overran}
 	lives := &s.replica.Lives
-	if s.cfg.LostAttempts > 0 && !s.joins && (lives.Barren > 0 || lives.Trying != nil) {
+	if s.cfg.LostAttempts > 0 && !s.joins && (lives.Barren > 0 || lives.Trying != nil || s.care.overran != nil) {
 		s.care.left = s.cfg.MaxGroup
 	}
 }
@@ -82,6 +87,9 @@ func (s *Space) markOrGiveUp(ev *model.Event, t *model.Trying, first bool) progr
 	if t != nil {
 		tries = t.Tries
 	}
+	if s.overranAt(ev.ID, ev.Stream) != nil && (t == nil || t.Back && s.replica.TriedBy != s.epoch) {
+		tries++ // that attempt had no mark
+	}
 	if tries >= s.cfg.LostAttempts {
 		return s.giveUp(ev, tries, first)
 	}
@@ -118,19 +126,22 @@ func (s *Space) comeBack() {
 }
 
 // LostError says that a handler did not come back from any of its attempts: each ended with
-// the process.
+// the process, or was given up.
 type LostError struct {
 	Event    string
 	Attempts int
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("the handler never came back: the process ended in each of %d attempts", e.Attempts)
+	return fmt.Sprintf("the handler never came back: the process ended, or it was given up, in each of %d attempts", e.Attempts)
 }
 
 // giveUp ends an event whose handler is not called any more.
 func (s *Space) giveUp(ev *model.Event, tries int, first bool) progress {
-	err := &LostError{Event: ev.ID, Attempts: tries}
+	var err error = &LostError{Event: ev.ID, Attempts: tries}
+	if o := s.overranAt(ev.ID, ev.Stream); o != nil {
+		err = &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: o.Limit, Attempts: tries}
+	}
 	tx := s.begin(nil)
 	tx.event = ev
 	s.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: err, Rejection: ByError, Attempt: tries})

@@ -336,3 +336,65 @@ func TestWhoIsAttachedTakesNobodyForDead(t *testing.T) {
 		t.Errorf("receipts %v", got)
 	}
 }
+
+// A life that is told of an attempt which did not return counts it, marks the next ones, and ends the
+// event when there were enough of them; another event is not blamed.
+func TestAnAttemptThatDidNotReturnCountsAsOneThatNeverCameBack(t *testing.T) {
+	w := newWorld(t)
+	deaths := map[string]int{}
+	p := deadly(t, deaths)
+	w.send(home, "kill", "poison", nil)
+	w.send(home, "add", "e1", 1)
+	dead := 0
+	for n := range 10 {
+		h := w.host(fmt.Sprint("w", n+1), p.Program)
+		if dead > 0 {
+			h.core.Overran(Overrun{Stream: "kill", Event: "poison", Limit: time.Minute})
+		}
+		h.core.TakeOver()
+		if h.live() {
+			break
+		}
+		dead++
+	}
+	if got, want := w.receipts(home), []string{"poison failed", "e1 handled"}; !slices.Equal(got, want) || dead != 3 {
+		t.Errorf("receipts %v, want %v; %d did not return", got, want, dead)
+	}
+	const want = "event poison: the handler of stream kill has not returned within 1m0s in any of 3 attempts."
+	if rc := w.receipt(home, "poison"); rc.Attempts != 3 || !strings.HasPrefix(rc.Error, want) {
+		t.Errorf("receipt %+v", rc)
+	}
+}
+
+// A node that did not return rests until a time, wherever it is registered, and is said to have failed;
+// an event that reads what it derives gets what is there.
+func TestANodeThatDidNotReturnRests(t *testing.T) {
+	w := newWorld(t)
+	runs := 0
+	p := counter(t)
+	if err := p.Add(NodeSpec{ID: "stuck", Kind: Computation, Output: "stuck", Run: func(*Tx) (model.Value, error) { runs++; return model.Int(7), nil }}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Handle("glimpse", func(tx *Tx, _ *model.Event) (model.Value, error) { return tx.Get("stuck"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	h := w.host("w1", p.Program)
+	var told []ErrorInfo
+	h.core.OnError(func(i ErrorInfo) { told = append(told, i) })
+	h.core.Overran(Overrun{Node: "stuck", Limit: time.Second, Until: time.Minute})
+	h.core.TakeOver()
+	w.send(home, "glimpse", "g1", nil)
+	h.run()
+	if rc := w.receipt(home, "g1"); rc.Outcome != model.Handled || !rc.Result.IsAbsent() || runs != 0 {
+		t.Errorf("receipt %+v after %d runs", rc, runs)
+	}
+	if len(told) != 1 || told[0].Node != "stuck" || !strings.Contains(told[0].Err.Error(), "given up") {
+		t.Errorf("told were %+v", told)
+	}
+	h.now = time.Minute
+	w.send(home, "glimpse", "g2", nil)
+	h.run()
+	if rc := w.receipt(home, "g2"); rc.Result.String() != "7" || runs != 1 {
+		t.Errorf("receipt %+v after %d runs, when it has rested", rc, runs)
+	}
+}

@@ -66,12 +66,21 @@ type Config struct {
 	RetryMax       time.Duration
 	ConflictWindow time.Duration
 
+	// DocumentWait is for how long the event at the head of the lane waits for a document of another
+	// space that is not here; then it fails with a DocumentError. It is measured by this runtime, from
+	// when the event first needed that document here. 0 for no end of it; a runtime that is attached
+	// always waits.
+	DocumentWait time.Duration
+
 	// CheckIdempotency runs every computation and handler twice and reports one that comes to
 	// something else the second time: for tests (seed 001 section 4.2). Rehearsals is how often
 	// the first few runs of each are repeated, default 1: of two things by chance, the second
 	// is the first as often as not.
 	CheckIdempotency bool
 	Rehearsals       int
+
+	// Guard watches over code that does not return.
+	Guard Guard
 
 	// Trace observes. It is never asked for a decision.
 	Trace Trace
@@ -128,6 +137,9 @@ func (c *Config) check() error {
 	}
 	if c.MaxLater < 0 {
 		return fmt.Errorf("space %s: MaxLater is %d; it must not be negative, and 0 stands for its default", c.Space, c.MaxLater)
+	}
+	if c.DocumentWait < 0 {
+		return fmt.Errorf("space %s: DocumentWait is %s; it must not be negative, and 0 stands for no end", c.Space, c.DocumentWait)
 	}
 	if c.LaneLimit < 0 || min(c.BackoffMin, c.BackoffMax, c.RetryMin, c.RetryMax) < 0 {
 		return fmt.Errorf("space %s: LaneLimit is %d, BackoffMin %s, BackoffMax %s, RetryMin %s and RetryMax %s; none of them may be negative, and 0 stands for its default",

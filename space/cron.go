@@ -220,11 +220,31 @@ func (s *Space) setNext(tx *Tx, ev *model.Event) {
 	if c == nil {
 		return
 	}
-	_, next := s.seen(c, ev)
+	o, next := s.seen(c, ev)
+	s.noteMissed(c, max(o.missed, next.missed), o.at)
 	if next.missed > 0 {
 		s.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &MissedError{Cron: c.Name, Missed: next.missed}, Rejection: ByRule})
 	}
 	s.setCron(tx, c, next)
+}
+
+// Missed are times of a job at which nothing was there to see them, as after a downtime.
+type Missed struct {
+	Cron string
+	// Times is how many were passed over because of the job's CatchUp: they are not handled, or
+	// are only counted by the event (Tick.Missed) that was due At, in milliseconds since 1970.
+	Times int
+	At    int64
+}
+
+// LastMissed is what a job has passed over last since the space was loaded, zero if none has.
+func (s *Space) LastMissed() Missed { return s.missed }
+
+// noteMissed notes that a job passes over so many times with the event that was due at a time.
+func (s *Space) noteMissed(c *CronSpec, times int, at int64) {
+	if times > 0 {
+		s.missed = Missed{c.Name, times, at}
+	}
 }
 
 // MissedError says that times of a job were skipped, because there were more than are made
@@ -259,6 +279,7 @@ func (s *Space) skip(ev *model.Event) progress {
 	o, _ := readOccurrence(ev.NotBefore, ev.Payload)
 	tx := s.begin(nil)
 	n, next := c.count(o.at, s.wall-c.Grace.Milliseconds()-1)
+	s.noteMissed(c, 1+n, o.at)
 	s.setCron(tx, c, occurrence{at: next, prev: o.at, missed: o.missed + 1 + n})
 	if next == 0 {
 		tx.cancels = append(tx.cancels, ev.Timer)

@@ -51,6 +51,9 @@ func (s *Space) dispatch(first bool) progress {
 		return s.endUnhandled(ev, rc, first)
 	}
 	if s.headWaits() {
+		if err := s.overdue(); err != nil && !s.careWaits() {
+			return s.giveUpWaiting(ev, err, first)
+		}
 		return blocked
 	}
 	if s.early(ev) {
@@ -85,6 +88,10 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 	tx.event = ev
 	s.inv.attempt()
 	rc, err := s.receipt(tx, ev)
+	if late := s.cfg.Guard.returned(true); late != nil {
+		tx.drop()
+		rc, err = receipts.Failed(ev, late), late
+	}
 	if tx.stale != nil || tx.missing != nil {
 		s.waitFor(tx)
 		s.traceHandled(HandleInfo{Event: ev, Trace: trace, Waits: tx.waits(), Until: s.head.notBefore})
@@ -268,6 +275,10 @@ type head struct {
 	// next may be made.
 	attempts  int
 	notBefore time.Duration
+	// awaits is a document of another space that is not here and that the event waits for, since
+	// when it was found to.
+	awaits *doc
+	since  time.Duration
 }
 
 func keyOf(ev *model.Event) receipts.Key { return receipts.Key{Stream: ev.Stream, ID: ev.ID} }
@@ -306,6 +317,7 @@ func (s *Space) waitFor(tx *Tx) {
 		h.nodes = append(h.nodes, tx.stale)
 		s.graph.demandRun(tx.stale)
 	}
+	s.noteAwaited()
 }
 
 // endWait takes the event's demand back.

@@ -20,6 +20,8 @@ type Parked struct {
 	// the nodes that it needs and that are not up to date.
 	Docs   []string
 	Behind []Explanation
+	// Fails is when it fails if a document of another space does not come, 0 for never.
+	Fails time.Duration
 }
 
 // Parked says why the event at the head of the lane has not been handled; false if there
@@ -45,6 +47,7 @@ func (s *Space) Parked() (Parked, bool) {
 			p.Docs = append(p.Docs, d.key.String())
 		}
 	}
+	p.Fails = s.failsAt()
 	for _, n := range s.head.nodes {
 		e := s.explain(n)
 		if up := laggard(n); up != nil {
@@ -61,7 +64,7 @@ func (s *Space) Parked() (Parked, bool) {
 // Causes why the event at the head of a lane waits, for programs.
 const (
 	CauseRetry       = "retry"        // it is tried again at a time
-	CauseLost        = "lost attempt" // an attempt has ended with its process
+	CauseLost        = "lost attempt" // an attempt has ended with its process, or was given up
 	CauseDocument    = "document"     // a document of another space is not here
 	CauseGate        = "gate"         // a computation may not run before a time
 	CauseComputation = "computation"  // a computation is not up to date
@@ -75,11 +78,11 @@ func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
 	case p.Until > 0 && p.Attempts > 0:
 		return CauseRetry, fmt.Sprintf("attempt %d of %d at %s, after an error that may pass", p.Attempts+1, p.Most, clock(p.Until))
 	case p.Lost > 0:
-		return CauseLost, fmt.Sprintf("attempt %d of %d: its process has ended in the ones before", p.Lost, p.MostLost)
+		return CauseLost, fmt.Sprintf("attempt %d of %d: its process has ended in the ones before, or they were given up", p.Lost, p.MostLost)
 	case p.Until > 0:
 		return CauseRetry, "tried again at " + clock(p.Until) + ", after a conflict"
 	case len(p.Docs) > 0:
-		return CauseDocument, "waits for document " + strings.Join(p.Docs, " and ") + ", which is not here"
+		return CauseDocument, "waits for document " + strings.Join(p.Docs, " and ") + ", which is not here" + p.fails(clock)
 	}
 	for i := range p.Behind {
 		late := &p.Behind[i]
@@ -90,12 +93,20 @@ func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
 		case Gated:
 			return CauseGate, "waits for " + late.Node + ", which is gated (" + late.Gate + ") until " + clock(late.Until)
 		case Waiting:
-			return CauseDocument, "waits for " + late.Node + ", which waits for document " + late.Waits
+			return CauseDocument, "waits for " + late.Node + ", which waits for document " + late.Waits + p.fails(clock)
 		default:
 			return CauseComputation, "waits for " + late.Node + ": " + late.standing()
 		}
 	}
 	return CauseTurn, "is to be handled"
+}
+
+// fails says when the event fails if what it waits for does not come.
+func (p Parked) fails(clock func(time.Duration) string) string {
+	if p.Fails == 0 {
+		return ""
+	}
+	return "; the event fails at " + clock(p.Fails)
 }
 
 // String tells it in sentences, one to a line.

@@ -21,7 +21,7 @@ func (n *node) eligibleAt() time.Duration {
 	}
 	if gt.armed {
 		if d := n.debounce(); d > 0 {
-			at = max(at, gt.changedAt+d)
+			at = max(at, min(gt.changedAt+d, gt.firstAt+gt.longest(d)))
 		}
 	}
 	if gt.throttle > 0 && gt.ran {
@@ -42,9 +42,27 @@ func (n *node) debounce() time.Duration {
 	return n.more.gate.auto.delay()
 }
 
+// maxWaitFactor is how many times its debounce a node waits at the most, when changes go on, if
+// nothing else was set.
+const maxWaitFactor = 10
+
+// longest is for how long a debounce of d holds the node at the most.
+func (gt *gate) longest(d time.Duration) time.Duration {
+	switch {
+	case gt.maxWait > 0:
+		return gt.maxWait
+	case gt.maxWait < 0:
+		return forEver
+	}
+	return maxWaitFactor * d
+}
+
+// forEver is longer than any gate, and so short that a sum does not wrap.
+const forEver = 100 * maxGate
+
 // apply sets the gates to what a spec says.
 func (gt *gate) apply(spec GateSpec) {
-	gt.debounce, gt.throttle, gt.noAuto = spec.Debounce, spec.Throttle, spec.NoAutoDebounce
+	gt.debounce, gt.maxWait, gt.throttle, gt.noAuto = spec.Debounce, spec.MaxWait, spec.Throttle, spec.NoAutoDebounce
 }
 
 // armGate starts the debounce again, since something has changed. The time may not be
@@ -60,6 +78,9 @@ func (g *graph) armGate(n *node) {
 			g.arming = append(g.arming, n)
 		}
 		return
+	}
+	if !gt.armed {
+		gt.firstAt = g.now
 	}
 	gt.armed, gt.changedAt = true, g.now
 	if n.held {
@@ -164,6 +185,12 @@ func (s *Space) SetDebounce(node string, d time.Duration) error {
 	return s.setGate(node, d, func(gt *gate) { gt.debounce = d })
 }
 
+// SetMaxWait bounds how long a debounce holds a node when changes go on, as GateSpec.MaxWait
+// does.
+func (s *Space) SetMaxWait(node string, d time.Duration) error {
+	return s.setGate(node, max(d, 0), func(gt *gate) { gt.maxWait = d })
+}
+
 // SetThrottle sets the least time between two runs of a node; 0 clears it. If the node ran
 // before it ever had anything to do with time, that counts as having been just now.
 func (s *Space) SetThrottle(node string, d time.Duration) error {
@@ -185,7 +212,7 @@ func (s *Space) Gate(node string) (GateSpec, bool) {
 	if n.more == nil {
 		return GateSpec{}, true
 	}
-	return GateSpec{Debounce: n.debounce(), Throttle: n.more.gate.throttle, NoAutoDebounce: n.more.gate.noAuto}, true
+	return GateSpec{Debounce: n.debounce(), MaxWait: n.more.gate.maxWait, Throttle: n.more.gate.throttle, NoAutoDebounce: n.more.gate.noAuto}, true
 }
 
 // Measured tells how long a run of a node took, which only the host knows: the core has
@@ -208,6 +235,22 @@ const maxGate = 365 * 24 * time.Hour
 func checkGate(d time.Duration) error {
 	if d < 0 || d > maxGate {
 		return fmt.Errorf("a gate is between 0, for none, and %s; not %s", maxGate, d)
+	}
+	return nil
+}
+
+// checkDebounce refuses a debounce that cannot be, and a bound of it that makes no sense.
+func (g *GateSpec) checkDebounce() error {
+	if err := checkGate(g.Debounce); err != nil {
+		return fmt.Errorf("debounce: %w", err)
+	}
+	switch {
+	case g.MaxWait > maxGate:
+		return fmt.Errorf("longest wait: %w", checkGate(g.MaxWait))
+	case g.MaxWait != 0 && g.Debounce == 0:
+		return fmt.Errorf("there is a longest wait of %s, and no debounce that it bounds; set that, too", g.MaxWait)
+	case g.MaxWait > 0 && g.MaxWait < g.Debounce:
+		return fmt.Errorf("the longest wait, %s, is shorter than the debounce, %s, which would never count", g.MaxWait, g.Debounce)
 	}
 	return nil
 }

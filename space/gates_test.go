@@ -35,6 +35,7 @@ type clocked struct {
 	due     bool
 	waits   bool          // a debounce has begun since the last run
 	changed time.Duration // when it last began anew
+	first   time.Duration // when it first began
 	owed    bool          // a run of it was undone
 	backoff time.Duration
 	read    map[string]bool // in the last run that has ended
@@ -63,12 +64,24 @@ func (n *clocked) eligible() time.Duration {
 		return at
 	}
 	if d := n.debounce(); d > 0 && n.waits {
-		at = max(at, n.changed+d)
+		at = max(at, min(n.changed+d, n.first+n.longest(d)))
 	}
 	if n.gate.Throttle > 0 && n.ran {
 		at = max(at, n.ranAt+n.gate.Throttle)
 	}
 	return at
+}
+
+// longest is for how long a debounce holds at the most.
+func (n *clocked) longest(d time.Duration) time.Duration {
+	switch w := n.gate.MaxWait; {
+	case w < 0:
+		return time.Hour * 1e4
+	case w == 0:
+		return 10 * d
+	default:
+		return w
+	}
 }
 
 // clockwork is a space under test, and the oracle.
@@ -135,6 +148,9 @@ func (c *clockwork) invalidate(n *clocked) {
 
 func (c *clockwork) wait(n *clocked) {
 	if n.debounce() > 0 {
+		if !n.waits {
+			n.first = c.h.now
+		}
 		n.waits, n.changed = true, c.h.now
 	}
 }
@@ -438,11 +454,19 @@ func newClockwork(t *rapid.T) *clockwork {
 var gateTimes = rapid.SampledFrom([]time.Duration{0, 10, 25, 40, 90, 400})
 
 func drawGate(t *rapid.T) GateSpec {
-	return GateSpec{
+	g := GateSpec{
 		Debounce:       gateTimes.Draw(t, "debounce") * time.Millisecond,
 		Throttle:       gateTimes.Draw(t, "throttle") * time.Millisecond,
 		NoAutoDebounce: rapid.IntRange(0, 3).Draw(t, "exempt") == 0,
 	}
+	switch longest := rapid.SampledFrom([]time.Duration{0, 1, 2, 3, -1}).Draw(t, "longest"); {
+	case g.Debounce == 0:
+	case longest < 0:
+		g.MaxWait = -1
+	default:
+		g.MaxWait = longest * g.Debounce
+	}
+	return g
 }
 
 var gateMoves = rapid.SampledFrom(slices.Concat(

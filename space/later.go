@@ -37,8 +37,8 @@ type agenda struct {
 	queued int
 	nth    int
 	// undecided says that a transaction may be undone that has changed any of this, stale
-	// that it is to be made anew from the confirmed state.
-	undecided, stale bool
+	// that it is to be made anew from the confirmed state, and renewed that it was.
+	undecided, stale, renewed bool
 }
 
 // waiting is an event that waits.
@@ -66,6 +66,9 @@ func (s *Space) Clock(wall time.Time) {
 // in the log, in milliseconds since 1970; 0 if none waits.
 func (s *Space) NextDue() int64 { return s.replica.Later.Next() }
 
+// WaitForTime is how many events wait for a time, as far as that is in the log.
+func (s *Space) WaitForTime() int { return s.replica.Later.Len() }
+
 // FollowsUp reports whether an event is in the log that the space has sent to itself and not
 // handled yet.
 func (s *Space) FollowsUp() bool { return len(s.replica.Own) > 0 }
@@ -76,7 +79,7 @@ func (s *Space) refresh() *agenda {
 	if a.bySlot != nil && !a.stale {
 		return a
 	}
-	*a = agenda{bySlot: map[uint64]*waiting{}, timers: map[string]uint64{}}
+	*a = agenda{bySlot: map[uint64]*waiting{}, timers: map[string]uint64{}, renewed: true}
 	s.replica.Later.Each(func(w *model.Waiting) {
 		a.enter(w)
 		a.top = max(a.top, w.Slot)
@@ -170,6 +173,10 @@ func (s *Space) queueDue() {
 		s.wallBack, s.cronCheck = false, true
 		s.takeBackEarly(a)
 	}
+	if a.renewed {
+		a.renewed = false
+		s.takeBackOvertaking(a)
+	}
 	for a.queued < maxQueued {
 		w := a.next()
 		if w == nil || w.NotBefore > s.wall {
@@ -193,6 +200,25 @@ func (s *Space) takeBackEarly(a *agenda) {
 		w.queued = false
 		a.queued--
 		a.queue.Add(w.Waiting)
+		return true
+	})
+	s.recheckHead()
+}
+
+// takeBackOvertaking takes events out of the lane that came due while one did not wait that comes
+// before them: an undone transaction had cancelled it, or put it off. They are queued again behind it.
+func (s *Space) takeBackOvertaking(a *agenda) {
+	first := a.next()
+	if first == nil || a.queued == 0 {
+		return
+	}
+	s.lane.Withdraw(func(ev *model.Event) bool {
+		w := a.bySlot[ev.Slot]
+		if w == nil || !first.Before(w.Waiting) {
+			return false
+		}
+		w.queued = false
+		a.queued--
 		return true
 	})
 	s.recheckHead()

@@ -387,6 +387,38 @@ func TestLater_ATakeoverByAnOwnerWhoseClockIsAnHourOff(t *testing.T) {
 	}
 }
 
+// A timer was set to a later time by a transaction that is undone, so it waits until its former
+// time again. That has passed, and before another event came due that is in the lane already.
+func TestTimers_OneThatARefusalPutsBackIsHandledBeforeWhatCameDueAfterIt(t *testing.T) {
+	w := newWorld(t)
+	p, tries := planner(t), 0
+	if err := p.Handle("once", func(tx *Tx, _ *model.Event) (model.Value, error) {
+		if tries++; tries == 1 {
+			tx.SetTimer("x", "plan", tx.Now().Add(5*time.Second), nil)
+		}
+		return model.Value{}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h := w.host("r1", p)
+	h.wall = noon
+	h.takeOver()
+	w.send(home, "plan", "first", "set x 100")
+	w.sendAt("later", noon+200, "")
+	h.run()
+	w.send(home, "once", "second", "")
+	h.deliver()
+	h.settle()
+	h.pass(250)
+	h.settle() // "later" is in the lane, and x is not due
+	h.refuse(put("elsewhere", 1))
+	h.run()
+	w.wantReceipts("first handled", "second handled", "home:1:1:0 handled", "later handled")
+	if tries != 2 {
+		t.Errorf("%d tries, and this proves nothing", tries)
+	}
+}
+
 // Random sends with delays, timers that are set again and cancelled, failures, refusals,
 // crashes between any two steps, half-saved checkpoints, owners whose clocks differ: every
 // event that was sent and not cancelled is handled once, not before its time by its owner's

@@ -274,11 +274,13 @@ func (s *surface) isEnvelope() bool { return s != &s.node.own && s.node.material
 // gate says when a node may run (seed 001 section 8.1). The zero gate is open.
 type gate struct {
 	debounce, throttle time.Duration
+	maxWait            time.Duration // as in GateSpec
 	noAuto             bool
 	auto               autoDebounce
 	// armed says that a debounced node was invalidated since its last run began, and
-	// changedAt when that last was; arming, that it has been and the time is not known yet.
+	// changedAt when that last was, firstAt when first; arming, that it has been and the time is not known yet.
 	changedAt     time.Duration
+	firstAt       time.Duration
 	armed, arming bool
 	// owed says that a run was undone that had been let through: the next one does not
 	// wait for debounce or throttle again (F20), as nothing that it read need have changed.

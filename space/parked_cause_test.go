@@ -16,7 +16,7 @@ func TestParked_SaysWhyInAWordAndASentence(t *testing.T) {
 		{Parked{}, CauseTurn, "is to be handled"},
 		{Parked{Until: time.Second, Attempts: 1, Most: 5}, CauseRetry, "attempt 2 of 5 at at+1s, after an error that may pass"},
 		{Parked{Until: time.Second}, CauseRetry, "tried again at at+1s, after a conflict"},
-		{Parked{Lost: 2, MostLost: 3, Until: time.Second}, CauseLost, "attempt 2 of 3: its process has ended in the ones before"},
+		{Parked{Lost: 2, MostLost: 3, Until: time.Second}, CauseLost, "attempt 2 of 3: its process has ended in the ones before, or they were given up"},
 		{Parked{Docs: []string{"@a/x", "@b/y"}}, CauseDocument, "waits for document @a/x and @b/y, which is not here"},
 		{Parked{Behind: []Explanation{{Node: "n", Standing: Gated, Status: Invalid, Gate: "debounce", Until: time.Minute}}}, CauseGate, "waits for n, which is gated (debounce) until at+1m0s"},
 		{Parked{Behind: []Explanation{{Node: "m", Status: Clean, Behind: &Explanation{Node: "n", Status: Invalid, Standing: Waiting, Waits: "@a/x"}}}}, CauseDocument, "waits for n, which waits for document @a/x"},

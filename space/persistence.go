@@ -90,7 +90,7 @@ func (s *Space) observe(n *node) Observation {
 		o.Failed = n.failed()
 		o.Makes = len(n.more.children) > 0
 		gt := &n.more.gate
-		if now := (GateSpec{gt.debounce, gt.throttle, gt.noAuto}); now != n.spec.Gate {
+		if now := (GateSpec{Debounce: gt.debounce, MaxWait: gt.maxWait, Throttle: gt.throttle, NoAutoDebounce: gt.noAuto}); now != n.spec.Gate {
 			o.Gate = &now
 		}
 	}
@@ -201,7 +201,7 @@ func (s *Space) Rehydrate(saved []Observation) {
 		}
 		if s.resumable == nil {
 			s.resumable = map[string]*Observation{}
-			s.graph.arrival = s.resumeChild
+			s.graph.arrival = s.arrived
 		}
 		s.resumable[o.Node] = o
 	}

@@ -26,6 +26,7 @@ type Program struct {
 	crons    map[string]*CronSpec
 	actions  map[string]*ActionSpec
 	taskDocs map[string]string // document -> action
+	limits   map[string]time.Duration
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all
@@ -115,6 +116,9 @@ type NodeSpec struct {
 type GateSpec struct {
 	// Debounce lets the node run when nothing that it reads has changed for so long.
 	Debounce time.Duration
+	// MaxWait bounds how long the debounce holds the node when changes go on: from the first
+	// change on that it has not run for. 0 is ten times the debounce, negative for no bound.
+	MaxWait time.Duration `json:",omitzero"`
 	// Throttle is the least time between two runs.
 	Throttle time.Duration
 	// NoAutoDebounce exempts an effect that is slow from being debounced for it.
@@ -224,8 +228,8 @@ func (n *NodeSpec) check() error {
 	case len(n.Envelope) > 0 && len(n.Writes) > 0:
 		return fmt.Errorf("a node with an Envelope has no Writes; what it writes lies in the envelope")
 	}
-	if err := checkGate(n.Gate.Debounce); err != nil {
-		return fmt.Errorf("debounce: %w", err)
+	if err := n.Gate.checkDebounce(); err != nil {
+		return err
 	}
 	if err := checkGate(n.Gate.Throttle); err != nil {
 		return fmt.Errorf("throttle: %w", err)

@@ -118,6 +118,7 @@ func (s *Space) wake() time.Duration {
 	}
 	if s.peek() != nil {
 		earliest(s.head.notBefore)
+		earliest(s.failsAt())
 	}
 	earliest(s.echo.sweepAt())
 	return at

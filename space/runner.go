@@ -60,6 +60,7 @@ func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
 	tx := s.begin(n)
 	n.running = true
 	v, err := callNode(n, tx)
+	_ = s.cfg.Guard.returned(false) // what a node has come to counts, however late
 	n.running = false
 	if n.doomed {
 		s.endDoomed(n, tx)

@@ -76,7 +76,7 @@ func (s *stage) cmdGate(d *datadriven.TestData) error {
 		return err
 	}
 	id := arg(d, 1)
-	for name, set := range map[string]func(string, time.Duration) error{"debounce": a.core.SetDebounce, "throttle": a.core.SetThrottle} {
+	for name, set := range map[string]func(string, time.Duration) error{"debounce": a.core.SetDebounce, "max-wait": a.core.SetMaxWait, "throttle": a.core.SetThrottle} {
 		if v := option(d, name); v != "" {
 			dur, err := time.ParseDuration(v)
 			if err == nil {
@@ -96,7 +96,11 @@ func (s *stage) cmdGate(d *datadriven.TestData) error {
 	if !ok {
 		return fmt.Errorf("there is no node %q", id)
 	}
-	a.tell(a, 1, "%s: debounce %s, throttle %s", id, g.Debounce, g.Throttle)
+	longest := ""
+	if g.MaxWait != 0 {
+		longest = fmt.Sprintf(", max-wait %s", g.MaxWait)
+	}
+	a.tell(a, 1, "%s: debounce %s%s, throttle %s", id, g.Debounce, longest, g.Throttle)
 	return nil
 }
 

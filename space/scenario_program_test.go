@@ -129,6 +129,8 @@ func nodeOption(spec *NodeSpec, word string) (err error) {
 		spec.DeclaredReads, err = parseAddresses(value)
 	case "debounce":
 		spec.Gate.Debounce, err = time.ParseDuration(value)
+	case "max-wait":
+		spec.Gate.MaxWait, err = time.ParseDuration(value)
 	case "throttle":
 		spec.Gate.Throttle, err = time.ParseDuration(value)
 	case "no-auto-debounce":

@@ -37,7 +37,7 @@ var usages = map[string]string{
 	"remove":       "RUNTIME NODE",
 	"observe":      "RUNTIME DOC",
 	"unobserve":    "RUNTIME DOC",
-	"gate":         "RUNTIME NODE [debounce=DURATION] [throttle=DURATION] [no-auto-debounce]",
+	"gate":         "RUNTIME NODE [debounce=DURATION] [max-wait=DURATION] [throttle=DURATION] [no-auto-debounce]",
 	"took":         "RUNTIME NODE DURATION [times=N]",
 	"advance":      "DURATION",
 	"wake":         "[RUNTIME...]",

@@ -26,6 +26,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	s.now = max(s.now, now)
 	s.renewMarks()
 	s.graph.tick(s.now)
+	s.endRests()
 	if s.running() && !s.holding {
 		s.noteConflict()
 		s.pass()

@@ -71,6 +71,9 @@ type Space struct {
 	// firing are the causes of the runs under way, innermost last; see takeCauses.
 	firing    []*dep
 	resumable map[string]*Observation
+	// overran are nodes that did not return, and have not been registered yet.
+	overran map[string]Overrun
+	resting []*node // those that are held back for it
 
 	inv       invariants
 	hooks     hooks
@@ -81,6 +84,7 @@ type Space struct {
 	slow      autoDebounceSettings
 
 	agenda agenda
+	missed Missed
 	// wall is the wall time in milliseconds since 1970, 0 if it is not known; wallBack says
 	// that it has gone back.
 	wall     int64

@@ -31,11 +31,11 @@ func (t *Tx) Now() time.Time {
 // this transaction, and waits in the space that it is for. There it is handled when the
 // time has come by the clock of the worker that serves the space, behind what is queued
 // then. A time that has passed is now.
-func (t *Tx) SendAt(space, stream string, at time.Time, payload any) {
+func (t *Tx) SendAt(space, stream string, at time.Time, payload any, options ...SendOption) {
 	if t.err != nil {
 		return
 	}
-	s, err := t.makeSend(space, stream, payload)
+	s, err := t.makeSend(space, stream, payload, options)
 	if err == nil {
 		err = t.wait(&s, at)
 	}
@@ -47,9 +47,9 @@ func (t *Tx) SendAt(space, stream string, at time.Time, payload any) {
 }
 
 // SendAfter is SendAt for a time from Now on.
-func (t *Tx) SendAfter(space, stream string, d time.Duration, payload any) {
+func (t *Tx) SendAfter(space, stream string, d time.Duration, payload any, options ...SendOption) {
 	if now := t.Now(); t.err == nil {
-		t.SendAt(space, stream, now.Add(d), payload)
+		t.SendAt(space, stream, now.Add(d), payload, options...)
 	}
 }
 
@@ -59,6 +59,9 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 		return fmt.Errorf("the host of the space has not told the time (Space.Clock)")
 	}
 	ms := model.NotBefore(at)
+	if s.Expires > 0 && s.Expires < ms {
+		return fmt.Errorf("it expires before it may be handled")
+	}
 	if !t.paces(ms) {
 		if err := t.chain(s); err != nil {
 			return err
@@ -124,11 +127,11 @@ func (t *Tx) leavesRoom(sent *model.Send) (n int) {
 // name: setting the same name again replaces what was set, as long as that is not handled.
 // It takes effect if and only if this transaction commits. A handler that is called for a
 // timer finds the name in Event.Timer, and may set it again.
-func (t *Tx) SetTimer(name, stream string, at time.Time, payload any) {
+func (t *Tx) SetTimer(name, stream string, at time.Time, payload any, options ...SendOption) {
 	if t.err != nil {
 		return
 	}
-	s, err := t.makeSend(t.space, stream, payload)
+	s, err := t.makeSend(t.space, stream, payload, options)
 	if err == nil {
 		err = model.CheckName("timer", name)
 	}

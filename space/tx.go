@@ -3,6 +3,7 @@ package space
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
@@ -190,6 +191,7 @@ func (t *Tx) Delete(doc string, path ...string) {
 }
 
 func (t *Tx) write(w model.Write) {
+	t.used()
 	if t.err != nil {
 		return
 	}
@@ -284,11 +286,11 @@ func (t *Tx) pathsIn(d *doc) []model.Path {
 // this space queues behind the events that are waiting now; one to another space
 // is released when the commit is durable. Events that send each other like that, with no time
 // between, come to an end: see Config.MaxChain.
-func (t *Tx) Send(space, stream string, payload any) {
+func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
 	if t.err != nil {
 		return
 	}
-	s, err := t.makeSend(space, stream, payload)
+	s, err := t.makeSend(space, stream, payload, options)
 	if err == nil {
 		err = t.chain(&s)
 	}
@@ -299,7 +301,21 @@ func (t *Tx) Send(space, stream string, payload any) {
 	t.sends = append(t.sends, s)
 }
 
-func (t *Tx) makeSend(space, stream string, payload any) (model.Send, error) {
+// SendOption says more about an event that is sent.
+type SendOption func(*model.Send)
+
+// ExpiresAt has the event not be handled after a time any more, by the clock of the worker that
+// serves its space: it ends with the receipt Expired then. The zero time is none.
+func ExpiresAt(at time.Time) SendOption {
+	return func(s *model.Send) {
+		if !at.IsZero() {
+			s.Expires = model.NotBefore(at)
+		}
+	}
+}
+
+func (t *Tx) makeSend(space, stream string, payload any, options []SendOption) (model.Send, error) {
+	t.used()
 	if t.node != nil {
 		return model.Send{}, fmt.Errorf("%s %s cannot send; events are sent by handlers", t.node.kind, t.node.id())
 	}
@@ -310,7 +326,11 @@ func (t *Tx) makeSend(space, stream string, payload any) (model.Send, error) {
 		return model.Send{}, err
 	}
 	v, err := model.Of(payload)
-	return model.Send{To: space, Stream: stream, Payload: v}, err
+	s := model.Send{To: space, Stream: stream, Payload: v}
+	for _, set := range options {
+		set(&s)
+	}
+	return s, err
 }
 
 // chain makes a send the next in the chain of the event that is being handled.

@@ -62,6 +62,7 @@ const maxHops = 32
 
 // read follows links until it has the value.
 func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
+	t.used()
 	if t.node != nil && how == deep && len(t.after) == 0 {
 		if v, ok := t.log.asBefore(space, id, path); ok {
 			return v

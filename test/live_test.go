@@ -63,6 +63,7 @@ func revisionOf(t *testing.T, m *nats.Msg) uint64 {
 func TestLive_APlainClientGetsAndWatches(t *testing.T) { onBothServers(t, plainLive) }
 
 func plainLive(t *testing.T, base settle.Config) {
+	base.MemberTTL = patience // a plain client does not ask again when a worker that is slow is taken for dead
 	base.Programs = settle.Always(relay())
 	d := deploy(t, base)
 	ctx := testContext(t)

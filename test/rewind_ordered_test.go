@@ -8,15 +8,16 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// What is sent to ordered handlers after their store went back is handled once, too.
-func TestRewind_OrderedHandlersGoOnFromWhatIsThere(t *testing.T) {
-	m := startTimeMachine(t)
+// counters is a server that can go back, ordered handlers that count on it, and a watch of the count.
+func counters(t *testing.T) (m *timeMachine, d *deployment, count *watched) {
+	t.Helper()
+	m = startTimeMachine(t)
 	cfg := m.config()
 	cfg.Workers = -1
-	d := deploy(t, cfg)
+	d = deploy(t, cfg)
 	b := connect(t, d, func(c *bus.Config) { c.Name = "worker/ordered" })
 	t.Cleanup(b.Close)
-	count := func(tx *ordered.Tx, _ map[string]string) (int, error) {
+	depart := func(tx *ordered.Tx, _ map[string]string) (int, error) {
 		var n int
 		if err := tx.Read("departed", &n); err != nil {
 			return 0, err
@@ -27,7 +28,7 @@ func TestRewind_OrderedHandlersGoOnFromWhatIsThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	served := make(chan error, 1)
 	go func() { // ends with ctx
-		served <- ordered.Serve(ctx, b, ordered.Config{Name: "o1", Handlers: map[string]ordered.Handler{"depart": ordered.On(count)}})
+		served <- ordered.Serve(ctx, b, ordered.Config{Name: "o1", Handlers: map[string]ordered.Handler{"depart": ordered.On(depart)}})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -35,17 +36,40 @@ func TestRewind_OrderedHandlersGoOnFromWhatIsThere(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return m, d, watchAsGo(t, d.Client(), "a", "departed")
+}
+
+// What is sent to ordered handlers after their store went back is handled once, too.
+func TestRewind_OrderedHandlersGoOnFromWhatIsThere(t *testing.T) {
+	m, d, count := counters(t)
 	c := d.Client()
-	w := watchAsGo(t, c, "a", "departed")
 	sendAll(t, c, 1, 8)
-	w.until("8")
+	count.until("8")
 	old := m.copy()
 	sendAll(t, c, 9, 12)
-	w.until("12")
+	count.until("12")
 	m.goBack(old)
 	sendAll(t, c, 13, 15)
-	w.until("11")
+	count.until("11")
 	sendAll(t, c, 9, 12) // they are lost, so they are new
-	w.until("15")
+	count.until("15")
+	once(t, readLog(t, d.Bus(), "a"))
+}
+
+// So is what is sent after the lanes alone have lost their ends, and what was handled before is
+// not handled again.
+func TestRewind_OrderedHandlersAskTheReceiptsWhatOfALaneIsHandled(t *testing.T) {
+	m, d, count := counters(t)
+	c := d.Client()
+	sendAll(t, c, 1, 8)
+	count.until("8")
+	old := m.copy()
+	sendAll(t, c, 9, 12)
+	count.until("12")
+	m.goBackOnly(old, "_LANE_")
+	sendAll(t, c, 13, 18) // two more than were lost
+	count.until("18")
+	sendAll(t, c, 9, 19) // of which one is new
+	count.until("19")
 	once(t, readLog(t, d.Bus(), "a"))
 }

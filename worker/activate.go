@@ -26,14 +26,23 @@ func (h *host) activate() error {
 		cfg.MaxCommitBytes = limit
 	}
 	cfg.Trace = h.trace()
+	cfg.Guard = h.guard()
+	cfg.DocumentWait = max(h.env.cfg.DocumentWait, 0)
 	if h.core, err = space.New(cfg, h.program, r); err != nil {
 		return err
 	}
 	h.core.Rehydrate(observations(st, h.build()))
 	h.core.OnError(h.env.cfg.OnError)
 	h.core.OnConsole(h.env.cfg.OnConsole)
+	for _, o := range h.overruns {
+		o.Until += h.now()
+		h.core.Overran(o)
+	}
 	if h.behind == 0 {
 		return nil // the partition's reader began before anything that is left to do
+	}
+	if err := h.findBehind(); err != nil {
+		return err
 	}
 	// The lane may be read from a replica that is behind. Nothing that follows is
 	// taken before what was delivered has been seen.
@@ -91,7 +100,7 @@ func (h *host) checkHead(known uint64) error {
 		return fmt.Errorf("read the head: %w", err)
 	}
 	if head < known {
-		return fmt.Errorf("the log ends at %d, but is known up to %d: the stream has lost messages (a power cut without fsync, or an old backup)", head, known)
+		return &model.LossError{Kind: model.LossOfLog, Partition: model.PartitionOf(h.space, h.env.bus.Partitions()), Space: h.space, Known: known, Found: head}
 	}
 	return nil
 }
@@ -108,23 +117,19 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 		h.saver.remember(st, r.LaneDone())
 		return lookup.Replay(h.ctx, h.env.bus, r)
 	})
-	if known := newest(&st); err == nil && known > r.Seq {
+	p := h.env.partition
+	wasLost := p != nil && p.losses.has(h.space) // else the takeover is refused, should the log end before
+	if known := st.Newest(); err == nil && (known > r.Seq || wasLost) {
 		err = h.checkHead(known) // a log that has lost its end would give the sequence out again
 	}
 	if err == nil {
 		err = h.mend(r)
 	}
-	return st, r, err
-}
-
-// newest is the highest log sequence that anything saved reflects.
-func newest(st *model.SpaceState) (seq uint64) {
-	for _, items := range [][]model.StateDoc{st.Docs, st.Pieces, st.Later} {
-		for i := range items {
-			seq = max(seq, items[i].Seq)
-		}
+	if err == nil && wasLost && p.losses.over(h.space) {
+		p.w.beginAnew(p) // with the loss, the lane may have been put in doubt
+		err = model.ErrStopped
 	}
-	return max(seq, st.Mark.Seq)
+	return st, r, err
 }
 
 // catchUp integrates what others have appended since the head that a refused

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -33,6 +34,9 @@ type AttachConfig struct {
 	// filled in. ConflictWindow bounds for how long a transaction is made again.
 	Settings space.Config
 
+	// Handover is how long Close goes on while no server can be reached; default 5 s.
+	Handover time.Duration
+
 	// OnError, OnConsole, Logger and Tracer are as in Config.
 	OnError   func(space.ErrorInfo)
 	OnConsole func(space.ConsoleInfo)
@@ -47,6 +51,7 @@ type AttachConfig struct {
 // reach it. Nobody is in charge: a commit that does not stand on all that came before is
 // refused, undone, and made again on top of that. All methods are safe for concurrent use.
 type Attachment struct {
+	bus  Bus // not that of a session
 	host *host
 	// ctx ends with the attachment; tasks are waited for then.
 	ctx    context.Context
@@ -72,8 +77,9 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	if n := bus.MaxPayload(); n < minPayload {
 		return nil, fmt.Errorf("attach %s: the server takes messages of %d bytes (max_payload), a commit needs %d at least", cfg.ID, n, minPayload)
 	}
+	outer := bus
 	bus = Session(bus)
-	a := &Attachment{}
+	a := &Attachment{bus: outer}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	e := &env{ctx: a.ctx, bus: bus, horizon: bus.Horizon(), cfg: own, tasks: &a.tasks, counters: &a.counters, runs: newRunCounts()}
 	program := cfg.Program
@@ -86,11 +92,8 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	if cfg.Events {
 		a.keep("follow lane", a.followLane)
 	}
-	a.tasks.Go(func() { // ends with the host, and ends all else then
-		defer a.cancel()
-		a.host.run()
-	})
-	a.tasks.Go(a.keepLease) // ends with a.ctx
+	a.host.serve(&a.tasks, a.cancel) // ends with the host, and ends all else then
+	a.tasks.Go(a.keepLease)          // ends with a.ctx
 	a.keep("answer roll calls", a.answerRollCalls)
 	select {
 	case <-a.host.entered:
@@ -122,7 +125,7 @@ func (c *AttachConfig) check() error {
 func (c *AttachConfig) config() (*Config, error) {
 	cfg := Config{
 		ID: c.ID, Programs: func(string) (*space.Program, error) { return nil, nil }, // not asked: there is one
-		Space: c.Settings, OnError: c.OnError, OnConsole: c.OnConsole, Logger: c.Logger, Tracer: c.Tracer,
+		Handover: c.Handover, Space: c.Settings, OnError: c.OnError, OnConsole: c.OnConsole, Logger: c.Logger, Tracer: c.Tracer,
 	}
 	cfg.Space.WithoutEvents = !c.Events
 	return &cfg, cfg.fill()
@@ -184,14 +187,25 @@ func (a *Attachment) Counts() Counts { return a.counters.read() }
 func (a *Attachment) Done() <-chan struct{} { return a.host.done }
 
 // Close finishes what is under way and ends the attachment. Transactions that could not
-// be made yet end with model.ErrStopped. What is not finished by the end of ctx is cut off.
+// be made yet end with model.ErrStopped. What is not finished by the end of ctx is cut off, and so
+// is everything if no server can be reached for as long as a handover may take; then the error is
+// ErrNoServer.
 func (a *Attachment) Close(ctx context.Context) error {
+	limit := a.host.env.cfg.Handover
+	ctx, end := whileReachable(ctx, a.bus, limit)
+	defer end()
 	a.host.call(func() { a.host.draining = true; a.host.core.Hold() })
 	select {
 	case <-a.host.done:
 	case <-ctx.Done():
 	}
 	a.cancel()
+	if cutOff(ctx) {
+		ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		defer cancel()
+		return errors.Join(fmt.Errorf("close the attachment to space %s: %w for %v; transactions that were not confirmed may be in the log or not",
+			a.host.space, ErrNoServer, limit), wait(ended, &a.tasks))
+	}
 	if err := wait(ctx, &a.tasks); err != nil {
 		return fmt.Errorf("close the attachment to space %s: %w", a.host.space, err)
 	}
@@ -256,7 +270,8 @@ func (a *Attachment) answerRollCalls(ctx context.Context) error {
 }
 
 // followLane hands the host the events of its space. It reads those of all spaces of the
-// partition, from the first that is not done with: a lane is one stream.
+// partition, from the first that is not done with, unless that is of a space that was set aside: a
+// lane is one stream.
 func (a *Attachment) followLane(ctx context.Context) error {
 	bus := a.host.env.bus
 	partition := model.PartitionOf(a.host.space, bus.Partitions())
@@ -264,7 +279,11 @@ func (a *Attachment) followLane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.read = max(a.read, from)
+	ahead, err := bus.LoadAhead(ctx, partition)
+	if err != nil {
+		return err
+	}
+	a.read = max(a.read, from, ahead.DoneWith(a.host.space))
 	return bus.FollowLane(ctx, partition, a.read, func(m model.Message) {
 		a.read = m.Seq
 		if m.Space != a.host.space || a.host.tryOffer(m) {

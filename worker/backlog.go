@@ -58,12 +58,14 @@ func (h *host) leave(seq uint64) {
 	h.rouse()
 }
 
-// owes notes that the event at seq is not done. h.mu is held.
+// owes notes that the event at seq is not done. If nothing was left to do before, everything up to
+// there is. h.mu is held.
 func (h *host) owes(seq uint64) {
 	h.last = seq
-	if h.low.Load() >= seq {
-		h.low.Store(seq - 1)
+	if h.low.Load() == allDone {
+		h.doneBefore = seq - 1
 	}
+	h.low.Store(min(h.low.Load(), seq-1))
 }
 
 // waitForRoom waits until the host has taken something in, but not for longer than d. It

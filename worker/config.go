@@ -32,11 +32,15 @@ type Config struct {
 	MemberTTL time.Duration
 	// Handover is how long a partition that becomes another worker's may take to finish
 	// what is under way and save, until it is cut off; default 5 s. The other waits for
-	// it as long, and a little longer, at the most.
+	// it as long, and a little longer, at the most. It is also how long Stop goes on while no
+	// server can be reached.
 	Handover time.Duration
 	// Checkpoint is how often changed documents are saved; default 1 s. It bounds
 	// by how much the STATE bucket trails the log.
 	Checkpoint time.Duration
+	// Aside is for how long a space may hold back up to where its partition is known to be done with
+	// its lane, until the partition goes on without it (docs/adr/0033); default 5 s.
+	Aside time.Duration
 	// Idle is for how long a space is at rest, with nothing to do and nobody who observes
 	// it, before it leaves memory; default 1 min, negative never. It comes back with the
 	// next event or observer, at the cost of loading it.
@@ -59,6 +63,18 @@ type Config struct {
 	// been handled, over all spaces; default 64 MiB. Beyond it they stay in the stream,
 	// but for one per space. One space is given 8 MiB at the most.
 	BacklogBytes int64
+	// DocumentWait is for how long an event waits for a document of another space that its handler, or
+	// what that reads, needs and that cannot be read; default 5 min, negative without end. Then the
+	// event fails. It is measured by the worker that serves the space, and begins anew with another.
+	// It is longer than a store takes to restart or to elect a leader, as the event is a dead letter
+	// then.
+	DocumentWait time.Duration
+	// RunLimit is how long one run of a handler or of a node may take; default 30 s, negative
+	// without end. space.Program.Within says otherwise of a handler. A second later code that has
+	// not returned is given up (docs/adr/0034): its space is loaded again and goes on, up to as
+	// often as handlers that end their process are tried, and its goroutine is left behind. There
+	// may be 100 of these; then no more is given up until some have returned.
+	RunLimit time.Duration
 	// Performing is how many tasks (see tasks.Performer) are done at a time, over all spaces;
 	// default 256.
 	Performing int
@@ -111,8 +127,8 @@ func (c *Config) fill() error {
 	if c.Weight < 0 || math.IsNaN(c.Weight) || math.IsInf(c.Weight, 0) {
 		return fmt.Errorf("worker %s: weight %v is no share of the partitions", c.ID, c.Weight)
 	}
-	if min(c.Heartbeat, c.MemberTTL, c.Handover, c.Checkpoint) < 0 {
-		return fmt.Errorf("worker %s: heartbeat %v, member TTL %v, handover limit %v and checkpoint interval %v must not be negative; 0 is the default", c.ID, c.Heartbeat, c.MemberTTL, c.Handover, c.Checkpoint)
+	if min(c.Heartbeat, c.MemberTTL, c.Handover, c.Checkpoint, c.Aside) < 0 {
+		return fmt.Errorf("worker %s: heartbeat %v, member TTL %v, handover limit %v, checkpoint interval %v and the time until a space is set aside, %v, must not be negative; 0 is the default", c.ID, c.Heartbeat, c.MemberTTL, c.Handover, c.Checkpoint, c.Aside)
 	}
 	if c.History < 0 || c.PurgeDelay < 0 {
 		return fmt.Errorf("worker %s: history %v and purge delay %v must not be negative; 0 is the default", c.ID, c.History, c.PurgeDelay)
@@ -129,7 +145,10 @@ func (c *Config) fill() error {
 	}
 	def(&c.Handover, 5*time.Second)
 	def(&c.Checkpoint, time.Second)
+	def(&c.Aside, 5*time.Second)
 	def(&c.Idle, time.Minute)
+	def(&c.RunLimit, 30*time.Second)
+	def(&c.DocumentWait, 5*time.Minute)
 	def(&c.PurgeDelay, 3*time.Minute)
 	if c.HistoryBytes == 0 {
 		c.HistoryBytes = 1 << 30

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -117,7 +118,9 @@ type Counts struct {
 
 type counters struct {
 	commits, receipts, refused atomic.Uint64
+	abandoned                  atomic.Int64 // goroutines in code that was given up
 	backlog                    atomic.Int64 // bytes of the events that wait for their spaces
+	missed                     missedLog
 }
 
 // Counts returns the counters.
@@ -147,10 +150,9 @@ func (h *host) trace() space.Trace {
 			h.env.runs.add(RunKey{h.space, i.Node})
 		}
 		h.watch.stop(i.Node, i.Kind)
-		h.code.ran()
 	}}
 	t.RunBegan = func(node string, kind space.NodeKind) {
-		h.code.runs(node)
+		h.code.runs(node, h.env.cfg.RunLimit)
 		h.watch.start(kind)
 	}
 	t.HandleStart, t.HandleEnd, t.Program = h.begins, h.ended, h.changed
@@ -162,7 +164,7 @@ func (h *host) trace() space.Trace {
 
 // begins notes that a handler begins.
 func (h *host) begins(ev *model.Event) model.Trace {
-	h.code.handles(ev.Stream, ev.ID)
+	h.code.handles(ev.Stream, ev.ID, cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
 	if h.spans.tracer == nil {
 		return ev.Trace
 	}
@@ -176,7 +178,6 @@ const longChain = lineage.DefaultMaxChain / 10
 // ended tells an operator of events that came to nothing, and of chains that seem to have no
 // end. Their payload stays out of the log.
 func (h *host) ended(i space.HandleInfo) {
-	h.code.handled()
 	if h.spans.tracer != nil {
 		h.spans.handleEnd(i)
 	}

@@ -65,10 +65,15 @@ func (d *dying) hook(op membus.Op) membus.Fate {
 
 // start starts a worker that is to die. It may do so while it starts.
 func (d *dying) start(w *world, cfg worker.Config) {
+	cfg.Programs = always(book(w.T))
+	d.startOn(w, cfg, hermits)
+}
+
+// startOn starts one with programs of its own, and something between it and its bus.
+func (d *dying) startOn(w *world, cfg worker.Config, wrap func(*membus.Bus) worker.Bus) {
 	b := w.server.Connect(cfg.ID)
 	b.Inject(d.hook)
-	cfg.Programs = always(book(w.T))
-	wk, err := worker.New(hermits(b), cfg)
+	wk, err := worker.New(wrap(b), cfg)
 	if err != nil {
 		w.Fatal(err)
 	}

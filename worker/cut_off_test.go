@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -101,5 +102,150 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 		if n := w.left("s"); n > 2 {
 			t.Errorf("when nothing is in doubt any more, the log holds %d commits", n)
 		}
+	})
+}
+
+// A worker ends before it has handled what is in doubt, and behind that another space has gone
+// on: the next one reads the lane from where it was cut off.
+func TestLostEnd_TheNextWorkerGoesOnWithWhatIsInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		first := w.worker("w1")
+		w.sendMany("s", "add", 5)
+		w.eventuallyHandled("s", 5)
+		w.sendMany("t", "add", 5)
+		w.eventuallyHandled("t", 5)
+		first.stop()
+		w.server.LoseLane(0, 8)
+		w.send("t", "add", "n1") // at 9, of which the cursor says that it is done
+		second := w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) worker.Bus {
+			b.Inject(func(op membus.Op) membus.Fate {
+				if op.Label == "append" && op.Space == "t" {
+					return membus.Delay
+				}
+				return membus.Deliver
+			})
+			return b
+		})
+		w.pass(time.Minute)
+		w.send("s", "add", "n2")
+		w.eventuallyHandled("s", 6)
+		w.pass(time.Minute)
+		second.crash()
+		w.process(worker.Config{ID: "w3"}, nil)
+		w.eventuallyHandled("t", 6)
+		w.wantHandled("t", append(numbered(5), "n1")...)
+		w.wantHandled("s", append(numbered(5), "n2")...)
+	})
+}
+
+// A client sends an event again of which the lane has lost the first one, before any worker has taken
+// its name there. It stands where its space has handled nothing yet; its receipt says that it is
+// handled.
+func TestLostEnd_WhatIsSentAgainBeforeItsNameIsTakenIsNotHandledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		first := w.worker("w1")
+		w.sendMany("s", "add", 5)
+		w.eventuallyHandled("s", 5)
+		w.send("t", "add", "t1")
+		w.eventuallyHandled("t", 1)
+		w.sendMany("u", "add", 4)
+		w.eventuallyHandled("u", 4)
+		first.stop()
+		w.server.LoseLane(0, 4)
+		for _, id := range []string{"n1", "n2", "n3"} { // at 5, 6 and 7
+			w.send("s", "add", id)
+		}
+		if w.sendAgain("t", "add", "t1") {
+			t.Fatal("the lane knows it still, and this proves nothing")
+		}
+		w.worker("w2")
+		w.eventuallyHandled("s", 8)
+		w.pass(time.Minute)
+		w.wantHandled("t", "t1")
+		w.wantHandled("s", append(numbered(5), "n1", "n2", "n3")...)
+	})
+}
+
+// What a client sends again may by chance stand where it stood, and that may be the highest sequence that
+// is known. The lane has lost its end all the same.
+func TestLostEnd_AnEventThatStandsWhereItStoodProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		first := w.worker("w1")
+		w.sendMany("s", "add", 7)
+		w.eventuallyHandled("s", 7)
+		w.send("t", "add", "t1") // at 8
+		w.eventuallyHandled("t", 1)
+		first.stop()
+		w.pass(time.Second)
+		w.server.LoseLane(0, 5)
+		w.send("s", "add", "n1")
+		w.send("s", "add", "n2")
+		if w.sendAgain("t", "add", "t1") {
+			t.Fatal("the lane knows it still, and this proves nothing")
+		}
+		w.worker("w2")
+		w.eventuallyHandled("s", 9)
+		w.pass(time.Minute)
+		w.wantHandled("t", "t1")
+		w.wantHandled("s", append(numbered(7), "n1", "n2")...)
+	})
+}
+
+// It may as well stand behind everything that was ever handled: others have been sent before it.
+func TestLostEnd_WhatIsSentAgainBehindAllThatWasHandledIsNotHandledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		first := w.worker("w1")
+		w.sendMany("s", "add", 7)
+		w.eventuallyHandled("s", 7)
+		w.send("t", "add", "t1") // at 8
+		w.eventuallyHandled("t", 1)
+		first.stop()
+		w.server.LoseLane(0, 3)
+		for i := range 6 { // the last at 11
+			if i == 5 && w.sendAgain("t", "add", "t1") {
+				t.Fatal("the lane knows it still, and this proves nothing")
+			}
+			w.send("s", "add", fmt.Sprint("n", i))
+		}
+		w.worker("w2")
+		w.eventuallyHandled("s", 13)
+		w.pass(time.Minute)
+		w.wantHandled("t", "t1")
+		w.wantHandled("s", append(numbered(7), "n0", "n1", "n2", "n3", "n4", "n5")...)
+	})
+}
+
+// unpositioned is a bus on which no position is saved: what is in doubt stays so.
+type unpositioned struct{ *membus.Bus }
+
+func (unpositioned) SavePosition(context.Context, int, string, uint64) error { return errStore }
+
+// What was in doubt and is handled has a receipt behind those that were read when the lane was
+// compared. A space that leaves memory and comes back does not handle it again.
+func TestLostEnd_WhatWasHandledSinceIsNotHandledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		first := w.worker("w1")
+		w.sendMany("s", "add", 10)
+		w.eventuallyHandled("s", 10)
+		first.stop()
+		w.server.LoseLane(0, 4)
+		w.send("s", "add", "n1") // at 5, of which the cursor says that it is done
+		second := w.process(worker.Config{ID: "w2", Idle: time.Second}, func(b *membus.Bus) worker.Bus { return unpositioned{b} })
+		w.eventuallyHandled("s", 11)
+		w.eventually("the space has left memory", func() bool { return second.Stats().Partitions[0].Evictions > 0 })
+		w.send("s", "add", "n2")
+		w.eventuallyHandled("s", 12)
+		w.pass(time.Minute)
+		w.wantHandled("s", append(numbered(10), "n1", "n2")...)
 	})
 }

@@ -67,7 +67,8 @@
 //
 // Two positions tell a new owner where to begin: a space's cursor, in its
 // commits, and the partition's lane position, saved now and then, before which no
-// space of the partition has anything left to do. The latter only spares reading.
+// space of the partition has anything left to do, but for some that it names
+// (docs/adr/0033). The latter only spares reading.
 //
 // # Awake and dormant
 //

@@ -34,6 +34,10 @@ func reminders(t *testing.T) *space.Program {
 		tx.Send(tx.Space(), "now", nil)
 		return now(tx, ev)
 	}))
+	must(p.Handle("longer", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		tx.Send(tx.Space(), "chain", nil)
+		return now(tx, ev)
+	}))
 	must(p.Handle("remind", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
 		ms, _ := ev.Payload.Get("in").AsInt()
 		stream, _ := ev.Payload.Get("on").AsString()

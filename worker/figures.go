@@ -35,6 +35,27 @@ type Figures struct {
 	// longest, 20 at most, and StuckCount is how many do.
 	Stuck      []Stuck `json:"stuck,omitzero"`
 	StuckCount int     `json:"stuck_count,omitzero"`
+	// Next are a few of the spaces that wait to be loaded, in their order. Limit is how many may be
+	// in memory, 0 for any number.
+	Next  []string `json:"next,omitzero"`
+	Limit int      `json:"limit,omitzero"`
+	// Busiest are the spaces for which most events wait, and Late those with timers, jobs or delayed
+	// events that are due and not handled, the oldest first, 5 of each at most. LateCount is how many
+	// spaces are late.
+	Busiest   []Load `json:"busiest,omitzero"`
+	Late      []Late `json:"late,omitzero"`
+	LateCount int    `json:"late_count,omitzero"`
+	// Missed are jobs whose times were passed over because nothing ran when they were due, the newest
+	// of those that this worker knows of.
+	Missed []Missed `json:"missed,omitzero"`
+	// Watches are the live queries that the worker answers, and Unrunnable what was deployed and
+	// cannot run here, each with the spaces that are to run it, what they run instead, and why.
+	Watches    Watches  `json:"watches,omitzero"`
+	Unrunnable []string `json:"unrunnable,omitzero"`
+	// Losses are the partitions and spaces that the worker refuses to serve because the store has
+	// lost what is known of it, 20 at most, and LossCount is how many there are.
+	Losses    []Loss `json:"losses,omitzero"`
+	LossCount int    `json:"loss_count,omitzero"`
 	// Now is the worker's clock as it answers, Binary tells the program file that it runs from
 	// others.
 	Now time.Time `json:"now,omitzero"`
@@ -61,9 +82,11 @@ type PartitionFigures struct {
 	Events  int `json:"events"`
 	Unsaved int `json:"unsaved"`
 	// Read and Saved are lane sequences: up to which events were read, and from which the
-	// next owner reads.
+	// next owner reads. Aside spaces are not done with what is before that; it reads for
+	// itself what each has left.
 	Read  uint64 `json:"read"`
 	Saved uint64 `json:"saved"`
+	Aside int    `json:"aside,omitzero"`
 }
 
 // FiguresEndpoint is the endpoint at which a worker answers with its Figures.
@@ -97,6 +120,11 @@ func (w *Worker) Figures() Figures {
 		f.Partitions = append(f.Partitions, PartitionFigures{Partition: p, State: "waiting", Since: since.UTC()})
 	}
 	f.Stuck, f.StuckCount = w.stuckNow(serving)
+	f.Losses, f.LossCount = lossesNow(serving)
+	f.Busiest, f.Late, f.LateCount = loadOf(slices.Concat(serving, leaving), w.cfg.Now())
+	f.Missed = w.counters.missed.newest()
+	f.Next, f.Limit = w.awake.nextFew(), w.awake.limit
+	w.figuresOf.fill(&f)
 	if says, can := w.bus.(refusals); can {
 		if at, why := says.Refusal(); time.Since(at) < unstoredFor {
 			f.Unstored = why
@@ -116,6 +144,11 @@ func (p *partition) figures(state string) PartitionFigures {
 		Partition: p.number, State: state, Since: p.began.UTC(), Took: p.took,
 		Awake: s.Awake, Events: s.Events, Read: s.Read, Saved: s.Saved,
 	}
+	p.mu.Lock()
+	if p.aside.upTo > f.Saved {
+		f.Saved, f.Aside = p.aside.upTo, p.aside.spaces
+	}
+	p.mu.Unlock()
 	for _, h := range p.all() {
 		if h.laneDone() != allDone {
 			f.Unsaved++

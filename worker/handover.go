@@ -62,7 +62,7 @@ func (w *Worker) beginAnew(part *partition) {
 	delete(w.partitions, part.number)
 	w.leaving[part.number] = part
 	part.abandon()
-	w.cfg.Logger.Warn("partition begins anew: the store has gone back", "worker", w.cfg.ID, "partition", part.number)
+	w.cfg.Logger.Warn("partition begins anew: the store has gone back, or a loss was accepted", "worker", w.cfg.ID, "partition", part.number)
 	w.tasks.Go(func() { // ends with the partition's goroutines, of which user code may hold up some
 		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Handover)
 		defer cancel()
@@ -108,9 +108,12 @@ func (w *Worker) drain(ctx context.Context, part *partition) error {
 // finishes what is under way and saves, one partition after the other, so that each is
 // away for as long as its own draining takes, and says that it has left. It returns when
 // nothing of the worker is running any more, or when ctx ends. It waits for a handler that does
-// not return for as long as ctx lasts, and nothing of its transaction is kept when it is cut off then.
-// What it waits for is logged after Config.Handover.
+// not return until that is given up (Config.RunLimit) or ctx ends; nothing of its transaction is kept then.
+// What it waits for is logged after Config.Handover. If no server can be reached for as long as that,
+// it is cut off as well, and the error is ErrNoServer and says what was not saved.
 func (w *Worker) Stop(ctx context.Context) error {
+	ctx, end := whileReachable(ctx, w.bus, w.cfg.Handover)
+	defer end()
 	parts := w.withdraw()
 	defer time.AfterFunc(w.cfg.Handover, func() { w.tellStopping(parts) }).Stop()
 	w.besides.leave()
@@ -130,6 +133,11 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.mu.Lock()
 	w.cancel() // see begin
 	w.mu.Unlock()
+	if cutOff(ctx) {
+		ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.Handover)
+		defer cancel()
+		return errors.Join(w.awayError(parts), wait(ended, &w.tasks))
+	}
 	return errors.Join(append(errs, wait(ctx, &w.tasks))...)
 }
 

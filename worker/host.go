@@ -41,6 +41,10 @@ type host struct {
 	last uint64
 	// unsaved is why the last act of a draining host failed.
 	unsaved error
+	// missed is what was noted last of jobs whose times were passed over; of the loop.
+	missed space.Missed
+	// timers is the number of events that wait for a time.
+	timers atomic.Int64
 	// inCore is the number of events that wait in the core.
 	inCore int
 	// queued bounds what waits for the space, in bytes.
@@ -70,13 +74,16 @@ type host struct {
 	told                    standing
 	stirred, lastSave, left bool
 	stirredAt               uint64
-	// seen is stirredAt for others to look at.
+	// seen is stirredAt for others to look at, compared the end of the partition's log up to which
+	// the space has been found to have nothing more; it belongs to retention.
 	seen     atomic.Uint64
+	compared uint64
 	stays    time.Duration
 	observed int // leases of documents
 
-	// doneBefore is the lane sequence up to which the space was done when the host was
-	// made. Its own cursor may be far behind that, if it is seldom sent anything.
+	// doneBefore is the lane sequence up to which the space was done when the host was made, or
+	// when it had nothing left to do. Its own cursor may be far behind that, if it is seldom
+	// sent anything.
 	doneBefore uint64
 	// behind, if not 0, is the lane sequence up to which events of the space were
 	// delivered before this host was there to take them: they must be read again.
@@ -85,6 +92,9 @@ type host struct {
 	appending bool // an append is under way
 	watch     stopwatch
 	code      underWay
+	serving   serving
+	// overruns are what earlier hosts of the space were given up for; Until is from now on.
+	overruns  []space.Overrun
 	refilling bool
 	dry       int         // readings of the lane in a row that brought nothing
 	asked     atomic.Bool // to save a checkpoint
@@ -158,6 +168,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h.low.Store(b.done)
 	h.due.Store(unknownDue)
 	h.ctx, h.cancel = context.WithCancel(e.ctx)
+	h.code.host = h
 	h.tasks = tasksOf(h)
 	h.spans.init(e.cfg.Tracer, name)
 	return h
@@ -209,8 +220,7 @@ func (h *host) observe(doc string, on bool) {
 // run is the host's goroutine. It ends when the partition does, when another runtime has
 // taken the space over, when the space cannot be served, or when it leaves memory.
 func (h *host) run() {
-	defer close(h.done)
-	defer h.cancel()
+	defer h.end()
 	err := h.activate()
 	if h.env.awake != nil {
 		h.env.awake.loaded()
@@ -359,6 +369,11 @@ func (h *host) publish() {
 	h.env.counters.backlog.Add(int64(-h.queued.trim(h.inCore)))
 	h.clean.Store(h.core.Seq() <= h.saver.saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
 	h.publishDue()
+	h.timers.Store(int64(h.core.WaitForTime()))
+	if m := h.core.LastMissed(); m != h.missed {
+		h.missed = m
+		h.env.counters.missed.note(h.space, m)
+	}
 	switch {
 	case len(h.inbox.events) > 0 || h.inbox.left > 0:
 	case h.core.Owned() && h.core.Durable() && h.core.Seq() <= h.saver.saved:
@@ -461,6 +476,10 @@ func (h *host) whyEnded() error {
 
 // report logs an error unless it is only that the host is being stopped.
 func (h *host) report(what string, err error) {
+	if lost := isLoss(err); lost != nil && h.env.partition != nil {
+		h.env.partition.losses.note(lost)
+		return
+	}
 	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrRewound) { // the bus has said so
 		h.env.cfg.Logger.Error(what, "space", h.space, "worker", h.env.cfg.ID, "error", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
@@ -15,7 +16,7 @@ import (
 
 // positionLane names the saved position up to which a partition's lane has been
 // handled completely: where the next owner starts to read.
-const positionLane = "lane"
+const positionLane = doubt.PositionLane
 
 // partition serves the spaces of one partition: it reads the lane, hands events
 // and leases to the spaces' hosts, and has them saved now and then.
@@ -25,6 +26,7 @@ type partition struct {
 	number int
 	began  time.Time
 	took   time.Duration // until it began, since the worker knew that it was to
+	undone int           // spaces that were not saved when it was drained; of drain
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -48,14 +50,17 @@ type partition struct {
 	// position that was saved last.
 	read  uint64
 	saved uint64
+	aside aside
 	// doubt is the range of the lane that is in doubt. compared is closed when that is known,
 	// or laneErr says why it is not: no space is served before.
-	doubt      *doubt
+	doubt      *doubt.Range
 	laneErr    error
 	compared   chan struct{}
 	isCompared func()
 	dues       dues
 	stuck      stuckSpaces
+	losses     losses
+	overruns   overruns
 
 	activations, evictions uint64
 
@@ -70,9 +75,10 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 	bus := Session(w.bus)
 	p := &partition{
 		w: w, bus: bus, number: number, began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
-		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(),
+		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(), overruns: overruns{},
 		strays: stray.New(bus, number, w.cfg.Logger),
 	}
+	p.losses.p = p
 	p.compared = make(chan struct{})
 	p.isCompared = sync.OnceFunc(func() { close(p.compared) })
 	p.ctx, p.cancel = context.WithCancel(w.ctx)
@@ -108,26 +114,35 @@ func (p *partition) followLane(ctx context.Context) error {
 		return model.ErrStopped
 	}
 	from, err := p.bus.LoadPosition(ctx, p.number, positionLane)
+	var ahead model.Ahead
+	if err == nil {
+		ahead, err = p.bus.LoadAhead(ctx, p.number)
+	}
 	if err == nil {
 		from, err = p.compareLane(ctx, from)
 	}
 	p.mu.Lock()
 	p.laneErr = err
-	back := err == nil && p.doubt != nil && from < p.saved
+	back := err == nil && p.doubt != nil && from < max(p.saved, p.aside.upTo)
 	p.mu.Unlock()
-	p.isCompared()
 	switch {
 	case err != nil:
+		p.isCompared()
 		return err
 	case back: // the lane was cut off while this partition read it
+		p.isCompared()
 		p.w.beginAnew(p)
 		return model.ErrStopped
 	}
 	p.mu.Lock()
+	if p.read == 0 && p.doubt == nil && ahead.UpTo > from {
+		p.takeAhead(&ahead, from)
+	}
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
 	from = p.read
 	p.dues.place()
 	p.mu.Unlock()
+	p.isCompared() // the spaces that were set aside come first, the same every time
 	return p.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
 
@@ -136,7 +151,7 @@ func (p *partition) followLane(ctx context.Context) error {
 // or is flooded for longer than the others are to wait for it, has the event left in the
 // stream instead. Nothing that others need is held meanwhile.
 func (p *partition) deliver(m model.Message) {
-	if d := p.inDoubt(); d.covers(m.Seq) && d.handled(&m) || p.strays.Take(&m) {
+	if d := p.inDoubt(); d.Covers(m.Seq) && d.Handled(&m) || p.strays.Take(&m) {
 		p.mu.Lock()
 		p.read = m.Seq
 		p.mu.Unlock()
@@ -156,6 +171,10 @@ func (p *partition) deliver(m model.Message) {
 func (p *partition) take(m *model.Message, patient bool) *host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.aside.knows(m) {
+		p.read = m.Seq
+		return nil
+	}
 	b, waits := p.asleep[m.Space]
 	switch h := p.hostOf(m.Space, waits); {
 	case h == nil:
@@ -274,10 +293,8 @@ func (p *partition) startHost(space string, program *space.Program) *host {
 	for k := range p.leases[space] { // any order: each counts once
 		h.observe(k.doc, true)
 	}
-	p.tasks.Go(func() { // ends when the host is done with the space
-		h.run()
-		p.forget(h)
-	})
+	h.overruns = p.overruns.of(space, time.Now())
+	h.serve(&p.tasks, func() { p.forget(h) }) // ends when the host is done with the space
 	return h
 }
 
@@ -324,6 +341,7 @@ func (p *partition) tick() {
 			return
 		case now := <-leases.C:
 			p.expireLeases(now)
+			p.retryLost()
 			for _, h := range p.all() {
 				h.tellLate()
 			}
@@ -365,51 +383,6 @@ func (p *partition) all() []*host {
 	return out
 }
 
-// savePosition saves how far the lane is done with: every event up to it is
-// handled, and what it caused within its space too. That is a fact about the log,
-// so it stays true whoever owns the partition by the time it is written.
-func (p *partition) savePosition(ctx context.Context) {
-	p.mu.Lock()
-	done := p.read
-	hosts := make([]*host, 0, len(p.hosts))
-	for _, h := range p.hosts { // any order: only the minimum is kept
-		hosts = append(hosts, h)
-	}
-	for _, b := range p.asleep { // any order: only the minimum is kept
-		done = min(done, b.done)
-	}
-	read, saved := p.read, p.saved
-	p.mu.Unlock()
-	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, stray.Position, sent) {
-		p.strays.Saved(sent)
-	}
-	for _, h := range hosts {
-		done = min(done, h.laneDone())
-	}
-	done = min(done, p.strays.Done())
-	if done <= saved {
-		return
-	}
-	if !p.saveAt(ctx, positionLane, done) {
-		return
-	}
-	p.mu.Lock()
-	p.saved = max(p.saved, done)
-	if p.doubt != nil && p.saved >= p.doubt.upTo {
-		p.doubt = nil
-	}
-	p.mu.Unlock()
-}
-
-// saveAt saves a position, and reports whether it is.
-func (p *partition) saveAt(ctx context.Context, name string, seq uint64) bool {
-	err := p.bus.SavePosition(ctx, p.number, name, seq)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
-		p.w.cfg.Logger.Warn("save a position", "partition", p.number, "of", name, "error", err)
-	}
-	return err == nil
-}
-
 // drain stops the partition in good order: no new work, what is under way is
 // finished and saved. What is not by the end of ctx is cut off; of a handler that
 // never returns, the goroutine stays.
@@ -431,8 +404,14 @@ func (p *partition) drain(ctx context.Context) error {
 		})
 	}
 	err := wait(ctx, &done)
+	if err != nil {
+		p.noteUndone()
+	}
+	saving, end := context.WithCancel(p.ctx)
+	defer end()
+	defer context.AfterFunc(ctx, end)()
 	if ctx.Err() == nil && p.ctx.Err() == nil {
-		p.savePosition(p.ctx)
+		p.savePosition(saving)
 	}
 	p.cancel()
 	return errors.Join(unsaved.err(), err, wait(ctx, &p.tasks))

@@ -86,7 +86,7 @@ type Log interface {
 type Lanes interface {
 	// Send stores an event unless its id is in the lane already, and calls done
 	// exactly once, from any goroutine, with a definite answer or model.ErrLaneFull,
-	// model.ErrTooLarge, model.ErrForbidden or model.ErrStopped. Sends of one caller to one space are
+	// model.ErrTooLarge, model.ErrForbidden, model.ErrStopped, or model.ErrRewound if m is bound. Sends of one caller to one space are
 	// stored in the order of the calls if each waits for the one before it.
 	Send(m model.Message, done func(model.SendResult, error))
 	// FollowLane delivers the events that stand in the lane of a partition, after the given
@@ -94,6 +94,9 @@ type Lanes interface {
 	FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error
 	// ReadLane returns up to limit events of one space after the given sequence.
 	ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error)
+	// CountLane counts the events of one space after a sequence, up to another. It may miss the
+	// newest.
+	CountLane(ctx context.Context, space string, after, upTo uint64) (int, error)
 	// FindEvent returns the event of that name, and false if the lane has none: it
 	// was never sent, or has been purged. It asks the stream's leader, and still may
 	// be out of date when it returns.
@@ -140,6 +143,8 @@ type State interface {
 	// DueSpaces lists the spaces of a partition that want to be woken at a time (see
 	// model.DueKey). It may miss the newest.
 	DueSpaces(ctx context.Context, partition int) ([]model.Due, error)
+	// SavedSpaces lists the spaces of a partition that have a mark, sorted. It may miss the newest.
+	SavedSpaces(ctx context.Context, partition int) ([]string, error)
 	// PurgeState removes the markers of deleted items, as far as each is still what is
 	// stored under its key and its Rev. It is for those that the mark covers.
 	PurgeState(ctx context.Context, space string, markers []model.StateDoc) error
@@ -147,6 +152,14 @@ type State interface {
 	// only grows: saving a smaller one than is stored does nothing.
 	LoadPosition(ctx context.Context, partition int, name string) (uint64, error)
 	SavePosition(ctx context.Context, partition int, name string, seq uint64) error
+	// PositionStored is when a position was saved last, by the server's clock; the zero time if
+	// it never was.
+	PositionStored(ctx context.Context, partition int, name string) (time.Time, error)
+	// LoadAhead and SaveAhead keep how far a partition is done with its lane but for a few
+	// spaces: saving one that reaches no further than what is stored does nothing. One that
+	// was never saved, or cannot be read, is the zero Ahead.
+	LoadAhead(ctx context.Context, partition int) (model.Ahead, error)
+	SaveAhead(ctx context.Context, partition int, a model.Ahead) error
 	// MovePosition keeps a number that may be smaller than what is stored: for a stream that
 	// has lost its end.
 	MovePosition(ctx context.Context, partition int, name string, seq uint64) error

@@ -28,7 +28,6 @@ func (h *host) considerLeaving(r space.Ready) (left bool) {
 	if seq := h.core.Seq(); seq != h.stirredAt {
 		h.stirred, h.stirredAt = true, seq
 		h.seen.Store(seq)
-		h.env.partition.retention.unheard.hear(seq)
 	}
 	switch {
 	case now != resting && now != h.told:

@@ -14,6 +14,11 @@ import (
 // letters. Nothing is purged beyond it.
 const PositionReleased = "released"
 
+// PositionSent names the saved place which a partition's lane has reached, at least, when a coordinator put
+// something there: a lane that ends before it, or has another event there, has lost what was sent to its spaces. It is
+// no sequence: only coordinators read it.
+const PositionSent = "sent"
+
 // The log is purged of commits that nobody needs any more. A commit of a space may go when
 //
 //   - a checkpoint of the space covers it, and has stood for Config.PurgeDelay,
@@ -40,7 +45,7 @@ const (
 )
 
 // retention purges the log of one partition. Its fields belong to its goroutine, but for
-// appended and unheard.
+// appended.
 type retention struct {
 	p *partition
 	// appended is how many bytes of commits the spaces in memory have appended since the
@@ -106,7 +111,7 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 	}
 	hosts := r.p.all()
 	slices.SortFunc(hosts, func(a, b *host) int { return cmp.Compare(a.space, b.space) }) // the same story every time
-	failed := r.unheard.look(ctx, r.p, hosts, end)
+	failed := r.unheard.look(ctx, hosts, end)
 	for _, h := range hosts {
 		saved := h.retained.settled(h.saver.durable.Load(), r.p.w.cfg.PurgeDelay, now)
 		if gone := h.saver.markers.covered(saved, markersStep); len(gone) > 0 {

@@ -71,9 +71,12 @@ func (s *saver) recall(items []model.StateDoc) {
 	}
 }
 
-// due takes a checkpoint of what is not saved yet.
+// due takes a checkpoint of what is not saved yet. A runtime that has not taken the space over saves
+// nothing of it: another one may own it, and have purged the markers of what it has deleted since.
+// What a former owner puts back is older than the epoch of the present one, and is told by that
+// (replica.Load); what a runtime puts back that has only read the log need not be.
 func (s *saver) due(h *host) (c checkpoint, ok bool) {
-	if s.saving || h.core == nil {
+	if s.saving || h.core == nil || !h.core.Owned() && !h.core.Deposed() {
 		return c, false
 	}
 	if err := s.take(h, &c); err != nil {

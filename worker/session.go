@@ -43,6 +43,20 @@ func (s session) Append(a model.Append, done func(seq uint64, err error)) {
 	s.Bus.Append(a, done)
 }
 
+// Send refuses, as Append does, what follows from an earlier past: in the present one another event may
+// have its id and its position.
+func (s session) Send(m model.Message, done func(model.SendResult, error)) {
+	m.Bound, m.Epoch = true, s.epoch
+	s.Bus.Send(m, done)
+}
+
+func (s session) Bury(ctx context.Context, d *model.DeadLetter) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.Bury(ctx, d)
+}
+
 func (s session) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
 	if err := s.over(); err != nil {
 		return err
@@ -97,6 +111,13 @@ func (s session) SavePosition(ctx context.Context, partition int, name string, s
 		return err
 	}
 	return s.Bus.SavePosition(ctx, partition, name, seq)
+}
+
+func (s session) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.SaveAhead(ctx, partition, a)
 }
 
 func (s session) FillLane(ctx context.Context, partition int, upTo uint64, names []model.Message) error {

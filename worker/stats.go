@@ -11,7 +11,9 @@ type Stats struct {
 	// have nothing to do and may leave.
 	Awake, Loading, Resting int
 	// Waiting spaces are to be loaded when it is their turn.
-	Waiting    int
+	Waiting int
+	// Abandoned goroutines are in code of the application that was given up and has not returned.
+	Abandoned  int
 	Partitions []PartitionStats
 }
 
@@ -51,6 +53,7 @@ func (w *Worker) Stats() Stats {
 	}
 	w.mu.Unlock()
 	s := w.awake.stats()
+	s.Abandoned = int(w.counters.abandoned.Load())
 	for _, p := range parts {
 		s.Partitions = append(s.Partitions, p.stats())
 	}

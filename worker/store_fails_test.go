@@ -223,34 +223,42 @@ func TestQuery_BeginsAnewWhenWhatItWaitsForIsRefused(t *testing.T) {
 }
 
 // What a timer sends to its own space queues at a place in the lane that was passed long ago.
-// That it is still to be handled is saved, for the lane leads nobody there.
+// That it is still to be handled is saved, for the lane leads nobody there: nor to what that sends.
 func TestDue_TheFollowUpOfWhatHasWaitedIsSavedAsDue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 20 * time.Millisecond, Idle: -1}
-		cfg.Space.MaxGroup = 1
-		w1 := w.process(cfg, nil)
-		w.send("s", "remind", "e1", `{"in":60000,"on":"chain"}`)
-		w.send("other", "now", "e2")
-		w.pass(59 * time.Second)
-		w.wantPosition(0, 2)
-		var appends atomic.Int64
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "append" && appends.Add(1) > 1 {
-				return membus.Delay // the timer is handled, what it sends is not
-			}
-			return membus.Deliver
+	for links, stream := range []string{"chain", "longer"} {
+		t.Run(stream, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 20 * time.Millisecond, Idle: -1}
+				cfg.Space.MaxGroup = 1
+				w1 := w.process(cfg, nil)
+				w.send("s", "remind", "e1", `{"in":60000,"on":"`+stream+`"}`)
+				w.send("other", "now", "e2")
+				w.pass(59 * time.Second)
+				w.wantPosition(0, 2)
+				var appends atomic.Int64
+				w1.bus.Inject(func(op membus.Op) membus.Fate {
+					if op.Label == "append" && appends.Add(1) > 1 {
+						return membus.Delay // the timer is handled, what it sends is not
+					}
+					return membus.Deliver
+				})
+				w.pass(5 * time.Second)
+				for range links {
+					w1.bus.Release() // what it sends is handled, what that sends is not
+					w.pass(5 * time.Second)
+				}
+				if n := len(w.receipts("s")); n != 2+links {
+					t.Fatalf("%d events are handled, and this proves nothing", n)
+				}
+				w1.crash()
+				w.pass(time.Minute)
+				cfg.ID = "w2"
+				w.process(cfg, nil)
+				w.eventuallyHandled("s", 3+links)
+			})
 		})
-		w.pass(5 * time.Second)
-		if n := len(w.receipts("s")); n != 2 {
-			t.Fatalf("%d events are handled, and this proves nothing", n)
-		}
-		w1.crash()
-		w.pass(time.Minute)
-		cfg.ID = "w2"
-		w.process(cfg, nil)
-		w.eventuallyHandled("s", 3)
-	})
+	}
 }
 
 // halfway is a bus that, when it is told to, saves the documents and not the mark, and says that

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Stuck is a space that holds back how far its partition is known to be done: the events behind
-// the one that it is at count as not handled until it goes on.
+// Stuck is a space that holds back how far all of its partition is known to be done, until it goes
+// on. After Config.Aside the others do not wait for it.
 type Stuck struct {
 	Space     string `json:"space"`
 	Partition int    `json:"partition"`

@@ -58,6 +58,42 @@ func TestTakeover_AtAnyAppendThatTheFormerOwnerDiedOf(t *testing.T) {
 	}
 }
 
+// A runtime that has read a space, and has yet to take it over, saves nothing of it: what it has read
+// may be of a past in which there was a document that its owner has deleted, and of which it has
+// purged the marker.
+func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, nil)
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		w1.crash() // what it has not saved is for the next one to save
+		w2 := w.process(worker.Config{ID: "w2", Checkpoint: 50 * time.Millisecond}, nil)
+		var appends, saves atomic.Int64
+		w2.bus.Inject(func(op membus.Op) membus.Fate {
+			switch op.Label {
+			case "append":
+				appends.Add(1)
+				return membus.Delay
+			case "save":
+				saves.Add(1)
+			}
+			return membus.Deliver
+		})
+		w.eventually("the next owner would take it over", func() bool { return appends.Load() > 0 })
+		w.pass(5 * time.Second)
+		if n := saves.Load(); n != 0 {
+			t.Errorf("%d items are saved by a worker that does not own the space", n)
+		}
+		w2.bus.Inject(nil)
+		w2.bus.Release()
+		w.eventually("its owner saves it", func() bool {
+			d, there := w.server.Saved("s", "n")
+			return there && string(d.Data) == "1"
+		})
+	})
+}
+
 // wantChains checks that the chains e1 to en have been handled whole: each link
 // once, and the heads in order.
 func (w *world) wantChains(space string, n, links int) {

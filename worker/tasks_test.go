@@ -360,7 +360,13 @@ func TestTask_AThousandAreDoneAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		out := newOutside()
+		// From the hundredth attempt on, those of the first worker are under way until it has died.
+		var attempts atomic.Int64
+		died := make(chan struct{})
 		out.how = func(_ context.Context, _ string, n int) (model.Value, error) {
+			if attempts.Add(1) > 100 {
+				<-died
+			}
 			time.Sleep(10 * time.Millisecond)
 			return model.Int(int64(n)), nil
 		}
@@ -369,8 +375,9 @@ func TestTask_AThousandAreDoneAFewAtATime(t *testing.T) {
 		for s := range 4 {
 			w.send(fmt.Sprint("s", s), "many", "e1", "250")
 		}
-		w.pass(200 * time.Millisecond)
+		w.eventually("ten are under way", func() bool { return attempts.Load() == 100+10 })
 		w1.crash()
+		close(died)
 		cfg.ID = "w2"
 		w2 := w.process(cfg, nil)
 		w.eventually("all are done", func() bool {

@@ -18,6 +18,7 @@ type underWay struct {
 	stream, event string   // of the handler, "" if there is none
 	nodes         []string // the innermost last
 	begun         uint64   // runs that stood in no other
+	limiter
 
 	// seen is begun as it was when somebody looked, first at seenAt; told says that it was told.
 	seen   uint64
@@ -25,32 +26,22 @@ type underWay struct {
 	told   bool
 }
 
-func (u *underWay) handles(stream, event string) {
+func (u *underWay) handles(stream, event string, limit time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.stream, u.event = stream, event
 	u.begun++
+	u.moves(limit)
 }
 
-func (u *underWay) handled() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.stream, u.event = "", ""
-}
-
-func (u *underWay) runs(node string) {
+func (u *underWay) runs(node string, limit time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.idle() {
 		u.begun++
 	}
 	u.nodes = append(u.nodes, node)
-}
-
-func (u *underWay) ran() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.nodes = u.nodes[:len(u.nodes)-1]
+	u.moves(limit)
 }
 
 func (u *underWay) idle() bool { return u.event == "" && len(u.nodes) == 0 }

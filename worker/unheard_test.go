@@ -60,6 +60,30 @@ func TestUnheard_WhatAnotherRuntimeHasLeftIsFoundByAnOwnerWithNothingToDo(t *tes
 	})
 }
 
+// That the owner's other spaces have gone on since hides nothing of it.
+func TestUnheard_IsFoundThoughAnotherSpaceHasGoneOnSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(times(t, "v1", 2))}, hermits)
+		seen := w.watch("s", "times")
+		w.watch("busy", "times")
+		w.send("s", "add", "e1")
+		w.send("busy", "add", "e1")
+		w.eventually("w1 derives", func() bool { return seen.last() == "2" })
+		w.pass(2 * time.Minute) // all is saved
+		w2 := w.process(worker.Config{ID: "w2", Programs: always(times(t, "v2", 3))}, hermits)
+		w.eventually("w2 derives", func() bool { return seen.last() == "3" })
+		w2.crash()
+		w.send("busy", "add", "e2")
+		w.eventuallyHandled("busy", 2)
+		w.pass(3 * time.Minute)
+		if seen.last() != "2" {
+			t.Errorf("the watcher sees %s, which w2 has left behind", seen.last())
+		}
+		w1.stop()
+	})
+}
+
 // unreadable is a bus on which so many readings of the log fail.
 type unreadable struct {
 	worker.Bus

@@ -45,9 +45,10 @@ type Worker struct {
 	// leaving are partitions that are being handed over. One that comes back
 	// meanwhile is served again when that is done: two of one number would fight
 	// over every space.
-	leaving map[int]*partition
-	stopped bool
-	besides besides
+	leaving   map[int]*partition
+	stopped   bool
+	besides   besides
+	figuresOf figuresOf
 }
 
 // minPayload leaves room for a receipt, whatever its event was like: see the least
@@ -297,10 +298,15 @@ func retry(ctx context.Context, cfg Config, what string, f func(ctx context.Cont
 		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
-		if !errors.Is(err, model.ErrRewound) { // of which the bus has told
+		wait := 200 * time.Millisecond
+		switch {
+		case errors.Is(err, model.ErrRewound): // of which the bus has told
+		case isLoss(err) != nil: // see losses
+			wait = lossPause
+		default:
 			cfg.Logger.Warn(what, "worker", cfg.ID, "error", err)
 		}
-		_ = pause.For(ctx, 200*time.Millisecond)
+		_ = pause.For(ctx, wait)
 	}
 }
 

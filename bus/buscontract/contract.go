@@ -106,6 +106,7 @@ func Run(t *testing.T, h Harness) {
 		{"Follow", followChecks},
 		{"State", stateChecks},
 		{"Position", positionChecks},
+		{"Ahead", aheadChecks},
 		{"Due", dueChecks},
 		{"Observers", observerChecks},
 		{"Members", memberChecks},

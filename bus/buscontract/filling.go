@@ -1,6 +1,7 @@
 package buscontract
 
 import (
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -14,6 +15,8 @@ var fillChecks = []check{
 	{"FillLane leaves alone what is there", fillLaneAgain},
 	{"LogTail is the last entries of a partition", logTail},
 	{"MovePosition moves a position back", movePosition},
+	{"PositionStored is when a position was saved", positionStored},
+	{"SavedSpaces are those with a mark", savedSpaces},
 }
 
 func (w *world) laneEvent(c Client, seq uint64) (model.Message, bool) {
@@ -115,4 +118,49 @@ func movePosition(w *world) {
 	w.wantPosition(b, 0, "lane", 30)
 	w.must(b.MovePosition(w.ctx, 0, "lane", 40))
 	w.wantPosition(a, 0, "lane", 40)
+}
+
+func positionStored(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	stored := func(name string) time.Time {
+		at, err := b.PositionStored(w.ctx, 0, name)
+		w.must(err)
+		return at
+	}
+	w.equal("whether one that never was has a time", stored("lane").IsZero(), true)
+	w.sendAll(a, cart, "e1")
+	w.must(a.SavePosition(w.ctx, 0, "lane", 1))
+	before, _ := w.laneEvent(a, 1)
+	first := stored("lane")
+	w.equal("whether it is older than what was stored before", first.Before(before.Stored), false)
+	w.must(a.SavePosition(w.ctx, 0, "lane", 1)) // which does nothing
+	w.equal("when it was stored", stored("lane"), first)
+	w.equal("whether another one has a time", stored("released").IsZero(), true)
+	if _, err := a.PositionStored(w.ctx, partitions, "lane"); err == nil {
+		w.Error("a partition that does not exist has a position")
+	}
+}
+
+func savedSpaces(w *world) {
+	c := w.connect("a")
+	saved := func() []string {
+		spaces, err := w.connect("b").SavedSpaces(w.ctx, 0)
+		w.must(err)
+		return spaces
+	}
+	w.equal("how many there are at first", len(saved()), 0)
+	other := space(0, 1)
+	mark, only := doc("", `{}`, 9), doc("d", "1", 9)
+	w.must(w.save(c, cart, &mark, doc("d", "1", 9)))
+	mark = doc("", `{}`, 3)
+	w.must(w.save(c, other, &mark))
+	w.must(w.save(c, space(0, 2), nil, only)) // no mark
+	mark = doc("", `{}`, 4)
+	w.must(w.save(c, space(1, 0), &mark))
+	want := []string{cart, other}
+	slices.Sort(want)
+	w.equal("those of the partition", saved(), want)
+	if _, err := c.SavedSpaces(w.ctx, partitions); err == nil {
+		w.Error("a partition that does not exist has spaces")
+	}
 }

@@ -25,14 +25,16 @@ func (b *Bus) Append(a model.Append, done func(seq uint64, err error)) {
 		go done(0, err) // ends when done returns
 		return
 	}
-	b.submit(storing(Op{Label: "append", Space: a.Space}, func(op Op) func() {
+	r := storing(Op{Label: "append", Space: a.Space}, func(op Op) func() {
 		seq, err := b.server.Append(a)
 		b.tell(Step{Moment: Arrives, Op: op, Append: &a, Seq: seq, Err: err})
 		if b.net != nil && errors.Is(err, model.ErrRefused) && b.server.Head(a.Space) > a.Expect {
 			return func() { b.askOwner(a, err, done) }
 		}
 		return func() { done(b.classify(a, seq, err)) } // a log that ends before a.Expect has nothing to tell
-	}, func() { done(0, model.ErrStopped) }))
+	}, func() { done(0, model.ErrStopped) })
+	r.epoch, r.rewound = a.Epoch, func() { done(0, fmt.Errorf("append %s of space %s: %w", a.ID, a.Space, model.ErrRewound)) }
+	b.submit(r)
 }
 
 // askOwner is classify for a client that is connected through a network: a request of
@@ -103,11 +105,16 @@ func (b *Bus) sendTo(partition int, op Op, m model.Message, done func(model.Send
 		go done(model.SendResult{}, err) // ends when done returns
 		return
 	}
-	b.submit(storing(op, func(op Op) func() {
+	r := storing(op, func(op Op) func() {
 		result, err := b.server.SendTo(partition, m)
 		b.tell(Step{Moment: Arrives, Op: op, Event: &m, Seq: result.Seq, Err: err})
 		return func() { done(result, err) }
-	}, func() { done(model.SendResult{}, model.ErrStopped) }))
+	}, func() { done(model.SendResult{}, model.ErrStopped) })
+	if m.Bound {
+		r.epoch, r.rewound = m.Epoch, func() { done(model.SendResult{}, fmt.Errorf("send event %s: %w", m.ID, model.ErrRewound)) }
+	}
+	m.Bound, m.Epoch = false, 0 // neither is stored
+	b.submit(r)
 }
 
 func checkMessage(m model.Message) error {
@@ -128,6 +135,14 @@ func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit in
 	return recall(ctx, b, Op{Label: "read-lane", Space: space}, func(behind int) []model.Message {
 		return b.server.readLaneBehind(space, after, limit, behind)
 	})
+}
+
+// CountLane counts the events of one space in a part of its lane.
+func (b *Bus) CountLane(ctx context.Context, space string, after, upTo uint64) (int, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return 0, err
+	}
+	return recall(ctx, b, Op{Label: "count-lane", Space: space}, func(int) int { return b.server.CountLane(space, after, upTo) })
 }
 
 // FindEvent returns the event of that name, if the lane has one.

@@ -55,7 +55,20 @@ type request struct {
 	recall func(behind int) (answer func())
 	// store is arrive for a request that changes something, and tells the network what.
 	store func(Op) (answer func())
+	// rewound is what happens to a request that follows from what was read in an epoch, when the store is in
+	// another; nil for others.
+	rewound func()
+	epoch   uint64
 }
+
+// bound are the labels of requests that follow from what was read before.
+var bound = map[string]bool{
+	"append": true, "save": true, "save-position": true, "move-position": true, "fill-lane": true,
+	"bury": true, "purge-lane": true, "purge-log": true, "purge-state": true,
+}
+
+// isOver reports whether a request follows from what was read in an earlier epoch.
+func (b *Bus) isOver(r *request) bool { return r.rewound != nil && r.epoch != b.Epoch() }
 
 // held is a request that the network keeps back.
 type held struct {
@@ -64,9 +77,8 @@ type held struct {
 	late bool
 }
 
-// Connect attaches a client. It must be ended by Close or Kill.
-// Epoch is 0: a store in memory does not go back.
-func (b *Bus) Epoch() uint64 { return 0 }
+// Epoch is how often the store has gone back: see Server.GoBack.
+func (b *Bus) Epoch() uint64 { return b.server.epoch.Load() }
 
 // Hindsight is that of a cluster where the network is simulated, and 0 otherwise.
 func (b *Bus) Hindsight() time.Duration {
@@ -76,6 +88,7 @@ func (b *Bus) Hindsight() time.Duration {
 	return 0
 }
 
+// Connect attaches a client. It must be ended by Close or Kill.
 func (s *Server) Connect(id string) *Bus {
 	b := newBus(s, id)
 	go b.run() // ends when the client is closed or killed
@@ -199,6 +212,10 @@ func (b *Bus) next() (r *request, more <-chan struct{}) {
 // goes to the end of the queue: by the time a client has lost patience, it has
 // sent what came after.
 func (b *Bus) carry(r *request) {
+	if b.isOver(r) {
+		r.rewound()
+		return
+	}
 	r.op.Try++
 	switch b.fate(r) {
 	case DropRequest:
@@ -266,29 +283,31 @@ func (b *Bus) abandon() {
 	}
 }
 
+// answered is the end of a request: a value, or why there is none.
+type answered[T any] struct {
+	v   T
+	err error
+}
+
 // ask submits a request and waits for the answer. When ctx ends first, the
 // request is still under way and may yet take effect.
 func ask[T any](ctx context.Context, b *Bus, op Op, arrive func(try int) T) (T, error) {
-	answered := make(chan T, 1)
-	b.submit(&request{
-		op: op,
-		arrive: func(try int) func() {
+	return await(ctx, b, op, func(end chan<- answered[T]) *request {
+		return &request{op: op, arrive: func(try int) func() {
 			v := arrive(try)
-			return func() { answered <- v }
-		},
-		stopped: func() { close(answered) },
+			return func() { end <- answered[T]{v: v} }
+		}}
 	})
-	return awaitAnswer(ctx, answered)
 }
 
 // store is ask for a request that changes something.
 func store[T any](ctx context.Context, b *Bus, op Op, arrive func(Op) T) (T, error) {
-	answered := make(chan T, 1)
-	b.submit(storing(op, func(op Op) func() {
-		v := arrive(op)
-		return func() { answered <- v }
-	}, func() { close(answered) }))
-	return awaitAnswer(ctx, answered)
+	return await(ctx, b, op, func(end chan<- answered[T]) *request {
+		return storing(op, func(op Op) func() {
+			v := arrive(op)
+			return func() { end <- answered[T]{v: v} }
+		}, nil)
+	})
 }
 
 // storing is a request that changes something.
@@ -301,29 +320,32 @@ func storing(op Op, arrive func(Op) (answer func()), stopped func()) *request {
 
 // recall is ask for a question that a replica may answer which is behind.
 func recall[T any](ctx context.Context, b *Bus, op Op, look func(behind int) T) (T, error) {
-	answered := make(chan T, 1)
-	answer := func(behind int) func() {
-		v := look(behind)
-		return func() { answered <- v }
-	}
-	b.submit(&request{
-		op:      op,
-		arrive:  func(int) func() { return answer(0) },
-		recall:  answer,
-		stopped: func() { close(answered) },
+	return await(ctx, b, op, func(end chan<- answered[T]) *request {
+		answer := func(behind int) func() {
+			v := look(behind)
+			return func() { end <- answered[T]{v: v} }
+		}
+		return &request{op: op, arrive: func(int) func() { return answer(0) }, recall: answer}
 	})
-	return awaitAnswer(ctx, answered)
 }
 
-func awaitAnswer[T any](ctx context.Context, answered <-chan T) (T, error) {
+// await submits a request that tells of its end by a channel, and waits for that.
+func await[T any](ctx context.Context, b *Bus, op Op, build func(chan<- answered[T]) *request) (T, error) {
+	end := newEnd[T]()
+	r := build(end)
+	r.stopped = func() { end <- answered[T]{err: model.ErrStopped} }
+	if bound[op.Label] {
+		r.epoch, r.rewound = b.Epoch(), func() { end <- answered[T]{err: model.ErrRewound} }
+	}
+	b.submit(r)
 	select {
-	case v, ok := <-answered:
-		if !ok {
-			return v, model.ErrStopped
-		}
-		return v, nil
+	case a := <-end:
+		return a.v, a.err
 	case <-ctx.Done():
 		var none T
 		return none, ctx.Err()
 	}
 }
+
+// newEnd has room for the one end that a request has.
+func newEnd[T any]() chan answered[T] { return make(chan answered[T], 1) }

@@ -11,8 +11,8 @@ import (
 type Op struct {
 	Client string
 	// Label is what is asked: append, send, send-astray, save, head, read-log, read-lane,
-	// find-event, find-events, purge-lane, lane-end, log-state,
-	// log-spaces, purge-log, purge-state, load-mark, load, load-item, due, load-position, save-position,
+	// find-event, find-events, purge-lane, lane-end, lane-event, lane-before, fill-lane, log-state, log-tail,
+	// log-spaces, purge-log, purge-state, load-mark, load, load-item, due, load-position, save-position, move-position,
 	// announce, ping, observe, call-roll, bury, read-dead, find-dead, list-dead, get-dead, ask. Through a network there
 	// is also owned: whose commit refused an append.
 	Label string
@@ -22,7 +22,7 @@ type Op struct {
 	// sent, from 1.
 	N   uint64
 	Try int
-	// Key is what else it names: a document, a member, a partition. Nth numbers the
+	// Key is what else it names: a document, a member, a partition, an endpoint and its question. Nth numbers the
 	// requests of a client that is connected through a network, from 1, among those of
 	// the same label, space and key.
 	Key string

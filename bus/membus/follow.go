@@ -142,22 +142,42 @@ func (b *Bus) underWay(ctx context.Context, d Delivery, since time.Time) error {
 // after a disconnection, with no gap and no repetition.
 func follow[T any](ctx context.Context, b *Bus, op Op, after uint64, look func(after uint64) ([]T, <-chan struct{}), seq func(T) uint64, deliver func(T)) error {
 	op = b.following(op)
+	epoch := b.Epoch()
 	for {
 		if err := b.awaitLink(ctx); err != nil {
 			return err
 		}
 		found, more := look(after)
+		if b.Epoch() != epoch {
+			return model.ErrRewound
+		}
 		since := time.Now()
-		for _, v := range found {
-			if err := b.underWay(ctx, Delivery{op, seq(v)}, since); err != nil && !errors.Is(err, errOnTheWay) {
+		for i, v := range found {
+			d := Delivery{op, seq(v)}
+			err := b.underWay(ctx, d, since)
+			if errors.Is(err, errOnTheWay) {
+				op.Try++
+				if err := b.noticeGap(ctx, i+1 < len(found), more); err != nil {
+					return err
+				}
+				break
+			}
+			if err != nil {
 				return err
 			}
 			if err := b.awaitLink(ctx); err != nil {
 				return err
 			}
+			if b.Epoch() != epoch {
+				return model.ErrRewound
+			}
 			deliver(v)
 			after = seq(v)
 			b.tell(Step{Moment: Delivered, Op: op, Seq: after})
+			if b.doubles(d) {
+				op.Try++
+				break
+			}
 		}
 		if len(found) > 0 {
 			continue
@@ -166,6 +186,29 @@ func follow[T any](ctx context.Context, b *Bus, op Op, after uint64, look func(a
 			return err
 		}
 	}
+}
+
+// noticeGap returns when a client has noticed that it lacks a delivery: at once if there is a
+// next one, or with that, or when the consumer is quiet.
+func (b *Bus) noticeGap(ctx context.Context, next bool, more <-chan struct{}) error {
+	if next {
+		return b.err(ctx)
+	}
+	t := time.NewTimer(quiet)
+	defer t.Stop()
+	select {
+	case <-more:
+	case <-t.C:
+	case <-ctx.Done():
+	case <-b.stopped:
+	}
+	return b.err(ctx)
+}
+
+// doubles reports whether a delivery comes twice.
+func (b *Bus) doubles(d Delivery) bool {
+	n, can := b.net.(Doubler)
+	return can && n.Doubled(d)
 }
 
 // listen delivers what a subscription collects, and subscribes anew after every
@@ -219,7 +262,8 @@ func (l *listener[T]) deliverAll(ctx context.Context, posted []T, changed <-chan
 	since := time.Now()
 	for _, v := range posted {
 		l.heard++
-		switch err := l.b.underWay(ctx, Delivery{l.op, l.heard}, since); {
+		d := Delivery{l.op, l.heard}
+		switch err := l.b.underWay(ctx, d, since); {
 		case errors.Is(err, errOnTheWay):
 			continue
 		case err == nil && l.b.net != nil && isClosed(changed):
@@ -229,6 +273,9 @@ func (l *listener[T]) deliverAll(ctx context.Context, posted []T, changed <-chan
 		}
 		l.deliver(v)
 		l.b.tell(Step{Moment: Delivered, Op: l.op, Seq: l.heard})
+		if l.b.doubles(d) {
+			l.deliver(v)
+		}
 	}
 	return nil
 }

@@ -35,8 +35,13 @@ func (b *Bus) try(j *journey) {
 		b.mu.Unlock()
 		return
 	}
+	if b.isOver(j.request) {
+		b.mu.Unlock()
+		b.answer(j, j.op, b.Epoch(), j.rewound)
+		return
+	}
 	j.op.Try++
-	op, silent := j.op, b.down || b.mute
+	op, silent, epoch := j.op, b.down || b.mute, b.Epoch()
 	b.mu.Unlock()
 	trip := b.net.Request(op)
 	if silent {
@@ -51,10 +56,14 @@ func (b *Bus) try(j *journey) {
 	}
 	b.mu.Unlock()
 	if trip.There != Lost {
-		time.AfterFunc(trip.There, func() { b.arrive(j, op, trip) })
+		time.AfterFunc(trip.There, func() { b.arrive(j, op, epoch, trip) })
 	}
 	if trip.Copy > 0 {
-		time.AfterFunc(trip.Copy, func() { b.reach(j.request, op, trip) })
+		time.AfterFunc(trip.Copy, func() {
+			if b.Epoch() == epoch {
+				b.reach(j.request, op, trip)
+			}
+		})
 	}
 }
 
@@ -73,22 +82,29 @@ func (b *Bus) reach(r *request, op Op, trip Trip) (answer func()) {
 	return answer
 }
 
-func (b *Bus) arrive(j *journey, op Op, trip Trip) {
+// arrive is lost, as is its answer, if the store has gone back: every connection has broken then.
+func (b *Bus) arrive(j *journey, op Op, epoch uint64, trip Trip) {
+	if b.Epoch() != epoch {
+		return
+	}
 	answer := b.reach(j.request, op, trip)
 	if trip.Back != Lost {
-		time.AfterFunc(trip.Back, func() { b.whenAwake(op, func() { b.answer(j, op, answer) }) })
+		time.AfterFunc(trip.Back, func() { b.whenAwake(op, func() { b.answer(j, op, epoch, answer) }) })
 	}
 }
 
-// answer ends a journey, unless an earlier answer has, or the client is cut off.
-func (b *Bus) answer(j *journey, op Op, answer func()) {
+// answer ends a journey, unless an earlier answer has, the client is cut off, or the answer is of an
+// earlier epoch.
+func (b *Bus) answer(j *journey, op Op, epoch uint64, answer func()) {
 	b.mu.Lock()
-	if b.down || b.deaf || b.journeys[j.request] != j {
+	if b.Epoch() != epoch || b.down || b.deaf || b.journeys[j.request] != j {
 		b.mu.Unlock()
 		return
 	}
 	delete(b.journeys, j.request)
-	j.again.Stop()
+	if j.again != nil {
+		j.again.Stop()
+	}
 	b.mu.Unlock()
 	b.calling.Lock()
 	answer()

@@ -2,6 +2,7 @@ package membus
 
 import (
 	"bytes"
+	"math"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -69,6 +70,18 @@ func (s *Server) LaneEnd(partition int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.partitions[partition].lane.end()
+}
+
+// CountLane counts the events of a space behind after, up to upTo.
+func (s *Server) CountLane(space string, after, upTo uint64) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.of(space).lane.of(space, after, math.MaxInt) {
+		if m.Seq <= upTo {
+			n++
+		}
+	}
+	return n
 }
 
 // ReadLane returns up to limit events of the space behind after.

@@ -20,6 +20,17 @@ func (s *Server) LoseLane(partition int, behind uint64) {
 	}
 }
 
+// LoseLog takes the commits behind a sequence out of a partition's log, likewise. Nothing of them
+// may have been purged.
+func (s *Server) LoseLog(partition int, behind uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := &s.partitions[partition].log
+	for _, e := range log.truncate(behind) {
+		log.size, log.left = log.size-entrySize(&e), log.left-1
+	}
+}
+
 // truncate removes the messages behind a sequence, and returns them.
 func (s *stream[T]) truncate(behind uint64) []T {
 	behind = max(behind, s.purged)
@@ -84,7 +95,7 @@ func (s *Server) LogTail(partition, n int) []model.LogEntry {
 func (s *Server) MovePosition(partition int, name string, seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.partitions[partition].positions[name] = seq
+	s.partitions[partition].positions[name] = position{seq, s.time()}
 }
 
 // LaneEvent returns the message at a sequence of a partition's lane. See worker.Lanes.
@@ -142,4 +153,35 @@ func (b *Bus) MovePosition(ctx context.Context, partition int, name string, seq 
 		return struct{}{}
 	})
 	return err
+}
+
+// PositionStored is when a number was kept last. See worker.State.
+func (b *Bus) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
+	if err := b.server.checkPartition(partition); err != nil {
+		return time.Time{}, err
+	}
+	return ask(ctx, b, Op{Label: "position-stored", Key: number(partition)}, func(int) time.Time {
+		b.server.mu.Lock()
+		defer b.server.mu.Unlock()
+		return b.server.partitions[partition].positions[name].stored
+	})
+}
+
+// SavedSpaces lists the spaces of a partition that have a mark. See worker.State.
+func (b *Bus) SavedSpaces(ctx context.Context, partition int) ([]string, error) {
+	if err := b.server.checkPartition(partition); err != nil {
+		return nil, err
+	}
+	return ask(ctx, b, Op{Label: "saved-spaces", Key: number(partition)}, func(int) []string {
+		b.server.mu.Lock()
+		defer b.server.mu.Unlock()
+		var spaces []string
+		for space, items := range b.server.partitions[partition].state.spaces { // any order: sorted below
+			if _, is := items[mark]; is {
+				spaces = append(spaces, space)
+			}
+		}
+		slices.Sort(spaces)
+		return spaces
+	})
 }

@@ -17,14 +17,22 @@ type Network interface {
 	// Request is asked about every try of every request when it leaves.
 	Request(Op) Trip
 	// Delivery is how long something that a client follows takes to reach it, counted
-	// from when it could leave, or Lost. What a stream keeps is never lost, but comes
-	// after what was before it.
+	// from when it could leave, or Lost. What a stream keeps comes all the same, after what
+	// was before it: the client follows again from where it was. It notices the loss by the next
+	// delivery, or else by what its consumer says of itself when it is quiet.
 	Delivery(Delivery) time.Duration
 	// Waking is how long after Bus.Wake something happens that was held back.
 	Waking(Op) time.Duration
 	// Step is told what has just happened.
 	Step(Step)
 }
+
+// A Doubler is a Network that has deliveries come twice. What no stream keeps is delivered again; of
+// what a stream keeps the client sees by its number that it is not the next, and follows again.
+type Doubler interface{ Doubled(Delivery) bool }
+
+// quiet is how long the consumer of a client takes to say up to where it has delivered.
+const quiet = 2 * time.Second
 
 // Lost is the duration of a journey that has no end.
 const Lost time.Duration = -1
@@ -47,7 +55,9 @@ type Trip struct {
 // Delivery is one thing on its way to one who follows.
 type Delivery struct {
 	// Op says who follows what. Its label is follow-space, follow-log, follow-lane,
-	// follow-members, follow-leases or follow-rolls.
+	// follow-members, follow-leases, follow-rolls, follow-records or follow-answer, and its
+	// Try counts how often the client has begun again because of a delivery that was lost or
+	// came twice.
 	Op
 	// Seq is what it has in its stream; without one, they are counted from 1.
 	Seq uint64

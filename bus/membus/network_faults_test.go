@@ -3,6 +3,7 @@ package membus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,8 @@ import (
 
 // scripted is a network on which everything takes a millisecond, but for what a test says.
 type scripted struct {
-	trip func(membus.Op, *membus.Trip)
+	trip          func(membus.Op, *membus.Trip)
+	lost, doubled func(membus.Delivery) bool
 }
 
 func (n *scripted) Request(op membus.Op) membus.Trip {
@@ -24,9 +26,17 @@ func (n *scripted) Request(op membus.Op) membus.Trip {
 	return trip
 }
 
-func (n *scripted) Delivery(membus.Delivery) time.Duration { return time.Millisecond }
-func (n *scripted) Waking(membus.Op) time.Duration         { return time.Millisecond }
-func (n *scripted) Step(membus.Step)                       {}
+func (n *scripted) Delivery(d membus.Delivery) time.Duration {
+	if n.lost != nil && n.lost(d) {
+		return membus.Lost
+	}
+	return time.Millisecond
+}
+
+func (n *scripted) Doubled(d membus.Delivery) bool { return n.doubled != nil && n.doubled(d) }
+
+func (n *scripted) Waking(membus.Op) time.Duration { return time.Millisecond }
+func (n *scripted) Step(membus.Step)               {}
 
 // dialled runs a test with a server and one client over a scripted network.
 func dialled(t *testing.T, test func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted)) {
@@ -199,6 +209,75 @@ func TestNetwork_ACutCanBeOfOneDirection(t *testing.T) {
 		wantErr(t, deaf, nil)
 		if s.Head("cart") != 2 {
 			t.Errorf("head %d, want 2", s.Head("cart"))
+		}
+	})
+}
+
+// first is true of the first delivery of a sequence to a client, and of no further one.
+func first(seq uint64) func(membus.Delivery) bool {
+	return func(d membus.Delivery) bool { return d.Seq == seq && d.Try == 0 }
+}
+
+// What a stream keeps is delivered once and in order, whichever of a consumer's deliveries are lost
+// or come twice. The loss of the last one is noticed when the consumer is quiet.
+func TestFollow_ADeliveryThatIsLostOrComesTwiceIsDeliveredOnceAndInOrder(t *testing.T) {
+	for seq := uint64(1); seq <= 3; seq++ {
+		for _, twice := range []bool{false, true} {
+			dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
+				if n.lost = first(seq); twice {
+					n.lost, n.doubled = nil, first(seq)
+				}
+				for _, id := range []string{"e1", "e2", "e3"} {
+					if _, err := s.Send(model.Message{Space: "cart", Stream: "add", ID: id}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				var got []string
+				go func() { // ends with ctx
+					defer close(done)
+					_ = b.FollowLane(ctx, 0, 0, func(m model.Message) { got = append(got, m.ID) }) // ended by ctx
+				}()
+				pass(time.Second)
+				cancel()
+				<-done
+				want := "[e1 e2 e3]"
+				if seq == 3 && !twice {
+					want = "[e1 e2]" // so far
+				}
+				if fmt.Sprint(got) != want {
+					t.Errorf("delivery %d is lost, or doubled (%v): %v, want %s", seq, twice, got, want)
+				}
+			})
+		}
+	}
+	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
+		n.lost = first(1)
+		if _, err := s.Send(model.Message{Space: "cart", Stream: "add", ID: "e1"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		got := 0
+		_ = b.FollowLane(ctx, 0, 0, func(model.Message) { got++ }) // ended by ctx
+		if got != 1 {
+			t.Errorf("the only event was delivered %d times in ten seconds", got)
+		}
+	})
+}
+
+// What no stream keeps is delivered again, as there is nothing to tell it by.
+func TestFollow_ALeaseThatComesTwiceIsDeliveredTwice(t *testing.T) {
+	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
+		n.doubled = first(1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		time.AfterFunc(100*time.Millisecond, func() { s.Observe(model.Lease{Space: "cart", Doc: "n", Watcher: "u", TTL: time.Second}) })
+		got := 0
+		_ = b.FollowLeases(ctx, 0, func(model.Lease) { got++ }) // ended by ctx
+		if got != 2 {
+			t.Errorf("delivered %d times, want 2", got)
 		}
 	})
 }

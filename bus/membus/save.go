@@ -113,6 +113,28 @@ func (b *Bus) SavePosition(ctx context.Context, partition int, name string, seq 
 	return err
 }
 
+// LoadAhead returns how far a partition is done with its lane but for a few spaces.
+func (b *Bus) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
+	if err := b.server.checkPartition(partition); err != nil {
+		return model.Ahead{}, err
+	}
+	return ask(ctx, b, Op{Label: "load-position", Key: "ahead" + number(partition)}, func(int) model.Ahead {
+		return b.server.LoadAhead(partition)
+	})
+}
+
+// SaveAhead keeps a if it reaches further than what is kept.
+func (b *Bus) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
+	if err := b.server.checkPartition(partition); err != nil {
+		return err
+	}
+	_, err := ask(ctx, b, Op{Label: "save-position", Key: "ahead" + number(partition)}, func(int) bool {
+		b.server.SaveAhead(partition, a)
+		return true
+	})
+	return err
+}
+
 func (b *Bus) checkPosition(partition int, name string) error {
 	if err := b.server.checkPartition(partition); err != nil {
 		return err

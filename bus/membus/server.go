@@ -3,6 +3,7 @@ package membus
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -29,6 +30,8 @@ type Server struct {
 	horizon    time.Duration
 	now        func() time.Time
 
+	epoch atomic.Uint64 // how often the store has gone back
+
 	mu         sync.Mutex
 	partitions []*partition
 	laneLimit  int // per partition, in messages; 0 is none
@@ -45,7 +48,14 @@ type partition struct {
 	log       commits
 	lane      lane
 	state     state
-	positions map[string]uint64
+	positions map[string]position
+	ahead     model.Ahead
+}
+
+// position is a number that is kept, and when it was.
+type position struct {
+	seq    uint64
+	stored time.Time
 }
 
 // NewServer returns an empty deployment.
@@ -74,7 +84,7 @@ func newPartition() *partition {
 		log:       newCommits(),
 		lane:      newLane(),
 		state:     newState(),
-		positions: map[string]uint64{},
+		positions: map[string]position{},
 	}
 }
 

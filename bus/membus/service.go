@@ -87,7 +87,7 @@ func (b *Bus) Ask(ctx context.Context, endpoint string, question []byte) ([]byte
 	}
 	replies := make(chan reply, 1)
 	b.submit(&request{
-		op:      Op{Label: "ask"},
+		op:      Op{Label: "ask", Key: endpoint + " " + string(question)},
 		arrive:  func(int) func() { return b.ask(endpoint, bytes.Clone(question), replies) },
 		stopped: func() { tell(replies, reply{err: model.ErrStopped}) },
 	})

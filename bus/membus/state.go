@@ -120,13 +120,36 @@ func byKey(a, b model.StateDoc) int { return cmp.Compare(a.Doc, b.Doc) }
 func (s *Server) LoadPosition(partition int, name string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.partitions[partition].positions[name]
+	return s.partitions[partition].positions[name].seq
 }
 
 // SavePosition keeps the larger of the stored number and seq.
 func (s *Server) SavePosition(partition int, name string, seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	positions := s.partitions[partition].positions
-	positions[name] = max(positions[name], seq)
+	if positions := s.partitions[partition].positions; seq > positions[name].seq {
+		positions[name] = position{seq, s.time()}
+	}
+}
+
+// LoadAhead returns what SaveAhead has kept.
+func (s *Server) LoadAhead(partition int) model.Ahead {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.partitions[partition].ahead
+	if a.UpTo != s.partitions[partition].positions[model.AheadPosition].seq {
+		return model.Ahead{} // the position was moved
+	}
+	a.Aside = slices.Clone(a.Aside)
+	return a
+}
+
+// SaveAhead keeps an Ahead that reaches further than what is kept.
+func (s *Server) SaveAhead(partition int, a model.Ahead) {
+	a.Aside = slices.Clone(a.Aside)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.partitions[partition]; a.UpTo > p.positions[model.AheadPosition].seq {
+		p.ahead, p.positions[model.AheadPosition] = a, position{a.UpTo, s.time()}
+	}
 }

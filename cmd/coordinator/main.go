@@ -1,14 +1,19 @@
 // Command coordinator releases committed sends into the lanes of the spaces they
 // are for, keeps dead letters, and answers what events have caused. Run one, or
 // several for availability: it decides nothing, so overlap is harmless.
+//
+// It may be started before the NATS servers and before the deployment: it waits for both. On SIGTERM
+// it ends with status 0, or 1 if no server could be reached then.
 package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/process"
+	"github.com/settlehq/settle/worker"
 )
 
 func main() {
@@ -19,7 +24,13 @@ func main() {
 				ID: p.ID, Host: hostname(), Version: p.Bus.ProgramVersion(), Connection: p.Bus.ConnectionName(), Logger: p.Logger, Tracer: p.Tracer,
 			})
 			c.Start()
-			return func(context.Context) error { c.Stop(); return nil }, nil
+			return func(context.Context) error {
+				c.Stop()
+				if !p.Bus.Reachable() {
+					return fmt.Errorf("coordinator %s has left without announcing it: %w; what it had not released the next one releases", p.ID, worker.ErrNoServer)
+				}
+				return nil
+			}, nil
 		})
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/backup"
+	"github.com/settlehq/settle/model"
 )
 
 // backupCmd is `settle backup`.
@@ -38,16 +40,33 @@ func (c *backupCmd) Run(ctx context.Context, io streams) error {
 			return fmt.Errorf("nothing was backed up: %w", err)
 		}
 		describe(io.out, m, c.Dir)
+		note(ctx, io.err, b, m)
 		return nil
 	})
+}
+
+// notePatience bounds the note of a backup that is complete without it.
+const notePatience = 15 * time.Second
+
+// note tells the deployment of the backup, for the doctor. A backup is good without that.
+func note(ctx context.Context, errs io.Writer, b *bus.Bus, m *backup.Manifest) {
+	ctx, end := context.WithTimeout(ctx, notePatience)
+	defer end()
+	switch err := b.NoteBackup(ctx, m.Note()); {
+	case errors.Is(err, model.ErrForbidden):
+		fmt.Fprintln(errs, "the deployment could not be told of the backup, so `settle doctor` does not know of it: use the role backup (settle permissions)")
+	case err != nil:
+		fmt.Fprintln(errs, "the deployment could not be told of the backup, so `settle doctor` does not know of it:", err)
+	}
 }
 
 // restoreCmd is `settle restore`.
 type restoreCmd struct {
 	connection
-	Dir   string `arg:"" help:"The directory of the backup."`
-	Check bool   `help:"Only compare the files with their checksums, and restore nothing."`
-	Store string `help:"Restore into the data directory of an embedded server that is not running, such as ./.settle." placeholder:"DIR"`
+	Dir    string `arg:"" help:"The directory of the backup."`
+	Check  bool   `help:"Only compare the files with their checksums, and restore nothing."`
+	Store  string `help:"Restore into the data directory of an embedded server that is not running, such as ./.settle." placeholder:"DIR"`
+	Config string `help:"With --store: the nats-server configuration that this server runs with. Its user is NATS_USER with NATS_PASSWORD, or that of --creds." type:"existingfile" placeholder:"FILE"`
 }
 
 // Help says more than fits in a line.
@@ -71,22 +90,31 @@ func (c *restoreCmd) Run(ctx context.Context, io streams) error {
 		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/restore", Version: version,
 		Logger: slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError})),
 	}
-	if c.Store != "" {
+	switch {
+	case c.Store == "" && c.Config != "":
+		return usage(errors.New("--config is of the server of --store: give both"))
+	case c.Store == "":
+		c.here()
+		cfg.URL = c.NATS
+	default:
 		if c.NATS != "" || c.Context != "" {
 			return usage(errors.New("give --store or a server to connect to, not both"))
 		}
-		server, err := bus.StartServerContext(ctx, bus.ServerConfig{StoreDir: c.Store, Logger: cfg.Logger})
+		server, err := bus.StartServerContext(ctx, bus.ServerConfig{StoreDir: c.Store, ConfigFile: c.Config, Logger: cfg.Logger})
 		if err != nil {
 			return err
 		}
 		defer server.Shutdown()
 		cfg.Server = server
-	} else {
-		c.here()
-		cfg.URL = c.NATS
+		if c.Config != "" {
+			cfg.Creds, cfg.User, cfg.Password = cmp.Or(c.Creds, os.Getenv("NATS_CREDS")), os.Getenv("NATS_USER"), os.Getenv("NATS_PASSWORD")
+		}
 	}
 	m, err := backup.Restore(ctx, cfg, c.Dir, bars.progress())
 	bars.end()
+	if errors.Is(err, bus.ErrNoLogin) {
+		return fmt.Errorf("%w; set NATS_USER and NATS_PASSWORD, or give --creds", err)
+	}
 	if err != nil {
 		return err
 	}

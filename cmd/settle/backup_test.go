@@ -1,18 +1,34 @@
 package main
 
 import (
+	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/backup"
 )
+
+func checksum(t *testing.T, dir string) string {
+	t.Helper()
+	m, err := backup.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Checksum
+}
 
 func TestBackup_IsCheckedAndRestored(t *testing.T) {
 	d := counting(t, 1)
 	want(t, 0, "handled", "send", "alice", "add", "--wait", "--id", "a1")
 	dir, store := filepath.Join(t.TempDir(), "b"), t.TempDir()
+	wantSoon(t, 1, "✓ backup | none was ever made", "doctor") // a warning, since everybody may do everything
+	wantSoon(t, 1, `"check": "backup" | none was ever made with`, "doctor", "--backup-age", "1ns", "--json")
 	want(t, 0, "deployment settle, 2 partitions, | as of 20 | everything that was acknowledged before is in it", "backup", dir)
+	wantSoon(t, 1, "✓ backup | the newest was made", "doctor")
+	wantSoon(t, 1, "! backup | the newest was made", "doctor", "--backup-age", "1ns")
 	want(t, 1, "nothing was backed up | is not empty", "backup", dir)
 	want(t, 0, "deployment settle, 2 partitions, | as of 20", "restore", dir, "--check")
 	want(t, 1, "is no backup, or one that was interrupted", "restore", store, "--check")
@@ -37,7 +53,53 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 	if is, _, err := again.Client().Get(t.Context(), "alice", "n"); err != nil || is.String() != was.String() {
 		t.Errorf("n is %v, and was %v: %v", is, was, err)
 	}
+	if note, err := again.Bus().LastBackup(t.Context()); err != nil || note == nil || note.Manifest != checksum(t, dir) {
+		t.Errorf("the restored deployment knows of backup %+v, %v", note, err)
+	}
 	if err := again.Stop(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A data directory belongs to a server with a configuration: what is restored lies in the account, and
+// under the encryption, that it names.
+func TestRestore_TakesTheConfigurationOfTheServer(t *testing.T) {
+	d := counting(t, 1)
+	want(t, 0, "handled", "send", "alice", "add", "--wait", "--id", "a1")
+	dir := filepath.Join(t.TempDir(), "b")
+	want(t, 0, "deployment settle", "backup", dir)
+	was, _, err := d.Client().Get(t.Context(), "alice", "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(t.TempDir(), "nats.conf")
+	text := `listen: "127.0.0.1:-1"
+accounts { SHOP: { jetstream: enabled, users: [ { user: keeper, password: secret } ] } }
+jetstream { cipher: chachapoly, key: "of these files" }
+`
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := t.TempDir()
+	want(t, 2, "--config is of the server of --store", "restore", dir, "--config", conf)
+	want(t, 1, "set NATS_USER and NATS_PASSWORD, or give --creds", "restore", dir, "--store", store, "--config", conf)
+	t.Setenv("NATS_USER", "keeper")
+	t.Setenv("NATS_PASSWORD", "secret")
+	want(t, 0, "restored; workers and coordinators may start", "restore", dir, "--store", store, "--config", conf)
+
+	again, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(counter()), Server: bus.ServerConfig{StoreDir: store, ConfigFile: conf, Fsync: bus.FsyncInterval},
+		Bus: bus.Config{User: "keeper", Password: "secret"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := again.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	if is, _, err := again.Client().Get(t.Context(), "alice", "n"); err != nil || is.String() != was.String() {
+		t.Errorf("n is %v, and was %v: %v", is, was, err)
 	}
 }

@@ -206,7 +206,10 @@ func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {
 	want(t, 1, "connect to NATS", "ls")
 }
 
-// Whoever adds a command that connects has it find the server, too.
+// capitals are where the name of a field has a hyphen as a command.
+var capitals = regexp.MustCompile("([a-z])([A-Z])")
+
+// Each command that connects finds the server, those that are new too.
 func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 	dir := t.TempDir()
 	counting(t, 1)
@@ -225,7 +228,7 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 		"where": {"a"}, "send": {"a", "b"}, "get": {"a", "b"}, "watch": {"a", "b"}, "deploy": {star}, "rollback": {"cart"},
 		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "timers": {"a"}, "tree": {"a"}, "redrive": {"a", "b"}, "dismiss": {"a", "b"},
 		"cancel": {"a"}, "skip": {"a"}, "export": {"a"}, "import": {file(t, dir, "a.jsonl", `{"space":"a","document":"b","value":1}`)},
-		"backup": {filepath.Join(dir, "another")}, "restore": {backup},
+		"backup": {filepath.Join(dir, "another")}, "restore": {backup}, "clone": {"another"}, "replay": {"a", filepath.Join(dir, "replay")},
 	}
 	connecting := reflect.TypeFor[connection]()
 	commands := reflect.TypeFor[cli]()
@@ -239,7 +242,7 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 			continue
 		}
 		asked++
-		name := strings.ToLower(f.Name)
+		name := strings.ToLower(capitals.ReplaceAllString(f.Name, "$1-$2"))
 		var out, errs strings.Builder
 		run(t.Context(), append([]string{name}, arguments[name]...), &out, &errs)
 		if !strings.Contains(errs.String()+out.String(), "nats://127.0.0.1:1") {

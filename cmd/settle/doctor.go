@@ -23,6 +23,7 @@ type doctorCmd struct {
 	SystemCreds    string        `help:"Credentials file of a user of the system account, who can ask all servers at once." type:"existingfile" placeholder:"FILE"`
 	SystemUser     string        `help:"User of the system account, with the password in SETTLE_SYSTEM_PASSWORD." placeholder:"USER"`
 	SystemPassword string        `hidden:"" env:"SETTLE_SYSTEM_PASSWORD"`
+	BackupAge      time.Duration `help:"How old the newest backup may be; 0 says nothing of backups." default:"168h" env:"SETTLE_BACKUP_AGE"`
 	JSON           bool          `name:"json" help:"Print one JSON object; with --watch, one a line."`
 	Watch          bool          `help:"Look again and again, and print what has changed, until interrupted."`
 	Every          time.Duration `help:"How often --watch looks." default:"15s"`
@@ -67,10 +68,10 @@ func (c *doctorCmd) look(ctx context.Context) (*doctor.Report, error) {
 		return nil, err
 	}
 	if survey.JetStream != nil || survey.NoDeployment || survey.Partitions == 0 {
-		return doctor.Judge(survey, nil, nil), nil
+		return doctor.Judge(survey, nil, nil, c.BackupAge), nil
 	}
 	f, err := processes(ctx, cfg)
-	return doctor.Judge(survey, f, err), ctx.Err() // with f, err is of streams, which the survey has seen
+	return doctor.Judge(survey, f, err, c.BackupAge), ctx.Err() // with f, err is of streams, which the survey has seen
 }
 
 // processesTime is how long all processes together have to say what they do.

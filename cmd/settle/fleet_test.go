@@ -127,7 +127,11 @@ func TestFleet_WorkersOfDifferentProgramsAreShown(t *testing.T) {
 		if program == "counter" && strings.Contains(got, "! workers of different programs") {
 			t.Errorf("with %s:\n%s", program, got)
 		}
+		if program == "counter" {
+			saysNot(t, wantSoon(t, 1, "2 workers: ", "doctor", "--nats", url, "--json"), "of different programs")
+		}
 	}
+	wantSoon(t, 1, "of different programs: counter (counter-1), flights (flights-1)", "doctor", "--nats", url, "--json")
 	wantSoon(t, 0, "! workers of different programs: counter (counter-1), flights (flights-1). Events", "fleet", "--nats", url)
 }
 

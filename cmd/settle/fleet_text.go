@@ -186,6 +186,10 @@ func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
 	if wide {
 		heading = append(heading, "TAKEOVER TOOK")
 	}
+	blamed := slices.ContainsFunc(f.Partitions, mostlyOne)
+	if blamed {
+		heading = append(heading, "MOST OF SPACE")
+	}
 	var rows [][]cell
 	for _, p := range f.Partitions {
 		by := cell{text: strings.Join(p.Served, ", ")}
@@ -205,9 +209,24 @@ func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
 		if wide {
 			row = append(row, cell{text: brief(p.Took), code: faint, right: true})
 		}
+		if blamed {
+			most := cell{text: "-", code: faint}
+			if mostlyOne(p) {
+				most = cell{text: p.Busiest + " (" + grouped(p.BusiestEvents) + ")", code: yellow}
+			}
+			row = append(row, most)
+		}
 		rows = append(rows, row)
 	}
 	s.table(heading, rows)
+}
+
+// fewEvents are usual: they are being handled, or their position is not saved yet.
+const fewEvents = 10
+
+// mostlyOne reports whether most of the events that wait in a partition are of one space.
+func mostlyOne(p fleet.Partition) bool {
+	return p.Events >= fewEvents && p.BusiestEvents > p.Events/2
 }
 
 // printStuck names the spaces that stand still.
@@ -262,6 +281,8 @@ func troubles(f *fleet.Fleet) (out []string) {
 			out = append(out, fmt.Sprintf("the store has gone back, as %s noticed at %s: stream %s was known up to %d, and %s. What was stored last is lost; senders that have the events can send them again",
 				m.ID, r.At.Format(time.RFC3339), r.Stream, r.Known, r.Found))
 		}
+		out = append(out, lossesOf(&m)...)
+		out = append(out, loadOf(&m)...)
 		if m.Figures != nil && m.Figures.Unstored != "" {
 			out = append(out, m.ID+" is told that the store has no room, or fails: "+m.Figures.Unstored+". What it has done waits; free the disk, or raise the limit")
 		}
@@ -273,6 +294,48 @@ func troubles(f *fleet.Fleet) (out []string) {
 		if len(p.Served) > 1 {
 			out = append(out, fmt.Sprintf("partition %d is served by %s: they disagree about who is there; nothing is lost, appends of one are refused", p.Number, strings.Join(p.Served, " and ")))
 		}
+	}
+	return out
+}
+
+// loadOf is what a worker has too much of.
+func loadOf(m *fleet.Member) (out []string) {
+	f := m.Figures
+	if f == nil {
+		return nil
+	}
+	if f.Queued > 0 {
+		out = append(out, fmt.Sprintf("%s wait to be loaded by %s, the next ones: %s; %d are in memory", plural(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake))
+	}
+	for _, l := range f.Late {
+		out = append(out, fmt.Sprintf("timers of space %s are late on %s: the first of %s that wait was due at %s", l.Space, m.ID, plural(l.Waiting, "event"), l.Since.Format(time.RFC3339)))
+	}
+	if more := f.LateCount - len(f.Late); more > 0 {
+		out = append(out, fmt.Sprintf("timers of %s more are late on %s", plural(more, "space"), m.ID))
+	}
+	for _, l := range f.Missed {
+		out = append(out, fmt.Sprintf("job %s of space %s has passed over %s behind the one of %s, as %s saw: nothing ran then", l.Cron, l.Space, plural(l.Times, "time"), l.At.Format(time.RFC3339), m.ID))
+	}
+	if w := &f.Watches; w.Limit > 0 && w.Open >= w.Limit {
+		out = append(out, fmt.Sprintf("%s answers %d watches, which is as many as it may, %d of them of %s/%s; it has refused %d", m.ID, w.Open, w.Most, w.Space, w.Document, w.Refused))
+	}
+	for _, text := range f.Unrunnable {
+		out = append(out, "a deployed version cannot run on "+m.ID+": "+text)
+	}
+	return out
+}
+
+// lossesOf are the partitions and spaces that a worker refuses.
+func lossesOf(m *fleet.Member) (out []string) {
+	if m.Figures == nil {
+		return nil
+	}
+	for i := range m.Figures.Losses {
+		l := &m.Figures.Losses[i]
+		out = append(out, fmt.Sprintf("%s is refused by %s since %s: %s", l.What(), m.ID, l.Since.Format(time.RFC3339), l.Why))
+	}
+	if more := m.Figures.LossCount - len(m.Figures.Losses); more > 0 {
+		out = append(out, fmt.Sprintf("%s refuses %d more: settle accept-loss lists all", m.ID, more))
 	}
 	return out
 }

@@ -159,11 +159,16 @@ func (c *importCmd) parse(line string) (*documentLine, error) {
 	if d.Value, err = model.ParseValue(raw.Value); err != nil {
 		return nil, fmt.Errorf("the value of document %s: %w", d.Document, err)
 	}
-	if n := pending(d.Value); n > 0 && !c.Tasks && !slices.Contains(c.Skip, d.Document) {
-		return nil, fmt.Errorf("document %s of space %s holds %s that %s not done: imported, they would be performed once more; leave them out with --skip %s, or import them with --tasks",
+	return d, tasksLeft(d, c.Skip, c.Tasks)
+}
+
+// tasksLeft refuses a document with tasks that are not done, unless they are left out, or meant.
+func tasksLeft(d *documentLine, skip []string, meant bool) error {
+	if n := pending(d.Value); n > 0 && !meant && !slices.Contains(skip, d.Document) {
+		return fmt.Errorf("document %s of space %s holds %s that %s not done: imported, they would be performed once more; leave them out with --skip %s, or import them with --tasks",
 			d.Document, d.Space, count(n, "task"), map[bool]string{true: "is", false: "are"}[n == 1], d.Document)
 	}
-	return d, nil
+	return nil
 }
 
 // pending is how many tasks of a document, if it is an action's, are to be done.
@@ -200,6 +205,11 @@ const (
 
 // write writes the documents of a space that are not there yet.
 func (c *importCmd) write(ctx context.Context, b *bus.Bus, s *imported, written, same *int) error {
+	return c.writeAndRemove(ctx, b, s, nil, written, same)
+}
+
+// writeAndRemove writes the documents of a space, and removes those that are gone.
+func (c *importCmd) writeAndRemove(ctx context.Context, b *bus.Bus, s *imported, gone []string, written, same *int) error {
 	ctx, cancel := context.WithTimeout(ctx, importPatience)
 	defer cancel()
 	a, err := settle.Attach(ctx, b, settle.AttachConfig{ID: "import-" + rand.Text()[:8], Space: s.space})
@@ -210,6 +220,14 @@ func (c *importCmd) write(ctx context.Context, b *bus.Bus, s *imported, written,
 		n := portion(docs)
 		err = c.writeTogether(ctx, a, docs[:n], written, same)
 		docs = docs[n:]
+	}
+	if err == nil && len(gone) > 0 {
+		err = a.Transact(ctx, "import", func(tx *settle.Tx) error {
+			for _, doc := range gone {
+				tx.Delete(doc)
+			}
+			return nil
+		})
 	}
 	closing, end := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
 	defer end()

@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/model"
 )
 
 // A partition whose log is gone is named, and nobody is told to put an empty one in its place.
@@ -105,4 +106,122 @@ func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
 	wantSoon(t, 0, "the store has gone back, as | was known up to", "fleet")
 	wantSoon(t, 1, "the store has gone back, as worker | Senders that have the events can send them again", "doctor", "--json")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
+}
+
+// What a partition or a space has lost for good is named until an operator accepts the loss. Others
+// go on meanwhile, and after that these do, from what the store has.
+func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
+	ports, err := natstest.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	start := func(files string) *bus.Server {
+		s, err := bus.StartServer(bus.ServerConfig{StoreDir: filepath.Join(dir, files), Fsync: bus.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	copied := func(from, to string) {
+		t.Helper()
+		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(filepath.Join(dir, from))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// replace has the server go on with its files, but for those of some streams, which are older.
+	replace := func(s *bus.Server, files, now, older string, streams ...string) *bus.Server {
+		t.Helper()
+		s.Shutdown()
+		copied(files, now)
+		for _, stream := range streams {
+			at := filepath.Join("jetstream", "$G", "streams", stream)
+			if err := os.RemoveAll(filepath.Join(dir, now, at)); err != nil {
+				t.Fatal(err)
+			}
+			copied(filepath.Join(older, at), filepath.Join(now, at))
+		}
+		return start(now)
+	}
+	s := start("one")
+	defer func() { s.Shutdown() }()
+	t.Setenv("NATS_URL", s.ClientURL())
+	d, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(counter()), Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond,
+		Bus: bus.Config{URL: s.ClientURL(), Partitions: 2, Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := d.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	here, there := spaceIn(0), spaceIn(1)
+	want(t, 0, "nothing is refused", "accept-loss")
+	want(t, 2, "there is no partition 2; the deployment has 2", "accept-loss", "--partition", "2")
+	want(t, 2, "name a space or a partition, not both", "accept-loss", here, "--partition", "1")
+	want(t, 2, "--yes needs a space or --partition N", "accept-loss", "--yes")
+	want(t, 2, `space "a.b"`, "accept-loss", "a.b")
+	s = replace(s, "one", "two", "one") // so that one stays as it is
+	for i := range 3 {
+		want(t, 0, "handled", "send", here, "add", "--id", fmt.Sprint("a", i), "--wait")
+		want(t, 0, "handled", "send", there, "add", "--id", fmt.Sprint("a", i), "--wait")
+	}
+	saved(t, d, here)
+	saved(t, d, there)
+
+	s = replace(s, "two", "three", "one", "SETTLE_LANE_0")
+	wantSoon(t, 0, "partition 0 is refused by | the lane ends at 0, but its events were handled up to 3 | settle accept-loss --partition 0", "fleet")
+	wantSoon(t, 2, "refuses partition 0 since | `settle accept-loss` says what is lost", "doctor", "--json")
+	want(t, 0, "handled", "send", there, "add", "--id", "b0", "--wait")
+	want(t, 1, "partition 0 is refused | lane ends at 0, and its events were handled up to 3 | nothing was changed", "accept-loss")
+	wantSoon(t, 0, "partition 0 is refused by", "fleet")
+	want(t, 0, "partition 0: accepted", "accept-loss", "--partition", "0", "--yes")
+	want(t, 0, "handled", "send", here, "add", "--id", "b0", "--wait")
+	want(t, 0, "nothing is refused", "accept-loss", "--partition", "0")
+	untilValue(t, "4", here, "n")
+	want(t, 0, "a1", "receipts", here)
+	saved(t, d, there)
+
+	s = replace(s, "three", "four", "one", "SETTLE_LOG_1")
+	want(t, 0, "stored", "send", there, "add", "--id", "c0", "--wait=none")
+	wantSoon(t, 0, "space "+there+" is refused by | the log ends at 0, but is known up to", "fleet")
+	want(t, 0, "handled", "send", here, "add", "--id", "c0", "--wait")
+	want(t, 1, "space "+there+" (partition 1) is refused | its log ends at 0, and what is saved of it reflects commit | lost: the receipts | kept: the documents | nothing was changed", "accept-loss", there)
+	want(t, 0, "(partition 1): accepted", "accept-loss", there, "--yes")
+	untilValue(t, "5", there, "n")
+	want(t, 0, "handled", "send", there, "add", "--id", "c1", "--wait")
+	untilValue(t, "6", there, "n")
+	out := wantSoon(t, 0, "1 worker", "fleet")
+	if strings.Contains(out, "is refused") {
+		t.Errorf("something is refused still:\n%s", out)
+	}
+}
+
+// spaceIn is the name of a space of one of two partitions.
+func spaceIn(partition int) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprint("cart", i); model.PartitionOf(name, 2) == partition {
+			return name
+		}
+	}
+}
+
+// saved waits until the state of a space is what its log says.
+func saved(t *testing.T, d *settle.Deployment, space string) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for begun := time.Now(); ; <-again.C {
+		st, err := d.Bus().LoadState(t.Context(), space)
+		head, err2 := d.Bus().Head(t.Context(), space)
+		if err == nil && err2 == nil && st.Mark.Seq == head {
+			return
+		}
+		if time.Since(begun) > patience {
+			t.Fatalf("space %s is saved up to %d, its log ends at %d: %v, %v", space, st.Mark.Seq, head, err, err2)
+		}
+	}
 }

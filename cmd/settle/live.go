@@ -24,7 +24,7 @@ type watchCmd struct {
 	JSON  bool     `name:"json" help:"Print a JSON object per line."`
 }
 
-// Run prints documents and then every change, until it is interrupted. Workers may come and
+// Run prints documents and then their newest values whenever they have changed, until it is interrupted. Workers may come and
 // go meanwhile.
 func (c *watchCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {

@@ -26,7 +26,7 @@ type cli struct {
 
 	Send  sendCmd  `cmd:"" group:"Documents and events" help:"Send an event to a running deployment."`
 	Get   getCmd   `cmd:"" group:"Documents and events" help:"Print a document (-v: with its revision), or list those of a space."`
-	Watch watchCmd `cmd:"" group:"Documents and events" help:"Print a document and every change of it."`
+	Watch watchCmd `cmd:"" group:"Documents and events" help:"Print a document, and its newest value whenever it has changed."`
 	Ls    lsCmd    `cmd:"" group:"Documents and events" help:"The spaces that exist, and what they run."`
 
 	Receipts receiptsCmd `cmd:"" group:"Documents and events" help:"Print how the events of a space have ended, newest last."`
@@ -41,6 +41,8 @@ type cli struct {
 	Export exportCmd `cmd:"" group:"Documents and events" help:"Print the documents of spaces as JSON lines."`
 	Import importCmd `cmd:"" group:"Documents and events" help:"Write documents that were exported, also into another deployment."`
 
+	Replay replayCmd `cmd:"" group:"Documents and events" help:"Write what happened in a space as a test."`
+
 	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Have spaces run a program of a file."`
 	Versions versionsCmd `cmd:"" group:"Programs" help:"The versions of programs, and which spaces run which."`
 	Rollback rollbackCmd `cmd:"" group:"Programs" help:"Have the spaces of a program run the version before."`
@@ -53,6 +55,8 @@ type cli struct {
 	Provision   provisionCmd   `cmd:"" group:"Operation" help:"Create what is missing of a deployment, and check what is there."`
 	Backup      backupCmd      `cmd:"" group:"Operation" help:"Copy a deployment, while it runs, to a directory."`
 	Restore     restoreCmd     `cmd:"" group:"Operation" help:"Make the deployment of a backup where there is none."`
+	AcceptLoss  acceptLossCmd  `cmd:"" group:"Operation" help:"Go on without what a stream has lost, where workers refuse that."`
+	Clone       cloneCmd       `cmd:"" group:"Operation" help:"Copy the documents and programs of a deployment to a new one with another name or number of partitions."`
 	Permissions permissionsCmd `cmd:"" group:"Operation" help:"Print who may do what, for a nats-server configuration."`
 
 	Demo struct {

@@ -1,8 +1,10 @@
 // Command spaceworker hosts spaces. Run as many as you like with the same flags:
 // they divide the partitions among themselves, and take over from one that dies.
 //
-// On SIGTERM it finishes what is under way, saves its spaces, tells the others
-// that it leaves, and exits.
+// It may be started before the NATS servers and before the deployment: it waits for both, and logs
+// that it does. On SIGTERM it finishes what is under way, saves its spaces, tells the others
+// that it leaves, and exits with status 0; or with status 1 and what was not saved, if no server
+// could be reached for 5 s, or handlers did not return within 20 s.
 package main
 
 import (
@@ -29,6 +31,9 @@ type flags struct {
 	MaxAwake   int           `help:"How many spaces may be in memory; beyond that, those that have been at rest longest leave at once. Negative: no limit." default:"10000"`
 	Weight     float64       `help:"This worker's share of the partitions relative to others." default:"1"`
 	Performing int           `help:"How many attempts of actions and inputs are made at a time." default:"256"`
+
+	DocumentWait time.Duration `help:"How long an event waits for a document of another space that cannot be read, until it fails; negative: for ever." default:"5m" env:"SETTLE_DOCUMENT_WAIT"`
+	RunLimit     time.Duration `help:"How long one run of a handler, computation or effect may take, unless its program says otherwise; negative: no limit." default:"30s" env:"SETTLE_RUN_LIMIT"`
 
 	HTTP          string   `name:"http" help:"Offer documents over HTTP at this address, such as 127.0.0.1:8470. Any but a loopback address needs a token. Default: not at all." env:"SETTLE_HTTP" placeholder:"ADDR"`
 	HTTPTokenFile string   `name:"http-token-file" help:"File with the token that clients have to know. Or put it into SETTLE_HTTP_TOKEN." type:"existingfile" placeholder:"FILE"`
@@ -62,7 +67,7 @@ func main() {
 			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
 				ID: p.ID, Programs: programs[f.Program], Hosted: f.Program == settle.HostedLabel, Program: f.Program, Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
 				Idle: f.Idle, MaxAwake: f.MaxAwake,
-				Weight: f.Weight, Performing: f.Performing,
+				Weight: f.Weight, Performing: f.Performing, RunLimit: f.RunLimit, DocumentWait: f.DocumentWait,
 				History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay,
 				Logger: p.Logger, Tracer: p.Tracer, HTTP: web,
 			})

@@ -94,6 +94,15 @@ func (m *Manifest) Size() (n int64) {
 	return n
 }
 
+// Note is what the deployment is to know of the backup.
+func (m *Manifest) Note() *bus.BackupNote {
+	n := &bus.BackupNote{ID: m.ID, AsOf: m.AsOf, Ended: m.Ended, Manifest: m.Checksum, Messages: m.Messages(), Bytes: m.Size(), Ends: map[string]uint64{}}
+	for i := range m.Files {
+		n.Ends[m.Files[i].Stream] = m.Files[i].Last
+	}
+	return n
+}
+
 func (m *Manifest) sum() (string, error) {
 	bare := *m
 	bare.Checksum = ""

@@ -38,7 +38,24 @@ func Restore(ctx context.Context, cfg bus.Config, dir string, progress Progress)
 	if err := examine(ctx, cfg); err != nil {
 		return nil, err
 	}
-	return m, r.Finish(ctx)
+	if err := r.Finish(ctx); err != nil {
+		return nil, err
+	}
+	return m, noteRestored(ctx, cfg, m)
+}
+
+// noteRestored tells the deployment of the backup that it was made of: it cannot have been told when
+// that was made.
+func noteRestored(ctx context.Context, cfg bus.Config, m *Manifest) error {
+	b, err := bus.Connect(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("the deployment is restored, and cannot be connected to: %w", err)
+	}
+	defer b.Close()
+	if err := b.NoteBackup(ctx, m.Note()); err != nil {
+		return fmt.Errorf("the deployment is restored, and could not be told of which backup, for the doctor: %w", err)
+	}
+	return nil
 }
 
 // Check reads a backup, and all of its files.
@@ -109,7 +126,7 @@ func examine(ctx context.Context, cfg bus.Config) error {
 		if err != nil {
 			return err
 		}
-		bad := wrong(doctor.Judge(survey, nil, nil))
+		bad := wrong(doctor.Judge(survey, nil, nil, 0))
 		if bad == "" {
 			return nil
 		}

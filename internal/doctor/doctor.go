@@ -72,7 +72,12 @@ const (
 	CheckVersions    = "versions"
 	CheckStuck       = "stuck spaces"
 	CheckBacklog     = "backlog"
+	CheckTimers      = "timers"
+	CheckWaking      = "waking"
+	CheckWatches     = "watches"
+	CheckPrograms    = "programs"
 	CheckDead        = "dead letters"
+	CheckBackup      = "backup"
 )
 
 // judge gathers findings.
@@ -81,6 +86,7 @@ type judge struct {
 	fleet    *fleet.Fleet // nil if it could not be looked at
 	unseen   error        // why
 	findings []Finding
+	oldest   time.Duration // that the newest backup may be; 0 looks at none
 }
 
 func (j *judge) ok(check, format string, args ...any) {
@@ -92,9 +98,10 @@ func (j *judge) bad(level Level, check, found, why, do string) {
 }
 
 // Judge judges. f is what the processes say of themselves, nil if they could not be asked, for
-// the reason unseen if there is one.
-func Judge(s *bus.Survey, f *fleet.Fleet, unseen error) *Report {
-	j := &judge{Survey: shortNamed(s), fleet: f, unseen: unseen}
+// the reason unseen if there is one. backupAge is how old the newest backup may be, 0 for no
+// matter how old.
+func Judge(s *bus.Survey, f *fleet.Fleet, unseen error, backupAge time.Duration) *Report {
+	j := &judge{Survey: shortNamed(s), fleet: f, unseen: unseen, oldest: backupAge}
 	j.servers()
 	j.payload()
 	if j.jetStream(); s.JetStream == nil {
@@ -111,6 +118,7 @@ func Judge(s *bus.Survey, f *fleet.Fleet, unseen error) *Report {
 			j.coordinators()
 			j.processes()
 			j.dead()
+			j.backup()
 		}
 	}
 	j.permissions()

@@ -37,6 +37,11 @@ func single() *bus.Survey {
 	}
 }
 
+// backedUp is the note of a backup that was made so long ago by its own clock, and noted so long ago.
+func backedUp(made, noted time.Duration) *bus.BackupNote {
+	return &bus.BackupNote{ID: "b", AsOf: noon.Add(-made), Noted: noon.Add(-noted)}
+}
+
 // letters are so many, of which some are open, the oldest for so long.
 func letters(n, open int, age time.Duration) *bus.DeadFacts {
 	f := &bus.DeadFacts{DeadCounts: model.DeadCounts{Letters: n, Open: open}}
@@ -157,9 +162,22 @@ var deployments = []struct {
 	{"dead letters", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(99, 99, 23*time.Hour) }, OK, "dead letters 99 events, ever; 99 open, the oldest for 23h0m0s"},
 	{"many dead letters", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(5000, 100, time.Hour) }, Warning, "! dead letters 5000 events, ever; 100 open|settle redrive --all"},
 	{"a flood of dead letters", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(100_000, 100_000, time.Hour) }, Failure, "✗ dead letters 100000 events, ever; 100000 open"},
+	{"dead letters with a cause", single, func(s *bus.Survey) {
+		s.Streams[1].Dead = letters(3, 3, time.Hour)
+		s.Streams[1].Dead.Stream, s.Streams[1].Dead.OfStream, s.Streams[1].Dead.Error = "add", 2, "boom\n at x"
+	}, OK, "3 open, the oldest for 1h0m0s; 2 of these of stream add, the first because: boom:"},
 	{"an old dead letter", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(1, 1, 30*time.Hour) }, Warning, "! dead letters 1 event, ever; 1 open, the oldest for 30h0m0s"},
 	{"many that were dismissed", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(100_000, 0, 0) }, OK, "dead letters 100000 events, ever; 0 open:"},
 	{"dead letters that cannot be counted", single, func(s *bus.Survey) { s.Streams[1].Dead = nil }, Warning, "dead letters could not be counted"},
+	{"a young deployment without a backup", single, func(s *bus.Survey) { s.Created = noon.Add(-6 * 24 * time.Hour) }, OK, "✓ backup none was ever made: `settle backup DIR`"},
+	{"an old deployment without a backup", single, func(s *bus.Survey) { s.Created = noon.Add(-8 * 24 * time.Hour) }, Warning, "! backup none was ever made with `settle backup`, and the deployment is 192h0m0s old|--backup-age 0"},
+	{"a deployment of which nothing is known", single, func(s *bus.Survey) { s.Created = time.Time{} }, OK, "✓ backup none was ever made"},
+	{"a new backup", single, func(s *bus.Survey) {
+		s.Created, s.Backup = noon.Add(-1000*time.Hour), backedUp(26*time.Hour, 25*time.Hour)
+	}, OK, "✓ backup the newest was made 26h0m0s ago, as of 2026-11-20T10:00:00Z"},
+	{"an old backup", single, func(s *bus.Survey) { s.Backup = backedUp(169*time.Hour, 168*time.Hour) }, Warning, "! backup the newest was made 169h0m0s ago"},
+	{"an old backup from a clock that is ahead", single, func(s *bus.Survey) { s.Backup = backedUp(-time.Hour, 200*time.Hour) }, Warning, "! backup the newest was made 200h0m0s ago"},
+	{"a backup that cannot be seen", single, func(s *bus.Survey) { s.BackupUnseen = errors.New("no answer") }, Warning, "! backup it is not known when the newest was made: no answer"},
 	{"nobody has a name", single, func(s *bus.Survey) { s.User = bus.UserFacts{Account: "$G", Unlimited: true} }, Warning, "may do everything|Whoever reaches the server"},
 	{"a user without a role", single, func(s *bus.Survey) {
 		s.User = bus.UserFacts{User: "x", Account: "A", Lacks: map[string][]string{"reader": {"publish settle.api.>"}}}
@@ -174,7 +192,7 @@ func TestEveryDeploymentIsJudged(t *testing.T) {
 			if d.but != nil {
 				d.but(s)
 			}
-			r := Judge(s, nil, nil)
+			r := Judge(s, nil, nil, BackupAge)
 			text := printed(t, r)
 			if r.Level != d.level {
 				t.Errorf("level %v, want %v", r.Level, d.level)
@@ -208,7 +226,7 @@ func TestWhatIsNotWellSaysWhyAndWhatToDo(t *testing.T) {
 		if d.but != nil {
 			d.but(s)
 		}
-		r := Judge(s, nil, nil)
+		r := Judge(s, nil, nil, BackupAge)
 		for _, f := range r.Findings {
 			if f.Found == "" || f.Check == "" || f.Level > OK && (f.Why == "" || f.Do == "") {
 				t.Errorf("%s: %+v", d.name, f)
@@ -222,8 +240,20 @@ func TestWhatIsNotWellSaysWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
+// A deployment of which backups are made otherwise is not reminded of them.
+func TestBackups_ArePassedOverWhenThatIsSaid(t *testing.T) {
+	s := single()
+	s.Created, s.BackupUnseen = noon.Add(-1000*time.Hour), errors.New("no answer")
+	if r := Judge(s, nil, nil, 0); r.Level != OK || strings.Contains(printed(t, r), "backup none") || strings.Contains(printed(t, r), "newest") {
+		t.Errorf("it says\n%s", printed(t, r))
+	}
+	if r := Judge(s, nil, nil, time.Hour); r.Level != Warning {
+		t.Errorf("it says\n%s", printed(t, r))
+	}
+}
+
 func TestTheReportIsJSON(t *testing.T) {
-	text, err := json.Marshal(Judge(single(), nil, nil))
+	text, err := json.Marshal(Judge(single(), nil, nil, BackupAge))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,6 +172,12 @@ func (j *judge) openDead(d *bus.DeadFacts) {
 		age = j.Now.Sub(d.OldestOpen).Round(time.Minute)
 		text += fmt.Sprintf(", the oldest for %v", age)
 	}
+	if d.Stream != "" {
+		text += fmt.Sprintf("; %d of these of stream %s", d.OfStream, d.Stream)
+		if d.Error != "" {
+			text += ", the first because: " + firstLine(d.Error)
+		}
+	}
 	level := OK
 	switch {
 	case d.Open >= deadFailure:
@@ -185,6 +191,55 @@ func (j *judge) openDead(d *bus.DeadFacts) {
 	}
 	j.bad(level, CheckDead, text, "What these events should have done is not done, and nobody has looked at them.",
 		"`settle dead --open` says why. When that is mended: `settle redrive --all`; else `settle dismiss --all`, with --error, --stream or --older for some of them.")
+}
+
+// firstLine is the beginning of a text that may be long.
+func firstLine(text string) string {
+	const most = 200
+	line, _, _ := strings.Cut(text, "\n")
+	if r := []rune(line); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return line
+}
+
+// BackupAge is how old the newest backup may be, and how old a deployment without one, if that is not
+// said otherwise.
+const BackupAge = 7 * 24 * time.Hour
+
+// backup judges when the newest backup was made. A deployment that is younger than a backup may be
+// old has nothing to answer for.
+func (j *judge) backup() {
+	const why = "If the disks are lost, or data is deleted by mistake, what was stored since the newest backup is gone."
+	const do = "`settle backup DIR`, regularly. If backups are made otherwise, --backup-age 0 says nothing of them."
+	switch age := j.age(); {
+	case j.oldest <= 0:
+	case j.BackupUnseen != nil:
+		j.bad(Warning, CheckBackup, "it is not known when the newest was made: "+j.BackupUnseen.Error(), why, do)
+	case j.Backup == nil && age >= j.oldest:
+		j.bad(Warning, CheckBackup, fmt.Sprintf("none was ever made with `settle backup`, and the deployment is %v old", age), why, do)
+	case j.Backup == nil:
+		j.ok(CheckBackup, "none was ever made: `settle backup DIR`")
+	default:
+		text := fmt.Sprintf("the newest was made %v ago, as of %s", age, j.Backup.AsOf.UTC().Format(time.RFC3339))
+		if age >= j.oldest {
+			j.bad(Warning, CheckBackup, text, why, do)
+			return
+		}
+		j.ok(CheckBackup, "%s", text)
+	}
+}
+
+// age is that of the newest backup or, if there is none, of the deployment; 0 if it is not known.
+func (j *judge) age() time.Duration {
+	since := j.Created
+	if j.Backup != nil {
+		since = j.Backup.Made()
+	}
+	if since.IsZero() {
+		return 0
+	}
+	return max(0, j.Now.Sub(since)).Round(time.Second)
 }
 
 func (j *judge) permissions() {

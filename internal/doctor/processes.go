@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -22,10 +23,15 @@ func (j *judge) processes() {
 	j.binaries()
 	j.workerClocks()
 	j.rewound()
+	j.refusals()
 	j.unstored()
 	j.unserved()
 	j.stuck()
 	j.backlog()
+	j.timers()
+	j.waking()
+	j.watches()
+	j.unrunnable()
 }
 
 func (j *judge) binaries() {
@@ -65,6 +71,32 @@ func (j *judge) rewound() {
 				"What was stored last is lost, events that were acknowledged among it. What is sent since is handled.",
 				"Find out why: a power cut without fsync, a snapshot of the machine, older files. Senders that have the events can send them again. This is said until the worker is started again.")
 		}
+	}
+}
+
+// refusals names what workers refuse because the store has lost what is known of it.
+func (j *judge) refusals() {
+	told := 0
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures == nil {
+			continue
+		}
+		for k := range m.Figures.Losses {
+			l := &m.Figures.Losses[k]
+			if told++; told > maxNamed {
+				continue
+			}
+			do := "Copy all streams first. Start a server that still has the messages, or restore the last backup of all streams; or go on without them: `settle accept-loss` says what is lost."
+			if l.Kind == model.LossOfState {
+				do = "This cannot be accepted: restore the last backup of all streams, or move what is there to a new deployment (`settle export`, `settle import`)."
+			}
+			j.bad(Failure, CheckReach, fmt.Sprintf("worker %s refuses %s since %s: %s", m.ID, l.What(), l.Since.Format(time.RFC3339), l.Why),
+				"Its events wait, and are kept. Other partitions and spaces go on.", do)
+		}
+	}
+	if told > maxNamed {
+		j.bad(Failure, CheckReach, fmt.Sprintf("%d more are refused", told-maxNamed), "See above.", "`settle accept-loss` lists all.")
 	}
 }
 
@@ -163,7 +195,16 @@ func (j *judge) backlog() {
 			continue
 		}
 		fine = false
-		j.bad(Warning, CheckBacklog, fmt.Sprintf("partition %d: %s since the first that is not known to be handled, %v ago", p.Number, count(int(p.Events), "event"), age.Round(time.Second)),
+		text := fmt.Sprintf("partition %d: %s since the first that is not known to be handled, %v ago", p.Number, count(int(p.Events), "event"), age.Round(time.Second))
+		if p.Busiest != "" {
+			text += fmt.Sprintf("; %d of them of space %s", p.BusiestEvents, p.Busiest)
+		}
+		if p.BusiestEvents > p.Events/2 {
+			j.bad(Warning, CheckBacklog, text, "A space handles one event at a time, in order: this one is sent more than it handles, or stands still. Others of the partition go on beside it.",
+				"If it is named as stuck above, see that first. More workers do not help one space: send it less, make its handlers quicker, or divide what it does among several spaces.")
+			continue
+		}
+		j.bad(Warning, CheckBacklog, text,
 			"Events are handled late by that, or one space holds back what is known of the others.",
 			"If spaces are named as stuck above, see them first. Else there is more to do than is done: more workers, or fewer events; `settle fleet` shows whether it becomes less.")
 	}

@@ -34,6 +34,38 @@ func standing(age time.Duration, cause string) func(*fleet.Fleet) {
 	}
 }
 
+// late has so many spaces be late with their timers for so long.
+func late(age time.Duration, spaces int) func(*fleet.Fleet) {
+	return func(f *fleet.Fleet) {
+		g := f.Workers[0].Figures
+		g.Now, g.LateCount = noon, spaces
+		g.Late = []worker.Late{{Space: "clock", Waiting: 3, Since: noon.Add(-age)}}
+	}
+}
+
+// missed has times of a job be passed over, the first so long ago.
+func missed(age time.Duration) func(*fleet.Fleet) {
+	return func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Now = noon
+		f.Workers[0].Figures.Missed = []worker.Missed{{Space: "clock", Cron: "hourly", Times: 9, At: noon.Add(-age)}}
+	}
+}
+
+// queued has so many spaces wait to be loaded.
+func queued(n, limit int) func(*fleet.Fleet) {
+	return func(f *fleet.Fleet) {
+		g := f.Workers[1].Figures
+		g.Queued, g.Next, g.Awake, g.Limit = n, []string{"a", "b"}, 7, limit
+	}
+}
+
+// watches has a worker answer so many of 100.
+func watches(open int, refused uint64) func(*fleet.Fleet) {
+	return func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Watches = worker.Watches{Open: open, Limit: 100, Refused: refused, Space: "cart", Document: "n", Most: 60}
+	}
+}
+
 var fleets = []struct {
 	name  string
 	but   func(*fleet.Fleet)
@@ -43,6 +75,17 @@ var fleets = []struct {
 }{
 	{"all is well", func(*fleet.Fleet) {}, OK, "stuck spaces none for longer than 30s|backlog no event waits for longer than 1m0s", "program files|clock of worker"},
 	{"two program files", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "def" }, Warning, "versions workers run different program files: abc (w1), def (w2)", ""},
+	{"a partition whose lane was lost", func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Losses = []worker.Loss{{Kind: model.LossOfLane, Partition: 3, Known: 90, Since: time.Unix(0, 0).UTC(), Why: "the lane ends at 0"}}
+	}, Failure, "✗ log and lanes worker w1 refuses partition 3 since 1970-01-01T00:00:00Z: the lane ends at 0|`settle accept-loss` says what is lost", ""},
+	{"a space whose state was lost", func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Losses = []worker.Loss{{Kind: model.LossOfState, Space: "cart", Why: "no checkpoint"}}
+	}, Failure, "refuses space cart since|This cannot be accepted", "accept-loss"},
+	{"many spaces whose logs were lost", func(f *fleet.Fleet) {
+		for range 7 {
+			f.Workers[0].Figures.Losses = append(f.Workers[0].Figures.Losses, worker.Loss{Kind: model.LossOfLog, Space: "cart"})
+		}
+	}, Failure, "2 more are refused", ""},
 	{"a store that has gone back", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Rewound = model.Rewind{At: time.Unix(0, 0).UTC(), Stream: "SETTLE_LANE_0", Known: 90, Found: "it ends at 80"}
 	}, Warning, "! log and lanes the store has gone back, as worker w1 noticed at 1970-01-01T00:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80", ""},
@@ -64,7 +107,24 @@ var fleets = []struct {
 		}
 		f.StuckCount = 400
 	}, Failure, "395 more stand still|`settle fleet` names the 20 oldest", ""},
-	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago", "partition 0:"},
+	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago|more workers, or fewer events", "partition 0:"},
+	{"a backlog that is mostly of one space", func(f *fleet.Fleet) {
+		p := &f.Partitions[1]
+		p.Events, p.Oldest, p.Busiest, p.BusiestEvents = 1_000_003, noon.Add(-time.Hour), "hot", 1_000_000
+	}, Warning, "1h0m0s ago; 1000000 of them of space hot|More workers do not help one space", "fewer events"},
+	{"timers that are late", late(61*time.Second, 7), Warning, "! timers space clock, on w1: the first of 3 events that wait for their time was due 1m1s ago, at 2026-11-21T11:58:59Z|`settle timers clock`|6 spaces more on w1 are late", "none is late"},
+	{"timers that have just come due", late(59*time.Second, 7), OK, "✓ timers none is late by more than 1m0s", "space clock"},
+	{"a job that was missed", missed(23 * time.Hour), Warning, "! timers job hourly of space clock has passed over 9 times behind the one of 2026-11-20T13:00:00Z, as w1 saw", "none is late"},
+	{"a job that was missed long ago", missed(25 * time.Hour), OK, "✓ timers none is late", "hourly"},
+	{"many spaces that wait to be loaded", queued(100, 0), Warning, "! waking 100 spaces wait to be loaded by w2, the next ones: a, b; 7 are in memory Their", "--max-awake"},
+	{"many that find no room", queued(10_000, 7), Warning, "10000 spaces wait to be loaded by w2, the next ones: a, b; 7 are in memory, of at most 7|(--max-awake)", ""},
+	{"a few spaces that wait to be loaded", queued(99, 7), OK, "✓ waking fewer than 100 spaces", "a, b"},
+	{"many watches", watches(80, 0), Warning, "! watches worker w1 answers 80 watches, of at most 100; 60 of them of document n of space cart", "refused 0"},
+	{"too many watches", watches(100, 3), Warning, "of space cart; it has refused 3", ""},
+	{"watches for which there is room", watches(79, 0), OK, "✓ watches 79, and room for more", "cart"},
+	{"a version that does not compile", func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Unrunnable, f.Workers[1].Figures.Unrunnable = []string{"spaces cart* are to run cart@1"}, []string{"spaces cart* are to run cart@1"}
+	}, Failure, "✗ programs on worker w1: spaces cart* are to run cart@1|settle rollback", "worker w2: spaces"},
 }
 
 func TestEveryFleetIsJudged(t *testing.T) {
@@ -72,7 +132,7 @@ func TestEveryFleetIsJudged(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			f := well()
 			d.but(f)
-			r := Judge(single(), f, nil)
+			r := Judge(single(), f, nil, BackupAge)
 			text := printed(t, r)
 			if r.Level != d.level {
 				t.Errorf("level %v, want %v", r.Level, d.level)
@@ -105,13 +165,13 @@ func TestEveryFleetIsJudged(t *testing.T) {
 func TestWorkersThatHangAndThatCannotBeAsked(t *testing.T) {
 	s := single()
 	s.Members = append(s.Members, bus.MemberFacts{ID: "w2", Unknown: errors.New("timeout")}, bus.MemberFacts{ID: "w3"})
-	text := strings.Join(strings.Fields(printed(t, Judge(s, well(), nil))), " ")
+	text := strings.Join(strings.Fields(printed(t, Judge(s, well(), nil, BackupAge))), " ")
 	for _, part := range []string{"! listens and does not answer: w2", "have ended without a word, as when they are killed: w3"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}
 	}
-	if r := Judge(single(), nil, errors.New("forbidden")); r.Level != Warning || !strings.Contains(printed(t, r), "could not be asked what they do") {
+	if r := Judge(single(), nil, errors.New("forbidden"), BackupAge); r.Level != Warning || !strings.Contains(printed(t, r), "could not be asked what they do") {
 		t.Errorf("workers that could not be asked:\n%s", printed(t, r))
 	}
 }
@@ -125,7 +185,7 @@ func TestChanges_TellWhatIsNewAndWhatHasGone(t *testing.T) {
 			b(f)
 		}
 		var lines []string
-		for _, change := range c.Since(Judge(single(), f, nil)) {
+		for _, change := range c.Since(Judge(single(), f, nil, BackupAge)) {
 			lines = append(lines, change.Change+" "+change.Check)
 		}
 		return strings.Join(lines, ", ")

@@ -85,10 +85,15 @@ type Partition struct {
 	Owner  string   `json:"owner"`
 	Served []string `json:"served"`
 	// Events are those of the lane that are not known to be handled and saved: the last
-	// of them are usually being handled. Oldest is when the first of them was stored, if
+	// of them are usually being handled. Of spaces that have stood still for a while, only their
+	// own count, and not those of others behind them. Oldest is when the first of them was stored, if
 	// events wait.
 	Events uint64    `json:"events"`
 	Oldest time.Time `json:"oldest,omitzero"`
+	// Busiest is the space of which most of these events are, as far as its worker tells, and
+	// BusiestEvents how many.
+	Busiest       string `json:"busiest,omitzero"`
+	BusiestEvents uint64 `json:"busiest_events,omitzero"`
 	// Waiting events were read by the worker and are not handled.
 	Waiting int `json:"waiting"`
 	// Unreleased is how much of the log no coordinator is known to have gone through.
@@ -308,8 +313,58 @@ func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
 		p.add(m.Figures)
 	}
 	if end > done {
-		p.Events = end - done
 		p.Oldest = oldest(ctx, b, p.Number, done)
+	}
+	if err := p.count(ctx, b, done, end); err != nil || p.Events == 0 {
+		return err
+	}
+	return p.blame(ctx, b, f, done, end)
+}
+
+// blame finds the space of which most of the events are that are not handled: of those for which
+// the workers say that most waits, as many more may wait in the lane.
+func (p *Partition) blame(ctx context.Context, b Bus, f *Fleet, done, end uint64) error {
+	for _, m := range f.Workers {
+		if m.Figures == nil {
+			continue
+		}
+		for _, of := range m.Figures.Busiest {
+			if of.Partition != p.Number {
+				continue
+			}
+			n, err := b.CountLane(ctx, of.Space, done, end)
+			if err != nil {
+				return err
+			}
+			if uint64(n) > p.BusiestEvents {
+				p.Busiest, p.BusiestEvents = of.Space, uint64(n)
+			}
+		}
+	}
+	return nil
+}
+
+// count counts the events that are not known to be handled: those behind the position of all spaces,
+// or, if some are set aside, those behind that of the others and what these have left before it.
+func (p *Partition) count(ctx context.Context, b Bus, done, end uint64) error {
+	ahead, err := b.LoadAhead(ctx, p.Number)
+	if err != nil {
+		return err
+	}
+	if ahead.UpTo <= done {
+		ahead = model.Ahead{UpTo: done}
+	}
+	p.Events = end - min(end, ahead.UpTo)
+	for _, s := range ahead.Aside {
+		from := max(s.Done, done)
+		if s.Last <= from {
+			continue
+		}
+		n, err := b.CountLane(ctx, s.Space, from, ahead.UpTo)
+		if err != nil {
+			return err
+		}
+		p.Events += uint64(n)
 	}
 	return nil
 }

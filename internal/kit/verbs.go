@@ -44,6 +44,20 @@ func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time
 	return rc, ok, err
 }
 
+// Deliver puts an event into the lane of the space as if another process had stored it there, and has
+// all done that follows from it at this time. One of that stream and id that was there before stays.
+func (s *Space) Deliver(ev model.Event) error {
+	k := key{ev.Stream, ev.ID}
+	return s.w.do(func() error {
+		if !s.sent[k] {
+			s.sent[k] = true
+			ev.Space = s.name
+			s.enqueue(ev)
+		}
+		return s.w.run()
+	})
+}
+
 func checkSend(stream, id string) error {
 	if err := model.CheckSendStream(stream); err != nil {
 		return err

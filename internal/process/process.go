@@ -21,6 +21,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 // Version is that of the program. It is set by the linker in releases.
@@ -32,8 +33,8 @@ type Flags struct {
 	Context    string        `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
 	Creds      string        `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
 	Prefix     string        `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
-	Partitions int           `help:"Partitions of the deployment, fixed when it is created; 0 takes what there is." default:"0" env:"SETTLE_PARTITIONS"`
-	Horizon    time.Duration `help:"For how long handled events are remembered, fixed when the deployment is created; 0 takes what there is, or 7 days." default:"0" env:"SETTLE_HORIZON"`
+	Partitions int           `help:"Partitions of the deployment, fixed when it is created: creates it if it is not there. 0 waits for one, and takes what it has." default:"0" env:"SETTLE_PARTITIONS"`
+	Horizon    time.Duration `help:"For how long handled events are remembered, fixed when the deployment is created; 0 takes what there is, or 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
 	ID         string        `help:"Name of this process, unique among those that are alive. Default: the host's name and a random suffix." env:"SETTLE_ID"`
 	Log        string        `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
 
@@ -64,21 +65,29 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 	}
 }
 
-// Run connects, provisions what is missing, calls start, waits for ctx and calls
-// the function that start has returned, which gets stopTimeout to finish.
+// Run connects, waits for the deployment (or creates it, if told with how many partitions), calls
+// start, waits for ctx and calls the function that start has returned, which gets stopTimeout to
+// finish. It waits for servers that cannot be reached yet, and for a deployment that is not there
+// yet, until ctx ends.
 func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(Process) (stop func(context.Context) error, err error)) error {
 	p, flush, err := f.connect(ctx, role, log)
 	if err != nil {
+		tellUnstarted(ctx, p, role, err)
 		return err
 	}
 	stop, err := start(p)
-	if err == nil {
+	if err != nil {
+		tellUnstarted(ctx, p, role, err)
+	} else {
 		p.Logger.Info("running", "role", role, "id", p.ID, "partitions", p.Bus.Partitions())
 		<-ctx.Done()
 		p.Logger.Info("stopping", "role", role, "id", p.ID)
 		last, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
 		err = stop(last)
+	}
+	if errors.Is(err, worker.ErrNoServer) {
+		p.Bus.Kill() // nothing will be answered any more
 	}
 	p.Bus.Close()
 	flushed, cancel := context.WithTimeout(context.Background(), flushTimeout)
@@ -108,16 +117,38 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 	p.Tracer = tracer
 	p.Bus, err = bus.Connect(ctx, bus.Config{
 		URL: f.NATS, Context: f.Context, Creds: f.Creds, Prefix: f.Prefix,
-		Partitions: f.Partitions, Horizon: f.Horizon, Name: role + "/" + p.ID, Version: Version, Logger: p.Logger,
+		Partitions: f.Partitions, Horizon: f.Horizon, Name: role + "/" + p.ID, Version: Version, Logger: p.Logger, AwaitServer: true,
 	})
 	if err != nil {
 		return p, nil, err
 	}
-	if err := p.Bus.Provision(ctx); err != nil {
-		p.Bus.Close()
+	if err := f.deployment(ctx, p.Bus); err != nil {
+		p.Bus.Kill()
 		return p, nil, err
 	}
 	return p, flush, nil
+}
+
+// tellUnstarted logs that the program was asked to stop before it ran, and what it waited for.
+func tellUnstarted(ctx context.Context, p Process, role string, why error) {
+	if ctx.Err() != nil {
+		p.Logger.Info("stopped before it was running", "role", role, "id", p.ID, "why", why)
+	}
+}
+
+// deployment waits for the deployment, unless it is told with how many partitions to create one: a
+// program that is started before `settle provision` must not choose them. What a deployment lacks
+// is created, or waited for if this user may not.
+func (f Flags) deployment(ctx context.Context, b *bus.Bus) error {
+	if f.Partitions == 0 {
+		if err := b.AwaitDeployment(ctx); err != nil {
+			return err
+		}
+	}
+	if err := b.MayProvision(ctx); errors.Is(err, model.ErrForbidden) {
+		return b.AwaitProvision(ctx)
+	}
+	return b.Provision(ctx)
 }
 
 func logger(w io.Writer, level string) *slog.Logger {

@@ -246,15 +246,15 @@ func (m *machine) handle(t *starlark.Thread, b *starlark.Builtin, args starlark.
 
 // options are the arguments that nodes of every kind have.
 type options struct {
-	debounce, throttle, group starlark.String
-	volatile                  bool
-	writes, envelope, reads   *starlark.List
-	output                    starlark.Value
+	debounce, maxWait, throttle, group starlark.String
+	volatile                           bool
+	writes, envelope, reads            *starlark.List
+	output                             starlark.Value
 }
 
 func (o *options) pairs() []any {
 	return []any{
-		"debounce?", &o.debounce, "throttle?", &o.throttle, "group?", &o.group,
+		"debounce?", &o.debounce, "max_wait?", &o.maxWait, "throttle?", &o.throttle, "group?", &o.group,
 		"volatile?", &o.volatile, "writes?", &o.writes, "envelope?", &o.envelope, "reads?", &o.reads,
 	}
 }
@@ -263,6 +263,11 @@ func (o *options) pairs() []any {
 func (o *options) apply(spec *space.NodeSpec) (err error) {
 	spec.Group, spec.Volatile = string(o.group), o.volatile
 	if spec.Gate.Debounce, err = durationOf("debounce", o.debounce); err != nil {
+		return err
+	}
+	if o.maxWait == "none" {
+		spec.Gate.MaxWait = -1
+	} else if spec.Gate.MaxWait, err = durationOf("max_wait", o.maxWait); err != nil {
 		return err
 	}
 	if spec.Gate.Throttle, err = durationOf("throttle", o.throttle); err != nil {
@@ -359,7 +364,7 @@ func (m *machine) each(t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 	var fn starlark.Callable
 	var o options
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "id", &id, "rows", &of, "fn", &fn,
-		"debounce?", &o.debounce, "throttle?", &o.throttle, "group?", &o.group); err != nil {
+		"debounce?", &o.debounce, "max_wait?", &o.maxWait, "throttle?", &o.throttle, "group?", &o.group); err != nil {
 		return nil, err
 	}
 	rows, ok := of.(*place)

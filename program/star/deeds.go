@@ -1,6 +1,7 @@
 package star
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,6 +41,8 @@ func (m *machine) inHandler(b *starlark.Builtin, why string) (*space.Tx, error) 
 type when struct {
 	after starlark.String
 	at    starlark.Value
+	// expires is how long from now on it may be handled, "" for ever.
+	expires starlark.String
 }
 
 // time is the time, and false if there is none.
@@ -55,6 +58,15 @@ func (w *when) time(tx *space.Tx) (time.Time, bool, error) {
 	}
 	t, err := asTime(w.at)
 	return t, true, err
+}
+
+// expiry is how long the event may be handled.
+func (w *when) expiry(tx *space.Tx) (space.SendOption, error) {
+	d, err := durationOf("expires", w.expires)
+	if d == 0 || err != nil {
+		return space.ExpiresAt(time.Time{}), err
+	}
+	return space.ExpiresAt(tx.Now().Add(d)), nil
 }
 
 // asTime reads a time: milliseconds since 1970, or RFC 3339.
@@ -75,12 +87,12 @@ func asTime(x starlark.Value) (time.Time, error) {
 
 const sendsOnly = "events are sent by handlers; have one write what this reads, or send from there"
 
-// send is send(space, stream, payload = None, after = "24h", at = time).
+// send is send(space, stream, payload = None, after = "24h", at = time, expires = "90s").
 func (m *machine) send(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var to, stream string
 	var payload starlark.Value = starlark.None
 	var w when
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &to, "stream", &stream, "payload?", &payload, "after?", &w.after, "at?", &w.at); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &to, "stream", &stream, "payload?", &payload, "after?", &w.after, "at?", &w.at, "expires?", &w.expires); err != nil {
 		return nil, err
 	}
 	tx, err := m.inHandler(b, sendsOnly)
@@ -95,23 +107,24 @@ func (m *machine) send(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 		return nil, fmt.Errorf("send: payload: %w", err)
 	}
 	at, waits, err := w.time(tx)
-	switch {
+	expires, wrong := w.expiry(tx)
+	switch err = cmp.Or(err, wrong); {
 	case err != nil:
 		return nil, fmt.Errorf("send: %w", err)
 	case waits:
-		tx.SendAt(to, stream, at, v)
+		tx.SendAt(to, stream, at, v, expires)
 	default:
-		tx.Send(to, stream, v)
+		tx.Send(to, stream, v, expires)
 	}
 	return starlark.None, tx.Err()
 }
 
-// setTimer is set_timer(name, stream, payload = None, after = ..., at = ...).
+// setTimer is set_timer(name, stream, payload = None, after = ..., at = ..., expires = ...).
 func (m *machine) setTimer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name, stream string
 	var payload starlark.Value = starlark.None
 	var w when
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "stream", &stream, "payload?", &payload, "after?", &w.after, "at?", &w.at); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "stream", &stream, "payload?", &payload, "after?", &w.after, "at?", &w.at, "expires?", &w.expires); err != nil {
 		return nil, err
 	}
 	tx, err := m.inHandler(b, "timers belong to handlers")
@@ -123,13 +136,14 @@ func (m *machine) setTimer(_ *starlark.Thread, b *starlark.Builtin, args starlar
 		return nil, fmt.Errorf("set_timer %s: payload: %w", name, err)
 	}
 	at, waits, err := w.time(tx)
-	if err == nil && !waits {
+	expires, wrong := w.expiry(tx)
+	if err = cmp.Or(err, wrong); err == nil && !waits {
 		err = fmt.Errorf("it needs a time: after = \"10m\", or at = now() + 600000")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("set_timer %s: %w", name, err)
 	}
-	tx.SetTimer(name, stream, at, v)
+	tx.SetTimer(name, stream, at, v, expires)
 	return starlark.None, tx.Err()
 }
 

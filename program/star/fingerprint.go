@@ -209,6 +209,9 @@ func (f *fingerprints) of(d *decl) (string, error) {
 	p := printing{p: f.p, h: sha256.New()}
 	s := &d.spec
 	p.put("%s %s %q %q %v %v %t %q", dialect, d.kind, d.id, s.Output, s.Gate.Debounce, s.Gate.Throttle, s.Volatile, s.Group)
+	if s.Gate.MaxWait != 0 { // else it is that of a program which knows of none
+		p.put("max_wait %v", s.Gate.MaxWait)
+	}
 	for _, list := range [][]space.Address{s.Writes, s.Envelope, s.DeclaredReads} {
 		p.put("%d", len(list))
 		for _, a := range list {

@@ -277,3 +277,16 @@ func TestMethods_AreAllKnown(t *testing.T) {
 		}
 	}
 }
+
+// A hosted handler needs no limit in time: it is stopped when its steps are used up, at the same place on
+// every worker, at the first attempt, and the words say so.
+func TestHostile_AHandlerThatReachesItsStepLimitFailsAtOnceAndSaysSo(t *testing.T) {
+	s := newStage(t, compiled(t, "def h(e):\n    for i in range(100000000):\n        pass\nhandle('h', h)\ndef ok(e):\n    return 1\nhandle('ok', ok)\n").Space())
+	rc := s.send("h", nil)
+	if rc.Outcome != model.Failed || rc.Attempts > 1 || !strings.Contains(rc.Error, "run has used up its 1000000 steps") {
+		t.Errorf("%s after %d attempts: %s", rc.Outcome, rc.Attempts, rc.Error)
+	}
+	if got := s.must("ok", nil).String(); got != "1" {
+		t.Errorf("the next event came to %s", got)
+	}
+}

@@ -26,6 +26,7 @@ func init() {
 		"why": func(m *machine) builtinFunc { return m.testWhy }, "watch": func(m *machine) builtinFunc { return m.testWatch },
 		"problems": func(m *machine) builtinFunc { return m.testProblems }, "log": func(m *machine) builtinFunc { return m.testLog },
 		"space": func(m *machine) builtinFunc { return m.testSpaceName }, "restart": func(m *machine) builtinFunc { return m.testRestart },
+		"replay": func(m *machine) builtinFunc { return m.testReplay },
 	}
 }
 

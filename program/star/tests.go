@@ -82,6 +82,8 @@ func RunTests(ctx context.Context, src Source, testFile string, o TestOptions) (
 // testRun is what a machine that runs tests has beside others.
 type testRun struct {
 	functions []*starlark.Function
+	program   *Program // that is tested
+	start     time.Time
 	world     *kit.World
 	log       []string
 }
@@ -100,10 +102,8 @@ func (x *testRun) collect(g starlark.StringDict) {
 func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 	x := m.test
 	x.log = nil
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	x.world = kit.New(kit.Always(p.Space()), kit.Options{Start: start, Log: func(i space.ConsoleInfo) {
-		x.log = append(x.log, strings.TrimSpace(i.Space+": "+i.Message+" "+pairsText(i.Args)))
-	}})
+	x.program, x.start = p, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	x.world = kit.New(kit.Always(p.Space()), kit.Options{Start: x.start, Log: x.logs})
 	l := m.enter(nil, &decl{kind: "test", id: fn.Name(), fn: fn, pos: fn.Position()}, nil)
 	defer m.leave()
 	l.docs = &testDocs{l: l, name: testSpace}
@@ -119,7 +119,12 @@ func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 	default:
 		err = fmt.Errorf("%w\nbefore that:\n  %s", err, told(problems))
 	}
-	return TestResult{Name: fn.Name(), Err: err, Passed: x.world.Now().Sub(start), Log: x.log}
+	return TestResult{Name: fn.Name(), Err: err, Passed: x.world.Now().Sub(x.start), Log: x.log}
+}
+
+// logs keeps what the program logs.
+func (x *testRun) logs(i space.ConsoleInfo) {
+	x.log = append(x.log, strings.TrimSpace(i.Space+": "+i.Message+" "+pairsText(i.Args)))
 }
 
 func (x *testRun) call(l *level, fn *starlark.Function) (err error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space"
 )
 
 // cronTimer is the name of the timer that the job is.
@@ -92,7 +93,7 @@ func (f *fold) setAside(c *model.Commit, tx *model.Tx) {
 	}
 	f.agenda.lanes[key] = true
 	m := f.takeTurn(w.Stream, w.ID, w.Lane, w.Position)
-	if m != nil && (m.NotBefore != w.NotBefore || m.Depth != w.Depth || !model.Equal(parse(m.Payload), w.Payload)) {
+	if m != nil && (m.NotBefore != w.NotBefore || m.Expires != w.Expires || m.Depth != w.Depth || !model.Equal(parse(m.Payload), w.Payload)) {
 		f.wrong("later", "%s waits until %d with %s, and was sent until %d with %s", w.ID, w.NotBefore, w.Payload, m.NotBefore, m.Payload)
 	}
 	f.add(c, *w)
@@ -107,7 +108,9 @@ func (f *fold) waited(c *model.Commit, stream string, rc *model.Receipt) *model.
 	}
 	f.free(w)
 	f.handled[eventKey{f.space, stream, rc.Event}].lane = w.Lane
-	f.overtaken(c, w)
+	if rc.Outcome != model.Cancelled {
+		f.overtaken(c, w)
+	}
 	f.w.count("events that waited")
 	if w.by != c.Runtime || w.epoch != c.Epoch {
 		f.w.count("events that waited, and were handled by another owner")
@@ -132,7 +135,7 @@ func (f *fold) overtaken(c *model.Commit, w *waiting) {
 func (f *fold) early(ev *model.Event, rc *model.Receipt) {
 	ran, told := rc.Result.Get("now").AsInt()
 	switch wall := f.w.wall(); {
-	case ev.Invalid != "":
+	case ev.Invalid != "" || rc.Outcome == model.Cancelled:
 	case ev.NotBefore > wall:
 		f.wrong("early", "%s is in the log at %d, and is due at %d", ev.ID, wall, ev.NotBefore)
 	case told && (ran < ev.NotBefore || ran > wall):
@@ -214,7 +217,7 @@ func (o *oracle) handed(ev *model.Event) {
 
 func (o *oracle) Now() time.Time { return time.UnixMilli(o.now).UTC() }
 
-func (o *oracle) SendAt(space, stream string, at time.Time, payload any) {
+func (o *oracle) SendAt(space, stream string, at time.Time, payload any, _ ...space.SendOption) {
 	s := o.send(space, stream, payload)
 	s.Depth = o.timed(at)
 	if ms := model.NotBefore(at); space != o.f.space || ms > o.now {
@@ -222,7 +225,7 @@ func (o *oracle) SendAt(space, stream string, at time.Time, payload any) {
 	}
 }
 
-func (o *oracle) SetTimer(name, stream string, at time.Time, payload any) {
+func (o *oracle) SetTimer(name, stream string, at time.Time, payload any, _ ...space.SendOption) {
 	o.unset(name)
 	s := o.send(o.f.space, stream, payload)
 	s.Timer, s.NotBefore, s.Depth = name, model.NotBefore(at), o.timed(at)
@@ -272,7 +275,7 @@ func (f *fold) savedSlot(slot uint64, d *model.StateDoc) {
 		return
 	}
 	got, err := model.DecodeWaiting(d.Data)
-	if err != nil || got.ID != want.w.ID || got.NotBefore != want.w.NotBefore || got.Depth != want.w.Depth || got.Timer != want.w.Timer || got.Nth != want.w.Nth || !model.Equal(got.Payload, want.w.Payload) {
+	if err != nil || got.ID != want.w.ID || got.NotBefore != want.w.NotBefore || got.Expires != want.w.Expires || got.Depth != want.w.Depth || got.Timer != want.w.Timer || got.Nth != want.w.Nth || !model.Equal(got.Payload, want.w.Payload) {
 		f.wrong("saved", "slot %d is saved as %+v at %d (%v), but was %+v", slot, got, d.Seq, err, want.w)
 	}
 }

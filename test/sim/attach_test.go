@@ -25,7 +25,7 @@ func (w *world) startAttached(p *process, i item) {
 	p.attached = make(chan struct{})
 	w.running.Go(func() { // ends when the application is attached, or has been killed
 		for p.ctx.Err() == nil {
-			a, err := worker.Attach(p.ctx, p.bus, cfg)
+			a, err := worker.Attach(p.ctx, w.busOf(p), cfg)
 			if err == nil {
 				w.mu.Lock()
 				p.attachment = a

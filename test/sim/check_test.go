@@ -32,6 +32,9 @@ func (w *world) check() {
 // checkDead: an event that came to nothing is kept, with what its receipt says.
 func (w *world) checkDead() {
 	for _, d := range w.server.ReadDead("", 0, 1<<30) {
+		if d.IsNote() {
+			continue
+		}
 		h := w.folds[d.Space].handled[eventKey{d.Space, d.Stream, d.Event}]
 		if h == nil || h.rc.Outcome != d.Outcome || h.rc.Error != d.Error || h.rc.Lane != d.Lane {
 			w.violate("dead letters", "there is one about %s/%s/%s that %s (%s), and its receipt is %+v", d.Space, d.Stream, d.Event, d.Outcome, d.Error, h)
@@ -71,7 +74,7 @@ func (w *world) checkReplica(f *fold) {
 		if w.plan.history > 0 && f.docs[doc].IsAbsent() && r.Doc(doc).Value.IsAbsent() {
 			continue // a deposed owner has put it back after its marker was purged; nobody believes it
 		}
-		if got := parse(saved.Data); computations[doc] == nil && doc != "extra" && doc != rate+"-wanted" && doc != "app" && doc != "when" && !model.Equal(got, f.docs[doc]) {
+		if got := parse(saved.Data); computations[doc] == nil && doc != "extra" && doc != rate+"-wanted" && doc != "app" && doc != "when" && doc != space.CancelDoc && !model.Equal(got, f.docs[doc]) {
 			w.violate("replica", "space %s: %s is %s in the log, and was left as %s", f.space, doc, f.docs[doc], got)
 		}
 	}
@@ -85,7 +88,7 @@ func (w *world) checkReplica(f *fold) {
 func (w *world) untold(f *fold) (id, from string) {
 	for key, h := range f.handled { // any order: whether there is one
 		tx, minted := model.OriginOf(key.id)
-		if h.rc.Outcome != model.Refused || h.rc.Pos == 0 || !minted {
+		if !h.rc.Outcome.CameToNothing() || h.rc.Pos == 0 || !minted {
 			continue
 		}
 		if w.folds[tx.Space].handled[eventKey{tx.Space, model.Undelivered, model.NoticeID(key.id)}] == nil {
@@ -99,6 +102,9 @@ func (w *world) untold(f *fold) (id, from string) {
 func (w *world) checkOp(o *op) {
 	if o.do == "transact" {
 		w.checkTransaction(o)
+		return
+	}
+	if w.checkNewer(o) {
 		return
 	}
 	gone := o.p.died > 0 && (o.ended == 0 || o.ended >= o.p.died)
@@ -157,6 +163,8 @@ func (w *world) checkTransaction(o *op) {
 		w.violate("answers", "%s was told %v, and is in the log", o, o.err)
 	case o.times == 0 && o.p.died == 0:
 		w.violate("answers", "%s was never answered", o)
+	case errors.Is(o.err, errStore):
+		w.count("applications that were told of an error of the store")
 	case w.plan.history > 0 && errors.Is(o.err, model.ErrPurged):
 		w.count("attachments that were left behind by a purge")
 	case o.times == 1 && o.err != nil && !fails && o.p.died == 0 && o.p.up:

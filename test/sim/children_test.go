@@ -18,10 +18,22 @@ import (
 
 // part is what a process is to run, and comes to it by the environment.
 type part struct {
-	First, Seeds uint64
-	Hashes       bool
+	Ranges []seedRange
+	Hashes bool
 	// Stop ends the part with the first seed that fails: for mutations.
 	Stop bool
+}
+
+type seedRange struct{ First, Seeds uint64 }
+
+// all are the seeds of a part, in order.
+func (p *part) all() (list []uint64) {
+	for _, r := range p.Ranges {
+		for i := range r.Seeds {
+			list = append(list, r.First+i)
+		}
+	}
+	return list
 }
 
 const partEnv = "SETTLE_SIM_PART"
@@ -47,10 +59,9 @@ func runPart(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	out := outcomes{Counts: map[string]int{}, Hashes: map[uint64]string{}}
-	for i := range p.Seeds {
-		seed := p.First + i
+	for i, seed := range p.all() {
 		fmt.Println(seedLine + strconv.FormatUint(seed, 10)) // should this process die of it
-		collect(i)
+		collect(uint64(i))
 		plan := newPlan(seed)
 		r := simulate(t, plan, false)
 		out.Seeds++

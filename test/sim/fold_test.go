@@ -38,6 +38,7 @@ type fold struct {
 	apps     map[string]uint64            // transactions of applications
 	tried    map[eventKey]map[uint64]bool // the lives that have marked an attempt at an event
 	commits  int
+	refusals int // of appends
 	agenda   agenda
 	editions editions
 	edition  int // of the commit that is being taken in
@@ -54,6 +55,8 @@ type handling struct {
 	at   time.Duration
 	rc   *model.Receipt
 	lane uint64 // its place in the lane, also if it has waited since
+	// sends is what its handling has sent.
+	sends []model.Send
 }
 
 type sending struct {
@@ -103,6 +106,7 @@ func (f *fold) checkEpoch(c *model.Commit) {
 	case c.Takeover:
 		f.epoch, f.owner = f.seq, c.Runtime
 		f.awakes(c)
+		f.wokenForTask()
 	case c.Join:
 		f.joined[f.seq] = c.Runtime
 	case c.Epoch == f.epoch && c.Runtime == f.owner:
@@ -123,6 +127,7 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	var ev *model.Event
 	if isHandling {
 		ev = f.event(c, stream, tx.Receipt)
+		f.handled[eventKey{f.space, stream, tx.Receipt.Event}].sends = tx.Sends
 	}
 	after := f.applied(tx)
 	told := ev != nil && f.w.plan.isTold(stream)
@@ -200,7 +205,7 @@ func (f *fold) event(c *model.Commit, stream string, rc *model.Receipt) *model.E
 		f.wrong("once", "%s/%s is handled again; first at %d", stream, rc.Event, h.seq)
 		return nil
 	}
-	f.handled[key] = &handling{f.seq, f.w.story.now(), rc, rc.Lane}
+	f.handled[key] = &handling{seq: f.seq, at: f.w.story.now(), rc: rc, lane: rc.Lane}
 	if rc.Slot > 0 {
 		return f.waited(c, stream, rc)
 	}
@@ -214,7 +219,7 @@ func (f *fold) event(c *model.Commit, stream string, rc *model.Receipt) *model.E
 	if stream == model.Undelivered {
 		f.w.count("notices of refused events")
 	}
-	ev := model.Event{Space: f.space, Stream: stream, ID: rc.Event, Lane: rc.Lane, Position: rc.Pos, Depth: m.Depth, NotBefore: m.NotBefore}
+	ev := model.Event{Space: f.space, Stream: stream, ID: rc.Event, Lane: rc.Lane, Position: rc.Pos, Depth: m.Depth, NotBefore: m.NotBefore, Expires: m.Expires}
 	if len(m.Payload) > 0 {
 		var err error
 		if ev.Payload, err = model.ParseValue(m.Payload); err != nil {

@@ -108,6 +108,9 @@ func (n *wire) Delivery(d membus.Delivery) time.Duration {
 	if late && o.has("late") {
 		takes = c.between(0, 3*o.patience)
 	}
+	if n.consumerMeets("dropped", d) {
+		return membus.Lost
+	}
 	return takes
 }
 
@@ -142,6 +145,8 @@ func (n *wire) record(s membus.Step) (crash bool) {
 	n.w.requests++
 	n.minutes(s)
 	n.w.flying(n.p, s)
+	n.w.saving(n.p, s)
+	n.w.deployAt(n.p, s)
 	if s.Moment == membus.Arrives {
 		n.w.arrived(n.p, s)
 	}

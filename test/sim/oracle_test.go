@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // oracle runs a handler again, or evaluates a derived document, on nothing but the
@@ -66,7 +67,7 @@ func (o *oracle) Set(doc string, v any, path ...string) {
 
 func (o *oracle) Delete(doc string, path ...string) { o.Set(doc, model.Value{}, path...) }
 
-func (o *oracle) Send(space, stream string, payload any) {
+func (o *oracle) Send(space, stream string, payload any, _ ...space.SendOption) {
 	s := o.send(space, stream, payload)
 	s.Depth = o.next()
 }
@@ -119,6 +120,8 @@ func (o *oracle) handle(stream string, ev *model.Event, rc *model.Receipt) {
 	o.now, _ = rc.Result.Get("now").AsInt()
 	o.handed(ev)
 	switch k, _ := ev.Payload.AsInt(); {
+	case o.unhandled(stream, ev, rc):
+		return
 	case h == nil || ev.Invalid != "":
 		drop(model.Refused)
 		return

@@ -72,12 +72,14 @@ type item struct {
 	lane int
 	// due is when an event may be handled at the earliest, 0 for at once.
 	due time.Duration
+	// expires is after when it is not handled any more, 0 for never.
+	expires time.Duration
 }
 
 func (i item) String() string {
 	s := fmt.Sprintf("%9v %s %s", i.at.Round(time.Microsecond), i.who, i.do)
 	switch i.do {
-	case "queue", "send", "call", "await", "raw":
+	case "queue", "send", "call", "await", "raw", "cancel", "tree", "wait-tree":
 		s += fmt.Sprintf(" %s/%s/%s %.40s", i.space, i.stream, i.id, i.payload)
 	case "astray":
 		s += fmt.Sprintf(" %s/%s/%s %.40s to the lane of partition %d", i.space, i.stream, i.id, i.payload, i.lane)
@@ -87,17 +89,24 @@ func (i item) String() string {
 		if i.space != "" {
 			s += fmt.Sprintf(" attached to %s (handles events: %v)", i.space, i.a)
 		}
-	case "watch", "get", "observe":
+	case "watch", "get", "observe", "query":
 		s += " " + i.space + "/" + i.doc
 	case "deploy":
 		s += fmt.Sprintf(" edition %d", i.moment)
 	case "crash":
 		s += fmt.Sprintf(" when its next %s %s", i.label, []string{"leaves", "has arrived", "is answered"}[i.moment])
+	case "deploy-at":
+		s += fmt.Sprintf(" edition %d when its next %s %s", i.lane, i.label, []string{"leaves", "has arrived", "is answered"}[i.moment])
+	case "skip":
+		s += " what space " + i.space + " would handle next"
 	case "cut":
 		s += fmt.Sprintf(" off (nothing leaves: %v, nothing comes in: %v)", i.a, i.b)
 	}
 	if i.due != 0 {
 		s += fmt.Sprintf(", not before %v", i.due.Round(time.Microsecond))
+	}
+	if i.expires != 0 {
+		s += fmt.Sprintf(", not after %v", i.expires.Round(time.Microsecond))
 	}
 	if i.span > 0 {
 		s += " for " + i.span.Round(time.Millisecond).String()
@@ -116,6 +125,7 @@ func newPlan(seed uint64) *plan {
 	p.delay()
 	p.deployments()
 	p.forget()
+	p.addNewer()
 	slices.SortStableFunc(p.items, func(a, b item) int { return cmp.Compare(a.at, b.at) })
 	return p
 }
@@ -141,6 +151,7 @@ func (p *plan) choose(c *chance) {
 	if e.below(3) > 0 {
 		p.idle = e.between(5*time.Millisecond, 500*time.Millisecond)
 	}
+	p.chooseNewer()
 }
 
 func (p *plan) add(i item) { p.items = append(p.items, i) }

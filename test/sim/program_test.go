@@ -21,10 +21,10 @@ type view interface {
 	GetFrom(space, doc string, path ...string) model.Value
 	Set(doc string, v any, path ...string)
 	Delete(doc string, path ...string)
-	Send(space, stream string, payload any)
+	Send(space, stream string, payload any, options ...space.SendOption)
 	Now() time.Time
-	SendAt(space, stream string, at time.Time, payload any)
-	SetTimer(name, stream string, at time.Time, payload any)
+	SendAt(space, stream string, at time.Time, payload any, options ...space.SendOption)
+	SetTimer(name, stream string, at time.Time, payload any, options ...space.SendOption)
 	CancelTimer(name string)
 	Timer(name string) (time.Time, bool)
 	Edition() int
@@ -268,7 +268,7 @@ func (w *world) newProgram(p0 *process, of string, edition int, f *flaky) *space
 			return h(v, ev)
 		}))
 	}
-	for _, stream := range slices.Concat(slices.Sorted(maps.Keys(onTime)), slices.Sorted(maps.Keys(ofForgotten)), []string{"edition", "odd", "start", "start-and-fail", "cancel"}) {
+	for _, stream := range slices.Concat(slices.Sorted(maps.Keys(onTime)), slices.Sorted(maps.Keys(ofForgotten)), []string{"burst", "start-and-set", "edition", "odd", "start", "start-and-fail", "cancel"}) {
 		if h := w.plan.handler(stream, edition); h != nil {
 			must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) { return h(edited{tx, edition}, ev) }))
 		}

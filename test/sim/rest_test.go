@@ -69,7 +69,7 @@ func (w *world) waiting() string {
 			}
 		}
 	}
-	if have, want := len(w.server.ReadDead("", 0, 1<<30)), w.badEndings(); have != want {
+	if have, want := w.letterCount(), w.badEndings(); have != want {
 		return fmt.Sprintf("%d dead letters for %d events that failed or were refused", have, want)
 	}
 	for part := range w.plan.partitions {
@@ -78,7 +78,7 @@ func (w *world) waiting() string {
 		}
 	}
 	for _, o := range w.ops {
-		if o.ended == 0 && o.p.died == 0 && !(o.do == "await" && w.folds[o.space].handled[o.key()] == nil) {
+		if o.ended == 0 && o.p.died == 0 && !(o.isPatient() && w.folds[o.space].handled[o.key()] == nil) {
 			return fmt.Sprintf("%s waits", o)
 		}
 	}
@@ -97,7 +97,7 @@ func (w *world) waiting() string {
 func (w *world) badEndings() (n int) {
 	for _, f := range w.folds { // any order: a sum
 		for _, h := range f.handled { // any order: a sum
-			if h.rc.Outcome != model.Handled {
+			if h.rc.Outcome.Lost() {
 				n++
 			}
 		}

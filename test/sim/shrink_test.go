@@ -29,7 +29,7 @@ func (s *shrinker) fails(p *plan) bool {
 func (s *shrinker) shrink(p *plan) *plan {
 	small := *p
 	small.items = s.fewer(&small)
-	for _, f := range allFaults {
+	for _, f := range everyFault() {
 		next := small
 		next.faults = slices.DeleteFunc(slices.Clone(small.faults), func(g string) bool { return f == g })
 		if len(next.faults) < len(small.faults) && s.runs < s.limit && s.fails(&next) {

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/worker"
 )
 
 // arrived checks what has just become of a request at the server.
@@ -61,6 +62,7 @@ func (w *world) appended(p *process, s membus.Step) {
 		}
 		f.take(s.Append, s.Seq)
 	case errors.Is(s.Err, model.ErrRefused):
+		f.refusals++
 		w.count("refused appends")
 		next := w.server.History(f.space)
 		i := slices.IndexFunc(next, func(e model.LogEntry) bool { return e.Seq > s.Append.Expect })
@@ -131,6 +133,7 @@ func (w *world) stored(p *process, s membus.Step) {
 	}
 	f := w.folds[m.Space]
 	f.lane = append(f.lane, &m)
+	f.noteEarly(&m)
 	if p.died > 0 {
 		w.count("events that landed after their sender's death")
 	}
@@ -161,6 +164,7 @@ func (w *world) saved(p *process, s membus.Step) {
 	if p.died > 0 {
 		w.count("saves that landed after their owner's death")
 	}
+	w.noteDue(p, s)
 	f, d := w.folds[s.Space], s.Doc
 	if d.Doc == "" {
 		w.checkMark(f, d)
@@ -227,9 +231,12 @@ func (w *world) positioned(s membus.Step) {
 			if w.plan.partitionOf(f.space) != part {
 				continue
 			}
-			if s.Key[:1] == "l" {
+			switch s.Key[:1] {
+			case "l":
 				w.checkLanePosition(f, lane)
-			} else {
+			case "a":
+				w.checkAhead(f, w.server.LoadAhead(part))
+			default:
 				w.checkReleased(f, released)
 			}
 		}
@@ -245,22 +252,41 @@ func (w *world) checkAstray(partition int, position uint64) {
 	}
 }
 
-func (w *world) checkLanePosition(f *fold, position uint64) {
+// checkAhead: a position that does not wait for some spaces is as true of the others as any, and of
+// those as far as it does not name events that they may have left to do.
+func (w *world) checkAhead(f *fold, a model.Ahead) {
+	aside := model.Aside{}
+	for _, s := range a.Aside {
+		if s.Space == f.space {
+			w.count("spaces set aside")
+			aside = s
+		}
+	}
+	w.checkAstray(w.plan.partitionOf(f.space), a.UpTo)
+	w.checkDone(f, a.UpTo, aside)
+}
+
+func (w *world) checkLanePosition(f *fold, position uint64) { w.checkDone(f, position, model.Aside{}) }
+
+// checkDone: the events of a space up to a position are done and saved, but for those that are set
+// aside.
+func (w *world) checkDone(f *fold, position uint64, aside model.Aside) {
 	r, err := replica.Load(f.space, w.server.LoadState(f.space))
 	if err != nil {
 		w.violate("saved", "%v", err)
 		return
 	}
 	done := r.LaneDone()
-	if len(f.apps) > 0 || f.savedDue() == atOnce {
+	if due, _ := w.server.Saved(f.space, model.DueKey); len(f.apps) > 0 || f.savedDue() == atOnce || due.Seq > r.Seq {
 		// What an application, or an event that has waited, sends to its space is queued behind
-		// events that were done with. It has the space woken.
+		// events that were done with. It has the space woken, unless it was handled by the sequence
+		// as of which it is saved when to wake the space: that is saved before the mark.
 		r.Own = nil
 		done = r.LaneDone()
 	}
 	for _, m := range f.lane {
-		if m.Seq <= position && m.Seq > done {
-			w.violate("position", "the lane position is %d, but of space %s only the events up to %d are done and saved", position, f.space, done)
+		if m.Seq <= position && m.Seq > done && (m.Seq <= aside.Done || m.Seq > aside.Last) {
+			w.violate("position", "the lane position is %d, but of space %s only the events up to %d are done and saved, set aside: %+v", position, f.space, done, aside)
 			return
 		}
 	}
@@ -281,10 +307,14 @@ func (w *world) checkReleased(f *fold, position uint64) {
 // restBound is how long a healed deployment may take to come to rest. The longest wait
 // that is meant to be is that of a caller who has been told of the past by a deposed
 // leader: half a minute; or, where versions derive other values, that of an owner with nothing to
-// do until it looks whether another runtime has left some behind: two (worker/unheard.go).
+// do until it looks whether another runtime has left some behind: two (worker/unheard.go). A client
+// that waits for a tree looks again between half a minute and a whole one later.
 func (p *plan) restBound() time.Duration {
 	if p.derives() && p.has("hermit") {
 		return 3 * time.Minute
+	}
+	if p.has("trees") {
+		return 2*worker.StaleLeader + 20*time.Second
 	}
 	return 50 * time.Second
 }

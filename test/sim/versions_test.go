@@ -134,6 +134,10 @@ func (p *plan) handler(stream string, edition int) func(v view, ev *model.Event)
 		return onTime[stream]
 	case ofForgotten[stream] != nil && p.forgets():
 		return ofForgotten[stream]
+	case ofEarly[stream] != nil && p.has("early"):
+		return ofEarly[stream]
+	case ofAsleep[stream] != nil && p.has("asleep") && p.has("tasks"):
+		return ofAsleep[stream]
 	}
 	return handlers[stream]
 }
@@ -149,7 +153,10 @@ func (w *world) deploy(i item) {
 }
 
 func (w *world) hearSoon(p *process) {
-	if p.worker != nil {
+	w.mu.Lock()
+	is := p.worker != nil
+	w.mu.Unlock()
+	if is {
 		at := w.story.now()
 		time.AfterFunc(keyed(w.plan.seed, "hears", p.name, int(at)).between(1, 400*time.Millisecond), func() { w.hear(p) })
 	}
@@ -189,6 +196,18 @@ func (w *world) editionOf(p *process) int {
 	return p.edition
 }
 
+// orphaned reports whether an edition has no program for a space: its events wait until another has.
+func (w *world) orphaned(of string, edition int) bool {
+	w.mu.Lock()
+	healed := w.healed
+	w.mu.Unlock()
+	if healed || !w.plan.has("versions") || keyed(w.plan.seed, "orphans").below(2) == 0 || keyed(w.plan.seed, "orphan", of, edition).below(3) > 0 {
+		return false
+	}
+	w.count("programs that were missing")
+	return true
+}
+
 // editions are those of the runtimes of a space, as its log has them.
 type editions map[string]int
 
@@ -209,7 +228,7 @@ func (e editions) take(f *fold, c *model.Commit) int {
 		}
 		e[key] = k
 	}
-	if _, known := e[key]; !known && f.w.plan.has("versions") {
+	if _, known := e[key]; !known && f.w.plan.has("versions") && !isCanceller(c.Runtime) {
 		f.wrong("versions", "no commit of %s says of which version it is", key)
 	}
 	return e[key]

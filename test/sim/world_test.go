@@ -43,6 +43,7 @@ type world struct {
 	over      bool                         // everything is about to end
 	folds     map[string]*fold
 	outside   outside
+	saves     map[string]map[*process]int // that are under way, per space
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -92,6 +93,7 @@ type process struct {
 	up         bool  // it has started, and was not ended
 	paused     bool
 	edition    int           // that it runs
+	deploys    *item         // see deployAt
 	died       time.Duration // 0 while it lives
 }
 
@@ -102,6 +104,7 @@ func newWorld(p *plan, verbose bool) *world {
 		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
 		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
+		saves: map[string]map[*process]int{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
@@ -203,6 +206,12 @@ func (w *world) doTo(p *process, i item) {
 		w.later(i.span, func() { w.story.note(p.name, "is connected again"); p.bus.Cut(false, false) })
 	case "watch":
 		w.watch(p, i)
+	case "rush":
+		w.rush(p)
+	case "deploy-at":
+		w.mu.Lock()
+		p.deploys = &i
+		w.mu.Unlock()
 	case "observe":
 		w.running.Go(func() { // ends with the process at the latest
 			select {
@@ -233,7 +242,7 @@ func (w *world) start(i item) {
 		w.startUser(p)
 	case 'c':
 		o := keyed(w.plan.seed, "coordinator", p.name)
-		p.coord = coordinator.New(p.bus, coordinator.Config{
+		p.coord = coordinator.New(w.busOf(p), coordinator.Config{
 			Window: oneOf(o, 0, 1, 2, 8), Save: o.about(w.plan.checkpoint), Logger: slog.New(logger{w, p, ""}),
 		})
 		p.coord.Start()
@@ -245,7 +254,7 @@ func (w *world) start(i item) {
 }
 
 func (w *world) startUser(p *process) {
-	c, err := settle.NewClient(p.bus, settle.ClientConfig{ID: p.who, Logger: slog.New(logger{w, p, ""})})
+	c, err := settle.NewClient(w.busOf(p), settle.ClientConfig{ID: p.who, Logger: slog.New(logger{w, p, ""})})
 	if err != nil {
 		panic(err)
 	}
@@ -265,20 +274,37 @@ func (w *world) startWorker(p *process) {
 	}
 	w.beginsWith(p)
 	programs := w.newPrograms(p)
-	cfg.Programs = func(of string) (*space.Program, error) { return programs(of, w.editionOf(p)), nil }
-	var bus worker.Bus = p.bus
-	if p.who[0] == 'h' {
-		bus = hermit{p.bus}
+	cfg.Programs = func(of string) (*space.Program, error) {
+		edition := w.editionOf(p)
+		if w.orphaned(of, edition) {
+			return nil, nil
+		}
+		return programs(of, edition), nil
 	}
-	var err error
-	if p.worker, err = worker.New(bus, cfg); err != nil {
+	cfg.Aside = oneOf(keyed(w.plan.seed, "aside"), 0, 1, 50*time.Millisecond, 300*time.Millisecond, time.Second)
+	bus := w.busOf(p)
+	if p.who[0] == 'h' {
+		bus = hermit{bus}
+	}
+	wk, err := worker.New(bus, cfg)
+	if err != nil {
 		panic(err)
 	}
+	w.mu.Lock()
+	p.worker = wk
+	w.mu.Unlock()
 	w.running.Go(func() { // ends when the worker serves, or has been killed
 		err := p.worker.Start(p.ctx)
 		w.mu.Lock()
 		wanted := p.up && !w.over // else it is stopped before it has started
 		w.mu.Unlock()
+		if w.mayStartAgain(err) {
+			w.again(p, "does not start: "+err.Error())
+			return
+		}
+		if err == nil {
+			w.answerQueries(p)
+		}
 		if err != nil && p.ctx.Err() == nil && wanted {
 			w.violate("shell", "worker %s does not start: %v", p.name, err)
 		}
@@ -286,7 +312,7 @@ func (w *world) startWorker(p *process) {
 }
 
 // hermit is the bus of a worker that believes to be alone, and of which nobody knows.
-type hermit struct{ *membus.Bus }
+type hermit struct{ worker.Bus }
 
 func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready func()) error {
 	ready()
@@ -378,6 +404,9 @@ func (w *world) heal() {
 			w.kill(p, "is found out")
 		}
 		w.hear(p)
+		if p.worker != nil {
+			p.worker.Refresh() // there is a program for every space now
+		}
 	}
 	for _, kind := range []string{"w", "c"} {
 		if !slices.ContainsFunc(w.alive(), func(p *process) bool { return p.who[:1] == kind && p.up }) {
@@ -474,6 +503,7 @@ func (w *world) eventWaits(space string) bool {
 // op is something that a client does, and what it was told.
 type op struct {
 	item
+	asked
 	p      *process
 	begun  time.Duration
 	ended  time.Duration // 0 while it waits
@@ -507,12 +537,18 @@ func (w *world) begin(p *process, i item) {
 		if i.due != 0 {
 			m.NotBefore = model.NotBefore(w.story.begin.Add(i.due))
 		}
+		if i.expires != 0 {
+			m.Expires = model.NotBefore(w.story.begin.Add(i.expires))
+		}
 		p.bus.SendAstray(i.lane, m, answer)
 		return
 	}
 	ev := settle.Outgoing{Space: i.space, Stream: i.stream, ID: i.id}
 	if i.due != 0 {
 		ev.NotBefore = w.story.begin.Add(i.due)
+	}
+	if i.expires != 0 {
+		ev.Expires = w.story.begin.Add(i.expires)
 	}
 	if i.payload != "" {
 		v, err := model.ParseValue([]byte(i.payload))
@@ -545,6 +581,14 @@ func (w *world) begin(p *process, i item) {
 			value, rev, err := p.client.Get(p.ctx, i.space, i.doc)
 			o.value, o.rev = value, rev
 			answer(settle.SendResult{}, err)
+		case "query":
+			answer(settle.SendResult{}, w.query(p, o))
+		case "redrive", "dismiss":
+			answer(w.redrive(p, o))
+		case "tree", "wait-tree":
+			answer(settle.SendResult{}, w.askTree(p, o))
+		case "cancel", "skip":
+			answer(settle.SendResult{}, w.takeBack(p, o))
 		}
 	})
 }
@@ -575,6 +619,10 @@ func (w *world) watch(p *process, i item) {
 			w.mu.Unlock()
 			w.story.note(p.name, "sees %s/%s = %s at %d", i.space, i.doc, v, rev)
 		})
+		if errors.Is(err, errStore) {
+			w.watchAgain(p, i, o)
+			return
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !o.over && p.died == 0 && !errors.Is(err, context.Canceled) {

@@ -1,0 +1,116 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// vigil paces a wait for something that is started elsewhere, and logs what it waits for: at once,
+// then ever more rarely.
+type vigil struct {
+	log         *slog.Logger
+	wait        time.Duration
+	tries, tell int
+}
+
+// The first pause of a vigil, the longest, and how many tries are logged once at the least: a line
+// every few minutes.
+const (
+	vigilFirst, vigilMost = 250 * time.Millisecond, 5 * time.Second
+	vigilTell             = 32
+)
+
+// failed notes a try in vain, logs it if it is time to, and returns the pause before the next.
+func (v *vigil) failed(what string, about ...any) time.Duration {
+	if v.tries++; v.tell == 0 {
+		v.wait, v.tell = vigilFirst, 1
+	}
+	if v.tries == v.tell {
+		v.log.Warn(what, about...)
+		v.tell += min(v.tell, vigilTell)
+	}
+	wait := v.wait
+	v.wait = min(2*wait, vigilMost)
+	return wait
+}
+
+// connectPatiently connects as soon as a server can be reached.
+func connectPatiently(ctx context.Context, cfg Config) (*Bus, error) {
+	v := vigil{log: cfg.Logger}
+	for {
+		b, err := connectOnce(ctx, cfg)
+		if err == nil || !isAway(err) {
+			return b, err
+		}
+		timer := time.NewTimer(v.failed("waiting for a NATS server", "why", err))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("waited for a NATS server: %w (%w)", ctx.Err(), err)
+		}
+	}
+}
+
+// isAway reports whether no server was reached, so that the same attempt may succeed later. One that
+// refuses the credentials, or that speaks another protocol, was reached.
+func isAway(err error) bool {
+	for _, away := range []error{
+		nats.ErrNoServers, nats.ErrTimeout, nats.ErrConnectionClosed, nats.ErrStaleConnection,
+		nats.ErrMaxConnectionsExceeded, io.EOF, io.ErrUnexpectedEOF,
+	} {
+		if errors.Is(err, away) {
+			return true
+		}
+	}
+	_, network := errors.AsType[*net.OpError](err)
+	_, name := errors.AsType[*net.DNSError](err)
+	return network || name
+}
+
+// AwaitDeployment waits until there is a deployment of the bus's prefix, and goes on with its number
+// of partitions and its horizon, whatever was assumed when the bus connected. What it waits for is
+// logged, ever more rarely, and is in the error when ctx ends first: ErrNoDeployment, or
+// ErrRestoring while one is restored.
+func (b *Bus) AwaitDeployment(ctx context.Context) error {
+	v := vigil{log: b.log}
+	for {
+		stored, err := b.storedSettings(ctx)
+		switch {
+		case err == nil && stored.partitions > 0:
+			return b.choose(stored)
+		case err == nil:
+			err = ErrNoDeployment
+		case !errors.Is(err, ErrRestoring):
+			return err
+		}
+		wait := v.failed("waiting for a deployment", "prefix", b.cfg.Prefix, "server", b.nc.ConnectedUrlRedacted(), "why", err)
+		if over := b.sleep(ctx, wait); over != nil {
+			return fmt.Errorf("waited for the deployment %s: %w (%w)", b.cfg.Prefix, over, err)
+		}
+	}
+}
+
+// AwaitProvision waits until nothing of the deployment is missing, and checks it as Check does. It
+// is for users that may not create what is missing; what they wait for is logged as by
+// AwaitDeployment.
+func (b *Bus) AwaitProvision(ctx context.Context) error {
+	v := vigil{log: b.log}
+	for {
+		err := b.Check(ctx)
+		if !errors.Is(err, errNoStream) && !errors.Is(err, ErrNoDeployment) {
+			return err
+		}
+		wait := v.failed("waiting for streams that this user may not create; `settle provision` creates them", "prefix", b.cfg.Prefix, "missing", err)
+		if over := b.sleep(ctx, wait); over != nil {
+			return fmt.Errorf("waited for the streams of deployment %s: %w (%w)", b.cfg.Prefix, over, err)
+		}
+	}
+}

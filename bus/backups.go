@@ -1,0 +1,95 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// BackupNote is what a deployment knows of a backup of it. The files of the backup lie elsewhere,
+// and nothing here shows that they are still there.
+type BackupNote struct {
+	ID string `json:"id"`
+	// AsOf is the time before which everything that was acknowledged is in the backup, by the clock
+	// of the machine that has made it.
+	AsOf  time.Time `json:"asOf"`
+	Ended time.Time `json:"ended"`
+	// Manifest is the checksum of its manifest.
+	Manifest string `json:"manifest"`
+	Messages uint64 `json:"messages"`
+	Bytes    int64  `json:"bytes"`
+	// Ends are the last sequences of its streams, by stream.
+	Ends map[string]uint64 `json:"ends"`
+	// Noted is when the note was stored, by the server's clock. It is not in the record itself.
+	Noted time.Time `json:"-"`
+}
+
+// Made is when the backup was made: a clock that is ahead makes no backup newer than its note.
+func (n *BackupNote) Made() time.Time {
+	if n.AsOf.After(n.Noted) {
+		return n.Noted
+	}
+	return n.AsOf
+}
+
+// backupKey is the record of the newest backup. Users of the role backup may store this one, and no other.
+const backupKey = "backup.newest"
+
+// noteTries is how often a note is stored again that another backup's was faster than.
+const noteTries = 5
+
+// NoteBackup stores that a backup was made, unless one that is newer is noted already. It is
+// model.ErrForbidden for a user who may not.
+func (b *Bus) NoteBackup(ctx context.Context, n *BackupNote) error {
+	data, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		there, rev, err := b.lastBackup(ctx)
+		if err == nil && there != nil && there.Made().After(n.AsOf) {
+			return nil
+		}
+		if _, unreadable := errors.AsType[*noteError](err); err != nil && !unreadable {
+			return err
+		}
+		_, err = b.SaveRecord(ctx, model.Record{Key: backupKey, Data: data, Rev: rev})
+		if !errors.Is(err, model.ErrOutdated) || try == noteTries {
+			return err
+		}
+	}
+}
+
+// LastBackup returns what is noted of the newest backup, nil if none ever was.
+func (b *Bus) LastBackup(ctx context.Context) (*BackupNote, error) {
+	n, _, err := b.lastBackup(ctx)
+	return n, err
+}
+
+// noteError says that a note cannot be read.
+type noteError struct{ why error }
+
+func (e *noteError) Error() string { return fmt.Sprintf("the note of the newest backup: %v", e.why) }
+func (e *noteError) Unwrap() error { return e.why }
+
+func (b *Bus) lastBackup(ctx context.Context) (n *BackupNote, rev uint64, err error) {
+	r, err := b.LoadRecord(ctx, backupKey)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case r.Data == nil:
+		return nil, r.Rev, nil
+	}
+	n = &BackupNote{Noted: r.Stored}
+	if err := json.Unmarshal(r.Data, n); err != nil {
+		return nil, r.Rev, &noteError{err}
+	}
+	if n.AsOf.IsZero() || n.ID == "" {
+		return nil, r.Rev, &noteError{errors.New("it has no id, or no time")}
+	}
+	return n, r.Rev, nil
+}

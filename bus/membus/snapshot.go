@@ -1,0 +1,108 @@
+package membus
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Snapshot is what a server had stored at a moment.
+type Snapshot struct {
+	partitions []*partition
+	members    members
+	dead       dead
+	records    records
+}
+
+// Snapshot is what the server has stored.
+func (s *Server) Snapshot() *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return (&Snapshot{s.partitions, s.members, s.dead, s.records}).clone()
+}
+
+// Epoch is how often the store has gone back.
+func (s *Server) Epoch() uint64 { return s.epoch.Load() }
+
+// GoBack makes a snapshot what the server has stored, as the return of a machine to an earlier state does. Every
+// connection breaks: what is on its way is lost. Every client notices before it asks for anything else
+// (see worker.Bus.Epoch): its follows end with model.ErrRewound, and so does what it wanted to store because of
+// what it had read.
+func (s *Server) GoBack(to *Snapshot) {
+	to = to.clone()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch.Add(1)
+	for i, p := range s.partitions {
+		to.partitions[i].log.grown, to.partitions[i].lane.grown = p.log.grown, p.lane.grown
+		*p = *to.partitions[i]
+	}
+	to.members.announced, to.dead.grown, to.records.stored = s.members.announced, s.dead.grown, s.records.stored
+	s.members, s.dead, s.records = to.members, to.dead, to.records
+	s.raiseAll()
+}
+
+// CutLane takes the events behind a sequence out of a partition's lane, as LoseLane does, and breaks every connection, as
+// the power cut does that costs a lane its end: see GoBack.
+func (s *Server) CutLane(partition int, behind uint64) {
+	s.LoseLane(partition, behind)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch.Add(1)
+	s.raiseAll()
+}
+
+// raiseAll has all followers look again.
+func (s *Server) raiseAll() {
+	for _, p := range s.partitions {
+		p.log.grown.raise()
+		p.lane.grown.raise()
+	}
+	s.members.announced.raise()
+	s.dead.grown.raise()
+	s.records.stored.raise()
+}
+
+// clone shares nothing with the original that either may change. It has no waiters.
+func (s *Snapshot) clone() *Snapshot {
+	c := &Snapshot{
+		members: members{last: maps.Clone(s.members.last), revision: s.members.revision},
+		dead:    dead{stream: s.dead.stream.clone(), stored: maps.Clone(s.dead.stored)},
+		records: records{last: maps.Clone(s.records.last), revision: s.records.revision},
+	}
+	for _, p := range s.partitions {
+		c.partitions = append(c.partitions, p.clone())
+	}
+	return c
+}
+
+func (p *partition) clone() *partition {
+	ahead := p.ahead
+	ahead.Aside = slices.Clone(ahead.Aside)
+	c := &partition{
+		log:       commits{stream: p.log.stream.clone(), cuts: cloneLists(p.log.cuts), size: p.log.size, left: p.log.left},
+		lane:      lane{stream: p.lane.stream.clone(), stored: maps.Clone(p.lane.stored)},
+		state:     p.state,
+		positions: maps.Clone(p.positions),
+		ahead:     ahead,
+	}
+	c.state.history, c.state.marked = slices.Clone(p.state.history), maps.Clone(p.state.marked)
+	c.state.spaces = map[string]map[string]model.StateDoc{}
+	for space, items := range p.state.spaces { // any order: each on its own
+		c.state.spaces[space] = maps.Clone(items)
+	}
+	return c
+}
+
+func (s *stream[T]) clone() stream[T] {
+	return stream[T]{purged: s.purged, messages: slices.Clone(s.messages), spaces: cloneLists(s.spaces)}
+}
+
+func cloneLists[T any](lists map[string][]T) map[string][]T {
+	c := make(map[string][]T, len(lists))
+	for name, list := range lists { // any order: each on its own
+		c[name] = slices.Clone(list)
+	}
+	return c
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// cloneCmd is `settle clone`.
+type cloneCmd struct {
+	connection
+	Name       string        `arg:"" help:"The name (prefix) of the new deployment."`
+	To         string        `help:"URL of the server for it. Default: the one that the deployment is on." placeholder:"URL"`
+	ToCreds    string        `help:"Credentials file for that server." type:"existingfile" placeholder:"FILE"`
+	Partitions int           `help:"Its number of partitions. Default: that of the deployment." default:"0"`
+	Horizon    time.Duration `help:"For how long it remembers handled events. Default: as long as the deployment does." default:"0"`
+	Replicas   int           `help:"Replicas of each of its streams; 0 chooses 3 in a cluster and 1 on a single server." default:"0"`
+	Skip       []string      `help:"Leave documents of this name out." placeholder:"DOCUMENT"`
+	Tasks      bool          `help:"Take tasks along that are not done: they are performed by who performs them there."`
+
+	copied func(space string) // is called when a space was; for tests
+}
+
+// Help says more than fits in a line.
+func (cloneCmd) Help() string {
+	return "Documents, programs and the rules about them; what settle import leaves out is left out. The deployment goes on meanwhile, and each space is as of one moment. A clone that was interrupted is run again, and goes on: it changes what has changed since. It needs the role operator there, and reader here."
+}
+
+// cloneKey is the record of the deployment that says of what it is a clone.
+const cloneKey = "clone.origin"
+
+// cloneOrigin is that record.
+type cloneOrigin struct {
+	Deployment string    `json:"deployment"`
+	Began      time.Time `json:"began"`
+	// Ended is zero until the clone is complete.
+	Ended time.Time `json:"ended,omitzero"`
+}
+
+// cloning is a clone under way.
+type cloning struct {
+	*cloneCmd
+	from, to *bus.Bus
+	mu       sync.Mutex
+	cloneCounts
+}
+
+// cloneCounts are what was done.
+type cloneCounts struct{ written, same, removed int }
+
+// Run makes a copy of a deployment under another name.
+func (c *cloneCmd) Run(ctx context.Context, io streams) error {
+	if err := model.CheckName("prefix", c.Name); err != nil {
+		return usage(err)
+	}
+	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+		if c.To == "" && c.Name == c.Prefix {
+			return usage(fmt.Errorf("deployment %s cannot be cloned to itself: name another one, or a server with --to", c.Prefix))
+		}
+		to, err := c.open(ctx, io, b)
+		if err != nil {
+			return err
+		}
+		defer to.Close()
+		x := &cloning{cloneCmd: c, from: b, to: to}
+		origin, rev, err := x.begin(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := x.copy(ctx, io)
+		if err != nil {
+			return fmt.Errorf("the clone is not complete: %w; run it again, and it goes on", err)
+		}
+		origin.Ended = time.Now().UTC()
+		if _, err := x.save(ctx, origin, rev); err != nil {
+			return err
+		}
+		fmt.Fprintf(io.out, "deployment %s: %s, %s; %s written, %d there already, %d removed\n",
+			c.Name, count(to.Partitions(), "partition"), count(n, "space"), count(x.written, "document"), x.same, x.removed)
+		return nil
+	})
+}
+
+// open connects to the new deployment, and makes it if it is not there.
+func (c *cloneCmd) open(ctx context.Context, io streams, from *bus.Bus) (*bus.Bus, error) {
+	cfg := bus.Config{
+		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Name, Name: "client/clone", Version: version, Replicas: c.Replicas,
+		Partitions: c.Partitions, Horizon: c.Horizon, Logger: slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError})),
+	}
+	if c.To != "" {
+		cfg.URL, cfg.Context, cfg.Creds = c.To, "", c.ToCreds
+	} else {
+		own := c.connection
+		own.here()
+		cfg.URL = own.NATS
+	}
+	to, err := bus.Connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if errors.Is(to.Check(ctx), bus.ErrNoDeployment) && (c.Partitions == 0 || c.Horizon == 0) {
+		to.Close()
+		if c.Partitions == 0 {
+			cfg.Partitions = from.Partitions()
+		}
+		if c.Horizon == 0 {
+			cfg.Horizon = from.Horizon()
+		}
+		if to, err = bus.Connect(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	if err := to.MayProvision(ctx); err != nil {
+		to.Close()
+		return nil, err
+	}
+	if err := to.Provision(ctx); err != nil {
+		to.Close()
+		return nil, err
+	}
+	return to, nil
+}
+
+// begin notes that the deployment is a clone, unless it is one already that is not complete. One that
+// anything else has filled is left alone.
+func (x *cloning) begin(ctx context.Context) (*cloneOrigin, uint64, error) {
+	r, err := x.to.LoadRecord(ctx, cloneKey)
+	if err != nil {
+		return nil, 0, err
+	}
+	if r.Data != nil {
+		var o cloneOrigin
+		switch err := json.Unmarshal(r.Data, &o); {
+		case err != nil:
+			return nil, 0, fmt.Errorf("deployment %s: record %s: %w", x.Name, cloneKey, err)
+		case !o.Ended.IsZero():
+			return nil, 0, fmt.Errorf("deployment %s is a clone of %s that was completed at %s, and may have been changed since; name another one", x.Name, o.Deployment, o.Ended.Format(time.RFC3339))
+		case o.Deployment != x.Prefix:
+			return nil, 0, fmt.Errorf("deployment %s is a clone of %s that is not complete, not of %s; name another one", x.Name, o.Deployment, x.Prefix)
+		}
+		return &o, r.Rev, nil
+	}
+	spaces, err := x.to.Spaces(ctx)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(spaces) > 0:
+		return nil, 0, fmt.Errorf("deployment %s has %s already (%s); a clone is made where there are none: name another one, or use `settle export` and `settle import`", x.Name, count(len(spaces), "space"), spaces[0])
+	}
+	o := &cloneOrigin{Deployment: x.Prefix, Began: time.Now().UTC()}
+	rev, err := x.save(ctx, o, r.Rev)
+	return o, rev, err
+}
+
+func (x *cloning) save(ctx context.Context, o *cloneOrigin, over uint64) (uint64, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return 0, err
+	}
+	rev, err := x.to.SaveRecord(ctx, model.Record{Key: cloneKey, Data: text, Rev: over})
+	if errors.Is(err, model.ErrOutdated) {
+		err = fmt.Errorf("another `settle clone` to %s is under way: %w", x.Name, err)
+	}
+	return rev, err
+}
+
+// cloneSpaces is how many spaces are copied at a time: each waits for its server most of the time.
+const cloneSpaces = 8
+
+// copy copies the programs, then every space, and removes those documents of the clone that are gone.
+func (x *cloning) copy(ctx context.Context, io streams) (n int, err error) {
+	for _, under := range []string{"version", "rule"} {
+		if err := x.records(ctx, under); err != nil {
+			return 0, err
+		}
+	}
+	spaces, err := x.from.Spaces(ctx)
+	if err != nil {
+		return 0, err
+	}
+	bars := newBars(io.err)
+	defer bars.end()
+	progress := bars.progress()
+	if progress.Begin != nil {
+		progress.Begin("spaces", int64(len(spaces)))
+	}
+	g, copying := errgroup.WithContext(ctx)
+	g.SetLimit(cloneSpaces)
+	for _, name := range spaces {
+		g.Go(func() error { // ends with the copy of the space
+			counts, err := x.space(copying, name)
+			if err != nil {
+				return fmt.Errorf("space %s: %w", name, err)
+			}
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.written, x.same, x.removed = x.written+counts.written, x.same+counts.same, x.removed+counts.removed
+			if progress.Add != nil {
+				progress.Add(1)
+			}
+			if x.copied != nil {
+				x.copied(name)
+			}
+			return nil
+		})
+	}
+	return len(spaces), g.Wait()
+}
+
+// records copies versions of programs, or rules.
+func (x *cloning) records(ctx context.Context, under string) error {
+	all, err := x.from.ListRecords(ctx, under)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		there, err := x.to.LoadRecord(ctx, r.Key)
+		if err == nil && string(there.Data) != string(r.Data) {
+			_, err = x.to.SaveRecord(ctx, model.Record{Key: r.Key, Data: r.Data, Rev: there.Rev})
+		}
+		if err != nil {
+			return fmt.Errorf("record %s: %w", r.Key, err)
+		}
+	}
+	return nil
+}
+
+// space copies the documents of a space, as of one moment.
+func (x *cloning) space(ctx context.Context, name string) (counts cloneCounts, err error) {
+	from, err := lookup.ReadContents(ctx, x.from, name)
+	if err != nil || from.Seq == 0 {
+		return counts, err // it has no log any more
+	}
+	to, err := lookup.ReadContents(ctx, x.to, name)
+	if err != nil {
+		return counts, err
+	}
+	s := imported{space: name}
+	lines := (&getCmd{Space: name}).documents(from, append(from.Derived, derivedBy(ctx, x.from, name)...))
+	own := map[string]bool{space.CancelDoc: true} // documents that are none of what is copied
+	for i := range lines {
+		d := &lines[i]
+		if d.Derived || d.Document == space.CancelDoc || slices.Contains(x.Skip, d.Document) {
+			own[d.Document] = true
+			continue
+		}
+		if err := tasksLeft(d, x.Skip, x.Tasks); err != nil {
+			return counts, err
+		}
+		if to.Seq > 0 && model.Equal(to.Doc(d.Document).Value, d.Value) {
+			counts.same++
+			continue
+		}
+		s.docs = append(s.docs, *d)
+	}
+	var gone []string
+	if to.Seq > 0 {
+		for _, doc := range to.DocIDs() {
+			if !own[doc] && from.Doc(doc).Value.IsAbsent() && !slices.Contains(to.Derived, doc) {
+				gone = append(gone, doc)
+			}
+		}
+	}
+	if len(s.docs) == 0 && len(gone) == 0 {
+		return counts, nil
+	}
+	over := importCmd{Replace: true}
+	err = over.writeAndRemove(ctx, x.to, &s, gone, &counts.written, &counts.same)
+	counts.removed = len(gone)
+	return counts, err
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/doctor"
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
+)
+
+// gate is what handlers wait at until it is opened.
+type gate struct {
+	open chan struct{}
+	once sync.Once
+}
+
+// newGate is opened with the end of the test at the latest, before the deployment is stopped.
+func newGate() *gate { return &gate{open: make(chan struct{})} }
+
+func (g *gate) release() { g.once.Do(func() { close(g.open) }) }
+
+// wait is a handler.
+func (g *gate) wait(*settle.Tx, *settle.Event) (settle.Value, error) {
+	<-g.open
+	return settle.ValueOf("done")
+}
+
+// judgedAfter is what the doctor would say of the deployment as it is, if it were so for a while longer.
+func judgedAfter(t *testing.T, d *settle.Deployment, longer time.Duration) string {
+	t.Helper()
+	survey, err := bus.NewSurvey(t.Context(), bus.Config{URL: d.Server().ClientURL()}, bus.SurveyConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.Look(t.Context(), d.Bus())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.At = f.At.Add(longer)
+	var out strings.Builder
+	if err := doctor.Judge(survey, f, nil, 0).Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(out.String()), " ")
+}
+
+// says fails unless a text has each of some parts.
+func says(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("it does not say %q:\n%s", part, text)
+		}
+	}
+}
+
+// saysNot fails if a text has one of some parts.
+func saysNot(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("it says %q:\n%s", part, text)
+		}
+	}
+}
+
+// sendTo sends so many events to a space.
+func sendTo(t *testing.T, d *settle.Deployment, space, stream string, n int) {
+	t.Helper()
+	for i := range n {
+		if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: fmt.Sprint("e", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// goneSoon waits until `settle fleet` does not say something any more.
+func goneSoon(t *testing.T, what string) {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for begun := time.Now(); ; <-again.C {
+		out, wrong := try(t, 0, "", "fleet")
+		if len(wrong) == 0 && !strings.Contains(out, what) {
+			return
+		}
+		if time.Since(begun) > patience {
+			t.Fatalf("it still says %q: %v\n%s", what, wrong, out)
+		}
+	}
+}
+
+// A handler does not return, and most events of the partition are for its space: both are said, with
+// its name, and nothing of the space beside it.
+func TestIncident_AHandlerThatBlocksAndTheBacklogOfItsSpace(t *testing.T) {
+	g := newGate()
+	defer g.release()
+	d := started(t, settle.Config{Programs: settle.Always(settle.NewProgram("hot").Handle("slow", g.wait).
+		Handle("quick", func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("done") }))})
+	defer g.release()
+	out := wantSoon(t, 0, "1 worker", "fleet")
+	saysNot(t, out, "MOST OF SPACE", "STUCK")
+	saysNot(t, judgedAfter(t, d, time.Hour), "! stuck spaces", "! backlog", "✗")
+	sendTo(t, d, "hot", "slow", 40)
+	want(t, 0, "handled", "send", "cold", "quick", "--wait")
+	wantSoon(t, 0, "MOST OF SPACE | hot (40)", "fleet")
+	out = wantSoon(t, 0, "STUCK SPACE | hot | slow/e0 | its handler has been running since", "fleet")
+	saysNot(t, out, "cold")
+	text := judgedAfter(t, d, 2*time.Minute)
+	says(t, text, "! stuck spaces space hot at event e0 of stream slow", "its handler has been running since", "Code that does not return belongs in an action",
+		"40 events since the first that is not known to be handled", "40 of them of space hot", "More workers do not help one space")
+	saysNot(t, text, "cold")
+	says(t, judgedAfter(t, d, time.Hour), "✗ stuck spaces space hot")
+	g.release()
+	goneSoon(t, "hot")
+}
+
+// Many timers are due at one moment, and their handler is slow: their space is named, and since when the
+// first was due.
+func TestIncident_AStormOfTimers(t *testing.T) {
+	g := newGate()
+	defer g.release()
+	var ahead atomic.Int64
+	d := started(t, settle.Config{
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		Programs: settle.Always(settle.NewProgram("clock").Handle("ring", g.wait).
+			Handle("plan", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+				for i := range 30 {
+					tx.SetTimer(fmt.Sprint("t", i), "ring", tx.Now().Add(time.Hour), nil)
+				}
+				return settle.Value{}, nil
+			})),
+	})
+	defer g.release()
+	want(t, 0, "handled", "send", "tower", "plan", "--wait")
+	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "late")
+	says(t, judgedAfter(t, d, 0), "✓ timers none is late")
+	ahead.Store(int64(2 * time.Hour))
+	// However many have come due, only one is being handled.
+	wantSoon(t, 0, "timers of space tower are late on w1: the first of 30 events that wait was due at", "fleet")
+	wantSoon(t, 2, `"check": "timers" | space tower, on w1: the first of 30 events that wait for their time was due 1h | settle timers tower`, "doctor", "--json")
+	g.release()
+	goneSoon(t, "timers of space")
+}
+
+// Of a job that was due while nothing ran, one event stands for the times that were missed: which job,
+// and how many, is said.
+func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
+	var ahead atomic.Int64
+	ticks := make(chan string, 100)
+	d := started(t, settle.Config{
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		Programs: settle.Always(settle.NewProgram("jobs").
+			Handle("wake", func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.Value{}, nil }).
+			Handle("sum", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) {
+				n, _ := ev.Payload.Get("missed").AsInt()
+				ticks <- fmt.Sprint(n)
+				return settle.ValueOf(n)
+			}).
+			Cron("hourly", "0 * * * *", "sum", settle.CronOptions{})),
+	})
+	want(t, 0, "handled", "send", "office", "wake", "--wait")
+	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "passed over")
+	saysNot(t, judgedAfter(t, d, 0), "passed over")
+	for _, id := range d.Workers() {
+		d.KillWorker(id)
+	}
+	ahead.Store(int64(10 * time.Hour))
+	if _, err := d.AddWorker(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if missed := <-ticks; missed != "9" {
+		t.Errorf("the event stands for %s others, want 9", missed)
+	}
+	wantSoon(t, 0, "job hourly of space office has passed over 9 times behind the one of", "fleet")
+	wantSoon(t, 2, `"check": "timers" | job hourly of space office has passed over 9 times | CatchUp`, "doctor", "--json")
+}
+
+// Many spaces are to be woken at once, and there is room for few: how many wait is said, on which
+// worker, and which are next.
+func TestIncident_ManySpacesAreWokenAtOnce(t *testing.T) {
+	g := newGate()
+	defer g.release()
+	d := started(t, settle.Config{MaxAwake: 2, Programs: settle.Always(settle.NewProgram("many").Handle("slow", g.wait))})
+	defer g.release()
+	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "wait to be loaded")
+	says(t, judgedAfter(t, d, 0), "✓ waking fewer than 100 spaces")
+	const n = 120
+	for i := range n {
+		sendTo(t, d, fmt.Sprintf("s%03d", i), "slow", 1)
+	}
+	wantSoon(t, 0, "118 spaces wait to be loaded by w1, the next ones: s0 | 2 are in memory", "fleet")
+	wantSoon(t, 1, `"check": "waking" | 118 spaces wait to be loaded by w1, the next ones: s0 | 2 are in memory, of at most 2 | --max-awake`, "doctor", "--json")
+	g.release()
+	goneSoon(t, "wait to be loaded")
+}
+
+// A worker answers as many watches as it may: which document most are of is said, and that others are
+// refused.
+func TestIncident_AStormOfWatches(t *testing.T) {
+	d := started(t, settle.Config{Programs: settle.Always(counter()), Workers: -1})
+	const most = 5
+	w, err := settle.StartWorker(t.Context(), d.Bus(), settle.WorkerConfig{ID: "w7", Programs: settle.Always(counter()), Live: live.Config{MaxWatches: most}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "watches")
+	says(t, judgedAfter(t, d, 0), "✓ watches 0, and room for more at each worker")
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	for i := range most + 1 {
+		watching.Go(func() { // ends with ctx
+			q := live.Watch{Space: "cart", Document: "n"}
+			if i == 0 {
+				q.Document = "double"
+			}
+			_ = (&live.Client{Bus: d.Bus()}).Watch(ctx, q, func(live.Event) {})
+		})
+	}
+	wantSoon(t, 0, "w7 answers 5 watches, which is as many as it may | of them of cart/n; it has refused", "fleet")
+	wantSoon(t, 1, `"check": "watches" | worker w7 answers 5 watches, of at most 5 | of document n of space cart; it has refused`, "doctor", "--json")
+	cancel()
+	goneSoon(t, "watches")
+}
+
+// A version that fails with every event shows in its dead letters: of which stream, and why. One that
+// workers cannot compile is named, with the spaces that are to run it and what they run instead.
+func TestIncident_ABadDeploy(t *testing.T) {
+	d := hosting(t)
+	dir := t.TempDir()
+	want(t, 0, "cart@", "deploy", file(t, dir, "cart.star", cart("5", "0")))
+	want(t, 0, "handled", "send", "cart-1", "add", "--id", "a0", "--wait")
+	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "cannot run")
+	says(t, judgedAfter(t, d, 0), "✓ dead letters none", "✓ programs every deployed version")
+
+	bad := strings.Replace(cart("5", "0"), "items.n += 1", `fail("the shelf is empty")`, 1)
+	want(t, 0, "cart@", "deploy", file(t, dir, "cart.star", bad))
+	for i := range 3 {
+		wantSoon(t, 1, "failed", "send", "cart-1", "add", "--id", fmt.Sprint("b", i), "--wait")
+	}
+	wantSoon(t, 1, "3 open, the oldest for | 3 of these of stream add, the first because: | the shelf is empty", "doctor", "--json")
+
+	broken := star.Source{Name: "cart", Entry: "cart.star", Files: map[string]string{"cart.star": "handle("}}
+	v, err := program.NewVersion(broken, "test", "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := program.Publish(t.Context(), d.Bus(), v); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := program.Decide(t.Context(), d.Bus(), "cart*", func(r program.Rule) (program.Choice, error) {
+		c := r.Choice
+		c.Target = program.Target{Program: v.Program, Version: v.ID}
+		return c, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	wantSoon(t, 0, "a deployed version cannot run on w1: spaces cart* are to run cart@"+v.ID+", and cart@ | runs there: ", "fleet")
+	wantSoon(t, 2, `"check": "programs" | on worker w1: spaces cart* are to run cart@`+v.ID+" | settle rollback", "doctor", "--json")
+}
+
+// The finding of a clock that is off names the worker that has it, and no other.
+func TestIncident_AWorkerWhoseClockIsOff(t *testing.T) {
+	d := counting(t, 1)
+	saysNot(t, wantSoon(t, 1, "1 worker: ", "doctor"), "the clock of worker")
+	w, err := settle.StartWorker(t.Context(), d.Bus(), settle.WorkerConfig{
+		ID: "late", Programs: settle.Always(counter()), Now: func() time.Time { return time.Now().Add(-10 * time.Minute) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	out := wantSoon(t, 2, `"check": "clock" | the clock of worker late is | behind this machine's`, "doctor", "--json")
+	saysNot(t, out, "the clock of worker w1")
+	wantSoon(t, 0, "! the clock of late is | from this machine's", "fleet")
+}
+
+// A hundred events that failed are a warning, with the stream and the reason of most.
+func TestIncident_AFloodOfDeadLetters(t *testing.T) {
+	d := started(t, settle.Config{Programs: settle.Always(settle.NewProgram("mail").
+		Handle("post", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+			return settle.Value{}, errors.New("the letter box is full")
+		}).
+		Handle("call", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+			return settle.Value{}, errors.New("the line is dead")
+		}))})
+	sendTo(t, d, "street", "call", 1)
+	wantSoon(t, 1, "1 open | 1 of these of stream call, the first because: the line is dead", "doctor", "--json")
+	says(t, judgedAfter(t, d, 0), "✓ dead letters 1 event, ever")
+	sendTo(t, d, "street", "post", 99)
+	wantSoon(t, 1, "100 open | 99 of these of stream post, the first because: the letter box is full", "doctor", "--json")
+	says(t, judgedAfter(t, d, 0), "! dead letters 100 events, ever")
+}

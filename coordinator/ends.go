@@ -1,0 +1,265 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// laneEnds knows how far lanes have reached, beyond the life of a coordinator. A lane that has lost its end (a power
+// cut without fsync) has lost releases whose commits are there still, and the saved positions in the logs are
+// behind those. So the end of a lane is saved before a position that rests on what was put there. Whether the lane
+// has still what it had is asked before anything is released in an epoch.
+type laneEnds struct {
+	c *Coordinator
+
+	// flights has tails that ask the same at one time share the answer, also if that is an error: which of them
+	// was the first makes no difference.
+	flights singleflight.Group
+
+	mu    sync.Mutex
+	sure  bool // that the lanes were compared in epoch
+	epoch uint64
+	lanes []laneEnd
+}
+
+// laneEnd counts what was put into a lane, and how much of that the saved end covers.
+type laneEnd struct{ put, covered uint64 }
+
+func newLaneEnds(c *Coordinator) *laneEnds {
+	return &laneEnds{c: c, lanes: make([]laneEnd, c.bus.Partitions())}
+}
+
+// hasPut notes that an event is in a lane, and returns its number among those.
+func (l *laneEnds) hasPut(partition int) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lanes[partition].put++
+	return l.lanes[partition].put
+}
+
+// save sees to it that the saved end of a lane covers what was put there up to a number.
+func (l *laneEnds) save(bus worker.Bus, partition int, upTo uint64) error {
+	for l.lane(partition).covered < upTo {
+		_, err, _ := l.flights.Do(fmt.Sprint("save ", bus.Epoch(), partition), func() (any, error) {
+			return nil, l.saveEnd(bus, partition)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *laneEnds) lane(partition int) laneEnd {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lanes[partition]
+}
+
+func (l *laneEnds) saveEnd(bus worker.Bus, partition int) error {
+	put := l.lane(partition).put
+	end, err := endOf(l.c.ctx, bus, partition)
+	if err == nil {
+		err = bus.SavePosition(l.c.ctx, partition, worker.PositionSent, uint64(end))
+	}
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lanes[partition].covered = max(l.lanes[partition].covered, put)
+	return nil
+}
+
+// compare compares all lanes with their saved ends, once in an epoch. If one has lost its end, all logs are to be
+// released anew as far as lanes remember events; targets know what they have had.
+func (l *laneEnds) compare(bus worker.Bus) error {
+	if l.isSure(bus.Epoch()) {
+		return nil
+	}
+	_, err, _ := l.flights.Do(fmt.Sprint("compare ", bus.Epoch()), func() (any, error) { return nil, l.compareAll(bus) })
+	return err
+}
+
+func (l *laneEnds) isSure(epoch uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sure && l.epoch == epoch
+}
+
+func (l *laneEnds) compareAll(bus worker.Bus) error {
+	if l.isSure(bus.Epoch()) {
+		return nil // since it was asked for
+	}
+	var lost []int
+	for p := range bus.Partitions() {
+		has, err := l.hasLost(bus, p)
+		if err != nil {
+			return err
+		}
+		if has {
+			lost = append(lost, p)
+		}
+	}
+	if len(lost) > 0 {
+		if err := l.releaseAnew(bus, lost); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sure, l.epoch = true, bus.Epoch()
+	return nil
+}
+
+// hasLost reports whether a lane ends before its saved end, or has given that sequence out again since.
+func (l *laneEnds) hasLost(bus worker.Bus, partition int) (bool, error) {
+	position, err := bus.LoadPosition(l.c.ctx, partition, worker.PositionSent)
+	if err != nil || position == 0 {
+		return false, err
+	}
+	saved := anchor(position)
+	for began := time.Now(); ; {
+		end, err := bus.LaneEnd(l.c.ctx, partition)
+		if err != nil {
+			return false, err
+		}
+		if end >= saved.seq() {
+			break
+		}
+		if time.Since(began) >= bus.Hindsight() { // before that it may be a leader that was deposed
+			return true, nil
+		}
+		if err := pause.For(l.c.ctx, minPause); err != nil {
+			return false, err
+		}
+	}
+	m, there, err := bus.LaneEvent(l.c.ctx, partition, saved.seq())
+	return there && anchorOf(&m) != saved, err
+}
+
+// anchor is a place in a lane and what stands there: a sequence, and in the low bits a part of the hash of an event's
+// name. So one that is further on is the greater number.
+type anchor uint64
+
+// nameBits leave room for sequences up to 2^44.
+const nameBits = 20
+
+func (a anchor) seq() uint64 { return uint64(a) >> nameBits }
+
+func anchorOf(m *model.Message) anchor {
+	h := fnv.New64a()
+	for _, part := range []string{m.Space, m.Stream, m.ID} {
+		_, _ = h.Write(append([]byte(part), 0)) // which cannot fail
+	}
+	return anchor(m.Seq<<nameBits | h.Sum64()>>(64-nameBits))
+}
+
+// endOf is the end of a lane.
+func endOf(ctx context.Context, bus worker.Bus, partition int) (anchor, error) {
+	end, err := bus.LaneEnd(ctx, partition)
+	if err != nil {
+		return 0, err
+	}
+	m, there, err := bus.LaneEvent(ctx, partition, end)
+	switch {
+	case err != nil:
+		return 0, err
+	case !there && end > 0:
+		return 0, fmt.Errorf("lane %d is said to end at %d, where nothing stands", partition, end) // by a leader that was deposed: asked again
+	case !there:
+		return 0, nil
+	}
+	return anchorOf(&m), nil
+}
+
+// isLater reports whether something was stored after a position was saved that says it was there. Of the times of two
+// servers it is known only by a margin.
+func isLater(bus worker.Bus, stored, saved time.Time) bool {
+	if bus.Hindsight() > 0 {
+		saved = saved.Add(doubt.Margin)
+	}
+	return stored.After(saved)
+}
+
+// releaseAnew moves the positions of all logs back, and only then the ends of those lanes: if it is
+// interrupted, it is done again.
+func (l *laneEnds) releaseAnew(bus worker.Bus, lost []int) error {
+	l.c.cfg.Logger.Error("lanes have lost their ends (a power cut without fsync, or older files): what logs have sent is released anew", "lanes", lost)
+	var known time.Time // since when what is lost was put there, at the latest
+	for _, p := range lost {
+		at, err := bus.PositionStored(l.c.ctx, p, worker.PositionSent)
+		if err != nil {
+			return err
+		}
+		if known.IsZero() || at.Before(known) {
+			known = at
+		}
+	}
+	for p := range bus.Partitions() {
+		if _, _, err := moveBack(l.c.ctx, bus, p, known); err != nil {
+			return err
+		}
+	}
+	for _, p := range lost {
+		end, err := endOf(l.c.ctx, bus, p)
+		if err == nil {
+			err = bus.MovePosition(l.c.ctx, p, worker.PositionSent, uint64(end))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveBack moves the saved position of a log back to where lanes remembered events at a time, and returns it. It never
+// moves it on: what is behind it was not released yet, however old it is.
+func moveBack(ctx context.Context, bus worker.Bus, partition int, known time.Time) (uint64, model.LogState, error) {
+	st, err := bus.LogState(ctx, partition, bus.Horizon())
+	if err == nil {
+		st, err = bus.LogState(ctx, partition, bus.Horizon()+max(st.Now.Sub(known), 0))
+	}
+	if err != nil {
+		return 0, st, err
+	}
+	at, err := bus.LoadPosition(ctx, partition, Position)
+	if err != nil || at <= st.Old {
+		return at, st, err
+	}
+	return st.Old, st, bus.MovePosition(ctx, partition, Position, st.Old)
+}
+
+// put notes that an event of this log is in its lane.
+func (t *tail) put(m *model.Message) {
+	p := model.PartitionOf(m.Space, len(t.sent))
+	n := t.c.ends.hasPut(p)
+	for {
+		was := t.sent[p].Load()
+		if n <= was || t.sent[p].CompareAndSwap(was, n) {
+			return
+		}
+	}
+}
+
+// saveEnds saves the ends of the lanes into which this log was released.
+func (t *tail) saveEnds(bus worker.Bus) error {
+	for p := range t.sent {
+		if n := t.sent[p].Load(); n > 0 {
+			if err := t.c.ends.save(bus, p, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

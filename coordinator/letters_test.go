@@ -1,0 +1,167 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// reluctant is a bus that refuses letters some times.
+type reluctant struct {
+	*membus.Bus
+	refuse atomic.Int64
+}
+
+func (b *reluctant) Bury(ctx context.Context, d *model.DeadLetter) error {
+	if b.refuse.Add(-1) >= 0 {
+		return errors.New("not today")
+	}
+	return b.Bus.Bury(ctx, d)
+}
+
+// end appends a commit that says how an event has ended.
+func (w *world) end(space string, rc *model.Receipt) uint64 {
+	w.Helper()
+	tx := model.Tx{N: w.heads[space] + 1, By: "handle add", Receipt: rc}
+	c := &model.Commit{Version: model.CommitVersion, Space: space, Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}
+	return w.append(space, model.AppendCommit(nil, c, model.AppendTx(nil, &tx)))
+}
+
+func TestBury_AStoreThatRefusesIsAskedAgainUntilTheLetterIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &reluctant{Bus: w.server.Connect("coordinator")}
+		defer b.Kill()
+		b.refuse.Store(5)
+		w.put("a", "add", "e1")
+		seq := w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
+		c := w.start(coordinator.Config{}, b)
+		w.eventually("the letter is there", func() bool { return len(w.server.ReadDead("", 0, 10)) == 1 })
+		w.eventually("the position passes it", func() bool { return w.position(0) == seq })
+		c.Stop()
+	})
+}
+
+// deposed is a bus whose leader does not know the newest events some times.
+type deposed struct {
+	*membus.Bus
+	forget atomic.Int64
+}
+
+func (b *deposed) Hindsight() time.Duration { return worker.StaleLeader }
+
+func (b *deposed) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
+	if b.forget.Add(-1) >= 0 {
+		return model.Message{}, false, nil
+	}
+	return b.Bus.FindEvent(ctx, space, stream, id)
+}
+
+// A leader that was deposed answers from the past: an event that has just ended was there, so its
+// letter gets its payload.
+func TestBury_ALeaderThatDoesNotKnowTheEventIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &deposed{Bus: w.server.Connect("coordinator")}
+		defer b.Kill()
+		b.forget.Store(3)
+		w.put("a", "add", "e1")
+		w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
+		c := w.start(coordinator.Config{}, b)
+		w.eventually("the letter is there", func() bool { return len(w.server.ReadDead("", 0, 10)) == 1 })
+		if d := w.server.ReadDead("", 0, 10)[0]; d.Lost != "" {
+			t.Errorf("the letter says that its payload is lost: %s", d.Lost)
+		}
+		c.Stop()
+	})
+}
+
+// An event that was purged from its lane holds the letters up until no leader can answer from the past, and is
+// then said to be lost.
+func TestBury_AnEventThatIsGoneFromItsLaneIsBelievedToBeInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &deposed{Bus: w.server.Connect("coordinator")}
+		defer b.Kill()
+		seq := w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
+		c := w.start(coordinator.Config{}, b)
+		defer c.Stop()
+		w.eventually("the letter says so", func() bool {
+			letters := w.server.ReadDead("", 0, 10)
+			return len(letters) == 1 && letters[0].Lost != ""
+		})
+		w.eventually("the position passes it", func() bool { return w.position(0) == seq })
+	})
+}
+
+// What a space has sent to itself lies in no lane. If its origin is purged, too, nothing has the
+// payload any more; the letter says so, and holds nothing up.
+func TestBury_APayloadThatIsNowhereIsSaidToBeLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &deposed{Bus: w.server.Connect("coordinator")}
+		defer b.Kill()
+		seq := w.end("a", &model.Receipt{Event: "e1", Outcome: model.Failed, Error: "no"})
+		defer w.start(coordinator.Config{}, b).Stop()
+		w.pass(2 * time.Second)
+		letters := w.server.ReadDead("", 0, 10)
+		if len(letters) != 1 || letters[0].Lost == "" {
+			t.Fatalf("the letters are %+v, want one that says that its payload is lost", letters)
+		}
+		if w.position(0) != seq {
+			t.Errorf("position %d, want %d", w.position(0), seq)
+		}
+	})
+}
+
+// What a send says beside its payload is for its receiver: where it stands, how long the chain is,
+// and when it is to be handled.
+func TestRelease_CarriesWhatTheSendSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		s := to("b")
+		s.Depth, s.NotBefore = 7, 946684900000
+		w.commit("a", s)
+		w.coordinator(coordinator.Config{})
+		w.eventually("it is released", w.released)
+		if m := w.server.ReadLane("b", 0, 1)[0]; m.Position != 1 || m.Depth != 7 || m.NotBefore != s.NotBefore {
+			t.Errorf("released as %+v", m)
+		}
+	})
+}
+
+// Whatever way an event comes to nothing, its origin gets a notice, though the commit with the receipt sends
+// nothing itself.
+func TestNotice_FollowsEveryEndThatComesToNothing(t *testing.T) {
+	for _, how := range []model.Outcome{model.Refused, model.Cancelled, model.Expired} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.commit("a", to("b"))
+			w.end("b", &model.Receipt{Event: w.sent["b"]["a"][0], Lane: 1, Outcome: how, Error: "no", Pos: 1})
+			w.coordinator(coordinator.Config{})
+			w.eventually("the origin is told that it was "+string(how), func() bool { return len(w.server.ReadLane("a", 0, 1)) == 1 })
+		})
+	}
+}
+
+// A notice is one link further in the chain of the event that it is about.
+func TestNotice_CarriesTheDepthOfTheEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.commit("a", to("b"))
+		w.end("b", &model.Receipt{Event: w.sent["b"]["a"][0], Lane: 1, Outcome: model.Refused, Error: "no", Depth: 7, Pos: 1})
+		w.coordinator(coordinator.Config{})
+		w.eventually("the notice is there", func() bool { return len(w.server.ReadLane("a", 0, 1)) == 1 })
+		if m := w.server.ReadLane("a", 0, 1)[0]; m.Depth < 7 {
+			t.Errorf("the notice has depth %d", m.Depth)
+		}
+	})
+}

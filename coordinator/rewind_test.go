@@ -1,0 +1,385 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// rewinding is a bus whose store goes back: from then on it is another one.
+type rewinding struct {
+	worker.Bus // of before
+	mu         sync.Mutex
+	after      worker.Bus // nil before
+	cut        chan struct{}
+	why        error         // that a follow ends with
+	late       time.Duration // for how long it does not
+}
+
+func (b *rewinding) now() worker.Bus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.after != nil {
+		return b.after
+	}
+	return b.Bus
+}
+
+func (b *rewinding) goBack(to worker.Bus) {
+	b.mu.Lock()
+	b.after = to
+	b.mu.Unlock()
+	close(b.cut)
+}
+
+func (b *rewinding) Epoch() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.after != nil {
+		return 1
+	}
+	return 0
+}
+
+func (b *rewinding) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	if b.Epoch() > 0 {
+		return b.now().FollowLog(ctx, partition, after, deliver)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-b.cut:
+			_ = pause.For(ctx, b.late)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := b.now().FollowLog(ctx, partition, after, deliver)
+	if b.Epoch() > 0 {
+		return b.why
+	}
+	return err
+}
+
+func (b *rewinding) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
+	return b.now().LogState(ctx, partition, age)
+}
+
+func (b *rewinding) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
+	return b.now().LoadPosition(ctx, partition, name)
+}
+
+func (b *rewinding) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	return b.now().SavePosition(ctx, partition, name, seq)
+}
+
+func (b *rewinding) Send(m model.Message, done func(model.SendResult, error)) {
+	if m.Bound && m.Epoch != b.Epoch() {
+		done(model.SendResult{}, model.ErrRewound)
+		return
+	}
+	m.Bound = false
+	b.now().Send(m, done)
+}
+
+// When the store has gone back, what the coordinator remembers of it counts for nothing: it goes on
+// from the position that is there, whether the follow tells it so or breaks off for another reason.
+func TestRewind_TheLogIsReleasedFromThePositionThatIsThere(t *testing.T) {
+	for name, why := range map[string]error{"told": model.ErrRewound, "cut off": errors.New("connection lost")} { // any order: each by itself
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, after := newWorld(t, 1), newWorld(t, 1)
+				first, second := before.server.Connect("coordinator"), after.server.Connect("coordinator")
+				defer first.Kill()
+				defer second.Kill()
+				b := &rewinding{Bus: first, cut: make(chan struct{}), why: why}
+				c := before.start(coordinator.Config{}, b)
+				for range 5 {
+					before.commit("a", to("b"))
+				}
+				before.eventually("the position is saved", func() bool { return before.position(0) == 5 })
+				after.commit("a", to("b"))
+				b.goBack(second)
+				after.pass(5 * time.Second)
+				last := after.commit("a", to("b"))
+				after.eventually("everything is released that there is", after.released)
+				after.eventually("the position is saved though it was further", func() bool { return after.position(0) == last })
+				c.Stop()
+			})
+		})
+	}
+}
+
+// A release or a letter that is on its way when the store goes back is of a commit that is there no more. In the present
+// past another event has its id, which would be taken for a duplicate.
+func TestRewind_WhatIsOnItsWayDoesNotArriveInAnotherPast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		_, b := w.coordinator(coordinator.Config{})
+		b.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "send" || op.Label == "bury" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		before := w.server.Snapshot()
+		lost := to("b")
+		lost.Payload = model.Int(1)
+		w.commit("a", lost)
+		w.put("c", "add", "e1")
+		w.end("c", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
+		w.pass(time.Second)
+		w.server.GoBack(before)
+		b.Inject(nil)
+		b.Release()
+		w.heads, w.sent = map[string]uint64{}, map[string]map[string][]string{}
+		there := to("b")
+		there.Payload = model.Int(2)
+		w.commit("a", there)
+		w.eventually("what is there is released", w.released)
+		w.pass(time.Second)
+		if m := w.server.ReadLane("b", 0, 2); len(m) != 1 || string(m[0].Payload) != "2" {
+			t.Errorf("the lane holds %+v", m)
+		}
+		if letters := w.server.ReadDead("", 0, 1); len(letters) > 0 {
+			t.Errorf("a letter is about an event that was never sent: %+v", letters)
+		}
+	})
+}
+
+// A letter that was refused so far is not tried again either.
+func TestRewind_ALetterOfBeforeIsNotStoredLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &reluctant{Bus: w.server.Connect("coordinator")}
+		defer b.Kill()
+		b.refuse.Store(3)
+		defer w.start(coordinator.Config{}, b).Stop()
+		before := w.server.Snapshot()
+		w.put("c", "add", "e1")
+		w.end("c", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
+		w.pass(300 * time.Millisecond)
+		w.server.GoBack(before)
+		w.pass(time.Minute)
+		if letters := w.server.ReadDead("", 0, 1); len(letters) > 0 {
+			t.Errorf("a letter is about an event that was never sent: %+v", letters)
+		}
+	})
+}
+
+// What was released before the store went back, and was not saved yet, is not saved as if it
+// were there, whether anything was sent by it or not.
+func TestRewind_APositionOfBeforeIsNotSaved(t *testing.T) {
+	for _, sends := range [][]model.Send{{to("b")}, nil} {
+		positionOfBefore(t, sends)
+	}
+}
+
+func positionOfBefore(t *testing.T, sends []model.Send) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := newWorld(t, 1), newWorld(t, 1)
+		first, second := before.server.Connect("coordinator"), after.server.Connect("coordinator")
+		defer first.Kill()
+		defer second.Kill()
+		b := &rewinding{Bus: first, cut: make(chan struct{}), why: model.ErrRewound, late: time.Minute}
+		c := before.start(coordinator.Config{Save: 10 * time.Second}, b)
+		for range 5 {
+			before.commit("a", slices.Clone(sends)...)
+		}
+		before.pass(5 * time.Second)
+		before.wantReleased()
+		after.commit("a", to("b"))
+		b.goBack(second)
+		after.eventually("everything is released that there is", after.released)
+		after.eventually("the position is that of what there is", func() bool { return after.position(0) == 1 })
+		c.Stop()
+	})
+}
+
+// A log that is empty behind a saved position was lost: the coordinator logs that, and releases what is
+// sent in it from then on.
+func TestRelease_AnEmptyLogBehindAPositionIsReleasedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		if err := w.client.SavePosition(t.Context(), 0, coordinator.Position, 5); err != nil {
+			t.Fatal(err)
+		}
+		w.coordinator(coordinator.Config{})
+		time.Sleep(time.Second)
+		if !strings.Contains(w.logged.String(), "the log has lost its end") {
+			t.Errorf("nothing was said of it:\n%s", w.logged)
+		}
+		last := w.commit("a", to("b"))
+		w.eventually("it is released, and the position says so", func() bool { return w.position(0) == last && w.released() })
+	})
+}
+
+// late is a bus whose leader does not know the newest commits some times.
+type late struct {
+	*membus.Bus
+	asked atomic.Int64
+}
+
+func (b *late) Hindsight() time.Duration { return worker.StaleLeader }
+
+func (b *late) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
+	st, err := b.Bus.LogState(ctx, partition, age)
+	if b.asked.Add(1) < 4 {
+		st.Last--
+	}
+	return st, err
+}
+
+// A leader that was deposed says that a log ends before what was released of it. Nothing is lost.
+func TestRelease_ALogIsNotTakenForShortByTheWordOfADeposedLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		first, _ := w.coordinator(coordinator.Config{})
+		for range 3 {
+			w.commit("a", to("b"))
+		}
+		w.eventually("the position is saved", func() bool { return w.position(0) == 3 })
+		first.Stop()
+		b := &late{Bus: w.server.Connect("coordinator")}
+		defer b.Kill()
+		c := w.start(coordinator.Config{}, b)
+		defer c.Stop()
+		w.commit("a", to("b"))
+		w.eventually("it is released", w.released)
+		if _, repeated := c.Released(); repeated > 0 || strings.Contains(w.logged.String(), "lost its end") {
+			t.Errorf("%d were released anew; the log says:\n%s", repeated, w.logged)
+		}
+	})
+}
+
+// A lane loses its end, and with it what logs have sent there and its spaces have not handled. A coordinator that is
+// started afterwards does not remember it, and the positions in the logs are behind it: it is released anew,
+// also where the lane has reached as far again since.
+func TestLostEnd_WhatLogsHaveSentIsReleasedAnew(t *testing.T) {
+	for _, since := range []int{0, 2, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2)
+			lane := model.PartitionOf("b", 2)
+			first, _ := w.coordinator(coordinator.Config{})
+			for range 3 {
+				w.commit("a", to("b"))
+				w.commit("d", to("b"))
+			}
+			w.eventually("the positions are saved", func() bool { return w.position(0) == 3 && w.position(1) == 3 })
+			first.Stop()
+			w.pass(time.Second)
+			w.server.LoseLane(lane, 2)
+			for i := range since {
+				w.put("b", "other", fmt.Sprint("n", i))
+			}
+			w.coordinator(coordinator.Config{})
+			w.eventually("all of it is there again", w.released)
+			last := w.commit("a", to("b"))
+			w.eventually("the position is saved", func() bool { return w.position(model.PartitionOf("a", 2)) == last })
+			if n := len(w.lane("b")); n != 7+since {
+				t.Errorf("the lane holds %d events, want 7, and %d of others", n, since)
+			}
+			if n := strings.Count(w.logged.String(), "have lost their ends"); n != 1 {
+				t.Errorf("it was said %d times", n)
+			}
+		})
+	}
+}
+
+// A lane that has what it had is given nothing again.
+func TestLostEnd_NothingIsReleasedAnewIntoALaneThatIsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		first, _ := w.coordinator(coordinator.Config{})
+		for range 5 {
+			w.commit("a", to("b"), to("c"))
+		}
+		p := model.PartitionOf("a", 2)
+		w.eventually("the position is saved", func() bool { return w.position(p) == 5 })
+		first.Stop()
+		w.put("b", "add", "n1")
+		second, _ := w.coordinator(coordinator.Config{})
+		w.commit("a", to("b"))
+		w.eventually("the position is saved", func() bool { return w.position(p) == 6 })
+		if _, repeated := second.Released(); repeated > 0 {
+			t.Errorf("%d were released that were there", repeated)
+		}
+	})
+}
+
+// A log loses its end and becomes as long again before a coordinator is started: what was sent in between is
+// behind the saved position, and is released all the same.
+func TestLostEnd_ALogThatIsAsLongAgainIsReleasedAnew(t *testing.T) {
+	for _, since := range []int{2, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			first, _ := w.coordinator(coordinator.Config{})
+			for range 3 {
+				w.commit("a", to("b"))
+			}
+			lost := w.commit("c", model.Send{To: "c", Stream: "add"}) // which is not released
+			w.commit("c", model.Send{To: "c", Stream: "add"})
+			w.eventually("the position is saved", func() bool { return w.position(0) == lost+1 })
+			first.Stop()
+			w.pass(time.Second)
+			w.server.LoseLog(0, lost-1)
+			for range since {
+				w.commit("a", to("b"))
+			}
+			w.coordinator(coordinator.Config{})
+			w.eventually("all of it is there", w.released)
+			w.wantReleased()
+		})
+	}
+}
+
+// What has stood for longer than lanes remember events, as no coordinator was there, was not released for all that:
+// a position is never moved on.
+func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
+	for name, lose := range map[string]func(w *world){ // any order: each by itself
+		"a lane": func(w *world) { w.server.LoseLane(0, 1) },
+		"a log": func(w *world) {
+			w.server.LoseLog(0, 3)
+			w.heads["a"] = 3
+			w.sent["b"]["a"] = w.sent["b"]["a"][:3]
+			for range 4 {
+				w.commit("a", to("b"))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				first, _ := w.coordinator(coordinator.Config{})
+				for range 3 {
+					w.commit("a", to("b"))
+				}
+				w.commit("a")
+				w.eventually("the position is saved", func() bool { return w.position(0) == 4 })
+				first.Stop()
+				w.pass(time.Second)
+				w.commit("a", to("b"))
+				w.commit("a", to("b"))
+				lose(w)
+				w.pass(3 * w.server.Horizon())
+				w.coordinator(coordinator.Config{})
+				w.eventually("all of it is there", w.released)
+				w.wantReleased()
+			})
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package deploy_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// commandAs runs a command of settle as a user of a role.
+func commandAs(t *testing.T, s *bus.Server, role string, args ...string) (out string, code int) {
+	t.Helper()
+	return once(t.Context(), t, loginAs(s, role), "settle", args...)
+}
+
+func loginAs(s *bus.Server, role string) map[string]string {
+	return map[string]string{"NATS_URL": s.ClientURL(), "NATS_USER": role, "NATS_PASSWORD": password(role)}
+}
+
+// Backup, restore and cancel do their work as the roles that the table of README.md names. As any other
+// they end with an error that says which role is needed.
+func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
+	s := startWithUsers(t)
+	must := func(role string, args ...string) string {
+		t.Helper()
+		out, code := commandAs(t, s, role, args...)
+		if code != 0 {
+			t.Fatalf("%s: settle %s: code %d\n%s", role, strings.Join(args, " "), code, out)
+		}
+		return out
+	}
+	must(bus.RoleOperator, "provision", "--partitions", "8")
+	env := loginAs(s, bus.RoleWorker)
+	env["SETTLE_PROGRAM"], env["SETTLE_ID"] = "counter", "worker-1"
+	begin(t, env, "spaceworker")
+	env = loginAs(s, bus.RoleCoordinator)
+	env["SETTLE_ID"] = "coordinator-1"
+	begin(t, env, "coordinator")
+	must(bus.RoleClient, "send", "s1", "add", "--id", "e1", "--wait", "--timeout", patience.String())
+
+	var dirs []string
+	for _, role := range letters {
+		id := "later-" + role
+		must(bus.RoleClient, "send", "s1", "add", "--id", id, "--at", time.Now().Add(365*24*time.Hour).Format(time.RFC3339))
+		out, code := commandAs(t, s, role, "cancel", id, "--space", "s1", "--stream", "add", "--timeout", "2m")
+		may := slices.Contains([]string{bus.RoleWorker, bus.RoleOperator}, role)
+		if want := map[bool]string{true: id + ": cancelled", false: "`settle permissions`"}[may]; (code == 0) != may || !strings.Contains(out, want) {
+			t.Errorf("%s cancels: code %d, want %q in\n%s", role, code, want, out)
+		}
+		dir := filepath.Join(t.TempDir(), "b")
+		out, code = commandAs(t, s, role, "backup", dir)
+		if code != 0 || !strings.Contains(out, "everything that was acknowledged before is in it") {
+			t.Errorf("%s makes a backup: code %d\n%s", role, code, out)
+		}
+		notes := slices.Contains([]string{bus.RoleBackup, bus.RoleOperator}, role)
+		if notes == strings.Contains(out, "use the role backup") {
+			t.Errorf("%s notes its backup: %v\n%s", role, notes, out)
+		}
+		dirs = append(dirs, dir)
+	}
+	out, _ := commandAs(t, s, bus.RoleReader, "doctor")
+	if !strings.Contains(out, "the newest was made") {
+		t.Errorf("the doctor says\n%s", out)
+	}
+
+	for i, role := range letters {
+		other := startWithUsers(t)
+		out, code := commandAs(t, other, role, "restore", dirs[i])
+		if may := role == bus.RoleOperator; (code == 0) != may || !strings.Contains(out, map[bool]string{true: "restored", false: "the role operator"}[may]) {
+			t.Errorf("%s restores: code %d\n%s", role, code, out)
+		}
+		if role == bus.RoleOperator {
+			if out, code := commandAs(t, other, bus.RoleReader, "receipts", "s1"); code != 0 || !strings.Contains(out, "handled") {
+				t.Errorf("of what was restored: code %d\n%s", code, out)
+			}
+		}
+		other.Shutdown()
+	}
+}

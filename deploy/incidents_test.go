@@ -1,0 +1,84 @@
+package deploy_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// A process that is stopped keeps its connection and answers nothing: the doctor and the fleet name
+// it, and no longer when it goes on.
+func TestIncident_AWorkerIsFrozen(t *testing.T) {
+	s := startWithUsers(t)
+	operator := loginAs(s, bus.RoleOperator)
+	if out, code := once(t.Context(), t, operator, "settle", "provision", "--partitions", "2"); code != 0 {
+		t.Fatalf("provision: code %d\n%s", code, out)
+	}
+	var frozen *process
+	for _, id := range []string{"w-well", "w-frozen"} {
+		env := loginAs(s, bus.RoleWorker)
+		env["SETTLE_PROGRAM"], env["SETTLE_ID"] = "counter", id
+		frozen = begin(t, env, "spaceworker")
+		frozen.says(t, "msg=running")
+	}
+	looks := func(command string) string {
+		out, _ := once(t.Context(), t, operator, "settle", command)
+		return strings.Join(strings.Fields(out), " ")
+	}
+	const hangs, silent = "listens and does not answer: w-frozen", "w-frozen does not answer: it hangs"
+	eventually(t, "both workers are well", func() bool { return strings.Contains(looks("doctor"), "2 workers: w-frozen, w-well") })
+	if out := looks("fleet"); strings.Contains(out, silent) {
+		t.Errorf("a worker that is well is said to hang:\n%s", out)
+	}
+	if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the doctor names the one that hangs", func() bool {
+		out := looks("doctor")
+		return strings.Contains(out, hangs) && strings.Contains(out, "1 worker: w-well")
+	})
+	eventually(t, "the fleet names the one that hangs", func() bool { return strings.Contains(looks("fleet"), silent) })
+	if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both workers are well again", func() bool { return strings.Contains(looks("doctor"), "2 workers: w-frozen, w-well") })
+}
+
+// The doctor names what is missing for a user that may do less than a reader, and nothing for a reader.
+func TestIncident_PermissionsAreMissing(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "server.conf")
+	writeFile(t, conf, `
+		accounts {
+			APP {
+				jetstream: enabled
+				users: [
+					{user: all, password: p}
+					{user: less, password: p, permissions: {publish: {deny: ["settle.>"]}}}
+				]
+			}
+		}
+		jetstream {}
+	`)
+	s, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0", ConfigFile: conf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Shutdown)
+	as := func(user string) map[string]string {
+		return map[string]string{"NATS_URL": s.ClientURL(), "NATS_USER": user, "NATS_PASSWORD": "p"}
+	}
+	if out, code := once(t.Context(), t, as("all"), "settle", "provision", "--partitions", "1"); code != 0 {
+		t.Fatalf("provision: code %d\n%s", code, out)
+	}
+	for user, lacks := range map[string]bool{"all": false, "less": true} {
+		out, _ := once(t.Context(), t, as(user), "settle", "doctor", "--json")
+		said := fmt.Sprintf("user %s of account APP has the rights of no role; a reader needs besides: ", user)
+		if strings.Contains(out, said) != lacks || strings.Contains(out, "publish settle.api.>") != lacks {
+			t.Errorf("of user %s the doctor says\n%s", user, out)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// lateTimers is how long a timer may be due without a word: a worker that has just begun to serve a
+// partition wakes those that came due meanwhile.
+const lateTimers = time.Minute
+
+// missedFor is for how long it is told that times of a job were passed over, from the first of them on.
+const missedFor = 24 * time.Hour
+
+// timers judges what is due and not handled.
+func (j *judge) timers() {
+	fine := true
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures == nil {
+			continue
+		}
+		for _, l := range m.Figures.Late {
+			age := m.Figures.Now.Sub(l.Since) // both by the worker's clock
+			if age < lateTimers {
+				continue
+			}
+			fine = false
+			j.bad(Warning, CheckTimers, fmt.Sprintf("space %s, on %s: the first of %s that wait for their time was due %v ago, at %s", l.Space, m.ID, count(l.Waiting, "event"), age.Round(time.Second), l.Since.Format(time.RFC3339)),
+				"Timers, jobs and delayed events of the space are handled late by that: they are handled one at a time, like its other events.",
+				"If the space is named as stuck above, see that first. `settle timers "+l.Space+"` lists what waits. Let fewer come due at one moment, or divide them among several spaces.")
+		}
+		if more := m.Figures.LateCount - len(m.Figures.Late); more > 0 && !fine {
+			j.bad(Warning, CheckTimers, fmt.Sprintf("%s more on %s are late with what is due", count(more, "space"), m.ID), "See above.", "See above, and more workers if there are many: they divide the partitions.")
+		}
+	}
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures == nil {
+			continue
+		}
+		for _, missed := range m.Figures.Missed {
+			if m.Figures.Now.Sub(missed.At) > missedFor {
+				continue
+			}
+			fine = false
+			j.bad(Warning, CheckTimers, fmt.Sprintf("job %s of space %s has passed over %s behind the one of %s, as %s saw", missed.Cron, missed.Space, count(missed.Times, "time"), missed.At.Format(time.RFC3339), m.ID),
+				"Nothing ran when they were due, and the job's CatchUp says that they are not made up for one by one.",
+				"Find out why its partition was not served. If each time matters, give the job CatchUp All; what one event is to do for several is in its payload (missed).")
+		}
+	}
+	if fine {
+		j.ok(CheckTimers, "none is late by more than %v", lateTimers)
+	}
+}
+
+// manyWaking is how many spaces may wait to be loaded without a word: a worker loads 64 at a time.
+const manyWaking = 100
+
+// waking judges how many spaces wait to be loaded into memory.
+func (j *judge) waking() {
+	fine := true
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures == nil || m.Figures.Queued < manyWaking {
+			continue
+		}
+		fine = false
+		f := m.Figures
+		text := fmt.Sprintf("%s wait to be loaded by %s, the next ones: %s; %d are in memory", count(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake)
+		do := "Wait if it becomes less: that is right after a start, or if much was due at one moment. Else more workers: they divide the partitions."
+		if f.Limit > 0 && f.Awake >= f.Limit {
+			text += fmt.Sprintf(", of at most %d", f.Limit)
+			do += " As many are in memory as may be (--max-awake), and those that are busy or stuck make no room."
+		}
+		j.bad(Warning, CheckWaking, text, "Their events and timers wait until they are in memory.", do)
+	}
+	if fine {
+		j.ok(CheckWaking, "fewer than %d spaces wait to be loaded by a worker", manyWaking)
+	}
+}
+
+// manyWatches is from which share of its limit on a worker's watches are told of, in percent.
+const manyWatches = 80
+
+// watches judges how many live queries the workers answer.
+func (j *judge) watches() {
+	fine, open := true, 0
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures == nil {
+			continue
+		}
+		w := &m.Figures.Watches
+		open += w.Open
+		if w.Limit == 0 || w.Open*100 < manyWatches*w.Limit {
+			continue
+		}
+		fine = false
+		text := fmt.Sprintf("worker %s answers %d watches, of at most %d; %d of them of document %s of space %s", m.ID, w.Open, w.Limit, w.Most, w.Document, w.Space)
+		if w.Refused > 0 {
+			text += fmt.Sprintf("; it has refused %d", w.Refused)
+		}
+		j.bad(Warning, CheckWatches, text, "A watch beyond the limit is refused, and asks another worker. If all are full, it asks again until there is room.",
+			"More workers, or fewer watches: a page that reloads often, or a client that does not close what it no longer needs, leaves many.")
+	}
+	if fine {
+		j.ok(CheckWatches, "%d, and room for more at each worker", open)
+	}
+}
+
+// unrunnable tells of deployed versions that workers cannot run.
+func (j *judge) unrunnable() {
+	told := map[string]bool{}
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures == nil {
+			continue
+		}
+		for _, text := range m.Figures.Unrunnable {
+			if told[text] {
+				continue // the others are told the same
+			}
+			told[text] = true
+			j.bad(Failure, CheckPrograms, "on worker "+m.ID+": "+text,
+				"What was deployed does not run. Events of spaces for which nothing runs wait, and are kept.",
+				"Deploy a version that compiles on these workers, or go back: `settle versions` lists them, `settle rollback` goes back.")
+		}
+	}
+	if len(told) == 0 {
+		j.ok(CheckPrograms, "every deployed version that a rule names runs where it is to")
+	}
+}

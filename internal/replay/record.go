@@ -1,0 +1,296 @@
+// Package replay makes a recording of what happened in a space (kit.Recording), from its log and its lane.
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
+
+// Options say what is recorded.
+type Options struct {
+	// From is the revision behind which to begin; 0 begins as early as the log and the lane tell.
+	From uint64
+	// Derived are documents that the program derives, besides those of which that is saved.
+	Derived []string
+}
+
+// page is how many entries are read at a time.
+const page = 500
+
+// recorder reads a space.
+type recorder struct {
+	kit.Recording
+	ctx     context.Context
+	bus     lookup.Bus
+	sent    map[uint64]*model.Message // by lane sequence
+	entries []model.LogEntry
+	derived []string
+	names   map[string]bool // of documents that were written
+	at      map[[2]string]int
+}
+
+// Record makes a recording of a space, which goes on meanwhile.
+func Record(ctx context.Context, bus lookup.Bus, space string, o Options) (*kit.Recording, error) {
+	now, err := lookup.ReadContents(ctx, bus, space)
+	switch {
+	case err != nil:
+		return nil, err
+	case now.Seq == 0:
+		return nil, fmt.Errorf("there is no space %s", space)
+	case o.From > now.Seq:
+		return nil, fmt.Errorf("revision %d: the last commit of space %s is at %d", o.From, space, now.Seq)
+	}
+	r := &recorder{
+		Recording: kit.Recording{Space: space, From: o.From, To: now.Seq}, ctx: ctx, bus: bus,
+		sent: map[uint64]*model.Message{}, derived: append(slices.Clone(o.Derived), now.Derived...), names: map[string]bool{},
+	}
+	for _, name := range now.DocIDs() {
+		r.names[name] = true
+	}
+	if err := r.readLog(); err != nil {
+		return nil, err
+	}
+	if err := r.readLane(); err != nil {
+		return nil, err
+	}
+	if err := r.begin(o.From); err != nil {
+		return nil, err
+	}
+	for _, name := range now.DocIDs() {
+		if r.isCell(name) {
+			r.After = append(r.After, kit.RecordedDocument{Name: name, Value: now.Doc(name).Value})
+		}
+	}
+	return &r.Recording, nil
+}
+
+// isCell reports whether a document is compared: it has a name of the program's, and is not derived.
+func (r *recorder) isCell(name string) bool {
+	return model.CheckName("document", name) == nil && !slices.Contains(r.derived, name)
+}
+
+func (r *recorder) readLog() error {
+	return lookup.OverGaps(r.ctx, r.Space, func() error {
+		r.entries = nil
+		for after := uint64(0); ; {
+			entries, err := r.bus.ReadLog(r.ctx, r.Space, after, page)
+			if err != nil {
+				return fmt.Errorf("read the log of space %s: %w", r.Space, err)
+			}
+			for i := range entries {
+				if after = entries[i].Seq; after > r.To {
+					return nil
+				}
+				if n := len(r.entries); n > 0 && entries[i].Prev != r.entries[n-1].Seq {
+					r.entries = nil // what was before is not whole
+				}
+				r.entries = append(r.entries, entries[i])
+			}
+			if len(entries) < page {
+				return nil
+			}
+		}
+	})
+}
+
+func (r *recorder) readLane() error {
+	for after := uint64(0); ; {
+		events, err := r.bus.ReadLane(r.ctx, r.Space, after, page)
+		if err != nil {
+			return fmt.Errorf("read the lane of space %s: %w", r.Space, err)
+		}
+		for i := range events {
+			after = events[i].Seq
+			r.sent[after] = &events[i]
+		}
+		if len(events) < page {
+			return nil
+		}
+	}
+}
+
+// begin finds the first revision behind which everything is known, and takes what is behind it. A wish
+// that cannot be fulfilled is an error.
+func (r *recorder) begin(wish uint64) error {
+	if len(r.entries) == 0 {
+		return fmt.Errorf("the log of space %s was purged up to its last commit, so there is nothing to replay (--history-bytes keeps more)", r.Space)
+	}
+	first := r.entries[0].Prev
+	for i := range r.entries {
+		if err := r.take(&r.entries[i], true); errors.Is(err, errForgotten) {
+			first = r.entries[i].Seq
+		} else if err != nil {
+			return err
+		}
+	}
+	for tries := 0; ; tries++ {
+		if wish != 0 && wish < first {
+			return fmt.Errorf("what happened in space %s behind revision %d is not known any more: log and lane tell all of it from revision %d on; use --from %d, or leave it out", r.Space, wish, first, first)
+		}
+		r.From = max(wish, first)
+		err := r.before()
+		if past, is := errors.AsType[*lookup.PastError](err); is && past.From > first && tries < len(r.names) {
+			first = past.From
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return r.steps()
+	}
+}
+
+// before reads the documents as they were at From.
+func (r *recorder) before() error {
+	r.Before = nil
+	if r.From == 0 {
+		return nil
+	}
+	for name := range r.names { // any order: sorted below
+		if !r.isCell(name) {
+			continue
+		}
+		d, err := lookup.ReadAt(r.ctx, r.bus, r.Space, name, r.From)
+		if err != nil {
+			return err
+		}
+		if !d.Value.IsAbsent() {
+			r.Before = append(r.Before, kit.RecordedDocument{Name: name, Value: d.Value})
+		}
+	}
+	slices.SortFunc(r.Before, func(a, b kit.RecordedDocument) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// steps takes the commits behind From.
+func (r *recorder) steps() error {
+	r.Steps, r.at = nil, map[[2]string]int{}
+	for i := range r.entries {
+		if r.entries[i].Seq <= r.From {
+			continue
+		}
+		if err := r.take(&r.entries[i], false); err != nil {
+			return err
+		}
+	}
+	r.Start, r.End = r.entries[len(r.entries)-1].Stored.UTC(), r.entries[len(r.entries)-1].Stored.UTC()
+	for i := range r.Steps {
+		if i > 0 && r.Steps[i].At.Before(r.Steps[i-1].At) {
+			r.Steps[i].At = r.Steps[i-1].At // a server's clock was put back
+		}
+		r.End = later(r.End, r.Steps[i].At)
+	}
+	if len(r.Steps) > 0 {
+		r.Start = r.Steps[0].At
+	}
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// errForgotten says that an event which a commit has handled is not in the lane any more.
+var errForgotten = errors.New("the event is not in the lane any more")
+
+// take takes in a commit; with only, it notes the names of documents, and sees whether its events are known.
+func (r *recorder) take(e *model.LogEntry, only bool) error {
+	c, err := model.DecodeCommit(e.Data)
+	if err != nil {
+		return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+	}
+	for i := range c.Txs {
+		tx := &c.Txs[i]
+		for j := range tx.Writes {
+			r.names[tx.Writes[j].Doc] = true
+			if only && strings.HasPrefix(tx.By, "compute ") {
+				r.derived = append(r.derived, tx.Writes[j].Doc)
+			}
+		}
+		for _, seq := range lanes(tx) {
+			if r.sent[seq] == nil {
+				return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, errForgotten)
+			}
+		}
+		if !only {
+			r.step(e.Stored.UTC(), tx)
+		}
+	}
+	return nil
+}
+
+// lanes are the places in the lane of the event that a transaction is about, if that came by the lane.
+func lanes(tx *model.Tx) (all []uint64) {
+	if tx.Later != nil && tx.Later.Lane > 0 {
+		all = append(all, tx.Later.Lane)
+	}
+	if tx.Receipt != nil && tx.Receipt.Lane > 0 {
+		all = append(all, tx.Receipt.Lane)
+	}
+	return all
+}
+
+// step takes what a transaction tells: that an event has come, how one has ended, or what was written
+// without one.
+func (r *recorder) step(at time.Time, tx *model.Tx) {
+	for _, seq := range lanes(tx) {
+		m := r.sent[seq]
+		key := [2]string{m.Stream, m.ID}
+		if _, seen := r.at[key]; seen {
+			continue
+		}
+		s := kit.RecordedStep{At: at, Stream: m.Stream, Event: m.ID, NotBefore: m.NotBefore, Invalid: m.Invalid}
+		if payload, err := model.ParseValue(m.Payload); err == nil {
+			s.Payload = payload
+		} else if len(m.Payload) > 0 {
+			s.Invalid = "its payload is no JSON: " + err.Error()
+		}
+		r.at[key] = len(r.Steps)
+		r.Steps = append(r.Steps, s)
+	}
+	if rc := tx.Receipt; rc != nil {
+		stream, _ := receipts.Stream(tx.By)
+		if i, known := r.at[[2]string{stream, rc.Event}]; known {
+			s := &r.Steps[i]
+			s.Outcome, s.Result, s.Error = rc.Outcome, rc.Result, rc.Error
+		}
+		return
+	}
+	if tx.Later != nil || ownWrites(tx.By) {
+		return
+	}
+	s := kit.RecordedStep{At: at}
+	for i := range tx.Writes {
+		if r.isCell(tx.Writes[i].Doc) {
+			s.Writes = append(s.Writes, tx.Writes[i])
+		}
+	}
+	if len(s.Writes) > 0 {
+		r.Steps = append(r.Steps, s)
+	}
+}
+
+// ownWrites reports whether the program wrote by itself, as it will again.
+func ownWrites(by string) bool {
+	if by == "cron" {
+		return true
+	}
+	for _, kind := range []string{"handle ", "compute ", "effect "} {
+		if strings.HasPrefix(by, kind) {
+			return true
+		}
+	}
+	return false
+}

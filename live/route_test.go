@@ -1,0 +1,112 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+func TestGet_ThereIsALimitOfThem(t *testing.T) {
+	s := NewServer(nil, nil, Config{MaxGets: 2})
+	for i := range 5 {
+		if err := s.beginGet(); (err == nil) != (i < 2) {
+			t.Errorf("get %d, with room for two: %v", i+1, err)
+		}
+	}
+	s.endGet()
+	if err := s.beginGet(); err != nil {
+		t.Errorf("one has ended, and there is no room: %v", err)
+	}
+	if err := s.beginGet(); err == nil {
+		t.Error("there is room for one that did not end")
+	}
+}
+
+func TestGet_APathIsAPartOfTheDocument(t *testing.T) {
+	doc := worker.Answer{Value: model.Object(model.F("a", model.Object(model.F("b", 7)))), Revision: 3}
+	for path, want := range map[string]string{"": `{"a":{"b":7}}`, "a": `{"b":7}`, "a.b": "7", "a.c": ""} { // any order: each by itself
+		q := Get{Space: "s", Document: "d"}
+		if path != "" {
+			q.Path = strings.Split(path, ".")
+		}
+		if a := q.answer(doc); string(a.Value) != want || a.Found != (want != "") || a.Revision != 3 {
+			t.Errorf("at %q: %+v, want %s", path, a, want)
+		}
+	}
+}
+
+// A name as long as can be leaves no room for what comes before it.
+func TestOwnEndpoint_IsOfOneWorkerAlone(t *testing.T) {
+	seen := map[string]string{}
+	for _, id := range []string{"a", "b", strings.Repeat("x", model.MaxNameLen-1) + "1", strings.Repeat("x", model.MaxNameLen-1) + "2"} {
+		name := ownEndpoint(id)
+		if err := model.CheckName("endpoint", name); err != nil {
+			t.Error(err)
+		}
+		if other, taken := seen[name]; taken {
+			t.Errorf("%s and %s have the endpoint %s", id, other, name)
+		}
+		seen[name] = id
+	}
+}
+
+// moving is a host of a space that goes from one worker to another.
+type moving struct {
+	Host
+	gone atomic.Bool
+}
+
+func (m *moving) Owner(string) string {
+	if m.gone.Load() {
+		return "b"
+	}
+	return "a"
+}
+
+// Nobody waits for the answer of a worker that has the space no more.
+func TestGet_IsAskedElsewhereWhenTheSpaceMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := &moving{}
+		s := NewServer(nil, host, Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer s.tasks.Wait()
+		defer cancel()
+		ousted := s.ousted(ctx, "a", "s")
+		time.Sleep(time.Minute)
+		select {
+		case <-ousted:
+			t.Error("it has not moved")
+		default:
+		}
+		host.gone.Store(true)
+		time.Sleep(time.Second)
+		select {
+		case <-ousted:
+		default:
+			t.Error("it has moved a second ago")
+		}
+	})
+}
+
+func TestWaits_ForWhatMayPass(t *testing.T) {
+	if err := model.CheckName("space", "a.b"); err == nil || waits(fmt.Errorf("query: %w", err)) {
+		t.Errorf("%v would be asked again", err)
+	}
+	for _, err := range []error{worker.ErrNoProgram, model.ErrStopped, model.ErrTooLarge} {
+		if waits(err) {
+			t.Errorf("%v would be asked again", err)
+		}
+	}
+	for _, err := range []error{worker.ErrElsewhere, model.ErrNobody, context.DeadlineExceeded} {
+		if !waits(err) {
+			t.Errorf("%v would not be asked again", err)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package ordered
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// refused is the loss that an error is, nil if it is none.
+func refused(err error) *model.LossError {
+	e, _ := errors.AsType[*model.LossError](err)
+	return e
+}
+
+// lossPause is how long to wait before it is looked at again whether a loss is one still.
+const lossPause = 2 * time.Second
+
+// tellLoss logs that something is refused, now and then.
+func (s *server) tellLoss(t *doubt.Teller, e *model.LossError) {
+	if t.Due(time.Now()) {
+		s.cfg.Logger.Error("refused: the store has lost what is known of it", "server", s.cfg.id, "partition", e.Partition, "key", e.Space, "error", e)
+	}
+}
+
+// compareLane compares the lane with what is known of it, and returns from where on it is to be
+// read, given where it was done with.
+func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error) {
+	lane := doubt.Lane{
+		Bus: p.bus, Partition: p.number, Margin: doubt.Margin, Again: p.s.cfg.Heartbeat,
+		Logger: p.s.cfg.Logger.With("server", p.s.cfg.id),
+	}
+	d, from, err := lane.Compare(ctx, from)
+	if err != nil {
+		return 0, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doubt, p.compared = d, true
+	return from, nil
+}
+
+// purges reports whether the log may be purged: as long as events are in doubt, no receipt goes.
+func (p *partition) purges() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.compared && p.doubt == nil
+}
+
+// mend sets events aside, for them to be handled, that the cursor of a key has passed over and that
+// have no receipt.
+func (h *host) mend(rep *replica.Replica) error {
+	h.p.mu.Lock()
+	d := h.p.doubt
+	h.p.mu.Unlock()
+	c, err := d.Mend(h.p.ctx, h.p.bus, h.key, rep.Cursor, rep.Seq)
+	if err != nil {
+		return err
+	}
+	rep.Cursor = c
+	h.saver.lane = min(h.saver.lane, rep.LaneDone())
+	return nil
+}
+
+// checkEnd refuses a log that ends before what is saved of it. A takeover is refused by it as well,
+// so that it is asked only where the documents are ahead of the mark, or it was refused before.
+func (h *host) checkEnd(st *model.SpaceState, read uint64) error {
+	known := st.Newest()
+	if known <= read && !h.refused {
+		return nil
+	}
+	if err := h.checkHead(known); err != nil {
+		return err
+	}
+	if h.refused { // with the loss, the lane may have been put in doubt
+		h.refused = false
+		h.p.beginAnew()
+		return model.ErrStopped
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package ordered_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/internal/loss"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
+)
+
+func ids(prefix string, n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprint(prefix, i+1))
+	}
+	return list
+}
+
+// pay sends payments of one cent.
+func (w *world) pay(key string, ids ...string) (duplicates int) {
+	w.Helper()
+	for _, id := range ids {
+		if w.send(key, "pay", id, `{"cents":1}`).Duplicate {
+			duplicates++
+		}
+	}
+	return duplicates
+}
+
+// A lane alone has lost its end: what is sent after that is handled once, also under sequences
+// beyond which the keys have come, and what was handled before is known still.
+func TestLostEnd_WhatIsSentAfterItIsHandledOnceAndWhatWasIsKnown(t *testing.T) {
+	for _, sent := range []int{0, 2, 12} { // before a server starts: none, fewer than were lost, more
+		t.Run(fmt.Sprintf("%d were sent before the server starts", sent), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				first := w.serve(ordered.Config{Name: "o1"}, nil)
+				all := ids("e", 10)
+				w.pay("alice", all...)
+				w.eventuallyEnded("alice", 10)
+				w.stop(first)
+				w.server.LoseLane(0, 4)
+				more := ids("n", sent)
+				w.pay("alice", more...)
+				second := w.serve(ordered.Config{Name: "o2"}, nil)
+				all = append(all, more...)
+				w.eventuallyEnded("alice", len(all))
+				w.pay("alice", "last")
+				all = append(all, "last")
+				w.eventuallyEnded("alice", len(all))
+				if n := w.pay("alice", all...); n != len(all) {
+					t.Errorf("%d of %d second events were taken for new ones", len(all)-n, len(all))
+				}
+				w.pass(time.Minute)
+				w.wantOrder("alice", all...)
+				w.wantDoc("alice", "balance", fmt.Sprint(len(all)))
+				w.stop(second)
+			})
+		})
+	}
+}
+
+// As long as receipts say what of a lane is handled, none of them is purged, by this server or the
+// next.
+func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		cfg := ordered.Config{Name: "o1", History: time.Minute}
+		first := w.serve(cfg, nil)
+		w.pay("alice", ids("e", 10)...)
+		w.eventuallyEnded("alice", 10)
+		w.stop(first)
+		w.server.LoseLane(0, 4)
+		w.pay("bob", "b1") // at 5, of which alice's cursor says that it is done
+		w.pay("alice", "n1")
+		cfg.Name = "o2"
+		cfg.Handlers = map[string]ordered.Handler{}
+		for stream, h := range accounts() { // any order: a copy
+			cfg.Handlers[stream] = func(tx *ordered.Tx, ev *model.Event) (any, error) {
+				if ev.ID == "b1" { // the events stay in doubt
+					return nil, ordered.Transient(fmt.Errorf("not yet"))
+				}
+				return h(tx, ev)
+			}
+		}
+		cfg.Attempts, cfg.RetryMax = 1<<30, time.Second
+		second := w.serve(cfg, nil)
+		w.eventuallyEnded("alice", 11)
+		w.pass(time.Hour)
+		second.crash()
+		third := w.serve(ordered.Config{Name: "o3", History: time.Minute}, nil)
+		w.eventuallyEnded("bob", 1)
+		w.pass(time.Hour)
+		w.wantOrder("alice", append(ids("e", 10), "n1")...)
+		w.wantOrder("bob", "b1")
+		w.stop(third)
+	})
+}
+
+// What cannot be gone on with is served when its loss is accepted.
+func TestLostEnd_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		first := w.serve(ordered.Config{Name: "o1"}, nil)
+		w.pay("alice", ids("e", 6)...)
+		w.eventuallyEnded("alice", 6)
+		w.stop(first)
+		w.server.LoseLane(0, 0)
+		second := w.serve(ordered.Config{Name: "o2"}, nil)
+		w.pass(time.Minute)
+		lost, err := loss.In(t.Context(), w.client, 0)
+		if err != nil || len(lost) != 1 {
+			t.Fatalf("what is lost is %v, %v", lost, err)
+		}
+		if err := lost[0].Accept(t.Context(), w.client, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.pay("alice", "n1")
+		w.eventuallyEnded("alice", 7)
+		w.wantOrder("alice", append(ids("e", 6), "n1")...)
+		w.stop(second)
+	})
+}
+
+// So is a key whose log has lost its end.
+func TestLostEnd_AKeyWhoseLogIsLostIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		first := w.serve(ordered.Config{Name: "o1"}, nil)
+		w.pay("alice", ids("e", 6)...)
+		w.eventuallyEnded("alice", 6)
+		w.stop(first)
+		w.server.LoseLog(0, 1)
+		second := w.serve(ordered.Config{Name: "o2"}, nil)
+		w.pay("alice", "n1")
+		w.pay("bob", "b1")
+		w.eventuallyEnded("bob", 1)
+		w.pass(time.Minute)
+		if n := len(w.receipts("alice")); n != 0 {
+			t.Errorf("%d events were handled on top of a log that was lost", n)
+		}
+		lost, err := loss.Of(t.Context(), w.client, "alice")
+		if err != nil || lost == nil {
+			t.Fatalf("what is lost is %v, %v", lost, err)
+		}
+		if err := lost.Accept(t.Context(), w.client, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("n1 is handled", func() bool { return w.doc("alice", "balance") == "7" })
+		w.stop(second)
+	})
+}

@@ -1,0 +1,33 @@
+package star
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a hosted handler sends may expire; a duration that is none, and one that is over before the event may
+// be handled, are told in words.
+func TestExpires_OfWhatAHandlerSends(t *testing.T) {
+	s := newStage(t, compiled(t, `
+def h(e):
+    send(space(), "ok", expires = "90s")
+    set_timer("t", "ok", after = "1m", expires = "2m")
+def bad(e):
+    send(space(), "ok", expires = e)
+def late(e):
+    send(space(), "ok", after = "2m", expires = "1m")
+handle("h", h)
+handle("bad", bad)
+handle("late", late)
+handle("ok", lambda e: None)
+`).Space())
+	s.must("h", nil)
+	for stream, want := range map[string]string{
+		"bad":  `send: expires: "soon" is no duration`,
+		"late": "it expires before it may be handled",
+	} {
+		if rc := s.send(stream, "soon"); !strings.Contains(rc.Error, want) {
+			t.Errorf("%s: %s %q, without %q", stream, rc.Outcome, rc.Error, want)
+		}
+	}
+}

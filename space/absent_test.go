@@ -1,0 +1,111 @@
+package space
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+func patient(c *Config) { c.DocumentWait = time.Minute }
+
+// An event that reads a document of another space which does not come fails when its time is up, and
+// says which; the one behind it is handled. The core wants to be called just then.
+func TestAnEventDoesNotWaitForEverForAForeignDocument(t *testing.T) {
+	for _, stream := range []string{"buy", "read"} { // the handler reads it, or a computation that the handler reads
+		t.Run(stream, func(t *testing.T) {
+			w := newWorld(t)
+			h := w.owner("w1", exchange(t).Program, patient)
+			var told []ErrorInfo
+			h.core.OnError(func(i ErrorInfo) { told = append(told, i) })
+			h.deaf = true
+			h.now = time.Second
+			w.send(home, stream, "e1", nil)
+			w.send(home, "set", "e2", map[string]any{"a": 1})
+			h.run()
+			if until := time.Minute + time.Second; h.last.Wake != until {
+				t.Fatalf("it wants to be called at %s, want %s", h.last.Wake, until)
+			}
+			h.now = time.Minute
+			h.run()
+			if got := w.receipts(home); len(got) > 0 {
+				t.Fatalf("%v, before the time is up", got)
+			}
+			p, _ := h.core.Parked()
+			if cause, why := p.Cause(time.Duration.String); cause != CauseDocument || !strings.Contains(why, "@bank/rate") || !strings.HasSuffix(why, "; the event fails at 1m1s") {
+				t.Errorf("it is said to wait: %s: %s", cause, why)
+			}
+			h.now = time.Minute + time.Second
+			h.run()
+			if got, want := w.receipts(home), []string{"e1 failed", "e2 handled"}; !slices.Equal(got, want) {
+				t.Fatalf("receipts %v, want %v", got, want)
+			}
+			const want = "document @bank/rate has not been here for 1m0s"
+			if rc := w.receipt(home, "e1"); !strings.HasPrefix(rc.Error, want) {
+				t.Errorf("the receipt says %q", rc.Error)
+			}
+			var err *DocumentError
+			if len(told) != 1 || !errors.As(told[0].Err, &err) || told[0].Rejection != ByError || told[0].Event != "e1" {
+				t.Errorf("told were %+v", told)
+			}
+			if h.core.Stats().Attempts != 1 {
+				t.Errorf("%d attempts were counted: the handler of e1 never came to a result", h.core.Stats().Attempts)
+			}
+		})
+	}
+}
+
+// Each document has its time: one that comes late, and then another one that is missing, are not
+// added up. Nor does the time of one event count for the next.
+func TestEachForeignDocumentHasItsTime(t *testing.T) {
+	w := newWorld(t)
+	p := exchange(t)
+	h := w.owner("w1", p.Program, patient)
+	h.deaf = true
+	w.send(home, "both", "e1", nil)
+	h.run()
+	h.now = 50 * time.Second
+	h.core.Mirror("bank", "rate", model.Int(7))
+	h.run()
+	h.now = 100 * time.Second
+	h.run()
+	if got := w.receipts(home); len(got) > 0 {
+		t.Fatalf("%v, though the second document is missing for 50 s only", got)
+	}
+	h.core.Mirror("bank", "fee", model.Int(2))
+	h.run()
+	if got := w.receipt(home, "e1").Result.String(); got != "9" {
+		t.Errorf("the handler saw %s", got)
+	}
+	w.send(home, "buy", "e2", nil)
+	h.run()
+	h.now = 150 * time.Second
+	h.run()
+	if got := w.receipts(home); len(got) != 1 {
+		t.Errorf("receipts %v, though the next event waits for 50 s only", got)
+	}
+}
+
+// Without a bound it waits on, and so does a runtime that is attached: the owner decides that.
+func TestWithoutABoundAnEventWaitsForAForeignDocument(t *testing.T) {
+	for name, enter := range map[string]func(w *world, p *Program) *host{
+		"an owner without a bound": func(w *world, p *Program) *host { return w.owner("w1", p) },
+		"an attached one with one": func(w *world, p *Program) *host { return w.attached("w1", p, patient) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			h := enter(w, exchange(t).Program)
+			h.deaf = true
+			w.send(home, "buy", "e1", nil)
+			h.run()
+			h.now = 24 * time.Hour
+			h.run()
+			if got := w.receipts(home); len(got) > 0 || h.last.Wake != 0 {
+				t.Errorf("receipts %v; it wants to be called at %s", got, h.last.Wake)
+			}
+		})
+	}
+}

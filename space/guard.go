@@ -1,0 +1,150 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Guard is how a host watches over the code of the application: the core has no clock, and
+// cannot go on while code that it has called does not return. A host that gives such code up
+// gives up the whole Space with it, and makes another one out of the log; what the code does
+// then, it does to a space that appends nothing any more (docs/adr/0034). What the functions
+// answer is an input, like the time. All of it is optional.
+type Guard struct {
+	// Used is called whenever code uses its transaction. It may end the goroutine there, of a
+	// space that is given up, and else does nothing.
+	Used func()
+	// Returned is called when a handler, or a node, has come back, or an attempt has ended
+	// without one having been called. The error, of a handler, is what the attempt ends in
+	// instead of what it has returned.
+	Returned func(handler bool) error
+	// Host is what Tx.Host returns.
+	Host any
+}
+
+func (g *Guard) returned(handler bool) error {
+	if g.Returned == nil {
+		return nil
+	}
+	return g.Returned(handler)
+}
+
+func (t *Tx) used() {
+	if f := t.core.cfg.Guard.Used; f != nil {
+		f()
+	}
+}
+
+// Host is what the runtime offers around the transaction, for layers above; nil if that is
+// nothing.
+func (t *Tx) Host() any { return t.core.cfg.Guard.Host }
+
+// LimitError says that a handler or a node did not return within its limit.
+type LimitError struct {
+	// Stream and Event are those of the handler, or Node is the node.
+	Stream, Event string
+	Node          string
+	Limit         time.Duration
+	// Attempts is how many there were that never returned; 0 for one that has, too late.
+	Attempts int
+}
+
+func (e *LimitError) Error() string {
+	if e.Node != "" {
+		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. What takes long belongs in an action or an input", e.Node, e.Limit)
+	}
+	attempts := ""
+	if e.Attempts > 0 {
+		attempts = fmt.Sprintf(" in any of %d attempts", e.Attempts)
+	}
+	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. What takes long belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
+}
+
+// Overrun is code that an earlier life of the space, in this process, was given up for, as it
+// did not return.
+type Overrun struct {
+	// Stream and Event are those of the handler, or Node is the node.
+	Stream, Event string
+	Node          string
+	Limit         time.Duration
+	// Until is the time before which a node is not run again.
+	Until time.Duration
+}
+
+// Overran tells the space of code that did not return, before it takes over. An event whose
+// handler that was counts one more attempt that never came back (Config.LostAttempts). A node
+// is held back, and nobody waits for it meanwhile: they have what it wrote last.
+func (s *Space) Overran(o Overrun) {
+	if o.Node == "" {
+		s.care.overran = &o
+		return
+	}
+	if s.overran == nil {
+		s.overran = map[string]Overrun{}
+		s.graph.arrival = s.arrived
+	}
+	s.overran[o.Node] = o
+	if n := s.graph.byID[o.Node]; n != nil {
+		s.holdOverrun(n)
+	}
+}
+
+// arrived takes in that a node was registered of which something is known from before.
+func (s *Space) arrived(n *node) {
+	s.resumeChild(n)
+	s.holdOverrun(n)
+}
+
+// holdOverrun holds a node back that did not return.
+func (s *Space) holdOverrun(n *node) {
+	o, did := s.overran[n.id()]
+	if !did {
+		return
+	}
+	delete(s.overran, n.id())
+	err := &LimitError{Node: o.Node, Limit: o.Limit}
+	s.graph.setErr(n, err)
+	s.graph.changeGate(n, func(gt *gate) { gt.backoffUntil, gt.streak = o.Until, patience })
+	s.resting = append(s.resting, n)
+	s.report(ErrorInfo{Node: o.Node, Err: err, Rejection: ByTransientError, Transient: true})
+}
+
+// endRests has events wait again for nodes that may run again.
+func (s *Space) endRests() {
+	s.resting = slices.DeleteFunc(s.resting, func(n *node) bool {
+		over := n.removed || n.more.gate.backoffUntil <= s.now
+		if over && !n.removed {
+			n.more.gate.streak = 0
+		}
+		return over
+	})
+}
+
+// overranAt is the limit that the last attempt at ev did not keep, nil if it did.
+func (s *Space) overranAt(event, stream string) *Overrun {
+	if o := s.care.overran; o != nil && o.Event == event && o.Stream == stream {
+		return o
+	}
+	return nil
+}
+
+// Within limits how long the handler of a stream may take; negative for no limit. Without,
+// the host says how long.
+func (p *Program) Within(stream string, d time.Duration) error {
+	if d == 0 {
+		return fmt.Errorf("program %s: stream %s: a limit of 0 leaves no time at all; a negative one stands for none", p.Name, stream)
+	}
+	if p.handlers[stream] == nil {
+		return fmt.Errorf("program %s: stream %s has no handler to limit; register it first", p.Name, stream)
+	}
+	if p.limits == nil {
+		p.limits = map[string]time.Duration{}
+	}
+	p.limits[stream] = d
+	return nil
+}
+
+// HandlerLimit is the limit of a stream's handler, negative for none, 0 if the program says
+// nothing of it.
+func (p *Program) HandlerLimit(stream string) time.Duration { return p.limits[stream] }

@@ -1,0 +1,254 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/worker"
+)
+
+// firstNewer and lastNewer are the seeds whose plans may have the faults of newerFaults, too. The plans
+// of all others, and so their stories, are what they were before there were any.
+const (
+	firstNewer = 10_000_000
+	lastNewer  = 29_999_999
+)
+
+// newerFaults are faults and actions that only the newer plans have. Each has a file.
+var newerFaults = []string{"errors", "consumers", "early", "asleep", "dues", "queries", "letters", "trees", "cancels", "steps"}
+
+// everyFault is what a plan may have.
+func everyFault() []string { return slices.Concat(allFaults, newerFaults) }
+
+func (p *plan) isNewer() bool { return p.seed >= firstNewer && p.seed <= lastNewer }
+
+// chooseNewer turns a random part of the newer faults on.
+func (p *plan) chooseNewer() {
+	if !p.isNewer() {
+		return
+	}
+	for _, f := range newerFaults {
+		if keyed(p.seed, "newer", f).below(3) > 0 {
+			p.faults = append(p.faults, f)
+		}
+	}
+	if p.has("asleep") {
+		p.idle = keyed(p.seed, "asleep").between(5*time.Millisecond, 150*time.Millisecond)
+	}
+}
+
+// addNewer adds the items that the newer faults consist of.
+func (p *plan) addNewer() {
+	p.early()
+	p.asleep()
+	p.dues()
+	p.queries()
+	p.letters()
+	p.trees()
+	p.cancels()
+	p.deploySteps()
+}
+
+// anyUser is who does something.
+func anyUser(c *chance) string { return fmt.Sprint("u", 1+c.below(users)) }
+
+// times is how many items of a fault there are, from 1 to n; none if it is off.
+func (p *plan) times(fault string, n int) int {
+	if !p.has(fault) {
+		return 0
+	}
+	return 1 + keyed(p.seed, "times", fault).below(n)
+}
+
+// sentEvents are the events that clients send to be handled at once, each once, of streams that
+// may be waited for.
+func (p *plan) sentEvents() (list []item) {
+	known := map[eventKey]bool{}
+	for _, it := range p.items {
+		sent := it.do == "queue" || it.do == "send" || it.do == "call" || it.do == "astray"
+		if sent && it.due == 0 && it.stream != "huge" && !known[it.key()] {
+			known[it.key()] = true
+			list = append(list, it)
+		}
+	}
+	return list
+}
+
+// consumerMeets decides whether a delivery of a consumer meets a fault.
+func (n *wire) consumerMeets(fault string, d membus.Delivery) bool {
+	o := &n.w.plan.options
+	if d.Seq == 0 || !o.has("consumers") {
+		return false
+	}
+	if healed, _, _ := n.state(d.Op); healed {
+		return false
+	}
+	met := keyed(n.w.plan.seed, "consumer", fault, n.p.name, d.Label, d.Space, d.Key, d.Nth, d.Seq, d.Try).permille(o.wild)
+	if met {
+		n.w.count("deliveries of consumers: " + fault)
+	}
+	return met
+}
+
+// Doubled has a delivery come twice.
+func (n *wire) Doubled(d membus.Delivery) bool { return n.consumerMeets("doubled", d) }
+
+// checkNewer is checkOp for an operation of the newer kinds, or one that was told of an error of the
+// store; it reports false for others.
+func (w *world) checkNewer(o *op) bool {
+	newer := map[string]func(*op){
+		"query": w.checkQuery, "redrive": w.checkLetter, "dismiss": w.checkLetter,
+		"tree": w.checkTree, "wait-tree": w.checkTree, "cancel": w.checkCancel, "skip": w.checkCancel,
+	}[o.do]
+	gone := o.p.died > 0 && (o.ended == 0 || o.ended >= o.p.died)
+	switch {
+	case o.times == 1 && errors.Is(o.err, errStore):
+		w.count("clients that were told of an error of the store")
+	case newer == nil:
+		return false
+	case o.times > 1:
+		w.violate("answers", "%s was answered %d times", o, o.times)
+	case gone || o.times == 0 && o.isPatient():
+	case o.times == 0:
+		w.violate("answers", "%s was never answered", o)
+	case o.do == "query" && o.err != nil:
+		w.count("queries that nobody answered")
+	default:
+		newer(o)
+	}
+	return true
+}
+
+// isPatient reports whether an operation waits for an event that may never be sent.
+func (o *op) isPatient() bool { return o.do == "await" || o.do == "wait-tree" }
+
+// letterCount is how many dead letters there are, without the notes about them.
+func (w *world) letterCount() (n int) {
+	for _, d := range w.server.ReadDead("", 0, 1<<30) {
+		if !d.IsNote() {
+			n++
+		}
+	}
+	return n
+}
+
+// mayStartAgain reports whether a worker ends because of the store, when it starts. One that cannot
+// ask whether its former self lives, or is cut off, waits for that to be heard of, and ends if it is: what
+// the former self has said may come that late, by a consumer that has lost a delivery.
+func (w *world) mayStartAgain(err error) bool {
+	var taken *worker.TakenError
+	return errors.Is(err, errStore) || errors.As(err, &taken) && w.plan.isNewer()
+}
+
+// again ends a process that could not begin because of the store, and has it begin again.
+func (w *world) again(p *process, why string) {
+	w.count("processes that could not start for an error of the store")
+	w.kill(p, why)
+	i := item{who: p.who}
+	i.at = w.story.now() + keyed(w.plan.seed, "supervisor", p.name).between(100*time.Millisecond, time.Second)
+	time.AfterFunc(i.at-w.story.now(), func() { w.restart(i) })
+}
+
+// watchAgain goes on with a watch that the store has ended, as an application does.
+func (w *world) watchAgain(p *process, i item, o *watch) {
+	w.count("watches that ended with an error of the store")
+	w.mu.Lock()
+	over := o.over || p.died > 0 || w.over
+	o.over = true
+	w.mu.Unlock()
+	if over {
+		return
+	}
+	w.pass(p.ctx, keyed(w.plan.seed, "watch again", p.name, i.space, i.doc, int(w.story.now())).between(time.Millisecond, 100*time.Millisecond))
+	if i.span > 0 {
+		i.span = max(i.at+i.span-w.story.now(), time.Millisecond)
+		i.at = w.story.now()
+	}
+	if p.ctx.Err() == nil {
+		w.watch(p, i)
+	}
+}
+
+// seedRanges are n seeds: those from the flag -first on, or three older ones for each two newer ones.
+func seedRanges(n uint64) []seedRange {
+	if *firstFlag > 0 {
+		return []seedRange{{*firstFlag, n}}
+	}
+	newer := n * 2 / 5
+	return []seedRange{{1, n - newer}, {firstNewer, newer}}
+}
+
+// parts are the seeds that TestSeeds runs, for two processes.
+func parts() []part {
+	var first, second part
+	for _, r := range seedRanges(*seedsFlag) {
+		half := r.Seeds / 2
+		first.Ranges = append(first.Ranges, seedRange{r.First, half})
+		second.Ranges = append(second.Ranges, seedRange{r.First + half, r.Seeds - half})
+	}
+	return []part{first, second}
+}
+
+// hasNewer reports whether some of the seeds are newer ones.
+func hasNewer(parts []part) bool {
+	return slices.ContainsFunc(parts, func(p part) bool {
+		return slices.ContainsFunc(p.all(), func(seed uint64) bool { return (&plan{seed: seed}).isNewer() })
+	})
+}
+
+// sometimesNewer is what must happen in some of the newer seeds of a run.
+var sometimesNewer = []string{
+	"clients that were told of an error of the store",
+	"dead letters dismissed",
+	"dead letters sent again: handled",
+	"deliveries of consumers: doubled",
+	"deliveries of consumers: dropped",
+	"due items of applications while an owner saved",
+	"events to be taken back: cancelled",
+	"events to be taken back: expired",
+	"events to be taken back: failed",
+	"events to be taken back: handled",
+	"positions that came far too early",
+	"processes that could not start for an error of the store",
+	"programs deployed at a step",
+	"queries over refusals",
+	"queries that were answered",
+	"spaces with a timer that were woken for a task",
+	"store errors: announce",
+	"store errors: bury",
+	"store errors: call-roll",
+	"store errors: due",
+	"store errors: find-dead",
+	"store errors: find-event",
+	"store errors: find-events",
+	"store errors: follow-lane",
+	"store errors: follow-leases",
+	"store errors: follow-log",
+	"store errors: follow-members",
+	"store errors: follow-rolls",
+	"store errors: follow-space",
+	"store errors: head",
+	"store errors: lane-end",
+	"store errors: lane-event",
+	"store errors: load",
+	"store errors: load-item",
+	"store errors: load-position",
+	"store errors: log-spaces",
+	"store errors: log-state",
+	"store errors: log-tail",
+	"store errors: observe",
+	"store errors: ping",
+	"store errors: purge-lane",
+	"store errors: purge-log",
+	"store errors: read-lane",
+	"store errors: read-log",
+	"store errors: save",
+	"store errors: save-position",
+	"store errors: serve",
+	"trees that were read",
+	"trees that were waited for",
+	"watches that ended with an error of the store",
+}

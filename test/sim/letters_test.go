@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/model"
+)
+
+// Clients send dead letters again, or dismiss them.
+
+func (p *plan) letters() {
+	for i := range p.times("letters", 6) {
+		c := keyed(p.seed, "letter", i)
+		p.add(item{at: p.when(c), do: oneOf(c, "redrive", "redrive", "dismiss"), who: anyUser(c), moment: c.below(1000)})
+	}
+}
+
+// letterOf is the letter that an item is about: one of those that there are.
+func (w *world) letterOf(i item) *model.DeadLetter {
+	var list []model.DeadLetter
+	for _, d := range w.server.ReadDead("", 0, 1<<30) {
+		if !d.IsNote() {
+			list = append(list, d)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[i.moment%len(list)]
+}
+
+func (w *world) redrive(p *process, o *op) (settle.SendResult, error) {
+	d := w.letterOf(o.item)
+	if o.skipped = d == nil; o.skipped {
+		return settle.SendResult{}, nil
+	}
+	o.ref = settle.EventRef{Space: d.Space, Stream: d.Stream, Event: d.Event}
+	if o.do == "dismiss" {
+		_, _, err := p.client.Dismiss(p.ctx, d.Space, d.Stream, d.Event, "as it should")
+		return settle.SendResult{}, err
+	}
+	ref, r, err := p.client.Redrive(p.ctx, d.Space, d.Stream, d.Event)
+	if err == nil {
+		o.ref = ref
+	}
+	return r, err
+}
+
+func (w *world) checkLetter(o *op) {
+	var tooLong *settle.MissingError
+	switch {
+	case o.skipped || errors.As(o.err, &tooLong) || errors.Is(o.err, model.ErrLaneFull) || errors.Is(o.err, settle.ErrForgotten):
+	case trail.IsGone(o.err) && w.plan.has("stale"):
+		// The letter has no payload, and a replica that is behind does not know of the event: the
+		// coordinator, too, may have asked such a one.
+		w.count("letters without a payload that could not be found")
+	case o.err != nil:
+		w.violate("answers", "%s of %s was told: %v", o, o.of(), o.err)
+	case o.do == "dismiss":
+		w.count("dead letters dismissed")
+	default:
+		h := w.folds[o.ref.Space].handled[eventKey{o.ref.Space, o.ref.Stream, o.ref.Event}]
+		if h == nil {
+			w.violate("lost", "%s was acknowledged as %s, and is not handled", o, o.of())
+			return
+		}
+		w.count("dead letters sent again: " + string(h.rc.Outcome))
+	}
+}

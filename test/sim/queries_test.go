@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+)
+
+// Clients ask workers for documents as they are at the head of the log, while appends are refused,
+// owners change and stores fail.
+
+func (p *plan) queries() {
+	for i := range p.times("queries", 8) {
+		c := keyed(p.seed, "query", i)
+		p.add(item{at: p.when(c), do: "query", who: anyUser(c), space: p.anySpace(c), doc: oneOf(c, "n", "double", "double")})
+	}
+}
+
+// answerQueries has a worker answer the questions of clients.
+func (w *world) answerQueries(p *process) {
+	if w.plan.has("queries") {
+		p.worker.Beside(live.NewServer(w.busOf(p), p.worker, live.Config{}).Run)
+	}
+}
+
+// query asks for a document.
+func (w *world) query(p *process, o *op) error {
+	f := w.folds[o.space]
+	w.mu.Lock()
+	o.from, o.refused = f.seq, f.refusals
+	w.mu.Unlock()
+	cur, err := p.client.GetCurrent(p.ctx, o.space, o.doc)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o.value, o.rev, o.stale = cur.Value, cur.Revision, cur.Stale
+	o.to = f.seq
+	if err == nil {
+		w.count("queries that were answered")
+		if f.refusals > o.refused {
+			w.count("queries over refusals")
+		}
+	}
+	return err
+}
+
+// checkQuery: an answer is what the log has at its revision, and follows from all that was in the
+// log when it was asked for, and from nothing that was not there when it came.
+func (w *world) checkQuery(o *op) {
+	f := w.folds[o.space]
+	if f.changedAt(o.doc, o.rev) != o.rev || !model.Equal(f.valueAt(o.doc, o.rev), o.value) {
+		w.violate("query", "%s was answered with %s at %d, where it was %s, changed at %d", o, o.value, o.rev, f.valueAt(o.doc, o.rev), f.changedAt(o.doc, o.rev))
+		return
+	}
+	if o.stale != "" || w.plan.has("stale") { // a deposed leader does not know how far the log goes
+		w.count("queries that were answered with what was there")
+		return
+	}
+	for seq := o.from; seq <= o.to; seq++ {
+		n, _ := f.valueAt("n", seq).AsInt()
+		want := model.Int(2 * n)
+		if o.doc == "n" {
+			want = f.valueAt("n", seq)
+		}
+		if model.Equal(want, o.value) {
+			return
+		}
+	}
+	w.violate("query", "%s was answered with %s at %d, which follows from none of the states %d to %d; n was %s and is %s", o, o.value, o.rev, o.from, o.to, f.valueAt("n", o.from), f.valueAt("n", o.to))
+}
+
+// asked is what an operation of the newer kinds has asked for and was told.
+type asked struct {
+	from, to uint64 // the log of its space when it began and ended
+	refused  int
+	stale    string
+	ref      settle.EventRef
+	tree     *settle.Tree
+	skipped  bool // there was nothing to do it to
+}
+
+func (a *asked) of() string { return fmt.Sprint(a.ref.Space, "/", a.ref.Stream, "/", a.ref.Event) }

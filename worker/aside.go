@@ -1,0 +1,229 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/model"
+)
+
+// Two positions of a partition's lane are saved (docs/adr/0033). Up to the first, all spaces are
+// done; the lane is purged up to it, and workers of earlier versions know no other. A space that
+// stands still holds it back for as long as it does. The second, the Ahead, does not wait for
+// such spaces: they are set aside, each with where it is and with the last of its events that
+// was read. The next owner reads the lane behind the Ahead, and what a space that is set aside has
+// not handled, that reads for itself, as any that was without a host.
+//
+// Both are facts about the log, which stay true whoever saves them and whenever.
+
+// readMark is up to where the lane was read at a time.
+type readMark struct {
+	at   time.Time
+	read uint64
+}
+
+// aside is what a partition knows of its second position. It is guarded by the partition's lock.
+type aside struct {
+	// upTo is how far the Ahead reaches that was loaded or saved last, spaces how many it has set
+	// aside.
+	upTo   uint64
+	spaces int
+	// known are the last events, of those spaces that have any behind where the lane is read from,
+	// that they read for themselves: delivered again, they say nothing.
+	known map[string]uint64
+	// marks are as many as are needed to tell what was read Config.Aside ago.
+	marks []readMark
+}
+
+// lagging is up to where the lane was read a while ago: a space that is not done with that holds the
+// position back.
+func (a *aside) lagging(now time.Time, while time.Duration, read uint64) uint64 {
+	a.marks = append(a.marks, readMark{now, read})
+	for len(a.marks) > 1 && now.Sub(a.marks[1].at) >= while {
+		a.marks = a.marks[1:]
+	}
+	if now.Sub(a.marks[0].at) < while {
+		return 0
+	}
+	return a.marks[0].read
+}
+
+// takeAhead goes on from an Ahead, given up to where all spaces are done: those that it has set
+// aside are woken, and are done with what it says. p.mu is held, and nothing has been read yet.
+func (p *partition) takeAhead(a *model.Ahead, done uint64) {
+	p.read, p.aside.upTo, p.aside.spaces = a.UpTo, a.UpTo, len(a.Aside)
+	for _, s := range a.Aside {
+		if done >= s.Last && done > s.Done {
+			continue // it has gone on since
+		}
+		b := backlog{done: max(s.Done, done), last: max(s.Last, p.asleep[s.Space].last)}
+		if b.last <= b.done {
+			b.last = 0 // none of its events is left
+		}
+		if b.last > a.UpTo {
+			if p.aside.known == nil {
+				p.aside.known = map[string]uint64{}
+			}
+			p.aside.known[s.Space] = b.last
+		}
+		if h := p.hosts[s.Space]; h != nil { // it was asked for before the position was known
+			h.owesBehind(b)
+			continue
+		}
+		p.asleep[s.Space] = b
+		p.hostOf(s.Space, false)
+	}
+}
+
+// knows reports whether an event is one that a space which was set aside reads for itself. p.mu is
+// held.
+func (a *aside) knows(m *model.Message) bool {
+	last, is := a.known[m.Space]
+	if is && m.Seq >= last {
+		delete(a.known, m.Space)
+	}
+	return is && m.Seq <= last
+}
+
+// owesBehind has a host read what it has left to do, of which nothing will be delivered.
+func (h *host) owesBehind(b backlog) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b.last > 0 {
+		h.inbox.left, h.last = max(h.inbox.left, b.last), max(h.last, b.last)
+	}
+	h.low.Store(min(h.low.Load(), b.done))
+	h.rouse()
+}
+
+// findBehind makes sure that the event is there up to which the lane is to be read before anything
+// that follows. One that somebody has removed would be waited for for ever: then it is the last that
+// is left before it. A store that may answer from the past is asked for as long as it may.
+func (h *host) findBehind() error {
+	for began := time.Now(); h.behind > h.core.ReadLaneAfter(); {
+		m, there, err := h.env.bus.LaneEvent(h.ctx, h.env.partition.number, h.behind)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look at event %d of the lane: %w", h.behind, err)
+		case there && m.Space == h.space:
+			return nil
+		case time.Since(began) >= h.env.bus.Hindsight():
+			return h.lastBehind()
+		}
+		if err := pause.For(h.ctx, h.env.cfg.Heartbeat); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *host) lastBehind() error {
+	last := h.core.ReadLaneAfter()
+	for after := last; after < h.behind; {
+		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
+		if err != nil {
+			return fmt.Errorf("read lane after %d: %w", after, err)
+		}
+		for i := range events {
+			if after = events[i].Seq; after <= h.behind {
+				last = after
+			}
+		}
+		if len(events) < readPage {
+			break
+		}
+	}
+	h.env.cfg.Logger.Warn("an event is not in the lane any more that was not handled", "space", h.space, "sequence", h.behind, "last", last)
+	h.behind = last
+	return nil
+}
+
+// reach is how far the partition is done with its lane: all of it, and it without those spaces
+// that it sets aside.
+type reach struct {
+	done  uint64
+	ahead model.Ahead
+}
+
+// reached finds out how far the partition is done. What a host says later than the reader was
+// looked at is no less true.
+func (p *partition) reached(now time.Time) (r reach, read uint64) {
+	p.mu.Lock()
+	read = p.read
+	lagging := p.aside.lagging(now, p.w.cfg.Aside, read)
+	if p.doubt != nil {
+		lagging = 0 // cursors do not say what is handled
+	}
+	behind := make([]model.Aside, 0, len(p.asleep))
+	for space, b := range p.asleep { // any order: sorted below
+		behind = append(behind, model.Aside{Space: space, Done: b.done, Last: b.last})
+	}
+	for _, h := range p.hosts { // any order: sorted below
+		if b := h.backlog(); b.done != allDone {
+			behind = append(behind, model.Aside{Space: h.space, Done: b.done, Last: b.last})
+		}
+	}
+	p.mu.Unlock()
+	slices.SortFunc(behind, func(a, b model.Aside) int { return cmp.Or(cmp.Compare(a.Done, b.Done), cmp.Compare(a.Space, b.Space)) })
+	r.done = min(read, p.strays.Done())
+	r.ahead.UpTo = r.done
+	room := p.bus.MaxPayload() / 4
+	for i, s := range behind { // the first holds the position back most
+		r.done = min(r.done, s.Done)
+		room -= model.AsideBytes(s.Space)
+		if s.Done >= lagging || i >= model.MaxAside || room < 0 {
+			r.ahead.UpTo = min(r.ahead.UpTo, s.Done)
+			break
+		}
+		r.ahead.Aside = append(r.ahead.Aside, s)
+	}
+	return r, read
+}
+
+// savePosition saves how far the lane is done with: every event up to it is handled, and what it
+// caused within its space too. That is a fact about the log, so it stays true whoever owns the
+// partition by the time it is written.
+func (p *partition) savePosition(ctx context.Context) {
+	r, read := p.reached(time.Now())
+	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, stray.Position, sent) {
+		p.strays.Saved(sent)
+	}
+	p.mu.Lock()
+	saved, ahead := p.saved, max(p.aside.upTo, r.done)
+	p.mu.Unlock()
+	if r.done > saved && p.saveAt(ctx, positionLane, r.done) {
+		p.mu.Lock()
+		p.saved = max(p.saved, r.done)
+		if p.doubt != nil && p.saved >= p.doubt.UpTo {
+			p.doubt = nil
+		}
+		p.mu.Unlock()
+	}
+	if len(r.ahead.Aside) > 0 && r.ahead.UpTo > ahead && p.saveAhead(ctx, &r.ahead) {
+		p.mu.Lock()
+		p.aside.upTo, p.aside.spaces = r.ahead.UpTo, len(r.ahead.Aside)
+		p.mu.Unlock()
+	}
+}
+
+func (p *partition) saveAhead(ctx context.Context, a *model.Ahead) bool {
+	return p.isSaved(ctx, "ahead", p.bus.SaveAhead(ctx, p.number, *a))
+}
+
+// saveAt saves a position, and reports whether it is.
+func (p *partition) saveAt(ctx context.Context, name string, seq uint64) bool {
+	return p.isSaved(ctx, name, p.bus.SavePosition(ctx, p.number, name, seq))
+}
+
+func (p *partition) isSaved(ctx context.Context, name string, err error) bool {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
+		p.w.cfg.Logger.Warn("save a position", "partition", p.number, "of", name, "error", err)
+	}
+	return err == nil
+}

@@ -1,0 +1,497 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// laneCount counts the events that a worker reads off its lanes.
+type laneCount struct {
+	worker.Bus
+	read *atomic.Int64
+}
+
+func (c laneCount) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
+	return c.Bus.FollowLane(ctx, partition, after, func(m model.Message) {
+		c.read.Add(1)
+		deliver(m)
+	})
+}
+
+func (c laneCount) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
+	events, err := c.Bus.ReadLane(ctx, space, after, limit)
+	c.read.Add(int64(len(events)))
+	return events, err
+}
+
+// staged is a deployment in which spaces named stuck... have no program, or a handler that does
+// not return, until they are released. Those of its workers that know nothing of spaces that are
+// set aside are of an older version.
+type staged struct {
+	*world
+	orphans bool // the stuck spaces have no program; else the handler of block does not return
+	mu      sync.Mutex
+	free    bool
+	release chan struct{}
+}
+
+func newStaged(t *testing.T, orphans bool) *staged {
+	s := &staged{world: newWorld(t, 1), orphans: orphans, release: make(chan struct{})}
+	t.Cleanup(s.unblock)
+	return s
+}
+
+func (s *staged) unblock() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.free {
+		s.free = true
+		close(s.release)
+	}
+}
+
+func (s *staged) isStuck(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.orphans && !s.free && len(name) >= 5 && name[:5] == "stuck"
+}
+
+// programs are those of one worker.
+func (s *staged) programs() func(string) (*space.Program, error) {
+	s.Helper()
+	p := book(s.T)
+	if err := p.Handle("block", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		<-s.release
+		n, _ := tx.Get("n").AsInt()
+		tx.Set("n", n+1)
+		return model.Value{}, nil
+	}); err != nil {
+		s.Fatal(err)
+	}
+	return func(name string) (*space.Program, error) {
+		if s.isStuck(name) {
+			return nil, nil
+		}
+		return p, nil
+	}
+}
+
+// life starts a worker, and returns what it has read of the lane.
+func (s *staged) life(id string, wrap func(*membus.Bus) worker.Bus) (*process, *atomic.Int64) {
+	s.Helper()
+	read := &atomic.Int64{}
+	return s.process(worker.Config{ID: id, Programs: s.programs()}, func(b *membus.Bus) worker.Bus {
+		if wrap != nil {
+			return laneCount{wrap(b), read}
+		}
+		return laneCount{b, read}
+	}), read
+}
+
+// elder is the bus of a worker that knows nothing of spaces that are set aside.
+type elder struct{ worker.Bus }
+
+func (elder) LoadAhead(context.Context, int) (model.Ahead, error) { return model.Ahead{}, nil }
+func (elder) SaveAhead(context.Context, int, model.Ahead) error   { return nil }
+
+// stream is what stands still in a stuck space.
+func (s *staged) stream() string {
+	if s.orphans {
+		return "add"
+	}
+	return "block"
+}
+
+func (s *staged) wantRead(what string, got, low, high int64) {
+	s.Helper()
+	if got < low || got > high {
+		s.Errorf("%s has read %d events of the lane, want %d to %d", what, got, low, high)
+	}
+}
+
+// A space that stands still costs a takeover its own events, however many the others have handled
+// behind them, and each of them is handled once, in order, when it goes on.
+func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) {
+	for _, orphans := range []bool{true, false} {
+		t.Run(fmt.Sprintf("no program %v", orphans), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStaged(t, orphans)
+				first, _ := s.life("w1", nil)
+				s.send("stuck", s.stream(), "e1")
+				s.send("stuck", "add", "e2")
+				const n = 500
+				for i := range n {
+					s.send(fmt.Sprintf("well%d", i%7), "add", fmt.Sprintf("e%d", i))
+				}
+				s.send("stuck", "add", "e3")
+				s.pass(15 * time.Second)
+				if at := s.server.LoadPosition(0, "lane"); at != 0 {
+					t.Fatalf("the position of all is %d: this proves nothing", at)
+				}
+				first.crash()
+				for life := range 2 { // a third would give the handler up
+					p, read := s.life(fmt.Sprintf("w%d", life+2), nil)
+					s.send("well0", "add", fmt.Sprintf("life%d", life))
+					s.eventually("a neighbour goes on", func() bool { return len(s.receipts("well0")) == n/7+1+life+1 })
+					s.pass(10 * time.Second)
+					s.wantRead(fmt.Sprintf("life %d", life), read.Load(), 1, 5)
+					p.crash()
+				}
+				s.unblock()
+				last, _ := s.life("last", nil)
+				s.eventuallyHandled("stuck", 3)
+				s.send("stuck", "add", "e4")
+				s.eventuallyHandled("stuck", 4)
+				s.wantHandled("stuck", "e1", "e2", "e3", "e4")
+				s.eventually("the position of all has come to the end", func() bool { return s.server.LoadPosition(0, "lane") == s.server.LaneEnd(0) })
+				last.stop()
+				_, read := s.life("after", nil)
+				s.pass(10 * time.Second)
+				s.wantRead("the one after", read.Load(), 0, 0)
+			})
+		})
+	}
+}
+
+// asideRun is a world in which a space is set aside by a first worker, a second is killed at one of
+// its requests while it takes over, goes on, and hears that the space can, and a third ends it all.
+func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) worker.Bus) (labels []string) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaged(t, orphans)
+		stuck, well := 0, 0
+		work := func() {
+			for range 3 {
+				well++
+				s.send(fmt.Sprintf("well%d", well%2), "add", fmt.Sprintf("w%d", well))
+			}
+			stuck++
+			s.send("stuck", "add", fmt.Sprintf("e%d", stuck))
+		}
+		stuck++
+		s.send("stuck", s.stream(), "e1")
+		work()
+		first, _ := s.life("w1", nil)
+		s.pass(8 * time.Second)
+		work()
+		s.pass(3 * time.Second)
+		if len(s.server.LoadAhead(0).Aside) != 1 {
+			t.Fatalf("nothing is set aside: %+v", s.server.LoadAhead(0))
+		}
+		first.crash()
+		d := newDying(at)
+		read := &atomic.Int64{}
+		d.startOn(s.world, worker.Config{ID: "w2", Programs: s.programs()}, func(b *membus.Bus) worker.Bus {
+			if wrap != nil {
+				return laneCount{wrap(b), read}
+			}
+			return laneCount{hermit{b}, read}
+		})
+		s.pass(1200 * time.Millisecond)
+		work()
+		s.pass(6 * time.Second)
+		work()
+		s.pass(1500 * time.Millisecond)
+		s.unblock()
+		d.p.Load().Refresh()
+		s.pass(1300 * time.Millisecond)
+		work()
+		s.pass(2 * time.Second)
+		d.die()
+		last, _ := s.life("w3", hermits)
+		work()
+		s.eventuallyHandled("stuck", stuck)
+		s.eventually("the position of all has come to the end", func() bool { return s.server.LoadPosition(0, "lane") == s.server.LaneEnd(0) })
+		s.send("stuck", "add", "last")
+		s.eventuallyHandled("stuck", stuck+1)
+		s.pass(3 * time.Second)
+		s.wantHandled("stuck", append(numbered(stuck), "last")...)
+		if n := len(s.receipts("well0")) + len(s.receipts("well1")); n != well {
+			t.Errorf("%d events of the others were handled, want %d", n, well)
+		}
+		last.stop()
+		labels = d.labels
+	})
+	return labels
+}
+
+// Wherever the process dies that takes a space over which is set aside, goes on with it or sets it
+// aside again, nothing is lost, handled twice or out of order.
+func TestAside_AtEveryRequestOfTheOneThatTakesOver(t *testing.T) {
+	for _, orphans := range []bool{true, false} {
+		whole := asideRun(t, orphans, crashAt{}, nil)
+		if n := len(whole); n < 40 || n > 600 {
+			t.Fatalf("%d requests: %v", n, whole)
+		}
+		for n := range len(whole) + 1 {
+			asideRun(t, orphans, crashAt{int64(n + 1), n%2 == 0}, nil)
+			if t.Failed() {
+				t.Fatalf("killed at request %d of %v (no program %v)", n+1, whole, orphans)
+			}
+		}
+	}
+}
+
+// A worker of a version that knows nothing of spaces that are set aside loses none of their events,
+// whether it ends in the middle of it or not; nor does the one that comes after it.
+func TestAside_AnOlderWorkerInBetweenLosesNothing(t *testing.T) {
+	elders := func(b *membus.Bus) worker.Bus { return elder{hermit{b}} }
+	for _, orphans := range []bool{true, false} {
+		whole := asideRun(t, orphans, crashAt{}, elders)
+		for n := 0; n <= len(whole); n += 3 {
+			asideRun(t, orphans, crashAt{int64(n + 1), n%2 == 0}, elders)
+			if t.Failed() {
+				t.Fatalf("killed at request %d of %v (no program %v)", n+1, whole, orphans)
+			}
+		}
+	}
+}
+
+// stuckFor has a worker set a space aside with two events, and end.
+func (s *staged) stuckFor(events ...string) {
+	s.Helper()
+	p, _ := s.life("before", nil)
+	for _, id := range events {
+		s.send("stuck", "add", id)
+		s.send("well", "add", "beside-"+id)
+	}
+	s.pass(12 * time.Second)
+	if a := s.server.LoadAhead(0); len(a.Aside) != 1 || a.UpTo != s.server.LaneEnd(0) {
+		s.Fatalf("nothing is set aside: %+v", a)
+	}
+	p.stop()
+}
+
+// A space that is asked for before the partition knows where it is to read finds its events, too.
+func TestAside_ASpaceThatIsAskedForBeforeThePositionIsKnownMissesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaged(t, true)
+		s.stuckFor("e1", "e2", "e3")
+		s.unblock()
+		v := s.watch("stuck", "double")
+		late := only{label: "load-position", fate: membus.Delay}
+		late.on.Store(true)
+		b := s.server.Connect("w2")
+		b.Inject(late.hook)
+		w2 := s.start(worker.Config{ID: "w2", Programs: s.programs()}, b, nil)
+		s.eventually("the space is asked for", func() bool { return w2.Stats().Awake == 1 })
+		late.on.Store(false)
+		b.Release()
+		s.send("stuck", "add", "e4")
+		s.eventuallyHandled("stuck", 4)
+		s.wantHandled("stuck", "e1", "e2", "e3", "e4")
+		s.eventually("the watcher sees it", func() bool { return v.last() == "8" })
+		v.end()
+	})
+}
+
+// tardy is a bus on which what is followed comes a moment later.
+type tardy struct{ worker.Bus }
+
+func (l tardy) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
+	_ = pause.For(ctx, 300*time.Millisecond)
+	return l.Bus.FollowLane(ctx, partition, after, deliver)
+}
+
+// Of what a space that is set aside has left to do, some may stand behind where the lane is read from:
+// it is delivered again, and does not come before what stands in front of it.
+func TestAside_WhatIsDeliveredAgainWaitsForWhatIsRead(t *testing.T) {
+	for upTo := range uint64(6) {
+		for _, early := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStaged(t, true)
+				s.stuckFor("e1", "e2", "e3") // at 1, 3 and 5
+				s.server.MovePosition(0, model.AheadPosition, 0)
+				s.server.SaveAhead(0, model.Ahead{UpTo: upTo, Aside: []model.Aside{{Space: "stuck", Last: 5}}})
+				s.unblock()
+				b := s.server.Connect("w2")
+				late := only{label: "load-position", fate: membus.Delay}
+				late.on.Store(early)
+				b.Inject(late.hook)
+				if early {
+					s.watch("stuck", "double")
+				}
+				s.start(worker.Config{ID: "w2", Programs: s.programs()}, b, func(b *membus.Bus) worker.Bus { return tardy{b} })
+				s.pass(time.Second)
+				slow := only{label: "read-lane", fate: membus.Delay}
+				slow.on.Store(true)
+				b.Inject(slow.hook)
+				b.Release()
+				s.pass(time.Second)
+				slow.on.Store(false)
+				b.Release()
+				s.send("stuck", "add", "e4")
+				s.eventuallyHandled("stuck", 4)
+				s.wantHandled("stuck", "e1", "e2", "e3", "e4")
+				s.wantHandled("well", "beside-e1", "beside-e2", "beside-e3")
+			})
+		}
+	}
+}
+
+// An event that somebody has removed from the lane is not waited for.
+func TestAside_AnEventThatIsNotThereAnyMoreIsNotWaitedFor(t *testing.T) {
+	for gone := range uint64(4) {
+		t.Run(fmt.Sprintf("up to %d", gone), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStaged(t, true)
+				s.stuckFor("e1", "e2") // at 1 and 3
+				s.server.PurgeLane(0, gone, 0)
+				s.unblock()
+				s.life("w2", nil)
+				want := []string{"e1", "e2"}[(gone+1)/2:]
+				s.send("stuck", "add", "e3")
+				s.eventuallyHandled("stuck", len(want)+1)
+				s.wantHandled("stuck", append(want, "e3")...)
+				s.eventually("the position of all has come to the end", func() bool { return s.server.LoadPosition(0, "lane") == s.server.LaneEnd(0) })
+			})
+		})
+	}
+}
+
+// A lane that has lost its end is read from where all were done: the sequences behind that are given
+// out again, and say nothing of what is set aside.
+func TestAside_ALaneThatHasLostItsEndIsReadFromWhereAllWereDone(t *testing.T) {
+	for end := range uint64(7) {
+		t.Run(fmt.Sprintf("it ends at %d", end), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStaged(t, true)
+				s.stuckFor("e1", "e2", "e3") // at 1, 3 and 5
+				s.server.LoseLane(0, end)
+				s.unblock()
+				s.life("w2", nil)
+				want := []string{"e1", "e2", "e3"}[:(end+1)/2]
+				for _, id := range []string{"n1", "n2", "n3", "n4", "n5", "n6"} {
+					s.send("stuck", "add", id)
+					want = append(want, id)
+				}
+				s.eventuallyHandled("stuck", len(want))
+				s.pass(20 * time.Second)
+				s.wantHandled("stuck", want...)
+				s.wantHandled("well", "beside-e1", "beside-e2", "beside-e3")
+				if a := s.server.LoadAhead(0); end < 6 && len(a.Aside) > 0 {
+					t.Errorf("what was set aside is believed still: %+v", a)
+				}
+			})
+		})
+	}
+}
+
+// What is said to be unhandled is what a space that stands still has left, and not what others have
+// handled behind that.
+func TestAside_UnhandledIsWhatIsNotHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaged(t, true)
+		p, _ := s.life("w1", nil)
+		s.send("stuck", "add", "e1")
+		s.sendMany("well", "add", 50)
+		s.send("stuck", "add", "e2")
+		s.sendMany("good", "add", 20)
+		s.pass(15 * time.Second)
+		want := func(events uint64, aside int) {
+			t.Helper()
+			f, err := fleet.Look(t.Context(), s.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Partitions[0].Events != events || p.Figures().Partitions[0].Aside != aside {
+				t.Errorf("%d events are unhandled, and %d spaces set aside; want %d and %d", f.Partitions[0].Events, p.Figures().Partitions[0].Aside, events, aside)
+			}
+		}
+		want(2, 1)
+		s.send("stuck", "add", "e3")
+		s.pass(15 * time.Second)
+		want(3, 1)
+		s.unblock()
+		p.Refresh()
+		s.pass(5 * time.Second)
+		want(0, 0)
+	})
+}
+
+// However many there are, those that hold the position back most are set aside, and nothing is lost
+// of the others.
+func TestAside_MoreThanThereIsRoomFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaged(t, true)
+		s.life("w1", nil)
+		const n = model.MaxAside + 20
+		for i := range n {
+			s.send(fmt.Sprintf("stuck%d", i), "add", "e1")
+		}
+		s.send("well", "add", "e1")
+		s.pass(15 * time.Second)
+		a := s.server.LoadAhead(0)
+		if len(a.Aside) != model.MaxAside || a.UpTo != model.MaxAside {
+			t.Errorf("%d are set aside, up to %d", len(a.Aside), a.UpTo)
+		}
+		s.unblock()
+		s.life("w2", hermits)
+		s.eventually("all go on", func() bool { return s.server.LoadPosition(0, "lane") == s.server.LaneEnd(0) })
+		for i := range n {
+			s.wantHandled(fmt.Sprintf("stuck%d", i), "e1")
+		}
+	})
+}
+
+// A space that is busy, and comes on, is not set aside; nor is one that has just begun to wait.
+func TestAside_OnlyWhatHoldsThePositionBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaged(t, true)
+		s.life("w1", nil)
+		for i := range 200 {
+			s.send("hot", "add", fmt.Sprintf("e%d", i))
+			s.pass(100 * time.Millisecond)
+			if a := s.server.LoadAhead(0); a.UpTo != 0 {
+				t.Fatalf("set aside: %+v", a)
+			}
+		}
+		s.send("stuck", "add", "e1")
+		for i := range 40 {
+			s.send("hot", "add", fmt.Sprintf("f%d", i))
+			s.pass(100 * time.Millisecond)
+		}
+		if a := s.server.LoadAhead(0); a.UpTo != 0 {
+			t.Errorf("after four seconds it is set aside: %+v", a)
+		}
+		s.pass(3 * time.Second)
+		if a := s.server.LoadAhead(0); len(a.Aside) != 1 || a.Aside[0].Space != "stuck" {
+			t.Errorf("set aside: %+v", a)
+		}
+	})
+}
+
+// An application that attaches to a space beside one that stands still reads nothing again, and one
+// that attaches to that itself gets all of its events.
+func TestAside_AnAttachmentReadsWhatIsLeftOfItsSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaged(t, true)
+		s.stuckFor("e1", "e2", "e3", "e4")
+		s.unblock()
+		for space, want := range map[string]int64{"well": 0, "stuck": 7} { // any order: each on its own
+			read := &atomic.Int64{}
+			b := s.server.Connect("app-" + space)
+			a, err := worker.Attach(t.Context(), laneCount{b, read}, worker.AttachConfig{ID: "app-" + space, Space: space, Program: book(t), Events: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.pass(time.Second)
+			s.wantRead("the attachment to "+space, read.Load(), want, want+1)
+			_ = a.Close(t.Context())
+			b.Close()
+		}
+		s.eventuallyHandled("stuck", 4)
+		s.wantHandled("stuck", "e1", "e2", "e3", "e4")
+	})
+}

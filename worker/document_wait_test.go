@@ -1,0 +1,80 @@
+package worker_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// reading is a program that reads a document of a space of which nothing is heard.
+func reading(t *testing.T) *space.Program {
+	t.Helper()
+	p := book(t)
+	err := errors.Join(
+		p.Add(space.NodeSpec{ID: "from-elsewhere", Kind: space.Computation, Output: "from-elsewhere", Run: func(tx *space.Tx) (model.Value, error) {
+			return tx.GetFrom("elsewhere", "double"), nil
+		}}),
+		p.Handle("direct", func(tx *space.Tx, _ *model.Event) (model.Value, error) { return tx.GetFrom("elsewhere", "double"), nil }),
+		p.Handle("derived", func(tx *space.Tx, _ *model.Event) (model.Value, error) { return tx.Get("from-elsewhere"), nil }),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// An event whose handler, or what that reads, needs a document that cannot be read fails after five
+// minutes, and those behind it go on. Who asks for such a document is answered in the time they give.
+func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t))}, func(b *membus.Bus) worker.Bus { return unheardOf{b, "elsewhere"} })
+		w.send("s", "direct", "e1")
+		w.send("s", "add", "e2")
+		w.send("t", "derived", "e1")
+		w.send("t", "add", "e2")
+		w.pass(4*time.Minute + 50*time.Second)
+		for _, name := range []string{"s", "t"} {
+			if ends := w.ends(name); len(ends) != 0 {
+				t.Errorf("%s: %v, before five minutes are over", name, ends)
+			}
+		}
+		w.pass(20 * time.Second)
+		for _, name := range []string{"s", "t"} {
+			if ends := w.ends(name); !slices.Equal(ends, []string{"e1 failed 0", "e2 handled 0"}) {
+				t.Errorf("%s: %v", name, ends)
+			} else if said := w.receipts(name)[0].Error; !strings.HasPrefix(said, "document @elsewhere/double has not been here for 5m0s") {
+				t.Errorf("%s: the receipt says %q", name, said)
+			}
+		}
+		began := time.Now()
+		a, err := p.Query(t.Context(), "t", "from-elsewhere", 20*time.Second)
+		if took := time.Since(began); err != nil || !strings.Contains(a.Stale, "elsewhere") || took != 20*time.Second {
+			t.Errorf("the query is answered after %s: %+v, %v", took, a, err)
+		}
+		p.crash()
+	})
+}
+
+// The wait may have no end, and then has none.
+func TestDocumentWait_MayHaveNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t)), DocumentWait: -1}, func(b *membus.Bus) worker.Bus { return unheardOf{b, "elsewhere"} })
+		w.send("s", "direct", "e1")
+		w.pass(time.Hour)
+		if ends := fmt.Sprint(w.ends("s")); ends != "[]" {
+			t.Errorf("the events end as %s", ends)
+		}
+		p.crash()
+	})
+}

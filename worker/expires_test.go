@@ -1,0 +1,88 @@
+package worker_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// What a handler sends may expire as what a client sends: to its own space and to another, at once, for
+// later and as a timer, and over a crash. What is handled in time is handled.
+func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		p := reading(t)
+		if err := p.Handle("post", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			to, _ := ev.Payload.AsString()
+			soon, late := space.ExpiresAt(tx.Now().Add(time.Minute)), space.ExpiresAt(tx.Now().Add(time.Hour))
+			tx.Send(to, "add", 1, soon)
+			tx.Send(to, "add", 2, late)
+			tx.SendAfter(to, "add", 30*time.Second, 3, soon)
+			tx.SendAfter(to, "add", 30*time.Second, 4, late)
+			if to == tx.Space() {
+				tx.SetTimer("t", "add", tx.Now().Add(40*time.Second), 5, soon)
+			}
+			return model.Value{}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		cut := func(b *membus.Bus) worker.Bus { return unheardOf{b, "elsewhere"} }
+		first := w.process(worker.Config{ID: "w1", Programs: always(p)}, cut)
+		w.send("other", "direct", "e1") // waits for five minutes
+		w.send("s", "post", "p1", `"other"`)
+		w.send("s", "post", "p2", `"s"`)
+		w.send("s", "direct", "e2")
+		w.pass(10 * time.Second)
+		first.crash()
+		w.process(worker.Config{ID: "w2", Programs: always(p)}, cut)
+		w.pass(7 * time.Minute)
+		for name, want := range map[string]string{
+			"other": "map[expired:2 failed:1 handled:2]",
+			"s":     "map[expired:3 failed:1 handled:6]",
+		} {
+			outcomes := map[model.Outcome]int{}
+			for _, rc := range w.receipts(name) {
+				outcomes[rc.Outcome]++
+			}
+			if got := fmt.Sprint(outcomes); got != want {
+				t.Errorf("the events of %s: %s, want %s: %v", name, got, want, w.ends(name))
+			}
+		}
+	})
+}
+
+// One that would expire before it may be handled is a mistake, and fails its transaction.
+func TestExpires_NotBeforeItMayBeHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		err := errors.Join(
+			p.Handle("post", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+				tx.SendAfter("s", "add", time.Hour, nil, space.ExpiresAt(tx.Now().Add(time.Minute)))
+				return model.Value{}, nil
+			}),
+			p.Handle("plain", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+				tx.SendAfter("s", "add", time.Second, nil, space.ExpiresAt(time.Time{}))
+				return model.Value{}, nil
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w.send("s", "post", "p1")
+		w.send("s", "plain", "p2")
+		w.pass(10 * time.Second)
+		if got := w.receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before it may be handled" || !slices.Equal(w.ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
+			t.Errorf("the events end as %v: %s", w.ends("s"), got[0].Error)
+		}
+	})
+}

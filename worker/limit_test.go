@@ -1,0 +1,419 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// unending is a program with handlers that do not return until release is called, and what came of
+// the goroutines of theirs that were given up.
+type unending struct {
+	*space.Program
+	release func()
+	nap     func(time.Duration)
+	wake    func() // ends what release does not
+	stuck   chan struct{}
+	called  atomic.Int32 // handlers and nodes that have begun to wait
+	came    atomic.Int32 // of those, the ones that used their transaction after it and went on
+}
+
+// contextual is what a host lets a transaction have.
+type contextual interface{ Context() context.Context }
+
+func newUnending(t *testing.T) *unending {
+	t.Helper()
+	e := &unending{Program: book(t), stuck: make(chan struct{})}
+	e.release = sync.OnceFunc(func() { close(e.stuck) })
+	deaf := make(chan struct{})
+	e.wake = func() { close(deaf) }
+	err := errors.Join(
+		e.Handle("deaf", func(*space.Tx, *model.Event) (model.Value, error) { <-deaf; return model.Value{}, nil }),
+		e.Handle("leave", func(*space.Tx, *model.Event) (model.Value, error) { runtime.Goexit(); return model.Value{}, nil }),
+		e.Handle("hang", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			tx.Set("before", ev.ID)
+			e.called.Add(1)
+			<-e.stuck
+			tx.Set("late", ev.ID)
+			tx.Send("other", "add", nil)
+			e.came.Add(1)
+			return model.Value{}, nil
+		}),
+		e.Handle("heed", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			tx.Set("before", ev.ID)
+			e.called.Add(1)
+			ctx := tx.Host().(contextual).Context()
+			<-ctx.Done()
+			return model.Value{}, ctx.Err()
+		}),
+		e.Handle("nap", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			e.nap(28 * time.Second)
+			tx.Set("napped", ev.ID)
+			return model.Value{}, nil
+		}),
+		e.Handle("quick", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			e.called.Add(1)
+			<-e.stuck
+			return model.Value{}, nil
+		}),
+		e.Within("quick", 100*time.Millisecond),
+		e.Handle("slow", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			e.nap(10 * time.Minute)
+			return model.Value{}, nil
+		}),
+		e.Within("slow", -1),
+		e.Handle("want", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			tx.Set("wanted", ev.ID)
+			return model.Value{}, nil
+		}),
+		e.Handle("glimpse", func(tx *space.Tx, ev *model.Event) (model.Value, error) { return tx.Get("stuck"), nil }),
+		e.Add(space.NodeSpec{ID: "stuck", Kind: space.Computation, Output: "stuck", Run: func(tx *space.Tx) (model.Value, error) {
+			if !tx.Get("wanted").IsAbsent() {
+				e.called.Add(1)
+				<-e.stuck
+			}
+			return model.Int(1), nil
+		}}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// ends lists how the events of a space have ended.
+func (w *world) ends(space string) (ends []string) {
+	w.Helper()
+	for _, rc := range w.receipts(space) {
+		ends = append(ends, fmt.Sprint(rc.Event, " ", rc.Outcome, " ", rc.Attempts))
+	}
+	return ends
+}
+
+func (w *world) eventuallyEnds(space string, want ...string) {
+	w.Helper()
+	w.eventuallyWithin(10*time.Minute, fmt.Sprintf("the events of %s end as %v", space, want), func() bool { return slices.Equal(w.ends(space), want) })
+}
+
+func (w *world) eventuallyWithin(d time.Duration, what string, is func() bool) {
+	w.Helper()
+	for began := time.Now(); !is(); w.pass(time.Second) {
+		if time.Since(began) > d {
+			w.Fatalf("not within %s: %s; receipts of s: %v\n%s", d, what, w.ends("s"), w.logged)
+		}
+	}
+}
+
+// A handler that never returns is given up, three times, and its event is a dead letter that says
+// why. The event behind it is handled meanwhile, although none of the goroutines has come back; what
+// they write and send when they do is nowhere.
+func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program)}, nil)
+		w.send("s", "add", "e1")
+		w.send("s", "hang", "bad")
+		w.send("s", "add", "e2")
+		w.send("t", "add", "o1")
+		began := time.Now()
+		w.eventuallyEnds("s", "e1 handled 0", "bad failed 3", "e2 handled 0")
+		if took := time.Since(began); took < 90*time.Second || took > 2*time.Minute {
+			t.Errorf("three attempts of 30 s each have taken %s", took)
+		}
+		said := w.receipts("s")[1].Error
+		for _, part := range []string{"stream hang", "30s", "3 attempts", "action"} {
+			if !strings.Contains(said, part) {
+				t.Errorf("the receipt says %q, without %q", said, part)
+			}
+		}
+		if n := p.Stats().Abandoned; n != 3 || e.called.Load() != 3 {
+			t.Errorf("%d goroutines are said to be given up, after %d calls", n, e.called.Load())
+		}
+		e.release()
+		w.pass(time.Minute)
+		if n := p.Stats().Abandoned; n != 0 {
+			t.Errorf("%d are said to be given up, and all have ended", n)
+		}
+		if n := e.came.Load(); n != 0 {
+			t.Errorf("%d used a transaction that was given up, and went on", n)
+		}
+		for _, doc := range []string{"late", "before"} {
+			if v := w.doc("s", doc); v != "absent" {
+				t.Errorf("what a handler wrote that was given up is there: %s is %s", doc, v)
+			}
+		}
+		w.wantHandled("t", "o1")
+		w.send("s", "add", "e3")
+		w.eventuallyEnds("s", "e1 handled 0", "bad failed 3", "e2 handled 0", "e3 handled 0")
+		p.stop()
+	})
+}
+
+// A worker that is stopped while a handler does not return gives it up, and says so: what the space had done
+// is not saved.
+func TestLimit_AWorkerThatIsStoppedSaysThatASpaceWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Handover: 5 * time.Minute}, nil)
+		w.send("s", "add", "e1")
+		w.send("s", "hang", "bad")
+		w.eventuallyWithin(time.Minute, "the handler is called", func() bool { return e.called.Load() == 1 })
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		defer cancel()
+		var limit *space.LimitError
+		if err := p.Stop(ctx); !errors.As(err, &limit) || limit.Event != "bad" {
+			t.Errorf("stop: %v", err)
+		}
+	})
+}
+
+// A handler that heeds its context is not given up: the attempt has failed, and is made again as
+// after an error that may pass, until the event is a dead letter. Nothing of it is kept.
+func TestLimit_AHandlerSeesItAsAContextThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: 8 * time.Second}, nil)
+		w.send("s", "heed", "bad")
+		w.send("s", "add", "e1")
+		w.eventuallyEnds("s", "bad failed 5", "e1 handled 0")
+		said := w.receipts("s")[0].Error
+		if !strings.Contains(said, "event bad: the handler of stream heed has not returned within 8s.") {
+			t.Errorf("the receipt says %q", said)
+		}
+		if n := p.Stats().Abandoned; n != 0 || len(w.takeovers("s")) != 1 {
+			t.Errorf("%d goroutines are said to be given up; takeovers: %v", n, w.takeovers("s"))
+		}
+		if v := w.doc("s", "before"); v != "absent" {
+			t.Errorf("what a failed attempt has written is there: %s", v)
+		}
+		p.stop()
+	})
+}
+
+// A handler may have a limit of its own, longer, shorter or none; one that returns before it is
+// blamed for nothing.
+func TestLimit_AHandlerMayHaveItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program)}, nil)
+		e.nap = func(d time.Duration) { time.Sleep(d) }
+		w.send("naps", "nap", "n1")
+		w.send("naps", "nap", "n2")
+		w.send("slow", "slow", "l1")
+		w.send("quick", "quick", "q1")
+		began := time.Now()
+		w.eventuallyEnds("quick", "q1 failed 3")
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("three attempts of 100 ms, and a second each, have taken %s", took)
+		}
+		if said := w.receipts("quick")[0].Error; !strings.Contains(said, "within 100ms") {
+			t.Errorf("the receipt says %q", said)
+		}
+		w.eventuallyEnds("naps", "n1 handled 0", "n2 handled 0")
+		w.eventuallyWithin(11*time.Minute, "the one without a limit ends", func() bool { return slices.Equal(w.ends("slow"), []string{"l1 handled 0"}) })
+		e.release()
+		p.stop()
+	})
+}
+
+// A node that does not return is given up once: it rests, and neither the events of its space nor
+// those that read what it derives wait for it.
+func TestLimit_ANodeThatNeverReturnsRestsAndNobodyWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		var told []string
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), OnError: func(i space.ErrorInfo) { told = append(told, i.Node+": "+i.Err.Error()) }}, nil)
+		w.send("s", "glimpse", "g1")
+		w.eventuallyEnds("s", "g1 handled 0")
+		w.send("s", "want", "e1")
+		w.send("s", "glimpse", "g2")
+		w.send("s", "add", "e2")
+		w.eventuallyEnds("s", "g1 handled 0", "e1 handled 0", "g2 handled 0", "e2 handled 0")
+		if got := w.receipts("s")[2].Result.String(); got != "1" {
+			t.Errorf("the event that reads the node's document found %s", got)
+		}
+		if n := e.called.Load(); n != 1 || p.Stats().Abandoned != 1 {
+			t.Errorf("the node was called %d times, of which %d are given up", n, p.Stats().Abandoned)
+		}
+		if len(told) != 1 || !strings.HasPrefix(told[0], "stuck: node stuck has not returned within 30s and is given up") {
+			t.Errorf("told were %q", told)
+		}
+		e.release()
+		w.pass(2 * time.Minute)
+		if n := p.Stats().Abandoned; n != 0 {
+			t.Errorf("%d are said to be given up, and all have ended", n)
+		}
+		p.stop()
+	})
+}
+
+// A worker gives up a hundred goroutines and no more: the next space stands still until one of them
+// has returned.
+func TestLimit_HowManyAreGivenUpIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: time.Second}, nil)
+		const spaces = 34 // three attempts each are more than a hundred
+		for i := range spaces {
+			w.send(fmt.Sprintf("s%d", i), "hang", "bad")
+		}
+		w.pass(5 * time.Minute)
+		if n := p.Stats().Abandoned; n != 100 {
+			t.Errorf("%d are given up, want 100", n)
+		}
+		if n := w.logged.mentions("has not returned within its limit and is not given up, as too many were"); n != 2 {
+			t.Errorf("%d are told of that are not given up, want 2", n)
+		}
+		e.release()
+		for i := range spaces {
+			w.eventuallyWithin(5*time.Minute, "all end", func() bool { return len(w.receipts(fmt.Sprintf("s%d", i))) == 1 })
+		}
+		p.stop()
+	})
+}
+
+// When there is room again, what stands still is given up after all.
+func TestLimit_WhatStandsStillIsGivenUpWhenOthersHaveReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: time.Second}, nil)
+		for i := range 34 {
+			w.send(fmt.Sprintf("s%d", i), "hang", "bad")
+		}
+		w.pass(5 * time.Minute)
+		w.send("last", "deaf", "bad")
+		w.pass(time.Minute)
+		e.release()
+		w.eventuallyEnds("last", "bad failed 3")
+		e.wake()
+		p.stop()
+	})
+}
+
+// An effect may have a context, too, which ends with its run: the handler that comes a long time later
+// has one of its own, and has not failed.
+func TestLimit_AContextIsThatOfOneRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		e.release()
+		var of []context.Context
+		err := e.Add(space.NodeSpec{ID: "asks", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
+			of = append(of, tx.Host().(contextual).Context())
+			return tx.Get("wanted"), of[len(of)-1].Err()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Idle: time.Hour}, nil)
+		w.send("s", "want", "a")
+		w.eventuallyEnds("s", "a handled 0")
+		w.pass(40 * time.Second)
+		w.send("s", "want", "b")
+		w.eventuallyEnds("s", "a handled 0", "b handled 0")
+		p.stop()
+		for i, ctx := range of {
+			if ctx.Err() == nil || i > 0 && ctx == of[i-1] {
+				t.Errorf("the runs had the contexts %v", of)
+			}
+		}
+		if len(of) < 2 {
+			t.Errorf("%d runs", len(of))
+		}
+	})
+}
+
+// A handler that ends its goroutine, as t.FailNow of a test does, is an attempt that never came back:
+// its space goes on, nothing waits for it, and it takes up no room of those that were given up.
+func TestLimit_AHandlerThatEndsItsGoroutineIsAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: -1}, nil)
+		w.send("s", "leave", "bad")
+		w.send("s", "want", "good")
+		w.eventuallyWithin(time.Minute, "both end", func() bool { return len(w.ends("s")) == 2 })
+		if got := w.ends("s"); !strings.HasPrefix(got[0], "bad failed") || got[1] != "good handled 0" {
+			t.Errorf("they end as %v", got)
+		}
+		if n := p.Stats().Abandoned; n != 0 {
+			t.Errorf("%d goroutines are said to be left", n)
+		}
+		w.send("s", "leave", "worse")
+		w.pass(time.Millisecond)
+		p.stop()
+	})
+}
+
+// An attempt that was given up is known to the next process, too.
+func TestLimit_AttemptsAreCountedOverACrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program)}, nil)
+		w.send("s", "hang", "bad")
+		w.eventuallyWithin(5*time.Minute, "the second attempt is under way", func() bool { return e.called.Load() == 2 })
+		p.crash()
+		p = w.process(worker.Config{ID: "w2", Programs: always(e.Program)}, nil)
+		w.eventuallyEnds("s", "bad failed 3")
+		if n := e.called.Load(); n != 3 {
+			t.Errorf("the handler was called %d times", n)
+		}
+		e.release()
+		p.stop()
+	})
+}
+
+// An attachment whose handler does not return ends, and says why; the owner goes on.
+func TestLimit_AnAttachmentEndsWithItsHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		if err := e.Within("hang", 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		b := w.server.Connect("app")
+		defer b.Close()
+		a, err := worker.Attach(w.Context(), b, worker.AttachConfig{ID: "app", Space: "s", Program: e.Program, Events: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.send("s", "hang", "bad")
+		<-a.Done()
+		var limit *space.LimitError
+		if _, err := a.Get(w.Context(), "n"); !errors.As(err, &limit) || limit.Event != "bad" {
+			t.Errorf("it ends with %v", err)
+		}
+		if err := a.Close(w.Context()); err != nil {
+			t.Error(err)
+		}
+		e.release()
+	})
+}

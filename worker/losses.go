@@ -1,0 +1,134 @@
+package worker
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/model"
+)
+
+// Loss is a partition or a space that a worker refuses to serve, because a stream lacks what is
+// known of it: see model.LossError.
+type Loss struct {
+	Kind      model.LossKind `json:"kind"`
+	Partition int            `json:"partition"`
+	Space     string         `json:"space,omitzero"`
+	Known     uint64         `json:"known,omitzero"`
+	Found     uint64         `json:"found,omitzero"`
+	// Since is when the worker noticed it first, Why says it for people.
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
+}
+
+// What names what is refused.
+func (l *Loss) What() string {
+	if l.Space != "" {
+		return "space " + l.Space
+	}
+	return "partition " + strconv.Itoa(l.Partition)
+}
+
+// losses is what a partition refuses to serve, by space, and under "" that it refuses all.
+type losses struct {
+	p   *partition
+	mu  sync.Mutex
+	all map[string]*refused
+}
+
+// refused is a loss, and when it is logged again.
+type refused struct {
+	Loss
+	teller doubt.Teller
+}
+
+// lossPause is how long to wait before it is looked at again whether a loss is one still.
+const lossPause = 2 * time.Second
+
+// note remembers a loss, and logs it now and then: what is refused is tried again all the time.
+func (l *losses) note(e *model.LossError) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	r := l.all[e.Space]
+	if r == nil {
+		r = &refused{Loss: Loss{Since: now.UTC()}}
+		if l.all == nil {
+			l.all = map[string]*refused{}
+		}
+		l.all[e.Space] = r
+	}
+	r.Kind, r.Partition, r.Space, r.Known, r.Found, r.Why = e.Kind, l.p.number, e.Space, e.Known, e.Found, e.Error()
+	if !r.teller.Due(now) {
+		return
+	}
+	about := []any{"worker", l.p.w.cfg.ID, "partition", l.p.number, "error", r.Why}
+	if e.Space != "" {
+		about = append(about, "space", e.Space)
+	}
+	l.p.w.cfg.Logger.Error("refused: the store has lost what is known of it", about...)
+}
+
+// has reports whether a space is refused.
+func (l *losses) has(space string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all[space] != nil
+}
+
+// over says that a space, or the partition, can be served, and reports whether it was refused.
+func (l *losses) over(space string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.all[space]
+	if r == nil {
+		return false
+	}
+	delete(l.all, space)
+	l.p.w.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", "worker", l.p.w.cfg.ID, "partition", l.p.number, "space", space, "refused_since", r.Since)
+	return true
+}
+
+// now are the losses of the partition.
+func (l *losses) now() (list []Loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.all { // any order: sorted by the caller
+		list = append(list, r.Loss)
+	}
+	return list
+}
+
+// retryLost wakes the spaces that are refused: nothing else might, and an operator may have
+// accepted their loss.
+func (p *partition) retryLost() {
+	lost := p.losses.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range lost {
+		if lost[i].Space != "" {
+			p.hostOf(lost[i].Space, true)
+		}
+	}
+}
+
+// lossesNow names the losses of all partitions, and says how many there are.
+func lossesNow(partitions []*partition) (first []Loss, count int) {
+	for _, p := range partitions {
+		first = append(first, p.losses.now()...)
+	}
+	slices.SortFunc(first, func(a, b Loss) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Space, b.Space))
+	})
+	return first[:min(len(first), maxStuck)], len(first)
+}
+
+// isLoss is the loss that an error is, nil if it is none.
+func isLoss(err error) *model.LossError {
+	e, _ := errors.AsType[*model.LossError](err)
+	return e
+}

@@ -1,0 +1,50 @@
+package worker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/worker"
+)
+
+// What a document is computed from is on its way to the log, and the computation comes behind it, in
+// a commit of its own. The answer waits for both.
+func TestQuery_WaitsForAllThatItRestsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1"}, nil)
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		p.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		w.send("s", "add", "e2")
+		w.pass(time.Second)
+		answers := make(chan worker.Answer, 1)
+		go func() { // ends with the answer
+			a, err := p.Query(t.Context(), "s", "double", time.Hour)
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- a
+		}()
+		w.pass(time.Second)
+		p.bus.Release() // the event is in the log, what is computed from it is not
+		w.pass(time.Second)
+		w.wantHandled("s", "e1", "e2")
+		select {
+		case a := <-answers:
+			t.Fatalf("answered with %+v, of which the log has not all", a)
+		default:
+		}
+		p.bus.Release()
+		if a := <-answers; a.Stale != "" || a.Value.String() != "4" {
+			t.Errorf("answered with %+v", a)
+		}
+	})
+}

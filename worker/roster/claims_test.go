@@ -1,0 +1,144 @@
+package roster
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+var patience = Patience{Holder: 5 * time.Second, Echo: time.Second}
+
+func (r *rosterAt) may(p int) bool { return r.May(p, patience, r.now) }
+
+func (r *rosterAt) has(id string, beat uint64, holds, wants []int) {
+	r.Hear(model.Member{ID: id, Beat: beat, Holds: holds, Wants: wants}, r.now)
+}
+
+// wantMay checks whether a partition may be served.
+func (r *rosterAt) wantMay(p int, want bool, when string) {
+	r.Helper()
+	if got := r.may(p); got != want {
+		r.Errorf("%s: may serve partition %d: %v, want %v", when, p, got, want)
+	}
+}
+
+// wantAsked checks what the next announcement asks for, and returns it.
+func (r *rosterAt) wantAsked(when string, partitions ...int) model.Member {
+	r.Helper()
+	m := r.Beat(false)
+	if !slices.Equal(m.Wants, partitions) {
+		r.Errorf("%s: asked for %v, want %v", when, m.Wants, partitions)
+	}
+	return m
+}
+
+func TestClaim_APartitionIsAskedForWhenNobodyHasItAndServedWhenThatIsHeard(t *testing.T) {
+	r := newRosterAt(t)
+	r.has("a", 1, []int{1}, nil)
+	r.wantMay(1, false, "while another holds it")
+	r.wantAsked("while another holds it")
+	r.has("a", 2, nil, nil)
+	r.wantMay(1, false, "before it was asked for")
+	if !r.Due() {
+		t.Error("the claim is not announced at once")
+	}
+	m := r.wantAsked("when nobody has it", 1)
+	r.wantMay(1, false, "before that was heard")
+	r.Hear(m, r.now)
+	r.wantMay(1, true, "when it was heard")
+}
+
+func TestClaim_WhoAsksSecondWaits(t *testing.T) {
+	r := newRosterAt(t)
+	r.has("a", 1, nil, []int{1})
+	r.wantMay(1, false, "while another asks for it")
+	r.wantAsked("while another asks for it")
+}
+
+func TestClaim_WhoseAnnouncementComesBackSecondWaits(t *testing.T) {
+	r := newRosterAt(t)
+	r.wantMay(1, false, "at first")
+	m := r.wantAsked("at first", 1)
+	r.has("a", 1, nil, []int{1})
+	r.Hear(m, r.now)
+	r.wantMay(1, false, "behind another's claim")
+	r.wantAsked("behind another's claim")
+	r.pass(patience.Echo)
+	r.wantMay(1, false, "behind another's claim, later")
+	r.has("a", 2, nil, nil)
+	r.wantMay(1, false, "when the other has given it up")
+	r.wantAsked("when the other has given it up", 1)
+}
+
+// One that was not patient has begun though another had asked before: it is let finish.
+func TestClaim_WhoHasBegunMeanwhileIsWaitedFor(t *testing.T) {
+	r := newRosterAt(t)
+	r.wantMay(1, false, "at first")
+	r.wantAsked("at first", 1)
+	r.has("a", 1, []int{1}, nil)
+	r.pass(patience.Echo)
+	r.wantMay(1, false, "while another serves it")
+}
+
+func TestClaim_AnAnnouncementOfAnEarlierClaimIsNoAnswerToThisOne(t *testing.T) {
+	r := newRosterAt(t)
+	r.wantMay(1, false, "at first")
+	old := r.wantAsked("at first", 1)
+	r.LetGo(1)
+	r.wantMay(1, false, "again")
+	r.Hear(old, r.now)
+	r.wantMay(1, false, "before it is asked for again")
+	r.wantAsked("again", 1)
+	r.Hear(old, r.now)
+	r.wantMay(1, false, "before that was heard")
+}
+
+func TestClaim_NothingIsWaitedForForEver(t *testing.T) {
+	r := newRosterAt(t)
+	r.has("a", 1, []int{1}, nil)
+	r.wantMay(1, false, "while another holds it")
+	r.pass(patience.Holder - 1)
+	r.wantMay(1, false, "while another may drain it")
+	r.pass(1)
+	r.wantMay(1, true, "when another has had the time to drain it")
+	r.wantMay(2, false, "at first")
+	r.pass(patience.Echo)
+	r.wantMay(2, true, "when its own announcement does not come back")
+}
+
+func TestClaim_WhatIsTakenOrLetGoIsSaid(t *testing.T) {
+	r := newRosterAt(t)
+	r.Hold(1, r.now)
+	if m := r.Beat(false); !slices.Equal(m.Holds, []int{1}) || r.Due() {
+		t.Errorf("holds %v", m.Holds)
+	}
+	r.LetGo(1)
+	if !r.Due() {
+		t.Error("that a partition was let go is not announced: whoever is to have it waits")
+	}
+	if m := r.Beat(false); len(m.Holds) > 0 {
+		t.Errorf("holds %v", m.Holds)
+	}
+	r.may(2)
+	r.LetGo(2) // it was never asked for
+	r.Beat(false)
+	r.LetGo(2)
+	if r.Due() {
+		t.Error("that nothing was let go is announced")
+	}
+}
+
+// A worker that is about to leave is there until it has left, and gets nothing more.
+func TestRoster_WhoIsLeavingGetsNoPartitions(t *testing.T) {
+	r := newRosterAt(t)
+	r.Hear(model.Member{ID: "a", Beat: 1, Leaving: true, Holds: []int{1}}, r.now)
+	r.wantLive("a me")
+	if staying := r.Staying(r.now); len(staying) != 1 || staying[0].ID != "me" {
+		t.Errorf("the partitions are divided among %v", staying)
+	}
+	if !r.Contested(1, r.now) {
+		t.Error("what it still holds is taken for free")
+	}
+}

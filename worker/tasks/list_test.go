@@ -1,0 +1,172 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space"
+)
+
+// desk is a list of the tasks of one action, and of what it has begun.
+type desk struct {
+	*List
+	a     *performing
+	begun []func() // beside the loop
+	done  []string // keys
+	sent  []model.Message
+	// refuse is how many sends fail.
+	refuse int
+}
+
+func newDesk(t *testing.T, how *Performer) *desk {
+	t.Helper()
+	core, err := space.New(space.Config{Space: "s", Runtime: "r"}, space.NewProgram("p"), replica.New("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{}
+	if how.Do == nil {
+		how.Do = func(_ context.Context, key string, _ model.Value) (model.Value, error) {
+			d.done = append(d.done, key)
+			return model.Value{}, nil
+		}
+	}
+	d.List = New(Host{
+		Space: "s", Ctx: t.Context(), Slots: NewSlots(100), Logger: slog.New(slog.DiscardHandler),
+		Now: func() time.Duration { return 0 }, Go: func(f func()) { d.begun = append(d.begun, f) }, Call: func(f func()) { f() },
+		Send: func(m model.Message) error {
+			if d.refuse--; d.refuse >= 0 {
+				return errors.New("not today")
+			}
+			d.sent = append(d.sent, m)
+			return nil
+		},
+		Report: func(string, error) {},
+	})
+	d.a = &performing{spec: &space.ActionSpec{Name: "work"}, how: how, limit: how.atATime(), pending: map[string]*task{}}
+	d.core, d.program, d.actions = core, core.Program(), []*performing{d.a}
+	return d
+}
+
+func (d *desk) is(key string, state space.TaskState, attempts int) {
+	d.lookAtTask(d.a, key, model.Object(model.F("n", 1), model.F("state", string(state)), model.F("attempts", attempts)))
+}
+
+// perform begins what can be, and comes to its end.
+func (d *desk) perform() {
+	d.Perform()
+	begun := d.begun
+	d.begun = nil
+	for _, f := range begun {
+		f()
+	}
+}
+
+func TestList_NoMoreThanAtATime(t *testing.T) {
+	d := newDesk(t, &Performer{AtATime: 2})
+	for _, key := range []string{"a", "b", "c", "d"} {
+		d.is(key, space.TaskPending, 0)
+	}
+	d.Perform()
+	if len(d.begun) != 2 || d.a.underWay != 2 {
+		t.Errorf("%d are begun, %d under way, want two", len(d.begun), d.a.underWay)
+	}
+}
+
+// Whichever runtime has cancelled it: the document says so.
+func TestList_AnAttemptAtWhatIsCancelledEnds(t *testing.T) {
+	d := newDesk(t, &Performer{})
+	d.is("a", space.TaskPending, 0)
+	d.Perform()
+	of := d.a.pending["a"]
+	ended := false
+	of.cancel = func() { ended = true }
+	d.is("a", space.TaskCancelled, 0)
+	if !ended || !of.gone {
+		t.Error("the attempt goes on")
+	}
+}
+
+func TestList_WhatANewProgramDoesNotHaveEnds(t *testing.T) {
+	d := newDesk(t, &Performer{})
+	d.is("a", space.TaskPending, 0)
+	d.Perform()
+	of := d.a.pending["a"]
+	ended := false
+	of.cancel = func() { ended = true }
+	d.change(space.NewProgram("q"))
+	if !ended || !of.gone || d.Pending() {
+		t.Error("the attempt goes on")
+	}
+}
+
+func TestList_AttemptsOfFormerOwnersCount(t *testing.T) {
+	d := newDesk(t, &Performer{Attempts: 4})
+	d.is("a", space.TaskPending, 3)
+	if of := d.a.pending["a"]; of.Attempts != 3 {
+		t.Errorf("%d attempts are known, want 3", of.Attempts)
+	}
+}
+
+// A task that has ended waits for the log to say so. It is told again, and not done again.
+func TestList_WhatIsDoneIsToldAgainAndNotDoneAgain(t *testing.T) {
+	d := newDesk(t, &Performer{})
+	d.is("a", space.TaskPending, 0)
+	d.perform()
+	d.a.pending["a"].at = 0 // nothing came of it for long
+	d.perform()
+	if len(d.done) != 1 || len(d.sent) != 2 || d.sent[0].ID == d.sent[1].ID {
+		t.Errorf("done %v, told %+v", d.done, d.sent)
+	}
+}
+
+func TestTell_IsTriedUntilItIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, &Performer{})
+		d.refuse = 3
+		d.is("a", space.TaskPending, 0)
+		d.perform()
+		if len(d.sent) != 1 || len(d.done) != 1 || d.a.pending["a"].ended == nil {
+			t.Errorf("done %v, told %+v", d.done, d.sent)
+		}
+	})
+}
+
+// A key that is too long for an id is told under its hash. One that looks like such a hash is
+// another key.
+func TestCompletionID_TellsKeysApart(t *testing.T) {
+	long := completionID(&space.Completion{Key: strings.Repeat("x", model.MaxNameLen+1), N: 1}, 0)
+	_, hash, _ := strings.Cut(strings.TrimPrefix(long, "done-"), "-")
+	if like := completionID(&space.Completion{Key: hash, N: 1}, 0); like == long {
+		t.Errorf("two keys have the id %s", long)
+	}
+	if err := model.CheckEventID(long); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSlots_AreGivenBack(t *testing.T) {
+	s := NewSlots(1)
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := &Attempt{Space: "s"}
+		if !s.enter(ctx, a) {
+			t.Fatal("there is no room")
+		}
+		cancel()
+		if s.enter(ctx, &Attempt{}) {
+			t.Error("there is room for two")
+		}
+		s.leave(a)
+		if n := len(s.places); n != 0 {
+			t.Fatalf("%d places are taken by nobody", n)
+		}
+	}
+}
