@@ -1,0 +1,60 @@
+package main
+
+import "strings"
+
+// step is one run of `go test`.
+type step struct {
+	pkg  string
+	args []string
+}
+
+// The simulation is asked for a few seeds first, and for more when nothing else has noticed. CI
+// runs 1200 from the first on, of which these are some.
+var (
+	fewSeeds  = step{"./test/sim", []string{"-run=TestSeeds$", "-seeds=60"}}
+	moreSeeds = step{"./test/sim", []string{"-run=TestSeeds$", "-first=61", "-seeds=540"}}
+)
+
+// usual are the packages whose tests are run on a mutant, by where it is, the cheap ones first.
+// Mutants are tried in this order.
+var usual = []struct {
+	dir   string
+	steps []step
+}{
+	{"worker/roster", []step{{pkg: "./worker/roster"}, fewSeeds, {pkg: "./worker"}, {pkg: "./test"}, moreSeeds}},
+	{"worker/tasks", []step{{pkg: "./worker/tasks"}, {pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
+	{"worker", []step{{pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
+	{"coordinator/trail", []step{{pkg: "./coordinator/trail"}, fewSeeds, {pkg: "./test"}, {pkg: "./cmd/settle"}, moreSeeds}},
+	{"coordinator", []step{{pkg: "./coordinator"}, {pkg: "./coordinator/trail"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
+	{"lookup", []step{{pkg: "./lookup"}, fewSeeds, {pkg: "./worker"}, {pkg: "./live"}, {pkg: "./coordinator/trail"}, {pkg: "./test"}, {pkg: "."}, {pkg: "./cmd/settle"}}},
+	{"live", []step{{pkg: "./live"}, {pkg: "./gateway"}, {pkg: "./test"}, {pkg: "."}}},
+	{"gateway", []step{{pkg: "./gateway"}, {pkg: "./test"}}},
+	{"program", []step{{pkg: "./program"}, {pkg: "./program/star"}, {pkg: "./test"}, {pkg: "./cmd/settle"}}},
+	{"ordered", []step{{pkg: "./ordered"}, {pkg: "./test"}}},
+	{"internal/doubt", []step{{pkg: "./worker"}, {pkg: "./ordered"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
+	{"bus", []step{{pkg: "./bus"}, {pkg: "./test"}, {pkg: "./cmd/settle"}}},
+}
+
+// steps are the runs for a mutant, in order.
+func (m *mutant) steps() (list []step) {
+	if len(m.packages) > 0 {
+		for _, pkg := range m.packages {
+			list = append(list, step{pkg: pkg})
+		}
+		return list
+	}
+	if n := m.order(); n < len(usual) {
+		return usual[n].steps
+	}
+	return []step{{pkg: "./" + m.pkg()}, {pkg: "./test"}}
+}
+
+// order is where the mutant's directory stands in usual, len(usual) if nowhere.
+func (m *mutant) order() int {
+	for n, u := range usual {
+		if m.pkg() == u.dir || strings.HasPrefix(m.pkg(), u.dir+"/") {
+			return n
+		}
+	}
+	return len(usual)
+}
