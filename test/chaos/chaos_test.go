@@ -111,7 +111,7 @@ func TestRecordsAreReadBackAsTheyWereWritten(t *testing.T) {
 	rec.watches.add(watchRecord{Observer: 1, Session: 2, Space: 2, Doc: history.Hash(history.DocView), Revision: 9})
 	rec.receipts.add(receiptRecord{Client: 1, Space: 1, N: 1, Outcome: history.Hash("handled")})
 	c := history.New(w, 1)
-	if err := rec.tell(c, w); err != nil {
+	if err := rec.tell(c, w, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := c.Counts; n.Acked != 1000 || n.Sessions != 1 || n.Deliveries != 1 || n.Receipts != 1 {

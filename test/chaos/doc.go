@@ -12,12 +12,14 @@
 //	run.go                 the run, from start to rest
 //	topology.go            which processes there are, and where
 //	process.go, network.go, disk.go   how they are started, cut off and starved
-//	roles.go, program.go   what they do
+//	roles.go, program.go, hosted.*    what they do
 //	clients.go, observers.go          the load
 //	nemesis*.go            the faults, in an order that follows from the seed
 //	monitor.go             how far it is
+//	restored.go            a backup under load, restored
 //	judge.go               reading it all back, for package history to check
 //	report.go              what came of it
+//	soak.go, soak/         a long run in pieces, and its book
 //	broken.go, sabotage.go what is broken on purpose, to see that it is found
 //
 // What is done to it:
@@ -25,12 +27,15 @@
 //	workers        SIGKILL of one or two; SIGSTOP for less and for more than the time after
 //	               which they are given up; leaving in good order, one or all in turn; links
 //	               to the servers cut in both directions, or in one
+//	               the clock of each is off by an amount of its own; a new version of the
+//	               program in Starlark is deployed
 //	coordinators   SIGKILL
 //	servers        SIGKILL of one, of the leader of a stream, of all; SIGSTOP; SIGTERM;
 //	               leaders made to step down; links between them cut, both ways or one;
 //	               a full disk
+//	backups        are made meanwhile; the last one is restored, and checked like the run itself
 //	clients        their connections end with events under way; they send again what was not
-//	               acknowledged, and some of what was; observers come and go
+//	               acknowledged, and some of what was; observers, over NATS and over HTTP, come and go
 //
 // What is checked, package history says. Nothing of it trusts a worker: the lanes, the logs,
 // the dead letters and the buckets are read as any NATS client could.

@@ -18,63 +18,92 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
+// reading is what is handed to a checker: the streams of a deployment, and what clients were told.
+type reading struct {
+	c   *chaos
+	bus *bus.Bus
+	mon *monitor
+	// before bounds what clients were told, to judge a state of the past; zero for no bound. What
+	// watches have shown is left out then.
+	before time.Time
+	check  *history.Checker
+	left   uint64 // commits in the streams
+}
+
 // judge hands everything to the checker.
-func (c *chaos) judge(ctx context.Context) error {
-	w := c.o.workload()
-	c.check = history.New(w, c.o.Partitions)
-	c.check.Killed(c.nem.kills)
-	if err := c.rec.tell(c.check, w); err != nil {
-		return fmt.Errorf("read the clients' records: %w", err)
+func (c *chaos) judge(ctx context.Context) (err error) {
+	r := reading{c: c, bus: c.bus, mon: c.mon}
+	if c.check, err = r.judge(ctx); err == nil {
+		c.left = r.left
 	}
-	prefix := strings.ToUpper(bus.DefaultPrefix)
+	return err
+}
+
+func (r *reading) judge(ctx context.Context) (*history.Checker, error) {
+	c, w := r.c, r.c.o.workload()
+	r.check = history.New(w, c.o.Partitions)
+	r.check.Skew = 2 * c.o.Skew // one clock says when, another whether it is so late
+	for _, o := range c.watch.list {
+		if o.way != inGo {
+			r.check.ShowsNewest(o.number)
+		}
+	}
+	r.check.Killed(c.nem.kills)
+	if err := c.rec.tell(r.check, w, r.before); err != nil {
+		return nil, fmt.Errorf("read the clients' records: %w", err)
+	}
 	for p := range c.o.Partitions {
-		err := c.read(ctx, fmt.Sprintf("%s_LANE_%d", prefix, p), func(m jetstream.Msg, seq uint64, _ time.Time) {
+		err := r.stream(ctx, laneName(p), func(m jetstream.Msg, seq uint64, _ time.Time) {
 			at := strings.Split(m.Subject(), ".")
-			c.check.Lane(history.LaneMessage{
+			r.check.Lane(history.LaneMessage{
 				Seq: seq, Space: at[len(at)-3], Stream: at[len(at)-2], ID: at[len(at)-1],
 				Invalid: m.Headers().Get("Settle-Invalid") != "",
 			})
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	saved := c.check.Saved
+	saved := r.check.Saved
 	if c.o.Purge > 0 {
-		saved = c.check.SavedAlone
-	} else if err := c.logs(ctx, prefix); err != nil {
-		return err
+		saved = r.check.SavedAlone
+	} else if err := r.logs(ctx); err != nil {
+		return nil, err
 	}
-	if err := c.letters(ctx); err != nil {
-		return err
+	if err := r.letters(ctx); err != nil {
+		return nil, err
 	}
 	for i := range w.Spaces {
-		st, err := c.bus.LoadState(ctx, w.Space(i))
+		st, err := r.bus.LoadState(ctx, w.Space(i))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		saved(w.Space(i), st)
 	}
 	if c.o.Purge > 0 {
-		c.check.FinishWithoutLog()
+		r.check.FinishWithoutLog()
 	} else {
-		c.check.Finish()
+		r.check.Finish()
 	}
 	for p := range c.o.Partitions {
-		stream, err := c.bus.JetStream().Stream(ctx, fmt.Sprintf("%s_LOG_%d", prefix, p))
+		stream, err := r.bus.JetStream().Stream(ctx, logName(p))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		c.left += stream.CachedInfo().State.Msgs
+		r.left += stream.CachedInfo().State.Msgs
 	}
-	return nil
+	return r.check, nil
 }
 
+func laneName(p int) string { return fmt.Sprintf("%s_LANE_%d", strings.ToUpper(bus.DefaultPrefix), p) }
+
+func logName(p int) string { return fmt.Sprintf("%s_LOG_%d", strings.ToUpper(bus.DefaultPrefix), p) }
+
 // logs hands over the logs.
-func (c *chaos) logs(ctx context.Context, prefix string) error {
-	take := c.o.sabotage(c.check)
-	for p := range c.o.Partitions {
-		err := c.read(ctx, fmt.Sprintf("%s_LOG_%d", prefix, p), func(m jetstream.Msg, seq uint64, stored time.Time) {
+func (r *reading) logs(ctx context.Context) error {
+	take := r.c.o.sabotage(r.check)
+	for p := range r.c.o.Partitions {
+		err := r.stream(ctx, logName(p), func(m jetstream.Msg, seq uint64, stored time.Time) {
 			subject := m.Subject()
 			prev, _ := strconv.ParseUint(m.Headers().Get("Nats-Expected-Last-Subject-Sequence"), 10, 64) // 0 is judged
 			take(p, model.LogEntry{Space: subject[strings.LastIndexByte(subject, '.')+1:], Seq: seq, Data: m.Data(), Stored: stored, Prev: prev})
@@ -86,9 +115,9 @@ func (c *chaos) logs(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// read reads a stream from its first message to its last.
-func (c *chaos) read(ctx context.Context, name string, do func(m jetstream.Msg, seq uint64, stored time.Time)) error {
-	stream, err := c.bus.JetStream().Stream(ctx, name)
+// stream reads a stream from its first message to its last.
+func (r *reading) stream(ctx context.Context, name string, do func(m jetstream.Msg, seq uint64, stored time.Time)) error {
+	stream, err := r.bus.JetStream().Stream(ctx, name)
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", name, err)
 	}
@@ -97,7 +126,7 @@ func (c *chaos) read(ctx context.Context, name string, do func(m jetstream.Msg, 
 		return nil
 	}
 	if state.FirstSeq != 1 {
-		c.check.Fail(history.Broken, "stream %s begins at %d: what was before cannot be checked", name, state.FirstSeq)
+		r.check.Fail(history.Broken, "stream %s begins at %d: what was before cannot be checked", name, state.FirstSeq)
 	}
 	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	if err != nil {
@@ -127,12 +156,12 @@ func (c *chaos) read(ctx context.Context, name string, do func(m jetstream.Msg, 
 
 // letters hands over the dead letters, once there are as many as there should be; the
 // coordinators write them a moment later.
-func (c *chaos) letters(ctx context.Context) error {
+func (r *reading) letters(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	want, _ := c.mon.now()
+	want, _ := r.mon.now()
 	for {
-		list, err := c.bus.ReadDead(ctx, "", 0, want.letters+1000)
+		list, err := r.bus.ReadDead(ctx, "", 0, want.letters+1000)
 		if err != nil {
 			return err
 		}
@@ -140,11 +169,11 @@ func (c *chaos) letters(ctx context.Context) error {
 			continue
 		}
 		for i := range list {
-			if c.o.Purge > 0 {
-				c.check.LetterAlone(list[i].Space, list[i].Stream, list[i].Event)
+			if r.c.o.Purge > 0 {
+				r.check.LetterAlone(list[i].Space, list[i].Stream, list[i].Event)
 				continue
 			}
-			c.check.Letter(list[i].Space, list[i].Stream, list[i].Event)
+			r.check.Letter(list[i].Space, list[i].Stream, list[i].Event)
 		}
 		return nil
 	}

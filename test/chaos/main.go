@@ -32,6 +32,8 @@ type options struct {
 	Rate         float64       `help:"Events that all clients together send in a second. About as many again are sent by handlers." default:"600"`
 	Clients      int           `help:"Clients." default:"16"`
 	Spaces       int           `help:"Spaces." default:"24"`
+	Hosted       int           `help:"How many of the spaces, the last ones, run a program in Starlark, of which a new version is deployed now and then." default:"4"`
+	Skew         time.Duration `help:"By how much the clocks of workers may be off, each by an amount of its own." default:"2s"`
 	Partitions   int           `help:"Partitions." default:"8"`
 	Workers      int           `help:"Worker processes." default:"3"`
 	Coordinators int           `help:"Coordinator processes." default:"2"`
@@ -48,6 +50,7 @@ type options struct {
 	Patience     time.Duration `help:"How long everything may take to come to rest when no fault is left." default:"3m"`
 	Break        string        `help:"Break the system on purpose, to see that it is found: fence, release." placeholder:"WHAT"`
 	Lie          string        `help:"Show the checker a false log, to see that it is found: lost, twice, order, value." placeholder:"WHAT"`
+	Result       string        `help:"File that gets what came of the run as JSON." placeholder:"FILE" hidden:""`
 	Dir          string        `help:"Where the report goes." default:"bin/chaos" placeholder:"DIR"`
 	Data         string        `help:"Where the data of the run lives while it lasts. Default: the directory for temporary files." placeholder:"DIR"`
 	Keep         bool          `help:"Keep the data of a run without violations, too."`
@@ -55,7 +58,7 @@ type options struct {
 }
 
 func (o *options) workload() history.Workload {
-	return history.Workload{Seed: o.Seed, Spaces: o.Spaces, Clients: o.Clients}
+	return history.Workload{Seed: o.Seed, Spaces: o.Spaces, Clients: o.Clients, Hosted: o.Hosted}
 }
 
 // historyBytes is what workers keep of the log; without a limit unless it is to be purged.
@@ -83,6 +86,9 @@ func (o *options) fill() error {
 	if o.Spaces < 2 || o.Spaces > 99 || o.Clients < 2 || o.Clients > 999 || o.Workers < 1 || o.Coordinators < 1 || o.Partitions < 1 || o.Partitions > 64 {
 		return errors.New("use 2 to 99 spaces, 2 to 999 clients, 1 to 64 partitions, at least one worker and one coordinator")
 	}
+	if o.Hosted < 0 || o.Hosted > o.Spaces {
+		return fmt.Errorf("%d hosted spaces of %d", o.Hosted, o.Spaces)
+	}
 	return nil
 }
 
@@ -106,6 +112,7 @@ func (r *runCmd) Run() error {
 
 type commands struct {
 	Run         runCmd          `cmd:"" default:"withargs" help:"Run a deployment, break it in every way, and check what it has stored."`
+	Soak        soakCmd         `cmd:"" help:"Make a long run in pieces, with one server and with three, and with power cuts, and keep the book."`
 	Nats        natsRole        `cmd:"" hidden:""`
 	Worker      workerRole      `cmd:"" hidden:""`
 	Coordinator coordinatorRole `cmd:"" hidden:""`

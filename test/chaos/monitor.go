@@ -58,8 +58,12 @@ func (m *monitor) take(e model.LogEntry) {
 	m.heard = time.Now()
 	for i := range c.Txs {
 		tx := &c.Txs[i]
-		if _, ok := receipts.Stream(tx.By); ok && tx.Receipt != nil {
+		m.due -= len(tx.Cancels)
+		if stream, ok := receipts.Stream(tx.By); ok && tx.Receipt != nil && counts(stream, tx.Receipt) {
 			m.handled++
+			if stream == history.Work {
+				m.due++ // the task ends
+			}
 			if tx.Receipt.Outcome != model.Handled {
 				m.letters++
 			}
@@ -71,6 +75,12 @@ func (m *monitor) take(e model.LogEntry) {
 			}
 		}
 	}
+}
+
+// counts reports whether a receipt is one that was due: how a task has ended may be told more than
+// once, and all but the first come to nothing.
+func counts(stream string, rc *model.Receipt) bool {
+	return stream != history.Job || rc.Result.Get("ignored").IsAbsent()
 }
 
 // progress is what is known now.

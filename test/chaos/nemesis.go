@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/test/chaos/history"
 )
@@ -28,6 +29,7 @@ const (
 	faultLeave           = "worker leaves and returns"
 	faultRolling         = "rolling restart of workers"
 	faultCutWorker       = "cut worker off"
+	faultDeploy          = "deploy a new version"
 	faultKillNode        = "kill server"
 	faultKillLeader      = "kill stream leader"
 	faultKillAll         = "kill all servers"
@@ -74,6 +76,9 @@ type nemesis struct {
 	events   []*event
 	kills    []history.Kill
 	killed   map[string]int // SIGKILLs by kind of process
+	versions int            // that were deployed
+	backups  int            // that were begun
+	backup   *copied        // the newest
 	problems []string
 }
 
@@ -87,7 +92,7 @@ func newNemesis(d *deployment, seed uint64) *nemesis {
 	return n
 }
 
-// run brings about faults until ctx ends, and returns when all are healed.
+// run brings about faults until ctx ends, and returns when all are healed. Backups are made beside them.
 func (n *nemesis) run(ctx context.Context) error {
 	n.began = time.Now()
 	var g errgroup.Group
@@ -97,6 +102,11 @@ func (n *nemesis) run(ctx context.Context) error {
 	g.Go(func() error {
 		return n.sequence(ctx, 2, n.possible(n.serverFaults()), n.d.o.ServerEvery, true)
 	})
+	if n.d.o.Purge == 0 {
+		g.Go(func() error {
+			return n.sequence(ctx, 3, n.possible([]fault{{faultBackup, 1, makeBackup}}), n.d.o.Duration/3, false)
+		})
+	}
 	return g.Wait()
 }
 
@@ -106,7 +116,7 @@ func (n *nemesis) possible(all []fault) []fault {
 		needsNet := f.kind == faultCutWorker || f.kind == faultCutNode
 		long := f.kind == faultStopLong || f.kind == faultRolling
 		return len(n.only) > 0 && !slices.Contains(n.only, f.kind) || long && n.d.o.Brief ||
-			needsNet && n.d.net == nil || f.kind == faultDisk && n.d.disk == nil
+			needsNet && n.d.net == nil || f.kind == faultDeploy && n.d.o.Hosted == 0 || f.kind == faultDisk && n.d.disk == nil
 	})
 }
 
@@ -222,7 +232,7 @@ func (n *nemesis) during(from, to time.Time) (plain, server bool) {
 		if e.Server {
 			margin = 10 * time.Second // servers go on electing after they are back
 		}
-		if e.At.After(to) || healed.Add(margin).Before(from) {
+		if e.Kind == faultBackup || e.Kind == faultDeploy || e.At.After(to) || healed.Add(margin).Before(from) {
 			continue
 		}
 		switch {
@@ -264,7 +274,18 @@ func (n *nemesis) processFaults() []fault {
 		{faultLeave, 10, leaveAndReturn},
 		{faultRolling, 3, rollingRestart},
 		{faultCutWorker, 6, cutWorker},
+		{faultDeploy, 6, deployVersion},
 	}
+}
+
+// deployVersion has the hosted spaces run another version of their program.
+func deployVersion(ctx context.Context, f *injury) (string, error) {
+	f.mu.Lock()
+	f.versions++
+	version := f.versions + 1
+	f.mu.Unlock()
+	err := f.ask(ctx, func(ctx context.Context, b *bus.Bus) error { return deploy(ctx, b, f.d.o.workload(), version) })
+	return fmt.Sprintf("%s version %d", hostedName, version), err
 }
 
 func killWorker(ctx context.Context, f *injury) (string, error) {

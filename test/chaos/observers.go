@@ -14,16 +14,30 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
 // observers are the live queries of a run: of the views of some spaces, some of them
-// twice, and of pairs, which need the view of another space.
+// twice, of pairs, which need the view of another space, and of what follows from a document that
+// comes and goes. They watch in three ways by turns: as Go clients, which read the log; over HTTP; and
+// over NATS, as clients in other languages do.
 type observers struct {
 	d    *deployment
 	rec  *records
 	list []*observer
 }
+
+// way is how an observer watches.
+type way int
+
+const (
+	inGo way = iota
+	overHTTP
+	overNATS
+	ways = 3
+)
 
 type observer struct {
 	all    *observers
@@ -32,6 +46,7 @@ type observer struct {
 	doc    string
 	rand   *rand.Rand
 	last   atomic.Uint64
+	way    way
 }
 
 func newObservers(d *deployment, rec *records) *observers {
@@ -40,7 +55,7 @@ func newObservers(d *deployment, rec *records) *observers {
 	add := func(space int, doc string) {
 		if space < spaces {
 			i := len(o.list)
-			o.list = append(o.list, &observer{all: o, number: i, space: space, doc: doc, rand: rand.New(rand.NewPCG(d.o.Seed, uint64(i)<<16))})
+			o.list = append(o.list, &observer{all: o, number: i, space: space, doc: doc, rand: rand.New(rand.NewPCG(d.o.Seed, uint64(i)<<16)), way: way(i % ways)})
 		}
 	}
 	for i := range 8 {
@@ -50,6 +65,14 @@ func newObservers(d *deployment, rec *records) *observers {
 	add(1, history.DocView)
 	add(9, history.DocPair)
 	add(12, history.DocPair)
+	add(2, history.DocMarked)
+	add(3, history.DocMarked)
+	if hosted := spaces - d.o.Hosted; hosted < spaces {
+		add(hosted, history.DocView)
+		add(hosted, history.DocMarked)
+		add(hosted+1, history.DocView)
+		add(hosted-1, history.DocPair)
+	}
 	return o
 }
 
@@ -65,6 +88,10 @@ func (o *observers) run(ctx context.Context) {
 // run watches in one session after the other. Some end with the connection.
 func (o *observer) run(ctx context.Context) {
 	for session := 1; ctx.Err() == nil; session++ {
+		if o.way == overHTTP {
+			o.watchHTTP(ctx, session)
+			continue
+		}
 		b, err := bus.Connect(ctx, o.all.d.busConfig(fmt.Sprintf("client/o%02d", o.number)))
 		if err != nil {
 			_ = pause.For(ctx, 100*time.Millisecond)
@@ -86,16 +113,45 @@ func (o *observer) watch(ctx context.Context, c *settle.Client, b *bus.Bus, sess
 		defer context.AfterFunc(short, b.Kill)()
 	}
 	w := o.all.d.o.workload()
-	err := c.Watch(short, w.Space(o.space), o.doc, func(v settle.Value, revision uint64) {
-		o.last.Store(revision)
-		o.all.rec.watches.add(watchRecord{
-			Observer: uint16(o.number), Session: uint32(session), Space: uint16(o.space), Doc: history.Hash(o.doc),
-			Revision: revision, Value: history.Hash(v.String()), At: stamp(),
+	if o.way == overNATS {
+		q := live.Watch{Space: w.Space(o.space), Document: o.doc}
+		_ = (&live.Client{Bus: b}).Watch(short, q, func(e live.Event) { // it ends with short
+			switch e.Kind {
+			case live.Value:
+				if v, err := model.ParseValue(e.Data); err == nil {
+					o.note(session, e.Revision, v)
+				}
+			case live.Deleted:
+				o.note(session, e.Revision, settle.Value{})
+			}
 		})
+		return
+	}
+	err := c.Watch(short, w.Space(o.space), o.doc, func(v settle.Value, revision uint64) {
+		o.note(session, revision, v)
 	})
 	if err != nil && short.Err() == nil {
 		_ = pause.For(ctx, 100*time.Millisecond)
 	}
+}
+
+// note writes down what was delivered.
+func (o *observer) note(session int, revision uint64, v settle.Value) {
+	o.last.Store(revision)
+	o.all.rec.watches.add(watchRecord{
+		Observer: uint16(o.number), Session: uint32(session), Space: uint16(o.space), Doc: history.Hash(o.doc),
+		Revision: revision, Value: history.Hash(v.String()), At: stamp(),
+	})
+}
+
+// in is how many observers watch in a way.
+func (o *observers) in(way way) (n int) {
+	for _, one := range o.list {
+		if one.way == way {
+			n++
+		}
+	}
+	return n
 }
 
 // current reports what of the watched documents has not reached its observer, or is not
@@ -111,11 +167,18 @@ func (o *observers) current(ctx context.Context, c *settle.Client) error {
 			return err
 		}
 		want := history.View(history.SumOf(sum))
-		if one.doc == history.DocPair {
+		switch one.doc {
+		case history.DocPair:
 			want = history.Pair(history.SumOf(sum), history.View(history.SumOf(next)))
+		case history.DocMarked:
+			mark, _, err := c.Get(ctx, w.Space(one.space), history.DocMark)
+			if err != nil {
+				return err
+			}
+			want = history.Marked(mark, history.View(history.SumOf(next)))
 		}
 		switch last := one.last.Load(); {
-		case got.String() != want.String():
+		case !model.Equal(got, want):
 			missing = errors.Join(missing, fmt.Errorf("%s/%s is %v, and should become %v", w.Space(one.space), one.doc, got, want))
 		case last != revision:
 			missing = errors.Join(missing, fmt.Errorf("observer %d of %s/%s is at revision %d, the document at %d", one.number, w.Space(one.space), one.doc, last, revision))

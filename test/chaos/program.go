@@ -3,21 +3,46 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// program is what every space runs. history says what must come of it.
-func program(w history.Workload) *settle.Program {
+// job is the action of the program. Its tasks take a while, so that processes die with some.
+var job = settle.NewAction[string, uint32](history.Job)
+
+func perform(ctx context.Context, key string, in string) (uint32, error) {
+	if err := pause.For(ctx, time.Duration(history.Hash(key)%300)*time.Millisecond); err != nil {
+		return 0, err
+	}
+	return history.Hash(in), nil
+}
+
+// programs has all spaces but the hosted ones run the program in Go.
+func programs(w history.Workload) settle.Programs {
+	p := goProgram(w)
+	return func(space string) *settle.Program {
+		if i, ok := w.SpaceNumber(space); ok && w.IsHosted(i) {
+			return nil
+		}
+		return p
+	}
+}
+
+// goProgram is what the spaces run that do not run the one in Starlark. history says what must come of it.
+func goProgram(w history.Workload) *settle.Program {
 	p := settle.NewProgram("chaos")
 	count := func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) { return handle(w, tx, ev), nil }
 	for _, stream := range []string{
 		history.Add, history.Chain, history.Fan, history.Echo, history.Stray,
-		history.Hop, history.Leaf, history.Own, model.Undelivered,
+		history.Hop, history.Leaf, history.Own, model.Undelivered, history.Later, history.Alarm,
 	} {
 		p.Handle(stream, count)
 	}
@@ -33,6 +58,29 @@ func program(w history.Workload) *settle.Program {
 		tx.Send(w.Space(0), history.Leaf, nil)
 		tx.Send(tx.Space(), history.Own, depth(1))
 		return settle.Value{}, errors.New(history.FailText)
+	})
+	p.Handle(history.Mark, func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		tx.Set(history.DocMark, w.MarkOf(tx.Space(), ev.ID))
+		return handle(w, tx, ev), nil
+	})
+	p.Handle(history.Unmark, func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		tx.Delete(history.DocMark)
+		return handle(w, tx, ev), nil
+	})
+	p.Handle(history.Work, func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		job.Start(tx, ev.ID, ev.ID)
+		return handle(w, tx, ev), nil
+	})
+	job.Perform(p, perform, settle.Keep(10*time.Second), settle.Backoff(100*time.Millisecond, time.Second))
+	job.Done(p, func(tx *settle.Tx, t settle.Task[string, uint32]) error {
+		if t.State != settle.Done || t.Out != history.Hash(t.In) {
+			return fmt.Errorf("task %s is %s with %d: %w", t.Key, t.State, t.Out, t.Err)
+		}
+		handle(w, tx, tx.Event())
+		return nil
+	})
+	p.Compute(history.DocMarked, func(v *settle.View) (settle.Value, error) {
+		return history.Marked(v.GetShallow(history.DocMark), v.Get(history.DocMark, "next")), nil
 	})
 	p.Compute(history.DocView, func(v *settle.View) (settle.Value, error) {
 		return history.View(history.SumOf(v.Get(history.DocSum))), nil
@@ -53,7 +101,14 @@ func handle(w history.Workload, tx *settle.Tx, ev *settle.Event) settle.Value {
 	tx.Set(history.DocSeen, n+1, source)
 	d, _ := ev.Payload.Get("d").AsInt()
 	for _, s := range w.Sends(tx.Space(), ev.Stream, ev.ID, int(d)) {
-		tx.Send(s.To, s.Stream, depth(s.Depth))
+		switch after := time.Duration(s.After) * time.Millisecond; {
+		case s.Timer != "":
+			tx.SetTimer(s.Timer, s.Stream, tx.Now().Add(after), depth(s.Depth))
+		case s.After > 0:
+			tx.SendAfter(s.To, s.Stream, after, depth(s.Depth))
+		default:
+			tx.Send(s.To, s.Stream, depth(s.Depth))
+		}
 	}
 	return sum.Value()
 }

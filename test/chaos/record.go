@@ -123,21 +123,34 @@ func (r *records) close() {
 	r.watches.close()
 }
 
-// tell hands all records to a checker.
-func (r *records) tell(c *history.Checker, w history.Workload) error {
+// tell hands the records to a checker: all, or those of what was acknowledged before a time.
+func (r *records) tell(c *history.Checker, w history.Workload, before time.Time) error {
+	all := before.IsZero()
+	in := func(at int64) bool { return all || at < before.UnixNano() }
 	outcomes, docs := map[uint32]model.Outcome{}, map[uint32]string{}
 	for _, o := range []model.Outcome{model.Handled, model.Failed, model.Refused} {
 		outcomes[history.Hash(string(o))] = o
 	}
-	for _, d := range []string{history.DocView, history.DocPair} {
+	for _, d := range []string{history.DocView, history.DocPair, history.DocMarked} {
 		docs[history.Hash(d)] = d
 	}
 	return errors.Join(
-		r.acks.each(func(a ackRecord) { c.Acked(int(a.Client), int(a.Space), a.N, a.Lane) }),
+		r.acks.each(func(a ackRecord) {
+			if in(a.At) {
+				c.Acked(int(a.Client), int(a.Space), a.N, a.Lane)
+			}
+		}),
 		r.receipts.each(func(a receiptRecord) {
+			if !in(a.At) {
+				return
+			}
 			c.Received(int(a.Client), int(a.Space), a.N, history.Answer{Outcome: outcomes[a.Outcome], Result: a.Result})
 		}),
 		r.watches.each(func(a watchRecord) {
+			if !all {
+				c.Asked(w.Space(int(a.Space)), docs[a.Doc])
+				return
+			}
 			c.Watched(int(a.Observer), int(a.Session), w.Space(int(a.Space)), docs[a.Doc], a.Revision, a.Value)
 		}))
 }

@@ -34,7 +34,10 @@ func (c *chaos) report() (sound bool, err error) {
 	}
 	defer func() { _ = f.Close() }() // what was written is on the screen as well
 	c.write(io.MultiWriter(os.Stdout, f))
-	return c.check.Sound(), nil
+	if c.o.Result != "" {
+		err = c.result(c.o.Result)
+	}
+	return c.check.Sound(), err
 }
 
 func (c *chaos) write(w io.Writer) {
@@ -43,8 +46,8 @@ func (c *chaos) write(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%-22s %s\n", name, fmt.Sprintf(format, args...)) // a screen, and a file beside it
 	}
 	line("chaos", "%s, seed %d, %s", o.Topology, o.Seed, c.began.UTC().Format(time.RFC3339))
-	line("deployment", "%d NATS servers (fsync %s), %d workers, %d coordinators, %d partitions, %d spaces, %d clients",
-		len(c.d.nodes), o.fsync(), o.Workers, o.Coordinators, o.Partitions, o.Spaces, o.Clients)
+	line("deployment", "%d NATS servers (fsync %s), %d workers (clocks up to %v off), %d coordinators, %d partitions, %d spaces, %d clients",
+		len(c.d.nodes), o.fsync(), o.Workers, o.Skew, o.Coordinators, o.Partitions, o.Spaces, o.Clients)
 	if o.Purge > 0 {
 		line("log", "purged beyond %d bytes per partition, so judged by totals: %d commits are left", o.Purge, c.left)
 	}
@@ -54,13 +57,18 @@ func (c *chaos) write(w io.Writer) {
 	c.writeFaults(line)
 	line("restarted", "%d processes that had ended by themselves, as no server could be reached", c.sup.restarts)
 	line("sent by clients", "%d acknowledged; %d sent again after that, %d crashes of clients", n.Acked, c.load.repeated.Load(), c.load.crashes.Load())
-	line("handled", "%d events: %d of clients, %d from other spaces, %d follow-ups, %d notices; %d failed, %d refused",
-		n.Handled, n.FromClients, n.Crossed, n.Own, n.Notices, n.Failed, n.Refused)
+	line("handled", "%d events: %d of clients, %d from other spaces, %d follow-ups, %d ends of tasks, %d notices; %d failed, %d refused",
+		n.Handled, n.FromClients, n.Crossed, n.Own, n.Jobs, n.Notices, n.Failed, n.Refused)
+	line("  of these", "%d had waited for their time, beside %d timers that were set again; %d by the program in Starlark, in %d versions",
+		n.Waited, n.Superseded, n.HostedEvents, c.nem.versions+1)
 	line("commits", "%d; %d takeovers of spaces, %d appends refused", n.Commits, n.Takeovers, refusedIn(filepath.Join(c.dir, "counts")))
 	line("handled more than once", "%d events after an error that may pass; %d attempts marked, %d events given up (docs/adr/0016)", n.Retried, n.Marked, n.GivenUp)
 	line("receipts to clients", "%d, all as in the log", n.Receipts)
-	line("live queries", "%d observers, %d sessions, %d values", len(c.watch.list), n.Sessions, n.Deliveries)
+	line("live queries", "%d observers (%d over HTTP, %d over NATS), %d sessions, %d values", len(c.watch.list), c.watch.in(overHTTP), c.watch.in(overNATS), n.Sessions, n.Deliveries)
 	line("dead letters", "%d", n.Letters)
+	if c.restored > 0 {
+		line("restored", "the last of %d backups under load, with %d events handled in it", c.nem.backups, c.restored)
+	}
 	c.writeTakeovers(line)
 	if o.Purge == 0 {
 		line("throughput", "%.0f events a second on average; the logs were silent for %v at most", float64(n.Handled)/max(1, n.Last.Sub(n.First).Seconds()), c.silent.Round(10*time.Millisecond))

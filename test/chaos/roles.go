@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/process"
 	"github.com/settlehq/settle/test/chaos/history"
@@ -59,9 +60,12 @@ type workerRole struct {
 	Seed    uint64 `help:"Seed of the workload."`
 	Spaces  int    `help:"Spaces of the workload."`
 	Clients int    `help:"Clients of the workload."`
+	Hosted  int    `help:"How many of the spaces run the program that was deployed."`
+	HTTP    string `name:"http" help:"Where documents are served over HTTP."`
 	Counts  string `help:"File that gets what this worker has counted." placeholder:"FILE"`
 	Break   string `help:"Break it on purpose: fence." placeholder:"WHAT"`
 
+	Skew         time.Duration `help:"By how much its clock is off."`
 	HistoryBytes int64         `help:"How many bytes of the log stay that no restart needs."`
 	PurgeDelay   time.Duration `help:"How long a checkpoint has to stand before the log behind it goes."`
 	Idle         time.Duration `help:"How long a space is at rest before it leaves memory."`
@@ -71,14 +75,16 @@ type workerRole struct {
 func (r *workerRole) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	w := history.Workload{Seed: r.Seed, Spaces: r.Spaces, Clients: r.Clients}
+	w := history.Workload{Seed: r.Seed, Spaces: r.Spaces, Clients: r.Clients, Hosted: r.Hosted}
 	return r.Flags.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 		var b worker.Bus = p.Bus
 		if r.Break == breakFence {
 			b = unfenced{p.Bus}
 		}
 		wk, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
-			ID: p.ID, Programs: settle.Always(program(w)), Logger: p.Logger,
+			ID: p.ID, Programs: programs(w), Hosted: true, Logger: p.Logger,
+			Now:          func() time.Time { return time.Now().Add(r.Skew) },
+			HTTP:         gateway.Config{Addr: r.HTTP, Token: webToken, Logger: p.Logger},
 			HistoryBytes: r.HistoryBytes, PurgeDelay: r.PurgeDelay, Idle: r.Idle,
 		})
 		if err != nil {

@@ -37,9 +37,10 @@ type chaos struct {
 	faulty  time.Duration // how long faults were brought about
 	elapsed time.Duration
 	// stuck says what did not come to rest in time.
-	stuck  []string
-	left   uint64        // commits in the streams
-	silent time.Duration // the longest time without a commit
+	stuck    []string
+	left     uint64        // commits in the streams
+	restored int           // events that are handled in the backup that was restored
+	silent   time.Duration // the longest time without a commit
 }
 
 // run makes a run. The error is about one that could not be brought to its end.
@@ -148,7 +149,10 @@ func (c *chaos) play(ctx context.Context) error {
 		return ctx.Err()
 	}
 	c.say("reading everything back")
-	return c.judge(ctx)
+	if err := c.judge(ctx); err != nil {
+		return err
+	}
+	return c.judgeRestored(ctx)
 }
 
 func (c *chaos) connect(ctx context.Context) (err error) {

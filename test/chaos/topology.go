@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/test/chaos/history"
 )
 
 // deployment is all processes of a run, and where they live.
@@ -30,7 +32,12 @@ type deployment struct {
 
 	nodes, workers, coordinators []*child
 	urls                         []string
+	// webs are where the workers serve HTTP.
+	webs []string
 }
+
+// webToken is what a client of the workers over HTTP has to know.
+const webToken = "chaos"
 
 const (
 	dataPrefix = "settle-chaos-"
@@ -160,18 +167,49 @@ func (d *deployment) host(name string) (*host, error) {
 }
 
 func (d *deployment) worker(name string) error {
-	h, err := d.host(name)
+	a, err := d.webAddress(name)
+	if err != nil {
+		return err
+	}
+	d.webs = append(d.webs, "http://"+a.web())
 	w := d.o.workload()
-	d.workers = append(d.workers, d.child(name, h, func(id string) []string {
+	d.workers = append(d.workers, d.child(name, a.host, func(id string) []string {
 		return []string{
 			"worker", "--nats", d.url(), "--id", id, "--log", "info",
 			"--seed", strconv.FormatUint(w.Seed, 10), "--spaces", strconv.Itoa(w.Spaces), "--clients", strconv.Itoa(w.Clients),
+			"--hosted", strconv.Itoa(w.Hosted), "--http", a.web(), "--skew=" + skewOf(w.Seed, id, d.o.Skew).String(),
 			"--history-bytes=" + strconv.FormatInt(d.o.historyBytes(), 10), "--purge-delay", d.o.PurgeDelay.String(), "--idle", d.o.Idle.String(),
 			"--counts", filepath.Join(d.dir, "counts", fmt.Sprintf("%s.%d.counts", id, time.Now().UnixNano())), "--break", d.o.Break,
 		}
 	}))
-	return err
+	return nil
 }
+
+// skewOf is by how much the clock of a worker is off, up to most.
+func skewOf(seed uint64, id string, most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	r := rand.New(rand.NewPCG(seed, uint64(history.Hash(id))))
+	return time.Duration(r.Int64N(2*int64(most)+1) - int64(most)).Truncate(time.Millisecond)
+}
+
+// webAddress is where a worker serves HTTP.
+func (d *deployment) webAddress(name string) (a address, err error) {
+	if d.net == nil {
+		ports, err := natstest.FreePorts(1)
+		if err != nil {
+			return a, err
+		}
+		return address{ip: "127.0.0.1", client: ports[0]}, nil
+	}
+	if a.host, err = d.net.add(name); err != nil {
+		return a, err
+	}
+	return address{host: a.host, ip: a.host.ip, client: 8470}, nil
+}
+
+func (a address) web() string { return fmt.Sprintf("%s:%d", a.ip, a.client) }
 
 func (d *deployment) coordinator(name string) error {
 	h, err := d.host(name)
@@ -227,7 +265,10 @@ func (d *deployment) tryProvision(ctx context.Context) error {
 		return err
 	}
 	defer b.Close()
-	return b.Provision(ctx)
+	if err := b.Provision(ctx); err != nil {
+		return err
+	}
+	return deploy(ctx, b, d.o.workload(), 1)
 }
 
 // all are the processes, the servers last.

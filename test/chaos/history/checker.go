@@ -18,6 +18,7 @@ const (
 	Lost       Rule = "lost"
 	Duplicates Rule = "duplicates"
 	OutOfOrder Rule = "out of order"
+	Early      Rule = "before its time"
 	Causality  Rule = "causality"
 	Fencing    Rule = "fencing"
 	Unsent     Rule = "handled and never sent"
@@ -36,7 +37,7 @@ const (
 
 // Rules are all of them, in the order of a report.
 var Rules = []Rule{
-	Lost, Duplicates, OutOfOrder, Causality, Fencing, Unsent, Effects, Answers, Sums,
+	Lost, Duplicates, OutOfOrder, Early, Causality, Fencing, Unsent, Effects, Answers, Sums,
 	Watches, Regression, Unwatched, Dead, State, Broken, Unsettled, Crashed,
 }
 
@@ -52,10 +53,15 @@ type Checker struct {
 	spaces     map[string]*spaceHistory
 	observers  map[int]*observer
 	watched    map[docKey]bool
+	newest     map[int]bool     // observers
+	asked      map[docKey]bool  // watched before the state that is judged
 	dead       map[deadKey]bool // letters that are due
 	kills      []Kill
 	byPart     []partHistory
 	totals     totals
+
+	// Skew is by how much the clocks of workers may be off.
+	Skew time.Duration
 
 	// Counts are filled in on the way.
 	Counts Counts
@@ -67,13 +73,16 @@ type Checker struct {
 // Counts are what a run adds up to.
 type Counts struct {
 	Commits, Takeovers, Conflicts int
-	// Handled are all receipts; FromClients, Crossed (from another space), Own and Notices
-	// say whose events they were.
-	Handled, FromClients, Crossed, Own, Notices int
-	Failed, Refused                             int
-	Acked, Repeated, Receipts                   int
-	Deliveries, Sessions                        int
-	Letters                                     int
+	// Handled are all receipts; FromClients, Crossed (from another space), Own, Notices and
+	// Jobs (ends of tasks) say whose events they were.
+	Handled, FromClients, Crossed, Own, Notices, Jobs int
+	// Waited are those that had waited for their time, Superseded timers that were set again
+	// before theirs had come; HostedEvents those that the program in Starlark has handled.
+	Waited, Superseded, HostedEvents int
+	Failed, Refused                  int
+	Acked, Repeated, Receipts        int
+	Deliveries, Sessions             int
+	Letters                          int
 	// Retried were handled in more than one attempt; Marked are attempts that a commit marks.
 	// GivenUp are events that were being handled when a process died, three times.
 	Retried, Marked, GivenUp int
@@ -94,7 +103,7 @@ type deadKey struct{ space, stream, id string }
 func New(w Workload, partitions int) *Checker {
 	c := &Checker{
 		work: w, partitions: partitions,
-		spaces: map[string]*spaceHistory{}, observers: map[int]*observer{}, watched: map[docKey]bool{}, dead: map[deadKey]bool{},
+		spaces: map[string]*spaceHistory{}, observers: map[int]*observer{}, newest: map[int]bool{}, asked: map[docKey]bool{}, watched: map[docKey]bool{}, dead: map[deadKey]bool{},
 		byPart:     make([]partHistory, partitions),
 		Violations: map[Rule]int{}, Examples: map[Rule][]string{},
 	}
@@ -102,7 +111,8 @@ func New(w Workload, partitions int) *Checker {
 		name := w.Space(i)
 		c.spaces[name] = &spaceHistory{
 			name: name, rep: replica.New(name), clients: map[int]*clientHistory{},
-			seen: map[string]int64{}, own: map[string]int{}, done: map[string]bool{},
+			seen: map[string]int64{}, own: map[string]followUp{}, done: map[string]bool{},
+			timers: map[string]string{}, waits: map[string]int64{}, jobs: map[string]bool{}, ended: map[string]bool{},
 			notices: map[string]bool{}, out: map[string][]sentEvent{}, in: map[string][]tookEvent{}, texts: map[string][]version{},
 		}
 	}
@@ -117,10 +127,18 @@ type spaceHistory struct {
 	clients map[int]*clientHistory
 	sum     Sum
 	seen    map[string]int64
-	// own are follow-ups that are committed and not handled, with their depth; done those
-	// that are, kept for as long as one could come twice without being noticed otherwise.
-	own  map[string]int
+	// own are follow-ups that are committed and not handled; done those that are, kept for as
+	// long as one could come twice without being noticed otherwise.
+	own  map[string]followUp
 	done map[string]bool
+	// timers are the follow-ups that are set as timers, by name; waits when what other spaces
+	// have sent, and what waits for its time here, may be handled; jobs the tasks that have not
+	// ended, and ended those that have.
+	timers map[string]string
+	waits  map[string]int64
+	jobs   map[string]bool
+	ended  map[string]bool
+	mark   model.Value
 	// notices that are due.
 	notices map[string]bool
 	// out are the events sent to each other space by position, in those taken from it.
@@ -142,6 +160,12 @@ type clientHistory struct {
 	last uint32
 	late map[uint32]bool
 	seen map[uint32]Answer
+}
+
+// followUp is an event that a space has sent to itself: with a depth, not before a time.
+type followUp struct {
+	depth     int
+	notBefore int64
 }
 
 type sentEvent struct {

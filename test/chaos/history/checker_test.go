@@ -18,11 +18,46 @@ func TestAFaultlessRunIsSound(t *testing.T) {
 		t.Errorf("%s: %d: %v", rule, n, c.Examples[rule])
 	}
 	n := c.Counts
-	if n.Acked != 480 || n.FromClients != 480 || n.Crossed == 0 || n.Own == 0 || n.Notices == 0 || n.Failed == 0 || n.Refused == 0 || n.Letters != n.Failed+n.Refused {
+	if n.Acked != 480 || n.FromClients != 480 || n.Crossed == 0 || n.Own == 0 || n.Notices == 0 || n.Jobs == 0 || n.Waited == 0 || n.Failed == 0 || n.Refused == 0 || n.Letters != n.Failed+n.Refused {
 		t.Errorf("the run lacks something that it is to show: %+v", n)
 	}
-	if n.Handled != n.FromClients+n.Crossed+n.Own+n.Notices || n.Takeovers != 5 || n.Sessions != 2 {
+	if n.Handled != n.FromClients+n.Crossed+n.Own+n.Notices+n.Jobs || n.Takeovers != 5 || n.Sessions != 2 {
 		t.Errorf("counts %+v", n)
+	}
+}
+
+// spoilLater changes an event of another space that came before its time.
+func spoilLater(f func(*model.Waiting)) func(*testing.T, *synthetic) {
+	return func(t *testing.T, s *synthetic) {
+		for p, log := range s.logs {
+			for i, e := range log {
+				if c, err := model.DecodeCommit(e.Data); err == nil && len(c.Txs) > 0 && c.Txs[0].Later != nil {
+					s.change(t, p, i, func(c *model.Commit) { f(c.Txs[0].Later) })
+					return
+				}
+			}
+		}
+		t.Fatal("nothing waits for its time")
+	}
+}
+
+// A timer that is set again takes the place of the one before, which is not handled.
+func TestATimerThatIsSetAgainIsNotLost(t *testing.T) {
+	s := newSynthetic()
+	s.takeOver("s00", "w1")
+	s.put(waiting{space: "s00", stream: Alarm, id: s.alarm(0, 1)})
+	s.handle(s.waiting[0])
+	first := s.waiting[1].id
+	s.waiting = nil
+	s.put(waiting{space: "s00", stream: Alarm, id: s.alarm(0, 2)})
+	s.drain()
+	if c := s.check(); c.Violations[Lost] != 1 {
+		t.Errorf("a timer is not handled, and was not taken back: found %v %v", c.Violations, c.Examples)
+	}
+	p := model.PartitionOf("s00", s.parts)
+	s.change(t, p, 2, func(c *model.Commit) { c.Txs[0].Cancels = []model.Cancel{{ID: first, Slot: 1}} })
+	if c := s.check(); !c.Sound() || c.Counts.Superseded != 1 {
+		t.Errorf("a timer that was set again: found %v %v, %d superseded", c.Violations, c.Examples, c.Counts.Superseded)
 	}
 }
 
@@ -47,29 +82,39 @@ func TestEverySpoiltRunIsFound(t *testing.T) {
 		want  Rule
 		spoil func(*testing.T, *synthetic)
 	}{
-		"a client's event has no receipt":  {Lost, drop(Add)},
-		"a hop has no receipt":             {Lost, drop(Hop)},
-		"a follow-up has no receipt":       {Lost, drop(Own)},
-		"a notice has no receipt":          {Lost, drop(model.Undelivered)},
-		"a client's event has two":         {Duplicates, repeat(Add)},
-		"a leaf has two":                   {Duplicates, repeat(Leaf)},
-		"a follow-up has two":              {Duplicates, repeat(Own)},
-		"a notice has two":                 {Duplicates, repeat(model.Undelivered)},
-		"an event that failed was handled": {Effects, spoilTx(Fail, func(tx *model.Tx) { tx.Receipt.Outcome = model.Handled })},
-		"an event failed that should not":  {Effects, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Outcome = model.Failed })},
-		"a failed event has an effect":     {Effects, spoilTx(Fail, func(tx *model.Tx) { tx.Writes = []model.Write{{Doc: DocSum, Value: model.Int(1)}} })},
-		"a send is missing":                {Effects, spoilTx(Fan, func(tx *model.Tx) { tx.Sends = tx.Sends[:3] })},
-		"a send goes elsewhere":            {Effects, spoilTx(Chain, func(tx *model.Tx) { tx.Sends[0].Stream = Leaf })},
-		"a position is left out":           {Effects, spoilTx(Chain, func(tx *model.Tx) { tx.Sends[0].Position++ })},
-		"a handler saw another sum":        {Sums, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Result = Sum{7, 7}.Value() })},
-		"a write is missing":               {Sums, spoilLast(func(tx *model.Tx) { tx.Writes = nil })},
-		"a receipt names another place":    {OutOfOrder, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Lane++ })},
-		"an event that nobody has sent":    {Unsent, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Event = EventID(1, 4000) })},
+		"a client's event has no receipt":           {Lost, drop(Add)},
+		"a hop has no receipt":                      {Lost, drop(Hop)},
+		"the end of a task has no receipt":          {Lost, drop(Job)},
+		"the end of a task has two":                 {Duplicates, repeat(Job)},
+		"a task that was never started":             {Duplicates, drop(Work)},
+		"a deletion is missing":                     {Sums, spoilLast(func(tx *model.Tx) { tx.Writes = append(tx.Writes, model.Write{Doc: DocMark, Value: model.Int(1)}) })},
+		"a timer is none":                           {Effects, spoilTx(Alarm, func(tx *model.Tx) { tx.Sends[0].Timer = "" })},
+		"an event waits that should not":            {Effects, spoilTx(Echo, func(tx *model.Tx) { tx.Sends[0].NotBefore = 1 })},
+		"an event does not wait":                    {Effects, spoilTx(Later, func(tx *model.Tx) { tx.Sends[0].NotBefore = 0 })},
+		"a timer before its time":                   {Early, spoilTx(Alarm, func(tx *model.Tx) { tx.Sends[0].NotBefore += 60_000 })},
+		"an event of another space before its time": {Early, spoilLater(func(w *model.Waiting) { w.NotBefore += 60_000 })},
+		"what waits is taken back":                  {Lost, spoilTx(Add, func(tx *model.Tx) { tx.Cancels = []model.Cancel{{ID: "s01:1:1:0", Slot: 1}} })},
+		"a follow-up has no receipt":                {Lost, drop(Own)},
+		"a notice has no receipt":                   {Lost, drop(model.Undelivered)},
+		"a client's event has two":                  {Duplicates, repeat(Add)},
+		"a leaf has two":                            {Duplicates, repeat(Leaf)},
+		"a follow-up has two":                       {Duplicates, repeat(Own)},
+		"a notice has two":                          {Duplicates, repeat(model.Undelivered)},
+		"an event that failed was handled":          {Effects, spoilTx(Fail, func(tx *model.Tx) { tx.Receipt.Outcome = model.Handled })},
+		"an event failed that should not":           {Effects, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Outcome = model.Failed })},
+		"a failed event has an effect":              {Effects, spoilTx(Fail, func(tx *model.Tx) { tx.Writes = []model.Write{{Doc: DocSum, Value: model.Int(1)}} })},
+		"a send is missing":                         {Effects, spoilTx(Fan, func(tx *model.Tx) { tx.Sends = tx.Sends[:3] })},
+		"a send goes elsewhere":                     {Effects, spoilTx(Chain, func(tx *model.Tx) { tx.Sends[0].Stream = Leaf })},
+		"a position is left out":                    {Effects, spoilTx(Chain, func(tx *model.Tx) { tx.Sends[0].Position++ })},
+		"a handler saw another sum":                 {Sums, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Result = Sum{7, 7}.Value() })},
+		"a write is missing":                        {Sums, spoilLast(func(tx *model.Tx) { tx.Writes = nil })},
+		"a receipt names another place":             {OutOfOrder, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Lane++ })},
+		"an event that nobody has sent":             {Unsent, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Event = EventID(1, 4000) })},
 		"events in the wrong order": {OutOfOrder, func(t *testing.T, s *synthetic) {
 			var of []int // of one client and space
 			p := model.PartitionOf("s01", s.parts)
 			for i := range s.logs[p] {
-				if commit, _ := model.DecodeCommit(s.logs[p][i].Data); s.logs[p][i].Space == "s01" && len(commit.Txs) > 0 {
+				if commit, _ := model.DecodeCommit(s.logs[p][i].Data); s.logs[p][i].Space == "s01" && len(commit.Txs) > 0 && commit.Txs[0].Receipt != nil {
 					if client, _, ok := ParseEventID(commit.Txs[0].Receipt.Event); ok && client == 1 && commit.Txs[0].By == "handle "+Add {
 						of = append(of, i)
 					}
@@ -172,6 +217,19 @@ func spoilLast(f func(*model.Tx)) func(*testing.T, *synthetic) {
 }
 
 // watching has an observer see three versions, and changes what it was shown.
+// A watch over HTTP shows the newest value when its reader is ready.
+func TestAWatchThatShowsTheNewestMayLeaveSomeOut(t *testing.T) {
+	s := faultless(2)
+	for range 3 {
+		s.compute("s00", 1, 1)
+	}
+	s.watched = []delivery{s.watched[0], s.watched[2]}
+	s.newest = []int{1}
+	if c := s.check(); !c.Sound() {
+		t.Errorf("found %v %v", c.Violations, c.Examples)
+	}
+}
+
 func watching(f func(*synthetic, []delivery) []delivery) func(*testing.T, *synthetic) {
 	return func(t *testing.T, s *synthetic) {
 		for k := range 3 {

@@ -82,6 +82,12 @@ func (c *Checker) unhandled(s *spaceHistory) {
 	for id := range s.own { // any order: each is told
 		c.violate(Lost, "%s: follow-up %s has no receipt", s.name, id)
 	}
+	for id := range s.waits { // any order: each is told
+		c.violate(Lost, "%s: %s, which was to wait for its time, has no receipt", s.name, id)
+	}
+	for key := range s.jobs { // any order: each is told
+		c.violate(Lost, "%s: the end of task %s has no receipt", s.name, key)
+	}
 	for id := range s.notices { // any order: each is told
 		c.violate(Lost, "%s: notice %s has no receipt", s.name, id)
 	}
@@ -114,7 +120,7 @@ func (c *Checker) pair(origin, target string, sent []sentEvent, took []tookEvent
 // documents holds what the log adds up to against what the receipts do.
 func (c *Checker) documents(s *spaceHistory) {
 	want := s.expect()
-	for _, id := range []string{DocSum, DocSeen} {
+	for _, id := range []string{DocSum, DocSeen, DocMark} {
 		if got := s.rep.Doc(id).Value; !model.Equal(got, want[id]) {
 			c.violate(Sums, "%s/%s is %v, the receipts add up to %v", s.name, id, got, want[id])
 		}
@@ -122,6 +128,12 @@ func (c *Checker) documents(s *spaceHistory) {
 	if c.watched[docKey{s.name, DocView}] {
 		if got, want := s.rep.Doc(DocView).Value, View(s.sum); !model.Equal(got, want) {
 			c.violate(Sums, "%s/%s is %v, and should be %v", s.name, DocView, got, want)
+		}
+	}
+	if c.watched[docKey{s.name, DocMarked}] {
+		i, _ := c.work.SpaceNumber(s.name)
+		if got, want := s.rep.Doc(DocMarked).Value, Marked(s.mark, View(c.spaces[c.work.Space(i+1)].sum)); !model.Equal(got, want) {
+			c.violate(Sums, "%s/%s is %v, and should be %v", s.name, DocMarked, got, want)
 		}
 	}
 	if c.watched[docKey{s.name, DocPair}] {
@@ -136,6 +148,27 @@ func (c *Checker) documents(s *spaceHistory) {
 // View is the content of DocView.
 func View(sum Sum) model.Value {
 	return model.Object(model.F("n", sum.N), model.F("odd", sum.N%2 == 1), model.F("h", int64(sum.H)))
+}
+
+// MarkOf is the content of DocMark that an event to a space writes: who has, and, but for the program
+// in Starlark, a link to the view of the next space.
+func (w Workload) MarkOf(space, id string) model.Value {
+	by := model.F("by", id)
+	i, _ := w.SpaceNumber(space)
+	if w.IsHosted(i) {
+		return model.Object(by)
+	}
+	return model.Object(by, model.F("next", model.Link{Space: w.Space(i + 1), Doc: DocView}.Value()))
+}
+
+// Marked is the content of DocMarked, given DocMark, which may be absent, and what its link leads to.
+func Marked(mark, next model.Value) model.Value {
+	by, _ := mark.Get("by").AsString()
+	fields := []model.Field{model.F("is", !mark.IsAbsent()), model.F("by", by)}
+	if mark.Get("next").IsLink() {
+		fields = append(fields, model.F("next", next.Get("n")))
+	}
+	return model.Object(fields...)
 }
 
 // Pair is the content of DocPair, given the view of the next space.

@@ -81,6 +81,11 @@ func (c *Checker) fence(s *spaceHistory, e model.LogEntry, commit *model.Commit)
 
 // tx takes in a transaction.
 func (c *Checker) tx(s *spaceHistory, e model.LogEntry, commit *model.Commit, tx *model.Tx) {
+	c.cancelled(s, e, tx)
+	if tx.Later != nil {
+		c.later(s, e, tx.Later)
+		return
+	}
 	stream, handling := receipts.Stream(tx.By)
 	if !handling || tx.Receipt == nil {
 		c.computed(s, e, tx, handling)
@@ -93,6 +98,41 @@ func (c *Checker) tx(s *spaceHistory, e model.LogEntry, commit *model.Commit, tx
 	}
 	c.sends(s, e, tx, commit)
 	c.buried(s, stream, tx)
+}
+
+// cancelled notes what waited and is not to be handled any more: only a timer that was set again.
+func (c *Checker) cancelled(s *spaceHistory, e model.LogEntry, tx *model.Tx) {
+	for _, x := range tx.Cancels {
+		if _, open := s.own[x.ID]; !open || s.timers[Alarm] != x.ID {
+			c.violate(Lost, "%s, sequence %d: %s does not wait any more, and no timer has taken its place", s.name, e.Seq, x.ID)
+			continue
+		}
+		delete(s.own, x.ID)
+		delete(s.timers, Alarm)
+		c.Counts.Superseded++
+	}
+}
+
+// later notes an event of another space that came before its time.
+func (c *Checker) later(s *spaceHistory, e model.LogEntry, w *model.Waiting) {
+	if w.Position == 0 {
+		c.violate(Unsent, "%s, sequence %d: %s %s came by the lane, and waits", s.name, e.Seq, w.Stream, w.ID)
+		return
+	}
+	if c.crossed(s, e, w.Stream, &model.Receipt{Event: w.ID, Pos: w.Position}) {
+		s.waits[w.ID] = w.NotBefore
+	}
+}
+
+// early checks that an event is not handled before its time.
+func (c *Checker) early(s *spaceHistory, e model.LogEntry, id string, notBefore int64) {
+	if notBefore == 0 {
+		return
+	}
+	c.Counts.Waited++
+	if is := e.Stored.Add(c.Skew).UnixMilli(); is < notBefore {
+		c.violate(Early, "%s, sequence %d: %s was handled %d ms before its time", s.name, e.Seq, id, notBefore-is)
+	}
 }
 
 // computed judges a transaction that handles nothing.
@@ -143,12 +183,20 @@ func (c *Checker) whence(s *spaceHistory, e model.LogEntry, stream string, rc *m
 		}
 		delete(s.notices, rc.Event)
 		return 0, true
+	case stream == Job:
+		c.Counts.Jobs++
+		return 0, c.worked(s, e, rc)
 	case rc.Pos > 0:
 		c.Counts.Crossed++
-		return c.crossed(s, e, stream, rc)
+		if at, waited := s.waits[rc.Event]; waited {
+			delete(s.waits, rc.Event)
+			c.early(s, e, rc.Event, at)
+			return unknownDepth, true
+		}
+		return unknownDepth, c.crossed(s, e, stream, rc)
 	}
 	c.Counts.Own++
-	depth, open := s.own[rc.Event]
+	follow, open := s.own[rc.Event]
 	if !open {
 		rule := Unsent
 		if s.done[rc.Event] {
@@ -158,11 +206,35 @@ func (c *Checker) whence(s *spaceHistory, e model.LogEntry, stream string, rc *m
 		return 0, false
 	}
 	delete(s.own, rc.Event)
+	c.early(s, e, rc.Event, follow.notBefore)
+	if s.timers[Alarm] == rc.Event {
+		delete(s.timers, Alarm)
+	}
 	if len(s.done) > 4096 {
 		clear(s.done) // the order of transactions tells of those before
 	}
 	s.done[rc.Event] = true
-	return depth, true
+	return follow.depth, true
+}
+
+// worked checks an event that says that a task has ended. It may be said more than once; only the
+// first time something comes of it.
+func (c *Checker) worked(s *spaceHistory, e model.LogEntry, rc *model.Receipt) bool {
+	key := JobKey(rc.Event)
+	ignored := !rc.Result.Get("ignored").IsAbsent()
+	switch {
+	case ignored && (s.ended[key] || s.jobs[key]):
+		if s.jobs[key] {
+			c.violate(Effects, "%s, sequence %d: the end of task %s is ignored: %v", s.name, e.Seq, key, rc.Result)
+		}
+		return false
+	case !s.jobs[key]:
+		c.violate(Duplicates, "%s, sequence %d: %s: no such task is pending", s.name, e.Seq, rc.Event)
+		return false
+	}
+	delete(s.jobs, key)
+	s.ended[key] = true
+	return true
 }
 
 // fromClient checks the order of a client's events.
@@ -204,13 +276,13 @@ func (c *Checker) fromClient(s *spaceHistory, e model.LogEntry, stream string, c
 
 // crossed checks the order of what another space has sent. Whether it did so, and before,
 // is known in the end, when all logs are read.
-func (c *Checker) crossed(s *spaceHistory, e model.LogEntry, stream string, rc *model.Receipt) (depth int, fresh bool) {
+func (c *Checker) crossed(s *spaceHistory, e model.LogEntry, stream string, rc *model.Receipt) (fresh bool) {
 	tx, _ := model.OriginOf(rc.Event)
 	took := s.in[tx.Space]
 	switch next := uint64(len(took) + 1); {
 	case rc.Pos < next:
 		c.violate(Duplicates, "%s, sequence %d: %s, number %d from %s, was handled before", s.name, e.Seq, rc.Event, rc.Pos, tx.Space)
-		return 0, false
+		return false
 	case rc.Pos > next:
 		c.violate(OutOfOrder, "%s, sequence %d: number %d from %s (%s) was handled after %d", s.name, e.Seq, rc.Pos, tx.Space, rc.Event, next-1)
 		for uint64(len(took)+1) < rc.Pos {
@@ -218,7 +290,7 @@ func (c *Checker) crossed(s *spaceHistory, e model.LogEntry, stream string, rc *
 		}
 	}
 	s.in[tx.Space] = append(took, tookEvent{key: Hash(stream + " " + rc.Event), at: e.Stored.UnixNano()})
-	return unknownDepth, true
+	return true
 }
 
 // unknownDepth is that of an event from another space, whose log may not have been read yet.
@@ -241,7 +313,18 @@ func (c *Checker) effects(s *spaceHistory, e model.LogEntry, stream string, dept
 	}
 	s.sum = s.sum.Plus(stream, rc.Event)
 	s.seen[Source(rc.Event)]++
-	if is := SumOf(rc.Result); is != s.sum {
+	switch stream {
+	case Mark:
+		s.mark = c.work.MarkOf(s.name, rc.Event)
+	case Unmark:
+		s.mark = model.Value{}
+	case Work:
+		s.jobs[rc.Event] = true
+	}
+	if i, _ := c.work.SpaceNumber(s.name); c.work.IsHosted(i) {
+		c.Counts.HostedEvents++
+	}
+	if is := SumOf(rc.Result); is != s.sum && stream != Job { // what Done returns is no result
 		c.violate(Sums, "%s, sequence %d: %s %s saw %+v, the log before it adds up to %+v", s.name, e.Seq, stream, rc.Event, is, s.sum)
 		s.sum = is
 	}
@@ -260,7 +343,9 @@ func (c *Checker) effects(s *spaceHistory, e model.LogEntry, stream string, dept
 		return
 	}
 	for i, w := range want {
-		if is := (Sent{tx.Sends[i].To, tx.Sends[i].Stream, depthOf(&tx.Sends[i])}); is != w {
+		send := &tx.Sends[i]
+		is := Sent{To: send.To, Stream: send.Stream, Depth: depthOf(send), Timer: send.Timer, After: w.After}
+		if waits := send.NotBefore > 0; is != w || waits != (w.After > 0) {
 			c.violate(Effects, "%s, sequence %d: %s %s has sent %+v, not %+v", s.name, e.Seq, stream, rc.Event, is, w)
 		}
 	}
@@ -305,7 +390,10 @@ func (c *Checker) sends(s *spaceHistory, e model.LogEntry, tx *model.Tx, commit 
 			c.violate(Effects, "%s, sequence %d: a send is called %s, not %s", s.name, e.Seq, send.ID, want)
 		}
 		if send.To == s.name {
-			s.own[send.ID] = depthOf(send)
+			s.own[send.ID] = followUp{depthOf(send), send.NotBefore}
+			if send.Timer != "" {
+				s.timers[send.Timer] = send.ID
+			}
 			continue
 		}
 		out := s.out[send.To]
@@ -328,11 +416,20 @@ func (c *Checker) buried(s *spaceHistory, stream string, tx *model.Tx) {
 
 // wanted reports whether anybody asks for a node: somebody watches it, or what reads it.
 func (c *Checker) wanted(space, node string) bool {
-	if c.watched[docKey{space, node}] {
+	if k := (docKey{space, node}); c.watched[k] || c.asked[k] {
 		return true
 	}
 	i, ok := c.work.SpaceNumber(space)
-	return ok && node == DocView && c.watched[docKey{c.work.Space(i + c.work.Spaces - 1), DocPair}]
+	if !ok || node != DocView {
+		return false
+	}
+	before := c.work.Space(i + c.work.Spaces - 1)
+	for _, doc := range []string{DocPair, DocMarked} {
+		if k := (docKey{before, doc}); c.watched[k] || c.asked[k] {
+			return true
+		}
+	}
+	return false
 }
 
 // Expect is the content of the documents as the receipts add up to them.
@@ -344,5 +441,5 @@ func (s *spaceHistory) expect() map[string]model.Value {
 	if s.sum.N == 0 {
 		return nil
 	}
-	return map[string]model.Value{DocSum: s.sum.Value(), DocSeen: seen}
+	return map[string]model.Value{DocSum: s.sum.Value(), DocSeen: seen, DocMark: s.mark}
 }

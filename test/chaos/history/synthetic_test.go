@@ -23,6 +23,7 @@ type synthetic struct {
 	waiting []waiting
 	letters []deadKey
 	kills   []Kill
+	newest  []int
 }
 
 type ack struct {
@@ -47,12 +48,15 @@ type spaceState struct {
 	lane  uint64
 	out   map[string]uint64
 	head  uint64
+	mark  model.Value
 }
 
 type waiting struct {
 	space, stream, id string
 	pos, lane         uint64
 	depth             int
+	notBefore         int64
+	slot              uint64 // once it waits
 }
 
 func newSynthetic() *synthetic {
@@ -132,6 +136,14 @@ func (s *synthetic) drain() {
 
 func (s *synthetic) handle(w waiting) {
 	st := s.state[w.space]
+	if w.notBefore > 0 && w.slot == 0 && w.pos > 0 {
+		st.n++
+		st.lane = max(st.lane, w.lane)
+		w.slot = 9
+		later := model.Waiting{ID: w.id, Stream: w.stream, NotBefore: w.notBefore, Slot: w.slot, Lane: w.lane, Position: w.pos}
+		s.append(w.space, &model.Commit{Txs: []model.Tx{{N: st.n, Later: &later}}})
+	}
+	s.now = s.now.Add(time.Duration(max(0, w.notBefore-s.now.UnixMilli())) * time.Millisecond)
 	st.n++
 	st.lane = max(st.lane, w.lane)
 	tx := model.Tx{N: st.n, By: receipts.By(w.stream), Receipt: &model.Receipt{Event: w.id, Lane: w.lane, Pos: w.pos, Outcome: model.Handled}}
@@ -153,9 +165,19 @@ func (s *synthetic) handle(w waiting) {
 	st.sum = st.sum.Plus(w.stream, w.id)
 	source := Source(w.id)
 	st.seen[source]++
-	tx.Receipt.Result = st.sum.Value()
+	if tx.Receipt.Result = st.sum.Value(); w.stream == Job {
+		tx.Receipt.Result = model.Value{}
+	}
 	tx.Writes = []model.Write{{Doc: DocSum, Value: st.sum.Value()}, {Doc: DocSeen, Path: model.Path{source}, Value: model.Int(st.seen[source])}}
 	var next []waiting
+	switch w.stream {
+	case Mark:
+		st.mark = s.work.MarkOf(w.space, w.id)
+		tx.Writes = append(tx.Writes, model.Write{Doc: DocMark, Value: st.mark})
+	case Unmark:
+		st.mark = model.Value{}
+		tx.Writes = append(tx.Writes, model.Write{Doc: DocMark})
+	}
 	for k, sent := range s.work.Sends(w.space, w.stream, w.id, w.depth) {
 		id := (model.TxID{Space: w.space, Epoch: st.epoch, N: st.n}).Event(k)
 		send := model.Send{ID: id, To: sent.To, Stream: sent.Stream, Payload: model.Object(model.F("d", sent.Depth))}
@@ -163,10 +185,16 @@ func (s *synthetic) handle(w waiting) {
 			st.out[sent.To]++
 			send.Position = st.out[sent.To]
 		}
+		if send.Timer = sent.Timer; sent.After > 0 {
+			send.NotBefore = s.now.UnixMilli() + sent.After
+		}
+		next = append(next, waiting{space: sent.To, stream: sent.Stream, id: id, pos: send.Position, depth: sent.Depth, notBefore: send.NotBefore})
 		tx.Sends = append(tx.Sends, send)
-		next = append(next, waiting{space: sent.To, stream: sent.Stream, id: id, pos: send.Position, depth: sent.Depth})
 	}
 	s.append(w.space, &model.Commit{Txs: []model.Tx{tx}})
+	if w.stream == Work {
+		s.put(waiting{space: w.space, stream: Job, id: "done-1-" + w.id})
+	}
 	for _, n := range next {
 		if n.space == w.space {
 			s.waiting = append(s.waiting, n)
@@ -191,6 +219,9 @@ func (s *synthetic) check() *Checker {
 	c.Killed(s.kills)
 	for _, a := range s.acks {
 		c.Acked(a.client, a.space, a.n, a.lane)
+	}
+	for _, number := range s.newest {
+		c.ShowsNewest(number)
 	}
 	for _, d := range s.watched {
 		c.Watched(d.observer, d.session, d.space, d.doc, d.revision, d.value)
@@ -251,4 +282,16 @@ func (s *synthetic) change(t *testing.T, p, i int, f func(*model.Commit)) {
 	}
 	f(c)
 	s.logs[p][i].Data = model.AppendCommit(nil, c, nil)
+}
+
+// alarm stores the n-th event of some client to a space that sets a timer, and returns its id.
+func (s *synthetic) alarm(space, nth int) string {
+	for n := uint32(1); ; n++ {
+		if s.work.Stream(0, space, n) != Alarm {
+			continue
+		}
+		if nth--; nth == 0 {
+			return EventID(0, n)
+		}
+	}
 }

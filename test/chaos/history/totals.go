@@ -69,7 +69,7 @@ func (c *Checker) FinishWithoutLog() {
 	for name, s := range c.inOrder() {
 		seen := c.totals.seen[name]
 		want := map[string]int64{}
-		own, strays := int64(0), int64(0)
+		own, strays, alarms, jobs := int64(0), int64(0), int64(0), int64(0)
 		for i, h := range s.clients { // any order: sums
 			space, _ := c.work.SpaceNumber(name)
 			for k, seq := range h.laned {
@@ -86,12 +86,16 @@ func (c *Checker) FinishWithoutLog() {
 					continue
 				}
 				want[Source(id)]++
-				crossed += map[string]int64{Chain: 3, Fan: 4}[stream]
-				own += map[string]int64{Echo: 2}[stream]
+				crossed += map[string]int64{Chain: 3, Fan: 4, Later: 1}[stream]
+				own += map[string]int64{Echo: 2, Later: 1}[stream]
+				alarms += map[string]int64{Alarm: 1}[stream]
 				strays += map[string]int64{Stray: 1}[stream]
+				jobs += map[string]int64{Work: 1}[stream]
 			}
 		}
-		want[name], want[model.Undelivered] = own, strays
+		// A timer that is set again before its time takes the place of the one before.
+		own = min(own+alarms, max(own, seen[name]))
+		want[name], want[model.Undelivered], want[Job] = own, strays, jobs
 		for source := range seen { // any order: what nobody should have sent is there, too
 			if _, other := c.work.SpaceNumber(source); !other {
 				want[source] += 0

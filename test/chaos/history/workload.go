@@ -14,6 +14,9 @@ type Workload struct {
 	Seed uint64
 	// Spaces that events are sent to, and clients that send them.
 	Spaces, Clients int
+	// Hosted are how many of the spaces, the last ones, run the program in Starlark that was
+	// deployed; the others run the one in Go.
+	Hosted int
 }
 
 // Streams. The first ones are sent by clients, the others by handlers.
@@ -26,18 +29,39 @@ const (
 	Fail   = "fail"   // writes and sends, and then fails
 	Nobody = "nobody" // has no handler
 	Stray  = "stray"  // sends to a stream of another space that has no handler
+	Later  = "later"  // sends its own space and another one an event that waits for its time
+	Alarm  = "alarm"  // sets a timer, which takes the place of the one that was set before
+	Mark   = "mark"   // writes a document that nothing else writes
+	Unmark = "unmark" // deletes it
+	Work   = "work"   // starts a task
 
 	Hop     = "hop"
 	Leaf    = "leaf"
 	Own     = "own"
 	Nowhere = "nowhere"
+	// Job is the action whose tasks Work starts; the events to its stream say that one has ended.
+	Job = "job"
 )
 
 // shares of the streams in what clients send, in thousandths.
 var shares = []struct {
 	stream string
 	of     uint64
-}{{Add, 550}, {Chain, 150}, {Fan, 80}, {Echo, 100}, {Flaky, 60}, {Fail, 35}, {Nobody, 15}, {Stray, 10}}
+}{
+	{Add, 430},
+	{Chain, 150},
+	{Fan, 80},
+	{Echo, 90},
+	{Flaky, 60},
+	{Fail, 35},
+	{Nobody, 15},
+	{Stray, 10},
+	{Later, 40},
+	{Alarm, 30},
+	{Mark, 25},
+	{Unmark, 15},
+	{Work, 20},
+}
 
 // Documents of a space.
 const (
@@ -48,6 +72,10 @@ const (
 	// DocView and DocPair are computed, if anybody looks.
 	DocView = "view"
 	DocPair = "pair"
+	// DocMark is there between a Mark and the next Unmark; DocMarked is computed from it, and from
+	// what it links to.
+	DocMark   = "mark"
+	DocMarked = "marked"
 )
 
 // Space is the name of a space by its number.
@@ -78,17 +106,31 @@ func (w Workload) Stream(client, space int, n uint32) string {
 	at := mix(w.Seed^uint64(client)<<48^uint64(space)<<32^uint64(n)) % 1000
 	for _, s := range shares {
 		if at < s.of {
-			return s.stream
+			return w.offered(space, s.stream)
 		}
 		at -= s.of
 	}
 	return Add
 }
 
+// offered is the stream itself, or Add where the program in Starlark has no such handler.
+func (w Workload) offered(space int, stream string) string {
+	if w.IsHosted(space) && (stream == Flaky || stream == Work) {
+		return Add
+	}
+	return stream
+}
+
+// IsHosted reports whether a space runs the program in Starlark.
+func (w Workload) IsHosted(space int) bool { return space%w.Spaces >= w.Spaces-w.Hosted }
+
 // Sent is an event that a handler sends.
 type Sent struct {
 	To, Stream string
 	Depth      int
+	// After is for how long it waits, in milliseconds; Timer the timer that it is.
+	After int64
+	Timer string
 }
 
 // Sends are the events that the handling of an event sends, if it succeeds. depth is what
@@ -96,30 +138,45 @@ type Sent struct {
 func (w Workload) Sends(space, stream, id string, depth int) []Sent {
 	switch {
 	case stream == Chain:
-		return []Sent{{w.other(space, id, 0), Hop, 2}}
+		return []Sent{{To: w.other(space, id, 0), Stream: Hop, Depth: 2}}
 	case stream == Hop && depth > 0:
-		return []Sent{{w.other(space, id, 0), Hop, depth - 1}}
+		return []Sent{{To: w.other(space, id, 0), Stream: Hop, Depth: depth - 1}}
 	case stream == Fan:
 		var all []Sent
 		for k := range 4 {
-			all = append(all, Sent{w.other(space, id, k), Leaf, 0})
+			all = append(all, Sent{To: w.other(space, id, k), Stream: Leaf})
 		}
 		return all
 	case stream == Echo:
-		return []Sent{{space, Own, 1}}
+		return []Sent{{To: space, Stream: Own, Depth: 1}}
 	case stream == Own && depth > 0:
-		return []Sent{{space, Own, depth - 1}}
+		return []Sent{{To: space, Stream: Own, Depth: depth - 1}}
 	case stream == Stray:
-		return []Sent{{w.other(space, id, 0), Nowhere, 0}}
+		return []Sent{{To: w.other(space, id, 0), Stream: Nowhere}}
+	case stream == Later:
+		after := 100 + int64(spread(Hash(id))%4096)
+		return []Sent{{To: space, Stream: Own, After: after}, {To: w.other(space, id, 0), Stream: Leaf, After: after}}
+	case stream == Alarm:
+		return []Sent{{To: space, Stream: Own, After: 500 + int64(spread(Hash(id))%4096), Timer: Alarm}}
 	}
 	return nil
+}
+
+// JobKey is the key of the task whose end an event tells, "" if it tells none.
+func JobKey(id string) string {
+	what, rest, _ := strings.Cut(id, "-")
+	_, key, ok := strings.Cut(rest, "-")
+	if !ok || !strings.HasPrefix(what, "done") {
+		return ""
+	}
+	return key
 }
 
 // other is a space other than the given one, the k-th that an event's id leads to.
 func (w Workload) other(space, id string, k int) string {
 	here, _ := w.SpaceNumber(space)
-	step := 1 + (mix(uint64(Hash(id)))+uint64(k))%uint64(w.Spaces-1)
-	return w.Space(here + int(step))
+	step := 1 + (int(spread(Hash(id)))+k)%(w.Spaces-1)
+	return w.Space(here + step)
 }
 
 // Source is the key of DocSeen under which an event counts.
@@ -132,6 +189,9 @@ func Source(id string) string {
 	}
 	if tx, ok := model.OriginOf(id); ok {
 		return tx.Space
+	}
+	if JobKey(id) != "" {
+		return Job
 	}
 	return "?"
 }
@@ -164,6 +224,12 @@ func Hash(text string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text)) // a hash takes everything
 	return h.Sum32()
+}
+
+// spread spreads bits, in a way that needs no more than 64 of them: the program in Starlark does it, too.
+func spread(x uint32) uint32 {
+	x = (x ^ x>>16) * 0x45d9f3b
+	return x ^ x>>16
 }
 
 // mix spreads bits (the finaliser of SplitMix64).

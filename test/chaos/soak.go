@@ -1,0 +1,210 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/settlehq/settle/test/chaos/history"
+	"github.com/settlehq/settle/test/chaos/soak"
+)
+
+// soakCmd makes a long run in pieces: chaos with one server and with three, and power cuts.
+type soakCmd struct {
+	Book   string        `help:"File to which each piece is added, and from which the run goes on." default:"test/chaos/soak.jsonl" placeholder:"FILE"`
+	For    time.Duration `help:"Begin no piece after so long. 0: go on until the goal is reached." default:"0"`
+	Piece  time.Duration `help:"How long faults are brought about in a piece." default:"10m"`
+	Rate   float64       `help:"Events that all clients of a piece together send in a second." default:"600"`
+	Cuts   int           `help:"Power cuts of a piece." default:"10"`
+	Dir    string        `help:"Where the reports of the pieces go." default:"bin/chaos" placeholder:"DIR"`
+	Report bool          `help:"Print the report of the book, and run nothing."`
+}
+
+// profile is a kind of piece: what the chaos or the power cuts are run with.
+type profile struct {
+	name  string
+	power bool
+	args  []string
+}
+
+// deadly are the faults that end processes, which come in quick succession in some profiles.
+var deadly = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillNode, faultKillLeader, faultKillAll}, ",")
+
+// profiles take turns.
+var profiles = []profile{
+	{"three servers, all faults", false, []string{"--topology", topologyCluster}},
+	{"three servers, kills", false, []string{"--topology", topologyCluster, "--only", deadly, "--server-every", "8s", "--every", "1s"}},
+	{"power cuts, one server, fsync always", true, []string{"-nodes", "1", "-sync", "always", "-torn"}},
+	{"one server, fsync always, all faults", false, []string{"--topology", topologySingle}},
+	{"one server, fsync always, kills", false, []string{"--topology", topologySingle, "--only", deadly, "--server-every", "8s", "--every", "1s"}},
+	{"power cuts, three servers at once, fsync always", true, []string{"-nodes", "3", "-hit", "3", "-sync", "always"}},
+	{"three servers, the log is purged", false, []string{"--topology", topologyCluster, "--purge", strconv.Itoa(1 << 20)}},
+	{"power cuts, one server, fsync every 2 minutes", true, []string{"-nodes", "1", "-sync", "default"}},
+}
+
+// Run makes pieces until the goal is reached, the time is over, or one is not sound.
+func (s *soakCmd) Run() error {
+	if s.Report {
+		pieces, err := soak.Read(s.Book)
+		fmt.Print(soak.Report(pieces, soak.Full))
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	began := time.Now()
+	for ctx.Err() == nil && (s.For == 0 || time.Since(began) < s.For) {
+		pieces, err := soak.Read(s.Book)
+		if err != nil {
+			return err
+		}
+		if soak.Reached(pieces, soak.Full) {
+			fmt.Fprintln(os.Stderr, "the goal is reached")
+			return nil
+		}
+		p := soak.Piece{
+			Profile: profiles[len(pieces)%len(profiles)].name, Seed: uint64(len(pieces) + 1),
+			At: time.Now().UTC().Truncate(time.Second), Commit: commit(ctx),
+		}
+		if err := s.run(ctx, &p, &profiles[len(pieces)%len(profiles)]); err != nil {
+			return fmt.Errorf("piece %d, %s: %w", len(pieces)+1, p.Profile, err)
+		}
+		if err := soak.Add(s.Book, &p); err != nil {
+			return err
+		}
+		if !p.Sound() {
+			return fmt.Errorf("piece %d, %s, seed %d, is not sound: %v", len(pieces)+1, p.Profile, p.Seed, p.Violations)
+		}
+	}
+	return nil
+}
+
+func (s *soakCmd) run(ctx context.Context, p *soak.Piece, how *profile) error {
+	fmt.Fprintf(os.Stderr, "%s: %s, seed %d\n", p.At.Format(time.DateTime), p.Profile, p.Seed)
+	if how.power {
+		return s.cutPower(ctx, p, how.args)
+	}
+	result := filepath.Join(s.Dir, "piece.json")
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := append([]string{
+		"run", "--result", result, "--dir", s.Dir, "--tell", "1m", "--duration", s.Piece.String(),
+		"--rate", strconv.FormatFloat(s.Rate, 'f', -1, 64), "--seed", strconv.FormatUint(p.Seed, 10),
+	}, how.args...)
+	_ = os.Remove(result) // it may not exist
+	ended := command(ctx, "", self, args...).Run()
+	data, err := os.ReadFile(result)
+	if err != nil {
+		return errors.Join(ended, err) // it did not come to a verdict
+	}
+	var r soak.Piece
+	err = json.Unmarshal(data, &r)
+	r.Profile, r.Seed, r.At, r.Commit = p.Profile, p.Seed, p.At, p.Commit
+	*p = r
+	return err
+}
+
+// cutPower runs the power cuts, which are a module of their own.
+func (s *soakCmd) cutPower(ctx context.Context, p *soak.Piece, how []string) error {
+	args := append([]string{"run", ".", "-v", "-cuts", strconv.Itoa(s.Cuts), "-seed", strconv.FormatUint(p.Seed, 10)}, how...)
+	c := command(ctx, filepath.Join("test", "powerloss"), "go", args...)
+	c.Stdout = nil
+	out, err := c.Output()
+	if err != nil {
+		return err
+	}
+	var row struct {
+		Sync                                                            string
+		Cuts, Acked, Receipts, LostEvents, Broken, Duplicates, Disorder int
+		Why                                                             []string
+	}
+	if err := json.Unmarshal(out, &row); err != nil {
+		return fmt.Errorf("the row of the power cuts: %w", err)
+	}
+	p.Seconds = int(time.Since(p.At).Seconds())
+	p.Acked, p.Handled, p.Cuts, p.LostToPower = row.Acked, row.Receipts, row.Cuts, row.LostEvents
+	broken := map[string]int{string(history.Duplicates): row.Duplicates, string(history.OutOfOrder): row.Disorder, string(history.Unsettled): row.Broken}
+	if row.Sync == "always" {
+		broken[string(history.Lost)] = row.LostEvents
+	}
+	for rule, n := range broken { // any order: into a map
+		if n > 0 {
+			p.Violations = with(p.Violations, rule, n)
+		}
+	}
+	for _, why := range row.Why {
+		fmt.Fprintln(os.Stderr, why)
+	}
+	return nil
+}
+
+func with(m map[string]int, key string, n int) map[string]int {
+	if m == nil {
+		m = map[string]int{}
+	}
+	m[key] += n
+	return m
+}
+
+// command is a process whose output is shown, and which is asked to end with ctx.
+func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir, c.Stdout, c.Stderr = dir, os.Stderr, os.Stderr
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = time.Minute
+	return c
+}
+
+// commit is what the tree is at.
+func commit(ctx context.Context) string {
+	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	name := strings.TrimSpace(string(head))
+	if changes, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", ":!test/chaos/soak.jsonl").Output(); err != nil || len(changes) > 0 {
+		name += "+"
+	}
+	return name
+}
+
+// result writes down what came of a run, for soak.
+func (c *chaos) result(file string) error {
+	n := &c.check.Counts
+	kills := c.nem.killed
+	p := soak.Piece{
+		Seconds: int(c.faulty.Seconds()), Acked: n.Acked, Handled: n.Handled,
+		Workers: kills["worker"], Coordinators: kills["coordinator"], Servers: kills["server"],
+		Faults: map[string]int{}, Violations: map[string]int{},
+	}
+	for _, e := range c.nem.events {
+		switch e.Kind {
+		case faultKillAll:
+			p.All++
+		case faultBackup, faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillNode, faultKillLeader:
+		default:
+			p.Faults[e.Kind]++
+		}
+	}
+	for rule, count := range c.check.Violations { // any order: into a map
+		p.Violations[string(rule)] = count
+	}
+	data, err := json.Marshal(&p)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o600)
+}
