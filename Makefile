@@ -8,13 +8,14 @@ BENCH ?= .
 CHECKS ?= 10000
 PROPERTIES ?= .
 SEEDS ?= 20000
-FIRST ?= 1
+FIRST ?= 0
 MINUTES ?= 30
 TOPOLOGY ?= cluster
 RATE ?= 600
 EVENTS ?= 0
 KILLS ?= 0
 CHAOS ?=
+SOAK ?=
 export FUZZ RACE_PACKAGES
 
 .PHONY: help
@@ -42,13 +43,22 @@ properties: ## the property tests of the core under the race detector (CHECKS=10
 	go test -race -timeout 3h -run '$(PROPERTIES)' ./space ./model ./lanes ./replica ./lineage -rapid.checks=$(CHECKS)
 
 .PHONY: sim
-sim: ## many seeds of the simulation, on two processors (SEEDS=20000 FIRST=1)
+sim: ## many seeds of the simulation, on two processors (SEEDS=20000 FIRST=20000000; 0 is some of all kinds)
 	go test -timeout 6h -count=1 ./test/sim -run 'TestSeeds$$' -seeds $(SEEDS) -first $(FIRST) -v
+
+.PHONY: mutants
+mutants: ## break promises on purpose and see that a test notices; goes on where it stopped
+	go run ./test/mutants $(MUTANTS)
 
 .PHONY: chaos
 chaos: ## real processes, killed and cut off (TOPOLOGY=cluster MINUTES=30 RATE=600 EVENTS=0 KILLS=0 SEED=0)
 	go build -o bin/chaos/chaos ./test/chaos
 	bin/chaos/chaos --topology $(TOPOLOGY) --duration $(MINUTES)m --rate $(RATE) --min-events $(EVENTS) --min-kills $(KILLS) --seed $(or $(SEED),0) $(CHAOS)
+
+.PHONY: soak
+soak: ## the long run of docs/durability.md, in pieces that go on where the last ended (SOAK="--for 1h"; Linux, root)
+	go build -o bin/chaos/chaos ./test/chaos
+	bin/chaos/chaos soak $(SOAK)
 
 .PHONY: powerloss
 powerloss: ## the power of NATS servers is cut under a deployment (Linux, /dev/fuse, root; CUTS=20)
