@@ -34,6 +34,8 @@ type Mark struct {
 	// are revision and log sequence of the mark that the owner has loaded. See Standing.
 	First  uint64   `json:"fst,omitzero"`
 	Before Standing `json:"bef,omitzero"`
+	// Purged are marks of this owner behind which markers of deleted documents were purged.
+	Purged []Standing `json:"pur,omitzero"`
 	Positions
 	// Own are the follow-ups that are committed and not handled, in order.
 	Own []Send `json:"own,omitzero"`

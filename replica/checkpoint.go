@@ -81,7 +81,7 @@ func stateDoc(id string, d Doc) model.StateDoc {
 func (r *Replica) mark() *model.Mark {
 	m := &model.Mark{
 		Version: model.MarkVersion, Epoch: r.Epoch, Owner: r.Owner,
-		First: r.first, Before: r.before,
+		First: r.first, Before: r.before, Purged: r.purged,
 		Cursor: r.Cursor, Barren: r.Barren, Fruitful: r.Fruitful, Trying: r.Trying, Tried: r.TriedBy,
 	}
 	if r.positions.split {
@@ -143,6 +143,10 @@ func (r *Replica) MarkStands(m model.Standing) {
 		r.first = m.Rev
 	}
 }
+
+// MarkersGo names marks behind which markers of deleted documents are purged from now on. Every
+// checkpoint from here on carries them; see stale.
+func (r *Replica) MarkersGo(behind []model.Standing) { r.purged = behind }
 
 func parse(data []byte) (model.Value, error) {
 	if data == nil {

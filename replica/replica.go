@@ -44,6 +44,7 @@ type Replica struct {
 	// loaded, first the revision of the owner's first one; see stale.
 	loaded, before model.Standing
 	first          uint64
+	purged         []model.Standing
 }
 
 // Doc is a document and the log sequence of the last commit that changed it.

@@ -1,6 +1,10 @@
 package replica
 
-import "github.com/settlehq/settle/model"
+import (
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
 
 // stale tells documents that should not be there. The marker of a deleted document is purged
 // after a while. An owner that was deposed long ago, and still has to save what the document
@@ -12,7 +16,9 @@ import "github.com/settlehq/settle/model"
 //   - was stored behind a mark that covers it: the last one, or the one that the last owner
 //     has loaded;
 //   - or was stored behind the first mark of the last owner, and was committed before that
-//     had the space.
+//     had the space;
+//   - or was stored behind a mark that covers it and that stood when the last owner purged
+//     markers: a save of its own that arrived a second time.
 type stale struct {
 	mark *model.Mark // nil if there is none
 	at   model.Standing
@@ -36,7 +42,8 @@ func (s *stale) has(d *model.StateDoc) bool {
 	if first == 0 {
 		first = s.at.Rev
 	}
-	return behind(d, s.at) || behind(d, s.mark.Before) || d.Rev > first && d.Seq < s.mark.Epoch
+	return behind(d, s.at) || behind(d, s.mark.Before) || d.Rev > first && d.Seq < s.mark.Epoch ||
+		slices.ContainsFunc(s.mark.Purged, func(m model.Standing) bool { return behind(d, m) })
 }
 
 // behind reports whether a document was stored behind a mark that covers it.

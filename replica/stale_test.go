@@ -7,9 +7,10 @@ import (
 )
 
 // A mark of the owner who took the space at 60, which had loaded the mark that covered up to
-// 50 under revision 100. Its own first mark has revision 200, this one, up to 90, has 300.
+// 50 under revision 100. Its own first mark has revision 200, this one, up to 90, has 300. It has
+// purged markers behind those of 65, which had revision 220, and of 75, which had 260.
 func TestStale_WhatWasPutBackIsToldByWhereItStands(t *testing.T) {
-	data, err := (&model.Mark{Version: model.MarkVersion, Epoch: 60, First: 200, Before: model.Standing{Rev: 100, Seq: 50}}).Encode()
+	data, err := (&model.Mark{Version: model.MarkVersion, Epoch: 60, First: 200, Before: model.Standing{Rev: 100, Seq: 50}, Purged: []model.Standing{{Rev: 220, Seq: 65}, {Rev: 260, Seq: 75}}}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,6 +31,10 @@ func TestStale_WhatWasPutBackIsToldByWhereItStands(t *testing.T) {
 		{"put back between the first and the last mark", 250, 40, true},
 		{"put back there, of after the mark that was loaded", 250, 55, true},
 		{"put back before the first mark", 150, 40, true},
+		{"stored by this owner, and not behind the marks that it purged behind", 255, 70, false},
+		{"put back by this owner, behind the first mark that it purged behind", 230, 64, true},
+		{"put back by this owner, behind the second one", 270, 74, true},
+		{"stored by this owner behind the second one, which does not cover it", 270, 76, false},
 	} {
 		d := &model.StateDoc{Doc: "d", Data: []byte("1"), Rev: c.rev, Seq: c.seq}
 		if got := s.has(d); got != c.back {

@@ -465,5 +465,8 @@ func (s *Space) Checkpoint() (replica.Checkpoint, error) { return s.replica.Chec
 // MarkStands says that the mark of a checkpoint was saved, and where it stands.
 func (s *Space) MarkStands(m model.Standing) { s.replica.MarkStands(m) }
 
+// MarkersGo names marks behind which markers of deleted documents are purged from now on.
+func (s *Space) MarkersGo(behind []model.Standing) { s.replica.MarkersGo(behind) }
+
 // SpoilCheckpoint gives a checkpoint back that could not be saved.
 func (s *Space) SpoilCheckpoint(c replica.Checkpoint) { s.replica.Spoil(c) }

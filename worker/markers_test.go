@@ -122,6 +122,43 @@ func TestMarkers_ADeletedDocumentStaysAwayHoweverOftenItsOwnerSavesAfterwards(t 
 	}
 }
 
+// As above, but what arrives late is a save of the owner that has deleted the document since.
+func TestMarkers_ADeletedDocumentStaysAwayWhenItsOwnersSaveArrivesASecondTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(frugal("w1"), nil)
+		old := w.makeDocument()
+		for round := range 20 { // more marks than a mark names
+			w.deleteDocument()
+			if _, err := w.server.SaveDoc("s", old); err != nil {
+				t.Fatalf("round %d proves nothing: %v", round, err)
+			}
+			w.send("s", "add", "again") // the owner goes on,
+			w.pass(time.Second)         // and saves
+			if got := w.doc("s", "d"); got != (model.Value{}).String() {
+				t.Fatalf("a reader sees %s in round %d", got, round)
+			}
+			w.transact(func(tx *space.Tx) error { tx.Set("d", 1); return nil })
+			w.pass(time.Second)
+			old, _ = w.server.Saved("s", "d")
+			old.Rev = 0
+		}
+		w.deleteDocument()
+		if _, err := w.server.SaveDoc("s", old); err != nil {
+			t.Fatalf("this proves nothing: %v", err)
+		}
+		w.send("s", "add", "again")
+		w.pass(time.Second)
+		p.stop()
+		w.process(frugal("w2"), nil)
+		w.send("s", "add", "e2")
+		w.eventually("the next owner has deleted it again", func() bool {
+			d, there := w.server.Saved("s", "d")
+			return there && d.Data == nil
+		})
+	})
+}
+
 func putBackLate(t *testing.T, moment string) {
 	w := newWorld(t, 1)
 	first := w.process(frugal("w1"), nil)

@@ -54,6 +54,7 @@ func (s *saver) remember(st model.SpaceState, lane uint64) {
 	}
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
 	s.durable.Store(s.saved)
+	s.markers.stands(model.Standing{Rev: s.mark, Seq: s.saved})
 }
 
 // note remembers revisions.
@@ -93,6 +94,7 @@ func (s *saver) take(h *host, c *checkpoint) (err error) {
 		}
 	}
 	if h.core.Seq() > s.saved {
+		h.core.MarkersGo(s.markers.begin())
 		if c.Checkpoint, err = h.core.Checkpoint(); err != nil {
 			return err
 		}
@@ -128,7 +130,9 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 		}
 		return
 	}
-	h.core.MarkStands(model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq})
+	at := model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq}
+	h.core.MarkStands(at)
+	s.markers.stands(at)
 	s.saved, s.lane, s.dueAt = max(s.saved, c.Mark.Seq), max(s.lane, s.taken), c.dueAt
 	s.durable.Store(s.saved)
 }
