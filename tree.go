@@ -68,6 +68,8 @@ func patience(ctx context.Context) time.Duration {
 // Tree.Events and Tree.States count what is cut (Tree.More), too, so all is well if
 // States["handled"] is Events. If ctx ends first, it returns the tree as far as it has
 // come, if that can still be read, with the error: only what is shown is counted then.
+// States["forgotten"] counts the events of which the log no longer has the handling: what they
+// have caused is not known, and not waited for.
 // More than 100,000 events are an error. What a person sends again later is not waited for.
 func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree, error) {
 	bound, cancel := c.awaits.bind(ctx)

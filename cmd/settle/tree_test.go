@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/lineage"
 )
 
 // shop is a program in which an order is charged at the bank, which refuses stolen
@@ -456,5 +457,17 @@ func TestAfter_IsExactWhereItMatters(t *testing.T) {
 		if got := after(d); got != want {
 			t.Errorf("%d ns: %q, want %q", d, got, want)
 		}
+	}
+}
+
+// What a forgotten event has caused is not known, and so it is not said that nothing of it is open.
+func TestTree_OfAForgottenEventDoesNotSayThatNothingIsOpen(t *testing.T) {
+	tree := &settle.Tree{Events: 2, Settled: true, States: map[lineage.State]int{lineage.Handled: 1, lineage.Forgotten: 1}}
+	if got, want := summary(tree), "2 events: 1 handled, 1 forgotten; nothing that is known of it is open; what a forgotten event has caused is not known."; got != want {
+		t.Errorf("%s\nwant: %s", got, want)
+	}
+	tree.States = map[lineage.State]int{lineage.Handled: 2}
+	if got, want := summary(tree), "2 events: 2 handled; settled: nothing of it is open."; got != want {
+		t.Errorf("%s\nwant: %s", got, want)
 	}
 }

@@ -275,6 +275,8 @@ func summary(t *settle.Tree) string {
 		end = "there is more than is shown: see --events and --depth"
 	case !t.Settled:
 		end = "not settled"
+	case t.States[lineage.Forgotten] > 0:
+		end = "nothing that is known of it is open; what a forgotten event has caused is not known"
 	}
 	return fmt.Sprintf("%s: %s; %s.", count(t.Events, "event"), strings.Join(states, ", "), end)
 }

@@ -38,6 +38,10 @@ func (w *world) askTree(p *process, o *op) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count("trees that were waited for")
+	if o.tree.States[lineage.Forgotten] > 0 {
+		w.count("trees of which a part was forgotten") // and it says so
+		return nil
+	}
 	if open, why := w.openIn(o.key()); open {
 		w.violate("tree", "%s has ended, and %s has not", o, why)
 	}
