@@ -39,15 +39,19 @@ func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
 		first := w.process(worker.Config{ID: "w1", Programs: always(p)}, cut)
 		w.send("other", "direct", "e1") // waits for five minutes
 		w.send("s", "post", "p1", `"other"`)
+		w.send("s", "direct", "e2") // likewise, so that e3 is there when p2 is handled
 		w.send("s", "post", "p2", `"s"`)
-		w.send("s", "direct", "e2")
+		w.send("s", "direct", "e3") // what p2 sends waits behind it
 		w.pass(10 * time.Second)
 		first.crash()
-		w.process(worker.Config{ID: "w2", Programs: always(p)}, cut)
+		second := w.process(worker.Config{ID: "w2", Programs: always(p)}, cut)
+		w.eventuallyWithin(10*time.Minute, "p2 is handled", func() bool { return slices.Contains(w.ends("s"), "p2 handled 0") })
+		second.crash()
+		w.process(worker.Config{ID: "w3", Programs: always(p)}, cut)
 		w.pass(7 * time.Minute)
 		for name, want := range map[string]string{
 			"other": "map[expired:2 failed:1 handled:2]",
-			"s":     "map[expired:3 failed:1 handled:6]",
+			"s":     "map[expired:3 failed:2 handled:6]",
 		} {
 			outcomes := map[model.Outcome]int{}
 			for _, rc := range w.receipts(name) {
