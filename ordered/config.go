@@ -46,6 +46,13 @@ type Config struct {
 	// defaults 25 ms and 1 s.
 	Attempts           int
 	RetryMin, RetryMax time.Duration
+	// RunLimit is how long a handler may take; default 30 s, negative for no limit. Within are the limits
+	// of single streams that have another, negative for none. Then its context ends (Tx.Context): if it
+	// returns, the attempt has failed as with a Transient error. What has not returned a second later is given
+	// up: its key is loaded again and goes on, and the goroutine stays until the handler returns. After three
+	// attempts that were given up, or had ended with their process, the event fails.
+	RunLimit time.Duration
+	Within   map[string]time.Duration
 	// MaxChain is how long a chain of events may become that send each other, over all keys:
 	// beyond it, the handler's transaction fails, and its event with it. Default 10,000,
 	// negative for no end of it.
@@ -108,10 +115,19 @@ func (c *Config) fill(horizon time.Duration) error {
 			return fmt.Errorf("server %s: the handler of stream %s is nil", c.Name, stream)
 		}
 	}
+	for stream, d := range c.Within {
+		switch {
+		case d == 0:
+			return fmt.Errorf("server %s: Within has 0 for stream %s, which leaves no time at all; a negative limit stands for none", c.Name, stream)
+		case c.Handlers[stream] == nil:
+			return fmt.Errorf("server %s: Within has a limit for stream %s, which has no handler", c.Name, stream)
+		}
+	}
 	if c.Attempts < 0 || c.MaxAwake < 0 || min(c.RetryMin, c.RetryMax, c.Heartbeat, c.TTL, c.Handover, c.Checkpoint, c.Idle, c.History) < 0 {
 		return fmt.Errorf("server %s: attempts, numbers and durations must not be negative; 0 is the default", c.Name)
 	}
 	def(&c.Attempts, 5)
+	def(&c.RunLimit, 30*time.Second)
 	def(&c.MaxChain, lineage.DefaultMaxChain)
 	def(&c.RetryMin, 25*time.Millisecond)
 	def(&c.RetryMax, time.Second)

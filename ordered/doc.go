@@ -28,8 +28,9 @@
 //   - In order. A handler sees the writes of all events before its own; one that fails for
 //     now holds its key, and no other, until it is tried again.
 //   - Every event ends in a receipt. An error that is not Transient, a panic, a payload that
-//     nobody can read, a process that dies of the event several times: the receipt says so,
-//     the event goes to the dead letters with its payload, and the key goes on.
+//     nobody can read, a process that dies of the event several times, a handler that does not
+//     return (Config.RunLimit): the receipt says so, the event goes to the dead letters with its
+//     payload, and the key goes on.
 //   - What a handler sends leaves if and only if its transaction is in the log, and arrives
 //     once, in the order of sending per pair of keys.
 //

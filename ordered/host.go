@@ -30,10 +30,15 @@ type host struct {
 	inbox []model.Message
 	bytes int
 	left  uint64 // the highest lane sequence that found no room in the inbox
+	last  uint64 // the highest lane sequence that was delivered
 
 	// low is the lane sequence up to which nothing of the key is left to do or to save, or
 	// allDone. It is written with mu.
 	low atomic.Uint64
+
+	code running
+	// overran is what an earlier host of the key was given up for, nil for nothing.
+	overran *overrun
 
 	// What follows belongs to the loop.
 	ledger   *ledger
@@ -68,6 +73,7 @@ func newHost(p *partition, key string, doneBefore uint64) *host {
 		wake: make(chan struct{}, 1), answers: make(chan answer, 1), saves: make(chan error, 1),
 	}
 	h.low.Store(doneBefore)
+	h.code.h = h
 	return h
 }
 
@@ -76,6 +82,7 @@ func (h *host) offer(m model.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.low.Store(min(h.low.Load(), m.Seq-1))
+	h.last = max(h.last, m.Seq)
 	if h.left > 0 || len(h.inbox) >= inboxEvents || h.bytes > inboxBytes {
 		h.left = m.Seq
 		return
@@ -129,6 +136,9 @@ func (h *host) live() error {
 		h.takeIn()
 		h.refill()
 		more := h.work()
+		if h.p.ctx.Err() != nil {
+			return model.ErrStopped // it was cut off in a handler, of which nothing is kept
+		}
 		h.append()
 		h.publish()
 		if left, err := h.leave(); left || err != nil {
@@ -367,6 +377,7 @@ func (h *host) load() error {
 		h.p.s.cfg.Logger.Warn("events of the key wait for a time; only a full worker handles them", "key", h.key, "events", n)
 	}
 	h.ledger = newLedger(&h.p.s.cfg, rep, h.p.bus.MaxPayload())
+	h.ledger.code, h.ledger.overran = &h.code, h.overran
 	h.busy = time.Now()
 	h.ledger.lane.LeftInStream(h.offered) // an earlier life may not have been done with it
 	return nil

@@ -40,6 +40,8 @@ type ledger struct {
 	head    head
 	careful bool
 	mark    *model.Trying // to go into the next commit
+	overran *overrun      // what an earlier host of the key was given up for
+	code    *running
 }
 
 // group is a run of transactions, encoded too, and the documents as they stand after it.
@@ -108,7 +110,7 @@ func (l *ledger) next(now time.Duration) bool {
 	rc, err := l.run(tx, ev)
 	if isTransient(err) && l.head.tries+1 < l.cfg.Attempts {
 		l.putOff(now)
-		l.comeBack()
+		l.comeBack(ev)
 		return false
 	}
 	rc.Attempts = l.attempts(ev)
@@ -130,7 +132,11 @@ func (l *ledger) run(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	case h == nil:
 		return receipts.Refused(ev, "there is no handler for stream "+ev.Stream), nil
 	}
+	l.code.begins(ev, l.noted(ev))
 	result, err := call(h, tx, ev)
+	if late := l.code.returned(); late != nil {
+		err = late
+	}
 	if err == nil {
 		err = tx.err
 	}
@@ -238,6 +244,9 @@ func (l *ledger) confirm(seq uint64) {
 	c := l.under
 	l.rep.Adopt(seq, c, l.sealed.after)
 	l.under, l.sealed = nil, group{}
+	if c.Trying != nil && l.overran != nil && l.overran.event == c.Trying.Event {
+		l.overran.noted = true
+	}
 	if c.Takeover {
 		l.epoch, l.lastTx, l.attempt = seq, 0, 0
 		l.careful = l.rep.Barren > 0 || l.rep.Trying != nil

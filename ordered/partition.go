@@ -142,13 +142,7 @@ func (p *partition) host(key string, done uint64) *host {
 	h := p.hosts[key]
 	if h == nil {
 		h = newHost(p, key, done)
-		p.hosts[key] = h
-		p.s.awake.Add(1)
-		p.serving.Go(func() { // ends when the key leaves memory, or with p.ctx
-			h.run()
-			p.s.awake.Add(-1)
-			p.bus.Forget(key)
-		})
+		p.start(h)
 	}
 	return h
 }
@@ -199,6 +193,7 @@ func (p *partition) tick() {
 		case <-p.leaving:
 			return
 		case now := <-t.C:
+			p.tellLate(now)
 			p.report("save the lane position", p.savePosition())
 			if now.Sub(purged) >= purgeEvery {
 				purged = now

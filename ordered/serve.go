@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/worker"
@@ -30,6 +31,7 @@ type server struct {
 	partitions map[int]*partition // of the goroutine of Serve
 	awake      atomic.Int64
 	loads      chan struct{}
+	abandoned  runlimit.Abandoned
 }
 
 // Serve handles events until ctx ends: those of the partitions that fall to this process. Then

@@ -1,6 +1,7 @@
 package ordered
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/settlehq/settle/lineage"
@@ -26,8 +27,13 @@ func (t *Tx) Key() string { return t.event.Space }
 // key: what to pass on to services that are asked to do something once.
 func (t *Tx) Event() *model.Event { return t.event }
 
+// Context ends when the handler is to return: its limit is reached (Config.RunLimit), or the key is taken
+// away. It ends with the call, too. Pass it on to what may block.
+func (t *Tx) Context() context.Context { return t.l.code.context() }
+
 // Get is a document of the key, absent if there is none.
 func (t *Tx) Get(doc string) model.Value {
+	t.l.code.used()
 	if v, ok := t.after[doc]; ok {
 		return v
 	}
@@ -45,6 +51,7 @@ func (t *Tx) Read(doc string, into any) error {
 
 // Set writes a document of the key: anything that encodes to JSON. An absent Value deletes it.
 func (t *Tx) Set(doc string, v any) {
+	t.l.code.used()
 	val, err := model.Of(v)
 	if err == nil {
 		err = model.CheckName("document", doc)
@@ -72,6 +79,7 @@ func (t *Tx) Delete(doc string) { t.Set(doc, model.Value{}) }
 // is sent a notice of that, an event of the stream "undelivered", which needs no handler. Events
 // that send each other come to an end: see Config.MaxChain.
 func (t *Tx) Send(key, stream string, payload any) {
+	t.l.code.used()
 	v, err := model.Of(payload)
 	if err == nil {
 		err = model.CheckName("key", key)

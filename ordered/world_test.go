@@ -49,7 +49,7 @@ func (w *world) serve(cfg ordered.Config, hook membus.Hook) *serving {
 	if cfg.Handlers == nil {
 		cfg.Handlers = accounts()
 	}
-	if testing.Verbose() {
+	if testing.Verbose() && cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
 	b := w.server.Connect(cfg.Name)

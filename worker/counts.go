@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -118,7 +119,7 @@ type Counts struct {
 
 type counters struct {
 	commits, receipts, refused atomic.Uint64
-	abandoned                  atomic.Int64 // goroutines in code that was given up
+	abandoned                  runlimit.Abandoned
 	backlog                    atomic.Int64 // bytes of the events that wait for their spaces
 	missed                     missedLog
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/space"
 )
 
@@ -22,18 +23,9 @@ import (
 //	                            that may pass
 //	after the limit and a grace the host is given up
 //
-// Time is counted in looks: a process that was stopped for a while, or a machine that is
-// overloaded, has no part in what a handler is blamed for.
+// Time is counted in looks (package runlimit).
 
 const (
-	// limitGrace is for how long code may go on after its limit, until it is given up: what heeds
-	// its context returns, and need not be left behind.
-	limitGrace = time.Second
-	// longestLook is the longest time between two looks, of which there are eight to a limit else.
-	longestLook = time.Second
-	// maxAbandoned is how many goroutines of a worker may be in code that was given up: each holds
-	// the memory of a space, and may hold a processor.
-	maxAbandoned = 100
 	// nodeRest is for how long a node is held back that was given up; it is doubled each time, up
 	// to longestNodeRest.
 	nodeRest        = time.Minute
@@ -42,16 +34,10 @@ const (
 
 // limiter is how an underWay holds code to its limit. All of it is guarded by its lock.
 type limiter struct {
-	host  *host
-	moved uint64        // code that has begun or returned
-	limit time.Duration // of what is under way; not positive for none
-
-	timer *time.Timer
-	every time.Duration // the timer is set, and looks again after so long; else 0
-	saw   uint64        // moved, at the last look
-	looks int           // since that was seen first
-	over  bool          // the limit was reached
-	full  bool          // it would have been, but for maxAbandoned
+	host *host
+	runlimit.Looks
+	over bool // the limit was reached
+	full bool // it would have been given up, but for runlimit.MaxAbandoned
 
 	ctx   context.Context // that the handler has asked for
 	leave context.CancelFunc
@@ -59,20 +45,8 @@ type limiter struct {
 
 // moves notes that code begins. u.mu is held.
 func (u *underWay) moves(limit time.Duration) {
-	u.moved++
-	u.limit, u.over, u.full = limit, false, false
-	if limit <= 0 {
-		return
-	}
-	every := min(max(limit/8, time.Millisecond), longestLook)
-	if u.every > 0 && u.every <= every {
-		return
-	}
-	if u.every = every; u.timer == nil {
-		u.timer = time.AfterFunc(every, u.check)
-	} else {
-		u.timer.Reset(every)
-	}
+	u.over, u.full = false, false
+	u.Begin(limit, u.check)
 }
 
 // check looks at whether what is under way has been so for too long.
@@ -86,31 +60,25 @@ func (u *underWay) check() {
 func (u *underWay) judge() *space.Overrun {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.idle() || u.host.serving.givenUp.Load() || u.limit <= 0 {
-		u.every = 0
+	if u.idle() || u.host.serving.givenUp.Load() || u.Limit <= 0 {
+		u.Looks.Rest()
 		return nil
 	}
-	u.every = min(max(u.limit/8, time.Millisecond), longestLook)
-	u.timer.Reset(u.every)
-	if u.saw != u.moved {
-		u.saw, u.looks = u.moved, 0
-		return nil
-	}
-	u.looks++
-	if time.Duration(u.looks)*u.every < u.limit {
+	over, late := u.Look()
+	if !over {
 		return nil
 	}
 	u.over = true
 	u.endContext()
-	if time.Duration(u.looks)*u.every < u.limit+limitGrace {
+	if !late {
 		return nil
 	}
-	if !u.host.env.counters.abandon() { // the next look may find room
+	if !u.host.env.counters.abandoned.Add() { // the next look may find room
 		u.tellFull()
 		return nil
 	}
 	u.host.serving.givenUp.Store(true)
-	o := &space.Overrun{Stream: u.stream, Event: u.event, Limit: u.limit}
+	o := &space.Overrun{Stream: u.stream, Event: u.event, Limit: u.Limit}
 	if n := len(u.nodes); n > 0 {
 		o.Stream, o.Event, o.Node = "", "", u.nodes[n-1]
 	}
@@ -122,7 +90,7 @@ func (u *underWay) tellFull() {
 	if !u.full {
 		u.full = true
 		u.host.env.cfg.Logger.Error("a handler or node has not returned within its limit and is not given up, as too many were that have not returned since; restart the worker",
-			slices.Concat([]any{"space", u.host.space}, u.what(), []any{"limit", u.limit, "given_up", maxAbandoned})...)
+			slices.Concat([]any{"space", u.host.space}, u.what(), []any{"limit", u.Limit, "given_up", runlimit.MaxAbandoned})...)
 	}
 }
 
@@ -133,10 +101,10 @@ func (u *underWay) returned(handler bool) error {
 	if u.host.serving.givenUp.Load() {
 		runtime.Goexit() // which unlocks it
 	}
-	u.moved++
+	u.Return()
 	if !handler {
 		u.nodes = u.nodes[:len(u.nodes)-1]
-		u.limit = u.host.env.cfg.RunLimit // of the one that it stands in, if it does
+		u.Limit = u.host.env.cfg.RunLimit // of the one that it stands in, if it does
 		if u.idle() {
 			u.rest()
 		}
@@ -144,7 +112,7 @@ func (u *underWay) returned(handler bool) error {
 	}
 	var err error
 	if u.over || u.ctx != nil && errors.Is(u.ctx.Err(), context.DeadlineExceeded) {
-		err = space.Transient(&space.LimitError{Stream: u.stream, Event: u.event, Limit: u.limit})
+		err = space.Transient(&space.LimitError{Stream: u.stream, Event: u.event, Limit: u.Limit})
 	}
 	u.rest()
 	return err
@@ -191,8 +159,8 @@ func (u *underWay) Context() context.Context {
 	}
 	switch {
 	case u.ctx != nil:
-	case u.limit > 0:
-		u.ctx, u.leave = context.WithTimeout(u.host.ctx, u.limit)
+	case u.Limit > 0:
+		u.ctx, u.leave = context.WithTimeout(u.host.ctx, u.Limit)
 	default:
 		u.ctx, u.leave = context.WithCancel(u.host.ctx)
 	}
@@ -232,7 +200,7 @@ func (h *host) serve(tasks *sync.WaitGroup, then func()) {
 	go func() { // ends with the host, or when the code returns that it was given up for
 		defer func() { // code may have ended the goroutine
 			if h.code.leaves() {
-				h.env.counters.abandoned.Add(-1)
+				h.env.counters.abandoned.Done()
 				return
 			}
 			go ended() // which tasks waits for; a panic does not
@@ -323,13 +291,4 @@ func (os overruns) of(name string, now time.Time) (out []space.Overrun) {
 		}
 	}
 	return out
-}
-
-// abandon counts a goroutine that is given up, unless there are too many.
-func (c *counters) abandon() bool {
-	if c.abandoned.Add(1) > maxAbandoned {
-		c.abandoned.Add(-1)
-		return false
-	}
-	return true
 }

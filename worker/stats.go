@@ -53,7 +53,7 @@ func (w *Worker) Stats() Stats {
 	}
 	w.mu.Unlock()
 	s := w.awake.stats()
-	s.Abandoned = int(w.counters.abandoned.Load())
+	s.Abandoned = w.counters.abandoned.Now()
 	for _, p := range parts {
 		s.Partitions = append(s.Partitions, p.stats())
 	}
