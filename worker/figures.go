@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -52,6 +53,8 @@ type Figures struct {
 	// cannot run here, each with the spaces that are to run it, what they run instead, and why.
 	Watches    Watches  `json:"watches,omitzero"`
 	Unrunnable []string `json:"unrunnable,omitzero"`
+	// Abandoned goroutines are in handlers or nodes that were given up and have not returned.
+	Abandoned int `json:"abandoned,omitzero"`
 	// Losses are the partitions and spaces that the worker refuses to serve because the store has
 	// lost what is known of it, 20 at most, and LossCount is how many there are.
 	Losses    []Loss `json:"losses,omitzero"`
@@ -96,11 +99,11 @@ func FiguresEndpoint(id string) string { return "worker-" + id }
 func (w *Worker) Figures() Figures {
 	c, s := w.Counts(), w.Stats()
 	f := Figures{
-		Worker: w.cfg.ID, Commits: c.Commits, Receipts: c.Receipts, Refused: c.Refused,
+		Commits: c.Commits, Receipts: c.Receipts, Refused: c.Refused,
 		Awake: s.Awake, Loading: s.Loading, Queued: s.Waiting, Backlog: w.counters.backlog.Load(),
 	}
-	self := w.roster.Self()
-	f.Life, f.Since = self.Life, self.Since
+	f.Abandoned = s.Abandoned
+	f.Describe(w.roster.Self(), w.bus, w.cfg.Now())
 	w.mu.Lock()
 	serving, leaving := make([]*partition, 0, len(w.partitions)), make([]*partition, 0, len(w.leaving))
 	for _, p := range w.partitions { // any order: sorted below
@@ -125,17 +128,23 @@ func (w *Worker) Figures() Figures {
 	f.Missed = w.counters.missed.newest()
 	f.Next, f.Limit = w.awake.nextFew(), w.awake.limit
 	w.figuresOf.fill(&f)
-	if says, can := w.bus.(refusals); can {
+	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
+	return f
+}
+
+// Describe fills in what a process says of itself, whatever it serves, and what its bus knows of the
+// store.
+func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
+	f.Worker, f.Life, f.Since = self.ID, self.Life, self.Since
+	f.Now, f.Binary = now.UTC(), binary()
+	if says, can := bus.(refusals); can {
 		if at, why := says.Refusal(); time.Since(at) < unstoredFor {
 			f.Unstored = why
 		}
 	}
-	if says, can := w.bus.(interface{ LastRewind() model.Rewind }); can {
+	if says, can := bus.(interface{ LastRewind() model.Rewind }); can {
 		f.Rewound = says.LastRewind()
 	}
-	f.Now, f.Binary = w.cfg.Now().UTC(), binary()
-	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
-	return f
 }
 
 func (p *partition) figures(state string) PartitionFigures {
@@ -194,21 +203,29 @@ var binary = sync.OnceValue(func() string {
 
 // offerFigures answers who asks, as soon as that is possible.
 func (w *Worker) offerFigures() {
-	service := model.Service{
-		Name: FleetService, Description: "Says what the worker " + w.cfg.ID + " does.",
-		Endpoints: []model.Endpoint{{
-			Name: FiguresEndpoint(w.cfg.ID), Description: "The worker's figures, as JSON.",
-			Answer: func([]byte) ([]byte, error) { return json.Marshal(w.Figures()) },
-		}},
-	}
 	w.tasks.Go(func() { // ends when it is offered, or with w.ctx
-		for w.ctx.Err() == nil {
-			err := w.bus.Serve(w.ctx, service)
-			if err == nil || w.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
-				return
-			}
+		OfferFigures(w.ctx, w.bus, w.cfg.ID, w.Figures, func(err error) {
 			w.cfg.Logger.Warn("offer the worker's figures", "worker", w.cfg.ID, "error", err)
 			_ = pause.For(w.ctx, w.cfg.MemberTTL)
-		}
+		})
 	})
+}
+
+// OfferFigures has the figures of a process answered to who asks for them, until ctx ends. It returns when
+// that can be, or ctx ends; what keeps it from that is told to failed, which waits until it is tried again.
+func OfferFigures(ctx context.Context, bus Bus, id string, figures func() Figures, failed func(error)) {
+	service := model.Service{
+		Name: FleetService, Description: "Says what the worker " + id + " does.",
+		Endpoints: []model.Endpoint{{
+			Name: FiguresEndpoint(id), Description: "The worker's figures, as JSON.",
+			Answer: func([]byte) ([]byte, error) { return json.Marshal(figures()) },
+		}},
+	}
+	for ctx.Err() == nil {
+		err := bus.Serve(ctx, service)
+		if err == nil || ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
+			return
+		}
+		failed(err)
+	}
 }

@@ -143,10 +143,16 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) 
 		if n := p.Stats().Abandoned; n != 3 || e.called.Load() != 3 {
 			t.Errorf("%d goroutines are said to be given up, after %d calls", n, e.called.Load())
 		}
+		if n := p.Figures().Abandoned; n != 3 {
+			t.Errorf("the figures say %d", n)
+		}
 		e.release()
 		w.pass(time.Minute)
 		if n := p.Stats().Abandoned; n != 0 {
 			t.Errorf("%d are said to be given up, and all have ended", n)
+		}
+		if n := p.Figures().Abandoned; n != 0 {
+			t.Errorf("the figures say %d, and all have ended", n)
 		}
 		if n := e.came.Load(); n != 0 {
 			t.Errorf("%d used a transaction that was given up, and went on", n)

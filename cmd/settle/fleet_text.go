@@ -307,6 +307,9 @@ func loadOf(m *fleet.Member) (out []string) {
 	if f.Queued > 0 {
 		out = append(out, fmt.Sprintf("%s wait to be loaded by %s, the next ones: %s; %d are in memory", plural(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake))
 	}
+	if f.Abandoned > 0 {
+		out = append(out, fmt.Sprintf("%s in handlers or nodes of %s were given up and have not returned: each holds memory, and a processor if it computes", plural(f.Abandoned, "goroutine"), m.ID))
+	}
 	for _, l := range f.Late {
 		out = append(out, fmt.Sprintf("timers of space %s are late on %s: the first of %s that wait was due at %s", l.Space, m.ID, plural(l.Waiting, "event"), l.Since.Format(time.RFC3339)))
 	}

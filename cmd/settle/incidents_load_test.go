@@ -101,6 +101,23 @@ func goneSoon(t *testing.T, what string) {
 	}
 }
 
+// A handler that does not return is given up. How many goroutines are left in such is said, until they
+// have returned.
+func TestIncident_AHandlerIsGivenUp(t *testing.T) {
+	g := newGate()
+	defer g.release()
+	d := started(t, settle.Config{Programs: settle.Always(settle.NewProgram("hung").Handle("hang", g.wait, settle.Within(50*time.Millisecond)))})
+	wantSoon(t, 0, "1 worker, 1 coordinator", "fleet")
+	saysNot(t, want(t, 0, "", "fleet"), "given up")
+	says(t, judgedAfter(t, d, 0), "✓ given up")
+	sendTo(t, d, "cart", "hang", 1)
+	wantSoon(t, 0, "3 goroutines in handlers or nodes of | were given up and have not returned", "fleet")
+	wantSoon(t, 1, "has 3 goroutines in handlers or nodes that were given up", "doctor", "--json")
+	g.release()
+	goneSoon(t, "given up")
+	says(t, judgedAfter(t, d, 0), "✓ given up")
+}
+
 // A handler does not return, and most events of the partition are for its space: both are said, with
 // its name, and nothing of the space beside it.
 func TestIncident_AHandlerThatBlocksAndTheBacklogOfItsSpace(t *testing.T) {

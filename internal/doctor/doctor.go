@@ -71,6 +71,7 @@ const (
 	CheckCoordinator = "coordinators"
 	CheckVersions    = "versions"
 	CheckStuck       = "stuck spaces"
+	CheckGivenUp     = "given up"
 	CheckBacklog     = "backlog"
 	CheckTimers      = "timers"
 	CheckWaking      = "waking"

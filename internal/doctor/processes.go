@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -27,6 +28,7 @@ func (j *judge) processes() {
 	j.unstored()
 	j.unserved()
 	j.stuck()
+	j.givenUp()
 	j.backlog()
 	j.timers()
 	j.waking()
@@ -181,6 +183,27 @@ var stuckAdvice = map[string]string{
 	worker.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed.",
 	worker.CauseUncommitted: "See cluster, replicas and storage above.",
 	worker.CauseFailed:      "See the log of its worker, and the log and lanes of its partition above.",
+}
+
+// givenUp tells of goroutines in code that did not return and was given up.
+func (j *judge) givenUp() {
+	fine := true
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures == nil || m.Figures.Abandoned == 0 {
+			continue
+		}
+		fine = false
+		level, why := Warning, fmt.Sprintf("Each holds the memory of a space, and a processor if it computes. At %d, no more is given up: then a space stands still whose code does not return.", runlimit.MaxAbandoned)
+		if m.Figures.Abandoned >= runlimit.MaxAbandoned {
+			level, why = Failure, "Each holds the memory of a space, and a processor if it computes. No more is given up: a space whose code does not return stands still."
+		}
+		j.bad(level, CheckGivenUp, fmt.Sprintf("worker %s has %s in handlers or nodes that were given up and have not returned", m.ID, count(m.Figures.Abandoned, "goroutine")),
+			why, "The log of "+m.ID+" and `settle dead` name the code. Let it return; restart the worker to be rid of what does not.")
+	}
+	if fine {
+		j.ok(CheckGivenUp, "no handler or node that was given up has still to return")
+	}
 }
 
 // oldBacklog is how long the oldest event of a partition may wait without a word.
