@@ -36,6 +36,12 @@ type host struct {
 	// allDone. It is written with mu.
 	low atomic.Uint64
 
+	// clean says that there was nothing left to save when the partition was given up. at is what the key
+	// is at, waiting how many of its events were read and are not handled; they are written with mu.
+	clean   atomic.Bool
+	at      standing
+	waiting int
+
 	code running
 	// overran is what an earlier host of the key was given up for, nil for nothing.
 	overran *overrun
@@ -105,10 +111,11 @@ func (h *host) run() {
 		}
 		if lost := refused(err); lost != nil {
 			h.refused = true
-			h.p.s.tellLoss(&h.teller, lost)
+			h.p.noteLoss(&h.teller, lost)
 		} else if h.p.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
 			h.p.s.cfg.Logger.Error("serve key", "key", h.key, "server", h.p.s.cfg.id, "error", err)
 		}
+		h.fails(err)
 		_ = pause.For(h.p.ctx, pause.Backoff(try))
 	}
 }
@@ -270,6 +277,8 @@ func (h *host) answered(a answer) error {
 	h.busy = time.Now()
 	switch {
 	case a.err == nil:
+		h.p.s.counts.commits.Add(1)
+		h.p.s.counts.receipts.Add(uint64(len(h.ledger.under.Txs))) // one each
 		if len(h.ledger.under.Txs) > 0 {
 			h.lost = 0
 		}
@@ -280,6 +289,7 @@ func (h *host) answered(a answer) error {
 		}
 		return nil
 	case errors.Is(a.err, model.ErrRefused):
+		h.p.s.counts.refused.Add(1)
 		was := h.ledger.owned()
 		h.ledger.refuse()
 		if err := h.catchUp(); err != nil {
@@ -373,6 +383,7 @@ func (h *host) load() error {
 	if err := h.mend(rep); err != nil {
 		return err
 	}
+	h.p.lossOver(h.key)
 	if n := rep.Later.Len(); n > 0 {
 		h.p.s.cfg.Logger.Warn("events of the key wait for a time; only a full worker handles them", "key", h.key, "events", n)
 	}
@@ -392,6 +403,7 @@ func (h *host) leave() (bool, error) {
 		}
 		err := h.saveNow()
 		h.publish()
+		h.clean.Store(err == nil)
 		return true, err
 	}
 	h.saveIfDue()
@@ -405,8 +417,10 @@ func (h *host) leave() (bool, error) {
 // done: who comes next is to find the event, and to load the key for it.
 func (h *host) publish() {
 	l := h.ledger
+	at := h.standsAt()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.at, h.waiting = at, l.lane.Waiting()
 	switch {
 	case len(h.inbox) > 0 || h.left > 0:
 	case l.settled() && l.lane.Done() && l.rep.Seq <= h.saver.seq:

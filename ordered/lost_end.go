@@ -8,6 +8,7 @@ import (
 	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/worker"
 )
 
 // refused is the loss that an error is, nil if it is none.
@@ -19,11 +20,29 @@ func refused(err error) *model.LossError {
 // lossPause is how long to wait before it is looked at again whether a loss is one still.
 const lossPause = 2 * time.Second
 
-// tellLoss logs that something is refused, now and then.
-func (s *server) tellLoss(t *doubt.Teller, e *model.LossError) {
-	if t.Due(time.Now()) {
-		s.cfg.Logger.Error("refused: the store has lost what is known of it", "server", s.cfg.id, "partition", e.Partition, "key", e.Space, "error", e)
+// noteLoss remembers that something is refused, and logs it now and then.
+func (p *partition) noteLoss(t *doubt.Teller, e *model.LossError) {
+	now := time.Now()
+	p.mu.Lock()
+	if p.lost == nil {
+		p.lost = map[string]worker.Loss{}
 	}
+	since := now.UTC()
+	if was, known := p.lost[e.Space]; known {
+		since = was.Since
+	}
+	p.lost[e.Space] = worker.Loss{Kind: e.Kind, Partition: p.number, Space: e.Space, Known: e.Known, Found: e.Found, Since: since, Why: e.Error()}
+	p.mu.Unlock()
+	if t.Due(now) {
+		p.s.cfg.Logger.Error("refused: the store has lost what is known of it", "server", p.s.cfg.id, "partition", e.Partition, "key", e.Space, "error", e)
+	}
+}
+
+// lossOver says that a key, or the partition, is served.
+func (p *partition) lossOver(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.lost, key)
 }
 
 // compareLane compares the lane with what is known of it, and returns from where on it is to be

@@ -23,11 +23,13 @@ type partition struct {
 	s      *server
 	bus    Bus // a session
 	number int
+	began  time.Time
 
 	ctx     context.Context
 	cancel  context.CancelFunc
 	leaving chan struct{} // closed when the partition is given up
 	over    chan struct{} // closed when that is done
+	undone  int           // keys that were cut off before they were saved; known when over is closed
 	tasks   sync.WaitGroup
 	serving sync.WaitGroup // the hosts
 
@@ -43,10 +45,14 @@ type partition struct {
 	doubt    *doubt.Range
 	compared bool
 	teller   doubt.Teller // of a lane that is refused
+	// lost is what is refused, by key, and under "" all of the partition.
+	lost map[string]worker.Loss
+	// still are the keys that hold the position back.
+	still map[string]standstill
 }
 
 func startPartition(s *server, number int) *partition {
-	p := &partition{s: s, bus: worker.Session(s.bus), number: number, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
+	p := &partition{s: s, bus: worker.Session(s.bus), number: number, began: time.Now(), leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
 	p.strays = stray.New(p.bus, number, s.cfg.Logger)
 	p.ctx, p.cancel = context.WithCancel(s.ctx)
 	p.keep("follow the lane", p.followLane)
@@ -79,7 +85,7 @@ func (p *partition) keep(what string, f func(ctx context.Context) error) {
 			}
 			wait := 200 * time.Millisecond
 			if lost := refused(err); lost != nil {
-				p.s.tellLoss(&p.teller, lost)
+				p.noteLoss(&p.teller, lost)
 				wait = lossPause
 			} else if !errors.Is(err, model.ErrRewound) { // of which the bus has told
 				p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.id, "error", err)
@@ -101,6 +107,7 @@ func (p *partition) followLane(ctx context.Context) error {
 	if from, err = p.compareLane(ctx, from); err != nil {
 		return err
 	}
+	p.lossOver("")
 	if p.cutOff(from) {
 		p.beginAnew()
 		return model.ErrStopped
@@ -194,7 +201,8 @@ func (p *partition) tick() {
 			return
 		case now := <-t.C:
 			p.tellLate(now)
-			p.report("save the lane position", p.savePosition())
+			p.noteStuck(now)
+			p.report("save the lane position", p.savePosition(p.ctx))
 			if now.Sub(purged) >= purgeEvery {
 				purged = now
 				p.report("purge the lane", p.purgeLane())
@@ -215,7 +223,7 @@ func (p *partition) report(what string, err error) {
 
 // savePosition saves how far the lane is done with: every event up to it is handled and saved.
 // That is a fact about the log, so it stays true whoever has the partition by then.
-func (p *partition) savePosition() error {
+func (p *partition) savePosition(ctx context.Context) error {
 	p.mu.Lock()
 	done, saved := p.read, p.saved
 	for _, h := range p.hosts { // any order: only the minimum is kept
@@ -225,7 +233,7 @@ func (p *partition) savePosition() error {
 	sent := p.strays.Sent(p.read)
 	p.mu.Unlock()
 	if sent > 0 {
-		if err := p.bus.SavePosition(p.ctx, p.number, stray.Position, sent); err != nil {
+		if err := p.bus.SavePosition(ctx, p.number, stray.Position, sent); err != nil {
 			return err
 		}
 		p.strays.Saved(sent)
@@ -233,7 +241,7 @@ func (p *partition) savePosition() error {
 	if done <= saved {
 		return nil
 	}
-	if err := p.bus.SavePosition(p.ctx, p.number, positionLane, done); err != nil {
+	if err := p.bus.SavePosition(ctx, p.number, positionLane, done); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -250,7 +258,12 @@ func (p *partition) stop(ctx context.Context) {
 	defer close(p.over)
 	wait(ctx, &p.serving)
 	if ctx.Err() == nil {
-		p.report("save the lane position", p.savePosition())
+		p.report("save the lane position", p.savePosition(ctx))
+	}
+	for _, h := range p.all() {
+		if !h.clean.Load() {
+			p.undone++
+		}
 	}
 	p.cancel()
 	wait(ctx, &p.serving)

@@ -52,7 +52,7 @@ func (r *peers) enter(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	r.lookAround()
+	r.lookAround(ctx)
 	if err := s.bus.Announce(ctx, r.Beat(false)); err != nil {
 		return fmt.Errorf("announce server %s: %w", s.cfg.id, err)
 	}
@@ -62,11 +62,11 @@ func (r *peers) enter(ctx context.Context) error {
 
 // announce says that the server is there, or leaves. The time of an outage, of the store or of
 // this process, is nobody's silence.
-func (r *peers) announce() {
-	ctx, cancel := context.WithTimeout(r.s.ctx, r.s.cfg.TTL/2)
+func (r *peers) announce(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, r.s.cfg.TTL/2)
 	defer cancel()
-	err := r.s.bus.Announce(ctx, r.Beat(false))
-	if err != nil && r.s.ctx.Err() == nil {
+	err := r.s.bus.Announce(within, r.Beat(false))
+	if err != nil && ctx.Err() == nil {
 		r.s.cfg.Logger.Warn("announce server", "server", r.s.cfg.id, "error", err)
 	}
 	now := time.Now()
@@ -91,8 +91,8 @@ func (r *peers) poke() {
 }
 
 // lookAround pings the others: a process that is gone has nobody listening.
-func (r *peers) lookAround() {
-	ctx, cancel := context.WithTimeout(r.s.ctx, r.s.cfg.Heartbeat)
+func (r *peers) lookAround(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.s.cfg.Heartbeat)
 	defer cancel()
 	var pings sync.WaitGroup
 	for _, m := range r.Live(time.Now()) {

@@ -19,6 +19,7 @@ type saver struct {
 	saving    bool
 	under     *replica.Checkpoint
 	underLane uint64
+	failure   string // why the last save failed, "" if it did not
 }
 
 func newSaver(st model.SpaceState, rep *replica.Replica) saver {
@@ -73,7 +74,9 @@ func (h *host) saved(err error) error {
 	s.saving, s.under = false, nil
 	s.note(c.Docs)
 	s.revs[""] = c.Mark.Rev
+	s.failure = ""
 	if err != nil {
+		s.failure = firstLine(err.Error())
 		h.ledger.rep.Spoil(*c)
 		var newer *model.OutdatedError
 		switch {

@@ -2,7 +2,12 @@ package ordered
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +33,9 @@ type server struct {
 	tasks  sync.WaitGroup
 
 	peers      peers
-	partitions map[int]*partition // of the goroutine of Serve
+	mu         sync.Mutex
+	partitions map[int]*partition // which the goroutine of Serve alone changes, with mu
+	counts     counts
 	awake      atomic.Int64
 	loads      chan struct{}
 	abandoned  runlimit.Abandoned
@@ -40,7 +47,9 @@ type server struct {
 // deployment must have been provisioned.
 //
 // The error says what is wrong with cfg, or that the deployment cannot be reached. While it
-// serves, what goes wrong is logged and tried again.
+// serves, what goes wrong is logged and tried again. If no server can be reached for Config.Handover after
+// ctx has ended, the error is worker.ErrNoServer and says what was not saved: bus is best killed then, as
+// nothing will be answered any more.
 func Serve(ctx context.Context, bus Bus, cfg Config) error {
 	if err := cfg.fill(bus.Horizon()); err != nil {
 		return err
@@ -59,10 +68,10 @@ func Serve(ctx context.Context, bus Bus, cfg Config) error {
 	}
 	answering, last := make(chan struct{}), live.NewServer(bus, answers{s}, live.Config{Logger: cfg.Logger})
 	s.tasks.Go(func() { last.Run(s.ctx, answering) }) // ends with answering
+	s.offerFigures()
 	s.run(ctx)
 	close(answering)
-	s.leave()
-	return nil
+	return s.leave()
 }
 
 // run keeps the heartbeat and the division of the partitions going until ctx ends.
@@ -76,8 +85,8 @@ func (s *server) run(ctx context.Context) {
 			return
 		case <-s.peers.moved:
 		case <-beat.C:
-			s.peers.announce()
-			s.peers.lookAround()
+			s.peers.announce(ctx)
+			s.peers.lookAround(ctx)
 		}
 		s.place()
 	}
@@ -88,6 +97,8 @@ func (s *server) run(ctx context.Context) {
 func (s *server) place() {
 	now := time.Now()
 	mine := s.peers.Share(s.bus.Partitions(), now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for n, p := range s.partitions { // any order: each on its own
 		switch {
 		case p.gone():
@@ -116,8 +127,10 @@ func (s *server) giveUp(p *partition) {
 	})
 }
 
-// leave gives up all partitions, and says so.
-func (s *server) leave() {
+// leave gives up all partitions, and says so. It ends without a server, too.
+func (s *server) leave() error {
+	ctx, end := worker.WhileReachable(s.ctx, s.bus, s.cfg.Handover)
+	defer end()
 	for _, p := range s.partitions { // any order: all at once
 		if !p.draining() {
 			s.giveUp(p)
@@ -127,13 +140,40 @@ func (s *server) leave() {
 		<-p.over
 		s.peers.LetGo(n)
 	}
-	s.partitions = nil
 	s.peers.Leave()
-	s.peers.announce()
+	s.peers.announce(ctx)
+	var away error
+	if errors.Is(context.Cause(ctx), worker.ErrNoServer) {
+		away = s.awayError()
+	}
+	s.mu.Lock()
+	s.partitions = nil
+	s.mu.Unlock()
 	s.cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Handover)
+	last, cancel := context.WithTimeout(context.Background(), s.cfg.Handover)
 	defer cancel()
-	wait(ctx, &s.tasks)
+	wait(last, &s.tasks)
+	return away
+}
+
+// awayError says what a server has not done that had to leave without a NATS server.
+func (s *server) awayError() error {
+	keys, of := 0, []string{}
+	for _, n := range slices.Sorted(maps.Keys(s.partitions)) {
+		if undone := s.partitions[n].undone; undone > 0 {
+			keys += undone
+			of = append(of, strconv.Itoa(n))
+		}
+	}
+	undone := "every key was saved before"
+	switch {
+	case keys == 1:
+		undone = "1 key was not saved, of partition " + of[0]
+	case keys > 1:
+		undone = fmt.Sprintf("%d keys were not saved, of partitions %s", keys, strings.Join(of, ", "))
+	}
+	return fmt.Errorf("server %s has left without announcing it: %w for %v; %s; nothing that was acknowledged is lost, the next owner goes on from the log",
+		s.cfg.id, worker.ErrNoServer, s.cfg.Handover, undone)
 }
 
 // alive reports whether the process of a server is there.

@@ -46,17 +46,23 @@ type serving struct {
 // serve starts a process that serves.
 func (w *world) serve(cfg ordered.Config, hook membus.Hook) *serving {
 	w.Helper()
+	b := w.server.Connect(cfg.Name)
+	b.Inject(hook)
+	return w.serveOn(b, b, cfg)
+}
+
+// serveOn starts one on a bus that stands around the one in memory.
+func (w *world) serveOn(on ordered.Bus, b *membus.Bus, cfg ordered.Config) *serving {
+	w.Helper()
 	if cfg.Handlers == nil {
 		cfg.Handlers = accounts()
 	}
 	if testing.Verbose() && cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	b := w.server.Connect(cfg.Name)
-	b.Inject(hook)
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &serving{name: cfg.Name, bus: b, cancel: cancel, ended: make(chan error, 1)}
-	go func() { p.ended <- ordered.Serve(ctx, b, cfg) }() // ends with ctx
+	go func() { p.ended <- ordered.Serve(ctx, on, cfg) }() // ends with ctx
 	w.Cleanup(p.crash)
 	return p
 }

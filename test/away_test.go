@@ -17,6 +17,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -162,4 +163,41 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 	if err := w2.Stop(ctx); err != nil {
 		t.Errorf("with a server, the worker ends with %v", err)
 	}
+}
+
+// A server of package ordered ends by itself, too.
+func TestLeaving_AServerOfOrderedEndsWithoutANATSServer(t *testing.T) {
+	f := startFixed(t)
+	b := f.connect("ordered")
+	if err := b.Provision(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background()) //nolint:usetesting // it is stopped before the test ends
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { // ends with ctx
+		ended <- ordered.Serve(ctx, b, ordered.Config{
+			Handlers: map[string]ordered.Handler{"add": func(tx *ordered.Tx, ev *model.Event) (any, error) {
+				tx.Set("last", ev.ID)
+				return "added", nil
+			}},
+			Handover: 200 * time.Millisecond, Checkpoint: time.Hour, Heartbeat: deployHeartbeat,
+		})
+	}()
+	client, err := settle.NewClient(f.connect("client"), settle.ClientConfig{ID: "app"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Call(testContext(t), settle.Outgoing{Space: "cart", Stream: "add", ID: "e1"}); err != nil {
+		t.Fatal(err)
+	}
+	f.Shutdown()
+	stop()
+	err = <-ended
+	for _, part := range []string{"no server could be reached", "1 key was not saved", "nothing that was acknowledged is lost"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("it does not say %q: %v", part, err)
+		}
+	}
+	client.Close()
 }

@@ -192,7 +192,7 @@ func (a *Attachment) Done() <-chan struct{} { return a.host.done }
 // ErrNoServer.
 func (a *Attachment) Close(ctx context.Context) error {
 	limit := a.host.env.cfg.Handover
-	ctx, end := whileReachable(ctx, a.bus, limit)
+	ctx, end := WhileReachable(ctx, a.bus, limit)
 	defer end()
 	a.host.call(func() { a.host.draining = true; a.host.core.Hold() })
 	select {

@@ -19,9 +19,9 @@ type reachable interface{ Reachable() bool }
 // looksPerLimit is how often a limit is divided into looks at the server.
 const looksPerLimit = 10
 
-// whileReachable is ctx until the bus has reached no server for the whole of the limit; then it
-// ends with the cause ErrNoServer.
-func whileReachable(ctx context.Context, bus Bus, limit time.Duration) (context.Context, context.CancelFunc) {
+// WhileReachable is ctx until the bus has reached no server for the whole of the limit; then it
+// ends with the cause ErrNoServer. The function ends it at once.
+func WhileReachable(ctx context.Context, bus Bus, limit time.Duration) (context.Context, context.CancelFunc) {
 	r, tells := bus.(reachable)
 	if !tells {
 		return context.WithCancel(ctx)

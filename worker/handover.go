@@ -112,7 +112,7 @@ func (w *Worker) drain(ctx context.Context, part *partition) error {
 // What it waits for is logged after Config.Handover. If no server can be reached for as long as that,
 // it is cut off as well, and the error is ErrNoServer and says what was not saved.
 func (w *Worker) Stop(ctx context.Context) error {
-	ctx, end := whileReachable(ctx, w.bus, w.cfg.Handover)
+	ctx, end := WhileReachable(ctx, w.bus, w.cfg.Handover)
 	defer end()
 	parts := w.withdraw()
 	defer time.AfterFunc(w.cfg.Handover, func() { w.tellStopping(parts) }).Stop()

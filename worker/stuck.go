@@ -40,6 +40,12 @@ const (
 	CauseBusy        = "not answering" // it is at work, and has not said at what
 )
 
+// Causes of the core, for those who do not know it.
+const (
+	CauseRetry = space.CauseRetry
+	CauseTurn  = space.CauseTurn
+)
+
 const (
 	// stuckAfter is for how long a space holds the position back until it is called stuck: what
 	// is handled is saved a second later, and that may be tried again.

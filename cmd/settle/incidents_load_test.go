@@ -15,6 +15,8 @@ import (
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 )
@@ -39,15 +41,21 @@ func (g *gate) wait(*settle.Tx, *settle.Event) (settle.Value, error) {
 // judgedAfter is what the doctor would say of the deployment as it is, if it were so for a while longer.
 func judgedAfter(t *testing.T, d *settle.Deployment, longer time.Duration) string {
 	t.Helper()
-	survey, err := bus.NewSurvey(t.Context(), bus.Config{URL: d.Server().ClientURL()}, bus.SurveyConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	f, err := fleet.Look(t.Context(), d.Bus())
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.At = f.At.Add(longer)
+	return judged(t, d.Server().ClientURL(), f)
+}
+
+// judged is what the doctor says of a fleet that was seen at a server.
+func judged(t *testing.T, url string, f *fleet.Fleet) string {
+	t.Helper()
+	survey, err := bus.NewSurvey(t.Context(), bus.Config{URL: url}, bus.SurveyConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
 	if err := doctor.Judge(survey, f, nil, 0).Print(&out); err != nil {
 		t.Fatal(err)
@@ -116,6 +124,57 @@ func TestIncident_AHandlerIsGivenUp(t *testing.T) {
 	g.release()
 	goneSoon(t, "given up")
 	says(t, judgedAfter(t, d, 0), "✓ given up")
+}
+
+// A server of package ordered is shown as a worker is, with its partitions, and the key that stands still
+// and the event that it stands at.
+func TestIncident_AKeyOfPackageOrderedStandsStill(t *testing.T) {
+	s, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown()
+	t.Setenv("NATS_URL", s.ClientURL())
+	b, err := bus.Connect(t.Context(), bus.Config{URL: s.ClientURL(), Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g := newGate()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { // ends with ctx
+		ended <- ordered.Serve(ctx, b, ordered.Config{Name: "pay", Handlers: map[string]ordered.Handler{
+			"charge": func(*ordered.Tx, *model.Event) (any, error) { return "charged", nil },
+			"hang":   func(*ordered.Tx, *model.Event) (any, error) { <-g.open; return "late", nil },
+		}})
+	}()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	defer g.release()
+	wantSoon(t, 0, "1 worker, 1 coordinator, 2 partitions | pay-", "fleet")
+	want(t, 0, "handled", "send", "bob", "charge", "--id", "b1", "--wait")
+	saysNot(t, want(t, 0, "", "fleet"), "STUCK")
+	want(t, 0, "stored", "send", "alice", "hang", "--id", "a1", "--wait=none")
+	for i := range 12 {
+		want(t, 0, "stored", "send", "alice", "charge", "--id", fmt.Sprint("c", i), "--wait=none")
+	}
+	wantSoon(t, 0, "STUCK SPACE | alice | hang/a1 | its handler has been running since | alice (13)", "fleet")
+	if f, err := fleet.Look(t.Context(), b); err != nil {
+		t.Error(err)
+	} else {
+		f.At = f.At.Add(time.Minute)
+		says(t, judged(t, s.ClientURL(), f), "stuck spaces space alice at event a1 of stream hang, on pay-", "13 of them of space alice")
+	}
+	g.release()
+	goneSoon(t, "STUCK")
 }
 
 // A handler does not return, and most events of the partition are for its space: both are said, with

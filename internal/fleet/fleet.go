@@ -192,7 +192,7 @@ func (m *Member) ask(ctx context.Context, b Bus) {
 	default:
 		m.State = Here
 	}
-	if m.said.Role != "" {
+	if m.said.Role != "" && m.said.Role != model.RoleOrdered {
 		return
 	}
 	asked := time.Now()

@@ -1,0 +1,173 @@
+package ordered_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
+	"github.com/settlehq/settle/worker"
+)
+
+// look is the fleet as `settle fleet` sees it.
+func (w *world) look() *fleet.Fleet {
+	w.Helper()
+	f, err := fleet.Look(context.Background(), w.client)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return f
+}
+
+// eventuallyStuck waits until the fleet says just this of keys that stand still, each a beginning.
+func (w *world) eventuallyStuck(want ...string) (f *fleet.Fleet) {
+	w.Helper()
+	var lines []string
+	for range 20 {
+		f, lines = w.look(), nil
+		for _, s := range f.Stuck {
+			lines = append(lines, fmt.Sprintf("%s %s/%s %s: %s", s.Space, s.Stream, s.Event, s.Cause, s.Why))
+		}
+		slices.Sort(lines)
+		if slices.EqualFunc(lines, want, strings.HasPrefix) {
+			return f
+		}
+		w.pass(time.Second)
+	}
+	w.Fatalf("stuck are %q, want %q", lines, want)
+	return nil
+}
+
+// Servers are listed with what they have done and what waits, and keys that stand still with the event
+// that they are at, since when, and why. Those that go on beside them are not.
+func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		u := newUnending()
+		defer u.release()
+		u.handlers["flaky"] = func(*ordered.Tx, *model.Event) (any, error) {
+			return nil, ordered.Transient(errors.New("not now"))
+		}
+		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers, RetryMin: time.Hour, RetryMax: time.Hour}, nil)
+		w.sendAll("well", 10)
+		w.eventuallyEnded("well", 10)
+		if f := w.eventuallyStuck(); f.Workers[0].Figures == nil || f.Workers[0].Figures.Abandoned != 0 {
+			t.Fatalf("figures: %+v", f.Workers[0].Figures)
+		}
+		began := time.Now().UTC()
+		w.send("hung", "hang", "bad", ``)
+		w.send("tried", "flaky", "f1", ``)
+		for i := range 12 {
+			w.send("hung", "pay", fmt.Sprint("e", i), `{"cents":1}`)
+		}
+		w.pass(6 * time.Second)
+		f := w.eventuallyStuck("hung hang/bad running: its handler has been running since ", "tried flaky/f1 retry: attempt 2 of 5")
+		for _, s := range f.Stuck {
+			if !s.Since.Equal(began) {
+				t.Errorf("%s is said to wait since %s, and its event was stored at %s", s.Space, s.Since, began)
+			}
+		}
+		g := f.Workers[0].Figures
+		if g.Receipts != 10 || g.Commits == 0 || g.Awake != 3 || len(g.Partitions) != 2 || g.Worker != f.Workers[0].ID {
+			t.Errorf("figures: %+v", g)
+		}
+		hot := slices.IndexFunc(f.Partitions, func(p fleet.Partition) bool { return p.Busiest == "hung" })
+		if hot < 0 || f.Partitions[hot].BusiestEvents != 13 || f.Partitions[hot].Waiting < 13 || f.Partitions[hot].Unsaved == 0 {
+			t.Errorf("partitions: %+v", f.Partitions)
+		}
+		w.eventually("it is given up", func() bool { return u.called.Load() == 2 })
+		if n := w.look().Workers[0].Figures.Abandoned; n != 1 {
+			t.Errorf("%d goroutines are said to be left behind", n)
+		}
+		u.release()
+		w.eventuallyEnded("hung", 13)
+		w.pass(10 * time.Second)
+		if f := w.eventuallyStuck("tried flaky/f1 retry: "); f.Workers[0].Figures.Abandoned != 0 {
+			t.Error("all have returned, and some are said to be left behind")
+		}
+		w.stop(p)
+		if f := w.look(); len(f.Workers) != 0 {
+			t.Errorf("it has left, and is listed: %+v", f.Workers)
+		}
+	})
+}
+
+// What cannot be saved is named, and why.
+func TestFigures_WhatCannotBeSavedIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := &failing{Bus: w.server.Connect("o1")}
+		b.on.Store(true)
+		p := w.serveOn(b, b.Bus, ordered.Config{Name: "o1"})
+		w.send("alice", "pay", "e1", `{"cents":1}`)
+		w.eventuallyStuck("alice / unsaved: what it has done cannot be saved: the store is out of order")
+		b.on.Store(false)
+		w.eventuallyStuck()
+		w.stop(p)
+	})
+}
+
+// away is a bus that knows whether it reaches a server.
+type away struct {
+	ordered.Bus
+	gone *atomic.Bool
+}
+
+func (a away) Reachable() bool { return !a.gone.Load() }
+
+// While no server can be reached, Serve ends all the same, and says what it could not save. What was
+// acknowledged is there when the server is.
+func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
+	for _, unsaved := range []bool{true, false} {
+		t.Run(fmt.Sprint("with something to save: ", unsaved), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 2)
+				b := w.server.Connect("o1")
+				cfg := ordered.Config{Name: "o1"}
+				if unsaved {
+					cfg.Checkpoint = time.Hour
+				}
+				var gone atomic.Bool
+				p := w.serveOn(away{b, &gone}, b, cfg)
+				w.sendAll("alice", 3)
+				w.eventuallyEnded("alice", 3)
+				w.pass(5 * time.Second)
+				b.Disconnect()
+				gone.Store(true)
+				w.pass(700 * time.Millisecond) // it is in the middle of an announcement
+				began := time.Now()
+				p.cancel()
+				err := <-p.ended
+				if took := time.Since(began); took > 8*time.Second {
+					t.Errorf("it has taken %s", took)
+				}
+				if !errors.Is(err, worker.ErrNoServer) {
+					t.Fatalf("serve: %v", err)
+				}
+				said := "every key was saved before"
+				if unsaved {
+					said = "1 key was not saved, of partition "
+				}
+				for _, part := range []string{"server o1-", "no server could be reached", said, "nothing that was acknowledged is lost"} {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("it does not say %q: %v", part, err)
+					}
+				}
+				b.Kill()
+				p2 := w.serve(ordered.Config{Name: "o2"}, nil)
+				w.send("alice", "pay", "e4", `{"cents":1}`)
+				w.eventuallyEnded("alice", 4)
+				w.wantDoc("alice", "balance", "4")
+				w.stop(p2)
+			})
+		})
+	}
+}
