@@ -1,0 +1,214 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/model"
+)
+
+// relayed has a bus make its requests to the JetStream API through a relay, which may do something
+// before one of them arrives, or answer instead.
+func relayed(t *testing.T, b *Bus, answer func(nc *nats.Conn, request string, m *nats.Msg) (answered bool)) {
+	t.Helper()
+	nc, err := nats.Connect("", b.cfg.Server.ConnOption())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	const prefix = "RELAY."
+	_, err = nc.Subscribe(prefix+">", func(m *nats.Msg) {
+		request := strings.TrimPrefix(m.Subject, prefix)
+		if !answer(nc, request, m) {
+			_ = nc.PublishRequest(jetstream.DefaultAPIPrefix+request, m.Reply, m.Data) // fails only at the end of the test
+		}
+	})
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err == nil {
+		b.js, err = jetstream.NewWithAPIPrefix(b.nc, prefix)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.api = prefix
+}
+
+// amend answers a request as the server does, but for a change. A request that fails is not answered,
+// so it is made again.
+func amend[A any](nc *nats.Conn, request string, m *nats.Msg, change func(*A)) bool {
+	var a A
+	reply, err := nc.Request(jetstream.DefaultAPIPrefix+request, m.Data, time.Minute)
+	if err == nil {
+		err = json.Unmarshal(reply.Data, &a)
+	}
+	if err != nil {
+		return true
+	}
+	change(&a)
+	if data, err := json.Marshal(a); err == nil {
+		_ = m.Respond(data) // fails only at the end of the test
+	}
+	return true
+}
+
+func isInfo(request string) bool { return strings.HasPrefix(request, "STREAM.INFO.") }
+
+// batchIsOver ends a batch that has nothing.
+func batchIsOver(m *nats.Msg, status, why string) {
+	_ = m.RespondMsg(&nats.Msg{Header: nats.Header{headerStatus: {status}, headerDescription: {why}}}) // fails only at the end of the test
+}
+
+// A replica that is behind shows a state from before parts of the log were purged.
+func TestState_OfAStaleReplicaIsNotBelieved(t *testing.T) {
+	b := embedded(t, Config{})
+	docs, mark := []model.StateDoc{{Doc: "doc", Seq: 3, Data: []byte("1")}}, model.StateDoc{Seq: 3, Data: []byte("{}")}
+	if err := b.SaveState(t.Context(), "cart", docs, &mark); err != nil {
+		t.Fatal(err)
+	}
+	stale := true
+	relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
+		if !strings.HasPrefix(request, "DIRECT.GET.") || !stale {
+			return false
+		}
+		stale = false
+		batchIsOver(m, "404", noResults)
+		return true
+	})
+	st, err := b.LoadState(t.Context(), "cart")
+	if err != nil || len(st.Docs) != 1 || st.Mark.Seq != 3 {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// What is stored while a bucket is scanned may be missing from what was delivered.
+func TestState_AScanThatMissesAnItemIsDoneAgain(t *testing.T) {
+	b := embedded(t, Config{})
+	save := func(b *Bus, doc string) {
+		if err := b.SaveState(context.Background(), "cart", []model.StateDoc{{Doc: doc, Seq: 3, Data: []byte("1")}}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	save(b, "first")
+	other, looks := joined(t, Config{Server: b.cfg.Server, Partitions: 1}), 0
+	relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
+		switch {
+		case strings.HasPrefix(request, "DIRECT.GET."):
+			batchIsOver(m, "413", "Too Many Results")
+			return true
+		case isInfo(request) && strings.Contains(string(m.Data), "subjects_filter"):
+			if looks++; looks == 1 {
+				save(other, "second")
+			}
+		}
+		return false
+	})
+	st, err := b.LoadState(t.Context(), "cart")
+	if err != nil || len(st.Docs) != 2 || looks < 2 {
+		t.Errorf("%d documents after %d looks, %v", len(st.Docs), looks, err)
+	}
+}
+
+// Between the look at a marker and its purge the document may be stored anew.
+func TestPurgeState_LeavesWhatIsStoredMeanwhile(t *testing.T) {
+	b := embedded(t, Config{})
+	docs := []model.StateDoc{{Doc: "doc", Seq: 3}}
+	if err := b.SaveState(t.Context(), "cart", docs, nil); err != nil {
+		t.Fatal(err)
+	}
+	other := joined(t, Config{Server: b.cfg.Server, Partitions: 1})
+	relayed(t, b, func(_ *nats.Conn, request string, _ *nats.Msg) bool {
+		if strings.HasPrefix(request, "STREAM.PURGE.") {
+			again := []model.StateDoc{{Doc: "doc", Seq: 4, Rev: docs[0].Rev, Data: []byte("again")}}
+			if err := other.SaveState(context.Background(), "cart", again, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		return false
+	})
+	if err := b.PurgeState(t.Context(), "cart", docs); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := other.LoadState(t.Context(), "cart"); err != nil || len(st.Docs) != 1 || string(st.Docs[0].Data) != "again" {
+		t.Errorf("%+v, %v", st.Docs, err)
+	}
+}
+
+// The clocks of servers and clients differ; times in streams are those of the server.
+func TestLogState_AgeIsJudgedByTheServersClock(t *testing.T) {
+	b := storedLog(t, Config{})
+	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
+		if !isInfo(request) {
+			return false
+		}
+		return amend(nc, request, m, func(a *server.JSApiStreamInfoResponse) { a.TimeStamp = a.TimeStamp.Add(time.Hour) })
+	})
+	if st, err := b.LogState(t.Context(), 0, time.Minute); err != nil || st.Old != 3 {
+		t.Errorf("commits are old up to %d, want 3 (%v)", st.Old, err)
+	}
+	if st, err := b.LogState(t.Context(), 0, 2*time.Hour); err != nil || st.Old != 0 {
+		t.Errorf("commits are old up to %d, want none (%v)", st.Old, err)
+	}
+}
+
+// Two of five events are old: those are removed, however far the lane is done.
+func TestPurgeLane_RemovesWhatIsOldAndNothingElse(t *testing.T) {
+	b := embedded(t, Config{})
+	for _, id := range []string{"e1", "e2", "e3", "e4", "e5"} {
+		sent := make(chan error, 1)
+		b.Send(model.Message{Space: "cart", Stream: "add", ID: id}, func(_ model.SendResult, err error) { sent <- err })
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+	}
+	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
+		switch {
+		case isInfo(request):
+			return amend(nc, request, m, func(a *server.JSApiStreamInfoResponse) { a.State.FirstTime = a.State.FirstTime.Add(-time.Hour) })
+		case strings.HasPrefix(request, "STREAM.MSG.GET."):
+			return amend(nc, request, m, func(a *server.JSApiMsgGetResponse) {
+				if a.Message.Sequence <= 2 {
+					a.Message.Time = a.Message.Time.Add(-time.Hour)
+				}
+			})
+		}
+		return false
+	})
+	if _, err := b.PurgeLane(t.Context(), 0, 4, 30*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	events, err := b.ReadLane(t.Context(), "cart", 0, 10)
+	if err != nil || len(events) != 3 || events[0].ID != "e3" {
+		t.Errorf("%d events are left, want three: %+v, %v", len(events), events, err)
+	}
+}
+
+// A leader that is deposed and does not know it shows an older state: it is asked again.
+func TestPast_InAClusterOneLookIsNotEnough(t *testing.T) {
+	b := storedLog(t, Config{})
+	b.clustered.Store(true)
+	b.past.note(pastLog, anchor{seq: 4})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	looks := 0
+	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
+		if !isInfo(request) {
+			return false
+		}
+		if looks++; looks == 2 { // it has looked again
+			cancel()
+		}
+		return amend(nc, request, m, func(a *server.JSApiStreamInfoResponse) { a.Cluster = &server.ClusterInfo{Name: "three"} })
+	})
+	if b.compare(ctx, pastLog); b.Epoch() != 0 {
+		t.Error("the first answer was believed")
+	}
+}

@@ -1,0 +1,97 @@
+package bus
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+// A bus that does not know what stands under a revision reads it first: the server compares
+// revisions, and not states.
+func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.T) {
+	first := embedded(t, Config{})
+	newer := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("ten")}}
+	if err := first.SaveState(t.Context(), "cart", newer, nil); err != nil {
+		t.Fatal(err)
+	}
+	b := joined(t, Config{Server: first.cfg.Server, Partitions: 1})
+	older := []model.StateDoc{{Doc: "doc", Seq: 5, Rev: newer[0].Rev, Data: []byte("five")}}
+	if err := b.SaveState(t.Context(), "cart", older, nil); !errors.Is(err, model.ErrOutdated) {
+		t.Errorf("got %v", err)
+	}
+	if st, err := b.LoadState(t.Context(), "cart"); err != nil || string(st.Docs[0].Data) != "ten" {
+		t.Errorf("%+v, %v", st.Docs, err)
+	}
+}
+
+// After an answer that was lost, what stands there is ours only if it says the same.
+func TestSave_InDoubtWhatOthersHaveStoredAtTheSameSequenceIsNotOurs(t *testing.T) {
+	b := embedded(t, Config{})
+	theirs := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("theirs")}}
+	if err := b.SaveState(t.Context(), "cart", theirs, nil); err != nil {
+		t.Fatal(err)
+	}
+	for data, ours := range map[string]bool{"theirs": true, "ours": false} {
+		it := item{"cart.doc", &model.StateDoc{Doc: "doc", Seq: 10, Data: []byte(data)}}
+		again, err := b.conclude(t.Context(), 0, put{it, 0, errMovedInDoubt})
+		if again || (err == nil) != ours || !ours && !errors.Is(err, model.ErrOutdated) {
+			t.Errorf("%s: again %v, %v", data, again, err)
+		}
+	}
+}
+
+// The next save of what was stored or loaded needs no reading.
+func TestSave_RevisionsThatWereStoredOrLoadedAreKnown(t *testing.T) {
+	first := embedded(t, Config{})
+	docs := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("1")}}
+	if err := first.SaveState(t.Context(), "cart", docs, nil); err != nil {
+		t.Fatal(err)
+	}
+	b := joined(t, Config{Server: first.cfg.Server, Partitions: 1})
+	if _, err := b.LoadState(t.Context(), "cart"); err != nil {
+		t.Fatal(err)
+	}
+	for who, b := range map[string]*Bus{"the one that has stored it": first, "the one that has loaded it": b} {
+		if seq, known := b.seen.seq("cart.doc", docs[0].Rev); !known || seq != 10 {
+			t.Errorf("%s: sequence %d, known %v", who, seq, known)
+		}
+	}
+}
+
+func TestState_OfSeveralMessagesOfASubjectTheLastCounts(t *testing.T) {
+	got := latest([]storedMsg{{Subject: "a", Seq: 1}, {Subject: "b", Seq: 2}, {Subject: "a", Seq: 3}})
+	if len(got) != 2 || got[0].Seq != 3 || got[1].Seq != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A client can write any header: only what a space has sent can say that it is a tombstone.
+func TestLane_OnlyASpaceSendsTombstones(t *testing.T) {
+	s := storedMsg{Subject: "settle.lane.0.cart.add.e1", Header: map[string][]string{headerInvalid: {"too large"}}}
+	if m, ok := eventOf(s); !ok || m.Invalid != "" {
+		t.Errorf("an event of a client: %+v, %v", m, ok)
+	}
+	setNumber(s.Header, headerPosition, 7)
+	if m, ok := eventOf(s); !ok || m.Invalid == "" {
+		t.Errorf("an event of a space: %+v, %v", m, ok)
+	}
+}
+
+// A time that cannot be read is not the beginning of time.
+func TestLane_ATimeThatIsNoneIsTold(t *testing.T) {
+	for text, want := range map[string]int64{"tomorrow": -1, "-5": -1, "": -1, "0": 0, "1700000000000": 1700000000000} {
+		if got := millis(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// The lane refuses a second event of the same id, and so does the message itself: the lane's answer
+// alone may be about one that is still on its way.
+func TestSend_AnEventExpectsThatThereIsNone(t *testing.T) {
+	s := &sending{m: model.Message{Space: "cart", Stream: "add", ID: "e1"}}
+	if got := header(s.message().Header, headerExpect); got != "0" {
+		t.Errorf("it expects %q", got)
+	}
+}
