@@ -155,7 +155,7 @@ func TestPast_AStreamHasGoneBackIfItEndsEarlierOrHasAnother(t *testing.T) {
 // With a stream that has gone back a new epoch begins: what rests on the state before ends, and
 // nothing of it is remembered.
 func TestPast_ARewindEndsWhatRestsOnWhatWas(t *testing.T) {
-	b := storedLog(t, Config{AckTimeout: time.Minute, Faults: func(a Attempt) Fault {
+	b := storedLog(t, Config{AckTimeout: 10 * time.Second, Faults: func(a Attempt) Fault {
 		if a.Op == OpSave && a.Try == 1 {
 			return DropRequest
 		}

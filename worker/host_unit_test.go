@@ -1,0 +1,265 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space"
+)
+
+// owned is a host whose space is taken over, in the log and saved.
+func owned(t *testing.T) *host {
+	t.Helper()
+	h := newTestHost(t, 0)
+	h.core.TakeOver()
+	if r := h.core.Settle(0); r.Append == nil {
+		t.Fatal("it does not take over")
+	}
+	if err := h.core.Confirm(1); err != nil {
+		t.Fatal(err)
+	}
+	h.saver.saved = 1
+	return h
+}
+
+// What is left to do holds the position of the lane back.
+func TestPublish_WhatWaitsHoldsTheLaneBack(t *testing.T) {
+	h := owned(t)
+	h.publish()
+	if got := h.laneDone(); got != allDone {
+		t.Fatalf("with nothing left to do, it is done up to %d", got)
+	}
+	h.leave(7) // the inbox was full, and is empty by now
+	h.publish()
+	if got := h.laneDone(); got != 6 {
+		t.Errorf("event 7 was left in the stream, and the space is done up to %d", got)
+	}
+	h = owned(t)
+	h.publish()
+	if !h.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e", Seq: 9}) {
+		t.Fatal("there is no room")
+	}
+	h.publish()
+	if got := h.laneDone(); got != 8 {
+		t.Errorf("event 9 waits in the inbox, and the space is done up to %d", got)
+	}
+}
+
+// An error beside others that do not count is an error.
+func TestSaver_AnErrorBesideOutdatedItemsIsAnError(t *testing.T) {
+	other := errors.New("the store is out of order")
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"outdated":              {model.ErrOutdated, true},
+		"two":                   {errors.Join(model.ErrOutdated, fmt.Errorf("doc: %w", model.ErrOutdated)), true},
+		"beside another":        {errors.Join(model.ErrOutdated, other), false},
+		"behind another":        {errors.Join(other, model.ErrOutdated), false},
+		"beside several joined": {errors.Join(model.ErrOutdated, errors.Join(model.ErrOutdated, other)), false},
+		"another":               {other, false},
+	} {
+		if got := allAre(c.err, model.ErrOutdated); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// Observations that could not be saved go with the next checkpoint, unless there are newer ones.
+func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
+	h := newTestHost(t, 0)
+	h.saver.noted["node.b"] = model.StateDoc{Doc: "node.b", Seq: 9}
+	h.saver.noted["node.c"] = model.StateDoc{Doc: "node.c", Seq: 3}
+	c := checkpoint{observed: []model.StateDoc{{Doc: "node.a", Seq: 5}, {Doc: "node.b", Seq: 5}, {Doc: "node.c", Seq: 5}}}
+	h.saver.settleObserved(h, &c, errors.New("the store is out of order"))
+	got := map[string]uint64{}
+	for _, d := range h.saver.noted.drain() {
+		got[d.Doc] = d.Seq
+	}
+	if len(got) != 3 || got["node.a"] != 5 || got["node.b"] != 9 || got["node.c"] != 5 {
+		t.Errorf("noted are %v", got)
+	}
+}
+
+// Only a deletion that a checkpoint covers which has stood is forgotten, only as what it is now,
+// and only of what may come back without harm.
+func TestMarkers_WhichMayGo(t *testing.T) {
+	marker := func(key string, seq, rev uint64) model.StateDoc { return model.StateDoc{Doc: key, Seq: seq, Rev: rev} }
+	var m markers
+	names := func(list []model.StateDoc) (out []string) {
+		for _, d := range list {
+			out = append(out, d.Doc)
+		}
+		return out
+	}
+	m.note([]model.StateDoc{marker("a", 5, 50), marker("b", 9, 90), marker(model.DueKey, 1, 10), marker(model.StateKeyOfNode("n"), 4, 40)})
+	if got, want := names(m.covered(6, 10)), []string{"a", model.StateKeyOfNode("n")}; len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
+		t.Errorf("a checkpoint at 6 covers %v, want %v", got, want)
+	}
+	old := m.covered(6, 10)
+	m.note([]model.StateDoc{marker("a", 6, 60)}) // it was there again, and is deleted again
+	m.forget(old)
+	if got := names(m.covered(6, 10)); len(got) != 1 || got[0] != "a" {
+		t.Errorf("after the older marker of a was purged, there are %v", got)
+	}
+	m.forget([]model.StateDoc{marker("a", 7, 70)})
+	m.forget([]model.StateDoc{marker("a", 5, 50)})
+	if got := names(m.covered(6, 10)); len(got) != 1 {
+		t.Errorf("a marker of another revision was forgotten: %v", got)
+	}
+	m.note([]model.StateDoc{{Doc: "a", Seq: 7, Rev: 70, Data: []byte("1")}})
+	if got := names(m.covered(10, 10)); len(got) != 1 || got[0] != "b" {
+		t.Errorf("a is there again, and the markers are %v", got)
+	}
+}
+
+func TestLease_IsBounded(t *testing.T) {
+	l, now := leases{}, time.Now()
+	l.renew(model.Lease{Space: "s", Doc: "d", Watcher: "w", TTL: 1000 * time.Hour}, now)
+	if until := l["s"][leaseKey{"d", "w"}]; until.After(now.Add(maxLease)) {
+		t.Errorf("it holds for %v, want %v at most", until.Sub(now), maxLease)
+	}
+}
+
+// A space that is observed does not leave memory, even if its host does not know of that yet.
+func TestRest_AnObservedSpaceDoesNotLeave(t *testing.T) {
+	h := owned(t)
+	h.publish()
+	p := testPartition(t.Context(), &listBus{})
+	p.hosts["s"] = h
+	p.leases.renew(model.Lease{Space: "s", Doc: "d", Watcher: "w", TTL: time.Minute}, time.Now())
+	if p.leave(h) {
+		t.Error("it has left")
+	}
+	p.leases.end("s", leaseKey{"d", "w"})
+	if !p.leave(h) {
+		t.Error("it is not observed any more, and stays")
+	}
+}
+
+// One that was to make room has something to do: another one makes room instead.
+func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
+	a := &awake{limit: 2, hosts: 2}
+	one, other := newTestHost(t, 0), newTestHost(t, 0)
+	one.space, other.space = "a", "b"
+	a.rests(one)
+	a.rests(other)
+	if a.admit(nil, "c") {
+		t.Fatal("there is room")
+	}
+	if !one.dismissed.Load() || other.dismissed.Load() {
+		t.Fatal("the first of two is to leave")
+	}
+	a.stirs(one, false)
+	if one.dismissed.Load() || !other.dismissed.Load() {
+		t.Error("the first has something to do, and the second is not to leave")
+	}
+}
+
+// Transactions that were undone are made again in their order, and before those that came later.
+func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
+	h := newTestHost(t, 0)
+	var err error
+	if h.core, err = space.New(space.Config{Space: "s", Runtime: "w", ConflictWindow: time.Minute}, space.NewProgram("none"), replica.New("s")); err != nil {
+		t.Fatal(err)
+	}
+	first, second, third := &direct{ctx: t.Context()}, &direct{ctx: t.Context()}, &direct{ctx: t.Context()}
+	h.directs.underWay = map[uint64]*direct{4: first, 5: second}
+	h.directs.waiting = []*direct{third}
+	h.redoDirects([]uint64{4, 5})
+	if got := h.directs.waiting; !slices.Equal(got, []*direct{first, second, third}) {
+		t.Errorf("they wait in another order: %v", got)
+	}
+}
+
+// followBus is a log that is followed.
+type followBus struct {
+	Bus
+	after chan uint64
+}
+
+func (b *followBus) FollowSpace(ctx context.Context, _ string, after uint64, _ func(model.LogEntry)) error {
+	b.after <- after
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (b *followBus) Epoch() uint64 { return 0 }
+
+func TestForeign_TheLogIsFollowedFromWhereTheSpaceIs(t *testing.T) {
+	h := owned(t)
+	b := &followBus{after: make(chan uint64, 1)}
+	h.env.bus = b
+	h.attend(true)
+	if after := <-b.after; after != 1 {
+		t.Errorf("it is followed behind %d, want 1", after)
+	}
+	h.attend(false)
+	h.env.tasks.Wait()
+}
+
+// Commits that were purged before an attachment has heard of them are known to it, or it ends.
+func TestForeign_CommitsThatWerePurgedUnheardEndAnAttachment(t *testing.T) {
+	for after, ends := range map[uint64]bool{0: false, 1: true, 2: true} {
+		h := owned(t)
+		h.env.cfg.Logger = slog.New(slog.DiscardHandler)
+		passed := make(chan uint64)
+		go func() { passed <- h.passOver(h.ctx, after, model.ErrPurged) }() // ends with the call
+		<-h.wake
+		h.mu.Lock()
+		calls := h.inbox.calls
+		h.mu.Unlock()
+		for _, f := range calls {
+			f()
+		}
+		<-passed
+		if (h.failed != nil) != ends {
+			t.Errorf("it is at 1, and what was purged begins behind %d: %v", after, h.failed)
+		}
+	}
+}
+
+// The value of a document that is not followed any more does not take the place of one that is
+// followed again.
+func TestMirror_OfOneThatIsFollowedNoMoreNothingArrives(t *testing.T) {
+	h := newTestHost(t, 0)
+	ref := space.Ref{Space: "t", Doc: "d"}
+	over, end := context.WithCancel(t.Context())
+	end()
+	h.mirror(ref, mirrored{t.Context(), model.Int(2)})
+	h.mirror(ref, mirrored{over, model.Int(1)})
+	if got := h.inbox.mirrored[ref].value.String(); got != "2" {
+		t.Errorf("the space is told %s, want 2", got)
+	}
+}
+
+// headBus says where a space's log ends.
+type headBus struct {
+	Bus
+	head uint64
+}
+
+func (b *headBus) Head(context.Context, string) (uint64, error) { return b.head, nil }
+
+// One commit that a space in memory has not heard of is enough for it to look.
+func TestUnheard_OneCommitIsEnough(t *testing.T) {
+	for head, looks := range map[uint64]bool{1: false, 2: true, 3: true} {
+		h := owned(t)
+		h.env.bus = &headBus{head: head}
+		h.seen.Store(1)
+		u := unheard{last: 5}
+		if err := u.look(t.Context(), []*host{h}, 9); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(h.inbox.calls); (n == 1) != looks {
+			t.Errorf("it has seen 1 and the log ends at %d: %d calls", head, n)
+		}
+	}
+}
