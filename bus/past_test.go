@@ -285,3 +285,26 @@ func TestPublisher_ARequestOfAnotherEpochIsNotSent(t *testing.T) {
 		t.Errorf("the save of the former epoch ended with %v", err)
 	}
 }
+
+// What may not have arrived is sent again when the connection is back, but for what is being
+// looked up.
+func TestPublisher_AfterAReconnectItSendsAgain(t *testing.T) {
+	for state, want := range map[requestState]int{onTheWire: 1, resting: 1, asking: 0} {
+		p, r := aPublisher(&past{})
+		attempts := 0
+		p.faults = func(Attempt) Fault { attempts++; return DropRequest }
+		r.state = state
+		if p.reconnected(); attempts != want {
+			t.Errorf("a request in state %d is sent %d times, want %d", state, attempts, want)
+		}
+	}
+}
+
+func TestPublisher_WhatIsTooLargeIsNotSent(t *testing.T) {
+	attempts := 0
+	b := embedded(t, Config{Faults: func(Attempt) Fault { attempts++; return Deliver }})
+	_, err := appendTo(b, model.Append{Space: "cart", ID: "a/0/1", Data: make([]byte, b.MaxPayload())})
+	if !errors.Is(err, model.ErrTooLarge) || attempts != 0 {
+		t.Errorf("after %d attempts: %v", attempts, err)
+	}
+}

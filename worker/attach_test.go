@@ -562,3 +562,74 @@ func TestAttach_RuntimesThatAnswerEachOtherAreSlowedDownAndReported(t *testing.T
 		apps[0].add() // which is heard
 	})
 }
+
+// The commit that others wait behind is refused: they are made, and so is it.
+func TestAttach_TransactionsThatFindNoRoomBesideARefusedCommitAreMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.worker("w1")
+		a := w.attach("app", func(c *worker.AttachConfig) { c.Settings.MaxCommitBytes = 40 << 10 })
+		first := true // the hook is called by one goroutine
+		a.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label != "append" || !first {
+				return membus.Deliver
+			}
+			first = false
+			time.AfterFunc(20*time.Millisecond, a.bus.Release)
+			return membus.Delay
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				err := a.Transact(ctx, "app", func(tx *space.Tx) error {
+					tx.Set(fmt.Sprintf("d%d", i), strings.Repeat("x", 10<<10))
+					return increment(tx)
+				})
+				if err != nil {
+					t.Errorf("transaction %d: %v", i, err)
+				}
+			})
+		}
+		w.send("s", "add", "e1")
+		all.Wait()
+		if got := w.doc("s", "n"); got != "21" {
+			t.Errorf("n is %s", got)
+		}
+		if a.Counts().Refused == 0 {
+			t.Error("no commit was refused, and this proves nothing")
+		}
+	})
+}
+
+// goesBack is a bus whose store goes back when the test says so.
+type goesBack struct {
+	*membus.Bus
+	epoch atomic.Uint64
+}
+
+func (b *goesBack) Epoch() uint64 { return b.epoch.Load() }
+
+// An attachment that appends nothing is told by nobody that the store has gone back.
+func TestAttach_ThatOnlyReadsNoticesThatTheStoreHasGoneBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("app")
+		bus := &goesBack{Bus: b}
+		a, err := worker.Attach(t.Context(), bus, worker.AttachConfig{ID: "app", Space: "s", Program: book(t), Logger: slog.New(w.logged)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := &app{Attachment: a, bus: b, w: w}
+		t.Cleanup(one.close)
+		w.pass(time.Minute)
+		bus.epoch.Add(1)
+		w.pass(worker.LeaseTTL)
+		select {
+		case <-a.Done():
+		default:
+			t.Error("it goes on with what is not there any more")
+		}
+	})
+}

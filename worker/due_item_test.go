@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -239,5 +240,51 @@ func TestDue_WhatAnotherRuntimeSavesOfAnOlderStateDoesNotStay(t *testing.T) {
 			t.Error("nobody would wake the space for its timer")
 		}
 		w1.crash()
+	})
+}
+
+// tooEarly is a bus whose saves fail while they are to, and that notes whether anything is appended
+// meanwhile.
+type tooEarly struct {
+	failing
+	appended atomic.Bool
+}
+
+func (b *tooEarly) Append(a model.Append, done func(uint64, error)) {
+	if b.saves.Load() {
+		b.appended.Store(true)
+	}
+	b.Bus.Append(a, done)
+}
+
+// However often it cannot be saved when the space is to be woken: before it is, the commit that has
+// something wait is not sent.
+func TestDue_ATimerOfAnAttachedRuntimeIsNotInTheLogBeforeItsTimeIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("app")
+		bus := &tooEarly{failing: failing{Bus: b}}
+		a, err := worker.Attach(t.Context(), bus, worker.AttachConfig{ID: "app", Space: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := &app{Attachment: a, bus: b, w: w}
+		t.Cleanup(one.close)
+		bus.saves.Store(true)
+		done := make(chan error, 1)
+		go func() { // ends with the transaction
+			done <- a.Transact(t.Context(), "app", func(tx *space.Tx) error {
+				tx.SetTimer("x", "now", tx.Now().Add(time.Minute), nil)
+				return nil
+			})
+		}()
+		w.eventually("saves have failed", func() bool { return bus.failed.Load() > 5 })
+		bus.saves.Store(false)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if bus.appended.Load() {
+			t.Error("the commit was sent before")
+		}
 	})
 }

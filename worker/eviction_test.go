@@ -441,3 +441,17 @@ func (w *world) laneEnd(partition int) uint64 {
 	}
 	return end
 }
+
+// A space to which an application is attached is not sent away for another one, which would wait
+// for it in vain.
+func TestEviction_ASpaceThatIsAttachedToIsInNobodysWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.process(worker.Config{ID: "w1", MaxAwake: 1}, nil)
+		w.attach("app").add()
+		w.pass(time.Second)
+		w.send("other", "add", "e1")
+		w.pass(5 * time.Second)
+		w.wantHandled("other", "e1")
+	})
+}

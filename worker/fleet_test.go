@@ -462,3 +462,40 @@ func TestWorker_StopReturnsWhenItsContextEnds(t *testing.T) {
 		}
 	})
 }
+
+// Another worker took this one for dead and serves its partition, too: it is left alone until it has
+// handed the partition back.
+func TestFleet_APartitionThatAnotherHasTakenIsLeftToIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w1 := w.worker("w1")
+		other := memberFor(1, 2, "w1")
+		b := w.server.Connect(other)
+		t.Cleanup(b.Close)
+		if err := b.AnswerPings(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		beat := uint64(0)
+		say := func(holds ...int) { // for ten seconds
+			for range 20 {
+				beat++
+				if err := b.Announce(t.Context(), model.Member{ID: other, Life: "x", Beat: beat, Holds: holds}); err != nil {
+					t.Error(err)
+				}
+				w.pass(500 * time.Millisecond)
+			}
+		}
+		say(1)
+		if got := w1.Partitions(); !slices.Equal(got, []int{0}) {
+			t.Fatalf("it serves %v, and its share is 0", got)
+		}
+		say(0, 1)
+		if got := w1.Partitions(); len(got) != 0 {
+			t.Errorf("it serves %v, which the other does", got)
+		}
+		say(1)
+		if got := w1.Partitions(); !slices.Equal(got, []int{0}) {
+			t.Errorf("it serves %v, and 0 was handed back", got)
+		}
+	})
+}

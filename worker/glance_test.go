@@ -157,3 +157,40 @@ func TestGlance_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
 		w1.wantGlance("double", worker.Glance{Revision: w1.query("s", "double").Revision})
 	})
 }
+
+// A glance waits for what is under way. When that is refused, because another runtime has done it
+// already, it looks again.
+func TestGlance_LooksAgainWhenWhatItRestsOnIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		bus := &slowAppend{first: make(chan struct{})}
+		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		w.observe("s", "n", "x", time.Hour)
+		app := w.attach("app", withEvents)
+		bus.on.Store(true)
+		app.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				w.pass(100 * time.Millisecond) // or the owner has nothing to do
+			}
+			return membus.Deliver
+		})
+		w.send("s", "add", "e2")
+		select {
+		case <-bus.first:
+		case <-time.After(time.Minute):
+			t.Fatal("the owner appends nothing, and this proves nothing")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		g := w1.Glance(ctx, []worker.Place{{Space: "s", Document: "n"}})[0]
+		if g.Stale != "" || ctx.Err() != nil {
+			t.Errorf("%+v, %v", g, ctx.Err())
+		}
+		w.eventually("the append is refused", func() bool { return w1.Counts().Refused > 0 })
+	})
+}

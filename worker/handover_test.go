@@ -373,3 +373,29 @@ func TestTwin_WhoWasReplacedWhileItHungEnds(t *testing.T) {
 		}
 	})
 }
+
+// Whatever is told of the one that lives, and though it does not answer: its announcements show that
+// it is there.
+func TestTwin_AWorkerWhoseIDIsAnnouncedDoesNotStart(t *testing.T) {
+	for name, wrap := range map[string]func(*membus.Bus) worker.Bus{
+		"by one that answers":            func(b *membus.Bus) worker.Bus { return b },
+		"by one that hangs now and then": func(b *membus.Bus) worker.Bus { return deafToPings{b} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				w.pretend("w1", true) // of no host
+				w.pass(time.Second)
+				b := w.server.Connect("w1-too")
+				p, err := worker.New(wrap(b), worker.Config{ID: "w1", Programs: always(book(t))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { p.Kill(); b.Kill() })
+				if err := p.Start(t.Context()); !errors.As(err, new(*worker.TakenError)) {
+					t.Errorf("start: %v, want a TakenError", err)
+				}
+			})
+		})
+	}
+}

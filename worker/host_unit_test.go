@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -261,5 +262,56 @@ func TestUnheard_OneCommitIsEnough(t *testing.T) {
 		if n := len(h.inbox.calls); (n == 1) != looks {
 			t.Errorf("it has seen 1 and the log ends at %d: %d calls", head, n)
 		}
+	}
+}
+
+// logBus is a log that can be read.
+type logBus struct {
+	Bus
+	log []model.LogEntry
+}
+
+func (b *logBus) ReadLog(_ context.Context, _ string, after uint64, limit int) ([]model.LogEntry, error) {
+	rest := b.log[min(after, uint64(len(b.log))):]
+	return rest[:min(len(rest), limit)], nil
+}
+
+// A space that others have gone on with by more commits than are read at once reads all of them.
+func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
+	h := newTestHost(t, 0)
+	h.core.TakeOver()
+	own := h.core.Settle(0).Append
+	b := &logBus{log: []model.LogEntry{{Space: "s", Seq: 1, ID: own.Commit.ID(), Data: own.Data}}}
+	other, err := space.New(space.Config{Space: "s", Runtime: "other"}, space.NewProgram("none"), replica.New("s"))
+	if err == nil {
+		err = errors.Join(h.core.Confirm(1), other.Integrate(b.log...))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Attach()
+	for len(b.log) < readPage+2 {
+		a := other.Settle(0).Append
+		b.log = append(b.log, model.LogEntry{Space: "s", Seq: uint64(len(b.log) + 1), ID: a.Commit.ID(), Data: a.Data})
+		if err := other.Confirm(uint64(len(b.log))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Transact("app", func(tx *space.Tx) error { tx.Set("n", len(b.log)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.env.bus, h.env.tasks = b, &sync.WaitGroup{}
+	for h.overtaken(); ; {
+		h.env.tasks.Wait()
+		calls := h.inbox.calls
+		if h.inbox.calls = nil; len(calls) == 0 {
+			break
+		}
+		for _, f := range calls {
+			f()
+		}
+	}
+	if got := h.core.Seq(); got != uint64(len(b.log)) || h.failed != nil {
+		t.Errorf("it has read up to %d of %d: %v", got, len(b.log), h.failed)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/loss"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
@@ -259,6 +260,37 @@ func TestLoss_ALogThatEndsBeforeWhatWasReleasedIsReleasedAnew(t *testing.T) {
 		}
 		if at, head := w.server.LoadPosition(0, "released"), w.server.Head("b"); at != head {
 			t.Errorf("the saved position is %d, the log ends at %d", at, head)
+		}
+	})
+}
+
+// The worker died after it had saved a document and before it saved the mark, and the log has lost
+// the commit. A takeover would be accepted, and the log give the sequence out again of which the
+// document is.
+func TestLoss_ALogThatEndsBeforeADocumentIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		bus := &halfway{}
+		first := w.process(worker.Config{ID: "w1", Checkpoint: 100 * time.Millisecond}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		w.pass(time.Second)
+		found := w.server.Head("s")
+		bus.on.Store(true)
+		w.send("s", "add", "e2")
+		w.eventuallyHandled("s", 2)
+		w.eventually("half of it is saved", func() bool { return bus.done.Load() > 0 })
+		first.crash()
+		known := w.server.Head("s")
+		w.server.LoseLog(0, found)
+		second := w.worker("w2")
+		w.send("s", "add", "e3")
+		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: found})
+		if n := w.server.Head("s"); n != found {
+			t.Errorf("the log goes on, to %d", n)
 		}
 	})
 }

@@ -1,13 +1,17 @@
 package worker_test
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
 )
 
 // saved is how many items the bucket holds of a space, markers included.
@@ -195,4 +199,35 @@ func putBackLate(t *testing.T, moment string) {
 		t.Errorf("the next owner has %s", got)
 	}
 	a.close()
+}
+
+// unpurged is a bus whose first purges of markers fail.
+type unpurged struct {
+	*membus.Bus
+	fails atomic.Int64
+}
+
+func (b *unpurged) PurgeState(ctx context.Context, space string, markers []model.StateDoc) error {
+	if b.fails.Add(-1) >= 0 {
+		return errStore
+	}
+	return b.Bus.PurgeState(ctx, space, markers)
+}
+
+// A marker that could not be purged is purged later.
+func TestMarkers_APurgeThatFailsIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		bus := &unpurged{}
+		bus.fails.Store(3)
+		w.process(frugal("w1"), func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		w.makeDocument()
+		w.deleteDocument()
+		if bus.fails.Load() >= 0 {
+			t.Error("no purge has failed, and this proves nothing")
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -206,6 +207,9 @@ func (b *brokenFollow) FollowSpace(ctx context.Context, space string, after uint
 		case <-ctx.Done():
 		}
 	}()
+	if b.read.Load() > 0 { // what it has read counts for a while
+		_ = pause.For(ctx, time.Second)
+	}
 	return b.Bus.FollowSpace(ctx, space, after, deliver)
 }
 

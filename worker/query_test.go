@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -233,6 +234,29 @@ func TestQuery_ADeletionThatIsForgottenIsNotPassedOver(t *testing.T) {
 		}
 		if n := second.ran("s", "copy"); n != 1 {
 			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
+// Nobody waits for the answer any more: what it would have been made of is not computed.
+func TestQuery_ThatIsGivenUpObservesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1", Programs: always(gatedBook(t))}, nil)
+		w.sendMany("s", "add", 1)
+		w.eventuallyHandled("s", 1)
+		p.query("s", "late")
+		w.send("s", "add", "e2")
+		w.eventuallyHandled("s", 2)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.Query(ctx, "s", "late", 24*time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("the query ends with %v", err)
+		}
+		before := p.ran("s", "late")
+		w.pass(2 * time.Hour) // it would not be held back any more
+		if n := p.ran("s", "late"); n != before {
+			t.Errorf("it ran %d times for nobody", n-before)
 		}
 	})
 }

@@ -508,3 +508,22 @@ func TestGap_ReceiptsSayThatTheyAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+// What an application has done where nobody serves the space is in no lane, and nothing of it was
+// ever saved. The next owner of the partition finds it in the log.
+func TestRetention_ASpaceThatWasNeverSavedIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		a := w.attach("app")
+		a.add()
+		a.add()
+		a.close()
+		w.pass(worker.LeaseTTL)
+		cfg := frugal("w1")
+		cfg.Idle = time.Second
+		w.process(cfg, nil)
+		w.pass(30 * time.Minute)
+		w.wantSaved("s", map[string]string{"n": "2"})
+	})
+}

@@ -317,3 +317,31 @@ func TestDue_WhatIsSavedIsNotKnownAfterAFailedSave(t *testing.T) {
 		w1.crash()
 	})
 }
+
+// unloaded is a bus that cannot load the space s, so many times.
+type unloaded struct {
+	*membus.Bus
+	times atomic.Int64
+}
+
+func (b *unloaded) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
+	if space == "s" && b.times.Add(-1) >= 0 {
+		return model.SpaceState{}, errStore
+	}
+	return b.Bus.LoadState(ctx, space)
+}
+
+// A space that could not be loaded is loaded later, though no other event comes.
+func TestHost_ThatHasFailedIsFollowedByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		bus := &unloaded{}
+		bus.times.Store(2)
+		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+	})
+}

@@ -318,3 +318,43 @@ func TestTakeover_ALogOfANewerFormatIsNotTouched(t *testing.T) {
 		}
 	})
 }
+
+// uncompared is a bus that does not say yet how a log ends, so that nobody can tell whether the lane
+// is whole.
+type uncompared struct {
+	*membus.Bus
+	compare chan struct{}
+}
+
+func (b *uncompared) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error) {
+	select {
+	case <-b.compare:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return b.Bus.LogTail(ctx, partition, n)
+}
+
+// Whether the cursor of a space can be believed is known when its lane has been compared with the
+// log: until then it is not served, whoever observes it.
+func TestTakeover_NotBeforeTheLaneIsComparedWithTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		first := w.worker("w1")
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		first.stop()
+		bus := &uncompared{compare: make(chan struct{})}
+		w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		v := w.watch("s", "double")
+		w.pass(10 * time.Second)
+		if got := w.takeovers("s"); len(got) != 1 {
+			t.Errorf("it was taken over by %v before", got)
+		}
+		close(bus.compare)
+		w.eventually("it is served", func() bool { return v.last() == "2" })
+	})
+}

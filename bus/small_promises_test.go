@@ -1,0 +1,179 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// A member that listens and does not answer may hang, or be far away: it is not gone.
+func TestPing_AMemberThatDoesNotAnswerIsNotTakenForGone(t *testing.T) {
+	b := embedded(t, Config{AckTimeout: 400 * time.Millisecond})
+	if _, err := b.nc.Subscribe(b.names.ping("w"), func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := b.Ping(t.Context(), "w"); there || err == nil {
+		t.Errorf("there: %v, %v; want an error", there, err)
+	}
+	if there, err := b.Ping(t.Context(), "nobody"); there || err != nil {
+		t.Errorf("nobody is there: %v, %v", there, err)
+	}
+}
+
+// Whoever may write to the bucket of members can write anything there.
+func TestFollowMembers_AnAnnouncementUnderAnotherNameIsPassedOver(t *testing.T) {
+	b := embedded(t, Config{})
+	subject := b.kv + bucketSubject(b.names.workersBucket(), "w2")
+	if err := errors.Join(b.store(t.Context(), subject, []byte(`{"id":"w1","beat":7}`)), b.Announce(t.Context(), model.Member{ID: "w3", Beat: 1})); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var ids []string
+	_ = b.FollowMembers(ctx, func(m model.Member) { ids = append(ids, m.ID) }, cancel) // until all are delivered
+	if !slices.Equal(ids, []string{"w3"}) {
+		t.Errorf("delivered are %v, want w3", ids)
+	}
+}
+
+// A bucket may hold more spaces that are due than the server lists in one answer.
+func TestDueSpaces_OfABucketThatOneAnswerDoesNotHold(t *testing.T) {
+	b := embedded(t, Config{})
+	for _, space := range []string{"cart", "shop"} {
+		if err := b.SaveState(t.Context(), space, []model.StateDoc{{Doc: model.DueKey, Seq: 3, Data: []byte("100")}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
+		if !strings.HasPrefix(request, "DIRECT.GET.") {
+			return false
+		}
+		batchIsOver(m, "413", "Too Many Results")
+		return true
+	})
+	if list, err := b.DueSpaces(t.Context(), 0); err != nil || len(list) != 2 {
+		t.Errorf("%v, %v; want two", list, err)
+	}
+}
+
+// A stream ends with its last message, however that compares with those before.
+func TestLaneBefore_TheLastMessageCounts(t *testing.T) {
+	b := embedded(t, Config{})
+	for _, id := range []string{"e1", "e2", "e3"} {
+		sent := make(chan error, 1)
+		b.Send(model.Message{Space: "cart", Stream: "add", ID: id}, func(_ model.SendResult, err error) { sent <- err })
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at, want := range map[time.Time]uint64{time.Now().Add(time.Hour): 3, time.Now().Add(-time.Hour): 0} {
+		if got, err := b.LaneBefore(t.Context(), 0, at); err != nil || got != want {
+			t.Errorf("before %v: %d, %v, want %d", at, got, err, want)
+		}
+	}
+}
+
+// A position can be moved back where saving one would not.
+func TestMovePosition_MovesBackAndOn(t *testing.T) {
+	b := embedded(t, Config{})
+	for _, seq := range []uint64{7, 3, 9} {
+		if err := b.MovePosition(t.Context(), 0, "lane", seq); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.LoadPosition(t.Context(), 0, "lane"); err != nil || got != seq {
+			t.Errorf("it is %d, %v, want %d", got, err, seq)
+		}
+	}
+}
+
+// The lane is filled up to a sequence, and the next event is the one behind it.
+func TestFillLane_UpToASequenceAndNotBeyond(t *testing.T) {
+	b := embedded(t, Config{})
+	taken := []model.Message{{Space: "cart", Stream: "add", ID: "e1"}}
+	if err := b.FillLane(t.Context(), 0, 5, taken); err != nil {
+		t.Fatal(err)
+	}
+	if end, err := b.LaneEnd(t.Context(), 0); err != nil || end != 5 {
+		t.Errorf("the lane ends at %d, %v, want 5", end, err)
+	}
+	sent := make(chan model.SendResult, 1)
+	b.Send(taken[0], func(r model.SendResult, _ error) { sent <- r })
+	if r := <-sent; !r.Duplicate {
+		t.Errorf("the name of an event that was handled is free: %+v", r)
+	}
+}
+
+// The end of a list of last messages is not reached before each subject that there was has come,
+// or patience is over.
+func TestTailEnd_WaitsForEachSubject(t *testing.T) {
+	e := end{found: 2, known: true, subjects: map[string]bool{}}
+	e.delivered(delivery{Msg: &nats.Msg{Subject: "a"}}) // nothing is pending: the other is being replaced
+	if e.reached(time.Hour) {
+		t.Error("one of two subjects was delivered, and that is the end")
+	}
+	e.delivered(delivery{Msg: &nats.Msg{Subject: "b"}})
+	if !e.reached(time.Hour) {
+		t.Error("both were delivered, and that is not the end")
+	}
+}
+
+// What is known of another revision says nothing of this one.
+func TestRevisions_OfAnotherRevisionNothingIsKnown(t *testing.T) {
+	var r revisions
+	r.note("s.a", 5, 50)
+	if _, known := r.seq("s.a", 6); known {
+		t.Error("revision 6 is known, and 5 was noted")
+	}
+}
+
+// An answer to nobody ends.
+func TestOutlet_IsGoneWhenNobodyListens(t *testing.T) {
+	b := embedded(t, Config{})
+	o := b.newOutlet("nobody.listens.here")
+	defer o.Close()
+	if err := o.Say(model.Part{Data: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-o.Gone():
+	case <-time.After(20 * time.Second):
+		t.Error("it goes on for nobody")
+	}
+}
+
+// A client can send headers that the server adds, too: the server's own is the last.
+func TestHeaders_WhatTheServerAddsIsTheLast(t *testing.T) {
+	h := nats.Header{headerSequence: {"99", "7"}}
+	if got := addedNumber(h, headerSequence); got != 7 {
+		t.Errorf("sequence %d, want 7", got)
+	}
+}
+
+func TestOpen_WithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
+	for configured, refused := range map[int]bool{4: false, 0: false, 3: true, 5: true} {
+		b := &Bus{cfg: Config{Partitions: configured}, names: newNames("settle")}
+		if err := b.choose(settingsOfDeployment{partitions: 4}); (err != nil) != refused {
+			t.Errorf("%d configured and 4 stored: %v", configured, err)
+		}
+	}
+}
+
+// Whatever happens while the connection is away is not seen: any stream may have gone back.
+func TestPast_ADisconnectPutsEveryStreamInDoubt(t *testing.T) {
+	b := storedLog(t, Config{})
+	b.nc.DisconnectErrHandler()(b.nc, errors.New("cut off"))
+	if !b.past.suspects(pastLog) || !b.past.holdsBack("another", true) {
+		t.Error("the log is believed to be what it was")
+	}
+	b.compareAll() // as with the reconnect
+	if err := b.steady(t.Context(), pastLog, 0); err != nil {
+		t.Error(err)
+	}
+}
