@@ -3,6 +3,7 @@ package program_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -250,4 +251,76 @@ func TestARegistryForgetsARuleThatIsGoneWhenItFollowsAnew(t *testing.T) {
 	close(b.end)
 	w.until(r, changes, "a", "one")
 	w.wantRuns(r, "b", "one")
+}
+
+// A version that a rule can be rolled back to stays as it is.
+func TestAVersionOfTheHistoryIsNotCompiledAgain(t *testing.T) {
+	w := newWorld(t)
+	one, two := w.publish("p", "one"), w.publish("p", "two")
+	w.pinTo("a", one)
+	r, changes := w.open()
+	w.until(r, changes, "a", "one")
+	for range 2 {
+		w.pinTo("a", two)
+		w.until(r, changes, "a", "two")
+		w.pinTo("a", one)
+		w.until(r, changes, "a", "one")
+	}
+	if n, m := w.compiled("one"), w.compiled("two"); n != 1 || m != 1 {
+		t.Errorf("compiled %d and %d times", n, m)
+	}
+}
+
+// unfetched is a bus that does not have the version of a target while it is to.
+type unfetched struct {
+	*membus.Bus
+	key string
+	on  atomic.Bool
+}
+
+func (b *unfetched) LoadRecord(ctx context.Context, key string) (model.Record, error) {
+	if key == b.key && b.on.Load() {
+		return model.Record{}, errors.New("the store is out of order")
+	}
+	return b.Bus.LoadRecord(ctx, key)
+}
+
+// What has run in between is told of again.
+func TestAVersionThatDoesNotRunIsToldOfOnceUntilItRuns(t *testing.T) {
+	w := newWorld(t)
+	first := w.publish("p", "first")
+	b := &unfetched{Bus: w.bus, key: "version.p." + first.Version}
+	b.on.Store(true)
+	changes := make(chan struct{}, 10000)
+	w.pinTo("a", first)
+	r, err := program.Open(w.ctx, b, program.Config{
+		Compile: w.compile, OnChange: func() { changes <- struct{}{} }, Again: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
+	})
+	w.must(err)
+	t.Cleanup(r.Close)
+	wantTold := func(want int) {
+		t.Helper()
+		for range 2000 { // it is looked for again and again
+			if w.log.count("cannot run here") >= want {
+				break
+			}
+			w.next(changes)
+		}
+		for range 3 {
+			w.next(changes)
+		}
+		if n := w.log.count("cannot run here"); n != want {
+			t.Errorf("it is told of %d times, want %d", n, want)
+		}
+	}
+	wantTold(1)
+	b.on.Store(false)
+	w.until(r, changes, "a", "first")
+	for i := range 30 { // more than a rule remembers
+		w.pinTo("a", w.publish("p", say("text %d", i)))
+	}
+	w.until(r, changes, "a", "text 29")
+	b.on.Store(true)
+	w.pinTo("a", first)
+	wantTold(2)
 }
