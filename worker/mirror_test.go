@@ -190,7 +190,7 @@ func TestMirror_ABusySpaceKeepsOnlyWhatADocumentIsNow(t *testing.T) {
 }
 
 // brokenFollow loses every space that it follows after a while, and reads the log
-// from a replica that is behind.
+// from servers that are behind, the leader of before among them.
 type brokenFollow struct {
 	*membus.Bus
 	read atomic.Int64
@@ -213,11 +213,20 @@ func (b *brokenFollow) FollowSpace(ctx context.Context, space string, after uint
 	return b.Bus.FollowSpace(ctx, space, after, deliver)
 }
 
-func (b *brokenFollow) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+func (b *brokenFollow) Head(ctx context.Context, space string) (uint64, error) {
+	head, err := b.Bus.Head(ctx, space)
 	if n := b.read.Load(); n > 0 {
-		limit = min(limit, int(n))
+		head = min(head, uint64(n))
 	}
-	return b.Bus.ReadLog(ctx, space, after, limit)
+	return head, err
+}
+
+func (b *brokenFollow) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	entries, err := b.Bus.ReadLog(ctx, space, after, limit)
+	if n := b.read.Load(); n > 0 {
+		entries = slices.DeleteFunc(entries, func(e model.LogEntry) bool { return e.Seq > uint64(n) })
+	}
+	return entries, err
 }
 
 // A mirror whose source was lost begins again, and what it reads then may be older

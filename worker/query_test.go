@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -257,6 +258,44 @@ func TestQuery_ThatIsGivenUpObservesNothing(t *testing.T) {
 		w.pass(2 * time.Hour) // it would not be held back any more
 		if n := p.ran("s", "late"); n != before {
 			t.Errorf("it ran %d times for nobody", n-before)
+		}
+	})
+}
+
+// A worker that is about to take the space over does not answer for it, however long that takes:
+// another may be ahead of it.
+func TestQuery_IsAnsweredByNobodyBeforeTheTakeoverIsInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		first := w.worker("w1")
+		w.sendMany("s", "add", 1)
+		w.eventuallyHandled("s", 1)
+		first.stop()
+		p := w.worker("w2")
+		held := &only{label: "append", fate: membus.Delay}
+		held.on.Store(true)
+		p.bus.Inject(held.hook)
+		answers := make(chan worker.Answer, 1)
+		go func() { // ends with the answer
+			a, err := p.Query(t.Context(), "s", "double", time.Second)
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- a
+		}()
+		w.pass(5 * time.Second)
+		if held.hits.Load() == 0 {
+			t.Error("nothing is appended, and this proves nothing")
+		}
+		select {
+		case a := <-answers:
+			t.Fatalf("answered with %+v", a)
+		default:
+		}
+		held.on.Store(false)
+		p.bus.Release()
+		if a := <-answers; a.Value.String() != "2" && a.Stale == "" {
+			t.Errorf("answered with %+v", a)
 		}
 	})
 }
