@@ -44,6 +44,7 @@ func TestLostEnd_WhatIsSentAfterItIsHandledOnceAndWhatWasIsKnown(t *testing.T) {
 				w.server.LoseLane(0, 4)
 				more := ids("n", sent)
 				w.pay("alice", more...)
+				w.pay("alice", "e10") // again: the lane has forgotten it
 				second := w.serve(ordered.Config{Name: "o2"}, nil)
 				all = append(all, more...)
 				w.eventuallyEnded("alice", len(all))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ type fakeBus struct {
 	state     model.LogState
 	spaces    []string
 	spaceMark uint64
+	parts     int // partitions, 1 if 0
+	laneEnd   uint64
+	followed  []uint64 // where the lane was followed from
 }
 
 func (b *fakeBus) ReadLog(context.Context, string, uint64, int) ([]model.LogEntry, error) {
@@ -48,9 +52,19 @@ func (b *fakeBus) ReadLog(context.Context, string, uint64, int) ([]model.LogEntr
 
 func (b *fakeBus) Head(context.Context, string) (uint64, error) { return b.head, nil }
 func (b *fakeBus) Epoch() uint64                                { return b.epoch }
-func (b *fakeBus) Partitions() int                              { return 1 }
-func (b *fakeBus) MaxPayload() int                              { return 64 << 10 }
-func (b *fakeBus) Horizon() time.Duration                       { return time.Hour }
+func (b *fakeBus) Partitions() int                              { return max(b.parts, 1) }
+func (b *fakeBus) Hindsight() time.Duration                     { return 0 }
+func (b *fakeBus) Forget(string)                                {}
+
+func (b *fakeBus) LogTail(context.Context, int, int) ([]model.LogEntry, error) { return nil, nil }
+func (b *fakeBus) LaneEnd(context.Context, int) (uint64, error)                { return b.laneEnd, nil }
+
+func (b *fakeBus) FollowLane(_ context.Context, _ int, after uint64, _ func(model.Message)) error {
+	b.followed = append(b.followed, after)
+	return errStore
+}
+func (b *fakeBus) MaxPayload() int        { return 64 << 10 }
+func (b *fakeBus) Horizon() time.Duration { return time.Hour }
 
 func (b *fakeBus) SaveState(_ context.Context, _ string, docs []model.StateDoc, mark *model.StateDoc) error {
 	b.saved = append(b.saved, docs)
@@ -320,22 +334,25 @@ func TestLedger_AHandlerThatComesBackIsNotCountedAsLost(t *testing.T) {
 	}
 }
 
-// large fills most of a commit.
-func large(tx *Tx, ev *model.Event) (any, error) {
-	tx.Set(ev.ID, make([]byte, 12<<10)) // 16 KiB as text, and a commit takes 28
-	return nil, nil
-}
-
 // An event that finds no room in a commit is handled in the next one, and the one behind it, too.
 func TestLedger_WhatHasNoRoomIsHandledInTheNextCommit(t *testing.T) {
 	h, _ := taken(t)
 	l := h.ledger
-	h.p.s.cfg.Handlers["x"] = large
+	h.p.s.cfg.Handlers["x"] = func(tx *Tx, ev *model.Event) (any, error) {
+		size := 10 << 10 // less than half of the 28 KiB that a commit takes
+		if ev.ID == "e2" || ev.ID == "e4" {
+			size = 20 << 10 // and more
+		}
+		tx.Set(ev.ID, strings.Repeat("x", size))
+		return nil, nil
+	}
 	offered(h, 4)
 	var got []string
+	crowded := false
 	for range 8 {
 		for l.next(0) { // until there is no room
 		}
+		crowded = crowded || l.crowded
 		if c, _ := l.append("o1"); c != nil {
 			for i := range c.Txs {
 				got = append(got, c.Txs[i].Receipt.Event)
@@ -345,7 +362,7 @@ func TestLedger_WhatHasNoRoomIsHandledInTheNextCommit(t *testing.T) {
 			l.confirm(l.rep.Seq + 1)
 		}
 	}
-	if want := fmt.Sprint([]string{"e1", "e2", "e3", "e4"}); fmt.Sprint(got) != want {
+	if want := fmt.Sprint([]string{"e1", "e2", "e3", "e4"}); fmt.Sprint(got) != want || !crowded {
 		t.Errorf("handled are %v, want %v", got, want)
 	}
 }
@@ -533,5 +550,57 @@ func TestPurge_CommitsThatNobodyNeeds(t *testing.T) {
 		if err := h.p.retain(); err != nil || b.logPurges["k"] != c.want {
 			t.Errorf("%s: purged below %d, want %d (%v)", name, b.logPurges["k"], c.want, err)
 		}
+	}
+}
+
+// A lane that is followed again is read on, and what was read and not handled does not count as saved.
+func TestPartition_FollowsTheLaneAgainFromWhereItWas(t *testing.T) {
+	h, b := unitHost(t)
+	b.position, b.laneEnd = 3, 20
+	h.p.read, h.p.saved = 9, 3
+	if err := h.p.followLane(t.Context()); !errors.Is(err, errStore) {
+		t.Fatal(err)
+	}
+	if len(b.followed) != 1 || b.followed[0] != 9 || h.p.saved != 3 {
+		t.Errorf("it is followed behind %v, saved is %d", b.followed, h.p.saved)
+	}
+}
+
+// What belongs to another partition is not done before it is there.
+func TestPartition_WhatBelongsElsewhereHoldsThePositionBack(t *testing.T) {
+	h, b := unitHost(t)
+	b.parts = 2
+	astray := model.Message{Stream: "x", ID: "e1", Seq: 5}
+	for i := 0; astray.Space == ""; i++ {
+		if key := fmt.Sprint("k", i); model.PartitionOf(key, 2) == 1 {
+			astray.Space = key
+		}
+	}
+	h.low.Store(allDone)
+	h.p.deliver(astray)
+	h.p.read = 9
+	if err := h.p.savePosition(); err != nil || h.p.saved != 4 {
+		t.Errorf("saved up to %d, %v; event 5 is still here", h.p.saved, err)
+	}
+}
+
+// A key that sleeps is loaded, to be saved, if the log says more than its checkpoint, or if it has
+// none.
+func TestPurge_KeysThatAreNotSavedAreWoken(t *testing.T) {
+	for name, c := range map[string]struct {
+		head, saved uint64
+		wakes       bool
+	}{"saved": {5, 5, false}, "behind": {5, 3, true}, "never saved": {5, 0, true}, "nothing": {0, 0, false}} {
+		h, b := unitHost(t)
+		b.head = c.head
+		err := h.p.wakeUnsaved("other", c.saved)
+		h.p.mu.Lock()
+		woken := h.p.hosts["other"] != nil
+		h.p.mu.Unlock()
+		if err != nil || woken != c.wakes {
+			t.Errorf("%s: woken %v, %v", name, woken, err)
+		}
+		h.p.cancel()
+		h.p.serving.Wait()
 	}
 }

@@ -3,6 +3,7 @@ package space
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle/model"
 )
@@ -95,4 +96,43 @@ func TestCancel_AMarkThatIsFirstUndoesTheHandling(t *testing.T) {
 	if v := h.core.Value("x"); !v.IsAbsent() {
 		t.Errorf("it took effect: %v", v)
 	}
+}
+
+// The time of a timer has come, so it is in the lane, behind an event that waits at the head. Another
+// runtime cancels it: it leaves the lane.
+func TestTimers_OneInTheLaneIsCancelledByAnotherRuntime(t *testing.T) {
+	w := newWorld(t)
+	p := newProgram(t).set()
+	program := func() *Program {
+		return newProgram(t).
+			handle("pay", func(*Tx, *model.Event) any { return Transient(errors.New("not now")) }).
+			handle("plan", func(tx *Tx, ev *model.Event) any {
+				if ev.Payload.IsAbsent() {
+					return nil
+				}
+				tx.SetTimer("x", "plan", tx.Now().Add(100*time.Millisecond), nil)
+				return nil
+			}).Program
+	}
+	h := w.host("w1", program())
+	h.wall = noon
+	h.takeOver()
+	w.send(home, "plan", "e1", "x")
+	h.run()
+	w.send(home, "pay", "e2", nil)
+	h.run()
+	h.pass(100)
+	h.run()
+	other := w.attached("app", p.Program, func(c *Config) { c.WithoutEvents = true })
+	if _, err := other.core.Transact("cancel", func(tx *Tx) error { tx.CancelTimer("x"); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	other.run()
+	w.wantReceipts("e1 handled")
+	h.integrate()
+	for range 100 {
+		h.pass(10_000)
+		h.run()
+	}
+	w.wantReceipts("e1 handled", "e2 failed")
 }
