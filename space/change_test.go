@@ -340,3 +340,50 @@ type interval time.Duration
 func (i interval) Next(after time.Time) time.Time {
 	return after.Truncate(time.Duration(i)).Add(time.Duration(i))
 }
+
+// A child that names no version runs the former program's code until its maker, which is held for a
+// while, has made it anew. What it has seen then says nothing to those who run the new program.
+func TestChange_WhatAFormerProgramsChildHasSeenIsNotSaved(t *testing.T) {
+	v := func(k int64) program {
+		return newProgram(t).set().add(NodeSpec{ID: "maker", Kind: Computation, Output: "made", Gate: GateSpec{Debounce: time.Hour}, Run: func(tx *Tx) (model.Value, error) {
+			tx.Node(NodeSpec{ID: "row", Kind: Computation, Output: "row", Run: func(tx *Tx) (model.Value, error) {
+				return model.Int(num(tx.Get("in")) + k), nil
+			}})
+			return model.Int(1), nil
+		}})
+	}
+	saved := func(h *host) (ids []string) {
+		t.Helper()
+		if !h.core.Settled() {
+			t.Fatal("something is under way, so nothing is told")
+		}
+		out, _ := h.core.Observations()
+		for _, o := range out {
+			ids = append(ids, o.Node)
+		}
+		return ids
+	}
+	w := newWorld(t)
+	h := w.owner("r1", v(0).Program)
+	h.observe("made")
+	h.observe("row")
+	h.run()
+	h.advance(2 * time.Hour)
+	h.run()
+	if got := saved(h); !slices.Contains(got, "row") {
+		t.Fatalf("saved is what was seen by %v", got)
+	}
+	h.change(v(100))
+	w.send(home, "set", "e1", map[string]any{"in": 5})
+	h.run()
+	wantValue(t, h, "row", "5") // by the former code
+	if got := saved(h); slices.Contains(got, "row") {
+		t.Errorf("saved is what was seen by %v, and row has run the former program's code", got)
+	}
+	h.advance(2 * time.Hour)
+	h.run()
+	wantValue(t, h, "row", "105")
+	if got := saved(h); !slices.Contains(got, "row") {
+		t.Errorf("saved is what was seen by %v", got)
+	}
+}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,14 +147,19 @@ func TestDue_ListsOfSpaces(t *testing.T) {
 		p.dues.served["served"] = true
 		ended := make(chan error)
 		go func() { ended <- p.listDue(ctx) }() // ends with ctx
-		synctest.Wait()
-		if p.dues.at["first"] != 200 || len(p.dues.at) != 1 {
-			t.Errorf("after the first list %v is due", p.dues.at)
+		due := func() map[string]int64 {
+			synctest.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return maps.Clone(p.dues.at)
+		}
+		if at := due(); at["first"] != 200 || len(at) != 1 {
+			t.Errorf("after the first list %v is due", at)
 		}
 		pass := time.NewTimer(StaleLeader + time.Second)
 		<-pass.C
-		if p.dues.at["first"] != 200 || p.dues.at["second"] != 300 || len(p.dues.at) != 2 {
-			t.Errorf("after the second list %v is due", p.dues.at)
+		if at := due(); at["first"] != 200 || at["second"] != 300 || len(at) != 2 {
+			t.Errorf("after the second list %v is due", at)
 		}
 		cancel()
 		if err := <-ended; err != nil {
