@@ -22,7 +22,8 @@ func TestPing_AMemberThatDoesNotAnswerIsNotTakenForGone(t *testing.T) {
 	if there, err := b.Ping(t.Context(), "w"); there || err == nil {
 		t.Errorf("there: %v, %v; want an error", there, err)
 	}
-	if there, err := b.Ping(t.Context(), "nobody"); there || err != nil {
+	patient := joined(t, Config{Server: b.cfg.Server, Partitions: 1})
+	if there, err := patient.Ping(t.Context(), "nobody"); there || err != nil {
 		t.Errorf("nobody is there: %v, %v", there, err)
 	}
 }

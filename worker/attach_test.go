@@ -569,13 +569,14 @@ func TestAttach_TransactionsThatFindNoRoomBesideARefusedCommitAreMade(t *testing
 		w := newWorld(t, 1)
 		w.worker("w1")
 		a := w.attach("app", func(c *worker.AttachConfig) { c.Settings.MaxCommitBytes = 40 << 10 })
+		held := make(chan struct{})
 		first := true // the hook is called by one goroutine
 		a.bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label != "append" || !first {
 				return membus.Deliver
 			}
 			first = false
-			time.AfterFunc(20*time.Millisecond, a.bus.Release)
+			close(held)
 			return membus.Delay
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -592,7 +593,10 @@ func TestAttach_TransactionsThatFindNoRoomBesideARefusedCommitAreMade(t *testing
 				}
 			})
 		}
+		<-held
 		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		a.bus.Release()
 		all.Wait()
 		if got := w.doc("s", "n"); got != "21" {
 			t.Errorf("n is %s", got)
