@@ -495,16 +495,16 @@ func TestPartition_ThePositionWaits(t *testing.T) {
 	p.read = 9
 	h.low.Store(6)
 	b.posErr = errStore
-	if err := p.savePosition(); !errors.Is(err, errStore) || p.saved != 0 {
+	if err := p.savePosition(t.Context()); !errors.Is(err, errStore) || p.saved != 0 {
 		t.Errorf("saved up to %d, %v", p.saved, err)
 	}
 	b.posErr = nil
-	if err := p.savePosition(); err != nil || p.saved != 6 || b.positions[positionLane] != 6 {
+	if err := p.savePosition(t.Context()); err != nil || p.saved != 6 || b.positions[positionLane] != 6 {
 		t.Errorf("saved up to %d, %v, %v", p.saved, b.positions, err)
 	}
 	h.low.Store(allDone)
 	p.doubt = &doubt.Range{After: 2, UpTo: 9}
-	if err := p.savePosition(); err != nil || p.saved != 9 || p.doubt != nil {
+	if err := p.savePosition(t.Context()); err != nil || p.saved != 9 || p.doubt != nil {
 		t.Errorf("saved up to %d, %v, in doubt is %v", p.saved, err, p.doubt)
 	}
 }
@@ -579,7 +579,7 @@ func TestPartition_WhatBelongsElsewhereHoldsThePositionBack(t *testing.T) {
 	h.low.Store(allDone)
 	h.p.deliver(astray)
 	h.p.read = 9
-	if err := h.p.savePosition(); err != nil || h.p.saved != 4 {
+	if err := h.p.savePosition(t.Context()); err != nil || h.p.saved != 4 {
 		t.Errorf("saved up to %d, %v; event 5 is still here", h.p.saved, err)
 	}
 }
