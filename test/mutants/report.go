@@ -33,6 +33,13 @@ func (c *count) row(name string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %s |\n", name, c.mutants, c.caught, c.survived, c.open, c.equivalent, c.untried, share)
 }
 
+// cameOf is what came of a mutant in the form that it has in the list now; one that was changed since
+// it was tried is not tried.
+func cameOf(m *mutant, results map[string]result) (r result, tried bool) {
+	r, tried = results[m.id]
+	return r, tried && r.sum == m.sum()
+}
+
 // report is the text of README.md.
 func report(list []*mutant, results map[string]result) string {
 	var b strings.Builder
@@ -55,7 +62,7 @@ why). The share is that of the caught among the caught, the survivors and the op
 			of[name] = &count{}
 			packages = append(packages, name)
 		}
-		r, tried := results[m.id]
+		r, tried := cameOf(m, results)
 		of[name].add(m, r, tried)
 		all.add(m, r, tried)
 	}
@@ -67,7 +74,7 @@ why). The share is that of the caught among the caught, the survivors and the op
 	b.WriteString("\n## Survivors, and open ones\n\n")
 	some := false
 	for _, m := range list {
-		if r, tried := results[m.id]; m.equivalent == "" && tried && (r.verdict == survived || r.verdict == open) {
+		if r, tried := cameOf(m, results); m.equivalent == "" && tried && (r.verdict == survived || r.verdict == open) {
 			fmt.Fprintf(&b, "- %s, %s (%s): %s\n", m.id, r.verdict, m.file, m.promise)
 			some = true
 		}
@@ -86,7 +93,7 @@ func fate(m *mutant, results map[string]result) string {
 	if m.equivalent != "" {
 		return "equivalent: " + m.equivalent
 	}
-	r, tried := results[m.id]
+	r, tried := cameOf(m, results)
 	switch {
 	case !tried:
 		return "not tried yet"
