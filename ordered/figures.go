@@ -142,6 +142,9 @@ func (p *partition) figures() (f worker.PartitionFigures, busiest []worker.Load,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f = worker.PartitionFigures{Partition: p.number, State: "serving", Since: p.began.UTC(), Awake: len(p.hosts), Read: p.read, Saved: p.saved}
+	if p.aside.upTo > p.saved {
+		f.Saved, f.Aside = p.aside.upTo, p.aside.keys
+	}
 	if p.draining() {
 		f.State = "leaving"
 	}

@@ -31,6 +31,9 @@ type host struct {
 	bytes int
 	left  uint64 // the highest lane sequence that found no room in the inbox
 	last  uint64 // the highest lane sequence that was delivered
+	// behind, if not 0, is the lane sequence up to which events were delivered before this host was there to
+	// take them: they must be read again.
+	behind uint64
 
 	// low is the lane sequence up to which nothing of the key is left to do or to save, or
 	// allDone. It is written with mu.
@@ -384,13 +387,17 @@ func (h *host) load() error {
 		return err
 	}
 	h.p.lossOver(h.key)
+	behind, err := h.findBehind(rep)
+	if err != nil {
+		return err
+	}
 	if n := rep.Later.Len(); n > 0 {
 		h.p.s.cfg.Logger.Warn("events of the key wait for a time; only a full worker handles them", "key", h.key, "events", n)
 	}
 	h.ledger = newLedger(&h.p.s.cfg, rep, h.p.bus.MaxPayload())
 	h.ledger.code, h.ledger.overran = &h.code, h.overran
 	h.busy = time.Now()
-	h.ledger.lane.LeftInStream(h.offered) // an earlier life may not have been done with it
+	h.ledger.lane.LeftInStream(max(behind, h.offered)) // an earlier life may not have been done with it
 	return nil
 }
 

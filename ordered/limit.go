@@ -274,7 +274,7 @@ func (p *partition) replace(h *host, o *overrun) {
 	}
 	h.mu.Lock()
 	next := newHost(p, h.key, h.low.Load())
-	next.left, next.last = h.last, h.last
+	next.behind, next.last = h.last, h.last
 	h.mu.Unlock()
 	next.overran = o
 	p.start(next)

@@ -40,6 +40,7 @@ type partition struct {
 	// read is the lane sequence up to which events were handed to hosts, saved the position
 	// that was saved last.
 	read, saved uint64
+	aside       aside
 	marks       map[string]uint64 // see retain
 	// doubt is the range of the lane that is in doubt. Compared says that this is known.
 	doubt    *doubt.Range
@@ -104,6 +105,10 @@ func (p *partition) followLane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ahead, err := p.bus.LoadAhead(ctx, p.number)
+	if err != nil {
+		return err
+	}
 	if from, err = p.compareLane(ctx, from); err != nil {
 		return err
 	}
@@ -113,6 +118,9 @@ func (p *partition) followLane(ctx context.Context) error {
 		return model.ErrStopped
 	}
 	p.mu.Lock()
+	if p.read == 0 && p.doubt == nil && ahead.UpTo > from {
+		p.takeAhead(&ahead, from)
+	}
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
 	from = p.read
 	p.mu.Unlock()
@@ -124,7 +132,7 @@ func (p *partition) followLane(ctx context.Context) error {
 func (p *partition) cutOff(from uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.doubt != nil && from < p.saved
+	return p.doubt != nil && from < max(p.saved, p.aside.upTo)
 }
 
 // deliver hands an event to its key. It waits for a while where too much is in memory, which
@@ -135,6 +143,10 @@ func (p *partition) deliver(m model.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.draining() || p.ctx.Err() != nil {
+		return
+	}
+	if p.aside.known.Has(&m) {
+		p.read = m.Seq
 		return
 	}
 	if handled := p.doubt.Covers(m.Seq) && p.doubt.Handled(&m); !astray && !handled {
@@ -219,37 +231,6 @@ func (p *partition) report(what string, err error) {
 	if err != nil && p.ctx.Err() == nil {
 		p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.id, "error", err)
 	}
-}
-
-// savePosition saves how far the lane is done with: every event up to it is handled and saved.
-// That is a fact about the log, so it stays true whoever has the partition by then.
-func (p *partition) savePosition(ctx context.Context) error {
-	p.mu.Lock()
-	done, saved := p.read, p.saved
-	for _, h := range p.hosts { // any order: only the minimum is kept
-		done = min(done, h.low.Load())
-	}
-	done = min(done, p.strays.Done())
-	sent := p.strays.Sent(p.read)
-	p.mu.Unlock()
-	if sent > 0 {
-		if err := p.bus.SavePosition(ctx, p.number, stray.Position, sent); err != nil {
-			return err
-		}
-		p.strays.Saved(sent)
-	}
-	if done <= saved {
-		return nil
-	}
-	if err := p.bus.SavePosition(ctx, p.number, positionLane, done); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.saved = max(p.saved, done); p.doubt != nil && p.saved >= p.doubt.UpTo {
-		p.doubt = nil
-	}
-	return nil
 }
 
 // stop gives the partition up in good order: what is under way is finished and saved, unless

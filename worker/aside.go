@@ -1,14 +1,13 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/setaside"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
 )
@@ -22,56 +21,26 @@ import (
 //
 // Both are facts about the log, which stay true whoever saves them and whenever.
 
-// readMark is up to where the lane was read at a time.
-type readMark struct {
-	at   time.Time
-	read uint64
-}
-
 // aside is what a partition knows of its second position. It is guarded by the partition's lock.
 type aside struct {
 	// upTo is how far the Ahead reaches that was loaded or saved last, spaces how many it has set
 	// aside.
 	upTo   uint64
 	spaces int
-	// known are the last events, of those spaces that have any behind where the lane is read from,
-	// that they read for themselves: delivered again, they say nothing.
-	known map[string]uint64
-	// marks are as many as are needed to tell what was read Config.Aside ago.
-	marks []readMark
-}
-
-// lagging is up to where the lane was read a while ago: a space that is not done with that holds the
-// position back.
-func (a *aside) lagging(now time.Time, while time.Duration, read uint64) uint64 {
-	a.marks = append(a.marks, readMark{now, read})
-	for len(a.marks) > 1 && now.Sub(a.marks[1].at) >= while {
-		a.marks = a.marks[1:]
-	}
-	if now.Sub(a.marks[0].at) < while {
-		return 0
-	}
-	return a.marks[0].read
+	known  setaside.Known
+	marks  setaside.Marks
 }
 
 // takeAhead goes on from an Ahead, given up to where all spaces are done: those that it has set
 // aside are woken, and are done with what it says. p.mu is held, and nothing has been read yet.
 func (p *partition) takeAhead(a *model.Ahead, done uint64) {
 	p.read, p.aside.upTo, p.aside.spaces = a.UpTo, a.UpTo, len(a.Aside)
-	for _, s := range a.Aside {
-		if done >= s.Last && done > s.Done {
-			continue // it has gone on since
+	for _, s := range setaside.Left(a, done) {
+		if s.Last = max(s.Last, p.asleep[s.Space].last); s.Last <= s.Done {
+			s.Last = 0
 		}
-		b := backlog{done: max(s.Done, done), last: max(s.Last, p.asleep[s.Space].last)}
-		if b.last <= b.done {
-			b.last = 0 // none of its events is left
-		}
-		if b.last > a.UpTo {
-			if p.aside.known == nil {
-				p.aside.known = map[string]uint64{}
-			}
-			p.aside.known[s.Space] = b.last
-		}
+		p.aside.known.Expect(&s, a.UpTo)
+		b := backlog{done: s.Done, last: s.Last}
 		if h := p.hosts[s.Space]; h != nil { // it was asked for before the position was known
 			h.owesBehind(b)
 			continue
@@ -79,16 +48,6 @@ func (p *partition) takeAhead(a *model.Ahead, done uint64) {
 		p.asleep[s.Space] = b
 		p.hostOf(s.Space, false)
 	}
-}
-
-// knows reports whether an event is one that a space which was set aside reads for itself. p.mu is
-// held.
-func (a *aside) knows(m *model.Message) bool {
-	last, is := a.known[m.Space]
-	if is && m.Seq >= last {
-		delete(a.known, m.Space)
-	}
-	return is && m.Seq <= last
 }
 
 // owesBehind has a host read what it has left to do, of which nothing will be delivered.
@@ -156,33 +115,22 @@ type reach struct {
 func (p *partition) reached(now time.Time) (r reach, read uint64) {
 	p.mu.Lock()
 	read = p.read
-	lagging := p.aside.lagging(now, p.w.cfg.Aside, read)
+	lagging := p.aside.marks.Lagging(now, p.w.cfg.Aside, read)
 	if p.doubt != nil {
 		lagging = 0 // cursors do not say what is handled
 	}
 	behind := make([]model.Aside, 0, len(p.asleep))
-	for space, b := range p.asleep { // any order: sorted below
+	for space, b := range p.asleep { // any order: sorted later
 		behind = append(behind, model.Aside{Space: space, Done: b.done, Last: b.last})
 	}
-	for _, h := range p.hosts { // any order: sorted below
+	for _, h := range p.hosts { // any order: sorted later
 		if b := h.backlog(); b.done != allDone {
 			behind = append(behind, model.Aside{Space: h.space, Done: b.done, Last: b.last})
 		}
 	}
 	p.mu.Unlock()
-	slices.SortFunc(behind, func(a, b model.Aside) int { return cmp.Or(cmp.Compare(a.Done, b.Done), cmp.Compare(a.Space, b.Space)) })
 	r.done = min(read, p.strays.Done())
-	r.ahead.UpTo = r.done
-	room := p.bus.MaxPayload() / 4
-	for i, s := range behind { // the first holds the position back most
-		r.done = min(r.done, s.Done)
-		room -= model.AsideBytes(s.Space)
-		if s.Done >= lagging || i >= model.MaxAside || room < 0 {
-			r.ahead.UpTo = min(r.ahead.UpTo, s.Done)
-			break
-		}
-		r.ahead.Aside = append(r.ahead.Aside, s)
-	}
+	r.done, r.ahead = setaside.Reach(r.done, behind, lagging, p.bus.MaxPayload()/4)
 	return r, read
 }
 

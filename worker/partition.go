@@ -171,7 +171,7 @@ func (p *partition) deliver(m model.Message) {
 func (p *partition) take(m *model.Message, patient bool) *host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.aside.knows(m) {
+	if p.aside.known.Has(m) {
 		p.read = m.Seq
 		return nil
 	}

@@ -1,0 +1,189 @@
+package ordered_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ordered"
+)
+
+// laneCount counts the events that a server reads off its lanes.
+type laneCount struct {
+	ordered.Bus
+	read *atomic.Int64
+}
+
+func (c laneCount) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
+	return c.Bus.FollowLane(ctx, partition, after, func(m model.Message) {
+		c.read.Add(1)
+		deliver(m)
+	})
+}
+
+func (c laneCount) ReadLane(ctx context.Context, key string, after uint64, limit int) ([]model.Message, error) {
+	events, err := c.Bus.ReadLane(ctx, key, after, limit)
+	c.read.Add(int64(len(events)))
+	return events, err
+}
+
+// life starts a server whose handlers of hang do not return until they are released, and returns what
+// it reads of the lane.
+func (w *world) life(name string, u *unending) (*serving, *atomic.Int64) {
+	w.Helper()
+	var read atomic.Int64
+	b := w.server.Connect(name)
+	return w.serveOn(laneCount{b, &read}, b, ordered.Config{Name: name, Handlers: u.handlers, RunLimit: -1}), &read
+}
+
+// lifeOnceStuck is a world in which a server has handled n events of other keys behind one of alice that
+// stands still, and has died.
+func (w *world) lifeOnceStuck(u *unending, n int) {
+	w.Helper()
+	first, _ := w.life("o1", u)
+	w.send("alice", "hang", "e1", ``)
+	w.send("alice", "pay", "e2", `{"cents":1}`)
+	for i := range n {
+		w.send(fmt.Sprint("well", i%7), "pay", fmt.Sprint("e", i), `{"cents":1}`)
+	}
+	w.send("alice", "pay", "e3", `{"cents":1}`)
+	w.send("beside", "pay", "b1", `{"cents":1}`)
+	w.pass(15 * time.Second)
+	if w.wantPosition(0); w.Failed() {
+		w.Fatal("this proves nothing")
+	}
+	first.crash()
+}
+
+// A key that stands still costs a takeover its own events, however many the others have handled
+// behind them, and each of them is handled once, in order, when it goes on.
+func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		const n = 500
+		stuck := newUnending()
+		defer stuck.release()
+		w.lifeOnceStuck(stuck, n)
+		for life := range 2 { // a third would give the handler up
+			p, read := w.life(fmt.Sprint("o", life+2), stuck)
+			w.send("well0", "pay", fmt.Sprint("life", life), `{"cents":1}`)
+			w.eventuallyEnded("well0", n/7+1+life+1)
+			w.pass(10 * time.Second)
+			if got := read.Load(); got < 1 || got > 5 {
+				t.Errorf("life %d has read %d events of the lane", life, got)
+			}
+			if f := w.look(); f.Partitions[0].Events > 4 {
+				t.Errorf("%d events are said not to be handled", f.Partitions[0].Events)
+			}
+			w.send("alice", "pay", fmt.Sprint("l", life), `{"cents":1}`)
+			w.pass(time.Second)
+			p.crash()
+		}
+		free := newUnending()
+		free.release()
+		last, _ := w.life("last", free)
+		w.eventuallyEnded("alice", 5)
+		w.send("alice", "pay", "e4", `{"cents":1}`)
+		w.eventuallyEnded("alice", 6)
+		w.wantOrder("alice", "e1", "e2", "e3", "l0", "l1", "e4")
+		w.pass(10 * time.Second)
+		w.wantPosition(w.server.LaneEnd(0))
+		w.stop(last)
+		_, read := w.life("after", free)
+		w.pass(10 * time.Second)
+		if n := read.Load(); n != 0 {
+			t.Errorf("the one after has read %d events of the lane", n)
+		}
+	})
+}
+
+// An event that somebody has removed from the lane is not waited for.
+func TestAside_AnEventThatIsNotThereAnyMoreIsNotWaitedFor(t *testing.T) {
+	for gone := range uint64(4) {
+		t.Run(fmt.Sprintf("up to %d", gone), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				stuck, free := newUnending(), newUnending()
+				defer stuck.release()
+				free.release()
+				w.lifeOnceStuck(stuck, 0) // its events are at 1, 2 and 3
+				w.server.PurgeLane(0, gone, 0)
+				last, _ := w.life("o2", free)
+				w.send("alice", "pay", "e4", `{"cents":1}`)
+				want := append([]string{"e1", "e2", "e3"}[gone:], "e4")
+				w.eventuallyEnded("alice", len(want))
+				w.wantOrder("alice", want...)
+				w.pass(10 * time.Second)
+				w.wantPosition(w.server.LaneEnd(0))
+				w.stop(last)
+			})
+		})
+	}
+}
+
+// elder is the bus of a server that knows nothing of keys that are set aside.
+type elder struct{ *membus.Bus }
+
+func (elder) LoadAhead(context.Context, int) (model.Ahead, error) { return model.Ahead{}, nil }
+func (elder) SaveAhead(context.Context, int, model.Ahead) error   { return nil }
+
+// Servers of an earlier version read more, and what was set aside before them stays true.
+func TestAside_ServersOfAnEarlierVersionLoseNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		stuck, free := newUnending(), newUnending()
+		defer stuck.release()
+		free.release()
+		w.lifeOnceStuck(stuck, 50)
+		b := w.server.Connect("o2")
+		p2 := w.serveOn(elder{b}, b, ordered.Config{Name: "o2", Handlers: stuck.handlers, RunLimit: -1})
+		w.send("well0", "pay", "more", `{"cents":1}`)
+		w.eventuallyEnded("well0", 9)
+		w.pass(10 * time.Second)
+		p2.crash()
+		p3, _ := w.life("o3", free)
+		w.eventuallyEnded("alice", 3)
+		w.wantOrder("alice", "e1", "e2", "e3")
+		w.wantDoc("well0", "balance", "9")
+		w.pass(10 * time.Second)
+		w.wantPosition(w.server.LaneEnd(0))
+		w.stop(p3)
+	})
+}
+
+// Of a key that is set aside, events may stand behind where the lane is read from: it reads them for itself,
+// after those before them, and that they are delivered as well says nothing.
+func TestAside_WhatAKeyReadsForItselfIsNotDeliveredToItBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		stuck, free := newUnending(), newUnending()
+		defer stuck.release()
+		free.release()
+		p, _ := w.life("o1", stuck)
+		w.send("alice", "hang", "e1", ``)
+		w.send("alice", "pay", "e2", `{"cents":1}`)
+		w.pass(10 * time.Second)
+		w.send("well", "pay", "w1", `{"cents":1}`)
+		w.send("bob", "hang", "b1", ``) // which is not set aside yet
+		w.send("alice", "pay", "e3", `{"cents":1}`)
+		w.pass(4 * time.Second)
+		if a := w.server.LoadAhead(0); len(a.Aside) != 1 || a.Aside[0].Last <= a.UpTo {
+			t.Fatalf("it proves nothing with %+v", a)
+		}
+		p.crash()
+		p2, _ := w.life("o2", free)
+		w.eventuallyEnded("alice", 3)
+		w.eventuallyEnded("bob", 1)
+		w.send("alice", "pay", "e4", `{"cents":1}`)
+		w.eventuallyEnded("alice", 4)
+		w.wantOrder("alice", "e1", "e2", "e3", "e4")
+		w.pass(10 * time.Second)
+		w.wantPosition(w.server.LaneEnd(0))
+		w.stop(p2)
+	})
+}
