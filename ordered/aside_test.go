@@ -187,3 +187,57 @@ func TestAside_WhatAKeyReadsForItselfIsNotDeliveredToItBefore(t *testing.T) {
 		w.stop(p2)
 	})
 }
+
+// asideRun is a world in which a key is set aside by a first server, a second is killed at one of its
+// requests while it takes over and the key goes on, and a third ends it all.
+func asideRun(t *testing.T, at crashAt) (labels []string) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		stuck, free := newUnending(), newUnending()
+		defer stuck.release()
+		free.release()
+		w.lifeOnceStuck(stuck, 14)
+		if len(w.server.LoadAhead(0).Aside) != 1 {
+			t.Fatalf("nothing is set aside: %+v", w.server.LoadAhead(0))
+		}
+		d := &dying{at: at}
+		ready := make(chan struct{})
+		cfg := ordered.Config{Name: "o2", Handlers: free.handlers, Checkpoint: 300 * time.Millisecond, Idle: 400 * time.Millisecond}
+		p := w.serve(cfg, func(op membus.Op) membus.Fate {
+			<-ready
+			return d.hook(op)
+		})
+		d.p.Store(p)
+		close(ready)
+		w.send("well0", "pay", "more", `{"cents":1}`)
+		w.send("alice", "pay", "e4", `{"cents":1}`)
+		w.pass(3 * time.Second)
+		p.crash()
+		last, _ := w.life("o3", free)
+		w.eventuallyEnded("alice", 4)
+		w.eventuallyEnded("well0", 3)
+		w.pass(5 * time.Second)
+		w.wantOrder("alice", "e1", "e2", "e3", "e4")
+		w.wantDoc("alice", "balance", "3")
+		w.wantDoc("well0", "balance", "3")
+		w.wantPosition(w.server.LaneEnd(0))
+		w.stop(last)
+		labels = d.labels
+	})
+	return labels
+}
+
+func TestAside_ACrashAtAnyRequestLosesNothing(t *testing.T) {
+	whole := asideRun(t, crashAt{})
+	if len(whole) < 15 {
+		t.Fatalf("only %v", whole)
+	}
+	for n := range len(whole) + 1 {
+		for _, after := range []bool{false, true} {
+			asideRun(t, crashAt{int64(n + 1), after})
+			if t.Failed() {
+				t.Fatalf("killed at request %d of %v (done: %v)", n+1, whole, after)
+			}
+		}
+	}
+}
