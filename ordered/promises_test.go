@@ -88,6 +88,8 @@ func (b *fakeBus) SavePosition(_ context.Context, _ int, name string, seq uint64
 
 func (b *fakeBus) LoadPosition(context.Context, int, string) (uint64, error) { return b.position, nil }
 
+func (b *fakeBus) LoadAhead(context.Context, int) (model.Ahead, error) { return model.Ahead{}, nil }
+
 func (b *fakeBus) PurgeLane(_ context.Context, _ int, _ uint64, age time.Duration) (bool, error) {
 	b.lanePurge = age
 	return false, nil
