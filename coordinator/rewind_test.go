@@ -99,26 +99,34 @@ func (b *rewinding) Send(m model.Message, done func(model.SendResult, error)) {
 // When the store has gone back, what the coordinator remembers of it counts for nothing: it goes on
 // from the position that is there, whether the follow tells it so or breaks off for another reason.
 func TestRewind_TheLogIsReleasedFromThePositionThatIsThere(t *testing.T) {
-	for name, why := range map[string]error{"told": model.ErrRewound, "cut off": errors.New("connection lost")} { // any order: each by itself
+	for name, c := range map[string]struct { // any order: each by itself
+		why error
+		n   int // commits that there are then
+	}{
+		"told": {model.ErrRewound, 1}, "cut off": {errors.New("connection lost"), 1},
+		"told, of a longer log": {model.ErrRewound, 7}, "cut off, of a longer log": {errors.New("connection lost"), 7},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				before, after := newWorld(t, 1), newWorld(t, 1)
 				first, second := before.server.Connect("coordinator"), after.server.Connect("coordinator")
 				defer first.Kill()
 				defer second.Kill()
-				b := &rewinding{Bus: first, cut: make(chan struct{}), why: why}
-				c := before.start(coordinator.Config{}, b)
+				b := &rewinding{Bus: first, cut: make(chan struct{}), why: c.why}
+				releasing := before.start(coordinator.Config{}, b)
 				for range 5 {
 					before.commit("a", to("b"))
 				}
 				before.eventually("the position is saved", func() bool { return before.position(0) == 5 })
-				after.commit("a", to("b"))
+				for range c.n {
+					after.commit("a", to("b"))
+				}
 				b.goBack(second)
 				after.pass(5 * time.Second)
 				last := after.commit("a", to("b"))
 				after.eventually("everything is released that there is", after.released)
 				after.eventually("the position is saved though it was further", func() bool { return after.position(0) == last })
-				c.Stop()
+				releasing.Stop()
 			})
 		})
 	}

@@ -249,3 +249,45 @@ func TestLostEnd_WhatWasHandledSinceIsNotHandledAgain(t *testing.T) {
 		w.wantHandled("s", append(numbered(10), "n1", "n2")...)
 	})
 }
+
+// unfollowed is a bus on which a lane is not followed any more when the test says so, and then again.
+type unfollowed struct {
+	*membus.Bus
+	stop chan struct{}
+}
+
+func (b *unfollowed) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-b.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return b.Bus.FollowLane(ctx, partition, after, deliver)
+}
+
+// The lane loses its end under a worker that reads it. What is sent then stands where it has read
+// already: it is handled, since the partition begins anew.
+func TestLostEnd_UnderAWorkerThatReadsTheLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		bus := &unfollowed{stop: make(chan struct{}, 1)}
+		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		w.sendMany("s", "add", 10)
+		w.eventuallyHandled("s", 10)
+		w.pass(5 * time.Second)
+		w.wantPosition(0, 10)
+		w.server.LoseLane(0, 4)
+		w.send("s", "add", "n1")
+		w.send("s", "add", "n2")
+		bus.stop <- struct{}{}
+		w.eventuallyHandled("s", 12)
+		w.wantHandled("s", append(numbered(10), "n1", "n2")...)
+	})
+}

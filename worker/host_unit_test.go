@@ -315,3 +315,106 @@ func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 		t.Errorf("it has read up to %d of %d: %v", got, len(b.log), h.failed)
 	}
 }
+
+// A query that was up to date by what has been refused since looks again: what it was to wait for
+// does not come.
+func TestQuery_LooksAgainAfterARefusal(t *testing.T) {
+	h := owned(t)
+	q := &query{ctx: t.Context(), doc: "n", done: make(chan Answer, 1), reached: true, due: 5}
+	if err := h.core.Observe("n"); err != nil {
+		t.Fatal(err)
+	}
+	h.core.Settle(0)
+	h.queries.refused = 1
+	if !h.tryAnswer(q) {
+		t.Error("it waits for appends that were refused")
+	}
+}
+
+// Another runtime has committed first: that is read, and then the space is taken over.
+func TestHost_ATakeoverThatWasRefusedIsMadeAgain(t *testing.T) {
+	h := newTestHost(t, 0)
+	h.core.TakeOver()
+	if h.core.Settle(0).Append == nil {
+		t.Fatal("it does not take over")
+	}
+	other, err := space.New(space.Config{Space: "s", Runtime: "other"}, space.NewProgram("none"), replica.New("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Attach()
+	a := other.Settle(0).Append
+	h.env.bus = &logBus{log: []model.LogEntry{{Space: "s", Seq: 1, ID: a.Commit.ID(), Data: a.Data}}}
+	h.core.Refuse()
+	if err := h.catchUp(); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.core.Settle(0); r.Append == nil || !r.Append.Commit.Takeover || r.Append.Expect != 1 {
+		t.Errorf("then it appends %+v", r.Append)
+	}
+}
+
+// What nodes without a version have seen holds for one version of a hosted program, in one executable.
+func TestBuild_IsOfTheExecutableAndTheVersion(t *testing.T) {
+	build := func(executable, version string) string {
+		h := newTestHost(t, 0)
+		p := space.NewProgram("p")
+		p.Version = version
+		var err error
+		if h.core, err = space.New(space.Config{Space: "s", Runtime: "w"}, p, replica.New("s")); err != nil {
+			t.Fatal(err)
+		}
+		h.env.cfg.Build = executable
+		return h.build()
+	}
+	if build("exe", "v1") == build("exe", "v2") || build("exe", "v1") == build("other", "v1") {
+		t.Error("two builds are taken for one, or one for two")
+	}
+	if got := build("", "v1"); got != "" {
+		t.Errorf("the executable is not known, and the build is %s", got)
+	}
+}
+
+// purgeBus has the mark of one space.
+type purgeBus struct {
+	headBus
+	stored time.Time
+	below  uint64
+}
+
+func (b *purgeBus) Partitions() int { return 1 }
+
+func (b *purgeBus) LoadMark(context.Context, string) (model.StateDoc, time.Time, error) {
+	return model.StateDoc{Seq: b.head}, b.stored, nil
+}
+
+func (b *purgeBus) PurgeLog(_ context.Context, _ string, below uint64) error {
+	b.below = below
+	return nil
+}
+
+// The log of a space that sleeps is purged when its checkpoint has stood for long enough.
+func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing.T) {
+	now := time.Now()
+	for age, want := range map[time.Duration]uint64{time.Second: 0, time.Minute: 7, time.Hour: 7} {
+		b := &purgeBus{headBus: headBus{head: 7}, stored: now.Add(-age)}
+		p := testPartition(t.Context(), b)
+		p.w.cfg.PurgeDelay = time.Minute
+		r := &retention{p: p}
+		if err := r.sleeper(t.Context(), "s", 100, now); err != nil || b.below != want {
+			t.Errorf("its checkpoint has stood for %v: purged below %d, %v, want %d", age, b.below, err, want)
+		}
+	}
+}
+
+// Behind an event that was left in the stream all are left, though there is room by now: the order stays.
+func TestInbox_BehindOneThatWasLeftAllAreLeft(t *testing.T) {
+	h := newTestHost(t, 0)
+	h.leave(5)
+	if !h.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e6", Seq: 6}) {
+		t.Error("it waits for room, and one was left already")
+	}
+	if len(h.inbox.events) != 0 || h.inbox.left != 6 {
+		t.Errorf("%d events in the inbox, left up to %d", len(h.inbox.events), h.inbox.left)
+	}
+}
