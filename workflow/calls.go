@@ -1,0 +1,283 @@
+package workflow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.starlark.net/starlark"
+)
+
+// arguments evaluates the arguments of a call.
+func (r *Run) arguments(f *frame, c *Call) (args starlark.Tuple, named *starlark.Dict, err error) {
+	v, err := r.program.eval(c.Args, f.vars)
+	if err != nil {
+		return nil, nil, err
+	}
+	pair, ok := v.(starlark.Tuple)
+	if ok && len(pair) == 2 {
+		args, ok = pair[0].(starlark.Tuple)
+		if named, _ = pair[1].(*starlark.Dict); ok && named != nil {
+			return args, named, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("the arguments of %s%s are no pair of a tuple and a dict", c.Action, c.Func)
+}
+
+// called is a call whose arguments are known.
+type called struct {
+	node   int
+	number int
+	call   *Call
+	args   starlark.Tuple
+	named  *starlark.Dict
+}
+
+func (r *Run) call(f *frame, n *Node, at int) error {
+	args, named, err := r.arguments(f, &n.Calls[0])
+	if err != nil {
+		return err
+	}
+	return r.start(f, at, []called{{at, 0, &n.Calls[0], args, named}})
+}
+
+// fan starts all calls of a fan-out, whose arguments are evaluated before the first one.
+func (r *Run) fan(f *frame, n *Node, at int) error {
+	var list []called
+	if n.Each == nil {
+		for i := range n.Calls {
+			args, named, err := r.arguments(f, &n.Calls[i])
+			if err != nil {
+				return err
+			}
+			list = append(list, called{at, i, &n.Calls[i], args, named})
+		}
+		return r.start(f, n.Edges[0].To, list)
+	}
+	over, err := r.program.eval(n.Each.Over, f.vars)
+	if err != nil {
+		return err
+	}
+	l := loop{}
+	if err := l.iterate(over); err != nil {
+		return err
+	}
+	defer l.iter.Done()
+	inner := &frame{fn: f.fn, vars: maps.Clone(f.vars)} // the names of its elements are its own
+	for v := starlark.Value(nil); l.iter.Next(&v); {
+		if len(list) == maxOpen {
+			return &Failure{Name: LimitError, Message: fmt.Sprintf("a fan-out of more than %d", maxOpen)}
+		}
+		if err := r.assign(inner, n.Each.Target, v); err != nil {
+			return err
+		}
+		if n.Each.If != nil {
+			is, err := r.program.eval(n.Each.If, inner.vars)
+			if err != nil {
+				return err
+			}
+			if !is.Truth() {
+				continue
+			}
+		}
+		args, named, err := r.arguments(inner, &n.Calls[0])
+		if err != nil {
+			return err
+		}
+		list = append(list, called{at, 0, &n.Calls[0], args, named})
+	}
+	return r.start(f, n.Edges[0].To, list)
+}
+
+// start begins calls, for all of which the frame waits at a node. If there are none it goes on.
+func (r *Run) start(f *frame, at int, list []called) error {
+	f.wait = &activation{node: at, need: len(list), results: make([]starlark.Value, len(list))}
+	if len(list) == 0 {
+		return r.complete(f)
+	}
+	if len(r.works)+len(list) > maxOpen {
+		return &Failure{Name: LimitError, Message: fmt.Sprintf("more than %d actions at once", maxOpen)}
+	}
+	key := f.key(at)
+	for i := range list {
+		c := &list[i]
+		if f.gone || f.wait == nil || r.bug != nil {
+			return nil // one that could not be called has failed the others
+		}
+		if c.call.Func != "" {
+			child, err := r.enter(f, i, r.program.funcs[c.call.Func], c.args, c.named)
+			if err != nil {
+				if err := r.settle(f, i, failureOf(err)); err != nil {
+					return err
+				}
+				continue
+			}
+			r.push(child, 0, Forward)
+			continue
+		}
+		w := &work{id: key + "/" + strconv.Itoa(i), frame: f, slot: i, node: c.node, number: c.number, call: c.call, attempt: 1}
+		var err error
+		if w.args, err = ToJSON(c.args); err == nil {
+			w.named, err = ToJSON(c.named)
+		}
+		if err != nil {
+			err = fmt.Errorf("arguments of action %s: %w", c.call.Action, err)
+			if err := r.settle(f, i, failureOf(err)); err != nil {
+				return err
+			}
+			continue
+		}
+		if r.works[w.id] != nil {
+			r.bug = fmt.Errorf("%w: work %q is under way", ErrOverflow, w.id)
+			return nil
+		}
+		r.works[w.id] = w
+		r.attempt(w)
+	}
+	return nil
+}
+
+func (r *Run) attempt(w *work) {
+	next := Work{ID: w.id, Attempt: w.attempt, Action: w.call.Action, Args: w.args, Named: w.named}
+	if w.call.Policy != nil {
+		next.Timeout = w.call.Policy.Timeout
+	}
+	r.effects.Start = append(r.effects.Start, next)
+}
+
+func (r *Run) done(w *work, result jsontext.Value) error {
+	var v starlark.Value = starlark.None
+	if len(result) > 0 {
+		var err error
+		if v, err = FromJSON(result); err != nil {
+			return fmt.Errorf("the result of %s (%s): %w", w.call.Action, w.id, err)
+		}
+	}
+	delete(r.works, w.id)
+	return r.settled(w.frame, w.slot, v)
+}
+
+// failed tries again, or fails the call.
+func (r *Run) failed(w *work, f *Failed) error {
+	fail := &Failure{Name: f.Type, Ancestors: f.Ancestors, Message: f.Message}
+	if len(f.Detail) > 0 {
+		v, err := FromJSON(f.Detail)
+		if err != nil {
+			return fmt.Errorf("the error of %s (%s): %w", w.call.Action, w.id, err)
+		}
+		fail.Detail = v
+	}
+	if pause, again := w.call.Policy.again(fail, w.attempt); again {
+		w.attempt++
+		if pause == 0 {
+			r.attempt(w)
+			return nil
+		}
+		w.retry = "retry " + w.id
+		r.retries[w.retry] = w
+		r.effects.Timers = append(r.effects.Timers, Timer{ID: w.retry, At: r.now + pause})
+		return nil
+	}
+	delete(r.works, w.id)
+	return r.settled(w.frame, w.slot, fail)
+}
+
+// settled is settle, and fails the frame if it could not go on.
+func (r *Run) settled(f *frame, slot int, v starlark.Value) error {
+	if err := r.settle(f, slot, v); err != nil {
+		r.fail(f, failureOf(err))
+	}
+	return nil
+}
+
+// settle takes in what has come of a call: a value, or a *Failure.
+func (r *Run) settle(f *frame, slot int, v starlark.Value) error {
+	a := f.wait
+	if a == nil || slot >= len(a.results) || a.results[slot] != nil || a.got >= a.need {
+		r.bug = fmt.Errorf("%w: call %d of %s", ErrOverflow, slot, f.id)
+		return nil
+	}
+	n := r.node(f, a.node)
+	if fail, is := v.(*Failure); is && !n.Collect {
+		r.abandon(f)
+		if !n.Attempt {
+			return fail
+		}
+		return r.resume(f, n, &Result{Error: fail})
+	}
+	a.results[slot] = v
+	if a.got++; a.got == a.need {
+		return r.complete(f)
+	}
+	return nil
+}
+
+// complete goes on behind an activation that has all it needs.
+func (r *Run) complete(f *frame) error {
+	a := f.wait
+	n := r.node(f, a.node)
+	var v starlark.Value
+	switch {
+	case n.Kind == Action:
+		v = a.results[0]
+	case n.List:
+		v = starlark.NewList(a.results)
+	default:
+		v = starlark.Tuple(a.results)
+	}
+	f.wait = nil
+	if n.Attempt {
+		v = &Result{Value: v}
+	}
+	return r.resume(f, n, v)
+}
+
+func (r *Run) resume(f *frame, n *Node, v starlark.Value) error {
+	if err := r.assign(f, n.Into, v); err != nil {
+		return err
+	}
+	r.follow(f, n, 0)
+	return nil
+}
+
+// abandon cancels all that a frame waits for.
+func (r *Run) abandon(f *frame) {
+	a := f.wait
+	if f.wait = nil; a == nil {
+		return
+	}
+	if a.timer != "" {
+		delete(r.timers, a.timer)
+		r.effects.Drop = append(r.effects.Drop, a.timer)
+		return
+	}
+	key := f.key(a.node)
+	for i := range a.need {
+		id := key + "/" + strconv.Itoa(i)
+		if w := r.works[id]; w != nil {
+			r.cancel(w)
+		} else if child := r.frames[id+"."]; child != nil {
+			r.abandon(child)
+			r.drop(child)
+		}
+	}
+}
+
+// cancel takes back an action that is not wanted any more.
+func (r *Run) cancel(w *work) {
+	delete(r.works, w.id)
+	if w.retry != "" {
+		delete(r.retries, w.retry)
+		r.effects.Drop = append(r.effects.Drop, w.retry)
+		return
+	}
+	if i := slices.IndexFunc(r.effects.Start, func(s Work) bool { return s.ID == w.id }); i >= 0 {
+		r.effects.Start = slices.Delete(r.effects.Start, i, i+1) // it was started in this step
+		if w.attempt == 1 {
+			return
+		}
+	}
+	r.effects.Cancel = append(r.effects.Cancel, w.id)
+}

@@ -1,0 +1,174 @@
+package workflow
+
+import (
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// Program is a graph that is ready to run: its code is compiled. It is not changed by runs, which may share it.
+type Program struct {
+	Graph   *Graph
+	Version string
+	code    map[*Code]*starlark.Function
+	globals starlark.StringDict
+	funcs   map[string]int
+}
+
+// Dialect is the language of code: Starlark with while and sets.
+func Dialect() *syntax.FileOptions { return &syntax.FileOptions{Set: true, While: true} }
+
+// Builtins are the names that code has beside those of Starlark.
+func Builtins() starlark.StringDict {
+	return starlark.StringDict{"error": starlark.NewBuiltin("error", newError), "fail": starlark.NewBuiltin("fail", fail)}
+}
+
+// Prepare compiles the code of a graph, which has been checked.
+func Prepare(g *Graph) (*Program, error) {
+	version, err := g.Version()
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{Graph: g, Version: version, code: map[*Code]*starlark.Function{}, funcs: map[string]int{}}
+	m := module{p: p, file: &syntax.File{Path: g.Name, Options: Dialect()}, names: map[*Code]string{}}
+	for i := range g.Prelude {
+		m.parse(g.Prelude[i].Text, g.Prelude[i].Line)
+	}
+	for i := range g.Funcs {
+		p.funcs[g.Funcs[i].Name] = i
+		m.function(&g.Funcs[i])
+	}
+	if m.err == nil {
+		m.err = m.compile()
+	}
+	if m.err != nil {
+		return nil, fmt.Errorf("workflow %s: %w", g.Name, m.err)
+	}
+	return p, nil
+}
+
+// module gathers the code of a graph in one file, each piece as a function of what it reads. Positions are those of
+// the source.
+type module struct {
+	p     *Program
+	file  *syntax.File
+	names map[*Code]string
+	err   error
+}
+
+func (m *module) function(f *Func) {
+	for i := range f.Params {
+		m.expression(f.Params[i].Default)
+	}
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		if n.Kind == Do {
+			m.statements(n.Code)
+		} else {
+			m.expression(n.Code)
+		}
+		m.statements(n.Into)
+		for j := range n.Calls {
+			m.expression(n.Calls[j].Args)
+		}
+		if n.Each != nil {
+			m.expression(n.Each.Over)
+			m.expression(n.Each.If)
+			m.statements(n.Each.Target)
+		}
+	}
+}
+
+// define adds the function of a piece of code, whose body begins in the line behind the head.
+func (m *module) define(c *Code, body string, line int32) {
+	name := fmt.Sprintf("_code%d", len(m.names))
+	m.names[c] = name
+	m.parse(fmt.Sprintf("def %s(%s):\n%s\n", name, strings.Join(c.Reads, ", "), body), line-1)
+}
+
+func (m *module) expression(c *Code) {
+	if c == nil {
+		return
+	}
+	pad := strings.Repeat(" ", max(int(c.Col)-1, 0))
+	m.define(c, " return (\n"+pad+c.Text+"\n )", c.Line-1)
+}
+
+func (m *module) statements(c *Code) {
+	if c == nil {
+		return
+	}
+	indent := c.Text[:len(c.Text)-len(strings.TrimLeft(c.Text, " \t"))]
+	writes := strings.Join(c.Writes, ", ")
+	if len(c.Writes) == 1 {
+		writes += ","
+	}
+	m.define(c, c.Text+"\n"+indent+"return ("+writes+")", c.Line)
+}
+
+func (m *module) parse(text string, line int32) {
+	if m.err != nil {
+		return
+	}
+	f, err := m.file.Options.Parse(m.file.Path, syntax.FilePortion{Content: []byte(text), FirstLine: line, FirstCol: 1}, 0)
+	if err != nil {
+		m.err = err
+		return
+	}
+	m.file.Stmts = append(m.file.Stmts, f.Stmts...)
+}
+
+func (m *module) compile() error {
+	builtins := Builtins()
+	program, err := starlark.FileProgram(m.file, builtins.Has)
+	if err != nil {
+		return err
+	}
+	thread := &starlark.Thread{Name: "prepare"}
+	thread.SetMaxExecutionSteps(maxSteps)
+	m.p.globals, err = program.Init(thread, builtins)
+	if err != nil {
+		return err
+	}
+	m.p.globals.Freeze()
+	for c, name := range m.names { // any order: each on its own
+		fn, ok := m.p.globals[name].(*starlark.Function)
+		if !ok {
+			return fmt.Errorf("%s is no function", name)
+		}
+		m.p.code[c] = fn
+	}
+	return nil
+}
+
+// maxSteps bounds what the code of one node computes, in steps of the interpreter.
+const maxSteps = 50_000_000
+
+// eval runs a piece of code with the variables that it reads.
+func (p *Program) eval(c *Code, vars starlark.StringDict) (starlark.Value, error) {
+	args := make(starlark.Tuple, len(c.Reads))
+	for i, name := range c.Reads {
+		v := vars[name]
+		if v == nil {
+			return nil, fmt.Errorf("variable %s has no value here", name)
+		}
+		args[i] = v
+	}
+	thread := &starlark.Thread{Name: p.Graph.Name}
+	thread.SetMaxExecutionSteps(maxSteps)
+	return starlark.Call(thread, p.code[c], args, nil)
+}
+
+// exec runs statements, and keeps what they write.
+func (p *Program) exec(c *Code, vars starlark.StringDict) error {
+	out, err := p.eval(c, vars)
+	if err != nil {
+		return err
+	}
+	for i, name := range c.Writes {
+		vars[name] = out.(starlark.Tuple)[i]
+	}
+	return nil
+}

@@ -1,0 +1,338 @@
+// Package compile makes workflow graphs of Starlark.
+//
+//	load("actions", "fetch", "store")
+//
+//	def run(urls):
+//	    pages = parallel([fetch(u) for u in urls])
+//	    for p in pages:
+//	        store(p)
+//	    return len(pages)
+//
+//	workflow("mirror", run)
+//
+// Calls of actions are awaited. A file is ordinary Starlark; what a graph cannot be made of is refused, with
+// its place and what to write instead, and never compiled to something else.
+package compile
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.starlark.net/resolve"
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/workflow"
+)
+
+// Error is what is wrong with a file, and where.
+type Error struct {
+	Pos  syntax.Position
+	Text string
+}
+
+func (e *Error) Error() string { return e.Pos.String() + ": " + e.Text }
+
+// combinators are the names that structure calls of actions.
+var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true}
+
+// Actions is the module that actions are loaded from.
+const Actions = "actions"
+
+// Compile compiles a file. The graph is checked, and its code resolved.
+func Compile(filename string, src []byte) (*workflow.Graph, error) {
+	f, err := workflow.Dialect().Parse(filename, src, 0)
+	if err != nil {
+		return nil, err
+	}
+	builtins := workflow.Builtins()
+	predeclared := func(name string) bool { return combinators[name] || builtins.Has(name) }
+	if err := resolve.File(f, predeclared, starlark.Universe.Has); err != nil {
+		return nil, err
+	}
+	if id := reserved(f); id != nil {
+		return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
+	}
+	c := &compiler{text: newText(src), actions: map[string]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
+	err = c.file(f)
+	if err == nil {
+		err = c.graph.Check()
+	}
+	if err == nil {
+		_, err = workflow.Prepare(c.graph)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.graph, nil
+}
+
+var taken = regexp.MustCompile(`^_(t[0-9]+|result|code[0-9]+)$`)
+
+// reserved is a name in a file that the compiler makes itself.
+func reserved(f *syntax.File) (found *syntax.Ident) {
+	syntax.Walk(f, func(n syntax.Node) bool {
+		if id, is := n.(*syntax.Ident); is && taken.MatchString(id.Name) {
+			found = id
+		}
+		return found == nil
+	})
+	return found
+}
+
+// compiler compiles one file.
+type compiler struct {
+	text      text
+	actions   map[string]bool
+	funcs     map[string]*syntax.DefStmt
+	effectful map[string]bool // functions that call actions, or functions that do
+	entry     string
+	graph     *workflow.Graph
+}
+
+func refuse(n syntax.Node, format string, args ...any) error {
+	return &Error{Pos: syntax.Start(n), Text: fmt.Sprintf(format, args...)}
+}
+
+func (c *compiler) file(f *syntax.File) error {
+	for _, s := range f.Stmts {
+		if err := c.declare(s); err != nil {
+			return err
+		}
+	}
+	if c.entry == "" {
+		return &Error{Pos: syntax.MakePosition(&f.Path, 1, 1), Text: `there is no workflow: write workflow("name", run) below the function run`}
+	}
+	c.findEffectful()
+	c.effectful[c.entry] = true
+	for _, s := range f.Stmts {
+		if err := c.keep(s); err != nil {
+			return err
+		}
+	}
+	if err := c.function(c.funcs[c.entry]); err != nil { // the first one
+		return err
+	}
+	for _, s := range f.Stmts {
+		if def, is := s.(*syntax.DefStmt); is && c.effectful[def.Name.Name] && def.Name.Name != c.entry {
+			if err := c.function(def); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// declare takes in what a file declares.
+func (c *compiler) declare(s syntax.Stmt) error {
+	switch s := s.(type) {
+	case *syntax.LoadStmt:
+		if s.ModuleName() != Actions {
+			return refuse(s, "there is no module %q; actions are loaded from %q", s.ModuleName(), Actions)
+		}
+		for i := range s.To {
+			if s.To[i].Name != s.From[i].Name {
+				return refuse(s.To[i], "an action keeps its name: load(%q, %q)", Actions, s.From[i].Name)
+			}
+			c.actions[s.To[i].Name] = true
+		}
+	case *syntax.DefStmt:
+		c.funcs[s.Name.Name] = s
+	case *syntax.AssignStmt:
+	case *syntax.ExprStmt:
+		if call, name := callOf(s.X); name == "workflow" {
+			return c.workflow(call)
+		} else if lit, is := s.X.(*syntax.Literal); !is || lit.Token != syntax.STRING {
+			return refuse(s, "a file declares: load, def, constants and workflow(...)")
+		}
+	default:
+		return refuse(s, "a file declares: load, def, constants and workflow(...)")
+	}
+	return nil
+}
+
+// workflow is workflow(name, run).
+func (c *compiler) workflow(call *syntax.CallExpr) error {
+	if c.entry != "" {
+		return refuse(call, "a file has one workflow")
+	}
+	for i, arg := range call.Args {
+		name := ""
+		if named, is := arg.(*syntax.BinaryExpr); is && named.Op == syntax.EQ {
+			name, arg = named.X.(*syntax.Ident).Name, named.Y
+		}
+		switch lit, isLit := arg.(*syntax.Literal); {
+		case isLit && lit.Token == syntax.STRING && (name == "name" || name == "" && i == 0):
+			c.graph.Name = lit.Value.(string)
+		case name == "run" || name == "" && i == 1:
+			if id, is := arg.(*syntax.Ident); is && c.funcs[id.Name] != nil {
+				c.entry = id.Name
+			} else {
+				return refuse(arg, "the second argument of workflow is a function of this file, above it")
+			}
+		default:
+			return refuse(arg, `write workflow("name", run)`)
+		}
+	}
+	if c.graph.Name == "" || c.entry == "" {
+		return refuse(call, `write workflow("name", run)`)
+	}
+	return nil
+}
+
+// keep puts what has no actions into the prelude.
+func (c *compiler) keep(s syntax.Stmt) error {
+	switch s := s.(type) {
+	case *syntax.DefStmt:
+		if c.effectful[s.Name.Name] {
+			return nil
+		}
+	case *syntax.AssignStmt:
+		if n := c.effect(s); n != nil {
+			return refuse(n, "an action can be called only in a function that the workflow runs")
+		}
+	default:
+		return nil
+	}
+	start, _ := s.Span()
+	c.graph.Prelude = append(c.graph.Prelude, workflow.Code{Text: c.text.node(s), Line: start.Line, Col: 1})
+	return nil
+}
+
+// findEffectful finds the functions that call actions.
+func (c *compiler) findEffectful() {
+	for again := true; again; {
+		again = false
+		for name, def := range c.funcs { // any order: until nothing changes
+			if !c.effectful[name] && c.effect(def) != nil {
+				c.effectful[name], again = true, true
+			}
+		}
+	}
+}
+
+// effect is the first call in a tree that a graph has a node for, nil if there is none.
+func (c *compiler) effect(n syntax.Node) (found syntax.Node) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if found != nil || n == nil {
+			return false
+		}
+		if call, name := callOf(n); call != nil && c.isEffect(name) {
+			found = n
+		}
+		return found == nil
+	})
+	return found
+}
+
+func (c *compiler) isEffect(name string) bool {
+	return c.actions[name] || c.effectful[name] || combinators[name]
+}
+
+// callOf is the call that a node is, and the name that it calls, if it is one.
+func callOf(n syntax.Node) (*syntax.CallExpr, string) {
+	if p, is := n.(*syntax.ParenExpr); is {
+		return callOf(p.X)
+	}
+	call, is := n.(*syntax.CallExpr)
+	if !is {
+		return nil, ""
+	}
+	id, is := call.Fn.(*syntax.Ident)
+	if !is {
+		return call, ""
+	}
+	return call, id.Name
+}
+
+// text is a source text whose parts are cut out by their positions.
+type text []string
+
+func newText(src []byte) text { return strings.Split(string(src), "\n") }
+
+// cut is what stands from a position to another.
+func (t text) cut(from, to syntax.Position) string {
+	if from.Line == to.Line {
+		r := []rune(t[from.Line-1])
+		return string(r[from.Col-1 : to.Col-1])
+	}
+	lines := []string{string([]rune(t[from.Line-1])[from.Col-1:])}
+	lines = append(lines, t[from.Line:to.Line-1]...)
+	return strings.Join(append(lines, string([]rune(t[to.Line-1])[:to.Col-1])), "\n")
+}
+
+func (t text) node(n syntax.Node) string { return t.cut(syntax.Start(n), endOf(n)) }
+
+// endOf is where a node ends. Its Span does not say so of what ends with an index.
+func endOf(n syntax.Node) syntax.Position {
+	behind := func(p syntax.Position) syntax.Position {
+		p.Col++
+		return p
+	}
+	switch n := n.(type) {
+	case *syntax.IndexExpr:
+		return behind(n.Rbrack)
+	case *syntax.SliceExpr:
+		return behind(n.Rbrack)
+	case *syntax.BinaryExpr:
+		return endOf(n.Y)
+	case *syntax.UnaryExpr:
+		if n.X != nil {
+			return endOf(n.X)
+		}
+	case *syntax.CondExpr:
+		return endOf(n.False)
+	case *syntax.LambdaExpr:
+		return endOf(n.Body)
+	case *syntax.TupleExpr:
+		if !n.Lparen.IsValid() && len(n.List) > 0 {
+			return endOf(n.List[len(n.List)-1])
+		}
+	case *syntax.AssignStmt:
+		return endOf(n.RHS)
+	case *syntax.ExprStmt:
+		return endOf(n.X)
+	case *syntax.ReturnStmt:
+		if n.Result != nil {
+			return endOf(n.Result)
+		}
+	case *syntax.DefStmt:
+		return endOf(n.Body[len(n.Body)-1])
+	case *syntax.ForStmt:
+		return endOf(n.Body[len(n.Body)-1])
+	case *syntax.WhileStmt:
+		return endOf(n.Body[len(n.Body)-1])
+	case *syntax.IfStmt:
+		if body := n.False; len(body) > 0 {
+			return endOf(body[len(body)-1])
+		}
+		return endOf(n.True[len(n.True)-1])
+	}
+	_, end := n.Span()
+	return end
+}
+
+// stmts are statements of one suite as lines, each with the indentation of the first one.
+func (t text) stmts(list []syntax.Stmt) string {
+	var out []string
+	line := int32(0)
+	for _, s := range list {
+		start, end := syntax.Start(s), endOf(s)
+		first := []rune(t[start.Line-1])
+		indent := string(first[:len(first)-len([]rune(strings.TrimLeft(string(first), " \t")))])
+		if strings.TrimSpace(string(first[:start.Col-1])) != "" && indent == "" {
+			indent = " "
+		}
+		for ; line > 0 && line < start.Line; line++ {
+			out = append(out, "") // so that lines keep their numbers
+		}
+		what := t.cut(start, end)
+		if rest, is := strings.CutPrefix(what, "elif"); is { // the tree has it as an if behind an else
+			what = "if  " + rest
+		}
+		out = append(out, indent+what)
+		line = end.Line + 1
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,297 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/workflow"
+)
+
+// effect lowers an expression that is the call of an action, or of what structures calls, and gives what comes of
+// it to a target.
+func (l *lowering) effect(x syntax.Expr, into *workflow.Code) {
+	call, name := callOf(x)
+	at := syntax.Start(x)
+	switch {
+	case call == nil || !l.c.isEffect(name):
+		l.refuse(l.c.effect(x), "the call of an action stands alone, at the right of an assignment, or directly in parallel, attempt, retry or timeout; give its result to a variable first")
+	case name == "sleep":
+		l.sleep(call, into)
+	case name == "parallel":
+		l.parallel(call, into, false)
+	case name == "attempt":
+		l.attempt(call, into)
+	default:
+		n := workflow.Node{Kind: workflow.Action, Into: into, Calls: []workflow.Call{l.call(x, nil)}}
+		l.step(n, at)
+	}
+}
+
+func (l *lowering) attempt(call *syntax.CallExpr, into *workflow.Code) {
+	if len(call.Args) != 1 {
+		l.refuse(call, "attempt takes one call: attempt(action(...))")
+		return
+	}
+	inner, name := callOf(call.Args[0])
+	if name == "parallel" {
+		l.parallel(inner, into, true)
+		return
+	}
+	l.step(workflow.Node{Kind: workflow.Action, Into: into, Attempt: true, Calls: []workflow.Call{l.call(call.Args[0], nil)}}, syntax.Start(call))
+}
+
+func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
+	if len(call.Args) != 1 || isNamed(call.Args[0]) {
+		l.refuse(call, `sleep takes a time: sleep("30s"), or a number of seconds`)
+		return
+	}
+	code := l.noEffect(call.Args[0])
+	if lit, is := call.Args[0].(*syntax.Literal); is && lit.Token == syntax.STRING {
+		d, err := time.ParseDuration(lit.Value.(string))
+		if err != nil {
+			l.refuse(lit, "%v", err)
+			return
+		}
+		code.Text = strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
+	}
+	l.step(workflow.Node{Kind: workflow.Sleep, Code: code}, syntax.Start(call))
+	if into != nil {
+		into.Text = strings.Replace(into.Text, workflow.ResultName, "None", 1)
+		into.Reads = into.Reads[1:]
+		l.step(workflow.Node{Kind: workflow.Do, Code: into}, syntax.Start(call))
+	}
+}
+
+func isNamed(x syntax.Expr) bool {
+	b, is := x.(*syntax.BinaryExpr)
+	return is && b.Op == syntax.EQ
+}
+
+// noEffect is an expression in which no action can be called.
+func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
+	if n := l.c.effect(x); n != nil {
+		l.refuse(n, "the call of an action is no part of an expression; give its result to a variable first")
+	}
+	return l.code(x)
+}
+
+// call is the call of an action or a function, in whatever policies; own are the variables of a comprehension that it
+// is in.
+func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
+	call, name := callOf(x)
+	switch {
+	case call == nil || !l.c.isEffect(name) || name == "sleep" || name == "parallel" || name == "attempt" || name == "workflow":
+		l.refuse(x, "here stands the call of an action, or of a function that calls actions")
+		return out
+	case name == "retry" || name == "timeout":
+		return l.policy(call, name, own)
+	case l.c.actions[name]:
+		out.Action = name
+	default:
+		out.Func = name
+	}
+	out.Args = l.arguments(call, own)
+	return out
+}
+
+// arguments are those of a call, as an expression that comes to a pair.
+func (l *lowering) arguments(call *syntax.CallExpr, own []string) *workflow.Code {
+	var args, named []string
+	code := &workflow.Code{Line: call.Lparen.Line, Col: 1}
+	for _, arg := range call.Args {
+		if u, is := arg.(*syntax.UnaryExpr); is && (u.Op == syntax.STAR || u.Op == syntax.STARSTAR) {
+			l.refuse(arg, "the arguments of an action are written out, without * and **")
+			return code
+		}
+		value := arg
+		if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
+			value = b.Y
+			named = append(named, strconv.Quote(b.X.(*syntax.Ident).Name)+": "+l.c.text.node(value))
+		} else {
+			args = append(args, l.c.text.node(value)+",")
+		}
+		if n := l.c.effect(value); n != nil {
+			l.refuse(n, "the call of an action is no argument; give its result to a variable first")
+		}
+		for _, name := range l.reads(value, own) {
+			if !slices.Contains(code.Reads, name) {
+				code.Reads = append(code.Reads, name)
+			}
+		}
+	}
+	code.Text = "(" + strings.Join(args, " ") + "), {" + strings.Join(named, ", ") + "}"
+	return code
+}
+
+// policy is retry(call, ...) or timeout(call, time).
+func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) workflow.Call {
+	if len(call.Args) == 0 {
+		l.refuse(call, "%s takes a call first: %s(action(...), ...)", name, name)
+		return workflow.Call{}
+	}
+	out := l.call(call.Args[0], own)
+	if out.Func != "" {
+		l.refuse(call, "%s is of an action, and %s is a function", name, out.Func)
+	}
+	if out.Policy == nil {
+		out.Policy = &workflow.Policy{}
+	}
+	for i, arg := range call.Args[1:] {
+		key := ""
+		if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
+			key, arg = b.X.(*syntax.Ident).Name, b.Y
+		} else if name == "timeout" && i == 0 {
+			key = "after"
+		}
+		if err := setPolicy(out.Policy, name, key, arg); err != nil {
+			l.refuse(arg, "%v", err)
+		}
+	}
+	return out
+}
+
+// setPolicy sets one part of a policy, which is written out.
+func setPolicy(p *workflow.Policy, what, key string, x syntax.Expr) (err error) {
+	switch what + " " + key {
+	case "timeout after":
+		p.Timeout, err = duration(x)
+	case "retry attempts":
+		var n float64
+		if n, err = literal(x); err == nil && (n < 1 || n > 1e6) {
+			err = fmt.Errorf("attempts are from 1 to 1,000,000 in all")
+		}
+		p.Attempts = int(n)
+	case "retry backoff":
+		p.Backoff, err = duration(x)
+	case "retry max_backoff":
+		p.MaxBackoff, err = duration(x)
+	case "retry factor":
+		if p.Factor, err = literal(x); err == nil && (p.Factor < 1 || p.Factor > 100) {
+			err = fmt.Errorf("a factor is from 1 to 100")
+		}
+	case "retry on":
+		p.On, err = texts(x)
+	default:
+		err = fmt.Errorf(`write retry(action(...), attempts = 3, on = ["Type"], backoff = "1s", factor = 2, max_backoff = "1m"), or timeout(action(...), "30s")`)
+	}
+	return err
+}
+
+func literal(x syntax.Expr) (float64, error) {
+	if lit, is := x.(*syntax.Literal); is {
+		switch v := lit.Value.(type) {
+		case int64:
+			return float64(v), nil
+		case float64:
+			return v, nil
+		}
+	}
+	return 0, fmt.Errorf("a policy is written out, as a number")
+}
+
+func duration(x syntax.Expr) (int64, error) {
+	if lit, is := x.(*syntax.Literal); is && lit.Token == syntax.STRING {
+		d, err := time.ParseDuration(lit.Value.(string))
+		if err == nil && d <= 0 {
+			err = fmt.Errorf("a time is longer than nothing")
+		}
+		return max(d.Milliseconds(), 1), err
+	}
+	s, err := literal(x)
+	if err != nil || s <= 0 {
+		return 0, fmt.Errorf(`a time is written out, as "30s" or a number of seconds`)
+	}
+	return int64(s * 1000), nil
+}
+
+func texts(x syntax.Expr) (list []string, err error) {
+	all, is := x.(*syntax.ListExpr)
+	if !is {
+		return nil, fmt.Errorf(`types of errors are written out: on = ["Type"]`)
+	}
+	for _, e := range all.List {
+		lit, is := e.(*syntax.Literal)
+		if !is || lit.Token != syntax.STRING {
+			return nil, fmt.Errorf(`types of errors are written out: on = ["Type"]`)
+		}
+		list = append(list, lit.Value.(string))
+	}
+	return list, nil
+}
+
+// parallel is parallel(call, call), parallel([call, call]) or parallel([call for x in xs]).
+func (l *lowering) parallel(call *syntax.CallExpr, into *workflow.Code, attempt bool) {
+	fan := workflow.Node{Kind: workflow.Fan}
+	join := workflow.Node{Kind: workflow.Join, Into: into, Attempt: attempt}
+	var calls []syntax.Expr
+	for _, arg := range call.Args {
+		if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
+			lit, isLit := b.Y.(*syntax.Literal)
+			if b.X.(*syntax.Ident).Name != "on_error" || !isLit || lit.Value != "collect" && lit.Value != "fail" {
+				l.refuse(arg, `parallel takes calls, and on_error = "collect" or "fail"`)
+				return
+			}
+			join.Collect = lit.Value == "collect"
+			continue
+		}
+		calls = append(calls, arg)
+	}
+	if len(calls) == 1 {
+		switch x := calls[0].(type) {
+		case *syntax.Comprehension:
+			join.List = true
+			l.each(&fan, x)
+			calls = nil
+		case *syntax.ListExpr:
+			join.List = true
+			calls = x.List
+		}
+	}
+	for _, x := range calls {
+		fan.Calls = append(fan.Calls, l.call(x, nil))
+	}
+	at := syntax.Start(call)
+	fan.Edges = []workflow.Edge{{Kind: workflow.Forward}}
+	i := l.add(fan, at)
+	l.open = []dangling{{i, 0}}
+	l.step(join, at)
+}
+
+// each makes a fan-out of a comprehension.
+func (l *lowering) each(fan *workflow.Node, comp *syntax.Comprehension) {
+	first, is := comp.Clauses[0].(*syntax.ForClause)
+	if comp.Curly || !is || len(comp.Clauses) > 2 {
+		l.refuse(comp, "parallel([call for x in list if condition]) has one for and at most one if")
+		return
+	}
+	own := l.vars.targets(first.Vars)
+	fan.Each = &workflow.Each{Over: l.noEffect(first.X)}
+	hidden := names{}
+	for _, name := range own {
+		hidden[name] = l.known[name]
+		l.known[name] = true
+	}
+	added := slices.DeleteFunc(slices.Clone(own), func(name string) bool { return l.vars.all[name] })
+	l.vars.declare(added)
+	defer l.vars.undeclare(added)
+	fan.Each.Target = l.target(first.Vars, syntax.EQ)
+	if len(comp.Clauses) == 2 {
+		cond, is := comp.Clauses[1].(*syntax.IfClause)
+		if !is {
+			l.refuse(comp, "parallel([call for x in list if condition]) has one for and at most one if")
+			return
+		}
+		fan.Each.If = l.noEffect(cond.Cond)
+	}
+	fan.Calls = []workflow.Call{l.call(comp.Body, nil)}
+	for _, name := range own {
+		if !hidden[name] {
+			delete(l.known, name)
+		}
+	}
+}

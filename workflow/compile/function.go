@@ -1,0 +1,462 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/workflow"
+)
+
+// lowering makes the nodes of one function.
+type lowering struct {
+	c     *compiler
+	f     workflow.Func
+	vars  *variables
+	loops []*around
+	// open are the edges that lead to what comes next; none of them if that cannot be reached.
+	open  []dangling
+	known names // the variables that have a value here
+	temps int
+	err   error
+}
+
+// dangling is an edge whose end is not known yet.
+type dangling struct{ node, edge int }
+
+// around is a loop that is being lowered.
+type around struct {
+	head   int
+	breaks []dangling
+	known  []names // where it is left
+}
+
+func (c *compiler) function(def *syntax.DefStmt) error {
+	l := &lowering{c: c, f: workflow.Func{Name: def.Name.Name}, vars: variablesOf(def), known: names{}}
+	for _, p := range def.Params {
+		if err := l.param(p); err != nil {
+			return err
+		}
+	}
+	l.open = []dangling{{-1, 0}} // the first node is where it begins
+	l.suite(def.Body)
+	if len(l.open) > 0 {
+		l.result(&workflow.Code{Text: "None", Line: def.Def.Line, Col: 1}, def.Def)
+	}
+	if l.err != nil {
+		return l.err
+	}
+	c.graph.Funcs = append(c.graph.Funcs, l.f)
+	return nil
+}
+
+func (l *lowering) param(p syntax.Expr) error {
+	switch p := p.(type) {
+	case *syntax.Ident:
+		l.f.Params = append(l.f.Params, workflow.Param{Name: p.Name})
+		l.known[p.Name] = true
+		return nil
+	case *syntax.BinaryExpr:
+		name := p.X.(*syntax.Ident).Name
+		if n := l.c.effect(p.Y); n != nil {
+			return refuse(n, "a default is no action")
+		}
+		l.f.Params = append(l.f.Params, workflow.Param{Name: name, Default: l.code(p.Y)})
+		l.known[name] = true
+		return nil
+	}
+	return refuse(p, "a function with actions has no * and no ** parameters; pass a list or a dict")
+}
+
+func (l *lowering) refuse(n syntax.Node, format string, args ...any) {
+	if l.err == nil {
+		l.err = refuse(n, format, args...)
+	}
+}
+
+// add adds a node behind what is open, and leaves its forward edge open.
+func (l *lowering) add(n workflow.Node, at syntax.Position) int {
+	n.Line, n.Col, n.Depth = at.Line, at.Col, len(l.loops)
+	i := len(l.f.Nodes)
+	l.f.Nodes = append(l.f.Nodes, n)
+	l.join(l.open, i)
+	l.open = nil
+	return i
+}
+
+// join has edges lead to a node.
+func (l *lowering) join(open []dangling, to int) {
+	for _, d := range open {
+		if d.node >= 0 {
+			l.f.Nodes[d.node].Edges[d.edge].To = to
+		}
+	}
+}
+
+// step adds a node with one edge, which what comes next follows.
+func (l *lowering) step(n workflow.Node, at syntax.Position) {
+	n.Edges = []workflow.Edge{{Kind: workflow.Forward}}
+	i := l.add(n, at)
+	l.open = []dangling{{i, 0}}
+}
+
+// meet goes on where alternatives meet.
+func (l *lowering) meet(open []dangling, known []names, at syntax.Position) {
+	l.open, l.known = open, meet(known)
+	if len(open) > 1 {
+		l.step(workflow.Node{Kind: workflow.Merge}, at)
+	}
+}
+
+// suite lowers statements; as many as can be are one node.
+func (l *lowering) suite(list []syntax.Stmt) {
+	for len(list) > 0 && l.err == nil && len(l.open) > 0 { // nothing is reached behind a return
+		n := 0
+		for n < len(list) && l.isPlain(list[n]) {
+			n++
+		}
+		if n > 0 {
+			l.plain(list[:n])
+			list = list[n:]
+			continue
+		}
+		l.statement(list[0])
+		list = list[1:]
+	}
+}
+
+// isPlain reports whether a statement needs no node of its own: it calls no action, and does not lead
+// out of itself.
+func (l *lowering) isPlain(s syntax.Stmt) bool { return l.c.effect(s) == nil && !leaves(s, false) }
+
+// leaves reports whether a statement may end more than itself.
+func leaves(s syntax.Stmt, inLoop bool) bool {
+	anyOf := func(list []syntax.Stmt, in bool) bool {
+		return slices.ContainsFunc(list, func(s syntax.Stmt) bool { return leaves(s, in) })
+	}
+	switch s := s.(type) {
+	case *syntax.ReturnStmt:
+		return true
+	case *syntax.BranchStmt:
+		return s.Token != syntax.PASS && !inLoop
+	case *syntax.IfStmt:
+		return anyOf(s.True, inLoop) || anyOf(s.False, inLoop)
+	case *syntax.ForStmt:
+		return anyOf(s.Body, true)
+	case *syntax.WhileStmt:
+		return anyOf(s.Body, true)
+	}
+	return false
+}
+
+func (l *lowering) plain(list []syntax.Stmt) {
+	if all := slices.IndexFunc(list, func(s syntax.Stmt) bool { b, is := s.(*syntax.BranchStmt); return !is || b.Token != syntax.PASS }); all < 0 {
+		return
+	}
+	for _, s := range list {
+		if def, is := s.(*syntax.DefStmt); is {
+			l.refuse(def, "a function is not defined within one that calls actions; define it above")
+			return
+		}
+	}
+	start := syntax.Start(list[0])
+	code := &workflow.Code{Text: l.c.text.stmts(list), Line: start.Line, Col: 1}
+	used, written := l.vars.in(list)
+	after := l.vars.assigned(list, l.known)
+	l.checkRead(list, used)
+	for _, name := range used {
+		if l.known[name] {
+			code.Reads = append(code.Reads, name)
+		}
+	}
+	for _, name := range written {
+		if after[name] {
+			code.Writes = append(code.Writes, name)
+		}
+		l.vars.maybe[name] = true
+	}
+	l.step(workflow.Node{Kind: workflow.Do, Code: code}, start)
+	l.known = after
+}
+
+// checkRead refuses statements that may read a variable which has a value on some ways only.
+func (l *lowering) checkRead(list []syntax.Stmt, used []string) {
+	known := l.known.clone()
+	for _, s := range list {
+		for _, id := range l.vars.reads(s) {
+			if !known[id.Name] && l.vars.maybe[id.Name] {
+				l.refuse(id, "variable %s may have no value here; give it one before the branches", id.Name)
+			}
+			if !known[id.Name] && !slices.ContainsFunc(list, func(s syntax.Stmt) bool {
+				return l.vars.assigned([]syntax.Stmt{s}, names{})[id.Name] || slices.Contains(l.vars.writes(s), id.Name)
+			}) {
+				l.refuse(id, "variable %s has no value here", id.Name)
+			}
+		}
+		known = l.vars.assigned([]syntax.Stmt{s}, known)
+	}
+}
+
+// code is an expression, whose variables must have values.
+func (l *lowering) code(x syntax.Expr) *workflow.Code {
+	start := syntax.Start(x)
+	return &workflow.Code{Text: l.c.text.node(x), Line: start.Line, Col: start.Col, Reads: l.reads(x, nil)}
+}
+
+// reads are the variables of an expression; own are such as have values in it.
+func (l *lowering) reads(x syntax.Node, own []string) (list []string) {
+	for _, id := range l.vars.reads(x) {
+		if !l.known[id.Name] && !slices.Contains(own, id.Name) {
+			l.refuse(id, "variable %s may have no value here; give it one before", id.Name)
+		}
+		if !slices.Contains(list, id.Name) {
+			list = append(list, id.Name)
+		}
+	}
+	return list
+}
+
+func (l *lowering) statement(s syntax.Stmt) {
+	switch s := s.(type) {
+	case *syntax.ExprStmt:
+		l.effect(s.X, nil)
+	case *syntax.AssignStmt:
+		l.assignment(s)
+	case *syntax.IfStmt:
+		l.conditional(s)
+	case *syntax.ForStmt:
+		l.forLoop(s)
+	case *syntax.WhileStmt:
+		l.whileLoop(s)
+	case *syntax.ReturnStmt:
+		if s.Result == nil {
+			l.result(&workflow.Code{Text: "None", Line: s.Return.Line, Col: 1}, s.Return)
+			return
+		}
+		x := l.value(s.Result)
+		l.result(x, s.Return)
+	case *syntax.BranchStmt:
+		l.jump(s)
+	default:
+		l.refuse(s, "this statement cannot stand in a function that calls actions")
+	}
+}
+
+func (l *lowering) result(x *workflow.Code, at syntax.Position) {
+	l.add(workflow.Node{Kind: workflow.Return, Code: x}, at)
+}
+
+// value is an expression; if it is a call of an action, that comes first.
+func (l *lowering) value(x syntax.Expr) *workflow.Code {
+	if l.c.effect(x) == nil {
+		return l.code(x)
+	}
+	name := l.temp()
+	at := syntax.Start(x)
+	l.effect(x, &workflow.Code{Text: " " + name + " = " + workflow.ResultName, Line: at.Line, Col: 1, Reads: []string{workflow.ResultName}, Writes: []string{name}})
+	l.known[name] = true
+	return &workflow.Code{Text: name, Line: at.Line, Col: at.Col, Reads: []string{name}}
+}
+
+func (l *lowering) temp() string {
+	l.temps++
+	return fmt.Sprintf("_t%d", l.temps)
+}
+
+func (l *lowering) assignment(s *syntax.AssignStmt) {
+	if n := l.c.effect(s.LHS); n != nil {
+		l.refuse(n, "an action is called in a statement of its own, before")
+		return
+	}
+	if comp, is := s.RHS.(*syntax.Comprehension); is {
+		l.comprehension(s, comp)
+		return
+	}
+	if s.Op != syntax.EQ {
+		l.reads(s.LHS, nil)
+	}
+	l.effect(s.RHS, l.target(s.LHS, s.Op))
+	for _, name := range l.vars.targets(s.LHS) {
+		l.known[name], l.vars.maybe[name] = true, true
+	}
+}
+
+// target is the code that assigns a result.
+func (l *lowering) target(lhs syntax.Expr, op syntax.Token) *workflow.Code {
+	at := syntax.Start(lhs)
+	code := &workflow.Code{Text: " " + l.c.text.node(lhs) + " " + op.String() + " " + workflow.ResultName, Line: at.Line, Col: 1, Reads: []string{workflow.ResultName}}
+	own := l.vars.targets(lhs)
+	code.Reads = append(code.Reads, l.readOf(lhs)...)
+	if op != syntax.EQ {
+		for _, name := range own {
+			if !slices.Contains(code.Reads, name) {
+				code.Reads = append(code.Reads, name)
+			}
+		}
+	}
+	code.Writes = own
+	return code
+}
+
+// readOf are the variables that an assignment to an expression reads: of d[k], d and k.
+func (l *lowering) readOf(lhs syntax.Expr) (list []string) {
+	r := reader{v: l.vars}
+	r.target(lhs, false)
+	for _, id := range r.list {
+		if !l.known[id.Name] {
+			l.refuse(id, "variable %s may have no value here; give it one before", id.Name)
+		}
+		if !slices.Contains(list, id.Name) {
+			list = append(list, id.Name)
+		}
+	}
+	return list
+}
+
+func (l *lowering) conditional(s *syntax.IfStmt) {
+	cond := l.value(s.Cond)
+	b := l.add(workflow.Node{Kind: workflow.Branch, Code: cond, Edges: []workflow.Edge{{Kind: workflow.Forward, When: "true"}, {Kind: workflow.Forward, When: "false"}}}, s.If)
+	before := l.known.clone()
+	var open []dangling
+	var known []names
+	for i, suite := range [][]syntax.Stmt{s.True, s.False} {
+		l.open, l.known = []dangling{{b, i}}, before.clone()
+		l.suite(suite)
+		if len(l.open) > 0 {
+			open, known = append(open, l.open...), append(known, l.known)
+		}
+	}
+	l.meet(open, known, s.If)
+}
+
+// jump is break, continue, or a pass that stands alone.
+func (l *lowering) jump(s *syntax.BranchStmt) {
+	in := l.loops[len(l.loops)-1]
+	if s.Token == syntax.BREAK {
+		in.breaks, in.known = append(in.breaks, l.open...), append(in.known, l.known)
+	} else {
+		l.back(in)
+	}
+	l.open = nil
+}
+
+// back leads what is open to the head of a loop.
+func (l *lowering) back(in *around) {
+	for _, d := range l.open {
+		e := &l.f.Nodes[d.node].Edges[d.edge]
+		if e.Kind == workflow.Forward && e.When == "" {
+			e.Kind, e.To = workflow.Back, in.head
+			continue
+		}
+		// The edge of a branch, or of a loop that is left, says something already.
+		save := l.open
+		l.open = []dangling{d}
+		l.step(workflow.Node{Kind: workflow.Merge}, syntax.MakePosition(nil, l.f.Nodes[d.node].Line, l.f.Nodes[d.node].Col))
+		m := l.open[0].node
+		l.f.Nodes[m].Edges[0] = workflow.Edge{Kind: workflow.Back, To: in.head}
+		l.open = save
+	}
+}
+
+func (l *lowering) forLoop(s *syntax.ForStmt) {
+	over := l.value(s.X)
+	l.loop(workflow.Node{Kind: workflow.Loop, Code: over}, s.For, func() {
+		l.f.Nodes[len(l.f.Nodes)-1].Into = l.target(s.Vars, syntax.EQ)
+		for _, name := range l.vars.targets(s.Vars) {
+			l.known[name], l.vars.maybe[name] = true, true
+		}
+		l.suite(s.Body)
+	})
+}
+
+func (l *lowering) whileLoop(s *syntax.WhileStmt) {
+	if l.c.effect(s.Cond) == nil {
+		l.loop(workflow.Node{Kind: workflow.Loop, While: true, Code: l.code(s.Cond)}, s.While, func() { l.suite(s.Body) })
+		return
+	}
+	l.loop(workflow.Node{Kind: workflow.Loop, While: true, Code: &workflow.Code{Text: "True", Line: s.While.Line, Col: 1}}, s.While, func() {
+		cond := l.value(s.Cond)
+		b := l.add(workflow.Node{Kind: workflow.Branch, Code: cond, Edges: []workflow.Edge{{Kind: workflow.Forward, When: "true"}, {Kind: workflow.Forward, When: "false"}}}, s.While)
+		in := l.loops[len(l.loops)-1]
+		in.breaks, in.known = append(in.breaks, dangling{b, 1}), append(in.known, l.known.clone())
+		l.open = []dangling{{b, 0}}
+		l.suite(s.Body)
+	})
+}
+
+// loop lowers a loop with its head.
+func (l *lowering) loop(head workflow.Node, at syntax.Position, body func()) {
+	head.Edges = []workflow.Edge{{Kind: workflow.Continue}, {Kind: workflow.Break}}
+	h := l.add(head, at)
+	before := l.known.clone()
+	in := &around{head: h, breaks: []dangling{{h, 1}}, known: []names{before.clone()}}
+	if head.While && head.Code.Text == "True" { // it is left by a break only
+		in.known = nil
+	}
+	l.loops = append(l.loops, in)
+	l.open = []dangling{{h, 0}}
+	body()
+	l.back(in)
+	l.loops = l.loops[:len(l.loops)-1]
+	if in.known == nil {
+		in.known = []names{before}
+	}
+	l.meet(in.breaks, in.known, at)
+}
+
+// comprehension is a list of what actions return, one after the other.
+func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehension) {
+	var first *syntax.ForClause
+	if len(comp.Clauses) > 0 {
+		first, _ = comp.Clauses[0].(*syntax.ForClause)
+	}
+	switch {
+	case comp.Curly || first == nil || slices.ContainsFunc(comp.Clauses[1:], func(n syntax.Node) bool { _, is := n.(*syntax.ForClause); return is }):
+		l.refuse(comp, "a comprehension that calls actions has one for, and makes a list; write a loop")
+		return
+	case slices.ContainsFunc(comp.Clauses, func(n syntax.Node) bool { return l.c.effect(n) != nil }):
+		l.refuse(comp, "an action is called in the body of a comprehension, not in its clauses; write a loop")
+		return
+	}
+	for _, name := range l.vars.targets(first.Vars) {
+		if l.known[name] || l.vars.maybe[name] || l.vars.all[name] {
+			l.refuse(first.Vars, "variable %s of a comprehension that calls actions has the name of another one; rename it", name)
+			return
+		}
+	}
+	list := l.temp()
+	at := syntax.Start(comp)
+	l.step(workflow.Node{Kind: workflow.Do, Code: &workflow.Code{Text: " " + list + " = []", Line: at.Line, Col: 1, Writes: []string{list}}}, at)
+	l.known[list] = true
+	own := l.vars.targets(first.Vars)
+	l.vars.declare(own)
+	l.loop(workflow.Node{Kind: workflow.Loop, Code: l.code(first.X)}, first.For, func() {
+		l.f.Nodes[len(l.f.Nodes)-1].Into = l.target(first.Vars, syntax.EQ)
+		for _, name := range own {
+			l.known[name] = true
+		}
+		for _, clause := range comp.Clauses[1:] {
+			cond := clause.(*syntax.IfClause)
+			b := l.add(workflow.Node{Kind: workflow.Branch, Code: l.code(cond.Cond), Edges: []workflow.Edge{{Kind: workflow.Forward, When: "true"}, {Kind: workflow.Forward, When: "false"}}}, cond.If)
+			l.open = []dangling{{b, 1}}
+			l.back(l.loops[len(l.loops)-1])
+			l.open = []dangling{{b, 0}}
+		}
+		l.effect(comp.Body, &workflow.Code{Text: " " + list + ".append(" + workflow.ResultName + ")", Line: at.Line, Col: 1, Reads: []string{list, workflow.ResultName}})
+	})
+	l.vars.undeclare(own)
+	for _, name := range own {
+		delete(l.known, name)
+	}
+	into := l.target(s.LHS, s.Op)
+	into.Text = " " + l.c.text.node(s.LHS) + " " + s.Op.String() + " " + list
+	into.Reads = append(into.Reads[1:], list)
+	if s.Op != syntax.EQ {
+		l.reads(s.LHS, nil)
+	}
+	l.step(workflow.Node{Kind: workflow.Do, Code: into}, at)
+	for _, name := range l.vars.targets(s.LHS) {
+		l.known[name], l.vars.maybe[name] = true, true
+	}
+}

@@ -1,0 +1,302 @@
+package compile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/settlehq/settle/workflow"
+)
+
+// bench is a run whose inputs a test gives one by one. It is stored and loaded after each.
+type bench struct {
+	*testing.T
+	p   *workflow.Program
+	run *workflow.Run
+	now int64
+}
+
+func begin(t *testing.T, body string) (*bench, workflow.Effects) {
+	t.Helper()
+	g, err := Compile("w.star", []byte("load('actions', 'a', 'b', 'undo')\ndef two(x):\n    y = a(x)\n    return b(y)\ndef run(n = 3):\n"+body+"\nworkflow('w', run)\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := workflow.Prepare(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{T: t, p: p, run: workflow.New(p)}
+	return b, b.step(workflow.Input{Begin: jsontext.Value("{}")})
+}
+
+func (b *bench) step(in workflow.Input) workflow.Effects {
+	b.Helper()
+	in.Now = b.now
+	e, err := b.run.Step(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	snap, err := b.run.Snapshot()
+	if err == nil {
+		b.run, err = workflow.Load(b.p, snap)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e
+}
+
+func (b *bench) done(w workflow.Work, result string) workflow.Effects {
+	b.Helper()
+	return b.step(workflow.Input{Done: &workflow.Done{Work: w.ID, Attempt: w.Attempt, Result: jsontext.Value(result)}})
+}
+
+func (b *bench) failed(w workflow.Work, typ string, ancestors ...string) workflow.Effects {
+	b.Helper()
+	return b.step(workflow.Input{Failed: &workflow.Failed{Work: w.ID, Attempt: w.Attempt, Type: typ, Ancestors: ancestors, Message: "it is so"}})
+}
+
+// said is what effects are, in words.
+func said(e workflow.Effects) string {
+	var list []string
+	for _, w := range e.Start {
+		list = append(list, fmt.Sprintf("start %s %s#%d", w.Action, w.Args, w.Attempt))
+	}
+	for range e.Cancel {
+		list = append(list, "cancel")
+	}
+	for _, t := range e.Timers {
+		list = append(list, fmt.Sprintf("timer %d", t.At))
+	}
+	for range e.Drop {
+		list = append(list, "drop")
+	}
+	if o := e.Outcome; o != nil && o.Error != nil {
+		list = append(list, "failed "+o.Error.Error())
+	} else if o != nil {
+		list = append(list, "result "+string(o.Result))
+	}
+	return strings.Join(list, ", ")
+}
+
+func (b *bench) want(e workflow.Effects, want string) workflow.Effects {
+	b.Helper()
+	if got := said(e); got != want {
+		b.Fatalf("%s\nwant %s", got, want)
+	}
+	return e
+}
+
+func TestRetry_AttemptsAreTriesInAllAndPausesGrow(t *testing.T) {
+	b, e := begin(t, "    return retry(a(n), attempts = 4, backoff = '1s', factor = 2, max_backoff = '3s')")
+	first := b.want(e, "start a [3]#1").Start[0]
+	b.now = 10_000
+	timer := b.want(b.failed(first, "E"), "timer 11000").Timers[0]
+	b.want(b.done(first, "1"), "") // the attempt was given up
+	b.now = 11_000
+	second := b.want(b.step(workflow.Input{Timer: timer.ID}), "start a [3]#2").Start[0]
+	b.want(b.step(workflow.Input{Timer: timer.ID}), "")
+	b.want(b.failed(first, "E"), "") // an answer of the first attempt is no news
+	timer = b.want(b.failed(second, "E"), "timer 13000").Timers[0]
+	third := b.want(b.step(workflow.Input{Timer: timer.ID}), "start a [3]#3").Start[0]
+	timer = b.want(b.failed(third, "E"), "timer 14000").Timers[0]
+	last := b.want(b.step(workflow.Input{Timer: timer.ID}), "start a [3]#4").Start[0]
+	b.want(b.failed(last, "E"), "failed E: it is so")
+	b.want(b.done(last, "1"), "")
+}
+
+func TestRetry_OnlyOfTheTypesThatAreNamed(t *testing.T) {
+	b, e := begin(t, "    return retry(a(n), attempts = 3, on = ['Busy'])")
+	e = b.want(b.failed(e.Start[0], "TooBusy", "Busy"), "start a [3]#2")
+	b.want(b.failed(e.Start[0], "Other"), "failed Other: it is so")
+}
+
+func TestNoPolicy_NoRetryAndTheTimeoutIsThatOfTheCall(t *testing.T) {
+	b, e := begin(t, "    timeout(a(1), '30s')\n    return a(2)")
+	if got := e.Start[0].Timeout; got != 30_000 {
+		t.Errorf("the timeout is %d", got)
+	}
+	e = b.want(b.done(e.Start[0], "null"), "start a [2]#1")
+	b.want(b.failed(e.Start[0], workflow.TimeoutError), "failed TimeoutError: it is so")
+}
+
+func TestAttempt_SaysWhatHasFailedByTypeAndAncestor(t *testing.T) {
+	body := `    r = attempt(two(n))
+    if r.ok: return r.value
+    if r.failed("Lookup"):
+        undo(r.error.type)
+        return "handled:" + r.error.message
+    fail(r.error)
+`
+	b, e := begin(t, body)
+	e = b.want(b.done(e.Start[0], "7"), "start b [7]#1")
+	b.want(b.done(e.Start[0], "8"), "result 8")
+	b, e = begin(t, body)
+	e = b.want(b.failed(e.Start[0], "Key", "Lookup"), `start undo ["Key"]#1`)
+	b.want(b.done(e.Start[0], "null"), `result "handled:it is so"`)
+	b, e = begin(t, body)
+	b.want(b.failed(e.Start[0], "Other"), "failed Other: it is so")
+}
+
+func TestParallel_ResultsAreInTheOrderOfTheCalls(t *testing.T) {
+	b, e := begin(t, "    return parallel([a(i) for i in range(n)])")
+	b.want(e, "start a [0]#1, start a [1]#1, start a [2]#1")
+	b.want(b.done(e.Start[2], "12"), "")
+	b.want(b.done(e.Start[2], "13"), "") // twice
+	b.want(b.done(e.Start[0], "10"), "")
+	b.want(b.done(e.Start[1], "11"), "result [10,11,12]")
+	b.want(b.done(e.Start[1], "11"), "")
+}
+
+func TestParallel_AFailureCancelsTheOthersAndIsNotLost(t *testing.T) {
+	b, e := begin(t, "    for i in range(2):\n        parallel(a(i), two(i), b(i))\n    return 0")
+	b.want(e, "start a [0]#1, start b [0]#1, start a [0]#1")
+	b.want(b.failed(e.Start[0], "E"), "cancel, cancel, failed E: it is so")
+
+	b, e = begin(t, "    xs = parallel([a(i) for i in range(n)], on_error = 'collect')\n    return [x if type(x) == 'int' else x.type for x in xs]")
+	b.want(b.failed(e.Start[1], "E"), "")
+	b.want(b.done(e.Start[0], "10"), "")
+	b.want(b.done(e.Start[2], "12"), `result [10,"E",12]`)
+
+	b, e = begin(t, "    r = attempt(parallel([a(i) for i in range(n)]))\n    if r.failed(): undo()\n    return 'x'")
+	e = b.want(b.failed(e.Start[1], "E"), "start undo []#1, cancel, cancel")
+	b.want(b.done(e.Start[0], "null"), `result "x"`)
+}
+
+func TestParallel_OfNothingJoinsAtOnce(t *testing.T) {
+	b, e := begin(t, "    xs = parallel([a(i) for i in []])\n    ys = parallel([])\n    return [xs, ys]")
+	b.want(e, "result [[],[]]")
+}
+
+func TestSleep_CostsATimerAndNothingElse(t *testing.T) {
+	b, e := begin(t, "    sleep('8760h')\n    sleep(0)\n    sleep(n - 9)\n    return 1")
+	timer := b.want(e, "timer 31536000000").Timers[0]
+	b.want(b.step(workflow.Input{Timer: timer.ID}), "result 1")
+	_, e = begin(t, "    sleep(float('inf'))\n    return 1")
+	if e.Outcome == nil || !strings.Contains(e.Outcome.Error.Message, "at most") {
+		t.Errorf("a sleep for ever: %s", said(e))
+	}
+}
+
+func TestCancel_TakesBackWhatIsUnderWay(t *testing.T) {
+	b, e := begin(t, "    return parallel(a(1), retry(b(2), attempts = 2, backoff = '1s'), two(3))")
+	b.want(b.failed(e.Start[1], "E"), "timer 1000")
+	b.want(b.step(workflow.Input{Cancel: "not wanted"}), "cancel, cancel, drop, failed CancelledError: not wanted")
+	b.want(b.done(e.Start[0], "1"), "")
+}
+
+func TestLimits_ARunThatDoesNotEndFailsWithWords(t *testing.T) {
+	_, e := begin(t, "    x = 0\n    while True:\n        if x == 1: a(1)\n    return 0")
+	if e.Outcome == nil || e.Outcome.Error.Name != workflow.LimitError {
+		t.Errorf("an endless loop: %s", said(e))
+	}
+}
+
+// What a run keeps does not grow with the iterations behind it, and a step has the size of its result.
+func TestLoop_ABoundedStateHoweverManyRounds(t *testing.T) {
+	b, e := begin(t, "    x = 0\n    while x < 3000:\n        x = a(x)\n    return x")
+	sizes := map[int]int{}
+	for i := 1; e.Outcome == nil; i++ {
+		e = b.done(e.Start[0], fmt.Sprint(i))
+		if i == 10 || i == 1000 || i == 2999 {
+			snap, err := b.run.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sizes[i] = len(snap)
+		}
+	}
+	b.want(e, "result 3000")
+	if sizes[2999] > sizes[10]+20 {
+		t.Errorf("the state has %v bytes after so many rounds", sizes)
+	}
+}
+
+func TestStart_ArgumentsAreChecked(t *testing.T) {
+	for args, want := range map[string]string{`{"m":1}`: "no argument", `{"n":[]}`: "", `{}`: ""} {
+		b, _ := begin(t, "    return a(n)")
+		r := workflow.New(b.p)
+		e, err := r.Step(workflow.Input{Begin: jsontext.Value(args)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (want != "") != (e.Outcome != nil) || want != "" && !strings.Contains(e.Outcome.Error.Message, want) {
+			t.Errorf("%s: %s", args, said(e))
+		}
+	}
+	b, _ := begin(t, "    return a(n)")
+	if _, err := workflow.New(b.p).Step(workflow.Input{Begin: jsontext.Value("[1]")}); err == nil {
+		t.Error("arguments that are no object are taken")
+	}
+}
+
+// What cannot be a graph is refused, with its place and advice.
+func TestRefused_WithItsPlaceAndWhatToWriteInstead(t *testing.T) {
+	for body, want := range map[string]string{
+		"    return a(1) + 1":                       "w.star:6:12: the call of an action stands alone",
+		"    x = a(b(1))":                           "w.star:6:11: the call of an action is no argument",
+		"    xs = [a(i) for i in [1] for j in [2]]": "w.star:6:10: a comprehension that calls actions has one for",
+		"    xs = {i: a(i) for i in [1]}":           "w.star:6:10: a comprehension that calls actions has one for",
+		"    if n: x = 1\n    a(1)\n    return x":   "w.star:8:12: variable x may have no value here",
+		"    f = lambda: a(1)":                      "w.star:6:17: the call of an action stands alone",
+		"    def g(): return 1\n    return a(1)":    "w.star:6:5: a function is not defined within one that calls actions",
+		"    a(*[1])":                               "w.star:6:7: the arguments of an action are written out",
+		"    retry(a(1), attempts = n)":             "w.star:6:28: a policy is written out",
+		"    retry(two(1), attempts = 2)":           "w.star:6:5: retry is of an action",
+		"    parallel(n)":                           "w.star:6:14: here stands the call of an action",
+		"    x = a(1) if n else b(2)":               "w.star:6:9: the call of an action stands alone",
+		"    n and a(1)":                            "w.star:6:11: the call of an action stands alone",
+		"    return undefined(1)":                   "w.star:6:12: undefined: undefined",
+		"    _t1 = a(1)":                            "w.star:6:5: names that begin with _",
+		"    sleep('soon')\n    return 0":           "w.star:6:11: time: invalid duration",
+		"    break":                                 "break not in a loop",
+	} {
+		_, err := Compile("w.star", []byte("load('actions', 'a', 'b', 'undo')\ndef two(x):\n    y = a(x)\n    return b(y)\ndef run(n = 3):\n"+body+"\nworkflow('w', run)\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+	_, err := Compile("w.star", []byte("load('actions', 'a')\ndef f(x):\n    a(1)\n    return g(x)\ndef g(x):\n    return f(x)\ndef run():\n    return f(1)\nworkflow('w', run)\n"))
+	if err == nil || !strings.Contains(err.Error(), "calls itself") {
+		t.Errorf("recursion: %v", err)
+	}
+}
+
+// A graph that was changed by hand is refused, whatever was done to it.
+func TestDecode_RefusesWhatIsNoGraph(t *testing.T) {
+	g, err := Compile("w.star", []byte(pipeline))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := g.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{
+		{`"format":1`, `"format":2`},
+		{`"kind":"join"`, `"kind":"merge"`},
+		{`"kind":"loop"`, `"kind":"merge"`},
+		{`"to":1`, `"to":99`},
+		{`"name":"data_pipeline"`, `"name":"data_pipeline","more":1`},
+		{`"action":"finalize"`, `"func":"finalize"`},
+	} {
+		if !strings.Contains(string(data), c[0]) {
+			t.Fatalf("there is no %s in %s", c[0], data)
+		}
+		if _, err := workflow.Decode([]byte(strings.Replace(string(data), c[0], c[1], 1))); err == nil {
+			t.Errorf("%s in place of %s is taken", c[1], c[0])
+		}
+	}
+	again, err := Compile("w.star", []byte(pipeline))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, _ := g.Version()
+	two, _ := again.Version()
+	if one != two || one == "" {
+		t.Errorf("versions of the same file: %s, %s", one, two)
+	}
+}

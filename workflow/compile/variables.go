@@ -1,0 +1,271 @@
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	"go.starlark.net/syntax"
+)
+
+// names is a set of variables.
+type names map[string]bool
+
+func (n names) clone() names { return maps.Clone(n) }
+
+// meet are the variables that have a value on all ways.
+func meet(ways []names) names {
+	if len(ways) == 0 {
+		return names{}
+	}
+	out := ways[0].clone()
+	for name := range out { // any order: each on its own
+		for _, way := range ways[1:] {
+			if !way[name] {
+				delete(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// variables are those of a function. Names of its comprehensions and lambdas are not among them.
+type variables struct {
+	all   names
+	maybe names // that have been given a value somewhere so far
+}
+
+func variablesOf(def *syntax.DefStmt) *variables {
+	v := &variables{all: names{}, maybe: names{}}
+	for _, p := range def.Params {
+		switch p := p.(type) {
+		case *syntax.Ident:
+			v.all[p.Name] = true
+		case *syntax.BinaryExpr:
+			v.all[p.X.(*syntax.Ident).Name] = true
+		}
+	}
+	for name := range v.all { // any order: each on its own
+		v.maybe[name] = true
+	}
+	for _, s := range def.Body {
+		v.declare(v.writes(s))
+	}
+	return v
+}
+
+func (v *variables) declare(list []string) {
+	for _, name := range list {
+		v.all[name] = true
+	}
+}
+
+func (v *variables) undeclare(list []string) {
+	for _, name := range list {
+		delete(v.all, name)
+	}
+}
+
+// targets are the variables that an assignment to an expression gives values.
+func (v *variables) targets(lhs syntax.Expr) (list []string) {
+	switch x := lhs.(type) {
+	case *syntax.Ident:
+		return []string{x.Name}
+	case *syntax.ParenExpr:
+		return v.targets(x.X)
+	case *syntax.TupleExpr:
+		for _, e := range x.List {
+			list = append(list, v.targets(e)...)
+		}
+	case *syntax.ListExpr:
+		for _, e := range x.List {
+			list = append(list, v.targets(e)...)
+		}
+	}
+	return list
+}
+
+// writes are the variables that a statement may give values.
+func (v *variables) writes(s syntax.Stmt) (list []string) {
+	add := func(more []string) {
+		for _, name := range more {
+			if !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
+	}
+	all := func(stmts []syntax.Stmt) {
+		for _, s := range stmts {
+			add(v.writes(s))
+		}
+	}
+	switch s := s.(type) {
+	case *syntax.AssignStmt:
+		add(v.targets(s.LHS))
+	case *syntax.DefStmt:
+		add([]string{s.Name.Name})
+	case *syntax.IfStmt:
+		all(s.True)
+		all(s.False)
+	case *syntax.ForStmt:
+		add(v.targets(s.Vars))
+		all(s.Body)
+	case *syntax.WhileStmt:
+		all(s.Body)
+	}
+	return list
+}
+
+// assigned are the variables that have a value behind statements, on every way.
+func (v *variables) assigned(list []syntax.Stmt, before names) names {
+	known := before.clone()
+	for _, s := range list {
+		switch s := s.(type) {
+		case *syntax.AssignStmt:
+			for _, name := range v.targets(s.LHS) {
+				known[name] = true
+			}
+		case *syntax.IfStmt:
+			known = meet([]names{v.assigned(s.True, known), v.assigned(s.False, known)})
+		}
+	}
+	return known
+}
+
+// in are the variables that statements use, and those that they may give values.
+func (v *variables) in(list []syntax.Stmt) (used, written []string) {
+	for _, s := range list {
+		for _, id := range v.reads(s) {
+			if !slices.Contains(used, id.Name) {
+				used = append(used, id.Name)
+			}
+		}
+		for _, name := range v.writes(s) {
+			if !slices.Contains(written, name) {
+				written = append(written, name)
+			}
+			if !slices.Contains(used, name) {
+				used = append(used, name)
+			}
+		}
+	}
+	return used, written
+}
+
+// reads are the places in a tree where a variable of the function is read.
+func (v *variables) reads(n syntax.Node) (list []*syntax.Ident) {
+	r := reader{v: v}
+	r.node(n)
+	return r.list
+}
+
+// reader walks a tree in which inner scopes hide variables.
+type reader struct {
+	v      *variables
+	hidden []string
+	list   []*syntax.Ident
+}
+
+func (r *reader) node(n syntax.Node) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case nil:
+			return false
+		case *syntax.Ident:
+			if r.v.all[n.Name] && !slices.Contains(r.hidden, n.Name) {
+				r.list = append(r.list, n)
+			}
+			return false
+		case *syntax.DotExpr: // the name of an attribute is no variable
+			r.node(n.X)
+			return false
+		case *syntax.CallExpr:
+			r.node(n.Fn)
+			for _, arg := range n.Args {
+				if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
+					arg = b.Y
+				}
+				r.node(arg)
+			}
+			return false
+		case *syntax.Comprehension:
+			r.comprehension(n)
+			return false
+		case *syntax.LambdaExpr:
+			r.lambda(n)
+			return false
+		case *syntax.AssignStmt:
+			r.node(n.RHS)
+			r.target(n.LHS, n.Op != syntax.EQ)
+			return false
+		case *syntax.ForStmt:
+			r.node(n.X)
+			r.target(n.Vars, false)
+			for _, s := range n.Body {
+				r.node(s)
+			}
+			return false
+		}
+		return true
+	})
+}
+
+// target reads what an assignment reads of what it assigns to.
+func (r *reader) target(x syntax.Expr, augmented bool) {
+	switch x := x.(type) {
+	case *syntax.Ident:
+		if augmented {
+			r.node(x)
+		}
+	case *syntax.ParenExpr:
+		r.target(x.X, augmented)
+	case *syntax.TupleExpr:
+		for _, e := range x.List {
+			r.target(e, augmented)
+		}
+	case *syntax.ListExpr:
+		for _, e := range x.List {
+			r.target(e, augmented)
+		}
+	default:
+		r.node(x)
+	}
+}
+
+func (r *reader) comprehension(c *syntax.Comprehension) {
+	was := len(r.hidden)
+	for i, clause := range c.Clauses {
+		switch clause := clause.(type) {
+		case *syntax.ForClause:
+			if i == 0 {
+				r.node(clause.X) // outside of its scope
+			}
+			r.hidden = append(r.hidden, r.v.targets(clause.Vars)...)
+			if i > 0 {
+				r.node(clause.X)
+			}
+		case *syntax.IfClause:
+			r.node(clause.Cond)
+		}
+	}
+	r.node(c.Body)
+	r.hidden = r.hidden[:was]
+}
+
+func (r *reader) lambda(f *syntax.LambdaExpr) {
+	was := len(r.hidden)
+	for _, p := range f.Params {
+		switch p := p.(type) {
+		case *syntax.Ident:
+			r.hidden = append(r.hidden, p.Name)
+		case *syntax.BinaryExpr:
+			r.node(p.Y)
+			r.hidden = append(r.hidden, p.X.(*syntax.Ident).Name)
+		case *syntax.UnaryExpr:
+			if id, is := p.X.(*syntax.Ident); is {
+				r.hidden = append(r.hidden, id.Name)
+			}
+		}
+	}
+	r.node(f.Body)
+	r.hidden = r.hidden[:was]
+}

@@ -1,0 +1,183 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// Failure is an error as programs see it: a type, its ancestors (the next first), and what it says. As a Starlark
+// value it has the attributes type, message and detail.
+type Failure struct {
+	Name      string // its type
+	Ancestors []string
+	Message   string
+	Detail    starlark.Value // nil if there is none
+}
+
+// Types of failures that are not those of an action.
+const (
+	CodeError      = "CodeError"      // the code of the workflow has failed
+	TimeoutError   = "TimeoutError"   // an attempt has taken too long
+	CancelledError = "CancelledError" // the run was cancelled
+	LimitError     = "LimitError"     // the run has reached a bound
+)
+
+// Error is the type and the message.
+func (f *Failure) Error() string { return f.Name + ": " + f.Message }
+
+// is reports whether the failure is of a type or descends from it.
+func (f *Failure) is(typ string) bool { return f.Name == typ || slices.Contains(f.Ancestors, typ) }
+
+var _ starlark.HasAttrs = (*Failure)(nil)
+
+// String is what print shows.
+func (f *Failure) String() string { return fmt.Sprintf("error(%q, %q)", f.Name, f.Message) }
+
+// Type is the name of the type in Starlark.
+func (f *Failure) Type() string { return "error" }
+
+// Freeze freezes the detail.
+func (f *Failure) Freeze() {
+	if f.Detail != nil {
+		f.Detail.Freeze()
+	}
+}
+
+// Truth of an error is true.
+func (f *Failure) Truth() starlark.Bool { return true }
+
+// Hash fails: an error is no key.
+func (f *Failure) Hash() (uint32, error) { return 0, errors.New("unhashable type: error") }
+
+// Attr is an attribute of an error.
+func (f *Failure) Attr(name string) (starlark.Value, error) {
+	switch name {
+	case "type":
+		return starlark.String(f.Name), nil
+	case "message":
+		return starlark.String(f.Message), nil
+	case "detail":
+		if f.Detail == nil {
+			return starlark.None, nil
+		}
+		return f.Detail, nil
+	}
+	return nil, nil // there is no such attribute
+}
+
+// AttrNames are its attributes.
+func (f *Failure) AttrNames() []string { return []string{"detail", "message", "type"} }
+
+// newError is error(type, message, detail=None) in Starlark.
+func newError(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	f := &Failure{}
+	err := starlark.UnpackArgs(b.Name(), args, kwargs, "type", &f.Name, "message?", &f.Message, "detail?", &f.Detail)
+	return f, err
+}
+
+// fail is fail(error) or fail(message...) in Starlark: it ends what runs with the error.
+func fail(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if len(kwargs) > 0 {
+		return nil, fmt.Errorf("%s takes no named arguments", b.Name())
+	}
+	if len(args) == 1 {
+		if f, is := args[0].(*Failure); is {
+			return nil, f
+		}
+	}
+	text := make([]string, len(args))
+	for i, v := range args {
+		s, is := starlark.AsString(v)
+		if text[i] = s; !is {
+			text[i] = v.String()
+		}
+	}
+	return nil, &Failure{Name: "Error", Message: strings.Join(text, " ")}
+}
+
+// Result is what comes of a call that was attempted: in Starlark a value with the attributes ok, value and error, and
+// the method failed(type=None).
+type Result struct {
+	Value starlark.Value // nil if it has failed
+	Error *Failure
+}
+
+var _ starlark.HasAttrs = (*Result)(nil)
+
+// String is what print shows.
+func (r *Result) String() string {
+	if r.Error != nil {
+		return fmt.Sprintf("attempt(error = %v)", r.Error)
+	}
+	return fmt.Sprintf("attempt(value = %v)", r.Value)
+}
+
+// Type is the name of the type.
+func (r *Result) Type() string { return "attempt" }
+
+// Freeze freezes the value.
+func (r *Result) Freeze() {
+	if r.Error != nil {
+		r.Error.Freeze()
+	} else {
+		r.Value.Freeze()
+	}
+}
+
+// Truth is whether it has not failed.
+func (r *Result) Truth() starlark.Bool { return r.Error == nil }
+
+// Hash fails: a result is no key.
+func (r *Result) Hash() (uint32, error) { return 0, errors.New("unhashable type: attempt") }
+
+// Attr is an attribute of a result.
+func (r *Result) Attr(name string) (starlark.Value, error) {
+	switch name {
+	case "ok":
+		return starlark.Bool(r.Error == nil), nil
+	case "value":
+		if r.Error != nil {
+			return starlark.None, nil
+		}
+		return r.Value, nil
+	case "error":
+		if r.Error == nil {
+			return starlark.None, nil
+		}
+		return r.Error, nil
+	case "failed":
+		return starlark.NewBuiltin("failed", r.failed), nil
+	}
+	return nil, nil // there is no such attribute
+}
+
+// AttrNames are its attributes.
+func (r *Result) AttrNames() []string { return []string{"error", "failed", "ok", "value"} }
+
+func (r *Result) failed(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	typ := ""
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "type?", &typ); err != nil {
+		return nil, err
+	}
+	return starlark.Bool(r.Error != nil && (typ == "" || r.Error.is(typ))), nil
+}
+
+// failureOf is the failure that an error of code is.
+func failureOf(err error) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	f = &Failure{Name: CodeError, Message: err.Error()}
+	var in *starlark.EvalError
+	if errors.As(err, &in) {
+		if at := in.CallStack.At(0).Pos; at.IsValid() {
+			f.Message = fmt.Sprintf("%s: %s", at, in.Msg)
+		}
+	}
+	return f
+}

@@ -1,0 +1,290 @@
+package workflow
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Format is the version of the encoding of graphs.
+const Format = 1
+
+// Graph is a workflow as it is stored. The first function is where a run begins.
+type Graph struct {
+	Format int    `json:"format"`
+	Name   string `json:"name"`
+	// Prelude are the constants and functions without actions that the code of nodes uses.
+	Prelude []Code `json:"prelude,omitzero"`
+	Funcs   []Func `json:"funcs"`
+}
+
+// Func is a function with actions in it. The first node is where it begins.
+type Func struct {
+	Name   string  `json:"name"`
+	Params []Param `json:"params,omitzero"`
+	Nodes  []Node  `json:"nodes"`
+}
+
+// Param is a parameter. One without a default is required.
+type Param struct {
+	Name    string `json:"name"`
+	Default *Code  `json:"default,omitzero"`
+}
+
+// Kind says what a node does.
+type Kind string
+
+// Kinds of Node.
+const (
+	Do     Kind = "do"     // statements without actions, performed in the step
+	Branch Kind = "branch" // follows the edge of the value of Code: "true" or "false"
+	Merge  Kind = "merge"  // where alternatives meet
+	Loop   Kind = "loop"   // the head of a loop, performed in the step
+	Action Kind = "action" // one call
+	Fan    Kind = "fan"    // several calls at once: those written out, or one for each element
+	Join   Kind = "join"   // waits for all calls of a fan-out, and lists their results in order
+	Sleep  Kind = "sleep"  // goes on after a time
+	Return Kind = "return" // ends the function
+)
+
+// Node is one step of a function.
+type Node struct {
+	Kind Kind `json:"kind"`
+	// Line and Col are where it stands in the source.
+	Line int32 `json:"line,omitzero"`
+	Col  int32 `json:"col,omitzero"`
+	// Depth is how many loops of its function it is in; the head of a loop is not in it.
+	Depth int `json:"depth,omitzero"`
+	// Code is, of a do, its statements; of a branch, the condition; of the head of a for loop, what it goes
+	// through, and of a while loop, its condition; of a sleep, how many seconds; of a return, its value.
+	Code *Code `json:"code,omitzero"`
+	// While says of a loop head that Code is a condition.
+	While bool `json:"while,omitzero"`
+	// Calls are those of an action (one) or a fan-out. Each, if it is not nil, makes one call for each element,
+	// and Calls has the call that it makes.
+	Calls []Call `json:"calls,omitzero"`
+	Each  *Each  `json:"each,omitzero"`
+	// Into assigns the result, which it reads as ResultName: of an action or a join, and of a loop head the
+	// element.
+	Into *Code `json:"into,omitzero"`
+	// Attempt says that a failure of the call does not fail the run: the result says whether it has failed.
+	Attempt bool `json:"attempt,omitzero"`
+	// Collect says that failed calls of a fan-out are errors in the list of results.
+	Collect bool `json:"collect,omitzero"`
+	// List says that the results of a fan-out are a list, and not a tuple.
+	List  bool   `json:"list,omitzero"`
+	Edges []Edge `json:"edges,omitzero"`
+}
+
+// ResultName is what Node.Into calls the result that it assigns.
+const ResultName = "_result"
+
+// Call is the call of an action, or of a function of the graph.
+type Call struct {
+	Action string `json:"action,omitzero"`
+	Func   string `json:"func,omitzero"`
+	// Args comes to a pair: a tuple of the positional arguments, and a dict of the named ones.
+	Args   *Code   `json:"args"`
+	Policy *Policy `json:"policy,omitzero"`
+}
+
+// Each is what a fan-out goes through.
+type Each struct {
+	// Over is what it goes through. Target assigns an element, which it reads as ResultName, to the names
+	// that If and the arguments of the call read.
+	Over   *Code `json:"over"`
+	Target *Code `json:"target"`
+	If     *Code `json:"if,omitzero"`
+}
+
+// Code is source text with what it needs. Statements are whole lines with their indentation.
+type Code struct {
+	Text string `json:"text"`
+	// Line and Col are where it stands in the source.
+	Line   int32    `json:"line,omitzero"`
+	Col    int32    `json:"col,omitzero"`
+	Reads  []string `json:"reads,omitzero"`
+	Writes []string `json:"writes,omitzero"` // of statements: the variables that have a value afterwards
+}
+
+// EdgeKind says when an edge is followed.
+type EdgeKind string
+
+// Kinds of Edge.
+const (
+	Forward  EdgeKind = "forward"
+	Continue EdgeKind = "continue" // from a loop head: there is another iteration
+	Break    EdgeKind = "break"    // from a loop head: there is none
+	Back     EdgeKind = "back"     // to a loop head: the iteration has ended
+)
+
+// Edge leads to another node of the function.
+type Edge struct {
+	Kind EdgeKind `json:"kind"`
+	To   int      `json:"to"`
+	// When is the value of a branch for which it is followed.
+	When string `json:"when,omitzero"`
+}
+
+// Policy says what becomes of a call that fails or does not end.
+type Policy struct {
+	// Attempts is how often it is tried in all; 0 is 1.
+	Attempts int `json:"attempts,omitzero"`
+	// On are the types of errors that it is tried again for; none are all.
+	On []string `json:"on,omitzero"`
+	// Backoff is how long to wait before the second attempt, in milliseconds; each further pause is Factor
+	// times as long (0 is 1), and none longer than MaxBackoff (0 is a day).
+	Backoff    int64   `json:"backoff,omitzero"`
+	Factor     float64 `json:"factor,omitzero"`
+	MaxBackoff int64   `json:"max_backoff,omitzero"`
+	// Timeout is how long an attempt may take from its delivery, in milliseconds; 0 is the performer's.
+	Timeout int64 `json:"timeout,omitzero"`
+}
+
+// Encode is the graph as it is stored: the same bytes for the same graph.
+func (g *Graph) Encode() ([]byte, error) {
+	data, err := json.Marshal(g, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("encode workflow %s: %w", g.Name, err)
+	}
+	return data, nil
+}
+
+// Version is the hash of the graph.
+func (g *Graph) Version() (string, error) {
+	data, err := g.Encode()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// Decode is the inverse of Encode. What it returns is checked.
+func Decode(data []byte) (*Graph, error) {
+	var g Graph
+	if err := json.Unmarshal(data, &g, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("decode a workflow: %w", err)
+	}
+	return &g, g.Check()
+}
+
+// maxNodes bounds a graph.
+const maxNodes = 20_000
+
+// Check reports what is wrong with a graph.
+func (g *Graph) Check() error {
+	if g.Format != Format {
+		return fmt.Errorf("workflow %s has format %d, and this program reads %d; upgrade it", g.Name, g.Format, Format)
+	}
+	if len(g.Funcs) == 0 {
+		return fmt.Errorf("workflow %s has no function", g.Name)
+	}
+	c := checker{g: g, funcs: map[string]int{}}
+	for i := range g.Funcs {
+		if _, twice := c.funcs[g.Funcs[i].Name]; twice {
+			return fmt.Errorf("workflow %s has two functions %s", g.Name, g.Funcs[i].Name)
+		}
+		c.funcs[g.Funcs[i].Name] = i
+	}
+	nodes := 0
+	for i := range g.Funcs {
+		f := &g.Funcs[i]
+		if nodes += len(f.Nodes); len(f.Nodes) == 0 || nodes > maxNodes {
+			return fmt.Errorf("workflow %s: function %s has no nodes, or the workflow more than %d", g.Name, f.Name, maxNodes)
+		}
+		for n := range f.Nodes {
+			if err := c.node(f, n); err != nil {
+				return fmt.Errorf("workflow %s: function %s, node %d: %w", g.Name, f.Name, n, err)
+			}
+		}
+	}
+	return c.noRecursion()
+}
+
+type checker struct {
+	g     *Graph
+	funcs map[string]int
+}
+
+// node checks one node. What it may lack is what its kind does not use.
+func (c *checker) node(f *Func, at int) error {
+	n := &f.Nodes[at]
+	for _, e := range n.Edges {
+		if e.To < 0 || e.To >= len(f.Nodes) {
+			return fmt.Errorf("an edge leads to node %d of %d", e.To, len(f.Nodes))
+		}
+		if e.Kind == Back && f.Nodes[e.To].Kind != Loop {
+			return fmt.Errorf("a back edge leads to a %s", f.Nodes[e.To].Kind)
+		}
+	}
+	want := map[Kind][]Edge{
+		Do: {{Kind: Forward}}, Merge: {{Kind: Forward}}, Action: {{Kind: Forward}}, Fan: {{Kind: Forward}}, Join: {{Kind: Forward}}, Sleep: {{Kind: Forward}},
+		Branch: {{Kind: Forward, When: "true"}, {Kind: Forward, When: "false"}},
+		Loop:   {{Kind: Continue}, {Kind: Break}},
+		Return: nil,
+	}
+	edges, known := want[n.Kind]
+	switch {
+	case !known:
+		return fmt.Errorf("there is no kind %q", n.Kind)
+	case len(edges) != len(n.Edges):
+		return fmt.Errorf("a %s has %d edges, this one %d", n.Kind, len(edges), len(n.Edges))
+	case n.Code == nil && (n.Kind == Do || n.Kind == Branch || n.Kind == Loop || n.Kind == Sleep || n.Kind == Return):
+		return fmt.Errorf("a %s needs code", n.Kind)
+	case n.Kind == Action && len(n.Calls) != 1:
+		return fmt.Errorf("an action has one call, this one %d", len(n.Calls))
+	case n.Kind == Fan && n.Each != nil && (len(n.Calls) != 1 || n.Each.Over == nil || n.Each.Target == nil):
+		return fmt.Errorf("a fan-out over elements has one call, and says over what it goes")
+	case n.Kind == Fan && f.Nodes[n.Edges[0].To].Kind != Join:
+		return fmt.Errorf("a fan-out leads to a join")
+	}
+	for i, e := range edges {
+		got := n.Edges[i]
+		if got.When != e.When || got.Kind != e.Kind && (got.Kind != Back || e.Kind != Forward) {
+			return fmt.Errorf("edge %d of a %s is %s %q, want %s %q", i, n.Kind, got.Kind, got.When, e.Kind, e.When)
+		}
+	}
+	for i := range n.Calls {
+		call := &n.Calls[i]
+		_, ours := c.funcs[call.Func]
+		if call.Args == nil || (call.Action == "") == (call.Func == "") || call.Func != "" && !ours {
+			return fmt.Errorf("call %d names no action and no function of the workflow", i)
+		}
+	}
+	return nil
+}
+
+// noRecursion refuses functions that call themselves: a run has a bounded number of calls that way.
+func (c *checker) noRecursion() error {
+	state := make([]int, len(c.g.Funcs)) // 1: on the way, 2: done
+	var visit func(i int) error
+	visit = func(i int) error {
+		switch state[i] {
+		case 1:
+			return fmt.Errorf("workflow %s: function %s calls itself", c.g.Name, c.g.Funcs[i].Name)
+		case 2:
+			return nil
+		}
+		state[i] = 1
+		for n := range c.g.Funcs[i].Nodes {
+			for _, call := range c.g.Funcs[i].Nodes[n].Calls {
+				if call.Func != "" {
+					if err := visit(c.funcs[call.Func]); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		state[i] = 2
+		return nil
+	}
+	for i := range c.g.Funcs {
+		if err := visit(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,483 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.starlark.net/starlark"
+)
+
+// Bounds of a run. Beyond them it fails with a LimitError.
+const (
+	// maxVisits is how many nodes are gone through in one step without waiting for anything.
+	maxVisits = 1_000_000
+	// maxOpen is how many actions may be under way at once.
+	maxOpen = 100_000
+)
+
+// ErrOverflow says that an activation was completed more often than it needs: a fault of this package. The step is
+// refused, and the run must be loaded again.
+var ErrOverflow = errors.New("an activation has more completions than it needs")
+
+// Run is one execution of a graph.
+type Run struct {
+	program *Program
+	frames  map[string]*frame // by ID; that of the run itself is ""
+	works   map[string]*work  // under way, by ID
+	timers  map[string]*frame // of sleeps, by ID
+	retries map[string]*work  // that wait for another attempt, by the ID of their timer
+	outcome *Outcome
+	begun   bool
+
+	// Of the step under way:
+	now     int64
+	ready   []arrival
+	visits  int
+	effects Effects
+	bug     error
+}
+
+// frame is one call of a function.
+type frame struct {
+	id    string
+	fn    int
+	vars  starlark.StringDict
+	loops []loop // that it is in, the innermost last
+	// caller called it, as the call slot of the fan-out that it waits for.
+	caller *frame
+	slot   int
+	wait   *activation // what it waits for, nil if it does not
+	gone   bool
+}
+
+// loop is a loop that a frame is in.
+type loop struct {
+	head  int
+	index int
+	over  starlark.Value    // nil of a while loop
+	iter  starlark.Iterator // of over, behind index elements
+}
+
+// activation counts the completions of an action or a fan-out.
+type activation struct {
+	node      int // the action, or the join of the fan-out
+	need, got int
+	results   []starlark.Value // by slot; a *Failure of a call that has failed
+	timer     string           // of a sleep
+}
+
+// work is an action under way.
+type work struct {
+	id      string
+	frame   *frame
+	slot    int
+	node    int // whose calls it is one of, the one with that number
+	number  int
+	call    *Call
+	attempt int
+	args    jsontext.Value
+	named   jsontext.Value
+	retry   string // the timer of the next attempt, "" while one is under way
+}
+
+// arrival is a node that is to be visited.
+type arrival struct {
+	f    *frame
+	node int
+	via  EdgeKind
+}
+
+// New is a run that has not begun.
+func New(p *Program) *Run {
+	return &Run{program: p, frames: map[string]*frame{}, works: map[string]*work{}, timers: map[string]*frame{}, retries: map[string]*work{}}
+}
+
+// Outcome is how the run has ended, nil while it has not.
+func (r *Run) Outcome() *Outcome { return r.outcome }
+
+// Step takes in what has happened. What the run knows already, or does not wait for, changes nothing. After an error
+// the run must not be used any more.
+func (r *Run) Step(in Input) (Effects, error) {
+	r.now, r.visits, r.effects, r.bug = in.Now, 0, Effects{}, nil
+	if r.outcome == nil {
+		if err := r.take(&in); err != nil {
+			return Effects{}, err
+		}
+		r.advance()
+	}
+	return r.effects, r.bug
+}
+
+func (r *Run) take(in *Input) error {
+	switch {
+	case in.Begin != nil:
+		if r.begun {
+			return nil
+		}
+		r.begun = true
+		return r.begin(in.Begin)
+	case in.Done != nil:
+		if w := r.current(in.Done.Work, in.Done.Attempt); w != nil {
+			return r.done(w, in.Done.Result)
+		}
+	case in.Failed != nil:
+		if w := r.current(in.Failed.Work, in.Failed.Attempt); w != nil {
+			return r.failed(w, in.Failed)
+		}
+	case in.Timer != "":
+		r.wake(in.Timer)
+	case in.Cancel != "":
+		r.end(&Outcome{Error: &Failure{Name: CancelledError, Message: in.Cancel}})
+	default:
+		return errors.New("an input says nothing")
+	}
+	return nil
+}
+
+// current is the work that an answer is of, nil if it does not wait for that.
+func (r *Run) current(id string, attempt int) *work {
+	if w := r.works[id]; w != nil && w.attempt == attempt && w.retry == "" {
+		return w
+	}
+	return nil
+}
+
+func (r *Run) begin(args jsontext.Value) error {
+	v, err := FromJSON(args)
+	if err != nil {
+		return fmt.Errorf("arguments of workflow %s: %w", r.program.Graph.Name, err)
+	}
+	named, ok := v.(*starlark.Dict)
+	if !ok {
+		return fmt.Errorf("arguments of workflow %s must be an object, and are a %s", r.program.Graph.Name, v.Type())
+	}
+	if f, err := r.enter(nil, 0, 0, nil, named); err != nil {
+		r.end(&Outcome{Error: failureOf(err)})
+	} else {
+		r.push(f, 0, Forward)
+	}
+	return nil
+}
+
+// enter makes the frame of a call.
+func (r *Run) enter(caller *frame, slot, fn int, args starlark.Tuple, named *starlark.Dict) (*frame, error) {
+	f := &frame{fn: fn, vars: starlark.StringDict{}, caller: caller, slot: slot}
+	if caller != nil {
+		f.id = caller.key(caller.wait.node) + "/" + strconv.Itoa(slot) + "."
+	}
+	if err := r.bind(f, args, named); err != nil {
+		return nil, err
+	}
+	if _, twice := r.frames[f.id]; twice {
+		r.bug = fmt.Errorf("%w: call %q is under way", ErrOverflow, f.id)
+	}
+	r.frames[f.id] = f
+	return f, nil
+}
+
+// bind gives the parameters their values.
+func (r *Run) bind(f *frame, args starlark.Tuple, named *starlark.Dict) error {
+	fn := &r.program.Graph.Funcs[f.fn]
+	if len(args) > len(fn.Params) {
+		return fmt.Errorf("%s takes %d arguments, and is given %d", fn.Name, len(fn.Params), len(args))
+	}
+	given := 0
+	for i := range fn.Params {
+		p := &fn.Params[i]
+		v, there, err := named.Get(starlark.String(p.Name))
+		switch {
+		case err != nil:
+			return err
+		case there && i < len(args):
+			return fmt.Errorf("%s is given argument %s twice", fn.Name, p.Name)
+		case there:
+			given++
+			f.vars[p.Name] = v
+		case i < len(args):
+			f.vars[p.Name] = args[i]
+		case p.Default == nil:
+			return fmt.Errorf("%s needs argument %s", fn.Name, p.Name)
+		default:
+			if f.vars[p.Name], err = r.program.eval(p.Default, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if given < named.Len() {
+		for _, k := range named.Keys() {
+			if name, _ := starlark.AsString(k); !slices.ContainsFunc(fn.Params, func(p Param) bool { return p.Name == name }) {
+				return fmt.Errorf("%s has no argument %s", fn.Name, k)
+			}
+		}
+	}
+	return nil
+}
+
+// key names an activation of a node: the call, the node, and the iterations.
+func (f *frame) key(node int) string {
+	var b strings.Builder
+	b.WriteString(f.id)
+	b.WriteString(strconv.Itoa(node))
+	for i := range f.loops {
+		b.WriteByte("[,"[min(i, 1)])
+		b.WriteString(strconv.Itoa(f.loops[i].index))
+	}
+	if len(f.loops) > 0 {
+		b.WriteByte(']')
+	}
+	return b.String()
+}
+
+func (r *Run) push(f *frame, node int, via EdgeKind) {
+	r.ready = append(r.ready, arrival{f, node, via})
+}
+
+// advance visits what is ready until all waits.
+func (r *Run) advance() {
+	for len(r.ready) > 0 && r.outcome == nil && r.bug == nil {
+		a := r.ready[0]
+		r.ready = r.ready[1:]
+		if a.f.gone {
+			continue
+		}
+		if r.visits++; r.visits > maxVisits {
+			r.end(&Outcome{Error: &Failure{Name: LimitError, Message: fmt.Sprintf("%d steps without an action, a sleep or a wait: the workflow does not come to an end", maxVisits)}})
+			return
+		}
+		if err := r.visit(a); err != nil {
+			r.fail(a.f, failureOf(err))
+		}
+	}
+	r.ready = nil
+}
+
+func (r *Run) node(f *frame, at int) *Node { return &r.program.Graph.Funcs[f.fn].Nodes[at] }
+
+// follow goes along an edge of a node, and leaves the loops that it leads out of.
+func (r *Run) follow(f *frame, n *Node, edge int) {
+	e := n.Edges[edge]
+	depth := r.node(f, e.To).Depth
+	if e.Kind == Back {
+		depth++
+	}
+	f.leave(depth)
+	r.push(f, e.To, e.Kind)
+}
+
+// leave ends all loops but the outer ones.
+func (f *frame) leave(depth int) {
+	for i := depth; i < len(f.loops); i++ {
+		if it := f.loops[i].iter; it != nil {
+			it.Done()
+		}
+	}
+	f.loops = f.loops[:min(depth, len(f.loops))]
+}
+
+func (r *Run) visit(a arrival) error {
+	f, n := a.f, r.node(a.f, a.node)
+	switch n.Kind {
+	case Do:
+		if err := r.program.exec(n.Code, f.vars); err != nil {
+			return err
+		}
+		r.follow(f, n, 0)
+	case Merge:
+		r.follow(f, n, 0)
+	case Branch:
+		v, err := r.program.eval(n.Code, f.vars)
+		if err != nil {
+			return err
+		}
+		edge := 1
+		if v.Truth() {
+			edge = 0
+		}
+		r.follow(f, n, edge)
+	case Loop:
+		return r.round(f, n, a)
+	case Action:
+		return r.call(f, n, a.node)
+	case Fan:
+		return r.fan(f, n, a.node)
+	case Sleep:
+		return r.sleep(f, n, a.node)
+	case Return:
+		v, err := r.program.eval(n.Code, f.vars)
+		if err != nil {
+			return err
+		}
+		r.finish(f, v)
+	default:
+		return fmt.Errorf("node %d is a %s, which is visited only when it is complete", a.node, n.Kind)
+	}
+	return nil
+}
+
+// round begins a loop, or its next iteration, or leaves it.
+func (r *Run) round(f *frame, n *Node, a arrival) error {
+	if a.via == Back {
+		f.loops[len(f.loops)-1].index++
+	} else {
+		l := loop{head: a.node}
+		if !n.While {
+			over, err := r.program.eval(n.Code, f.vars)
+			if err != nil {
+				return err
+			}
+			if err := l.iterate(over); err != nil {
+				return err
+			}
+		}
+		f.loops = append(f.loops, l)
+	}
+	l := &f.loops[len(f.loops)-1]
+	if n.While {
+		v, err := r.program.eval(n.Code, f.vars)
+		if err != nil {
+			return err
+		}
+		if !v.Truth() {
+			r.follow(f, n, 1)
+			return nil
+		}
+	} else {
+		var v starlark.Value
+		if !l.iter.Next(&v) {
+			r.follow(f, n, 1)
+			return nil
+		}
+		if err := r.assign(f, n.Into, v); err != nil {
+			return err
+		}
+	}
+	r.push(f, n.Edges[0].To, Continue)
+	return nil
+}
+
+// iterate begins to go through a value, which cannot be changed until that ends.
+func (l *loop) iterate(over starlark.Value) error {
+	it := starlark.Iterate(over)
+	if it == nil {
+		return fmt.Errorf("a %s cannot be gone through", over.Type())
+	}
+	l.over, l.iter = over, it
+	return nil
+}
+
+// assign gives a result to what a node assigns it to.
+func (r *Run) assign(f *frame, into *Code, v starlark.Value) error {
+	if into == nil {
+		return nil
+	}
+	f.vars[ResultName] = v
+	err := r.program.exec(into, f.vars)
+	delete(f.vars, ResultName)
+	return err
+}
+
+const day = 24 * 60 * 60 * 1000
+
+// again reports whether a call is tried again that has failed, and after how many milliseconds.
+func (p *Policy) again(f *Failure, attempt int) (pause int64, again bool) {
+	if p == nil || attempt >= max(p.Attempts, 1) || len(p.On) > 0 && !slices.ContainsFunc(p.On, f.is) {
+		return 0, false
+	}
+	limit := float64(p.MaxBackoff)
+	if limit == 0 {
+		limit = day
+	}
+	factor := p.Factor
+	if factor == 0 {
+		factor = 1
+	}
+	return int64(min(float64(p.Backoff)*math.Pow(factor, float64(attempt-1)), limit)), true
+}
+
+// wake goes on behind a timer.
+func (r *Run) wake(id string) {
+	if w := r.retries[id]; w != nil {
+		delete(r.retries, id)
+		w.retry = ""
+		r.attempt(w)
+		return
+	}
+	if f := r.timers[id]; f != nil {
+		delete(r.timers, id)
+		n := r.node(f, f.wait.node)
+		f.wait = nil
+		r.follow(f, n, 0)
+	}
+}
+
+func (r *Run) sleep(f *frame, n *Node, at int) error {
+	v, err := r.program.eval(n.Code, f.vars)
+	if err != nil {
+		return err
+	}
+	seconds, ok := starlark.AsFloat(v)
+	switch {
+	case !ok:
+		return fmt.Errorf("sleep takes a number of seconds, not a %s", v.Type())
+	case math.IsNaN(seconds) || seconds > maxSleep:
+		return fmt.Errorf("sleep(%v): must be at most %d seconds", v, int64(maxSleep))
+	case seconds <= 0:
+		r.follow(f, n, 0)
+		return nil
+	}
+	id := "sleep " + f.key(at)
+	f.wait = &activation{node: at, timer: id}
+	r.timers[id] = f
+	r.effects.Timers = append(r.effects.Timers, Timer{ID: id, At: r.now + int64(math.Ceil(seconds*1000))})
+	return nil
+}
+
+// maxSleep is a hundred years, in seconds.
+const maxSleep = 100 * 366 * 24 * 60 * 60
+
+// drop forgets a frame.
+func (r *Run) drop(f *frame) {
+	f.leave(0)
+	f.gone = true
+	delete(r.frames, f.id)
+}
+
+// finish ends a call with its value.
+func (r *Run) finish(f *frame, v starlark.Value) {
+	r.drop(f)
+	if f.caller != nil {
+		_ = r.settled(f.caller, f.slot, v)
+		return
+	}
+	data, err := ToJSON(v)
+	if err != nil {
+		r.end(&Outcome{Error: failureOf(fmt.Errorf("the result of the workflow: %w", err))})
+		return
+	}
+	r.end(&Outcome{Result: data})
+}
+
+// fail ends a call with an error, and with it the calls that do not attempt it.
+func (r *Run) fail(f *frame, why *Failure) {
+	r.abandon(f)
+	r.drop(f)
+	if f.caller == nil {
+		r.end(&Outcome{Error: why})
+		return
+	}
+	_ = r.settled(f.caller, f.slot, why)
+}
+
+// end ends the run.
+func (r *Run) end(o *Outcome) {
+	if root := r.frames[""]; root != nil {
+		r.abandon(root)
+		r.drop(root)
+	}
+	r.outcome, r.effects.Outcome = o, o
+}

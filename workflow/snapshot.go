@@ -1,0 +1,231 @@
+package workflow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"go.starlark.net/starlark"
+)
+
+// stored is a run as Snapshot writes it.
+type stored struct {
+	Format  int            `json:"format"`
+	Version string         `json:"version"` // of the graph
+	Begun   bool           `json:"begun,omitzero"`
+	Frames  []storedFrame  `json:"frames,omitzero"` // callers first
+	Works   []storedWork   `json:"works,omitzero"`
+	Heap    []object       `json:"heap,omitzero"`
+	Result  jsontext.Value `json:"result,omitzero"`
+	Error   *storedFailure `json:"error,omitzero"`
+}
+
+type storedFrame struct {
+	ID     string                    `json:"id,omitzero"`
+	Func   int                       `json:"fn,omitzero"`
+	Vars   map[string]jsontext.Value `json:"vars,omitzero"`
+	Loops  []storedLoop              `json:"loops,omitzero"`
+	Caller string                    `json:"caller,omitzero"`
+	Called bool                      `json:"called,omitzero"` // has a caller
+	Slot   int                       `json:"slot,omitzero"`
+	Wait   *storedWait               `json:"wait,omitzero"`
+}
+
+type storedLoop struct {
+	Head  int            `json:"head"`
+	Index int            `json:"i,omitzero"`
+	Over  jsontext.Value `json:"over,omitzero"`
+}
+
+type storedWait struct {
+	Node    int                    `json:"node"`
+	Need    int                    `json:"need,omitzero"`
+	Results map[int]jsontext.Value `json:"results,omitzero"` // by slot
+	Timer   string                 `json:"timer,omitzero"`
+}
+
+type storedWork struct {
+	ID      string         `json:"id"`
+	Frame   string         `json:"frame,omitzero"`
+	Slot    int            `json:"slot,omitzero"`
+	Node    int            `json:"node"` // whose calls it is one of
+	Call    int            `json:"call,omitzero"`
+	Attempt int            `json:"n"`
+	Args    jsontext.Value `json:"args"`
+	Named   jsontext.Value `json:"named"`
+	Retry   string         `json:"retry,omitzero"`
+}
+
+// Snapshot is the whole of a run between two steps.
+func (r *Run) Snapshot() ([]byte, error) {
+	s := &saver{p: r.program, ids: map[starlark.Value]int{}}
+	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun}
+	var err error
+	for _, id := range slices.Sorted(maps.Keys(r.frames)) { // a caller's ID is the beginning of those of its calls
+		f, err := s.frame(r.frames[id])
+		if err != nil {
+			return nil, fmt.Errorf("store a run of workflow %s: %w", r.program.Graph.Name, err)
+		}
+		out.Frames = append(out.Frames, f)
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.works)) {
+		w := r.works[id]
+		out.Works = append(out.Works, storedWork{ID: w.id, Frame: w.frame.id, Slot: w.slot, Node: w.node, Call: w.number, Attempt: w.attempt, Args: w.args, Named: w.named, Retry: w.retry})
+	}
+	if o := r.outcome; o != nil {
+		if out.Result = o.Result; o.Error != nil {
+			if out.Error, err = s.failure(o.Error, 0); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if out.Heap, err = s.heap(); err != nil {
+		return nil, fmt.Errorf("store a run of workflow %s: %w", r.program.Graph.Name, err)
+	}
+	return json.Marshal(&out, json.Deterministic(true))
+}
+
+func (s *saver) frame(f *frame) (out storedFrame, err error) {
+	out = storedFrame{ID: f.id, Func: f.fn, Vars: map[string]jsontext.Value{}, Slot: f.slot}
+	if f.caller != nil {
+		out.Caller, out.Called = f.caller.id, true
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.vars)) {
+		if out.Vars[name], err = s.value(f.vars[name], 0); err != nil {
+			return out, fmt.Errorf("variable %s: %w", name, err)
+		}
+	}
+	for i := range f.loops {
+		l := storedLoop{Head: f.loops[i].head, Index: f.loops[i].index}
+		if over := f.loops[i].over; over != nil {
+			if l.Over, err = s.value(over, 0); err != nil {
+				return out, err
+			}
+		}
+		out.Loops = append(out.Loops, l)
+	}
+	if a := f.wait; a != nil {
+		out.Wait = &storedWait{Node: a.node, Need: a.need, Timer: a.timer, Results: map[int]jsontext.Value{}}
+		for i, v := range a.results {
+			if v != nil {
+				if out.Wait.Results[i], err = s.value(v, 0); err != nil {
+					return out, err
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// Load is the run that a snapshot is of.
+func Load(p *Program, snapshot []byte) (*Run, error) {
+	var in stored
+	if err := json.Unmarshal(snapshot, &in, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("load a run of workflow %s: %w", p.Graph.Name, err)
+	}
+	if in.Format != Format || in.Version != p.Version {
+		return nil, fmt.Errorf("load a run of workflow %s: it has format %d and version %s, want %d and %s", p.Graph.Name, in.Format, in.Version, Format, p.Version)
+	}
+	r := New(p)
+	l := &loader{p: p}
+	err := l.load(in.Heap)
+	for i := 0; err == nil && i < len(in.Frames); i++ {
+		err = r.loadFrame(l, &in.Frames[i])
+	}
+	for i := 0; err == nil && i < len(in.Works); i++ {
+		err = r.loadWork(&in.Works[i])
+	}
+	if err == nil {
+		err = r.loadOutcome(l, &in)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load a run of workflow %s: %w", p.Graph.Name, err)
+	}
+	r.begun = in.Begun
+	return r, nil
+}
+
+func (r *Run) loadOutcome(l *loader, in *stored) (err error) {
+	if in.Result == nil && in.Error == nil {
+		return nil
+	}
+	r.outcome = &Outcome{Result: in.Result}
+	if in.Error != nil {
+		r.outcome.Error, err = l.failure(in.Error)
+	}
+	return err
+}
+
+func (r *Run) loadFrame(l *loader, in *storedFrame) (err error) {
+	if in.Func < 0 || in.Func >= len(r.program.Graph.Funcs) {
+		return fmt.Errorf("the graph has no function %d", in.Func)
+	}
+	f := &frame{id: in.ID, fn: in.Func, slot: in.Slot, vars: starlark.StringDict{}}
+	if in.Called {
+		if f.caller = r.frames[in.Caller]; f.caller == nil {
+			return fmt.Errorf("call %s has no caller", in.ID)
+		}
+	}
+	for name, data := range in.Vars { // any order: each on its own
+		if f.vars[name], err = l.value(data); err != nil {
+			return fmt.Errorf("variable %s: %w", name, err)
+		}
+	}
+	nodes := len(r.program.Graph.Funcs[f.fn].Nodes)
+	for _, s := range in.Loops {
+		lp := loop{head: s.Head, index: s.Index}
+		if s.Over != nil {
+			over, err := l.value(s.Over)
+			if err == nil {
+				err = lp.iterate(over)
+			}
+			if err != nil {
+				return err
+			}
+			var v starlark.Value
+			for range s.Index + 1 {
+				lp.iter.Next(&v)
+			}
+		}
+		f.loops = append(f.loops, lp)
+	}
+	if w := in.Wait; w != nil {
+		if w.Node < 0 || w.Node >= nodes || w.Need < 0 || w.Need > maxOpen {
+			return fmt.Errorf("call %s waits at node %d of %d for %d", in.ID, w.Node, nodes, w.Need)
+		}
+		f.wait = &activation{node: w.Node, need: w.Need, timer: w.Timer, results: make([]starlark.Value, w.Need)}
+		for i, data := range w.Results { // any order: each on its own
+			if i < 0 || i >= w.Need {
+				return fmt.Errorf("call %s has a result %d of %d", in.ID, i, w.Need)
+			}
+			if f.wait.results[i], err = l.value(data); err != nil {
+				return err
+			}
+			f.wait.got++
+		}
+		if w.Timer != "" {
+			r.timers[w.Timer] = f
+		}
+	}
+	r.frames[f.id] = f
+	return nil
+}
+
+func (r *Run) loadWork(in *storedWork) error {
+	f := r.frames[in.Frame]
+	if f == nil || f.wait == nil || in.Slot < 0 || in.Slot >= f.wait.need {
+		return fmt.Errorf("nothing waits for work %s", in.ID)
+	}
+	nodes := r.program.Graph.Funcs[f.fn].Nodes
+	if in.Node < 0 || in.Node >= len(nodes) || in.Call < 0 || in.Call >= len(nodes[in.Node].Calls) {
+		return fmt.Errorf("work %s is of no call of the graph", in.ID)
+	}
+	w := &work{id: in.ID, frame: f, slot: in.Slot, node: in.Node, number: in.Call, call: &nodes[in.Node].Calls[in.Call], attempt: in.Attempt, args: in.Args, named: in.Named, retry: in.Retry}
+	r.works[w.id] = w
+	if w.retry != "" {
+		r.retries[w.retry] = w
+	}
+	return nil
+}
