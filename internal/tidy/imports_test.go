@@ -9,7 +9,7 @@ import (
 // core are the packages that must give the same answers for the same inputs, for
 // ever: the simulator, replay after a crash and two runtimes on one space rest on
 // that. What lies below them belongs to them, but for harnesses (space/spacetest).
-var core = []string{"model", "lanes", "lineage", "receipts", "replica", "space"}
+var core = []string{"model", "lanes", "lineage", "receipts", "replica", "space", "workflow"}
 
 func inCore(f *file) bool {
 	return !f.isTest() && !f.isTagged() && !isHarness(f.dir()) && slices.ContainsFunc(core, func(dir string) bool { return within(f.dir(), dir) })
@@ -71,6 +71,7 @@ var importRules = []importRule{
 	// Dependencies point down (ARCHITECTURE.md).
 	{in: []string{"model"}, only: []string{"model"}, others: []string{"github.com/go-json-experiment/json"}, instead: "model is the bottom: every other package imports it; take what you need as an argument"},
 	{in: []string{"lanes", "lineage", "receipts", "replica"}, only: []string{"model"}, instead: "lanes, lineage, receipts and replica stand side by side on model; what combines them belongs in space/"},
+	{in: []string{"workflow"}, only: []string{"workflow"}, others: []string{"go.starlark.net", "github.com/go-json-experiment/json"}, instead: "workflow knows graphs and runs; what stores and performs them is built on it"},
 	{in: []string{"space"}, only: []string{"space", "model", "lanes", "lineage", "receipts", "replica"}, others: []string{"github.com/hashicorp/go-memdb"}, instead: "space may use model, lanes, lineage, receipts, replica and go-memdb; anything else is an input or an output of the core"},
 	{in: []string{"worker/roster"}, only: []string{"model"}, instead: "worker/roster judges by what it is told, on model alone; package worker carries its words"},
 	{in: []string{"worker/roster"}, never: []string{"context", "net", "os", "log", "math/rand", "crypto/rand"}, instead: "worker/roster does no I/O: hand it what was heard, and the time"},
@@ -81,7 +82,7 @@ var importRules = []importRule{
 	{in: []string{"live", "gateway"}, never: above("bus", "coordinator", "program", "workflow", "", "cmd", "examples", "test"), instead: "live and gateway stand on worker and its ports; the root package joins them with a bus"},
 	{in: []string{"ordered"}, never: above("space", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "ordered is handlers without the graph: it stands on lanes, lineage, receipts and replica, and reaches the world through the ports of worker"},
 	{in: []string{"bus"}, never: above("program", "workflow", "", "cmd", "examples", "test"), instead: "bus knows streams and bytes, not programs; the root package joins them"},
-	{in: []string{"program", "workflow"}, never: above("bus", "", "cmd", "examples", "test"), instead: "programs and workflows see the core and the worker; the root package joins them with a bus"},
+	{in: []string{"program"}, never: above("bus", "", "cmd", "examples", "test"), instead: "programs see the core and the worker; the root package joins them with a bus"},
 	{in: []string{"program/star"}, only: []string{"space", "model", "cron", "internal/kit"}, others: []string{"go.starlark.net"}, instead: "program/star is the language: it makes a space.Program of a text, and the packages above keep, deploy and run it"},
 	{in: []string{"."}, never: above("cmd", "examples", "test"), instead: "the root package is what commands, examples and tests import"},
 

@@ -2,6 +2,6 @@
 package program
 
 import (
-	_ "github.com/settlehq/settle/bus" // want "programs and workflows see the core"
+	_ "github.com/settlehq/settle/bus" // want "programs see the core"
 	_ "github.com/settlehq/settle/worker"
 )

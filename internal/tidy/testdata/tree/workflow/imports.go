@@ -2,6 +2,6 @@
 package workflow
 
 import (
-	_ "github.com/settlehq/settle/bus" // want "programs and workflows see the core"
-	_ "github.com/settlehq/settle/worker"
+	_ "github.com/settlehq/settle/bus"    // want "workflow knows graphs and runs"
+	_ "github.com/settlehq/settle/worker" // want "workflow knows graphs and runs"
 )
