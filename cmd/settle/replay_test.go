@@ -84,6 +84,8 @@ func TestReplay_OfAProgramInGo(t *testing.T) {
 	want(t, 0, "1 document of 1 space written", "import", written)
 	wantSoon(t, 0, "five printed", "get", "shop", "printed")
 	want(t, 0, "48", "get", "shop", "doubled")
+	want(t, 0, "sent again", "redrive", "shop", "b2")
+	wantSoon(t, 0, "b2:r1", "receipts", "shop")
 
 	dir := filepath.Join(t.TempDir(), "replayed")
 	want(t, 2, "no name of a package", "replay", "shop", dir, "--package", "a b")
@@ -102,6 +104,10 @@ func TestReplay_OfAProgramInGo(t *testing.T) {
 		t.Errorf("%d events were sent to the depot", n)
 	}
 	w.Space("shop").Expect("doubled", 48)
+
+	sent := filepath.Join(t.TempDir(), "sent") // a space to which another one has sent
+	want(t, 0, "3 events", "replay", "depot", sent)
+	settletest.Replay(t, till(3), filepath.Join(sent, "testdata", "depot.jsonl"))
 
 	c := &complaints{TB: t}
 	settletest.Replay(c, till(4), recording)
@@ -178,6 +184,8 @@ def open(e):
         fail("the \"door\" is\nlocked")
     set_timer("close", "close", after = "20ms")
     items.n += 10
+    if e == "wide" and space() != "cart-1":
+        send("cart-1", "open", "sent")
 handle("open", open)
 def close(e):
     items.n += 100
@@ -188,8 +196,11 @@ handle("close", close)
 	want(t, 0, "handled", "send", "cart-1", "open", `"wide"`, "--id", "o1", "--wait")
 	want(t, 1, "is", "send", "cart-1", "open", `"never"`, "--id", "o2", "--wait")
 	wantSoon(t, 0, "111", "get", "cart-1", "items")
+	want(t, 0, "sent again", "redrive", "cart-1", "o2")
+	wantSoon(t, 0, "o2:r1", "receipts", "cart-1")
+	want(t, 0, "handled", "send", "cart-2", "open", `"wide"`, "--id", "o3", "--wait=tree")
 	dir := filepath.Join(t.TempDir(), "replayed")
-	want(t, 0, "3 events, 1 document | next: settle test", "replay", "cart-1", dir)
+	want(t, 0, "5 events, 1 document | next: settle test", "replay", "cart-1", dir)
 	want(t, 0, "ok | 1 test", "test", dir)
 	program := filepath.Join(dir, "cart.star")
 	text, err := os.ReadFile(program)

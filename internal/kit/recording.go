@@ -149,7 +149,7 @@ func (r *Recording) take(l *recordedLine) (*Recording, error) {
 			At: l.At, Stream: l.Stream, Event: l.Event, Payload: l.Payload, NotBefore: l.NotBefore, Invalid: l.Invalid,
 			Outcome: l.Outcome, Result: l.Result, Error: l.Error,
 		})
-		return r, errors.Join(model.CheckName("stream", l.Stream), model.CheckEventID(l.Event))
+		return r, errors.Join(model.CheckName("stream", l.Stream), model.CheckAnyEventID(l.Event))
 	case len(l.Writes) > 0:
 		r.Steps = append(r.Steps, RecordedStep{At: l.At, Writes: l.Writes})
 		return r, checkWrites(l.Writes)
