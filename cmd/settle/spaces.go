@@ -40,7 +40,7 @@ func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settl
 	defer b.Close()
 	err = b.Check(ctx)
 	if errors.Is(err, bus.ErrNoDeployment) {
-		return fmt.Errorf("there is no deployment with prefix %s on this server; check --prefix, or start a coordinator or a worker, which makes one", c.Prefix)
+		return fmt.Errorf("there is no deployment with prefix %s on this server; check --prefix, or make one: settle provision", c.Prefix)
 	}
 	if err != nil {
 		return fmt.Errorf("there is no usable deployment: %w", err)
