@@ -22,7 +22,7 @@ type acceptLossCmd struct {
 
 // Help says more than fits in a line.
 func (acceptLossCmd) Help() string {
-	return "What is refused is named by `settle fleet`, `settle doctor` and the logs of the workers. Copy all streams first: what is accepted cannot be taken back, also if what was lost is found. Exit status: 0 if nothing is refused any more, else 1. It needs the role worker."
+	return "What is refused is named by `settle fleet`, `settle doctor` and the logs of the workers. Copy all streams first: what is accepted cannot be taken back, also if what was lost is found. Exit status: 0 if nothing is refused any more, else 1, also where what is named is not refused and something else is. It needs the role worker."
 }
 
 // Run shows or accepts what is lost.
@@ -47,8 +47,7 @@ func (c *acceptLossCmd) Run(ctx context.Context, io streams) error {
 			return err
 		}
 		if len(list) == 0 {
-			fmt.Fprintln(io.out, "nothing is refused")
-			return nil
+			return c.nothing(ctx, io, b)
 		}
 		for _, l := range list {
 			printLoss(io, l)
@@ -80,6 +79,43 @@ func (c *acceptLossCmd) find(ctx context.Context, b *bus.Bus) (list []*loss.Loss
 		list = append(list, found...)
 	}
 	return list, nil
+}
+
+// nothing says that what was asked about is not refused. If something else is, that is an error,
+// which names it: a name may be misspelt, or the partition of a space be refused instead.
+func (c *acceptLossCmd) nothing(ctx context.Context, io streams, b *bus.Bus) error {
+	asked := ""
+	switch {
+	case c.Space != "":
+		asked = "space " + c.Space
+	case c.Partition >= 0:
+		asked = fmt.Sprintf("partition %d", c.Partition)
+	}
+	if asked != "" {
+		others, err := (&acceptLossCmd{Partition: -1}).find(ctx, b)
+		if err != nil {
+			return err
+		}
+		if len(others) > 0 {
+			return fmt.Errorf("%s is not refused; refused are: %s", asked, namesOf(others))
+		}
+	}
+	fmt.Fprintln(io.out, "nothing is refused")
+	return nil
+}
+
+// maxNamed bounds how many of those that are refused are named in a line.
+const maxNamed = 20
+
+func namesOf(list []*loss.Loss) string {
+	var names []string
+	for _, l := range list[:min(len(list), maxNamed)] {
+		names = append(names, lossOf(l))
+	}
+	if more := len(list) - maxNamed; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 func acceptAll(ctx context.Context, io streams, b *bus.Bus, list []*loss.Loss) error {
