@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator/trail"
 )
 
 // letterChoice says about which dead letters something is to be done.
@@ -24,7 +25,7 @@ type letterChoice struct {
 // done, and what if there are none.
 type deed struct {
 	done, none string
-	do         func(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error
+	do         func(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, space, stream, event string) error
 	all        func(ctx context.Context, open *settle.OpenDead, p settle.Pace) error
 	told       func(io streams, d settle.DeadDone)
 }
@@ -46,7 +47,7 @@ func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection,
 			noteUnattended(ctx, io, b)
 			return c.all(ctx, io, client, d)
 		}
-		err := d.do(ctx, io, client, c.Space, c.Stream, c.Event)
+		err := d.do(ctx, io, b, client, c.Space, c.Stream, c.Event)
 		if _, missing := errors.AsType[*settle.NoLetterError](err); missing {
 			noteUnattended(ctx, io, b)
 		}
@@ -138,7 +139,7 @@ func (c *redriveCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-func redrive(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error {
+func redrive(ctx context.Context, io streams, _ *bus.Bus, client *settle.Client, space, stream, event string) error {
 	r, sent, err := client.Redrive(ctx, space, stream, event)
 	switch {
 	case err != nil:
@@ -169,13 +170,21 @@ func (c *dismissCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-func (c *dismissCmd) dismiss(ctx context.Context, io streams, client *settle.Client, space, stream, event string) error {
+func (c *dismissCmd) dismiss(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, space, stream, event string) error {
 	r, again, err := client.Dismiss(ctx, space, stream, event, c.Reason)
 	switch {
 	case err != nil:
 		return err
 	case again:
 		fmt.Fprintf(io.out, "%s: had been dismissed already; the first reason stays\n", event)
+		return nil
+	}
+	as, sent, err := trail.SentAgain(ctx, b, r)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: dismissed, but whether it had been sent again is not known: %w", event, err)
+	case sent:
+		fmt.Fprintf(io.out, "%s: dismissed; it had been sent again already, as %s\n", event, as.Event)
 		return nil
 	}
 	sayDismissed(io, r.Space, r.Stream, r.Event)

@@ -190,7 +190,7 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 2, "1 event would be dismissed | --confirm 1", "dismiss", "--all")
 	want(t, 0, "dismissed; it can still be sent again: settle redrive depot", "dismiss", "--all", "--confirm", "1", "--reason", "a duplicate")
 	want(t, 0, "nothing to dismiss", "dismiss", "--all")
-	want(t, 0, charge+": dismissed", "dismiss", "bank", charge)
+	want(t, 0, charge+": dismissed; it had been sent again already, as "+charge+":r1", "dismiss", "bank", charge)
 	want(t, 0, charge+": had been dismissed already; the first reason stays", "dismiss", "bank", charge, "--reason", "another")
 	want(t, 0, "1 dead letter, 0 open | 1 more, dismissed: settle dead depot --dismissed", "dead", "depot")
 	want(t, 0, "2 dead letters, 0 open | (dismissed: a duplicate) program shop has no handler", "dead", "depot", "--dismissed")
@@ -253,7 +253,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 	}
 	t.Cleanup(server.Shutdown)
 	t.Setenv("NATS_URL", server.ClientURL())
-	if _, _, stderr := command(t.Context(), "dead"); stderr != "settle: there is no deployment with prefix settle on this server; check --prefix, or start a coordinator or a worker, which makes one\n" {
+	if _, _, stderr := command(t.Context(), "dead"); stderr != "settle: there is no deployment with prefix settle on this server; check --prefix, or make one: settle provision\n" {
 		t.Errorf("without a deployment: %s", stderr)
 	}
 	b, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 2, Name: "worker/w1"})

@@ -239,6 +239,13 @@ func Dismiss(ctx context.Context, bus worker.Bus, space, stream, id, reason stri
 	return of, false, note(ctx, bus, of, model.Dismissed, reason)
 }
 
+// SentAgain says under which name the event of a dead letter was sent again; false if that has not been done.
+func SentAgain(ctx context.Context, bus worker.Bus, of Ref) (again Ref, sent bool, err error) {
+	again = Ref{of.Space, of.Stream, model.RedriveID(of.Event)}
+	n, err := findNote(ctx, bus, again, model.Redriven)
+	return again, n != nil, err
+}
+
 // sendOnce sends an event again, unless that has been done: its lane says so, and when
 // that has forgotten it, the note that is written afterwards.
 func sendOnce(ctx context.Context, bus worker.Bus, r Ref, m model.Message) (model.SendResult, error) {
