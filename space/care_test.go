@@ -78,6 +78,30 @@ func TestAHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
 	wantValue(t, last, "count", "11")
 }
 
+// The life in which the event comes may have been good for something: then the next one is not careful
+// either, and the handler runs once more. docs/rejections.md says so.
+func TestAHandlerThatKillsAProcessThatWasGoodForSomethingRunsFiveTimes(t *testing.T) {
+	w := newWorld(t)
+	deaths := map[string]int{}
+	p := deadly(t, deaths)
+	w.send(home, "add", "e1", 1)
+	if first := w.owner("w0", p.Program); !first.live() {
+		t.Fatal("it died of an event that kills nobody")
+	} else {
+		w.send(home, "kill", "poison", nil)
+		if first.live() {
+			t.Fatal("it has survived")
+		}
+	}
+	w.lives(p.Program, 20)
+	if deaths["poison"] != 5 {
+		t.Errorf("%d processes died, want 5", deaths["poison"])
+	}
+	if rc := w.receipt(home, "poison"); rc.Attempts != 3 {
+		t.Errorf("receipt %+v", rc)
+	}
+}
+
 // Followers of a life that was good for something, or that nobody has lived before, put no
 // mark into the log.
 func TestWhoDoesNotFollowOnABarrenLifeIsNotCareful(t *testing.T) {
