@@ -130,7 +130,7 @@ func (d *Deployment) start(ctx context.Context) error {
 	if d.clientBus, err = d.connect(ctx, "client/main"); err != nil {
 		return err
 	}
-	if err := d.clientBus.Provision(ctx); err != nil {
+	if err := d.clientBus.Complete(ctx); err != nil {
 		return err
 	}
 	if d.client, err = NewClient(d.clientBus, ClientConfig{ID: "main", Logger: d.cfg.Logger, Tracer: d.cfg.Tracer}); err != nil {

@@ -102,13 +102,33 @@ func (b *Bus) AwaitDeployment(ctx context.Context) error {
 // is for users that may not create what is missing; what they wait for is logged as by
 // AwaitDeployment.
 func (b *Bus) AwaitProvision(ctx context.Context) error {
+	return b.awaitStreams(ctx, "waiting for streams that this user may not create; `settle provision` creates them")
+}
+
+// Complete is Provision for programs that serve a deployment, on whatever occasion they are started. They create what
+// it lacks, but no stream that was there once (Lost): what that had would be forgotten without a word. Such
+// streams are waited for.
+func (b *Bus) Complete(ctx context.Context) error {
+	lost, err := b.Lost(ctx)
+	if err != nil {
+		return err
+	}
+	if len(lost) == 0 {
+		return b.Provision(ctx)
+	}
+	b.log.Error("streams of the deployment are gone, and others have data: nothing is created in their place; restore them, or `settle provision` makes empty ones", "streams", lost)
+	return b.awaitStreams(ctx, "waiting for streams that are gone; `settle doctor` says what to do")
+}
+
+// awaitStreams waits until no stream is missing, and logs what it waits for.
+func (b *Bus) awaitStreams(ctx context.Context, what string) error {
 	v := vigil{log: b.log}
 	for {
 		err := b.Check(ctx)
 		if !errors.Is(err, errNoStream) && !errors.Is(err, ErrNoDeployment) {
 			return err
 		}
-		wait := v.failed("waiting for streams that this user may not create; `settle provision` creates them", "prefix", b.cfg.Prefix, "missing", err)
+		wait := v.failed(what, "prefix", b.cfg.Prefix, "missing", err)
 		if over := b.sleep(ctx, wait); over != nil {
 			return fmt.Errorf("waited for the streams of deployment %s: %w (%w)", b.cfg.Prefix, over, err)
 		}

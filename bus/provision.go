@@ -15,14 +15,18 @@ import (
 
 // Provision creates what the deployment lacks, and checks what it has as Check
 // does. It may be called at any time, by any number of programs at once.
+//
+// What is created is empty. Of a deployment that was whole once, ask Lost first: a stream that was there has
+// been forgotten with all that it had.
 func (b *Bus) Provision(ctx context.Context) error {
-	workers := b.workersAssetOf(b.Partitions())
-	if _, err := b.streamInfo(ctx, workers.config.Name); errors.Is(err, errNoStream) {
-		if err := b.create(ctx, workers.config); err != nil {
-			return err
-		}
+	stored, err := b.storedSettings(ctx)
+	if err == nil && stored.horizon == 0 { // the bucket that has it is not there
+		err = b.createWorkers(ctx, stored)
 	}
-	stored, err := b.storedSettings(ctx) // maybe another program has just decided them
+	if err != nil {
+		return err
+	}
+	stored, err = b.storedSettings(ctx) // maybe another program has just decided them
 	if err != nil {
 		return err
 	}
@@ -38,6 +42,48 @@ func (b *Bus) Provision(ctx context.Context) error {
 		away = isAwayPeer(err)
 		return err
 	})
+}
+
+// createWorkers creates the bucket that says what is fixed of a deployment. One whose other streams are there has as
+// many partitions as those say; for how long it remembers events, only that bucket said.
+func (b *Bus) createWorkers(ctx context.Context, stored settingsOfDeployment) error {
+	if stored.partitions > 0 && b.cfg.Horizon == 0 {
+		return fmt.Errorf("stream %s is missing, and other streams of the deployment are there: restore it, or say with which horizon it was created (`settle provision --horizon`)", bucketStream(b.names.workersBucket()))
+	}
+	if err := b.choose(stored); err != nil {
+		return err
+	}
+	return b.create(ctx, b.workersAssetOf(b.Partitions()).config)
+}
+
+// Lost are the streams of partitions that are missing, and the bucket of the workers, if others of the deployment
+// have data: they were there once. A stream that is created in place of one is empty.
+func (b *Bus) Lost(ctx context.Context) (lost []string, err error) {
+	stored, err := b.storedSettings(ctx)
+	if err != nil || stored.partitions == 0 {
+		return nil, err
+	}
+	if stored.horizon == 0 {
+		lost = append(lost, bucketStream(b.names.workersBucket()))
+	}
+	used := false
+	for p := range stored.partitions {
+		for _, a := range []asset{b.logAsset(p), b.laneAsset(p), b.stateAsset(p)} {
+			info, err := b.streamInfo(ctx, a.config.Name)
+			switch {
+			case errors.Is(err, errNoStream):
+				lost = append(lost, a.config.Name)
+			case err != nil:
+				return nil, fmt.Errorf("stream %s: %w", a.config.Name, err)
+			default:
+				used = used || info.State.LastSeq > 0
+			}
+		}
+	}
+	if !used {
+		return nil, nil
+	}
+	return lost, nil
 }
 
 // Check compares every setting on which a guarantee rests with what is wanted, and
@@ -207,7 +253,7 @@ func clusterOf(info *jetstream.StreamInfo) string {
 }
 
 // settingsOfDeployment are fixed when a deployment is created; they are zero while
-// there is none.
+// there is none. The horizon alone is zero if the bucket of the workers is missing and others are there.
 type settingsOfDeployment struct {
 	partitions int
 	horizon    time.Duration
@@ -220,22 +266,48 @@ func (b *Bus) storedSettings(ctx context.Context) (settingsOfDeployment, error) 
 	info, err := b.streamInfo(ctx, name)
 	switch {
 	case errors.Is(err, errNoStream):
-		return none, nil
+		return b.settingsOfOthers(ctx)
 	case err != nil:
 		return none, fmt.Errorf("look for the deployment: %w", err)
 	case info.Config.Metadata[metaRestoring] != "" && !b.restoring:
 		return none, ErrRestoring
 	}
-	n, err := strconv.Atoi(info.Config.Metadata[metaPartitions])
-	if err != nil || n < 1 || n > maxPartitions {
-		return none, fmt.Errorf("stream %s: metadata %s is %q, not a number of partitions; it is not Settle's, or was altered: restore it, or use another prefix",
-			name, metaPartitions, info.Config.Metadata[metaPartitions])
+	n, err := partitionsIn(info)
+	if err != nil {
+		return none, err
 	}
 	h, err := time.ParseDuration(horizonText(info.Config.Metadata[metaHorizon]))
 	if err != nil || h < minHorizon {
 		return none, fmt.Errorf("stream %s: metadata %s is %q, not a duration of at least %v: restore it", name, metaHorizon, info.Config.Metadata[metaHorizon], minHorizon)
 	}
 	return settingsOfDeployment{partitions: n, horizon: h}, nil
+}
+
+func partitionsIn(info *jetstream.StreamInfo) (int, error) {
+	text := info.Config.Metadata[metaPartitions]
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxPartitions {
+		return 0, fmt.Errorf("stream %s: metadata %s is %q, not a number of partitions; it is not Settle's, or was altered: restore it, or use another prefix",
+			info.Config.Name, metaPartitions, text)
+	}
+	return n, nil
+}
+
+// settingsOfOthers are those that the other streams of a deployment say whose bucket of workers is missing, which every
+// stream of it says: that it is not taken for one that does not exist, and created with other partitions.
+func (b *Bus) settingsOfOthers(ctx context.Context) (settingsOfDeployment, error) {
+	for _, a := range []asset{b.logAsset(0), b.laneAsset(0), b.stateAsset(0), b.deadAsset()} {
+		info, err := b.askStream(ctx, 0, a.config.Name) // the leader has been asked for long enough
+		switch {
+		case errors.Is(err, errNoStream):
+			continue
+		case err != nil:
+			return settingsOfDeployment{}, fmt.Errorf("look for the deployment: %w", err)
+		}
+		n, err := partitionsIn(info)
+		return settingsOfDeployment{partitions: n}, err
+	}
+	return settingsOfDeployment{}, nil
 }
 
 // streamInfo asks the stream's leader; errNoStream if there is no such stream.

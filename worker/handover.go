@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -129,7 +130,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 		within(ctx, drained, w.pace(ctx, len(parts)-i))
 	}
 	drains.Wait()
-	errs = append(errs, w.say(ctx, true), wait(ctx, &w.besides.tasks))
+	errs = append(errs, w.takeLeave(ctx), wait(ctx, &w.besides.tasks))
 	w.mu.Lock()
 	w.cancel() // see begin
 	w.mu.Unlock()
@@ -139,6 +140,18 @@ func (w *Worker) Stop(ctx context.Context) error {
 		return errors.Join(w.awayError(parts), wait(ended, &w.tasks))
 	}
 	return errors.Join(append(errs, wait(ctx, &w.tasks))...)
+}
+
+// takeLeave says that the worker has left. Where that cannot be stored, as without the bucket of the workers, it leaves
+// all the same: the others notice that it is silent.
+func (w *Worker) takeLeave(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, w.cfg.Handover)
+	defer cancel()
+	err := w.say(bounded, true)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("worker %s has left and could not say so; the others notice when they hear nothing of it: %w", w.cfg.ID, err)
+	}
+	return err
 }
 
 // tellStopping tells an operator what Stop waits for.

@@ -52,6 +52,14 @@ func TestDoctor_OfALiveDeployment(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSoon(t, 2, "stream SETTLE_DEAD (dead) is missing", "doctor")
+
+	// Without the bucket that says what the deployment is, it is the same deployment still.
+	if err := js.DeleteStream(t.Context(), "KV_SETTLE_WORKERS"); err != nil {
+		t.Fatal(err)
+	}
+	wantSoon(t, 2, "stream KV_SETTLE_WORKERS (workers) is missing", "doctor")
+	want(t, 1, "stream KV_SETTLE_WORKERS is missing | --horizon", "provision")
+	want(t, 1, "SETTLE_LANE_1: maximum age is 1h0m0s", "provision", "--horizon", "24h") // and the bucket is there again
 }
 
 // Coordinators and workers of another deployment in the same account are none of this one.

@@ -148,7 +148,7 @@ func (f Flags) deployment(ctx context.Context, b *bus.Bus) error {
 	if err := b.MayProvision(ctx); errors.Is(err, model.ErrForbidden) {
 		return b.AwaitProvision(ctx)
 	}
-	return b.Provision(ctx)
+	return b.Complete(ctx)
 }
 
 func logger(w io.Writer, level string) *slog.Logger {

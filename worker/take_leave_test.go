@@ -1,0 +1,44 @@
+package worker_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// withoutMembers is a bus that, once the bucket of the workers is gone, can store no announcement.
+type withoutMembers struct {
+	*membus.Bus
+	gone atomic.Bool
+}
+
+func (b *withoutMembers) Announce(ctx context.Context, m model.Member) error {
+	if !b.gone.Load() {
+		return b.Bus.Announce(ctx, m)
+	}
+	<-ctx.Done() // it is tried for as long as the caller waits
+	return ctx.Err()
+}
+
+func TestStop_AWorkerThatCannotSayThatItLeavesLeavesAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		bus := &withoutMembers{}
+		p := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		bus.gone.Store(true)
+		if err := p.Stop(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), "could not say so") {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
