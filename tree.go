@@ -90,7 +90,7 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 	case err != nil:
 		return nil, fmt.Errorf("all that event %s to %s/%s causes has ended, but: %w", id, space, stream, err)
 	}
-	if t.More { // what is cut was waited for, too
+	if t.More || !t.Settled || ended[lineage.Forgotten] > t.States[lineage.Forgotten] { // what is cut was waited for, too; and a reading may be older
 		t.Settled, t.States, t.Events = true, ended, 0
 		for _, n := range ended {
 			t.Events += n
