@@ -185,12 +185,17 @@ func (a *awake) serve() {
 		if !ok {
 			return
 		}
-		if !next.p.admitted(next.space) {
-			a.mu.Lock()
-			a.hosts--
-			a.loading--
-			a.mu.Unlock()
-		}
+		a.admitted(next)
+	}
+}
+
+// admitted starts the host of a space for which there is room. No lock of a partition may be held.
+func (a *awake) admitted(next wish) {
+	if !next.p.admitted(next.space) {
+		a.mu.Lock()
+		a.hosts--
+		a.loading--
+		a.mu.Unlock()
 	}
 }
 

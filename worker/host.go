@@ -226,8 +226,11 @@ func (h *host) run() {
 		h.env.awake.loaded()
 	}
 	if err != nil {
-		h.fail("activate space", err)
+		h.failToActivate(err)
 		return
+	}
+	if p := h.env.partition; p != nil {
+		p.able(h.space)
 	}
 	h.enter()
 	for h.ctx.Err() == nil {
@@ -456,6 +459,20 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 // fail ends the host for a reason.
 func (h *host) fail(what string, err error) {
 	h.report(what, err)
+	h.endFor(what, err)
+}
+
+// failToActivate ends a host that has not come to life. Its space is tried again, after a while.
+func (h *host) failToActivate(err error) {
+	const what = "activate space"
+	isOver := h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound)
+	if p := h.env.partition; p == nil || isOver || isLoss(err) != nil || p.unable(h.space) {
+		h.report(what, err)
+	}
+	h.endFor(what, err)
+}
+
+func (h *host) endFor(what string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.failed == nil && h.ctx.Err() == nil {

@@ -61,6 +61,7 @@ type partition struct {
 	stuck      stuckSpaces
 	losses     losses
 	overruns   overruns
+	failings   failings
 
 	activations, evictions uint64
 
@@ -75,7 +76,7 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 	bus := Session(w.bus)
 	p := &partition{
 		w: w, bus: bus, number: number, began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
-		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(), overruns: overruns{},
+		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(), overruns: overruns{}, failings: failings{},
 		strays: stray.New(bus, number, w.cfg.Logger),
 	}
 	p.losses.p = p
@@ -205,6 +206,9 @@ func (p *partition) hostOf(space string, known bool) *host {
 	}
 	program := p.programOf(space, known)
 	if program == nil {
+		return nil
+	}
+	if p.putOff(space) {
 		return nil
 	}
 	if !p.w.awake.admit(p, space) {

@@ -1,0 +1,58 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+// logless is a bus that has not got the log of a space.
+type logless struct {
+	*membus.Bus
+	space string
+	gone  atomic.Bool
+	asked atomic.Int64
+}
+
+func (b *logless) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
+	if space == b.space && b.gone.Load() {
+		b.asked.Add(1)
+		return model.SpaceState{}, errStore
+	}
+	return b.Bus.LoadState(ctx, space)
+}
+
+// A space that cannot be loaded is tried again, ever more rarely however often it is sent something,
+// and the log does not fill up with that. When it can be loaded, all is handled.
+func TestFailing_ASpaceWithoutItsLogIsTriedEverMoreRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		bus := &logless{space: "s"}
+		bus.gone.Store(true)
+		p := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		const events = 1200 // for two minutes
+		for i := range events {
+			w.send("s", "add", fmt.Sprint("e", i))
+			w.pass(101 * time.Millisecond)
+		}
+		if n := bus.asked.Load(); n < 10 || n > 20 {
+			t.Errorf("it was tried %d times", n)
+		}
+		if n := w.logged.count("activate space"); n < 1 || n > 3 {
+			t.Errorf("that was logged %d times", n)
+		}
+		bus.gone.Store(false)
+		w.eventuallyHandled("s", events)
+		p.stop()
+	})
+}
