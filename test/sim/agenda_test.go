@@ -14,9 +14,6 @@ import (
 // cronTimer is the name of the timer that the job is.
 const cronTimer = "=cron.job"
 
-// atOnce as the time at which a space wants to be woken: something is to be followed up.
-const atOnce = 1
-
 // agenda is what waits for its time in a space, as the log says.
 type agenda struct {
 	bySlot map[uint64]*waiting

@@ -277,10 +277,13 @@ func (w *world) checkDone(f *fold, position uint64, aside model.Aside) {
 		return
 	}
 	done := r.LaneDone()
-	if due, _ := w.server.Saved(f.space, model.DueKey); len(f.apps) > 0 || f.savedDue() == atOnce || due.Seq > r.Seq {
+	due, _ := w.server.Saved(f.space, model.DueKey)
+	at := f.savedDue()
+	if overdue := at > 0 && at <= w.wall(); len(f.apps) > 0 || overdue || due.Seq > r.Seq {
 		// What an application, or an event that has waited, sends to its space is queued behind
 		// events that were done with. It has the space woken, unless it was handled by the sequence
-		// as of which it is saved when to wake the space: that is saved before the mark.
+		// as of which it is saved when to wake the space: that is saved before the mark. A time that
+		// is over wakes the space as well, also one that a former owner has saved.
 		r.Own = nil
 		done = r.LaneDone()
 	}
