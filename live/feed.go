@@ -17,6 +17,7 @@ import (
 // however many there are.
 type feed struct {
 	space, doc string
+	ctx        context.Context
 	cancel     context.CancelFunc
 
 	mu     sync.Mutex
@@ -24,6 +25,8 @@ type feed struct {
 	newest Event  // the zero Event as long as nothing is known
 	read   uint64 // up to where the log was read for that, see lookup.Change
 	subs   map[*sub]bool
+	// confirming says that the document is being read for watchers that wait to be admitted.
+	confirming bool
 	// standing is what was last said of how the document stands, the zero Event as long as
 	// nobody has.
 	standing Event
@@ -44,6 +47,8 @@ type sub struct {
 	last           uint64 // revision of the last value that was wanted
 	begun          bool   // and whether there was one
 	rewound        bool   // the store has gone back, of which the watcher is to be told first
+	waits          bool   // nothing is shown before the feed is known to be up to date, see admit
+	least          uint64 // the revision that the document had then
 }
 
 // begin follows the document until its context ends, whatever fails.
@@ -77,6 +82,7 @@ func (f *feed) take(c lookup.Change) {
 		f.newest, f.read = Event{}, 0
 		for s := range f.subs { // any order: each on its own
 			s.beginAnew()
+			s.least = 0
 		}
 	}
 	revision, news := c.Since(f.newest.Revision)
@@ -155,8 +161,14 @@ func (s *sub) offer(e Event) {
 	if e.Kind == Deleted && e.Revision == 0 && s.last > 0 {
 		e.Revision = s.feed.read // it was deleted since, and that is forgotten
 	}
+	if s.waits || e.Revision < s.least {
+		return // it is behind what the log had when the watcher came
+	}
 	if e.Kind == "" || e.Revision <= s.last && s.begun {
 		return
+	}
+	if !s.begun {
+		defer s.hear(s.feed.standing)
 	}
 	s.next, s.last, s.begun = e, e.Revision, true
 	s.rouse()
@@ -164,7 +176,7 @@ func (s *sub) offer(e Event) {
 
 // hear puts where the watcher finds it how the document stands. The feed's lock is held.
 func (s *sub) hear(e Event) {
-	if e.Kind != "" {
+	if e.Kind != "" && !s.waits && s.feed.newest.Revision >= s.least {
 		s.standing = e
 		s.rouse()
 	}
@@ -224,9 +236,10 @@ func (s *Server) join(q *Watch) (*sub, error) {
 	s.watching++
 	k := place{q.Space, q.Document}
 	f := s.feeds[k]
-	if f == nil {
+	first := f == nil
+	if first {
 		ctx, cancel := context.WithCancel(s.ctx)
-		f = &feed{space: q.Space, doc: q.Document, cancel: cancel, subs: map[*sub]bool{}}
+		f = &feed{space: q.Space, doc: q.Document, ctx: ctx, cancel: cancel, subs: map[*sub]bool{}}
 		s.feeds[k] = f
 		s.tasks.Go(func() { s.begin(ctx, f) }) // ends when nobody watches, or with the server
 	}
@@ -236,6 +249,9 @@ func (s *Server) join(q *Watch) (*sub, error) {
 	f.subs[sub] = true
 	if f.newest.Kind != "" {
 		sub.compare(f)
+	}
+	if !first && !sub.begun {
+		s.admit(sub)
 	}
 	sub.offer(f.newest)
 	sub.hear(f.standing)

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 )
@@ -57,6 +58,71 @@ func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
 		if e := s.take()[0]; e.Kind != Deleted || e.Revision != 20 {
 			t.Errorf("who watched is told %+v", e)
 		}
+	}
+}
+
+// A watch that joins is shown what the document was when it came, or later, but nothing older.
+func TestFeed_AWatchThatJoinsIsShownNothingOlderThanItsCall(t *testing.T) {
+	for _, c := range []struct {
+		there uint64 // the revision that the document had when it came
+		takes []lookup.Change
+		shown string
+	}{
+		{3, nil, "3"},
+		{5, nil, ""},
+		{5, []lookup.Change{{Value: model.Int(4), Revision: 4, Read: 4}}, ""},
+		{5, []lookup.Change{{Value: model.Int(5), Revision: 5, Read: 5}}, "5"},
+		{5, []lookup.Change{{Value: model.Int(6), Revision: 6, Read: 6}}, "6"},
+		{5, []lookup.Change{{Value: model.Int(2), Revision: 2, Read: 2, Rewound: true}}, "2"},
+		{4, []lookup.Change{{Read: 9}}, "-"},
+		{4, []lookup.Change{{Revision: 4, Read: 4}}, "-"},
+	} {
+		f := &feed{subs: map[*sub]bool{}, standing: Event{Kind: Current}}
+		f.take(lookup.Change{Value: model.Int(3), Revision: 3, Read: 3})
+		s := &sub{feed: f, news: make(chan struct{}, 1), waits: true}
+		f.subs[s] = true
+		s.offer(f.newest)
+		s.hear(f.standing)
+		if news := s.take(); len(news) > 0 {
+			t.Errorf("it waits, and is shown %+v", news)
+		}
+		waiting, _ := f.waiting()
+		f.confirmed(waiting, c.there)
+		for _, change := range c.takes {
+			f.take(change)
+		}
+		shown, current := "", false
+		for _, e := range s.take() {
+			switch e.Kind {
+			case Value:
+				shown = string(e.Data)
+			case Deleted:
+				shown = "-"
+			case Current:
+				current = true
+			}
+		}
+		if shown != c.shown || current != (c.shown != "") {
+			t.Errorf("there was revision %d, then came %+v: shown %q, current %v; want %q", c.there, c.takes, shown, current, c.shown)
+		}
+	}
+}
+
+// The log has forgotten that the document was deleted, while the feed was behind.
+func TestFeed_AWatchThatJoinsIsNotShownWhatWasDeletedAndForgotten(t *testing.T) {
+	b := membus.NewServer(membus.Config{Partitions: 1}).Connect("a")
+	defer b.Close()
+	f := &feed{space: "s", doc: "n", ctx: t.Context(), subs: map[*sub]bool{}}
+	f.take(lookup.Change{Value: model.Int(3), Revision: 3, Read: 3})
+	s := &sub{feed: f, news: make(chan struct{}, 1), waits: true}
+	f.subs[s] = true
+	(&Server{bus: b}).confirm(f)
+	if news := s.take(); len(news) > 0 {
+		t.Errorf("it is shown %+v", news)
+	}
+	f.take(lookup.Change{Read: 9})
+	if news := s.take(); len(news) != 1 || news[0].Kind != Deleted {
+		t.Errorf("then it is shown %+v", news)
 	}
 }
 

@@ -149,6 +149,38 @@ func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
 	})
 }
 
+// A worker that was frozen or cut off may be behind; a watch that begins there is shown nothing that is
+// over, since the watcher may have seen more at another worker.
+func TestWatch_BeginsWithWhatIsInTheLogAtAWorkerThatIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.worker("a", live.Config{})
+		ask := func() *seen {
+			return w.watching(func(ctx context.Context, s *seen) error {
+				return p.Watch(ctx, live.Watch{Space: "s", Document: "n"}, s.add)
+			})
+		}
+		w.send("add", 1)
+		w.settled(1)
+		here := ask()
+		w.eventually("it is told what there is", func() bool { return here.last() == "1" })
+		p.asks.reading <- struct{}{} // it is behind from now on
+		w.send("add", 1)
+		w.settled(2)
+		for name, joins := range map[string]*seen{"the first": ask(), "the second": ask()} {
+			time.Sleep(10 * time.Second)
+			if list := joins.of(live.Value, live.Current); len(list) > 0 {
+				t.Errorf("%s that comes is shown %+v", name, list)
+			}
+			defer w.eventually("then it is told", func() bool { return joins.last() == "2" && len(joins.of(live.Current)) > 0 })
+		}
+		<-p.asks.reading
+		w.eventually("the one that was here is told too", func() bool { return here.last() == "2" })
+		late := ask()
+		w.eventually("so is one that comes then", func() bool { return late.last() == "2" })
+	})
+}
+
 // A watch comes back to a worker that was started after the store went back, and that knows nothing
 // of it: as long as the log is shorter than what the watch knows, and when other documents have
 // made it longer.
@@ -170,8 +202,10 @@ func TestWatch_ComesBackToAWorkerThatWasStartedAfterTheStoreWentBack(t *testing.
 				w.server.LoseLane(0, 1)
 				b := w.worker("b", live.Config{})
 				if longer {
-					w.send("drop-nothing", 10) // refused, each with a receipt
-					w.eventually("the log is longer", func() bool { return w.server.Head("s") > known })
+					for w.server.Head("s") <= known {
+						w.send("drop-nothing", 1) // refused, with a receipt
+						w.pass(time.Second)
+					}
 				}
 				s := w.watching(func(ctx context.Context, s *seen) error {
 					return b.Watch(ctx, live.Watch{Space: "s", Document: "n", From: known}, s.add)

@@ -61,6 +61,17 @@ type asks struct {
 	n atomic.Int64
 	// refuse has others answer as those do that do not know the question.
 	refuse atomic.Bool
+	// reading is taken for each entry of the log that arrives: the server is behind as long as it is
+	// held.
+	reading chan struct{}
+}
+
+func (b *asks) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+	return b.Bus.FollowSpace(ctx, space, after, func(e model.LogEntry) {
+		b.reading <- struct{}{}
+		<-b.reading
+		deliver(e)
+	})
 }
 
 func (b *asks) Ask(ctx context.Context, endpoint string, q []byte) ([]byte, error) {
@@ -86,7 +97,7 @@ func (w *world) worker(id string, cfg live.Config) *process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	p.asks.Bus = p.bus
+	p.asks.Bus, p.asks.reading = p.bus, make(chan struct{}, 1)
 	p.Server = live.NewServer(&p.asks, p.Worker, cfg)
 	p.Beside(p.Run)
 	synctest.Wait()
