@@ -41,6 +41,9 @@ type profile struct {
 // deadly are the faults that end processes, which come in quick succession in some profiles.
 var deadly = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillNode, faultKillLeader, faultKillAll}, ",")
 
+// together leaves servers of a cluster no other way to end than all at once, which is rare among the others.
+var together = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillAll}, ",")
+
 // profiles take turns.
 var profiles = []profile{
 	{"three servers, all faults", false, []string{"--topology", topologyCluster}},
@@ -51,6 +54,7 @@ var profiles = []profile{
 	{"power cuts, three servers at once, fsync always", true, []string{"-nodes", "3", "-hit", "3", "-sync", "always"}},
 	{"three servers, the log is purged", false, []string{"--topology", topologyCluster, "--purge", strconv.Itoa(1 << 20)}},
 	{"power cuts, one server, fsync every 2 minutes", true, []string{"-nodes", "1", "-sync", "default"}},
+	{"three servers, all killed at once", false, []string{"--topology", topologyCluster, "--only", together, "--server-every", "8s", "--every", "2s"}},
 }
 
 // Run makes pieces until the goal is reached, the time is over, or one is not sound.
