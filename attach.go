@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -51,7 +52,7 @@ type AttachConfig struct {
 //
 // An application attaches to write to a space without an event and a handler (an editor, a
 // gateway, a test), and to see what it has at once, computed in its own process.
-func Attach(ctx context.Context, bus worker.Bus, cfg AttachConfig) (*Attachment, error) {
+func Attach(ctx context.Context, bus port.Bus, cfg AttachConfig) (*Attachment, error) {
 	own := worker.AttachConfig{
 		ID: cfg.ID, Space: cfg.Space, Events: cfg.Events,
 		Settings: space.Config{ConflictWindow: cfg.ConflictWindow},

@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
-	"github.com/settlehq/settle/worker"
 )
 
 // Await waits for the receipt of an event, whoever sends it and whenever: it may have
@@ -59,13 +59,13 @@ func (ev awaited) failed(ctx context.Context, err error) error {
 
 // await waits at w, and first looks into the past if the event may be handled already.
 // One that the lane did not know of can have been handled before the wait began, if it was
-// a deposed leader that answered, so it is looked for once more (worker.StaleLeader). This
+// a deposed leader that answered, so it is looked for once more (port.StaleLeader). This
 // is the only look that is not caused by what the log says. If the store has gone back and
 // nothing is found, it calls again, unless that is nil. It ends w.
 func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, again func() error) (*Receipt, error) {
 	defer func() { w.end() }()
 	epoch := w.epoch
-	later := time.NewTimer(worker.StaleLeader)
+	later := time.NewTimer(port.StaleLeader)
 	defer later.Stop()
 	for {
 		if look {

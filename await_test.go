@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // fates is a program whose events end in every way that a handler can bring about.
@@ -475,7 +475,7 @@ func TestAwait_IsAnsweredThoughADeposedLeaderDoesNotKnowOfTheEvent(t *testing.T)
 			t.Fatal(err)
 		}
 		var bus *amnesiac
-		d, _ := w.client("d", func(b *membus.Bus) worker.Bus { bus = &amnesiac{Bus: b}; return bus })
+		d, _ := w.client("d", func(b *membus.Bus) port.Bus { bus = &amnesiac{Bus: b}; return bus })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if rc, err := d.Await(ctx, "s", "add", "e1"); err != nil || rc.Result.String() != "1" {
@@ -498,7 +498,7 @@ func TestCancel_OfAnEventThatHasEndedReturnsItsReceiptThoughADeposedLeaderDoesNo
 			t.Fatal(err)
 		}
 		var bus *amnesiac
-		d, _ := w.client("d", func(b *membus.Bus) worker.Bus { bus = &amnesiac{Bus: b, nth: 3}; return bus })
+		d, _ := w.client("d", func(b *membus.Bus) port.Bus { bus = &amnesiac{Bus: b, nth: 3}; return bus })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		rc, err := d.Cancel(ctx, settle.EventRef{Space: "s", Stream: "add", Event: "e1"}, "too late")
@@ -531,7 +531,7 @@ func TestAwait_LooksForWhatCameWhileTheLogCouldNotBeFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		handled := make(chan struct{})
-		d, _ := w.client("d", func(b *membus.Bus) worker.Bus { return &deaf{Bus: b, handled: handled} })
+		d, _ := w.client("d", func(b *membus.Bus) port.Bus { return &deaf{Bus: b, handled: handled} })
 		told := make(chan answer, 1)
 		go func() { // ends with the call
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -576,7 +576,7 @@ func TestAwait_LooksAtLeastUpToWhereTheLogIsFollowedFrom(t *testing.T) {
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		d, _ := w.client("d", func(b *membus.Bus) worker.Bus { return &deposed{Bus: b, knows: w.server.Head("s") - 1} })
+		d, _ := w.client("d", func(b *membus.Bus) port.Bus { return &deposed{Bus: b, knows: w.server.Head("s") - 1} })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if rc, err := d.Await(ctx, "s", "add", "e1"); err != nil || rc.Result.String() != "1" {

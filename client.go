@@ -19,13 +19,14 @@ import (
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/worker"
 )
 
 // Client sends events, waits for receipts, reads and watches documents.
 type Client struct {
-	bus    worker.Bus
+	bus    port.Bus
 	id     string
 	logger *slog.Logger
 	tracer trace.Tracer
@@ -134,7 +135,7 @@ type ClientConfig struct {
 }
 
 // NewClient makes a client over a bus. The bus stays the caller's.
-func NewClient(bus worker.Bus, cfg ClientConfig) (*Client, error) {
+func NewClient(bus port.Bus, cfg ClientConfig) (*Client, error) {
 	if cfg.ID == "" {
 		return nil, errors.New(`settle: ClientConfig.ID is empty; name the client, such as "sign-1"`)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
@@ -31,11 +31,11 @@ func newWorld(t *testing.T) *world {
 }
 
 // client connects a client. wrap, which may be nil, stands between it and its bus.
-func (w *world) client(id string, wrap func(*membus.Bus) worker.Bus) (*settle.Client, *membus.Bus) {
+func (w *world) client(id string, wrap func(*membus.Bus) port.Bus) (*settle.Client, *membus.Bus) {
 	w.Helper()
 	b := w.server.Connect(id)
 	w.Cleanup(b.Close)
-	var over worker.Bus = b
+	var over port.Bus = b
 	if wrap != nil {
 		over = wrap(b)
 	}
@@ -313,7 +313,7 @@ func TestClose_ACallThatIsJustBeginningFollowsNothingAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var bus *counting
-		c, b := w.client("c", func(b *membus.Bus) worker.Bus { bus = &counting{Bus: b}; return bus })
+		c, b := w.client("c", func(b *membus.Bus) port.Bus { bus = &counting{Bus: b}; return bus })
 		b.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "head" {
 				return membus.Delay
@@ -375,7 +375,7 @@ func TestCall_MissesNoReceiptWhenTheLogIsLostForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var bus *losing
-		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { bus = &losing{Bus: b}; return bus })
+		c, _ := w.client("c", func(b *membus.Bus) port.Bus { bus = &losing{Bus: b}; return bus })
 		done := make(chan error, 1)
 		go func() { // ends when there is a worker
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -419,7 +419,7 @@ func TestCall_FindsAReceiptThoughTheReplicaThatAnswersIsBehind(t *testing.T) {
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		d, _ := w.client("d", func(b *membus.Bus) worker.Bus { return &lagging{Bus: b} })
+		d, _ := w.client("d", func(b *membus.Bus) port.Bus { return &lagging{Bus: b} })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if rc, err := d.Call(ctx, add("s", "e1")); err != nil || rc.Result.String() != "1" {
@@ -433,7 +433,7 @@ func TestGet_ReadsOwnWritesThoughTheReplicaThatAnswersIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("w1")
-		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return &lagging{Bus: b} })
+		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return &lagging{Bus: b} })
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
@@ -25,7 +26,7 @@ type hosting struct {
 
 // host opens the registry, if the worker is to have one. It returns when that knows what the
 // spaces run.
-func (cfg *WorkerConfig) host(ctx context.Context, bus worker.Bus) (*hosting, error) {
+func (cfg *WorkerConfig) host(ctx context.Context, bus port.Bus) (*hosting, error) {
 	if !cfg.Hosted {
 		return nil, nil
 	}

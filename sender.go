@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // Sender sends many events quickly and keeps their order: events to one space are
@@ -17,7 +17,7 @@ import (
 //
 // It is safe for concurrent use; the order is then that of the calls.
 type Sender struct {
-	bus    worker.Bus
+	bus    port.Bus
 	client *Client
 	// perSpace is how many events of one space may be under way.
 	perSpace int

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 func (w *world) lane(space string) []string {
@@ -130,7 +130,7 @@ func TestPipeline_AsksInTheOrderOfTheCalls(t *testing.T) {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			w := newWorld(t)
 			var bus *scattering
-			c, _ := w.client("c", func(b *membus.Bus) worker.Bus {
+			c, _ := w.client("c", func(b *membus.Bus) port.Bus {
 				bus = &scattering{Bus: b, asked: map[string][]string{}}
 				return bus
 			})
@@ -266,7 +266,7 @@ func TestFlush_ReturnsTheFirstErrorAndTheOthersGoToTheirCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		one, two := errors.New("one"), errors.New("two")
-		c, _ := w.client("c", func(b *membus.Bus) worker.Bus {
+		c, _ := w.client("c", func(b *membus.Bus) port.Bus {
 			return erring{b, map[string]error{"e3": one, "e5": two}}
 		})
 		s := c.Sender()

@@ -9,11 +9,11 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // deafBus has a coordinator that never answers.
-type deafBus struct{ worker.Bus }
+type deafBus struct{ port.Bus }
 
 func (deafBus) Ask(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 	<-ctx.Done()
@@ -47,7 +47,7 @@ func TestATreeIsReadThoughACoordinatorHangs(t *testing.T) {
 
 // slowBus takes long to find an event.
 type slowBus struct {
-	worker.Bus
+	port.Bus
 	takes time.Duration
 }
 
@@ -65,7 +65,7 @@ func TestWaitTree_ReadsTheTreeForAsLongAsTheCallerHasTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.relays()
-		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return slowBus{b, time.Minute} })
+		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return slowBus{b, time.Minute} })
 		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: "e"}); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestWaitTree_ALastLookHasAnEndAndTimeForTheLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.relays()
-		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return deafBus{slowBus{b, 2 * time.Second}} })
+		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return deafBus{slowBus{b, 2 * time.Second}} })
 		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: "e"}); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestWaitTree_ALastLookHasAnEndAndTimeForTheLogs(t *testing.T) {
 			t.Errorf("behind a coordinator that hangs: %+v, %v", tree, err)
 		}
 
-		slow, _ := w.client("slow", func(b *membus.Bus) worker.Bus { return deafBus{slowBus{b, time.Hour}} })
+		slow, _ := w.client("slow", func(b *membus.Bus) port.Bus { return deafBus{slowBus{b, time.Hour}} })
 		for name, ctx := range map[string]func() (context.Context, context.CancelFunc){
 			"deadline": func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Minute) },
 			"cancelled": func() (context.Context, context.CancelFunc) {

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // standing is what a watch has told: values and statuses, as text.
@@ -149,7 +149,7 @@ func TestWatchStatus_OfEveryForm(t *testing.T) {
 
 // late is a connection on which the log comes late.
 type late struct {
-	worker.Bus
+	port.Bus
 	by time.Duration
 }
 
@@ -161,7 +161,7 @@ func (b late) FollowSpace(ctx context.Context, space string, after uint64, deliv
 func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		c, _ := w.client("c", func(b *membus.Bus) worker.Bus { return late{b, 20 * time.Second} })
+		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return late{b, 20 * time.Second} })
 		var s standing
 		w.follow(func(ctx context.Context) error {
 			return c.Watch(ctx, "s", "mood", s.value, settle.WatchStatus(s.status))

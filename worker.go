@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -88,7 +89,7 @@ type WorkerConfig struct {
 // returned; with Config.AwaitServer that waits for the servers, too. Where Provision has not been
 // called, StartWorker waits for a deployment until ctx ends, and logs that it does; the error then
 // says so.
-func StartWorker(ctx context.Context, bus worker.Bus, cfg WorkerConfig) (*Worker, error) {
+func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*Worker, error) {
 	programs, err := cfg.own()
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Bus is one connection to a deployment. It satisfies worker.Bus, and may be used
+// Bus is one connection to a deployment. It satisfies port.Bus, and may be used
 // from many goroutines.
 type Bus struct {
 	cfg   Config

@@ -16,10 +16,10 @@ import (
 	"github.com/settlehq/settle/bus/buscontract"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
-var _ worker.Bus = (*bus.Bus)(nil)
+var _ port.Bus = (*bus.Bus)(nil)
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 

@@ -1,6 +1,6 @@
 // Package bus is all of Settle's NATS: the streams and subjects, what is written
 // to them and how an answer is read, the connection and the embedded server. It
-// satisfies worker.Bus over JetStream and is the only package that imports
+// satisfies port.Bus over JetStream and is the only package that imports
 // nats.go. Package membus means the same in memory; buscontract checks both.
 //
 // # Assets

@@ -47,7 +47,7 @@ func anchorOf(m *storedMsg) anchor {
 // errOtherEpoch is the answer to what rests on an earlier state of the store.
 var errOtherEpoch = fmt.Errorf("not sent: %w", model.ErrRewound)
 
-// Epoch counts how often the store was found to have gone back. See worker.Bus.
+// Epoch counts how often the store was found to have gone back. See port.Bus.
 func (b *Bus) Epoch() uint64 { return b.past.now() }
 
 // LastRewind is the last time that a stream was found to have gone back, and the zero Rewind if
@@ -58,7 +58,7 @@ func (b *Bus) LastRewind() model.Rewind {
 	return b.past.last
 }
 
-// Hindsight is for how long a leader may answer from the past. See worker.Bus.
+// Hindsight is for how long a leader may answer from the past. See port.Bus.
 func (b *Bus) Hindsight() time.Duration {
 	if b.clustered.Load() {
 		return b.timing.pastLimit

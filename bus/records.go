@@ -16,7 +16,7 @@ import (
 // The records of a deployment lie in one bucket, each under its key. They are programs, and
 // which space runs which.
 
-// SaveRecord stores r over the revision r.Rev, and returns the new one. See worker.Records.
+// SaveRecord stores r over the revision r.Rev, and returns the new one. See port.Records.
 func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 	if err := model.CheckRecordKey(r.Key); err != nil {
 		return 0, err
@@ -69,7 +69,7 @@ func (b *Bus) judgeRecord(r model.Record) func(answer, bool) ruling {
 	}
 }
 
-// LoadRecord returns what stands under a key. See worker.Records.
+// LoadRecord returns what stands under a key. See port.Records.
 func (b *Bus) LoadRecord(ctx context.Context, key string) (model.Record, error) {
 	if err := model.CheckRecordKey(key); err != nil {
 		return model.Record{}, err
@@ -100,7 +100,7 @@ func recordOf(key string, m storedMsg) model.Record {
 	return r
 }
 
-// ListRecords returns the records below a key. See worker.Records.
+// ListRecords returns the records below a key. See port.Records.
 func (b *Bus) ListRecords(ctx context.Context, under string) ([]model.Record, error) {
 	if err := model.CheckRecordKey(under); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (b *Bus) ListRecords(ctx context.Context, under string) ([]model.Record, er
 }
 
 // FollowRecords delivers the records below a key, calls ready, and then delivers each that is
-// stored. See worker.Records.
+// stored. See port.Records.
 func (b *Bus) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
 	if err := model.CheckRecordKey(under); err != nil {
 		return err

@@ -13,11 +13,11 @@ import (
 	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // Position is the name under which the position in a partition's log is saved.
-const Position = worker.PositionReleased
+const Position = port.PositionReleased
 
 // Config says how a coordinator behaves. All fields are optional.
 type Config struct {
@@ -36,7 +36,7 @@ type Config struct {
 
 // Coordinator releases sends. See the package comment.
 type Coordinator struct {
-	bus worker.Bus
+	bus port.Bus
 	cfg Config
 
 	ctx      context.Context
@@ -51,7 +51,7 @@ type Coordinator struct {
 }
 
 // New makes a coordinator that is not running yet.
-func New(bus worker.Bus, cfg Config) *Coordinator {
+func New(bus port.Bus, cfg Config) *Coordinator {
 	if cfg.Window == 0 {
 		cfg.Window = 1024
 	}
@@ -127,7 +127,7 @@ type tail struct {
 
 func newTail(c *Coordinator, partition int) *tail {
 	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window), letters: make(chan burial, c.cfg.Window), sent: make([]atomic.Uint64, c.bus.Partitions())}
-	t.progress.Store(newProgress(worker.Session(c.bus), 0))
+	t.progress.Store(newProgress(port.Session(c.bus), 0))
 	return t
 }
 
@@ -168,7 +168,7 @@ const (
 // its position.
 func (t *tail) beginAnew() {
 	t.c.cfg.Logger.Warn("the store has gone back; the log is released anew from the saved position", "partition", t.partition)
-	t.progress.Store(newProgress(worker.Session(t.c.bus), 0))
+	t.progress.Store(newProgress(port.Session(t.c.bus), 0))
 }
 
 func (t *tail) follow() error {

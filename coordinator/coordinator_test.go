@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 func TestRelease_IsInTheOrderOfTheLogAndOnlyOfWhatLeavesTheSpace(t *testing.T) {
@@ -307,9 +307,9 @@ func (b eager) behind(partition int, seq uint64) []model.LogEntry {
 // A commit that this program cannot read may hold sends. It is reported, and the
 // position stays before it, whatever comes after.
 func TestRelease_AnUndecodableCommitIsReportedAndNotPassed(t *testing.T) {
-	for name, wrap := range map[string]func(*membus.Bus) worker.Bus{
-		"":                          func(b *membus.Bus) worker.Bus { return b },
-		"with entries still coming": func(b *membus.Bus) worker.Bus { return eager{b} },
+	for name, wrap := range map[string]func(*membus.Bus) port.Bus{
+		"":                          func(b *membus.Bus) port.Bus { return b },
+		"with entries still coming": func(b *membus.Bus) port.Bus { return eager{b} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

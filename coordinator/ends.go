@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // laneEnds knows how far lanes have reached, beyond the life of a coordinator. A lane that has lost its end (a power
@@ -48,7 +48,7 @@ func (l *laneEnds) hasPut(partition int) uint64 {
 }
 
 // save sees to it that the saved end of a lane covers what was put there up to a number.
-func (l *laneEnds) save(bus worker.Bus, partition int, upTo uint64) error {
+func (l *laneEnds) save(bus port.Bus, partition int, upTo uint64) error {
 	for l.lane(partition).covered < upTo {
 		_, err, _ := l.flights.Do(fmt.Sprint("save ", bus.Epoch(), partition), func() (any, error) {
 			return nil, l.saveEnd(bus, partition)
@@ -66,11 +66,11 @@ func (l *laneEnds) lane(partition int) laneEnd {
 	return l.lanes[partition]
 }
 
-func (l *laneEnds) saveEnd(bus worker.Bus, partition int) error {
+func (l *laneEnds) saveEnd(bus port.Bus, partition int) error {
 	put := l.lane(partition).put
 	end, err := endOf(l.c.ctx, bus, partition)
 	if err == nil {
-		err = bus.SavePosition(l.c.ctx, partition, worker.PositionSent, uint64(end))
+		err = bus.SavePosition(l.c.ctx, partition, port.PositionSent, uint64(end))
 	}
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (l *laneEnds) saveEnd(bus worker.Bus, partition int) error {
 
 // compare compares all lanes with their saved ends, once in an epoch. If one has lost its end, all logs are to be
 // released anew as far as lanes remember events; targets know what they have had.
-func (l *laneEnds) compare(bus worker.Bus) error {
+func (l *laneEnds) compare(bus port.Bus) error {
 	if l.isSure(bus.Epoch()) {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (l *laneEnds) isSure(epoch uint64) bool {
 	return l.sure && l.epoch == epoch
 }
 
-func (l *laneEnds) compareAll(bus worker.Bus) error {
+func (l *laneEnds) compareAll(bus port.Bus) error {
 	if l.isSure(bus.Epoch()) {
 		return nil // since it was asked for
 	}
@@ -123,8 +123,8 @@ func (l *laneEnds) compareAll(bus worker.Bus) error {
 }
 
 // hasLost reports whether a lane ends before its saved end, or has given that sequence out again since.
-func (l *laneEnds) hasLost(bus worker.Bus, partition int) (bool, error) {
-	position, err := bus.LoadPosition(l.c.ctx, partition, worker.PositionSent)
+func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
+	position, err := bus.LoadPosition(l.c.ctx, partition, port.PositionSent)
 	if err != nil || position == 0 {
 		return false, err
 	}
@@ -166,7 +166,7 @@ func anchorOf(m *model.Message) anchor {
 }
 
 // endOf is the end of a lane.
-func endOf(ctx context.Context, bus worker.Bus, partition int) (anchor, error) {
+func endOf(ctx context.Context, bus port.Bus, partition int) (anchor, error) {
 	end, err := bus.LaneEnd(ctx, partition)
 	if err != nil {
 		return 0, err
@@ -185,7 +185,7 @@ func endOf(ctx context.Context, bus worker.Bus, partition int) (anchor, error) {
 
 // isLater reports whether something was stored after a position was saved that says it was there. Of the times of two
 // servers it is known only by a margin.
-func isLater(bus worker.Bus, stored, saved time.Time) bool {
+func isLater(bus port.Bus, stored, saved time.Time) bool {
 	if bus.Hindsight() > 0 {
 		saved = saved.Add(doubt.Margin)
 	}
@@ -194,11 +194,11 @@ func isLater(bus worker.Bus, stored, saved time.Time) bool {
 
 // releaseAnew moves the positions of all logs back, and only then the ends of those lanes: if it is
 // interrupted, it is done again.
-func (l *laneEnds) releaseAnew(bus worker.Bus, lost []int) error {
+func (l *laneEnds) releaseAnew(bus port.Bus, lost []int) error {
 	l.c.cfg.Logger.Error("lanes have lost their ends (a power cut without fsync, or older files): what logs have sent is released anew", "lanes", lost)
 	var known time.Time // since when what is lost was put there, at the latest
 	for _, p := range lost {
-		at, err := bus.PositionStored(l.c.ctx, p, worker.PositionSent)
+		at, err := bus.PositionStored(l.c.ctx, p, port.PositionSent)
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (l *laneEnds) releaseAnew(bus worker.Bus, lost []int) error {
 	for _, p := range lost {
 		end, err := endOf(l.c.ctx, bus, p)
 		if err == nil {
-			err = bus.MovePosition(l.c.ctx, p, worker.PositionSent, uint64(end))
+			err = bus.MovePosition(l.c.ctx, p, port.PositionSent, uint64(end))
 		}
 		if err != nil {
 			return err
@@ -225,7 +225,7 @@ func (l *laneEnds) releaseAnew(bus worker.Bus, lost []int) error {
 
 // moveBack moves the saved position of a log back to where lanes remembered events at a time, and returns it. It never
 // moves it on: what is behind it was not released yet, however old it is.
-func moveBack(ctx context.Context, bus worker.Bus, partition int, known time.Time) (uint64, model.LogState, error) {
+func moveBack(ctx context.Context, bus port.Bus, partition int, known time.Time) (uint64, model.LogState, error) {
 	st, err := bus.LogState(ctx, partition, bus.Horizon())
 	if err == nil {
 		st, err = bus.LogState(ctx, partition, bus.Horizon()+max(st.Now.Sub(known), 0))
@@ -253,7 +253,7 @@ func (t *tail) put(m *model.Message) {
 }
 
 // saveEnds saves the ends of the lanes into which this log was released.
-func (t *tail) saveEnds(bus worker.Bus) error {
+func (t *tail) saveEnds(bus port.Bus) error {
 	for p := range t.sent {
 		if n := t.sent[p].Load(); n > 0 {
 			if err := t.c.ends.save(bus, p, n); err != nil {

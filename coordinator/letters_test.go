@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // reluctant is a bus that refuses letters some times.
@@ -56,7 +56,7 @@ type deposed struct {
 	forget atomic.Int64
 }
 
-func (b *deposed) Hindsight() time.Duration { return worker.StaleLeader }
+func (b *deposed) Hindsight() time.Duration { return port.StaleLeader }
 
 func (b *deposed) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
 	if b.forget.Add(-1) >= 0 {

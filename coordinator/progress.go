@@ -3,13 +3,13 @@ package coordinator
 import (
 	"sync"
 
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // progress knows up to where a log is released completely, while releases are
 // answered in any order.
 type progress struct {
-	bus worker.Bus // a session: what is known holds as long as that does
+	bus port.Bus // a session: what is known holds as long as that does
 	mu  sync.Mutex
 	// last is the last sequence read.
 	last uint64
@@ -18,7 +18,7 @@ type progress struct {
 }
 
 // newProgress begins after what is known to be released.
-func newProgress(bus worker.Bus, from uint64) *progress {
+func newProgress(bus port.Bus, from uint64) *progress {
 	return &progress{bus: bus, last: from, open: map[uint64]int{}}
 }
 

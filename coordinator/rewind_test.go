@@ -16,20 +16,20 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // rewinding is a bus whose store goes back: from then on it is another one.
 type rewinding struct {
-	worker.Bus // of before
-	mu         sync.Mutex
-	after      worker.Bus // nil before
-	cut        chan struct{}
-	why        error         // that a follow ends with
-	late       time.Duration // for how long it does not
+	port.Bus // of before
+	mu       sync.Mutex
+	after    port.Bus // nil before
+	cut      chan struct{}
+	why      error         // that a follow ends with
+	late     time.Duration // for how long it does not
 }
 
-func (b *rewinding) now() worker.Bus {
+func (b *rewinding) now() port.Bus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.after != nil {
@@ -38,7 +38,7 @@ func (b *rewinding) now() worker.Bus {
 	return b.Bus
 }
 
-func (b *rewinding) goBack(to worker.Bus) {
+func (b *rewinding) goBack(to port.Bus) {
 	b.mu.Lock()
 	b.after = to
 	b.mu.Unlock()
@@ -242,7 +242,7 @@ type late struct {
 	asked atomic.Int64
 }
 
-func (b *late) Hindsight() time.Duration { return worker.StaleLeader }
+func (b *late) Hindsight() time.Duration { return port.StaleLeader }
 
 func (b *late) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
 	st, err := b.Bus.LogState(ctx, partition, age)

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
@@ -72,7 +72,7 @@ func (w *world) append(space string, data []byte) uint64 {
 	return seq
 }
 
-func (w *world) start(cfg coordinator.Config, b worker.Bus) *coordinator.Coordinator {
+func (w *world) start(cfg coordinator.Config, b port.Bus) *coordinator.Coordinator {
 	cfg.Logger = slog.New(w.logged)
 	c := coordinator.New(b, cfg)
 	c.Start()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -69,7 +70,7 @@ func TestLookAfter_SpacesThatDoNotAnswerKeepNobodyUp(t *testing.T) {
 }
 
 // brief is a bus on which an owner answers about fewer documents than it was asked for.
-type brief struct{ worker.Bus }
+type brief struct{ port.Client }
 
 func (brief) Ask(context.Context, string, []byte) ([]byte, error) { return []byte(`[{}]`), nil }
 

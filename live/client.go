@@ -10,13 +10,13 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // Client asks the workers of a deployment, whichever answer.
 type Client struct {
 	// Bus is used for nothing but questions.
-	Bus worker.Bus
+	Bus port.Client
 	// Grace is for how long it goes on asking if there is no worker at all; default 3 s,
 	// which is enough for one that is being restarted quickly.
 	Grace time.Duration
@@ -126,7 +126,7 @@ var (
 )
 
 // once watches by one worker.
-func (w *watching) once(ctx context.Context, bus worker.Bus) error {
+func (w *watching) once(ctx context.Context, bus port.Client) error {
 	question, err := json.Marshal(w.q)
 	if err != nil {
 		return err

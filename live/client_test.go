@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
 // mute is a bus on which whoever answers says one thing, and then nothing more.
 type mute struct {
-	worker.Bus
+	port.Client
 	asked int
 	// still says that not even that is said.
 	still bool
@@ -55,7 +56,7 @@ func TestClient_AsksAgainWhenNothingIsHeard(t *testing.T) {
 
 // gone is a bus on which somebody answers for so many questions, or from then on.
 type gone struct {
-	worker.Bus
+	port.Client
 	asked, after int
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -45,7 +46,7 @@ type Config struct {
 
 // Server answers in the process of a worker. Use NewServer, and Run beside the worker.
 type Server struct {
-	bus  worker.Bus
+	bus  port.Client
 	host Host
 	cfg  Config
 	log  *slog.Logger
@@ -80,7 +81,7 @@ func busy(what string, n int) error {
 }
 
 // NewServer makes a server. It does nothing before Run.
-func NewServer(bus worker.Bus, host Host, cfg Config) *Server {
+func NewServer(bus port.Client, host Host, cfg Config) *Server {
 	if cfg.MaxWatches == 0 {
 		cfg.MaxWatches = 10_000
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 const (
@@ -226,10 +226,10 @@ func TestWatch_SaysNothingIfTheOwnerDoesNotKnowTheQuestion(t *testing.T) {
 }
 
 // newer is a connection to workers that say more than this client knows.
-type newer struct{ worker.Bus }
+type newer struct{ port.Client }
 
 func (b newer) Listen(ctx context.Context, endpoint string, q []byte, deliver func(model.Part)) error {
-	return b.Bus.Listen(ctx, endpoint, q, func(p model.Part) {
+	return b.Client.Listen(ctx, endpoint, q, func(p model.Part) {
 		deliver(model.Part{Header: map[string]string{live.HeaderEvent: "eclipse", live.HeaderRevision: "1000"}, Data: []byte("{")})
 		deliver(p)
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -57,7 +58,7 @@ type process struct {
 
 // asks is the bus of a server, and counts what it asks.
 type asks struct {
-	worker.Bus
+	port.Client
 	n atomic.Int64
 	// refuse has others answer as those do that do not know the question.
 	refuse atomic.Bool
@@ -67,7 +68,7 @@ type asks struct {
 }
 
 func (b *asks) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
-	return b.Bus.FollowSpace(ctx, space, after, func(e model.LogEntry) {
+	return b.Client.FollowSpace(ctx, space, after, func(e model.LogEntry) {
 		b.reading <- struct{}{}
 		<-b.reading
 		deliver(e)
@@ -79,7 +80,7 @@ func (b *asks) Ask(ctx context.Context, endpoint string, q []byte) ([]byte, erro
 	if b.refuse.Load() {
 		return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: "the question is not the JSON that is expected"}
 	}
-	return b.Bus.Ask(ctx, endpoint, q)
+	return b.Client.Ask(ctx, endpoint, q)
 }
 
 // worker starts one. A weight of 0 is 1; the smallest makes it one that owns nothing.
@@ -97,7 +98,7 @@ func (w *world) worker(id string, cfg live.Config) *process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	p.asks.Bus, p.asks.reading = p.bus, make(chan struct{}, 1)
+	p.asks.Client, p.asks.reading = p.bus, make(chan struct{}, 1)
 	p.Server = live.NewServer(&p.asks, p.Worker, cfg)
 	p.Beside(p.Run)
 	synctest.Wait()

@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Bus is what looking things up needs of the outside world; worker.Bus has all of it, and says
+// Bus is what looking things up needs of the outside world; port.Bus has all of it, and says
 // what each method means.
 type Bus interface {
 	Head(ctx context.Context, space string) (uint64, error)

@@ -23,7 +23,7 @@
 //
 // A reader sees the log up to its head as the leader knew it, or further. A leader that does
 // not know yet that it is deposed may be behind: who has seen more says so
-// (FindReceiptUpTo), and who must not miss anything asks once more (worker.StaleLeader).
+// (FindReceiptUpTo), and who must not miss anything asks once more (port.StaleLeader).
 // Derived documents are as they were when they were last needed: to have them up to date is a
 // worker's business (Watch and Query of package worker).
 package lookup

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // How often lane and log are purged. What goes from the log must be covered by a checkpoint
@@ -34,7 +34,7 @@ func (p *partition) purgeLane() error {
 // that a checkpoint covers which was there when it was looked the last time (docs/adr/0019).
 // It comes upon keys that nobody has saved to the end, as their server died; it wakes them.
 func (p *partition) retain() error {
-	released, err := p.bus.LoadPosition(p.ctx, p.number, worker.PositionReleased)
+	released, err := p.bus.LoadPosition(p.ctx, p.number, port.PositionReleased)
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,13 @@ import (
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
 // Bus is what is needed of the outside world. *bus.Bus satisfies it over NATS JetStream, and
 // membus.Bus in memory, for tests.
-type Bus = worker.Bus
+type Bus = port.Bus
 
 // server is one call of Serve.
 type server struct {

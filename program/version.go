@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program/star"
-	"github.com/settlehq/settle/worker"
 )
 
 // MaxSource is how many bytes the files of a version may have, all of them together. The
@@ -103,7 +103,7 @@ func (v *Version) same(o *Version) bool {
 }
 
 // Records are where programs are kept: a bus, or a *bus.Bus.
-type Records = worker.Records
+type Records = port.Records
 
 const versionKey = "version"
 

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
-	"github.com/settlehq/settle/worker"
 )
 
 // benchLog is a space with n commits, each of which has handled one event, on an
@@ -70,7 +70,7 @@ func benchLog(b *testing.B, n int) *bus.Bus {
 }
 
 // readThrough is how a receipt was looked for before the log was its own index.
-func readThrough(ctx context.Context, log worker.Log, key receipts.Key) (*model.Tx, error) {
+func readThrough(ctx context.Context, log port.Log, key receipts.Key) (*model.Tx, error) {
 	const page = 256
 	for after := uint64(0); ; {
 		entries, err := log.ReadLog(ctx, "s", after, page)

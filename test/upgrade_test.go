@@ -14,9 +14,9 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
-	"github.com/settlehq/settle/worker"
 )
 
 const (
@@ -160,7 +160,7 @@ func startUpgrade(t *testing.T) *upgrade {
 	for _, id := range []string{"w1", "w2", "late"} {
 		b := connect(t, d)
 		t.Cleanup(b.Close)
-		var of worker.Bus = b
+		var of port.Bus = b
 		if id == "late" {
 			u.late = &lateBus{Bus: b}
 			of = u.late

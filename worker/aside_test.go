@@ -13,13 +13,14 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
 
 // laneCount counts the events that a worker reads off its lanes.
 type laneCount struct {
-	worker.Bus
+	port.Bus
 	read *atomic.Int64
 }
 
@@ -89,10 +90,10 @@ func (s *staged) programs() func(string) (*space.Program, error) {
 }
 
 // life starts a worker, and returns what it has read of the lane.
-func (s *staged) life(id string, wrap func(*membus.Bus) worker.Bus) (*process, *atomic.Int64) {
+func (s *staged) life(id string, wrap func(*membus.Bus) port.Bus) (*process, *atomic.Int64) {
 	s.Helper()
 	read := &atomic.Int64{}
-	return s.process(worker.Config{ID: id, Programs: s.programs()}, func(b *membus.Bus) worker.Bus {
+	return s.process(worker.Config{ID: id, Programs: s.programs()}, func(b *membus.Bus) port.Bus {
 		if wrap != nil {
 			return laneCount{wrap(b), read}
 		}
@@ -101,7 +102,7 @@ func (s *staged) life(id string, wrap func(*membus.Bus) worker.Bus) (*process, *
 }
 
 // elder is the bus of a worker that knows nothing of spaces that are set aside.
-type elder struct{ worker.Bus }
+type elder struct{ port.Bus }
 
 func (elder) LoadAhead(context.Context, int) (model.Ahead, error) { return model.Ahead{}, nil }
 func (elder) SaveAhead(context.Context, int, model.Ahead) error   { return nil }
@@ -167,7 +168,7 @@ func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) 
 
 // asideRun is a world in which a space is set aside by a first worker, a second is killed at one of
 // its requests while it takes over, goes on, and hears that the space can, and a third ends it all.
-func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) worker.Bus) (labels []string) {
+func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) port.Bus) (labels []string) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, orphans)
 		stuck, well := 0, 0
@@ -192,7 +193,7 @@ func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) wor
 		first.crash()
 		d := newDying(at)
 		read := &atomic.Int64{}
-		d.startOn(s.world, worker.Config{ID: "w2", Programs: s.programs()}, func(b *membus.Bus) worker.Bus {
+		d.startOn(s.world, worker.Config{ID: "w2", Programs: s.programs()}, func(b *membus.Bus) port.Bus {
 			if wrap != nil {
 				return laneCount{wrap(b), read}
 			}
@@ -246,7 +247,7 @@ func TestAside_AtEveryRequestOfTheOneThatTakesOver(t *testing.T) {
 // A worker of a version that knows nothing of spaces that are set aside loses none of their events,
 // whether it ends in the middle of it or not; nor does the one that comes after it.
 func TestAside_AnOlderWorkerInBetweenLosesNothing(t *testing.T) {
-	elders := func(b *membus.Bus) worker.Bus { return elder{hermit{b}} }
+	elders := func(b *membus.Bus) port.Bus { return elder{hermit{b}} }
 	for _, orphans := range []bool{true, false} {
 		whole := asideRun(t, orphans, crashAt{}, elders)
 		for n := 0; n <= len(whole); n += 3 {
@@ -297,7 +298,7 @@ func TestAside_ASpaceThatIsAskedForBeforeThePositionIsKnownMissesNothing(t *test
 }
 
 // tardy is a bus on which what is followed comes a moment later.
-type tardy struct{ worker.Bus }
+type tardy struct{ port.Bus }
 
 func (l tardy) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
 	_ = pause.For(ctx, 300*time.Millisecond)
@@ -322,7 +323,7 @@ func TestAside_WhatIsDeliveredAgainWaitsForWhatIsRead(t *testing.T) {
 				if early {
 					s.watch("stuck", "double")
 				}
-				s.start(worker.Config{ID: "w2", Programs: s.programs()}, b, func(b *membus.Bus) worker.Bus { return tardy{b} })
+				s.start(worker.Config{ID: "w2", Programs: s.programs()}, b, func(b *membus.Bus) port.Bus { return tardy{b} })
 				s.pass(time.Second)
 				slow := only{label: "read-lane", fate: membus.Delay}
 				slow.on.Store(true)

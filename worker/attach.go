@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 )
 
@@ -78,7 +79,7 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 		return nil, fmt.Errorf("attach %s: the server takes messages of %d bytes (max_payload), a commit needs %d at least", cfg.ID, n, minPayload)
 	}
 	outer := bus
-	bus = Session(bus)
+	bus = port.Session(bus)
 	a := &Attachment{bus: outer}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	e := &env{ctx: a.ctx, bus: bus, horizon: bus.Horizon(), cfg: own, tasks: &a.tasks, counters: &a.counters, runs: newRunCounts()}
@@ -250,7 +251,7 @@ func (a *Attachment) keepLease() {
 	t := time.NewTicker(LeaseTTL / 3)
 	defer t.Stop()
 	for {
-		if err := whetherOver(a.host.env.bus); err != nil { // one that appends nothing would not hear of it
+		if err := port.Over(a.host.env.bus); err != nil { // one that appends nothing would not hear of it
 			a.host.fail("stay attached", err)
 			return
 		}

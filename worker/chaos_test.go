@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/worker"
 )
@@ -95,7 +96,7 @@ func (c *chaos) join() {
 	cfg.Space.LaneLimit = []int{0, 3}[c.draw(2)]
 	b := c.server.Connect(cfg.ID)
 	b.Inject(c.faults(b))
-	var wrap func(*membus.Bus) worker.Bus
+	var wrap func(*membus.Bus) port.Bus
 	if c.draw(2) == 0 {
 		wrap = hermits
 	}

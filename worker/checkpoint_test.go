@@ -12,13 +12,14 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
 // hermit is a bus on which nobody else is ever heard of, nor hears.
 type hermit struct{ *membus.Bus }
 
-func hermits(b *membus.Bus) worker.Bus { return hermit{b} }
+func hermits(b *membus.Bus) port.Bus { return hermit{b} }
 
 func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready func()) error {
 	ready()
@@ -139,7 +140,7 @@ func (readOnly) SaveState(context.Context, string, []model.StateDoc, *model.Stat
 func TestStop_SaysWhatCouldNotBeSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus { return readOnly{b} })
+		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus { return readOnly{b} })
 		w.send("s", "add", "e1")
 		w.send("t", "add", "e1")
 		time.Sleep(3 * time.Second)

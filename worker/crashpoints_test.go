@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -70,7 +71,7 @@ func (d *dying) start(w *world, cfg worker.Config) {
 }
 
 // startOn starts one with programs of its own, and something between it and its bus.
-func (d *dying) startOn(w *world, cfg worker.Config, wrap func(*membus.Bus) worker.Bus) {
+func (d *dying) startOn(w *world, cfg worker.Config, wrap func(*membus.Bus) port.Bus) {
 	b := w.server.Connect(cfg.ID)
 	b.Inject(d.hook)
 	wk, err := worker.New(wrap(b), cfg)

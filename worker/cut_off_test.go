@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -78,7 +79,7 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 		w.eventuallyHandled("s", 10)
 		first.stop()
 		w.server.LoseLane(0, 4)
-		second := w.process(frugal("w2"), func(b *membus.Bus) worker.Bus {
+		second := w.process(frugal("w2"), func(b *membus.Bus) port.Bus {
 			b.Inject(func(op membus.Op) membus.Fate {
 				if op.Label == "save-position" {
 					return membus.Delay // the events stay in doubt
@@ -119,7 +120,7 @@ func TestLostEnd_TheNextWorkerGoesOnWithWhatIsInDoubt(t *testing.T) {
 		first.stop()
 		w.server.LoseLane(0, 8)
 		w.send("t", "add", "n1") // at 9, of which the cursor says that it is done
-		second := w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) worker.Bus {
+		second := w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) port.Bus {
 			b.Inject(func(op membus.Op) membus.Fate {
 				if op.Label == "append" && op.Space == "t" {
 					return membus.Delay
@@ -240,7 +241,7 @@ func TestLostEnd_WhatWasHandledSinceIsNotHandledAgain(t *testing.T) {
 		first.stop()
 		w.server.LoseLane(0, 4)
 		w.send("s", "add", "n1") // at 5, of which the cursor says that it is done
-		second := w.process(worker.Config{ID: "w2", Idle: time.Second}, func(b *membus.Bus) worker.Bus { return unpositioned{b} })
+		second := w.process(worker.Config{ID: "w2", Idle: time.Second}, func(b *membus.Bus) port.Bus { return unpositioned{b} })
 		w.eventuallyHandled("s", 11)
 		w.eventually("the space has left memory", func() bool { return second.Stats().Partitions[0].Evictions > 0 })
 		w.send("s", "add", "n2")
@@ -275,7 +276,7 @@ func TestLostEnd_UnderAWorkerThatReadsTheLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &unfollowed{stop: make(chan struct{}, 1)}
-		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -37,7 +38,7 @@ func reading(t *testing.T) *space.Program {
 func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t))}, func(b *membus.Bus) worker.Bus { return unheardOf{b, "elsewhere"} })
+		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t))}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
 		w.send("s", "direct", "e1")
 		w.send("s", "add", "e2")
 		w.send("t", "derived", "e1")
@@ -69,7 +70,7 @@ func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
 func TestDocumentWait_MayHaveNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t)), DocumentWait: -1}, func(b *membus.Bus) worker.Bus { return unheardOf{b, "elsewhere"} })
+		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t)), DocumentWait: -1}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
 		w.send("s", "direct", "e1")
 		w.pass(time.Hour)
 		if ends := fmt.Sprint(w.ends("s")); ends != "[]" {

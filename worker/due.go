@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 )
 
@@ -125,7 +126,7 @@ func (p *partition) listDue(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	for _, then := range []time.Duration{StaleLeader, 0} {
+	for _, then := range []time.Duration{port.StaleLeader, 0} {
 		list, err := p.bus.DueSpaces(ctx, p.number)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
 )
@@ -156,7 +157,7 @@ func TestDue_ListsOfSpaces(t *testing.T) {
 		if at := due(); at["first"] != 200 || len(at) != 1 {
 			t.Errorf("after the first list %v is due", at)
 		}
-		pass := time.NewTimer(StaleLeader + time.Second)
+		pass := time.NewTimer(port.StaleLeader + time.Second)
 		<-pass.C
 		if at := due(); at["first"] != 200 || at["second"] != 300 || len(at) != 2 {
 			t.Errorf("after the second list %v is due", at)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -35,7 +36,7 @@ func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		cut := func(b *membus.Bus) worker.Bus { return unheardOf{b, "elsewhere"} }
+		cut := func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} }
 		first := w.process(worker.Config{ID: "w1", Programs: always(p)}, cut)
 		w.send("other", "direct", "e1") // waits for five minutes
 		w.send("s", "post", "p1", `"other"`)

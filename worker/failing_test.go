@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -36,7 +37,7 @@ func TestFailing_ASpaceWithoutItsLogIsTriedEverMoreRarely(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &logless{space: "s"}
 		bus.gone.Store(true)
-		p := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+		p := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 	"github.com/settlehq/settle/worker/roster"
@@ -374,7 +375,7 @@ func TestFleet_AWorkerThatRestartsUnderItsNameIsNotItsFormerSelf(t *testing.T) {
 		w1.crash()
 		w.send("s", "add", "e2")
 		w.send("s", "add", "e3")
-		w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, func(b *membus.Bus) worker.Bus { return &forgetfulReplica{Bus: b} })
+		w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, func(b *membus.Bus) port.Bus { return &forgetfulReplica{Bus: b} })
 		time.Sleep(5 * time.Second)
 		w.wantHandled("s", numbered(3)...)
 	})

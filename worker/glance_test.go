@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -164,7 +165,7 @@ func TestGlance_LooksAgainWhenWhatItRestsOnIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &slowAppend{first: make(chan struct{})}
-		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

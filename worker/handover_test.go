@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -360,7 +361,7 @@ func TestTwin_WhoWasReplacedWhileItHungEnds(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		old.bus.Pause()
 		time.Sleep(20 * time.Second)
-		next := w.start(worker.Config{ID: "w1"}, w.server.Dial("next", lan{}), func(b *membus.Bus) worker.Bus { return deafToPings{b} })
+		next := w.start(worker.Config{ID: "w1"}, w.server.Dial("next", lan{}), func(b *membus.Bus) port.Bus { return deafToPings{b} })
 		w.send("s", "add", "e2")
 		time.Sleep(5 * time.Second)
 		old.bus.Wake()
@@ -377,9 +378,9 @@ func TestTwin_WhoWasReplacedWhileItHungEnds(t *testing.T) {
 // Whatever is told of the one that lives, and though it does not answer: its announcements show that
 // it is there.
 func TestTwin_AWorkerWhoseIDIsAnnouncedDoesNotStart(t *testing.T) {
-	for name, wrap := range map[string]func(*membus.Bus) worker.Bus{
-		"by one that answers":            func(b *membus.Bus) worker.Bus { return b },
-		"by one that hangs now and then": func(b *membus.Bus) worker.Bus { return deafToPings{b} },
+	for name, wrap := range map[string]func(*membus.Bus) port.Bus{
+		"by one that answers":            func(b *membus.Bus) port.Bus { return b },
+		"by one that hangs now and then": func(b *membus.Bus) port.Bus { return deafToPings{b} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

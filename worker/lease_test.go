@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -88,9 +89,9 @@ func TestLease_NobodyIsObservedForEver(t *testing.T) {
 // The old owner took its leases with it, and the watchers are asked again, instead
 // of being noticed at their next renewal.
 func TestLease_TheRollCallOfANewOwnerBringsDemandBack(t *testing.T) {
-	for name, wrap := range map[string]func(*membus.Bus) worker.Bus{
+	for name, wrap := range map[string]func(*membus.Bus) port.Bus{
 		"at once":                     nil,
-		"although its ears open late": func(b *membus.Bus) worker.Bus { return lateEars{b} },
+		"although its ears open late": func(b *membus.Bus) port.Bus { return lateEars{b} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

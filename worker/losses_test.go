@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/internal/loss"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -271,7 +272,7 @@ func TestLoss_ALogThatEndsBeforeADocumentIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &halfway{}
-		first := w.process(worker.Config{ID: "w1", Checkpoint: 100 * time.Millisecond}, func(b *membus.Bus) worker.Bus {
+		first := w.process(worker.Config{ID: "w1", Checkpoint: 100 * time.Millisecond}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -68,7 +69,7 @@ func TestAStreamThatIsShorterThanKnownIsRefused(t *testing.T) {
 	}
 }
 
-func startLogged(t *testing.T, b worker.Bus, log *logged) *worker.Worker {
+func startLogged(t *testing.T, b port.Bus, log *logged) *worker.Worker {
 	t.Helper()
 	p := counting(t)
 	w, err := worker.New(b, worker.Config{

@@ -10,8 +10,8 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
 )
 
 // saved is how many items the bucket holds of a space, markers included.
@@ -220,7 +220,7 @@ func TestMarkers_APurgeThatFailsIsMadeAgain(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &unpurged{}
 		bus.fails.Store(3)
-		w.process(frugal("w1"), func(b *membus.Bus) worker.Bus {
+		w.process(frugal("w1"), func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

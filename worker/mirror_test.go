@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -235,7 +236,7 @@ func TestMirror_DoesNotGoBackWhenItBeginsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
 		var bus *brokenFollow
-		a.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, func(b *membus.Bus) worker.Bus {
+		a.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, func(b *membus.Bus) port.Bus {
 			bus = &brokenFollow{Bus: b, stop: make(chan struct{}, 1)}
 			return bus
 		})

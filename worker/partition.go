@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 )
 
@@ -73,7 +74,7 @@ type partition struct {
 type backlog struct{ done, last uint64 }
 
 func startPartition(w *Worker, number int, took time.Duration) *partition {
-	bus := Session(w.bus)
+	bus := port.Session(w.bus)
 	p := &partition{
 		w: w, bus: bus, number: number, began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
 		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(), overruns: overruns{}, failings: failings{},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -113,7 +114,7 @@ func TestNoProgram_WhatWasDeliveredToNobodyComesBeforeWhatFollows(t *testing.T) 
 				w := newWorld(t, 1)
 				program := &deployed{program: book(t)}
 				var bus *laggingLane
-				w.process(worker.Config{ID: "w1", Programs: program.programs}, func(b *membus.Bus) worker.Bus {
+				w.process(worker.Config{ID: "w1", Programs: program.programs}, func(b *membus.Bus) port.Bus {
 					bus = &laggingLane{Bus: b}
 					return bus
 				})

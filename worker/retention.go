@@ -7,17 +7,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/settlehq/settle/port"
 )
-
-// PositionReleased names the saved position up to which a coordinator has released what a
-// partition's log sends to other spaces, told origins what it refuses, and written dead
-// letters. Nothing is purged beyond it.
-const PositionReleased = "released"
-
-// PositionSent names the saved place which a partition's lane has reached, at least, when a coordinator put
-// something there: a lane that ends before it, or has another event there, has lost what was sent to its spaces. It is
-// no sequence: only coordinators read it.
-const PositionSent = "sent"
 
 // The log is purged of commits that nobody needs any more. A commit of a space may go when
 //
@@ -136,7 +128,7 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 // bound is the sequence up to which commits may go if a checkpoint covers them, where the
 // log ends, and what time it is by the server's clock.
 func (r *retention) bound(ctx context.Context) (seq, end uint64, clock time.Time, err error) {
-	released, err := r.p.bus.LoadPosition(ctx, r.p.number, PositionReleased)
+	released, err := r.p.bus.LoadPosition(ctx, r.p.number, port.PositionReleased)
 	if err != nil {
 		return 0, 0, clock, err
 	}

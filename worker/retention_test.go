@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -56,7 +57,7 @@ func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
 		for round := range rounds {
 			cfg := frugal(fmt.Sprint("w", round))
 			var read atomic.Int64
-			p := w.process(cfg, func(b *membus.Bus) worker.Bus { return readings{b, &read} })
+			p := w.process(cfg, func(b *membus.Bus) port.Bus { return readings{b, &read} })
 			for i := range each {
 				w.send("s", "add", fmt.Sprintf("e%d", round*each+i+1))
 				w.pass(10 * time.Millisecond) // a commit each

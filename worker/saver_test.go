@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -28,7 +29,7 @@ func counting(t *testing.T) *space.Program {
 	return p
 }
 
-func startWorker(t *testing.T, bus worker.Bus, id string) *worker.Worker {
+func startWorker(t *testing.T, bus port.Bus, id string) *worker.Worker {
 	t.Helper()
 	p := counting(t)
 	w, err := worker.New(bus, worker.Config{ID: id, Programs: func(string) (*space.Program, error) { return p, nil }})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // pastBus is a bus whose store goes back. Whatever is stored or removed in it but by Append fails
@@ -27,7 +28,7 @@ func (b *pastBus) Send(m model.Message, _ func(model.SendResult, error)) {
 // What is in memory of an earlier past stores and removes nothing in the present one.
 func TestSession_OfAnEarlierPastChangesNothing(t *testing.T) {
 	b := &pastBus{epoch: 3}
-	s := Session(b)
+	s := port.Session(b)
 	b.epoch++
 	s.Append(model.Append{Space: "s"}, nil)
 	if b.appended.Epoch != 3 {
@@ -71,7 +72,7 @@ func attempted(call func() error) (err error) {
 // A partition whose store has gone back does not go on with its lane: it begins anew.
 func TestPartition_OfAnEarlierEpochEnds(t *testing.T) {
 	b := &pastBus{}
-	p := &partition{bus: Session(b)}
+	p := &partition{bus: port.Session(b)}
 	b.epoch++
 	ctx, cancel := context.WithCancel(t.Context())
 	p.w = &Worker{bus: b, ctx: ctx} // which has the partition no more

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 	"github.com/settlehq/settle/worker/tasks"
@@ -40,7 +41,7 @@ func (b *failing) SaveState(ctx context.Context, space string, docs []model.Stat
 func (w *world) failingWorker(cfg worker.Config) (*process, *failing) {
 	w.Helper()
 	bus := &failing{}
-	p := w.process(cfg, func(b *membus.Bus) worker.Bus {
+	p := w.process(cfg, func(b *membus.Bus) port.Bus {
 		bus.Bus = b
 		return bus
 	})
@@ -148,7 +149,7 @@ func (b *lostLane) FollowLane(ctx context.Context, partition int, after uint64, 
 func (w *world) lostLaneWorker(cfg worker.Config) (*process, *lostLane) {
 	w.Helper()
 	bus := &lostLane{lose: make(chan struct{})}
-	p := w.process(cfg, func(b *membus.Bus) worker.Bus {
+	p := w.process(cfg, func(b *membus.Bus) port.Bus {
 		bus.Bus = b
 		return bus
 	})
@@ -193,7 +194,7 @@ func TestQuery_BeginsAnewWhenWhatItWaitsForIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &slowAppend{first: make(chan struct{})}
-		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})
@@ -295,7 +296,7 @@ func TestDue_WhatIsSavedIsNotKnownAfterAFailedSave(t *testing.T) {
 			}
 		}}
 		bus := &halfway{}
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, how)), Checkpoint: 100 * time.Millisecond}, func(b *membus.Bus) worker.Bus {
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, how)), Checkpoint: 100 * time.Millisecond}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})
@@ -337,7 +338,7 @@ func TestHost_ThatHasFailedIsFollowedByAnother(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &unloaded{}
 		bus.times.Store(2)
-		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -95,7 +96,7 @@ func TestStuck_SpacesAreNamedWithEventTimeAndReason(t *testing.T) {
 				return nil, errors.New("no such version")
 			}
 			return p, nil
-		}}, func(b *membus.Bus) worker.Bus { return unheardOf{b, "elsewhere"} })
+		}}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
 		begun := time.Now()
 		w.sendMany("orphan", "add", 3)
 		w.send("broken", "add", "b1")

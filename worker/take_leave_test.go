@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -30,7 +31,7 @@ func TestStop_AWorkerThatCannotSayThatItLeavesLeavesAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &withoutMembers{}
-		p := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+		p := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -220,7 +221,7 @@ func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var log *laggingLog
-		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
 			log = &laggingLog{Bus: b}
 			return log
 		})
@@ -278,7 +279,7 @@ func TestRefill_AStoreThatRefusesIsAskedAgainNowAndThen(t *testing.T) {
 		lane := &brokenLane{}
 		lane.broken.Store(true)
 		program := &deployed{program: book(t)}
-		w.process(worker.Config{ID: "w1", Programs: program.programs}, func(b *membus.Bus) worker.Bus { lane.Bus = b; return lane })
+		w.process(worker.Config{ID: "w1", Programs: program.programs}, func(b *membus.Bus) port.Bus { lane.Bus = b; return lane })
 		w.sendMany("s", "add", 19)
 		time.Sleep(time.Second)
 		program.is.Store(true)
@@ -345,7 +346,7 @@ func TestTakeover_NotBeforeTheLaneIsComparedWithTheLog(t *testing.T) {
 		w.eventuallyHandled("s", 1)
 		first.stop()
 		bus := &uncompared{compare: make(chan struct{})}
-		w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) worker.Bus {
+		w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -86,7 +87,7 @@ func TestUnheard_IsFoundThoughAnotherSpaceHasGoneOnSince(t *testing.T) {
 
 // unreadable is a bus on which so many readings of the log fail.
 type unreadable struct {
-	worker.Bus
+	port.Bus
 	times atomic.Int64
 }
 
@@ -102,7 +103,7 @@ func TestUnheard_AReadingThatFailsIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b unreadable
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", Programs: always(times(t, "v1", 2))}, func(m *membus.Bus) worker.Bus {
+		w.process(worker.Config{ID: "w1", Programs: always(times(t, "v1", 2))}, func(m *membus.Bus) port.Bus {
 			b.Bus = hermits(m)
 			return &b
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // LeaseTTL is how long an observation outlives its observer; observers renew
@@ -22,7 +23,7 @@ const LeaseTTL = 6 * time.Second
 // new owner and calls the roll. Values come from the log: confirmed, in order, and
 // whether or not anybody owns the space at the moment.
 type Watch struct {
-	Bus        Bus
+	Bus        port.Client
 	Space, Doc string
 	// Watcher tells this observation from others of the same document.
 	Watcher string

@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -50,15 +51,15 @@ type process struct {
 }
 
 // process starts a worker. wrap, which may be nil, stands between it and its bus.
-func (w *world) process(cfg worker.Config, wrap func(*membus.Bus) worker.Bus) *process {
+func (w *world) process(cfg worker.Config, wrap func(*membus.Bus) port.Bus) *process {
 	w.Helper()
 	b := w.server.Connect(cfg.ID)
 	return w.start(cfg, b, wrap)
 }
 
-func (w *world) start(cfg worker.Config, b *membus.Bus, wrap func(*membus.Bus) worker.Bus) *process {
+func (w *world) start(cfg worker.Config, b *membus.Bus, wrap func(*membus.Bus) port.Bus) *process {
 	w.Helper()
-	var bus worker.Bus = b
+	var bus port.Bus = b
 	if wrap != nil {
 		bus = wrap(b)
 	}

@@ -1,4 +1,4 @@
-// Package buscontract is what a worker.Bus has to promise, as one suite of
+// Package buscontract is what a port.Bus has to promise, as one suite of
 // tests. The bus over JetStream and the one in memory both pass it, so what was
 // found out against the one holds for the other.
 //
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // Harness knows how to start the bus that is tested.
@@ -42,8 +42,8 @@ type Deployment interface {
 
 // Client is a bus that can be harmed.
 type Client interface {
-	worker.Bus
-	worker.Records
+	port.Bus
+	port.Records
 	// Close ends the client in good order, Kill as the end of its process would.
 	// Each may be called after the other, and again.
 	Close()

@@ -1,4 +1,4 @@
-// Package membus is a worker.Bus in memory. It means exactly what package bus
+// Package membus is a port.Bus in memory. It means exactly what package bus
 // means over JetStream, which bus/buscontract checks of both, and it can be made
 // to fail on purpose, which no server can.
 //

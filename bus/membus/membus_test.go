@@ -7,10 +7,10 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
-var _ worker.Bus = (*membus.Bus)(nil)
+var _ port.Bus = (*membus.Bus)(nil)
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 

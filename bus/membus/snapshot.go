@@ -27,7 +27,7 @@ func (s *Server) Epoch() uint64 { return s.epoch.Load() }
 
 // GoBack makes a snapshot what the server has stored, as the return of a machine to an earlier state does. Every
 // connection breaks: what is on its way is lost. Every client notices before it asks for anything else
-// (see worker.Bus.Epoch): its follows end with model.ErrRewound, and so does what it wanted to store because of
+// (see port.Bus.Epoch): its follows end with model.ErrRewound, and so does what it wanted to store because of
 // what it had read.
 func (s *Server) GoBack(to *Snapshot) {
 	to = to.clone()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // DeadFilter says which dead letters are meant. The zero value means all.
@@ -48,14 +48,14 @@ func (f *DeadFilter) Wants(d *model.DeadLetter) bool {
 // DeadCounts are numbers of dead letters.
 type DeadCounts = model.DeadCounts
 
-func readDeadIndex(ctx context.Context, bus worker.Bus, space string) (model.DeadIndex, error) {
+func readDeadIndex(ctx context.Context, bus port.Client, space string) (model.DeadIndex, error) {
 	names, err := bus.ListDead(ctx, space)
 	return model.NewDeadIndex(names), err
 }
 
 // CountDead counts the dead letters of a space, or of all if it is "", from the server's index:
 // however many there are, that is a question or two.
-func CountDead(ctx context.Context, bus worker.Bus, space string) (DeadCounts, error) {
+func CountDead(ctx context.Context, bus port.Client, space string) (DeadCounts, error) {
 	x, err := readDeadIndex(ctx, bus, space)
 	if err != nil {
 		return DeadCounts{}, err
@@ -66,7 +66,7 @@ func CountDead(ctx context.Context, bus worker.Bus, space string) (DeadCounts, e
 // OpenDead are the dead letters that were open at a moment, of those that a filter means: what
 // comes later is not among them.
 type OpenDead struct {
-	bus    worker.Bus
+	bus    port.Client
 	filter DeadFilter
 	index  model.DeadIndex
 	// Count is how many they are.
@@ -75,7 +75,7 @@ type OpenDead struct {
 
 // SelectDead finds those that are open. If the filter is about more than names, all letters of the
 // space are gone through.
-func SelectDead(ctx context.Context, bus worker.Bus, f DeadFilter) (*OpenDead, error) {
+func SelectDead(ctx context.Context, bus port.Client, f DeadFilter) (*OpenDead, error) {
 	x, err := readDeadIndex(ctx, bus, f.Space)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // Dead is a dead letter, and what has been done about it.
@@ -36,7 +36,7 @@ type Redriven struct {
 // DeadLetters returns up to limit dead letters of a space (of all, if it is "") after a
 // sequence, oldest first, with what has been done about them. Fewer than limit means
 // that there are no more. It may miss the newest.
-func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64, limit int) ([]Dead, error) {
+func DeadLetters(ctx context.Context, bus port.Client, space string, after uint64, limit int) ([]Dead, error) {
 	var list []Dead
 	for len(list) < limit {
 		want := limit - len(list)
@@ -64,7 +64,7 @@ func DeadLetters(ctx context.Context, bus worker.Bus, space string, after uint64
 
 // EachDead goes through the dead letters of a space, or of all if it is "", oldest first, with what
 // had been done about them when it began, until f fails.
-func EachDead(ctx context.Context, bus worker.Bus, space string, f func(Dead) error) error {
+func EachDead(ctx context.Context, bus port.Client, space string, f func(Dead) error) error {
 	index, err := readDeadIndex(ctx, bus, space)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func EachDead(ctx context.Context, bus worker.Bus, space string, f func(Dead) er
 // addWhatWasDone says of letters what was done about them: the notes tell, which are asked for all
 // at once, and of which only those are asked for that are in the index, if there is one. How an event fared that was sent again
 // is asked of each.
-func addWhatWasDone(ctx context.Context, bus worker.Bus, page []Dead, index model.DeadIndex) error {
+func addWhatWasDone(ctx context.Context, bus port.Client, page []Dead, index model.DeadIndex) error {
 	var asked []model.DeadName
 	for i := range page {
 		name := page[i].Name()
@@ -132,7 +132,7 @@ func addWhatWasDone(ctx context.Context, bus worker.Bus, page []Dead, index mode
 }
 
 // redriven says how an event fares that was sent again for a letter.
-func redriven(ctx context.Context, bus worker.Bus, d *model.DeadLetter) (*Redriven, error) {
+func redriven(ctx context.Context, bus port.Client, d *model.DeadLetter) (*Redriven, error) {
 	w := &walk{bus: bus}
 	b := &branch{Node: &Node{Ref: Ref{d.Space, d.Stream, model.RedriveID(d.Event)}}}
 	if err := w.lookInLane(ctx, b, nil); err != nil {
@@ -145,7 +145,7 @@ func redriven(ctx context.Context, bus worker.Bus, d *model.DeadLetter) (*Redriv
 }
 
 // findNote finds the note of something that was done about an event, nil if it was not.
-func findNote(ctx context.Context, bus worker.Bus, r Ref, kind model.Outcome) (*model.DeadLetter, error) {
+func findNote(ctx context.Context, bus port.Client, r Ref, kind model.Outcome) (*model.DeadLetter, error) {
 	id := model.NoteOf(r.Event, kind)
 	if len(id) > model.MaxAnyEventIDLen {
 		return nil, nil // any NATS client can put such an event into a lane, and nobody a note about it
@@ -158,7 +158,7 @@ func findNote(ctx context.Context, bus worker.Bus, r Ref, kind model.Outcome) (*
 }
 
 // note writes what was done about an event. Only the first note of a kind is kept.
-func note(ctx context.Context, bus worker.Bus, r Ref, kind model.Outcome, why string) error {
+func note(ctx context.Context, bus port.Client, r Ref, kind model.Outcome, why string) error {
 	return bus.Bury(ctx, &model.DeadLetter{
 		Version: model.DeadVersion, Space: r.Space, Stream: r.Stream, Event: model.NoteOf(r.Event, kind), Outcome: kind, Error: why,
 	})
@@ -166,7 +166,7 @@ func note(ctx context.Context, bus worker.Bus, r Ref, kind model.Outcome, why st
 
 // Payload finds the payload of an event: in the lane, or in the commit that sent it if
 // it never was there or is a tombstone.
-func Payload(ctx context.Context, bus worker.Bus, r Ref) ([]byte, error) {
+func Payload(ctx context.Context, bus port.Client, r Ref) ([]byte, error) {
 	m, there, err := bus.FindEvent(ctx, r.Space, r.Stream, r.Event)
 	if err != nil || there && m.Invalid == "" {
 		return m.Payload, err
@@ -202,7 +202,7 @@ func (e *NoLetterError) Error() string {
 // Redrive sends an event that has failed or was refused again, under model.RedriveID.
 // Doing so twice is one event: Duplicate then says that it had been sent again before.
 // stream may be empty if only one event of the space has that id.
-func Redrive(ctx context.Context, bus worker.Bus, space, stream, id string) (Ref, model.SendResult, error) {
+func Redrive(ctx context.Context, bus port.Client, space, stream, id string) (Ref, model.SendResult, error) {
 	d, err := findLetter(ctx, bus, Ref{space, stream, id})
 	if err != nil {
 		return Ref{}, model.SendResult{}, err
@@ -224,7 +224,7 @@ func Redrive(ctx context.Context, bus worker.Bus, space, stream, id string) (Ref
 // Dismiss notes that a dead letter is left as it is, and why; again says that somebody had done
 // so before, whose reason is kept. It is there still, and can be redriven. stream may be empty as
 // for Redrive.
-func Dismiss(ctx context.Context, bus worker.Bus, space, stream, id, reason string) (of Ref, again bool, err error) {
+func Dismiss(ctx context.Context, bus port.Client, space, stream, id, reason string) (of Ref, again bool, err error) {
 	if len(reason) > model.MaxReasonLen {
 		return Ref{}, false, fmt.Errorf("dismiss event %s: the reason has %d bytes, and at most %d are kept; shorten it", id, len(reason), model.MaxReasonLen)
 	}
@@ -240,7 +240,7 @@ func Dismiss(ctx context.Context, bus worker.Bus, space, stream, id, reason stri
 }
 
 // SentAgain says under which name the event of a dead letter was sent again; false if that has not been done.
-func SentAgain(ctx context.Context, bus worker.Bus, of Ref) (again Ref, sent bool, err error) {
+func SentAgain(ctx context.Context, bus port.Client, of Ref) (again Ref, sent bool, err error) {
 	again = Ref{of.Space, of.Stream, model.RedriveID(of.Event)}
 	n, err := findNote(ctx, bus, again, model.Redriven)
 	return again, n != nil, err
@@ -248,7 +248,7 @@ func SentAgain(ctx context.Context, bus worker.Bus, of Ref) (again Ref, sent boo
 
 // sendOnce sends an event again, unless that has been done: its lane says so, and when
 // that has forgotten it, the note that is written afterwards.
-func sendOnce(ctx context.Context, bus worker.Bus, r Ref, m model.Message) (model.SendResult, error) {
+func sendOnce(ctx context.Context, bus port.Client, r Ref, m model.Message) (model.SendResult, error) {
 	if done, err := findNote(ctx, bus, r, model.Redriven); err != nil || done != nil {
 		return model.SendResult{Duplicate: done != nil}, err
 	}
@@ -259,7 +259,7 @@ func sendOnce(ctx context.Context, bus worker.Bus, r Ref, m model.Message) (mode
 	return result, note(ctx, bus, r, model.Redriven, "")
 }
 
-func findLetter(ctx context.Context, bus worker.Bus, r Ref) (*model.DeadLetter, error) {
+func findLetter(ctx context.Context, bus port.Client, r Ref) (*model.DeadLetter, error) {
 	letters, err := bus.FindDead(ctx, r.Space, r.Event)
 	if err != nil {
 		return nil, err
@@ -292,13 +292,13 @@ type sendAnswer struct {
 }
 
 // sending sends a message, and tells what came of that.
-func sending(bus worker.Bus, m model.Message) <-chan sendAnswer {
+func sending(bus port.Client, m model.Message) <-chan sendAnswer {
 	done := make(chan sendAnswer, 1)
 	bus.Send(m, func(r model.SendResult, err error) { done <- sendAnswer{r, err} })
 	return done
 }
 
-func send(ctx context.Context, bus worker.Bus, m model.Message) (model.SendResult, error) {
+func send(ctx context.Context, bus port.Client, m model.Message) (model.SendResult, error) {
 	select {
 	case a := <-sending(bus, m):
 		return a.r, a.err

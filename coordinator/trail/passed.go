@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
-	"github.com/settlehq/settle/worker"
 )
 
 // passed reports whether an event that is not in its lane has been there: lanes forget
@@ -13,7 +13,7 @@ import (
 // which position it has handled what the sender's space sent; it is asked only when
 // the commit that sent the event is old enough for that, as it is large. A notice has no
 // position, and counts as told after that time.
-func passed(ctx context.Context, bus worker.Bus, r Ref, origin string, position uint64, sent time.Time) (bool, error) {
+func passed(ctx context.Context, bus port.Client, r Ref, origin string, position uint64, sent time.Time) (bool, error) {
 	if sent.IsZero() || time.Since(sent) <= bus.Horizon() {
 		return false, nil
 	}

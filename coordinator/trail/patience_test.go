@@ -7,18 +7,18 @@ import (
 	"testing/synctest"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // countingBus counts how often an event is looked up.
 type countingBus struct {
-	worker.Bus
+	port.Client
 	looks atomic.Int64
 }
 
 func (b *countingBus) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
 	b.looks.Add(1)
-	return b.Bus.FindEvent(ctx, space, stream, id)
+	return b.Client.FindEvent(ctx, space, stream, id)
 }
 
 // However long an event is waited for, it is looked up when the wait begins and once more,
@@ -26,7 +26,7 @@ func (b *countingBus) FindEvent(ctx context.Context, space, stream, id string) (
 func TestWait_LooksForWhatNeverComesOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		b := &countingBus{Bus: w.client}
+		b := &countingBus{Client: w.client}
 		if err := <-w.waiting(t.Context(), b, "a", "e1"); err == nil { // after five minutes
 			t.Error("what never came has ended")
 		}

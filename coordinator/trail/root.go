@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // root finds the event that a query names: in a lane, or, if it is not there yet or
@@ -60,7 +60,7 @@ func (w *walk) sentRoot(ctx context.Context, q Query) (*branch, error) {
 const maxCauses = 50
 
 // causes are the events that led to one, the nearest first.
-func causes(ctx context.Context, bus worker.Bus, n *Node) ([]Ref, error) {
+func causes(ctx context.Context, bus port.Client, n *Node) ([]Ref, error) {
 	var list []Ref
 	for r := n.Ref; len(list) < maxCauses; list = append(list, r) {
 		next, err := causeOf(ctx, bus, r)
@@ -74,7 +74,7 @@ func causes(ctx context.Context, bus worker.Bus, n *Node) ([]Ref, error) {
 
 // causeOf is the event that led to one, nil if it came from outside or that is not
 // known any more.
-func causeOf(ctx context.Context, bus worker.Bus, r Ref) (*Ref, error) {
+func causeOf(ctx context.Context, bus port.Client, r Ref) (*Ref, error) {
 	if of, ok := model.RedriveOf(r.Event); ok {
 		return &Ref{r.Space, r.Stream, of}, nil
 	}
@@ -93,7 +93,7 @@ func causeOf(ctx context.Context, bus worker.Bus, r Ref) (*Ref, error) {
 }
 
 // origin is lookup.FindOrigin, without a difference between what there is not.
-func origin(ctx context.Context, bus worker.Bus, id string) (*lookup.Sent, error) {
+func origin(ctx context.Context, bus port.Client, id string) (*lookup.Sent, error) {
 	sent, err := lookup.FindOrigin(ctx, bus, id)
 	if errors.Is(err, lookup.ErrNeverSent) || errors.Is(err, lookup.ErrForgotten) {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // ServiceName is what every coordinator offers its answers under.
@@ -28,7 +28,7 @@ const answerTime = 10 * time.Second
 
 // Service answers what this package can find out, in JSON, for any NATS client. Its
 // answers end with ctx.
-func Service(ctx context.Context, bus worker.Bus) model.Service {
+func Service(ctx context.Context, bus port.Client) model.Service {
 	return model.Service{
 		Name:        ServiceName,
 		Description: "What events have caused, how they ended, and those that failed.",
@@ -41,7 +41,7 @@ func Service(ctx context.Context, bus worker.Bus) model.Service {
 }
 
 // answer makes an answer of a function.
-func answer[Q, R any](ctx context.Context, bus worker.Bus, find func(context.Context, worker.Bus, Q) (R, error)) func([]byte) ([]byte, error) {
+func answer[Q, R any](ctx context.Context, bus port.Client, find func(context.Context, port.Client, Q) (R, error)) func([]byte) ([]byte, error) {
 	return func(request []byte) ([]byte, error) {
 		var q Q
 		if len(request) > 0 {
@@ -75,7 +75,7 @@ func coded(err error) error {
 }
 
 // findReceipt is how an event ended, as a tree without what it caused.
-func findReceipt(ctx context.Context, bus worker.Bus, r Ref) (*Node, error) {
+func findReceipt(ctx context.Context, bus port.Client, r Ref) (*Node, error) {
 	h, err := lookup.FindReceipt(ctx, bus, r.Space, r.Stream, r.Event)
 	if err == nil && h == nil {
 		return nil, &MissingError{Space: r.Space, Stream: r.Stream, Event: r.Event, Receipt: true}
@@ -101,7 +101,7 @@ type DeadPage struct {
 // MaxDeadPage bounds the letters of a page.
 const MaxDeadPage = 100
 
-func deadPage(ctx context.Context, bus worker.Bus, q DeadQuery) (*DeadPage, error) {
+func deadPage(ctx context.Context, bus port.Client, q DeadQuery) (*DeadPage, error) {
 	if q.Limit <= 0 || q.Limit > MaxDeadPage {
 		q.Limit = MaxDeadPage
 	}
@@ -131,7 +131,7 @@ func deadPage(ctx context.Context, bus worker.Bus, q DeadQuery) (*DeadPage, erro
 }
 
 // Ask is Walk by whichever coordinator answers; model.ErrNobody if none does.
-func Ask(ctx context.Context, bus worker.Bus, q Query) (*Tree, error) {
+func Ask(ctx context.Context, bus port.Client, q Query) (*Tree, error) {
 	question, err := json.Marshal(q)
 	if err != nil {
 		return nil, err

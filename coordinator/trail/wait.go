@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
-	"github.com/settlehq/settle/worker"
 )
 
 // Wait returns when an event and everything that it causes has ended, directly and
@@ -24,7 +24,7 @@ import (
 //
 // It follows the log of every space that the tree has reached, as far as something is
 // open there: a commit says by itself what it has ended and what it has sent.
-func Wait(ctx context.Context, bus worker.Bus, space, stream, id string) (map[lineage.State]int, error) {
+func Wait(ctx context.Context, bus port.Client, space, stream, id string) (map[lineage.State]int, error) {
 	err := errors.Join(model.CheckName("space", space), model.CheckName("stream", stream), model.CheckAnyEventID(id))
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ const maxOpen = 100_000
 
 // wait is one tree that is waited for.
 type wait struct {
-	bus   worker.Bus
+	bus   port.Client
 	group *errgroup.Group
 	ctx   context.Context
 	slots chan struct{} // taken by lookups
@@ -62,7 +62,7 @@ type wait struct {
 	open   map[Ref]bool          // met, and true until it has ended
 	timed  map[Ref]bool          // met, and waits in its space: it may be cancelled
 	states map[lineage.State]int // how many have ended in which
-	aged   map[Ref]int           // how many ticks of worker.StaleLeader it has been open for
+	aged   map[Ref]int           // how many ticks of port.StaleLeader it has been open for
 	left   int                   // how many have not ended
 	spaces map[string]*followed
 }
@@ -296,10 +296,10 @@ func stateOf(h *lookup.Handling) lineage.State {
 	return lineage.State(h.Tx.Receipt.Outcome)
 }
 
-// lookAgain looks once more for what has been open for longer than worker.StaleLeader; all
+// lookAgain looks once more for what has been open for longer than port.StaleLeader; all
 // else is told by the logs.
 func (w *wait) lookAgain() error {
-	t := time.NewTicker(worker.StaleLeader)
+	t := time.NewTicker(port.StaleLeader)
 	defer t.Stop()
 	for {
 		select {

@@ -16,11 +16,11 @@ import (
 	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // waiting starts to wait for the tree of an event, and returns its end.
-func (w *world) waiting(ctx context.Context, bus worker.Bus, space, id string) <-chan error {
+func (w *world) waiting(ctx context.Context, bus port.Client, space, id string) <-chan error {
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a wait in vain is to be an error
 	go func() {                                            // ends with ctx, or when the tree has settled

@@ -11,14 +11,14 @@ import (
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
-	"github.com/settlehq/settle/worker"
 )
 
 // Walk returns the tree of an event. The error is a *MissingError or an
 // *AmbiguousError if the query names none or several, or one of reading. The tree is
 // read while the system goes on, so a node may be older than what it has caused.
-func Walk(ctx context.Context, bus worker.Bus, q Query) (*Tree, error) {
+func Walk(ctx context.Context, bus port.Client, q Query) (*Tree, error) {
 	w, err := newWalk(bus, q)
 	if err != nil {
 		return nil, err
@@ -40,12 +40,12 @@ func Walk(ctx context.Context, bus worker.Bus, q Query) (*Tree, error) {
 
 // walk is one tree in the making.
 type walk struct {
-	bus      worker.Bus
+	bus      port.Client
 	maxDepth int
 	left     int // how many more events the tree may have
 }
 
-func newWalk(bus worker.Bus, q Query) (*walk, error) {
+func newWalk(bus port.Client, q Query) (*walk, error) {
 	w := &walk{bus: bus, maxDepth: q.MaxDepth, left: q.MaxEvents}
 	if w.left <= 0 {
 		w.left = DefaultEvents

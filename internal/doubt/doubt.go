@@ -38,7 +38,7 @@ const (
 	positionUpTo  = "doubt-up-to"
 )
 
-// Bus is what this package needs of the outside world; worker.Bus has all of it.
+// Bus is what this package needs of the outside world; port.Bus has all of it.
 type Bus interface {
 	LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error)
 	LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error)

@@ -14,12 +14,13 @@ import (
 
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 	"github.com/settlehq/settle/worker/roster"
 )
 
 // Bus is what a look needs.
-type Bus = worker.Bus
+type Bus = port.Survey
 
 // State of a member.
 type State string

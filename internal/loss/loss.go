@@ -26,12 +26,12 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
-	"github.com/settlehq/settle/worker"
 )
 
 // Bus is what this package needs of the outside world.
-type Bus = worker.Bus
+type Bus = port.Bus
 
 // Loss is something that is refused.
 type Loss struct {

@@ -70,6 +70,7 @@ var importRules = []importRule{
 
 	// Dependencies point down (ARCHITECTURE.md).
 	{in: []string{"model"}, only: []string{"model"}, others: []string{"github.com/go-json-experiment/json"}, instead: "model is the bottom: every other package imports it; take what you need as an argument"},
+	{in: []string{"port"}, only: []string{"model"}, instead: "port declares what is needed of the outside world, over the types of model; it does nothing"},
 	{in: []string{"lanes", "lineage", "receipts", "replica"}, only: []string{"model"}, instead: "lanes, lineage, receipts and replica stand side by side on model; what combines them belongs in space/"},
 	{in: []string{"workflow"}, only: []string{"workflow"}, others: []string{"go.starlark.net", "github.com/go-json-experiment/json"}, instead: "workflow knows graphs and runs; what stores and performs them is built on it"},
 	{in: []string{"space"}, only: []string{"space", "model", "lanes", "lineage", "receipts", "replica"}, others: []string{"github.com/hashicorp/go-memdb"}, instead: "space may use model, lanes, lineage, receipts, replica and go-memdb; anything else is an input or an output of the core"},
@@ -78,9 +79,9 @@ var importRules = []importRule{
 	{in: []string{"worker/tasks"}, only: []string{"model", "space", "internal/pause"}, instead: "worker/tasks does work for a space: what it needs of who serves that, it takes as tasks.Host"},
 	{in: []string{"lookup"}, never: above("worker", "ordered", "live", "coordinator", "gateway", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "lookup reads what the log has, without a worker: declare in lookup.Bus what it needs"},
 	{in: []string{"worker"}, never: above("coordinator"), instead: "the coordinator stands on worker; neither waits for the other"},
-	{in: []string{"worker", "coordinator"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface in worker/ports.go and let the package above satisfy it"},
-	{in: []string{"live", "gateway"}, never: above("bus", "coordinator", "program", "workflow", "", "cmd", "examples", "test"), instead: "live and gateway stand on worker and its ports; the root package joins them with a bus"},
-	{in: []string{"ordered"}, never: above("space", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "ordered is handlers without the graph: it stands on lanes, lineage, receipts and replica, and reaches the world through the ports of worker"},
+	{in: []string{"worker", "coordinator"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface in port/ and let the package above satisfy it"},
+	{in: []string{"live", "gateway"}, never: above("bus", "coordinator", "program", "workflow", "", "cmd", "examples", "test"), instead: "live and gateway stand on worker and port; the root package joins them with a bus"},
+	{in: []string{"ordered"}, never: above("space", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "ordered is handlers without the graph: it stands on lanes, lineage, receipts and replica, and reaches the world through package port"},
 	{in: []string{"bus"}, never: above("program", "workflow", "", "cmd", "examples", "test"), instead: "bus knows streams and bytes, not programs; the root package joins them"},
 	{in: []string{"program"}, never: above("bus", "", "cmd", "examples", "test"), instead: "programs see the core and the worker; the root package joins them with a bus"},
 	{in: []string{"program/star"}, only: []string{"space", "model", "cron", "internal/kit"}, others: []string{"go.starlark.net"}, instead: "program/star is the language: it makes a space.Program of a text, and the packages above keep, deploy and run it"},

@@ -19,8 +19,8 @@ import (
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/process"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/test/chaos/history"
-	"github.com/settlehq/settle/worker"
 )
 
 // The roles are what this program is when it runs itself: what cmd/spaceworker,
@@ -77,7 +77,7 @@ func (r *workerRole) Run() error {
 	defer stop()
 	w := history.Workload{Seed: r.Seed, Spaces: r.Spaces, Clients: r.Clients, Hosted: r.Hosted}
 	return r.Flags.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
-		var b worker.Bus = p.Bus
+		var b port.Bus = p.Bus
 		if r.Break == breakFence {
 			b = unfenced{p.Bus}
 		}
@@ -140,7 +140,7 @@ func (r *coordinatorRole) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return r.Flags.Run(ctx, "coordinator", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
-		var b worker.Bus = p.Bus
+		var b port.Bus = p.Bus
 		if r.Break == breakRelease {
 			b = &forgetful{Bus: p.Bus}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -175,7 +176,7 @@ func (w *past) run() {
 	w.rest(w.unanswered, "the client")
 	w.rest(w.mustBeThere, "what was acknowledged")
 	if w.cuts {
-		w.pass(2 * worker.StaleLeader) // a lane takes the names that it has lost when that is known for certain
+		w.pass(2 * port.StaleLeader) // a lane takes the names that it has lost when that is known for certain
 	}
 	w.sendAll(ctx)
 	w.rest(w.everything, "what was sent again")

@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
-	"github.com/settlehq/settle/worker"
 )
 
 // arrived checks what has just become of a request at the server.
@@ -317,7 +317,7 @@ func (p *plan) restBound() time.Duration {
 		return 3 * time.Minute
 	}
 	if p.has("trees") {
-		return 2*worker.StaleLeader + 20*time.Second
+		return 2*port.StaleLeader + 20*time.Second
 	}
 	return 50 * time.Second
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // With the fault "errors", every call that may return an error does so now and then: before
@@ -48,7 +48,7 @@ type called struct {
 }
 
 // busOf is the bus that a process has.
-func (w *world) busOf(p *process) worker.Bus {
+func (w *world) busOf(p *process) port.Bus {
 	if !w.plan.has("errors") {
 		return p.bus
 	}

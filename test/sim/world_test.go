@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -312,7 +313,7 @@ func (w *world) startWorker(p *process) {
 }
 
 // hermit is the bus of a worker that believes to be alone, and of which nobody knows.
-type hermit struct{ worker.Bus }
+type hermit struct{ port.Bus }
 
 func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready func()) error {
 	ready()

@@ -2,6 +2,6 @@
 package coordinator
 
 import (
-	_ "github.com/settlehq/settle/bus" // want "declare the interface in worker/ports.go"
+	_ "github.com/settlehq/settle/bus" // want "declare the interface in port/"
 	_ "github.com/settlehq/settle/worker"
 )

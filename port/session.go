@@ -1,4 +1,4 @@
-package worker
+package port
 
 import (
 	"context"
@@ -23,8 +23,8 @@ type session struct {
 // Epoch is the session's own.
 func (s session) Epoch() uint64 { return s.epoch }
 
-// whetherOver says why a session is over, nil if it is not.
-func whetherOver(b Bus) error {
+// Over says why a session is over, nil if it is not.
+func Over(b Bus) error {
 	if s, is := b.(session); is {
 		return s.over()
 	}
