@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
-	"github.com/settlehq/settle/space"
 )
 
 // Contents is what a space holds, as its log has it. Seq is 0 if the space has no log.
@@ -46,9 +43,8 @@ func ReadContents(ctx context.Context, bus Bus, space string) (*Contents, error)
 // derived are the documents of nodes that are named like what they derive.
 func derived(st model.SpaceState) (docs []string) {
 	for i := range st.Observations {
-		var o space.Observation
-		if json.Unmarshal(st.Observations[i].Data, &o) == nil && o.Shape == 0 {
-			docs = append(docs, o.Node)
+		if doc, ok := model.DerivedDocument(&st.Observations[i]); ok {
+			docs = append(docs, doc)
 		}
 	}
 	slices.Sort(docs)

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/examples/flights"
 	"github.com/settlehq/settle/internal/demo"
-	"github.com/settlehq/settle/internal/telemetry"
+	"github.com/settlehq/settle/internal/telemetry/export"
 )
 
 // demoFlightsCmd is `settle demo flights`.
@@ -50,7 +50,7 @@ func (c *demoFlightsCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	tracer, flush, err := telemetry.Setup(ctx, "settle-demo")
+	tracer, flush, err := export.Setup(ctx, "settle-demo")
 	if err != nil {
 		return usage(err)
 	}

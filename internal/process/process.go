@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/internal/telemetry"
+	"github.com/settlehq/settle/internal/telemetry/export"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -110,7 +110,7 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 	if err := model.CheckName(role, p.ID); err != nil {
 		return p, nil, err
 	}
-	tracer, flush, err := telemetry.Setup(ctx, "settle-"+role)
+	tracer, flush, err := export.Setup(ctx, "settle-"+role)
 	if err != nil {
 		return p, nil, err
 	}

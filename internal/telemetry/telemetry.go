@@ -1,5 +1,5 @@
-// Package telemetry sets up OpenTelemetry for Settle's programs and carries trace
-// contexts between headers, commits and spans.
+// Package telemetry carries trace contexts between headers, commits and spans. It links the
+// OpenTelemetry API alone; internal/telemetry/export sets up exporters for the commands.
 //
 // Attribute keys follow the messaging semantic conventions, which are still in
 // development; they are all in this package so that a change of theirs is a change
@@ -8,14 +8,9 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
-	"os"
 
-	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/model"
@@ -40,39 +35,6 @@ const (
 	Runs      = attribute.Key("settle.pass.runs")
 	Events    = attribute.Key("settle.pass.events")
 )
-
-// Setup returns the tracer that the standard OTEL_* variables ask for, and a
-// function that flushes it. The tracer is nil, and costs nothing, unless one of
-// OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT and
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set.
-func Setup(ctx context.Context, service string) (trace.Tracer, func(context.Context) error, error) {
-	none := func(context.Context) error { return nil }
-	if !wanted() {
-		return nil, none, nil
-	}
-	exporter, err := autoexport.NewSpanExporter(ctx)
-	if err != nil {
-		return nil, none, fmt.Errorf("set up tracing from the OTEL_* variables: %w", err)
-	}
-	res, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", service)), resource.WithFromEnv())
-	if err != nil {
-		return nil, none, fmt.Errorf("set up tracing: %w", err)
-	}
-	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
-	return p.Tracer(Scope), p.Shutdown, nil
-}
-
-func wanted() bool {
-	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
-		return false
-	}
-	for _, name := range []string{"OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	return false
-}
 
 var w3c propagation.TraceContext
 

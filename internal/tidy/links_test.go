@@ -1,0 +1,59 @@
+package tidy
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// linkRule says what a package may not link, however many imports lie between, and how many
+// packages it links at most. A limit is a few packages above what was measured: it is raised on
+// purpose, and not by accident.
+type linkRule struct {
+	pkg   string
+	never []string
+	most  int
+}
+
+const (
+	natsServer = "github.com/nats-io/nats-server/v2/server"
+	starlark   = "go.starlark.net/starlark"
+	memdb      = "github.com/hashicorp/go-memdb"
+	exporters  = "go.opentelemetry.io/contrib/exporters/autoexport"
+	testKit    = module + "/internal/kit"
+	spaceCore  = module + "/space"
+)
+
+var linkRules = []linkRule{
+	{"port", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 115},
+	{"lookup", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 120},
+	{"coordinator", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
+	{"coordinator/trail", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 125},
+	{"worker", []string{natsServer, starlark, exporters, testKit}, 245},
+	{"live", []string{natsServer, starlark, exporters, testKit}, 245},
+	{"gateway", []string{natsServer, starlark, exporters, testKit}, 250},
+	{"ordered", []string{natsServer, starlark, exporters, testKit}, 250},
+	{"bus", []string{starlark, memdb, exporters, testKit, spaceCore}, 280},
+	{".", []string{exporters}, 335},
+}
+
+// A package links what it imports, and what that imports: a client that is three lines long
+// links everything below the package that it names.
+func TestLinks_StayWithinTheirBounds(t *testing.T) {
+	for _, r := range linkRules {
+		out, err := exec.Command("go", "list", "-deps", strings.TrimSuffix(module+"/"+r.pkg, "/.")).Output()
+		if err != nil {
+			t.Fatalf("go list -deps %s: %v", r.pkg, err)
+		}
+		linked := strings.Fields(string(out))
+		for _, never := range r.never {
+			if slices.Contains(linked, never) {
+				t.Errorf("package %s links %s, through one of its imports: go list -deps shows which", r.pkg, never)
+			}
+		}
+		if len(linked) > r.most {
+			t.Errorf("package %s links %d packages, more than %d: was that meant?", r.pkg, len(linked), r.most)
+		}
+	}
+}
