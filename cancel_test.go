@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/space"
 )
@@ -44,7 +45,7 @@ func cancelling(t *testing.T, wait func(string), workers int) (context.Context, 
 	t.Cleanup(cancel)
 	d, err := settle.Start(ctx, settle.Config{
 		Programs: settle.Always(gateProgram(wait)), Workers: workers, Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond,
-		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval}, Bus: bus.Config{Partitions: 2}, Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: 2}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // An editor that writes to a space from its own process, beside the worker that owns it.
@@ -29,7 +29,7 @@ func ExampleAttach() {
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p), Server: bus.ServerConfig{StoreDir: dir}})
+	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p), Server: embedded.Config{StoreDir: dir}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // deployment starts one for an example, with its data in a directory of its own.
@@ -17,7 +18,7 @@ func deployment(p *settle.Program) (d *settle.Deployment, end func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	d, err = settle.Start(context.Background(), settle.Config{Programs: settle.Always(p), Server: bus.ServerConfig{StoreDir: dir, Listen: "127.0.0.1:0"}})
+	d, err = settle.Start(context.Background(), settle.Config{Programs: settle.Always(p), Server: embedded.Config{StoreDir: dir, Listen: "127.0.0.1:0"}})
 	if err != nil {
 		log.Fatal(err)
 	}

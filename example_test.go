@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // A whole deployment in one process: a program, an embedded server, an event that
@@ -35,7 +35,7 @@ func Example() {
 	ctx := context.Background()
 	d, err := settle.Start(ctx, settle.Config{
 		Programs: settle.Always(p),
-		Server:   bus.ServerConfig{StoreDir: dir}, // leave it out for ./.settle
+		Server:   embedded.Config{StoreDir: dir}, // leave it out for ./.settle
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // A reminder that waits for an hour, and a job of every morning, on a clock that is set
@@ -43,7 +43,7 @@ func Example_timers() {
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
 	d, err := settle.Start(ctx, settle.Config{
-		Programs: settle.Always(p), Server: bus.ServerConfig{StoreDir: dir}, Now: clock,
+		Programs: settle.Always(p), Server: embedded.Config{StoreDir: dir}, Now: clock,
 	})
 	if err != nil {
 		log.Fatal(err)

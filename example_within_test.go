@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 var importing = settle.NewStream[string, int]("import")
@@ -32,7 +32,7 @@ func ExampleWithin() {
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
 	d, err := settle.Start(ctx, settle.Config{
-		Programs: settle.Always(p), Server: bus.ServerConfig{StoreDir: dir},
+		Programs: settle.Always(p), Server: embedded.Config{StoreDir: dir},
 		OnConsole: func(i settle.ConsoleInfo) { fmt.Println(append([]any{i.Message}, i.Args...)...) },
 	})
 	if err != nil {

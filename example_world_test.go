@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // withDeployment runs a program on an embedded server for as long as f takes.
@@ -17,7 +17,7 @@ func withDeployment(p *settle.Program, f func(ctx context.Context, client *settl
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p), Server: bus.ServerConfig{StoreDir: dir}})
+	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p), Server: embedded.Config{StoreDir: dir}})
 	if err != nil {
 		log.Fatal(err)
 	}

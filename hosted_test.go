@@ -7,6 +7,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/program"
 )
 
@@ -51,7 +52,7 @@ func hosting(t *testing.T, programs settle.Programs) *settle.Deployment {
 	t.Helper()
 	d, err := settle.Start(t.Context(), settle.Config{
 		Hosted: true, Programs: programs, Workers: 2,
-		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval}, Bus: bus.Config{Partitions: 2},
+		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: 2},
 	})
 	if err != nil {
 		t.Fatal(err)

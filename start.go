@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/here"
@@ -31,7 +32,7 @@ type Config struct {
 	// Server is the embedded server to start. StoreDir is where its data is kept, by
 	// default DefaultStoreDir. It is ignored if Bus names another server (URL,
 	// Context or Server).
-	Server bus.ServerConfig
+	Server embedded.Config
 	// Bus says how to connect and what the deployment is called. Partitions is
 	// fixed when a deployment is created.
 	Bus bus.Config
@@ -73,7 +74,7 @@ const DefaultStoreDir = here.Store
 // Deployment is a server, workers and a coordinator in this process.
 type Deployment struct {
 	cfg         Config
-	server      *bus.Server // nil when connected to an outside one
+	server      *embedded.Server // nil when connected to an outside one
 	coordinator *coordinator.Coordinator
 	coordBus    *bus.Bus
 	clientBus   *bus.Bus
@@ -122,7 +123,7 @@ func (d *Deployment) start(ctx context.Context) error {
 		if d.cfg.Server.StoreDir == "" {
 			d.cfg.Server.StoreDir = DefaultStoreDir
 		}
-		if d.server, err = bus.StartServerContext(ctx, d.cfg.Server); err != nil {
+		if d.server, err = embedded.Start(ctx, d.cfg.Server); err != nil {
 			return fmt.Errorf("start the embedded server: %w", err)
 		}
 		d.cfg.Bus.Server = d.server
@@ -351,7 +352,7 @@ func (d *Deployment) Client() *Client { return d.client }
 func (d *Deployment) Bus() *bus.Bus { return d.clientBus }
 
 // Server is the embedded server, nil when connected to an outside one.
-func (d *Deployment) Server() *bus.Server { return d.server }
+func (d *Deployment) Server() *embedded.Server { return d.server }
 
 // Stop ends the deployment in good order: workers save their spaces and leave, the
 // coordinator ends, the embedded server shuts down. Events that are not handled

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/membus"
 )
 
@@ -22,7 +22,7 @@ func broken() *settle.Program {
 // Its events would wait for a handler for ever.
 func TestStart_RefusesAProgramThatIsBroken(t *testing.T) {
 	_, err := settle.Start(t.Context(), settle.Config{
-		Programs: settle.Always(broken()), Server: bus.ServerConfig{StoreDir: t.TempDir()},
+		Programs: settle.Always(broken()), Server: embedded.Config{StoreDir: t.TempDir()},
 	})
 	if err == nil || !strings.Contains(err.Error(), "program broken: stream sign") {
 		t.Errorf("got %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // noted is a log that can be read while it is written.
@@ -39,7 +40,7 @@ func (n *noted) String() string {
 // emptyServer is a server without a deployment, and connections to it whose warnings are noted.
 func emptyServer(t *testing.T) (connect func(bus.Config) *bus.Bus, log *noted) {
 	t.Helper()
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval})
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}

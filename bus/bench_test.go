@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
 )
 
 // The two ways to write through: what a single server should do, and what shows
 // the costs of everything else.
-var fsyncs = map[string]bus.Fsync{"fsync=always": bus.FsyncAlways, "fsync=interval": bus.FsyncInterval}
+var fsyncs = map[string]embedded.Fsync{"fsync=always": embedded.FsyncAlways, "fsync=interval": embedded.FsyncInterval}
 
 func eachFsync(b *testing.B, partitions int, bench func(*testing.B, *bus.Bus)) {
 	for name, fsync := range fsyncs {
 		b.Run(name, func(b *testing.B) {
-			server := startServer(b, bus.ServerConfig{StoreDir: b.TempDir(), Fsync: fsync})
+			server := startServer(b, embedded.Config{StoreDir: b.TempDir(), Fsync: fsync})
 			c := connect(b, bus.Config{Server: server, Partitions: partitions})
 			if err := c.Provision(b.Context()); err != nil {
 				b.Fatal(err)
@@ -176,7 +177,7 @@ func BenchmarkSaveState(b *testing.B) {
 }
 
 func benchBus(b *testing.B) *bus.Bus {
-	c := connect(b, bus.Config{Server: startServer(b, bus.ServerConfig{}), Partitions: 1})
+	c := connect(b, bus.Config{Server: startServer(b, embedded.Config{}), Partitions: 1})
 	if err := c.Provision(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -22,13 +22,23 @@ const (
 	DefaultAckTimeout = 5 * time.Second
 )
 
+// InProcess is a NATS server in this process. Package bus/embedded has one.
+type InProcess interface {
+	// ConnOption makes a connection one that does not go through the network.
+	ConnOption() nats.Option
+	// Sync returns when the server writes to its disk: "always", or how often.
+	Sync() string
+	// Varz returns what the server reports at /varz of a monitoring port, as JSON.
+	Varz() ([]byte, error)
+}
+
 // Config says where the server is and what belongs to the deployment. The zero
 // value connects as the nats command line tool would.
 type Config struct {
-	// Server connects within the process to an embedded server. Environment and
-	// contexts are then ignored: they are about other servers. Creds, NKey, User with Password, and Token
-	// say as which user of its ServerConfig.ConfigFile, if that has users.
-	Server *Server
+	// Server connects within the process to an embedded server (package bus/embedded).
+	// Environment and contexts are then ignored: they are about other servers. Creds, NKey, User
+	// with Password, and Token select a user of its configuration file, if that has users.
+	Server InProcess
 
 	// How to connect; see ResolveConnection for what happens to empty fields.
 	URL      string // one or more, separated by commas

@@ -3,7 +3,6 @@ package bus
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 
@@ -54,21 +53,4 @@ func contextDir() (string, error) {
 		return "", err
 	}
 	return filepath.Join(config, "nats", "context"), nil
-}
-
-// RemoveStore removes the data of an embedded server, for good. It fails if a server uses
-// them, or if there are none.
-func RemoveStore(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "settle.lock")); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return os.ErrNotExist
-		}
-		return err
-	}
-	lock, err := lockDir(dir)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	return os.RemoveAll(dir)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/buscontract"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -30,7 +31,7 @@ type harness struct{}
 // Start starts an embedded server. What it promises does not depend on fsync, and
 // without it the suite takes seconds.
 func (harness) Start(t *testing.T, partitions int) buscontract.Deployment {
-	return deploy(t, startServer(t, bus.ServerConfig{}), bus.DefaultPrefix, partitions)
+	return deploy(t, startServer(t, embedded.Config{}), bus.DefaultPrefix, partitions)
 }
 
 // deploy creates a deployment on a running server.
@@ -196,13 +197,13 @@ func (c *client) choose(a bus.Attempt) (fault bus.Fault, then func()) {
 }
 
 // startServer starts a server that ends with the test.
-func startServer(t testing.TB, cfg bus.ServerConfig) *bus.Server {
+func startServer(t testing.TB, cfg embedded.Config) *embedded.Server {
 	t.Helper()
 	if cfg.StoreDir == "" {
 		cfg.StoreDir = t.TempDir()
-		cfg.Fsync = bus.FsyncInterval
+		cfg.Fsync = embedded.FsyncInterval
 	}
-	s, err := bus.StartServer(cfg)
+	s, err := embedded.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/model"
 )
@@ -38,16 +38,16 @@ func (b *Bus) subjects(ctx context.Context, stream, pattern string) (map[string]
 	all := map[string]uint64{}
 	for {
 		var page struct {
-			Error *server.ApiError   `json:"error"`
-			Total int                `json:"total"`
-			State server.StreamState `json:"state"`
+			Error *jetstream.APIError   `json:"error"`
+			Total int                   `json:"total"`
+			State jetstream.StreamState `json:"state"`
 		}
 		question := struct {
 			Filter string `json:"subjects_filter"`
 			Offset int    `json:"offset,omitempty"`
 		}{pattern, len(all)}
 		err := b.persist(ctx, func(ctx context.Context) error {
-			page.Error, page.Total, page.State = nil, 0, server.StreamState{}
+			page.Error, page.Total, page.State = nil, 0, jetstream.StreamState{}
 			if err := b.request(ctx, "STREAM.INFO."+stream, question, &page); err != nil {
 				return err
 			}

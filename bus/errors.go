@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/model"
 )
@@ -63,8 +63,8 @@ func readAnswer(m *nats.Msg) answer {
 		return answer{outcome: stored, seq: seq}
 	}
 	var ack struct {
-		Error *server.ApiError `json:"error"`
-		Seq   uint64           `json:"seq"`
+		Error *jetstream.APIError `json:"error"`
+		Seq   uint64              `json:"seq"`
 	}
 	switch err := json.Unmarshal(m.Data, &ack); {
 	case err != nil:
@@ -108,23 +108,23 @@ func readStatus(h nats.Header) answer {
 }
 
 // refusal classifies an error of the server.
-func refusal(e *server.ApiError) answer {
-	a := answer{why: fmt.Sprintf("%s (%d)", e.Description, e.ErrCode)}
-	switch server.ErrorIdentifier(e.ErrCode) {
-	case server.JSStreamWrongLastSequenceErrF:
+func refusal(e *jetstream.APIError) answer {
+	a := answer{why: fmt.Sprintf("%s (%d)", e.Description, e.ErrorCode)}
+	switch e.ErrorCode {
+	case codeWrongLastSequence:
 		a.outcome, a.seq = moved, standing(e.Description)
-	case server.JSStreamWrongLastSequenceConstantErr:
+	case codeWrongLastSequenceConstant:
 		a.outcome = busy
-	case server.JSStreamStoreFailedF:
+	case codeStreamStoreFailed:
 		a.outcome = storeFailure(e.Description)
-	case server.JSStreamMessageExceedsMaximumErr, server.JSStreamHeaderExceedsMaximumErr:
+	case codeMessageExceedsMaximum, codeHeaderExceedsMaximum:
 		a.outcome = tooLarge
-	case server.JSAccountResourcesExceededErr, server.JSInsufficientResourcesErr,
-		server.JSStorageResourcesExceededErr, server.JSMemoryResourcesExceededErr,
-		server.JSStreamSealedErr:
+	case codeAccountResourcesExceeded, codeInsufficientResources,
+		codeStorageResourcesExceeded, codeMemoryResourcesExceeded,
+		codeStreamSealed:
 		a.outcome = full
-	case server.JSClusterNotAvailErr, server.JSClusterNotLeaderErr, server.JSStreamOfflineErr,
-		server.JSStreamTooManyRequests, server.JSNotEnabledErr, server.JSNotEnabledForAccountErr:
+	case codeClusterNotAvailable, codeClusterNotLeader, codeStreamOffline,
+		codeStreamTooManyRequests, codeNotEnabled, codeNotEnabledForAccount:
 		a.outcome = unavailable
 	default:
 		a.outcome = unclear
@@ -135,11 +135,11 @@ func refusal(e *server.ApiError) answer {
 // storeFailure reads the reason inside error 10077, which has one code for all.
 func storeFailure(description string) outcome {
 	switch {
-	case strings.Contains(description, server.ErrMaxMsgsPerSubject.Error()):
+	case strings.Contains(description, reasonMaxMsgsPerSubject):
 		return taken
-	case strings.Contains(description, server.ErrMaxMsgs.Error()), strings.Contains(description, server.ErrMaxBytes.Error()):
+	case strings.Contains(description, reasonMaxMsgs), strings.Contains(description, reasonMaxBytes):
 		return full
-	case strings.Contains(description, server.ErrMsgTooLarge.Error()):
+	case strings.Contains(description, reasonTooLarge):
 		return tooLarge
 	}
 	return unclear
@@ -178,19 +178,19 @@ func forbiddenSubject(err error) string {
 }
 
 // apiError is an error of the JetStream API about a read.
-func apiError(e *server.ApiError) error {
-	switch server.ErrorIdentifier(e.ErrCode) {
-	case server.JSNoMessageFoundErr:
+func apiError(e *jetstream.APIError) error {
+	switch e.ErrorCode {
+	case codeNoMessageFound:
 		return errNoMessage
-	case server.JSStreamNotFoundErr:
+	case codeStreamNotFound:
 		return errNoStream
-	case server.JSNotEnabledForAccountErr, server.JSNotEnabledErr:
-		return fmt.Errorf("%w: %s (%d)", errNoJetStream, e.Description, e.ErrCode)
-	case server.JSClusterNotAvailErr, server.JSClusterNotLeaderErr, server.JSStreamOfflineErr,
-		server.JSStreamTooManyRequests, server.JSInsufficientResourcesErr:
-		return fmt.Errorf("%w: %s (%d)", errTransient, e.Description, e.ErrCode)
+	case codeNotEnabledForAccount, codeNotEnabled:
+		return fmt.Errorf("%w: %s (%d)", errNoJetStream, e.Description, e.ErrorCode)
+	case codeClusterNotAvailable, codeClusterNotLeader, codeStreamOffline,
+		codeStreamTooManyRequests, codeInsufficientResources:
+		return fmt.Errorf("%w: %s (%d)", errTransient, e.Description, e.ErrorCode)
 	}
-	return fmt.Errorf("%s (%d)", e.Description, e.ErrCode)
+	return fmt.Errorf("%s (%d)", e.Description, e.ErrorCode)
 }
 
 // Errors between the files of this package.

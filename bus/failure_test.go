@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
@@ -98,7 +99,7 @@ func TestServerRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	cfg := embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])}
 	first := startServer(t, cfg)
 	b := connect(t, bus.Config{
 		URL: first.ClientURL(), Partitions: 1,
@@ -229,7 +230,7 @@ func TestFollowEndsWithItsStream(t *testing.T) {
 // it could be told: it is refused with the reason, for nobody can know.
 func TestAppendInDoubtBehindAPurge(t *testing.T) {
 	held, proceed := make(chan struct{}), make(chan struct{})
-	server := startServer(t, bus.ServerConfig{})
+	server := startServer(t, embedded.Config{})
 	b := connect(t, bus.Config{
 		Server: server, Partitions: 1, AckTimeout: 100 * time.Millisecond,
 		Faults: func(a bus.Attempt) bus.Fault {

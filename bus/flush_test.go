@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
 )
 
@@ -59,7 +60,7 @@ func (c *slowConn) pass(p []byte) error {
 // A server that is slow is no reason to give up: whoever starts a worker or a coordinator on a
 // machine that is busy waits for it.
 func TestServeAndAnswerPings_WaitForAServerThatIsSlow(t *testing.T) {
-	server := &slowToSay{InProcessConnProvider: startServer(t, bus.ServerConfig{})}
+	server := &slowToSay{InProcessConnProvider: startServer(t, embedded.Config{})}
 	b := connect(t, bus.Config{AckTimeout: 100 * time.Millisecond, Options: []nats.Option{nats.InProcessServer(server)}})
 	for what, do := range map[string]func(context.Context) error{ // any order: each on its own
 		"answer pings": func(ctx context.Context) error { return b.AnswerPings(ctx, "w") },

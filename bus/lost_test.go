@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
 )
 
 // A deployment whose bucket of workers is gone is no new one: it keeps its partitions.
 func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *testing.T) {
-	s := startServer(t, bus.ServerConfig{})
+	s := startServer(t, embedded.Config{})
 	first := connect(t, bus.Config{Server: s, Partitions: 3})
 	if err := first.Provision(t.Context()); err != nil {
 		t.Fatal(err)
@@ -42,7 +43,7 @@ func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *test
 
 // A program that is started, for whatever reason, makes no empty stream in place of one that was there.
 func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
-	s, log := startServer(t, bus.ServerConfig{}), newNotes()
+	s, log := startServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})
 	if err := operator.Complete(t.Context()); err != nil { // a deployment that is new is made
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
 )
 
@@ -92,7 +93,7 @@ const pastLog = "SETTLE_LOG_0"
 // storedLog is a bus whose log has three commits of the space cart.
 func storedLog(t *testing.T, cfg Config) *Bus {
 	t.Helper()
-	b := embedded(t, cfg)
+	b := embeddedBus(t, cfg)
 	for i, id := range []string{"a/0/1", "a/0/2", "a/0/3"} {
 		if seq, err := appendTo(b, model.Append{Space: "cart", ID: id, Expect: uint64(i)}); err != nil || seq != uint64(i+1) {
 			t.Fatal(seq, err)
@@ -108,9 +109,9 @@ func appendTo(b *Bus, a model.Append) (seq uint64, err error) {
 	return seq, err
 }
 
-func embedded(t *testing.T, cfg Config) *Bus {
+func embeddedBus(t *testing.T, cfg Config) *Bus {
 	t.Helper()
-	s, err := StartServer(ServerConfig{StoreDir: t.TempDir(), Fsync: FsyncInterval})
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +303,7 @@ func TestPublisher_AfterAReconnectItSendsAgain(t *testing.T) {
 
 func TestPublisher_WhatIsTooLargeIsNotSent(t *testing.T) {
 	attempts := 0
-	b := embedded(t, Config{Faults: func(Attempt) Fault { attempts++; return Deliver }})
+	b := embeddedBus(t, Config{Faults: func(Attempt) Fault { attempts++; return Deliver }})
 	_, err := appendTo(b, model.Append{Space: "cart", ID: "a/0/1", Data: make([]byte, b.MaxPayload())})
 	if !errors.Is(err, model.ErrTooLarge) || attempts != 0 {
 		t.Errorf("after %d attempts: %v", attempts, err)

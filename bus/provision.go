@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -146,7 +145,7 @@ func (b *Bus) create(ctx context.Context, c jetstream.StreamConfig) error {
 func (b *Bus) createReplicated(ctx context.Context, c jetstream.StreamConfig, replicas int) error {
 	if replicas == 0 {
 		err := b.createReplicated(ctx, c, 3)
-		if isCode(err, server.JSStreamReplicasNotSupportedErr) {
+		if isCode(err, codeReplicasNotSupported) {
 			return b.createReplicated(ctx, c, 1)
 		}
 		return err
@@ -176,7 +175,7 @@ func (b *Bus) createPatiently(ctx context.Context, c jetstream.StreamConfig) err
 // isAwayPeer reports whether a stream could not be placed because the cluster has not heard
 // from one of its servers: of late, or since a route to it was made anew.
 func isAwayPeer(err error) bool {
-	return err != nil && isCode(err, server.JSClusterNoPeersErrF) && strings.Contains(err.Error(), "peer offline")
+	return err != nil && isCode(err, codeClusterNoPeers) && strings.Contains(err.Error(), "peer offline")
 }
 
 // checkReplicas refuses a single replica in a cluster before anything is created.
@@ -200,11 +199,11 @@ func explainCreate(err error, c jetstream.StreamConfig) error {
 	switch {
 	case err == nil, errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 		return err
-	case isCode(err, server.JSStreamReplicasNotSupportedErr):
+	case isCode(err, codeReplicasNotSupported):
 		return fmt.Errorf("create stream %s with %d replicas: the server is not part of a cluster: %w; use 1 replica, or 0 to let that be chosen", c.Name, c.Replicas, err)
-	case isCode(err, server.JSClusterNoPeersErrF), isCode(err, server.JSInsufficientResourcesErr):
+	case isCode(err, codeClusterNoPeers), isCode(err, codeInsufficientResources):
 		return fmt.Errorf("create stream %s with %d replicas: the cluster has no such number of servers with room for it: %w; add servers, or use fewer replicas", c.Name, c.Replicas, err)
-	case isCode(err, server.JSStreamSubjectOverlapErr):
+	case isCode(err, codeStreamSubjectOverlap):
 		return fmt.Errorf("create stream %s for %s: another stream has such subjects: %w; remove that stream, or use another prefix", c.Name, sorted(c.Subjects), err)
 	}
 	return fmt.Errorf("create stream %s: %w", c.Name, err)
@@ -359,7 +358,7 @@ func apiTransient(err error) error {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w: %w; start the server with -js, or enable JetStream for the account", errNoJetStream, err)
 	case errors.As(err, &api):
-		if errors.Is(apiError(&server.ApiError{Code: api.Code, ErrCode: uint16(api.ErrorCode), Description: api.Description}), errTransient) {
+		if errors.Is(apiError(api), errTransient) {
 			return transient(err)
 		}
 		return err
@@ -368,7 +367,7 @@ func apiTransient(err error) error {
 }
 
 // isCode reports whether err is that error of the JetStream API.
-func isCode(err error, code server.ErrorIdentifier) bool {
+func isCode(err error, code jetstream.ErrorCode) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && server.ErrorIdentifier(api.ErrorCode) == code
+	return errors.As(err, &api) && api.ErrorCode == code
 }

@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
 )
 
@@ -20,7 +22,7 @@ import (
 func provisioned(t testing.TB, cfg bus.Config) *bus.Bus {
 	t.Helper()
 	if cfg.Server == nil {
-		cfg.Server = startServer(t, bus.ServerConfig{})
+		cfg.Server = startServer(t, embedded.Config{})
 	}
 	if cfg.Partitions == 0 {
 		cfg.Partitions = 2
@@ -78,7 +80,7 @@ func stream(t *testing.T, b *bus.Bus, name string) jetstream.Stream {
 // Several workers start at once on an empty server, with different versions and
 // nobody insisting on a number of partitions.
 func TestProvisionAtOnce(t *testing.T) {
-	server := startServer(t, bus.ServerConfig{})
+	server := startServer(t, embedded.Config{})
 	var all sync.WaitGroup
 	for i := range 6 {
 		b := connect(t, bus.Config{Server: server, Version: fmt.Sprint("v", i)})
@@ -97,7 +99,7 @@ func TestProvisionAtOnce(t *testing.T) {
 // Two deployments are not created in one: the first number of partitions stands,
 // and whoever insists on another is told.
 func TestProvisionAtOnceWithDifferentNumbers(t *testing.T) {
-	server := startServer(t, bus.ServerConfig{})
+	server := startServer(t, embedded.Config{})
 	numbers := []int{2, 3, 0, 5}
 	results := make([]error, len(numbers))
 	buses := make([]*bus.Bus, len(numbers))
@@ -122,7 +124,7 @@ func TestProvisionAtOnceWithDifferentNumbers(t *testing.T) {
 }
 
 func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
-	server := startServer(t, bus.ServerConfig{})
+	server := startServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 2})
 	_, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 3})
 	var asset *bus.AssetError
@@ -137,7 +139,7 @@ func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 // The horizon is fixed with the deployment: whoever insists on another is told, and who
 // does not takes what is stored.
 func TestAnotherHorizonIsRefused(t *testing.T) {
-	server := startServer(t, bus.ServerConfig{})
+	server := startServer(t, embedded.Config{})
 	if h := connect(t, bus.Config{Server: server}).Horizon(); h != model.DefaultHorizon {
 		t.Errorf("before there is a deployment the horizon is %v", h)
 	}
@@ -197,7 +199,7 @@ func TestEditedStreamsAreRefused(t *testing.T) {
 		{"KV_SETTLE_WORKERS", "messages per subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }},
 		{"KV_SETTLE_WORKERS", "schema (metadata settle.io/schema)", func(c *jetstream.StreamConfig) { c.Metadata["settle.io/schema"] = "2" }},
 	}
-	server := startServer(t, bus.ServerConfig{})
+	server := startServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server})
 	for _, e := range edits {
 		t.Run(e.stream+"/"+e.setting, func(t *testing.T) {
@@ -264,7 +266,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestCheckSaysInOneLineThatThereIsNoDeployment(t *testing.T) {
-	b := connect(t, bus.Config{Server: startServer(t, bus.ServerConfig{})})
+	b := connect(t, bus.Config{Server: startServer(t, embedded.Config{})})
 	if err := b.Check(t.Context()); !errors.Is(err, bus.ErrNoDeployment) {
 		t.Errorf("got %v, want ErrNoDeployment", err)
 	}
@@ -277,14 +279,14 @@ func TestCheckSaysInOneLineThatThereIsNoDeployment(t *testing.T) {
 }
 
 func TestReplicasOnASingleServerAreRefused(t *testing.T) {
-	b := connect(t, bus.Config{Server: startServer(t, bus.ServerConfig{}), Replicas: 3})
+	b := connect(t, bus.Config{Server: startServer(t, embedded.Config{}), Replicas: 3})
 	if err := b.Provision(t.Context()); err == nil || !strings.Contains(err.Error(), "not part of a cluster") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestPrefixesShareAnAccount(t *testing.T) {
-	server := startServer(t, bus.ServerConfig{})
+	server := startServer(t, embedded.Config{})
 	one := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	two := provisioned(t, bus.Config{Server: server, Partitions: 2, Prefix: "staging"})
 	for i, b := range []*bus.Bus{one, two} {
@@ -307,7 +309,7 @@ func TestNoJetStreamSaysSo(t *testing.T) {
 }
 
 func TestConnectEndsWithItsContext(t *testing.T) {
-	server := startServer(t, bus.ServerConfig{})
+	server := startServer(t, embedded.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if b, err := bus.Connect(ctx, bus.Config{Server: server}); err == nil {
@@ -317,7 +319,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 }
 
 func TestProvision_DeadLettersAreKeptForEverUnlessAnAgeIsChosen(t *testing.T) {
-	server := startServer(t, bus.ServerConfig{})
+	server := startServer(t, embedded.Config{})
 	for prefix, age := range map[string]time.Duration{"forever": 0, "month": 30 * 24 * time.Hour} {
 		b := provisioned(t, bus.Config{Server: server, Prefix: prefix, DeadLetterMaxAge: age})
 		if got := stream(t, b, strings.ToUpper(prefix)+"_DEAD").CachedInfo().Config.MaxAge; got != age {
@@ -330,4 +332,19 @@ func TestProvision_DeadLettersAreKeptForEverUnlessAnAgeIsChosen(t *testing.T) {
 	if _, err := bus.Connect(t.Context(), bus.Config{Server: server, DeadLetterMaxAge: -1}); err == nil {
 		t.Error("a negative age was accepted")
 	}
+}
+
+// startPlainServer starts a server without JetStream.
+func startPlainServer(t *testing.T) string {
+	t.Helper()
+	ns, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go ns.Start() // ends when the server has started
+	if !ns.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	return ns.ClientURL()
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/model"
@@ -80,7 +79,7 @@ func (b *Bus) PurgeLog(ctx context.Context, space string, below uint64) error {
 	if below = min(below, head); below <= 1 { // the server takes 0 for: everything
 		return nil
 	}
-	req := server.JSApiStreamPurgeRequest{Subject: b.names.log(p, space), Sequence: below}
+	req := purgeRequest{Subject: b.names.log(p, space), Sequence: below}
 	if err := b.persist(ctx, func(ctx context.Context) error { return b.purgeSubject(ctx, b.names.logStream(p), &req) }); err != nil {
 		return fmt.Errorf("purge the log of space %s below %d: %w", space, below, err)
 	}
@@ -88,10 +87,10 @@ func (b *Bus) PurgeLog(ctx context.Context, space string, below uint64) error {
 }
 
 // purgeSubject has the server remove messages of one subject.
-func (b *Bus) purgeSubject(ctx context.Context, stream string, req *server.JSApiStreamPurgeRequest) error {
+func (b *Bus) purgeSubject(ctx context.Context, stream string, req *purgeRequest) error {
 	var resp struct {
-		Error   *server.ApiError `json:"error"`
-		Success bool             `json:"success"`
+		Error   *jetstream.APIError `json:"error"`
+		Success bool                `json:"success"`
 	}
 	err := b.request(ctx, "STREAM.PURGE."+stream, req, &resp)
 	switch {
@@ -139,7 +138,7 @@ func (b *Bus) PurgeState(ctx context.Context, space string, markers []model.Stat
 			continue
 		}
 		if err == nil {
-			req := server.JSApiStreamPurgeRequest{Subject: bucketSubject(bucket, it.key), Sequence: it.Rev + 1}
+			req := purgeRequest{Subject: bucketSubject(bucket, it.key), Sequence: it.Rev + 1}
 			err = b.persist(ctx, func(ctx context.Context) error { return b.purgeSubject(ctx, bucketStream(bucket), &req) })
 		}
 		if err != nil {

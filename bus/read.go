@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/model"
 )
@@ -39,8 +39,8 @@ func (b *Bus) leaderGet(ctx context.Context, stream string, req getRequest) (sto
 	var found storedMsg
 	err := b.persist(ctx, func(ctx context.Context) error {
 		var resp struct {
-			Error   *server.ApiError  `json:"error"`
-			Message *server.StoredMsg `json:"message"`
+			Error   *jetstream.APIError `json:"error"`
+			Message *storedMessage      `json:"message"`
 		}
 		if err := b.request(ctx, "STREAM.MSG.GET."+stream, req, &resp); err != nil {
 			return err
@@ -61,7 +61,7 @@ func (b *Bus) leaderGet(ctx context.Context, stream string, req getRequest) (sto
 	return found, nil
 }
 
-func decodeStored(m *server.StoredMsg) (storedMsg, error) {
+func decodeStored(m *storedMessage) (storedMsg, error) {
 	found := storedMsg{Subject: m.Subject, Seq: m.Sequence, Time: m.Time.UTC(), Data: m.Data}
 	if len(m.Header) == 0 {
 		return found, nil

@@ -69,7 +69,7 @@ func batchIsOver(m *nats.Msg, status, why string) {
 
 // A replica that is behind shows a state from before parts of the log were purged.
 func TestState_OfAStaleReplicaIsNotBelieved(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	docs, mark := []model.StateDoc{{Doc: "doc", Seq: 3, Data: []byte("1")}}, model.StateDoc{Seq: 3, Data: []byte("{}")}
 	if err := b.SaveState(t.Context(), "cart", docs, &mark); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestState_OfAStaleReplicaIsNotBelieved(t *testing.T) {
 
 // What is stored while a bucket is scanned may be missing from what was delivered.
 func TestState_AScanThatMissesAnItemIsDoneAgain(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	save := func(b *Bus, doc string) {
 		if err := b.SaveState(context.Background(), "cart", []model.StateDoc{{Doc: doc, Seq: 3, Data: []byte("1")}}, nil); err != nil {
 			t.Error(err)
@@ -119,7 +119,7 @@ func TestState_AScanThatMissesAnItemIsDoneAgain(t *testing.T) {
 
 // Between the look at a marker and its purge the document may be stored anew.
 func TestPurgeState_LeavesWhatIsStoredMeanwhile(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	docs := []model.StateDoc{{Doc: "doc", Seq: 3}}
 	if err := b.SaveState(t.Context(), "cart", docs, nil); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestLogState_AgeIsJudgedByTheServersClock(t *testing.T) {
 
 // Two of five events are old: those are removed, however far the lane is done.
 func TestPurgeLane_RemovesWhatIsOldAndNothingElse(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	for _, id := range []string{"e1", "e2", "e3", "e4", "e5"} {
 		sent := make(chan error, 1)
 		b.Send(model.Message{Space: "cart", Stream: "add", ID: id}, func(_ model.SendResult, err error) { sent <- err })

@@ -23,7 +23,7 @@ type Connection struct {
 	User, Password string
 	Token          string
 	CA, Cert, Key  string
-	embedded       *Server
+	embedded       InProcess
 }
 
 // ResolveConnection decides how to connect, as the nats command line tool does:

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats-server/v2/server/archive"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -265,13 +264,13 @@ const restoreChunk = 128 << 10
 func (r *Restorer) transfer(ctx context.Context, c jetstream.StreamConfig, s *Restored, messages io.Reader) error {
 	// The server waits seconds for each part, so nothing but reading the file is between two.
 	var resp struct {
-		Error *server.ApiError `json:"error"`
-		To    string           `json:"deliver_subject"`
+		Error *jetstream.APIError `json:"error"`
+		To    string              `json:"deliver_subject"`
 	}
-	state := server.StreamState{Msgs: s.Messages, Bytes: s.Bytes, FirstSeq: s.First, LastSeq: s.Last}
+	state := jetstream.StreamState{Msgs: s.Messages, Bytes: s.Bytes, FirstSeq: s.First, LastSeq: s.Last}
 	req := struct {
 		Config jetstream.StreamConfig `json:"config"`
-		State  server.StreamState     `json:"state"`
+		State  jetstream.StreamState  `json:"state"`
 	}{c, state}
 	if err := r.b.request(ctx, "STREAM.RESTORE."+c.Name, req, &resp); err != nil {
 		return err
@@ -343,7 +342,7 @@ func (r *Restorer) sendChunk(ctx context.Context, to string, chunk []byte) error
 		return nil
 	}
 	var resp struct {
-		Error *server.ApiError `json:"error"`
+		Error *jetstream.APIError `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &resp); err != nil {
 		return fmt.Errorf("the server's answer: %w", err)
@@ -355,7 +354,7 @@ func (r *Restorer) sendChunk(ctx context.Context, to string, chunk []byte) error
 }
 
 // writeSnapshot puts the state of the stream before the messages, and the mark of the end behind them.
-func writeSnapshot(w io.Writer, state server.StreamState, messages io.Reader) error {
+func writeSnapshot(w io.Writer, state jetstream.StreamState, messages io.Reader) error {
 	a := NewArchive(w)
 	text, err := json.Marshal(state)
 	if err != nil {

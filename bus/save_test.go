@@ -10,7 +10,7 @@ import (
 // A bus that does not know what stands under a revision reads it first: the server compares
 // revisions, and not states.
 func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.T) {
-	first := embedded(t, Config{})
+	first := embeddedBus(t, Config{})
 	newer := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("ten")}}
 	if err := first.SaveState(t.Context(), "cart", newer, nil); err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.
 
 // After an answer that was lost, what stands there is ours only if it says the same.
 func TestSave_InDoubtWhatOthersHaveStoredAtTheSameSequenceIsNotOurs(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	theirs := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("theirs")}}
 	if err := b.SaveState(t.Context(), "cart", theirs, nil); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestSave_InDoubtWhatOthersHaveStoredAtTheSameSequenceIsNotOurs(t *testing.T
 
 // The next save of what was stored or loaded needs no reading.
 func TestSave_RevisionsThatWereStoredOrLoadedAreKnown(t *testing.T) {
-	first := embedded(t, Config{})
+	first := embeddedBus(t, Config{})
 	docs := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("1")}}
 	if err := first.SaveState(t.Context(), "cart", docs, nil); err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ const (
 func (b *Bus) serviceMetadata() map[string]string {
 	m := map[string]string{"connection": b.nc.Opts.Name, metaVersion: b.cfg.Version}
 	if b.cfg.Server != nil {
-		m[metaEmbeds], m[metaSync] = b.nc.ConnectedServerId(), b.cfg.Server.sync()
+		m[metaEmbeds], m[metaSync] = b.nc.ConnectedServerId(), b.cfg.Server.Sync()
 	}
 	return m
 }

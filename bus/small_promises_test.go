@@ -15,7 +15,7 @@ import (
 
 // A member that listens and does not answer may hang, or be far away: it is not gone.
 func TestPing_AMemberThatDoesNotAnswerIsNotTakenForGone(t *testing.T) {
-	b := embedded(t, Config{AckTimeout: 400 * time.Millisecond})
+	b := embeddedBus(t, Config{AckTimeout: 400 * time.Millisecond})
 	if _, err := b.nc.Subscribe(b.names.ping("w"), func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestPing_AMemberThatDoesNotAnswerIsNotTakenForGone(t *testing.T) {
 
 // Whoever may write to the bucket of members can write anything there.
 func TestFollowMembers_AnAnnouncementUnderAnotherNameIsPassedOver(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	subject := b.kv + bucketSubject(b.names.workersBucket(), "w2")
 	if err := errors.Join(b.store(t.Context(), subject, []byte(`{"id":"w1","beat":7}`)), b.Announce(t.Context(), model.Member{ID: "w3", Beat: 1})); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestFollowMembers_AnAnnouncementUnderAnotherNameIsPassedOver(t *testing.T) 
 
 // A bucket may hold more spaces that are due than the server lists in one answer.
 func TestDueSpaces_OfABucketThatOneAnswerDoesNotHold(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	for _, space := range []string{"cart", "shop"} {
 		if err := b.SaveState(t.Context(), space, []model.StateDoc{{Doc: model.DueKey, Seq: 3, Data: []byte("100")}}, nil); err != nil {
 			t.Fatal(err)
@@ -66,7 +66,7 @@ func TestDueSpaces_OfABucketThatOneAnswerDoesNotHold(t *testing.T) {
 
 // A stream ends with its last message, however that compares with those before.
 func TestLaneBefore_TheLastMessageCounts(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	for _, id := range []string{"e1", "e2", "e3"} {
 		sent := make(chan error, 1)
 		b.Send(model.Message{Space: "cart", Stream: "add", ID: id}, func(_ model.SendResult, err error) { sent <- err })
@@ -83,7 +83,7 @@ func TestLaneBefore_TheLastMessageCounts(t *testing.T) {
 
 // A position can be moved back where saving one would not.
 func TestMovePosition_MovesBackAndOn(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	for _, seq := range []uint64{7, 3, 9} {
 		if err := b.MovePosition(t.Context(), 0, "lane", seq); err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestMovePosition_MovesBackAndOn(t *testing.T) {
 
 // The lane is filled up to a sequence, and the next event is the one behind it.
 func TestFillLane_UpToASequenceAndNotBeyond(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	taken := []model.Message{{Space: "cart", Stream: "add", ID: "e1"}}
 	if err := b.FillLane(t.Context(), 0, 5, taken); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestRevisions_OfAnotherRevisionNothingIsKnown(t *testing.T) {
 
 // An answer to nobody ends.
 func TestOutlet_IsGoneWhenNobodyListens(t *testing.T) {
-	b := embedded(t, Config{})
+	b := embeddedBus(t, Config{})
 	o := b.newOutlet("nobody.listens.here")
 	defer o.Close()
 	if err := o.Say(model.Part{Data: []byte("1")}); err != nil {

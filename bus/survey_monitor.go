@@ -61,11 +61,7 @@ func (s *surveyor) monitor(ctx context.Context) {
 
 func (s *surveyor) askEmbedded() error {
 	begin := time.Now()
-	v, err := s.b.cfg.Server.ns.Varz(nil)
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(v)
+	body, err := s.b.cfg.Server.Varz()
 	if err != nil {
 		return err
 	}

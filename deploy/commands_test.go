@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // commandAs runs a command of settle as a user of a role.
-func commandAs(t *testing.T, s *bus.Server, role string, args ...string) (out string, code int) {
+func commandAs(t *testing.T, s *embedded.Server, role string, args ...string) (out string, code int) {
 	t.Helper()
 	return once(t.Context(), t, loginAs(s, role), "settle", args...)
 }
 
-func loginAs(s *bus.Server, role string) map[string]string {
+func loginAs(s *embedded.Server, role string) map[string]string {
 	return map[string]string{"NATS_URL": s.ClientURL(), "NATS_USER": role, "NATS_PASSWORD": password(role)}
 }
 

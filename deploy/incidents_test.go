@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // A process that is stopped keeps its connection and answers nothing: the doctor and the fleet name
@@ -63,7 +64,7 @@ func TestIncident_PermissionsAreMissing(t *testing.T) {
 		}
 		jetstream {}
 	`)
-	s, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0", ConfigFile: conf})
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})
 	if err != nil {
 		t.Fatal(err)
 	}

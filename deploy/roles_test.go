@@ -12,16 +12,17 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // startWithUsers starts one server with the users and permissions of users.conf.
-func startWithUsers(t *testing.T) *bus.Server {
+func startWithUsers(t *testing.T) *embedded.Server {
 	t.Helper()
 	return startAt(t, ":0", t.TempDir())
 }
 
 // startAt is startWithUsers at an address, with the data of a directory.
-func startAt(t *testing.T, listen, store string) *bus.Server {
+func startAt(t *testing.T, listen, store string) *embedded.Server {
 	t.Helper()
 	for name, value := range secrets { // any order: it is a set
 		t.Setenv(name, value)
@@ -32,7 +33,7 @@ func startAt(t *testing.T, listen, store string) *bus.Server {
 	}
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	writeFile(t, conf, fmt.Sprintf("include %q\n", strings.TrimPrefix(relative(t, filepath.Dir(conf), users), "./")))
-	s, err := bus.StartServer(bus.ServerConfig{StoreDir: store, Fsync: bus.FsyncInterval, Listen: listen, ConfigFile: conf})
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval, Listen: listen, ConfigFile: conf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ type user struct {
 	nc   *nats.Conn
 }
 
-func connectAs(t *testing.T, s *bus.Server, role string) *user {
+func connectAs(t *testing.T, s *embedded.Server, role string) *user {
 	t.Helper()
 	u := &user{t: t, role: role}
 	var err error

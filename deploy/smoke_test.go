@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
@@ -45,7 +46,7 @@ func (r refusals) WithGroup(string) slog.Handler      { return r }
 // cast is a deployment in which everybody has a role.
 type cast struct {
 	t       *testing.T
-	server  *bus.Server
+	server  *embedded.Server
 	mu      sync.Mutex
 	refused []string
 }

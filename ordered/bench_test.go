@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
@@ -27,8 +27,8 @@ import (
 func BenchmarkBesideAConsumerByHand(b *testing.B) {
 	for _, fsync := range []struct {
 		name string
-		mode bus.Fsync
-	}{{"fsync=interval", bus.FsyncInterval}, {"fsync=always", bus.FsyncAlways}} {
+		mode embedded.Fsync
+	}{{"fsync=interval", embedded.FsyncInterval}, {"fsync=always", embedded.FsyncAlways}} {
 		for _, keys := range []int{1, 100} {
 			b.Run(fmt.Sprintf("%s/keys=%d", fsync.name, keys), func(b *testing.B) {
 				ours := timeOrdered(b, fsync.mode, keys)
@@ -47,7 +47,7 @@ func BenchmarkBesideAConsumerByHand(b *testing.B) {
 
 func benchKey(i, keys int) string { return "k" + strconv.Itoa(i%keys) }
 
-func timeOrdered(b *testing.B, fsync bus.Fsync, keys int) time.Duration {
+func timeOrdered(b *testing.B, fsync embedded.Fsync, keys int) time.Duration {
 	s := startNATS(b, fsync)
 	bs := connectNATS(b, s, 1)
 	publishAll(b, bs.JetStream(), b.N, func(i int) string { return fmt.Sprintf("settle.lane.0.%s.add.e%d", benchKey(i, keys), i) })
@@ -89,7 +89,7 @@ func timeOrdered(b *testing.B, fsync bus.Fsync, keys int) time.Duration {
 	return took
 }
 
-func timeByHand(b *testing.B, fsync bus.Fsync, keys, lanes int) time.Duration {
+func timeByHand(b *testing.B, fsync embedded.Fsync, keys, lanes int) time.Duration {
 	s := startNATS(b, fsync)
 	bs := connectNATS(b, s, 1)
 	js := bs.JetStream()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/ordered"
 )
 
@@ -34,7 +35,7 @@ func ExampleServe() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: dir})
+	server, err := embedded.Start(context.Background(), embedded.Config{StoreDir: dir})
 	if err != nil {
 		log.Fatal(err)
 	}

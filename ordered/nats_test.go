@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
 
-func startNATS(t testing.TB, fsync bus.Fsync) *bus.Server {
+func startNATS(t testing.TB, fsync embedded.Fsync) *embedded.Server {
 	t.Helper()
-	s, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: fsync})
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: fsync})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +24,7 @@ func startNATS(t testing.TB, fsync bus.Fsync) *bus.Server {
 	return s
 }
 
-func connectNATS(t testing.TB, s *bus.Server, partitions int) *bus.Bus {
+func connectNATS(t testing.TB, s *embedded.Server, partitions int) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(context.Background(), bus.Config{Server: s, Partitions: partitions})
 	if err != nil {
@@ -73,7 +74,7 @@ func ends(t testing.TB, b *bus.Bus, key string, n int) (ids []string) {
 }
 
 func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
-	s := startNATS(t, bus.FsyncInterval)
+	s := startNATS(t, embedded.FsyncInterval)
 	a, b, plain := connectNATS(t, s, 4), connectNATS(t, s, 4), connectNATS(t, s, 4)
 	end := run(t, a, ordered.Config{Name: "o1", Handlers: accounts()})
 	run(t, b, ordered.Config{Name: "o2", Handlers: accounts()})
@@ -115,7 +116,7 @@ func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
 
 // The state is an ordinary bucket, which a program without any of this can read.
 func TestNATS_TheStateIsABucket(t *testing.T) {
-	s := startNATS(t, bus.FsyncInterval)
+	s := startNATS(t, embedded.FsyncInterval)
 	b := connectNATS(t, s, 1)
 	end := run(t, b, ordered.Config{Handlers: accounts()})
 	if _, err := b.JetStream().Publish(t.Context(), "settle.lane.0.alice.pay.e1", []byte(`{"cents":42}`)); err != nil {

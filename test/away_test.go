@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
@@ -25,8 +26,8 @@ import (
 // fixed is a server that comes back at the same address with the same files.
 type fixed struct {
 	t   *testing.T
-	cfg bus.ServerConfig
-	*bus.Server
+	cfg embedded.Config
+	*embedded.Server
 }
 
 func startFixed(t *testing.T) *fixed {
@@ -35,7 +36,7 @@ func startFixed(t *testing.T) *fixed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixed{t: t, cfg: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])}}
+	f := &fixed{t: t, cfg: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])}}
 	f.start()
 	t.Cleanup(func() { f.Shutdown() })
 	return f
@@ -43,7 +44,7 @@ func startFixed(t *testing.T) *fixed {
 
 func (f *fixed) start() {
 	f.t.Helper()
-	s, err := bus.StartServer(f.cfg)
+	s, err := embedded.Start(f.t.Context(), f.cfg)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -88,7 +89,7 @@ func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	cfg := settle.Config{
 		Programs: settle.Always(relay()), Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat,
-		Server: bus.ServerConfig{StoreDir: dir, Fsync: bus.FsyncInterval}, Bus: bus.Config{Partitions: 2},
+		Server: embedded.Config{StoreDir: dir, Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: 2},
 	}
 	ctx := testContext(t)
 	first, err := settle.Start(ctx, cfg)

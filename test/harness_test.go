@@ -16,6 +16,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/leaks"
 )
@@ -114,7 +115,7 @@ func deploy(t *testing.T, cfg settle.Config) *deployment {
 	own := cfg.Bus.URL == "" && cfg.Bus.Server == nil
 	if own && cfg.Server.StoreDir == "" {
 		cfg.Server.StoreDir = t.TempDir()
-		cfg.Server.Fsync = bus.FsyncInterval
+		cfg.Server.Fsync = embedded.FsyncInterval
 	}
 	if cfg.Bus.Partitions == 0 {
 		cfg.Bus.Partitions = 2

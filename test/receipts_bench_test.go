@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -16,7 +17,7 @@ import (
 // embedded server.
 func benchLog(b *testing.B, n int) *bus.Bus {
 	b.Helper()
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: b.TempDir(), Fsync: bus.FsyncInterval})
+	server, err := embedded.Start(b.Context(), embedded.Config{StoreDir: b.TempDir(), Fsync: embedded.FsyncInterval})
 	if err != nil {
 		b.Fatal(err)
 	}

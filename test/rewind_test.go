@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 )
 
@@ -21,8 +22,8 @@ import (
 type timeMachine struct {
 	t      *testing.T
 	dir    string
-	cfg    bus.ServerConfig
-	server *bus.Server
+	cfg    embedded.Config
+	server *embedded.Server
 	moves  int
 }
 
@@ -33,8 +34,8 @@ func startTimeMachine(t *testing.T) *timeMachine {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	m := &timeMachine{t: t, dir: dir, cfg: bus.ServerConfig{
-		StoreDir: filepath.Join(dir, "0"), Fsync: bus.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0]),
+	m := &timeMachine{t: t, dir: dir, cfg: embedded.Config{
+		StoreDir: filepath.Join(dir, "0"), Fsync: embedded.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0]),
 	}}
 	m.start()
 	t.Cleanup(func() { m.server.Shutdown() })
@@ -44,7 +45,7 @@ func startTimeMachine(t *testing.T) *timeMachine {
 func (m *timeMachine) start() {
 	m.t.Helper()
 	var err error
-	if m.server, err = bus.StartServerContext(testContext(m.t), m.cfg); err != nil {
+	if m.server, err = embedded.Start(testContext(m.t), m.cfg); err != nil {
 		m.t.Fatal(err)
 	}
 }

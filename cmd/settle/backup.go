@@ -15,6 +15,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/backup"
 	"github.com/settlehq/settle/model"
 )
@@ -100,7 +101,7 @@ func (c *restoreCmd) Run(ctx context.Context, io streams) error {
 		if c.NATS != "" || c.Context != "" {
 			return usage(errors.New("give --store or a server to connect to, not both"))
 		}
-		server, err := bus.StartServerContext(ctx, bus.ServerConfig{StoreDir: c.Store, ConfigFile: c.Config, Logger: cfg.Logger})
+		server, err := embedded.Start(ctx, embedded.Config{StoreDir: c.Store, ConfigFile: c.Config, Logger: cfg.Logger})
 		if err != nil {
 			return err
 		}

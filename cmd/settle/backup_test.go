@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/backup"
 )
 
@@ -37,7 +38,7 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 	want(t, 2, "give --store or a server to connect to, not both", "restore", dir, "--store", store, "--nats", "nats://127.0.0.1:1")
 	want(t, 0, "restored; workers and coordinators may start", "restore", dir, "--store", store)
 
-	cfg := settle.Config{Programs: settle.Always(counter()), Server: bus.ServerConfig{StoreDir: store, Fsync: bus.FsyncInterval}}
+	cfg := settle.Config{Programs: settle.Always(counter()), Server: embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval}}
 	again, err := settle.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +89,7 @@ jetstream { cipher: chachapoly, key: "of these files" }
 	want(t, 0, "restored; workers and coordinators may start", "restore", dir, "--store", store, "--config", conf)
 
 	again, err := settle.Start(t.Context(), settle.Config{
-		Programs: settle.Always(counter()), Server: bus.ServerConfig{StoreDir: store, ConfigFile: conf, Fsync: bus.FsyncInterval},
+		Programs: settle.Always(counter()), Server: embedded.Config{StoreDir: store, ConfigFile: conf, Fsync: embedded.FsyncInterval},
 		Bus: bus.Config{User: "keeper", Password: "secret"},
 	})
 	if err != nil {

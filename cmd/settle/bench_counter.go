@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/bench"
 )
 
@@ -40,18 +40,18 @@ func (c *benchCounterCmd) Run(ctx context.Context, io streams) error {
 	return c.write(io, results)
 }
 
-func (c *benchCounterCmd) modes() []bus.Fsync {
+func (c *benchCounterCmd) modes() []embedded.Fsync {
 	switch c.Fsync {
 	case "always":
-		return []bus.Fsync{bus.FsyncAlways}
+		return []embedded.Fsync{embedded.FsyncAlways}
 	case "interval":
-		return []bus.Fsync{bus.FsyncInterval}
+		return []embedded.Fsync{embedded.FsyncInterval}
 	default:
-		return []bus.Fsync{bus.FsyncInterval, bus.FsyncAlways}
+		return []embedded.Fsync{embedded.FsyncInterval, embedded.FsyncAlways}
 	}
 }
 
-func (c *benchCounterCmd) one(ctx context.Context, io streams, mode bus.Fsync) (bench.Counter, error) {
+func (c *benchCounterCmd) one(ctx context.Context, io streams, mode embedded.Fsync) (bench.Counter, error) {
 	dir, err := os.MkdirTemp(c.Store, "settle-bench-")
 	if err != nil {
 		return bench.Counter{}, err

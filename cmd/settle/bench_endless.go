@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/bench"
 )
 
@@ -30,9 +30,9 @@ func (c *benchEndlessCmd) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // best effort: it is a temporary directory
-	mode := bus.FsyncInterval
+	mode := embedded.FsyncInterval
 	if c.Fsync == "always" {
-		mode = bus.FsyncAlways
+		mode = embedded.FsyncAlways
 	}
 	result, err := bench.RunEndless(ctx, bench.EndlessConfig{
 		Dir: dir, Fsync: mode, Events: c.Events, HistoryBytes: c.History,

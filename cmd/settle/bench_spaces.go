@@ -11,7 +11,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/bench"
 )
 
@@ -83,11 +83,11 @@ type benchServerCmd struct {
 
 // Run serves until standard input ends.
 func (c *benchServerCmd) Run(_ context.Context, io streams) error {
-	mode := bus.FsyncInterval
+	mode := embedded.FsyncInterval
 	if c.Fsync == "always" {
-		mode = bus.FsyncAlways
+		mode = embedded.FsyncAlways
 	}
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: c.Dir, Fsync: mode, Listen: "127.0.0.1:0"})
+	server, err := embedded.Start(context.Background(), embedded.Config{StoreDir: c.Dir, Fsync: mode, Listen: "127.0.0.1:0"})
 	if err != nil {
 		return err
 	}

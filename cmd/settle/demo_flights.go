@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/flights"
 	"github.com/settlehq/settle/internal/demo"
 	"github.com/settlehq/settle/internal/telemetry/export"
@@ -37,7 +37,7 @@ func (c *demoFlightsCmd) Run(ctx context.Context, io streams) error {
 		Store: c.Store, NATS: c.NATS, Keep: c.Keep,
 	}
 	if c.Fsync == "interval" {
-		o.Fsync = bus.FsyncInterval
+		o.Fsync = embedded.FsyncInterval
 	}
 	err := o.Check()
 	if err == nil {

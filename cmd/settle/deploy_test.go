@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // hosting starts a deployment that hosts what is deployed, and points the command line at it.
@@ -19,7 +20,7 @@ func hosting(t *testing.T) *settle.Deployment {
 	t.Helper()
 	d, err := settle.Start(t.Context(), settle.Config{
 		Hosted: true,
-		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"},
+		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"},
 		Bus:    bus.Config{Partitions: 2},
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -103,7 +104,7 @@ func TestDoctor_ASpaceWithoutAProgramIsNamed(t *testing.T) {
 			}
 			return program
 		},
-		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
+		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +135,7 @@ func TestDoctor_AFullStoreIsSeenWithoutAMonitoringPort(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := bus.StartServer(bus.ServerConfig{ConfigFile: file, StoreDir: t.TempDir(), Fsync: bus.FsyncInterval})
+	server, err := embedded.Start(t.Context(), embedded.Config{ConfigFile: file, StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // The doctor of a deployment that works, and then of one to which one thing after the other
@@ -16,7 +17,7 @@ import (
 func TestDoctor_OfALiveDeployment(t *testing.T) {
 	d := running(t)
 	want(t, 0, "o1: handled", "send", "shop", "order", "--id", "o1", "--wait")
-	wantSoon(t, 1, "nats-server 2. | JetStream API level | durability     settle writes to the disk every 2 minutes | bus.FsyncAlways | 9 of 9 streams have every setting | 1 worker: w1 | coordinators   one | What can be lost | nobody in particular | 0 to mend",
+	wantSoon(t, 1, "nats-server 2. | JetStream API level | durability     settle writes to the disk every 2 minutes | embedded.FsyncAlways | 9 of 9 streams have every setting | 1 worker: w1 | coordinators   one | What can be lost | nobody in particular | 0 to mend",
 		"doctor")
 	wantSoon(t, 1, `"level": "warning" | "check": "durability"`, "doctor", "--json")
 	wantSoon(t, 1, "connection refused", "doctor", "--monitor", "127.0.0.1:1")
@@ -66,7 +67,7 @@ func TestDoctor_OfALiveDeployment(t *testing.T) {
 // A server tells no client when it writes to its disk. The process that embeds it does.
 func TestDoctor_KnowsWhenAnEmbeddedServerWritesToItsDisk(t *testing.T) {
 	d, err := settle.Start(t.Context(), settle.Config{
-		Programs: settle.Always(shop()), Server: bus.ServerConfig{StoreDir: t.TempDir(), Listen: ":0"}, Bus: bus.Config{Partitions: 1},
+		Programs: settle.Always(shop()), Server: embedded.Config{StoreDir: t.TempDir(), Listen: ":0"}, Bus: bus.Config{Partitions: 1},
 	})
 	if err != nil {
 		t.Fatal(err)

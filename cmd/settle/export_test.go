@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // What was exported is imported into a deployment with another name and another number of
@@ -35,7 +36,7 @@ func TestExport_IsImportedElsewhere(t *testing.T) {
 
 	cfg := settle.Config{
 		Programs: settle.Always(counter()), Bus: bus.Config{Partitions: 5, Prefix: "copy"},
-		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"},
+		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"},
 	}
 	d, err := settle.Start(t.Context(), cfg)
 	if err != nil {

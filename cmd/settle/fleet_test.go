@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/live"
@@ -38,7 +39,7 @@ func TestFleet_ShowsMembersPartitionsAndWhereASpaceIs(t *testing.T) {
 }
 
 func TestFleet_WithNobodyThereItSaysWhatToDo(t *testing.T) {
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"})
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/live"
@@ -129,7 +130,7 @@ func TestIncident_AHandlerIsGivenUp(t *testing.T) {
 // A server of package ordered is shown as a worker is, with its partitions, and the key that stands still
 // and the event that it stands at.
 func TestIncident_AKeyOfPackageOrderedStandsStill(t *testing.T) {
-	s, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"})
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
@@ -41,7 +42,7 @@ func TestIncident_AHandlerThatFailsAndADocumentThatIsTooLarge(t *testing.T) {
 				return settle.Value{}, nil
 			}).
 			Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) { return settle.ValueOf("added") })),
-		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
+		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,14 +71,14 @@ func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	start := func(files string) *bus.Server {
-		s, err := bus.StartServer(bus.ServerConfig{StoreDir: filepath.Join(dir, files), Fsync: bus.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])})
+	start := func(files string) *embedded.Server {
+		s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: filepath.Join(dir, files), Fsync: embedded.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	again := func(s *bus.Server, files, now string) *bus.Server {
+	again := func(s *embedded.Server, files, now string) *embedded.Server {
 		s.Shutdown()
 		if err := os.CopyFS(filepath.Join(dir, now), os.DirFS(filepath.Join(dir, files))); err != nil {
 			t.Fatal(err)
@@ -116,8 +117,8 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	start := func(files string) *bus.Server {
-		s, err := bus.StartServer(bus.ServerConfig{StoreDir: filepath.Join(dir, files), Fsync: bus.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])})
+	start := func(files string) *embedded.Server {
+		s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: filepath.Join(dir, files), Fsync: embedded.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +131,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 		}
 	}
 	// replace has the server go on with its files, but for those of some streams, which are older.
-	replace := func(s *bus.Server, files, now, older string, streams ...string) *bus.Server {
+	replace := func(s *embedded.Server, files, now, older string, streams ...string) *embedded.Server {
 		t.Helper()
 		s.Shutdown()
 		copied(files, now)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // counter is a program that counts, and derives from that.
@@ -37,7 +38,7 @@ func counting(t *testing.T, workers int) *settle.Deployment {
 // started is a deployment that the commands find.
 func started(t *testing.T, cfg settle.Config) *settle.Deployment {
 	t.Helper()
-	cfg.Server = bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"}
+	cfg.Server = embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"}
 	cfg.Bus = bus.Config{Partitions: 2}
 	d, err := settle.Start(t.Context(), cfg)
 	if err != nil {

@@ -11,12 +11,13 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // deployed runs a program on a server that commands can reach, and returns its URL.
 func deployed(t *testing.T, p *settle.Program) (url string, client *settle.Client) {
 	t.Helper()
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"})
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
 	if err != nil {
 		t.Fatal(err)
 	}

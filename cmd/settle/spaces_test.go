@@ -7,6 +7,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/here"
 	"github.com/settlehq/settle/model"
 )
@@ -55,7 +56,7 @@ func TestCommands_FindTheServerOfThisDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	p := settle.NewProgram("shop")
 	d, err := settle.Start(t.Context(), settle.Config{
-		Programs: settle.Always(p), Server: bus.ServerConfig{Fsync: bus.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
+		Programs: settle.Always(p), Server: embedded.Config{Fsync: embedded.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
 	})
 	if err != nil {
 		t.Fatal(err)

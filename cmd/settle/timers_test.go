@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 const alarm = `
@@ -62,7 +63,7 @@ func TestTimers_SaysWhenNothingWaits(t *testing.T) {
 func TestTimers_WithoutAWorkerTheLaneIsLookedThrough(t *testing.T) {
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(counter()), Workers: -1,
-		Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
+		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
 	})
 	if err != nil {
 		t.Fatal(err)

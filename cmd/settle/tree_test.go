@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/lineage"
 )
@@ -65,7 +66,7 @@ func running(t *testing.T) *settle.Deployment {
 	t.Helper()
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(shop()),
-		Server:   bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"},
+		Server:   embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"},
 		Bus:      bus.Config{Partitions: 2},
 	})
 	if err != nil {
@@ -247,7 +248,7 @@ func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
 }
 
 func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"})
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
 	if err != nil {
 		t.Fatal(err)
 	}

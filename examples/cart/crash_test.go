@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/cart"
 )
 
@@ -57,7 +57,7 @@ func TestACrashBetweenCommitAndPaymentPaysOnce(t *testing.T) {
 			service := &dying{after: after, die: make(chan struct{}), charged: map[string]int64{}}
 			d, err := settle.Start(t.Context(), settle.Config{
 				Programs: settle.Always(cart.Program(service.charge)), Heartbeat: 100 * time.Millisecond,
-				Server: bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval},
+				Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/ordered"
 )
 
@@ -56,7 +57,7 @@ func main() {
 
 func serve(ctx context.Context, cfg bus.Config) error {
 	if cfg.URL == "" {
-		server, err := bus.StartServer(bus.ServerConfig{StoreDir: ".settle/payments", Listen: "127.0.0.1:4222"})
+		server, err := embedded.Start(context.Background(), embedded.Config{StoreDir: ".settle/payments", Listen: "127.0.0.1:4222"})
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator/trail"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/live"
@@ -21,9 +22,9 @@ func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 // patience is a safety net: no test waits for it unless it fails.
 const patience = 2 * time.Minute
 
-func startServer(t *testing.T) *bus.Server {
+func startServer(t *testing.T) *embedded.Server {
 	t.Helper()
-	s, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: "127.0.0.1:0"})
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func startServer(t *testing.T) *bus.Server {
 	return s
 }
 
-func connect(t *testing.T, s *bus.Server, faults bus.Faults) *bus.Bus {
+func connect(t *testing.T, s *embedded.Server, faults bus.Faults) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(t.Context(), bus.Config{Server: s, Partitions: 1, Faults: faults})
 	if err != nil {

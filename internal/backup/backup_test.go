@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/backup"
 	"github.com/settlehq/settle/internal/leaks"
@@ -67,7 +68,7 @@ func ledgerOf(id string) string { return fmt.Sprintf("ledger-%d", len(id)*7%ledg
 func config(dir string) settle.Config {
 	return settle.Config{
 		Programs: settle.Always(bank()), Workers: 2, Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond, Checkpoint: 20 * time.Millisecond,
-		Server: bus.ServerConfig{StoreDir: dir, Fsync: bus.FsyncInterval}, Bus: bus.Config{Partitions: partitions},
+		Server: embedded.Config{StoreDir: dir, Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: partitions},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }
@@ -154,9 +155,9 @@ func restoreInto(t *testing.T, dir, store string) {
 	server.Shutdown()
 }
 
-func serve(t *testing.T, store string) *bus.Server {
+func serve(t *testing.T, store string) *embedded.Server {
 	t.Helper()
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: store, Fsync: bus.FsyncInterval})
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/counter"
 	"github.com/settlehq/settle/model"
 )
@@ -18,7 +19,7 @@ import (
 // CounterConfig says how much to measure.
 type CounterConfig struct {
 	Dir        string
-	Fsync      bus.Fsync
+	Fsync      embedded.Fsync
 	Spaces     int
 	Events     int
 	Single     int
@@ -59,7 +60,7 @@ type Counter struct {
 // RunCounter measures on a fresh embedded server in cfg.Dir.
 func RunCounter(ctx context.Context, cfg CounterConfig) (Counter, error) {
 	r := &run{cfg: cfg, out: Counter{Fsync: fsyncName(cfg.Fsync), Spaces: cfg.Spaces, Events: cfg.Events}}
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: cfg.Dir, Fsync: cfg.Fsync})
+	server, err := embedded.Start(context.Background(), embedded.Config{StoreDir: cfg.Dir, Fsync: cfg.Fsync})
 	if err != nil {
 		return r.out, err
 	}
@@ -84,8 +85,8 @@ func RunCounter(ctx context.Context, cfg CounterConfig) (Counter, error) {
 	return r.out, r.stop()
 }
 
-func fsyncName(f bus.Fsync) string {
-	if f == bus.FsyncAlways {
+func fsyncName(f embedded.Fsync) string {
+	if f == embedded.FsyncAlways {
 		return "always"
 	}
 	return "interval"
@@ -95,7 +96,7 @@ func fsyncName(f bus.Fsync) string {
 type run struct {
 	cfg        CounterConfig
 	out        Counter
-	server     *bus.Server
+	server     *embedded.Server
 	bus        *bus.Bus
 	deployment *settle.Deployment
 }

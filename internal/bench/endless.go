@@ -12,13 +12,14 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
 )
 
 // EndlessConfig says how long one space is to be kept busy.
 type EndlessConfig struct {
 	Dir    string
-	Fsync  bus.Fsync
+	Fsync  embedded.Fsync
 	Events int
 	// HistoryBytes is how much of the log is kept that no restart needs.
 	HistoryBytes int64
@@ -60,7 +61,7 @@ type StreamSize struct {
 // RunEndless sends events to one space of a fresh embedded server in cfg.Dir.
 func RunEndless(ctx context.Context, cfg EndlessConfig) (Endless, error) {
 	r := &endless{cfg: cfg, out: Endless{Fsync: fsyncName(cfg.Fsync), HistoryBytes: cfg.HistoryBytes}}
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: cfg.Dir, Fsync: cfg.Fsync})
+	server, err := embedded.Start(context.Background(), embedded.Config{StoreDir: cfg.Dir, Fsync: cfg.Fsync})
 	if err != nil {
 		return r.out, err
 	}
@@ -72,7 +73,7 @@ func RunEndless(ctx context.Context, cfg EndlessConfig) (Endless, error) {
 type endless struct {
 	cfg        EndlessConfig
 	out        Endless
-	server     *bus.Server
+	server     *embedded.Server
 	bus        *bus.Bus
 	deployment *settle.Deployment
 	sent       int

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // SpacesConfig says how many spaces there are to be, and how many are active at a time.
@@ -313,7 +314,7 @@ func (r *spacesRun) assets(ctx context.Context) (a Assets, err error) {
 }
 
 // LocalState is the state of a server in this process. Its heap is that of the process.
-func LocalState(s *bus.Server) ServerState {
+func LocalState(s *embedded.Server) ServerState {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // Many spaces, few at a time: those that are at rest are not in memory, and the server has no
 // more assets for them.
 func TestSpaces_WhatIsDormantIsNowhere(t *testing.T) {
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: "127.0.0.1:0"})
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/flights"
 )
 
@@ -30,7 +30,7 @@ type Options struct {
 	// Store is the embedded server's directory. "" is a temporary one. One that was
 	// used before goes on where it was, if the input is the same.
 	Store string
-	Fsync bus.Fsync
+	Fsync embedded.Fsync
 	// NATS is the URL of another server to use. The run has its own streams there,
 	// and deletes them at its end unless Keep is set.
 	NATS string

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // place is where a run keeps its streams.
@@ -44,8 +45,8 @@ func choosePlace(o *Options) (place, error) {
 	return p, nil
 }
 
-func (p *place) server(fsync bus.Fsync) bus.ServerConfig {
-	return bus.ServerConfig{StoreDir: p.dir, Fsync: fsync}
+func (p *place) server(fsync embedded.Fsync) embedded.Config {
+	return embedded.Config{StoreDir: p.dir, Fsync: fsync}
 }
 
 func (p *place) bus(partitions int) bus.Config {
@@ -64,7 +65,7 @@ func (p *place) remove() error {
 }
 
 // describe says which server it is, and what its acknowledgements are worth.
-func (p *place) describe(fsync bus.Fsync) string {
+func (p *place) describe(fsync embedded.Fsync) string {
 	if p.url != "" {
 		host := "the given URL"
 		if u, err := url.Parse(p.url); err == nil && u.Host != "" {
@@ -72,7 +73,7 @@ func (p *place) describe(fsync bus.Fsync) string {
 		}
 		return fmt.Sprintf("NATS at %s, streams %s_*", host, strings.ToUpper(p.prefix))
 	}
-	if fsync == bus.FsyncInterval {
+	if fsync == embedded.FsyncInterval {
 		return "embedded NATS, fsync interval"
 	}
 	return "embedded NATS, fsync always"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -25,7 +26,7 @@ import (
 type processes struct {
 	cfg     settle.Config
 	program string // see Options.Program
-	server  *bus.Server
+	server  *embedded.Server
 	url     string
 	bus     *bus.Bus
 	client  *settle.Client
@@ -51,7 +52,7 @@ func (p *processes) start(ctx context.Context) (err error) {
 	config.Name = "client/main"
 	if p.url == "" {
 		p.cfg.Server.Listen = ":0"
-		if p.server, err = bus.StartServer(p.cfg.Server); err != nil {
+		if p.server, err = embedded.Start(context.Background(), p.cfg.Server); err != nil {
 			return fmt.Errorf("start the embedded server: %w", err)
 		}
 		p.url, config.Server = p.server.ClientURL(), p.server

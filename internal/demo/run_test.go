@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/flights"
 )
 
@@ -43,7 +44,7 @@ func some(t *testing.T, n int) []flights.Flight {
 func small(t *testing.T) Options {
 	return Options{
 		Flights: some(t, 500), Workers: 2, Partitions: 2, Duplicate: 1,
-		Store: t.TempDir(), Fsync: bus.FsyncInterval, Rejoin: time.Millisecond,
+		Store: t.TempDir(), Fsync: embedded.FsyncInterval, Rejoin: time.Millisecond,
 	}
 }
 
@@ -111,7 +112,7 @@ func TestAStoreThatWasUsedBeforeGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestOnAnOutsideServerARunHasItsOwnStreamsAndTakesThemAway(t *testing.T) {
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Fsync: bus.FsyncInterval, Listen: ":0"})
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
@@ -97,7 +98,7 @@ const stopPatience = 20 * time.Second
 func (d *dev) store() string { return filepath.Join(d.cfg.Dir, Store) }
 
 func (d *dev) reset() error {
-	err := bus.RemoveStore(d.store())
+	err := embedded.RemoveStore(d.store())
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		fmt.Fprintf(d.cfg.Out, "%s: there was nothing to remove\n", d.store())
@@ -146,7 +147,7 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	d.run, err = settle.Start(ctx, settle.Config{
 		Hosted: true, Workers: -1, // they come when they have something to run: begin
-		Server:    bus.ServerConfig{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
+		Server:    embedded.Config{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
 		Bus:       bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
 		HTTP:      gateway.Config{Addr: http},
 		OnConsole: d.console, OnError: d.wrong,

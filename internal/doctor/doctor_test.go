@@ -96,7 +96,7 @@ var deployments = []struct {
 	}, Warning, "says the process that embeds it|not all that was asked has answered: connection refused"},
 	{"an embedded server that does not", single, func(s *bus.Survey) {
 		s.Servers[0].Disk, s.Monitor = &bus.DiskFacts{SyncInterval: 2 * time.Minute, ByProcess: true}, bus.ErrNoMonitor
-	}, Warning, "settle-1 writes to the disk every 2 minutes|bus.FsyncAlways|Up to 2 minutes"},
+	}, Warning, "settle-1 writes to the disk every 2 minutes|embedded.FsyncAlways|Up to 2 minutes"},
 	{"a monitoring port that does not answer", single, func(s *bus.Survey) { s.Servers[0].Disk, s.Monitor = nil, errors.New("connection refused") }, Warning, "not known|(connection refused)"},
 	{"three servers that write through", three, nil, OK, "3 servers seen|5 of 5 streams: 3 replicas|lose power together: Nothing that was acknowledged|Two servers lose their disks: Perhaps all"},
 	{"three servers with the default", three, relaxed, Warning, "If a majority of the servers lose power within 2 minutes|lose power together: Up to 2 minutes|outvotes a server"},

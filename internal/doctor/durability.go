@@ -48,7 +48,7 @@ func (j *judge) durability() {
 		}
 		said, do := " (sync_interval: always)", "Set `sync_interval: always` in the jetstream block"
 		if s.Disk.ByProcess {
-			said, do = ", says the process that embeds it", "Give it bus.ServerConfig.Fsync: bus.FsyncAlways, which is the default"
+			said, do = ", says the process that embeds it", "Give it embedded.Config.Fsync: embedded.FsyncAlways, which is the default"
 		}
 		every := span(s.Disk.SyncInterval)
 		switch {

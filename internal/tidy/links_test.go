@@ -34,7 +34,7 @@ var linkRules = []linkRule{
 	{"live", []string{natsServer, starlark, exporters, testKit}, 245},
 	{"gateway", []string{natsServer, starlark, exporters, testKit}, 250},
 	{"ordered", []string{natsServer, starlark, exporters, testKit}, 250},
-	{"bus", []string{starlark, memdb, exporters, testKit, spaceCore}, 280},
+	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
 	{".", []string{exporters}, 335},
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/backup"
 	"github.com/settlehq/settle/internal/pause"
@@ -69,7 +70,7 @@ func (c *chaos) judgeRestored(ctx context.Context) error {
 	}
 	c.say("restoring the newest backup, and reading that")
 	store := filepath.Join(c.dir, "restored")
-	server, err := bus.StartServer(bus.ServerConfig{StoreDir: store, Fsync: bus.FsyncInterval})
+	server, err := embedded.Start(context.Background(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval})
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (c *chaos) judgeRestored(ctx context.Context) error {
 }
 
 // judgeAnew lets a restored deployment come to rest, and judges it.
-func (c *chaos) judgeAnew(ctx context.Context, server *bus.Server) error {
+func (c *chaos) judgeAnew(ctx context.Context, server *embedded.Server) error {
 	b, err := bus.Connect(ctx, bus.Config{Server: server, Name: "client/restored"})
 	if err != nil {
 		return err

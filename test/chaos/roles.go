@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/pause"
@@ -36,11 +36,11 @@ type natsRole struct {
 
 // Run serves until SIGTERM.
 func (r *natsRole) Run() error {
-	fsync := bus.FsyncAlways
+	fsync := embedded.FsyncAlways
 	if r.Fsync == "interval" {
-		fsync = bus.FsyncInterval
+		fsync = embedded.FsyncInterval
 	}
-	s, err := bus.StartServer(bus.ServerConfig{
+	s, err := embedded.Start(context.Background(), embedded.Config{
 		StoreDir: r.Store, Fsync: fsync, Listen: r.Listen, ConfigFile: r.Config,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	})

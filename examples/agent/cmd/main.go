@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/agent"
 )
 
@@ -22,7 +22,7 @@ func main() {
 	}}
 	ctx := context.Background()
 	d, err := settle.Start(ctx, settle.Config{
-		Programs: settle.Always(agent.Program(agent.Script, tools)), Server: bus.ServerConfig{StoreDir: dir},
+		Programs: settle.Always(agent.Program(agent.Script, tools)), Server: embedded.Config{StoreDir: dir},
 	})
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()

@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/board"
 )
 
@@ -17,7 +17,7 @@ func main() {
 	check(err)
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	d, err := settle.Start(ctx, settle.Config{Programs: board.Programs, Server: bus.ServerConfig{StoreDir: dir}})
+	d, err := settle.Start(ctx, settle.Config{Programs: board.Programs, Server: embedded.Config{StoreDir: dir}})
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()
 

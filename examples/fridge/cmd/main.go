@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/fridge"
 )
 
@@ -21,7 +21,7 @@ func main() {
 	ctx, began := context.Background(), time.Now()
 	fast := func() time.Time { return began.Add(10 * time.Since(began)) }
 	d, err := settle.Start(ctx, settle.Config{
-		Programs: settle.Always(fridge.Program()), Server: bus.ServerConfig{StoreDir: dir}, Now: fast,
+		Programs: settle.Always(fridge.Program()), Server: embedded.Config{StoreDir: dir}, Now: fast,
 	})
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()

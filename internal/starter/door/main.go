@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 func main() {
@@ -20,7 +20,7 @@ func main() {
 	defer stop()
 	d, err := settle.Start(ctx, settle.Config{
 		Programs: settle.Always(house()), // every space is a house
-		Server:   bus.ServerConfig{Listen: "127.0.0.1:4222"},
+		Server:   embedded.Config{Listen: "127.0.0.1:4222"},
 		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

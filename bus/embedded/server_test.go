@@ -1,42 +1,28 @@
-package bus_test
+package embedded_test
 
 import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 )
 
-// startPlainServer starts a server without JetStream.
-func startPlainServer(t *testing.T) string {
-	t.Helper()
-	ns, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go ns.Start() // ends when the server has started
-	if !ns.ReadyForConnections(time.Minute) {
-		t.Fatal("the server does not start")
-	}
-	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-	return ns.ClientURL()
-}
-
 func TestServerDoesNotListenUnlessTold(t *testing.T) {
-	if url := startServer(t, bus.ServerConfig{}).ClientURL(); url != "" {
+	if url := startServer(t, embedded.Config{}).ClientURL(); url != "" {
 		t.Errorf("it listens at %s", url)
 	}
 }
 
 func TestServerListensOnLoopbackUnlessTold(t *testing.T) {
-	server := startServer(t, bus.ServerConfig{Listen: ":0"})
+	server := startServer(t, embedded.Config{Listen: ":0"})
 	host, _, err := net.SplitHostPort(strings.TrimPrefix(server.ClientURL(), "nats://"))
 	if err != nil || !net.ParseIP(host).IsLoopback() {
 		t.Fatalf("it listens at %s", server.ClientURL())
@@ -49,11 +35,11 @@ func TestServerListensOnLoopbackUnlessTold(t *testing.T) {
 }
 
 func TestServerWantsADirectory(t *testing.T) {
-	if _, err := bus.StartServer(bus.ServerConfig{}); err == nil {
+	if _, err := embedded.Start(t.Context(), embedded.Config{}); err == nil {
 		t.Error("a server without a directory started")
 	}
 	for _, listen := range []string{"nonsense", "127.0.0.1:http"} {
-		if _, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Listen: listen}); err == nil {
+		if _, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Listen: listen}); err == nil {
 			t.Errorf("a server that listens on %q started", listen)
 		}
 	}
@@ -62,23 +48,27 @@ func TestServerWantsADirectory(t *testing.T) {
 // Two servers that write to one directory would destroy it.
 func TestServersDoNotShareADirectory(t *testing.T) {
 	dir := t.TempDir()
-	first := startServer(t, bus.ServerConfig{StoreDir: dir})
-	if _, err := bus.StartServer(bus.ServerConfig{StoreDir: dir}); err == nil || !strings.Contains(err.Error(), "in use") {
+	first := startServer(t, embedded.Config{StoreDir: dir})
+	if _, err := embedded.Start(t.Context(), embedded.Config{StoreDir: dir}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("got %v", err)
 	}
 	first.Shutdown()
-	startServer(t, bus.ServerConfig{StoreDir: dir}).Shutdown()
+	startServer(t, embedded.Config{StoreDir: dir}).Shutdown()
 }
 
 func TestServerTakesAConfigurationFile(t *testing.T) {
-	server := startServer(t, bus.ServerConfig{ConfigFile: configFile(t, `
+	server := startServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		accounts { A { jetstream: enabled, users: [{user: ann, password: secret}] } }
 	`)})
 	if _, err := bus.Connect(t.Context(), bus.Config{URL: server.ClientURL()}); err == nil {
 		t.Error("connected without a password")
 	}
-	b := connect(t, bus.Config{URL: server.ClientURL(), User: "ann", Password: "secret", Partitions: 1})
+	b, err := bus.Connect(t.Context(), bus.Config{URL: server.ClientURL(), User: "ann", Password: "secret", Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
 	if err := b.Provision(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -98,7 +88,7 @@ func taken(t *testing.T) string {
 // The server would go on for ever without an address that it does not get.
 func TestServerFailsAtOnceIfItsAddressIsTaken(t *testing.T) {
 	address := taken(t)
-	_, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), Listen: address})
+	_, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Listen: address})
 	want := address + " is in use by another process; choose another Listen, or connect to the server there with Bus.URL"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
@@ -108,7 +98,7 @@ func TestServerFailsAtOnceIfItsAddressIsTaken(t *testing.T) {
 // What it has no check for before it starts, the server says itself.
 func TestServerThatDoesNotStartTellsWhatTheServerSaid(t *testing.T) {
 	address := taken(t)
-	_, err := bus.StartServer(bus.ServerConfig{StoreDir: t.TempDir(), ConfigFile: configFile(t, `listen: "`+address+`"`)})
+	_, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), ConfigFile: configFile(t, `listen: "`+address+`"`)})
 	if err == nil || !strings.Contains(err.Error(), "did not start; the server says: ") || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
 	}
@@ -118,8 +108,31 @@ func TestServerStartEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := t.TempDir()
-	if _, err := bus.StartServerContext(ctx, bus.ServerConfig{StoreDir: dir}); !errors.Is(err, context.Canceled) {
+	if _, err := embedded.Start(ctx, embedded.Config{StoreDir: dir}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	startServer(t, bus.ServerConfig{StoreDir: dir}).Shutdown() // nobody holds it
+	startServer(t, embedded.Config{StoreDir: dir}).Shutdown() // nobody holds it
+}
+
+// startServer starts a server that ends with the test, with a directory of its own unless cfg names one.
+func startServer(t testing.TB, cfg embedded.Config) *embedded.Server {
+	t.Helper()
+	if cfg.StoreDir == "" {
+		cfg.StoreDir, cfg.Fsync = t.TempDir(), embedded.FsyncInterval
+	}
+	s, err := embedded.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Shutdown)
+	return s
+}
+
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }

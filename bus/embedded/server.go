@@ -1,7 +1,8 @@
-package bus
+package embedded
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,13 +25,13 @@ const (
 	// has no replica to recover from.
 	FsyncAlways Fsync = iota
 	// FsyncInterval acknowledges what the operating system has. A crash of the
-	// process loses nothing, a power failure up to ServerConfig.SyncInterval.
+	// process loses nothing, a power failure up to Config.SyncInterval.
 	FsyncInterval
 )
 
-// ServerConfig describes a NATS server within this process. The zero value with a
+// Config describes a NATS server within this process. The zero value with a
 // StoreDir has no listener at all: only this process can reach it.
-type ServerConfig struct {
+type Config struct {
 	// StoreDir is where the streams are kept. Only one server at a time can use it.
 	StoreDir string
 	Fsync    Fsync
@@ -66,13 +67,9 @@ const quietPatience = 2 * time.Minute
 // readyPause lies between two looks at whether a server is ready.
 const readyPause = 25 * time.Millisecond
 
-// StartServer starts a server and returns when it serves.
-func StartServer(cfg ServerConfig) (*Server, error) {
-	return StartServerContext(context.Background(), cfg)
-}
-
-// StartServerContext is StartServer, which waits no longer than until ctx ends.
-func StartServerContext(ctx context.Context, cfg ServerConfig) (*Server, error) {
+// Start starts a server and returns when it serves. The context bounds the start only; Shutdown
+// stops the server.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.StoreDir == "" {
 		return nil, errors.New("embedded server: no StoreDir; name a directory for its data")
 	}
@@ -88,7 +85,7 @@ func StartServerContext(ctx context.Context, cfg ServerConfig) (*Server, error) 
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, cfg ServerConfig) error {
+func (s *Server) start(ctx context.Context, cfg Config) error {
 	opts, err := cfg.options()
 	if err != nil {
 		return err
@@ -133,7 +130,7 @@ func (s *Server) awaitReady(ctx context.Context, log *serverLog) error {
 }
 
 // checkFree refuses an address that somebody else listens on: the server would go on without it.
-func (c ServerConfig) checkFree(opts *server.Options) error {
+func (c Config) checkFree(opts *server.Options) error {
 	if c.Listen == "" || opts.Port == server.RANDOM_PORT {
 		return nil
 	}
@@ -149,7 +146,7 @@ func (c ServerConfig) checkFree(opts *server.Options) error {
 }
 
 // options are the server's, with the defaults that an embedded one should have.
-func (c ServerConfig) options() (*server.Options, error) {
+func (c Config) options() (*server.Options, error) {
 	opts := &server.Options{DontListen: true}
 	if c.ConfigFile != "" {
 		var err error
@@ -215,9 +212,9 @@ func (s *Server) InProcessConn() (net.Conn, error) { return s.ns.InProcessConn()
 // greetingPatience is how long this process may take to greet itself.
 const greetingPatience = 30 * time.Second
 
-// ConnOption makes a connection of this process one that does not go through the
-// network. Config.Server does so by itself. A server that is slow to greet is waited for:
-// there is no other to try.
+// ConnOption makes a connection of this process one that does not go through the network;
+// bus.Config.Server does so by itself. A server that is slow to greet is waited for: there is no
+// other to try.
 func (s *Server) ConnOption() nats.Option {
 	return func(o *nats.Options) error {
 		if o.Timeout == nats.DefaultTimeout {
@@ -227,12 +224,24 @@ func (s *Server) ConnOption() nats.Option {
 	}
 }
 
-// sync is when the server writes to its disk: syncAlways, or how often.
-func (s *Server) sync() string {
+// SyncAlways is what Server.Sync returns of a server that acknowledges what is on its disk.
+const SyncAlways = "always"
+
+// Sync returns when the server writes to its disk: SyncAlways, or how often.
+func (s *Server) Sync() string {
 	if c := s.ns.JetStreamConfig(); c != nil && !c.SyncAlways {
 		return c.SyncInterval.String()
 	}
-	return syncAlways
+	return SyncAlways
+}
+
+// Varz returns what the server reports at /varz of a monitoring port, as JSON.
+func (s *Server) Varz() ([]byte, error) {
+	v, err := s.ns.Varz(nil)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
 }
 
 // Subscriptions is how many the server has, its own included.
@@ -265,4 +274,21 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("embedded server: %s is in use by another process (%w); stop that one, or use another directory", dir, err)
 	}
 	return file, nil
+}
+
+// RemoveStore removes the data of an embedded server, for good. It fails if a server uses
+// them, or if there are none.
+func RemoveStore(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "settle.lock")); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return os.ErrNotExist
+		}
+		return err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return os.RemoveAll(dir)
 }

@@ -1,0 +1,57 @@
+package bus
+
+import (
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Errors of the JetStream API that decide something here, under the names that they have in
+// nats-server, which this package does not link: a client would link it too. TestQ20_Answers holds
+// each number against the server's.
+const (
+	codeAccountResourcesExceeded  jetstream.ErrorCode = 10002
+	codeClusterNoPeers            jetstream.ErrorCode = 10005
+	codeClusterNotAvailable       jetstream.ErrorCode = 10008
+	codeClusterNotLeader          jetstream.ErrorCode = 10009
+	codeInsufficientResources     jetstream.ErrorCode = 10023
+	codeMemoryResourcesExceeded   jetstream.ErrorCode = 10028
+	codeNoMessageFound                                = jetstream.JSErrCodeMessageNotFound
+	codeNotEnabledForAccount                          = jetstream.JSErrCodeJetStreamNotEnabledForAccount
+	codeStorageResourcesExceeded  jetstream.ErrorCode = 10047
+	codeMessageExceedsMaximum                         = jetstream.JSErrCodeStreamMessageExceedsMaximum
+	codeStreamNotFound                                = jetstream.JSErrCodeStreamNotFound
+	codeStreamSubjectOverlap      jetstream.ErrorCode = 10065
+	codeWrongLastSequence                             = jetstream.JSErrCodeStreamWrongLastSequence
+	codeReplicasNotSupported      jetstream.ErrorCode = 10074
+	codeNotEnabled                                    = jetstream.JSErrCodeJetStreamNotEnabled
+	codeStreamStoreFailed         jetstream.ErrorCode = 10077
+	codeHeaderExceedsMaximum      jetstream.ErrorCode = 10097
+	codeStreamSealed              jetstream.ErrorCode = 10109
+	codeStreamOffline             jetstream.ErrorCode = 10118
+	codeWrongLastSequenceConstant                     = jetstream.JSErrCodeStreamWrongLastSequenceConstant
+	codeStreamTooManyRequests     jetstream.ErrorCode = 10167
+)
+
+// The error codeStreamStoreFailed has its reason in words only.
+const (
+	reasonMaxMsgs           = "maximum messages exceeded"
+	reasonMaxBytes          = "maximum bytes exceeded"
+	reasonMaxMsgsPerSubject = "maximum messages per subject exceeded"
+	reasonTooLarge          = "message too large"
+)
+
+// storedMessage is a message as the JetStream API returns it.
+type storedMessage struct {
+	Subject  string    `json:"subject"`
+	Sequence uint64    `json:"seq"`
+	Header   []byte    `json:"hdrs"`
+	Data     []byte    `json:"data"`
+	Time     time.Time `json:"time"`
+}
+
+// purgeRequest asks the JetStream API to remove the messages of a subject below a sequence.
+type purgeRequest struct {
+	Sequence uint64 `json:"seq,omitempty"`
+	Subject  string `json:"filter,omitempty"`
+}
