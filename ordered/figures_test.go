@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // look is the fleet as `settle fleet` sees it.
@@ -149,7 +149,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 				if took := time.Since(began); took > 8*time.Second {
 					t.Errorf("it has taken %s", took)
 				}
-				if !errors.Is(err, worker.ErrNoServer) {
+				if !errors.Is(err, port.ErrNoServer) {
 					t.Fatalf("serve: %v", err)
 				}
 				said := "every key was saved before"

@@ -49,7 +49,7 @@ type server struct {
 //
 // The error says what is wrong with cfg, or that the deployment cannot be reached. While it
 // serves, what goes wrong is logged and tried again. If no server can be reached for Config.Handover after
-// ctx has ended, the error is worker.ErrNoServer and says what was not saved: bus is best killed then, as
+// ctx has ended, the error is port.ErrNoServer and says what was not saved: bus is best killed then, as
 // nothing will be answered any more.
 func Serve(ctx context.Context, bus Bus, cfg Config) error {
 	if err := cfg.fill(bus.Horizon()); err != nil {
@@ -130,7 +130,7 @@ func (s *server) giveUp(p *partition) {
 
 // leave gives up all partitions, and says so. It ends without a server, too.
 func (s *server) leave() error {
-	ctx, end := worker.WhileReachable(s.ctx, s.bus, s.cfg.Handover)
+	ctx, end := port.WhileReachable(s.ctx, s.bus, s.cfg.Handover)
 	defer end()
 	for _, p := range s.partitions { // any order: all at once
 		if !p.draining() {
@@ -144,7 +144,7 @@ func (s *server) leave() error {
 	s.peers.Leave()
 	s.peers.announce(ctx)
 	var away error
-	if errors.Is(context.Cause(ctx), worker.ErrNoServer) {
+	if errors.Is(context.Cause(ctx), port.ErrNoServer) {
 		away = s.awayError()
 	}
 	s.mu.Lock()
@@ -174,7 +174,7 @@ func (s *server) awayError() error {
 		undone = fmt.Sprintf("%d keys were not saved, of partitions %s", keys, strings.Join(of, ", "))
 	}
 	return fmt.Errorf("server %s has left without announcing it: %w for %v; %s; nothing that was acknowledged is lost, the next owner goes on from the log",
-		s.cfg.id, worker.ErrNoServer, s.cfg.Handover, undone)
+		s.cfg.id, port.ErrNoServer, s.cfg.Handover, undone)
 }
 
 // alive reports whether the process of a server is there.

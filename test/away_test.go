@@ -19,6 +19,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -117,7 +118,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 
 	f.Shutdown()
 	err = w.Stop(context.Background()) //nolint:usetesting // it is to end by itself
-	if !errors.Is(err, worker.ErrNoServer) {
+	if !errors.Is(err, port.ErrNoServer) {
 		t.Errorf("the worker: %v", err)
 	}
 	for _, part := range []string{"worker w1", "no server could be reached", "1 space was not saved", "nothing that was acknowledged is lost"} {
@@ -135,7 +136,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 		})
 	}()
 	<-made
-	if err := attached.Close(context.Background()); !errors.Is(err, worker.ErrNoServer) || !strings.Contains(err.Error(), "space cart") { //nolint:usetesting // likewise
+	if err := attached.Close(context.Background()); !errors.Is(err, port.ErrNoServer) || !strings.Contains(err.Error(), "space cart") { //nolint:usetesting // likewise
 		t.Errorf("the attachment: %v", err)
 	}
 	if err := <-attempt; err == nil {

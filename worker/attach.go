@@ -190,10 +190,10 @@ func (a *Attachment) Done() <-chan struct{} { return a.host.done }
 // Close finishes what is under way and ends the attachment. Transactions that could not
 // be made yet end with model.ErrStopped. What is not finished by the end of ctx is cut off, and so
 // is everything if no server can be reached for as long as a handover may take; then the error is
-// ErrNoServer.
+// port.ErrNoServer.
 func (a *Attachment) Close(ctx context.Context) error {
 	limit := a.host.env.cfg.Handover
-	ctx, end := WhileReachable(ctx, a.bus, limit)
+	ctx, end := port.WhileReachable(ctx, a.bus, limit)
 	defer end()
 	a.host.call(func() { a.host.draining = true; a.host.core.Hold() })
 	select {
@@ -205,7 +205,7 @@ func (a *Attachment) Close(ctx context.Context) error {
 		ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
 		return errors.Join(fmt.Errorf("close the attachment to space %s: %w for %v; transactions that were not confirmed may be in the log or not",
-			a.host.space, ErrNoServer, limit), wait(ended, &a.tasks))
+			a.host.space, port.ErrNoServer, limit), wait(ended, &a.tasks))
 	}
 	if err := wait(ctx, &a.tasks); err != nil {
 		return fmt.Errorf("close the attachment to space %s: %w", a.host.space, err)

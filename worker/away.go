@@ -5,48 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
+
+	"github.com/settlehq/settle/port"
 )
 
-// ErrNoServer ends what Stop and Close wait for: the bus has reached no server for as long as a
-// handover may take.
-var ErrNoServer = errors.New("no server could be reached")
-
-// reachable is a Bus that knows whether it reaches a server now. Of one that does not tell, it is
-// assumed.
-type reachable interface{ Reachable() bool }
-
-// looksPerLimit is how often a limit is divided into looks at the server.
-const looksPerLimit = 10
-
-// WhileReachable is ctx until the bus has reached no server for the whole of the limit; then it
-// ends with the cause ErrNoServer. The function ends it at once.
-func WhileReachable(ctx context.Context, bus Bus, limit time.Duration) (context.Context, context.CancelFunc) {
-	r, tells := bus.(reachable)
-	if !tells {
-		return context.WithCancel(ctx)
-	}
-	ctx, end := context.WithCancelCause(ctx)
-	go func() { // ends with ctx, which the caller ends
-		look := time.NewTicker(max(limit/looksPerLimit, time.Millisecond))
-		defer look.Stop()
-		for missed := 0; missed < looksPerLimit; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-look.C:
-			}
-			if missed++; r.Reachable() {
-				missed = 0
-			}
-		}
-		end(ErrNoServer)
-	}()
-	return ctx, func() { end(nil) }
-}
-
 // cutOff reports whether such a context has ended for want of a server.
-func cutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrNoServer) }
+func cutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), port.ErrNoServer) }
 
 // noteUndone notes how many spaces of a partition are cut off before they are saved.
 func (p *partition) noteUndone() {
@@ -74,5 +38,5 @@ func (w *Worker) awayError(parts []*partition) error {
 		undone = fmt.Sprintf("%d spaces were not saved, of partitions %s", spaces, strings.Join(of, ", "))
 	}
 	return fmt.Errorf("worker %s has left without announcing it: %w for %v; %s; nothing that was acknowledged is lost, the next owner goes on from the log",
-		w.cfg.ID, ErrNoServer, w.cfg.Handover, undone)
+		w.cfg.ID, port.ErrNoServer, w.cfg.Handover, undone)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker/roster"
 )
 
@@ -111,9 +112,9 @@ func (w *Worker) drain(ctx context.Context, part *partition) error {
 // nothing of the worker is running any more, or when ctx ends. It waits for a handler that does
 // not return until that is given up (Config.RunLimit) or ctx ends; nothing of its transaction is kept then.
 // What it waits for is logged after Config.Handover. If no server can be reached for as long as that,
-// it is cut off as well, and the error is ErrNoServer and says what was not saved.
+// it is cut off as well, and the error is port.ErrNoServer and says what was not saved.
 func (w *Worker) Stop(ctx context.Context) error {
-	ctx, end := WhileReachable(ctx, w.bus, w.cfg.Handover)
+	ctx, end := port.WhileReachable(ctx, w.bus, w.cfg.Handover)
 	defer end()
 	parts := w.withdraw()
 	defer time.AfterFunc(w.cfg.Handover, func() { w.tellStopping(parts) }).Stop()

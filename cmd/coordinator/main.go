@@ -13,7 +13,7 @@ import (
 
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/process"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 func main() {
@@ -27,7 +27,7 @@ func main() {
 			return func(context.Context) error {
 				c.Stop()
 				if !p.Bus.Reachable() {
-					return fmt.Errorf("coordinator %s has left without announcing it: %w; what it had not released the next one releases", p.ID, worker.ErrNoServer)
+					return fmt.Errorf("coordinator %s has left without announcing it: %w; what it had not released the next one releases", p.ID, port.ErrNoServer)
 				}
 				return nil
 			}, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/program/startest"
 )
 
 // testCmd is `settle test`.
@@ -109,7 +110,7 @@ func (c *testCmd) test(ctx context.Context, file string) *testedFile {
 	var results []star.TestResult
 	if err == nil {
 		began := time.Now()
-		results, err = star.RunTests(ctx, source, entry, c.options())
+		results, err = startest.Run(ctx, source, entry, c.options())
 		t.Seconds = time.Since(began).Seconds()
 	}
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 
 	"github.com/settlehq/settle/examples/fridge"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/program/startest"
 	"github.com/settlehq/settle/settletest"
 )
 
 func TestTheTestsOfTheStarlarkProgramPass(t *testing.T) {
 	t.Parallel()
-	results, err := star.RunTests(t.Context(), fridge.Source(), "fridge_test.star", star.TestOptions{})
+	results, err := startest.Run(t.Context(), fridge.Source(), "fridge_test.star", star.TestOptions{})
 	if err != nil || len(results) == 0 {
 		t.Fatalf("%d tests: %v", len(results), err)
 	}

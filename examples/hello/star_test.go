@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/program/startest"
 )
 
 // The same program as a file, with its own test.
@@ -19,7 +20,7 @@ func TestCounterStar(t *testing.T) {
 		files[name] = string(text)
 	}
 	source := star.Source{Name: "counter", Entry: "counter.star", Files: files}
-	results, err := star.RunTests(t.Context(), source, "counter_test.star", star.TestOptions{})
+	results, err := startest.Run(t.Context(), source, "counter_test.star", star.TestOptions{})
 	if err != nil || len(results) != 1 {
 		t.Fatalf("%d tests, %v", len(results), err)
 	}

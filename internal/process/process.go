@@ -21,7 +21,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/telemetry/export"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/port"
 )
 
 // Version is that of the program. It is set by the linker in releases.
@@ -86,7 +86,7 @@ func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(P
 		defer cancel()
 		err = stop(last)
 	}
-	if errors.Is(err, worker.ErrNoServer) {
+	if errors.Is(err, port.ErrNoServer) {
 		p.Bus.Kill() // nothing will be answered any more
 	}
 	p.Bus.Close()

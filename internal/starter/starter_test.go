@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/program/startest"
 )
 
 func TestStar_PassesItsTests(t *testing.T) {
@@ -25,7 +26,7 @@ func TestStar_PassesItsTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := star.RunTests(context.Background(), source, entry, star.TestOptions{})
+	results, err := startest.Run(context.Background(), source, entry, star.TestOptions{})
 	if err != nil || len(results) != 4 {
 		t.Fatalf("%d tests, %v", len(results), err)
 	}

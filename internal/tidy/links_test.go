@@ -35,7 +35,10 @@ var linkRules = []linkRule{
 	{"gateway", []string{natsServer, starlark, exporters, testKit}, 250},
 	{"ordered", []string{natsServer, starlark, exporters, testKit}, 250},
 	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
-	{".", []string{exporters}, 335},
+	{"program", []string{natsServer, exporters, testKit}, 155},
+	{".", []string{exporters, testKit}, 335},
+	{"cmd/coordinator", []string{starlark, memdb, testKit, spaceCore}, 600},
+	{"cmd/spaceworker", []string{testKit}, 610},
 }
 
 // A package links what it imports, and what that imports: a client that is three lines long

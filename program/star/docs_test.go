@@ -32,7 +32,7 @@ func TestDocs_ExamplesRun(t *testing.T) {
 			}
 		case kind == "test":
 			src.Files = map[string]string{"program.star": program, "program_test.star": code + "\n"}
-			results, err := RunTests(t.Context(), src, "program_test.star", TestOptions{})
+			results, err := RunTests(t.Context(), src, "program_test.star", TestOptions{Engine: testEngine})
 			if err != nil || len(results) == 0 {
 				t.Errorf("example %d: %d tests, %v", n+1, len(results), err)
 			}

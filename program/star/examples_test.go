@@ -37,7 +37,7 @@ func TestExamples_ComeToTheSameTwice(t *testing.T) {
 			src := Source{Name: filepath.Base(dir), Entry: name, Files: all}
 			var first []TestResult
 			for range 2 {
-				results, err := RunTests(t.Context(), src, test, TestOptions{})
+				results, err := RunTests(t.Context(), src, test, TestOptions{Engine: testEngine})
 				if err != nil || len(results) == 0 {
 					t.Fatalf("%s: %d tests, %v", test, len(results), err)
 				}

@@ -8,7 +8,6 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"github.com/settlehq/settle/internal/kit"
 	"github.com/settlehq/settle/model"
 )
 
@@ -31,7 +30,7 @@ func init() {
 }
 
 // kitSpace is a space of the test's world, the test's own if name is "".
-func (m *machine) kitSpace(b *starlark.Builtin, name string) (*kit.Space, error) {
+func (m *machine) kitSpace(b *starlark.Builtin, name string) (TestSpace, error) {
 	if m.test.world == nil {
 		return nil, fmt.Errorf("%s: there is no space while the file is loaded; call it in a function whose name begins with test_", b.Name())
 	}
@@ -209,7 +208,7 @@ func (m *machine) testCheck(_ *starlark.Thread, b *starlark.Builtin, args starla
 }
 
 // nodeIn reads the arguments (node, space = "").
-func (m *machine) nodeIn(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (string, *kit.Space, error) {
+func (m *machine) nodeIn(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (string, TestSpace, error) {
 	var node, in string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "node", &node, "space?", &in); err != nil {
 		return "", nil, err
@@ -240,7 +239,7 @@ func (m *machine) testRan(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	return m.cur.strings(ran)
 }
 
-func (m *machine) inSpace(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (*kit.Space, error) {
+func (m *machine) inSpace(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (TestSpace, error) {
 	var in string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space?", &in); err != nil {
 		return nil, err
@@ -263,8 +262,7 @@ func (m *machine) testWhy(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	if err != nil {
 		return nil, err
 	}
-	e, _ := s.Explain(node)
-	return starlark.String(e.String()), nil
+	return starlark.String(s.Why(node)), nil
 }
 
 // testWatch is watch(doc, space = ""): from here on somebody watches the document.
@@ -277,8 +275,7 @@ func (m *machine) testWatch(_ *starlark.Thread, b *starlark.Builtin, args starla
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.Watch(doc)
-	return starlark.None, err
+	return starlark.None, s.Watch(doc)
 }
 
 // testProblems is problems(): what has gone wrong in the spaces since it was asked last. What
@@ -289,7 +286,7 @@ func (m *machine) testProblems(_ *starlark.Thread, b *starlark.Builtin, args sta
 	}
 	var texts []string
 	for _, p := range m.test.world.TakeProblems() {
-		texts = append(texts, p.String())
+		texts = append(texts, p.Text)
 	}
 	return m.cur.strings(texts)
 }

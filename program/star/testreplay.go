@@ -5,9 +5,6 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
-
-	"github.com/settlehq/settle/internal/kit"
-	"github.com/settlehq/settle/space"
 )
 
 // testReplay is replay(lines): what happened in a space happens again, at the same times, in a world
@@ -29,23 +26,15 @@ func (m *machine) testReplay(_ *starlark.Thread, b *starlark.Builtin, args starl
 		}
 		lines = append(lines, text)
 	}
-	r, err := kit.ParseRecording(lines)
+	x := m.test
+	w, r, err := x.engine.Replay(x.program.Space(), lines, x.logs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
-	x := m.test
-	only := func(name string) (*space.Program, error) {
-		if name != r.Space {
-			return nil, nil
-		}
-		return x.program.Space(), nil
-	}
-	x.start = r.Start
-	x.world = kit.New(only, kit.Options{Start: r.Start, Log: x.logs, Lenient: true})
-	differences, err := r.Play(x.world)
+	x.start, x.world = r.Start, w
 	x.world.TakeProblems() // production had them, too
-	if err == nil && len(differences) > 0 {
-		err = fmt.Errorf("%s of space %s: %s", b.Name(), r.Space, strings.Join(differences, "\n  "))
+	if len(r.Differences) > 0 {
+		return nil, fmt.Errorf("%s of space %s: %s", b.Name(), r.Space, strings.Join(r.Differences, "\n  "))
 	}
-	return starlark.None, err
+	return starlark.None, nil
 }

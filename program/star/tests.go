@@ -10,13 +10,14 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"github.com/settlehq/settle/internal/kit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
 
-// TestOptions say how tests are run. The zero value has the defaults.
+// TestOptions say how tests are run. Engine is required; package program/startest fills it in.
 type TestOptions struct {
+	// Engine makes the worlds of the tests.
+	Engine Engine
 	// Limits are those of the program under test.
 	Limits Limits
 	// Match, if set, tells which tests are run, by name.
@@ -50,6 +51,9 @@ var testLimits = Limits{Steps: 20_000_000, Memory: 1 << 30, Output: 4 << 20, Dep
 // if a computation fails, or if an event fails that the program has sent itself. See
 // docs/starlark.md for what a test can say.
 func RunTests(ctx context.Context, src Source, testFile string, o TestOptions) ([]TestResult, error) {
+	if o.Engine == nil {
+		return nil, errors.New("tests need an engine: call startest.Run")
+	}
 	if _, ok := src.Files[testFile]; !ok {
 		return nil, fmt.Errorf("program %s: there is no file %q", src.Name, testFile)
 	}
@@ -67,6 +71,7 @@ func RunTests(ctx context.Context, src Source, testFile string, o TestOptions) (
 		return nil, err
 	}
 	var results []TestResult
+	m.test.engine = o.Engine
 	for _, fn := range m.test.functions {
 		if o.Match != nil && !o.Match(fn.Name()) {
 			continue
@@ -84,7 +89,8 @@ type testRun struct {
 	functions []*starlark.Function
 	program   *Program // that is tested
 	start     time.Time
-	world     *kit.World
+	engine    Engine
+	world     World
 	log       []string
 }
 
@@ -103,7 +109,7 @@ func (m *machine) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 	x := m.test
 	x.log = nil
 	x.program, x.start = p, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	x.world = kit.New(kit.Always(p.Space()), kit.Options{Start: x.start, Log: x.logs})
+	x.world = x.engine.World(p.Space(), x.start, x.logs)
 	l := m.enter(nil, &decl{kind: "test", id: fn.Name(), fn: fn, pos: fn.Position()}, nil)
 	defer m.leave()
 	l.docs = &testDocs{l: l, name: testSpace}
@@ -145,27 +151,27 @@ func pairsText(args []any) string {
 
 // problemError is a problem of the program as the failure of a test: where the program says
 // it went wrong, or else the test itself.
-func problemError(p kit.Problem, fn *starlark.Function) error {
+func problemError(p Problem, fn *starlark.Function) error {
 	var e *Error
 	if errors.As(p.Err, &e) {
 		own := *e
-		own.Message = p.Who() + ": " + e.Message
-		if p.Kind == kit.DeadLetter {
+		own.Message = p.Where + ": " + e.Message
+		if p.DeadLetter {
 			own.Message = fmt.Sprintf("event %s on %s of space %s failed: %s", p.Event, p.Stream, p.Space, e.Message)
 		}
 		return &own
 	}
-	return errorAt(fn.Position(), "%s", p.String())
+	return errorAt(fn.Position(), "%s", p.Text)
 }
 
 // maxTold is how many problems are told behind the failure of a test, which they may be the cause of.
 const maxTold = 5
 
 // told are problems, the oldest first, in lines.
-func told(problems []kit.Problem) string {
+func told(problems []Problem) string {
 	var lines []string
 	for _, p := range problems[:min(len(problems), maxTold)] {
-		lines = append(lines, strings.ReplaceAll(p.String(), "\n", "\n  "))
+		lines = append(lines, strings.ReplaceAll(p.Text, "\n", "\n  "))
 	}
 	if more := len(problems) - maxTold; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more, see problems()", more))

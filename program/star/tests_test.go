@@ -41,7 +41,7 @@ def test_wrong():
     send("departure", {"flight": "BT600", "delay": 12, "destination": "RIX"})
     expect("stats", {"departures": 2, "arrivals": 0, "delay_sum": 12})
 `)
-	results, err := RunTests(context.Background(), src, "test_test.star", TestOptions{})
+	results, err := RunTests(context.Background(), src, "test_test.star", TestOptions{Engine: testEngine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ def test_problem_that_is_known():
 def test_letter():
     send("later")
 `)
-	results, err := RunTests(context.Background(), src, "x_test.star", TestOptions{})
+	results, err := RunTests(context.Background(), src, "x_test.star", TestOptions{Engine: testEngine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ def test_known():
     problems()
     equal(1, 2)
 `)
-	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{})
+	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{Engine: testEngine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ def test_known():
 // An event that fails is placed where its handler failed, not where the test begins.
 func TestRunTests_AFailedEventIsPlacedInTheProgram(t *testing.T) {
 	src := source("def tick(e):\n    fail('no')\nhandle('tick', tick)\ncron('tick', '0 9 * * *')\n", "x_test.star", "def test_a():\n    advance('1d')\n")
-	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{})
+	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{Engine: testEngine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ def test_told():
     for k, v in doc("status").items():
         expect(v, "booked")
 `)
-	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{})
+	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{Engine: testEngine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ def test_name():
     expect(c, {})
     expect("c", {})
 `)
-	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{})
+	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{Engine: testEngine})
 	if err != nil {
 		t.Fatal(err)
 	}

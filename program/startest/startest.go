@@ -1,0 +1,79 @@
+// Package startest runs the tests of programs in Starlark, functions test_* in files beside them, in
+// worlds of internal/kit: spaces in memory, in virtual time. The language of tests is in package
+// program/star.
+package startest
+
+import (
+	"context"
+	"time"
+
+	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/space"
+)
+
+// Run runs the tests of one of the source's files. See star.RunTests, whose errors it returns; the
+// options need no Engine.
+func Run(ctx context.Context, src star.Source, testFile string, o star.TestOptions) ([]star.TestResult, error) {
+	o.Engine = Engine
+	return star.RunTests(ctx, src, testFile, o)
+}
+
+// Engine makes worlds of internal/kit.
+var Engine star.Engine = engine{}
+
+type engine struct{}
+
+func (engine) World(p *space.Program, start time.Time, log func(space.ConsoleInfo)) star.World {
+	return world{kit.New(kit.Always(p), kit.Options{Start: start, Log: log})}
+}
+
+// Replay runs functions once: a second run that shows whether they are idempotent would count as
+// another than the recorded one.
+func (engine) Replay(p *space.Program, lines []string, log func(space.ConsoleInfo)) (star.World, star.Replayed, error) {
+	r, err := kit.ParseRecording(lines)
+	if err != nil {
+		return nil, star.Replayed{}, err
+	}
+	only := func(name string) (*space.Program, error) {
+		if name != r.Space {
+			return nil, nil
+		}
+		return p, nil
+	}
+	w := kit.New(only, kit.Options{Start: r.Start, Log: log, Lenient: true})
+	differences, err := r.Play(w)
+	return world{w}, star.Replayed{Space: r.Space, Start: r.Start, Differences: differences}, err
+}
+
+type world struct{ *kit.World }
+
+func (w world) Space(name string) (star.TestSpace, error) {
+	s, err := w.World.Space(name)
+	if err != nil {
+		return nil, err
+	}
+	return testSpace{s}, nil
+}
+
+func (w world) TakeProblems() []star.Problem {
+	var all []star.Problem
+	for _, p := range w.World.TakeProblems() {
+		all = append(all, star.Problem{
+			Where: p.Who(), DeadLetter: p.Kind == kit.DeadLetter, Space: p.Space, Stream: p.Stream, Event: p.Event, Err: p.Err, Text: p.String(),
+		})
+	}
+	return all
+}
+
+type testSpace struct{ *kit.Space }
+
+func (s testSpace) Watch(doc string) error {
+	_, err := s.Space.Watch(doc)
+	return err
+}
+
+func (s testSpace) Why(node string) string {
+	e, _ := s.Explain(node)
+	return e.String()
+}
