@@ -16,9 +16,14 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
+// flags are the command line.
+type flags struct{ process.Flags }
+
+const description = "Releases committed sends into their target lanes, keeps dead letters, and answers what events have caused."
+
 func main() {
-	var f struct{ process.Flags }
-	process.Main("coordinator", "Releases committed sends into their target lanes, keeps dead letters, and answers what events have caused.", &f, func(ctx context.Context) error {
+	var f flags
+	process.Main("coordinator", description, &f, func(ctx context.Context) error {
 		return f.Run(ctx, "coordinator", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			c := coordinator.New(p.Bus, coordinator.Config{
 				ID: p.ID, Host: hostname(), Version: p.Bus.ProgramVersion(), Connection: p.Bus.ConnectionName(), Logger: p.Logger, Tracer: p.Tracer,

@@ -77,6 +77,9 @@ type cli struct {
 // version is set by the linker in releases.
 var version = "dev"
 
+// description is the first sentence of the help.
+const description = "Derived state that is computed only while it is observed; events that take effect exactly once."
+
 // exitError is an error with the exit code that it deserves: 1 for work that went
 // wrong, 2 for a question that makes no sense. Without err, what is wrong was said already.
 type exitError struct {
@@ -111,7 +114,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	exited := -1
 	parser, err := kong.New(&cli{},
 		kong.Name("settle"),
-		kong.Description("Derived state that computes only while somebody looks; events that take effect exactly once."),
+		kong.Description(description),
 		kong.Vars{"version": version},
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),

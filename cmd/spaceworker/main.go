@@ -54,9 +54,11 @@ var programs = map[string]settle.Programs{
 
 var errReplaced = errors.New("the worker has ended, because another process runs under its id; give this one another")
 
+const description = "Hosts the spaces of its share of the partitions."
+
 func main() {
 	var f flags
-	process.Main("spaceworker", "Hosts the spaces of its share of the partitions.", &f, func(ctx context.Context) error {
+	process.Main("spaceworker", description, &f, func(ctx context.Context) error {
 		web, err := f.gateway()
 		if err != nil {
 			return err
