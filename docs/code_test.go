@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 // blocks of starlark.md are programs, which a test of program/star runs.
 func TestPages_TheirCodeIsCompiledAndRun(t *testing.T) {
 	goFiles, starFiles := filesOf(t, ".go"), filesOf(t, ".star")
-	all := append(append(pages(t, "."), pages(t, "../examples")...), "../README.md")
+	all := append(append(pages(t, "."), pages(t, "../examples")...), "../README.md", "../AGENTS.md")
 	for _, page := range all {
 		text := read(t, page)
 		stands(t, page, goFiles, blocks(text, "go"))
@@ -37,16 +38,42 @@ func stands(t *testing.T, page string, files, blocks []string) {
 	}
 }
 
-// Links from page to page lead somewhere.
+// Links from page to page lead somewhere, and those to a section to one that exists.
 func TestPages_TheirLinksLeadSomewhere(t *testing.T) {
-	for _, page := range append(pages(t, "."), "../README.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md") {
-		text := read(t, page)
-		for _, target := range links(text) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), target)); err != nil {
+	for _, page := range append(pages(t, "."), "../README.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md", "../AGENTS.md", "../deploy/README.md") {
+		prose, _ := split(read(t, page))
+		for _, target := range links(inlineCode.ReplaceAllString(prose, "code")) {
+			path, section, _ := strings.Cut(target, "#")
+			path = filepath.Join(filepath.Dir(page), path)
+			if strings.HasPrefix(target, "#") {
+				path = page
+			}
+			if _, err := os.Stat(path); err != nil {
 				t.Errorf("%s: there is no %s", page, target)
+				continue
+			}
+			if section != "" && strings.HasSuffix(path, ".md") && !slices.Contains(sections(t, path), section) {
+				t.Errorf("%s: %s has no section %s", page, path, section)
 			}
 		}
 	}
+}
+
+var (
+	inlineCode = regexp.MustCompile("`[^`\n]*`")
+	notInSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// sections returns the names by which links reach the headings of a page.
+func sections(t *testing.T, path string) (found []string) {
+	t.Helper()
+	prose, _ := split(read(t, path))
+	for line := range strings.Lines(prose) {
+		if hashes, title, ok := strings.Cut(strings.TrimSpace(line), " "); ok && hashes != "" && strings.Trim(hashes, "#") == "" {
+			found = append(found, strings.ReplaceAll(strings.ToLower(notInSlug.ReplaceAllString(title, "")), " ", "-"))
+		}
+	}
+	return found
 }
 
 func pages(t *testing.T, root string) (found []string) {
@@ -122,11 +149,10 @@ func normal(text string) string {
 	return b.String()
 }
 
-// links are the targets of links to files.
+// links returns the targets of links to files and to sections.
 func links(text string) (found []string) {
 	for _, rest := range strings.Split(text, "](")[1:] {
 		target, _, ok := strings.Cut(rest, ")")
-		target, _, _ = strings.Cut(target, "#")
 		if ok && target != "" && !strings.Contains(target, "://") && !strings.ContainsAny(target, " \n\"") {
 			found = append(found, target)
 		}

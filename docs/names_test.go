@@ -1,0 +1,359 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// What a page tells the reader to type exists: commands and their flags, environment variables,
+// names of streams, buckets and subjects, make targets, packages. What the commands take is read
+// from cli.md, which tests of the commands hold against the commands themselves; everything else
+// from the source.
+
+// namingPages are the pages whose names are checked.
+func namingPages(t *testing.T) []string {
+	t.Helper()
+	all := slices.DeleteFunc(pages(t, "."), func(p string) bool { return p == "cli.md" })
+	all = append(all, pages(t, "../examples")...)
+	all = append(all, pages(t, "../deploy")...)
+	for _, p := range []string{"README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "AGENTS"} {
+		all = append(all, "../"+p+".md")
+	}
+	return all
+}
+
+// commands are the programs, their commands and their flags: "settle send" has "--id".
+type commands map[string][]string
+
+// readCommands reads cli.md. It returns the environment variables of the commands, too.
+func readCommands(t *testing.T) (commands, []string) {
+	t.Helper()
+	found := commands{}
+	var envs []string
+	var program, command string
+	flag := regexp.MustCompile("^\\| (?:`(-\\w)`, )?`(--[\\w-]+)` \\| .* \\| (`[A-Z_ ]+`)? ?\\| ")
+	for line := range strings.Lines(read(t, "cli.md")) {
+		line = strings.TrimSuffix(line, "\n")
+		if name, ok := strings.CutPrefix(line, "## "); ok {
+			program, command = name, name
+			found[command] = nil
+		}
+		if name, ok := strings.CutPrefix(line, "#### "); ok {
+			command = name
+			found[command] = found[program]
+		}
+		if m := flag.FindStringSubmatch(line); m != nil {
+			found[command] = append(slices.Clip(found[command]), m[1], m[2])
+			envs = append(envs, strings.Fields(strings.Trim(m[3], "`"))...)
+		}
+	}
+	if len(found) < 30 || len(envs) < 10 {
+		t.Fatalf("cli.md has %d commands and %d environment variables: did its form change?", len(found), len(envs))
+	}
+	return found, envs
+}
+
+// mistake returns what is wrong with the words of a command line, "" if nothing is, or if the
+// words are no command line.
+func (c commands) mistake(words []string) string {
+	name := words[0]
+	if c[name] == nil {
+		return ""
+	}
+	rest := words[1:]
+	for len(rest) > 0 && c.begins(name+" "+rest[0]) {
+		name, rest = name+" "+rest[0], rest[1:]
+	}
+	if words[0] == "settle" && name == "settle" && len(rest) > 0 && regexp.MustCompile(`^[a-z][a-z-]*$`).MatchString(rest[0]) && rest[0] != "help" {
+		return "settle has no command " + rest[0]
+	}
+	flags := c[name]
+	for command := range c { // any order: `settle init --module` has the flags of all that it begins
+		if strings.HasPrefix(command, name+" ") {
+			flags = append(slices.Clip(flags), c[command]...)
+		}
+	}
+	for _, w := range rest {
+		if w, _, _ = strings.Cut(w, "="); flagForm.MatchString(w) && !slices.Contains(flags, w) {
+			return name + " has no flag " + w
+		}
+	}
+	return ""
+}
+
+var flagForm = regexp.MustCompile(`^(--[a-z][a-z-]*|-[a-zA-Z])$`)
+
+// begins reports whether a command has this name, or begins with it.
+func (c commands) begins(name string) bool {
+	for command := range c { // any order: one is enough
+		if command == name || strings.HasPrefix(command, name+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	span   = regexp.MustCompile("`([^`\n]+(?:\n[^`\n]+)?)`")
+	quoted = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+	goRun  = regexp.MustCompile(`go run \./cmd/(\w+)`)
+)
+
+// spans returns the code within lines of a text; lines returns those of its blocks that are not
+// in a programming language.
+func spans(text string) (found []string) {
+	text, _ = split(text)
+	for _, m := range span.FindAllStringSubmatch(text, -1) {
+		found = append(found, strings.Join(strings.Fields(m[1]), " "))
+	}
+	return found
+}
+
+func shellLines(text string) []string {
+	_, blocks := split(text)
+	return blocks
+}
+
+// split returns a text without its blocks, and the lines of the blocks that are not in a language.
+func split(text string) (prose string, block []string) {
+	var b strings.Builder
+	fence := ""
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case fence == "" && strings.HasPrefix(trimmed, "```"):
+			fence = trimmed
+		case strings.HasPrefix(trimmed, "```"):
+			fence = ""
+		case fence == "```" || fence == "```sh" || fence == "" && strings.HasPrefix(line, "    "):
+			block = append(block, trimmed)
+		case fence == "":
+			b.WriteString(line)
+		}
+	}
+	return b.String(), block
+}
+
+// commandWords takes a line of a shell apart, up to the first thing that is not one command: a
+// comment, a pipe, a redirection.
+func commandWords(line string) []string {
+	line = quoted.ReplaceAllString(strings.TrimPrefix(line, "$ "), "QUOTED")
+	line = goRun.ReplaceAllString(line, "$1")
+	line = strings.TrimPrefix(line, "docker compose run --rm ")
+	if i := strings.IndexAny(line, "#&|;>"); i >= 0 {
+		line = line[:i]
+	}
+	return strings.Fields(line)
+}
+
+func TestPages_TheCommandsAndFlagsTheyNameExist(t *testing.T) {
+	known, _ := readCommands(t)
+	var anyFlag []string
+	for _, flags := range maps.All(known) {
+		anyFlag = append(anyFlag, flags...)
+	}
+	checked := 0
+	for _, page := range namingPages(t) {
+		text := read(t, page)
+		for _, line := range append(shellLines(text), spans(text)...) {
+			words := commandWords(line)
+			if len(words) == 0 {
+				continue
+			}
+			if known.begins("settle "+words[0]) && len(words) > 1 && strings.HasPrefix(words[1], "--") {
+				words = append([]string{"settle"}, words...) // `redrive --all`
+			}
+			if known[words[0]] != nil {
+				checked++
+			}
+			if wrong := known.mistake(words); wrong != "" {
+				t.Errorf("%s: %q: %s", page, line, wrong)
+			}
+			flag, _, _ := strings.Cut(words[0], "=")
+			if len(flag) > 2 && flagForm.MatchString(flag) && !slices.Contains(anyFlag, flag) && !ofOthers[page+" "+flag] {
+				t.Errorf("%s: no command has a flag %s", page, flag)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("the pages name %d commands; are they still found?", checked)
+	}
+}
+
+// ofOthers are flags that a page names by themselves, and that are no flags of the commands.
+var ofOthers = map[string]bool{}
+
+func TestMistake_FindsCommandsAndFlagsThatDoNotExist(t *testing.T) {
+	known, _ := readCommands(t)
+	for line, want := range map[string]string{
+		"settle send alice add --id x --wait=tree":            "",
+		"$ go run ./cmd/settle send alice add --ids x":        "settle send has no flag --ids",
+		"settle redo alice":                                   "settle has no command redo",
+		"spaceworker --server x":                              "spaceworker has no flag --server",
+		"settle get alice double -v  # -q":                    "",
+		"settle get alice double -q":                          "settle get has no flag -q",
+		"settle  3 workers, 1 coordinator":                    "",
+		`settle send a b '{"x": 1}' --id 7 | other --any`:     "",
+		"docker compose run --rm settle doctor --no-such-one": "settle doctor has no flag --no-such-one",
+	} {
+		if got := known.mistake(commandWords(line)); got != want {
+			t.Errorf("%s: %q, not %q", line, got, want)
+		}
+	}
+}
+
+// literals returns the strings in the source of a directory that match.
+func literals(t *testing.T, dir string, form *regexp.Regexp) (found []string) {
+	t.Helper()
+	s, err := load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil {
+					found = append(found, form.FindAllString(text, -1)...)
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+var envForm = regexp.MustCompile(`\b(?:SETTLE|NATS|OTEL|KV_SETTLE)_[A-Z]+(?:_[A-Z]+)*\b`)
+
+// environment returns the variables that the commands, the bus, the exporters and the
+// configurations of deploy read.
+func environment(t *testing.T) []string {
+	t.Helper()
+	_, envs := readCommands(t)
+	for _, dir := range []string{"bus", "cmd/settle", "cmd/spaceworker", "internal/telemetry/export"} {
+		envs = append(envs, literals(t, dir, envForm)...)
+	}
+	for _, pattern := range []string{"../deploy/nats/*.conf", "../deploy/systemd/*", "../deploy/compose/*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files %s: %v", pattern, err)
+		}
+		for _, f := range files {
+			envs = append(envs, envForm.FindAllString(read(t, f), -1)...)
+		}
+	}
+	return envs
+}
+
+// assetNames returns what the names of streams and buckets begin with, for the prefix "settle".
+func assetNames(t *testing.T) (found []string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`n\.upper \+ "(_[A-Z]+)_?"`).FindAllStringSubmatch(read(t, "../bus/subjects.go"), -1) {
+		found = append(found, "SETTLE"+m[1], "KV_SETTLE"+m[1])
+	}
+	if len(found) < 10 {
+		t.Fatalf("bus/subjects.go names %v", found)
+	}
+	return found
+}
+
+func TestPages_TheVariablesStreamsAndBucketsTheyNameExist(t *testing.T) {
+	known := append(environment(t), assetNames(t)...)
+	for _, page := range namingPages(t) {
+		for _, name := range envForm.FindAllString(read(t, page), -1) {
+			if !slices.Contains(known, name) {
+				t.Errorf("%s: %s is no variable that a program reads, and no stream or bucket", page, name)
+			}
+		}
+	}
+}
+
+func TestPages_TheSubjectsAndServicesTheyNameExist(t *testing.T) {
+	var kinds []string
+	for _, m := range regexp.MustCompile(`n\.prefix \+ "\.([a-z]+)\."`).FindAllStringSubmatch(read(t, "../bus/subjects.go"), -1) {
+		kinds = append(kinds, m[1])
+	}
+	endpoints, services := []string{">"}, []string{}
+	for _, dir := range []string{"live", "coordinator/trail"} {
+		s, err := load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, x := range s.constants { // any order: they are looked up
+			switch lit, ok := x.(*ast.BasicLit); {
+			case ok && strings.HasPrefix(name, "Ask"):
+				endpoints = append(endpoints, strings.Trim(lit.Value, `"`))
+			case ok && name == "ServiceName":
+				services = append(services, strings.Trim(lit.Value, `"`))
+			}
+		}
+	}
+	subject := regexp.MustCompile(`\bsettle\.([a-z]+)\.([\w>-]*)`)
+	service := regexp.MustCompile(`nats micro (?:info|stats|ping) ([\w-]+)`)
+	checked := 0
+	for _, page := range namingPages(t) {
+		text := read(t, page)
+		for _, m := range subject.FindAllStringSubmatch(text, -1) {
+			checked++
+			if !slices.Contains(kinds, m[1]) || m[1] == "api" && !slices.Contains(endpoints, m[2]) {
+				t.Errorf("%s: there is no subject %s", page, m[0])
+			}
+		}
+		for _, m := range service.FindAllStringSubmatch(strings.Join(strings.Fields(text), " "), -1) {
+			checked++
+			if !slices.Contains(services, m[1]) {
+				t.Errorf("%s: there is no service %s", page, m[1])
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("the pages name %d subjects and services; are they still found?", checked)
+	}
+}
+
+// Settle exports traces and no metrics. A page that names one would send an operator looking for
+// what is not there.
+func TestPages_TheMetricsTheyNameExist(t *testing.T) {
+	metric := regexp.MustCompile("`(settle_[a-z_]+)`|(?i)\\b(traces and metrics|prometheus)\\b")
+	var sources []string
+	for _, text := range filesOf(t, ".go") {
+		if strings.Contains(text, "settle_") {
+			sources = append(sources, text)
+		}
+	}
+	for _, page := range namingPages(t) {
+		for _, m := range metric.FindAllStringSubmatch(read(t, page), -1) {
+			if !slices.ContainsFunc(sources, func(src string) bool { return m[1] != "" && strings.Contains(src, strconv.Quote(m[1])) }) {
+				t.Errorf("%s: %s: no program exports that", page, m[0])
+			}
+		}
+	}
+}
+
+func TestPages_TheTargetsAndPackagesTheyNameExist(t *testing.T) {
+	makefile := read(t, "../Makefile")
+	target := regexp.MustCompile("(?m)(?:`|^|^\\$ )make ([a-z]+)\\b")
+	dir := regexp.MustCompile(`\bgo (?:run|test|build|install)(?: -\S+)* (\./[\w/.-]*)`)
+	for _, page := range namingPages(t) {
+		text := read(t, page)
+		code := strings.Join(append(shellLines(text), spans(text)...), "\n")
+		for _, m := range target.FindAllStringSubmatch(code, -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s: the Makefile has no target %s", page, m[1])
+			}
+		}
+		for _, m := range dir.FindAllStringSubmatch(code, -1) {
+			path := strings.TrimSuffix(strings.TrimSuffix(m[1], "..."), "/")
+			if _, err := os.Stat(filepath.Join("..", path)); err != nil {
+				t.Errorf("%s: %q: there is no directory %s", page, m[0], path)
+			}
+		}
+	}
+}

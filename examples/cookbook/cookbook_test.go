@@ -1,0 +1,156 @@
+package cookbook
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/settletest"
+)
+
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
+
+// travel says which program a space runs.
+func travel(space string) *settle.Program {
+	switch {
+	case strings.HasPrefix(space, "flight-"):
+		return flight()
+	case space == "silent":
+		p := settle.NewProgram("silent")
+		answered.Handle(p, func(*settle.Tx, Answer) (none settle.None, err error) { return none, nil })
+		return p
+	}
+	return tripProgram()
+}
+
+func TestReserve_ATripHoldsAllItsSeatsOrNone(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, travel)
+	full := w.Space("flight-2")
+	capacity.Set(full, 1)
+	settletest.Call(w.Space("trip-1"), book, []string{"flight-1", "flight-2"})
+	settletest.Expect(w.Space("trip-1"), settle.Field[string](trip, "state"), "booked")
+	settletest.Call(w.Space("trip-2"), book, []string{"flight-1", "flight-2"})
+	settletest.Expect(w.Space("trip-2"), settle.Field[string](trip, "state"), "failed")
+	w.Advance(time.Hour) // holds that are confirmed do not expire
+	settletest.ExpectKeys(w.Space("flight-1"), holds, "trip-1")
+	settletest.ExpectKeys(full, holds, "trip-1")
+}
+
+func TestReserve_AHoldThatIsNotConfirmedExpires(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, travel)
+	f := w.Space("flight-1")
+	settletest.Call(f, reserve, "silent") // never confirms
+	settletest.ExpectKeys(f, holds, "silent")
+	w.Advance(holdFor)
+	settletest.ExpectKeys(f, holds)
+}
+
+func TestAuction_ALateBidExtendsIt(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, auctions())
+	lot := w.Space("lot-7")
+	end := w.Now().Add(time.Hour)
+	settletest.Call(lot, open, end)
+	settletest.Call(lot, bid, Bid{"ann", 100})
+	w.AdvanceTo(end.Add(-time.Minute))
+	settletest.Call(lot, bid, Bid{"bob", 110})
+	w.AdvanceTo(end.Add(time.Minute))
+	settletest.Expect(lot, settle.Field[bool](auction, "closed"), false)
+	w.AdvanceTo(end.Add(extension))
+	settletest.Expect(lot, settle.Field[bool](auction, "closed"), true)
+	if r := settletest.Call(lot, bid, Bid{"ann", 120}); r.Leads || r.Reason == "" {
+		t.Errorf("a bid on a closed auction: %+v", r)
+	}
+	settletest.Expect(lot, settle.Field[string](auction, "bidder"), "bob")
+}
+
+// games says which program a space runs.
+func games(space string) *settle.Program {
+	if space == "league" {
+		return league()
+	}
+	return player()
+}
+
+func TestLeaderboard_AWinRunsOneRow(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, games)
+	l := w.Space("league")
+	for _, name := range []string{"ann", "bob", "cy"} {
+		settletest.Call(l, join, name)
+	}
+	settletest.Watch(l, top)
+	l.Mark()
+	settletest.Call(w.Space("bob"), won, settle.None{})
+	settletest.Expect(l, top, []Score{{"bob", 3}, {"ann", 0}, {"cy", 0}})
+	l.ExpectRuns(scores.Node("bob"), 1)
+	l.ExpectRuns(scores.Node("ann"), 0)
+}
+
+func TestWebhook_ARepeatedMessageCountsOnce(t *testing.T) {
+	t.Parallel()
+	d, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(orders()),
+		Server:   embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Stop(t.Context())
+	h := webhook(d.Client())
+	post := func(body string) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/paid", strings.NewReader(body)).WithContext(t.Context()))
+		return w.Code
+	}
+	for _, want := range []struct {
+		body string
+		code int
+	}{
+		{`{"id": "evt:1", "order": "order-17", "cents": 500}`, 204},
+		{`{"id": "evt:1", "order": "order-17", "cents": 500}`, 204}, // the same message again
+		{`{"id": "evt:2", "order": "order-17", "cents": 0}`, 204},   // a dead letter: repeating it changes nothing
+		{`{"id": ""}`, 400},
+	} {
+		if code := post(want.body); code != want.code {
+			t.Errorf("%s: %d, not %d", want.body, code, want.code)
+		}
+	}
+	if cents, err := received.Fetch(t.Context(), d.Client(), "order-17"); cents != 500 || err != nil {
+		t.Errorf("received %d cents: %v", cents, err)
+	}
+}
+
+func TestReject_ARefusalIsAnAnswerAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, accounts())
+	ann := w.Space("ann")
+	balance.Set(ann, 10)
+	if r := settletest.Call(ann, withdraw, 20); r.Refused != "insufficient funds" || r.Balance != 10 {
+		t.Errorf("the answer is %+v", r)
+	}
+	settletest.Expect(ann, balance, 10)
+	if rc := settletest.Send(ann, withdraw, -1); rc.Outcome != settle.Failed {
+		t.Errorf("receipt %+v", rc)
+	}
+	if letters := w.DeadLetters(); len(letters) != 1 {
+		t.Errorf("dead letters: %v", letters)
+	}
+}
+
+func TestMigrate_BothFormsAreReadAndOneIsWritten(t *testing.T) {
+	t.Parallel()
+	s := settletest.New(t, profiles()).Space("ann")
+	s.Set("profile", map[string]string{"name": "Ann Lee"}) // as version 1 wrote it
+	settletest.Expect(s, greeting, "Hello Ann")
+	settletest.SendID(s, migrate, "migrate-2", settle.None{})
+	settletest.SendID(s, migrate, "migrate-2", settle.None{}) // it is the same event
+	settletest.Expect(s, profile, Profile{First: "Ann", Last: "Lee"})
+	settletest.Expect(s, greeting, "Hello Ann")
+}

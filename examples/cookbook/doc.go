@@ -1,0 +1,3 @@
+// Package cookbook has the programs of docs/cookbook.md, each in a file of its own, with the tests
+// that the page shows.
+package cookbook

@@ -1,0 +1,112 @@
+package cookbook
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle"
+)
+
+// Hold is a seat that is reserved for a trip. It expires unless the trip confirms it.
+type Hold struct {
+	Trip      string `json:"trip"`
+	Confirmed bool   `json:"confirmed"`
+}
+
+// Answer is what a flight replies to a trip.
+type Answer struct {
+	Flight string `json:"flight"`
+	Held   bool   `json:"held"`
+}
+
+// Trip is the state of a trip: what each flight has answered.
+type Trip struct {
+	State   string          `json:"state"` // pending, booked, failed
+	Answers map[string]bool `json:"answers"`
+	Flights []string        `json:"flights"`
+}
+
+var (
+	// Of a flight.
+	capacity = settle.NewCell[int]("capacity").Or(2)
+	holds    = settle.NewRows[Hold]("holds")
+	reserve  = settle.NewStream[string, settle.None]("reserve") // the trip that asks
+	confirm  = settle.NewStream[string, settle.None]("confirm")
+	release  = settle.NewStream[string, settle.None]("release")
+
+	// Of a trip.
+	trip     = settle.NewCell[Trip]("trip")
+	book     = settle.NewStream[[]string, settle.None]("book") // the flights to book
+	answered = settle.NewStream[Answer, settle.None]("answered")
+)
+
+// holdFor is how long a flight keeps a seat for a trip that has not confirmed it.
+const holdFor = 10 * time.Minute
+
+// flight keeps seats, and gives them out on request.
+func flight() *settle.Program {
+	p := settle.NewProgram("flight")
+	reserve.Handle(p, func(tx *settle.Tx, from string) (none settle.None, err error) {
+		held := holds.Exists(tx, from) || holds.Len(tx) < capacity.Get(tx)
+		if held {
+			holds.Set(tx, from, Hold{Trip: from})
+			release.SetTimer(tx, settle.NameOf(from), tx.Now().Add(holdFor), from)
+		}
+		answered.Send(tx, from, Answer{Flight: tx.Space(), Held: held})
+		return none, nil
+	})
+	confirm.Handle(p, func(tx *settle.Tx, from string) (none settle.None, err error) {
+		if !holds.Exists(tx, from) {
+			return none, fmt.Errorf("the hold of %s has expired", from)
+		}
+		holds.Set(tx, from, Hold{Trip: from, Confirmed: true})
+		tx.CancelTimer(settle.NameOf(from))
+		return none, nil
+	})
+	release.Handle(p, func(tx *settle.Tx, from string) (none settle.None, err error) {
+		holds.Delete(tx, from)
+		tx.CancelTimer(settle.NameOf(from))
+		return none, nil
+	})
+	return p
+}
+
+// tripProgram reserves a seat on each flight, and confirms when all of them are held.
+func tripProgram() *settle.Program {
+	p := settle.NewProgram("trip")
+	book.Handle(p, func(tx *settle.Tx, flights []string) (none settle.None, err error) {
+		trip.Set(tx, Trip{State: "pending", Flights: flights, Answers: map[string]bool{}})
+		for _, f := range flights {
+			reserve.Send(tx, f, tx.Space())
+		}
+		return none, nil
+	})
+	answered.Handle(p, func(tx *settle.Tx, a Answer) (none settle.None, err error) {
+		t := trip.Get(tx)
+		if t.State != "pending" { // nothing waits for this answer
+			if a.Held {
+				release.Send(tx, a.Flight, tx.Space())
+			}
+			return none, nil
+		}
+		t.Answers[a.Flight] = a.Held
+		if len(t.Answers) == len(t.Flights) {
+			t.State = "booked"
+			for _, held := range t.Answers { // any order: one refusal is enough
+				if !held {
+					t.State = "failed"
+				}
+			}
+			for _, f := range t.Flights {
+				if t.State == "booked" {
+					confirm.Send(tx, f, tx.Space())
+				} else {
+					release.Send(tx, f, tx.Space())
+				}
+			}
+		}
+		trip.Set(tx, t)
+		return none, nil
+	})
+	return p
+}
