@@ -74,6 +74,10 @@ peers: ## the core beside other engines in one process
 hosted: ## what a hosted program costs beside the same in Go; at most 20 times as much
 	go run ./cmd/settle bench hosted
 
+.PHONY: cli
+cli: ## write docs/cli.md from the commands
+	go test -p 1 ./cmd/... -run TestCLIPage -update
+
 .PHONY: lint
 lint: ## vet and golangci-lint, in the version that CI uses
 	@.ci/run format vet lint
