@@ -25,6 +25,7 @@ var words = []word{
 	{regexp.MustCompile(`(?i)\bat the most\b`), "\"at most\""},
 	{regexp.MustCompile(`(?i)\bfor ever\b`), "\"without a limit\", \"for good\", \"always\""},
 	{regexp.MustCompile(`(?i)\bof (?:yours|its) own accord\b`), "\"by itself\""},
+	{regexp.MustCompile(`(?i)\b(?:in vain|mend(?:s|ed|ing)?)\b`), "\"without effect\", \"repair\""},
 	{regexp.MustCompile(`(?i)\bhas come of\b|\bcomes of\b|\bcome of\b`), "\"the result of\""},
 }
 
