@@ -15,14 +15,14 @@ import (
 // acceptLossCmd is `settle accept-loss`.
 type acceptLossCmd struct {
 	connection
-	Space     string `arg:"" optional:"" help:"The space that is refused. Default: all that is refused is listed."`
-	Partition int    `help:"The partition that is refused: its lane, and every space of it." placeholder:"N" default:"-1"`
-	Yes       bool   `help:"Go on without what is lost. Default: say what that is, and change nothing."`
+	Space     string `arg:"" optional:"" help:"The refused space. Default: list everything that is refused."`
+	Partition int    `help:"The refused partition: its lane, and all of its spaces." placeholder:"N" default:"-1"`
+	Yes       bool   `help:"Accept the loss. Default: list it, and change nothing."`
 }
 
 // Help says more than fits in a line.
 func (acceptLossCmd) Help() string {
-	return "What is refused is named by `settle fleet`, `settle doctor` and the logs of the workers. Copy all streams first: what is accepted cannot be taken back, also if what was lost is found. Exit status: 0 if nothing is refused any more, else 1, also where what is named is not refused and something else is. It needs the role worker."
+	return "`settle fleet`, `settle doctor` and the logs of the workers name the refused spaces and partitions. Copy all streams first: accepting a loss cannot be undone, even if the messages are found. Exit status: 0 if nothing is refused any more, 1 otherwise, also if only something else is refused. It needs the role worker."
 }
 
 // Run shows or accepts what is lost.

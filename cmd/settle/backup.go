@@ -28,7 +28,7 @@ type backupCmd struct {
 
 // Help says more than fits in a line.
 func (backupCmd) Help() string {
-	return "The deployment goes on while it is copied. Everything that was acknowledged before the time that is printed is in the backup."
+	return "The deployment keeps running while it is copied. Everything that was acknowledged before the printed time is in the backup."
 }
 
 // Run copies a deployment.
@@ -65,14 +65,14 @@ func note(ctx context.Context, errs io.Writer, b *bus.Bus, m *backup.Manifest) {
 type restoreCmd struct {
 	connection
 	Dir    string `arg:"" help:"The directory of the backup."`
-	Check  bool   `help:"Only compare the files with their checksums, and restore nothing."`
+	Check  bool   `help:"Only verify the checksums of the files, and restore nothing."`
 	Store  string `help:"Restore into the data directory of an embedded server that is not running, such as ./.settle." placeholder:"DIR"`
 	Config string `help:"With --store: the nats-server configuration that this server runs with. Its user is NATS_USER with NATS_PASSWORD, or that of --creds." type:"existingfile" placeholder:"FILE"`
 }
 
 // Help says more than fits in a line.
 func (restoreCmd) Help() string {
-	return "The deployment must not be there yet. Workers may start when this has ended without an error; one that was interrupted is run again."
+	return "The deployment must not exist yet. Start workers when the restore has ended without an error. Run an interrupted restore again."
 }
 
 // Run restores a deployment.

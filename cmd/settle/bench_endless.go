@@ -14,7 +14,7 @@ import (
 // benchEndlessCmd is `settle bench endless`.
 type benchEndlessCmd struct {
 	Events  int    `default:"1000000" help:"Events that one space handles. A worker is killed after 1, 10 and 100 percent of them, and another one started."`
-	History int64  `default:"8388608" help:"How many bytes of the log are kept that no restart needs."`
+	History int64  `default:"8388608" help:"Bytes of the log to keep beyond those that a restart needs."`
 	Fsync   string `default:"interval" enum:"always,interval" help:"When the server makes an acknowledged write safe from a power cut."`
 	Store   string `help:"Directory for the server's files. Default: a temporary one." placeholder:"DIR"`
 	JSON    string `name:"json" help:"Write the figures as JSON to FILE; - is standard output." placeholder:"FILE"`

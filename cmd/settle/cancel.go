@@ -15,7 +15,7 @@ import (
 
 // cancelFlags are those of commands that take events back.
 type cancelFlags struct {
-	Reason  string        `help:"Why; it is in the receipt." placeholder:"TEXT" default:"by an operator"`
+	Reason  string        `help:"The reason; it is in the receipt." placeholder:"TEXT" default:"by an operator"`
 	Timeout time.Duration `help:"How long to wait for the receipt." default:"15s"`
 }
 
@@ -24,14 +24,14 @@ type cancelCmd struct {
 	connection
 	cancelFlags
 	Event  string `arg:"" help:"The event's id."`
-	Space  string `short:"s" help:"The space that it went to, if several have an event of that id." placeholder:"SPACE"`
-	Stream string `help:"The stream that it went to, likewise." placeholder:"STREAM"`
-	Tree   bool   `help:"Take everything back as well that it has caused and that is not handled yet."`
+	Space  string `short:"s" help:"The space of the event, if several have an event of that id." placeholder:"SPACE"`
+	Stream string `help:"The stream of the event, likewise." placeholder:"STREAM"`
+	Tree   bool   `help:"Also cancel the events that it has caused and that are not handled yet."`
 }
 
 // Help says more than fits in a line.
 func (cancelCmd) Help() string {
-	return "The log of the space decides whether this or the handling was first, and the receipt says which. Exit status: 0 if nothing was handled that was to be taken back, else 1. It needs the role worker."
+	return "The log of the space decides whether the cancellation or the handling was first, and the receipt says which. Exit status: 1 if an event that was to be cancelled was handled, 0 otherwise. It needs the role worker."
 }
 
 // Run takes an event back.
@@ -119,8 +119,8 @@ func takeBack(ctx context.Context, io streams, client *settle.Client, of settle.
 type skipCmd struct {
 	connection
 	cancelFlags
-	Space string `arg:"" help:"The space whose first event is in the way."`
-	Event string `arg:"" optional:"" help:"The id that it must have. Default: whichever is the first."`
+	Space string `arg:"" help:"The space whose first event blocks the others."`
+	Event string `arg:"" optional:"" help:"The id that the event must have. Default: any."`
 }
 
 // Run takes the event back that a space is to handle next.

@@ -23,20 +23,20 @@ import (
 type cloneCmd struct {
 	connection
 	Name       string        `arg:"" help:"The name (prefix) of the new deployment."`
-	To         string        `help:"URL of the server for it. Default: the one that the deployment is on." placeholder:"URL"`
+	To         string        `help:"URL of the server for it. Default: that of the deployment." placeholder:"URL"`
 	ToCreds    string        `help:"Credentials file for that server." type:"existingfile" placeholder:"FILE"`
-	Partitions int           `help:"Its number of partitions. Default: that of the deployment." default:"0"`
-	Horizon    time.Duration `help:"For how long it remembers handled events. Default: as long as the deployment does." default:"0"`
+	Partitions int           `help:"Number of its partitions. Default: that of the deployment." default:"0"`
+	Horizon    time.Duration `help:"How long it remembers handled events. Default: as in the deployment." default:"0"`
 	Replicas   int           `help:"Replicas of each of its streams; 0 chooses 3 in a cluster and 1 on a single server." default:"0"`
-	Skip       []string      `help:"Leave documents of this name out." placeholder:"DOCUMENT"`
-	Tasks      bool          `help:"Take tasks along that are not done: they are performed by who performs them there."`
+	Skip       []string      `help:"Omit documents of this name." placeholder:"DOCUMENT"`
+	Tasks      bool          `help:"Also copy tasks that are not done: they are performed in the new deployment."`
 
 	copied func(space string) // is called when a space was; for tests
 }
 
 // Help says more than fits in a line.
 func (cloneCmd) Help() string {
-	return "Documents, programs and the rules about them; what settle import leaves out is left out. The deployment goes on meanwhile, and each space is as of one moment. A clone that was interrupted is run again, and goes on: it changes what has changed since. It needs the role operator there, and reader here."
+	return "It copies documents, programs and their rules, and omits what settle import omits. The deployment keeps running, and each space is copied as of one moment. Run an interrupted clone again: it continues, and copies later changes. It needs the role operator there, and reader here."
 }
 
 // cloneKey is the record of the deployment that says of what it is a clone.

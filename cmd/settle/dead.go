@@ -20,10 +20,10 @@ type deadCmd struct {
 	connection
 	deadChoice
 	Space string `arg:"" optional:"" help:"A space. Default: all of them."`
-	Open  bool   `help:"Only those that are open: neither sent again nor dismissed."`
+	Open  bool   `help:"Only open ones: neither redriven nor dismissed."`
 	// Without it, those are not listed.
-	Dismissed bool `help:"Those that were dismissed, too, and why."`
-	Count     bool `help:"Only count them: from an index, however many there are."`
+	Dismissed bool `help:"Also the dismissed ones, with their reasons."`
+	Count     bool `help:"Only count them, from an index."`
 	Limit     int  `help:"How many to list, the oldest first; 0 is all. Default: 1000, and all with --json." default:"-1"`
 	Full      bool `help:"Print errors and payloads in full."`
 	JSON      bool `name:"json" help:"Print JSON, one object a line, with payloads."`
@@ -31,10 +31,10 @@ type deadCmd struct {
 
 // deadChoice says which dead letters are meant.
 type deadChoice struct {
-	Stream string        `help:"Only those of this stream." placeholder:"STREAM"`
-	Error  string        `help:"Only those whose error has this in it, in any case." placeholder:"TEXT"`
-	Older  time.Duration `help:"Only those that ended longer ago than this." placeholder:"DURATION"`
-	Newer  time.Duration `help:"Only those that ended since then." placeholder:"DURATION"`
+	Stream string        `help:"Only events of this stream." placeholder:"STREAM"`
+	Error  string        `help:"Only events whose error contains this text, in any case." placeholder:"TEXT"`
+	Older  time.Duration `help:"Only events that ended longer ago than this." placeholder:"DURATION"`
+	Newer  time.Duration `help:"Only events that ended within this time." placeholder:"DURATION"`
 }
 
 // filter is what is meant, of a space.

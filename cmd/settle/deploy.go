@@ -20,13 +20,13 @@ import (
 // deployCmd is `settle deploy`.
 type deployCmd struct {
 	connection
-	File    string        `arg:"" help:"The file of the program; what it loads lies beside it." type:"existingfile"`
-	Name    string        `help:"What the program is called. Default: as the file is." placeholder:"NAME"`
-	Space   []string      `help:"Spaces that are to run it: one (airport-1), those that begin so (airport-*), or all others (*). Repeatable. Default: those that run the program now; at first, those that begin with its name." placeholder:"SPACES"`
-	Canary  int           `help:"Try it in so many percent of those spaces; the others stay with what they run. Deploy again without it for all." placeholder:"N"`
-	Note    string        `help:"Why, for those who look at the history." placeholder:"TEXT"`
-	By      string        `help:"Who deploys. Default: this user at this host." placeholder:"NAME"`
-	Timeout time.Duration `help:"How long it may take." default:"20s"`
+	File    string        `arg:"" help:"The file of the program; files that it loads are beside it." type:"existingfile"`
+	Name    string        `help:"The name of the program. Default: that of the file." placeholder:"NAME"`
+	Space   []string      `help:"Spaces that run it: one (airport-1), a prefix (airport-*), or all others (*). Repeatable. Default: those that run the program now; at first, those that begin with its name." placeholder:"SPACES"`
+	Canary  int           `help:"Percentage of those spaces that run it; the others keep their version. Deploy again without this flag for all." placeholder:"N"`
+	Note    string        `help:"The reason, for the history." placeholder:"TEXT"`
+	By      string        `help:"The name for the history. Default: this user at this host." placeholder:"NAME"`
+	Timeout time.Duration `help:"The longest time that it may take." default:"20s"`
 	DryRun  bool          `help:"Compile, compare and print; store nothing."`
 	JSON    bool          `name:"json" help:"Print JSON."`
 }

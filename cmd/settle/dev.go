@@ -9,7 +9,7 @@ import (
 // devCmd is `settle dev`.
 type devCmd struct {
 	Programs []string `arg:"" optional:"" name:"file" help:"Programs (.star), or directories of them. Default: this directory; and a sample, if it has none." type:"path"`
-	Reset    bool     `help:"Forget everything that an earlier start has left: documents, events, versions."`
+	Reset    bool     `help:"Remove the data of earlier runs: documents, events, versions."`
 }
 
 // Run runs everything in one process, until it is interrupted.

@@ -19,19 +19,19 @@ import (
 // doctorCmd is `settle doctor`.
 type doctorCmd struct {
 	connection
-	Monitor        []string      `help:"Monitoring ports of the servers, such as http://127.0.0.1:8222: they tell when a server writes to its disk." placeholder:"URL"`
-	SystemCreds    string        `help:"Credentials file of a user of the system account, who can ask all servers at once." type:"existingfile" placeholder:"FILE"`
+	Monitor        []string      `help:"Monitoring ports of the servers, such as http://127.0.0.1:8222: they report when a server writes to its disk." placeholder:"URL"`
+	SystemCreds    string        `help:"Credentials file of a user of the system account, which can query all servers." type:"existingfile" placeholder:"FILE"`
 	SystemUser     string        `help:"User of the system account, with the password in SETTLE_SYSTEM_PASSWORD." placeholder:"USER"`
 	SystemPassword string        `hidden:"" env:"SETTLE_SYSTEM_PASSWORD"`
-	BackupAge      time.Duration `help:"How old the newest backup may be; 0 says nothing of backups." default:"168h" env:"SETTLE_BACKUP_AGE"`
+	BackupAge      time.Duration `help:"The largest age of the newest backup; 0 checks no backups." default:"168h" env:"SETTLE_BACKUP_AGE"`
 	JSON           bool          `name:"json" help:"Print one JSON object; with --watch, one a line."`
-	Watch          bool          `help:"Look again and again, and print what has changed, until interrupted."`
-	Every          time.Duration `help:"How often --watch looks." default:"15s"`
+	Watch          bool          `help:"Repeat, and print changes, until interrupted."`
+	Every          time.Duration `help:"The interval of --watch." default:"15s"`
 }
 
 // Help says more than fits in a line.
 func (doctorCmd) Help() string {
-	return "It changes nothing. Exit status: 0 if all is well, 1 if there is something to think about, 2 if something must be mended or nothing could be reached. With --watch it is 0 when it is interrupted. docs/operations.md explains each finding."
+	return "It changes nothing. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached. With --watch it is 0 when it is interrupted. docs/operations.md explains each finding."
 }
 
 // Run looks at a deployment, and says what is well, what is not, and what can be lost.
@@ -137,11 +137,11 @@ func worst(r *doctor.Report) string {
 // provisionCmd is `settle provision`.
 type provisionCmd struct {
 	connection
-	Partitions   int           `help:"Partitions of the deployment, fixed when it is created; 0 takes what there is, or 8." default:"0" env:"SETTLE_PARTITIONS"`
-	Horizon      time.Duration `help:"For how long handled events are remembered, fixed when the deployment is created; 0 takes what there is, or 7 days." default:"0" env:"SETTLE_HORIZON"`
+	Partitions   int           `help:"Partitions of the deployment, fixed when it is created; 0 keeps the present number, or takes 8 for a new one." default:"0" env:"SETTLE_PARTITIONS"`
+	Horizon      time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
 	Replicas     int           `help:"Replicas of each stream; 0 chooses 3 in a cluster and 1 on a single server." default:"0"`
-	LaneMaxBytes int64         `help:"Bytes that each lane may hold; a full one refuses events. 0 is no limit." default:"0"`
-	Wait         time.Duration `help:"For how long to try again while the servers are not ready." default:"0"`
+	LaneMaxBytes int64         `help:"Bytes that each lane may hold; a full lane refuses events. 0 for no limit." default:"0"`
+	Wait         time.Duration `help:"How long to try again while the servers are not ready." default:"0"`
 }
 
 // Run creates what is missing of a deployment, and checks what is there.
@@ -184,7 +184,7 @@ func (c *provisionCmd) once(ctx context.Context, io streams) error {
 
 // permissionsCmd is `settle permissions`.
 type permissionsCmd struct {
-	Prefix     string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
+	Prefix     string `help:"The prefix of the deployment's subjects." default:"settle" env:"SETTLE_PREFIX"`
 	Partitions int    `help:"Partitions of the deployment." default:"8" env:"SETTLE_PARTITIONS"`
 }
 

@@ -20,12 +20,12 @@ type exportCmd struct {
 	connection
 	Spaces []string `arg:"" optional:"" name:"space" help:"The spaces."`
 	All    bool     `help:"Every space that has a log."`
-	Output string   `short:"o" help:"Write to this file, which is only there once it is whole. Default: standard output." placeholder:"FILE"`
+	Output string   `short:"o" help:"Write to this file, which appears when it is complete. Default: standard output." placeholder:"FILE"`
 }
 
 // Help says more than fits in a line.
 func (exportCmd) Help() string {
-	return "One JSON object for each document, as `settle get SPACE --json` prints them, and as `settle import` reads them. Receipts, events and what waits for a time are not documents, and are not exported."
+	return "One JSON object for each document, as `settle get SPACE --json` prints them, and as `settle import` reads them. Receipts, events and timers are not documents, and are not exported."
 }
 
 // Run prints the documents of spaces as JSON lines.

@@ -21,10 +21,10 @@ import (
 // fleetCmd is `settle fleet`.
 type fleetCmd struct {
 	connection
-	Space string        `help:"Say where this space is served, and why there." placeholder:"SPACE"`
+	Space string        `help:"Explain where this space is served." placeholder:"SPACE"`
 	JSON  bool          `name:"json" help:"Print JSON."`
-	Watch bool          `help:"Look again and again, until interrupted."`
-	Every time.Duration `help:"How often --watch looks." default:"1s"`
+	Watch bool          `help:"Repeat, until interrupted."`
+	Every time.Duration `help:"The interval of --watch." default:"1s"`
 }
 
 // Run prints who is there, who serves what, and what is behind.

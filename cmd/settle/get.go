@@ -20,13 +20,13 @@ var errNoWorker = errors.New("no worker answers; start one (spaceworker), or rea
 type getCmd struct {
 	connection
 	Space     string        `arg:"" help:"A space."`
-	Doc       string        `arg:"" optional:"" name:"document" help:"A document of it. Default: list all that it has, as the log has them."`
+	Doc       string        `arg:"" optional:"" name:"document" help:"A document of it. Default: list all documents, as the log has them."`
 	Path      []string      `arg:"" optional:"" help:"Keys and indices within the document."`
-	Timeout   time.Duration `help:"How long to wait for what has yet to be computed, or for a space that is being taken over." default:"15s"`
-	Confirmed bool          `help:"Read what is in the log, without a worker. A derived document is as it was when somebody last watched it."`
+	Timeout   time.Duration `help:"How long to wait for a computation, or for a takeover of the space." default:"15s"`
+	Confirmed bool          `help:"Read from the log, without a worker. A derived document has the value of the last time that it was observed."`
 	At        *uint64       `help:"Print the document as it was at this revision (a log sequence), as far back as the log reaches." placeholder:"REVISION"`
 	Verbose   bool          `short:"v" help:"Print the revision before the value."`
-	JSON      bool          `name:"json" help:"Print a JSON object for each document, with its revision and all of its value."`
+	JSON      bool          `name:"json" help:"Print a JSON object for each document, with its revision and its full value."`
 }
 
 // documentLine is a document as `settle get --json` prints it.

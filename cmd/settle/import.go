@@ -24,16 +24,16 @@ import (
 // importCmd is `settle import`.
 type importCmd struct {
 	connection
-	File    string   `arg:"" optional:"" help:"What settle export has written. Default: standard input." type:"existingfile"`
+	File    string   `arg:"" optional:"" help:"The output of settle export. Default: standard input." type:"existingfile"`
 	Space   string   `help:"Import one space under this name." placeholder:"SPACE"`
-	Replace bool     `help:"Write over documents that are there with another value."`
-	Skip    []string `help:"Leave documents of this name out." placeholder:"DOCUMENT"`
-	Tasks   bool     `help:"Import tasks that are not done as well: they are performed by who performs them here."`
+	Replace bool     `help:"Overwrite existing documents with other values."`
+	Skip    []string `help:"Omit documents of this name." placeholder:"DOCUMENT"`
+	Tasks   bool     `help:"Also import tasks that are not done: they are performed in this deployment."`
 }
 
 // Help says more than fits in a line.
 func (importCmd) Help() string {
-	return "Each space is written in transactions of its own, beside whatever else happens there. Nothing is written unless all of the input is good. An import that was interrupted is run again: documents that are there with the same value are passed over. Derived documents are left to be computed."
+	return "Each space is written in transactions of its own, concurrently with other changes. Nothing is written unless all of the input is valid. Run an interrupted import again: it skips documents that have the same value. Derived documents are not written, but computed."
 }
 
 // Run writes documents.

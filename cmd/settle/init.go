@@ -18,14 +18,14 @@ type initCmd struct {
 
 // initStarCmd is `settle init star`.
 type initStarCmd struct {
-	Dir string `arg:"" help:"Where to: a directory that is empty, or a new one."`
+	Dir string `arg:"" help:"An empty directory, or a new one."`
 }
 
 // initGoCmd is `settle init go`.
 type initGoCmd struct {
-	Dir      string `arg:"" help:"Where to: a directory that is empty, or a new one."`
-	Module   string `help:"The path of the module. Default: made of the name of the directory." placeholder:"PATH"`
-	Checkout string `help:"Build with the settle of this checkout. Default: what this command was built from." type:"existingdir" placeholder:"DIR"`
+	Dir      string `arg:"" help:"An empty directory, or a new one."`
+	Module   string `help:"The path of the module. Default: derived from the name of the directory." placeholder:"PATH"`
+	Checkout string `help:"Build with the settle of this checkout. Default: that of this command." type:"existingdir" placeholder:"DIR"`
 }
 
 // Run writes a program in Starlark.

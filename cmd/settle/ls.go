@@ -16,7 +16,7 @@ import (
 // lsCmd is `settle ls`.
 type lsCmd struct {
 	connection
-	Spaces string `arg:"" optional:"" help:"Those of a pattern, such as airport-*. Default: all."`
+	Spaces string `arg:"" optional:"" help:"A pattern, such as airport-*. Default: all spaces."`
 	JSON   bool   `name:"json" help:"Print JSON, one object a line."`
 }
 

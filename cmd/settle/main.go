@@ -21,43 +21,43 @@ import (
 // come from the tags.
 type cli struct {
 	Init initCmd `cmd:"" group:"Begin" help:"Write a first program, with its tests, into a new directory."`
-	Dev  devCmd  `cmd:"" group:"Begin" help:"Run everything here, with a sample or with your programs, and deploy them as they are saved."`
+	Dev  devCmd  `cmd:"" group:"Begin" help:"Run a whole deployment here, with a sample or your programs, and deploy them when they are saved."`
 	Test testCmd `cmd:"" group:"Begin" help:"Run the tests of programs in Starlark, in virtual time."`
 
 	Send  sendCmd  `cmd:"" group:"Documents and events" help:"Send an event to a running deployment."`
 	Get   getCmd   `cmd:"" group:"Documents and events" help:"Print a document (-v: with its revision), or list those of a space."`
-	Watch watchCmd `cmd:"" group:"Documents and events" help:"Print a document, and its newest value whenever it has changed."`
-	Ls    lsCmd    `cmd:"" group:"Documents and events" help:"The spaces that exist, and what they run."`
+	Watch watchCmd `cmd:"" group:"Documents and events" help:"Print a document, and its newest value after each change."`
+	Ls    lsCmd    `cmd:"" group:"Documents and events" help:"List spaces and the programs that they run."`
 
-	Receipts receiptsCmd `cmd:"" group:"Documents and events" help:"Print how the events of a space have ended, newest last."`
-	Timers   timersCmd   `cmd:"" group:"Documents and events" help:"What waits for its time in a space: timers, delayed events, jobs."`
-	Tree     treeCmd     `cmd:"" group:"Documents and events" help:"What an event has caused, and what has become of each."`
-	Dead     deadCmd     `cmd:"" group:"Documents and events" help:"Events that failed or were refused."`
-	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send an event that failed or was refused again."`
-	Dismiss  dismissCmd  `cmd:"" group:"Documents and events" help:"Leave an event that failed or was refused as it is."`
+	Receipts receiptsCmd `cmd:"" group:"Documents and events" help:"List receipts: how the events of a space ended, newest last."`
+	Timers   timersCmd   `cmd:"" group:"Documents and events" help:"List timers, delayed events and jobs of a space."`
+	Tree     treeCmd     `cmd:"" group:"Documents and events" help:"Print the events that an event has caused, and their outcomes."`
+	Dead     deadCmd     `cmd:"" group:"Documents and events" help:"List dead letters: events that failed or were refused."`
+	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send dead letters again."`
+	Dismiss  dismissCmd  `cmd:"" group:"Documents and events" help:"Dismiss dead letters."`
 
-	Cancel cancelCmd `cmd:"" group:"Documents and events" help:"Take an event back that is not handled yet."`
-	Skip   skipCmd   `cmd:"" group:"Documents and events" help:"Take the event back that a space is to handle next, and that is in the way."`
+	Cancel cancelCmd `cmd:"" group:"Documents and events" help:"Cancel an event that is not handled yet."`
+	Skip   skipCmd   `cmd:"" group:"Documents and events" help:"Cancel the event that a space is to handle next."`
 	Export exportCmd `cmd:"" group:"Documents and events" help:"Print the documents of spaces as JSON lines."`
-	Import importCmd `cmd:"" group:"Documents and events" help:"Write documents that were exported, also into another deployment."`
+	Import importCmd `cmd:"" group:"Documents and events" help:"Write exported documents, also into another deployment."`
 
-	Replay replayCmd `cmd:"" group:"Documents and events" help:"Write what happened in a space as a test."`
+	Replay replayCmd `cmd:"" group:"Documents and events" help:"Write the history of a space as a test."`
 
-	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Have spaces run a program of a file."`
-	Versions versionsCmd `cmd:"" group:"Programs" help:"The versions of programs, and which spaces run which."`
-	Rollback rollbackCmd `cmd:"" group:"Programs" help:"Have the spaces of a program run the version before."`
-	Pin      pinCmd      `cmd:"" group:"Programs" help:"Have spaces run one version, whatever is deployed later."`
-	Unpin    unpinCmd    `cmd:"" group:"Programs" help:"Take a rule about spaces away, so that a more general one decides."`
+	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Deploy the program of a file to spaces."`
+	Versions versionsCmd `cmd:"" group:"Programs" help:"List versions of programs, and the spaces that run them."`
+	Rollback rollbackCmd `cmd:"" group:"Programs" help:"Restore the former version of a program."`
+	Pin      pinCmd      `cmd:"" group:"Programs" help:"Pin spaces to a version, whatever is deployed later."`
+	Unpin    unpinCmd    `cmd:"" group:"Programs" help:"Remove a rule about spaces, so that a more general one applies."`
 
-	Fleet       fleetCmd       `cmd:"" group:"Operation" help:"Who is there, who serves which partition and why, and what is behind."`
-	Where       whereCmd       `cmd:"" group:"Operation" help:"Under which names a plain NATS client finds a space."`
-	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Look at a deployment: what is well, what is not, and what can be lost."`
-	Provision   provisionCmd   `cmd:"" group:"Operation" help:"Create what is missing of a deployment, and check what is there."`
+	Fleet       fleetCmd       `cmd:"" group:"Operation" help:"List workers, coordinators, the owners of partitions, and backlogs."`
+	Where       whereCmd       `cmd:"" group:"Operation" help:"Print a space's NATS subjects and buckets."`
+	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Check a deployment: problems, and what can be lost."`
+	Provision   provisionCmd   `cmd:"" group:"Operation" help:"Create the missing parts of a deployment, and check the others."`
 	Backup      backupCmd      `cmd:"" group:"Operation" help:"Copy a deployment, while it runs, to a directory."`
-	Restore     restoreCmd     `cmd:"" group:"Operation" help:"Make the deployment of a backup where there is none."`
-	AcceptLoss  acceptLossCmd  `cmd:"" group:"Operation" help:"Go on without what a stream has lost, where workers refuse that."`
+	Restore     restoreCmd     `cmd:"" group:"Operation" help:"Create a deployment from a backup."`
+	AcceptLoss  acceptLossCmd  `cmd:"" group:"Operation" help:"Accept the loss of messages, where workers refuse to go on without them."`
 	Clone       cloneCmd       `cmd:"" group:"Operation" help:"Copy the documents and programs of a deployment to a new one with another name or number of partitions."`
-	Permissions permissionsCmd `cmd:"" group:"Operation" help:"Print who may do what, for a nats-server configuration."`
+	Permissions permissionsCmd `cmd:"" group:"Operation" help:"Print the permissions of each role, for a nats-server configuration."`
 
 	Demo struct {
 		Flights demoFlightsCmd `cmd:"" help:"20,000 real flights between 224 airports, each handled exactly once, while workers are killed."`
@@ -65,10 +65,10 @@ type cli struct {
 	} `cmd:"" group:"Demonstrations and measurements" help:"See it work on real data."`
 	Bench struct {
 		Counter benchCounterCmd `cmd:"" help:"Events handled exactly once per second, beside what the server itself can do."`
-		Hosted  benchHostedCmd  `cmd:"" help:"What a program in Starlark costs beside the same in Go: shapes of graphs, and a handler."`
-		Spaces  benchSpacesCmd  `cmd:"" help:"100,000 spaces with 1,000 active at a time: memory, activations, and what a dormant space costs."`
+		Hosted  benchHostedCmd  `cmd:"" help:"Compare a program in Starlark with the same one in Go: shapes of graphs, and a handler."`
+		Spaces  benchSpacesCmd  `cmd:"" help:"100,000 spaces with 1,000 active at a time: memory, activations, and the cost of a dormant space."`
 		Server  benchServerCmd  `cmd:"" hidden:"" help:"The server of bench spaces."`
-		Endless benchEndlessCmd `cmd:"" help:"One space that handles a million events: what stays in the streams, and how long a restart takes."`
+		Endless benchEndlessCmd `cmd:"" help:"One space that handles a million events: the size of the streams, and the duration of a restart."`
 	} `cmd:"" group:"Demonstrations and measurements" help:"Measure, beside a plain JetStream client in the same run."`
 
 	Version kong.VersionFlag `help:"Print the version and exit."`

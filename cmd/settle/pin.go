@@ -16,9 +16,9 @@ import (
 // deciding are the flags of the commands that change which space runs what.
 type deciding struct {
 	connection
-	Note    string        `help:"Why, for those who look at the history." placeholder:"TEXT"`
-	By      string        `help:"Who decides. Default: this user at this host." placeholder:"NAME"`
-	Timeout time.Duration `help:"How long it may take." default:"20s"`
+	Note    string        `help:"The reason, for the history." placeholder:"TEXT"`
+	By      string        `help:"The name for the history. Default: this user at this host." placeholder:"NAME"`
+	Timeout time.Duration `help:"The longest time that it may take." default:"20s"`
 	JSON    bool          `name:"json" help:"Print JSON."`
 }
 
@@ -82,8 +82,8 @@ func (c *deciding) with(ctx context.Context, io streams, f func(context.Context,
 // pinCmd is `settle pin`.
 type pinCmd struct {
 	deciding
-	Spaces string `arg:"" help:"A space (airport-1), those that begin so (airport-*), or all others (*)."`
-	Target string `arg:"" help:"What they are to run: NAME@VERSION. The beginning of the version is enough."`
+	Spaces string `arg:"" help:"A space (airport-1), a prefix (airport-*), or all others (*)."`
+	Target string `arg:"" help:"The version, NAME@VERSION. The beginning of the version is enough."`
 }
 
 // Run pins spaces to a version.
@@ -158,8 +158,8 @@ func general(table *program.Table, spaces string) string {
 type rollbackCmd struct {
 	deciding
 	Name    string `arg:"" help:"A program."`
-	Version string `arg:"" optional:"" help:"The version to go back to, or its beginning. Default: for each rule the one that it named before; a canary ends."`
-	Space   string `help:"Only the rule about these spaces, pinned or not. Default: all that are not pinned." placeholder:"SPACES"`
+	Version string `arg:"" optional:"" help:"The version to restore, or its beginning. Default: for each rule its former version; a canary ends."`
+	Space   string `help:"Only the rule about these spaces, pinned or not. Default: all rules that are not pinned." placeholder:"SPACES"`
 }
 
 var errNoBefore = errors.New("there is no version before; settle versions lists what there is")

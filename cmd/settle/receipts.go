@@ -18,12 +18,12 @@ import (
 type receiptsCmd struct {
 	connection
 	Space   string `arg:"" help:"A space."`
-	Last    int    `short:"n" help:"How many of the newest; 0 for all." default:"20"`
-	Stream  string `help:"Only of events that came by this stream."`
-	Outcome string `help:"Only of events that ended so: handled, failed, refused, cancelled or expired."`
-	Follow  bool   `short:"f" help:"Go on with those to come, until interrupted."`
+	Last    int    `short:"n" help:"Number of receipts, the newest; 0 for all." default:"20"`
+	Stream  string `help:"Only events of this stream."`
+	Outcome string `help:"Only events with this outcome: handled, failed, refused, cancelled or expired."`
+	Follow  bool   `short:"f" help:"Print new receipts, until interrupted."`
 	Full    bool   `help:"Do not cut results and errors short."`
-	JSON    bool   `name:"json" help:"One JSON object a line, with everything that is known."`
+	JSON    bool   `name:"json" help:"Print JSON, one object a line, with all fields."`
 }
 
 // Run prints how the events of a space have ended, newest last.

@@ -16,9 +16,9 @@ type letterChoice struct {
 	deadChoice
 	Space   string  `arg:"" optional:"" help:"The event's space; with --all, all spaces if there is none."`
 	Event   string  `arg:"" optional:"" help:"The event's id."`
-	All     bool    `help:"All that are open: neither sent again nor dismissed; with --stream, --error, --older or --newer those of them."`
-	Confirm int     `help:"With --all: how many you expect that to be. Nothing is done if it is another number." default:"-1" placeholder:"N"`
-	Rate    float64 `help:"With --all: how many a second; 0 is as many as there can be." default:"0" placeholder:"N"`
+	All     bool    `help:"All open ones: neither redriven nor dismissed; with --stream, --error, --older or --newer the selected ones."`
+	Confirm int     `help:"With --all: the expected number. Nothing is done if the number is different." default:"-1" placeholder:"N"`
+	Rate    float64 `help:"With --all: events a second; 0 for no limit." default:"0" placeholder:"N"`
 }
 
 // deed is what can be done about a dead letter, what is said of letters about which it was
@@ -156,7 +156,7 @@ func redrive(ctx context.Context, io streams, _ *bus.Bus, client *settle.Client,
 type dismissCmd struct {
 	connection
 	letterChoice
-	Reason string `help:"Why; \"settle dead --dismissed\" shows it." placeholder:"TEXT"`
+	Reason string `help:"The reason; \"settle dead --dismissed\" prints it." placeholder:"TEXT"`
 }
 
 // Run dismisses one dead letter, or all.

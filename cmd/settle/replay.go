@@ -26,7 +26,7 @@ type replayCmd struct {
 	connection
 	Space   string `arg:"" help:"The space."`
 	Dir     string `arg:"" help:"A new directory to write the test to."`
-	From    uint64 `help:"Begin behind this revision, with the documents as they were then. Default: as early as log and lane tell." default:"0"`
+	From    uint64 `help:"Begin after this revision, with the documents as they were then. Default: as early as log and lane allow." default:"0"`
 	Package string `help:"The package of a test in Go." default:"replay_test" placeholder:"NAME"`
 	Call    string `help:"The Go expression that makes the program, such as shop.Program()." default:"program()" placeholder:"EXPRESSION"`
 }

@@ -21,12 +21,12 @@ type sendCmd struct {
 	Stream  string        `arg:"" help:"The stream whose handler is to handle it."`
 	Payload string        `arg:"" optional:"" help:"JSON."`
 	ID      string        `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
-	At      time.Time     `help:"Have it handled at this time, not before: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
-	After   time.Duration `help:"Have it handled when so much time has passed: 90s, 36h." xor:"when" placeholder:"DURATION"`
-	Expires time.Duration `help:"Do not have it handled any more when so much time has passed: it ends as expired." placeholder:"DURATION"`
-	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until everything is handled that the event causes, too. The exit code is 1 unless all of that was handled. Default: none." default:"none"`
+	At      time.Time     `help:"Handle it at this time, not before: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
+	After   time.Duration `help:"Handle it after this duration: 90s, 36h." xor:"when" placeholder:"DURATION"`
+	Expires time.Duration `help:"Do not handle it after this duration: it ends as expired." placeholder:"DURATION"`
+	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until all events that it causes have ended too. The exit code is 1 unless all of them were handled. Default: none." default:"none"`
 	Timeout time.Duration `help:"How long to wait." default:"10s"`
-	JSON    bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, else what was stored."`
+	JSON    bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, otherwise the stored event."`
 }
 
 // waitFor is what --wait waits for.

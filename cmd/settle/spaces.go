@@ -19,7 +19,7 @@ type connection struct {
 	NATS    string `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then that of settle dev or settle.Start in this directory, then the selected nats context." placeholder:"URL"`
 	Context string `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
 	Creds   string `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
-	Prefix  string `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
+	Prefix  string `help:"The prefix of the deployment's subjects." default:"settle" env:"SETTLE_PREFIX"`
 }
 
 // AfterApply takes an empty prefix, as of a variable that is set to nothing, for the default.

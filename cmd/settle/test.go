@@ -18,7 +18,7 @@ import (
 // testCmd is `settle test`.
 type testCmd struct {
 	Paths   []string       `arg:"" optional:"" name:"path" help:"Files of tests, and directories that are searched for them. Default: this directory."`
-	Verbose bool           `short:"v" help:"Print every test, and what it and the program have logged."`
+	Verbose bool           `short:"v" help:"Print every test, and the logs of the test and the program."`
 	Match   *regexp.Regexp `name:"run" help:"Run the tests whose names match." placeholder:"REGEXP"`
 	JSON    bool           `name:"json" help:"Print JSON."`
 }
@@ -36,10 +36,10 @@ if there is no door_night.star. They are its functions that begin with test_:
 
 Each has spaces of its own, in memory, and a time that passes only with advance(...): send, expect, equal,
 check, watch, runs, why, mark, restart and others are in docs/starlark.md. Every function of the program
-runs twice, and a test fails if the second run comes to something else.
+runs twice, and a test fails if the second run has another result.
 
 The exit code is 0 if all tests pass, 1 if one fails, if a program does not compile, or if nothing ran, and 2
-for a command that makes no sense.`
+for a command line with a mistake.`
 }
 
 // testedFile is how the tests of a file ended.

@@ -13,10 +13,10 @@ import (
 type treeCmd struct {
 	connection
 	Event  string `arg:"" help:"The event's id."`
-	Space  string `short:"s" help:"The space that it went to, if several have an event of that id." placeholder:"SPACE"`
-	Stream string `help:"The stream that it went to, likewise." placeholder:"STREAM"`
-	Events int    `help:"Show so many events at most." default:"1000"`
-	Depth  int    `help:"Show so many generations at most." default:"100"`
+	Space  string `short:"s" help:"The space of the event, if several have an event of that id." placeholder:"SPACE"`
+	Stream string `help:"The stream of the event, likewise." placeholder:"STREAM"`
+	Events int    `help:"The largest number of events to print." default:"1000"`
+	Depth  int    `help:"The largest number of generations to print." default:"100"`
 	Full   bool   `help:"Print errors and results in full."`
 	JSON   bool   `name:"json" help:"Print JSON."`
 }

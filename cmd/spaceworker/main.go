@@ -24,25 +24,25 @@ import (
 
 type flags struct {
 	process.Flags
-	Program    string        `help:"What the spaces run: hosted, which is what was deployed for each (settle deploy); or one of the examples: ${enum}." enum:"hosted,counter,flights" default:"hosted" env:"SETTLE_PROGRAM"`
-	Heartbeat  time.Duration `help:"How often the worker announces itself and looks for others that have gone." default:"500ms"`
+	Program    string        `help:"The program of the spaces: hosted, for deployed programs (settle deploy); or one of the examples: ${enum}." enum:"hosted,counter,flights" default:"hosted" env:"SETTLE_PROGRAM"`
+	Heartbeat  time.Duration `help:"How often the worker announces itself and checks for dead workers." default:"500ms"`
 	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets." default:"1s"`
 	Idle       time.Duration `help:"How long a space is at rest before it leaves memory; negative: never." default:"1m"`
-	MaxAwake   int           `help:"How many spaces may be in memory; beyond that, those that have been at rest longest leave at once. Negative: no limit." default:"10000"`
-	Weight     float64       `help:"This worker's share of the partitions relative to others." default:"1"`
-	Performing int           `help:"How many attempts of actions and inputs are made at a time." default:"256"`
+	MaxAwake   int           `help:"The largest number of spaces in memory; beyond it, the spaces that have been at rest longest leave. Negative: no limit." default:"10000"`
+	Weight     float64       `help:"This worker's share of the partitions, relative to other workers." default:"1"`
+	Performing int           `help:"The largest number of concurrent attempts of actions and inputs." default:"256"`
 
-	DocumentWait time.Duration `help:"How long an event waits for a document of another space that cannot be read, until it fails; negative: for ever." default:"5m" env:"SETTLE_DOCUMENT_WAIT"`
+	DocumentWait time.Duration `help:"How long an event waits for a document of another space that cannot be read, until it fails; negative: without a limit." default:"5m" env:"SETTLE_DOCUMENT_WAIT"`
 	RunLimit     time.Duration `help:"How long one run of a handler, computation or effect may take, unless its program says otherwise; negative: no limit." default:"30s" env:"SETTLE_RUN_LIMIT"`
 
 	HTTP          string   `name:"http" help:"Offer documents over HTTP at this address, such as 127.0.0.1:8470. Any but a loopback address needs a token. Default: not at all." env:"SETTLE_HTTP" placeholder:"ADDR"`
-	HTTPTokenFile string   `name:"http-token-file" help:"File with the token that clients have to know. Or put it into SETTLE_HTTP_TOKEN." type:"existingfile" placeholder:"FILE"`
-	HTTPOrigin    []string `name:"http-origin" help:"Origin of pages that may ask, too, such as https://board.example.com. Repeatable." placeholder:"ORIGIN"`
+	HTTPTokenFile string   `name:"http-token-file" help:"File with the token of the clients. The token can also be in SETTLE_HTTP_TOKEN." type:"existingfile" placeholder:"FILE"`
+	HTTPOrigin    []string `name:"http-origin" help:"Origin of pages that may also read, such as https://board.example.com. Repeatable." placeholder:"ORIGIN"`
 	HTTPHost      []string `name:"http-host" help:"Host name that clients may use for this address. Repeatable." placeholder:"NAME"`
 
-	History      time.Duration `help:"For how long commits stay in the log that no restart needs: receipts are read from them. Default: the horizon of the deployment, and an hour." env:"SETTLE_HISTORY"`
-	HistoryBytes int64         `help:"How many bytes of them stay per partition, however young; negative: no limit." default:"1073741824" env:"SETTLE_HISTORY_BYTES"`
-	PurgeDelay   time.Duration `help:"How long a checkpoint must have stood before commits that it covers go: longer than the servers take to write to disk (their sync_interval)." default:"3m" env:"SETTLE_PURGE_DELAY"`
+	History      time.Duration `help:"How long commits stay in the log that no restart needs: receipts are read from them. Default: the horizon of the deployment, and an hour." env:"SETTLE_HISTORY"`
+	HistoryBytes int64         `help:"Bytes of such commits to keep per partition, however young; negative: no limit." default:"1073741824" env:"SETTLE_HISTORY_BYTES"`
+	PurgeDelay   time.Duration `help:"The age of a checkpoint before the commits that it covers are purged: longer than the servers take to write to disk (their sync_interval)." default:"3m" env:"SETTLE_PURGE_DELAY"`
 }
 
 // programs are the programs that this binary carries, and none for those that are deployed.

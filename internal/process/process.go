@@ -32,11 +32,11 @@ type Flags struct {
 	NATS       string        `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then the selected nats context." placeholder:"URL"`
 	Context    string        `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
 	Creds      string        `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
-	Prefix     string        `help:"What the deployment's subjects begin with." default:"settle" env:"SETTLE_PREFIX"`
-	Partitions int           `help:"Partitions of the deployment, fixed when it is created: creates it if it is not there. 0 waits for one, and takes what it has." default:"0" env:"SETTLE_PARTITIONS"`
-	Horizon    time.Duration `help:"For how long handled events are remembered, fixed when the deployment is created; 0 takes what there is, or 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
-	ID         string        `help:"Name of this process, unique among those that are alive. Default: the host's name and a random suffix." env:"SETTLE_ID"`
-	Log        string        `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
+	Prefix     string        `help:"The prefix of the deployment's subjects." default:"settle" env:"SETTLE_PREFIX"`
+	Partitions int           `help:"Partitions of the deployment, fixed when it is created: creates it if it does not exist. 0 waits for a deployment, and takes its number." default:"0" env:"SETTLE_PARTITIONS"`
+	Horizon    time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
+	ID         string        `help:"Name of this process, unique among running ones. Default: the host's name and a random suffix." env:"SETTLE_ID"`
+	Log        string        `help:"The lowest level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }
