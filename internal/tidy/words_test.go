@@ -37,7 +37,7 @@ func plainPage(path string) bool {
 	if slices.Contains([]string{"docs/operations.md", "docs/durability.md", "docs/backup.md"}, path) {
 		return false
 	}
-	return slices.Contains([]string{"README.md", "AGENTS.md", "CONTRIBUTING.md", "deploy/README.md"}, path) ||
+	return slices.Contains([]string{"README.md", "AGENTS.md", "CONTRIBUTING.md", "deploy/README.md", "SECURITY.md"}, path) || strings.HasPrefix(path, "examples/") && strings.HasSuffix(path, ".md") || strings.HasPrefix(path, "internal/starter/") && strings.HasSuffix(path, ".md") ||
 		strings.HasPrefix(path, "docs/") && strings.HasSuffix(path, ".md") && !strings.HasPrefix(path, "docs/adr/")
 }
 
