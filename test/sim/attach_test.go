@@ -21,7 +21,7 @@ func (w *world) startAttached(p *process, i item) {
 		Settings: space.Config{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup, MaxChain: maxChain},
 		Logger:   slog.New(logger{w, p, ""}),
 	}
-	p.space = i.space
+	p.space, p.runLimit = i.space, attachedLimit
 	p.attached = make(chan struct{})
 	w.running.Go(func() { // ends when the application is attached, or has been killed
 		for p.ctx.Err() == nil {
@@ -35,6 +35,7 @@ func (w *world) startAttached(p *process, i item) {
 					a.Kill()
 				}
 				close(p.attached)
+				w.mindAttachment(p, i)
 				return
 			}
 			w.story.note(p.name, "cannot be attached: %v", err)
@@ -87,6 +88,7 @@ func application(v view, id string) error {
 // application is compare for a transaction that answers no event.
 func (f *fold) application(c *model.Commit, tx *model.Tx, id string, after map[string]model.Value) {
 	f.w.count("transactions of applications")
+	f.noteBeside()
 	if at := f.apps[id]; at != 0 {
 		f.wrong("once", "transaction %s of an application stands at %d already", id, at)
 	}

@@ -154,6 +154,7 @@ func (w *world) checkOp(o *op) {
 func (w *world) checkTransaction(o *op) {
 	there, fails := w.folds[o.p.space].apps[o.id] != 0, o.id[len(o.id)-1] == '9'
 	var late *space.ConvergenceError
+	var limit *space.LimitError
 	switch {
 	case o.times > 1:
 		w.violate("answers", "%s was answered %d times", o, o.times)
@@ -167,6 +168,8 @@ func (w *world) checkTransaction(o *op) {
 		w.count("applications that were told of an error of the store")
 	case w.plan.history > 0 && errors.Is(o.err, model.ErrPurged):
 		w.count("attachments that were left behind by a purge")
+	case errors.As(o.err, &limit) && w.plan.has("hangs"):
+		w.count("applications that were told that a handler was given up")
 	case o.times == 1 && o.err != nil && !fails && o.p.died == 0 && o.p.up:
 		w.violate("answers", "%s was told: %v", o, o.err)
 	}

@@ -107,6 +107,7 @@ func (f *fold) checkEpoch(c *model.Commit) {
 		f.epoch, f.owner = f.seq, c.Runtime
 		f.awakes(c)
 		f.wokenForTask()
+		f.noteTakeover(c)
 	case c.Join:
 		f.joined[f.seq] = c.Runtime
 	case c.Epoch == f.epoch && c.Runtime == f.owner:
@@ -138,7 +139,11 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 		}
 		o.hint = seen.Get("v")
 		f.early(ev, tx.Receipt)
+		if stream == "glimpse" {
+			o.slowRests = f.glimpsedAtRest(after)
+		}
 		o.handle(stream, ev, tx.Receipt)
+		f.noteHung(ev, tx.Receipt)
 	}
 	app, isApp := strings.CutPrefix(tx.By, "app ")
 	switch {

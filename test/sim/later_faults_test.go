@@ -10,31 +10,44 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// firstNewer and lastNewer are the seeds whose plans may have the faults of newerFaults, too. The plans
-// of all others, and so their stories, are what they were before there were any.
+// firstNewer and lastNewer are the seeds whose plans may have the faults of newerFaults, too, firstNewest and
+// lastNewest those that may have all. The plans of the others, and so their stories, are what they were before there
+// were any.
 const (
-	firstNewer = 10_000_000
-	lastNewer  = 29_999_999
+	firstNewer  = 10_000_000
+	lastNewer   = 29_999_999
+	firstNewest = 40_000_000
+	lastNewest  = 59_999_999
 )
 
 // newerFaults are faults and actions that only the newer plans have. Each has a file.
 var newerFaults = []string{"errors", "consumers", "early", "asleep", "dues", "queries", "letters", "trees", "cancels", "steps"}
 
-// everyFault is what a plan may have.
-func everyFault() []string { return slices.Concat(allFaults, newerFaults) }
+// newestFaults are those that were added last.
+var newestFaults = []string{"hangs"}
 
-func (p *plan) isNewer() bool { return p.seed >= firstNewer && p.seed <= lastNewer }
+// everyFault is what a plan may have.
+func everyFault() []string { return slices.Concat(allFaults, newerFaults, newestFaults) }
+
+func (p *plan) isNewer() bool { return p.seed >= firstNewer && p.seed <= lastNewer || p.isNewest() }
+
+func (p *plan) isNewest() bool { return p.seed >= firstNewest && p.seed <= lastNewest }
 
 // chooseNewer turns a random part of the newer faults on.
 func (p *plan) chooseNewer() {
 	if !p.isNewer() {
 		return
 	}
-	for _, f := range newerFaults {
+	faults := newerFaults
+	if p.isNewest() {
+		faults = slices.Concat(newerFaults, newestFaults)
+	}
+	for _, f := range faults {
 		if keyed(p.seed, "newer", f).below(3) > 0 {
 			p.faults = append(p.faults, f)
 		}
 	}
+	p.chooseHangs()
 	if p.has("asleep") {
 		p.idle = keyed(p.seed, "asleep").between(5*time.Millisecond, 150*time.Millisecond)
 	}
@@ -45,6 +58,7 @@ func (p *plan) addNewer() {
 	p.early()
 	p.asleep()
 	p.dues()
+	p.hang()
 	p.queries()
 	p.letters()
 	p.trees()

@@ -40,6 +40,7 @@ type options struct {
 	wild   int
 	faults []string
 	delays delays
+	hangs  hangs
 }
 
 // The faults that the network commits, and those that are items of a plan.
@@ -51,8 +52,8 @@ var allFaults = []string{
 func (o *options) has(fault string) bool { return slices.Contains(o.faults, fault) }
 
 func (o *options) String() string {
-	return fmt.Sprintf("%d partitions, %d spaces, chaos for %v, wire %v, patience %v, heartbeat %v, ttl %v, checkpoint %v, idle %v, %d awake, lane limit %d, group limit %d, sink %v, history of %d bytes, %d‰ of requests meet each of: %s; delays %+v",
-		o.partitions, o.spaces, o.chaos, o.wire, o.patience, o.heartbeat, o.ttl, o.checkpoint, o.idle, o.maxAwake, o.laneLimit, o.maxGroup, o.sink, o.history, o.wild, strings.Join(o.faults, " "), o.delays)
+	return fmt.Sprintf("%d partitions, %d spaces, chaos for %v, wire %v, patience %v, heartbeat %v, ttl %v, checkpoint %v, idle %v, %d awake, lane limit %d, group limit %d, sink %v, history of %d bytes, %d‰ of requests meet each of: %s; delays %+v, hangs %+v",
+		o.partitions, o.spaces, o.chaos, o.wire, o.patience, o.heartbeat, o.ttl, o.checkpoint, o.idle, o.maxAwake, o.laneLimit, o.maxGroup, o.sink, o.history, o.wild, strings.Join(o.faults, " "), o.delays, o.hangs)
 }
 
 // item is one thing that is done.

@@ -314,10 +314,10 @@ func (w *world) checkReleased(f *fold, position uint64) {
 // that waits for a tree looks again between half a minute and a whole one later.
 func (p *plan) restBound() time.Duration {
 	if p.derives() && p.has("hermit") {
-		return 3 * time.Minute
+		return 3*time.Minute + p.hangBound()
 	}
 	if p.has("trees") {
-		return 2*port.StaleLeader + 20*time.Second
+		return 2*worker.StaleLeader + 20*time.Second + p.hangBound()
 	}
-	return 50 * time.Second
+	return 50*time.Second + p.hangBound()
 }

@@ -45,6 +45,9 @@ type world struct {
 	folds     map[string]*fold
 	outside   outside
 	saves     map[string]map[*process]int // that are under way, per space
+	attempts  map[eventKey]*attempts      // at what hangs
+	hangings  map[*hanging]bool
+	rested    map[space.Ref]bool // nodes that were given up
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -95,6 +98,8 @@ type process struct {
 	paused     bool
 	edition    int           // that it runs
 	deploys    *item         // see deployAt
+	runLimit   time.Duration // see hangs
+	tried      map[eventKey]int
 	died       time.Duration // 0 while it lives
 }
 
@@ -105,7 +110,7 @@ func newWorld(p *plan, verbose bool) *world {
 		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
 		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
-		saves: map[string]map[*process]int{},
+		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
@@ -126,6 +131,9 @@ func (w *world) run() {
 	w.until(w.plan.chaos)
 	w.heal()
 	rest := w.rest() && w.upgrade()
+	if rest {
+		w.checkHangs()
+	}
 	w.end()
 	if rest {
 		w.check()
@@ -272,6 +280,10 @@ func (w *world) startWorker(p *process) {
 	}
 	if o.history > 0 {
 		cfg.HistoryBytes, cfg.PurgeDelay = o.history, 1
+	}
+	if w.plan.has("hangs") {
+		p.runLimit = keyed(w.plan.seed, "run limit", p.name).between(o.hangs.limit, o.hangs.limit*3/2)
+		cfg.RunLimit = p.runLimit
 	}
 	w.beginsWith(p)
 	programs := w.newPrograms(p)
@@ -467,7 +479,8 @@ func (l logger) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	l.w.story.note(l.p.name, "%s %s", r.Level, text)
-	l.w.noteEviction(r)
+	l.w.noteEviction(l.p, r)
+	l.w.noteGivenUp(r)
 	if strings.Contains(text, model.ErrPurged.Error()) {
 		l.w.count("gaps that were met")
 	}
@@ -477,16 +490,20 @@ func (l logger) Handle(_ context.Context, r slog.Record) error {
 // noteEviction counts the spaces that leave memory. That something comes in the very instant
 // in which one leaves cannot be seen here, where no two things happen in one instant
 // (worker: TestEviction_LosesNothingOfWhatComesMeanwhile).
-func (w *world) noteEviction(r slog.Record) {
+func (w *world) noteEviction(p *process, r slog.Record) {
 	if r.Message != "space leaves memory" {
 		return
 	}
 	w.count("evictions")
 	w.noteAsleep(r)
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "space" && w.eventWaits(a.Value.String()) {
+		if a.Key != "space" {
+			return true
+		}
+		if w.eventWaits(a.Value.String()) {
 			w.count("evictions with an event on its way")
 		}
+		w.noteHangingEviction(p, a.Value.String())
 		return true
 	})
 }
