@@ -153,6 +153,7 @@ func (w *world) checkOp(o *op) {
 // so; one that it was told nothing of may be there.
 func (w *world) checkTransaction(o *op) {
 	there, fails := w.folds[o.p.space].apps[o.id] != 0, o.id[len(o.id)-1] == '9'
+	gone := o.p.died > 0 && (o.ended == 0 || o.ended >= o.p.died)
 	var late *space.ConvergenceError
 	var limit *space.LimitError
 	switch {
@@ -162,7 +163,7 @@ func (w *world) checkTransaction(o *op) {
 		w.violate("lost", "%s was acknowledged, and is not in the log", o)
 	case there && (fails || errors.As(o.err, &late)):
 		w.violate("answers", "%s was told %v, and is in the log", o, o.err)
-	case o.times == 0 && o.p.died == 0:
+	case o.times == 0 && !gone:
 		w.violate("answers", "%s was never answered", o)
 	case errors.Is(o.err, errStore):
 		w.count("applications that were told of an error of the store")
@@ -170,7 +171,7 @@ func (w *world) checkTransaction(o *op) {
 		w.count("attachments that were left behind by a purge")
 	case errors.As(o.err, &limit) && w.plan.has("hangs"):
 		w.count("applications that were told that a handler was given up")
-	case o.times == 1 && o.err != nil && !fails && o.p.died == 0 && o.p.up:
+	case o.times == 1 && o.err != nil && !fails && !gone && (o.p.left == 0 || o.ended < o.p.left):
 		w.violate("answers", "%s was told: %v", o, o.err)
 	}
 }

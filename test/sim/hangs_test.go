@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,9 @@ func (p *plan) chooseHangs() {
 	}
 	c := keyed(p.seed, "hangs")
 	p.hangs = hangs{limit: c.between(150*time.Millisecond, 1200*time.Millisecond), within: c.below(2) == 0, nodes: c.below(4) == 0}
+	if p.idle < 0 {
+		p.idle = c.between(5*time.Millisecond, 150*time.Millisecond)
+	}
 }
 
 // hang are the items: an event whose handler hangs, others behind it, and what happens to its space meanwhile.
@@ -69,7 +73,7 @@ func (p *plan) hang() {
 		}
 		meanwhile := ev.at + c.between(0, p.hangs.limit+2*runlimit.Grace)
 		who := fmt.Sprint("w", 1+c.below(workers))
-		switch c.below(8) {
+		switch c.below(10) {
 		case 0:
 			p.add(item{at: meanwhile, do: "kill", who: who})
 			p.add(item{at: meanwhile + c.between(0, time.Second), do: "start", who: who})
@@ -88,6 +92,8 @@ func (p *plan) hang() {
 			for k := range 1 + c.below(4) {
 				p.add(item{at: ev.at + c.between(0, 2*time.Second), do: "transact", who: app, id: fmt.Sprint(app, "h", i+1, "x", k)})
 			}
+		case 7, 8: // nobody looks, so the space leaves memory as soon as it is at rest
+			p.items = slices.DeleteFunc(p.items, func(it item) bool { return it.space == ev.space && (it.do == "watch" || it.do == "start") })
 		}
 	}
 	if !p.hangs.nodes {
@@ -198,7 +204,7 @@ func (w *world) try(p *process, tx *space.Tx, key eventKey, bad int, limit time.
 	w.hangings[h] = true
 	w.mu.Unlock()
 	w.story.note(p.name, "%s/%s/%s is called; it hangs: %v", key.space, key.stream, key.id, hangs)
-	err := w.takeTime(h, tx, c, hangs, limit, over)
+	err := w.takeTime(h, tx, key, c, hangs, limit, over)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.hangings, h)
@@ -223,7 +229,7 @@ var (
 )
 
 // takeTime is how an attempt spends its time.
-func (w *world) takeTime(h *hanging, tx *space.Tx, c *chance, hangs bool, limit, over time.Duration) error {
+func (w *world) takeTime(h *hanging, tx *space.Tx, key eventKey, c *chance, hangs bool, limit, over time.Duration) error {
 	p := h.p
 	if !hangs {
 		if takes := c.between(time.Millisecond, limit*4/5); c.below(2) == 0 {
@@ -233,6 +239,9 @@ func (w *world) takeTime(h *hanging, tx *space.Tx, c *chance, hangs bool, limit,
 		return nil
 	}
 	how := oneOf(c, neverReturns, usesLate, usesLate, returnsLate, returnsLate, heeds, heeds, overdue)
+	if node := key.stream == ""; !node && keyed(w.plan.seed, "is never given up", key.space, key.id).below(4) == 0 {
+		how = oneOf(c, heeds, overdue)
+	}
 	longer, within, notices := c.between(1, 2*time.Second), c.between(over, max(limit+runlimit.Grace*9/10, over+1)), c.between(1, time.Millisecond)
 	if how == overdue && over > limit+runlimit.Grace/2 {
 		how = heeds // there is no time between two looks
@@ -245,6 +254,7 @@ func (w *world) takeTime(h *hanging, tx *space.Tx, c *chance, hangs bool, limit,
 		w.pass(p.ctx, h.late-h.since+longer)
 		w.mu.Lock()
 		delete(w.hangings, h)
+		w.givenUp[tx.Host()] = true
 		w.mu.Unlock()
 		switch {
 		case p.ctx.Err() != nil:
@@ -284,6 +294,19 @@ const (
 	overdue
 )
 
+// checkHost: a host that was given up calls nothing any more.
+func (w *world) checkHost(p *process, tx *space.Tx, what string) {
+	if !w.plan.has("hangs") {
+		return
+	}
+	w.mu.Lock()
+	gone := w.givenUp[tx.Host()] && p.died == 0
+	w.mu.Unlock()
+	if gone {
+		w.violate("given up", "the host of space %s in %s was given up, and calls %s", tx.Space(), p.name, what)
+	}
+}
+
 // tryHandler is an attempt at an event whose handler hangs as often as it says.
 func (w *world) tryHandler(p *process, tx *space.Tx, ev *model.Event) error {
 	k, _ := ev.Payload.AsInt()
@@ -293,7 +316,7 @@ func (w *world) tryHandler(p *process, tx *space.Tx, ev *model.Event) error {
 	bad := a == nil || a.bad < int(k)
 	w.mu.Unlock()
 	tx.Get("double") // which may have to be computed
-	if bad { // no attempt that writes this is to be in the log
+	if bad {         // no attempt that writes this is to be in the log
 		tx.Set(abandonedBefore, ev.ID)
 		tx.Send("s1", "add", 1_000_000)
 	}
@@ -340,7 +363,9 @@ func (w *world) addHangs(p0 *process, p *space.Program, edition int) error {
 	if err != nil || !w.plan.hangs.nodes {
 		return err
 	}
-	glimpse := func(tx *space.Tx, ev *model.Event) (model.Value, error) { return ofHangs["glimpse"](edited{tx, edition}, ev) }
+	glimpse := func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		return ofHangs["glimpse"](edited{tx, edition}, ev)
+	}
 	return errors.Join(
 		p.Handle("glimpse", glimpse),
 		p.Add(space.NodeSpec{ID: slow, Kind: space.Computation, Output: slow, Version: w.plan.nodeVersion(slow, edition), Run: func(tx *space.Tx) (model.Value, error) {

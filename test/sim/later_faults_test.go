@@ -186,13 +186,13 @@ func (w *world) watchAgain(p *process, i item, o *watch) {
 	}
 }
 
-// seedRanges are n seeds: those from the flag -first on, or three older ones for each two newer ones.
+// seedRanges are n seeds: those from the flag -first on, or three older ones for each newer one and each newest one.
 func seedRanges(n uint64) []seedRange {
 	if *firstFlag > 0 {
 		return []seedRange{{*firstFlag, n}}
 	}
-	newer := n * 2 / 5
-	return []seedRange{{1, n - newer}, {firstNewer, newer}}
+	newer := n / 5
+	return []seedRange{{1, n - 2*newer}, {firstNewer, newer}, {firstNewest, newer}}
 }
 
 // parts are the seeds that TestSeeds runs, for two processes.

@@ -258,6 +258,7 @@ func (w *world) newProgram(p0 *process, of string, edition int, f *flaky) *space
 		h := handlers[stream]
 		must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) {
 			v := edited{tx, edition}
+			w.checkHost(p0, tx, stream)
 			if stream == "deadly" {
 				w.deadly(p0, v, ev)
 			}
@@ -280,6 +281,7 @@ func (w *world) newProgram(p0 *process, of string, edition int, f *flaky) *space
 	for _, doc := range w.plan.derived(edition) {
 		run := w.plan.computation(doc, edition)
 		must(p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Writes: w.plan.wants(doc), Version: w.plan.nodeVersion(doc, edition), Run: func(tx *space.Tx) (model.Value, error) {
+			w.checkHost(p0, tx, doc)
 			return run(edited{tx, edition}), nil
 		}}))
 	}

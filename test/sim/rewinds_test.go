@@ -17,6 +17,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/loss"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -51,7 +52,8 @@ func TestRewinds(t *testing.T) {
 			counts[what] += n
 		}
 	}
-	for _, what := range []string{"rewinds", "rewinds to an older snapshot", "events that were lost", "events that were kept", "kills", "calls over a rewind", "values that went back", "purged logs", "lanes that were cut off", "lanes that were cut off while nothing ran"} {
+	for _, what := range []string{"rewinds", "rewinds to an older snapshot", "events that were lost", "events that were kept", "kills", "calls over a rewind", "values that went back", "purged logs", "lanes that were cut off", "lanes that were cut off while nothing ran",
+		"stores that were replaced by an empty one", "lanes that were replaced by an empty one", "losses that were accepted"} {
 		if *rewindSeeds >= 50 && counts[what] == 0 {
 			t.Errorf("no %s: the run proves nothing", what)
 		}
@@ -72,6 +74,10 @@ type past struct {
 	seen    model.Value // by the watch, last
 	history int64
 	cuts    bool // only lanes lose their ends
+	// replaced says that an empty store takes the place of the one that there was; with cuts, an empty lane, which is
+	// refused until an operator accepts the loss.
+	replaced bool
+	empty    kept
 
 	mu      sync.Mutex
 	wrong   []string
@@ -106,6 +112,7 @@ func newPast(seed uint64) *past {
 		procs: map[string]*life{}, counts: map[string]int{}, history: oneOf(c, int64(0), 500, 2000),
 	}
 	w.server.Remember()
+	w.replaced, w.empty = keyed(seed, "replaced").below(3) == 0, kept{Snapshot: w.server.Snapshot()}
 	if w.cuts = c.below(2) == 0; w.cuts {
 		w.history = 0 // a receipt that was purged can tell nothing
 	}
@@ -172,7 +179,15 @@ func (w *past) run() {
 	w.client = client
 	ctx, cancel := context.WithCancel(context.Background())
 	w.running.Go(func() { w.watch(ctx) })
+	if w.replaced && w.cuts {
+		w.running.Go(func() { w.operate(ctx) })
+	}
 	w.act(ctx)
+	if w.replaced && w.cuts && keyed(w.seed, "replaced", "last").below(2) == 0 {
+		w.rest(w.unanswered, "the client, before its lane is replaced,")
+		w.rest(w.mustBeThere, "what was acknowledged before its lane was replaced")
+		w.cutWhileNothingIsSent(keyed(w.seed, "replaced", "last lane").below(w.server.Partitions()))
+	}
 	w.rest(w.unanswered, "the client")
 	w.rest(w.mustBeThere, "what was acknowledged")
 	if w.cuts {
@@ -215,6 +230,10 @@ func (w *past) act(ctx context.Context) {
 			add(c.between(chaosOfRewinds/4, chaosOfRewinds), func() { w.cutLane(c.below(w.server.Partitions()), 1+c.below(12), c.below(2) == 0) })
 		}
 	}
+	if w.replaced && !w.cuts {
+		at := keyed(w.seed, "replaced", "at").between(chaosOfRewinds/4, chaosOfRewinds)
+		deeds = append(deeds, deed{at, func() { w.goBack([]kept{w.empty}, false); w.count("stores that were replaced by an empty one") }})
+	}
 	var kept []kept
 	for range w.unlessCuts(1 + c.below(3)) {
 		add(c.between(0, chaosOfRewinds*2/3), func() { kept = append(kept, w.keep()) })
@@ -248,6 +267,10 @@ func (w *past) cutLane(partition, lost int, alone bool) {
 	}
 	end := w.server.LaneEnd(partition)
 	behind := max(end-min(end, uint64(lost)), 1) // an empty one is refused until an operator accepts the loss
+	if w.replaced {
+		behind = 0
+		w.count("lanes that were replaced by an empty one")
+	}
 	for _, e := range w.events {
 		if model.PartitionOf(e.space, w.server.Partitions()) != partition {
 			continue
@@ -269,6 +292,36 @@ func (w *past) cutLane(partition, lost int, alone bool) {
 	for _, who := range all {
 		w.start(who)
 	}
+}
+
+// operate accepts now and then what workers refuse, as an operator does.
+func (w *past) operate(ctx context.Context) {
+	bus := w.server.Dial("operator", rough{w, "operator"})
+	defer bus.Kill()
+	for ; ctx.Err() == nil; w.pass(keyed(w.seed, "operator", int(w.now())).between(time.Second, 5*time.Second)) {
+		for partition := range w.server.Partitions() {
+			list, err := loss.In(ctx, bus, partition)
+			for _, l := range list {
+				if err == nil {
+					w.note("the operator accepts %v", &l.LossError)
+					w.count("losses that were accepted")
+					err = l.Accept(ctx, bus, nil)
+				}
+			}
+			if err != nil && ctx.Err() == nil {
+				w.note("the operator is told: %v", err)
+			}
+		}
+	}
+}
+
+// cutWhileNothingIsSent replaces a lane by an empty one while there is no coordinator, and so stays empty until an operator
+// accepts the loss.
+func (w *past) cutWhileNothingIsSent(partition int) {
+	w.cutLane(partition, 1, true)
+	w.procs["c1"].kill()
+	w.pass(2 * worker.StaleLeader)
+	w.start("c1")
 }
 
 // kept is a snapshot, and when it was taken.

@@ -335,3 +335,41 @@ func (s *shaky) Serve(ctx context.Context, service model.Service) error {
 	}
 	return s.Bus.Serve(ctx, service)
 }
+
+// The calls that follow were added after the others, and return errors in the newest plans only.
+
+func newestCall[T any](ctx context.Context, s *shaky, label, key string, f func() (T, error)) (T, error) {
+	if !s.w.plan.isNewest() {
+		return f()
+	}
+	return call(ctx, s, label, "", key, f)
+}
+
+func (s *shaky) newestChange(ctx context.Context, label, key string, f func() error) error {
+	_, err := newestCall(ctx, s, label, key, func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}
+
+func (s *shaky) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
+	return newestCall(ctx, s, "load-ahead", number(partition), func() (model.Ahead, error) { return s.Bus.LoadAhead(ctx, partition) })
+}
+
+func (s *shaky) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
+	return s.newestChange(ctx, "save-ahead", number(partition), func() error { return s.Bus.SaveAhead(ctx, partition, a) })
+}
+
+func (s *shaky) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
+	return newestCall(ctx, s, "position-stored", name+number(partition), func() (time.Time, error) { return s.Bus.PositionStored(ctx, partition, name) })
+}
+
+func (s *shaky) MovePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	return s.newestChange(ctx, "move-position", name+number(partition), func() error { return s.Bus.MovePosition(ctx, partition, name, seq) })
+}
+
+func (s *shaky) AnswerPings(ctx context.Context, id string) error {
+	return s.newestChange(ctx, "answer-pings", id, func() error { return s.Bus.AnswerPings(ctx, id) })
+}
+
+func (s *shaky) Ask(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
+	return newestCall(ctx, s, "ask", endpoint, func() ([]byte, error) { return s.Bus.Ask(ctx, endpoint, request) })
+}

@@ -48,6 +48,7 @@ type world struct {
 	attempts  map[eventKey]*attempts      // at what hangs
 	hangings  map[*hanging]bool
 	rested    map[space.Ref]bool // nodes that were given up
+	givenUp   map[any]bool       // hosts of which code has come back after that
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -100,6 +101,7 @@ type process struct {
 	deploys    *item         // see deployAt
 	runLimit   time.Duration // see hangs
 	tried      map[eventKey]int
+	left       time.Duration // when it was asked to, 0 if it was not
 	died       time.Duration // 0 while it lives
 }
 
@@ -110,7 +112,7 @@ func newWorld(p *plan, verbose bool) *world {
 		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
 		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
-		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{},
+		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[any]bool{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
@@ -377,7 +379,9 @@ func (w *world) attachmentOf(p *process) *worker.Attachment {
 
 // leave ends a process in good order.
 func (w *world) leave(p *process) {
-	w.set(&p.up, false)
+	w.mu.Lock()
+	p.up, p.left = false, max(w.story.now(), 1)
+	w.mu.Unlock()
 	w.story.note(p.name, "is asked to leave")
 	w.running.Go(func() { // ends within the time that stopping may take
 		if p.worker != nil {
