@@ -80,17 +80,12 @@ func (f *fold) wrong(check, format string, args ...any) {
 }
 
 // take takes in the commit that has just been appended.
-func (f *fold) take(a *model.Append, seq uint64) {
+func (f *fold) take(a *model.Append, c *model.Commit, seq uint64) {
 	if a.Expect != f.seq {
 		f.wrong("chain", "%s was appended behind %d", a.ID, a.Expect)
 	}
 	f.seq = seq
 	f.commits++
-	c, err := model.DecodeCommit(a.Data)
-	if err != nil {
-		f.wrong("chain", "%v", err)
-		return
-	}
 	f.checkEpoch(c)
 	f.edition = f.editions.take(f, c)
 	f.agenda.nth = 0

@@ -29,7 +29,11 @@ func (n *wire) Request(op membus.Op) membus.Trip {
 	defer n.mu.Unlock()
 	op.N = 0
 	if now := n.w.story.now(); n.at != now || n.trips == nil {
-		n.at, n.trips = now, map[membus.Op]membus.Trip{}
+		n.at = now
+		clear(n.trips)
+		if n.trips == nil {
+			n.trips = map[membus.Op]membus.Trip{}
+		}
 	}
 	trip, known := n.trips[op]
 	if !known {

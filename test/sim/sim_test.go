@@ -39,13 +39,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// collect collects garbage now and then, between two seeds.
-func collect(i uint64) {
-	if i%16 == 0 {
-		runtime.GC()
-	}
-}
-
 // result is what came of a seed.
 type result struct {
 	hash    uint64

@@ -60,7 +60,7 @@ func (w *world) appended(p *process, s membus.Step) {
 				}
 			}
 		}
-		f.take(s.Append, s.Seq)
+		f.take(s.Append, c, s.Seq)
 	case errors.Is(s.Err, model.ErrRefused):
 		f.refusals++
 		w.count("refused appends")
