@@ -61,6 +61,7 @@ func (p *plan) addNewer() {
 	p.hang()
 	p.queries()
 	p.letters()
+	p.listings()
 	p.trees()
 	p.cancels()
 	p.deploySteps()
@@ -114,7 +115,7 @@ func (n *wire) Doubled(d membus.Delivery) bool { return n.consumerMeets("doubled
 // store; it reports false for others.
 func (w *world) checkNewer(o *op) bool {
 	newer := map[string]func(*op){
-		"query": w.checkQuery, "redrive": w.checkLetter, "dismiss": w.checkLetter,
+		"query": w.checkQuery, "redrive": w.checkLetter, "dismiss": w.checkLetter, "letters": w.checkListed,
 		"tree": w.checkTree, "wait-tree": w.checkTree, "cancel": w.checkCancel, "skip": w.checkCancel,
 	}[o.do]
 	gone := o.p.died > 0 && (o.ended == 0 || o.ended >= o.p.died)
@@ -206,10 +207,10 @@ func parts() []part {
 	return []part{first, second}
 }
 
-// hasNewer reports whether some of the seeds are newer ones.
-func hasNewer(parts []part) bool {
+// hasSome reports whether some of the seeds are such.
+func hasSome(parts []part, are func(*plan) bool) bool {
 	return slices.ContainsFunc(parts, func(p part) bool {
-		return slices.ContainsFunc(p.all(), func(seed uint64) bool { return (&plan{seed: seed}).isNewer() })
+		return slices.ContainsFunc(p.all(), func(seed uint64) bool { return are(&plan{seed: seed}) })
 	})
 }
 
@@ -265,4 +266,68 @@ var sometimesNewer = []string{
 	"trees that were read",
 	"trees that were waited for",
 	"watches that ended with an error of the store",
+}
+
+// sometimesNewest is what must happen in some of the newest seeds of a run.
+var sometimesNewest = []string{
+	"applications that were told that a handler was given up",
+	"applications whose attachment was given up",
+	"code that heeded its context",
+	"code that hung when its process died",
+	"code that never returned",
+	"code that returned after it was given up",
+	"code that returned between its limit and being given up",
+	"code that took its time, and returned within its limit",
+	"code that used its transaction after it was given up",
+	"dead letters gone through",
+	"events that failed as their handler returned too late",
+	"events that failed as their handler was given up",
+	"events that waited behind one whose handler was given up",
+	"events whose handler was given up: cancelled",
+	"events whose handler was given up: expired",
+	"events whose handler was given up: failed",
+	"events whose handler was given up: handled",
+	"evictions while code hangs that was given up",
+	"given up: handlers",
+	"given up: slow",
+	"given up: slow-sink",
+	"handlers that read what a node that rests came to last",
+	"programs deployed at: append",
+	"programs deployed at: head",
+	"programs deployed at: load",
+	"programs deployed at: read-lane",
+	"programs deployed at: read-log",
+	"programs deployed at: save",
+	"programs deployed at: save-position",
+	"programs deployed at: send",
+	"store errors: answer-pings",
+	"store errors: ask",
+	"store errors: load-ahead",
+	"store errors: position-stored",
+	"store errors: save-ahead",
+	"takeovers by another process than that in which code hangs",
+	"takeovers by the process in which code hangs",
+	"transactions of applications while code hangs in the owner",
+}
+
+// many is how many of the newest seeds are enough for what is seldom.
+const many = 10_000
+
+// seldomNewest is what must happen in many of the newest seeds, each step at which a program is deployed among it.
+func seldomNewest() []string {
+	list := []string{
+		"dead letters that were listed as dismissed",
+		"dead letters that were listed as sent again",
+		"store errors: get-dead",
+		"store errors: list-dead",
+		"store errors: load-mark",
+		"store errors: purge-state",
+		"store errors: read-dead",
+	}
+	for _, label := range slices.Compact(slices.Clone(deploySteps)) {
+		for _, moment := range moments {
+			list = append(list, deployedAt(label, moment))
+		}
+	}
+	return list
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
 
@@ -14,6 +15,57 @@ func (p *plan) letters() {
 	for i := range p.times("letters", 6) {
 		c := keyed(p.seed, "letter", i)
 		p.add(item{at: p.when(c), do: oneOf(c, "redrive", "redrive", "dismiss"), who: anyUser(c), moment: c.below(1000)})
+	}
+}
+
+// listings are clients that go through the dead letters.
+func (p *plan) listings() {
+	if !p.isNewest() || !p.has("letters") {
+		return
+	}
+	for i := range 1 + keyed(p.seed, "times", "listings").below(4) {
+		c := keyed(p.seed, "listing", i)
+		it := item{at: p.when(c), do: "letters", who: anyUser(c)}
+		if c.below(2) == 0 {
+			it.space = p.anySpace(c)
+		}
+		p.add(it)
+	}
+}
+
+// list goes through the dead letters of a space, or of all.
+func (w *world) list(p *process, o *op) error {
+	for d, err := range p.client.DeadLetters(p.ctx, o.space) {
+		if err != nil {
+			return err
+		}
+		o.letters = append(o.letters, d)
+	}
+	return nil
+}
+
+// checkListed: what is listed has ended so, and what has been done about it was done.
+func (w *world) checkListed(o *op) {
+	if o.err != nil {
+		w.violate("answers", "%s was told: %v", o, o.err)
+		return
+	}
+	w.count("dead letters gone through")
+	for i := range o.letters {
+		d := &o.letters[i]
+		h := w.folds[d.Space].handled[eventKey{d.Space, d.Stream, d.Event}]
+		switch {
+		case h == nil || h.rc.Outcome != d.Outcome || h.rc.Error != d.Error || o.space != "" && o.space != d.Space:
+			w.violate("dead letters", "%s lists %s/%s/%s that %s (%s), and its receipt is %+v", o, d.Space, d.Stream, d.Event, d.Outcome, d.Error, h)
+		case d.Redriven != nil:
+			w.count("dead letters that were listed as sent again")
+			again := w.folds[d.Space].handled[eventKey{d.Space, d.Stream, d.Redriven.Event}]
+			if s := d.Redriven.State; (s == lineage.Handled || s == lineage.Failed || s == lineage.Refused) && (again == nil || string(again.rc.Outcome) != string(s)) {
+				w.violate("dead letters", "%s says that %s, sent again for %s, is %s, and its receipt is %+v", o, d.Redriven.Event, d.Event, s, again)
+			}
+		case d.Dismissed != nil:
+			w.count("dead letters that were listed as dismissed")
+		}
 	}
 }
 

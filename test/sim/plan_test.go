@@ -95,9 +95,9 @@ func (i item) String() string {
 	case "deploy":
 		s += fmt.Sprintf(" edition %d", i.moment)
 	case "crash":
-		s += fmt.Sprintf(" when its next %s %s", i.label, []string{"leaves", "has arrived", "is answered"}[i.moment])
+		s += fmt.Sprintf(" when its next %s %s", i.label, moments[i.moment])
 	case "deploy-at":
-		s += fmt.Sprintf(" edition %d when its next %s %s", i.lane, i.label, []string{"leaves", "has arrived", "is answered"}[i.moment])
+		s += fmt.Sprintf(" edition %d when its next %s %s", i.lane, i.label, moments[i.moment])
 	case "skip":
 		s += " what space " + i.space + " would handle next"
 	case "cut":

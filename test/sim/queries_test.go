@@ -77,6 +77,7 @@ type asked struct {
 	stale    string
 	ref      settle.EventRef
 	tree     *settle.Tree
+	letters  []settle.DeadLetter
 	skipped  bool // there was nothing to do it to
 }
 

@@ -99,8 +99,14 @@ func TestSeeds(t *testing.T) {
 	}
 	t.Logf("%d seeds, %d failed, %d steps, %v", sum.Seeds, sum.Failed, sum.Steps, time.Since(began).Round(time.Second))
 	expected := sometimes
-	if hasNewer(seeds) {
+	if hasSome(seeds, (*plan).isNewer) {
 		expected = slices.Concat(expected, sometimesNewer)
+	}
+	if hasSome(seeds, (*plan).isNewest) {
+		expected = slices.Concat(expected, sometimesNewest)
+		if sum.Seeds >= many && *firstFlag > 0 {
+			expected = slices.Concat(expected, seldomNewest())
+		}
 	}
 	for _, what := range expected {
 		if sum.Seeds >= 1000 && sum.Counts[what] == 0 {

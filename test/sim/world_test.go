@@ -98,7 +98,7 @@ type process struct {
 	up         bool  // it has started, and was not ended
 	paused     bool
 	edition    int           // that it runs
-	deploys    *item         // see deployAt
+	deploys    []*item       // see deployAt
 	runLimit   time.Duration // see hangs
 	tried      map[eventKey]int
 	left       time.Duration // when it was asked to, 0 if it was not
@@ -221,7 +221,10 @@ func (w *world) doTo(p *process, i item) {
 		w.rush(p)
 	case "deploy-at":
 		w.mu.Lock()
-		p.deploys = &i
+		if !w.plan.isNewest() {
+			p.deploys = nil // in these the last one counts
+		}
+		p.deploys = append(p.deploys, &i)
 		w.mu.Unlock()
 	case "observe":
 		w.running.Go(func() { // ends with the process at the latest
@@ -607,6 +610,8 @@ func (w *world) begin(p *process, i item) {
 			answer(settle.SendResult{}, w.query(p, o))
 		case "redrive", "dismiss":
 			answer(w.redrive(p, o))
+		case "letters":
+			answer(settle.SendResult{}, w.list(p, o))
 		case "tree", "wait-tree":
 			answer(settle.SendResult{}, w.askTree(p, o))
 		case "cancel", "skip":
