@@ -18,10 +18,12 @@ import (
 // a time or for good, while events wait behind them, processes die, leave and stand still, applications join, and
 // events are taken back. What is promised:
 //
-//	the space goes on    whatever is in its lane is handled, and nothing else of it notices (all other checks)
-//	the event            is a dead letter after its attempts, and not before, or is handled
-//	what is given up     has written and sent nothing, and uses its transaction no more
-//	what returns late    has failed; what returns in time is blamed for nothing
+//	the space           handles the rest of its lane, once and in order (all other checks)
+//	the event           is handled, or is a dead letter after its attempts and not before
+//	code given up       has written and sent nothing, and cannot use its transaction; its host calls nothing any more
+//	code too late       has failed, whatever it returns; code in time has not
+//	a node given up     rests, and handlers read what it came to last
+//	the worker          counts the goroutines that are left in such code
 
 // hangs are what a plan decides about code that hangs.
 type hangs struct {
@@ -82,7 +84,7 @@ func (p *plan) hang() {
 			p.add(item{at: meanwhile + c.between(0, time.Second), do: "start", who: oneOf(c, "w1", "w2", "w3")})
 		case 2:
 			p.add(item{at: meanwhile, do: "pause", who: who, span: c.about(p.ttl * 2 / 3)})
-		case 3: // partitions go to who comes
+		case 3: // the new worker takes partitions over
 			p.add(item{at: meanwhile, do: "start", who: oneOf(c, "w2", "w3")})
 		case 4:
 			p.add(item{at: meanwhile, do: "cancel", who: anyUser(c), space: ev.space, stream: ev.stream, id: ev.id})
@@ -92,7 +94,7 @@ func (p *plan) hang() {
 			for k := range 1 + c.below(4) {
 				p.add(item{at: ev.at + c.between(0, 2*time.Second), do: "transact", who: app, id: fmt.Sprint(app, "h", i+1, "x", k)})
 			}
-		case 7, 8: // nobody looks, so the space leaves memory as soon as it is at rest
+		case 7, 8: // no watch keeps the space in memory when it is at rest
 			p.items = slices.DeleteFunc(p.items, func(it item) bool { return it.space == ev.space && (it.do == "watch" || it.do == "start") })
 		}
 	}

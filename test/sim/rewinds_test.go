@@ -320,7 +320,7 @@ func (w *past) operate(ctx context.Context) {
 func (w *past) cutWhileNothingIsSent(partition int) {
 	w.cutLane(partition, 1, true)
 	w.procs["c1"].kill()
-	w.pass(2 * worker.StaleLeader)
+	w.pass(2 * port.StaleLeader)
 	w.start("c1")
 }
 

@@ -317,7 +317,7 @@ func (p *plan) restBound() time.Duration {
 		return 3*time.Minute + p.hangBound()
 	}
 	if p.has("trees") {
-		return 2*worker.StaleLeader + 20*time.Second + p.hangBound()
+		return 2*port.StaleLeader + 20*time.Second + p.hangBound()
 	}
 	return 50*time.Second + p.hangBound()
 }
