@@ -12,28 +12,28 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// Attachment is a runtime that takes part in one space beside its owner, in your own
-// process. See worker.Attachment.
+// Attachment is a runtime in the application's process that takes part in one space beside its
+// owner. See worker.Attachment.
 type Attachment = worker.Attachment
 
-// ConvergenceError says that an event or a transaction met one conflict after another for
-// as long as the conflict window.
+// ConvergenceError reports that an event or a transaction met one conflict after another throughout
+// the conflict window.
 type ConvergenceError = space.ConvergenceError
 
-// AttachConfig says how an application takes part in a space. ID and Space are required.
+// AttachConfig configures an attachment. ID and Space are required.
 type AttachConfig struct {
-	// ID names the runtime in the log. It should be unique among those that are alive.
+	// ID names the runtime in the log. It should be unique among running attachments and workers.
 	ID string
-	// Space is the space, Program the one that its owner runs. Without a program, what is
-	// derived can be read and is computed by others alone.
+	// Space is the space, Program the program that its owner runs. Without a program, derived
+	// documents can be read but are computed by the owner only.
 	Space   string
 	Program *Program
-	// Events has the attachment handle the space's events, too, in a race with the owner:
-	// each still takes effect once. It needs the Program then: an event for which it has no
-	// handler ends refused, whatever the owner has.
+	// Events makes the attachment handle the space's events, too, in a race with the owner; each
+	// still takes effect once. It requires Program: an event for which that has no handler ends as
+	// refused, even if the owner's program has one.
 	Events bool
-	// ConflictWindow is for how long a transaction is made again that the commits of others
-	// undo; default 30 s.
+	// ConflictWindow is how long a transaction is retried that loses against other commits; default
+	// 30 s.
 	ConflictWindow time.Duration
 
 	Logger    *slog.Logger
@@ -42,16 +42,16 @@ type AttachConfig struct {
 	OnConsole func(ConsoleInfo)
 }
 
-// Attach takes part in a space, and returns when that is in the log. Several runtimes may
-// host a space at the same time: the worker that owns it, and any number of applications.
-// Each applies its transactions at once to its own copy; whoever commits second is refused,
-// takes in what was first, and does again what is still to do.
+// Attach takes part in a space, and returns when its attachment is in the log. Several runtimes may
+// host a space at the same time: the worker that owns it, and any number of applications. Each
+// applies its transactions to its own copy at once; the runtime that commits second is refused,
+// integrates the other's commit, and redoes its remaining work.
 //
-// It needs the rights of a worker on the bus. An application that only sends, calls, reads and
-// watches is served better by a Client: its Watch also has a document computed by the owner.
+// It needs a worker's permissions on the bus. An application that only sends, calls, reads and
+// watches should use a Client: its Watch also makes the owner compute a derived document.
 //
-// An application attaches to write to a space without an event and a handler (an editor, a
-// gateway, a test), and to see what it has at once, computed in its own process.
+// Attach to write to a space without an event and a handler (an editor, a gateway, a test), and to
+// see its documents at once, computed in the application's own process.
 func Attach(ctx context.Context, bus port.Bus, cfg AttachConfig) (*Attachment, error) {
 	own := worker.AttachConfig{
 		ID: cfg.ID, Space: cfg.Space, Events: cfg.Events,

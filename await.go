@@ -14,11 +14,10 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Await waits for the receipt of an event, whoever sends it and whenever: it may have
-// been handled long ago, or be sent only later. The error is about the wait; how the
-// event ended is in the receipt. It is ErrForgotten if the event lies beyond the
-// horizon, as far as that is known: of a plain id that the lane has forgotten it is not,
-// and the wait goes on, as for one that is yet to be sent.
+// Await waits for the receipt of an event, which may have been handled long ago or may not have
+// been sent yet. The error is about the wait; how the event ended is in the receipt. The error is
+// ErrForgotten if the event is known to lie beyond the horizon; a plain id that the lane has
+// forgotten looks like one that is yet to be sent, and Await keeps waiting for it.
 func (c *Client) Await(ctx context.Context, space, stream, id string) (*Receipt, error) {
 	ev := awaited{space: space, key: receipts.Key{Stream: stream, ID: id}}
 	if err := ev.check(); err != nil {
@@ -33,7 +32,7 @@ func (c *Client) Await(ctx context.Context, space, stream, id string) (*Receipt,
 	return c.await(ctx, ev, w, true, nil)
 }
 
-// awaited names an event that somebody waits for.
+// awaited names an event whose receipt is awaited.
 type awaited struct {
 	space string
 	key   receipts.Key
@@ -49,7 +48,7 @@ func (ev awaited) check() error {
 	return model.CheckAnyEventID(ev.key.ID)
 }
 
-// failed is the error of a wait that brought no receipt.
+// failed returns the error of a wait that brought no receipt.
 func (ev awaited) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = ended(ctx)
@@ -57,11 +56,11 @@ func (ev awaited) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("wait for the receipt of event %s to %s/%s: %w", ev.key.ID, ev.space, ev.key.Stream, err)
 }
 
-// await waits at w, and first looks into the past if the event may be handled already.
-// One that the lane did not know of can have been handled before the wait began, if it was
-// a deposed leader that answered, so it is looked for once more (port.StaleLeader). This
-// is the only look that is not caused by what the log says. If the store has gone back and
-// nothing is found, it calls again, unless that is nil. It ends w.
+// await waits at w, and first searches the log if the event may have been handled already. An event
+// that the lane did not know may have been handled before the wait began if a deposed leader
+// answered, so the log is searched once more after port.StaleLeader; that is the only search
+// without a cause in the log. If the store has gone back and nothing is found, await calls again,
+// unless that is nil. It ends w.
 func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, again func() error) (*Receipt, error) {
 	defer func() { w.end() }()
 	epoch := w.epoch
@@ -112,11 +111,10 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, ag
 	}
 }
 
-// lookPause is how long a client waits before it follows again what it has lost.
+// lookPause is how long a client waits before it follows a log again after losing it.
 const lookPause = 5 * time.Millisecond
 
-// awaits hands receipts to those who wait for them, by following the logs of the
-// spaces that somebody waits on.
+// awaits delivers receipts to waiting calls, by following the logs of the spaces that they wait on.
 type awaits struct {
 	c      *Client
 	ctx    context.Context
@@ -128,8 +126,8 @@ type awaits struct {
 	closed    bool
 }
 
-// follower reads one space's log for its waiters, and a while longer: who calls a
-// space once often calls it again.
+// follower reads one space's log for its waiters, and lingers without any, since calls to a space
+// tend to be repeated.
 type follower struct {
 	cancel  context.CancelFunc
 	waiters map[receipts.Key][]chan *model.Receipt
@@ -137,8 +135,8 @@ type follower struct {
 	seen    uint64 // the sequence up to which the log has been looked at
 }
 
-// waiter is one call's place at a follower: it gets every receipt that is in the log
-// behind seen. epoch is that of the store when it began to wait.
+// waiter is one call's registration at a follower: it receives every receipt that enters the log
+// after seen. epoch is the store's epoch when the wait began.
 type waiter struct {
 	receipt chan *model.Receipt
 	seen    uint64
@@ -156,20 +154,20 @@ func (a *awaits) init(c *Client) {
 
 func (a *awaits) close() {
 	a.mu.Lock()
-	a.closed = true // nothing is followed from here on, so there is an end to wait for
+	a.closed = true // no follower starts after this, so Wait below terminates
 	a.mu.Unlock()
 	a.cancel()
 	a.tasks.Wait()
 }
 
-// bind makes a context that ends with the client, too.
+// bind derives a context that also ends with the client.
 func (a *awaits) bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.ctx, func() { cancel(model.ErrStopped) })
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// ended is why a context of bind has ended.
+// ended returns why a context of bind ended.
 func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, model.ErrStopped) {
 		return cause
@@ -177,8 +175,8 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// begin registers a waiter. From its return on, no receipt of the event that enters
-// the log is missed.
+// begin registers a waiter. From its return on, no receipt of the event that enters the log is
+// missed.
 func (a *awaits) begin(ctx context.Context, ev awaited) (*waiter, error) {
 	space, key := ev.space, ev.key
 	for {
@@ -193,14 +191,14 @@ func (a *awaits) begin(ctx context.Context, ev awaited) (*waiter, error) {
 			return nil, err
 		}
 		if w := a.join(space, key, &head); w != nil {
-			return w, nil // somebody else has made the follower meanwhile
+			return w, nil // another call has started the follower meanwhile
 		}
 		// now there is one: the next round joins it
 	}
 }
 
-// join adds a waiter to the follower of a space. If there is none, it starts one
-// after *head, or returns nil.
+// join adds a waiter to the follower of a space. Without a follower it starts one after *head, or
+// returns nil.
 func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -218,8 +216,8 @@ func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 	return w
 }
 
-// follow starts the follower of a space. a.mu is held. Its goroutine ends when it
-// has been idle for long enough, or with the client.
+// follow starts the follower of a space. a.mu is held. Its goroutine ends after it has been idle
+// for followerLinger, or with the client.
 func (a *awaits) follow(space string, after uint64) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	f := &follower{cancel: cancel, waiters: map[receipts.Key][]chan *model.Receipt{}, seen: after}
@@ -246,12 +244,12 @@ func (a *awaits) follow(space string, after uint64) {
 	})
 }
 
-// look hands out the receipts that a commit holds.
+// look delivers the receipts in a commit.
 func (a *awaits) look(f *follower, e model.LogEntry) {
 	c, err := model.DecodeCommit(e.Data)
 	if err != nil {
 		a.c.logger.Warn("read commit", "space", e.Space, "sequence", e.Seq, "error", err)
-		f.cancel() // its waiters look for themselves, and say what is wrong
+		f.cancel() // its waiters read the log themselves and report the error
 		return
 	}
 	a.mu.Lock()
@@ -265,7 +263,7 @@ func (a *awaits) look(f *follower, e model.LogEntry) {
 		stream, _ := receipts.Stream(tx.By)
 		key := receipts.Key{Stream: stream, ID: tx.Receipt.Event}
 		for _, ch := range f.waiters[key] {
-			ch <- tx.Receipt // has room for one, and there is only one
+			ch <- tx.Receipt // has room for one, and there is only one per event
 		}
 		delete(f.waiters, key)
 	}
@@ -289,7 +287,7 @@ func (a *awaits) leave(f *follower, key receipts.Key, ch chan *model.Receipt) {
 	}
 }
 
-// drop ends a follower that nobody joined meanwhile.
+// drop ends a follower that no waiter has joined meanwhile.
 func (a *awaits) drop(space string, f *follower) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

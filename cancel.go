@@ -16,19 +16,21 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// ErrCancelPending says that an event was taken back, and has not ended yet: nothing that a handler does
-// about it takes effect any more, and it ends as cancelled when its space comes to it.
-var ErrCancelPending = errors.New("it is taken back, and will end as cancelled when its space comes to it: what is before it is not done, its handler has not returned, or no worker runs its space")
+// ErrCancelPending reports that an event has been marked as cancelled but has not ended yet: no
+// handling of it takes effect any more, and it ends as cancelled when it is next in its space's
+// lane.
+var ErrCancelPending = errors.New("the cancellation is in the log, and the event will end as cancelled when its space reaches it: earlier events are not handled yet, its handler has not returned, or no worker runs its space")
 
-// Cancel takes an event back that is queued, waits for a time, or is parked, and returns its receipt. The
-// log of its space decides between that and the handling: the outcome is EventCancelled if this was
-// first, and else what the handling has come to. An event that follows another one is looked for until
-// it is in its space. The error is ErrCancelPending if ctx ends before the event has.
+// Cancel cancels an event that is queued, waits for a time, or is parked, and returns its receipt.
+// The log of its space decides between cancellation and handling: the outcome is EventCancelled if
+// the cancellation came first, else the outcome of the handling. Cancel waits for an event that is
+// not in its space yet because the commit that sends it is still being released. The error is
+// ErrCancelPending if ctx ends before the event has.
 //
-// The events of servers of package ordered cannot be taken back.
+// Events in deployments of package ordered cannot be cancelled.
 //
-// It needs the rights of a worker on the bus, and workers that know of it: those of an older version
-// handle the event all the same.
+// It needs a worker's permissions on the bus, and workers of a version that supports it: older ones
+// handle the event nevertheless.
 func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt, error) {
 	if err := (awaited{of.Space, receipts.Key{Stream: of.Stream, ID: of.Event}}).check(); err != nil {
 		return nil, err
@@ -56,14 +58,14 @@ func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt,
 	return rc, errors.Join(err, a.Close(closing))
 }
 
-// canceller names the attachment that takes an event back: no two that live at a time have one name, and
-// in a simulation, which has its own time, the name is the same in each run.
+// canceller names the attachment that cancels an event: names are unique among concurrent
+// attachments and, in a simulation with virtual time, reproducible.
 func (c *Client) canceller(of EventRef, now time.Time) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d", c.id, of.Space, of.Stream, of.Event, now.UnixNano()))
 	return "cancel-" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10])
 }
 
-// hasDocuments refuses a deployment of package ordered: there is no document for a mark.
+// hasDocuments fails for a deployment of package ordered, which has no document for the mark.
 func (c *Client) hasDocuments(ctx context.Context) error {
 	follow, done := context.WithCancel(ctx)
 	defer done()
@@ -74,15 +76,15 @@ func (c *Client) hasDocuments(ctx context.Context) error {
 		}
 	}, done)
 	switch {
-	case ctx.Err() != nil || !errors.Is(err, context.Canceled): // a follow ends with an error, always
-		return fmt.Errorf("look who serves the spaces: %w", errors.Join(ctx.Err(), err))
+	case ctx.Err() != nil || !errors.Is(err, context.Canceled): // FollowMembers always ends with an error
+		return fmt.Errorf("find out what serves the spaces: %w", errors.Join(ctx.Err(), err))
 	case id != "":
-		return fmt.Errorf("server %s of package ordered serves spaces here, which have no documents: their events cannot be taken back", id)
+		return fmt.Errorf("server %s of package ordered serves spaces here, which have no documents: their events cannot be cancelled", id)
 	}
 	return nil
 }
 
-// open waits until an event is in its space, and returns what is known of it.
+// open waits until an event is in its space, and returns its tree node.
 func (c *Client) open(ctx context.Context, of EventRef) (*TreeNode, error) {
 	for {
 		t, err := c.Tree(ctx, TreeQuery{Space: of.Space, Stream: of.Stream, Event: of.Event, MaxEvents: 1})
@@ -98,11 +100,11 @@ func (c *Client) open(ctx context.Context, of EventRef) (*TreeNode, error) {
 	}
 }
 
-// parkedPause is how long to wait before a parked event is looked at again.
+// parkedPause is the interval at which a parked event is checked.
 const parkedPause = 50 * time.Millisecond
 
-// receiptOf is the receipt of an event that has ended. If there is one, as the log was read, it is
-// waited for: another reading may be of a past in which there was none.
+// receiptOf returns the receipt of an event that has ended. If the log had one when it was read,
+// receiptOf waits for it, since another read may return an older state of the log.
 func (c *Client) receiptOf(ctx context.Context, of EventRef, root *TreeNode) (*Receipt, error) {
 	switch {
 	case root.Commit > 0:
@@ -115,7 +117,7 @@ func (c *Client) receiptOf(ctx context.Context, of EventRef, root *TreeNode) (*R
 	return nil, fmt.Errorf("event %s of space %s has ended without a receipt: it was a timer that was cancelled", of.Event, of.Space)
 }
 
-// cancel marks an event, and waits for its end.
+// cancel marks an event and waits for its end.
 func (c *Client) cancel(ctx context.Context, a *Attachment, of EventRef, why string) (*Receipt, error) {
 	if err := c.mark(ctx, a, of, why); err != nil {
 		return nil, err
@@ -128,7 +130,7 @@ func (c *Client) cancel(ctx context.Context, a *Attachment, of EventRef, why str
 		return rc, err
 	}
 	key := space.CancelKey(of.Stream, of.Event)
-	return rc, a.Transact(ctx, "cancel", func(tx *Tx) error { // the handling was first
+	return rc, a.Transact(ctx, "cancel", func(tx *Tx) error { // the handling came first
 		if !tx.Get(space.CancelDoc, key).IsAbsent() {
 			tx.Delete(space.CancelDoc, key)
 		}
@@ -136,8 +138,8 @@ func (c *Client) cancel(ctx context.Context, a *Attachment, of EventRef, why str
 	})
 }
 
-// mark has the log say that an event is taken back. One that has begun to wait for its time meanwhile is
-// marked once more, with the slot in which it waits: then it need not wait any longer.
+// mark writes into the log that an event is cancelled. An event that has begun to wait for its time
+// meanwhile is marked once more with its slot, so that it ends without waiting any longer.
 func (c *Client) mark(ctx context.Context, a *Attachment, of EventRef, why string) error {
 	for marked := false; ; marked = true {
 		var slot uint64

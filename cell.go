@@ -11,52 +11,52 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Cell is a place that handlers write: a document, or with Field a part of one, as a value
-// of type T. It is a name and holds nothing, so one variable of a package serves every
-// space, transaction and goroutine.
+// Cell is a location that handlers write: a document, or with Field a part of one, as a value of
+// type T. It is a name and holds no data, so one package variable serves all spaces, transactions
+// and goroutines.
 //
 //	var stats = settle.NewCell[Stats]("stats")
 //
-// T is encoded as JSON, `json` tags included; docs/documents.md has the details.
+// T is encoded as JSON, with `json` tags; docs/documents.md has the details.
 type Cell[T any] struct {
 	place[T]
 }
 
-// NewCell names a document of type T. It panics if the name is none (letters, digits, '-'
-// and '_'; at most 64) or if T cannot be a document, as regexp.MustCompile does: cells are
+// NewCell returns the cell of document doc. It panics if doc is not a valid name (letters, digits,
+// '-' and '_'; at most 64) or if T cannot be encoded, as regexp.MustCompile does: cells are
 // declared once, and the mistake is in the source.
 func NewCell[T any](doc string) Cell[T] { return Cell[T]{newPlace[T]("cell", doc)} }
 
-// Field names a part of a cell, by the json names on the way. Whoever reads it depends on
-// it and on nothing beside it. It panics if T has no such field, or one of another type:
+// Field returns a part of a cell, addressed by JSON names. A read of it depends on that part only.
+// It panics if T has no such field, or if the field has another type than F:
 //
 //	var departures = settle.Field[int64](stats, "departures")
 func Field[F, T any](c Cell[T], path ...string) Cell[F] {
 	return Cell[F]{part[F](c.place, path)}
 }
 
-// Or is the cell with a value that stands for one that does not exist. It is read as if it
-// had been written there: each reader has one of its own. It panics if it cannot be encoded.
+// Or returns the cell with a value to read where none exists. Each read decodes a copy of its own.
+// It panics if the value cannot be encoded.
 func (c Cell[T]) Or(value T) Cell[T] {
 	c.or = c.standIn(value)
 	return c
 }
 
-// In is the same place of another space, to be read. Another space is changed by sending it
-// an event: Set fails the transaction.
+// In returns the same location of another space, for reading. Set and Delete on it fail the
+// transaction: to change another space, send it an event.
 func (c Cell[T]) In(space string) Cell[T] {
 	c.space = space
 	return c
 }
 
-// Set writes the value; writing what is there writes nothing.
+// Set writes the value. Writing a value equal to the present one is not a change.
 func (c Cell[T]) Set(w Writer, v T) {
 	if val, ok := c.encode(w, v); ok {
 		w.Set(c.doc, val, c.path...)
 	}
 }
 
-// Update reads the value, has it changed, and writes it.
+// Update reads the value, calls change on it, and writes it.
 func (c Cell[T]) Update(w Writer, change func(*T)) {
 	v := c.Get(w)
 	change(&v)
@@ -70,12 +70,12 @@ func (c Cell[T]) Delete(w Writer) {
 	}
 }
 
-// place is what Cell and Derived have in common: where the value is, and how it is read.
+// place holds what Cell and Derived have in common: where the value is, and how it is read.
 type place[T any] struct {
 	space, doc string
 	path       model.Path
 	shape      *shape.Shape[T]
-	or         Value // stands for what is absent
+	or         Value // read where there is no value
 }
 
 func newPlace[T any](what, doc string) place[T] {
@@ -109,16 +109,16 @@ func must(err error) {
 	}
 }
 
-// Name is the name of the document.
+// Name returns the name of the document.
 func (p place[T]) Name() string { return p.doc }
 
-// Address is where the place is.
+// Address returns the location.
 func (p place[T]) Address() Address {
 	return Address{Space: p.space, Doc: p.doc, Path: p.path}
 }
 
-// Get reads the value: the zero value, or that of Or, if there is none. A value that is there
-// and is no T fails the transaction, with an error that names the place.
+// Get reads the value; if there is none, the value of Or or the zero value. A value that does not
+// decode into T fails the transaction, with an error that names the location.
 func (p place[T]) Get(r Reader) T {
 	v, ok := p.Lookup(r)
 	if !ok {
@@ -127,8 +127,8 @@ func (p place[T]) Get(r Reader) T {
 	return v
 }
 
-// standIn is what Or keeps: no T, of which one reader could change what another gets, in
-// another space and at the same time.
+// standIn encodes the value of Or: kept as a T, it could be modified by one reader while another
+// space reads it.
 func (p place[T]) standIn(value T) Value {
 	v, err := p.shape.Encode(value)
 	if err == nil {
@@ -140,17 +140,17 @@ func (p place[T]) standIn(value T) Value {
 	return v
 }
 
-// instead is what is read where there is nothing.
+// instead returns the value to read where there is none.
 func (p place[T]) instead() T {
-	t, _ := p.shape.Decode(p.or) // has been tried
+	t, _ := p.shape.Decode(p.or) // checked by standIn
 	return t
 }
 
-// Lookup reads the value, and false if there is none.
+// Lookup reads the value, and returns false if there is none.
 func (p place[T]) Lookup(r Reader) (T, bool) { return p.decode(r, p.read(r)) }
 
-// Exists reports whether there is a value. It depends on the outermost shape of the value
-// only, see [space.Tx.GetShallow]; of another space, on the value.
+// Exists reports whether there is a value. In the same space it depends on the outermost structure
+// of the value only, see [space.Tx.GetShallow]; in another space, on the whole value.
 func (p place[T]) Exists(r Reader) bool {
 	if p.elsewhere(r) || isLink[T]() {
 		return !p.read(r).IsAbsent()
@@ -158,11 +158,11 @@ func (p place[T]) Exists(r Reader) bool {
 	return !r.GetShallow(p.doc, p.path...).IsAbsent()
 }
 
-// Peek reads the value of this space without consequences: the node does not run again
-// because of it, and nothing is brought up to date for it.
+// Peek reads the value in this space without a dependency: the node does not run again because of
+// it, and nothing is brought up to date for it.
 func (p place[T]) Peek(r Reader) T {
 	if p.elsewhere(r) {
-		r.Fail(fmt.Errorf("peek at %s: what another space has can be read only with Get", p))
+		r.Fail(fmt.Errorf("peek at %s: another space can be read only with Get", p))
 	}
 	v, ok := p.decode(r, p.peek(r))
 	if !ok {
@@ -171,13 +171,13 @@ func (p place[T]) Peek(r Reader) T {
 	return v
 }
 
-// Ref is a link to the place, to be kept in a document.
+// Ref returns a link to the location, for storing in a document.
 func (p place[T]) Ref() Ref[T] {
 	return Ref[T]{model.Link{Space: p.space, Doc: p.doc, Path: p.path}}
 }
 
-// Decode makes a T of a value that stands, or stood, at the place, as Get does: the zero value, or
-// that of Or, if it is absent. It is for who has the value from elsewhere, such as Client.GetCurrent.
+// Decode decodes a value of this location into a T, as Get does: an absent value yields the value
+// of Or or the zero value. Use it for values obtained elsewhere, such as from Client.GetCurrent.
 func (p place[T]) Decode(v Value) (t T, err error) {
 	if v.IsAbsent() {
 		return p.instead(), nil
@@ -188,7 +188,7 @@ func (p place[T]) Decode(v Value) (t T, err error) {
 	return t, err
 }
 
-// String is the address, "@space/document/path", for people.
+// String formats the address, "@space/document/path", for people.
 func (p place[T]) String() string {
 	return Address{Space: p.space, Doc: p.doc, Path: p.path}.String()
 }
@@ -212,7 +212,7 @@ func (p place[T]) peek(r Reader) Value {
 	return r.Peek(p.doc, p.path...)
 }
 
-// isLink reports whether a T is a Ref: then the link is the value, and is not followed.
+// isLink reports whether T is a Ref: then the link itself is the value, and is not followed.
 func isLink[T any]() bool {
 	_, ok := any((*T)(nil)).(interface{ To() Link })
 	return ok
@@ -229,7 +229,7 @@ func (p place[T]) link(r Reader) Value {
 	return r.Get(p.doc, p.path...)
 }
 
-// member reads a link where reads follow it: as a member of what it stands in.
+// member reads a link where reads would follow it: as a member of its parent.
 func (p place[T]) member(r Reader, read func(path ...string) Value) Value {
 	last := len(p.path) - 1
 	if last < 0 {
@@ -239,8 +239,8 @@ func (p place[T]) member(r Reader, read func(path ...string) Value) Value {
 	return read(p.path[:last]...).Get(p.path[last])
 }
 
-// decode makes a T of what is there; what is none fails the transaction, since nothing that
-// it could do with it would be right.
+// decode decodes a value. A value that is no T fails the transaction: substituting another value
+// would hide the error.
 func (p place[T]) decode(r Reader, v Value) (t T, ok bool) {
 	if v.IsAbsent() {
 		return t, false
@@ -252,7 +252,7 @@ func (p place[T]) decode(r Reader, v Value) (t T, ok bool) {
 	return t, err == nil
 }
 
-// encode makes the document of a T that is to be written.
+// encode encodes a T that is to be written.
 func (p place[T]) encode(w Writer, t T) (Value, bool) {
 	if !p.own(w) {
 		return Value{}, false
@@ -264,7 +264,7 @@ func (p place[T]) encode(w Writer, t T) (Value, bool) {
 	return v, err == nil
 }
 
-// own refuses to write to another space.
+// own fails the transaction if the location belongs to another space.
 func (p place[T]) own(w Writer) bool {
 	if p.elsewhere(w) {
 		w.Fail(fmt.Errorf("write %s: a space is changed by itself only; send it an event", p))
@@ -273,10 +273,11 @@ func (p place[T]) own(w Writer) bool {
 	return true
 }
 
-// Fetch returns the value as of now: derived ones are brought up to date for it, by the worker
-// that serves the space. See Client.GetCurrent, whose errors it has. It is the zero value, or that of
-// Or, if there is none. What is no T is an error, and so is what cannot be brought up to date, because
-// a computation fails, say; the error tells why.
+// Fetch returns the current value; derived documents are brought up to date for it by the worker
+// that serves the space. If there is none, it returns the value of Or or the zero value. A value
+// that does not decode into T is an error, and so is one that cannot be brought up to date, for
+// instance because a computation fails; the error says why. Other errors are those of
+// Client.GetCurrent.
 func (p place[T]) Fetch(ctx context.Context, c *Client, space string) (t T, err error) {
 	now, err := c.GetCurrent(ctx, space, p.doc)
 	if err != nil {
@@ -288,9 +289,10 @@ func (p place[T]) Fetch(ctx context.Context, c *Client, space string) (t T, err 
 	return p.outside(space, now.Value)
 }
 
-// Watch observes the value: it delivers what is there, then every change with its revision,
-// until ctx ends or the value is no T. See Client.Watch. What does not exist (yet) is not
-// delivered, unless it did before: then the zero value is, or that of Or.
+// Watch observes the value: it delivers the present value, then every change with its revision,
+// until ctx ends or the value does not decode into T. See Client.Watch. A value that does not exist
+// (yet) is not delivered, unless it existed before: then the value of Or or the zero value is
+// delivered.
 func (p place[T]) Watch(ctx context.Context, c *Client, space string, deliver func(t T, revision uint64), opts ...WatchOption) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -314,7 +316,7 @@ func (p place[T]) Watch(ctx context.Context, c *Client, space string, deliver fu
 	return err
 }
 
-// outside makes a T of a whole document, for a client.
+// outside decodes the value of the location from a whole document, for a client.
 func (p place[T]) outside(space string, v Value) (t T, err error) {
 	p.space = space
 	return p.Decode(v.At(p.path))

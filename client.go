@@ -24,7 +24,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// Client sends events, waits for receipts, reads and watches documents.
+// Client sends events, waits for receipts, reads and watches documents. It is safe for concurrent
+// use.
 type Client struct {
 	bus    port.Bus
 	id     string
@@ -35,53 +36,52 @@ type Client struct {
 	watches atomic.Uint64
 }
 
-// ErrForgotten says that an event belongs to the past beyond the horizon, or beyond what is
-// kept of the log (WorkerConfig.History): if it was handled, then so long ago that nobody
-// knows any more how. Sending it again under its id still does nothing.
+// ErrForgotten reports that an event is older than the horizon, or than what is kept of the log
+// (WorkerConfig.History): whether and how it was handled is no longer known. Sending it again under
+// its id has no effect.
 var ErrForgotten = lookup.ErrForgotten
 
-// ErrRewound says that the store has gone back to an earlier state (a power cut without fsync,
-// a snapshot of its machine, an older copy of its files), so that what was waited for may never
-// come: an event that was acknowledged before may be lost. Sending it again is safe.
+// ErrRewound reports that the store has gone back to an earlier state (a power cut without fsync, a
+// snapshot of its machine, an older copy of its files), so that the awaited receipt or change may
+// never come: an acknowledged event may be lost. Sending it again is safe.
 var ErrRewound = model.ErrRewound
 
-// SendResult is the answer to a send.
+// SendResult is the server's answer to a send.
 type SendResult = model.SendResult
 
-// ExpiredError says that an event is refused because of the time that its id carries;
-// see TimedEventID.
+// ExpiredError reports that an event was refused because the time in its id is older than the
+// horizon; see TimedEventID.
 type ExpiredError = model.ExpiredError
 
-// TimedEventID makes an event id that carries a time: the one at which the sender has
-// decided to send the event, and the same in every retry. name is as Outgoing.ID.
+// TimedEventID returns an event id that carries a time: the time at which the sender decided to
+// send the event, which must be the same in every retry. name is as Outgoing.ID.
 //
-// A deployment remembers events for its horizon, 7 days unless it was created with
-// another. A plain id that is sent again after that is a new event. A timed id that is
-// older than the horizon is refused, so it takes effect at most once for ever.
+// A deployment remembers event ids for its horizon, 7 days unless it was created with another. A
+// plain id that is sent again after that is a new event. A timed id older than the horizon is
+// refused, so the event takes effect at most once, without a time limit.
 func TimedEventID(at time.Time, name string) string { return model.TimedEventID(at, name) }
 
-// NewEventID makes a timed id that nobody else makes, for an event that is about
-// nothing that has a name. Keep it for the retries.
+// NewEventID returns a unique timed id, for an event without a natural key. Keep it for retries.
 func NewEventID() string { return TimedEventID(time.Now(), strings.ToLower(rand.Text()[:16])) }
 
 // Outgoing is an event to be sent.
 type Outgoing struct {
 	Space, Stream string
-	// ID makes the event one event however often it is sent: choose it from what
-	// the event is about (an order number, a message id), not at random. Letters,
-	// digits, '-' and '_'. See TimedEventID for retries after days.
+	// ID identifies the event: events with the same id are one event, however often they are sent.
+	// Derive it from what the event is about (an order number, a message id); do not choose it at
+	// random. Letters, digits, '-' and '_'. See TimedEventID for retries after days.
 	ID      string
 	Payload any
-	// NotBefore, if not zero, is when the event is to be handled at the earliest, by the
-	// clock of the worker that serves its space. It is stored at once, and waits in the
-	// space; see Tx.SendAt.
+	// NotBefore, if not zero, is the earliest time at which the event is handled, by the clock of
+	// the worker that serves its space. The event is stored at once and waits in the space; see
+	// Stream.SendAt.
 	NotBefore time.Time
-	// Expires, if not zero, is after when the event is not handled any more, by the same clock: it
-	// ends with the receipt Expired then.
+	// Expires, if not zero, is the deadline of the event, by the same clock: after it, the event is
+	// not handled but ends with the receipt Expired.
 	Expires time.Time
 }
 
-// message is the event as it is sent, unless the lane would only refuse it.
+// message encodes the event, or returns an error if the lane would refuse it.
 func (c *Client) message(o Outgoing) (model.Message, error) {
 	m, err := o.message()
 	if err != nil {
@@ -126,7 +126,7 @@ func (o Outgoing) message() (model.Message, error) {
 	return m, nil
 }
 
-// ClientConfig says how a client behaves. All fields are optional but ID.
+// ClientConfig configures a client. All fields are optional but ID.
 type ClientConfig struct {
 	// ID names the client among the observers of a document.
 	ID     string
@@ -134,7 +134,7 @@ type ClientConfig struct {
 	Tracer trace.Tracer
 }
 
-// NewClient makes a client over a bus. The bus stays the caller's.
+// NewClient returns a client that uses bus. It does not close the bus.
 func NewClient(bus port.Bus, cfg ClientConfig) (*Client, error) {
 	if cfg.ID == "" {
 		return nil, errors.New(`settle: ClientConfig.ID is empty; name the client, such as "sign-1"`)
@@ -150,20 +150,20 @@ func NewClient(bus port.Bus, cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// Close ends what the client follows. The bus is not closed.
+// Close ends the client's subscriptions and the calls that wait for receipts. The bus stays open.
 func (c *Client) Close() { c.awaits.close() }
 
-// Sender returns a new sender of many events, which keeps the order of each space.
+// Sender returns a new Sender that has one event of each space in flight at a time.
 func (c *Client) Sender() *Sender { return newSender(c, 1) }
 
-// Pipeline returns a sender that has up to n events of each space under way, and so
-// is faster where there are few spaces. The order of a space is that of the calls
-// unless a request has to be repeated, because the server did not answer or its
-// lane was full: then what was sent behind it may come before it.
+// Pipeline returns a Sender that has up to n events of each space in flight, which is faster with
+// few spaces. The order within a space is that of the calls unless a request has to be repeated,
+// because the server did not answer or the lane was full: events sent after it may then overtake
+// it.
 func (c *Client) Pipeline(n int) *Sender { return newSender(c, max(n, 1)) }
 
-// Send stores an event in its space's lane and returns when that is durable. It
-// will be handled exactly once, however often it is sent.
+// Send stores an event in its space's lane and returns when it is durable. It will be handled
+// exactly once, however often it is sent. If ctx ends first, the event may or may not be stored.
 func (c *Client) Send(ctx context.Context, e Outgoing) (SendResult, error) {
 	m, err := c.message(e)
 	if err != nil {
@@ -192,10 +192,10 @@ func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) 
 	}
 }
 
-// Call sends an event and waits for its receipt: request and reply over a handler
-// that runs exactly once. Calling again with the same id returns the same receipt. If the
-// store goes back meanwhile, and loses the event, the call sends it again.
-// The error is about the call; how the event ended is in the receipt.
+// Call sends an event and waits for its receipt: request and reply over a handler that takes effect
+// exactly once. Calling again with the same id returns the same receipt. If the store goes back
+// meanwhile and loses the event, Call sends it again. The error is about the call; how the event
+// ended is in the receipt. Call blocks until ctx ends.
 func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 	m, err := c.message(e)
 	if err != nil {
@@ -213,7 +213,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 		w.end()
 		return nil, err
 	}
-	again := func() error { // the store has gone back: the event may be lost, and is sent once more
+	again := func() error { // the store has gone back: the event may be lost, and is sent again
 		_, err := c.send(ctx, m)
 		return err
 	}
@@ -224,10 +224,9 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 	return rc, err
 }
 
-// FindReceipt looks for the receipt of an event, nil if there is none so far. It
-// reads about as many commits as the log's length has binary digits. The error is
-// ErrForgotten if the event was handled so long ago that what is left of lane and log does
-// not say how.
+// FindReceipt returns the receipt of an event, nil if there is none yet. It does not wait. It reads
+// a number of commits logarithmic in the length of the log. The error is ErrForgotten if the event
+// was handled so long ago that neither lane nor log has its receipt.
 func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Receipt, error) {
 	h, err := lookup.FindReceipt(ctx, c.bus, space, stream, id)
 	if h == nil || err != nil {
@@ -236,27 +235,25 @@ func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Re
 	return h.Tx.Receipt, nil
 }
 
-// Handling is how an event has ended: the receipt, what the handling has sent, and
-// where it stands in the log.
+// Handling is how an event ended: the receipt, the events that the handler sent, and the commit
+// that contains it.
 type Handling = lookup.Handling
 
-// ReceiptFilter says which receipts of a space are wanted.
+// ReceiptFilter selects receipts of a space.
 type ReceiptFilter = lookup.ReceiptFilter
 
-// Receipts yields how the events of a space have ended, in the order of the log, oldest
-// first:
+// Receipts iterates over the receipts of a space in the order of the log, oldest first:
 //
 //	for h, err := range c.Receipts(ctx, "alice", settle.ReceiptFilter{Outcome: settle.Failed}) {
 //
-// An error is the last that is yielded.
+// The iteration ends after the first error.
 func (c *Client) Receipts(ctx context.Context, space string, f ReceiptFilter) iter.Seq2[*Handling, error] {
 	return lookup.Receipts(ctx, c.bus, space, f)
 }
 
-// Get returns a document as the log has it now, and its revision: the log
-// sequence of the commit that last changed it, 0 if nothing ever did. It needs no worker
-// and creates no demand, so a derived document may be out of date: see GetCurrent, or Watch
-// it to have it kept.
+// Get returns a document as it is in the log, and its revision: the log sequence of the commit that
+// last changed it, 0 if none did. It needs no worker and creates no demand, so a derived document
+// may be out of date: GetCurrent brings it up to date once, Watch keeps it up to date.
 func (c *Client) Get(ctx context.Context, space, doc string) (Value, uint64, error) {
 	if err := checkDoc(space, doc); err != nil {
 		return Value{}, 0, err
@@ -271,16 +268,16 @@ func (c *Client) Get(ctx context.Context, space, doc string) (Value, uint64, err
 // Current is a document as it is at the head of the log.
 type Current struct {
 	Value    Value  // absent if there is no such document
-	Revision uint64 // as of Get
-	// Stale, if not "", is why the value is not what it should be: what it is computed from
-	// did not come to rest in time, or fails.
+	Revision uint64 // as of Client.Get
+	// Stale, if not "", is why the value is out of date: a computation that it depends on fails, or
+	// did not finish in time.
 	Stale string
 }
 
-// GetCurrent returns a document as it is at the head of the log: what the owner of its space
-// says that it is, now. A derived one that nobody watches is computed first, and only for
-// that. A takeover or a handover of the space makes it wait, until the deadline of ctx, or
-// for 15 seconds if it has none. The error is model.ErrNobody if there is no worker.
+// GetCurrent returns a document as it is at the head of the log, as answered by the worker that
+// owns its space. A derived document that is not observed is computed first, for this read only.
+// During a takeover or a handover of the space it blocks, until the deadline of ctx, or for 15
+// seconds without one. The error is model.ErrNobody if there is no worker.
 func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, error) {
 	q := live.Get{Space: space, Document: doc}
 	if deadline, has := ctx.Deadline(); has {
@@ -297,8 +294,8 @@ func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, er
 	return out, err
 }
 
-// WatchFrom is Watch for one that knows the document as of a revision: it delivers only what
-// is newer. Changes that were made meanwhile come as the one value that they add up to.
+// WatchFrom is Watch for a caller that has the document as of a revision: it delivers only newer
+// values. Changes made in between are delivered as one value.
 func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64), opts ...WatchOption) error {
 	known := from
 	return c.changes(ctx, space, doc, func(ch lookup.Change) {
@@ -312,10 +309,10 @@ func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, 
 	}, opts)
 }
 
-// Watch observes a document: it delivers the confirmed value, then every change
-// with its revision, until ctx ends. While it does, everything that the document
-// is computed from is kept up to date, wherever it lives. While nobody can be reached it delivers
-// nothing, and goes on when somebody can: WatchStatus tells of that.
+// Watch observes a document: it calls deliver with the confirmed value, then with each change and
+// its revision, and blocks until ctx ends. While it runs, everything that the document is computed
+// from is kept up to date, in all spaces. While no server or worker is reachable nothing is
+// delivered; it resumes when one is. WatchStatus reports that state.
 func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64), opts ...WatchOption) error {
 	return c.changes(ctx, space, doc, func(ch lookup.Change) { deliver(ch.Value, ch.Revision) }, opts)
 }
@@ -343,7 +340,7 @@ func checkDoc(space, doc string) error {
 	return model.CheckName("document", doc)
 }
 
-// span begins the span of a send and returns the context that goes with the event.
+// span starts the span of a send and returns the trace context that travels with the event.
 func (c *Client) span(ctx context.Context, m *model.Message) (model.Trace, func(error)) {
 	if c.tracer == nil {
 		return telemetry.Of(ctx), func(error) {}

@@ -8,15 +8,15 @@ import (
 	"github.com/settlehq/settle/coordinator/trail"
 )
 
-// DeadLetter is an event that failed or was refused, with its payload and the error,
-// and what has been done about it.
+// DeadLetter is an event that failed or was refused, with its payload, the error, and whether it
+// was redriven or dismissed.
 type DeadLetter = trail.Dead
 
-// NoLetterError says that there is no dead letter about an event.
+// NoLetterError reports that an event has no dead letter.
 type NoLetterError = trail.NoLetterError
 
-// DeadLetters goes through the dead letters of a space, or of all spaces if it is "",
-// oldest first, with what had been done about them when it began. It ends after the first error.
+// DeadLetters iterates over the dead letters of a space, or of all spaces if space is "", oldest
+// first, in their state at the start of the iteration. It ends after the first error.
 func (c *Client) DeadLetters(ctx context.Context, space string) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
 		err := trail.EachDead(ctx, c.bus, space, func(d DeadLetter) error {
@@ -31,12 +31,12 @@ func (c *Client) DeadLetters(ctx context.Context, space string) iter.Seq2[DeadLe
 	}
 }
 
-// errEnough ends an iteration that nobody wants any more.
+// errEnough stops trail.EachDead when the caller ends the iteration.
 var errEnough = errors.New("enough")
 
-// DeadFilter says which dead letters are meant, DeadCounts how many there are, and OpenDead are those
-// of a filter that were open at a moment. Pace is how something is done about many, and DeadDone
-// how it went with one.
+// DeadFilter selects dead letters, DeadCounts counts them, and OpenDead holds those of a filter
+// that were open at one moment. Pace limits the rate of a bulk operation, and DeadDone is its
+// result for one letter.
 type (
 	DeadFilter = trail.DeadFilter
 	DeadCounts = trail.DeadCounts
@@ -45,33 +45,32 @@ type (
 	DeadDone   = trail.DeadDone
 )
 
-// CountDead counts the dead letters of a space, or of all spaces if it is "". However many there
-// are, that is a question or two: the server keeps an index.
+// CountDead counts the dead letters of a space, or of all spaces if space is "". It takes one or
+// two requests whatever their number, since the server keeps an index.
 func (c *Client) CountDead(ctx context.Context, space string) (DeadCounts, error) {
 	return trail.CountDead(ctx, c.bus, space)
 }
 
-// OpenDead finds the dead letters that are open, neither sent again nor dismissed, of those that
-// the filter means. OpenDead.Redrive and OpenDead.Dismiss do something about all of them; one that
-// was ended in the middle is gone on with by calling both again.
+// OpenDead finds the dead letters matching the filter that are open: neither redriven nor
+// dismissed. OpenDead.Redrive and OpenDead.Dismiss process all of them; after an interruption, call
+// OpenDead and that method again to continue.
 func (c *Client) OpenDead(ctx context.Context, f DeadFilter) (*OpenDead, error) {
 	return trail.SelectDead(ctx, c.bus, f)
 }
 
-// Dismiss notes that somebody has looked at a dead letter and leaves it, and why. It stays
-// where it is, with DeadLetter.Dismissed, and can still be redriven. That somebody had done
-// so before is no error; again says it, and the first reason is kept. reason may be "", and
-// has 500 bytes at most.
-// stream may be "" if only one event of the space has the id. Without such a letter, the
-// error is a NoLetterError.
+// Dismiss records that a dead letter needs no further action, and why. The letter stays, with
+// DeadLetter.Dismissed set, and can still be redriven. Dismissing it again is not an error: again
+// is true, and the first reason is kept. reason may be "", and has at most 500 bytes. stream may be
+// "" if only one event of the space has the id. Without such a letter, the error is a
+// *NoLetterError.
 func (c *Client) Dismiss(ctx context.Context, space, stream, id, reason string) (of EventRef, again bool, err error) {
 	return trail.Dismiss(ctx, c.bus, space, stream, id, reason)
 }
 
-// Redrive sends an event that failed or was refused again, with the payload that it
-// had, under an id that follows from its own (":r1" behind it, then ":r2"): doing so twice
-// is one event, which SendResult.Duplicate then says. One that fails again has a dead letter
-// of its own, and is redriven by its own id. stream may be "" if only one event of the space has the id.
+// Redrive sends an event that failed or was refused again, with its original payload, under an id
+// derived from its own (with ":r1" appended, then ":r2"): redriving it twice is one event, reported
+// by SendResult.Duplicate. If that event fails again it has a dead letter of its own, and is
+// redriven by its own id. stream may be "" if only one event of the space has the id.
 func (c *Client) Redrive(ctx context.Context, space, stream, id string) (EventRef, SendResult, error) {
 	return trail.Redrive(ctx, c.bus, space, stream, id)
 }

@@ -9,53 +9,52 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Derived is a document that a computation derives, as a value of type T, or with Part a
-// part of one. Nobody else writes it, which is why it has no Set. Like a Cell it is a name.
+// Derived is a document that a computation derives, as a value of type T, or with Part a part of
+// one. Only the computation writes it, so it has no Set. Like a Cell it is a name.
 //
 //	var punctuality = settle.NewDerived[Punctuality]("punctuality")
 type Derived[T any] struct {
 	place[T]
 }
 
-// NoValue is what a computation returns for an error if there is nothing to derive (yet): its
-// document does not exist then.
+// NoValue is the error that a computation returns if there is nothing to derive (yet): its document
+// then does not exist.
 //
 //	if n == 0 {
 //		return Punctuality{}, settle.NoValue
 //	}
-var NoValue = errors.New("no value") //nolint:revive,staticcheck // it is no error, as fs.SkipDir is none
+var NoValue = errors.New("no value") //nolint:revive,staticcheck // a signal, like fs.SkipDir
 
-// NewDerived names a derived document of type T. It panics like NewCell.
+// NewDerived returns the derived document doc of type T. It panics like NewCell.
 func NewDerived[T any](doc string) Derived[T] {
 	return Derived[T]{newPlace[T]("derived document", doc)}
 }
 
-// Part names a part of a derived document, as Field does of a cell.
+// Part returns a part of a derived document, as Field does for a cell.
 func Part[F, T any](d Derived[T], path ...string) Derived[F] {
 	return Derived[F]{part[F](d.place, path)}
 }
 
-// In is the same document of another space. To read it is demand over there: it is computed
+// In returns the same document of another space. Reading it creates demand there: it is computed
 // because it is read.
 func (d Derived[T]) In(space string) Derived[T] {
 	d.space = space
 	return d
 }
 
-// Or is the document with a value that stands for one that does not exist; see Cell.Or.
+// Or returns the document with a value to read where none exists; see Cell.Or.
 func (d Derived[T]) Or(value T) Derived[T] {
 	d.or = d.standIn(value)
 	return d
 }
 
 // Compute registers the computation that derives the document. It runs while the document is
-// observed: by a client that watches it, by a live computation that reads it (here or in
-// another space), by an effect, or by an event whose handler reads it; and then only when
-// something that it has read has changed. An error keeps the value that was there; NoValue
-// removes it.
+// observed: by a client that watches it, by an observed computation that reads it (here or in
+// another space), by an effect, or by an event whose handler reads it; and then only when something
+// that it read has changed. After an error the document keeps its value; NoValue removes it.
 //
-// run must be a function of what it reads: run again over the same documents, it returns
-// the same. Package settletest checks that.
+// run must be a function of what it reads: run again over the same documents, it returns the same.
+// Package settletest checks that.
 func (d Derived[T]) Compute(p *Program, run func(v *View) (T, error), options ...Option) {
 	n := NodeSpec{ID: d.doc, Kind: Computation, Output: d.doc, Run: func(tx *space.Tx) (Value, error) {
 		t, err := run((*View)(tx))
@@ -74,7 +73,7 @@ func (d Derived[T]) Compute(p *Program, run func(v *View) (T, error), options ..
 	p.node(n, options)
 }
 
-// none is what a run that ended in an error has come to.
+// none converts the error of a run to its result: NoValue means an absent value.
 func none(err error) (Value, error) {
 	if errors.Is(err, NoValue) {
 		return Value{}, nil
@@ -82,16 +81,16 @@ func none(err error) (Value, error) {
 	return Value{}, err
 }
 
-// Place is where something stands: a Cell, a Derived, Rows and the like. Cells and rows are what a
-// node can be registered to write (ComputeInto, Materialize), all of them what it Expects to read.
+// Place is a location in documents: a Cell, a Derived, Rows or DerivedRows. A node can be
+// registered to write cells and rows (ComputeInto, Materialize), and Expects takes all of them.
 type Place interface {
 	Address() Address
 }
 
-// ComputeInto registers a computation that writes several places, or writes where handlers may
-// write too: whoever reads one of them makes it run. The places are its write surface, and
-// what run may write; no other computation may write there. It is named, since no single document
-// stands for it.
+// ComputeInto registers a computation that writes several locations, or locations that handlers
+// also write. Reading any of them creates demand for it. The locations are its write surface: run
+// may write there and nowhere else, and no other computation may write there. It has a name of its
+// own because no single document stands for it.
 func (p *Program) ComputeInto(name string, run func(d *Draft) error, into []Place, options ...Option) *Program {
 	n := NodeSpec{ID: name, Kind: Computation, Writes: addresses(into), Run: drafting(run)}
 	if len(into) == 0 {
@@ -101,10 +100,10 @@ func (p *Program) ComputeInto(name string, run func(d *Draft) error, into []Plac
 	return p
 }
 
-// Materialize registers a materializer: it keeps up an index or a list somewhere in the places
-// within, and where exactly is known only when it has run. So it runs whether anybody
-// looks or not, but only when nothing else is to do, or before a node or event that reads
-// within. What it really writes triggers whoever reads there. No other computation may write there.
+// Materialize registers a materializer: it maintains an index or a list within the given locations,
+// and decides while running where exactly it writes. It therefore runs without being observed, but
+// only when nothing else is runnable, or before a node or event that reads within. Its actual
+// writes trigger their readers. No other computation may write there.
 func (p *Program) Materialize(name string, run func(d *Draft) error, within []Place, options ...Option) *Program {
 	n := NodeSpec{ID: name, Kind: Computation, Envelope: addresses(within), Run: drafting(run)}
 	if len(within) == 0 {
@@ -130,23 +129,23 @@ func addresses(places []Place) []Address {
 	return out
 }
 
-// Ref is a link to a place of type T, to be kept in a document: a field of type Ref[T] is
-// encoded as a link. Reads through the dynamic interface follow it.
+// Ref is a link to a location of type T, for storing in a document: a field of type Ref[T] is
+// encoded as a link. Untyped reads follow it.
 type Ref[T any] struct{ to model.Link }
 
-// To is the link as a value.
+// To returns the link as a value.
 func (r Ref[T]) To() Link { return r.to }
 
-// IsZero reports whether the link leads nowhere.
+// IsZero reports whether the link points nowhere.
 func (r Ref[T]) IsZero() bool { return r.to.Doc == "" }
 
-// Get reads what the link points to, the zero value if there is nothing.
+// Get reads what the link points to; the zero value if there is nothing.
 func (r Ref[T]) Get(from Reader) T {
 	v, _ := r.Lookup(from)
 	return v
 }
 
-// Lookup reads what the link points to, and false if there is nothing.
+// Lookup reads what the link points to, and returns false if there is nothing.
 func (r Ref[T]) Lookup(from Reader) (t T, ok bool) {
 	if r.IsZero() {
 		return t, false
@@ -155,8 +154,8 @@ func (r Ref[T]) Lookup(from Reader) (t T, ok bool) {
 	return p.Lookup(from)
 }
 
-// In is the link as seen from another space: one that was read there and names no space
-// leads to a place there.
+// In resolves the link relative to a space: a link that was read there and names no space points
+// into that space.
 func (r Ref[T]) In(space string) Ref[T] {
 	if r.to.Space == "" {
 		r.to.Space = space
@@ -164,10 +163,10 @@ func (r Ref[T]) In(space string) Ref[T] {
 	return r
 }
 
-// String is the link, for people.
+// String formats the link for people.
 func (r Ref[T]) String() string { return r.to.String() }
 
-// MarshalJSON is the link, or null.
+// MarshalJSON encodes the link, or null.
 func (r Ref[T]) MarshalJSON() ([]byte, error) {
 	if r.IsZero() {
 		return []byte("null"), nil
@@ -175,7 +174,7 @@ func (r Ref[T]) MarshalJSON() ([]byte, error) {
 	return r.to.MarshalJSON()
 }
 
-// UnmarshalJSON reads a link, or null.
+// UnmarshalJSON decodes a link, or null.
 func (r *Ref[T]) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		*r = Ref[T]{}

@@ -1,20 +1,20 @@
 // Package settle is a distributed, demand-driven, transactional reactive scheduler
 // over NATS JetStream.
 //
-// A space (a tenant, an airport, a device) holds documents. Handlers change
-// documents in answer to events, each event exactly once and in order, whatever
-// crashes. Computations derive documents from documents, and run only while
-// something observes the result. Events that a handler sends to another space
-// leave exactly if the handler's transaction is in the log.
+// A space (a tenant, an airport, a device) holds documents. Handlers change documents in response
+// to events: each event takes effect exactly once and in order, whatever crashes. Computations
+// derive documents from other documents, and run only while something observes the result. Events
+// that a handler sends to another space are delivered if and only if the handler's transaction
+// commits.
 //
 // # A program
 //
-// A program is functions over typed names. A name holds nothing, so the program, its tests
-// and its clients share it.
+// A program is a set of functions registered under typed names. A name holds no data, so the
+// program, its tests and its clients share it.
 //
 //	var (
 //		count  = settle.NewCell[int]("count")           // a document that handlers write
-//		double = settle.NewDerived[int]("double")       // one that is derived
+//		double = settle.NewDerived[int]("double")       // a derived document
 //		add    = settle.NewStream[int, int]("add")      // events: payload, result
 //	)
 //
@@ -32,31 +32,31 @@
 //	options       of nodes: Debounce, Throttle, NoAutoDebounce, ChangeGroup, Volatile, Version,
 //	              Expects, Using; of Perform and Fetch: Attempts, Backoff, Timeout, AtATime, Keep
 //
-// Program.Handle, Compute and Node are the form without types. Package settletest tests
-// programs in memory and in virtual time.
+// Program.Handle, Compute and Node are the untyped forms. Package settletest tests programs in
+// memory and in virtual time.
 //
 // # Running it
 //
-// Start runs a whole deployment in one process: an embedded server, workers and
-// a coordinator. The same program runs on a fleet: workers and coordinators as
-// processes of their own, around a NATS server or cluster.
+// Start runs a whole deployment in one process: an embedded server, workers and a coordinator. The
+// same program runs in a fleet, where workers and coordinators are separate processes around a NATS
+// server or cluster.
 //
 //	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p)})
 //	...
 //	defer d.Stop(ctx)
 //	n, err := add.Call(ctx, d.Client(), "alice", "order-17", 2)
 //
-// Another process sends, waits and watches as a client of its own:
+// Another process connects as a client to send events, wait for receipts and watch documents:
 //
 //	b, err := bus.Connect(ctx, bus.Config{URL: "nats://127.0.0.1:4222", Name: "shop"})
 //	...
 //	client, err := settle.NewClient(b, settle.ClientConfig{ID: "shop"})
 //
-// An application can also take part in a space itself, beside the worker that
-// owns it: see Attach. The methods of Tx are documented in package space, those of
-// Event and Value in package model, those of Attachment in package worker.
+// An application can also take part in a space itself, beside the worker that owns it: see Attach.
+// The methods of Tx are documented in package space, those of Event and Value in package model, and
+// those of Attachment in package worker.
 //
 // docs/ has a page for each primitive; ARCHITECTURE.md shows how the parts fit together; the
-// package comments of space, bus, lanes, lineage, worker and coordinator say how each of them
+// package comments of space, bus, lanes, lineage, worker and coordinator explain how each of them
 // works.
 package settle

@@ -13,26 +13,26 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// HostedLabel is what workers call the programs that they host, if those are the deployed
-// ones; see WorkerConfig.Program.
+// HostedLabel is the program name that workers announce if they run deployed programs only; see
+// WorkerConfig.Program.
 const HostedLabel = "hosted"
 
-// hosting is what a worker knows of deployed programs, if it hosts them.
+// hosting is the registry of deployed programs of a worker that hosts them.
 type hosting struct {
 	registry *program.Registry
-	worker   atomic.Pointer[Worker] // that is told of changes, once there is one
-	end      context.CancelFunc     // of the programs' runs
+	worker   atomic.Pointer[Worker] // notified of changes once it exists
+	end      context.CancelFunc     // ends the programs' runs
 }
 
-// host opens the registry, if the worker is to have one. It returns when that knows what the
-// spaces run.
+// host opens the registry of deployed programs if Hosted is set, else returns nil. It returns when
+// the registry has read the rules that assign programs to spaces.
 func (cfg *WorkerConfig) host(ctx context.Context, bus port.Bus) (*hosting, error) {
 	if !cfg.Hosted {
 		return nil, nil
 	}
 	records, ok := bus.(program.Records)
 	if !ok {
-		return nil, fmt.Errorf("worker %s: Hosted is set, and a %T keeps no programs", cfg.ID, bus)
+		return nil, fmt.Errorf("worker %s: Hosted is set, but a %T stores no programs", cfg.ID, bus)
 	}
 	within, end := context.WithCancel(context.Background()) // ends with the worker
 	h := &hosting{end: end}
@@ -58,15 +58,16 @@ func (cfg *WorkerConfig) host(ctx context.Context, bus port.Bus) (*hosting, erro
 	return h, nil
 }
 
-// refresh has the worker ask again what its spaces run.
+// refresh makes the worker look up again which programs its spaces run.
 func (h *hosting) refresh() {
 	if w := h.worker.Load(); w != nil {
 		w.Refresh()
 	}
 }
 
-// tell is who is told of changes from here on. What has changed before it hears of as it asks.
-func (h *hosting) tell(w *Worker) {
+// notify makes w the worker that is notified of changes. It looks up earlier ones when it loads a
+// space.
+func (h *hosting) notify(w *Worker) {
 	if h == nil {
 		return
 	}
@@ -81,7 +82,7 @@ func (h *hosting) tell(w *Worker) {
 		case <-leaving:
 		case <-ctx.Done():
 		}
-		h.registry.Close() // what runs, runs to its end
+		h.registry.Close() // runs in progress complete
 	})
 	go func() { // ends with the worker
 		<-w.Done()
@@ -89,7 +90,7 @@ func (h *hosting) tell(w *Worker) {
 	}()
 }
 
-// close ends what tell has never been called for.
+// close releases a registry that was never given a worker.
 func (h *hosting) close() {
 	if h != nil {
 		h.registry.Close()
@@ -97,7 +98,7 @@ func (h *hosting) close() {
 	}
 }
 
-// beside asks the programs of this executable first, and then those that are deployed.
+// beside resolves programs of this executable first, then deployed ones.
 func (h *hosting) beside(own func(string) (*space.Program, error)) func(string) (*space.Program, error) {
 	if h == nil {
 		return own

@@ -5,10 +5,10 @@ import (
 	"log/slog"
 )
 
-// defaultLog is where a deployment logs for which nobody has said where.
+// defaultLog is the logger of a deployment whose Config has none.
 func defaultLog() *slog.Logger { return slog.New(warnings{slog.Default().Handler()}) }
 
-// warnings passes on only what somebody should look at.
+// warnings drops records below the level Warn.
 type warnings struct{ slog.Handler }
 
 func (h warnings) Enabled(ctx context.Context, l slog.Level) bool {

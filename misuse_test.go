@@ -110,18 +110,18 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		{"rows without a function", func(p *settle.Program) { settle.EachRow[int](p, totals, rows, nil) }, "the function is nil"},
 		{"an input that nobody fetches", func(p *settle.Program) {
 			total.Compute(p, compute, settle.Using(settle.NewInput[int]("rate")))
-		}, `node "total" reads input rate, and nobody fetches it; call its Fetch`},
+		}, `node "total" reads input rate, but nothing fetches it; call its Fetch`},
 		{"an input that nobody fetches, in rows", func(p *settle.Program) {
 			settle.EachRow(p, totals, rows, each, settle.Using(settle.NewInput[int]("rate")))
-		}, `node "totals" reads input rate, and nobody fetches it`},
+		}, `node "totals" reads input rate, but nothing fetches it`},
 		{"an input that another one of its name fetches", func(p *settle.Program) {
 			settle.NewAction[int, int]("rate").External(p)
 			total.Compute(p, compute, settle.Using(settle.NewInput[int]("rate")))
-		}, `node "total" reads input rate, and nobody fetches it`},
+		}, `node "total" reads input rate, but nothing fetches it`},
 		{"an action that nobody performs", func(p *settle.Program) {
 			settle.NewAction[int, int]("pay").Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
-		}, "action pay has a Done function, and nobody performs it; call its Perform"},
-		{"a version that no commit carries", func(p *settle.Program) { p.Version(strings.Repeat("2", 257)) }, "the version has 257 bytes; 256 are the most"},
+		}, "action pay has a Done function, but nothing performs it; call its Perform"},
+		{"a version that no commit carries", func(p *settle.Program) { p.Version(strings.Repeat("2", 257)) }, "the version has 257 bytes; the limit is 256"},
 		{"a cron expression that is none", func(p *settle.Program) {
 			settle.Cron(p, "hourly", "every hour", settle.NewStream[settle.Tick, settle.None]("tick"), settle.CronOptions{})
 		}, `cron "hourly"`},
@@ -147,7 +147,7 @@ func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) 
 	p := settle.NewProgram("shop")
 	total.Compute(p, func(v *settle.View) (int, error) { return rate.Get(v, "EUR").Value, nil }, settle.Using(rate))
 
-	const want = `program shop: node "total" reads input rate, and nobody fetches it; call its Fetch with this program`
+	const want = `program shop: node "total" reads input rate, but nothing fetches it; call its Fetch with this program`
 	_, err := settle.Start(t.Context(), settle.Config{Programs: settle.Always(p)})
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error of Start is %v", err)

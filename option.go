@@ -5,48 +5,47 @@ import (
 	"time"
 )
 
-// Option says more about a computation or an effect.
+// Option configures a computation or an effect.
 type Option func(*nodeOptions) error
 
-// nodeOptions is a node as its options make it, and the inputs that it reads.
+// nodeOptions is a node with its options applied, and the inputs that it reads.
 type nodeOptions struct {
 	NodeSpec
 	inputs []string
 }
 
-// Debounce lets the node run when nothing that it reads has changed for so long, and at the
-// latest after ten times as long (MaxWait). The first run of a computation that somebody begins to
-// look at does not wait.
+// Debounce delays a run until nothing that the node reads has changed for d, and at most for ten
+// times d (see MaxWait). The first run of a computation that becomes observed is not delayed.
 func Debounce(d time.Duration) Option {
 	return func(n *nodeOptions) error { n.Gate.Debounce = d; return nil }
 }
 
-// MaxWait bounds how long Debounce holds the node when changes go on: it runs at the latest so long
-// after the first change that it has not run for. Without it that is ten times the debounce; negative
-// for no bound.
+// MaxWait bounds the delay of Debounce under continuous changes, counted from the first change that
+// the node has not run for. The default is ten times the debounce; a negative duration means no
+// bound.
 func MaxWait(d time.Duration) Option {
 	return func(n *nodeOptions) error { n.Gate.MaxWait = d; return nil }
 }
 
-// Throttle is the least time between two runs.
+// Throttle sets the minimum time between two runs.
 func Throttle(d time.Duration) Option {
 	return func(n *nodeOptions) error { n.Gate.Throttle = d; return nil }
 }
 
-// NoAutoDebounce exempts an effect whose runs take long from being debounced for it.
+// NoAutoDebounce exempts an effect from the debounce that is otherwise imposed on slow effects.
 func NoAutoDebounce() Option {
 	return func(n *nodeOptions) error { n.Gate.NoAutoDebounce = true; return nil }
 }
 
-// ChangeGroup makes the node deaf to changes of transactions of the same group, see
-// [space.Tx.Group]: who writes and watches the same document need not hear what it has said
-// itself.
+// ChangeGroup makes the node ignore changes by transactions of the same group (see
+// [space.Tx.Group]), so that code which both writes and observes a document does not react to its
+// own writes.
 func ChangeGroup(name string) Option {
 	return func(n *nodeOptions) error { n.Group = name; return nil }
 }
 
-// Volatile keeps what the computation derives in memory: it is not in the log, so other
-// spaces and clients of other processes do not have it, and a restart computes it again. For
+// Volatile keeps the derived document in memory only: it is not in the log, so other spaces and
+// clients of other processes cannot read it, and it is computed again after a restart. It suits
 // intermediate values that change often.
 func Volatile() Option {
 	return func(n *nodeOptions) error {
@@ -58,16 +57,17 @@ func Volatile() Option {
 	}
 }
 
-// Version names the implementation of a node. A worker that is started again with another
-// executable runs every node again, since it cannot know what has changed in it; a node that names
-// its version runs again if that has changed, and otherwise only if what it has read has. See
-// Program.Version for all nodes at once.
+// Version sets the version of a node's implementation. A worker that restarts with a different
+// executable reruns every node, since it cannot detect what changed in it; a node with a version is
+// rerun if its version changed, and otherwise only if what it read changed. Program.Version covers
+// all nodes at once.
 func Version(v string) Option {
 	return func(n *nodeOptions) error { n.Version = v; return nil }
 }
 
-// Expects names places that the node will read. Its first run then comes after what writes
-// there; without it the node finds out by reading, and may run once more.
+// Expects declares locations that the node will read, so that its first run comes after the nodes
+// that write there. Without it the dependency is discovered by reading, which may cost one more
+// run.
 func Expects(places ...Place) Option {
 	return func(n *nodeOptions) error {
 		n.DeclaredReads = append(n.DeclaredReads, addresses(places)...)
@@ -75,7 +75,7 @@ func Expects(places ...Place) Option {
 	}
 }
 
-// applied is a node with its options.
+// applied returns a node with its options applied.
 func applied(spec NodeSpec, options []Option) (nodeOptions, error) {
 	n := nodeOptions{NodeSpec: spec}
 	for _, o := range options {
@@ -97,5 +97,5 @@ func (p *Program) node(spec NodeSpec, options []Option) {
 	p.reads(n.ID, n.inputs)
 }
 
-// Name is the name of the program.
+// Name returns the name of the program.
 func (p *Program) Name() string { return p.p.Name }

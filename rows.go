@@ -13,31 +13,31 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Rows is a document that holds rows of type T by key, which handlers write. To read one row
-// is to depend on that row; to read the keys, on which rows there are.
+// Rows is a document that holds rows of type T by key, written by handlers. Reading a row depends
+// on that row alone; reading the keys depends on the set of keys.
 //
 //	var cards = settle.NewRows[Card]("cards")
 type Rows[T any] struct {
 	rows[T]
 }
 
-// DerivedRows is a document of rows that are derived, each for itself: see EachRow.
+// DerivedRows is a document whose rows are derived one by one: see EachRow.
 type DerivedRows[T any] struct {
 	rows[T]
 }
 
-// NewRows names a document of rows. It panics like NewCell.
+// NewRows returns the rows of document doc. It panics like NewCell.
 func NewRows[T any](doc string) Rows[T] { return Rows[T]{newRows[T]("rows", doc)} }
 
-// NewDerivedRows names a document of derived rows. It panics like NewCell.
+// NewDerivedRows returns the derived rows of document doc. It panics like NewCell.
 func NewDerivedRows[T any](doc string) DerivedRows[T] {
 	return DerivedRows[T]{newRows[T]("derived rows", doc)}
 }
 
-// At is the row of a key, as a cell.
+// At returns the row of a key as a cell.
 func (r Rows[T]) At(key string) Cell[T] { return Cell[T]{r.at(key)} }
 
-// In is the same document of another space, to be read.
+// In returns the same document of another space, for reading.
 func (r Rows[T]) In(space string) Rows[T] {
 	r.all.space = space
 	return r
@@ -46,32 +46,32 @@ func (r Rows[T]) In(space string) Rows[T] {
 // Set writes the row of a key.
 func (r Rows[T]) Set(w Writer, key string, row T) { r.At(key).Set(w, row) }
 
-// Update reads the row of a key (the zero value if there is none), has it changed, and
-// writes it.
+// Update reads the row of a key (the zero value if there is none), calls change on it, and writes
+// it.
 func (r Rows[T]) Update(w Writer, key string, change func(*T)) { r.At(key).Update(w, change) }
 
 // Delete removes the row of a key.
 func (r Rows[T]) Delete(w Writer, key string) { r.At(key).Delete(w) }
 
-// At is the row of a key, as a derived place.
+// At returns the row of a key as a derived document.
 func (r DerivedRows[T]) At(key string) Derived[T] { return Derived[T]{r.at(key)} }
 
-// In is the same document of another space.
+// In returns the same document of another space.
 func (r DerivedRows[T]) In(space string) DerivedRows[T] {
 	r.all.space = space
 	return r
 }
 
-// Node is the name of the node that derives the row of a key, by which tests and logs call it:
-// "totals--order-7", and for a key that is no part of a name, one that is made from a hash of it.
+// Node returns the name of the node that derives the row of a key, as used in tests and logs:
+// "totals--order-7"; for a key that cannot be part of a name, a name derived from its hash.
 func (r DerivedRows[T]) Node(key string) string { return model.RowNode(r.all.doc, key) }
 
-// NameOf makes a name of a key, for a timer, an event or a document: the key itself if it is a
-// name (1 to 64 letters, digits, '-' and '_'), and else one that is made from a hash of it. It is
-// always the same for a key, and no two keys have the same, even if somebody looks for such.
+// NameOf maps a key to a name for a timer, an event or a document: the key itself if it is a valid
+// name (1 to 64 letters, digits, '-' and '_'), otherwise a name derived from its hash. It is
+// deterministic, and collisions are infeasible even for keys chosen by an adversary.
 func NameOf(key string) string { return model.NameOf(key) }
 
-// rows is what Rows and DerivedRows have in common.
+// rows holds what Rows and DerivedRows have in common.
 type rows[T any] struct {
 	all place[map[string]T]
 	row *shape.Shape[T]
@@ -85,26 +85,26 @@ func (r rows[T]) at(key string) place[T] {
 	return place[T]{space: r.all.space, doc: r.all.doc, path: model.Path{key}, shape: r.row}
 }
 
-// Name is the name of the document.
+// Name returns the name of the document.
 func (r rows[T]) Name() string { return r.all.doc }
 
-// Address is where the document is.
+// Address returns the location of the document.
 func (r rows[T]) Address() Address { return r.all.Address() }
 
-// Get reads the row of a key, the zero value if there is none.
+// Get reads the row of a key; the zero value if there is none.
 func (r rows[T]) Get(from Reader, key string) T { return r.at(key).Get(from) }
 
-// Lookup reads the row of a key, and false if there is none.
+// Lookup reads the row of a key, and returns false if there is none.
 func (r rows[T]) Lookup(from Reader, key string) (T, bool) { return r.at(key).Lookup(from) }
 
-// Exists reports whether there is a row of a key.
+// Exists reports whether the key has a row.
 func (r rows[T]) Exists(from Reader, key string) bool { return r.at(key).Exists(from) }
 
-// Keys are the keys, sorted. It depends on which rows there are, and not on what is in them;
-// of another space, on all of it.
+// Keys returns the keys, sorted. It depends on the set of keys but not on the rows; in another
+// space, on the whole document.
 func (r rows[T]) Keys(from Reader) []string { return r.outline(from).Keys() }
 
-// Len is how many rows there are.
+// Len returns the number of rows. It depends on what Keys depends on.
 func (r rows[T]) Len(from Reader) int { return r.outline(from).Len() }
 
 func (r rows[T]) outline(from Reader) Value {
@@ -114,8 +114,8 @@ func (r rows[T]) outline(from Reader) Value {
 	return r.keyed(from, from.GetShallow(r.all.doc))
 }
 
-// keyed refuses what has no rows: as if there were none, a computation would remove what it had
-// derived from them.
+// keyed fails the transaction for a value that is not an object: treated as empty, it would make a
+// computation remove all that it had derived.
 func (r rows[T]) keyed(from Reader, v Value) Value {
 	if v.IsAbsent() || v.Kind() == model.KindObject {
 		return v
@@ -124,7 +124,7 @@ func (r rows[T]) keyed(from Reader, v Value) Value {
 	return Value{}
 }
 
-// All goes through the rows in the order of their keys. It depends on all of them.
+// All iterates over the rows in the order of their keys. It depends on all of them.
 func (r rows[T]) All(from Reader) iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		for key, v := range r.keyed(from, r.all.read(from)).All() {
@@ -135,37 +135,38 @@ func (r rows[T]) All(from Reader) iter.Seq2[string, T] {
 	}
 }
 
-// Decode makes the rows of the document's value, by key, as Cell.Decode does; none of an absent one.
+// Decode decodes the document's value into rows by key, as Cell.Decode does; an absent value has
+// none.
 func (r rows[T]) Decode(v Value) (map[string]T, error) { return r.all.Decode(v) }
 
-// Fetch returns all rows as of now, see Cell.Fetch.
+// Fetch returns all rows, brought up to date; see Cell.Fetch.
 func (r rows[T]) Fetch(ctx context.Context, c *Client, space string) (map[string]T, error) {
 	return r.all.Fetch(ctx, c, space)
 }
 
-// Watch observes the rows, see Cell.Watch.
+// Watch observes the rows; see Cell.Watch.
 func (r rows[T]) Watch(ctx context.Context, c *Client, space string, deliver func(rows map[string]T, revision uint64), opts ...WatchOption) error {
 	return r.all.Watch(ctx, c, space, deliver, opts...)
 }
 
-// Keyed is a document of rows of type T: Rows, or DerivedRows.
+// Keyed is a document of rows of type T: Rows or DerivedRows.
 type Keyed[T any] interface {
 	Address() Address
 	Keys(Reader) []string
 	at(key string) place[T]
 }
 
-// Row is one row, as a computation made by EachRow sees it.
+// Row is one row, as passed to a computation registered by EachRow.
 type Row[T any] struct {
 	place[T]
 	// Key is the row's key.
 	Key string
 }
 
-// EachRow registers computations that derive a row from each row of in: one child per key,
-// stable as long as the key is there. Of a thousand rows, one that changes makes one child
-// run; one that comes or goes makes the parent look at the keys, and at nothing else.
-// run may read whatever it likes beside its row; NoValue leaves its row out.
+// EachRow registers computations that derive a row of out from each row of in: one child node per
+// key, which exists as long as the key does. With a thousand rows, a changed row reruns one child;
+// an added or removed row reruns the parent, which reads only the keys. run may read anything
+// beside its row; returning NoValue leaves the row out.
 //
 //	settle.EachRow(p, totals, orders, func(v *settle.View, order settle.Row[Order]) (Total, error) {
 //		return order.Get(v).total(rates.Get(v)), nil
@@ -178,7 +179,7 @@ func EachRow[I, O any](p *Program, out DerivedRows[O], in Keyed[I], run func(v *
 		return
 	}
 	p.node(n, nil)
-	o, _ := applied(NodeSpec{}, options) // has been tried
+	o, _ := applied(NodeSpec{}, options) // checked before
 	p.reads(out.Name(), o.inputs)
 }
 
@@ -202,7 +203,7 @@ func (e *eachRow[I, O]) check() error {
 	return err
 }
 
-// parent registers a child per key, and takes out the rows whose keys are gone.
+// parent registers a child per key, and removes the rows whose keys are gone.
 func (e *eachRow[I, O]) parent(tx *space.Tx) (Value, error) {
 	keys := e.in.Keys(tx)
 	for _, key := range keys {
@@ -213,7 +214,7 @@ func (e *eachRow[I, O]) parent(tx *space.Tx) (Value, error) {
 		tx.Node(n.NodeSpec)
 	}
 	there := tx.Peek(e.out.Name())
-	if there.Kind() != model.KindObject { // nothing, or what another program has left
+	if there.Kind() != model.KindObject { // nothing, or left by another program
 		tx.Set(e.out.Name(), model.Object())
 	}
 	for _, key := range there.Keys() {
@@ -224,7 +225,7 @@ func (e *eachRow[I, O]) parent(tx *space.Tx) (Value, error) {
 	return Value{}, nil
 }
 
-// child derives the row of a key.
+// child returns the function that derives the row of a key.
 func (e *eachRow[I, O]) child(key string) func(tx *space.Tx) (Value, error) {
 	from, to := Row[I]{place: e.in.at(key), Key: key}, e.out.at(key)
 	return func(tx *space.Tx) (Value, error) {

@@ -11,32 +11,32 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// Sender sends many events quickly and keeps their order: events to one space are
-// stored in the order of the calls, one after the other, even if one of them has
-// to be repeated. Events to different spaces are under way at the same time.
+// Sender sends many events quickly and keeps their order: events to one space are stored in the
+// order of the calls, one after the other, even if one of them has to be repeated. Events to
+// different spaces are in flight concurrently.
 //
-// It is safe for concurrent use; the order is then that of the calls.
+// It is safe for concurrent use.
 type Sender struct {
 	bus    port.Bus
 	client *Client
-	// perSpace is how many events of one space may be under way.
+	// perSpace is the maximum number of events of one space in flight.
 	perSpace int
 
 	mu     sync.Mutex
 	queues map[string]*queue
-	// open counts the events that have no answer yet; limit bounds it.
+	// open counts the unanswered events; limit bounds them.
 	open, limit int
 	changed     *sync.Cond
 	err         error
 }
 
-// queue holds the events of one space behind those that are under way.
+// queue holds the events of one space behind those in flight.
 type queue struct {
 	space   string
 	waiting []outgoing
 	busy    int
-	// pumping: somebody is handing events to the bus, and sees to all of them. Two
-	// at a time could overtake each other.
+	// pumping is set while one goroutine hands the events of this queue to the bus. Two goroutines
+	// could reorder them.
 	pumping bool
 }
 
@@ -45,7 +45,7 @@ type outgoing struct {
 	done func(model.SendResult, error)
 }
 
-// senderWindow bounds the events of one Sender that wait for an answer.
+// senderWindow bounds the unanswered events of one Sender.
 const senderWindow = 4096
 
 func newSender(c *Client, perSpace int) *Sender {
@@ -54,10 +54,9 @@ func newSender(c *Client, perSpace int) *Sender {
 	return s
 }
 
-// Send queues an event. It blocks while too many have no answer, but not beyond ctx; the
-// event was then not sent. done, which may be nil, is called with the answer from some
-// goroutine and must not block. An event that the lane has already is a success (see
-// SendResult.Duplicate).
+// Send queues an event. It blocks while too many are unanswered; if ctx ends first, the event was
+// not sent. done, which may be nil, is called with the answer from an arbitrary goroutine and must
+// not block. An event that the lane already has is a success (see SendResult.Duplicate).
 func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, error)) error {
 	m, err := s.client.message(e)
 	if err == nil {
@@ -92,8 +91,8 @@ func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, err
 	return nil
 }
 
-// pump hands the bus as many events of a queue as may be under way. s.mu is held, but
-// not while the bus is called.
+// pump hands the events of a queue to the bus, up to the number allowed in flight. s.mu is held,
+// but released while the bus is called.
 func (s *Sender) pump(q *queue) {
 	if q.pumping {
 		return
@@ -113,7 +112,7 @@ func (s *Sender) pump(q *queue) {
 	}
 }
 
-// dispatch sends o, and when it is answered the next one of its queue.
+// dispatch sends o, and when it is answered the next event of its queue.
 func (s *Sender) dispatch(q *queue, o outgoing) {
 	s.bus.Send(o.m, func(r model.SendResult, err error) {
 		if errors.Is(err, model.ErrLaneFull) {
@@ -125,8 +124,7 @@ func (s *Sender) dispatch(q *queue, o outgoing) {
 	})
 }
 
-// laneFullPause is how long a sender waits before it offers an event to a full
-// lane again.
+// laneFullPause is how long a sender waits before it repeats an event that a full lane rejected.
 const laneFullPause = 50 * time.Millisecond
 
 func (s *Sender) answered(q *queue, err error) {
@@ -141,8 +139,8 @@ func (s *Sender) answered(q *queue, err error) {
 	s.pump(q)
 }
 
-// Flush waits until every event has an answer, or ctx ends, and returns the first
-// error that any of them met.
+// Flush blocks until every event is answered or ctx ends, and returns the first error of any of
+// them.
 func (s *Sender) Flush(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +150,7 @@ func (s *Sender) Flush(ctx context.Context) error {
 	return s.err
 }
 
-// waitUntil waits for a condition, but not beyond ctx. s.mu is held.
+// waitUntil blocks until the condition holds or ctx ends. s.mu is held.
 func (s *Sender) waitUntil(ctx context.Context, ok func() bool) error {
 	if ok() {
 		return nil

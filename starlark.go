@@ -5,10 +5,10 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Starlark compiles a program that is written in Starlark, see package program/star. It is run
-// as one that is written in Go: by Config.Programs, by a worker, in a test.
+// Starlark compiles a program written in Starlark, see package program/star. The result runs
+// wherever a program written in Go does: in Config.Programs, in a worker, in a test.
 //
-// A fleet that has programs deployed to it compiles them itself, see WorkerConfig.
+// A fleet compiles the programs that are deployed to it itself, see WorkerConfig.Hosted.
 func Starlark(src star.Source, o star.Options) (*Program, error) {
 	p, err := star.Compile(src, o)
 	if err != nil {
@@ -17,5 +17,5 @@ func Starlark(src star.Source, o star.Options) (*Program, error) {
 	return hosted(p.Space()), nil
 }
 
-// hosted is a program that a host of another language has made.
+// hosted wraps a program that was compiled from another language.
 func hosted(p *space.Program) *Program { return &Program{p: p} }

@@ -22,53 +22,51 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// Config says what Start is to run. Only Programs is required, or Hosted.
+// Config configures a deployment for Start. Programs or Hosted is required.
 type Config struct {
-	// Programs tells which program a space runs.
+	// Programs returns the program of each space.
 	Programs Programs
-	// Hosted and Limits are those of WorkerConfig: run the programs that were deployed, too.
+	// Hosted and Limits are as in WorkerConfig: they make the workers run deployed programs, too.
 	Hosted bool
 	Limits star.Limits
-	// Server is the embedded server to start. StoreDir is where its data is kept, by
-	// default DefaultStoreDir. It is ignored if Bus names another server (URL,
-	// Context or Server).
+	// Server configures the embedded server. StoreDir is where its data is kept, by default
+	// DefaultStoreDir. It is ignored if Bus names another server (URL, Context or Server).
 	Server embedded.Config
-	// Bus says how to connect and what the deployment is called. Partitions is
-	// fixed when a deployment is created.
+	// Bus configures the connection and names the deployment. Partitions is fixed when a deployment
+	// is created.
 	Bus bus.Config
-	// Workers is how many workers to start with; default 1, negative for none (see
-	// AddWorker).
+	// Workers is the number of workers to start; default 1, negative for none (see AddWorker).
 	Workers int
-	// Heartbeat, MemberTTL and Checkpoint are those of worker.Config.
+	// Heartbeat, MemberTTL and Checkpoint are as in WorkerConfig.
 	Heartbeat, MemberTTL, Checkpoint time.Duration
-	// Idle and MaxAwake say when spaces leave memory, as in worker.Config.
+	// Idle and MaxAwake control when spaces are unloaded, as in WorkerConfig.
 	Idle     time.Duration
 	MaxAwake int
-	// RunLimit says how long one run of a handler, computation or effect may take, DocumentWait
-	// for how long an event waits for a document of another space, as in WorkerConfig.
+	// RunLimit is how long one run of a handler, computation or effect may take, DocumentWait how
+	// long an event waits for a document of another space, as in WorkerConfig.
 	RunLimit, DocumentWait time.Duration
-	// History, HistoryBytes and PurgeDelay are those of worker.Config: what of the logs is
-	// kept that no restart needs.
+	// History, HistoryBytes and PurgeDelay control how much of the logs is kept that no restart
+	// needs, as in WorkerConfig.
 	History, PurgeDelay time.Duration
 	HistoryBytes        int64
-	// Logger gets what an operator should know, such as events that failed. By default
-	// warnings and errors go to slog.Default().
+	// Logger receives what an operator should know, such as events that failed. By default warnings
+	// and errors go to slog.Default().
 	Logger *slog.Logger
 	Tracer trace.Tracer
-	// OnError and OnConsole are those of worker.Config; by default errors and output of
-	// user code are logged.
+	// OnError and OnConsole are as in WorkerConfig; by default errors and output of user code are
+	// logged.
 	OnError   func(ErrorInfo)
 	OnConsole func(ConsoleInfo)
-	// HTTP offers the documents of all spaces over HTTP, if its Addr is set, by the first
-	// worker; see package gateway.
+	// HTTP serves the documents of all spaces over HTTP, by the first worker, if its Addr is set;
+	// see package gateway.
 	HTTP gateway.Config
-	// Now is the wall time by which events come due, for tests; default time.Now.
+	// Now is the wall clock by which events become due, for tests; default time.Now.
 	Now func() time.Time
 }
 
-// DefaultStoreDir is where an embedded server keeps its data, below the working
-// directory, unless Config.Server says otherwise. If the server listens, what is here says where,
-// so that settle commands that run in the working directory find it.
+// DefaultStoreDir is where an embedded server keeps its data, relative to the working directory,
+// unless Config.Server names another directory. If the server listens, it writes its address there,
+// so that settle commands run in the same working directory find it.
 const DefaultStoreDir = here.Store
 
 // Deployment is a server, workers and a coordinator in this process.
@@ -79,14 +77,14 @@ type Deployment struct {
 	coordBus    *bus.Bus
 	clientBus   *bus.Bus
 	client      *Client
-	revoke      func() // takes back where the embedded server is; nil if nobody was told
+	revoke      func() // removes the announcement of the embedded server's address; nil if there is none
 
 	adding  sync.WaitGroup
 	mu      sync.Mutex
 	ending  chan struct{} // closed by Stop
 	workers []*member
 	born    int
-	dead    []*Worker // and stopped ones: their counts go on to be told
+	dead    []*Worker // and stopped workers, whose counts are still reported
 }
 
 // member is a worker with its own connection, so that it can be killed alone.
@@ -96,9 +94,10 @@ type member struct {
 	b  *bus.Bus
 }
 
-// Start runs a deployment. It returns when its workers serve their partitions, with an error if a
-// program is broken, the embedded server does not start (its address is taken, say) or another
-// cannot be reached. ctx bounds the start only; Stop ends the deployment.
+// Start runs a deployment. It returns when its workers serve their partitions, or with an error if
+// a program has mistakes, the embedded server does not start (because its address is taken, for
+// example) or another server cannot be reached. ctx bounds the start only; Stop ends the
+// deployment.
 func Start(ctx context.Context, cfg Config) (*Deployment, error) {
 	if _, err := (&WorkerConfig{Programs: cfg.Programs, Hosted: cfg.Hosted}).own(); err != nil {
 		return nil, err
@@ -152,7 +151,7 @@ func (d *Deployment) start(ctx context.Context) error {
 	return nil
 }
 
-// announce says in the store directory where the embedded server is, if it listens.
+// announce writes the embedded server's address into the store directory, if it listens.
 func (d *Deployment) announce() {
 	if d.server == nil || d.server.ClientURL() == "" {
 		return
@@ -176,11 +175,11 @@ func (d *Deployment) connect(ctx context.Context, name string) (*bus.Bus, error)
 	return bus.Connect(ctx, cfg)
 }
 
-// ErrEnding: the deployment is being stopped.
+// ErrEnding reports that the deployment is being stopped.
 var ErrEnding = errors.New("the deployment is being stopped")
 
-// AddWorker starts one more worker and returns its id. During and after Stop it fails
-// with ErrEnding.
+// AddWorker starts one more worker and returns its id. During and after Stop it fails with
+// ErrEnding.
 func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 	id, ok := d.newID()
 	if !ok {
@@ -202,12 +201,12 @@ func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.workers = append(d.workers, m) // Stop, which waits for this, stops it
+	d.workers = append(d.workers, m) // Stop waits for this call, and stops it
 	return id, nil
 }
 
-// newID is the id of one more worker, which d.adding counts from here on; false if the
-// deployment ends.
+// newID returns the id of a new worker and adds it to d.adding; false if the deployment is being
+// stopped.
 func (d *Deployment) newID() (id string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -219,7 +218,7 @@ func (d *Deployment) newID() (id string, ok bool) {
 	return "w" + strconv.Itoa(d.born), true
 }
 
-// firstWorker is the id of the first.
+// firstWorker is the id of the first worker.
 const firstWorker = "w1"
 
 func (d *Deployment) whetherEnding() error {
@@ -244,7 +243,7 @@ func (d *Deployment) startWorker(ctx context.Context, id string) (*member, error
 	return &member{id: id, w: w, b: b}, nil
 }
 
-// worker is what a worker of the deployment is told.
+// worker returns the configuration of a worker of the deployment.
 func (cfg *Config) worker(id string) WorkerConfig {
 	var web gateway.Config
 	if id == firstWorker {
@@ -258,7 +257,7 @@ func (cfg *Config) worker(id string) WorkerConfig {
 	}
 }
 
-// Workers lists the ids of the workers that run here.
+// Workers returns the ids of the running workers.
 func (d *Deployment) Workers() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -269,8 +268,8 @@ func (d *Deployment) Workers() []string {
 	return ids
 }
 
-// KillWorker stops a worker dead, as a crash of its process would: no goodbye, no
-// flush, its connection gone. It reports whether there was one of that id.
+// KillWorker stops a worker as a crash of its process would: it does not leave the fleet or save
+// its spaces, and its connection is closed. It reports whether there was a worker of that id.
 func (d *Deployment) KillWorker(id string) bool {
 	m := d.remove(id)
 	if m == nil {
@@ -278,7 +277,7 @@ func (d *Deployment) KillWorker(id string) bool {
 	}
 	m.w.Kill()
 	m.b.Kill()
-	d.bury(m)
+	d.retire(m)
 	return true
 }
 
@@ -294,16 +293,16 @@ func (d *Deployment) remove(id string) *member {
 	return nil
 }
 
-// bury keeps a worker that is no more for its counts. A killed one may still be
-// ending, so they are read when somebody asks.
-func (d *Deployment) bury(m *member) {
+// retire keeps a stopped worker for its counts. A killed worker may still be ending, so they are read
+// on demand.
+func (d *Deployment) retire(m *member) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.dead = append(d.dead, m.w)
 }
 
-// Runs is how often each computation ran, on all workers of this process together,
-// dead ones included.
+// Runs returns how often each computation ran, summed over all workers of this process, stopped
+// ones included.
 func (d *Deployment) Runs() map[worker.RunKey]uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -320,7 +319,7 @@ func (d *Deployment) Runs() map[worker.RunKey]uint64 {
 	return sum
 }
 
-// Stats says what each worker that runs here has in memory, by worker.
+// Stats returns the memory statistics of each running worker, by worker id.
 func (d *Deployment) Stats() map[string]worker.Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -331,7 +330,7 @@ func (d *Deployment) Stats() map[string]worker.Stats {
 	return stats
 }
 
-// Counts sums up what the workers that run here now have got into the log.
+// Counts sums up the commits, receipts and refused appends of the running workers.
 func (d *Deployment) Counts() worker.Counts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -345,20 +344,19 @@ func (d *Deployment) Counts() worker.Counts {
 	return sum
 }
 
-// Client is a client of the deployment. It is closed with it.
+// Client returns a client of the deployment. Stop closes it.
 func (d *Deployment) Client() *Client { return d.client }
 
-// Bus is the client's bus.
+// Bus returns the client's bus.
 func (d *Deployment) Bus() *bus.Bus { return d.clientBus }
 
-// Server is the embedded server, nil when connected to an outside one.
+// Server returns the embedded server, nil when connected to an outside one.
 func (d *Deployment) Server() *embedded.Server { return d.server }
 
-// Stop ends the deployment in good order: workers save their spaces and leave, the
-// coordinator ends, the embedded server shuts down. Events that are not handled
-// yet wait for the next start. It waits for a handler that does not return until that is given up
-// (RunLimit), or ctx ends, says after 5 s in the log for which, and cuts it off then: nothing of its
-// transaction is kept.
+// Stop ends the deployment in good order: workers save their spaces and leave, the coordinator
+// ends, the embedded server shuts down. Events that are not handled yet wait for the next start. It
+// waits for a running handler until that returns, is abandoned (RunLimit), or ctx ends; after 5 s
+// it logs which handler it waits for. A handler that is cut off leaves nothing of its transaction.
 func (d *Deployment) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	if d.whetherEnding() == nil {
@@ -387,8 +385,8 @@ func (d *Deployment) Stop(ctx context.Context) error {
 	return err
 }
 
-// StopWorkers lets the workers save their spaces and leave. When it has returned
-// without an error, the STATE buckets are up to date with the logs.
+// StopWorkers makes the workers save their spaces and leave. After it has returned without an
+// error, the STATE buckets are up to date with the logs.
 func (d *Deployment) StopWorkers(ctx context.Context) error {
 	d.mu.Lock()
 	members := d.workers
@@ -400,7 +398,7 @@ func (d *Deployment) StopWorkers(ctx context.Context) error {
 		all.Go(func() {
 			errs[i] = m.w.Stop(ctx)
 			m.b.Close()
-			d.bury(m)
+			d.retire(m)
 		})
 	}
 	all.Wait()

@@ -11,12 +11,12 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Stream is a kind of event: its name, the type of its payload, and that of the result which
-// the handler returns and the sender can wait for. Like a Cell it is a name and holds nothing.
+// Stream is a kind of event: its name, the type of its payload, and the type of the result that the
+// handler returns and the sender can wait for. Like a Cell it is a name and holds no data.
 //
 //	var departure = settle.NewStream[Departure, Handling]("departure")
 //
-// Use None for a payload or result that there is not.
+// Use None for a payload or result that does not exist.
 type Stream[In, Out any] struct {
 	name string
 	in   *shape.Shape[In]
@@ -24,14 +24,14 @@ type Stream[In, Out any] struct {
 }
 
 // None is the payload or result of a stream, or the input or result of an action, that has none:
-// struct{}, written settle.None{} where a value is asked for. Nothing is stored for it.
+// struct{}, written settle.None{} where a value is needed. Nothing is stored for it.
 type None = struct{}
 
-// Here stands for the space that a handler runs in, as the one that an event is for.
+// Here, as the target of a send, is the space that the handler runs in.
 const Here = ""
 
-// Checker is a payload that knows more about itself than its type tells: an event whose
-// payload's Check returns an error fails with that error, and its handler is not called.
+// Checker is implemented by payloads that validate themselves: if Check returns an error, the event
+// fails with that error and its handler is not called.
 type Checker interface {
 	Check() error
 }
@@ -40,12 +40,12 @@ type Checker interface {
 type Tick struct {
 	Cron string    `json:"cron"`
 	At   time.Time `json:"at"`
-	// Missed is how many times before this one nobody was there to see.
+	// Missed counts the ticks before this one for which no event was handled.
 	Missed int `json:"missed"`
 }
 
-// NewStream names a stream. It panics if the name is none, or one of the types cannot be
-// encoded; see NewCell.
+// NewStream returns the stream of that name. It panics if the name is invalid, or if one of the
+// types cannot be encoded; see NewCell.
 func NewStream[In, Out any](name string) Stream[In, Out] {
 	must(model.CheckName("stream", name))
 	return Stream[In, Out]{
@@ -53,19 +53,19 @@ func NewStream[In, Out any](name string) Stream[In, Out] {
 	}
 }
 
-// Name is the name of the stream.
+// Name returns the name of the stream.
 func (s Stream[In, Out]) Name() string { return s.name }
 
-// Handle registers the one handler of the stream. It runs in a transaction: what it writes
-// and sends through tx takes effect together with the receipt that holds its result, once,
-// or not at all if it returns an error. It may be called more than once for one event, so it
-// must do nothing else (no I/O, no clock but tx.Now, no random numbers). tx.Event tells
-// the event's id.
+// Handle registers the handler of the stream; a stream has one. It runs in a transaction: its
+// writes and sends through tx take effect together with the receipt that holds its result, exactly
+// once, or not at all if it returns an error. It may be called more than once for one event, so it
+// must have no other effects (no I/O, no clock but tx.Now, no random numbers). tx.Event has the
+// event's id.
 //
-// Within limits how long it may take.
+// Within limits how long a call may take.
 //
-// A payload that is no In, or that its Check refuses, makes the event fail with an error that
-// names the place.
+// A payload that does not decode into In, or that its Check rejects, fails the event with an error
+// that names the location in the payload.
 func (s Stream[In, Out]) Handle(p *Program, handle func(tx *Tx, in In) (Out, error), options ...HandlerOption) {
 	if handle == nil {
 		p.Handle(s.name, nil)
@@ -103,7 +103,7 @@ func (s Stream[In, Out]) payload(ev *Event) (in In, err error) {
 	return in, nil
 }
 
-// result is what the receipt says; nothing, for None.
+// result encodes a result for the receipt; nothing for None.
 func (s Stream[In, Out]) result(out Out) (Value, error) {
 	if _, none := any(out).(None); none {
 		return Value{}, nil
@@ -111,45 +111,45 @@ func (s Stream[In, Out]) result(out Out) (Value, error) {
 	return s.out.Encode(out)
 }
 
-// Send emits an event to a space, this one (Here) or another. It takes effect if and only if
-// the transaction commits, and exactly once; one to another space leaves when the
-// transaction is durable.
+// Send sends an event to a space, this one (Here) or another. It takes effect if and only if the
+// transaction commits, and exactly once; an event for another space leaves when the transaction is
+// durable.
 func (s Stream[In, Out]) Send(tx *Tx, space string, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
 		tx.Send(target(tx, space), s.name, v, options...)
 	}
 }
 
-// SendAfter is Send for an event that is to wait for so long, from tx.Now on.
+// SendAfter sends an event that waits for a duration, counted from tx.Now.
 func (s Stream[In, Out]) SendAfter(tx *Tx, space string, d time.Duration, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
 		tx.SendAfter(target(tx, space), s.name, d, v, options...)
 	}
 }
 
-// SendAt is Send for an event that is to wait for a time, by the clock of the worker that serves
-// its space. A time that has passed is now.
+// SendAt sends an event that waits for a time, by the clock of the worker that serves its space. A
+// time in the past means now.
 func (s Stream[In, Out]) SendAt(tx *Tx, space string, at time.Time, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
 		tx.SendAt(target(tx, space), s.name, at, v, options...)
 	}
 }
 
-// SetTimer has an event of the stream handled in this space when a time has come, at once if it
-// has passed. timer is a name; see NameOf for other keys. Setting the same timer again replaces
-// what was set; tx.CancelTimer takes it back.
+// SetTimer schedules an event of the stream in this space for a time, at once if that has passed.
+// timer is a name; see NameOf for other keys. Setting the same timer again replaces it;
+// tx.CancelTimer cancels it.
 func (s Stream[In, Out]) SetTimer(tx *Tx, timer string, at time.Time, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
 		tx.SetTimer(timer, s.name, at, v, options...)
 	}
 }
 
-// SendOption says more about an event that a handler sends: ExpiresAt. It is [space.SendOption].
+// SendOption configures an event that a handler sends: ExpiresAt. It is [space.SendOption].
 type SendOption = space.SendOption
 
-// ExpiresAt has an event that a handler sends not be handled after a time any more, as
-// Outgoing.Expires does for those from outside: it ends with the receipt Expired then, and another
-// space that has sent it is told by the stream undelivered. The zero time is none.
+// ExpiresAt sets a deadline for an event that a handler sends, as Outgoing.Expires does for events
+// from outside: after it the event is not handled but ends with the receipt Expired, and if another
+// space sent it, that space gets an event of stream Undelivered. The zero time means no deadline.
 func ExpiresAt(at time.Time) SendOption { return space.ExpiresAt(at) }
 
 func target(tx *Tx, space string) string {
@@ -174,8 +174,8 @@ func (s Stream[In, Out]) value(in In) (Value, error) {
 	return s.in.Encode(in)
 }
 
-// Outgoing is an event of the stream, for Client.Send, Sender.Send and the like. id makes it one
-// event however often it is sent.
+// Outgoing returns an event of the stream for Client.Send, Client.Call or Sender.Send. Events with
+// the same id are one event, however often they are sent.
 func (s Stream[In, Out]) Outgoing(space, id string, in In) (Outgoing, error) {
 	v, err := s.value(in)
 	if err != nil {
@@ -184,9 +184,9 @@ func (s Stream[In, Out]) Outgoing(space, id string, in In) (Outgoing, error) {
 	return Outgoing{Space: space, Stream: s.name, ID: id, Payload: v}, nil
 }
 
-// Post sends an event from outside, and returns when it is durable: it will be handled
-// exactly once, however often it is posted under its id. After an error it may be stored or not;
-// post it again under the same id. The errors are those of Client.Send.
+// Post sends an event from outside and returns when it is durable: it will be handled exactly once,
+// however often it is posted under its id. After an error it may or may not be stored; post it
+// again under the same id. The errors are those of Client.Send.
 func (s Stream[In, Out]) Post(ctx context.Context, c *Client, space, id string, in In) (SendResult, error) {
 	o, err := s.Outgoing(space, id, in)
 	if err != nil {
@@ -195,10 +195,10 @@ func (s Stream[In, Out]) Post(ctx context.Context, c *Client, space, id string, 
 	return c.Send(ctx, o)
 }
 
-// Call sends an event from outside and waits for its result: request and reply over a handler
-// that runs exactly once. Calling again under the same id returns the same result. An event
-// that was not handled well is a *NotHandledError. It waits until ctx ends; after that error, or
-// any other, the event may be handled all the same, so call again under the same id.
+// Call sends an event from outside and waits for its result: request and reply over a handler that
+// takes effect exactly once. Calling again under the same id returns the same result. If the event
+// ended otherwise than handled, the error is a *NotHandledError. Call blocks until ctx ends; after
+// that error, or any other, the event may still be handled, so call again under the same id.
 func (s Stream[In, Out]) Call(ctx context.Context, c *Client, space, id string, in In) (out Out, err error) {
 	o, err := s.Outgoing(space, id, in)
 	if err != nil {
@@ -211,7 +211,7 @@ func (s Stream[In, Out]) Call(ctx context.Context, c *Client, space, id string, 
 	return s.Result(space, r)
 }
 
-// Result is what a receipt of the stream says.
+// Result decodes the result in a receipt of the stream, or returns a *NotHandledError.
 func (s Stream[In, Out]) Result(space string, r *Receipt) (out Out, err error) {
 	if r.Outcome != Handled {
 		return out, &NotHandledError{Space: space, Stream: s.name, Receipt: r}
@@ -222,8 +222,8 @@ func (s Stream[In, Out]) Result(space string, r *Receipt) (out Out, err error) {
 	return out, err
 }
 
-// NotHandledError says that an event was sent and has ended, and not well: its handler has
-// returned an error, or there is none.
+// NotHandledError reports that an event ended with another outcome than Handled: it failed, was
+// refused or cancelled, or expired.
 type NotHandledError struct {
 	Space, Stream string
 	Receipt       *Receipt
@@ -233,8 +233,8 @@ func (e *NotHandledError) Error() string {
 	return fmt.Sprintf("event %s to %s/%s %s: %s", e.Receipt.Event, e.Space, e.Stream, e.Receipt.Outcome, e.Receipt.Error)
 }
 
-// Cron has an event sent to a stream of every space of the program, again and again: the typed
-// form of Program.Cron.
+// Cron sends an event to a stream of every space of the program at the times of a cron expression.
+// It is the typed form of Program.Cron.
 func Cron[Out any](p *Program, name, expression string, s Stream[Tick, Out], o CronOptions) {
 	p.Cron(name, expression, s.name, o)
 }

@@ -11,32 +11,32 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What an event has caused; see package trail for the fields.
+// The result of Client.Tree; package trail documents the fields.
 type (
 	// Tree is an event with all that it has caused so far.
 	Tree = trail.Tree
 	// TreeNode is one event of a tree.
 	TreeNode = trail.Node
-	// TreeQuery says of which event, and how much of it.
+	// TreeQuery selects the event, and how much of its tree is returned.
 	TreeQuery = trail.Query
 	// EventRef names an event.
 	EventRef = trail.Ref
-	// EventState is what has become of an event so far; its constants are in package lineage.
+	// EventState is the state of an event; its constants are in package lineage.
 	EventState = lineage.State
-	// MissingError says that nobody knows of an event, and what to check.
+	// MissingError reports that an event is not known, and what to check.
 	MissingError = trail.MissingError
-	// AmbiguousError says that several events have an id.
+	// AmbiguousError reports that several events have an id.
 	AmbiguousError = trail.AmbiguousError
 )
 
-// Undelivered is the stream by which a space is told of its own events that were
-// refused, with the payload {"event", "to", "stream", "reason"}. A program may have a
-// handler for it; nobody sends to it but coordinators.
+// Undelivered is the stream that notifies a space of its own events that were refused elsewhere,
+// with the payload {"event", "to", "stream", "reason"}. A program may handle it; only coordinators
+// may send to it.
 const Undelivered = model.Undelivered
 
-// Tree returns what an event has caused so far, directly and indirectly: what it sent,
-// what that sent, and what has become of each. A coordinator is asked; if none answers,
-// the client reads the logs itself and says so (Tree.Unattended).
+// Tree returns what an event has caused so far, directly and indirectly: the events that it sent,
+// those that they sent, and the state of each. A coordinator answers; if none does, the client
+// reads the logs itself and sets Tree.Unattended.
 func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	patient, end := context.WithTimeout(ctx, patience(ctx))
 	defer end()
@@ -44,8 +44,8 @@ func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	if asked == nil || ctx.Err() != nil || errors.Is(asked, model.ErrStopped) {
 		return t, asked
 	}
-	// One that could not answer, because the tree is too large for a message, say, does
-	// not keep the client from it; and errors are better first-hand.
+	// A coordinator may be unable to answer, for instance because the tree is too large for a
+	// message; the client then reads the logs itself. Errors of its own reading are more precise.
 	t, err := trail.Walk(ctx, c.bus, q)
 	if err == nil {
 		t.Unattended = errors.Is(asked, model.ErrNobody)
@@ -53,8 +53,8 @@ func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	return t, err
 }
 
-// patience is for how long a coordinator is waited for: one that has just ended is still
-// taken for one that will answer. The client must have time left to look for itself.
+// patience is how long to wait for a coordinator, of which one that has just ended may still be
+// expected to answer. It leaves the client time to read the logs itself.
 func patience(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -63,14 +63,14 @@ func patience(ctx context.Context) time.Duration {
 	return min(lastLook, time.Until(deadline)/2)
 }
 
-// WaitTree waits until an event and everything that it causes has ended, in however many
-// generations, and returns the tree. That has 10,000 events and 100 generations at most;
-// Tree.Events and Tree.States count what is cut (Tree.More), too, so all is well if
-// States["handled"] is Events. If ctx ends first, it returns the tree as far as it has
-// come, if that can still be read, with the error: only what is shown is counted then.
-// States["forgotten"] counts the events of which the log no longer has the handling: what they
-// have caused is not known, and not waited for.
-// More than 100,000 events are an error. What a person sends again later is not waited for.
+// WaitTree waits until an event and everything that it causes has ended, over any number of
+// generations, and returns the tree. The returned tree has at most 10,000 events and 100
+// generations; Tree.Events and Tree.States also count what was cut (Tree.More), so everything was
+// handled if States["handled"] equals Events. If ctx ends first, it returns the tree so far, if
+// that can still be read, with the error; then only the returned events are counted.
+// States["forgotten"] counts the events whose handling is no longer in the log: what they caused is
+// unknown, and is not waited for. More than 100,000 events are an error. Events that are redriven
+// later are not waited for.
 func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree, error) {
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
@@ -90,7 +90,7 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 	case err != nil:
 		return nil, fmt.Errorf("all that event %s to %s/%s causes has ended, but: %w", id, space, stream, err)
 	}
-	if t.More || !t.Settled || ended[lineage.Forgotten] > t.States[lineage.Forgotten] { // what is cut was waited for, too; and a reading may be older
+	if t.More || !t.Settled || ended[lineage.Forgotten] > t.States[lineage.Forgotten] { // cut events were waited for, too; and this read may be older
 		t.Settled, t.States, t.Events = true, ended, 0
 		for _, n := range ended {
 			t.Events += n
@@ -99,19 +99,19 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 	return t, nil
 }
 
-// maxWaited bounds the tree that a wait returns, not the wait.
+// maxWaited bounds the tree that WaitTree returns, not the wait.
 const maxWaited = 10_000
 
-// lastLook is for how long a tree may be read after the time for the wait is over.
+// lastLook is how long the tree may still be read after the wait has ended.
 const lastLook = 10 * time.Second
 
-// withTimeForALastLook ends lastLook after ctx.
+// withTimeForALastLook returns a context that ends lastLook after ctx.
 func withTimeForALastLook(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, end := context.WithoutCancel(ctx), context.CancelFunc(func() {})
 	switch deadline, bound := ctx.Deadline(); {
 	case ctx.Err() != nil:
 		return context.WithTimeout(longer, lastLook)
-	case bound: // it is to be seen: see patience
+	case bound: // the deadline must be visible: see patience
 		longer, end = context.WithDeadline(longer, deadline.Add(lastLook))
 	default:
 		longer, end = context.WithCancel(longer)

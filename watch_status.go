@@ -15,56 +15,59 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// Status is how a watch stands: whether what was delivered last may be shown as what is.
+// Status is the state of a watch: whether the value delivered last is current.
 type Status struct {
-	// Connected says that a worker answers. While none does, nothing is computed, and nothing may
-	// be delivered.
+	// Connected reports whether a worker answers. While none does, nothing is computed, and changes
+	// may not be delivered.
 	Connected bool
-	// Current says that the value is what it should be, as far as a worker knew not more than
-	// some seconds ago. It is false until that is known.
+	// Current reports whether the value is up to date, as known to a worker a few seconds ago at
+	// most. It is false until that is known.
 	Current bool
-	// Why, if not "", says why it is not: what it is computed from fails (told within two seconds
-	// or so), is held back (when that has lasted for five), or nobody answers.
+	// Why, if not "", is why the value is not current: a computation that it depends on fails
+	// (reported within about two seconds) or is held back (reported after five), or no worker
+	// answers.
 	Why string
-	// Revision is that of the value that was delivered last, 0 if none was.
+	// Revision is the revision of the value delivered last, 0 if none was.
 	Revision uint64
 }
 
-// WatchOption is a wish of one who watches.
+// WatchOption configures a watch.
 type WatchOption func(*watchOptions)
 
 type watchOptions struct{ tell func(Status) }
 
-// WatchStatus has a watch tell how it stands: when that is first known, and then when it changes.
-// It and what delivers values are called one at a time. A worker looks at the document every two
-// seconds for it, however many clients watch it there; docs/clients.md says what it finds.
+// WatchStatus makes a watch report its status to tell: when it is first known, and then when it
+// changes. Calls of tell and of the function that delivers values do not overlap. To find the
+// status, a worker checks the document every two seconds, however many clients watch it there;
+// docs/clients.md has the details.
 func WatchStatus(tell func(Status)) WatchOption {
 	return func(o *watchOptions) { o.tell = tell }
 }
 
-// watchStatus is a watch that tells how it stands. Values come from the log, whether or not there
-// is a worker; how they stand comes from a live query beside it, which wants no values.
+// watchStatus is a watch that reports its status. Values come from the log, with or without a
+// worker; the status comes from a live query beside it, which asks for no values.
 type watchStatus struct {
 	tell    func(Status)
 	deliver func(lookup.Change)
-	// heard is what a worker says, or that none does, until it is told. Who hears never waits for
-	// who is told: the live query would take itself for cut off.
+	// heard holds events of the live query until they are reported. The live query must not wait
+	// for a slow callback: it would take the connection for lost.
 	heard chan live.Event
-	// calling is held by whoever calls back, and with it what follows.
+	// calling is held during a callback, and guards the fields below.
 	calling chan struct{}
 
-	told Status // but for the revision
-	// now is what a worker says, or that none does. If current is set, it says that the value of
-	// that revision is what it should be.
+	told Status // without the revision
+	// now is the last status reported by the live query. If current is set, the value of that
+	// revision is up to date.
 	now     Status
 	current *uint64
-	// begun says that something was delivered, revision which, and read up to where the log had
-	// been read for it: that a document was deleted has a revision only until it is forgotten.
+	// begun is set when a value was delivered, revision is its revision, and read the position up
+	// to which the log had been read for it: the deletion of a document has a revision only until
+	// it is forgotten.
 	begun          bool
 	revision, read uint64
 }
 
-// maxHeard bounds what is kept for one that is slow: only the last of it counts in the end.
+// maxHeard bounds heard when callbacks are slow; the newest events are kept.
 const maxHeard = 16
 
 func newWatchStatus(tell func(Status), deliver func(lookup.Change)) *watchStatus {
@@ -85,7 +88,7 @@ func (s *watchStatus) run(ctx context.Context, w worker.Watch) error {
 	return g.Wait()
 }
 
-// call calls f, which may call back, when nobody else does. Nobody is called after ctx.
+// call runs f, which may call back, when no other callback runs; not after ctx has ended.
 func (s *watchStatus) call(ctx context.Context, f func()) {
 	select {
 	case s.calling <- struct{}{}:
@@ -97,7 +100,7 @@ func (s *watchStatus) call(ctx context.Context, f func()) {
 	}
 }
 
-// tellHeard tells of what is heard until ctx ends.
+// tellHeard reports the events of the live query until ctx ends.
 func (s *watchStatus) tellHeard(ctx context.Context) error {
 	for {
 		select {
@@ -109,13 +112,13 @@ func (s *watchStatus) tellHeard(ctx context.Context) error {
 	}
 }
 
-// follow listens to how the document stands until ctx ends. No value is newer than the revision
-// that it asks from.
+// follow runs the live query for the document's status until ctx ends. It asks for values after the
+// highest possible revision, of which there are none.
 func (s *watchStatus) follow(ctx context.Context, w worker.Watch) error {
 	c, q := live.Client{Bus: w.Bus}, live.Watch{Space: w.Space, Document: w.Doc, From: math.MaxUint64}
 	for ctx.Err() == nil {
 		err := c.Watch(ctx, q, s.hear)
-		if ctx.Err() == nil { // nobody was there from the first, or nobody who takes the question
+		if ctx.Err() == nil { // no worker answered at first, or none that accepts the question
 			s.hear(live.Event{Kind: live.Broken, Err: err})
 			_ = pause.For(ctx, time.Second)
 		}
@@ -123,7 +126,7 @@ func (s *watchStatus) follow(ctx context.Context, w worker.Watch) error {
 	return ctx.Err()
 }
 
-// hear keeps what is to be told, and the newest if there is no room.
+// hear queues an event for reporting; if there is no room, it drops the oldest.
 func (s *watchStatus) hear(e live.Event) {
 	switch e.Kind {
 	case live.Connected, live.Broken, live.Stale, live.Current:
@@ -149,7 +152,7 @@ func (s *watchStatus) change(c lookup.Change) {
 	s.begun, s.revision, s.read = true, c.Revision, max(c.Revision, c.Read)
 }
 
-// take takes in what a worker says, or that none does. Each stands by itself.
+// take processes an event of the live query. Each event replaces the status before.
 func (s *watchStatus) take(e live.Event) {
 	s.now, s.current = Status{Connected: true, Why: e.Stale}, nil
 	switch e.Kind {
@@ -164,15 +167,15 @@ func (s *watchStatus) take(e live.Event) {
 func whyBroken(err error) string {
 	switch {
 	case err == nil:
-		return "the worker leaves; another one is asked"
+		return "the worker is shutting down; another one is asked"
 	case errors.Is(err, model.ErrNobody):
 		return "no worker answers"
 	}
 	return err.Error()
 }
 
-// tellNews tells how the watch stands, if that has changed. It is current when the value of which
-// that was said has been delivered: it may have another way to come than the word of it.
+// tellNews reports the status if it has changed. The watch is current only when the value that the
+// worker called current has been delivered, since values and status arrive on different ways.
 func (s *watchStatus) tellNews() {
 	st := s.now
 	st.Current = s.current != nil && s.begun && s.read >= *s.current

@@ -18,77 +18,76 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// Worker hosts spaces over a bus. Stop hands them back in good order, Kill does
-// not.
+// Worker hosts spaces over a bus. Stop hands them over to other workers, Kill does not.
 type Worker = worker.Worker
 
-// WorkerConfig says how a worker behaves. ID and Programs (or Hosted) are required; the rest
-// has defaults. worker.Config says more about each.
+// WorkerConfig configures a worker. ID and Programs (or Hosted) are required; the rest has
+// defaults. worker.Config documents each option in full.
 type WorkerConfig struct {
 	ID       string
 	Programs Programs
-	// Hosted has spaces for which Programs has none run the programs that were deployed, as
-	// the rules say that `settle deploy` makes; Programs may be nil then. See package program.
-	// A worker that hosts them serves nothing before it knows the rules.
+	// Hosted makes spaces for which Programs returns nil run deployed programs, as assigned by the
+	// rules that `settle deploy` writes; Programs may then be nil. See package program. A worker
+	// that hosts them serves nothing before it has read the rules.
 	Hosted bool
-	// Limits bound what a run of a hosted program may use.
+	// Limits bounds what one run of a hosted program may use.
 	Limits star.Limits
-	// Program is announced as the name of Programs; see worker.Config. Default: "hosted" if
-	// Hosted is set and Programs is not.
+	// Program is announced as the name of Programs; see worker.Config. Default: "hosted" if Hosted
+	// is set and Programs is nil.
 	Program string
-	// Heartbeat is how often the worker announces itself, default 500 ms; MemberTTL how long one
-	// that stands still keeps its partitions, default 15 s; Checkpoint how often changed documents
-	// are saved, default 1 s.
+	// Heartbeat is the interval at which the worker announces itself, default 500 ms; MemberTTL is
+	// how long a worker that has stopped announcing keeps its partitions, default 15 s; Checkpoint
+	// is the interval at which changed documents are saved, default 1 s.
 	Heartbeat, MemberTTL, Checkpoint time.Duration
-	// Idle is for how long a space is at rest before it leaves memory, default 1 minute, negative
-	// never; MaxAwake how many may be in memory, default 10,000, negative without limit.
+	// Idle is how long a space is at rest before it is unloaded, default 1 minute, negative for
+	// never; MaxAwake is the maximum number of spaces in memory, default 10,000, negative for no
+	// limit.
 	Idle     time.Duration
 	MaxAwake int
-	// Weight is the worker's share of the partitions relative to others, default 1;
-	// Performing how many attempts of actions and inputs it makes at a time, over all spaces,
-	// default 256; BacklogBytes about how much memory events may take that were read and not
-	// handled, default 64 MiB; Handover for how long a handler may go on that is running when
-	// its partition moves to another worker, default 5 s.
+	// Weight is the worker's share of the partitions relative to other workers, default 1;
+	// Performing is the maximum number of concurrent attempts of actions and inputs over all
+	// spaces, default 256; BacklogBytes is the approximate memory for events that were read but not
+	// handled, default 64 MiB; Handover is how long a running handler may continue while its
+	// partition moves to another worker, default 5 s.
 	//
-	// DocumentWait is for how long an event waits for a document of another space that cannot be read,
-	// until it fails; default 5 minutes, negative without end.
+	// DocumentWait is how long an event waits for a document of another space that cannot be read
+	// before it fails; default 5 minutes, negative for no limit.
 	//
 	// RunLimit is how long one run of a handler, computation or effect may take, default 30 s,
-	// negative without end; a handler may have another (Within). What has not returned a second
-	// later is given up; see worker.Config.
+	// negative for no limit; Within sets it for one handler. A run that has not returned one second
+	// later is abandoned; see worker.Config.
 	Weight       float64
 	Performing   int
 	RunLimit     time.Duration
 	DocumentWait time.Duration
 	BacklogBytes int64
 	Handover     time.Duration
-	// History is for how long commits are kept that no restart needs, by default an hour longer
-	// than the deployment's horizon; HistoryBytes how much of them per partition, default 1 GiB,
-	// negative without limit; PurgeDelay how long a checkpoint has stood before commits that it
-	// covers go, default 3 minutes.
+	// History is how long commits are kept that no restart needs, by default one hour longer than
+	// the deployment's horizon; HistoryBytes is how much of them is kept per partition, default 1
+	// GiB, negative for no limit; PurgeDelay is how old a checkpoint must be before the commits
+	// that it covers are purged, default 3 minutes.
 	History, PurgeDelay time.Duration
 	HistoryBytes        int64
-	// Logger gets what an operator should know, Tracer spans; nil for nobody.
+	// Logger receives what an operator should know, Tracer spans; nil discards them.
 	Logger *slog.Logger
 	Tracer trace.Tracer
-	// OnError and OnConsole get the errors and the output of user code. They are called by
-	// several spaces at a time and must be quick; by default both are logged.
+	// OnError and OnConsole receive the errors and the output of user code. Several spaces may call
+	// them concurrently, and they must not block; by default both are logged.
 	OnError   func(ErrorInfo)
 	OnConsole func(ConsoleInfo)
-	// HTTP offers the documents of all spaces over HTTP, too, if its Addr is set; see package
+	// HTTP serves the documents of all spaces over HTTP, too, if its Addr is set; see package
 	// gateway.
 	HTTP gateway.Config
-	// Live bounds what the worker answers at a time.
+	// Live bounds the reads and watches that the worker serves concurrently.
 	Live live.Config
-	// Now is the wall time, for tests; default time.Now.
+	// Now is the wall clock, for tests; default time.Now.
 	Now func() time.Time
 }
 
-// StartWorker starts a worker and returns when it serves its partitions: what a
-// program of your own does to join a fleet. The bus is one that bus.Connect has
-// returned; with Config.AwaitServer that waits for the servers, too. Where Provision has not been
-// called, StartWorker waits for a deployment until ctx ends, and logs that it does; the error then
-// says so.
+// StartWorker starts a worker and returns when it serves its partitions: it is how a Go program
+// joins a fleet. bus is the result of bus.Connect; with Config.AwaitServer, connecting waits for
+// the servers, too. If the deployment has not been provisioned, StartWorker logs that and waits for
+// it until ctx ends, with that as the error.
 func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*Worker, error) {
 	programs, err := cfg.own()
 	if err != nil {
@@ -125,7 +124,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*Worker, 
 		hosted.close()
 		return nil, err
 	}
-	hosted.tell(w)
+	hosted.notify(w)
 	if err := w.Start(ctx); err != nil {
 		serveHTTP(nil, nil)
 		w.Kill()
@@ -138,7 +137,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*Worker, 
 	return w, nil
 }
 
-// inner is what the worker itself is told of this.
+// inner returns the configuration of package worker.
 func (cfg *WorkerConfig) inner() worker.Config {
 	return worker.Config{
 		ID: cfg.ID, Program: cfg.Program, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
@@ -149,7 +148,7 @@ func (cfg *WorkerConfig) inner() worker.Config {
 	}
 }
 
-// own are the programs of this executable, nil for none beside those that are deployed.
+// own resolves the programs of this executable; nil if the worker runs deployed ones only.
 func (cfg *WorkerConfig) own() (func(string) (*space.Program, error), error) {
 	if cfg.Programs != nil || !cfg.Hosted {
 		return cfg.Programs.resolve()
@@ -158,8 +157,8 @@ func (cfg *WorkerConfig) own() (func(string) (*space.Program, error), error) {
 	return nil, nil
 }
 
-// listen occupies the address for HTTP before anything is begun. What it returns serves
-// there beside a worker, or gives the address back if there is none.
+// listen binds the address for HTTP before anything is started. The returned function serves there
+// beside a worker, or releases the address if w is nil.
 func (cfg *WorkerConfig) listen() (serve func(*Worker, *live.Server), err error) {
 	if cfg.Live.Logger == nil {
 		cfg.Live.Logger = cfg.Logger
@@ -183,7 +182,7 @@ func (cfg *WorkerConfig) listen() (serve func(*Worker, *live.Server), err error)
 	}, nil
 }
 
-// hostname is the machine's name, "" if it has none.
+// hostname returns the machine's name, "" if it is unknown.
 func hostname() string {
 	name, _ := os.Hostname()
 	return name

@@ -69,8 +69,8 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 		"has a handler already": func(p *settle.Program) {
 			settle.NewStream[int, int]("ship").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
 		},
-		"action ship has somebody who does it already": func(p *settle.Program) { ship.External(p) },
-		"input price has somebody who does it already": func(p *settle.Program) {
+		"action ship is performed already": func(p *settle.Program) { ship.External(p) },
+		"input price is performed already": func(p *settle.Program) {
 			price.Fetch(p, func(context.Context, string) (Price, error) { return Price{}, nil })
 		},
 		"has a Done function already": func(p *settle.Program) {

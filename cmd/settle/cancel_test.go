@@ -46,7 +46,7 @@ func TestSkip_TheFirstEventThatIsInTheWay(t *testing.T) {
 	want(t, 0, "a1: stored", "send", "alice", "add", "--id", "a1")
 	want(t, 0, "a2: stored", "send", "alice", "add", "--id", "a2")
 	want(t, 1, "the first event of space alice is a1 of stream add, not a2; nothing was skipped", "skip", "alice", "a2")
-	want(t, 1, "it is taken back, and will end as cancelled", "skip", "alice", "a1", "--timeout", "2s")
+	want(t, 1, "the event will end as cancelled", "skip", "alice", "a1", "--timeout", "2s")
 	if _, err := d.AddWorker(t.Context()); err != nil {
 		t.Fatal(err)
 	}
