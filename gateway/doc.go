@@ -1,15 +1,13 @@
-// Package gateway offers documents over HTTP: to programs, and to browsers by server-sent
-// events.
+// Package gateway serves documents over HTTP: to programs, and to browsers by server-sent events.
 //
 //	GET /v1/spaces/{space}/documents/{document}        at the head of the log
 //	GET /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
 //
-// A get answers with the document's JSON. The ETag is its revision, so If-None-Match spares
-// the body; the header Settle-Stale says why the value is not what it should be, if that is
-// so. ?timeout=5s bounds the wait. Errors are {"error": "..."} with the status that they
-// deserve.
+// A get returns the document's JSON. The ETag is its revision, so If-None-Match saves the body; the
+// header Settle-Stale, if present, is the reason why the value is out of date. ?timeout=5s bounds
+// the wait. Errors are {"error": "..."} with a matching status.
 //
-// A watch is what EventSource understands:
+// A watch is a stream for EventSource:
 //
 //	retry: 1000
 //
@@ -27,22 +25,21 @@
 //	event: current
 //	data: null
 //
-// The id is the revision. Stale says why the value is not what it should be, and current that it
-// is, or is again. A browser that has lost the connection comes back by itself with
-// Last-Event-ID, and gets what is newer, from this worker or another; ?from=17 does the same
-// by hand. An open watch is demand: what the document is computed from runs as long. Comments
-// (": ") are heartbeats.
+// The id is the revision. The event stale means that the value is out of date, and why; current
+// means that it is up to date (again). A browser that has lost the connection reconnects by itself
+// with Last-Event-ID, and gets newer values, from this worker or another; ?from=17 does the same
+// explicitly. An open watch is demand: the computations of the document run while it is open.
+// Comments (": ") are heartbeats.
 //
-// # Who may
+// # Access
 //
-// Nobody is asked for anything on a loopback address, unless a token is set; then only
-// requests for a host name that means this machine are answered, or for one that is
-// configured: a page of another site that has its name resolve to 127.0.0.1 is refused. Any
-// other address needs a token, or the gateway does not start. The token comes as
-// "Authorization: Bearer", or as the cookie settle_token, or, since EventSource can set no
-// header, as ?access_token=: that one is seen by proxies and stands in their logs and in
-// browser histories. Whoever has the token reads everything. The gateway speaks plain HTTP:
-// put TLS in front of it.
+// On a loopback address no token is required unless one is configured; then only requests for a
+// host name of this machine, or a configured one, are answered: a page of another site whose name
+// resolves to 127.0.0.1 is refused. Any other address requires a token, or the gateway does not
+// start. The token is sent as "Authorization: Bearer", as the cookie settle_token or, since
+// EventSource cannot set headers, as ?access_token=. In that form proxies see it, and it ends up in
+// their logs and in browser histories. The token gives read access to all documents. The gateway
+// speaks plain HTTP: put TLS in front of it.
 //
-// Pages of other origins are refused, unless their origin is configured (CORS).
+// Pages of other origins are refused unless their origin is configured (CORS).
 package gateway

@@ -12,30 +12,31 @@ import (
 	"github.com/settlehq/settle/live"
 )
 
-// Source answers the questions.
+// Source answers reads and watches.
 type Source interface {
 	Get(ctx context.Context, q live.Get) (live.Answer, error)
 	Watch(ctx context.Context, q live.Watch, deliver func(live.Event) error) error
 }
 
-// Config says where a gateway listens, and to whom.
+// Config configures a gateway.
 type Config struct {
-	// Addr is where to listen, such as 127.0.0.1:8470.
+	// Addr is the address to listen on, such as 127.0.0.1:8470.
 	Addr string
-	// Token is what a client has to know. Without one, Addr must be a loopback address.
+	// Token is the token that clients must send. Without one, Addr must be a loopback address.
 	Token string
-	// Origins are those of the pages that may ask, besides those that come from where the
-	// gateway is, such as https://board.example.com.
+	// Origins are the origins of pages, besides the gateway's own, that are allowed to read, such
+	// as https://board.example.com.
 	Origins []string
-	// Hosts are the names that clients may use for the gateway, without port. On a loopback
-	// address, those of this machine are among them; elsewhere, none listed means any.
+	// Hosts are the host names, without port, that clients may use for the gateway. On a loopback
+	// address, the names of this machine are included; on another address, an empty list allows
+	// any.
 	Hosts []string
-	// WriteTimeout is how long a client may take to read what it is sent; default 10 s.
+	// WriteTimeout limits how long a client may take to read a part of an answer; default 10 s.
 	WriteTimeout time.Duration
 	Logger       *slog.Logger
 }
 
-// Gateway is a listening server. Make it with Listen.
+// Gateway is a listening server. Listen creates it.
 type Gateway struct {
 	cfg      Config
 	loopback bool
@@ -46,11 +47,11 @@ type Gateway struct {
 const (
 	// writeTimeout is the default of Config.WriteTimeout.
 	writeTimeout = 10 * time.Second
-	// retryAfter is when a browser is to come back that has lost the connection.
+	// retryAfter is when a browser that has lost the connection should reconnect.
 	retryAfter = time.Second
 )
 
-// Listen checks the configuration and occupies the address. Nobody is answered before Serve.
+// Listen checks the configuration and binds the address. Requests are answered once Serve runs.
 func Listen(cfg Config) (*Gateway, error) {
 	host, _, err := net.SplitHostPort(cfg.Addr)
 	if err != nil {
@@ -64,7 +65,7 @@ func Listen(cfg Config) (*Gateway, error) {
 		g.log = slog.New(slog.DiscardHandler)
 	}
 	if !g.loopback && cfg.Token == "" {
-		return nil, fmt.Errorf("HTTP address %s can be reached from other machines, and everybody there could read every document: set a token, or listen on 127.0.0.1", cfg.Addr)
+		return nil, fmt.Errorf("HTTP address %s can be reached from other machines, and would give all of them access to every document: set a token, or listen on 127.0.0.1", cfg.Addr)
 	}
 	if g.listener, err = net.Listen("tcp", cfg.Addr); err != nil {
 		return nil, fmt.Errorf("listen for HTTP: %w", err)
@@ -72,20 +73,20 @@ func Listen(cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
-// isLoopback reports whether nobody but this machine reaches an address.
+// isLoopback reports whether an address is reachable from this machine only.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Addr is where the gateway listens.
+// Addr returns the address on which the gateway listens.
 func (g *Gateway) Addr() string { return g.listener.Addr().String() }
 
-// Close gives the address back, if Serve is not called.
+// Close releases the address if Serve is not called.
 func (g *Gateway) Close() { _ = g.listener.Close() } // nothing was written
 
-// Serve answers until leaving is closed. Then watches end, in a way that makes browsers come
-// back, and gets are finished. It ends at once with ctx.
+// Serve answers requests until leaving is closed. Then it ends watches in a way that makes browsers
+// reconnect, and completes gets. It stops at once when ctx ends.
 func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Source) {
 	server := &http.Server{
 		Handler: g.Handler(source), ReadHeaderTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
@@ -103,7 +104,7 @@ func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Sou
 	select {
 	case <-leaving:
 		last, cancel := context.WithTimeout(ctx, writeTimeout)
-		_ = server.Shutdown(last) // what is not finished by then is cut off
+		_ = server.Shutdown(last) // cuts off what has not completed by then
 		cancel()
 	case <-ctx.Done():
 	case <-ended:
@@ -112,7 +113,7 @@ func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Sou
 	<-ended
 }
 
-// Handler answers, for those who have a server of their own.
+// Handler returns the handler, for programs with a server of their own.
 func (g *Gateway) Handler(source Source) http.Handler {
 	mux := http.NewServeMux()
 	h := handler{source, g.cfg.WriteTimeout}
@@ -127,7 +128,7 @@ func (g *Gateway) Handler(source Source) http.Handler {
 	}))
 }
 
-// refusePost says how events are sent: not so.
+// refusePost explains that events are not sent over HTTP.
 func refusePost(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Allow", "GET, HEAD")
 	http.Error(w, "HTTP reads; events are sent with `settle send`, a client or `nats pub`", http.StatusMethodNotAllowed)

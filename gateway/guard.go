@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// tokenCookie is the cookie that may hold the token.
+// tokenCookie is the name of the cookie that may contain the token.
 const tokenCookie = "settle_token"
 
-// guard lets through who may ask.
+// guard passes on requests with access.
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Add("Vary", "Origin")
 		switch origin := r.Header.Get("Origin"); {
 		case !g.knowsHost(r.Host):
-			fail(w, http.StatusForbidden, "this host name is not known here; see --http-host")
+			fail(w, http.StatusForbidden, "this host name is not configured; see --http-host")
 		case !g.allows(origin, r):
-			fail(w, http.StatusForbidden, "pages of this origin may not ask; see --http-origin")
+			fail(w, http.StatusForbidden, "pages of this origin are not allowed; see --http-origin")
 		case origin != "" && r.Method == http.MethodOptions:
 			g.share(w, origin)
 			w.Header().Set("Access-Control-Allow-Methods", "GET")
@@ -39,8 +39,8 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 	})
 }
 
-// knowsHost reports whether a client means this gateway: a foreign page can have its own name
-// resolve to this machine, but the browser says that name.
+// knowsHost reports whether a request is addressed to this gateway: a foreign page can make its own
+// name resolve to this machine, but the browser sends that name.
 func (g *Gateway) knowsHost(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -56,10 +56,10 @@ func (g *Gateway) knowsHost(hostport string) bool {
 	return len(g.cfg.Hosts) == 0
 }
 
-// allows reports whether pages of an origin may ask. What comes from no page may.
+// allows reports whether pages of an origin have access. Requests not made by a page do.
 func (g *Gateway) allows(origin string, r *http.Request) bool {
 	if origin == "" {
-		return r.Header.Get("Sec-Fetch-Site") != "cross-site" // of a page that does not say whose it is
+		return r.Header.Get("Sec-Fetch-Site") != "cross-site" // of a page that sends no origin
 	}
 	u, err := url.Parse(origin)
 	return err == nil && u.Host != "" && u.Host == r.Host || slices.Contains(g.cfg.Origins, origin)
@@ -76,7 +76,7 @@ func (g *Gateway) share(w http.ResponseWriter, origin string) {
 	h.Set("Access-Control-Expose-Headers", "ETag, Settle-Stale")
 }
 
-// isKnown reports whether the client knows the token.
+// isKnown reports whether the client sent the token.
 func (g *Gateway) isKnown(r *http.Request) bool {
 	if g.cfg.Token == "" {
 		return true
@@ -90,7 +90,7 @@ func (g *Gateway) isKnown(r *http.Request) bool {
 	return g.isToken(r.URL.Query().Get("access_token"))
 }
 
-// isToken takes the same time for every wrong one.
+// isToken compares in constant time.
 func (g *Gateway) isToken(given string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(g.cfg.Token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// handler answers requests that may be answered.
+// handler answers requests with access.
 type handler struct {
 	source       Source
 	writeTimeout time.Duration
@@ -35,10 +35,10 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	head := w.Header()
-	head.Set("Cache-Control", "no-cache") // ask again, with If-None-Match
+	head.Set("Cache-Control", "no-cache") // revalidate, with If-None-Match
 	head.Set("ETag", `"`+strconv.FormatUint(a.Revision, 10)+`"`)
 	if a.Stale != "" {
-		head.Del("ETag") // it may change and keep the revision
+		head.Del("ETag") // it may become current with the same revision
 		head.Set("Settle-Stale", oneLine(a.Stale))
 	}
 	if !a.Found {
@@ -46,11 +46,11 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	head.Set("Content-Type", "application/json")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.writeTimeout)) // not of every writer
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.writeTimeout)) // not every writer supports it
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.Value))
 }
 
-// watch answers with events until the client goes, or the worker.
+// watch answers with events until the client or the worker leaves.
 func (h handler) watch(w http.ResponseWriter, r *http.Request) {
 	from, err := resumeAt(r)
 	if err != nil {
@@ -61,16 +61,16 @@ func (h handler) watch(w http.ResponseWriter, r *http.Request) {
 	q := live.Watch{Space: r.PathValue("space"), Document: r.PathValue("document"), From: from}
 	err = h.source.Watch(r.Context(), q, s.event)
 	switch said, is := errors.AsType[*model.ServiceError](err); {
-	case s.begun: // it ends; a browser comes back
+	case s.begun: // the stream ends; a browser reconnects
 	case is && said.Code != model.CodeUnavailable:
 		fail(w, said.Code, said.Text)
 	case r.Context().Err() == nil:
-		// Browsers never come back after an error status, and this one will pass.
-		_ = s.begin(": " + oneLine(err.Error()) + "\n\n") // as well as can be
+		// Browsers do not reconnect after an error status, and this error is temporary.
+		_ = s.begin(": " + oneLine(err.Error()) + "\n\n") // best effort
 	}
 }
 
-// resumeAt is the revision that the client has: the browser's word, or the page's.
+// resumeAt returns the revision that the client has, from the browser or from the page.
 func resumeAt(r *http.Request) (uint64, error) {
 	for _, from := range []string{r.Header.Get("Last-Event-ID"), r.URL.Query().Get("from")} {
 		if from == "" {
@@ -93,7 +93,7 @@ type stream struct {
 	begun   bool
 }
 
-// event sends what has happened.
+// event sends an event of the watch.
 func (s *stream) event(e live.Event) error {
 	switch e.Kind {
 	case live.Value:
@@ -107,7 +107,7 @@ func (s *stream) event(e live.Event) error {
 		}
 		return s.send(fmt.Sprintf("event: stale\ndata: %s\n\n", why))
 	case live.Current:
-		return s.send("event: current\ndata: null\n\n") // without data it would be none
+		return s.send("event: current\ndata: null\n\n") // EventSource ignores an event without data
 	case live.Rewound:
 		return s.send("id: 0\nevent: rewound\ndata: null\n\n")
 	case live.Moved:
@@ -124,18 +124,18 @@ func (s *stream) send(text string) error {
 	return s.begin(text)
 }
 
-// begin sends what comes before the first event, and that.
+// begin sends the header and the first event.
 func (s *stream) begin(text string) error {
 	s.begun = true
 	h := s.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would wait for more
+	h.Set("X-Accel-Buffering", "no") // keep nginx from buffering
 	s.w.WriteHeader(http.StatusOK)
 	return s.write("retry: " + strconv.FormatInt(retryAfter.Milliseconds(), 10) + "\n\n" + text)
 }
 
-// write gives a client that does not read so much time and no more.
+// write limits the time that a client may take to read.
 func (s *stream) write(text string) error {
 	if err := s.rc.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
 		return err
@@ -167,10 +167,10 @@ func fail(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // who has gone does not read it
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // a client that has gone does not read it
 }
 
-// oneLine is text as a header or a comment can carry it.
+// oneLine returns text in a form that fits in a header or a comment.
 func oneLine(text string) string {
 	b := []byte(text)
 	for i := range b {

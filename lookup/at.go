@@ -8,25 +8,25 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// PastError says that what a document was at a revision is not to be known any more: the log was
-// purged, and what is left of it does not tell.
+// PastError reports that a document at a revision is no longer known: the log was purged, and its
+// rest does not determine the document.
 type PastError struct {
 	Space, Doc string
 	At         uint64
-	// From is the first revision that the log still tells the document at, 0 if only what it is now is known.
+	// From is the first revision that can still be read, 0 if only the present one can.
 	From uint64
 }
 
 func (e *PastError) Error() string {
-	text := fmt.Sprintf("what document %s of space %s was at revision %d is not known any more: the log was purged up to there (--history keeps more)", e.Doc, e.Space, e.At)
+	text := fmt.Sprintf("document %s of space %s at revision %d is no longer known: the log was purged up to there (--history keeps more)", e.Doc, e.Space, e.At)
 	if e.From > 0 {
 		return text + fmt.Sprintf("; the first revision that can be read is %d", e.From)
 	}
 	return text
 }
 
-// ReadAt returns a document as the log had it at a sequence. The error is a *PastError if the log
-// was purged so far that it cannot be told.
+// ReadAt returns a document as of a log sequence. The error is a *PastError if too much of the log
+// was purged.
 func ReadAt(ctx context.Context, bus Bus, space, doc string, at uint64) (d *replica.Document, err error) {
 	now, err := Read(ctx, bus, space, doc)
 	switch {
@@ -35,7 +35,7 @@ func ReadAt(ctx context.Context, bus Bus, space, doc string, at uint64) (d *repl
 	case at > now.Read:
 		return nil, fmt.Errorf("read %s of space %s at revision %d: the last commit of the space is at %d", doc, space, at, now.Read)
 	case at >= now.Seq && now.Seq > 0:
-		return now, nil // it has not changed since
+		return now, nil // unchanged since
 	}
 	err = OverGaps(ctx, space, func() error {
 		d, err = replayUpTo(ctx, bus, space, doc, at)
@@ -44,8 +44,8 @@ func ReadAt(ctx context.Context, bus Bus, space, doc string, at uint64) (d *repl
 	return d, err
 }
 
-// replayUpTo makes the document of what is left of the log. A commit that writes the whole of it
-// tells what it is, whatever was before.
+// replayUpTo reconstructs the document from the rest of the log. A commit that writes the whole
+// document determines it, whatever was before.
 func replayUpTo(ctx context.Context, bus Bus, space, doc string, at uint64) (*replica.Document, error) {
 	p := past{Document: replica.Document{ID: doc}, at: at}
 	for after := uint64(0); ; {
@@ -68,17 +68,17 @@ func replayUpTo(ctx context.Context, bus Bus, space, doc string, at uint64) (*re
 	}
 }
 
-// past is a document that is made of the log alone.
+// past is a document reconstructed from the log alone.
 type past struct {
 	replica.Document
 	at    uint64
 	begun bool
-	known bool   // what the document is
-	from  uint64 // since when that is known
+	known bool   // whether the document is determined
+	from  uint64 // the sequence since which it is
 	over  bool
 }
 
-// take takes in a commit. Behind at, it looks for the first one that tells what the document is.
+// take applies a commit. After at, it looks for the first one that determines the document.
 func (p *past) take(e *model.LogEntry) error {
 	if !p.begun {
 		p.begun, p.Read, p.known = true, e.Prev, e.Prev == 0
@@ -106,7 +106,7 @@ func (p *past) take(e *model.LogEntry) error {
 	return err
 }
 
-// writesWhole reports whether the first write of a commit to a document is of all of it.
+// writesWhole reports whether the first write of a commit to a document replaces all of it.
 func writesWhole(c *model.Commit, doc string) bool {
 	for i := range c.Txs {
 		for j := range c.Txs[i].Writes {

@@ -7,8 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Bus is what looking things up needs of the outside world; port.Bus has all of it, and says
-// what each method means.
+// Bus is the part of port.Bus that this package needs; the methods are documented there.
 type Bus interface {
 	Head(ctx context.Context, space string) (uint64, error)
 	ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error)
@@ -22,9 +21,9 @@ type Bus interface {
 }
 
 const (
-	// readPage is how many log or lane entries are read at a time.
+	// readPage is the number of log or lane entries read per request.
 	readPage = 512
-	// dryReads is how often a reader that knows of an entry reads nothing before it
-	// asks the leader whether the log still reaches that far.
+	// dryReads is how often a reader that expects an entry may read nothing before it asks the
+	// leader whether the log still reaches that far.
 	dryReads = 5
 )

@@ -10,16 +10,16 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Contents is what a space holds, as its log has it. Seq is 0 if the space has no log.
+// Contents is the state of a space according to its log. Seq is 0 if the space has no log.
 type Contents struct {
 	*replica.Replica
-	// Derived are documents that are known to be derived, sorted: what their nodes have read is
-	// saved. Others may be derived, too.
+	// Derived are documents known to be derived, sorted: those whose nodes have saved observations.
+	// Other documents may be derived, too.
 	Derived []string
 }
 
 // ReadContents reads a whole space, up to the head of its log at least. It needs no worker and
-// creates no demand, so derived documents are as they were when they were last needed.
+// creates no demand, so derived documents may be out of date.
 func ReadContents(ctx context.Context, bus Bus, space string) (*Contents, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func ReadContents(ctx context.Context, bus Bus, space string) (*Contents, error)
 	return c, nil
 }
 
-// derived are the documents of nodes that are named like what they derive.
+// derived returns the documents of nodes that are named like the document that they derive.
 func derived(st model.SpaceState) (docs []string) {
 	for i := range st.Observations {
 		if doc, ok := model.DerivedDocument(&st.Observations[i]); ok {
@@ -51,9 +51,9 @@ func derived(st model.SpaceState) (docs []string) {
 	return docs
 }
 
-// ReadWaiting reads what waits for its time in a space, the first to come due first: timers,
-// events that were sent with a time, and jobs. Those that no worker has taken out of the lane yet
-// have no Slot. It reports whether there is such a space at all.
+// ReadWaiting returns the events of a space that wait for their time, the next one first: timers,
+// events that were sent with a time, and cron jobs. Those that no worker has taken out of the lane
+// yet have no Slot. It reports whether the space exists at all.
 func ReadWaiting(ctx context.Context, bus Bus, space string) (all []model.Waiting, exists bool, err error) {
 	c, err := ReadContents(ctx, bus, space)
 	if err != nil {
@@ -77,8 +77,8 @@ func ReadWaiting(ctx context.Context, bus Bus, space string) (all []model.Waitin
 	return all, left || c.Seq > 0, nil
 }
 
-// early are the events with a time that stand in a lane and are not done with. left says that
-// anything is there that is not.
+// early returns the events with a time that are in the lane and not done. left reports whether the
+// lane has any event that is not done.
 func early(ctx context.Context, bus Bus, space string, done model.Cursor) (all []model.Waiting, left bool, err error) {
 	after := done.Floor
 	if len(done.Held) > 0 {
@@ -97,7 +97,7 @@ func early(ctx context.Context, bus Bus, space string, done model.Cursor) (all [
 			}
 			left = true
 			if m.NotBefore > 0 && m.Invalid == "" {
-				payload, _ := model.ParseValue(m.Payload) // its owner refuses what is no JSON
+				payload, _ := model.ParseValue(m.Payload) // its owner refuses a payload that is not JSON
 				all = append(all, model.Waiting{ID: m.ID, Stream: m.Stream, Payload: payload, NotBefore: m.NotBefore, Lane: m.Seq, Seq: m.Seq})
 			}
 		}
@@ -107,8 +107,8 @@ func early(ctx context.Context, bus Bus, space string, done model.Cursor) (all [
 	}
 }
 
-// readSpace is a space as its checkpoint and the log behind it have it, up to head at least,
-// which is of an epoch of the store.
+// readSpace reads a space from its checkpoint and the log after it, up to head at least, which is a
+// sequence of the given epoch of the store.
 func readSpace(ctx context.Context, bus Bus, space string, head, epoch uint64) (st model.SpaceState, r *replica.Replica, err error) {
 	if st, err = bus.LoadState(ctx, space); err != nil {
 		return st, nil, err
@@ -126,7 +126,7 @@ func readSpace(ctx context.Context, bus Bus, space string, head, epoch uint64) (
 			return st, r, nil
 		case r.Seq == before:
 			dry++
-			_ = pause.For(ctx, pause.Backoff(dry)) // a replica that is behind
+			_ = pause.For(ctx, pause.Backoff(dry)) // a server replica that lags
 		default:
 			dry = 0
 		}

@@ -1,6 +1,5 @@
-// Package lookup says what the log has: how an event has ended, what has sent it, what a
-// document is and becomes, what waits in a space. It reads, and takes part in nothing: whoever
-// has a bus can ask, with no worker to answer.
+// Package lookup reads the log: how an event has ended, what sent it, what a document is and
+// becomes, what waits in a space. It only reads, needs a bus and no worker.
 //
 //	FindReceipt, FindSent, Receipts    how events have ended          receipts.go, list.go
 //	FindOrigin                         what has sent one              origin.go
@@ -10,20 +9,20 @@
 //
 // # The log is the index
 //
-// No index of receipts is kept (docs/adr/0015, docs/adr/0014). Every commit carries the cursor
-// of the lane, which only grows, and the id of what a transaction has sent names the
+// There is no separate index of receipts (docs/adr/0015, docs/adr/0014). Every commit contains the
+// lane cursor, which only grows, and the id of an event that a transaction sent names the
 // transaction: both are found by bisection (log.go), in about log2 of the log's length reads.
 //
-// # A checkpoint and the log behind it
+// # A checkpoint and the log after it
 //
-// A space is its checkpoint and the log behind it, and the log may be purged up to the
-// checkpoint while it is read: see gaps.go. Workers load spaces by the same rule.
+// A space is read from its checkpoint and the log after it; the log may be purged up to the
+// checkpoint meanwhile: see gaps.go. Workers load spaces by the same rule.
 //
-// # How far it reaches
+// # How current it is
 //
-// A reader sees the log up to its head as the leader knew it, or further. A leader that does
-// not know yet that it is deposed may be behind: who has seen more says so
-// (FindReceiptUpTo), and who must not miss anything asks once more (port.StaleLeader).
-// Derived documents are as they were when they were last needed: to have them up to date is a
-// worker's business (Watch and Query of package worker).
+// A reader sees the log at least up to its head as the leader knew it. A leader that does not know
+// yet that it is deposed may be behind: a caller that has seen more passes its sequence
+// (FindReceiptUpTo), and one that must not miss anything reads again after port.StaleLeader.
+// Derived documents are as they were when they were last needed: bringing them up to date takes a
+// worker (Watch and Query of package worker).
 package lookup

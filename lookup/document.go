@@ -11,30 +11,30 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Follow delivers the confirmed value of a document and then each change, without
-// creating any demand for it. Where the log was purged faster than it was read, changes
-// are left out; what is delivered never goes back, unless the store does (Change.Rewound).
+// Follow delivers the confirmed value of a document and then each change, without creating demand
+// for it, until ctx ends. Where the log is purged faster than it is read, changes are skipped;
+// revisions never go back, unless the store does (Change.Rewound).
 func Follow(ctx context.Context, bus Bus, space, doc string, deliver func(v model.Value, revision uint64)) error {
 	return Changes(ctx, bus, space, doc, func(c Change) { deliver(c.Value, c.Revision) })
 }
 
 // Change is a confirmed value of a document.
 type Change struct {
-	Value model.Value // absent if there is no such document, or not any more
-	// Revision is the log sequence of the commit that made it, Previous that of the value
-	// before; 0 if there was none, or if it is not known.
+	Value model.Value // absent if the document does not exist (any more)
+	// Revision is the log sequence of the commit that made the change, Previous the revision of the
+	// value before; 0 if there was none or it is not known.
 	Revision, Previous uint64
-	// Read is up to where the log had been read. That a document was deleted is forgotten in
-	// the end: it is absent then as of Read, and Revision is 0, as if there had never been one.
+	// Read is the log sequence up to which the log had been read. The deletion of a document is
+	// forgotten eventually: then it is absent as of Read, and Revision is 0, as if it had never
+	// existed.
 	Read uint64
-	// Rewound says that the store has gone back to an earlier state since the change before
-	// this one, of which the value is what the document is now. Revisions may have been given
-	// out before, for what is not there any more.
+	// Rewound is set if the store has gone back to an earlier state since the previous change; the
+	// value is the present one. Its revision may have been used before, for a commit that was lost.
 	Rewound bool
 }
 
-// Since is the revision of the change for one who knows the document as of another; false if it
-// is nothing new to them.
+// Since returns the revision of the change for a reader that has the document as of revision known;
+// false if the change is not newer.
 func (c *Change) Since(known uint64) (revision uint64, news bool) {
 	if c.Revision == 0 && known > 0 && c.Value.IsAbsent() {
 		return c.Read, c.Read > known
@@ -42,7 +42,7 @@ func (c *Change) Since(known uint64) (revision uint64, news bool) {
 	return c.Revision, c.Revision > known
 }
 
-// Changes is Follow for those who want to know which value each one has replaced.
+// Changes is Follow with the revision that each value replaces.
 func Changes(ctx context.Context, bus Bus, space, doc string, deliver func(Change)) error {
 	f := follower{bus: bus, space: space, doc: doc, deliver: deliver}
 	for {
@@ -53,12 +53,12 @@ func Changes(ctx context.Context, bus Bus, space, doc string, deliver func(Chang
 		}
 		if rewound {
 			f.rewound, f.begun, f.revision = f.rewound || f.begun, false, 0
-			_ = pause.For(ctx, rewoundPause) // one of a session that is over says so at once, again and again
+			_ = pause.For(ctx, rewoundPause) // reading in a session that is over fails at once, again and again
 		}
 	}
 }
 
-// rewoundPause is how long a follower waits before it reads a store anew that has gone back.
+// rewoundPause is how long a follower waits before it reads a store again that has gone back.
 const rewoundPause = 20 * time.Millisecond
 
 // follower follows one document.
@@ -67,13 +67,13 @@ type follower struct {
 	space, doc string
 	deliver    func(Change)
 	begun      bool
-	absent     bool   // what was delivered last, and
+	absent     bool   // the last delivered value was absent
 	revision   uint64 // its revision
 	rewound    bool   // the store has gone back since
 }
 
-// tell delivers what is newer than all before.
-func (f *follower) tell(d *replica.Document, previous uint64) {
+// deliverNewer calls deliver with a state newer than all before.
+func (f *follower) deliverNewer(d *replica.Document, previous uint64) {
 	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read, Rewound: f.rewound}
 	revision, news := c.Since(f.revision)
 	absent := d.Value.IsAbsent()
@@ -84,23 +84,23 @@ func (f *follower) tell(d *replica.Document, previous uint64) {
 	f.deliver(c)
 }
 
-// follow goes on until ctx ends, or the log has a gap.
+// follow follows the log until ctx ends or the log has a gap.
 func (f *follower) follow(ctx context.Context) error {
 	epoch := f.bus.Epoch()
 	d, err := Read(ctx, f.bus, f.space, f.doc)
 	if err == nil && f.bus.Epoch() != epoch {
-		err = model.ErrRewound // what was read may not be there any more
+		err = model.ErrRewound // what was read may be lost
 	}
 	if err != nil {
 		return err
 	}
-	f.tell(d, 0)
+	f.deliverNewer(d, 0)
 	var broken error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err = f.bus.FollowSpace(ctx, f.space, d.Read, func(e model.LogEntry) {
 		if broken != nil {
-			return // what follows would be a value that the document never had
+			return // applying the next entry would yield a value that the document never had
 		}
 		before := d.Seq
 		changed, err := d.Apply(e)
@@ -109,7 +109,7 @@ func (f *follower) follow(ctx context.Context) error {
 			cancel()
 		}
 		if changed {
-			f.tell(d, before)
+			f.deliverNewer(d, before)
 		}
 	})
 	if broken != nil {
@@ -118,7 +118,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return err
 }
 
-// Read returns a document as the log has it now, as far as it can be seen.
+// Read returns a document as the log has it now.
 func Read(ctx context.Context, bus Bus, space, doc string) (d *replica.Document, err error) {
 	for {
 		epoch := bus.Epoch()
@@ -138,9 +138,9 @@ func Read(ctx context.Context, bus Bus, space, doc string) (d *replica.Document,
 	return d, nil
 }
 
-// readUpTo reads a document up to the head of the log, as that is when it begins.
+// readUpTo reads a document up to the head of the log at the time of the call.
 func readUpTo(ctx context.Context, bus Bus, space, doc string, holds func() error) (d *replica.Document, err error) {
-	head, err := bus.Head(ctx, space) // of the leader: a replica that is behind is asked again
+	head, err := bus.Head(ctx, space) // of the leader: a replica that lags is read again
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +151,8 @@ func readUpTo(ctx context.Context, bus Bus, space, doc string, holds func() erro
 	return d, err
 }
 
-// readOnce reads a document from a checkpoint and the log behind it, up to head at least, as
-// long as that holds: a log that has gone back may not reach there any more.
+// readOnce reads a document from a checkpoint and the log after it, up to head at least. It stops
+// when holds returns an error, since a log that has gone back may not reach head any more.
 func readOnce(ctx context.Context, bus Bus, space, doc string, head uint64, holds func() error) (*replica.Document, error) {
 	st, err := bus.LoadState(ctx, space)
 	if err != nil {

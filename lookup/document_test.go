@@ -25,7 +25,7 @@ func TestFollow_ADeletionThatWasForgottenIsSeenAllTheSame(t *testing.T) {
 		{Value: there, Seq: 8, Read: 11}, // never again what is older
 		{Value: there, Seq: 12, Read: 12},
 	} {
-		f.tell(&d, 0)
+		f.deliverNewer(&d, 0)
 	}
 	want := []string{"absent at 0", "1 at 5", "absent at 9", "1 at 12"}
 	if !slices.Equal(seen, want) {

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// FirstOpen is the event that a space is to handle next, as far as its log and its lane tell: nil if
-// none waits but for those that wait for a time.
+// FirstOpen returns the event that a space handles next according to its log and lane; nil if no
+// event is queued. Events that wait for a time do not count.
 func FirstOpen(ctx context.Context, bus Bus, space string) (*model.Event, error) {
 	c, err := ReadContents(ctx, bus, space)
 	if err != nil {
@@ -32,7 +32,7 @@ func FirstOpen(ctx context.Context, bus Bus, space string) (*model.Event, error)
 			}
 			ev := model.Event{Space: space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position}
 			if origin := ev.Origin(); origin != "" && m.Position != c.Inbound[origin]+1 {
-				continue // it repeats another one, or waits for its predecessor
+				continue // a repetition, or it waits for its predecessor
 			}
 			if len(c.Own) > 0 && c.Own[0].Behind < m.Seq {
 				return &c.Own[0], nil

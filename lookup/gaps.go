@@ -10,16 +10,16 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Reading a space is its checkpoint and the log behind it. The log may be purged up to the
-// checkpoint at any moment, and who has read an older one then finds a gap: the next commit
-// was appended behind one that the reader has not seen. What it has is of no use then; it
-// reads the checkpoint again, which is newer.
+// A space is read from its checkpoint and the log after it. The log may be purged up to a newer
+// checkpoint at any moment; a reader of the older one then finds a gap: the next commit was
+// appended after one that the reader has not seen. Its state is useless then, and it reads the
+// newer checkpoint.
 
-// maxLoads is how often a checkpoint is read again because the log behind it was purged,
-// before that is taken for damage: every time, a newer checkpoint must have been saved.
+// maxLoads is how often a checkpoint is read again because the log after it was purged, before the
+// log is considered damaged: each time, a newer checkpoint must have been saved.
 const maxLoads = 20
 
-// OverGaps repeats a reading that has met a gap.
+// OverGaps repeats a read that met a gap.
 func OverGaps(ctx context.Context, space string, read func() error) error {
 	for try := 1; ; try++ {
 		err := read()
@@ -33,8 +33,8 @@ func OverGaps(ctx context.Context, space string, read func() error) error {
 	}
 }
 
-// Replay applies the log after the replica's sequence, as far as it can be seen. The error is
-// model.ErrPurged if a part of that is gone.
+// Replay applies the visible log after the replica's sequence. The error is model.ErrPurged if a
+// part of it is gone.
 func Replay(ctx context.Context, bus Bus, r *replica.Replica) error {
 	for {
 		entries, err := bus.ReadLog(ctx, r.Space, r.Seq, readPage)

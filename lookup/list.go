@@ -10,18 +10,18 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// ReceiptFilter says which receipts of a space are wanted.
+// ReceiptFilter selects receipts of a space.
 type ReceiptFilter struct {
-	// Stream and Outcome, if not "", are those of the receipts that are wanted.
+	// Stream and Outcome, if not "", select receipts by stream and outcome.
 	Stream  string
 	Outcome model.Outcome
-	// Last, if not 0, is how many of the newest are wanted of those that there are.
+	// Last, if not 0, is the number of newest present receipts to return.
 	Last int
-	// Follow goes on with those to come, until the context ends.
+	// Follow also returns future receipts, until the context ends.
 	Follow bool
 }
 
-// Check reports what is wrong with a question for receipts of a space.
+// Check returns an error if the space or the filter is invalid.
 func (f *ReceiptFilter) Check(space string) error {
 	if err := model.CheckName("space", space); err != nil {
 		return err
@@ -46,15 +46,15 @@ func (f *ReceiptFilter) match(h *Handling) bool {
 	return (f.Stream == "" || h.Stream() == f.Stream) && (f.Outcome == "" || h.Tx.Receipt.Outcome == f.Outcome)
 }
 
-// Receipts yields how the events of a space have ended, in the order of the log. An
-// error is the last that is yielded; the end of ctx is one.
+// Receipts iterates over the receipts of a space in the order of the log. It ends after the first
+// error; the end of ctx is one.
 func Receipts(ctx context.Context, bus Bus, space string, f ReceiptFilter) iter.Seq2[*Handling, error] {
 	return func(yield func(*Handling, error) bool) {
 		if err := f.Check(space); err != nil {
 			yield(nil, err)
 			return
 		}
-		going := true // until yield says otherwise
+		going := true // until yield returns false
 		each := func(list []*Handling) bool {
 			for _, h := range list {
 				if going = yield(h, nil); !going {
@@ -76,7 +76,7 @@ func Receipts(ctx context.Context, bus Bus, space string, f ReceiptFilter) iter.
 	}
 }
 
-// list hands out what the log has, as long as each says so.
+// list passes matching receipts to each, until it returns false.
 func (l *logReader) list(f *ReceiptFilter, each func([]*Handling) bool) error {
 	if f.Last > 0 {
 		last, err := l.last(f)
@@ -88,7 +88,7 @@ func (l *logReader) list(f *ReceiptFilter, each func([]*Handling) bool) error {
 	return l.between(0, l.head, func(e *logged) bool { return each(e.handlings(l.space, f.match)) })
 }
 
-// last reads backwards, in stretches that grow, until there are enough.
+// last reads backwards, in growing steps, until it has enough receipts.
 func (l *logReader) last(f *ReceiptFilter) ([]*Handling, error) {
 	var found []*Handling
 	for high, width := l.head, uint64(4*f.Last); high > 0 && len(found) < f.Last; width *= 2 {
@@ -106,7 +106,7 @@ func (l *logReader) last(f *ReceiptFilter) ([]*Handling, error) {
 	return found[max(0, len(found)-f.Last):], nil
 }
 
-// between hands out the commits behind low, up to high, as long as each says so.
+// between passes the commits after low, up to high, to each, until it returns false.
 func (l *logReader) between(low, high uint64, each func(*logged) bool) error {
 	for low < high {
 		page, err := l.page(low, int(min(high-low, readPage)))
@@ -123,8 +123,8 @@ func (l *logReader) between(low, high uint64, each func(*logged) bool) error {
 	return nil
 }
 
-// followReceipts hands out what comes behind a sequence, as long as each says so. The
-// following has a goroutine of its own, since each belongs to the caller's.
+// followReceipts passes receipts after a sequence to each, until it returns false. It follows the
+// log on a goroutine of its own, because each must run on the caller's.
 func followReceipts(ctx context.Context, bus Bus, space string, behind uint64, f *ReceiptFilter, each func([]*Handling) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

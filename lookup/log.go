@@ -10,14 +10,13 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// logReader looks things up in the log of one space, up to its head as it was when
-// the reader was made.
+// logReader searches the log of one space, up to its head as of the reader's creation.
 type logReader struct {
 	ctx   context.Context
 	bus   Bus
 	space string
 	head  uint64
-	// owners caches owned.
+	// owners caches results of owned.
 	owners map[uint64]bool
 }
 
@@ -29,8 +28,8 @@ type logged struct {
 	c      *model.Commit
 }
 
-// readLogOf makes a reader. Its head is of the leader, and not below seen, unless the store
-// goes back meanwhile.
+// readLogOf returns a reader. Its head is the leader's, and not below seen unless the store goes
+// back meanwhile.
 func readLogOf(ctx context.Context, bus Bus, space string, seen uint64) (*logReader, error) {
 	for began, dry := bus.Epoch(), 0; ; dry++ {
 		_ = pause.For(ctx, pause.Backoff(dry))
@@ -47,7 +46,7 @@ func readLogOf(ctx context.Context, bus Bus, space string, seen uint64) (*logRea
 	}
 }
 
-// entry is the first commit at or behind a sequence. There must be one.
+// entry returns the first commit at or after a sequence. There must be one.
 func (l *logReader) entry(seq uint64) (*logged, error) {
 	page, err := l.page(seq-1, 1)
 	if err != nil {
@@ -56,9 +55,9 @@ func (l *logReader) entry(seq uint64) (*logged, error) {
 	return page[0], nil
 }
 
-// page is up to n commits behind a sequence that is below the head, at least one. A
-// replica that shows none is behind, and asked again; when it goes on for long, the
-// leader is asked whether the log still reaches that far.
+// page returns up to n commits after a sequence that is below the head, at least one. A server
+// replica that returns none lags, and is read again; after several tries the leader is asked
+// whether the log still reaches that far.
 func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
 	for dry := 0; ; dry++ {
 		_ = pause.For(l.ctx, pause.Backoff(dry))
@@ -99,13 +98,13 @@ func decodeAll(entries []model.LogEntry) ([]*logged, error) {
 	return out, nil
 }
 
-// verdict is what a commit says about the place of another.
+// verdict is the position of a commit relative to the one searched.
 type verdict int
 
 const (
 	unknown verdict = iota
-	before          // what is looked for comes later
-	after           // this is it, or it comes earlier
+	before          // the searched commit is later
+	after           // this is the searched commit, or it is earlier
 )
 
 func beforeOrAfter(isBefore bool) verdict {
@@ -115,11 +114,11 @@ func beforeOrAfter(isBefore bool) verdict {
 	return after
 }
 
-// bisect returns the first commit behind a sequence of which judge says after, nil if
-// there is none, and whether one before it says before. A commit that knows may not
-// say before when an earlier one says after.
+// bisect returns the first commit after a sequence for which judge returns after, nil if there is
+// none, and whether an earlier one yielded before. The verdicts, except unknown ones, must be
+// ordered: before never follows after.
 func (l *logReader) bisect(behind uint64, judge func(*logged) (verdict, error)) (found *logged, preceded bool, err error) {
-	low, high := behind, l.head+1 // it lies between the two, both excluded, or is found
+	low, high := behind, l.head+1 // the result lies between the two, both excluded
 	for low+1 < high {
 		mid := low + (high-low)/2
 		e, v, err := l.witness(mid, high, judge)
@@ -140,15 +139,15 @@ func (l *logReader) bisect(behind uint64, judge func(*logged) (verdict, error)) 
 	return found, preceded, err
 }
 
-// holds reports whether a commit that was read is still in the log. What was purged
-// meanwhile reached further than it, so that what was looked for may have been among that.
+// holds reports whether a commit that was read is still in the log. If it was purged meanwhile, the
+// searched commit may have been purged, too.
 func (l *logReader) holds(seq uint64) (bool, error) {
 	e, err := l.entry(seq)
 	return err == nil && e.seq == seq, err
 }
 
-// witness is the first commit from a sequence on, but below a bound, of which judge
-// knows something.
+// witness returns the first commit from a sequence on, but below a bound, for which judge returns a
+// verdict other than unknown.
 func (l *logReader) witness(from, bound uint64, judge func(*logged) (verdict, error)) (*logged, verdict, error) {
 	for n := 1; from < bound; n = min(8*n, readPage) {
 		page, err := l.page(from-1, n)
@@ -168,9 +167,9 @@ func (l *logReader) witness(from, bound uint64, judge func(*logged) (verdict, er
 	return nil, unknown, nil
 }
 
-// scan reads on behind a sequence until it finds the handling of an event, or the
-// head. Pages grow: a follow-up is usually handled at once. If commits were purged on the
-// way, and it is in none of the others, the answer is ErrForgotten.
+// scan reads on after a sequence until it finds the handling of an event, or reaches the head.
+// Pages grow: a follow-up is usually handled at once. If commits were purged on the way, and none
+// of the others contains it, the error is ErrForgotten.
 func (l *logReader) scan(behind uint64, key receipts.Key) (*Handling, error) {
 	whole := true
 	for n := 4; behind < l.head; n = min(4*n, readPage) {
@@ -192,9 +191,9 @@ func (l *logReader) scan(behind uint64, key receipts.Key) (*Handling, error) {
 	return nil, nil
 }
 
-// owned reports whether the runtime of an epoch has owned the space, so that the next
-// takeover has deposed it. One that has joined it is not deposed; and of one whose
-// beginning has been purged it is not known.
+// owned reports whether the runtime of an epoch owned the space, so that the next takeover deposed
+// it. A runtime that joined is not deposed; if the beginning of the epoch was purged, this is not
+// known.
 func (l *logReader) owned(epoch uint64) (bool, error) {
 	if owned, known := l.owners[epoch]; known {
 		return owned, nil
@@ -210,7 +209,7 @@ func (l *logReader) owned(epoch uint64) (bool, error) {
 	return l.owners[epoch], nil
 }
 
-// handling is the transaction of the commit that handled an event, or nil.
+// handling returns the transaction of the commit that handled an event, or nil.
 func (e *logged) handling(space string, key receipts.Key) *Handling {
 	tx := receipts.Find(e.c, key)
 	if tx == nil {
@@ -226,7 +225,7 @@ func (e *logged) handlingOf(space string, tx *model.Tx) *Handling {
 	}
 }
 
-// handlings are all of the commit that match, in order.
+// handlings returns all handlings of the commit that match, in order.
 func (e *logged) handlings(space string, match func(*Handling) bool) (list []*Handling) {
 	for i := range e.c.Txs {
 		if e.c.Txs[i].Receipt == nil {
@@ -239,8 +238,7 @@ func (e *logged) handlings(space string, match func(*Handling) bool) (list []*Ha
 	return list
 }
 
-// sends reports whether a transaction of the commit has sent an event to its own
-// space.
+// sends reports whether a transaction of the commit sent an event to its own space.
 func (e *logged) sends(key receipts.Key) bool {
 	for i := range e.c.Txs {
 		for _, s := range e.c.Txs[i].Sends {

@@ -10,25 +10,25 @@ import (
 
 // Sent is an event and the transaction that sent it.
 type Sent struct {
-	// Origin has a receipt if that was a handling.
+	// Origin has a receipt if the transaction is a handling.
 	Origin Handling
 	Send   model.Send
 }
 
-// ErrNeverSent says that the transaction of an event's id is not in the log and cannot
-// come into it any more: it was undone, or another runtime has taken the space over.
+// ErrNeverSent reports that the transaction in an event's id is not in the log and never will be:
+// it was undone, or another runtime has taken over the space.
 var ErrNeverSent = errors.New("the transaction that would have sent it was undone")
 
-// FindOrigin looks for the transaction that sent an event, by the event's id; nil if
-// there is none so far, or the id is none that Settle mints. The error is ErrNeverSent
-// if there never will be one, and ErrForgotten if the log does not reach back so far.
+// FindOrigin finds the transaction that sent an event, by the event's id; nil if it is not in the
+// log yet, or if the id was not minted by Settle. The error is ErrNeverSent if it never will be,
+// and ErrForgotten if the log does not reach back far enough.
 func FindOrigin(ctx context.Context, bus Bus, id string) (*Sent, error) {
 	tx, minted := model.OriginOf(id)
 	if !minted {
 		return nil, nil
 	}
 	if model.CheckName("space", tx.Space) != nil {
-		return nil, nil // it only looks like one
+		return nil, nil // not a minted id
 	}
 	sent, err := findOrigin(ctx, bus, tx, id)
 	if err != nil {
@@ -66,7 +66,7 @@ func findOrigin(ctx context.Context, bus Bus, tx model.TxID, id string) (*Sent, 
 	return nil, nil
 }
 
-// sent is the event of that id that transaction tx of the commit has sent, or nil.
+// sent returns the event of that id that transaction tx of the commit sent, or nil.
 func (e *logged) sent(tx model.TxID, id string) *Sent {
 	if e.c.Epoch != tx.Epoch {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Handling is how an event has ended: the transaction that handled it, with the
-// receipt and with what it sent, and where that stands in the log.
+// Handling is how an event ended: the transaction that handled it, with the receipt and its sends,
+// and its place in the log.
 type Handling struct {
 	Space string
-	// Seq is the log sequence of the commit that holds the transaction, Stored the time
-	// by the server's clock at which it was stored, and Runtime who made it.
+	// Seq is the log sequence of the commit that contains the transaction, Stored the time at which
+	// it was stored, by the server's clock, and Runtime the runtime that made it.
 	Seq     uint64
 	Stored  time.Time
 	Runtime string
@@ -25,31 +25,31 @@ type Handling struct {
 	Tx model.Tx
 }
 
-// Stream is the stream that the event came by.
+// Stream returns the stream of the event.
 func (h *Handling) Stream() string {
 	stream, _ := receipts.Stream(h.Tx.By)
 	return stream
 }
 
-// ErrForgotten says that an event belongs to the past beyond the horizon: if it was
-// handled, then so long ago that nobody knows any more how.
+// ErrForgotten reports that an event is older than the horizon: whether and how it was handled is
+// no longer known.
 var ErrForgotten = errors.New("longer ago than the log remembers")
 
-// FindReceipt looks for the handling of an event, nil if there is none so far: it
-// waits, nobody has sent it, or it was handled longer ago than its lane remembers. The
-// error is ErrForgotten if that is certain.
+// FindReceipt finds the handling of an event, nil if there is none so far: it waits, was never
+// sent, or was handled longer ago than its lane remembers. The error is ErrForgotten if the last is
+// certain.
 //
-// The log is the index: every commit carries the cursor of the lane, which only
-// grows, so the commit that handled the event at a lane sequence is found by
-// bisection, in about log2 of the log's length reads. A follow-up, which a space
-// sent to itself, has no place in the lane; the commit of the transaction that sent
-// it is found by the numbers in its id, and its handling lies there or behind.
+// The log is the index: every commit contains the lane cursor, which only grows, so the commit that
+// handled the event at a lane sequence is found by bisection, in about log2 of the log's length
+// reads. A follow-up, which a space sent to itself, has no place in the lane; the commit of the
+// transaction that sent it is found by the numbers in its id, and its handling is in that commit or
+// a later one.
 func FindReceipt(ctx context.Context, bus Bus, space, stream, id string) (*Handling, error) {
 	return FindReceiptUpTo(ctx, bus, space, stream, id, 0)
 }
 
-// FindReceiptUpTo is FindReceipt for one who has seen the log up to a sequence: a
-// leader that does not know yet that it is deposed may not, and is asked again.
+// FindReceiptUpTo is FindReceipt for a caller that has seen the log up to a sequence: a leader that
+// does not know yet that it is deposed may be behind that, and is asked again.
 func FindReceiptUpTo(ctx context.Context, bus Bus, space, stream, id string, seen uint64) (*Handling, error) {
 	key := receipts.Key{Stream: stream, ID: id}
 	h, err := find(ctx, bus, space, key, seen)
@@ -88,8 +88,8 @@ func find(ctx context.Context, bus Bus, space string, key receipts.Key, seen uin
 	return h, err
 }
 
-// purged is ErrForgotten for an event that is not in the lane if its id says that it
-// was made longer ago than the lane remembers. Of other ids that is not known.
+// purged returns ErrForgotten for an event that is not in the lane if the time in its id is longer
+// ago than the lane remembers. For ids without a time that is not known.
 func purged(id string, horizon time.Duration) error {
 	made, timed := model.TimeOfEventID(id)
 	if timed && time.Since(made) > horizon {
@@ -108,8 +108,7 @@ func checkEvent(space string, key receipts.Key) error {
 	return model.CheckAnyEventID(key.ID)
 }
 
-// FindSent looks for the handling of an event that a handled one has sent, nil if
-// there is none so far.
+// FindSent finds the handling of an event that a handled one sent, nil if there is none so far.
 func FindSent(ctx context.Context, bus Bus, origin *Handling, s *model.Send) (*Handling, error) {
 	if s.To != origin.Space {
 		return FindReceipt(ctx, bus, s.To, s.Stream, s.ID)
@@ -121,7 +120,7 @@ func FindSent(ctx context.Context, bus Bus, origin *Handling, s *model.Send) (*H
 	return h, nil
 }
 
-// findBehind finds a handling that lies in a commit or in one that follows.
+// findBehind finds a handling in the commit at a sequence or a later one.
 func findBehind(ctx context.Context, bus Bus, space string, seq uint64, key receipts.Key) (*Handling, error) {
 	l, err := readLogOf(ctx, bus, space, seq)
 	if err != nil {
@@ -130,10 +129,10 @@ func findBehind(ctx context.Context, bus Bus, space string, seq uint64, key rece
 	return l.scan(seq-1, key)
 }
 
-// laneEvent finds the handling of an event of the lane. Where that has lost its end, another
-// event stood at the sequence of this one before: a cursor has passed over it then, in a
-// commit that is older than the event. Its own receipt may be in any that follows: it may have been handled
-// when it stood elsewhere, or after it was known that the lane had lost its end.
+// laneEvent finds the handling of a lane event. In a lane that has lost its end, another event had
+// the sequence of this one before, and a cursor has passed it in a commit that is older than the
+// event. The event's own receipt may be in any later commit: it may have been handled at another
+// sequence, or after the loss was noticed.
 func (l *logReader) laneEvent(ev *model.Message, key receipts.Key) (*Handling, error) {
 	at, _, err := l.bisect(0, func(e *logged) (verdict, error) {
 		done := e.c.Cursor.Floor >= ev.Seq && !slices.Contains(e.c.Cursor.Held, ev.Seq)
@@ -149,24 +148,23 @@ func (l *logReader) laneEvent(ev *model.Message, key receipts.Key) (*Handling, e
 	return h, err
 }
 
-// passed finds the handling of an event of the lane in the first commit whose cursor is beyond it and has not set
-// it aside.
+// passed finds the handling of a lane event in the first commit whose cursor is beyond it and does
+// not hold it.
 func (l *logReader) passed(at *logged, key receipts.Key) (*Handling, error) {
 	h := at.handling(l.space, key)
 	if h == nil {
 		if slot := at.waits(key); slot > 0 {
 			return l.waited(at.seq, slot, key)
 		}
-		// Every event that a cursor passes over has its receipt in the same commit. But
-		// the log may begin behind that one; and a release that is repeated after the
-		// first one was purged from the lane is passed over for its position.
+		// Every event that a cursor passes has its receipt in the same commit. But the log may
+		// begin after that one, and a release that is repeated after the first was purged from the
+		// lane is skipped by its position.
 		return nil, ErrForgotten
 	}
 	return h, nil
 }
 
-// followUp finds the handling of an event that transaction tx has sent to its own
-// space.
+// followUp finds the handling of an event that transaction tx sent to its own space.
 func (l *logReader) followUp(tx model.TxID, key receipts.Key) (*Handling, error) {
 	if tx.Epoch == 0 || tx.Epoch > l.head {
 		return nil, nil
@@ -180,22 +178,22 @@ func (l *logReader) followUp(tx model.TxID, key receipts.Key) (*Handling, error)
 	case at != nil && at.sends(key):
 		return l.scan(at.seq-1, key)
 	case preceded:
-		return nil, nil // the log has that part, and not the transaction: it never was, or is to come
+		return nil, nil // the log has that part, but not the transaction: it was undone, or is yet to be appended
 	}
 	first, err := l.entry(tx.Epoch)
 	if err == nil && first.seq != tx.Epoch {
-		err = ErrForgotten // the log begins behind it
+		err = ErrForgotten // the log begins after it
 	}
 	return nil, err
 }
 
-// origin is the commit that holds transaction tx, or the first one by which it would
-// have been in the log; nil if there is none. preceded says that the log has a commit
-// of that epoch from before.
+// origin returns the commit that contains transaction tx, or the first one by which it would have
+// been in the log; nil if there is none. preceded reports whether the log has an earlier commit of
+// that epoch.
 //
-// Commits of one epoch are in the order of their transactions. Others may stand
-// between them while several runtimes take part. Those tell something only if the
-// owner that made tx was deposed by then; else they are read through, each once.
+// Commits of one epoch are in the order of their transactions. Commits of others may be between
+// them while several runtimes take part. Those decide something only if the owner that made tx was
+// deposed by then; otherwise they are skipped one by one.
 func (l *logReader) origin(tx model.TxID) (at *logged, preceded bool, err error) {
 	owned, err := l.owned(tx.Epoch)
 	if err != nil {

@@ -6,34 +6,34 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Ahead is how far a partition is done with its lane, but for a few spaces: every event up to UpTo
-// is handled and saved, except those of the spaces in Aside (docs/adr/0033). It is a fact about the
-// log, so it stays true whatever happens afterwards.
+// Ahead is how far a partition is done with its lane except for a few spaces: every event up to
+// UpTo is handled and saved, except those of the spaces in Aside (docs/adr/0033). It is a fact
+// about the log, so it remains true.
 type Ahead struct {
 	UpTo  uint64  `json:"up_to"`
 	Aside []Aside `json:"aside,omitzero"`
 }
 
-// Aside is a space that is set aside. It is done with its events up to the lane sequence Done, and
-// may not be done with those behind it. Last is the last of them, at or before Ahead.UpTo or
-// behind it; it is not above Done if there are none, and the space has something else to save.
+// Aside is a space that is set aside. Its events up to the lane sequence Done are done, later ones
+// may not be. Last is the last of those, before or after Ahead.UpTo; it is not above Done if there
+// are none, and the space has something else to save.
 type Aside struct {
 	Space string `json:"space"`
 	Done  uint64 `json:"done"`
 	Last  uint64 `json:"last,omitzero"`
 }
 
-// AheadPosition is the name of the position under which an Ahead is kept. Moved to another
-// sequence, it holds none.
+// AheadPosition is the name of the position under which an Ahead is kept. Moving the position to
+// another sequence removes it.
 const AheadPosition = "ahead"
 
-// MaxAside bounds how many spaces of a partition are set aside.
+// MaxAside bounds the number of spaces of a partition that are set aside.
 const MaxAside = 1000
 
-// AsideBytes bounds what the spaces of an Ahead take when it is stored.
+// AsideBytes bounds the stored size of a space in an Ahead.
 func AsideBytes(space string) int { return len(space) + 72 }
 
-// DoneWith is the lane sequence up to which a space is done.
+// DoneWith returns the lane sequence up to which a space is done.
 func (a *Ahead) DoneWith(space string) uint64 {
 	for _, s := range a.Aside {
 		if s.Space == space {
@@ -43,10 +43,10 @@ func (a *Ahead) DoneWith(space string) uint64 {
 	return a.UpTo
 }
 
-// Encode is the inverse of DecodeAhead.
+// Encode encodes a for DecodeAhead.
 func (a *Ahead) Encode() ([]byte, error) { return json.Marshal(a) }
 
-// DecodeAhead reads what is stored. An error says that nothing of it is to be believed.
+// DecodeAhead decodes an Ahead. After an error none of it is valid.
 func DecodeAhead(data []byte) (Ahead, error) {
 	var a Ahead
 	if err := json.Unmarshal(data, &a); err != nil {

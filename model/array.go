@@ -5,17 +5,15 @@ import (
 	"unsafe"
 )
 
-// arrayptr points to the first element of an array, whose length is in num. It
-// is nil for the empty array. Nothing writes to the elements once they are in a
-// Value.
+// arrayptr points to the first element of an array, whose length is in num. It is nil for the empty
+// array. Nothing writes to the elements once they are in a Value.
 //
-// Changing one element copies all of them (24 bytes each). That is fine for the
-// arrays that documents should have; a large collection belongs into an object or
-// into documents of their own.
+// Changing one element copies all of them (24 bytes each). That is fine for the arrays that
+// documents should have; a large collection belongs in an object or in documents of its own.
 type arrayptr *Value
 
-// Array is the array of the elements, which are copied. Absent ones become null,
-// because JSON has no holes.
+// Array returns the array of the elements, which are copied. Absent ones become null, because JSON
+// arrays have no holes.
 func Array(elements ...Value) Value {
 	own := append([]Value(nil), elements...)
 	for i := range own {
@@ -26,17 +24,17 @@ func Array(elements ...Value) Value {
 	return arrayOf(own)
 }
 
-// arrayOf takes elements over.
+// arrayOf takes ownership of elements.
 func arrayOf(elements []Value) Value {
 	return arrayWith(elements, heightOver(elements))
 }
 
-// arrayWith is arrayOf for a caller who knows the height.
+// arrayWith is arrayOf for callers that know the height.
 func arrayWith(elements []Value, height int) Value {
 	return Value{num: pack(len(elements), height), any: arrayptr(unsafe.SliceData(elements))}
 }
 
-// elements is v's content, to be read only. It is nil unless v is an array.
+// elements returns v's elements, which must not be modified; nil unless v is an array.
 func (v Value) elements() []Value {
 	p, ok := v.any.(arrayptr)
 	if !ok {
@@ -45,7 +43,7 @@ func (v Value) elements() []Value {
 	return unsafe.Slice((*Value)(p), v.num&lenMask)
 }
 
-// Index is the i-th element, absent if there is none or v is not an array.
+// Index returns the i-th element, absent if there is none or v is not an array.
 func (v Value) Index(i int) Value {
 	if e := v.elements(); uint(i) < uint(len(e)) {
 		return e[i]
@@ -53,8 +51,7 @@ func (v Value) Index(i int) Value {
 	return Value{}
 }
 
-// Elements are the elements of an array in order; there are none in anything
-// else.
+// Elements iterates over the elements of an array in order; over nothing for another kind.
 func (v Value) Elements() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		for _, e := range v.elements() {
@@ -65,8 +62,7 @@ func (v Value) Elements() iter.Seq[Value] {
 	}
 }
 
-// withElement is the array v with its i-th element replaced, or appended if i is
-// its length.
+// withElement returns the array v with its i-th element replaced, or appended if i is its length.
 func (v Value) withElement(i int, x Value) Value {
 	old := v.elements()
 	if i == len(old) {

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Keys are the keys of objects that have the same ones, such as all that are made of one
-// Go struct. The objects share them: one that is made of Keys costs a single allocation,
-// and Equal of two of them does not look at keys.
+// Keys are the keys shared by objects with the same keys, such as all objects made from one Go
+// struct type: an object made of Keys costs a single allocation, and Equal of two of them does not
+// compare keys.
 //
 // The zero Keys are those of the empty object.
 type Keys struct{ sorted []string }
 
-// KeysOf takes keys over and sorts them. Twice the same key and invalid UTF-8 are errors.
+// KeysOf takes ownership of keys and sorts them. Duplicate keys and invalid UTF-8 are errors.
 func KeysOf(keys []string) (Keys, error) {
 	slices.Sort(keys)
 	for i, k := range keys {
@@ -27,9 +27,9 @@ func KeysOf(keys []string) (Keys, error) {
 	return Keys{keys}, nil
 }
 
-// Object asks for the value of each key, the i-th in sorted order, and makes the object of
-// them. Absent values are left out; an object that lacks a key has keys of its own. The
-// first error of value ends it. What would be nested deeper than MaxDepth is an error.
+// Object calls value for each key, in sorted order, and returns the object of the results. Absent
+// values are left out; such an object has keys of its own. The first error of value is returned.
+// Nesting deeper than MaxDepth is an error.
 func (k Keys) Object(value func(i int) (Value, error)) (Value, error) {
 	cells, absent := newCells(len(k.sorted)), 0
 	for i := range k.sorted {
@@ -50,7 +50,7 @@ func (k Keys) Object(value func(i int) (Value, error)) (Value, error) {
 	return v, checkDepth(v, 0)
 }
 
-// present is an object's keys and cells without those of absent values.
+// present returns an object's keys and cells without those of absent values.
 func present(keys []string, cells []Value, absent int) ([]string, []Value) {
 	kept := newKeys(len(keys) - absent)[:0]
 	for i, k := range keys {
@@ -62,9 +62,8 @@ func present(keys []string, cells []Value, absent int) ([]string, []Value) {
 	return kept, cells[:len(kept)+1]
 }
 
-// ArrayFunc is the array of n elements, each asked for in order. Absent ones become null;
-// the first error of element ends it. What would be nested deeper than MaxDepth is an
-// error.
+// ArrayFunc returns the array of n elements, obtained from element in order. Absent ones become
+// null; the first error of element is returned. Nesting deeper than MaxDepth is an error.
 func ArrayFunc(n int, element func(i int) (Value, error)) (Value, error) {
 	elements := make([]Value, n)
 	for i := range elements {

@@ -7,89 +7,84 @@ import (
 )
 
 // CommitVersion is the version of the encoding below, RangedCommitVersion that of a commit whose
-// cursor is stored in the longer form. A reader refuses what is newer than itself instead of
-// guessing.
+// cursor is stored in the longer form. A reader refuses versions that it does not know.
 const (
 	CommitVersion       = 1
 	RangedCommitVersion = 2
 )
 
-// Commit is what a runtime appends to a space's log in one message. It is atomic
-// because a message is.
+// Commit is the message that a runtime appends to a space's log. It is atomic because a message is.
 //
-// It is JSON, so that `nats stream view` shows it; docs/adr/0002 has the figures
-// that decided this.
+// It is JSON, so that `nats stream view` shows it; docs/adr/0002 has the measurements behind that
+// decision.
 type Commit struct {
 	Version int    `json:"v"`
 	Space   string `json:"sp"`
-	// Runtime is the id of the process that made the commit, Epoch the log
-	// sequence of the takeover or join under which it did (0 in such a commit
-	// itself, whose own sequence will be the epoch), and Attempt counts the
-	// runtime's appends in that epoch.
+	// Runtime is the id of the process that made the commit; Epoch is the log sequence of the
+	// takeover or join under which it did (0 in such a commit itself, whose own sequence becomes
+	// the epoch); Attempt counts the runtime's appends in that epoch.
 	Runtime string `json:"rt"`
 	Epoch   uint64 `json:"ep,omitzero"`
 	Attempt uint64 `json:"at,omitzero"`
-	// Takeover says that Runtime owns the space from here on.
+	// Takeover is set if Runtime owns the space from this commit on.
 	Takeover bool `json:"own,omitzero"`
-	// Join says that Runtime takes part from here on, beside the owner: it deposes
-	// nobody, and no takeover deposes it.
+	// Join is set if Runtime takes part from this commit on, beside the owner: it does not end the
+	// owner's epoch, and no takeover ends its own.
 	Join bool `json:"join,omitzero"`
-	// Program is the version of the program that Runtime runs, from this commit of its epoch
-	// on: it is in the first commit of each. "" is that of the commit before.
+	// Program is the version of the program that Runtime runs from this commit of its epoch on: it
+	// is in the first commit of each epoch. "" means that of the commit before.
 	Program string `json:"pg,omitzero"`
-	// Trying says that an attempt at an event follows, or that it came back.
+	// Trying records that an attempt at an event follows, or that it returned.
 	Trying *Trying `json:"try,omitzero"`
 	// Txs are the transactions in the order in which they took effect.
 	Txs []Tx `json:"tx,omitzero"`
-	// Cursor says which lane events are done once this commit is in the log.
+	// Cursor is the lane position of the space once this commit is in the log.
 	Cursor Cursor `json:"cur"`
 }
 
-// Trying counts the attempts at an event that may have ended with their process: it is in
-// the log before each that is made where that has to be feared.
+// Trying counts the attempts at an event that may have ended with their process. It is logged
+// before each attempt at an event that may crash the process.
 type Trying struct {
 	// By is Tx.By of the handling, Event its event.
 	By    string `json:"by"`
 	Event string `json:"ev"`
-	// Tries is how many there were, the one that follows included.
+	// Tries is the number of attempts, including the one that follows.
 	Tries int `json:"n,omitzero"`
-	// Back says that the attempt came back without a result, so that Tries does not
-	// count it.
+	// Back records that the attempt returned without a result, so that it does not count in Tries.
 	Back bool `json:"back,omitzero"`
 }
 
-// ID names the commit among those of its runtime's life. Two lives under one name
-// may use it twice: see Append.ID.
+// ID names the commit among those of its runtime's life. Two lives under one name may use it twice:
+// see Append.ID.
 func (c *Commit) ID() string {
 	return fmt.Sprintf("%s/%d/%d", c.Runtime, c.Epoch, c.Attempt)
 }
 
-// Tx is one transaction: the run of a handler (Receipt is set), of a node, or a write by
-// the application that hosts the space.
+// Tx is one transaction: the run of a handler (Receipt is set), of a node, or a write by the
+// application that hosts the space.
 type Tx struct {
 	N uint64 `json:"n"` // see TxID
-	// By is "handle STREAM", "compute NODE", "effect NODE" or a name of the application's.
+	// By is "handle STREAM", "compute NODE", "effect NODE" or a name chosen by the application.
 	By string `json:"by"`
-	// Causes are the addresses whose change made a computation run (I8).
+	// Causes are the addresses whose changes made a computation run.
 	Causes []string `json:"why,omitzero"`
-	// Reads is the read set of a computation, when this run changed it.
+	// Reads is the read set of a computation, if this run changed it.
 	Reads []string `json:"rd,omitzero"`
-	// Group is the change group: observers of that group are not told of the writes.
+	// Group is the change group: nodes of that group ignore the writes.
 	Group   string   `json:"grp,omitzero"`
 	Writes  []Write  `json:"w,omitzero"`
 	Receipt *Receipt `json:"rc,omitzero"`
-	// Later is an event of the lane that came before its time: it is done with there,
-	// and waits in the space (see Waiting).
+	// Later is a lane event that arrived before its time: its lane entry is done, and it waits in
+	// the space (see Waiting).
 	Later *Waiting `json:"ltr,omitzero"`
-	// Cancels are events that waited and are not to be handled any more.
+	// Cancels names waiting events that will not be handled.
 	Cancels []Cancel `json:"cnl,omitzero"`
 	Sends   []Send   `json:"snd,omitzero"`
 	Trace
 }
 
-// Receipt is the result document of one handling (seed 001 section 7.6). It lives
-// in the commit that the handling made, so it exists if and only if the handling
-// took effect.
+// Receipt is the result of one handling. It is part of the commit that contains the handling's
+// writes, so it exists if and only if the handling took effect.
 type Receipt struct {
 	Event   string  `json:"ev"`
 	Lane    uint64  `json:"ln,omitzero"`
@@ -97,12 +92,12 @@ type Receipt struct {
 	Outcome Outcome `json:"o"`
 	Result  Value   `json:"r,omitzero"`
 	Error   string  `json:"err,omitzero"`
-	// Attempts is how often the handler was tried, if more than once: what another runtime
-	// undid does not count, nor what had to wait.
+	// Attempts is how often the handler was called, if more than once; calls that were undone by
+	// another runtime's commit or had to wait for a document do not count.
 	Attempts int `json:"n,omitzero"`
 	// Slot is that of an event which has waited for its time, see Waiting.
 	Slot uint64 `json:"sl,omitzero"`
-	// Depth is Event.Depth, if the event was refused: the notice of that is the next of the
+	// Depth is Event.Depth if the event was refused: the notice about it is the next event of the
 	// chain.
 	Depth uint64 `json:"dp,omitzero"`
 }
@@ -119,22 +114,23 @@ const (
 	// Refused: no handler ever ran: the stream is unknown to the program, or the
 	// payload is not JSON.
 	Refused Outcome = "refused"
-	// Cancelled: an operator or a client has taken it back before a handler had handled it.
+	// Cancelled: an operator or a client cancelled the event before it was handled.
 	Cancelled Outcome = "cancelled"
-	// Expired: the time had passed after which it was not to be handled any more.
+	// Expired: the event's deadline passed before it was handled.
 	Expired Outcome = "expired"
 )
 
-// CameToNothing reports whether an event has ended without the receiver being asked or told: the
-// space that sent it is sent a notice then.
+// CameToNothing reports whether an event ended without a handler having run: the space that sent it
+// then gets a notice.
 func (o Outcome) CameToNothing() bool { return o == Refused || o == Cancelled || o == Expired }
 
-// Lost reports whether an event has ended so that nobody may have meant it: it becomes a dead letter.
+// Lost reports whether an event ended in a way that is probably unintended: it becomes a dead
+// letter.
 func (o Outcome) Lost() bool { return o == Failed || o == Refused }
 
-// Send is an event that a transaction emitted. It waits in the origin's commit;
-// a send to another space is released into that space's lane by a coordinator
-// once the commit is in the log, a send to the own space is queued locally.
+// Send is an event that a transaction emitted. It is stored in the origin's commit; a send to
+// another space is released into that space's lane by a coordinator once the commit is in the log,
+// a send to the same space is queued locally.
 type Send struct {
 	ID      string `json:"id"`
 	To      string `json:"to"`
@@ -150,14 +146,14 @@ type Send struct {
 	NotBefore int64 `json:"nb,omitzero"`
 	// Expires is Event.Expires.
 	Expires int64 `json:"ex,omitzero"`
-	// Slot is where a send within the space waits for its time (see Waiting), 0 for one
-	// that is queued at once. Timer is the name of the timer that it is, if it is one.
+	// Slot is where a send within the space waits for its time (see Waiting), 0 for one that is
+	// queued at once. Timer is the name of the timer, if it is one.
 	Slot  uint64 `json:"sl,omitzero"`
 	Timer string `json:"tm,omitzero"`
 	Trace
 }
 
-// Event is the send as its receiver will see it.
+// Event returns the send as its receiver sees it.
 func (s *Send) Event() Event {
 	return Event{
 		Space: s.To, Stream: s.Stream, ID: s.ID, Payload: s.Payload,
@@ -165,8 +161,7 @@ func (s *Send) Event() Event {
 	}
 }
 
-// DecodeCommit is the inverse of AppendCommit. It refuses a commit that a newer
-// version wrote.
+// DecodeCommit is the inverse of AppendCommit. It refuses a commit of a newer format version.
 func DecodeCommit(data []byte) (*Commit, error) {
 	var c Commit
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -175,7 +170,7 @@ func DecodeCommit(data []byte) (*Commit, error) {
 	switch c.Version {
 	case CommitVersion:
 	case RangedCommitVersion:
-		c.Version = CommitVersion // it follows from the cursor
+		c.Version = CommitVersion // implied by the form of the cursor
 	default:
 		return nil, fmt.Errorf("decode commit of space %s: format version %d, this program reads %d and %d; upgrade it", c.Space, c.Version, CommitVersion, RangedCommitVersion)
 	}

@@ -10,18 +10,17 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Of converts a Go value. A Value is taken as it is, a Link as its Value; nil is
-// null; scalars, map[string]any, map[string]Value, []any, []Value and []string
-// are converted directly, and everything else goes through its JSON encoding by
-// github.com/go-json-experiment/json, `json` tags included.
+// Of converts a Go value. A Value is used as it is, a Link as its Value; nil is null; scalars,
+// map[string]any, map[string]Value, []any, []Value and []string are converted directly, and
+// everything else through its JSON encoding by github.com/go-json-experiment/json, with `json`
+// tags.
 //
-// Unlike the constructors, Of does not mend: NaN, the infinities, invalid UTF-8
-// and a Link of names that CheckName refuses are errors, and so is what is nested
-// deeper than MaxDepth (a map that contains itself, for example). An integer
-// beyond int64 becomes a float.
+// Unlike the constructors, Of does not repair: NaN, the infinities, invalid UTF-8 and a Link with
+// names that CheckName refuses are errors, and so is nesting deeper than MaxDepth (a map that
+// contains itself, for example). An integer beyond int64 becomes a float.
 //
-// What is not converted directly is written as text and read again: right for anything, and
-// five times the work of the typed cells of package settle, which give the same values.
+// Values that are not converted directly are written as text and parsed again, which costs five
+// times as much as the typed cells of package settle, with the same result.
 func Of(x any) (Value, error) {
 	v, err := convert(x, 0)
 	if err != nil {
@@ -30,7 +29,7 @@ func Of(x any) (Value, error) {
 	return v, nil
 }
 
-// MustOf is Of for what is known to convert. It panics on an error.
+// MustOf is Of for values known to convert. It panics on an error.
 func MustOf(x any) Value {
 	v, err := Of(x)
 	if err != nil {
@@ -39,7 +38,7 @@ func MustOf(x any) Value {
 	return v
 }
 
-// convert is Of for x inside depth containers.
+// convert is Of for x nested in depth containers.
 func convert(x any, depth int) (Value, error) {
 	if depth > MaxDepth {
 		return Value{}, errTooDeep
@@ -155,11 +154,10 @@ func viaJSON(x any, depth int) (Value, error) {
 	return v, checkDepth(v, depth)
 }
 
-// Decode stores v in the Go value that into points to, as
-// github.com/go-json-experiment/json does with v's text. An absent v leaves it as
-// it is, just as a key that is missing leaves a struct's field.
+// Decode stores v in the Go value that into points to, as github.com/go-json-experiment/json does
+// with v's text. An absent v leaves it unchanged, as a missing key leaves a struct's field.
 //
-// It writes v as text and reads that, as Of does in the other direction.
+// It writes v as text and parses that, like Of in the other direction.
 func (v Value) Decode(into any) error {
 	if v.IsAbsent() {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Cursor is the place in a lane that a commit has reached. Every lane event of
-// the space with a sequence up to Floor is done, but for those in Held, which
-// were set aside and still wait.
+// Cursor is the place in a lane that a commit has reached. Every lane event of the space with a
+// sequence up to Floor is done, except those in Held, which were set aside and still wait.
 //
-// As a rule few are held, and the list is stored as it is. Longer ones are stored as ranges, by a
-// format version of its own: programs that do not know it would take all of them for done.
+// Usually few are held, and the list is stored as it is. A longer list is stored as ranges, under a
+// format version of its own, because a program that cannot read the ranges would take all held
+// events for done.
 //
 //	{"f":90,"h":[7,8,40]}        {"f":90,"hs":"7+1,32"}
 type Cursor struct {
@@ -23,14 +23,14 @@ type Cursor struct {
 	Held  []uint64 // in order
 }
 
-// fewHeld is how many are stored one by one, mostHeld how many a program believes that are stored
-// as ranges.
+// fewHeld is the longest list that is stored as it is, mostHeld the longest that is accepted in
+// ranges.
 const (
 	fewHeld  = 16
 	mostHeld = 1 << 24
 )
 
-// ranged reports whether the cursor is stored in the longer form.
+// ranged reports whether the cursor is stored as ranges.
 func (c *Cursor) ranged() bool { return len(c.Held) > fewHeld }
 
 func appendCursor(dst []byte, c Cursor) []byte {
@@ -52,8 +52,8 @@ func appendCursor(dst []byte, c Cursor) []byte {
 	return closeObject(dst, start)
 }
 
-// appendRanges says of each range how far its first number is from the last one of the range
-// before, and behind a plus how many more there are.
+// appendRanges writes for each range the distance of its first number from the last number of the
+// range before, and after a plus sign the number of further ones.
 func appendRanges(dst []byte, list []uint64) []byte {
 	last := uint64(0)
 	for i := 0; i < len(list); {
@@ -74,7 +74,7 @@ func appendRanges(dst []byte, list []uint64) []byte {
 	return dst
 }
 
-// readRanges is the inverse of appendRanges. What is stored is not believed.
+// readRanges is the inverse of appendRanges. It validates its input.
 func readRanges(text string) (list []uint64, err error) {
 	last := uint64(0)
 	for item := range strings.SplitSeq(text, ",") {
@@ -101,7 +101,7 @@ func readRanges(text string) (list []uint64, err error) {
 	return list, nil
 }
 
-// MarshalJSONTo writes what appendCursor does.
+// MarshalJSONTo writes the same bytes as appendCursor.
 func (c Cursor) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(appendCursor(nil, c))
 }

@@ -11,75 +11,75 @@ import (
 // DeadVersion is the version of a dead letter's encoding.
 const DeadVersion = 1
 
-// DeadLetter is an event that did not end well, kept apart from the log in which its
-// receipt stands: to be looked at, and to be sent again under another id.
+// DeadLetter is an event that failed or was refused, stored apart from the log that contains its
+// receipt: for inspection, and for sending it again under another id.
 type DeadLetter struct {
 	Version int    `json:"v"`
 	Space   string `json:"space"`
 	Stream  string `json:"stream"`
 	Event   string `json:"event"`
-	// Outcome is Failed or Refused, Error why.
+	// Outcome is Failed or Refused; Error is the reason.
 	Outcome Outcome `json:"outcome"`
 	Error   string  `json:"error"`
-	// Attempts is how often the handler was tried, if more than once.
+	// Attempts is how often the handler was called, if more than once.
 	Attempts int `json:"attempts,omitzero"`
-	// Payload is that of the event, and absent if it had none; Raw is one that is not
-	// JSON. Lost says why it is not here, although there was one.
+	// Payload is the payload of the event, absent if it had none; Raw is one that is not JSON. Lost
+	// is why the payload is missing, if there was one.
 	Payload Value  `json:"payload,omitzero"`
 	Raw     []byte `json:"raw,omitzero"`
 	Lost    string `json:"lost,omitzero"`
-	// Lane is the event's place in the lane, 0 for a follow-up, and Commit the log
-	// sequence of the commit that holds its receipt.
+	// Lane is the event's place in the lane, 0 for a follow-up, and Commit the log sequence of the
+	// commit that contains its receipt.
 	Lane   uint64 `json:"lane,omitzero"`
 	Commit uint64 `json:"commit"`
 	// Ended is when that commit was stored.
 	Ended time.Time `json:"ended,omitzero"`
 	Trace
-	// Seq is the letter's place among all dead letters, by which they are paged; 0
-	// until it is stored.
+	// Seq is the letter's place among all dead letters, by which they are paged; 0 until it is
+	// stored.
 	Seq uint64 `json:"-"`
 }
 
-// DeadName is what a dead letter, or a note about one, is stored under.
+// DeadName is the name under which a dead letter, or a note about one, is stored.
 type DeadName struct{ Space, Stream, Event string }
 
-// Check reports whether it can be tokens of a subject.
+// Check returns an error unless the names can be tokens of a subject.
 func (n DeadName) Check() error {
 	return (&DeadLetter{Space: n.Space, Stream: n.Stream, Event: n.Event}).Check()
 }
 
-// Name is what the letter is stored under.
+// Name returns the name under which the letter is stored.
 func (d *DeadLetter) Name() DeadName { return DeadName{d.Space, d.Stream, d.Event} }
 
-// Note is the name of a note about the event of a letter.
+// Note returns the name of a note about the event of a letter.
 func (n DeadName) Note(kind Outcome) DeadName {
 	return DeadName{n.Space, n.Stream, NoteOf(n.Event, kind)}
 }
 
-// Two outcomes are of letters that are none, but notes of what was done about one.
+// The outcomes of notes, which record what was done about a letter.
 const (
-	// Redriven: the event was sent again. The lane forgets that after the horizon, and it
-	// must not be done twice then either.
+	// Redriven: the event was sent again. The lane forgets that after the horizon, while redriving
+	// it twice must remain impossible.
 	Redriven Outcome = "redriven"
-	// Dismissed: somebody has looked at it, and leaves it. Error says why, if they said.
+	// Dismissed: an operator decided to leave the letter. Error is the reason, if one was given.
 	Dismissed Outcome = "dismissed"
 )
 
-// noteSuffix is what follows an event's id in the id of a note about it.
+// noteSuffix is appended to an event's id to form the id of a note about it.
 var noteSuffix = map[Outcome]string{Redriven: ":sent", Dismissed: ":left"}
 
-// NoteOf is the id under which a note about an event is stored.
+// NoteOf returns the id under which a note about an event is stored.
 func NoteOf(event string, kind Outcome) string { return event + noteSuffix[kind] }
 
-// IsNoteID reports whether an id is that of a note.
+// IsNoteID reports whether an id is the id of a note.
 func IsNoteID(id string) bool {
 	return strings.HasSuffix(id, noteSuffix[Redriven]) || strings.HasSuffix(id, noteSuffix[Dismissed])
 }
 
-// IsNote reports whether this is no letter, but a note of what was done about one.
+// IsNote reports whether d is a note about a letter, not a letter.
 func (d *DeadLetter) IsNote() bool { return noteSuffix[d.Outcome] != "" }
 
-// Check reports whether the names of the letter can be tokens of a subject.
+// Check returns an error unless the names of the letter can be tokens of a subject.
 func (d *DeadLetter) Check() error {
 	if err := CheckName("space", d.Space); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (d *DeadLetter) Check() error {
 	return CheckAnyEventID(d.Event)
 }
 
-// Bytes is the payload as the event had it.
+// Bytes returns the payload as the event had it.
 func (d *DeadLetter) Bytes() []byte {
 	switch {
 	case d.Raw != nil:
@@ -101,7 +101,7 @@ func (d *DeadLetter) Bytes() []byte {
 	return d.Payload.AppendJSON(nil)
 }
 
-// SetBytes takes the payload of an event, JSON or not.
+// SetBytes sets the payload of an event, JSON or not.
 func (d *DeadLetter) SetBytes(payload []byte) {
 	d.Payload, d.Raw = Value{}, nil
 	if len(payload) == 0 {
@@ -115,7 +115,7 @@ func (d *DeadLetter) SetBytes(payload []byte) {
 	d.Payload = v
 }
 
-// Encode is the letter as it is stored: JSON.
+// Encode returns the letter as it is stored: JSON.
 func (d *DeadLetter) Encode() ([]byte, error) {
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -124,7 +124,7 @@ func (d *DeadLetter) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// DecodeDead is the inverse of Encode. It refuses what a newer version wrote.
+// DecodeDead is the inverse of Encode. It refuses a newer format version.
 func DecodeDead(data []byte) (*DeadLetter, error) {
 	var d DeadLetter
 	if err := json.Unmarshal(data, &d); err != nil {

@@ -1,18 +1,18 @@
 package model
 
-// DeadIndex are the names of all dead letters and notes, as they were at a moment: enough to tell
-// about which nothing was done.
+// DeadIndex is the set of names of all dead letters and notes at one moment, which is enough to
+// tell the open letters.
 type DeadIndex map[DeadName]bool
 
-// DeadCounts are numbers of dead letters. One that was sent again and dismissed counts as both.
+// DeadCounts counts dead letters. A letter that was both redriven and dismissed counts as both.
 type DeadCounts struct {
 	Letters   int `json:"letters"`
-	Open      int `json:"open"` // nothing was done about them
+	Open      int `json:"open"` // neither redriven nor dismissed
 	Redriven  int `json:"redriven"`
 	Dismissed int `json:"dismissed"`
 }
 
-// NewDeadIndex makes an index of names.
+// NewDeadIndex returns an index of the names.
 func NewDeadIndex(names []DeadName) DeadIndex {
 	x := make(DeadIndex, len(names))
 	for _, n := range names {
@@ -21,19 +21,19 @@ func NewDeadIndex(names []DeadName) DeadIndex {
 	return x
 }
 
-// RedrivenNote is the name of the note that says that the event of a letter was sent again.
+// RedrivenNote returns the name of the note that records that the event of a letter was redriven.
 func (n DeadName) RedrivenNote() DeadName {
 	return DeadName{n.Space, n.Stream, RedriveID(n.Event)}.Note(Redriven)
 }
 
-// Open reports whether there is such a letter and nothing was done about it.
+// Open reports whether there is such a letter that was neither redriven nor dismissed.
 func (x DeadIndex) Open(n DeadName) bool {
 	return x[n] && !IsNoteID(n.Event) && !x[n.RedrivenNote()] && !x[n.Note(Dismissed)]
 }
 
-// Count counts the letters that are meant, by their names.
+// Count counts the letters whose names meant accepts.
 func (x DeadIndex) Count(meant func(DeadName) bool) (c DeadCounts) {
-	for n := range x { // any order: they are counted
+	for n := range x { // they are counted
 		if IsNoteID(n.Event) || !meant(n) {
 			continue
 		}

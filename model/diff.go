@@ -1,12 +1,11 @@
 package model
 
-// Diff is what must be written to turn the document from before into after:
-// applied in order, the writes make something Equal to after. Objects are
-// compared key by key, so that a write touches no more than what changed; arrays
-// and scalars are written as a whole. Equal values need no writes. The writes are
-// ordered by path, key by key.
+// Diff returns the writes that turn the document from before into after: applied in order, they
+// produce a document Equal to after. Objects are compared key by key, so that the writes touch only
+// what changed; arrays and scalars are written as a whole. Equal values need no writes. The writes
+// are ordered by path, key by key.
 //
-// Parts that the two versions share are not looked into.
+// Parts that the two versions share are not compared.
 func Diff(doc string, before, after Value) []Write {
 	return diff(nil, doc, nil, before, after)
 }

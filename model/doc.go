@@ -1,8 +1,7 @@
-// Package model is the vocabulary that every other package speaks: names,
-// addresses, values, events, commits and receipts. It holds what these things
-// are and the rules that belong to a single one of them (a name is valid, a
-// value equals another, a commit encodes to these bytes); how they interact is
-// decided elsewhere.
+// Package model defines the vocabulary that every other package uses: names, addresses, values,
+// events, commits and receipts. It contains the rules that concern a single one of them (a name is
+// valid, a value equals another, a commit encodes to these bytes); their interaction is the subject
+// of other packages.
 //
 // # Terms
 //

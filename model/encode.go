@@ -6,13 +6,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The encoder is written out by hand because it runs once per event, on the way
-// into the log; a test holds it against the reflective one. Decoding, which a
-// commit sees once at a follower, is left to the library.
+// The encoder is written by hand because it runs once per event, on the way into the log; a test
+// compares it with the reflective one. Decoding, which happens once per commit at a follower, uses
+// the library.
 
-// AppendTx appends the encoding of tx to dst, with a comma before it unless dst
-// is empty: the encodings of a group lie one after the other in one buffer, whose
-// size is thereby known before the commit is sealed.
+// AppendTx appends the encoding of tx to dst, after a comma unless dst is empty: the encodings of a
+// group lie in one buffer, whose size is thereby known before the commit is sealed.
 func AppendTx(dst []byte, tx *Tx) []byte {
 	if len(dst) > 0 {
 		dst = append(dst, ',')
@@ -38,8 +37,8 @@ func AppendTx(dst []byte, tx *Tx) []byte {
 	return append(dst, '}')
 }
 
-// AppendCommit appends the encoding of c to dst. txs is what AppendTx has made of
-// c.Txs, or nil to encode them here.
+// AppendCommit appends the encoding of c to dst. txs is the result of AppendTx for c.Txs, or nil to
+// encode them here.
 func AppendCommit(dst []byte, c *Commit, txs []byte) []byte {
 	if txs == nil {
 		for i := range c.Txs {
@@ -85,8 +84,7 @@ func appendTrying(dst []byte, t *Trying) []byte {
 	return append(dst, '}')
 }
 
-// closeObject turns the members that were appended after start, each with a comma
-// before it, into an object.
+// closeObject turns the members that were appended after start, each after a comma, into an object.
 func closeObject(dst []byte, start int) []byte {
 	if len(dst) == start {
 		return append(dst, '{', '}')
@@ -230,8 +228,8 @@ func appendTexts(dst []byte, member string, list []string) []byte {
 	return append(dst, ']')
 }
 
-// appendText appends a JSON string. Text that is not valid UTF-8 is mended: it can
-// only be an error message.
+// appendText appends a JSON string. Text that is not valid UTF-8 is repaired: it can only be an
+// error message.
 func appendText(dst []byte, s string) []byte {
 	out, err := jsontext.AppendQuote(dst, s)
 	if err != nil {

@@ -2,10 +2,9 @@ package model
 
 import "unsafe"
 
-// Equal reports whether a and b are the same JSON value. Absent equals only
-// absent. Containers that are shared are equal without a look inside, so that
-// comparing two versions of a document costs as much as what changed between
-// them.
+// Equal reports whether a and b are the same JSON value. Absent equals only absent. Shared
+// containers are equal without being compared, so that comparing two versions of a document costs
+// as much as their difference.
 func Equal(a, b Value) bool {
 	if a.num != b.num {
 		return false // another content, length or height
@@ -33,8 +32,8 @@ func equalObjects(a, b Value) bool {
 	return equalKeys(ak, bk) && equalAll(av, bv)
 }
 
-// same reports whether a and b are one and the same: equal scalars, or strings
-// and containers that share their memory.
+// same reports whether a and b are identical: equal scalars, or strings and containers that share
+// their memory.
 func same(a, b Value) bool { return a.num == b.num && a.any == b.any }
 
 // equalAll compares values of the same number.

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// DefaultHorizon is for how long events are remembered, unless a deployment was
-// created with another horizon.
+// DefaultHorizon is how long events are remembered in a deployment that was created without another
+// horizon.
 const DefaultHorizon = 7 * 24 * time.Hour
 
-// MaxClockSkew is how far the clock of whoever makes a timed id may be ahead of the
-// server's. Events are kept for that much longer than the horizon, so that an id is
-// too old before what it named is forgotten.
+// MaxClockSkew is how far the clock that made a timed id may be ahead of the server's. Events are
+// kept that much longer than the horizon, so that an id is too old before its event is forgotten.
 const MaxClockSkew = time.Hour
 
 // A timed id is "at-<milliseconds since 1970, 12 hexadecimal digits>-<anything>".
@@ -23,14 +22,14 @@ const (
 	timedLen    = len(timedPrefix) + timedDigits + len("-")
 )
 
-// TimedEventID makes an event id that carries the time at which it was made. rest
-// tells it from others of that time, and may be a name from the sender's world.
+// TimedEventID returns an event id that carries a time. rest distinguishes it from others of that
+// time, and may be a name in the sender's terms.
 func TimedEventID(at time.Time, rest string) string {
 	return fmt.Sprintf("%s%0*x-%s", timedPrefix, timedDigits, max(at.UnixMilli(), 0), rest)
 }
 
-// TimeOfEventID is the time that an id carries, and false if it carries none. One with
-// a ':' is minted or redriven: whoever may do that knows what was handled.
+// TimeOfEventID returns the time that an id carries, and false if it carries none. An id with a ':'
+// was minted by Settle and is not subject to the horizon.
 func TimeOfEventID(id string) (time.Time, bool) {
 	if len(id) <= timedLen || !strings.HasPrefix(id, timedPrefix) || id[timedLen-1] != '-' || strings.Contains(id, ":") {
 		return time.Time{}, false
@@ -42,25 +41,24 @@ func TimeOfEventID(id string) (time.Time, bool) {
 	return time.UnixMilli(int64(ms)).UTC(), true
 }
 
-// ExpiredError says that an event is not to be handled because of the time that its
-// id carries: an event of that id may have been handled and forgotten since, so
-// handling it could be the second time.
+// ExpiredError reports that an event must not be handled because of the time in its id: an event of
+// that id may have been handled and forgotten since, and would be handled a second time.
 type ExpiredError struct {
 	ID string
-	// Made is the time in the id, and At the one by which it was judged.
+	// Made is the time in the id, and At the one at which it was checked.
 	Made, At time.Time
 	Horizon  time.Duration
 }
 
 func (e *ExpiredError) Error() string {
 	if e.Made.After(e.At) {
-		return fmt.Sprintf("event id %s was made %v in the future: set the clock of whoever made it, %v ahead is tolerated", e.ID, e.Made.Sub(e.At).Round(time.Second), MaxClockSkew)
+		return fmt.Sprintf("event id %s was made %v in the future: correct the clock of the sender, %v ahead is tolerated", e.ID, e.Made.Sub(e.At).Round(time.Second), MaxClockSkew)
 	}
-	return fmt.Sprintf("event id %s was made %v ago, and events are remembered for %v: whether it has been handled is not known any more; find out, and send it under a new id if it has not", e.ID, e.At.Sub(e.Made).Round(time.Second), e.Horizon)
+	return fmt.Sprintf("event id %s was made %v ago, and events are remembered for %v: whether it was handled is no longer known; send it under a new id if it was not", e.ID, e.At.Sub(e.Made).Round(time.Second), e.Horizon)
 }
 
-// CheckEventAge reports whether an event may be handled that is stored, or about to
-// be, at a time. The error is an *ExpiredError. Ids without a time pass.
+// CheckEventAge checks whether an event may be stored or handled at a time. The error is an
+// *ExpiredError. Ids without a time pass.
 func CheckEventAge(id string, at time.Time, horizon time.Duration) error {
 	made, timed := TimeOfEventID(id)
 	if !timed || at.IsZero() || at.Sub(made) <= horizon && made.Sub(at) <= MaxClockSkew {

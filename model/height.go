@@ -2,11 +2,11 @@ package model
 
 import "fmt"
 
-// MaxDepth is how many arrays and objects may stand inside each other.
+// MaxDepth is the maximum nesting of arrays and objects.
 //
-// What may be written must be readable: a document that parsing refuses would
-// keep its space from ever being opened again. So the limit that ParseValue
-// needs against hostile input also holds for Set, Of and marshalling.
+// Every document that can be written must be readable: one that ParseValue refused would make its
+// space unloadable. So the limit that ParseValue needs against hostile input also holds for Set, Of
+// and marshalling.
 const MaxDepth = 1000
 
 // A container's num holds its length in the lower 48 bits and its height in the
@@ -31,7 +31,7 @@ func (v Value) height() int {
 	return 0
 }
 
-// heightOver is the height of a container of these children.
+// heightOver returns the height of a container with these children.
 func heightOver(children []Value) int {
 	h := 0
 	for _, c := range children {
@@ -40,8 +40,8 @@ func heightOver(children []Value) int {
 	return h + 1
 }
 
-// reheight is heightOver(children) after one of the children of a container of
-// the given height has changed from was to is. It seldom looks at the others.
+// reheight returns heightOver(children) after one of the children of a container of the given
+// height has changed from was to is. It seldom looks at the others.
 func reheight(height int, was, is Value, children []Value) int {
 	switch {
 	case is.height()+1 >= height:
@@ -52,7 +52,7 @@ func reheight(height int, was, is Value, children []Value) int {
 	return heightOver(children)
 }
 
-// checkDepth is the error of putting v at depth above.
+// checkDepth returns an error if v is too deep to be put at depth above.
 func checkDepth(v Value, above int) error {
 	if above+v.height() > MaxDepth {
 		return fmt.Errorf("nested %d deep, %d is the limit", above+v.height(), MaxDepth)

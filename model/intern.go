@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// interned remembers keys, and the key sets of objects, that were read before.
-// Documents repeat them: a list of flights has the same ten keys in every
-// element, and a thousand spaces have it in a thousand documents. Sharing them
-// saves most of the allocations of parsing and a good part of the heap, and makes
-// Equal compare one pointer instead of ten keys.
+// interned remembers keys, and the key sets of objects, that were read before. Documents repeat
+// them: a list of flights has the same ten keys in every element, and a thousand spaces have it in
+// a thousand documents. Sharing them saves most of the allocations of parsing and a good part of
+// the heap, and makes Equal compare one pointer instead of ten keys.
 //
-// Both tables are small and forget by overwriting, so keys that are ids do no
+// Both tables have a fixed size and overwrite old entries, so keys that are ids do no harm. An
+// entry is only a hint: it is compared before it is used.
 // harm. An entry is only ever a hint: it is compared before it is used.
 type interned struct {
 	names [256]pair[string]
 	sets  [64]pair[[]string]
 }
 
-// pair is where entries of the same hash go: the newest two, because two that
-// keep evicting each other are not rare at all among a few dozen.
+// pair holds the two newest entries with the same hash: among a few dozen keys, two that would
+// evict each other are common.
 type pair[T any] struct{ newer, older T }
 
 func (p *pair[T]) add(x T) { p.newer, p.older = x, p.newer }
@@ -31,7 +31,7 @@ const (
 
 var internSeed = maphash.MakeSeed()
 
-// key is name as a string, and its hash.
+// key returns name as a string, and its hash.
 func (t *interned) key(name []byte) (string, uint64) {
 	h := maphash.Bytes(internSeed, name)
 	slot := &t.names[h%uint64(len(t.names))]
@@ -48,7 +48,7 @@ func (t *interned) key(name []byte) (string, uint64) {
 	return s, h
 }
 
-// keys are the keys of sorted members.
+// keys returns the keys of sorted members.
 func (t *interned) keys(members []member) []string {
 	h := uint64(len(members))
 	for i := range members {
@@ -71,7 +71,7 @@ func (t *interned) keys(members []member) []string {
 	return keys
 }
 
-// keysOf reports whether keys are those of members.
+// keysOf reports whether keys are the keys of members.
 func keysOf(keys []string, members []member) bool {
 	if len(keys) != len(members) {
 		return false

@@ -9,11 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// AppendJSON appends the JSON text of v to dst. The text is canonical: values are
-// Equal if and only if their texts are. Keys are sorted bytewise, there is no
-// white space, numbers are written the way encoding/json writes an int64 or a
-// float64, and strings escape only what they must ('<' and the like are left
-// alone). An absent value is written as null.
+// AppendJSON appends the JSON text of v to dst. The text is canonical: values are Equal if and only
+// if their texts are. Keys are sorted bytewise, there is no white space, numbers are written as
+// encoding/json writes an int64 or a float64, and strings escape only what JSON requires (not '<',
+// for example). An absent value is written as null.
 func (v Value) AppendJSON(dst []byte) []byte {
 	switch a := v.any.(type) {
 	case stringptr:
@@ -65,8 +64,8 @@ func (v Value) appendObject(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendQuoted appends s, which is valid UTF-8, as a JSON string with no more
-// escapes than RFC 8785 has.
+// appendQuoted appends s, which must be valid UTF-8, as a JSON string with the escapes of RFC 8785
+// only.
 func appendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	dst = appendEscaped(dst, s)
@@ -107,7 +106,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
-// String is the JSON text of v, or "absent".
+// String returns the JSON text of v, or "absent".
 func (v Value) String() string {
 	if v.IsAbsent() {
 		return "absent"
@@ -115,11 +114,11 @@ func (v Value) String() string {
 	return string(v.AppendJSON(nil))
 }
 
-// GoString makes %#v readable: it is String.
+// GoString returns String, to make %#v readable.
 func (v Value) GoString() string { return v.String() }
 
-// MarshalJSON is AppendJSON for encoding/json. It refuses what is nested deeper
-// than MaxDepth, because nobody could read it.
+// MarshalJSON is AppendJSON for encoding/json. It refuses a value nested deeper than MaxDepth,
+// because ParseValue could not read it.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if err := checkDepth(v, 0); err != nil {
 		return nil, fmt.Errorf("marshal value: %w", err)
@@ -135,15 +134,15 @@ func (v Value) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return encode(enc, v.AppendJSON)
 }
 
-// texts are buffers for what is copied as soon as it is written.
+// texts are buffers for text that is copied as soon as it is written.
 var texts pool[[]byte]
 
-// withText calls use with the text that write appends. It is gone afterwards.
+// withText calls use with the text that write appends. The text is invalid afterwards.
 func withText(write func([]byte) []byte, use func([]byte) error) error {
 	buf := texts.get()
 	defer texts.put(buf)
 	text := write((*buf)[:0])
-	if cap(text) <= 64<<10 { // what one huge document needed is let go
+	if cap(text) <= 64<<10 { // larger buffers, grown for one huge document, are dropped
 		*buf = text
 	}
 	return use(text)

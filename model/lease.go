@@ -1,8 +1,7 @@
 package model
 
-// Check reports why nobody can hold such a lease, if that is so. A lease without a
-// document is one of a runtime that is attached to the space: it asks the owner to
-// follow what others commit.
+// Check returns an error if the lease is malformed. A lease without a document belongs to a runtime
+// that is attached to the space: it asks the owner to follow commits of other runtimes.
 func (l *Lease) Check() error {
 	if err := CheckName("space", l.Space); err != nil || l.Doc == "" {
 		return err

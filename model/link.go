@@ -5,18 +5,17 @@ import (
 	"fmt"
 )
 
-// Link points to a place in a document. It is itself a value and can stand
-// wherever a value can:
+// Link points to a location in a document. It is itself a value and can occur wherever a value can:
 //
 //	{"$link":{"doc":"flights","path":["BT600","gate"],"space":"RIX"}}
 //
-// Nothing in this package follows a link. Comparing two compares where they
-// point, never what stands there.
+// This package never follows links. Comparing two links compares the addresses, not the values
+// there.
 type Link struct {
-	// Space is the space of the document; "" is the one the link stands in.
+	// Space is the space of the document; "" is the space that contains the link.
 	Space string
 	Doc   string
-	// Path leads to the place inside the document; the empty path is all of it.
+	// Path is the location inside the document; the empty path is the whole document.
 	Path Path
 }
 
@@ -28,9 +27,9 @@ const (
 	linkSpace = "space"
 )
 
-// Value is the link as a value. An empty Space or Path is left out. A Link whose
-// names CheckName refuses becomes plain data, which AsLink does not take for a
-// link; Of reports it as an error instead.
+// Value returns the link as a value. An empty Space or Path is left out. A Link whose names
+// CheckName refuses becomes plain data, which AsLink does not take for a link; Of reports it as an
+// error instead.
 func (l Link) Value() Value {
 	target := []Field{{linkDoc, String(l.Doc)}}
 	if len(l.Path) > 0 {
@@ -46,9 +45,9 @@ func (l Link) Value() Value {
 	return Object(Field{linkKey, Object(target...)})
 }
 
-// IsLink reports whether v is a link: whether AsLink would say so. It does not
-// allocate, and for what is no object of one key it looks at nothing but v
-// itself, because every step of every read asks.
+// IsLink reports whether v is a link, that is whether AsLink returns true. It does not allocate,
+// and for anything but an object of one key it looks only at v itself, because every step of every
+// read calls it.
 func (v Value) IsLink() bool {
 	_, isObject := v.any.(objectptr)
 	return isObject && v.num&lenMask == 1 && v.holdsLink()
@@ -60,7 +59,7 @@ func (v Value) holdsLink() bool {
 	return keys[0] == linkKey && isTarget(values[0])
 }
 
-// isTarget reports whether v can stand behind "$link".
+// isTarget reports whether v can be the value of "$link".
 func isTarget(v Value) bool {
 	named := false
 	keys, values := v.members()
@@ -96,10 +95,10 @@ func isPathValue(v Value) bool {
 	return v.Kind() == KindArray
 }
 
-// AsLink returns the link that v is, and false if v is plain data. It is strict:
-// an object that has more keys than a link, lacks one, or holds under them what a
-// link does not, is plain data. A path of no steps is accepted, although Value
-// leaves it out: [] and none lead to the same place but are not Equal.
+// AsLink returns v as a link, and false if v is plain data. It is strict: an object with more keys
+// than a link, without one of them, or with other values under them, is plain data. An empty path
+// is accepted, although Value leaves it out: [] and no path lead to the same location but are not
+// Equal.
 func (v Value) AsLink() (Link, bool) {
 	if !v.IsLink() {
 		return Link{}, false
@@ -118,8 +117,8 @@ func (v Value) AsLink() (Link, bool) {
 	return l, true
 }
 
-// String is the link for people: "-> @space/doc/path", without "@space/" if it
-// stays in its space.
+// String formats the link for people: "-> @space/doc/path", without "@space/" if it stays in its
+// space.
 func (l Link) String() string {
 	if l.Space == "" {
 		return "-> " + l.Doc + l.Path.String()
@@ -127,7 +126,7 @@ func (l Link) String() string {
 	return "-> @" + l.Space + "/" + l.Doc + l.Path.String()
 }
 
-// check finds what Value would turn into plain data or mend.
+// check reports what Value would turn into plain data or repair.
 func (l Link) check() error {
 	if err := CheckName("document", l.Doc); err != nil {
 		return err
@@ -145,8 +144,8 @@ func (l Link) check() error {
 	return nil
 }
 
-// MarshalJSON writes the text of Value, so that a struct may hold a Link. It
-// refuses what AsLink would not read back.
+// MarshalJSON writes the text of Value, so that a struct may contain a Link. It refuses what AsLink
+// would not read back.
 func (l Link) MarshalJSON() ([]byte, error) {
 	if err := l.check(); err != nil {
 		return nil, fmt.Errorf("marshal link: %w", err)

@@ -6,10 +6,10 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// MarkVersion is the version of a checkpoint mark's encoding, SplitMarkVersion that of one
-// whose positions are saved in pieces beside it: programs that do not know of those would
-// take the space to have none. The others are those of a mark whose cursor is stored in the
-// longer form; they are not seen outside of this file.
+// MarkVersion is the version of a checkpoint mark's encoding, SplitMarkVersion that of one whose
+// positions are saved in pieces beside it: a program that does not read the pieces would assume
+// that there are no positions. The other two are those of a mark whose cursor is stored as ranges;
+// they are used in this file only.
 const (
 	MarkVersion      = 1
 	SplitMarkVersion = 2
@@ -18,8 +18,8 @@ const (
 	rangedSplitMarkVersion = 4
 )
 
-// Mark is the part of a checkpoint that is not documents: what the commits of a
-// space up to StateDoc.Seq add up to besides.
+// Mark is the part of a checkpoint that is not documents: the rest of the state that the commits of
+// a space up to StateDoc.Seq produce.
 type Mark struct {
 	Version int    `json:"v"`
 	Epoch   uint64 `json:"ep"`
@@ -30,33 +30,33 @@ type Mark struct {
 	Fruitful bool    `json:"fru,omitzero"`
 	Trying   *Trying `json:"try,omitzero"`
 	Tried    uint64  `json:"tryep,omitzero"`
-	// First is the bucket's revision of the first mark of this epoch, 0 in that one. Before
-	// are revision and log sequence of the mark that the owner has loaded. See Standing.
+	// First is the bucket's revision of the first mark of this epoch, 0 in that one. Before holds
+	// revision and log sequence of the mark that the owner loaded. See Standing.
 	First  uint64   `json:"fst,omitzero"`
 	Before Standing `json:"bef,omitzero"`
-	// Purged are marks of this owner behind which markers of deleted documents were purged.
+	// Purged lists marks of this owner older than the purged markers of deleted documents.
 	Purged []Standing `json:"pur,omitzero"`
 	Positions
-	// Own are the follow-ups that are committed and not handled, in order.
+	// Own lists the follow-ups that are committed but not handled, in order.
 	Own []Send `json:"own,omitzero"`
 }
 
-// Standing is where a mark stood in its bucket, and what it covered. Everything that it
-// covers was stored before it.
+// Standing is the revision of a mark in its bucket, and the log sequence that it covers. Everything
+// that it covers was stored before it.
 type Standing struct {
 	Rev uint64 `json:"r,omitzero"`
 	Seq uint64 `json:"s,omitzero"`
 }
 
-// Positions are what a space has exchanged with others: Inbound is the highest position
-// handled per origin space, Outbound the highest position sent per target space. They only
-// grow, so of two that are known the larger one holds.
+// Positions are the positions of events exchanged with other spaces: Inbound is the highest
+// position handled per origin space, Outbound the highest position sent per target space. They only
+// grow, so of two known values the larger one is valid.
 type Positions struct {
 	Inbound  map[string]uint64 `json:"in,omitzero"`
 	Outbound map[string]uint64 `json:"out,omitzero"`
 }
 
-// Encode is a piece of the positions as it is stored.
+// Encode returns a piece of the positions as it is stored.
 func (p *Positions) Encode() ([]byte, error) {
 	data, err := json.Marshal(p, json.Deterministic(true))
 	if err != nil {
@@ -74,7 +74,7 @@ func DecodePositions(data []byte) (*Positions, error) {
 	return &p, nil
 }
 
-// Encode is the mark as it is stored: JSON, the same bytes for the same mark.
+// Encode returns the mark as it is stored: JSON, with the same bytes for the same mark.
 func (m *Mark) Encode() ([]byte, error) {
 	stored := *m
 	if m.Cursor.ranged() {
@@ -87,7 +87,7 @@ func (m *Mark) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// DecodeMark is the inverse of Encode. It refuses what a newer version wrote.
+// DecodeMark is the inverse of Encode. It refuses a newer format version.
 func DecodeMark(data []byte) (*Mark, error) {
 	var m Mark
 	if err := json.Unmarshal(data, &m); err != nil {

@@ -16,13 +16,13 @@ const (
 	// MaxEventIDLen bounds event ids, including those that Settle mints itself
 	// out of a space name and three numbers.
 	MaxEventIDLen = 160
-	// MaxAnyEventIDLen bounds the ids that Settle mints and those to which it has added
-	// something: see NoticeID and RedriveID.
+	// MaxAnyEventIDLen bounds ids that Settle mints, including those with a suffix: see NoticeID
+	// and RedriveID.
 	MaxAnyEventIDLen = MaxEventIDLen + 20
 )
 
-// NameError says which name is not acceptable and why. Names become tokens of
-// NATS subjects, so they are checked once, at the edge, and trusted after it.
+// NameError reports which name is invalid and why. Names become tokens of NATS subjects, so they
+// are checked once, at the edge, and trusted afterwards.
 type NameError struct {
 	What string // "space", "document", "stream", "event id", ...
 	Name string
@@ -33,48 +33,47 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("%s %q: %s", e.What, e.Name, e.Why)
 }
 
-// CheckName reports whether name can stand for a what (a space, a document, a
-// stream, a worker): 1 to MaxNameLen letters, digits, '-' or '_'. The error is a
-// *NameError that names the first character that does not fit.
+// CheckName returns an error unless name is valid for a what (a space, a document, a stream, a
+// worker): 1 to MaxNameLen letters, digits, '-' or '_'. The error is a *NameError that names the
+// first invalid character.
 func CheckName(what, name string) error {
 	return checkToken(what, name, MaxNameLen, "")
 }
 
-// isName reports whether CheckName has no objection. It does not word one, and so
-// does not allocate.
+// isName reports whether CheckName returns nil. It formats no error, and so does not allocate.
 func isName(name string) bool {
 	if name == "" || len(name) > MaxNameLen {
 		return false
 	}
 	for i := range len(name) {
-		if !nameRune(rune(name[i])) { // no byte of a longer character passes for a letter
+		if !nameRune(rune(name[i])) { // no byte of a longer character is a letter
 			return false
 		}
 	}
 	return true
 }
 
-// nodeKeyPrefix is what no document's name can begin with.
+// nodeKeyPrefix is a prefix that no document's name has.
 const nodeKeyPrefix = "=node."
 
-// StateKeyOfNode is what StateDoc.Doc says of an item that is not a document but what a
-// node has observed: it is saved like one, under its own sequence.
+// StateKeyOfNode returns the StateDoc.Doc of an item that is the observation of a node: it is saved
+// like a document, under its own sequence.
 func StateKeyOfNode(node string) string { return nodeKeyPrefix + node }
 
 // NodeOfStateKey is the inverse of StateKeyOfNode, and false for a document's name.
 func NodeOfStateKey(key string) (node string, ok bool) { return strings.CutPrefix(key, nodeKeyPrefix) }
 
-// pieceKeyPrefix is another one.
+// pieceKeyPrefix is the prefix of the keys of pieces of the positions.
 const pieceKeyPrefix = "=origins."
 
-// Pieces is in how many pieces the positions of a space are saved that has many.
+// Pieces is the number of pieces in which the positions of a space are saved if there are many.
 const Pieces = 256
 
-// PieceOf is the piece that holds the positions of another space. The mapping is part of the
-// stored format.
+// PieceOf returns the number of the piece that holds the positions of another space. The mapping is
+// part of the stored format.
 func PieceOf(space string) int { return PartitionOf(space, Pieces) }
 
-// StateKeyOfPiece is what StateDoc.Doc says of a piece of the positions.
+// StateKeyOfPiece returns the StateDoc.Doc of a piece of the positions.
 func StateKeyOfPiece(n int) string { return pieceKeyPrefix + strconv.Itoa(n) }
 
 // PieceOfStateKey is the inverse of StateKeyOfPiece, and false for anything else.
@@ -87,15 +86,14 @@ func PieceOfStateKey(key string) (n int, ok bool) {
 	return n, err == nil && n >= 0 && n < Pieces && StateKeyOfPiece(n) == key
 }
 
-// DueKey is what StateDoc.Doc says of the item that tells when a space wants to be woken
-// for an event that waits: its data are the milliseconds since 1970, absent for never.
+// DueKey is the StateDoc.Doc of the item that holds the time at which a space must be loaded for a
+// waiting event: its data are the milliseconds since 1970, absent for never.
 const DueKey = "=due"
 
-// laterKeyPrefix is what no document's name can begin with either.
+// laterKeyPrefix is another prefix that no document's name has.
 const laterKeyPrefix = "=later."
 
-// StateKeyOfSlot is what StateDoc.Doc says of an item that is an event which waits (see
-// Waiting), by its slot.
+// StateKeyOfSlot returns the StateDoc.Doc of a waiting event (see Waiting), by its slot.
 func StateKeyOfSlot(slot uint64) string { return laterKeyPrefix + strconv.FormatUint(slot, 10) }
 
 // SlotOfStateKey is the inverse of StateKeyOfSlot, and false for any other key.
@@ -108,7 +106,7 @@ func SlotOfStateKey(key string) (slot uint64, ok bool) {
 	return slot, err == nil && slot > 0 && digits[0] != '0' && digits[0] != '+'
 }
 
-// CheckStateKey reports whether key can stand in StateDoc.Doc.
+// CheckStateKey returns an error unless key is a valid StateDoc.Doc.
 func CheckStateKey(key string) error {
 	_, isPiece := PieceOfStateKey(key)
 	if _, isLater := SlotOfStateKey(key); isPiece || isLater || key == DueKey {
@@ -120,15 +118,14 @@ func CheckStateKey(key string) error {
 	return CheckName("document", key)
 }
 
-// CheckEventID reports whether id can name an event that comes from outside.
-// The alphabet is that of CheckName. A ':' is reserved for the ids that Settle
-// mints (see TxID.Event), so that no client can guess its way into one.
+// CheckEventID returns an error unless id can name an event from outside. The alphabet is that of
+// CheckName. A ':' is reserved for the ids that Settle mints (see TxID.Event), so that no client
+// can choose one of those.
 func CheckEventID(id string) error {
 	return checkToken("event id", id, MaxEventIDLen, "")
 }
 
-// CheckAnyEventID accepts client ids and minted ones: the rule for what may be
-// found in a lane.
+// CheckAnyEventID accepts client ids and minted ones: the ids that can occur in a lane.
 func CheckAnyEventID(id string) error {
 	return checkToken("event id", id, MaxAnyEventIDLen, ":")
 }
@@ -152,17 +149,17 @@ func nameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 }
 
-// PartitionOf maps a space to one of n partitions. The mapping is part of the
-// stored format: it may never change for a deployment that has data.
+// PartitionOf maps a space to one of n partitions. The mapping is part of the stored format: it
+// must never change for a deployment that has data.
 func PartitionOf(space string, n int) int {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(space))
 	return int(h.Sum64() % uint64(n))
 }
 
-// TxID names a transaction: the N-th (from 1) that the runtime of Epoch sealed
-// into a commit of Space. Epoch is the log sequence of the commit by which that
-// runtime took the space over or joined it.
+// TxID names a transaction: the N-th (from 1) that the runtime of Epoch sealed into a commit of
+// Space. Epoch is the log sequence of the commit by which that runtime took over or joined the
+// space.
 type TxID struct {
 	Space string
 	Epoch uint64
@@ -173,14 +170,14 @@ func (t TxID) String() string {
 	return t.Space + ":" + strconv.FormatUint(t.Epoch, 10) + ":" + strconv.FormatUint(t.N, 10)
 }
 
-// Event names the k-th event (from 0) that transaction t sent.
+// Event returns the id of the k-th event (from 0) that transaction t sent.
 func (t TxID) Event(k int) string {
 	return t.String() + ":" + strconv.Itoa(k)
 }
 
-// OriginOf recovers the transaction that sent the event id, and false for an id
-// that came from outside. The space in it can be trusted as far as the lane can:
-// only those who may write to a lane can put a minted id there.
+// OriginOf returns the transaction that sent an event, and false for an event from outside. The
+// space in it is as trustworthy as the lane: only users with permission to write to a lane can put
+// a minted id there.
 func OriginOf(eventID string) (TxID, bool) {
 	parts := strings.Split(eventID, ":")
 	if len(parts) != 4 {
@@ -195,11 +192,10 @@ func OriginOf(eventID string) (TxID, bool) {
 	return TxID{Space: parts[0], Epoch: epoch, N: n}, true
 }
 
-// NameOf is a name that stands for a key: the key itself if it is a name (see CheckName), and
-// else one that is made from a hash of it, such as "-key-k0vhqo8m8nll7b8mo6nl8r50f4". The same key has the
-// same name for ever; it is part of the stored format. No two keys have the same one, not even
-// if somebody looks for such: who chooses keys may be a stranger. So a key that looks like a
-// hash has one, too.
+// NameOf returns a name for a key: the key itself if it is a valid name (see CheckName), otherwise
+// a name made of its hash, such as "-key-k0vhqo8m8nll7b8mo6nl8r50f4". The mapping is part of the
+// stored format. Collisions are infeasible even for keys chosen by an adversary, which is why a key
+// that looks like a hashed name is hashed, too.
 func NameOf(key string) string {
 	if isName(key) && !strings.HasPrefix(key, hashMark) {
 		return key
@@ -209,23 +205,23 @@ func NameOf(key string) string {
 
 const (
 	hashMark = "-key-"
-	// hashChars is how long the 128 bits of a hash are.
+	// hashChars is the length of 128 bits of a hash in base 32.
 	hashChars = 26
 )
 
-// hashName is the name of a key that is none.
+// hashName returns the name of a key that is not a valid name itself.
 func hashName(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hashMark + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// RowMark stands between the name of a document of rows and a key, in the id of the node that
-// derives the row.
+// RowMark separates the name of a document of rows and a key in the id of the node that derives the
+// row.
 const RowMark = "--"
 
-// RowNode is the id of the node that derives the row of a key: named after it, if a node can
-// have that name. Otherwise it is made from a hash of both: of a long doc, only the beginning
-// stands in it.
+// RowNode returns the id of the node that derives the row of a key: it contains the key if the
+// result is a valid node name, otherwise a hash of document and key. Of a long document name it
+// contains only the beginning.
 func RowNode(doc, key string) string {
 	if id := doc + RowMark + key; isName(id) && !strings.HasPrefix(key, hashMark) {
 		return id

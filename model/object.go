@@ -15,7 +15,7 @@ import (
 //
 // Changing one value copies all of them (24 bytes each); adding or removing a key
 // copies the keys too (16 bytes each). Objects of thousands of keys that change
-// often belong into documents of their own.
+// often belong in documents of their own.
 type objectptr *Value
 
 // keysptr points to the first key of an object; nil if there is none.
@@ -27,13 +27,12 @@ type Field struct {
 	Value Value
 }
 
-// F is the field of anything that Of accepts. It panics on what Of refuses: it
-// is meant for literals and for types known to be fine.
+// F returns a field with the Value of anything that Of accepts. It panics if Of returns an error:
+// use it for literals and for types known to convert.
 func F(key string, v any) Field { return Field{key, MustOf(v)} }
 
-// Object is the object of the fields, in any order. Of two with the same key the
-// latter counts; absent values are left out, and bytes of a key that are not
-// valid UTF-8 become U+FFFD.
+// Object returns the object of the fields, in any order. Of two fields with the same key the latter
+// counts; absent values are left out, and bytes of a key that are not valid UTF-8 become U+FFFD.
 func Object(fields ...Field) Value {
 	if !plainFields(fields) {
 		fields = normalFields(fields)
@@ -45,7 +44,7 @@ func Object(fields ...Field) Value {
 	return objectOf(keys, cells)
 }
 
-// plainFields reports whether fields can be taken as they are.
+// plainFields reports whether fields can be used unchanged.
 func plainFields(fields []Field) bool {
 	for i, f := range fields {
 		if f.Value.IsAbsent() || mend(f.Key) != f.Key || i > 0 && f.Key <= fields[i-1].Key {
@@ -55,7 +54,7 @@ func plainFields(fields []Field) bool {
 	return true
 }
 
-// normalFields sorts a copy of fields and removes what does not count.
+// normalFields returns fields sorted, without absent values and overridden keys.
 func normalFields(fields []Field) []Field {
 	own := slices.Clone(fields)
 	for i := range own {
@@ -74,22 +73,22 @@ func normalFields(fields []Field) []Field {
 
 func newKeys(n int) []string { return make([]string, n) }
 
-// newCells are the cells of an object of n keys, the first of them reserved.
+// newCells allocates the cells of an object of n keys, the first of them reserved.
 func newCells(n int) []Value { return make([]Value, n+1) }
 
-// objectOf takes keys and cells over. The keys must be sorted, unique and valid.
+// objectOf takes ownership of keys and cells. The keys must be sorted, unique and valid.
 func objectOf(keys []string, cells []Value) Value {
 	return objectWith(keys, cells, heightOver(cells[1:]))
 }
 
-// objectWith is objectOf for a caller who knows the height.
+// objectWith is objectOf for callers that know the height.
 func objectWith(keys []string, cells []Value, height int) Value {
 	cells[0] = Value{num: uint64(len(keys)), any: keysptr(unsafe.SliceData(keys))}
 	return Value{num: pack(len(keys), height), any: objectptr(unsafe.SliceData(cells))}
 }
 
-// members are v's sorted keys and their values, to be read only. They are nil
-// unless v is an object.
+// members returns v's sorted keys and their values, which must not be modified; nil unless v is an
+// object.
 func (v Value) members() (keys []string, values []Value) {
 	p, ok := v.any.(objectptr)
 	if !ok {
@@ -100,7 +99,7 @@ func (v Value) members() (keys []string, values []Value) {
 	return unsafe.Slice((*string)(k), cells[0].num), cells[1:]
 }
 
-// indexOf is the place of key among the sorted keys, or -1.
+// indexOf returns the index of key in the sorted keys, or -1.
 func indexOf(keys []string, key string) int {
 	from := 0
 	for to := len(keys); to-from > 8; { // a few comparisons for equality beat a search
@@ -118,7 +117,7 @@ func indexOf(keys []string, key string) int {
 	return -1
 }
 
-// Get is the value at key, absent if there is none or v is not an object.
+// Get returns the value at key, absent if there is none or v is not an object.
 func (v Value) Get(key string) Value {
 	keys, values := v.members()
 	if i := indexOf(keys, key); i >= 0 {
@@ -127,14 +126,14 @@ func (v Value) Get(key string) Value {
 	return Value{}
 }
 
-// Keys are the keys of an object, sorted bytewise. The slice is the caller's.
+// Keys returns the keys of an object, sorted bytewise. The caller may modify the slice.
 func (v Value) Keys() []string {
 	keys, _ := v.members()
 	return slices.Clone(keys)
 }
 
-// All are the keys and values of an object in the order of the keys; there are
-// none in anything else.
+// All iterates over the keys and values of an object in the order of the keys; over nothing for
+// another kind.
 func (v Value) All() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		keys, values := v.members()
@@ -146,7 +145,7 @@ func (v Value) All() iter.Seq2[string, Value] {
 	}
 }
 
-// withMember is the object v with the value of its i-th key replaced.
+// withMember returns the object v with the value of its i-th key replaced.
 func (v Value) withMember(i int, x Value) Value {
 	keys, values := v.members()
 	cells := append([]Value(nil), unsafe.Slice((*Value)(v.any.(objectptr)), len(keys)+1)...)
@@ -154,7 +153,7 @@ func (v Value) withMember(i int, x Value) Value {
 	return objectWith(keys, cells, reheight(v.height(), values[i], x, cells[1:]))
 }
 
-// plusMember is the object v with a key added that it does not have.
+// plusMember returns the object v with a key added that it does not have.
 func (v Value) plusMember(key string, x Value) Value {
 	keys, values := v.members()
 	i, _ := slices.BinarySearch(keys, key)
@@ -168,7 +167,7 @@ func (v Value) plusMember(key string, x Value) Value {
 	return objectWith(ownKeys, cells, max(v.height(), x.height()+1))
 }
 
-// minusMember is the object v without its i-th key.
+// minusMember returns the object v without its i-th key.
 func (v Value) minusMember(i int) Value {
 	keys, values := v.members()
 	ownKeys, cells := newKeys(len(keys)-1), newCells(len(keys)-1)

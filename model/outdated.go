@@ -5,23 +5,23 @@ import (
 	"fmt"
 )
 
-// OutdatedError is ErrOutdated with what is stored: a state as of the same log sequence, or of a
-// later one.
+// OutdatedError is an ErrOutdated that describes what is stored: a state of the same log sequence,
+// or of a later one.
 type OutdatedError struct {
-	Have, Want uint64 // the log sequences of what is stored, and of what was to be
-	Rev        uint64 // the revision of what is stored
+	Have, Want uint64 // the log sequences of the stored state, and of the one to be saved
+	Rev        uint64 // the revision of the stored state
 }
 
 func (e *OutdatedError) Error() string {
-	return fmt.Sprintf("the state of %d is stored, and that of %d was to be: %v", e.Have, e.Want, ErrOutdated)
+	return fmt.Sprintf("the state of sequence %d is stored, that of %d is not newer: %v", e.Have, e.Want, ErrOutdated)
 }
 
-// Unwrap makes it ErrOutdated.
+// Unwrap returns ErrOutdated.
 func (e *OutdatedError) Unwrap() error { return ErrOutdated }
 
-// MarkSaved takes the answer to a save of a mark alone. A mark that another runtime has saved at
-// the same log sequence is as good: a mark is what the log adds up to, and stands over documents
-// that are saved. The mark gets the revision of that one then, and there is no error.
+// MarkSaved interprets the result of saving a mark alone. If another runtime has saved a mark at
+// the same log sequence, that one is equivalent: a mark is a function of the log, and is saved
+// after its documents. The mark then gets the revision of the stored one, and there is no error.
 func MarkSaved(err error, mark *StateDoc) error {
 	var there *OutdatedError
 	if !errors.As(err, &there) || there.Have != mark.Seq {

@@ -35,7 +35,7 @@ func ParseValue(data []byte) (Value, error) {
 	return v, nil
 }
 
-// parseError words an error the same way whoever found it.
+// parseError gives an error the same text whether the decoder or the parser found it.
 func parseError(err error, data []byte) error {
 	if errors.Is(err, io.EOF) { // not even the beginning of a value
 		err = &jsontext.SyntacticError{ByteOffset: int64(len(data)), Err: io.ErrUnexpectedEOF}
@@ -44,7 +44,7 @@ func parseError(err error, data []byte) error {
 	if !errors.As(err, &at) {
 		return fmt.Errorf("parse JSON: %w", err)
 	}
-	const readable = 100 // a pointer beyond this length says nothing to anybody
+	const readable = 100 // a longer pointer is not readable
 	if at.JSONPointer != "" && len(at.JSONPointer) <= readable {
 		return fmt.Errorf("parse JSON: byte %d, at %q: %w", at.ByteOffset, at.JSONPointer, at.Err)
 	}
@@ -62,7 +62,7 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 }
 
 // UnmarshalJSONFrom reads the next value. It is as strict as ParseValue, except
-// that a decoder with AllowInvalidUTF8 gets what it asks for: U+FFFD.
+// that a decoder with AllowInvalidUTF8 gets U+FFFD instead of an error.
 func (v *Value) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	p := parsers.get()
 	defer p.release()
@@ -76,13 +76,12 @@ func (v *Value) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// parser builds a Value out of tokens. It is pooled for its buffers and for what
-// interned remembers.
+// parser builds a Value out of tokens. It is pooled for its buffers and its interned keys.
 type parser struct {
 	dec   *jsontext.Decoder
-	mends bool // invalid UTF-8 gets this far and is to be mended
+	mends bool // invalid UTF-8 is replaced instead of refused
 
-	// own and input are dec for a text of our own.
+	// own and input are the decoder and reader for a text given as bytes.
 	own   jsontext.Decoder
 	input bytes.Buffer
 
@@ -105,9 +104,9 @@ type member struct {
 
 var parsers pool[parser]
 
-// release puts p back without what the next user has no business with.
+// release resets p and returns it to the pool.
 func (p *parser) release() {
-	const keep = 1 << 10 // entries; buffers that one huge document needed are let go
+	const keep = 1 << 10 // entries; larger buffers, grown for one huge document, are dropped
 	if p.dec == &p.own {
 		p.input = bytes.Buffer{}
 		p.own.Reset(&p.input)
@@ -122,12 +121,12 @@ func (p *parser) release() {
 	if cap(p.unquoted) > keep {
 		p.unquoted = nil
 	}
-	// Only an error leaves anything here: complete containers clear up.
+	// Only an error leaves anything here: complete containers are popped.
 	p.members, p.elements = pop(p.members, 0), pop(p.elements, 0)
 	parsers.put(p)
 }
 
-// pop shortens a stack to n entries and forgets the others.
+// pop shortens a stack to n entries and clears the others.
 func pop[T any](stack []T, n int) []T {
 	clear(stack[n:])
 	return stack[:n]
@@ -136,7 +135,7 @@ func pop[T any](stack []T, n int) []T {
 // document reads data as a whole.
 func (p *parser) document(data []byte) (Value, error) {
 	p.input = *bytes.NewBuffer(data)
-	// The object that is built finds duplicate names anyway.
+	// Building the object finds duplicate names anyway.
 	p.own.Reset(&p.input, jsontext.AllowDuplicateNames(true))
 	p.dec = &p.own
 	v, err := p.value(0)
@@ -150,17 +149,17 @@ func (p *parser) document(data []byte) (Value, error) {
 	return v, nil
 }
 
-// fail is err at a byte offset of the input.
+// fail returns err with a byte offset of the input.
 func (p *parser) fail(offset int64, err error) error {
 	return &jsontext.SyntacticError{ByteOffset: offset, JSONPointer: p.dec.StackPointer(), Err: err}
 }
 
-// failHere is err in the token just read.
+// failHere returns err with the offset of the token just read.
 func (p *parser) failHere(token []byte, err error) error {
 	return p.fail(p.dec.InputOffset()-int64(len(token)), err)
 }
 
-// value reads the next value, which stands inside depth containers.
+// value reads the next value, which is nested in depth containers.
 func (p *parser) value(depth int) (Value, error) {
 	switch p.dec.PeekKind() {
 	case jsontext.KindBeginObject:
@@ -273,7 +272,7 @@ func (p *parser) sort(members []member) error {
 	return nil
 }
 
-// build makes an object of sorted members.
+// build returns the object of sorted members.
 func (p *parser) build(members []member) Value {
 	cells := newCells(len(members))
 	for i := range members {
@@ -282,7 +281,7 @@ func (p *parser) build(members []member) Value {
 	return objectOf(p.interned.keys(members), cells)
 }
 
-// text is the content of a JSON string, valid until the next call.
+// text returns the content of a JSON string, valid until the next call.
 func (p *parser) text(raw []byte) ([]byte, error) {
 	s := raw[1 : len(raw)-1]
 	if bytes.IndexByte(s, '\\') < 0 && (!p.mends || utf8.Valid(s)) {
@@ -296,7 +295,7 @@ func (p *parser) text(raw []byte) ([]byte, error) {
 	return s, nil
 }
 
-// number is the value of a JSON number, and false if it is beyond float64.
+// number returns the value of a JSON number, and false if it is beyond float64.
 func number(raw []byte) (Value, bool) {
 	if !bytes.ContainsAny(raw, ".eE") {
 		if i, err := strconv.ParseInt(string(raw), 10, 64); err == nil {

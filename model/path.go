@@ -6,13 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Path leads from the root of a document to a place inside it: one object key or
-// array index after the other. The empty path is the root. A Path is shared
-// freely; nobody changes one that somebody else has seen.
+// Path is a location inside a document, as a sequence of object keys or array indices. The empty
+// path is the root. Paths are shared: treat a Path as immutable once it was passed on.
 type Path []string
 
-// ParsePath reads a JSON Pointer (RFC 6901): "" is the root, "/flights/0/gate"
-// three steps down. In a step, "~1" stands for '/' and "~0" for '~'.
+// ParsePath parses a JSON Pointer (RFC 6901): "" is the root, "/flights/0/gate" three steps down.
+// In a step, "~1" stands for '/' and "~0" for '~'.
 func ParsePath(pointer string) (Path, error) {
 	if pointer == "" {
 		return nil, nil
@@ -62,7 +61,7 @@ func escapeStep(step string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(step, "~", "~0"), "/", "~1")
 }
 
-// String is the JSON Pointer of p.
+// String returns the JSON Pointer of p.
 func (p Path) String() string {
 	n := 0
 	for _, step := range p {
@@ -88,13 +87,13 @@ func (p Path) HasPrefix(prefix Path) bool {
 	return true
 }
 
-// Overlaps reports whether one of the paths is at or below the other: whether a
-// change at one can be seen at the other.
+// Overlaps reports whether one of the paths is at or below the other, so that a change at one is
+// visible at the other.
 func (p Path) Overlaps(q Path) bool {
 	return p.HasPrefix(q) || q.HasPrefix(p)
 }
 
-// child is p with one more step, in memory of its own.
+// child returns p with one more step, in newly allocated memory.
 func (p Path) child(step string) Path {
 	own := make(Path, len(p)+1)
 	copy(own, p)
@@ -102,9 +101,9 @@ func (p Path) child(step string) Path {
 	return own
 }
 
-// arrayIndex reads a step as an array index the way RFC 6901 has it: digits
-// without leading zeros. "-" (behind the last element) is none, because a write
-// that is stored must mean the same whenever it is applied.
+// arrayIndex parses a step as an array index as in RFC 6901: digits without leading zeros. "-"
+// (after the last element) is not accepted, because a stored write must mean the same whenever it
+// is applied.
 func arrayIndex(step string) (int, bool) {
 	if step == "" || len(step) > 9 || len(step) > 1 && step[0] == '0' {
 		return 0, false

@@ -2,16 +2,15 @@ package model
 
 import "sync"
 
-// pool keeps what is worth using again instead of leaving it to the garbage
-// collector: the decoder with its tables, and buffers for text.
+// pool reuses decoders with their tables, and buffers for text, instead of leaving them to the
+// garbage collector.
 //
-// It is the one use of package sync in the core, and in a file of its own for
-// that reason. Values are parsed by whoever has the bytes, on any goroutine, so
-// there is no single owner who could keep these things. Nobody waits for anybody
-// here, and no result depends on what the pool hands out.
+// It is the one use of package sync in the core, and in a file of its own for that reason. Values
+// are parsed on any goroutine, so no single owner could keep these objects. The pool never blocks,
+// and no result depends on which object it returns.
 type pool[T any] struct{ free sync.Pool }
 
-// get is a T that was put here, or the zero T.
+// get returns a T that was put back, or a new one.
 func (p *pool[T]) get() *T {
 	if x, ok := p.free.Get().(*T); ok {
 		return x

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Record is what the deployment keeps under a key beside its spaces, such as a version of a
-// program.
+// Record is a value that the deployment stores under a key beside its spaces, such as a version of
+// a program.
 type Record struct {
 	Key  string
 	Data []byte
-	// Rev is the revision under which it is stored, which grows with everything that is
-	// stored there; 0 means that nothing is.
+	// Rev is the revision under which it is stored, which grows with every write to the store; 0
+	// means that nothing is stored.
 	Rev uint64
-	// Stored is when, by the server's clock.
+	// Stored is when it was stored, by the server's clock.
 	Stored time.Time
 }
 
-// CheckRecordKey reports whether key can be a Record's: names, separated by dots.
+// CheckRecordKey returns an error unless key is a valid key of a Record: names, separated by dots.
 func CheckRecordKey(key string) error {
 	for part := range strings.SplitSeq(key, ".") {
 		if err := CheckName("part of a record's key", part); err != nil {

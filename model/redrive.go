@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// RedriveID is the id under which an event is sent again after it has failed: its own
-// with a number behind it, so that sending it again twice is one event, and that no
-// client can choose it. A redriven event that fails again has the next number.
+// RedriveID returns the id under which a failed event is sent again: its own with a number
+// appended, so that sending it again twice is one event, and no client can choose the id. A
+// redriven event that fails again gets the next number.
 func RedriveID(event string) string {
 	base, n := drives(event)
 	return base + ":r" + strconv.Itoa(n+1)
 }
 
-// RedriveOf is the inverse of RedriveID: the event that was sent again under that id,
-// and false if it is no such id.
+// RedriveOf is the inverse of RedriveID: it returns the id of the event that was redriven, and
+// false if event is not such an id.
 func RedriveOf(event string) (string, bool) {
 	base, n := drives(event)
 	switch n {
@@ -26,7 +26,7 @@ func RedriveOf(event string) (string, bool) {
 	return base + ":r" + strconv.Itoa(n-1), true
 }
 
-// drives takes an id apart.
+// drives splits an id into its base and the number of redrives.
 func drives(event string) (base string, n int) {
 	at := strings.LastIndex(event, ":r")
 	if at < 0 {

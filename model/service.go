@@ -5,47 +5,47 @@ import (
 	"fmt"
 )
 
-// Service is a set of questions that a process answers, beside others that may do the
-// same. Names are as CheckName has them.
+// Service is a set of endpoints that a process answers, possibly one of several that do. Names must
+// satisfy CheckName.
 type Service struct {
 	Name, Description string
 	Endpoints         []Endpoint
 }
 
-// Endpoint is one question.
+// Endpoint is one kind of request.
 type Endpoint struct {
 	Name, Description string
-	// Answer gets a request and returns the reply. Its errors reach the one who asked;
-	// a *ServiceError as it is, any other with the code CodeFailed. Requests of one
-	// process to one endpoint come one after the other, and may come twice.
+	// Answer returns the reply to a request. Its errors are sent to the requester; a *ServiceError
+	// unchanged, any other with the code CodeFailed. Requests of one process to one endpoint are
+	// answered one after the other, and may arrive twice.
 	Answer func(request []byte) ([]byte, error)
-	// Open, instead of Answer, takes a question that is answered later, or by many parts.
-	// It must return soon, and not call the bus; it is called again while the answer goes
-	// on. The outlet must be closed.
+	// Open, instead of Answer, accepts a request that is answered later or in several parts. It
+	// must not block or call the bus; it may be called again while earlier answers are in progress.
+	// The outlet must be closed.
 	Open func(request []byte, to Outlet)
 }
 
-// Outlet is where the parts of an answer go. It may be used by one goroutine at a time.
+// Outlet sends the parts of an answer. It must not be used by several goroutines at a time.
 type Outlet interface {
-	// Say sends a part. Nobody acknowledges it: it may get lost, and it is lost if nobody
-	// listens. Parts that arrive do so in order. The error is ErrTooLarge, ErrStopped, or
-	// says that nothing was sent.
+	// Say sends a part. Parts are not acknowledged: one may get lost, and is lost if the requester
+	// has gone. Parts arrive in order. The error is ErrTooLarge, ErrStopped, or reports that
+	// nothing was sent.
 	Say(Part) error
-	// Gone is closed when something that was said had nobody to listen to it any more. That
-	// may be noticed late, but is: keep saying something.
+	// Gone is closed when a part that was sent found no listener. That is noticed only by sending,
+	// and possibly late: send a part regularly.
 	Gone() <-chan struct{}
 	// Close ends the answer.
 	Close()
 }
 
-// Part is one message of an answer. Err, if there is one, is all that it says.
+// Part is one message of an answer. If Err is set, it is the whole content.
 type Part struct {
 	Header map[string]string
 	Data   []byte
 	Err    *ServiceError
 }
 
-// ServiceError is what a service says instead of an answer.
+// ServiceError is the error answer of a service.
 type ServiceError struct {
 	Code int // as in HTTP
 	Text string
@@ -57,15 +57,15 @@ const (
 	CodeNotFound   = 404
 	CodeTooLarge   = 413
 	CodeFailed     = 500
-	// CodeUnavailable: not now, or not here; ask again.
+	// CodeUnavailable: not now, or not by this process; retry.
 	CodeUnavailable = 503
-	// CodeTimeout: not in the time that there was; ask again.
+	// CodeTimeout: not within the given time; retry.
 	CodeTimeout = 504
 )
 
 func (e *ServiceError) Error() string { return fmt.Sprintf("%s (%d)", e.Text, e.Code) }
 
-// AsServiceError is err as it travels to the one who asked.
+// AsServiceError converts err to the form that is sent to the requester.
 func AsServiceError(err error) *ServiceError {
 	if e, ok := errors.AsType[*ServiceError](err); ok {
 		return e
@@ -73,5 +73,5 @@ func AsServiceError(err error) *ServiceError {
 	return &ServiceError{Code: CodeFailed, Text: err.Error()}
 }
 
-// ErrNobody: nobody answers that question at the moment.
-var ErrNobody = errors.New("nobody answers")
+// ErrNobody reports that no process answers the request at the moment.
+var ErrNobody = errors.New("no process answers")

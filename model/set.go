@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// At is the value at p, absent if the path leads nowhere.
+// At returns the value at p, absent if there is none.
 func (v Value) At(p Path) Value {
 	for _, step := range p {
 		v = v.step(step)
@@ -23,15 +23,13 @@ func (v Value) step(step string) Value {
 	return v.Get(step)
 }
 
-// Set is v with x at p. It copies the containers along the path and shares
-// everything else with v, which does not change. Objects missing along the way
-// are created. An array index may be at most the length of the array, which
-// appends. An absent x deletes.
+// Set returns v with x at p. It copies the containers along the path and shares everything else
+// with v, which does not change. Objects missing along the way are created. An array index may be
+// at most the length of the array, which appends. An absent x deletes.
 //
-// If x is what stands there already, Set returns v itself. It is an error, and v
-// is returned, if a scalar or null is in the way, if a step is no index of the
-// array it leads into, if a new key is not valid UTF-8, and if the result would
-// be nested deeper than MaxDepth.
+// If x is the value at p already, Set returns v itself. It is an error, and v is returned, if a
+// scalar or null is in the way, if a step is not an index of the array that it addresses, if a new
+// key is not valid UTF-8, and if the result would be nested deeper than MaxDepth.
 func (v Value) Set(p Path, x Value) (Value, error) {
 	if x.IsAbsent() {
 		return v.Delete(p)
@@ -42,7 +40,7 @@ func (v Value) Set(p Path, x Value) (Value, error) {
 	return v.set(p, 0, x)
 }
 
-// set is Set for v standing at p[:depth].
+// set is Set for v located at p[:depth].
 func (v Value) set(p Path, depth int, x Value) (Value, error) {
 	if depth == len(p) {
 		if Equal(v, x) {
@@ -94,7 +92,7 @@ func (v Value) setElement(p Path, depth int, x Value) (Value, error) {
 	return v.withElement(i, child), nil
 }
 
-// nest is x inside an object for each step of p from depth on.
+// nest returns x inside an object for each step of p from depth on.
 func nest(p Path, depth int, x Value) (Value, error) {
 	for i := len(p) - 1; i >= depth; i-- {
 		if err := checkKey(p, i); err != nil {
@@ -114,14 +112,14 @@ func checkKey(p Path, i int) error {
 	return nil
 }
 
-// Delete is v without the object key at p, or absent if p is the root. Where
-// there is nothing to delete it returns v itself. An element cannot be taken out
-// of an array, because that would rename those behind it: write the whole array.
+// Delete returns v without the object key at p, or absent if p is the root. If there is nothing to
+// delete it returns v itself. An element cannot be removed from an array, because that would
+// renumber the following ones: write the whole array.
 func (v Value) Delete(p Path) (Value, error) {
 	return v.delete(p, 0)
 }
 
-// delete is Delete for v standing at p[:depth].
+// delete is Delete for v located at p[:depth].
 func (v Value) delete(p Path, depth int) (Value, error) {
 	if depth == len(p) {
 		return Value{}, nil

@@ -1,13 +1,11 @@
 package model
 
-// ShallowEqual is the comparison for a reader that looks only at the outside of a
-// value. Two objects are equal if their keys are, two arrays if their lengths
-// are, whatever they contain. A link is a pointer and has no outside: as soon as
-// one of the two is a link, and for everything that is no container, they must be
-// Equal.
+// ShallowEqual is the comparison for a shallow reader. Two objects are equal if their keys are, two
+// arrays if their lengths are, whatever they contain. A link has no keys of its own: if one of the
+// two is a link, and for scalars, they must be Equal.
 //
-// It looks at no value of an object and no element of an array, and at no key if
-// the two versions share their key set, as they do unless a key came or went.
+// It compares no values of objects and no elements of arrays, and no keys if the two versions share
+// their key set, which they do unless a key was added or removed.
 func ShallowEqual(a, b Value) bool {
 	switch p := a.any.(type) {
 	case arrayptr:
@@ -20,9 +18,9 @@ func ShallowEqual(a, b Value) bool {
 	return Equal(a, b)
 }
 
-// shallowObjects is ShallowEqual for two objects. Those of different keys are
-// different even if one is a link, so the keys come first; after them only
-// objects of the one key of a link cost more than a glance.
+// shallowObjects is ShallowEqual for two objects. Objects with different keys differ even if one is
+// a link, so the keys come first; after them, only objects with the single key of a link need more
+// work.
 func shallowObjects(a, b Value) bool {
 	if a.Len() != b.Len() {
 		return false

@@ -6,107 +6,105 @@ import (
 	"time"
 )
 
-// Errors that a bus reports. Callers branch on them with errors.Is.
+// Errors of a bus. Test for them with errors.Is.
 var (
-	// ErrRefused: the head of the space was not where the append expected it.
-	// Nothing was stored. Somebody else's commit stands there: read it.
+	// ErrRefused: the head of the space was not where the append expected it. Nothing was stored;
+	// another runtime's commit is there and must be read.
 	ErrRefused = errors.New("append refused: the space's log has moved on")
-	// ErrTooLarge: the message exceeds what the server accepts. Nothing was
-	// stored, and sending it again will not help.
+	// ErrTooLarge: the message exceeds the server's limit. Nothing was stored, and sending it again
+	// will not help.
 	ErrTooLarge = errors.New("message larger than the server's max_payload")
 	// ErrLaneFull: the LANE stream has reached a limit and refuses events. The
 	// event was not stored; it can be sent again later.
 	ErrLaneFull = errors.New("lane is full")
-	// ErrForbidden: the server does not let this user store messages there. It was not
-	// stored, unless an attempt before was whose answer got lost, and sending it again will
-	// not help until the user's permissions are others.
+	// ErrForbidden: the server does not let this user store messages there. Nothing was stored,
+	// unless an earlier attempt was whose answer got lost; sending it again will not help until the
+	// permissions are changed.
 	ErrForbidden = errors.New("the user of this connection may not publish there")
-	// ErrStopped: the bus was closed before the answer was known. The message may
-	// or may not have been stored.
+	// ErrStopped: the bus was closed before the answer was known. The message may or may not be
+	// stored.
 	ErrStopped = errors.New("bus stopped")
-	// ErrOutdated: another has already saved a newer state of the document, or the same one
-	// (see OutdatedError).
+	// ErrOutdated: another runtime has already saved the same or a newer state of the document (see
+	// OutdatedError).
 	ErrOutdated = errors.New("a newer state is saved already, or the same")
-	// ErrPurged: commits that would have to be read next are not in the log any more. A
-	// checkpoint reaches further than they did: what was known is of no use, load again.
+	// ErrPurged: the commits to read next are no longer in the log. A checkpoint covers them:
+	// discard the state in memory and load it again.
 	ErrPurged = errors.New("the commits in between have been purged from the log")
 	// ErrRewound: the store has gone back to an earlier state (a power cut without fsync, a
-	// snapshot of its machine, an older copy). What was known is not what is stored: nothing
-	// that rests on it is stored any more, and it has to be read anew.
-	ErrRewound = errors.New("the store has gone back: what was known of it is not in it any more")
+	// snapshot of its machine, an older copy). State in memory may not be stored any more: nothing
+	// that depends on it is stored, and it must be read again.
+	ErrRewound = errors.New("the store has gone back to an earlier state: it lacks messages that it had stored")
 )
 
-// Rewind says that a stream has gone back to an earlier state.
+// Rewind records that a stream has gone back to an earlier state.
 type Rewind struct {
-	// At is when that was noticed, by the clock of the process.
+	// At is when the process noticed it, by its clock.
 	At     time.Time `json:"at"`
 	Stream string    `json:"stream"`
-	// Known is the sequence up to which the stream was known, Found what is there instead.
+	// Known is the sequence up to which the stream was known, Found the one that it has now.
 	Known uint64 `json:"known"`
 	Found string `json:"found"`
 }
 
-// Append asks a bus to append one commit to a space's log.
+// Append is a request to append one commit to a space's log.
 type Append struct {
 	Space string
-	// ID tells this append from every other: Commit.ID and a nonce of whoever makes
-	// it, as a restarted runtime counts its attempts anew. It travels in a header, so
-	// that the append can be recognised in the log without decoding.
+	// ID distinguishes this append from all others: Commit.ID and a nonce of the runtime, since a
+	// restarted runtime counts its attempts from the start. It travels in a header, so that the
+	// append can be recognised in the log without decoding.
 	ID string
-	// Expect is the log sequence of the space's last commit, 0 for a space that
-	// has none. The append is refused unless that is still so.
+	// Expect is the log sequence of the space's last commit, 0 for a space without one. The append
+	// is refused if the space has another last commit.
 	Expect uint64
 	Data   []byte
 	Trace  Trace
-	// Epoch is the bus's Epoch of before anything of the space was read. The append is not
-	// made in another one: Expect may be the sequence of another commit by then.
+	// Epoch is the bus's Epoch before anything of the space was read. The append fails in any other
+	// epoch, in which Expect may be the sequence of a different commit.
 	Epoch uint64
 }
 
-// LogEntry is one commit as it stands in the log.
+// LogEntry is one commit in the log.
 type LogEntry struct {
 	Space string
 	Seq   uint64
-	// ID is the Append.ID it was appended with.
+	// ID is the Append.ID with which it was appended.
 	ID   string
 	Data []byte // encoded Commit
 	// Stored is when the server stored it, by its own clock.
 	Stored time.Time
-	// Prev is the sequence of the commit of the space that it was appended behind, 0 for
-	// the first one. That commit may have been purged meanwhile.
+	// Prev is the sequence of the previous commit of the space, 0 for the first one. That commit
+	// may have been purged meanwhile.
 	Prev uint64
 }
 
-// Follows returns ErrPurged unless the entry is what comes next for one who knows the
-// space's log up to a sequence. Who applied it all the same would do so to a state that
-// lacks the commits in between.
+// Follows returns ErrPurged unless the entry is the next one after sequence seq of the space's log.
+// Applying it otherwise would skip the commits in between.
 func (e *LogEntry) Follows(seq uint64) error {
 	if e.Prev <= seq {
 		return nil
 	}
-	return fmt.Errorf("space %s: the log is known up to %d and goes on with %d, which was appended behind %d: %w", e.Space, seq, e.Seq, e.Prev, ErrPurged)
+	return fmt.Errorf("space %s: the log is known up to %d, and the next commit is %d, which was appended after %d: %w", e.Space, seq, e.Seq, e.Prev, ErrPurged)
 }
 
-// LogState says how large the log of a partition is.
+// LogState describes the log of a partition.
 type LogState struct {
-	// First and Last are the sequences of the first and the last commit that it holds, 0
-	// if it holds none.
+	// First and Last are the sequences of its first and last commit, 0 if it has none.
 	First, Last uint64
-	// Commits is how many it holds, Bytes what they take.
+	// Commits is the number of commits, Bytes their size.
 	Commits, Bytes uint64
-	// Old is the last sequence up to which all that it holds is older than was asked for, 0
-	// if nothing is.
+	// Old is the last sequence up to which all commits are older than the requested age, 0 if there
+	// are none.
 	Old uint64
 	// Now is the time by the server's clock.
 	Now time.Time
 }
 
-// Message is an event on its way into a lane, or as found there.
+// Message is an event to be stored in a lane, or as read from there.
 type Message struct {
 	Space  string
 	Stream string
 	ID     string
-	// Payload is whatever the sender wrote; nothing has parsed it.
+	// Payload is what the sender wrote, not parsed.
 	Payload  []byte
 	Position uint64
 	// Depth is Event.Depth.
@@ -116,15 +114,15 @@ type Message struct {
 	// Expires is Event.Expires.
 	Expires int64
 	Trace   Trace
-	// Invalid, if not "", makes the message a tombstone: it says why the event whose
-	// place this is could not be delivered.
+	// Invalid, if not "", makes the message a tombstone: it is the reason why the event whose place
+	// this is could not be delivered.
 	Invalid string
 	// Seq is the LANE sequence, and Stored the time by the server's clock at which the
 	// event was stored; both are zero until then.
 	Seq    uint64
 	Stored time.Time
-	// Bound says that the event follows from what was read in Epoch of the store: it is sent in no other
-	// (ErrRewound). Neither is stored.
+	// Bound marks an event that follows from what was read in Epoch of the store: in another epoch
+	// the send fails with ErrRewound. Neither field is stored.
 	Bound bool
 	Epoch uint64
 }
@@ -138,39 +136,39 @@ type SendResult struct {
 	Duplicate bool
 }
 
-// StateDoc is one document as the STATE bucket holds it.
+// StateDoc is one document in the STATE bucket.
 type StateDoc struct {
 	Doc  string
-	Data []byte // JSON; nil when the document does not exist (any more)
+	Data []byte // JSON; nil if the document does not exist (any more)
 	// Seq is the log sequence of the last commit that changed the document.
 	Seq uint64
-	// Rev is the bucket's revision of the key, 0 if it has none. Saving compares
-	// and sets it, so that a deposed owner cannot put an old state over a new one.
+	// Rev is the bucket's revision of the key, 0 if it has none. A save is a compare-and-set on it,
+	// so that a deposed owner cannot overwrite a newer state.
 	Rev uint64
 }
 
-// SpaceState is what the STATE bucket knows of a space.
+// SpaceState is the state of a space in the STATE bucket.
 type SpaceState struct {
 	Docs []StateDoc
-	// Observations are what is known of nodes, see StateKeyOfNode. Their Seq is the basis
-	// of the observation.
+	// Observations are the observations of nodes, see StateKeyOfNode. Their Seq is the log sequence
+	// up to which the node is up to date.
 	Observations []StateDoc
-	// Pieces are what is saved of the positions beside the mark, if those are many: see
-	// StateKeyOfPiece. One may be newer than the mark.
+	// Pieces hold positions that do not fit into the mark, if there are many: see StateKeyOfPiece.
+	// One may be newer than the mark.
 	Pieces []StateDoc
-	// Later are the events that wait for their time, see StateKeyOfSlot, and Due when the
-	// space wants to be woken for them, see DueKey.
+	// Later are the events that wait for their time, see StateKeyOfSlot; Due is when the space must
+	// be loaded for them, see DueKey.
 	Later []StateDoc
-	// There is one of the latter at most.
+	// Due has at most one item.
 	Due []StateDoc
-	// Mark is the space's checkpoint mark (an encoded Mark), and is saved after
-	// the documents. Its Seq is the log sequence from which the log must be read
-	// on top. The zero StateDoc means: never checkpointed.
+	// Mark is the space's checkpoint mark (an encoded Mark), which is saved after the documents.
+	// Its Seq is the log sequence after which the log must be read. The zero StateDoc means that
+	// there is no checkpoint.
 	Mark StateDoc
 }
 
-// Newest is the highest log sequence that anything of the state reflects, but for observations,
-// which only spare work.
+// Newest returns the highest log sequence that any part of the state reflects, except observations,
+// which only save work.
 func (s *SpaceState) Newest() (seq uint64) {
 	for _, items := range [][]StateDoc{s.Docs, s.Pieces, s.Later} {
 		for i := range items {
@@ -180,7 +178,7 @@ func (s *SpaceState) Newest() (seq uint64) {
 	return max(seq, s.Mark.Seq)
 }
 
-// ListOf is the list that an item belongs to, by its key.
+// ListOf returns the list that an item belongs to, by its key.
 func (s *SpaceState) ListOf(key string) *[]StateDoc {
 	if _, ok := NodeOfStateKey(key); ok {
 		return &s.Observations
@@ -197,15 +195,15 @@ func (s *SpaceState) ListOf(key string) *[]StateDoc {
 	return &s.Docs
 }
 
-// Due is a space that wants to be woken.
+// Due is a space that must be loaded at a time.
 type Due struct {
 	Space string
-	// At is when, in milliseconds since 1970; 0 for never.
+	// At is the time, in milliseconds since 1970; 0 for never.
 	At int64
 }
 
-// Lease is somebody's wish to observe a document. It keeps the computations
-// alive that the document needs, until it runs out; observers renew theirs.
+// Lease makes an observer keep a document observed, and with it the computations that the document
+// needs, until it expires; observers renew their leases.
 type Lease struct {
 	Space   string        `json:"space"`
 	Doc     string        `json:"doc"`
@@ -213,43 +211,43 @@ type Lease struct {
 	TTL     time.Duration `json:"ttl"`     // 0 ends the observation
 }
 
-// Member is a process of the fleet as it announces itself. All but ID, Beat and Left may
-// be missing: earlier versions say no more.
+// Member is a process of the fleet as it announces itself. All fields but ID, Beat and Left may be
+// missing in announcements of earlier versions.
 type Member struct {
 	ID string `json:"id"`
-	// Beat counts the announcements of this member. A member whose beat stands
-	// still for longer than the membership TTL is not there.
+	// Beat counts the announcements of this member. A member whose beat does not change for longer
+	// than the membership TTL is considered gone.
 	Beat uint64 `json:"beat"`
-	// Weight is its share of the partitions relative to others; 0 means 1.
+	// Weight is its share of the partitions relative to other members; 0 means 1.
 	Weight float64 `json:"weight,omitzero"`
 	// Left is set in a member's last announcement.
 	Left bool `json:"left,omitzero"`
 
-	// Life tells this process from any other that has had the same ID.
+	// Life distinguishes this process from earlier ones with the same ID.
 	Life string `json:"life,omitzero"`
-	// Leaving is set as soon as the member means to leave: it gets no partition any
-	// more, and still has those in Holds.
+	// Leaving is set when the member begins to leave: it gets no more partitions, but still has
+	// those in Holds.
 	Leaving bool `json:"leaving,omitzero"`
-	// Holds are the partitions that it serves, until it has let go of them. Wants are
-	// those that it is about to serve if nobody has said so before.
+	// Holds are the partitions that it serves until it has released them. Wants are those that it
+	// is about to serve unless another member has claimed them earlier.
 	Holds []int `json:"holds,omitzero"`
 	Wants []int `json:"wants,omitzero"`
 
-	// Role is what the process does, "" for a worker. Others than workers are never
-	// given a partition; they set Left as well, for those to whom Role says nothing.
+	// Role is what the process does, "" for a worker. A coordinator is never given a partition; it
+	// sets Left as well, for members of versions that do not read Role.
 	Role string `json:"role,omitzero"`
-	// Program is what the worker calls the programs that it hosts; "" is not told. All
-	// workers of a deployment should host the same: nothing depends on the label, but
-	// people are told when labels differ.
+	// Program is the worker's label for the programs that it hosts, "" if it has none. All workers
+	// of a deployment should host the same programs: nothing depends on the label, but differing
+	// labels are reported to operators.
 	Program string `json:"program,omitzero"`
-	// Host, Version, Connection and Since are for people: the machine, the version of
-	// the executable, the name of its connection in the server's listings, and its start
-	// by its own clock.
+	// Host, Version, Connection and Since are informative: the machine, the version of the
+	// executable, the name of its connection in the server's listings, and its start by its own
+	// clock.
 	Host       string    `json:"host,omitzero"`
 	Version    string    `json:"version,omitzero"`
 	Connection string    `json:"connection,omitzero"`
 	Since      time.Time `json:"since,omitzero"`
-	// Done is, of a coordinator, how far it has released the log of each partition.
+	// Done is how far a coordinator has released the log of each partition.
 	Done []uint64 `json:"done,omitzero"`
 }
 
@@ -260,8 +258,8 @@ const (
 	RoleOrdered     = "ordered"
 )
 
-// Key is the name under which a member's announcements are stored: a coordinator may have
-// the ID of a worker. No ID has a '='.
+// Key returns the name under which a member's announcements are stored: a coordinator may have the
+// ID of a worker. No ID contains a '='.
 func (m *Member) Key() string {
 	if m.Role == "" {
 		return m.ID

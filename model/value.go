@@ -8,27 +8,26 @@ import (
 )
 
 // Value is an immutable JSON value. It is small (24 bytes) and cheap to copy;
-// versions of a document share whatever did not change between them. The zero
+// versions of a document share the parts that did not change between them. The zero
 // Value is absent: the value of a key or a document that does not exist, which
 // is not the same as null.
 //
-// A Value in memory is always exactly what its own JSON text parses to, so a
-// program sees the same value before and after a trip through the log:
+// A Value in memory is always exactly the value that its own JSON text parses to, so a program sees
+// the same value before and after a round trip through the log:
 //
-//   - There is one representation per number: what is an integer within int64 is
-//     a KindInt with all its 64 bits, whether it was made by Int(1), Float(1) or
-//     from the texts 1, 1.0 and 1e0; everything else is a KindFloat. There is no
-//     negative zero, no NaN and no infinity.
+//   - There is one representation per number: an integer within int64 is a KindInt with all its 64
+//     bits, whether it was made by Int(1), Float(1) or from the texts 1, 1.0 and 1e0; every other
+//     number is a KindFloat. There is no negative zero, no NaN and no infinity.
 //   - Strings and keys are valid UTF-8; object keys are sorted and unique.
 //   - Containers hold no absent values.
 //
-// Compare with Equal. The compiler refuses ==, and reflect.DeepEqual does not
-// see what a Value points to.
+// Compare with Equal. The compiler refuses ==, and reflect.DeepEqual does not see a Value's
+// content.
 type Value struct {
 	_ [0]func() // refuses ==
 
-	// num is the content of a bool or a number, the length of a string, and what
-	// pack makes of the length and the height of an array or object.
+	// num is the content of a bool or a number, the length of a string, and for an array or object
+	// its length and height as combined by pack.
 	num uint64
 	// any is nil (absent), a Kind (of null, a bool or a number), a stringptr, an
 	// arrayptr or an objectptr. All are one word wide, so nothing is boxed.
@@ -38,10 +37,10 @@ type Value struct {
 // stringptr points to the first byte of a string, whose length is in num.
 type stringptr *byte
 
-// Kind says what a Value is.
+// Kind is the JSON type of a Value.
 type Kind uint8
 
-// The kinds. KindAbsent is that of the zero Value.
+// The kinds. The zero Value has KindAbsent.
 const (
 	KindAbsent Kind = iota
 	KindNull
@@ -62,10 +61,10 @@ func (k Kind) String() string {
 	return "invalid kind"
 }
 
-// Null is the JSON null.
+// Null returns the JSON null.
 func Null() Value { return Value{any: KindNull} }
 
-// Bool is true or false.
+// Bool returns true or false as a Value.
 func Bool(b bool) Value {
 	if b {
 		return Value{num: 1, any: KindBool}
@@ -73,12 +72,11 @@ func Bool(b bool) Value {
 	return Value{any: KindBool}
 }
 
-// Int is an integer. All 64 bits are kept.
+// Int returns an integer. All 64 bits are kept.
 func Int(i int64) Value { return Value{num: uint64(i), any: KindInt} }
 
-// Float is a number. One that is an integer within int64 is a KindInt. NaN and
-// the infinities do not exist in JSON and become null, as JavaScript writes
-// them; Of reports them as errors instead.
+// Float returns a number; an integer within int64 becomes a KindInt. NaN and the infinities do not
+// exist in JSON and become null, as in JavaScript; Of reports them as errors instead.
 func Float(f float64) Value {
 	if f >= -1<<63 && f < 1<<63 && f == math.Trunc(f) {
 		return Int(int64(f))
@@ -89,11 +87,11 @@ func Float(f float64) Value {
 	return Value{num: math.Float64bits(f), any: KindFloat}
 }
 
-// String is a string. Bytes that are not valid UTF-8 cannot be written as JSON
-// and become U+FFFD; Of reports them as an error instead.
+// String returns a string. Bytes that are not valid UTF-8 cannot be written as JSON and become
+// U+FFFD; Of reports them as an error instead.
 func String(s string) Value { return validString(mend(s)) }
 
-// validString is String for what is known to be valid UTF-8.
+// validString is String for text known to be valid UTF-8.
 func validString(s string) Value {
 	return Value{num: uint64(len(s)), any: stringptr(unsafe.StringData(s))}
 }
@@ -105,7 +103,7 @@ func mend(s string) string {
 	return strings.ToValidUTF8(s, string(utf8.RuneError))
 }
 
-// Kind says what v is.
+// Kind returns the kind of v.
 func (v Value) Kind() Kind {
 	switch a := v.any.(type) {
 	case Kind:
@@ -123,7 +121,7 @@ func (v Value) Kind() Kind {
 // IsAbsent reports whether v does not exist.
 func (v Value) IsAbsent() bool { return v.any == nil }
 
-// IsZero is IsAbsent under the name that `omitzero` looks for.
+// IsZero is IsAbsent under the name that the `omitzero` option looks for.
 func (v Value) IsZero() bool { return v.any == nil }
 
 // IsNull reports whether v is the JSON null. An absent value is not.
@@ -166,8 +164,7 @@ func (v Value) AsString() (string, bool) {
 	return unsafe.String(p, v.num), true
 }
 
-// Len is the number of elements of an array or of keys of an object, and 0 for
-// everything else.
+// Len returns the number of elements of an array or of keys of an object, and 0 for any other kind.
 func (v Value) Len() int {
 	switch v.any.(type) {
 	case arrayptr, objectptr:

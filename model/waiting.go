@@ -7,30 +7,29 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Waiting is an event that waits in its space until its time has come: it was sent with a
-// time, or is a timer (docs/adr/0018). It is part of the state of the space, and stands in
-// the lane no more.
+// Waiting is an event that waits in its space for its time: it was sent with a time, or is a timer
+// (docs/adr/0018). It is part of the state of the space, and no longer in the lane.
 type Waiting struct {
 	ID      string `json:"id"`
 	Stream  string `json:"st"`
 	Payload Value  `json:"p,omitzero"`
-	// NotBefore is when it may be handled, in milliseconds since 1970.
+	// NotBefore is the earliest time at which it may be handled, in milliseconds since 1970.
 	NotBefore int64 `json:"nb"`
 	// Expires is Event.Expires.
 	Expires int64 `json:"ex,omitzero"`
-	// Slot tells it from all others that wait: the number is used again when it is gone,
-	// so what is saved of a space is bounded by how many wait at a time.
+	// Slot distinguishes it from all other waiting events of the space. Numbers are reused, so the
+	// saved state of a space is bounded by the number of events that wait at a time.
 	Slot uint64 `json:"sl"`
-	// Timer is the name of a timer, "" for an event that is none.
+	// Timer is the name of the timer, "" for an event that is not a timer.
 	Timer string `json:"tm,omitzero"`
-	// Lane and Position are those of the event, if it came by the lane.
+	// Lane and Position are those of the event, if it came through the lane.
 	Lane     uint64 `json:"ln,omitzero"`
 	Position uint64 `json:"pos,omitzero"`
 	// Depth is Event.Depth: more than 0 only for an event whose time had passed when it was sent.
 	Depth uint64 `json:"dp,omitzero"`
-	// Seq is the log sequence of the commit since which it waits, and Nth its place among
-	// those of that commit: of two with the same time, the one that has waited for longer
-	// comes first. In a commit itself Seq is 0.
+	// Seq is the log sequence of the commit since which it waits, and Nth its place in that commit:
+	// of two events with the same time, the one that waits longer is first. Seq is 0 inside a
+	// commit.
 	Seq uint64 `json:"sq,omitzero"`
 	Nth int    `json:"i,omitzero"`
 	Trace
@@ -42,11 +41,11 @@ type Cancel struct {
 	Slot uint64 `json:"sl"`
 }
 
-// MaxDelay bounds for how long an event may wait: what lies further ahead is taken for a
-// mistake in the unit.
+// MaxDelay bounds how long an event may wait: a time further ahead is taken for a mistake in the
+// unit.
 const MaxDelay = 10 * 366 * 24 * time.Hour
 
-// CheckNotBefore reports whether an event may wait until a time, seen from another.
+// CheckNotBefore returns an error unless an event may wait from now until a time.
 func CheckNotBefore(at, now time.Time) error {
 	if at.Sub(now) <= MaxDelay {
 		return nil
@@ -54,8 +53,8 @@ func CheckNotBefore(at, now time.Time) error {
 	return fmt.Errorf("it is to wait until %s: more than ten years are not accepted; the unit may be wrong", at.UTC().Format(time.RFC3339))
 }
 
-// NotBefore is a time as Event.NotBefore has it: in milliseconds since 1970, rounded up, as
-// nothing is handled before its time. A time before 1970 is one that has passed as well.
+// NotBefore converts a time to Event.NotBefore: milliseconds since 1970, rounded up, because
+// nothing is handled before its time. A time before 1970 becomes one that has passed.
 func NotBefore(at time.Time) int64 {
 	ms := at.UnixMilli()
 	if at.After(time.UnixMilli(ms)) {
@@ -64,7 +63,7 @@ func NotBefore(at time.Time) int64 {
 	return max(ms, 1)
 }
 
-// Waits is the send as it waits in its space.
+// Waits returns the send in the form in which it waits in its space.
 func (s *Send) Waits() Waiting {
 	return Waiting{
 		ID: s.ID, Stream: s.Stream, Payload: s.Payload, NotBefore: s.NotBefore, Expires: s.Expires,
@@ -72,7 +71,7 @@ func (s *Send) Waits() Waiting {
 	}
 }
 
-// Event is what is handled when the time has come. It has no place in the lane.
+// Event returns the event that is handled when the time has come. It has no place in the lane.
 func (w *Waiting) Event(space string) Event {
 	return Event{
 		Space: space, Stream: w.Stream, ID: w.ID, Payload: w.Payload, Position: w.Position,
@@ -80,7 +79,7 @@ func (w *Waiting) Event(space string) Event {
 	}
 }
 
-// Before orders the events that wait: by time, then by for how long they have waited.
+// Before orders waiting events: by time, then by how long they have waited.
 func (w *Waiting) Before(o *Waiting) bool {
 	switch {
 	case w.NotBefore != o.NotBefore:
@@ -91,7 +90,7 @@ func (w *Waiting) Before(o *Waiting) bool {
 	return w.Nth < o.Nth
 }
 
-// Encode is the event as it is saved: JSON, the same bytes for the same event.
+// Encode returns the event as it is saved: JSON, with the same bytes for the same event.
 func (w *Waiting) Encode() ([]byte, error) {
 	data, err := json.Marshal(w, json.Deterministic(true))
 	if err != nil {

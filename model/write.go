@@ -17,15 +17,14 @@ type Write struct {
 	Path Path
 	// Value is what to put at Path. Absent means the same as Delete.
 	Value Value
-	// Delete removes what is at Path; Value is not looked at.
+	// Delete removes the value at Path; Value is ignored.
 	Delete bool
 }
 
-// deletes reports whether w takes something away.
+// deletes reports whether w removes a value.
 func (w Write) deletes() bool { return w.Delete || w.Value.IsAbsent() }
 
-// Apply is the document root with w made to it. It fails as Set and Delete do,
-// and then returns root.
+// Apply returns the document root after w. It fails as Set and Delete do, and then returns root.
 func (w Write) Apply(root Value) (Value, error) {
 	x := w.Value
 	if w.Delete {
@@ -56,7 +55,7 @@ func (w Write) appendJSON(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// check finds what would be written but could not be read back as it was.
+// check reports what could be written but not read back unchanged.
 func (w Write) check() error {
 	if w.Doc == "" {
 		return errNoDoc
@@ -88,8 +87,7 @@ func (w Write) MarshalJSON() ([]byte, error) {
 	return w.appendJSON(nil), nil
 }
 
-// MarshalJSONTo writes the JSON form of w. It refuses what UnmarshalJSONFrom
-// would not read back.
+// MarshalJSONTo writes the JSON form of w. It refuses what UnmarshalJSONFrom would not read back.
 func (w Write) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if err := w.check(); err != nil {
 		return fmt.Errorf("marshal write: %w", err)
@@ -102,9 +100,8 @@ func (w *Write) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, w)
 }
 
-// UnmarshalJSONFrom reads the JSON form of a write. Nothing else will do: no
-// other number of elements, no empty document name, no path that is not a JSON
-// Pointer.
+// UnmarshalJSONFrom reads the JSON form of a write, strictly: another number of elements, an empty
+// document name or a path that is not a JSON Pointer is an error.
 func (w *Write) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if k := dec.PeekKind(); k != jsontext.KindBeginArray && k != jsontext.KindInvalid {
 		return errNoWrite

@@ -1,12 +1,10 @@
-// Package receipts says what the result document of a handling holds (seed 001
-// section 7.6: the receipt is the handler's result cell).
+// Package receipts defines what the receipt of a handling contains.
 //
-// A receipt is created by the commit that handled its event, so it exists if and
-// only if the handling took effect, and at most one exists per event: the commit
-// is a compare-and-set on the head of the space, and whoever wins it has read
-// every receipt before. Nothing else is needed for exactly-once handling, and
-// nothing here does I/O. The log is the index of its receipts: lookup.FindReceipt
-// bisects it (docs/adr/0015).
+// A receipt is created by the commit that handled its event, so it exists if and only if the
+// handling took effect, and at most one exists per event: the commit is a compare-and-set on the
+// head of the space, and the runtime that makes it has read every earlier receipt. Exactly-once
+// handling needs nothing else. The package does no I/O. The log is the index of its receipts:
+// lookup.FindReceipt bisects it (docs/adr/0015).
 //
 //	event ----handled----> receipt with the handler's return value
 //	      ----failed-----> receipt with the error; nothing the handler wrote is kept
@@ -14,15 +12,15 @@
 //	      --cancelled----> receipt with the reason; nothing that a handler did is kept
 //	      ----expired----> receipt with the time; nothing that a handler did is kept
 //
-// Every event of a lane ends in exactly one of these, so a poisonous one never
-// wedges the lane and never disappears.
+// Every event of a lane ends in exactly one of these, so a poison event never blocks the lane and
+// never disappears.
 //
-// # By hand
+// # Without Settle's workers
 //
-// Who handles events without Settle's workers (package ordered does) makes one of the three
-// for each event, and stores it as Tx.Receipt of the transaction that also holds the writes and
-// sends, with By as Tx.By: that is the form in which Find and the settle command look for it.
-// For all but Handled the transaction must hold nothing else. The example of the package
+// A program that handles events without Settle's workers (package ordered does) makes one of these
+// receipts for each event, and stores it as Tx.Receipt of the transaction that also contains the
+// writes and sends, with By as Tx.By: Find and the settle command look for it in that form. With
+// any outcome but Handled the transaction must contain nothing else. The example of the package
 // shows such a commit.
 package receipts
 
@@ -37,35 +35,35 @@ import (
 // cannot make its own failure too large to record.
 const MaxErrorLen = 2000
 
-// Handled is the receipt of an event whose handler returned result.
+// Handled returns the receipt of an event whose handler returned result.
 func Handled(ev *model.Event, result model.Value) *model.Receipt {
 	r := base(ev, model.Handled)
 	r.Result = result
 	return r
 }
 
-// Failed is the receipt of an event whose handler returned or threw err.
+// Failed returns the receipt of an event whose handler returned err or panicked with it.
 func Failed(ev *model.Event, err error) *model.Receipt {
 	r := base(ev, model.Failed)
 	r.Error = clip(err.Error())
 	return r
 }
 
-// Refused is the receipt of an event that no handler could be run for.
+// Refused returns the receipt of an event for which no handler could be called.
 func Refused(ev *model.Event, why string) *model.Receipt {
 	r := base(ev, model.Refused)
 	r.Error, r.Depth = clip(why), ev.Depth
 	return r
 }
 
-// Cancelled is the receipt of an event that was taken back before it was handled.
+// Cancelled returns the receipt of an event that was cancelled before it was handled.
 func Cancelled(ev *model.Event, why string) *model.Receipt {
 	r := base(ev, model.Cancelled)
 	r.Error, r.Depth = clip(why), ev.Depth
 	return r
 }
 
-// Expired is the receipt of an event whose time has passed.
+// Expired returns the receipt of an event whose deadline has passed.
 func Expired(ev *model.Event) *model.Receipt {
 	r := base(ev, model.Expired)
 	r.Error, r.Depth = "it was not to be handled after "+time.UnixMilli(ev.Expires).UTC().Format(time.RFC3339Nano), ev.Depth
@@ -87,8 +85,7 @@ func clip(s string) string {
 	return s[:end] + " …"
 }
 
-// Key tells an event from every other event of its space. The same id under
-// another stream is another event.
+// Key identifies an event within its space. The same id under another stream is another event.
 type Key struct{ Stream, ID string }
 
 // Find returns the transaction of c that handled the event, or nil.
@@ -104,14 +101,14 @@ func Find(c *model.Commit, k Key) *model.Tx {
 
 const byHandler = "handle "
 
-// LaterBy is what Tx.By says of the transaction by which an event of stream begins to wait
-// for its time.
+// LaterBy returns the Tx.By of the transaction by which an event of stream begins to wait for its
+// time.
 func LaterBy(stream string) string { return "later " + stream }
 
-// By is what Tx.By says of the handling of an event of stream.
+// By returns the Tx.By of the handling of an event of stream.
 func By(stream string) string { return byHandler + stream }
 
-// Stream is the inverse of By, and false for a transaction that is no handling.
+// Stream is the inverse of By, and returns false for a transaction that is not a handling.
 func Stream(by string) (string, bool) {
 	if len(by) <= len(byHandler) || by[:len(byHandler)] != byHandler {
 		return "", false

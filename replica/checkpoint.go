@@ -8,18 +8,17 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Checkpoint is what must be saved so that the space can be loaded from it plus
-// the log after Mark.Seq.
+// Checkpoint is the state to be saved so that the space can be loaded from it and the log after
+// Mark.Seq.
 type Checkpoint struct {
 	// Docs are documents, and pieces of the positions (see positions.go).
 	Docs []model.StateDoc
 	Mark model.StateDoc
 }
 
-// Checkpoint returns the documents and the waiting events that changed since the last call,
-// and the mark. The caller must save the documents before the mark, and must not lose
-// them: a checkpoint that could not be saved is handed back with Spoil.
-// Rev is left 0; it is the saver's to fill in.
+// Checkpoint returns the documents and the waiting events that changed since the last call, and the
+// mark. The caller must save the documents before the mark, and must not lose them: pass a
+// checkpoint that could not be saved to Spoil. Rev is 0, for the caller to fill in.
 func (r *Replica) Checkpoint() (Checkpoint, error) {
 	r.positions.splitIfMany(r)
 	data, err := r.mark().Encode()
@@ -53,7 +52,7 @@ func (r *Replica) Checkpoint() (Checkpoint, error) {
 	return c, nil
 }
 
-// Spoil makes the documents of a checkpoint that was not saved dirty again.
+// Spoil marks the documents of a checkpoint that was not saved as changed again.
 func (r *Replica) Spoil(c Checkpoint) {
 	for i := range c.Docs {
 		piece, isPiece := model.PieceOfStateKey(c.Docs[i].Doc)
@@ -63,7 +62,7 @@ func (r *Replica) Spoil(c Checkpoint) {
 			r.positions.dirty[piece] = true
 		case isLater:
 			r.Later.dirty[slot] = true
-		case c.Docs[i].Doc == model.DueKey: // it is the saver's
+		case c.Docs[i].Doc == model.DueKey: // written by the saver
 		default:
 			r.dirty[c.Docs[i].Doc] = true
 		}
@@ -98,8 +97,7 @@ func (r *Replica) mark() *model.Mark {
 	return m
 }
 
-// Load is the replica as the saved state has it. The log after Seq must be
-// applied on top before it is current.
+// Load returns the replica of the saved state. It is current once the log after Seq was applied.
 func Load(space string, st model.SpaceState) (*Replica, error) {
 	r := New(space)
 	old, err := readStale(&st.Mark)
@@ -113,7 +111,7 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 			return nil, fmt.Errorf("load document %s of space %s: %w", d.Doc, space, err)
 		}
 		if old.has(d) {
-			r.set(d.Doc, Doc{Seq: st.Mark.Seq}) // and so it is deleted again
+			r.set(d.Doc, Doc{Seq: st.Mark.Seq}) // so that it is deleted again
 			continue
 		}
 		r.docs[d.Doc] = Doc{Value: v, Seq: d.Seq}
@@ -135,17 +133,17 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 	return r, nil
 }
 
-// MarkStands says that a mark was saved, and where it stands in the bucket. One that was under
-// way when the space was taken over is not the owner's first: it does not cover what was
-// committed up to then.
+// MarkStands records that a mark was saved, and its standing in the bucket. A mark whose save was
+// in flight during the takeover is not the owner's first: it does not cover what was committed
+// until then.
 func (r *Replica) MarkStands(m model.Standing) {
 	if r.first == 0 && m.Seq >= r.Epoch {
 		r.first = m.Rev
 	}
 }
 
-// MarkersGo names marks behind which markers of deleted documents are purged from now on. Every
-// checkpoint from here on carries them; see stale.
+// MarkersGo records marks before whose standing markers of deleted documents may be purged from now
+// on. Every later checkpoint contains them; see stale.
 func (r *Replica) MarkersGo(behind []model.Standing) { r.purged = behind }
 
 func parse(data []byte) (model.Value, error) {

@@ -6,20 +6,19 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Document follows a single document through the log: what a mirror and a live
-// query need of a space.
+// Document follows a single document through the log, for mirrors and live queries.
 type Document struct {
 	ID    string
 	Value model.Value
-	// Seq is the log sequence of the last commit that changed the document, which
-	// serves as its revision: it only grows, on whichever worker the space lives.
+	// Seq is the log sequence of the last commit that changed the document. It serves as the
+	// document's revision: it only grows, whichever worker owns the space.
 	Seq uint64
 	// Read is the log sequence up to which the log has been read.
 	Read uint64
 }
 
-// LoadDocument is the document as the saved state has it. The log after Read must
-// be applied on top.
+// LoadDocument returns the document of the saved state. It is current once the log after Read was
+// applied.
 func LoadDocument(id string, st model.SpaceState) (*Document, error) {
 	d := &Document{ID: id, Read: st.Mark.Seq}
 	old, err := readStale(&st.Mark)
@@ -39,8 +38,8 @@ func LoadDocument(id string, st model.SpaceState) (*Document, error) {
 	return d, nil
 }
 
-// Apply takes in the next log entry and reports whether it changed the document. The error
-// is model.ErrPurged if entries are missing before it: the document must be loaded anew.
+// Apply applies the next log entry and reports whether it changed the document. The error is
+// model.ErrPurged if entries are missing before it: the document must be loaded again.
 func (d *Document) Apply(e model.LogEntry) (bool, error) {
 	if e.Seq <= d.Read {
 		return false, nil

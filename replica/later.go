@@ -7,40 +7,41 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Later are the events of a space that wait for their time, by slot (docs/adr/0018). A slot
-// has a log sequence like a document, that of the last commit that changed it, empty ones
-// too as long as it may be needed: what is saved of it may be ahead of the mark.
+// Later holds the events of a space that wait for their time, by slot (docs/adr/0018). Like a
+// document, a slot has the log sequence of the last commit that changed it. Empty slots keep theirs
+// while it may be needed, since the saved state of a slot may be ahead of the mark.
 type Later struct {
 	slots map[uint64]slot
 	n     int
-	// dues orders those that wait; one that is gone is found out when it is met.
+	// dues orders the waiting events; entries of events that no longer wait are dropped when they
+	// come up.
 	dues  Queue
 	dirty map[uint64]bool
 }
 
 type slot struct {
-	w   *model.Waiting // nil if none waits there
+	w   *model.Waiting // nil if no event waits there
 	seq uint64
 }
 
 func newLater() Later { return Later{slots: map[uint64]slot{}, dirty: map[uint64]bool{}} }
 
-// Len is how many wait.
+// Len returns the number of waiting events.
 func (l *Later) Len() int { return l.n }
 
-// At is the event that waits in a slot, or nil. It must not be changed.
+// At returns the event that waits in a slot, or nil. It must not be modified.
 func (l *Later) At(n uint64) *model.Waiting { return l.slots[n].w }
 
-// Each calls f for every event that waits, in no order.
+// Each calls f for every waiting event, in no particular order.
 func (l *Later) Each(f func(*model.Waiting)) {
-	for _, s := range l.slots { // any order: as it says
+	for _, s := range l.slots { // the contract says so
 		if s.w != nil {
 			f(s.w)
 		}
 	}
 }
 
-// Next is the time of the first that waits, 0 if none does.
+// Next returns the time of the next event, 0 if none waits.
 func (l *Later) Next() int64 {
 	if w := l.dues.First(func(w *model.Waiting) bool { return l.slots[w.Slot].w == w }); w != nil {
 		return w.NotBefore
@@ -48,8 +49,8 @@ func (l *Later) Next() int64 {
 	return 0
 }
 
-// take takes in what a transaction of the commit at seq has changed. n counts those that
-// the commit has added before.
+// take applies the changes of a transaction of the commit at seq. n counts the events that the
+// commit has added so far.
 func (l *Later) take(seq uint64, tx *model.Tx, space string, n *int) {
 	if rc := tx.Receipt; rc != nil && rc.Slot > 0 {
 		l.clear(seq, rc.Slot, rc.Event)
@@ -67,7 +68,7 @@ func (l *Later) take(seq uint64, tx *model.Tx, space string, n *int) {
 	}
 }
 
-// known reports whether what was loaded of a slot has seen the commit at seq already.
+// known reports whether the loaded state of a slot includes the commit at seq.
 func (l *Later) known(seq, n uint64) bool {
 	s := l.slots[n]
 	return s.seq > seq || s.seq == seq && !l.dirty[n]
@@ -102,7 +103,7 @@ func (l *Later) set(n uint64, s slot) {
 	}
 }
 
-// tidy forgets those that are gone when they are most of what is kept.
+// tidy removes entries of events that no longer wait when they are the majority.
 func (l *Later) tidy() {
 	if l.dues.Len() < 2*l.n+64 {
 		return
@@ -111,12 +112,12 @@ func (l *Later) tidy() {
 	l.Each(l.dues.Add)
 }
 
-// load takes in what is saved of the events that wait.
+// load reads the saved state of the waiting events.
 func (l *Later) load(items []model.StateDoc) error {
 	for i := range items {
 		n, ok := model.SlotOfStateKey(items[i].Doc)
 		if !ok {
-			return fmt.Errorf("item %s is none of an event that waits", items[i].Doc)
+			return fmt.Errorf("item %s is not a waiting event", items[i].Doc)
 		}
 		s := slot{seq: items[i].Seq}
 		if items[i].Data != nil {
@@ -132,7 +133,7 @@ func (l *Later) load(items []model.StateDoc) error {
 	return nil
 }
 
-// item is a slot as it is saved.
+// item returns a slot as it is saved.
 func (l *Later) item(n uint64) (model.StateDoc, error) {
 	s := l.slots[n]
 	d := model.StateDoc{Doc: model.StateKeyOfSlot(n), Seq: s.seq}
@@ -144,7 +145,7 @@ func (l *Later) item(n uint64) (model.StateDoc, error) {
 	return d, err
 }
 
-// clone is an independent copy; the events are shared, being immutable.
+// clone returns an independent copy; the immutable events are shared.
 func (l *Later) clone() Later {
 	c := newLater()
 	for n, s := range l.slots { // any order: a copy

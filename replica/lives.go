@@ -2,26 +2,25 @@ package replica
 
 import "github.com/settlehq/settle/model"
 
-// Lives is what a log says about runtimes that end without having brought anything about:
-// a handler may kill its process, and what a process remembers does not outlive it
-// (DESIGN 5.3). A life begins with a takeover. Those of runtimes that are attached are not
-// counted: they are many, and come and go beside the owner, so that nothing follows from
-// where one of them stopped.
+// Lives describes, from the log, runtimes that ended without a receipt: a handler may crash its
+// process, and the memory of a process does not survive it. A life begins with a takeover. Attached
+// runtimes are not counted: they are many, and come and go beside the owner, so nothing follows
+// from where one of them stopped.
 type Lives struct {
-	// Began says that there has been one.
+	// Began is set once there has been a life.
 	Began bool
-	// Barren counts those in a row that ended before there was any receipt. The one that
-	// goes on is not among them.
+	// Barren counts the consecutive lives that ended before there was any receipt, without the
+	// current one.
 	Barren int
-	// Fruitful says that there has been a receipt since the latest one began.
+	// Fruitful is set if there has been a receipt since the current life began.
 	Fruitful bool
-	// Trying is the latest mark of an event that has no receipt yet, nil for none, and
-	// TriedBy the epoch of the runtime that made it.
+	// Trying is the latest mark of an event that has no receipt yet, nil for none, and TriedBy the
+	// epoch of the runtime that made it.
 	Trying  *model.Trying
 	TriedBy uint64
 }
 
-// take takes in everything of a commit but its transactions.
+// take applies everything of a commit but its transactions.
 func (l *Lives) take(c *model.Commit) {
 	if c.Takeover {
 		if l.Barren++; l.Fruitful || !l.Began {
@@ -34,7 +33,7 @@ func (l *Lives) take(c *model.Commit) {
 	}
 }
 
-// bear takes in a transaction.
+// bear applies a transaction.
 func (l *Lives) bear(tx *model.Tx) {
 	if tx.Receipt == nil {
 		return

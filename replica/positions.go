@@ -6,24 +6,24 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// positions is what has to be saved of Inbound and Outbound. A space that knows few others
-// has them in its mark. One that knows many would outgrow what a message may be, and write
-// all of them again with every checkpoint; it saves them in pieces, by the name of the other
-// space, and only those that have changed.
+// positions tracks what must be saved of Inbound and Outbound. A space with few peers saves them in
+// its mark. With many they would exceed the size of a message, and would all be written again with
+// every checkpoint; such a space saves them in pieces, by the name of the other space, and only
+// those that changed.
 //
-// A piece that was saved and whose mark was not is newer than the mark. Positions only grow,
-// and the log behind the mark, which is replayed, brings up all others to where that piece is:
-// so of everything that is found, the largest holds.
+// A piece that was saved without its mark is newer than the mark. Positions only grow, and
+// replaying the log after the mark brings all others up to that piece, so of several values the
+// largest is valid.
 type positions struct {
 	split bool
-	many  int          // as many are not split
+	many  int          // up to this number the mark holds them
 	dirty map[int]bool // pieces that changed since the last Checkpoint
 }
 
-// manyOthers is how many positions a mark holds at most: some 50 KiB.
+// manyOthers is the maximum number of positions in a mark, about 50 KiB.
 const manyOthers = 1000
 
-// raise notes a position.
+// raise records a position.
 func (p *positions) raise(in map[string]uint64, space string, pos uint64) {
 	if pos > in[space] {
 		in[space] = pos
@@ -31,7 +31,7 @@ func (p *positions) raise(in map[string]uint64, space string, pos uint64) {
 	}
 }
 
-// splitIfMany goes over to pieces, all of which are then to be saved. There is no way back.
+// splitIfMany switches to pieces, all of which must then be saved. The switch is permanent.
 func (p *positions) splitIfMany(r *Replica) {
 	if p.split || len(r.Inbound)+len(r.Outbound) <= p.many {
 		return
@@ -42,7 +42,7 @@ func (p *positions) splitIfMany(r *Replica) {
 	}
 }
 
-// changed are the pieces to be saved, none if the mark holds the positions.
+// changed returns the pieces to be saved, none if the mark holds the positions.
 func (p *positions) changed(r *Replica) ([]model.StateDoc, error) {
 	if !p.split || len(p.dirty) == 0 {
 		return nil, nil
@@ -71,7 +71,7 @@ func (p *positions) changed(r *Replica) ([]model.StateDoc, error) {
 	return docs, nil
 }
 
-// know takes in positions that were saved.
+// know merges positions that were saved.
 func (r *Replica) know(p *model.Positions) {
 	for origin, pos := range p.Inbound { // any order: each on its own
 		r.Inbound[origin] = max(r.Inbound[origin], pos)
@@ -81,8 +81,8 @@ func (r *Replica) know(p *model.Positions) {
 	}
 }
 
-// Handled is the highest position of what an origin has sent to a space that the space had
-// handled when it was saved last, 0 if that is not known.
+// Handled returns the highest position of the events of an origin that a space had handled when it
+// was last saved, 0 if that is not known.
 func Handled(st model.SpaceState, origin string) (uint64, error) {
 	r, err := Load("", model.SpaceState{Mark: st.Mark, Pieces: st.Pieces})
 	if err != nil {

@@ -6,17 +6,17 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Queue orders events that wait, the one that is next first. Those that wait no more may
-// stay in it: they are dropped when they come up.
+// Queue orders waiting events, the next one first. Events that no longer wait may stay in it; they
+// are dropped when they come up.
 type Queue struct{ h byTime }
 
-// Len is how many are in it, those included that wait no more.
+// Len returns the number of entries, including those that no longer wait.
 func (q *Queue) Len() int { return len(q.h) }
 
-// Add puts one into its place.
+// Add inserts an event.
 func (q *Queue) Add(w *model.Waiting) { heap.Push(&q.h, w) }
 
-// First is the first of which waits reports true, nil if there is none.
+// First returns the first event for which waits returns true, nil if there is none.
 func (q *Queue) First(waits func(*model.Waiting) bool) *model.Waiting {
 	for len(q.h) > 0 && !waits(q.h[0]) {
 		heap.Pop(&q.h)
@@ -27,7 +27,7 @@ func (q *Queue) First(waits func(*model.Waiting) bool) *model.Waiting {
 	return q.h[0]
 }
 
-// Take removes what First has returned.
+// Take removes the event that First returned.
 func (q *Queue) Take() { heap.Pop(&q.h) }
 
 type byTime []*model.Waiting

@@ -1,10 +1,10 @@
-// Package replica is what the log says: the documents of a space and everything
-// else that its commits add up to, as of one log sequence. Owners, followers,
-// mirrors and checkers all use this one fold, so they cannot disagree.
+// Package replica folds a log into state: the documents of a space and everything else that its
+// commits determine, as of one log sequence. Owners, followers, mirrors and checkers all use this
+// one fold, so they cannot disagree.
 //
-// A replica holds confirmed state only. What an owner has done and not yet
-// appended is an overlay that package space keeps beside it; undoing means to
-// drop the overlay, never to restore remembered values.
+// A replica holds confirmed state only. Transactions of the owner that are not in the log yet are
+// an overlay that package space keeps beside it; undoing them drops the overlay and never restores
+// remembered values.
 //
 //	checkpoint --Load--> replica --Apply(commit)--> replica --Checkpoint--> ...
 package replica
@@ -20,15 +20,15 @@ import (
 // Replica is the confirmed state of one space.
 type Replica struct {
 	Space string
-	// Seq is the log sequence of the last commit taken in, 0 for none. It is what
-	// the next append must expect.
+	// Seq is the log sequence of the last commit applied, 0 for none. The next append must expect
+	// it.
 	Seq uint64
 	// Epoch is the sequence of the last takeover, Owner the runtime that made it.
 	Epoch uint64
 	Owner string
 	Lives
-	// Cursor, Inbound and Own are the lane's state (see lanes.State), Outbound is
-	// the highest position sent per target space.
+	// Cursor, Inbound and Own are the lane's state (see lanes.State); Outbound is the highest
+	// position sent per target space.
 	Cursor   model.Cursor
 	Inbound  map[string]uint64
 	Outbound map[string]uint64
@@ -40,8 +40,8 @@ type Replica struct {
 	// dirty are the documents that changed since the last Checkpoint.
 	dirty     map[string]bool
 	positions positions
-	// loaded is where the mark stood that was loaded, before the one that the owner has
-	// loaded, first the revision of the owner's first one; see stale.
+	// loaded is the standing of the mark that was loaded, before that of the mark that the owner
+	// loaded, and first the revision of the owner's first mark; see stale.
 	loaded, before model.Standing
 	first          uint64
 	purged         []model.Standing
@@ -53,7 +53,7 @@ type Doc struct {
 	Seq   uint64
 }
 
-// New is the replica of a space that has no commits.
+// New returns the replica of a space that has no commits.
 func New(space string) *Replica {
 	return &Replica{
 		Space:    space,
@@ -67,10 +67,10 @@ func New(space string) *Replica {
 	}
 }
 
-// Doc returns a document, and the zero Doc if it never existed.
+// Doc returns a document, or the zero Doc if it never existed.
 func (r *Replica) Doc(id string) Doc { return r.docs[id] }
 
-// DocIDs lists the documents that exist, sorted.
+// DocIDs returns the ids of the documents that exist, sorted.
 func (r *Replica) DocIDs() []string {
 	ids := make([]string, 0, len(r.docs))
 	for id, d := range r.docs { // any order: sorted below
@@ -82,10 +82,10 @@ func (r *Replica) DocIDs() []string {
 	return ids
 }
 
-// Apply takes in the commit at log sequence seq and returns the documents it
-// changed, in the order of their first write. Applying what was applied before
-// does nothing. An error means that the log and this program disagree on what a
-// write means; the replica must then not be used any further.
+// Apply applies the commit at log sequence seq and returns the documents that it changed, in the
+// order of their first write. Applying a commit again has no effect. An error means that this
+// program interprets a write differently from the one that made it; the replica must then not be
+// used any further.
 func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err error) {
 	if seq <= r.Seq {
 		return nil, nil
@@ -108,9 +108,8 @@ func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err erro
 	return changed, nil
 }
 
-// Adopt takes in the commit at seq like Apply, given the documents as they stand
-// after it. The owner who made the commit has them already; this spares applying
-// the writes twice.
+// Adopt applies the commit at seq like Apply, given the documents as they are after it. The owner
+// that made the commit has them already and so does not apply the writes twice.
 func (r *Replica) Adopt(seq uint64, c *model.Commit, after map[string]model.Value) {
 	for id, v := range after { // any order: each document once
 		r.set(id, Doc{Value: v, Seq: seq})
@@ -118,8 +117,7 @@ func (r *Replica) Adopt(seq uint64, c *model.Commit, after map[string]model.Valu
 	r.advance(seq, c)
 }
 
-// write applies one write unless the document, loaded from a checkpoint, has seen
-// it already.
+// write applies one write unless the document, loaded from a checkpoint, includes it already.
 func (r *Replica) write(seq uint64, w *model.Write) (bool, error) {
 	d := r.docs[w.Doc]
 	if d.Seq > seq || d.Seq == seq && !r.dirty[w.Doc] {
@@ -138,7 +136,7 @@ func (r *Replica) set(id string, d Doc) {
 	r.dirty[id] = true
 }
 
-// advance takes in everything of a commit but its writes.
+// advance applies everything of a commit but its writes.
 func (r *Replica) advance(seq uint64, c *model.Commit) {
 	r.Seq = seq
 	if c.Takeover {
@@ -162,17 +160,17 @@ func (r *Replica) advance(seq uint64, c *model.Commit) {
 
 func (r *Replica) settleReceipt(rc *model.Receipt) {
 	switch {
-	case rc == nil || rc.Slot > 0: // what has waited was counted when it began to
+	case rc == nil || rc.Slot > 0: // an event that has waited was counted when it began to
 	case rc.Pos > 0:
 		r.handledTo(rc.Event, rc.Pos)
-	case rc.Lane == 0 && len(r.Own) > 0 && r.Own[0].ID == rc.Event: // as always; tens of thousands may wait behind it
+	case rc.Lane == 0 && len(r.Own) > 0 && r.Own[0].ID == rc.Event: // the usual case; tens of thousands may be queued after it
 		r.Own = r.Own[1:]
 	case rc.Lane == 0:
 		r.Own = slices.DeleteFunc(r.Own, func(ev model.Event) bool { return ev.ID == rc.Event })
 	}
 }
 
-// handledTo notes that an event from another space has had its turn.
+// handledTo records the position of a handled event from another space.
 func (r *Replica) handledTo(id string, pos uint64) {
 	ev := model.Event{ID: id, Position: pos}
 	r.positions.raise(r.Inbound, ev.Origin(), pos)
@@ -191,9 +189,9 @@ func (r *Replica) noteSends(sends []model.Send) {
 	}
 }
 
-// LaneDone is the lane sequence up to which nothing of the space is left to do:
-// every event up to it is handled, none is set aside, and no follow-up waits that
-// one of them caused. Reading the lane after it is enough to find all the work.
+// LaneDone returns the lane sequence up to which the space has no work left: every event up to it
+// is handled, none is set aside, and no follow-up caused by one of them waits. Reading the lane
+// after it finds all remaining work.
 func (r *Replica) LaneDone() uint64 {
 	done := r.Cursor.Floor
 	if len(r.Cursor.Held) > 0 {
@@ -205,7 +203,7 @@ func (r *Replica) LaneDone() uint64 {
 	return done
 }
 
-// Clone is an independent copy; values are shared, being immutable.
+// Clone returns an independent copy; immutable values are shared.
 func (r *Replica) Clone() *Replica {
 	c := *r
 	c.Inbound, c.Outbound = maps.Clone(r.Inbound), maps.Clone(r.Outbound)

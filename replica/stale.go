@@ -6,18 +6,17 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// stale tells documents that should not be there. The marker of a deleted document is purged
-// after a while. An owner that was deposed long ago, and still has to save what the document
-// was before, then finds nothing in its place that is newer, and puts it back.
+// stale identifies documents that were restored by mistake. The marker of a deleted document is
+// purged after a while. An owner that was deposed long ago, and still has an old state of the
+// document to save, then finds nothing newer in its place, and stores it.
 //
-// Everything that a mark covers was stored before it, and an owner stores all that was
-// committed before its own time before its first mark. So a document was put back if it
+// Everything that a mark covers was stored before it, and an owner stores everything that was
+// committed before its epoch before its first mark. So a document was restored by mistake if it was
 //
-//   - was stored behind a mark that covers it: the last one, or the one that the last owner
-//     has loaded;
-//   - or was stored behind the first mark of the last owner, and was committed before that
-//     had the space;
-//   - or was stored behind a mark that covers it and that stood when the last owner purged
+//   - stored after a mark that covers it: the last one, or the one that the last owner loaded;
+//   - or stored after the first mark of the last owner, but committed before that owner's epoch;
+//   - or stored after a mark that covers it and that was in the bucket when the last owner purged
+//     markers: a save of the owner's own that arrived a second time.
 //     markers: a save of its own that arrived a second time.
 type stale struct {
 	mark *model.Mark // nil if there is none
@@ -33,7 +32,7 @@ func readStale(mark *model.StateDoc) (s stale, err error) {
 	return s, err
 }
 
-// has reports whether a document was put back.
+// has reports whether a document was restored by mistake.
 func (s *stale) has(d *model.StateDoc) bool {
 	if s.mark == nil || d.Data == nil {
 		return false
@@ -46,7 +45,7 @@ func (s *stale) has(d *model.StateDoc) bool {
 		slices.ContainsFunc(s.mark.Purged, func(m model.Standing) bool { return behind(d, m) })
 }
 
-// behind reports whether a document was stored behind a mark that covers it.
+// behind reports whether a document was stored after a mark that covers it.
 func behind(d *model.StateDoc, m model.Standing) bool {
 	return m.Rev > 0 && d.Rev > m.Rev && d.Seq <= m.Seq
 }

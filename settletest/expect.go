@@ -12,14 +12,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Expect reads a document, or what is at a path in it, and fails the test if it is not what is
-// wanted, with the differences. want is anything that encodes to JSON, or a settle.Value; nil
-// stands for null, and settle.Value{} for nothing being there.
+// Expect reads a document, or the value at a path in it, and fails the test with the differences if
+// it is not want. want is anything that encodes to JSON, or a settle.Value; nil means null, and
+// settle.Value{} means that there is no value.
 func (s *Space) Expect(doc string, want any, path ...string) {
 	s.w.t.Helper()
 	wanted, err := settle.ValueOf(want)
 	if err != nil {
-		s.w.t.Fatalf("settletest: what is wanted of %s: %v", doc, err)
+		s.w.t.Fatalf("settletest: the value wanted of %s: %v", doc, err)
 	}
 	if got := s.Get(doc, path...); !model.Equal(got, wanted) {
 		differs(s, settle.Address{Doc: doc, Path: path}, diff(got, wanted), "")
@@ -36,7 +36,7 @@ func jsonOf(x any) settle.Value {
 	return v
 }
 
-// differs tells how a place is not what is wanted, and what may explain it.
+// differs reports how a value differs from the wanted one, with possible causes.
 func differs(s Subject, at settle.Address, how, note string) {
 	s.tb().Helper()
 	if at.Space == "" {
@@ -51,7 +51,7 @@ func differs(s Subject, at settle.Address, how, note string) {
 	s.tb().Errorf("%s", text)
 }
 
-// absent says that nothing is at a place, and what is beside it.
+// absent describes that there is no value at a place, and which keys exist beside it.
 func absent(s Subject, at settle.Address) string {
 	s.tb().Helper()
 	if len(at.Path) == 0 {
@@ -62,26 +62,25 @@ func absent(s Subject, at settle.Address) string {
 	beside.Path = at.Path[:last]
 	keys := read(s, beside).Keys()
 	if len(keys) == 0 {
-		return "nothing is there, nor beside it"
+		return "nothing is there or beside it"
 	}
 	return fmt.Sprintf("nothing is at %s; there are %s", strconv.Quote(at.Path[last]), list(keys))
 }
 
-// emptyMap reports whether x is a map without entries: rows of a document that is not there are
-// none, and are read as such.
+// emptyMap reports whether x is a map without entries: absent rows are read as an empty map.
 func emptyMap(x any) bool {
 	v := reflect.ValueOf(x)
 	return v.Kind() == reflect.Map && v.Len() == 0
 }
 
-// without are those of some keys that are not among others, sorted.
+// without returns the keys of some that are not in others, sorted.
 func without(some, others []string) []string {
 	out := slices.DeleteFunc(slices.Clone(some), func(key string) bool { return slices.Contains(others, key) })
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// list names keys, not more than one wants to read.
+// list formats keys, up to a readable number.
 func list(keys []string) string {
 	text := make([]string, 0, shown)
 	for i, key := range keys {
@@ -93,8 +92,8 @@ func list(keys []string) string {
 	return strings.Join(text, ", ")
 }
 
-// doubt is why a document may not be what one expects: it is not up to date, or something is
-// left to do.
+// doubt explains why a document may differ from what a test expects: it is not up to date, or work
+// is left to do.
 func (s *Space) doubt(doc string) string {
 	var lines []string
 	if doc != "" {
@@ -119,7 +118,7 @@ func (s *Space) doubt(doc string) string {
 	return strings.Join(lines, "\n")
 }
 
-// shown bounds the places that a difference names.
+// shown bounds the places that a difference lists.
 const shown = 20
 
 // diff lists the places at which two values differ.
@@ -141,7 +140,7 @@ func diff(got, want settle.Value) string {
 		lines = append(lines, fmt.Sprintf("%s\n    got   %s\n    want  %s", at, text(got.At(w.Path)), text(want.At(w.Path))))
 	}
 	if len(lines) == 0 {
-		return "got   " + text(got) + "\nwant  " + text(want) + "\n(they are encoded alike, and differ in Go: a nil and an empty slice, or a field that is not encoded)"
+		return "got   " + text(got) + "\nwant  " + text(want) + "\n(their JSON is equal, but they differ in Go: a nil and an empty slice, or a field that is not encoded)"
 	}
 	return strings.Join(lines, "\n")
 }
@@ -160,23 +159,23 @@ func (s *Space) watch(doc string) *kit.Watch {
 	return x
 }
 
-// WatchedDoc is what somebody sees who watches a document by its name.
+// WatchedDoc is the view of a client that watches a document by its name.
 type WatchedDoc struct {
 	s *Space
 	w *kit.Watch
 }
 
-// Watch watches a document, from now on. Package function Watch is the form for cells and
-// derived documents.
+// Watch watches a document from now on. The function Watch is the form for cells and derived
+// documents.
 func (s *Space) Watch(doc string) *WatchedDoc {
 	s.w.t.Helper()
 	return &WatchedDoc{s, s.watch(doc)}
 }
 
-// Values are what was seen so far: what was there, and each change.
+// Values returns the values seen so far: the initial one, and each change.
 func (w *WatchedDoc) Values() []settle.Value { return w.w.Values() }
 
-// Stop ends the watching.
+// Stop ends the watch.
 func (w *WatchedDoc) Stop() {
 	w.s.w.t.Helper()
 	w.s.w.check(w.w.Stop())

@@ -18,19 +18,20 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// FleetOptions say what a fleet consists of. The zero value of each is its default.
+// FleetOptions configures a fleet. A zero field selects its default.
 type FleetOptions struct {
-	// Workers is how many there are at the beginning; 3.
+	// Workers is the initial number of workers; default 3.
 	Workers int
-	// Seed is that of the first run, Seeds how many runs there are, each a subtest with the
-	// next seed; 1 and 1. A seed decides what is lost and who dies; how goroutines take turns
-	// is the scheduler's, so one that fails may take a few repetitions (-count) to do it again.
+	// Seed is the seed of the first run; Seeds is the number of runs, each a subtest with the next
+	// seed; default 1 and 1. A seed decides which requests are lost and which workers die. The
+	// interleaving of goroutines is up to the Go scheduler, so reproducing a failure may take a few
+	// repetitions (-count).
 	Seed  uint64
 	Seeds int
-	// Faults is how many of a thousand requests to the servers are lost, or their
-	// acknowledgements, or arrive twice; 10 of each. Negative for none.
+	// Faults is how many of a thousand requests to the servers are lost, how many lose their
+	// acknowledgement, and how many arrive twice; default 10 of each, negative for none.
 	Faults int
-	// Partitions is how many there are; 4.
+	// Partitions is the number of partitions; default 4.
 	Partitions int
 }
 
@@ -49,15 +50,15 @@ func (o *FleetOptions) fill() {
 	}
 }
 
-// Fleet is a deployment in one process and in virtual time: workers, a coordinator and a
-// server in memory, between which requests and acknowledgements get lost. It is slower than a
-// World and less exact: several things happen at the same time. For races, and for seeing that
-// a program does not mind who runs it.
+// Fleet is a deployment in one process and in virtual time: workers, a coordinator and a server in
+// memory, with loss of requests and acknowledgements. It is slower and less exact than a World,
+// because things happen concurrently. Use it to find races, and to check that a program does not
+// depend on which worker runs it.
 type Fleet struct {
 	t    *testing.T
 	o    FleetOptions
 	opts options
-	// Rand is drawn from the seed, for what the test itself wants to do by chance.
+	// Rand is seeded from the seed, for random choices of the test itself.
 	Rand *rand.Rand
 
 	programs kit.Programs
@@ -72,19 +73,19 @@ type Fleet struct {
 	posted   []posted
 }
 
-// member is a worker with a connection of its own, so that it can die alone.
+// member is a worker with a connection of its own, so that it can be killed alone.
 type member struct {
 	*worker.Worker
 	id  string
 	bus *membus.Bus
 }
 
-// RunFleet runs a test in a fleet, once per seed. When the test comes back, the fleet has come
-// to rest, and every event has been handled exactly once; if not, the test fails.
+// RunFleet runs a test in a fleet, once per seed. After test returns, RunFleet waits until the
+// fleet is at rest, and fails the test unless every event was handled exactly once.
 func RunFleet[P Source](t *testing.T, programs P, o FleetOptions, test func(f *Fleet), opts ...Option) {
 	t.Helper()
 	o.fill()
-	of := tellers(programs)
+	of := programsOf(programs)
 	for i := range o.Seeds {
 		seed := o.Seed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -110,7 +111,7 @@ func newFleet(t *testing.T, of kit.Programs, o FleetOptions, seed uint64, opts [
 	if begin.IsZero() {
 		begin = kit.Start
 	}
-	pass(time.Until(begin)) // the clock of the bubble begins in 2000
+	pass(time.Until(begin)) // the clock of the bubble starts in 2000
 	f.server = membus.NewServer(membus.Config{Partitions: o.Partitions})
 	f.client = f.server.Connect("test")
 	b := f.server.Connect("coordinator")
@@ -127,14 +128,14 @@ func newFleet(t *testing.T, of kit.Programs, o FleetOptions, seed uint64, opts [
 func (f *Fleet) end() {
 	for _, m := range f.workers {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		_ = m.Stop(ctx) // what is not saved is in the log
+		_ = m.Stop(ctx) // unsaved documents are in the log
 		cancel()
 		m.bus.Close()
 	}
 	f.workers = nil
 }
 
-// Start starts one more worker, and returns its name.
+// Start starts one more worker, and returns its id.
 func (f *Fleet) Start() string {
 	f.t.Helper()
 	f.started++
@@ -154,7 +155,7 @@ func (f *Fleet) Start() string {
 	return id
 }
 
-// fate decides what becomes of a request.
+// fate decides what happens to a request.
 func (f *Fleet) fate(membus.Op) membus.Fate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,8 +170,8 @@ func (f *Fleet) fate(membus.Op) membus.Fate {
 	return membus.Deliver
 }
 
-// Kill ends one of the workers, by chance, as SIGKILL would, and returns its name. If it was
-// the last one another is started.
+// Kill kills a random worker, as SIGKILL would, and returns its id. If it was the last one, another
+// is started.
 func (f *Fleet) Kill() string {
 	f.t.Helper()
 	i := f.Rand.IntN(len(f.workers))
@@ -184,8 +185,7 @@ func (f *Fleet) Kill() string {
 	return m.id
 }
 
-// Leave ends one of the workers, by chance, in good order, and returns its name. If it was the
-// last one another is started.
+// Leave shuts down a random worker, and returns its id. If it was the last one, another is started.
 func (f *Fleet) Leave() string {
 	f.t.Helper()
 	i := f.Rand.IntN(len(f.workers))
@@ -203,11 +203,11 @@ func (f *Fleet) Leave() string {
 	return m.id
 }
 
-// Advance lets time pass.
+// Advance lets virtual time pass.
 func (f *Fleet) Advance(d time.Duration) { pass(d) }
 
-// noteError takes in the errors of nodes, and of handlers that are not idempotent. What became
-// of events is in receipts.
+// noteError records errors of nodes, and of handlers that are not idempotent. Other errors of
+// handlers are in receipts.
 func (f *Fleet) noteError(i space.ErrorInfo) {
 	kind := kit.NodeError
 	var violation *space.IdempotencyError
@@ -224,8 +224,8 @@ func (f *Fleet) noteError(i space.ErrorInfo) {
 	})
 }
 
-// tell fails the test with what went wrong.
-func (f *Fleet) tell() {
+// report fails the test with the recorded problems.
+func (f *Fleet) report() {
 	f.t.Helper()
 	f.mu.Lock()
 	problems := f.problems

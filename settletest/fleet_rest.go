@@ -8,30 +8,30 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// restBound is how long a fleet may take to come to rest, in its own time: longer than any
+// restBound is how long a fleet may take to come to rest, in virtual time: longer than any
 // takeover, retry or hold.
 const restBound = 10 * time.Minute
 
-// posted is an event that the test has sent.
+// posted is an event sent by the test.
 type posted struct {
 	space string
 	key   receipts.Key
 	at    int64 // not before
 }
 
-// outcome is what the logs say of the events of all spaces.
+// outcome is the state of all events according to the logs.
 type outcome struct {
 	receipts map[string]map[receipts.Key][]*model.Receipt
 	sends    []posted
 	commits  int
 }
 
-// pass lets the time of the fleet's bubble pass.
+// pass lets virtual time pass in the fleet's bubble.
 func pass(d time.Duration) { time.Sleep(d) }
 
-// Rest waits until every event has been handled that was sent, by the test or by a handler, and
-// nothing has been committed for a while. What waits for a time to come is left out. An event
-// that was handled twice fails the test, and so does a fleet that does not come to rest.
+// Rest waits until every event sent by the test or by a handler has been handled, and nothing has
+// been committed for a while. Events that wait for a future time are left out. It fails the test if
+// an event was handled twice, and ends it if the fleet does not come to rest.
 func (f *Fleet) Rest() {
 	f.t.Helper()
 	began, still, commits := time.Now(), 0, -1
@@ -45,11 +45,11 @@ func (f *Fleet) Rest() {
 			still, commits = 0, o.commits
 		}
 		if time.Since(began) > restBound {
-			f.t.Fatalf("settletest: the fleet has not come to rest within %s: %s", restBound, or(why, "the logs go on growing"))
+			f.t.Fatalf("settletest: the fleet has not come to rest within %s: %s", restBound, or(why, "the logs keep growing"))
 		}
 	}
 	f.checkOnce(f.outcome())
-	f.tell()
+	f.report()
 }
 
 func or(a, b string) string {
@@ -59,8 +59,8 @@ func or(a, b string) string {
 	return b
 }
 
-// outcome reads the logs of all spaces that events were sent to, in as many rounds as it takes
-// to find those that they have sent events to.
+// outcome reads the logs of all spaces that events were sent to, following sends to further spaces
+// until no new one appears.
 func (f *Fleet) outcome() *outcome {
 	o := &outcome{receipts: map[string]map[receipts.Key][]*model.Receipt{}}
 	for _, p := range f.posted {
@@ -91,7 +91,7 @@ func (f *Fleet) read(o *outcome, space string) {
 				ended[k] = append(ended[k], tx.Receipt)
 			}
 			for _, s := range tx.Sends {
-				if s.Timer == "" { // a timer may be taken back
+				if s.Timer == "" { // a timer may be cancelled
 					o.sends = append(o.sends, posted{s.To, receipts.Key{Stream: s.Stream, ID: s.ID}, s.NotBefore})
 				}
 			}
@@ -99,7 +99,7 @@ func (f *Fleet) read(o *outcome, space string) {
 	}
 }
 
-// waiting names the first event that has no receipt and should, "" if there is none.
+// waiting describes the first event that lacks a receipt, "" if there is none.
 func (f *Fleet) waiting(o *outcome) string {
 	for _, list := range [][]posted{f.posted, o.sends} {
 		for _, p := range list {
@@ -128,14 +128,14 @@ func (f *Fleet) checkOnce(o *outcome) {
 	}
 }
 
-// Receipts is how many events of a space have been handled, failed or been refused so far.
+// Receipts returns how many events of a space have ended so far.
 func (f *Fleet) Receipts(space string) int {
 	o := &outcome{receipts: map[string]map[receipts.Key][]*model.Receipt{}}
 	f.read(o, space)
 	return len(o.receipts[space])
 }
 
-// Takeovers is how often a worker has taken a space over so far.
+// Takeovers returns how often a worker has taken over a space so far.
 func (f *Fleet) Takeovers(space string) int {
 	n := 0
 	for _, e := range f.server.History(space) {

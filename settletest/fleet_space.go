@@ -11,10 +11,10 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// patience is how long a test waits for an answer of the fleet, in its time.
+// patience is how long a test waits for an answer of the fleet, in virtual time.
 const patience = 2 * time.Minute
 
-// FleetSpace is one space of a fleet. It is a settle.Reader like a Space.
+// FleetSpace is one space of a fleet. Like a Space it is a settle.Reader.
 type FleetSpace struct {
 	f    *Fleet
 	name string
@@ -22,14 +22,14 @@ type FleetSpace struct {
 
 var _ settle.Reader = (*FleetSpace)(nil)
 
-// Space is the space of a name.
+// Space returns the space of a name.
 func (f *Fleet) Space(name string) *FleetSpace { return &FleetSpace{f, name} }
 
-// Space is the name of the space.
+// Space returns the name of the space.
 func (s *FleetSpace) Space() string { return s.name }
 
-// Post sends an event under an id, and returns when it is stored. It does not wait for the
-// handler: others may be sent, and workers killed, meanwhile.
+// Post sends an event under an id, and returns when it is stored. It does not wait for the handler,
+// so that more events can be sent, and workers killed, meanwhile.
 func (s *FleetSpace) Post(stream, id string, payload any) {
 	s.f.t.Helper()
 	v, err := settle.ValueOf(payload)
@@ -66,7 +66,7 @@ func Post[In, Out any](s *FleetSpace, stream settle.Stream[In, Out], id string, 
 	s.Post(stream.Name(), id, o.Payload)
 }
 
-// Receipt is how an event ended; false if it has not yet.
+// Receipt returns the receipt of an event; false if it has not ended.
 func (s *FleetSpace) Receipt(stream, id string) (settle.Receipt, bool) {
 	o := &outcome{receipts: map[string]map[receipts.Key][]*model.Receipt{}}
 	s.f.read(o, s.name)
@@ -76,7 +76,7 @@ func (s *FleetSpace) Receipt(stream, id string) (settle.Receipt, bool) {
 	return settle.Receipt{Event: id}, false
 }
 
-// sendTo is what Send and Call do with it: it waits for the receipt.
+// sendTo implements Send and Call: it waits for the receipt.
 func (s *FleetSpace) sendTo(stream, id string, v settle.Value, at time.Time) (settle.Receipt, bool) {
 	s.f.t.Helper()
 	if id == "" {
@@ -94,8 +94,8 @@ func (s *FleetSpace) sendTo(stream, id string, v settle.Value, at time.Time) (se
 	return settle.Receipt{Event: id}, false
 }
 
-// Get reads a document, or what is at a path in it, at the head of the log: whoever serves the
-// space brings it up to date.
+// Get reads a document, or the value at a path in it, at the head of the log, brought up to date by
+// the worker that owns the space.
 func (s *FleetSpace) Get(doc string, path ...string) settle.Value {
 	s.f.t.Helper()
 	return s.f.query(s.name, doc).At(path)
@@ -134,7 +134,7 @@ func (s *FleetSpace) Follow(l settle.Link) settle.Value {
 	return s.GetFrom(l.Space, l.Doc, l.Path...)
 }
 
-// Err is nil: what fails ends the test.
+// Err returns nil: an error ends the test.
 func (s *FleetSpace) Err() error { return nil }
 
 // Fail ends the test.
@@ -151,7 +151,7 @@ func (s *FleetSpace) panicked(string, string) string { return "" }
 
 func (s *FleetSpace) underived(string) string { return "" }
 
-// query asks the workers for a document until one of them serves the space.
+// query queries a document until the worker that owns the space answers.
 func (f *Fleet) query(space, doc string) settle.Value {
 	f.t.Helper()
 	for began := time.Now(); time.Since(began) < patience; pass(50 * time.Millisecond) {
@@ -167,6 +167,6 @@ func (f *Fleet) query(space, doc string) settle.Value {
 			}
 		}
 	}
-	f.t.Fatalf("settletest: read %s of space %s: no worker has answered with what is up to date", doc, space)
+	f.t.Fatalf("settletest: read %s of space %s: no worker has answered with a current value", doc, space)
 	return settle.Value{}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Option says how a world differs from what it is by default.
+// Option configures a world.
 type Option func(*options)
 
 type options struct {
@@ -18,19 +18,19 @@ type options struct {
 	allows []allowance
 }
 
-// allowance is what of the problems is expected.
+// allowance is a set of expected problems.
 type allowance struct {
 	option string
 	kinds  []kit.Kind
-	who    []string // of whom; none for everybody
+	names  []string // nodes or streams; all if empty
 }
 
 func (a *allowance) covers(p kit.Problem) bool {
 	if !slices.Contains(a.kinds, p.Kind) {
 		return false
 	}
-	return len(a.who) == 0 || slices.ContainsFunc(a.who, func(who string) bool {
-		return p.Who() == who || p.Node != "" && strings.HasPrefix(p.Node, who+".")
+	return len(a.names) == 0 || slices.ContainsFunc(a.names, func(name string) bool {
+		return p.Who() == name || p.Node != "" && strings.HasPrefix(p.Node, name+".")
 	})
 }
 
@@ -38,12 +38,12 @@ func (o *options) expected(p kit.Problem) bool {
 	return slices.ContainsFunc(o.allows, func(a allowance) bool { return a.covers(p) })
 }
 
-func allow(option string, who []string, kinds ...kit.Kind) Option {
-	return func(o *options) { o.allows = append(o.allows, allowance{option, kinds, who}) }
+func allow(option string, names []string, kinds ...kit.Kind) Option {
+	return func(o *options) { o.allows = append(o.allows, allowance{option, kinds, names}) }
 }
 
-// checkNames has the test fail at its end if it allows something of what no program of it has. Of
-// several programs some may not have come to life in this test, so it is for worlds of one.
+// checkNames makes the test fail at its end if an option allows problems of a name that the program
+// does not have. It is for worlds with one program: of several, some may not have been loaded.
 func (w *World) checkNames() {
 	t, ok := w.t.(interface{ Cleanup(f func()) })
 	if !ok {
@@ -58,51 +58,51 @@ func (w *World) checkNames() {
 
 func (w *World) checkNamesOf(a allowance) {
 	spaces := w.w.Spaces()
-	for _, who := range a.who {
-		if len(spaces) > 0 && !w.w.Knows(who) {
+	for _, name := range a.names {
+		if len(spaces) > 0 && !w.w.Knows(name) {
 			s := &Space{w: w, s: spaces[0]}
 			w.t.Errorf("settletest: %s(%q) allows nothing: the program has no node of that name (it has %s), and no handler (it has %s)",
-				a.option, who, s.nodeNames(), list(s.s.Structure().Handlers()))
+				a.option, name, s.nodeNames(), list(s.s.Structure().Handlers()))
 		}
 	}
 }
 
-// Problem is something that went wrong in a world: an error of a computation, a dead letter,
-// a function that is not idempotent, a write that was not declared.
+// Problem is an unexpected event in a world: an error of a computation, a dead letter, a function
+// that is not idempotent, an undeclared write.
 type Problem = kit.Problem
 
-// StartAt has the world begin at another time.
+// StartAt sets the time at which the world starts.
 func StartAt(t time.Time) Option { return func(o *options) { o.kit.Start = t } }
 
-// AllowErrors lets computations and effects fail, and events that the program itself has sent:
-// those of these nodes and streams, or all if none is named. What went wrong is in Problems
-// and DeadLetters. In a world of one program, a name that it does not have fails the test.
+// AllowErrors allows errors of computations and effects, and failures of events sent by the
+// program: those of the named nodes and streams, or all if none is named. Problems and DeadLetters
+// still return them. In a world with one program, an unknown name fails the test.
 func AllowErrors(nodesAndStreams ...string) Option {
 	return allow("AllowErrors", nodesAndStreams, kit.NodeError, kit.DeadLetter)
 }
 
-// AllowOutsideWrites lets nodes write where they have not declared that they do.
+// AllowOutsideWrites allows nodes to write outside their declared locations.
 func AllowOutsideWrites(nodes ...string) Option {
 	return allow("AllowOutsideWrites", nodes, kit.OutsideWrite)
 }
 
-// AllowCircles lets nodes go round in circles until they are held back.
+// AllowCircles allows nodes to invalidate each other in a circle until they are held back.
 func AllowCircles(nodes ...string) Option { return allow("AllowCircles", nodes, kit.Unsettled) }
 
-// AllowBlocking lets functions block: they are not looked at while they run.
+// AllowBlocking allows functions to block: they are not watched while they run.
 func AllowBlocking() Option { return func(o *options) { o.kit.Blocking = true } }
 
-// WithoutValidator leaves out the second run of each function that shows whether it is
-// idempotent. Use it for benchmarks.
+// WithoutValidator omits the second run of each function, which checks that it is idempotent. Use
+// it for benchmarks.
 func WithoutValidator() Option { return func(o *options) { o.kit.Lenient = true } }
 
-// WithLog has the test log what the program logs (Log of a transaction or view).
+// WithLog writes the output of the program (Log of a transaction or view) to the test's log.
 func WithLog() Option { return func(o *options) { o.log = true } }
 
-// WithConfig changes how the spaces are configured: budgets, backoff, limits.
+// WithConfig changes the configuration of the spaces: budgets, backoff, limits.
 func WithConfig(change func(*space.Config)) Option {
 	return func(o *options) { change(&o.kit.Space) }
 }
 
-// Problems are all that went wrong so far, oldest first, what was allowed included.
+// Problems returns all problems so far, oldest first, allowed ones included.
 func (w *World) Problems() []Problem { return slices.Clone(w.problems) }

@@ -8,16 +8,16 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Replay has happen in a world what file, a recording that `settle replay` has made, says happened in
-// a space: the same events at the same times, and what else was written there. The test fails if an
-// event ends in another way than it did, with another result, or if a document is not what it was in
-// the end; derived ones are not compared. The world is returned as it is then, for more to be asked.
+// Replay repeats in a world what file, a recording made by `settle replay`, contains of a space:
+// the same events at the same times, and its other writes. The test fails if an event has another
+// outcome or result than recorded, or if a document differs at the end; derived documents are not
+// compared. The world is returned in its final state, for further checks.
 //
-// Only the space of the recording runs its program: what that sends to others is in World.Undelivered,
-// and what it reads in others is absent. A line of a document may be taken out of the file, if it holds
-// what is never the same again, such as a time.
+// Only the recorded space runs its program: events that it sends to other spaces are in
+// World.Undelivered, and documents of other spaces are absent. Lines of documents can be removed
+// from the file if their values differ in every run, such as times.
 //
-// Functions are run once, and errors are no failure of the test: production had them, too.
+// Functions run once, and errors do not fail the test, since they occurred in production, too.
 func Replay[P Source](t TB, programs P, file string, opts ...Option) *World {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -28,12 +28,12 @@ func Replay[P Source](t TB, programs P, file string, opts ...Option) *World {
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	tell := tellers(programs)
+	of := programsOf(programs)
 	only := func(name string) (*space.Program, error) {
 		if name != r.Space {
 			return nil, nil
 		}
-		return tell(name)
+		return of(name)
 	}
 	w := newWorld(t, kit.Programs(only), append([]Option{StartAt(r.Start), AllowErrors(), WithoutValidator()}, opts...))
 	differences, err := r.Play(w.w)

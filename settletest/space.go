@@ -13,8 +13,8 @@ import (
 )
 
 // Space is one space of a world. It is a settle.Reader and a settle.Writer, so cells, derived
-// documents and rows are read from it as from a transaction: stats.Get(s). To read is to
-// demand, as for any client: what is derived is computed first.
+// documents and rows are read from it as from a transaction: stats.Get(s). As for any client, a
+// read creates demand: derived documents are computed first.
 type Space struct {
 	w *World
 	s *kit.Space
@@ -22,29 +22,29 @@ type Space struct {
 
 var _ settle.Writer = (*Space)(nil)
 
-// Space is the name of the space.
+// Space returns the name of the space.
 func (s *Space) Space() string { return s.s.Name() }
 
-// World is the world that the space is in.
+// World returns the world of the space.
 func (s *Space) World() *World { return s.w }
 
-// Send sends an event to the space, has all done that follows from it in any space at this
-// time, and returns the receipt, however it ended. The receipt of an event that waits, for
-// a time or a retry, has no Outcome yet.
+// Send sends an event to the space, runs everything that follows from it in any space at this time,
+// and returns the receipt, whatever its outcome. The receipt of an event that waits for a time or a
+// retry has no Outcome yet.
 func (s *Space) Send(stream string, payload any) settle.Receipt {
 	s.w.t.Helper()
 	return s.SendID(stream, "", payload)
 }
 
-// SendID is Send under an id. Under the same id it is the same event: sent again, nothing
-// happens, and the receipt is the first one.
+// SendID is Send under an id. Sending again under the same id has no effect and returns the first
+// receipt.
 func (s *Space) SendID(stream, id string, payload any) settle.Receipt {
 	s.w.t.Helper()
 	rc, _ := s.send(stream, id, payload, time.Time{})
 	return rc
 }
 
-// SendAt is Send for an event that is to wait for a time.
+// SendAt is Send for an event that waits until a time.
 func (s *Space) SendAt(at time.Time, stream string, payload any) settle.Receipt {
 	s.w.t.Helper()
 	rc, _ := s.send(stream, "", payload, at)
@@ -77,7 +77,7 @@ func (s *Space) sendTo(stream, id string, v settle.Value, at time.Time) (settle.
 
 func (s *Space) tb() TB { return s.w.t }
 
-// panicked is where the handler of an event has panicked, "" if it has not.
+// panicked returns the location where the handler of an event panicked, "" if it did not.
 func (s *Space) panicked(stream, id string) string { return s.s.Panic(stream, id) }
 
 func (s *Space) mustBeHandled(stream string, rc settle.Receipt, ok bool) {
@@ -85,7 +85,7 @@ func (s *Space) mustBeHandled(stream string, rc settle.Receipt, ok bool) {
 	mustBeHandled(s, stream, rc, ok)
 }
 
-// mustBeHandled ends the test if an event was not.
+// mustBeHandled ends the test if the event was not handled.
 func mustBeHandled(s Subject, stream string, rc settle.Receipt, ok bool) {
 	s.tb().Helper()
 	switch {
@@ -100,24 +100,24 @@ func mustBeHandled(s Subject, stream string, rc settle.Receipt, ok bool) {
 	}
 }
 
-// Receipt is how an event ended; false if it has not yet.
+// Receipt returns the receipt of an event; false if it has not ended.
 func (s *Space) Receipt(stream, id string) (settle.Receipt, bool) { return s.s.Receipt(stream, id) }
 
-// Advance lets time pass, in the whole world.
+// Advance moves the time of the whole world forward.
 func (s *Space) Advance(d time.Duration) {
 	s.w.t.Helper()
 	s.w.Advance(d)
 }
 
-// read has f read as an effect would.
+// read runs f as an effect would be run.
 func (s *Space) read(f func(tx *space.Tx)) {
 	s.w.t.Helper()
 	_, err := s.s.Read(func(tx *space.Tx) error { f(tx); return nil })
 	s.w.check(err)
 }
 
-// Get reads a document, or what is at a path in it; absent if there is nothing. What is derived
-// is computed first.
+// Get reads a document, or the value at a path in it; absent if there is none. Derived documents
+// are computed first.
 func (s *Space) Get(doc string, path ...string) (v settle.Value) {
 	s.w.t.Helper()
 	s.read(func(tx *space.Tx) { v = tx.Get(doc, path...) })
@@ -131,13 +131,13 @@ func (s *Space) GetFrom(other, doc string, path ...string) (v settle.Value) {
 	return v
 }
 
-// GetShallow is Get: nobody runs again because of either.
+// GetShallow is Get: reads of a test create no dependency.
 func (s *Space) GetShallow(doc string, path ...string) settle.Value {
 	s.w.t.Helper()
 	return s.Get(doc, path...)
 }
 
-// Peek reads what is there, and demands nothing: a derived document is as old as it is.
+// Peek reads without demand: a derived document is returned as it was last computed.
 func (s *Space) Peek(doc string, path ...string) settle.Value { return s.s.Value(doc).At(path) }
 
 // Link reads the link at a path itself, without following it.
@@ -154,34 +154,34 @@ func (s *Space) Follow(l settle.Link) (v settle.Value) {
 	return v
 }
 
-// Set writes a document, or at a path in it, without an event: what a test begins with.
-// stats.Set(s, Stats{...}) does so for a cell.
+// Set writes a document, or at a path in it, without an event, to prepare a test. stats.Set(s,
+// Stats{...}) is the form for cells.
 func (s *Space) Set(doc string, v any, path ...string) {
 	s.w.t.Helper()
 	s.w.check(s.s.Write(func(tx *space.Tx) error { tx.Set(doc, v, path...); return nil }))
 }
 
-// Delete removes a document, or what is at a path in it, without an event.
+// Delete removes a document, or the value at a path in it, without an event.
 func (s *Space) Delete(doc string, path ...string) {
 	s.w.t.Helper()
 	s.w.check(s.s.Write(func(tx *space.Tx) error { tx.Delete(doc, path...); return nil }))
 }
 
-// Err is nil: what fails ends the test.
+// Err returns nil: an error ends the test.
 func (s *Space) Err() error { return nil }
 
-// Fail ends the test. Cells use it for what is not of their type.
+// Fail ends the test. Cells call it for values that do not have their type.
 func (s *Space) Fail(err error) {
 	s.w.t.Helper()
 	s.w.t.Fatalf("settletest: space %s: %v%s", s.Space(), err, here())
 }
 
-// Mark begins a new count of runs.
+// Mark resets the counts of runs.
 func (s *Space) Mark() { s.s.Mark() }
 
-// Runs is how often a node has run since the last Mark, or since the beginning. The second runs
-// of the validator do not count. The node of a row is that of settle.DerivedRows.Node: 0 if the
-// row is new and nobody has looked since.
+// Runs returns how often a node has run since the last Mark, or since the start; the second runs of
+// the validator do not count. settle.DerivedRows.Node names the node of a row: the count is 0 for a
+// row that is new and was not observed yet.
 func (s *Space) Runs(node string) int {
 	s.w.t.Helper()
 	if n := s.s.Runs(node); n > 0 || s.s.Has(node) || s.mayCome(node) {
@@ -191,7 +191,7 @@ func (s *Space) Runs(node string) int {
 	return 0
 }
 
-// mayCome reports whether a node that is not there is that of a row whose parent has yet to run.
+// mayCome reports whether node can be that of a row whose parent has yet to run.
 func (s *Space) mayCome(node string) bool {
 	return slices.ContainsFunc(s.s.Nodes(), func(n space.NodeState) bool {
 		key, its := strings.CutPrefix(node, n.ID+model.RowMark)
@@ -199,7 +199,7 @@ func (s *Space) mayCome(node string) bool {
 	})
 }
 
-// Ran are the nodes that have run since the last Mark, in order, each as often as it did.
+// Ran returns the nodes that have run since the last Mark, in order, once per run.
 func (s *Space) Ran() []string { return s.s.Ran() }
 
 // ExpectRuns fails the test if a node has not run n times since the last Mark.
@@ -217,7 +217,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// Why tells in sentences why a node ran last, why it does not run now, and who needs it.
+// Why explains why a node ran last, why it does not run now, and what demands it.
 func (s *Space) Why(node string) string {
 	e, ok := s.s.Explain(node)
 	if !ok {
@@ -226,14 +226,14 @@ func (s *Space) Why(node string) string {
 	return e.String()
 }
 
-// Pending tells what is left to do at this time and why it is not done: what is parked, and
-// what is held back. It is "" if nothing is.
+// Pending describes the work left at this time and why it is not done: parked events and held-back
+// nodes. It is "" if there is none.
 func (s *Space) Pending() string { return s.s.Pending() }
 
 func (s *Space) nodeNames() string {
 	var names []string
 	for _, n := range s.s.Nodes() {
-		if model.CheckName("node", n.ID) == nil { // not who watches
+		if model.CheckName("node", n.ID) == nil { // no observers
 			names = append(names, n.ID)
 		}
 	}

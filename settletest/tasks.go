@@ -10,9 +10,8 @@ import (
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// Nothing is performed or fetched by itself in a world. A test says what has come of a task, as
-// whoever performs it would (Complete, GiveUp), or has the program's own functions called
-// (Perform).
+// A world performs no task and fetches no input by itself. A test reports the end of a task, as an
+// external system would (Complete, GiveUp), or calls the program's own functions (Perform).
 
 // Work is a settle.Action or a settle.Input whose results are of type Out.
 type Work[Out any] interface {
@@ -21,8 +20,8 @@ type Work[Out any] interface {
 	Failed(space, key string, why error) settle.Outgoing
 }
 
-// PendingTasks are the keys of the tasks of an action that are to be performed, or of the
-// values of an input that are to be fetched, in order.
+// PendingTasks returns the keys of an action's pending tasks, or of the requested values of an
+// input, in order.
 func PendingTasks[Out any](s *Space, of Work[Out]) []string {
 	s.w.t.Helper()
 	var keys []string
@@ -32,8 +31,8 @@ func PendingTasks[Out any](s *Space, of Work[Out]) []string {
 	return keys
 }
 
-// Complete says that a task of an action has been done, or that a value of an input has come,
-// and has all done that follows from it. The task must be pending.
+// Complete reports that a task of an action is done, or supplies a value of an input, and runs
+// everything that follows from it. The task must be pending.
 func Complete[Out any](s *Space, of Work[Out], key string, out Out) {
 	s.w.t.Helper()
 	o, err := of.Completed(s.Space(), key, out)
@@ -43,7 +42,7 @@ func Complete[Out any](s *Space, of Work[Out], key string, out Out) {
 	s.endTask(of.Name(), key, o)
 }
 
-// GiveUp says that a task of an action is given up, or that a value of an input cannot be
+// GiveUp reports that a task of an action is given up, or that a value of an input cannot be
 // fetched. The task must be pending.
 func GiveUp[Out any](s *Space, of Work[Out], key string, why error) {
 	s.w.t.Helper()
@@ -74,11 +73,11 @@ func keysOf(tasks []space.Task) string {
 	return text
 }
 
-// Perform makes one attempt at each task that is pending in the space, of actions and of
-// inputs, by the functions that the program has registered, and has all done that follows. It
-// calls them one after the other, and makes no attempt at a task twice. Tasks that are started
-// meanwhile are performed, too. It returns how many attempts it has made; those that have
-// failed are made again by the next call, as a worker would after a pause.
+// Perform makes one attempt at each pending task of the space, of actions and of inputs, with the
+// functions that the program has registered, and runs everything that follows. It calls them
+// sequentially and attempts no task twice; tasks started meanwhile are performed, too. It returns
+// the number of attempts; failed ones are repeated by the next call, as a worker would after a
+// pause.
 func (s *Space) Perform() (attempts int) {
 	s.w.t.Helper()
 	type attempt struct {
@@ -104,7 +103,7 @@ func (s *Space) Perform() (attempts int) {
 	return len(made)
 }
 
-// attempt makes one at a task, and tells how it has ended.
+// attempt makes one attempt at a task, and reports its end.
 func (s *Space) attempt(a *space.ActionSpec, how *tasks.Performer, t space.Task) {
 	s.w.t.Helper()
 	out, err := how.Attempt(context.Background(), t.Key, t.In)
@@ -113,7 +112,7 @@ func (s *Space) attempt(a *space.ActionSpec, how *tasks.Performer, t space.Task)
 	mustBeHandled(s, a.Name, rc, ok)
 }
 
-// action is an action or input of the program.
+// action returns the action or input of that name.
 func (s *Space) action(name string) *space.ActionSpec {
 	s.w.t.Helper()
 	for _, a := range s.s.Program().Actions() {
@@ -125,7 +124,7 @@ func (s *Space) action(name string) *space.ActionSpec {
 	return nil
 }
 
-// pending are the tasks of an action that are pending.
+// pending returns the pending tasks of an action.
 func (s *Space) pending(a *space.ActionSpec) (out []space.Task) {
 	doc := func(name string) model.Value { return s.s.Value(name) }
 	for key, entry := range a.Entries(doc(a.Pending())).All() {

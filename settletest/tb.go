@@ -2,8 +2,8 @@ package settletest
 
 import "fmt"
 
-// TB is what a world tells its findings: *testing.T, *testing.B, *testing.F and *rapid.T are,
-// and Must, for where there is no test.
+// TB receives the findings of a world: a *testing.T, *testing.B, *testing.F or *rapid.T, or Must
+// outside tests.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -11,8 +11,8 @@ type TB interface {
 	Logf(format string, args ...any)
 }
 
-// Must is a TB for where there is no test, an example or a small program: it panics with the
-// first finding.
+// Must is a TB for use outside tests, in examples or small programs: it panics with the first
+// finding.
 var Must TB = must{}
 
 type must struct{}

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/internal/kit"
 )
 
-// Subject is what is tested: a space of a World, or of a Fleet.
+// Subject is the space under test, of a World or of a Fleet.
 type Subject interface {
 	settle.Reader
 	tb() TB
@@ -19,7 +19,8 @@ type Subject interface {
 	underived(doc string) string
 }
 
-// Call sends an event of a stream to a space. It must be handled; its result is returned.
+// Call sends an event of a stream to a space and returns its result. It ends the test unless the
+// event is handled.
 func Call[In, Out any](s Subject, stream settle.Stream[In, Out], in In) Out {
 	s.tb().Helper()
 	rc, ok := send(s, stream, "", in, time.Time{})
@@ -31,7 +32,7 @@ func Call[In, Out any](s Subject, stream settle.Stream[In, Out], in In) Out {
 	return out
 }
 
-// Send sends an event of a stream to a space, and returns the receipt, however it ended. See
+// Send sends an event of a stream to a space, and returns the receipt, whatever its outcome. See
 // Space.Send.
 func Send[In, Out any](s Subject, stream settle.Stream[In, Out], in In) settle.Receipt {
 	s.tb().Helper()
@@ -39,14 +40,14 @@ func Send[In, Out any](s Subject, stream settle.Stream[In, Out], in In) settle.R
 	return rc
 }
 
-// SendID is Send under an id; under the same id it is the same event.
+// SendID is Send under an id; events with the same id are one event.
 func SendID[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in In) settle.Receipt {
 	s.tb().Helper()
 	rc, _ := send(s, stream, id, in, time.Time{})
 	return rc
 }
 
-// SendAt is Send for an event that is to wait for a time.
+// SendAt is Send for an event that waits until a time.
 func SendAt[In, Out any](s Subject, at time.Time, stream settle.Stream[In, Out], in In) settle.Receipt {
 	s.tb().Helper()
 	rc, _ := send(s, stream, "", in, at)
@@ -73,8 +74,8 @@ type Place[T any] interface {
 	Decode(v settle.Value) (T, error)
 }
 
-// Expect reads a place, and fails the test if it is not what is wanted, with the differences
-// and why they may be. Rows are wanted as a map; ExpectKeys is for which of them there are.
+// Expect reads a place, and fails the test if its value is not want, with the differences and their
+// possible causes. Rows are expected as a map; ExpectKeys compares only their keys.
 func Expect[T any](s Subject, place Place[T], want T) {
 	s.tb().Helper()
 	got, there := get(s, place)
@@ -91,7 +92,7 @@ func Expect[T any](s Subject, place Place[T], want T) {
 	differs(s, place.Address(), diff(jsonOf(got), jsonOf(want)), note)
 }
 
-// get reads a place as a handler does, and can tell whether anything is there.
+// get reads a place as a handler does; there reports whether a value exists.
 func get[T any](s Subject, place Place[T]) (got T, there func() bool) {
 	s.tb().Helper()
 	if p, ok := place.(interface {
@@ -108,8 +109,7 @@ func get[T any](s Subject, place Place[T]) (got T, there func() bool) {
 	return got, func() bool { return !v.IsAbsent() }
 }
 
-// ExpectKeys fails the test if rows have not these keys and no others. It does not look at what is
-// in the rows.
+// ExpectKeys fails the test unless the rows have exactly these keys. It does not read the rows.
 func ExpectKeys[T any](s Subject, rows settle.Keyed[T], want ...string) {
 	s.tb().Helper()
 	got := rows.Keys(s)
@@ -126,7 +126,7 @@ func ExpectKeys[T any](s Subject, rows settle.Keyed[T], want ...string) {
 	}
 }
 
-// read reads a place, in whichever space it is.
+// read reads a place, in any space.
 func read(s Subject, at settle.Address) settle.Value {
 	s.tb().Helper()
 	if at.Space != "" && at.Space != s.Space() {
@@ -135,15 +135,14 @@ func read(s Subject, at settle.Address) settle.Value {
 	return s.Get(at.Doc, at.Path...)
 }
 
-// Watched is what somebody sees who watches a place.
+// Watched is the view of a client that watches a place.
 type Watched[T any] struct {
 	s     *Space
 	place Place[T]
 	w     *kit.Watch
 }
 
-// Watch watches a place of the space, from now on, as a client does: what it is derived from is
-// kept up to date.
+// Watch watches a place of the space from now on, as a client does: it is kept up to date.
 func Watch[T any](s *Space, place Place[T]) *Watched[T] {
 	s.w.t.Helper()
 	if other := place.Address().Space; other != "" && other != s.Space() {
@@ -152,7 +151,7 @@ func Watch[T any](s *Space, place Place[T]) *Watched[T] {
 	return &Watched[T]{s, place, s.watch(place.Address().Doc)}
 }
 
-// Values are what was seen so far: what was there, and each change.
+// Values returns the values seen so far: the initial one, and each change.
 func (w *Watched[T]) Values() []T {
 	w.s.w.t.Helper()
 	var out []T
@@ -168,7 +167,7 @@ func (w *Watched[T]) Values() []T {
 	return out
 }
 
-// Last is what was seen last.
+// Last returns the value seen last.
 func (w *Watched[T]) Last() T {
 	w.s.w.t.Helper()
 	all := w.w.Values()
@@ -184,7 +183,7 @@ func (w *Watched[T]) decode(v settle.Value) T {
 	return t
 }
 
-// Stop ends the watching.
+// Stop ends the watch.
 func (w *Watched[T]) Stop() {
 	w.s.w.t.Helper()
 	w.s.w.check(w.w.Stop())

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// isDerived reports whether a place is one that only computations write.
+// isDerived reports whether only computations write a place.
 func isDerived[T any](place Place[T]) bool {
 	switch any(place).(type) {
 	case interface {
@@ -19,8 +19,8 @@ func isDerived[T any](place Place[T]) bool {
 	return false
 }
 
-// underived says that no computation of the program writes a document, and which others they
-// write; "" if one does.
+// underived explains that no computation of the program writes a document, and which documents they
+// do write; "" if one does.
 func (s *Space) underived(doc string) string {
 	var docs []string
 	for _, n := range s.s.Structure().Nodes() {
@@ -31,14 +31,14 @@ func (s *Space) underived(doc string) string {
 	}
 	text := fmt.Sprintf(": no computation of program %s derives %s; register it with Compute or EachRow", s.s.Program().Name, doc)
 	slices.Sort(docs)
-	docs = slices.DeleteFunc(slices.Compact(docs), s.s.Program().HoldsTasks) // what inputs are wanted
+	docs = slices.DeleteFunc(slices.Compact(docs), s.s.Program().HoldsTasks) // requests for inputs
 	if len(docs) > 0 {
 		text += ". It derives " + list(docs)
 	}
 	return text
 }
 
-// writtenBy are the documents that a computation writes.
+// writtenBy returns the documents that a computation writes.
 func writtenBy(n space.NodeInfo) (docs []string) {
 	if n.Kind != space.Computation {
 		return nil

@@ -12,8 +12,8 @@ import (
 )
 
 // World is a deployment in memory: spaces that send each other events and read each other's
-// documents, and a time of its own, which passes when Advance says so. It belongs to the
-// goroutine of its test.
+// documents, and a virtual time that only Advance moves. It must be used from the goroutine of its
+// test.
 type World struct {
 	t        TB
 	w        *kit.World
@@ -21,28 +21,28 @@ type World struct {
 	problems []Problem
 }
 
-// Source is what tells the programs of a world: one for all spaces, or by name.
+// Source provides the programs of a world: one for all spaces, or one by space name.
 type Source interface {
 	*settle.Program | settle.Programs | func(string) *settle.Program
 }
 
-// New makes a world whose spaces run these programs: a *settle.Program in every space, or
-// settle.Programs, which may return nil for spaces that have none. It begins on 2026-01-01 at
-// midnight, UTC.
+// New returns a world whose spaces run these programs: a *settle.Program in every space, or
+// settle.Programs, which may return nil for spaces without a program. Time starts at 2026-01-01
+// 00:00 UTC.
 func New[P Source](t TB, programs P, opts ...Option) *World {
 	t.Helper()
 	if p, ok := any(programs).(*settle.Program); ok && p.Err() != nil {
 		t.Fatalf("the program is broken: %v", p.Err())
 	}
-	w := newWorld(t, tellers(programs), opts)
+	w := newWorld(t, programsOf(programs), opts)
 	if _, one := any(programs).(*settle.Program); one {
 		w.checkNames()
 	}
 	return w
 }
 
-// tellers makes one function of all that can be a Source.
-func tellers(programs any) kit.Programs {
+// programsOf converts a Source to the form of package kit.
+func programsOf(programs any) kit.Programs {
 	var of settle.Programs
 	switch p := programs.(type) {
 	case *settle.Program:
@@ -74,19 +74,19 @@ func newWorld(t TB, programs kit.Programs, opts []Option) *World {
 }
 
 func consoleLine(i space.ConsoleInfo) string {
-	who := i.Node
-	if who == "" {
-		who = i.Stream + " " + i.Event
+	source := i.Node
+	if source == "" {
+		source = i.Stream + " " + i.Event
 	}
-	line := i.Space + ": " + who + ": " + i.Message
+	line := i.Space + ": " + source + ": " + i.Message
 	for k := 0; k+1 < len(i.Args); k += 2 {
 		line += fmt.Sprintf(" %v=%v", i.Args[k], i.Args[k+1])
 	}
 	return line
 }
 
-// Space is the space of a name. It comes to life when it is asked for the first time, or sent
-// an event, or read from another: its effects run, and the times of its cron jobs begin.
+// Space returns the space of a name. A space is loaded when it is first requested, sent an event,
+// or read from another space: then its effects run, and the ticks of its cron jobs begin.
 func (w *World) Space(name string) *Space {
 	w.t.Helper()
 	s, err := w.w.Space(name)
@@ -94,27 +94,27 @@ func (w *World) Space(name string) *Space {
 	return &Space{w: w, s: s}
 }
 
-// Now is the time in the world.
+// Now returns the time in the world.
 func (w *World) Now() time.Time { return w.w.Now() }
 
-// Advance lets time pass: timers, cron jobs, delayed events, debounced nodes and retries happen
-// in every space, each at its time.
+// Advance moves the time forward by d: timers, cron jobs, delayed events, debounced nodes and
+// retries run in every space, each at its time.
 func (w *World) Advance(d time.Duration) {
 	w.t.Helper()
 	w.check(w.w.Advance(d))
 }
 
-// AdvanceTo is Advance to a time.
+// AdvanceTo moves the time forward to t; see Advance.
 func (w *World) AdvanceTo(t time.Time) {
 	w.t.Helper()
 	w.check(w.w.AdvanceTo(t))
 }
 
-// Next is when something is to happen by itself; false if nothing is.
+// Next returns the time of the next scheduled action, or false if nothing is scheduled.
 func (w *World) Next() (time.Time, bool) { return w.w.Next() }
 
-// AdvanceToNext is Advance to when something happens by itself, and returns that time. If
-// nothing will, the test ends.
+// AdvanceToNext moves the time forward to the next scheduled action, and returns that time. It ends
+// the test if nothing is scheduled.
 func (w *World) AdvanceToNext() time.Time {
 	w.t.Helper()
 	next, ok := w.w.Next()
@@ -125,36 +125,36 @@ func (w *World) AdvanceToNext() time.Time {
 	return next
 }
 
-// Restart ends every process of the world in order and starts it again: each space is loaded
-// from what is saved of it. What is still up to date does not run again; ExpectRuns shows it.
+// Restart shuts down every process of the world and starts it again: each space is loaded from its
+// saved state. Nodes that are up to date do not run again, as ExpectRuns can verify.
 func (w *World) Restart() {
 	w.t.Helper()
 	w.check(w.w.Restart())
 }
 
-// Crash is Restart after a power cut: nothing was saved in time, and each space is loaded from
-// its log (since the last Restart). What is observed runs again; what events have done is done.
+// Crash is Restart after a power cut: nothing was saved in time, and each space is loaded from its
+// log (since the last Restart). Observed nodes run again; handled events are not handled again.
 func (w *World) Crash() {
 	w.t.Helper()
 	w.check(w.w.Crash())
 }
 
-// DeadLetters are the events that failed or were refused so far, oldest first.
+// DeadLetters returns the events that failed or were refused so far, oldest first.
 func (w *World) DeadLetters() []DeadLetter { return w.w.Letters() }
 
-// DeadLetter is an event that failed or was refused: its space and stream, and the receipt.
+// DeadLetter is an event that failed or was refused: its space, stream and receipt.
 type DeadLetter = kit.Letter
 
-// Undelivered are the events that were sent to spaces which have no program. They wait in
-// their lanes until one has.
+// Undelivered returns the events sent to spaces without a program. They wait in their lanes until
+// the space has one.
 func (w *World) Undelivered() []settle.Event { return w.w.Undelivered() }
 
-// check ends the test if the world cannot go on, and tells what else went wrong.
+// check ends the test if the world cannot continue, and reports other problems.
 func (w *World) check(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatalf("settletest: %s%s", w.why(err), here())
-		return // a TB that does not end anything
+		return // in case Fatalf of this TB returns
 	}
 	for _, p := range w.w.TakeProblems() {
 		w.problems = append(w.problems, p)

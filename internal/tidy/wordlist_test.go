@@ -13,7 +13,7 @@ import (
 // heldToWords are the directories whose comments and texts keep to the word list. Add a directory
 // once its comments are rewritten; none is removed.
 var heldToWords = []string{
-	".",
+	".", "settletest", "model", "receipts", "replica", "cron", "lookup", "gateway",
 }
 
 // wordRule is a phrase that comments and texts must not use, and what to write in its place.
@@ -38,8 +38,8 @@ var wordRules = []wordRule{
 	words(`tak(?:e|es|en|ing) back`, "cancel, undo, roll back"),
 	words(`gone on with|goes on with`, "continue"),
 	words(`for ever`, "forever"),
-	words(`deaf|ousted|burial|roof|loosen|acquit|upset|in vain|barren|unheard|usurped|glance`,
-		"use the field's term"),
+	{regexp.MustCompile(`\b(?:deaf|ousted|burial|roof|loosen|acquit|upset|in vain|barren|unheard|usurped|glance)\b`),
+		"use the field's term"},
 }
 
 // Comments and texts are written for readers that do not know the code yet: a sentence that
