@@ -9,24 +9,24 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// announceEvery is how often a coordinator says that it is there and how far it has
-// come. It is for people only: nothing depends on it.
+// announceEvery is how often a coordinator announces itself and its positions. The announcement is
+// for operators only: nothing depends on it.
 const announceEvery = 2 * time.Second
 
-// Endpoint is the endpoint at which a coordinator answers that it is there.
+// Endpoint returns the endpoint at which a coordinator answers while it runs.
 func Endpoint(id string) string { return "coordinator-" + id }
 
-// announce makes the coordinator known until it stops.
+// announce announces the coordinator until it stops.
 func (c *Coordinator) announce() {
 	err := c.bus.Serve(c.ctx, model.Service{
-		Name: "settle-coordinator-alive", Description: "Says that the coordinator " + c.cfg.ID + " is there.",
+		Name: "settle-coordinator-alive", Description: "Answers while coordinator " + c.cfg.ID + " runs.",
 		Endpoints: []model.Endpoint{{
-			Name: Endpoint(c.cfg.ID), Description: "Answers with nothing.",
+			Name: Endpoint(c.cfg.ID), Description: "Answers with an empty message.",
 			Answer: func([]byte) ([]byte, error) { return nil, nil },
 		}},
 	})
 	if err != nil && c.ctx.Err() == nil {
-		c.cfg.Logger.Warn("offer that the coordinator is there", "coordinator", c.cfg.ID, "error", err)
+		c.cfg.Logger.Warn("serve the coordinator's liveness endpoint", "coordinator", c.cfg.ID, "error", err)
 	}
 	m := model.Member{
 		ID: c.cfg.ID, Role: model.RoleCoordinator, Left: true, Life: rand.Text(), Since: time.Now().UTC(),
@@ -38,7 +38,7 @@ func (c *Coordinator) announce() {
 		if m.Leaving = c.ctx.Err() != nil; m.Leaving {
 			ctx, cancel := context.WithTimeout(context.Background(), announceEvery)
 			defer cancel()
-			_ = c.bus.Announce(ctx, m) // nobody depends on it
+			_ = c.bus.Announce(ctx, m) // nothing depends on it
 			return
 		}
 		if err := c.bus.Announce(c.ctx, m); err != nil && c.ctx.Err() == nil {
@@ -48,7 +48,7 @@ func (c *Coordinator) announce() {
 	}
 }
 
-// positions is how far each partition's log has been released.
+// positions returns how far each partition's log has been released.
 func (c *Coordinator) positions() []uint64 {
 	out := make([]uint64, len(c.tails))
 	for i, t := range c.tails {

@@ -12,22 +12,22 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// burial is a letter that is to be written.
-type burial struct {
+// deadLetter is a dead letter to be written.
+type deadLetter struct {
 	*model.DeadLetter
 	p *progress
 }
 
-// bury has a dead letter written about an event that failed or was refused. Any number
-// of coordinators may: there is one per event. The log behind it is read on meanwhile,
-// as far as there is room for letters.
+// bury queues a dead letter about an event that failed or was refused. Any number of coordinators
+// may do so: there is one letter per event. The log is read on meanwhile, as far as there is room
+// in the queue.
 func (t *tail) bury(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
 	rc := tx.Receipt
 	if !rc.Outcome.Lost() {
 		return
 	}
 	stream, _ := receipts.Stream(tx.By)
-	b := burial{p: p, DeadLetter: &model.DeadLetter{
+	b := deadLetter{p: p, DeadLetter: &model.DeadLetter{
 		Version: model.DeadVersion, Space: e.Space, Stream: stream, Event: rc.Event,
 		Outcome: rc.Outcome, Error: rc.Error, Attempts: rc.Attempts, Lane: rc.Lane, Commit: e.Seq,
 		Ended: e.Stored.UTC(), Trace: tx.Trace,
@@ -39,8 +39,8 @@ func (t *tail) bury(ctx context.Context, p *progress, e model.LogEntry, tx *mode
 	}
 }
 
-// buryAll writes letters in the order of the log, until the coordinator stops.
-func (t *tail) buryAll() {
+// writeDeadLetters writes letters in the order of the log, until the coordinator stops.
+func (t *tail) writeDeadLetters() {
 	for {
 		select {
 		case b := <-t.letters:
@@ -54,15 +54,15 @@ func (t *tail) buryAll() {
 	}
 }
 
-// write stores a letter, and reports false if the coordinator is stopped before that, or the store has gone
-// back and the event may not have ended. What keeps it from it is tried again, ever more rarely.
-func (t *tail) write(b burial) bool {
+// write stores a letter, and returns false if the coordinator stops before that, or if the store
+// has gone back and the event may not have ended. Errors are retried with growing pauses.
+func (t *tail) write(b deadLetter) bool {
 	d, bus := b.DeadLetter, b.p.bus
 	var payload []byte
 	hindsight := bus.Hindsight()
 	doubted := time.Now().Add(min(hindsight-time.Since(d.Ended), hindsight))
-	// A leader that was deposed, and does not know it, knows nothing of the newest events.
-	ok := t.insist("read the payload of a dead letter", d, func() (err error) {
+	// A deposed leader that does not know that it is may lack the newest events.
+	ok := t.retry("read the payload of a dead letter", d, func() (err error) {
 		payload, err = trail.Payload(t.c.ctx, bus, trail.Ref{Space: d.Space, Stream: d.Stream, Event: d.Event})
 		if trail.IsGone(err) && (d.Lane == 0 || !time.Now().Before(doubted)) {
 			d.Lost, err = err.Error(), nil
@@ -70,20 +70,20 @@ func (t *tail) write(b burial) bool {
 		return err
 	})
 	d.SetBytes(payload)
-	return ok && t.insist("store a dead letter", d, func() error {
+	return ok && t.retry("store a dead letter", d, func() error {
 		err := bus.Bury(t.c.ctx, d)
 		if errors.Is(err, model.ErrTooLarge) && d.Lost == "" {
 			d.SetBytes(nil)
-			d.Lost = "too large for a dead letter; it lies in the lane"
+			d.Lost = "too large for a dead letter; it is in the lane"
 			err = bus.Bury(t.c.ctx, d)
 		}
 		return err
 	})
 }
 
-// insist does something until it succeeds, and reports false if the coordinator is
-// stopped before that, or the store has gone back.
-func (t *tail) insist(what string, d *model.DeadLetter, do func() error) bool {
+// retry calls do until it succeeds, and returns false if the coordinator is
+// stopped before that, or if the store has gone back.
+func (t *tail) retry(what string, d *model.DeadLetter, do func() error) bool {
 	for backoff := minPause; t.c.ctx.Err() == nil; backoff = min(2*backoff, maxPause) {
 		err := do()
 		if err == nil {
@@ -95,7 +95,7 @@ func (t *tail) insist(what string, d *model.DeadLetter, do func() error) bool {
 		if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) {
 			level := slog.LevelError
 			if trail.IsGone(err) {
-				level = slog.LevelDebug // it is not believed yet, and told by the letter
+				level = slog.LevelDebug // possibly a lagging leader; if it lasts, the letter records it
 			}
 			t.c.cfg.Logger.Log(t.c.ctx, level, what, "space", d.Space, "stream", d.Stream, "event", d.Event, "error", err)
 		}

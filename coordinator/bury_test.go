@@ -17,7 +17,7 @@ func TestBury_ALetterHasBegunBeforeItIsQueued(t *testing.T) {
 		b := membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")
 		defer b.Close()
 		tail := newTail(New(b, Config{}), 0)
-		tail.letters = make(chan burial) // nobody takes one yet
+		tail.letters = make(chan deadLetter) // nobody takes one yet
 		p := newProgress(b, 0)
 		tx := &model.Tx{N: 1, By: "handle add", Receipt: &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed}}
 		go tail.bury(t.Context(), p, model.LogEntry{Space: "s", Seq: 7}, tx) // ends when its letter is taken
@@ -51,7 +51,7 @@ func TestBury_ALetterThatIsGivenUpIsNotDone(t *testing.T) {
 		tx := &model.Tx{N: 1, By: "handle add", Receipt: &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed}}
 		tail.bury(t.Context(), p, model.LogEntry{Space: "s", Seq: 7}, tx)
 		p.read(7)
-		c.tasks.Go(tail.buryAll) // ends with c.ctx
+		c.tasks.Go(tail.writeDeadLetters) // ends with c.ctx
 		synctest.Wait()
 		c.Stop()
 		if done := p.done(); done != 6 {

@@ -19,22 +19,22 @@ import (
 // Position is the name under which the position in a partition's log is saved.
 const Position = port.PositionReleased
 
-// Config says how a coordinator behaves. All fields are optional.
+// Config configures a coordinator. All fields are optional.
 type Config struct {
-	// ID names the coordinator in the list of the fleet; one without is not listed.
+	// ID names the coordinator in the list of the fleet; a coordinator without one is not listed.
 	ID string
 	// Host, Version and Connection are listed with it.
 	Host, Version, Connection string
-	// Window is how many releases may be under way at a time; default 1024. Beyond
-	// it the log waits: that is the back-pressure of a slow target.
+	// Window is the maximum number of releases in flight; default 1024. When it is full the log
+	// waits: this is the back-pressure of a slow target.
 	Window int
-	// Save is how often the position is saved; default 1 s.
+	// Save is the interval at which the position is saved; default 1 s.
 	Save   time.Duration
 	Logger *slog.Logger
 	Tracer trace.Tracer
 }
 
-// Coordinator releases sends. See the package comment.
+// Coordinator releases sends. See the package documentation.
 type Coordinator struct {
 	bus port.Bus
 	cfg Config
@@ -50,7 +50,7 @@ type Coordinator struct {
 	buried   atomic.Uint64
 }
 
-// New makes a coordinator that is not running yet.
+// New returns a coordinator that is not running yet.
 func New(bus port.Bus, cfg Config) *Coordinator {
 	if cfg.Window == 0 {
 		cfg.Window = 1024
@@ -67,22 +67,22 @@ func New(bus port.Bus, cfg Config) *Coordinator {
 	return c
 }
 
-// Start begins to tail the logs of all partitions, and to answer questions.
+// Start begins to tail the logs of all partitions, and to answer requests.
 func (c *Coordinator) Start() {
-	c.tasks.Go(c.serve) // ends when it is asked for, or with c.ctx
+	c.tasks.Go(c.serve) // ends after registering, or with c.ctx
 	for p := range c.bus.Partitions() {
 		t := newTail(c, p)
 		c.tails = append(c.tails, t)
-		c.tasks.Go(t.run)     // ends with c.ctx
-		c.tasks.Go(t.save)    // ends with c.ctx
-		c.tasks.Go(t.buryAll) // ends with c.ctx
+		c.tasks.Go(t.run)              // ends with c.ctx
+		c.tasks.Go(t.save)             // ends with c.ctx
+		c.tasks.Go(t.writeDeadLetters) // ends with c.ctx
 	}
 	if c.cfg.ID != "" {
 		c.tasks.Go(c.announce) // ends soon after c.ctx
 	}
 }
 
-// serve offers package trail's answers, as soon as that is possible.
+// serve serves package trail's answers, as soon as that is possible.
 func (c *Coordinator) serve() {
 	service := trail.Service(c.ctx, c.bus)
 	for backoff := minPause; c.ctx.Err() == nil; backoff = min(2*backoff, maxPause) {
@@ -90,27 +90,27 @@ func (c *Coordinator) serve() {
 		if err == nil || c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
-		c.cfg.Logger.Error("offer the coordinator's answers", "error", err)
+		c.cfg.Logger.Error("serve the coordinator's answers", "error", err)
 		_ = pause.For(c.ctx, backoff)
 	}
 }
 
-// Stop ends the coordinator. What it was releasing, the next one releases again.
+// Stop ends the coordinator. The next one repeats releases that were in flight.
 func (c *Coordinator) Stop() {
 	c.cancel()
 	c.tasks.Wait()
 }
 
-// Released is how many sends this coordinator has put into lanes, Repeated how
-// many of those were there already.
+// Released returns the number of sends that this coordinator has put into lanes, and how many of
+// those were there already.
 func (c *Coordinator) Released() (released, repeated uint64) {
 	return c.released.Load(), c.repeated.Load()
 }
 
-// Noticed is how many failure notices this coordinator has put into lanes.
+// Noticed returns the number of failure notices that this coordinator has put into lanes.
 func (c *Coordinator) Noticed() uint64 { return c.noticed.Load() }
 
-// Buried is how many dead letters this coordinator has written or found written.
+// Buried returns the number of dead letters that this coordinator has written or found written.
 func (c *Coordinator) Buried() uint64 { return c.buried.Load() }
 
 // tail reads the log of one partition.
@@ -118,22 +118,22 @@ type tail struct {
 	c         *Coordinator
 	partition int
 	window    chan struct{}
-	letters   chan burial
-	sent      []atomic.Uint64 // per lane: the last that was put there, see laneEnds
-	// progress is of the follow under way; answers to an earlier one that still
-	// come in count for that one.
+	letters   chan deadLetter
+	sent      []atomic.Uint64 // per lane: the last event that was put there, see laneEnds
+	// progress belongs to the current follow; late answers to releases of an earlier one count
+	// there.
 	progress atomic.Pointer[progress]
 }
 
 func newTail(c *Coordinator, partition int) *tail {
-	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window), letters: make(chan burial, c.cfg.Window), sent: make([]atomic.Uint64, c.bus.Partitions())}
+	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window), letters: make(chan deadLetter, c.cfg.Window), sent: make([]atomic.Uint64, c.bus.Partitions())}
 	t.progress.Store(newProgress(port.Session(c.bus), 0))
 	return t
 }
 
-// run follows the log until the coordinator stops; a source that is lost is
-// followed again from where it broke off, and an entry that cannot be read is tried
-// again, ever more rarely: it may hold sends, so it is not passed over.
+// run follows the log until the coordinator stops. If the connection to the log breaks, it is
+// followed again from there; an entry that cannot be read is retried with growing pauses, since it
+// may contain sends and so must not be skipped.
 func (t *tail) run() {
 	backoff := minPause
 	for reached := uint64(0); t.c.ctx.Err() == nil; {
@@ -144,7 +144,7 @@ func (t *tail) run() {
 			reached, backoff = 0, minPause
 			_ = pause.For(t.c.ctx, minPause)
 		case errors.Is(err, errLogLost):
-			reached = 0 // which it has said
+			reached = 0 // logged by the follow
 		case err != nil && t.c.ctx.Err() == nil:
 			t.c.cfg.Logger.Error("tail log", "partition", t.partition, "error", err)
 			_ = pause.For(t.c.ctx, backoff)
@@ -157,17 +157,17 @@ func (t *tail) run() {
 	}
 }
 
-// How long to wait before a log is followed again.
+// The pauses before a log is followed again.
 const (
 	minPause = 200 * time.Millisecond
 	maxPause = 10 * time.Second
 )
 
-// beginAnew forgets how far the log was released: the store has gone back, and with it the
-// saved position, behind which is released again what is still there. Targets know it by
-// its position.
+// beginAnew forgets how far the log was released: the store has gone back, and with it the saved
+// position, after which the remaining log is released again. Targets recognise repetitions by their
+// positions.
 func (t *tail) beginAnew() {
-	t.c.cfg.Logger.Warn("the store has gone back; the log is released anew from the saved position", "partition", t.partition)
+	t.c.cfg.Logger.Warn("the store has gone back; releasing the log again from the saved position", "partition", t.partition)
 	t.progress.Store(newProgress(port.Session(t.c.bus), 0))
 }
 
@@ -218,13 +218,13 @@ func (t *tail) follow() error {
 	return err
 }
 
-// within is from where on a log is to be released that was released up to a sequence. One that ends
-// before that has lost its end, and gives sequences out again: all of it is released anew that
-// lanes remember. Targets know what they have had.
+// within returns where to start releasing a log that was released up to a sequence. A log that ends
+// before that has lost its end, and assigns sequences again: all of it that lanes remember is
+// released again. Targets recognise repetitions.
 func (t *tail) within(from uint64) (uint64, error) {
 	bus := t.progress.Load().bus
 	st, err := bus.LogState(t.c.ctx, t.partition, bus.Horizon())
-	for began := time.Now(); err == nil && st.Last < from && time.Since(began) < bus.Hindsight(); { // it may be a leader that was deposed
+	for began := time.Now(); err == nil && st.Last < from && time.Since(began) < bus.Hindsight(); { // possibly a lagging leader
 		if err = pause.For(t.c.ctx, minPause); err == nil {
 			st, err = bus.LogState(t.c.ctx, t.partition, bus.Horizon())
 		}
@@ -235,10 +235,10 @@ func (t *tail) within(from uint64) (uint64, error) {
 	return t.anew(from)
 }
 
-// errLogLost ends a follow of a log that has lost its end, and has become as long again since.
+// errLogLost ends a follow of a log that has lost its end and has grown to the same length since.
 var errLogLost = errors.New("the log has lost its end")
 
-// anew moves the position of a log back that has lost its end, and returns from where on it is released.
+// anew moves the position of a log that has lost its end back, and returns it.
 func (t *tail) anew(released uint64) (uint64, error) {
 	bus := t.progress.Load().bus
 	saved, err := bus.PositionStored(t.c.ctx, t.partition, Position)
@@ -247,17 +247,17 @@ func (t *tail) anew(released uint64) (uint64, error) {
 	}
 	from, st, err := moveBack(t.c.ctx, bus, t.partition, saved)
 	if err == nil {
-		t.c.cfg.Logger.Error("the log has lost its end, behind which it was released (a power cut without fsync, or an old backup): what it has is released anew",
+		t.c.cfg.Logger.Error("the log has lost its end, up to which it was released (a power cut without fsync, or an old backup): releasing it again",
 			"partition", t.partition, "ends_at", st.Last, "released_up_to", released, "after", from)
 	}
 	return from, err
 }
 
-// save keeps the saved position close to what is released.
+// save keeps the saved position close to the released one.
 func (t *tail) save() {
 	ticker := time.NewTicker(t.c.cfg.Save)
 	defer ticker.Stop()
-	var saved, epoch uint64 // of the session that saved is of
+	var saved, epoch uint64 // epoch of the session to which saved belongs
 	for {
 		select {
 		case <-t.c.ctx.Done():

@@ -15,31 +15,31 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// laneEnds knows how far lanes have reached, beyond the life of a coordinator. A lane that has lost its end (a power
-// cut without fsync) has lost releases whose commits are there still, and the saved positions in the logs are
-// behind those. So the end of a lane is saved before a position that rests on what was put there. Whether the lane
-// has still what it had is asked before anything is released in an epoch.
+// laneEnds tracks how far lanes have reached, across restarts of coordinators. A lane that has lost
+// its end (a power cut without fsync) has lost releases whose commits still exist but are before
+// the saved positions in the logs. So the end of a lane is saved before a position that depends on
+// it, and in each epoch all lanes are compared with their saved ends before anything is released.
 type laneEnds struct {
 	c *Coordinator
 
-	// flights has tails that ask the same at one time share the answer, also if that is an error: which of them
-	// was the first makes no difference.
+	// flights makes tails with the same concurrent request share its result, also if that is an
+	// error; which of them was first does not matter.
 	flights singleflight.Group
 
 	mu    sync.Mutex
-	sure  bool // that the lanes were compared in epoch
+	sure  bool // the lanes were compared in epoch
 	epoch uint64
 	lanes []laneEnd
 }
 
-// laneEnd counts what was put into a lane, and how much of that the saved end covers.
+// laneEnd counts the events put into a lane, and how many of them the saved end covers.
 type laneEnd struct{ put, covered uint64 }
 
 func newLaneEnds(c *Coordinator) *laneEnds {
 	return &laneEnds{c: c, lanes: make([]laneEnd, c.bus.Partitions())}
 }
 
-// hasPut notes that an event is in a lane, and returns its number among those.
+// hasPut records that an event is in a lane, and returns its number among those.
 func (l *laneEnds) hasPut(partition int) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *laneEnds) hasPut(partition int) uint64 {
 	return l.lanes[partition].put
 }
 
-// save sees to it that the saved end of a lane covers what was put there up to a number.
+// save ensures that the saved end of a lane covers the events put there up to a number.
 func (l *laneEnds) save(bus port.Bus, partition int, upTo uint64) error {
 	for l.lane(partition).covered < upTo {
 		_, err, _ := l.flights.Do(fmt.Sprint("save ", bus.Epoch(), partition), func() (any, error) {
@@ -81,8 +81,8 @@ func (l *laneEnds) saveEnd(bus port.Bus, partition int) error {
 	return nil
 }
 
-// compare compares all lanes with their saved ends, once in an epoch. If one has lost its end, all logs are to be
-// released anew as far as lanes remember events; targets know what they have had.
+// compare compares all lanes with their saved ends, once per epoch. If one has lost its end, all
+// logs are released again as far as lanes remember events; targets recognise repetitions.
 func (l *laneEnds) compare(bus port.Bus) error {
 	if l.isSure(bus.Epoch()) {
 		return nil
@@ -99,7 +99,7 @@ func (l *laneEnds) isSure(epoch uint64) bool {
 
 func (l *laneEnds) compareAll(bus port.Bus) error {
 	if l.isSure(bus.Epoch()) {
-		return nil // since it was asked for
+		return nil // done since the call
 	}
 	var lost []int
 	for p := range bus.Partitions() {
@@ -122,7 +122,7 @@ func (l *laneEnds) compareAll(bus port.Bus) error {
 	return nil
 }
 
-// hasLost reports whether a lane ends before its saved end, or has given that sequence out again since.
+// hasLost reports whether a lane ends before its saved end, or has assigned that sequence again since.
 func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
 	position, err := bus.LoadPosition(l.c.ctx, partition, port.PositionSent)
 	if err != nil || position == 0 {
@@ -137,7 +137,7 @@ func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
 		if end >= saved.seq() {
 			break
 		}
-		if time.Since(began) >= bus.Hindsight() { // before that it may be a leader that was deposed
+		if time.Since(began) >= bus.Hindsight() { // before that it may be a lagging leader
 			return true, nil
 		}
 		if err := pause.For(l.c.ctx, minPause); err != nil {
@@ -148,8 +148,8 @@ func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
 	return there && anchorOf(&m) != saved, err
 }
 
-// anchor is a place in a lane and what stands there: a sequence, and in the low bits a part of the hash of an event's
-// name. So one that is further on is the greater number.
+// anchor identifies an event at a place in a lane: its sequence and, in the low bits, a part of the
+// hash of the event's name. Anchors are ordered by sequence.
 type anchor uint64
 
 // nameBits leave room for sequences up to 2^44.
@@ -165,7 +165,7 @@ func anchorOf(m *model.Message) anchor {
 	return anchor(m.Seq<<nameBits | h.Sum64()>>(64-nameBits))
 }
 
-// endOf is the end of a lane.
+// endOf returns the end of a lane.
 func endOf(ctx context.Context, bus port.Bus, partition int) (anchor, error) {
 	end, err := bus.LaneEnd(ctx, partition)
 	if err != nil {
@@ -176,15 +176,15 @@ func endOf(ctx context.Context, bus port.Bus, partition int) (anchor, error) {
 	case err != nil:
 		return 0, err
 	case !there && end > 0:
-		return 0, fmt.Errorf("lane %d is said to end at %d, where nothing stands", partition, end) // by a leader that was deposed: asked again
+		return 0, fmt.Errorf("lane %d is reported to end at %d, where there is no message", partition, end) // by a leader that was deposed: asked again
 	case !there:
 		return 0, nil
 	}
 	return anchorOf(&m), nil
 }
 
-// isLater reports whether something was stored after a position was saved that says it was there. Of the times of two
-// servers it is known only by a margin.
+// isLater reports whether a message was stored after the saved position that refers to it. Times of
+// two servers can be compared only up to a margin.
 func isLater(bus port.Bus, stored, saved time.Time) bool {
 	if bus.Hindsight() > 0 {
 		saved = saved.Add(doubt.Margin)
@@ -192,11 +192,11 @@ func isLater(bus port.Bus, stored, saved time.Time) bool {
 	return stored.After(saved)
 }
 
-// releaseAnew moves the positions of all logs back, and only then the ends of those lanes: if it is
-// interrupted, it is done again.
+// releaseAnew moves the positions of all logs back, and then saves the ends of those lanes: if it
+// is interrupted, it is repeated.
 func (l *laneEnds) releaseAnew(bus port.Bus, lost []int) error {
-	l.c.cfg.Logger.Error("lanes have lost their ends (a power cut without fsync, or older files): what logs have sent is released anew", "lanes", lost)
-	var known time.Time // since when what is lost was put there, at the latest
+	l.c.cfg.Logger.Error("lanes have lost their ends (a power cut without fsync, or older files): releasing the logs again", "lanes", lost)
+	var known time.Time // the latest time at which the lost events were put there
 	for _, p := range lost {
 		at, err := bus.PositionStored(l.c.ctx, p, port.PositionSent)
 		if err != nil {
@@ -223,8 +223,8 @@ func (l *laneEnds) releaseAnew(bus port.Bus, lost []int) error {
 	return nil
 }
 
-// moveBack moves the saved position of a log back to where lanes remembered events at a time, and returns it. It never
-// moves it on: what is behind it was not released yet, however old it is.
+// moveBack moves the saved position of a log back to where lanes remembered events at a time, and
+// returns it. It never moves it forward: what follows was not released yet, however old it is.
 func moveBack(ctx context.Context, bus port.Bus, partition int, known time.Time) (uint64, model.LogState, error) {
 	st, err := bus.LogState(ctx, partition, bus.Horizon())
 	if err == nil {
@@ -240,7 +240,7 @@ func moveBack(ctx context.Context, bus port.Bus, partition int, known time.Time)
 	return st.Old, st, bus.MovePosition(ctx, partition, Position, st.Old)
 }
 
-// put notes that an event of this log is in its lane.
+// put records that an event of this log is in its lane.
 func (t *tail) put(m *model.Message) {
 	p := model.PartitionOf(m.Space, len(t.sent))
 	n := t.c.ends.hasPut(p)

@@ -6,23 +6,23 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// progress knows up to where a log is released completely, while releases are
-// answered in any order.
+// progress tracks up to where a log is released completely, while releases are answered in any
+// order.
 type progress struct {
-	bus port.Bus // a session: what is known holds as long as that does
+	bus port.Bus // a session: the progress is valid only in its epoch
 	mu  sync.Mutex
 	// last is the last sequence read.
 	last uint64
-	// open counts the releases under way per log sequence.
+	// open counts the releases in flight per log sequence.
 	open map[uint64]int
 }
 
-// newProgress begins after what is known to be released.
+// newProgress returns a progress that starts at a released position.
 func newProgress(bus port.Bus, from uint64) *progress {
 	return &progress{bus: bus, last: from, open: map[uint64]int{}}
 }
 
-// read notes that everything up to seq has begun at least.
+// read records that all releases up to seq have been started.
 func (p *progress) read(seq uint64) {
 	p.mu.Lock()
 	p.last = max(p.last, seq)
@@ -43,7 +43,7 @@ func (p *progress) end(seq uint64) {
 	p.mu.Unlock()
 }
 
-// done is the sequence up to which everything is released.
+// done returns the sequence up to which everything is released.
 func (p *progress) done() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What a commit must hold for a coordinator to have anything to do with it. Within a
-// JSON string the quotes would be escaped, so a commit without these has no sends and
-// no bad endings, and need not be decoded; most commits are like that.
+// members are the JSON members of commits that concern a coordinator. Quotes inside a JSON string
+// are escaped, so a commit without these has no sends and no such receipts, and need not be
+// decoded; most commits are like that.
 var members = [][]byte{
 	[]byte(`"snd":[`), []byte(`"o":"refused"`), []byte(`"o":"failed"`), []byte(`"o":"cancelled"`), []byte(`"o":"expired"`),
 }
@@ -20,8 +20,8 @@ func concerns(data []byte) bool {
 	return slices.ContainsFunc(members, func(member []byte) bool { return bytes.Contains(data, member) })
 }
 
-// read acts on one entry of the log: it releases what the commit holds for other spaces,
-// tells origins what the commit refuses, and writes dead letters.
+// read processes one log entry: it releases the sends to other spaces, notifies origins of
+// refusals, and writes dead letters.
 func (t *tail) read(ctx context.Context, p *progress, e model.LogEntry) error {
 	if ctx.Err() != nil {
 		return nil // an entry before this one was not released
@@ -35,7 +35,7 @@ func (t *tail) read(ctx context.Context, p *progress, e model.LogEntry) error {
 			t.act(ctx, p, e, &c.Txs[i])
 		}
 	}
-	if ctx.Err() == nil { // else the tail is being torn down, perhaps half way through
+	if ctx.Err() == nil { // else the tail is shutting down, possibly half way through
 		p.read(e.Seq)
 	}
 	return nil

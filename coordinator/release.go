@@ -8,22 +8,22 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// release is one event on its way into a lane.
+// release is one event to be put into a lane.
 type release struct {
 	t   *tail
 	m   model.Message
 	p   *progress
-	seq uint64 // of the commit that it comes from
+	seq uint64 // of the commit that contains it
 	// from is the space of that commit.
 	from string
-	// count is told of the answer when the event is in its lane.
+	// count receives the answer when the event is in its lane.
 	count func(model.SendResult)
-	end   func(error) // of its span
+	end   func(error) // ends its span
 	// forbidden counts the attempts that the server did not permit.
 	forbidden int
 }
 
-// send releases one event. It waits for room in the window, not for the answer.
+// send releases one event. It blocks until there is room in the window, not until the answer.
 func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model.Send) {
 	if !t.enter(ctx) {
 		return
@@ -37,7 +37,7 @@ func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model
 	r.begin()
 }
 
-// enter waits for a place in the window. It reports false if the tail is torn down.
+// enter waits for a place in the window. It returns false if the tail is shutting down.
 func (t *tail) enter(ctx context.Context) bool {
 	select {
 	case t.window <- struct{}{}:
@@ -49,7 +49,7 @@ func (t *tail) enter(ctx context.Context) bool {
 
 func (c *Coordinator) countRelease(r model.SendResult) {
 	if r.Duplicate {
-		c.repeated.Add(1) // first, so that whoever sees a release counted sees this too
+		c.repeated.Add(1) // first, so that a reader that sees the release counted sees this, too
 	}
 	c.released.Add(1)
 }
@@ -68,12 +68,12 @@ func (r *release) attempt() {
 	r.p.bus.Send(r.m, r.answered)
 }
 
-// fullPause is how long an event waits before it is offered to a full lane again.
+// fullPause is how long to wait before an event is sent again to a full lane.
 const fullPause = 100 * time.Millisecond
 
-// answered acts on the answer to an attempt. A lane that is full is no refusal: the
-// event waits for room, as any sender would, and the log behind it waits for the
-// window. It is committed and cannot be taken back.
+// answered processes the answer to an attempt. A full lane is not a refusal: the event waits for
+// room, as with any sender, and the log waits for the window. The event is committed and cannot be
+// undone.
 func (r *release) answered(res model.SendResult, err error) {
 	switch {
 	case r.t.c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound):
@@ -82,7 +82,7 @@ func (r *release) answered(res model.SendResult, err error) {
 	case errors.Is(err, model.ErrLaneFull):
 		time.AfterFunc(fullPause, r.attempt)
 	case errors.Is(err, model.ErrForbidden):
-		if r.forbidden++; r.forbidden&(r.forbidden-1) == 0 { // ever more rarely
+		if r.forbidden++; r.forbidden&(r.forbidden-1) == 0 { // log with growing pauses
 			r.t.c.cfg.Logger.Error("release an event: the user of a coordinator needs that role", "error", err)
 		}
 		time.AfterFunc(maxPause, r.attempt)
@@ -102,9 +102,9 @@ func (r *release) leave(err error) {
 	r.p.end(r.seq)
 }
 
-// refused sees to it that an event which no lane will ever take leaves no gap in the
-// positions, behind which its target would wait for ever: a tombstone takes its place,
-// which the target refuses, and of that the origin is told like of any refusal.
+// refused replaces an event that no lane will ever accept, so that it leaves no gap in the
+// positions, for which its target would wait forever: a tombstone takes its place. The target
+// refuses it, and the origin is notified as of any refusal.
 func (r *release) refused(err error) {
 	log := r.t.c.cfg.Logger
 	what := []any{"from", r.from, "sequence", r.seq, "to", r.m.Space, "stream", r.m.Stream, "event", r.m.ID, "error", err}
@@ -113,7 +113,7 @@ func (r *release) refused(err error) {
 		log.Error("a failure notice cannot be delivered", what...)
 		r.leave(err)
 	case model.CheckName("space", r.m.Space) != nil:
-		log.Error("release refused: there can be no such space", what...)
+		log.Error("release refused: the space name is invalid", what...)
 		n := &model.Notice{Event: r.m.ID, To: r.m.Space, Stream: r.m.Stream, Reason: err.Error(), Depth: r.m.Depth}
 		r.m = n.Message(r.from, r.m.Trace)
 		r.count = r.t.c.countNotice

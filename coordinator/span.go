@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// span begins the span of a release, under the handling that sent the event, and
-// returns the context that travels on with the event.
+// span starts the span of a release, under the handling that sent the event, and returns the trace
+// context that travels with the event.
 func (t *tail) span(from string, s *model.Send) (model.Trace, func(error)) {
 	if t.c.cfg.Tracer == nil {
 		return s.Trace, func(error) {}

@@ -100,7 +100,7 @@ func (f *follower) follow(ctx context.Context) error {
 	defer cancel()
 	err = f.bus.FollowSpace(ctx, f.space, d.Read, func(e model.LogEntry) {
 		if broken != nil {
-			return // applying the next entry would yield a value that the document never had
+			return // what follows would be a value that the document never had
 		}
 		before := d.Seq
 		changed, err := d.Apply(e)

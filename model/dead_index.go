@@ -33,7 +33,7 @@ func (x DeadIndex) Open(n DeadName) bool {
 
 // Count counts the letters whose names meant accepts.
 func (x DeadIndex) Count(meant func(DeadName) bool) (c DeadCounts) {
-	for n := range x { // they are counted
+	for n := range x { // any order: they are counted
 		if IsNoteID(n.Event) || !meant(n) {
 			continue
 		}

@@ -9,18 +9,18 @@ import (
 	"github.com/settlehq/settle/program/star"
 )
 
-// Diff says which nodes of a program another version of it runs again: those whose code is
-// another one, by their fingerprints. What the others have derived still holds.
+// Diff lists the nodes of a program that run again under another version of it: those whose
+// fingerprints differ. Other nodes keep what they have derived.
 type Diff struct {
 	Changed []string `json:"changed,omitzero"`
 	New     []string `json:"new,omitzero"`
 	Gone    []string `json:"gone,omitzero"`
 	Same    int      `json:"same"`
-	// StreamsGone are those that had a handler. Their events will be refused.
+	// StreamsGone are streams that lose their handler. Their events will be refused.
 	StreamsGone []string `json:"streams_gone,omitzero"`
 }
 
-// WithStreams adds what becomes of the streams.
+// WithStreams adds the difference of the streams.
 func (d Diff) WithStreams(before, after []string) Diff {
 	d.StreamsGone = nil
 	for _, s := range before {
@@ -58,7 +58,7 @@ func Compare(before, after []star.Node) Diff {
 	return d
 }
 
-// Lists are the nodes that the diff names, by what has become of them.
+// Lists iterates over the lists of nodes of the diff, by the kind of change.
 func (d *Diff) Lists() iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		_ = (len(d.Changed) == 0 || yield("changed", d.Changed)) &&
@@ -67,7 +67,7 @@ func (d *Diff) Lists() iter.Seq2[string, []string] {
 	}
 }
 
-// String is one line: 2 of 12 nodes have new code and run again; 10 unchanged.
+// String formats the diff as one line: 2 of 12 nodes have new code and run again; 10 unchanged.
 func (d Diff) String() string {
 	total := len(d.Changed) + len(d.New) + d.Same
 	var parts []string

@@ -13,21 +13,20 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// Extension is that of Starlark files, TestExtension that of those that are tests.
+// Extension is the extension of Starlark files, TestExtension that of test files.
 const (
 	Extension     = ".star"
 	TestExtension = "_test.star"
 )
 
-// NameOf is what the program of a file is called if nobody says otherwise.
+// NameOf returns the default name of the program in a file.
 func NameOf(file string) string { return strings.TrimSuffix(filepath.Base(file), Extension) }
 
-// Read reads the program whose entry is a file: that one and those that it loads, from below the
-// same directory. A file that is not there is left out: whoever compiles the program says
-// where it was to be loaded.
+// Read reads the program with the given entry file and the files that it loads, from below the same
+// directory. A missing file is left out; compiling the program reports where it is loaded.
 func Read(name, file string) (Source, error) {
 	if strings.HasSuffix(file, TestExtension) {
-		return Source{}, fmt.Errorf("%s is a file of tests, and no program; `settle test` runs it", file)
+		return Source{}, fmt.Errorf("%s is a test file, not a program; `settle test` runs it", file)
 	}
 	dir, entry := filepath.Split(file)
 	text, err := os.ReadFile(file)
@@ -38,7 +37,7 @@ func Read(name, file string) (Source, error) {
 	return s, readLoaded(os.DirFS(filepath.Clean(dir)), s.Files, entry)
 }
 
-// readLoaded adds what a file loads, and what that loads.
+// readLoaded adds the files that a file loads, recursively.
 func readLoaded(dir fs.FS, files map[string]string, of string) error {
 	for _, name := range loads(of, files[of]) {
 		if _, there := files[name]; there || !fs.ValidPath(name) {
@@ -59,8 +58,8 @@ func readLoaded(dir fs.FS, files map[string]string, of string) error {
 	return nil
 }
 
-// loads are the names that a file loads from; none if it cannot be parsed, which is for who
-// compiles it to say.
+// loads returns the names that a file loads from; none if it cannot be parsed, which compiling
+// reports.
 func loads(name, text string) (names []string) {
 	f, err := (&syntax.FileOptions{Set: true, TopLevelControl: true}).Parse(name, text, 0)
 	if err != nil {
@@ -74,8 +73,8 @@ func loads(name, text string) (names []string) {
 	return names
 }
 
-// Programs are the files of a directory that are programs, sorted: those that are no tests, and
-// that no other one loads.
+// Programs returns the program files of a directory, sorted: files that are not tests and that no
+// other file loads.
 func Programs(dir string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*"+Extension))
 	if err != nil {

@@ -15,24 +15,23 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Compiler makes a program of a version's text.
+// Compiler compiles a version into a program.
 type Compiler func(*Version) (*space.Program, error)
 
-// Config says how a Registry works. Compile is required.
+// Config configures a Registry. Compile is required.
 type Config struct {
 	Compile Compiler
 	// OnChange is called after the answers have changed, on the registry's goroutine.
 	OnChange func()
-	// Logger gets what an operator should know, such as versions that do not compile here.
+	// Logger receives what an operator should know, such as versions that do not compile here.
 	// Default: discard.
 	Logger *slog.Logger
-	// Again is how long to wait before fetching what could not be fetched once more; default
-	// 2 s.
+	// Again is how long to wait before retrying a failed fetch; default 2 s.
 	Again time.Duration
 }
 
-// Registry knows what each space runs, as the rules have it. It may be used from many
-// goroutines.
+// Registry answers which program each space runs, according to the rules. It is safe for concurrent
+// use.
 type Registry struct {
 	records Records
 	cfg     Config
@@ -43,21 +42,21 @@ type Registry struct {
 	mu    sync.Mutex
 	rules map[string]Rule
 	dirty chan struct{} // holds one signal: the rules have changed
-	known chan struct{} // closed when all rules that were there have arrived
-	lost  error         // why the rules are not followed any more
+	known chan struct{} // closed when all rules stored at the start have arrived
+	lost  error         // why the rules are no longer followed
 
-	compiled map[Target]*compiled // of the goroutine that resolves
-	told     map[string]string    // what was logged about a rule, of the same
+	compiled map[Target]*compiled // owned by the goroutine that resolves
+	told     map[string]string    // the last problem logged about a rule, of the same goroutine
 }
 
-// compiled is what has become of a version here.
+// compiled is the result of compiling a version.
 type compiled struct {
 	program *space.Program
 	err     error
-	again   bool // it may be another time
+	again   bool // a retry may succeed
 }
 
-// answers is what follows from the rules; it does not change.
+// answers is what the rules resolve to. It is immutable.
 type answers struct {
 	table    *Table
 	programs map[Target]*compiled
@@ -66,9 +65,9 @@ type answers struct {
 
 // Trouble is a version that a rule names and that cannot run here.
 type Trouble struct {
-	Spaces  string // the rule's
-	Target         // what it names
-	Instead Target // what runs in its place, the zero Target if nothing does
+	Spaces  string // of the rule
+	Target         // the version that it names
+	Instead Target // what runs instead, the zero Target if nothing does
 	Err     error
 }
 
@@ -77,11 +76,11 @@ func (t Trouble) String() string {
 	if t.Instead != (Target{}) {
 		instead = t.Instead.String() + " runs there"
 	}
-	return fmt.Sprintf("spaces %s are to run %s, and %s: %v", t.Spaces, t.Target, instead, t.Err)
+	return fmt.Sprintf("spaces %s should run %s, but %s: %v", t.Spaces, t.Target, instead, t.Err)
 }
 
-// Open follows the rules of a deployment. It returns when it knows those that there are, and
-// has compiled what they name; ctx bounds that only. Close ends it.
+// Open starts a registry that follows the rules of a deployment. It returns when all stored rules
+// have been read and their versions compiled; ctx bounds only that. Close ends it.
 func Open(ctx context.Context, records Records, cfg Config) (*Registry, error) {
 	if cfg.Compile == nil {
 		return nil, errors.New("a registry of programs needs a compiler")
@@ -102,26 +101,26 @@ func Open(ctx context.Context, records Records, cfg Config) (*Registry, error) {
 	within, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	first := make(chan struct{})
-	r.tasks.Go(func() { r.follow(within) })         // ends with within, or when the bus is of no more use
+	r.tasks.Go(func() { r.follow(within) })         // ends with within, or when the bus is closed
 	r.tasks.Go(func() { r.resolve(within, first) }) // ends with within
 	select {
 	case <-first:
 		return r, nil
 	case <-ctx.Done():
 		r.Close()
-		return nil, fmt.Errorf("learn which programs the spaces run: %w", errors.Join(ctx.Err(), r.why()))
+		return nil, fmt.Errorf("read which programs the spaces run: %w", errors.Join(ctx.Err(), r.why()))
 	}
 }
 
-// Close ends the registry. It goes on answering as it did last.
+// Close ends the registry. It keeps answering as it did last.
 func (r *Registry) Close() {
 	r.stop()
 	r.tasks.Wait()
 }
 
-// Programs is the program that a space runs: the same pointer for as long as it is to run
-// the same version. It is nil if no rule is about the space; the error says why a version cannot run
-// here for which there is no other.
+// Programs returns the program that a space runs: the same pointer while it is to run the same
+// version. It is nil if no rule matches the space; the error is why a version cannot run here for
+// which there is no replacement.
 func (r *Registry) Programs(name string) (*space.Program, error) {
 	a := r.answers.Load()
 	rule := a.table.Rule(name)
@@ -135,7 +134,7 @@ func (r *Registry) Programs(name string) (*space.Program, error) {
 	return c.program, c.err
 }
 
-// Runs is what a space runs here, and false if it runs nothing.
+// Runs returns what a space runs here, and false if it runs nothing.
 func (r *Registry) Runs(name string) (Target, bool) {
 	a := r.answers.Load()
 	rule := a.table.Rule(name)
@@ -146,13 +145,13 @@ func (r *Registry) Runs(name string) (Target, bool) {
 	return t, c.err == nil
 }
 
-// Table is the rules as they are known here.
+// Table returns the rules as known here.
 func (r *Registry) Table() *Table { return r.answers.Load().table }
 
-// Troubles are the versions that are to run and cannot, here.
+// Troubles returns the versions that should run here but cannot.
 func (r *Registry) Troubles() []Trouble { return slices.Clone(r.answers.Load().troubles) }
 
-// first is the first of several versions that can run here; the error of the very first if
+// first returns the first of several versions that can run here; with the error of the first one if
 // none can.
 func (a *answers) first(of []Target) (Target, *compiled) {
 	for _, t := range of {
@@ -163,8 +162,8 @@ func (a *answers) first(of []Target) (Target, *compiled) {
 	return of[0], a.programs[of[0]]
 }
 
-// candidates are what a space may run by a rule, the best first: what the rule says, and then
-// what it has said before.
+// candidates returns the versions that a space may run by a rule, in order of preference: the
+// present choice, then the previous ones.
 func (r *Rule) candidates(space string) []Target {
 	all := []Target{r.Choice.Of(space)}
 	return r.others(all)
@@ -183,11 +182,11 @@ func (r *Rule) others(all []Target) []Target {
 	return all
 }
 
-// follow keeps the rules up to date, again and again if it must.
+// follow keeps the rules up to date, and starts again when following them fails.
 func (r *Registry) follow(ctx context.Context) {
 	known := sync.OnceFunc(func() { close(r.known) })
 	for {
-		there := map[string]bool{} // the rules that were delivered first; nil after that
+		there := map[string]bool{} // the rules that were stored at the start; nil after that
 		learn := func(rec model.Record) {
 			if rule := r.learn(rec); there != nil {
 				there[rule] = true
@@ -198,7 +197,7 @@ func (r *Registry) follow(ctx context.Context) {
 				r.keep(there)
 				there = nil
 			}
-			r.signal() // in this order: the first answers are to them all
+			r.signal() // in this order: the first answers must include all of them
 			known()
 		})
 		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
@@ -207,7 +206,7 @@ func (r *Registry) follow(ctx context.Context) {
 		r.mu.Lock()
 		r.lost = err
 		r.mu.Unlock()
-		r.cfg.Logger.Error("which space runs which program cannot be followed just now; all go on with what they have", "error", err)
+		r.cfg.Logger.Error("the rules cannot be followed at the moment; all spaces keep their programs", "error", err)
 		if pause.For(ctx, r.cfg.Again) != nil {
 			return
 		}
@@ -220,12 +219,12 @@ func (r *Registry) why() error {
 	return r.lost
 }
 
-// learn takes a rule in, and returns what spaces it is for. One that nobody can read changes
+// learn applies a rule, and returns its pattern of spaces. A rule that cannot be decoded changes
 // nothing if there was another.
 func (r *Registry) learn(rec model.Record) (spaces string) {
 	rule := decodeRule(rec)
 	if rule.broken != nil {
-		r.cfg.Logger.Error("a rule about programs cannot be read", "record", rec.Key, "error", rule.broken)
+		r.cfg.Logger.Error("a rule cannot be decoded", "record", rec.Key, "error", rule.broken)
 	}
 	if rule.Spaces == "" {
 		return ""
@@ -240,8 +239,8 @@ func (r *Registry) learn(rec model.Record) (spaces string) {
 	return rule.Spaces
 }
 
-// keep forgets the rules that are not there any more: they were removed while nobody listened,
-// or the store has gone back to before they were.
+// keep removes the rules that are no longer stored: they were removed while the registry did not
+// follow them, or the store has gone back to before they were stored.
 func (r *Registry) keep(there map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

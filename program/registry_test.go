@@ -169,7 +169,7 @@ func TestARuleThatNobodyCanReadChangesNothing(t *testing.T) {
 	if got := w.runs(fresh, "a"); !strings.HasPrefix(got, "error: ") {
 		t.Errorf("a worker that starts runs %s there, and cannot know what it should be", got)
 	}
-	if n := w.log.count("cannot be read"); n == 0 {
+	if n := w.log.count("cannot be decoded"); n == 0 {
 		t.Error("nobody was told")
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// resolve turns rules into answers, whenever they have changed, or when something that could
-// not be fetched may be there now. first is closed with the first answers.
+// resolve computes the answers whenever the rules have changed, or when a failed fetch may succeed.
+// It closes first with the first answers.
 func (r *Registry) resolve(ctx context.Context, first chan struct{}) {
 	select {
 	case <-r.known:
@@ -42,8 +42,8 @@ func (r *Registry) resolve(ctx context.Context, first chan struct{}) {
 	}
 }
 
-// answer makes the answers to the rules as they are, and reports whether something could not
-// be fetched that they need.
+// answer computes the answers to the present rules, and reports whether a version that they need
+// could not be fetched.
 func (r *Registry) answer(ctx context.Context) (incomplete bool) {
 	r.mu.Lock()
 	table := newTable(r.rules)
@@ -62,8 +62,8 @@ func (r *Registry) answer(ctx context.Context) (incomplete bool) {
 	return incomplete
 }
 
-// prepare sees to it that a rule can be followed: each version that it names is compiled, and
-// if one cannot be, the next that it named before.
+// prepare compiles each version that a rule names and, in place of one that cannot be compiled, the
+// next one in its history.
 func (r *Registry) prepare(ctx context.Context, a *answers, rule *Rule) (incomplete bool) {
 	named := []Target{rule.Target}
 	if rule.Canary != nil {
@@ -76,7 +76,7 @@ func (r *Registry) prepare(ctx context.Context, a *answers, rule *Rule) (incompl
 			a.programs[t] = c
 			incomplete = incomplete || c.again
 			if c.err == nil {
-				r.tell(a, Trouble{rule.Spaces, want, t, why})
+				r.report(a, Trouble{rule.Spaces, want, t, why})
 				why = nil
 				break
 			}
@@ -85,13 +85,13 @@ func (r *Registry) prepare(ctx context.Context, a *answers, rule *Rule) (incompl
 			}
 		}
 		if why != nil {
-			r.tell(a, Trouble{rule.Spaces, want, Target{}, why})
+			r.report(a, Trouble{rule.Spaces, want, Target{}, why})
 		}
 	}
 	return incomplete
 }
 
-// compile is what has become of a version here. Only what could not be fetched is tried again.
+// compile returns the result of compiling a version. Only a failed fetch is retried.
 func (r *Registry) compile(ctx context.Context, t Target) *compiled {
 	if c := r.compiled[t]; c != nil && !c.again {
 		return c
@@ -104,19 +104,19 @@ func (r *Registry) compile(ctx context.Context, t Target) *compiled {
 func (r *Registry) compileAnew(ctx context.Context, t Target) *compiled {
 	v, err := Load(ctx, r.records, t)
 	if err != nil {
-		return &compiled{err: err, again: true} // the rule may have come before its version
+		return &compiled{err: err, again: true} // the rule may have arrived before its version
 	}
 	if err := v.Check(); err != nil {
 		return &compiled{err: err}
 	}
 	p, err := r.cfg.Compile(&v)
 	if err == nil && p == nil {
-		err = errors.New("the compiler has made nothing of it")
+		err = errors.New("the compiler has returned no program")
 	}
 	return &compiled{program: p, err: err}
 }
 
-// retain lets go of what no rule can come back to.
+// retain drops compiled versions that no rule refers to.
 func (r *Registry) retain(table *Table) {
 	needed := map[Target]bool{}
 	for _, rule := range table.All() {
@@ -135,8 +135,8 @@ func (r *Registry) retain(table *Table) {
 	maps.DeleteFunc(r.compiled, func(t Target, _ *compiled) bool { return !needed[t] })
 }
 
-// tell notes what cannot run here, and says it once.
-func (r *Registry) tell(a *answers, t Trouble) {
+// report records a version that cannot run here, and logs it once.
+func (r *Registry) report(a *answers, t Trouble) {
 	key := t.Spaces + " " + t.Target.String()
 	if t.Err == nil {
 		delete(r.told, key)

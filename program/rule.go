@@ -15,28 +15,29 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Rule says what the spaces of a pattern run.
+// Rule assigns a version to the spaces of a pattern.
 type Rule struct {
-	// Spaces is the pattern: a space, a prefix with a star behind it, or a star.
+	// Spaces is the pattern: a space, a prefix followed by a star, or a star.
 	Spaces string `json:"spaces"`
 	Choice
-	// History is what the rule said before, the latest first, at most MaxHistory.
+	// History holds the previous choices, the latest first, at most MaxHistory.
 	History []Choice `json:"history,omitzero"`
 
 	rev    uint64
-	broken error // why nobody knows what it says
+	broken error // why the rule cannot be decoded
 }
 
-// Choice is what a rule says, by whom and since when.
+// Choice is what a rule assigns to its spaces, with author and time.
 type Choice struct {
-	// Target is what the spaces run. The zero Target is nothing: the rule is not there.
+	// Target is what the spaces run. The zero Target means that there is no rule.
 	Target
-	// Canary is a version of the same program that some of the spaces run instead.
+	// Canary is a version of the same program that a share of the spaces runs instead.
 	Canary *Canary `json:"canary,omitzero"`
-	// Pinned: the rule stays as it is when another version of its program is deployed without
-	// naming its spaces.
+	// Pinned rules are not changed when another version of their program is deployed without naming
+	// their spaces.
 	Pinned bool `json:"pinned,omitzero"`
-	// By and At say who has said so and when, as they have it; Note is why.
+	// By and At are the author and time of the choice as reported by the deploying client; Note is
+	// the reason.
 	By   string    `json:"by,omitzero"`
 	At   time.Time `json:"at,omitzero"`
 	Note string    `json:"note,omitzero"`
@@ -45,11 +46,11 @@ type Choice struct {
 // Canary is a version that is tried in a share of the spaces.
 type Canary struct {
 	Version string `json:"version"`
-	// Percent is how many of a hundred spaces, 1 to 99.
+	// Percent is the percentage of spaces, 1 to 99.
 	Percent int `json:"percent"`
 }
 
-// MaxHistory is how many of its former choices a rule remembers.
+// MaxHistory is the number of previous choices that a rule keeps.
 const MaxHistory = 20
 
 // All is the pattern of all spaces.
@@ -62,13 +63,13 @@ const (
 	spaceKey  = ruleKey + ".space."
 )
 
-// CheckSpaces reports whether a pattern is one.
+// CheckSpaces returns an error unless pattern is valid.
 func CheckSpaces(pattern string) error {
 	if pattern == All {
 		return nil
 	}
 	if err := model.CheckName("spaces", strings.TrimSuffix(pattern, "*")); err != nil {
-		return fmt.Errorf("%w; use a space (airport-1), a prefix with a star behind it (airport-*) or *", err)
+		return fmt.Errorf("%w; use a space (airport-1), a prefix followed by a star (airport-*) or *", err)
 	}
 	return nil
 }
@@ -100,16 +101,16 @@ func spacesOfKey(key string) (string, error) {
 	return pattern, nil
 }
 
-// Matches reports whether a rule is about a space.
+// Matches reports whether a rule applies to a space.
 func (r *Rule) Matches(space string) bool {
 	prefix, starred := strings.CutSuffix(r.Spaces, "*")
 	return r.Spaces == space || starred && strings.HasPrefix(space, prefix)
 }
 
-// Exact reports whether the rule is about one space.
+// Exact reports whether the rule applies to one space only.
 func (r *Rule) Exact() bool { return !strings.HasSuffix(r.Spaces, "*") }
 
-// Of is what a space runs by this choice.
+// Of returns what a space runs by this choice.
 func (c *Choice) Of(space string) Target {
 	if c.Canary != nil && Share(c.Program, space) < c.Canary.Percent {
 		return Target{c.Program, c.Canary.Version}
@@ -117,15 +118,15 @@ func (c *Choice) Of(space string) Target {
 	return c.Target
 }
 
-// Share is a number from 0 to 99 that follows from a space's name, and differs from program
-// to program: a canary of so many percent concerns the spaces whose number is smaller. It is
-// part of what is stored.
+// Share returns a number from 0 to 99 that is determined by the names of the program and the space:
+// a canary of n percent runs in the spaces with a number below n. The mapping is part of the stored
+// format.
 func Share(program, space string) int {
 	sum := sha256.Sum256([]byte("canary/" + program + "/" + space))
 	return int(binary.BigEndian.Uint64(sum[:8]) % 100)
 }
 
-// check reports what is wrong with a rule that somebody wants to store, or has.
+// check returns an error if a rule is invalid, before storing it or after reading it.
 func (r *Rule) check() error {
 	if err := CheckSpaces(r.Spaces); err != nil {
 		return err
@@ -150,7 +151,7 @@ func decodeRule(rec model.Record) Rule {
 	if err != nil {
 		return Rule{broken: err}
 	}
-	if rec.Data == nil { // deleted with a tool
+	if rec.Data == nil { // deleted with another tool
 		return Rule{Spaces: spaces, rev: rec.Rev}
 	}
 	var r Rule
@@ -158,14 +159,14 @@ func decodeRule(rec model.Record) Rule {
 		return Rule{Spaces: spaces, rev: rec.Rev, broken: fmt.Errorf("record %s cannot be read: %w", rec.Key, err)}
 	}
 	if err := r.check(); err != nil || r.Spaces != spaces {
-		return Rule{Spaces: spaces, rev: rec.Rev, broken: errors.Join(fmt.Errorf("record %s is no rule about %s", rec.Key, spaces), err)}
+		return Rule{Spaces: spaces, rev: rec.Rev, broken: errors.Join(fmt.Errorf("record %s is not a rule about %s", rec.Key, spaces), err)}
 	}
 	r.rev = rec.Rev
 	return r
 }
 
-// Rules returns the rules that there are, the most particular first. The error names those
-// that cannot be read.
+// Rules returns the stored rules, the most specific first. The error names those that cannot be
+// decoded.
 func Rules(ctx context.Context, records Records) (*Table, error) {
 	found, err := records.ListRecords(ctx, ruleKey)
 	if err != nil {
@@ -184,9 +185,9 @@ func Rules(ctx context.Context, records Records) (*Table, error) {
 	return newTable(rules), errors.Join(broken...)
 }
 
-// FollowRules delivers the rules that there are, in no order, calls ready, and then delivers each
-// that is changed, until ctx ends. One without a Target is there no more. Those that cannot be
-// read are left out.
+// FollowRules delivers the stored rules, in no particular order, calls ready, and then delivers
+// each rule that changes, until ctx ends. A rule without a Target was removed. Rules that cannot be
+// decoded are left out.
 func FollowRules(ctx context.Context, records Records, deliver func(Rule), ready func()) error {
 	return records.FollowRecords(ctx, ruleKey, func(rec model.Record) {
 		if r := decodeRule(rec); r.broken == nil {
@@ -195,10 +196,10 @@ func FollowRules(ctx context.Context, records Records, deliver func(Rule), ready
 	}, ready)
 }
 
-// Decide has the rule about a pattern say something else. change is given the rule as it
-// stands, without a Target if there is none, and returns what it is to say; it is called again if
-// somebody else has changed the rule meanwhile. If it returns the choice that stands, nothing
-// is stored. What stood before goes to the history.
+// Decide changes the rule about a pattern. change receives the present rule, without a Target if
+// there is none, and returns its new choice; it is called again if the rule was changed
+// concurrently. If it returns the present choice, nothing is stored. The previous choice is added
+// to the history.
 func Decide(ctx context.Context, records Records, spaces string, change func(Rule) (Choice, error)) (Rule, error) {
 	if err := CheckSpaces(spaces); err != nil {
 		return Rule{}, err
@@ -207,7 +208,7 @@ func Decide(ctx context.Context, records Records, spaces string, change func(Rul
 	for {
 		rec, err := records.LoadRecord(ctx, key)
 		if err != nil {
-			return Rule{}, fmt.Errorf("look at the rule about %s: %w", spaces, err)
+			return Rule{}, fmt.Errorf("read the rule about %s: %w", spaces, err)
 		}
 		next := decodeRule(rec)
 		if next.broken != nil {
@@ -234,7 +235,7 @@ func Decide(ctx context.Context, records Records, spaces string, change func(Rul
 	}
 }
 
-// says reports whether two choices come to the same.
+// says reports whether two choices have the same effect.
 func (c *Choice) says(o *Choice) bool {
 	if (c.Canary == nil) != (o.Canary == nil) || c.Target != o.Target || c.Pinned != o.Pinned {
 		return false
@@ -242,7 +243,7 @@ func (c *Choice) says(o *Choice) bool {
 	return c.Canary == nil || *c.Canary == *o.Canary
 }
 
-// say replaces the choice and remembers the former one.
+// say replaces the choice and adds the previous one to the history.
 func (r *Rule) say(c Choice) error {
 	if !r.At.IsZero() || r.Target != (Target{}) {
 		r.History = slices.Insert(slices.Clone(r.History), 0, r.Choice)
@@ -253,9 +254,9 @@ func (r *Rule) say(c Choice) error {
 	return r.check()
 }
 
-// Before is the choice that a rule goes back to when its program's current version turns out
-// to be wrong: the latest that named another version of that program, and false if there is
-// none. While a canary is tried, it is what the others run.
+// Before returns the choice that a rollback of the rule returns to: the latest that named another
+// version of the program, and false if there is none. During a canary, it is what the other spaces
+// run.
 func (r *Rule) Before() (Target, bool) {
 	if r.Canary != nil {
 		return r.Target, true

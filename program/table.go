@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Table is the rules of a deployment at one time. It does not change.
+// Table is the set of rules of a deployment at one time. It is immutable.
 type Table struct {
 	exact    map[string]*Rule
 	patterns []*Rule // the longest first
@@ -30,7 +30,7 @@ func newTable(rules map[string]Rule) *Table {
 	return t
 }
 
-// Exactly is what the rule about a pattern says; the zero Choice if there is none.
+// Exactly returns the choice of the rule about a pattern; the zero Choice if there is none.
 func (t *Table) Exactly(spaces string) Choice {
 	for _, r := range t.All() {
 		if r.Spaces == spaces {
@@ -40,7 +40,7 @@ func (t *Table) Exactly(spaces string) Choice {
 	return Choice{}
 }
 
-// With is the table in which the rule about a pattern says something else.
+// With returns a table in which the rule about a pattern has another choice.
 func (t *Table) With(spaces string, c Choice) *Table {
 	rules := map[string]Rule{}
 	for _, r := range t.All() {
@@ -50,8 +50,8 @@ func (t *Table) With(spaces string, c Choice) *Table {
 	return newTable(rules)
 }
 
-// Rule is the rule about a space, nil if there is none: its own, or that of the longest
-// prefix, or that about all.
+// Rule returns the rule that applies to a space, nil if there is none: the space's own, else that
+// of the longest prefix, else the rule about all.
 func (t *Table) Rule(space string) *Rule {
 	if r := t.exact[space]; r != nil {
 		return r
@@ -64,7 +64,7 @@ func (t *Table) Rule(space string) *Rule {
 	return nil
 }
 
-// Of is what a space is to run, and false if no rule is about it.
+// Of returns what a space is to run, and false if no rule applies to it.
 func (t *Table) Of(space string) (Target, bool) {
 	r := t.Rule(space)
 	if r == nil || r.broken != nil {
@@ -73,7 +73,7 @@ func (t *Table) Of(space string) (Target, bool) {
 	return r.Choice.Of(space), true
 }
 
-// All are the rules: those about one space by name, then the patterns, the longest first.
+// All returns the rules: those about one space by name, then the patterns, the longest first.
 func (t *Table) All() []*Rule {
 	var all []*Rule
 	for _, space := range slices.Sorted(maps.Keys(t.exact)) {
@@ -82,7 +82,7 @@ func (t *Table) All() []*Rule {
 	return append(all, t.patterns...)
 }
 
-// About are the rules by which spaces run a program, in the order of All.
+// About returns the rules by which spaces run a program, in the order of All.
 func (t *Table) About(program string) []*Rule {
 	return slices.DeleteFunc(t.All(), func(r *Rule) bool { return r.Program != program })
 }

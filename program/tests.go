@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// ReadTests reads a file of tests with the program that it is about: with what either loads,
-// from below the same directory. door_test.star is about door.star, and door_night_test.star
-// about door_night.star, or else door.star.
+// ReadTests reads a test file together with the program under test and the files that either loads,
+// from below the same directory. door_test.star tests door.star; door_night_test.star tests
+// door_night.star or else door.star.
 func ReadTests(file string) (s Source, test string, err error) {
 	dir, test := filepath.Split(file)
 	stem, ok := strings.CutSuffix(test, TestExtension)
 	if !ok {
-		return s, test, fmt.Errorf("%s is no file of tests: the name of one ends in %s", file, TestExtension)
+		return s, test, fmt.Errorf("%s is not a test file: the name of one ends in %s", file, TestExtension)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -25,7 +25,7 @@ func ReadTests(file string) (s Source, test string, err error) {
 	}
 	entry := programOf(dir, stem)
 	if entry == "" {
-		return s, test, fmt.Errorf("%s: there is no %s beside it, the program that it would be about", file, stem+Extension)
+		return s, test, fmt.Errorf("%s: there is no %s beside it, the program that it would test", file, stem+Extension)
 	}
 	if s, err = Read(NameOf(entry), entry); err != nil {
 		return s, test, err
@@ -34,8 +34,8 @@ func ReadTests(file string) (s Source, test string, err error) {
 	return s, test, readLoaded(os.DirFS(filepath.Clean(dir)), s.Files, test)
 }
 
-// programOf is the file with the longest name that is the stem's, or that up to one of its
-// underscores; "" if there is none.
+// programOf returns the program file whose name is the longest prefix of the stem that ends at an
+// underscore, or the stem itself; "" if there is none.
 func programOf(dir, stem string) string {
 	for {
 		path := filepath.Join(dir, stem+Extension)
@@ -50,8 +50,8 @@ func programOf(dir, stem string) string {
 	}
 }
 
-// TestFiles are the files of tests that paths lead to, each once, sorted: a file itself, and those
-// in a directory and below it. Directories whose names begin with a dot are left out.
+// TestFiles returns the test files that paths lead to, each once, sorted: files themselves, and
+// those in and below directories. Directories whose names begin with a dot are left out.
 func TestFiles(paths ...string) (files []string, err error) {
 	for _, root := range paths {
 		walk := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

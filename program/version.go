@@ -15,25 +15,26 @@ import (
 	"github.com/settlehq/settle/program/star"
 )
 
-// MaxSource is how many bytes the files of a version may have, all of them together. The
-// server's largest message (1 MiB by default) bounds them, too.
+// MaxSource is the maximum size in bytes of all files of a version together. They are also bounded
+// by the server's maximum message size (1 MiB by default).
 const MaxSource = 256 << 10
 
-// Starlark is the language of package program/star, and the only one so far.
+// Starlark is the language of package program/star, the only one so far.
 const Starlark = "starlark"
 
 // Version is an immutable version of a program.
 type Version struct {
-	// Program and ID name it; ID is a hash of the files.
+	// Program and ID name the version; ID is a hash of the files.
 	Program string `json:"program"`
 	ID      string `json:"version"`
-	// Language is that of the files. Who does not know it cannot run the program.
+	// Language is the language of the files. An executable that does not support it cannot run the
+	// program.
 	Language string `json:"language"`
-	// Entry is the file that is executed, Files are the texts by name.
+	// Entry is the file that is executed; Files holds the texts by name.
 	Entry string            `json:"entry"`
 	Files map[string]string `json:"files"`
-	// By and At say who deployed it first, and when, as whoever did so has it; Note is what
-	// they said to it.
+	// By and At are the first author and time of deployment, as reported by the deploying client;
+	// Note is the comment.
 	By   string    `json:"by,omitzero"`
 	At   time.Time `json:"at,omitzero"`
 	Note string    `json:"note,omitzero"`
@@ -45,10 +46,10 @@ type Target struct {
 	Version string `json:"version"`
 }
 
-// String is what people write: fridge@1f6a0b3c9d2e.
+// String returns the form for people: fridge@1f6a0b3c9d2e.
 func (t Target) String() string { return t.Program + "@" + t.Version }
 
-// NewVersion is the version that source is, without those of its files that are tests.
+// NewVersion returns the version of a source, without its test files.
 func NewVersion(source Source, by, note string, at time.Time) (Version, error) {
 	v := Version{
 		Program: source.Name, Language: Starlark, Entry: source.Entry, Files: maps.Clone(source.Files),
@@ -59,15 +60,15 @@ func NewVersion(source Source, by, note string, at time.Time) (Version, error) {
 	return v, v.Check()
 }
 
-// Target is the version's name.
+// Target returns the version's name.
 func (v *Version) Target() Target { return Target{v.Program, v.ID} }
 
-// Source is the text of the version.
+// Source returns the text of the version.
 func (v *Version) Source() Source {
 	return Source{Name: v.Program, Entry: v.Entry, Files: v.Files}
 }
 
-// Size is how many bytes the files have.
+// Size returns the total size of the files in bytes.
 func (v *Version) Size() int {
 	size := 0
 	for _, text := range v.Files { // any order: a sum
@@ -76,8 +77,8 @@ func (v *Version) Size() int {
 	return size
 }
 
-// Check reports what keeps the version from being stored, and whether its name is that of
-// its files.
+// Check returns an error if the version cannot be stored, or if its id is not the hash of its
+// files.
 func (v *Version) Check() error {
 	if err := model.CheckName("program", v.Program); err != nil {
 		return err
@@ -89,10 +90,10 @@ func (v *Version) Check() error {
 		return fmt.Errorf("program %s has %d bytes of source, and %d is the limit: move data into documents, or make two programs of it", v.Program, size, MaxSource)
 	}
 	if _, there := v.Files[v.Entry]; !there {
-		return fmt.Errorf("program %s: there is no file %q among those of the program (%s)", v.Program, v.Entry, strings.Join(slices.Sorted(maps.Keys(v.Files)), ", "))
+		return fmt.Errorf("program %s: the program has no file %q (it has %s)", v.Program, v.Entry, strings.Join(slices.Sorted(maps.Keys(v.Files)), ", "))
 	}
 	if is := star.Version(v.Source()); is != v.ID {
-		return fmt.Errorf("%s: its files are those of version %s; somebody has altered the record", v.Target(), is)
+		return fmt.Errorf("%s: its files are those of version %s: the record was altered", v.Target(), is)
 	}
 	return nil
 }
@@ -102,15 +103,15 @@ func (v *Version) same(o *Version) bool {
 	return v.Language == o.Language && v.Entry == o.Entry && maps.Equal(v.Files, o.Files)
 }
 
-// Records are where programs are kept: a bus, or a *bus.Bus.
+// Records is the store of programs: a bus, or a *bus.Bus.
 type Records = port.Records
 
 const versionKey = "version"
 
 func (t Target) key() string { return versionKey + "." + t.Program + "." + t.Version }
 
-// Publish stores a version, unless it is stored: then it returns what is, with who deployed
-// it first, and created is false. No space runs it by that.
+// Publish stores a version. If it is stored already, it returns the stored one, with its first
+// author, and created is false. Publishing makes no space run it.
 func Publish(ctx context.Context, records Records, v Version) (stored Version, created bool, err error) {
 	if err := v.Check(); err != nil {
 		return v, false, err
@@ -122,7 +123,7 @@ func Publish(ctx context.Context, records Records, v Version) (stored Version, c
 	_, err = records.SaveRecord(ctx, model.Record{Key: v.Target().key(), Data: data})
 	switch {
 	case errors.Is(err, model.ErrTooLarge):
-		return v, false, fmt.Errorf("program %s takes %d bytes, more than the server takes in a message (max_payload): %w", v.Program, len(data), err)
+		return v, false, fmt.Errorf("program %s takes %d bytes, more than the server accepts in a message (max_payload): %w", v.Program, len(data), err)
 	case !errors.Is(err, model.ErrOutdated):
 		return v, err == nil, err
 	}
@@ -136,10 +137,10 @@ func Publish(ctx context.Context, records Records, v Version) (stored Version, c
 	return there, false, nil
 }
 
-// MissingError: there is no such version, or program if Version is "".
+// MissingError reports that there is no such version, or no such program if Version is "".
 type MissingError struct {
 	Target
-	// Known are those that there are.
+	// Known are the existing ones.
 	Known []string
 }
 
@@ -182,12 +183,12 @@ func decodeVersion(r model.Record) (Version, error) {
 		return v, fmt.Errorf("record %s is not a version: %w", r.Key, err)
 	}
 	if v.Target().key() != r.Key {
-		return v, fmt.Errorf("record %s says that it is %s", r.Key, v.Target())
+		return v, fmt.Errorf("record %s contains %s", r.Key, v.Target())
 	}
 	return v, nil
 }
 
-// Versions returns the versions of a program, of all of them if name is "", by program and
+// Versions returns the versions of a program, or of all programs if name is "", by program and
 // oldest first.
 func Versions(ctx context.Context, records Records, name string) ([]Version, error) {
 	under := versionKey
@@ -221,8 +222,8 @@ func Versions(ctx context.Context, records Records, name string) ([]Version, err
 	return versions, nil
 }
 
-// Find returns the version whose name begins as t.Version does; one is enough to know it. The
-// error is a *MissingError if there is none.
+// Find returns the version whose id begins with t.Version, if it is the only one. The error is a
+// *MissingError if there is none.
 func Find(ctx context.Context, records Records, t Target) (Version, error) {
 	versions, err := Versions(ctx, records, t.Program)
 	if err != nil {
@@ -248,7 +249,7 @@ func Find(ctx context.Context, records Records, t Target) (Version, error) {
 	return one, fmt.Errorf("program %s has several versions that begin with %s: %s", t.Program, t.Version, strings.Join(found, ", "))
 }
 
-// ParseTarget reads NAME or NAME@VERSION.
+// ParseTarget parses NAME or NAME@VERSION.
 func ParseTarget(s string) (Target, error) {
 	name, version, at := strings.Cut(s, "@")
 	t := Target{Program: name, Version: version}

@@ -34,7 +34,7 @@ func (l *Later) At(n uint64) *model.Waiting { return l.slots[n].w }
 
 // Each calls f for every waiting event, in no particular order.
 func (l *Later) Each(f func(*model.Waiting)) {
-	for _, s := range l.slots { // the contract says so
+	for _, s := range l.slots { // any order: Each promises none
 		if s.w != nil {
 			f(s.w)
 		}

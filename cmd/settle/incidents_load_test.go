@@ -350,8 +350,8 @@ func TestIncident_ABadDeploy(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	wantSoon(t, 0, "a deployed version cannot run on w1: spaces cart* are to run cart@"+v.ID+", and cart@ | runs there: ", "fleet")
-	wantSoon(t, 2, `"check": "programs" | on worker w1: spaces cart* are to run cart@`+v.ID+" | settle rollback", "doctor", "--json")
+	wantSoon(t, 0, "a deployed version cannot run on w1: spaces cart* should run cart@"+v.ID+", but cart@ | runs there: ", "fleet")
+	wantSoon(t, 2, `"check": "programs" | on worker w1: spaces cart* should run cart@`+v.ID+" | settle rollback", "doctor", "--json")
 }
 
 // The finding of a clock that is off names the worker that has it, and no other.

@@ -12,13 +12,13 @@ func TestInit_StarAndGoBehaveAlike(t *testing.T) {
 			t.Chdir(t.TempDir())
 			want(t, 2, `expected "<dir>": a new directory such as door, or . for this one (see settle init `+language+` --help)`, "init", language)
 			want(t, 0, "wrote door: README.md, door. | Next:\n  cd door\n", "init", language, "door")
-			want(t, 2, "settle: door/README.md is there: nothing was written: use a directory that is empty, or a new one", "init", language, "door")
-			want(t, 2, "settle: door/README.md is no directory: nothing was written", "init", language, "door/README.md")
+			want(t, 2, "settle: door/README.md exists: nothing was written: use a directory that is empty, or a new one", "init", language, "door")
+			want(t, 2, "settle: door/README.md is not a directory: nothing was written", "init", language, "door/README.md")
 			want(t, 0, "wrote a/b: | \n  cd a/b\n", "init", language, "a/b")
 			want(t, 0, "wrote my door: | \n  cd 'my door'\n", "init", language, "my door")
 			want(t, 0, "wrote it's: | \n  cd 'it'\\''s'\n", "init", language, "it's")
 			want(t, 0, "wrote 1door: | \n  cd 1door\n", "init", language, "1door")
-			want(t, 2, "is there: nothing was written", "init", language, ".")
+			want(t, 2, "exists: nothing was written", "init", language, ".")
 			if err := os.Mkdir("empty", 0o755); err != nil {
 				t.Fatal(err)
 			}

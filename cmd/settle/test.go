@@ -81,7 +81,7 @@ func (c *testCmd) Run(ctx context.Context, io streams) error {
 	tested := []*testedFile{}
 	for _, file := range files {
 		if !strings.HasSuffix(file, program.TestExtension) {
-			return usage(fmt.Errorf("%s is no file of tests: the name of one ends in %s", file, program.TestExtension))
+			return usage(fmt.Errorf("%s is not a test file: the name of one ends in %s", file, program.TestExtension))
 		}
 	}
 	for _, file := range files {

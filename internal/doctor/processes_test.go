@@ -126,8 +126,8 @@ var fleets = []struct {
 	{"too many watches", watches(100, 3), Warning, "of space cart; it has refused 3", ""},
 	{"watches for which there is room", watches(79, 0), OK, "✓ watches 79, and room for more", "cart"},
 	{"a version that does not compile", func(f *fleet.Fleet) {
-		f.Workers[0].Figures.Unrunnable, f.Workers[1].Figures.Unrunnable = []string{"spaces cart* are to run cart@1"}, []string{"spaces cart* are to run cart@1"}
-	}, Failure, "✗ programs on worker w1: spaces cart* are to run cart@1|settle rollback", "worker w2: spaces"},
+		f.Workers[0].Figures.Unrunnable, f.Workers[1].Figures.Unrunnable = []string{"spaces cart* should run cart@1"}, []string{"spaces cart* should run cart@1"}
+	}, Failure, "✗ programs on worker w1: spaces cart* should run cart@1|settle rollback", "worker w2: spaces"},
 }
 
 func TestEveryFleetIsJudged(t *testing.T) {

@@ -1,5 +1,4 @@
-// Package pause waits for a time, but not beyond a context: what loops do that ask again
-// later.
+// Package pause waits for a duration or the end of a context, for loops that retry.
 package pause
 
 import (
@@ -7,8 +6,7 @@ import (
 	"time"
 )
 
-// For waits for d, or until ctx ends, and returns the error of ctx then. It does not wait
-// at all for 0.
+// For waits for d, or until ctx ends, and returns ctx.Err(). For 0 it returns at once.
 func For(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -23,8 +21,8 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Backoff is how long to wait after n answers in a row that brought nothing: not at
-// all at first, then a millisecond, doubled up to a second.
+// Backoff returns the pause after n consecutive empty answers: none at first, then a millisecond,
+// doubling up to a second.
 func Backoff(n int) time.Duration {
 	if n == 0 {
 		return 0

@@ -1,5 +1,5 @@
-// Package process is what Settle's long-running programs have in common: how they
-// connect, log, trace and stop.
+// Package process holds what Settle's long-running programs have in common: connecting, logging,
+// tracing and stopping.
 package process
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// Version is that of the program. It is set by the linker in releases.
+// Version is the version of the program. The linker sets it in releases.
 var Version = "dev"
 
 // Flags are the flags of every long-running program.
@@ -49,9 +49,9 @@ type Process struct {
 	Tracer trace.Tracer
 }
 
-// Main parses the command line into flags (a pointer to a struct that embeds
-// Flags), runs the program until SIGTERM or SIGINT, and exits: 0 for a clean stop,
-// 1 for a failure, 2 for a bad command line.
+// Main parses the command line into flags (a pointer to a struct that embeds Flags), runs the
+// program until SIGTERM or SIGINT, and exits: 0 for a clean stop, 1 for a failure, 2 for a bad
+// command line.
 func Main(name, description string, flags any, f func(ctx context.Context) error) {
 	kong.Parse(flags, kong.Name(name), kong.Description(description), kong.Vars{"version": Version},
 		kong.Exit(func(code int) { os.Exit(min(code, 2)) }))
@@ -65,10 +65,9 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 	}
 }
 
-// Run connects, waits for the deployment (or creates it, if told with how many partitions), calls
-// start, waits for ctx and calls the function that start has returned, which gets stopTimeout to
-// finish. It waits for servers that cannot be reached yet, and for a deployment that is not there
-// yet, until ctx ends.
+// Run connects, waits for the deployment (or creates it if Partitions is set), calls start, waits
+// for ctx, and calls the function that start returned, which gets stopTimeout to finish. Until ctx
+// ends, it waits for servers that are not reachable and for a deployment that does not exist yet.
 func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(Process) (stop func(context.Context) error, err error)) error {
 	p, flush, err := f.connect(ctx, role, log)
 	if err != nil {
@@ -96,9 +95,9 @@ func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(P
 }
 
 const (
-	// stopTimeout is for saving what is under way; a supervisor usually grants 30 s.
+	// stopTimeout is for saving work in progress; a supervisor usually grants 30 s.
 	stopTimeout = 20 * time.Second
-	// flushTimeout is for the last spans: nobody should wait long for those.
+	// flushTimeout is for exporting the last spans, which must not delay the exit for long.
 	flushTimeout = 3 * time.Second
 )
 
@@ -129,16 +128,16 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 	return p, flush, nil
 }
 
-// tellUnstarted logs that the program was asked to stop before it ran, and what it waited for.
+// tellUnstarted logs that the program was stopped before it ran, and what it was waiting for.
 func tellUnstarted(ctx context.Context, p Process, role string, why error) {
 	if ctx.Err() != nil {
 		p.Logger.Info("stopped before it was running", "role", role, "id", p.ID, "why", why)
 	}
 }
 
-// deployment waits for the deployment, unless it is told with how many partitions to create one: a
-// program that is started before `settle provision` must not choose them. What a deployment lacks
-// is created, or waited for if this user may not.
+// deployment waits for the deployment, unless Partitions is set to create one: a program that is
+// started before `settle provision` must not choose their number. Missing parts of a deployment are
+// created, or waited for if this user may not create them.
 func (f Flags) deployment(ctx context.Context, b *bus.Bus) error {
 	if f.Partitions == 0 {
 		if err := b.AwaitDeployment(ctx); err != nil {
@@ -157,8 +156,8 @@ func logger(w io.Writer, level string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
 }
 
-// randomID is the host's name, as far as it is a valid name, and a random suffix:
-// two processes on one host must differ.
+// randomID returns the host's name, as far as it is a valid name, and a random suffix, to
+// distinguish processes on one host.
 func randomID() string {
 	host, _ := os.Hostname()
 	host = strings.Map(func(r rune) rune {

@@ -6,8 +6,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// anyCodec is for the type any: a document in it is what JSON makes of one, and a Go value
-// in it is encoded as its own type is.
+// anyCodec is the codec of the type any: decoding yields what encoding/json would, and encoding
+// uses the codec of the dynamic type.
 func anyCodec() codec { return codec{decode: decodeAny, encode: encodeAny} }
 
 func decodeAny(v model.Value, to reflect.Value) error {
@@ -23,13 +23,13 @@ func encodeAny(from reflect.Value, depth int) (model.Value, error) {
 	}
 	x := from.Elem()
 	c, err := codecOf(x.Type())
-	if err != nil { // as far as it goes: a field that cannot be stored may not be reached
+	if err != nil { // the rest is not encoded: an invalid field may not be reached
 		c = &textCodec
 	}
 	return c.encode(x, depth)
 }
 
-// plain is v out of nil, bool, float64, string, []any and map[string]any.
+// plain converts v to nil, bool, float64, string, []any and map[string]any.
 func plain(v model.Value) any {
 	switch v.Kind() {
 	case model.KindBool:

@@ -12,19 +12,19 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// codec is how values of one Go type are documents.
+// codec converts between values of one Go type and documents.
 type codec struct {
-	// decode stores v, which is not absent, in to, which can be set and is the zero value.
+	// decode stores v, which is not absent, in to, which is settable and the zero value.
 	decode func(v model.Value, to reflect.Value) error
-	// encode is from as a value, inside depth containers. It may be absent, which is null
-	// wherever it stands.
+	// encode returns from as a value nested in depth containers. An absent result becomes null
+	// inside a container.
 	encode func(from reflect.Value, depth int) (model.Value, error)
 }
 
-// codecs are the ones that are complete, by type.
+// codecs are the complete codecs, by type.
 var codecs sync.Map // of reflect.Type to *codec
 
-// codecOf is the codec of t, or an error if there can be none.
+// codecOf returns the codec of t, or an error if t cannot be encoded.
 func codecOf(t reflect.Type) (*codec, error) {
 	if c, ok := codecs.Load(t); ok {
 		return c.(*codec), nil
@@ -40,8 +40,8 @@ func codecOf(t reflect.Type) (*codec, error) {
 	return c, nil
 }
 
-// builder compiles one type and all that it contains. It holds codecs that are not complete
-// yet, so that a type may contain itself.
+// builder compiles one type and all types that it contains. It holds incomplete codecs, so that a
+// type may contain itself.
 type builder map[reflect.Type]*codec
 
 func (b builder) codec(t reflect.Type) (*codec, error) {
@@ -56,7 +56,7 @@ func (b builder) codec(t reflect.Type) (*codec, error) {
 	return c, b.compile(c, t)
 }
 
-// What has a codec of its own although it has methods, or looks like something else.
+// Types that have a codec of their own although they have methods or another kind.
 var (
 	valueType    = reflect.TypeFor[model.Value]()
 	linkType     = reflect.TypeFor[model.Link]()
@@ -122,7 +122,7 @@ func (b builder) compileKind(c *codec, t reflect.Type) error {
 	return nil
 }
 
-// methods are those by which a type says itself what it is in JSON.
+// methods are those by which a type defines its own JSON form.
 var methods = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](),
 	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[json.UnmarshalerFrom](),
@@ -130,8 +130,8 @@ var methods = []reflect.Type{
 	reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
-// hasMethods reports whether a t, or a pointer to one, has any of the methods. Those of
-// pointers and interfaces are called on what is behind them.
+// hasMethods reports whether t, or a pointer to it, has any of the methods. For pointers and
+// interfaces they are called on the value that they refer to.
 func hasMethods(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return false

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// tooDeep is the error of a container inside depth others. It ends a walk around a circle.
+// tooDeep returns an error at depth nested containers. It ends the walk around a cycle.
 func tooDeep(depth int) error {
 	if depth < model.MaxDepth {
 		return nil
@@ -41,8 +41,8 @@ func (b builder) pointer(c *codec, t reflect.Type) error {
 	return err
 }
 
-// elements is the codec of the elements of a slice or array; nil if there is none, or if the whole
-// goes through text.
+// elements returns the codec of the elements of a slice or array; nil if the elements have none, or
+// if the whole value goes through text.
 func (b builder) elements(c *codec, t reflect.Type) (*codec, error) {
 	if t.Elem().Kind() == reflect.Uint8 { // base64
 		*c = textCodec
@@ -93,7 +93,7 @@ func (b builder) array(c *codec, t reflect.Type) error {
 	return nil
 }
 
-// decodeElements stores the elements of v in a slice or array of as many.
+// decodeElements stores the elements of v in a slice or array of the same length.
 func decodeElements(elem *codec, v model.Value, to reflect.Value) error {
 	i := 0
 	for x := range v.Elements() {
@@ -105,7 +105,7 @@ func decodeElements(elem *codec, v model.Value, to reflect.Value) error {
 	return nil
 }
 
-// encodeElements is a slice or array of what c is the codec of.
+// encodeElements encodes a slice or array whose elements have codec c.
 func (c *codec) encodeElements(from reflect.Value, depth int) (model.Value, error) {
 	if err := tooDeep(depth); err != nil {
 		return model.Value{}, err
@@ -143,7 +143,7 @@ func (b builder) mapping(c *codec, t reflect.Type) error {
 	return nil
 }
 
-// checkKey is the error of a type that cannot be the key of a map.
+// checkKey returns an error if a type cannot be the key type of a map.
 func checkKey(t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Bool, reflect.Struct, reflect.Array, reflect.Chan, reflect.Complex64, reflect.Complex128:
@@ -174,7 +174,7 @@ type member struct {
 	value model.Value
 }
 
-// encodeMap is a map from strings to what c is the codec of.
+// encodeMap encodes a map from strings to values of codec c.
 func (c *codec) encodeMap(from reflect.Value, depth int) (model.Value, error) {
 	if err := tooDeep(depth); err != nil {
 		return model.Value{}, err
@@ -194,8 +194,8 @@ func (c *codec) encodeMap(from reflect.Value, depth int) (model.Value, error) {
 	return made.Object(func(i int) (model.Value, error) { return orNullValue(members[i].value), nil })
 }
 
-// members are the entries of a map, sorted by key, or the error of the first of them that
-// has one.
+// members returns the entries of a map, sorted by key, or the error of the first entry that has
+// one.
 func (c *codec) members(from reflect.Value, depth int) (members []member, first error) {
 	members = make([]member, 0, from.Len())
 	failed := ""
@@ -224,7 +224,7 @@ func (c *codec) member(key string, x reflect.Value, depth int) (member, error) {
 	return member{key, v}, err
 }
 
-// orNullValue is v where a value must stand.
+// orNullValue returns v, or null if v is absent.
 func orNullValue(v model.Value) model.Value {
 	if v.IsAbsent() {
 		return model.Null()

@@ -1,43 +1,40 @@
-// Package shape turns Go values into documents and documents into Go values, without JSON
-// text between them.
+// Package shape converts between Go values and documents without JSON text in between.
 //
-// [model.Of] and [model.Value.Decode] define what a Go value is as a document: what
-// github.com/go-json-experiment/json makes of it, `json` tags included. They go through
-// text, which is written only to be read again at once. A Shape gives the same results
-// directly. It is compiled once per type, so what can be known about the type is not found
-// out with every value.
+// [model.Of] and [model.Value.Decode] define the document of a Go value: the result of
+// github.com/go-json-experiment/json, with `json` tags. They go through text, which is written only
+// to be parsed again. A Shape gives the same results directly. It is compiled once per type, so
+// that facts about the type are not determined again for every value.
 //
 // # How
 //
-// A codec exists for each type that is reachable from T: a pair of functions, from a
-// reflect.Value and to one. Those of structs, maps, slices, arrays and pointers call the
-// codecs of what they contain; a type that contains itself finds its own codec, half made,
-// in the table of the one who compiles. Strings, and values of type model.Value, are shared
-// with the document and not copied. A struct walks its fields and the keys of the object,
-// both of which are sorted, side by side, so keys that it does not have cost nothing but a
-// comparison. The objects that a struct becomes share their keys.
+// Each type reachable from T has a codec: a pair of functions, from a reflect.Value and to one.
+// Those of structs, maps, slices, arrays and pointers call the codecs of their elements; a type
+// that contains itself finds its own incomplete codec in the builder's table. Strings, and values
+// of type model.Value, are shared with the document and not copied. Decoding a struct walks its
+// fields and the keys of the object, both sorted, in parallel, so that unknown keys cost only a
+// comparison. The objects made from a struct type share their keys.
 //
-// Whatever is not plain goes through text, at the place where it stands: types with methods
-// such as MarshalJSON, UnmarshalText or AppendText, maps whose keys are no strings, []byte,
-// and structs with unusual tags or with embedded pointers. What is around it stays direct.
+// Everything else goes through text at its place: types with methods such as MarshalJSON,
+// UnmarshalText or AppendText, maps whose keys are not strings, []byte, and structs with unusual
+// tags or embedded pointers. The surrounding values are still converted directly.
 //
-// # What follows from the text
+// # Consequences of the text
 //
-// The results are equal to those of the text in the corners too, and tests hold them to it:
+// The results equal those of the text in corner cases, too, as tests verify:
 //
 //   - A float inside a container is its shortest decimal text, which for a float32, or for
 //     an integer beyond 2⁵³, is another number than the one in memory.
 //   - A nil slice is [] and a nil map {}. A nil pointer is null.
-//   - omitempty leaves out what is null, "", [] or {}, and neither 0 nor false; omitzero
-//     leaves out the zero value, or what an IsZero method says is one.
-//   - null makes anything the zero value. A key that is missing leaves it.
+//   - omitempty leaves out null, "", [] and {}, but neither 0 nor false; omitzero leaves out the
+//     zero value, as defined by an IsZero method if there is one.
+//   - null decodes to the zero value. A missing key leaves the field unchanged.
 //   - Keys that a struct does not have are ignored; names are compared exactly.
 //
 // # Errors
 //
-// Of refuses what can never be a document (a channel, a function, a complex number, a
-// time.Duration, tags that make no sense) with its place in T. Decode and Encode name the
-// place in the value as a JSON Pointer, what is there, and what is wanted:
+// Of refuses types that cannot be documents (a channel, a function, a complex number, a
+// time.Duration, invalid tags) and names their place in T. Decode and Encode name the place in the
+// value as a JSON Pointer, the value there, and what was expected:
 //
 //	/legs/0/delay: "x" is a string; an integer is wanted
 package shape

@@ -13,12 +13,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Error says that a value and a Go type do not fit, and where.
+// Error reports that a value and a Go type do not match, and where.
 type Error struct {
-	// Path leads from the root of the value to what does not fit. In an error of Of, "*"
-	// stands for any key or index.
+	// Path is the place of the mismatch in the value. In an error of Of, "*" stands for any key or
+	// index.
 	Path model.Path
-	// Problem says what is there and what is wanted.
+	// Problem describes the value there and what was expected.
 	Problem string
 }
 
@@ -31,9 +31,9 @@ func (e *Error) Error() string {
 
 func problem(what string) error { return &Error{Problem: what} }
 
-// at is err one step further up.
+// at prefixes the path of err with a step.
 func at(step string, err error) error {
-	e, ok := err.(*Error) //nolint:errorlint // nobody wraps it on the way up
+	e, ok := err.(*Error) //nolint:errorlint // it is not wrapped on the way up
 	if !ok {
 		return &Error{Path: model.Path{step}, Problem: err.Error()}
 	}
@@ -42,7 +42,7 @@ func at(step string, err error) error {
 
 func atIndex(i int, err error) error { return at(strconv.Itoa(i), err) }
 
-// of is an error of Of, with the type that it is about.
+// of returns an error of Of, with the type that it is about.
 func of(t reflect.Type, err error) error {
 	var e *Error
 	if !errors.As(err, &e) || len(e.Path) == 0 {
@@ -51,12 +51,12 @@ func of(t reflect.Type, err error) error {
 	return fmt.Errorf("%s, %w", t, err)
 }
 
-// misfit is v standing where something else is wanted.
+// misfit returns the error of finding v where something else was expected.
 func misfit(v model.Value, wanted string) error {
 	return problem(describe(v) + "; " + wanted + " is wanted")
 }
 
-// describe says what v is: `"x" is a string`.
+// describe describes v: `"x" is a string`.
 func describe(v model.Value) string {
 	switch v.Kind() {
 	case model.KindNull:
@@ -75,7 +75,7 @@ func describe(v model.Value) string {
 	return "nothing is here"
 }
 
-// quoted is the string v as JSON, cut where nobody reads on.
+// quoted returns the string v as JSON, shortened to a readable length.
 func quoted(v model.Value) string {
 	const readable = 60 // bytes
 	s, _ := v.AsString()
@@ -89,7 +89,7 @@ func quoted(v model.Value) string {
 	return model.String(s[:cut] + "…").String()
 }
 
-// inText is an error of encoding or decoding by text, with the place that it knows.
+// inText converts an error of encoding or decoding by text, with its place.
 func inText(err error) error {
 	if err == nil {
 		return nil
@@ -106,7 +106,7 @@ func inText(err error) error {
 	return &Error{Path: path, Problem: semantic(s)}
 }
 
-// semantic is what an error of the JSON package says, without where.
+// semantic returns the message of an error of the JSON package, without the place.
 func semantic(s *json.SemanticError) string {
 	if s.Err != nil {
 		return s.Err.Error()

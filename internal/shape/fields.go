@@ -13,7 +13,7 @@ import (
 // field is a field of a struct, or of one embedded in it, that is a key of its object.
 type field struct {
 	name   string
-	tagged bool // the name stands in the tag
+	tagged bool // the name is in the tag
 	index  []int
 	typ    reflect.Type
 
@@ -21,24 +21,24 @@ type field struct {
 	asString            bool
 }
 
-// layout is what a struct is as an object.
+// layout is the structure of a struct as an object.
 type layout struct {
 	fields []field // sorted by name
-	// odd: there are tags or embedded pointers that are left to the JSON package.
+	// odd is set if there are tags or embedded pointers that are left to the JSON package.
 	odd bool
-	// refused is why the struct cannot be part of a document, if it cannot.
+	// refused is why the struct cannot be part of a document, or nil.
 	refused error
 }
 
-// tier is a struct whose fields count: the one itself, or one embedded in it.
+// tier is a struct whose fields are collected: the type itself, or one embedded in it.
 type tier struct {
 	typ   reflect.Type
-	index []int // that leads to it
+	index []int // the path to it
 }
 
-// layoutOf lists the fields of a struct. Which one has a name that several want follows the
-// rules of Go: the one that is nearest, among those the one whose tag says the name, and
-// none if there are still several.
+// layoutOf lists the fields of a struct. Conflicting names are resolved by the rules of Go: the
+// field at the least depth, among those the one whose tag has the name, and none if there are still
+// several.
 func layoutOf(t reflect.Type) layout {
 	var l layout
 	var all []field
@@ -59,7 +59,7 @@ func layoutOf(t reflect.Type) layout {
 	return l
 }
 
-// fieldsOf are the fields of one tier, and the structs whose fields take their place.
+// fieldsOf returns the fields of one tier, and the embedded structs whose fields are promoted.
 func (l *layout) fieldsOf(in tier) (fields []field, embedded []tier) {
 	for i := range in.typ.NumField() {
 		f, inline, ok := l.read(in.typ.Field(i))
@@ -82,8 +82,8 @@ func (l *layout) fieldsOf(in tier) (fields []field, embedded []tier) {
 	return fields, embedded
 }
 
-// read is what the tag of a field says, whether its own fields take its place, and whether
-// it counts at all.
+// read returns the field described by a tag, whether its own fields are promoted, and whether it is
+// encoded at all.
 func (l *layout) read(sf reflect.StructField) (f field, inline, ok bool) {
 	tag := sf.Tag.Get("json")
 	if tag == "-" || !sf.IsExported() && !sf.Anonymous {
@@ -94,7 +94,7 @@ func (l *layout) read(sf reflect.StructField) (f field, inline, ok bool) {
 	if strings.ContainsAny(name, "\\'\"`") {
 		l.odd = true
 	}
-	if !sf.IsExported() && f.tagged { // the JSON package panics when it is to be set to null
+	if !sf.IsExported() && f.tagged { // the JSON package panics when setting it to null
 		l.refused = at(name, problem(fmt.Sprintf("the embedded %s is not exported and cannot have a name; give the type a capital letter, or remove the name", sf.Name)))
 	}
 	for option := range strings.SplitSeq(options, ",") {
@@ -113,7 +113,7 @@ func (l *layout) read(sf reflect.StructField) (f field, inline, ok bool) {
 	return f, sf.Anonymous && !f.tagged, true
 }
 
-// dominant keeps of the fields of one name the one that has it, sorted by name.
+// dominant keeps of the fields of one name the one that wins it, sorted by name.
 func dominant(all []field) []field {
 	slices.SortStableFunc(all, func(a, b field) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(len(a.index), len(b.index)), untaggedLast(a, b))
@@ -142,8 +142,7 @@ func untaggedLast(a, b field) int {
 	return 1
 }
 
-// probe asks the JSON package whether it can do with a type, which it says before it looks
-// at any value.
+// probe returns the JSON package's error about a type, which it reports before it reads any value.
 func probe(t reflect.Type) error {
 	err := json.Unmarshal([]byte("{}"), reflect.New(t).Interface())
 	if err != nil {

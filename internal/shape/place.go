@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Field is the Go type of a place in a t: of a field of a struct by its name in JSON, of an
-// element of a map or slice, and behind pointers. A place in a model.Value is one, in an
-// any an any. If there is no such place, the error says what there is.
+// Field returns the Go type at a path in a t: of a struct field by its JSON name, of an element of
+// a map or slice, and through pointers. At a path in a model.Value it is model.Value, in an any it
+// is any. The error lists the fields that exist.
 func Field(t reflect.Type, path ...string) (reflect.Type, error) {
 	place := t
 	for i, step := range path {
@@ -60,7 +60,7 @@ func structFieldAt(t reflect.Type, name string) (reflect.Type, error) {
 	return l.fields[i].typ, nil
 }
 
-// unknown is the error of a name that no field has.
+// unknown returns the error of a name that no field has.
 func unknown(name string, fields []field) error {
 	if len(fields) == 0 {
 		return fmt.Errorf("there are no fields")
@@ -76,7 +76,7 @@ func unknown(name string, fields []field) error {
 	return fmt.Errorf("%s", there)
 }
 
-// nearest is the name that is meant, if one is near enough to be.
+// nearest returns the most similar name, if one is similar enough.
 func nearest(name string, names []string) (string, bool) {
 	best, least := "", max(1, len(name)/3)+1
 	for _, n := range names {
@@ -90,7 +90,7 @@ func nearest(name string, names []string) (string, bool) {
 	return best, best != ""
 }
 
-// distance is how many bytes must be added, removed or replaced to make b of a.
+// distance returns the number of bytes to add, remove or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

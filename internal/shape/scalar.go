@@ -43,8 +43,8 @@ func encodeString(s string) (model.Value, error) {
 	return model.String(s), nil
 }
 
-// orNull is the error of v where something else is wanted. null is none: it makes a
-// scalar the zero value, which it is already.
+// orNull returns the error of finding v where something else was expected. null is accepted: it
+// means the zero value, which the target has already.
 func orNull(v model.Value, wanted string) error {
 	if v.IsNull() {
 		return nil
@@ -97,7 +97,7 @@ func uintCodec(t reflect.Type) codec {
 	}
 }
 
-// exact are the integers that a float64 holds all of, up to this one.
+// exact is the bound up to which a float64 holds all integers.
 const exact = 1 << 53
 
 var float64Codec = codec{
@@ -118,7 +118,7 @@ var float64Codec = codec{
 	},
 }
 
-// A float32 is a number by its shortest decimal text, 0.1 and not 0.10000000149011612.
+// A float32 is encoded as its shortest decimal text, 0.1 and not 0.10000000149011612.
 var float32Codec = codec{
 	decode: func(v model.Value, to reflect.Value) error {
 		f, ok := v.AsFloat()
@@ -129,7 +129,7 @@ var float32Codec = codec{
 			to.SetFloat(float64(float32(i)))
 			return nil
 		}
-		if float64(float32(f)) != f { // rounding twice may give another number than the text
+		if float64(float32(f)) != f { // rounding twice may yield a number other than the text
 			var err error
 			if f, err = strconv.ParseFloat(v.String(), 32); err != nil {
 				return misfit(v, "a number that a float32 can hold")
@@ -147,7 +147,7 @@ var float32Codec = codec{
 	},
 }
 
-// decimal is the number that the text of f is.
+// decimal returns the number that the text of f represents.
 func decimal(f float64, bits int) (model.Value, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return model.Value{}, problem(fmt.Sprintf("%v is not a JSON number", f))

@@ -7,21 +7,21 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Shape is how values of type T are documents. It is for any number of goroutines.
+// Shape converts between values of type T and documents. It is safe for concurrent use.
 type Shape[T any] struct {
 	codec *codec
 
-	// decode and encode, if set, stand in for the codec. decode reports false for what it
-	// leaves to the codec.
+	// decode and encode, if set, replace the codec. decode returns false for values that it leaves
+	// to the codec.
 	decode func(model.Value) (T, bool)
 	encode func(T) (model.Value, error)
 }
 
-// shapes are the Shapes that exist, by their T.
+// shapes are the existing Shapes, by T.
 var shapes sync.Map // of reflect.Type to *Shape[T]
 
-// Of is the shape of T. It is compiled at the first call. A T that cannot be a document is
-// an error that says where in T and why.
+// Of returns the shape of T, which is compiled at the first call. If T cannot be a document, the
+// error says where in T and why.
 func Of[T any]() (*Shape[T], error) {
 	t := reflect.TypeFor[T]()
 	if s, ok := shapes.Load(t); ok {
@@ -37,8 +37,8 @@ func Of[T any]() (*Shape[T], error) {
 	return kept.(*Shape[T]), nil
 }
 
-// Decode is v as a T. What is absent is the zero T, as Value.Decode leaves it. On an error
-// the T is the zero one too.
+// Decode decodes v into a T. An absent v is the zero T, as with Value.Decode. With an error, the T
+// is zero, too.
 func (s *Shape[T]) Decode(v model.Value) (T, error) {
 	if s.decode != nil {
 		if t, ok := s.decode(v); ok {
@@ -48,7 +48,7 @@ func (s *Shape[T]) Decode(v model.Value) (T, error) {
 	return s.decodeByCodec(v)
 }
 
-// decodeByCodec is apart so that only its T needs to be on the heap.
+// decodeByCodec is separate so that only its T is allocated on the heap.
 func (s *Shape[T]) decodeByCodec(v model.Value) (T, error) {
 	var t, zero T
 	if v.IsAbsent() {
@@ -60,7 +60,7 @@ func (s *Shape[T]) decodeByCodec(v model.Value) (T, error) {
 	return t, nil
 }
 
-// Encode is t as a value.
+// Encode encodes t.
 func (s *Shape[T]) Encode(t T) (model.Value, error) {
 	if s.encode != nil {
 		return s.encode(t)

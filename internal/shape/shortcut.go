@@ -6,9 +6,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// shortcut sets what needs no reflection: T is a scalar or a type that model.Of converts
-// directly. model.Of must have the word for these, because it does not take a float at the
-// root, or in a []any, for its text.
+// shortcut sets decode and encode if they need no reflection: T is a scalar or a type that model.Of
+// converts directly. The latter must go through model.Of, because it does not round a float at the
+// root or in a []any to its text.
 func (s *Shape[T]) shortcut() {
 	switch s := any(s).(type) {
 	case *Shape[string]:
@@ -40,8 +40,8 @@ func decodeInt(v model.Value) (int, bool) {
 	return int(i), ok && int64(int(i)) == i
 }
 
-// direct reports whether model.Of converts a t without text. An interface may hold one that
-// it does.
+// direct reports whether model.Of converts a t without text. An interface may contain a value for
+// which it does.
 func direct(t reflect.Type) bool {
 	if t.Kind() == reflect.Interface {
 		return true

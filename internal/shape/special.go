@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A value that is part of a Go value is taken as it is.
+// A model.Value inside a Go value is used unchanged.
 var valueCodec = codec{
 	decode: func(v model.Value, to reflect.Value) error {
 		*to.Addr().Interface().(*model.Value) = v
@@ -58,9 +58,8 @@ var timeCodec = codec{
 	},
 }
 
-// parseTime is the time that s is. What is the text of a time as we write it is read
-// directly; about other forms of RFC 3339 the JSON package is stricter than package time,
-// so it is asked.
+// parseTime parses a time. The format that Encode writes is parsed directly; for other forms of RFC
+// 3339 the JSON package, which is stricter than package time, decides.
 func parseTime(s string) (t time.Time, ok bool) {
 	if err := t.UnmarshalText([]byte(s)); err != nil {
 		return time.Time{}, false
@@ -73,7 +72,7 @@ func parseTime(s string) (t time.Time, ok bool) {
 	return t, err == nil
 }
 
-// addressed is a pointer to from, or to a copy if it has no address.
+// addressed returns a pointer to from, or to a copy if it is not addressable.
 func addressed(from reflect.Value) reflect.Value {
 	if from.CanAddr() {
 		return from.Addr()

@@ -13,7 +13,7 @@ type structField struct {
 	isZero func(reflect.Value) bool // of a field with omitzero
 }
 
-// structCodec is how a struct is an object.
+// structCodec converts between a struct and an object.
 type structCodec struct {
 	fields []structField // sorted by name
 	keys   model.Keys    // the names
@@ -96,7 +96,7 @@ func (s *structCodec) encode(from reflect.Value, depth int) (model.Value, error)
 	return s.keys.Object(func(i int) (model.Value, error) { return s.fields[i].encode(from, depth+1) })
 }
 
-// encode is the value of the field in a struct, absent if it is left out.
+// encode returns the value of the field in a struct, absent if it is left out.
 func (f *structField) encode(of reflect.Value, depth int) (model.Value, error) {
 	from := f.of(of)
 	if f.isZero != nil && f.isZero(from) {
@@ -112,7 +112,7 @@ func (f *structField) encode(of reflect.Value, depth int) (model.Value, error) {
 	return orNullValue(x), nil
 }
 
-// of is the field in a struct.
+// of returns the field of a struct.
 func (f *field) of(s reflect.Value) reflect.Value {
 	for _, i := range f.index {
 		s = s.Field(i)
@@ -120,7 +120,7 @@ func (f *field) of(s reflect.Value) reflect.Value {
 	return s
 }
 
-// empty is what omitempty leaves out.
+// empty reports whether omitempty leaves v out.
 func empty(v model.Value) bool {
 	switch v.Kind() {
 	case model.KindAbsent, model.KindNull:
@@ -134,10 +134,10 @@ func empty(v model.Value) bool {
 	return false
 }
 
-// isZeroer has its own idea of what zero is.
+// isZeroer is implemented by types that define their own zero value.
 type isZeroer interface{ IsZero() bool }
 
-// zeroTest is what omitzero asks of a field of type t.
+// zeroTest returns the test of omitzero for a field of type t.
 func zeroTest(t reflect.Type) func(reflect.Value) bool {
 	zeroer := reflect.TypeFor[isZeroer]()
 	switch {

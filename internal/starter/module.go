@@ -17,25 +17,25 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// settlePath is the path of the module that is asked for.
+// settlePath is the path of the required module.
 const settlePath = "github.com/settlehq/settle"
 
-// goVersion is what a program says that it needs, unless a checkout says more.
+// goVersion is the go directive of the program, unless a checkout needs a newer one.
 const goVersion = "1.26.0"
 
-// Origin is where a program's Settle comes from: a checkout, or else a version.
+// Origin is the source of a program's Settle module: a checkout, or else a version.
 type Origin struct {
 	Checkout string // a directory; "" for none
 	Version  string // v1.2.3
 }
 
-// ErrNoOrigin: the command was built from a directory that is not there any more.
+// ErrNoOrigin reports that the command was built from a directory that no longer exists.
 var ErrNoOrigin = errors.New("this settle was built from a checkout that is not here; say where one is with --checkout DIR")
 
-// ErrNoCheckout: a directory is no checkout of Settle.
-var ErrNoCheckout = errors.New("this is no checkout of " + settlePath)
+// ErrNoCheckout reports that a directory is not a checkout of Settle.
+var ErrNoCheckout = errors.New("this is not a checkout of " + settlePath)
 
-// Built is what this executable was built from: the checkout, if that is there, or else a version.
+// Built returns what this executable was built from: the checkout, if it exists, or else a version.
 func Built(version string) (Origin, error) {
 	if _, this, _, ok := runtime.Caller(0); ok && filepath.IsAbs(this) && !strings.Contains(this, "@") {
 		root := filepath.Dir(filepath.Dir(filepath.Dir(this)))
@@ -52,12 +52,12 @@ func Built(version string) (Origin, error) {
 	return Origin{Version: version}, nil
 }
 
-// released tells whether the go tool can fetch a version.
+// released reports whether the go tool can fetch a version.
 func released(version string) bool {
 	return semver.IsValid(version) && !strings.HasSuffix(semver.Build(version), "dirty")
 }
 
-// readMod is the go.mod of a checkout.
+// readMod reads the go.mod of a checkout.
 func readMod(dir string) (*modfile.File, error) {
 	name := filepath.Join(dir, "go.mod")
 	text, err := os.ReadFile(name)
@@ -74,11 +74,11 @@ func readMod(dir string) (*modfile.File, error) {
 	return f, err
 }
 
-// ErrModule: a module cannot be called so.
+// ErrModule reports an invalid module path.
 var ErrModule = errors.New("name the module: --module PATH")
 
-// moduleOf makes the path of a module of the name of a directory, which may have characters that a
-// path may not have, or be that of a package of the standard library.
+// moduleOf derives a module path from the name of a directory, which may contain characters that
+// are invalid in a path, or be the path of a standard package.
 func moduleOf(dir string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if module.CheckImportPath("x"+string(r)+"x") == nil {
@@ -92,7 +92,7 @@ func moduleOf(dir string) string {
 	return name
 }
 
-// modFiles are go.mod, and for a checkout go.sum.
+// modFiles returns go.mod, and for a checkout go.sum.
 func (o Origin) modFiles(path string) ([]file, error) {
 	if err := module.CheckImportPath(path); err != nil {
 		return nil, fmt.Errorf("%w; %w", err, ErrModule)
@@ -113,8 +113,8 @@ func (o Origin) modFiles(path string) ([]file, error) {
 	return []file{{"go.mod", text}, {"go.sum", sums}}, err
 }
 
-// useCheckout has a module use a checkout, and asks for all that this asks for, in the same
-// versions: so nothing is missing in go.sum.
+// useCheckout makes a module use a checkout, with all requirements of the checkout in the same
+// versions, so that go.sum is complete.
 func (o Origin) useCheckout(f *modfile.File) error {
 	dir, err := filepath.Abs(o.Checkout)
 	if err != nil {
@@ -124,7 +124,7 @@ func (o Origin) useCheckout(f *modfile.File) error {
 	if err != nil {
 		return err
 	}
-	const version = "v0.0.0" // of which the directory takes the place
+	const version = "v0.0.0" // the directory replaces it
 	errs := []error{f.AddRequire(settlePath, version), f.AddReplace(settlePath, "", dir, "")}
 	if its.Go != nil {
 		errs = append(errs, f.AddGoStmt(its.Go.Version))

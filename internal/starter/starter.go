@@ -15,14 +15,14 @@ import (
 //go:embed star door
 var templates embed.FS
 
-// file is one that is to be written.
+// file is a file to be written.
 type file struct {
 	name string
 	text []byte
 }
 
-// Star writes a program in Starlark into a directory that is empty or does not exist, and
-// returns the names of the files.
+// Star writes a program in Starlark into a directory that is empty or does not exist, and returns
+// the names of the files.
 func Star(dir string) ([]string, error) {
 	files, err := template("star")
 	if err != nil {
@@ -31,8 +31,8 @@ func Star(dir string) ([]string, error) {
 	return write(dir, files)
 }
 
-// Go writes a program in Go into a directory that is empty or does not exist, and returns the
-// names of the files. The module's path is, if none is given, made of the name of the directory.
+// Go writes a program in Go into a directory that is empty or does not exist, and returns the names
+// of the files. Without a module path, it derives one from the name of the directory.
 func Go(dir, module string, of Origin) ([]string, error) {
 	if module == "" {
 		abs, err := filepath.Abs(dir)
@@ -52,7 +52,7 @@ func Go(dir, module string, of Origin) ([]string, error) {
 	return write(dir, append(files, own...))
 }
 
-// template are the files of a directory of templates.
+// template returns the files of a directory of templates.
 func template(name string) (files []file, err error) {
 	entries, err := templates.ReadDir(name)
 	if err != nil {
@@ -68,21 +68,21 @@ func template(name string) (files []file, err error) {
 	return files, nil
 }
 
-// ErrNotEmpty: nothing is written where something is.
+// ErrNotEmpty reports that the directory is not empty.
 var ErrNotEmpty = errors.New("nothing was written: use a directory that is empty, or a new one")
 
-// write writes files into a directory that has none, but for those whose names begin with a dot.
+// write writes files into a directory without files, except those whose names begin with a dot.
 func write(dir string, files []file) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, syscall.ENOTDIR):
-		return nil, fmt.Errorf("%s is no directory: %w", dir, ErrNotEmpty)
+		return nil, fmt.Errorf("%s is not a directory: %w", dir, ErrNotEmpty)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") {
-			return nil, fmt.Errorf("%s is there: %w", filepath.Join(dir, e.Name()), ErrNotEmpty)
+			return nil, fmt.Errorf("%s exists: %w", filepath.Join(dir, e.Name()), ErrNotEmpty)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -97,7 +97,7 @@ func write(dir string, files []file) (names []string, err error) {
 	return names, nil
 }
 
-// create writes a file that does not exist yet.
+// create writes a file that must not exist yet.
 func create(name string, text []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

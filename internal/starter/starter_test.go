@@ -148,7 +148,7 @@ func TestStarAndGo_RefuseAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{name, filepath.Join(name, "below")} {
-		if _, err := Star(dir); !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), dir+" is no directory") {
+		if _, err := Star(dir); !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), dir+" is not a directory") {
 			t.Errorf("Starlark in %s: %v", dir, err)
 		}
 		if _, err := Go(dir, "door", Origin{Version: "v1.2.3"}); !errors.Is(err, ErrNotEmpty) {

@@ -14,6 +14,8 @@ import (
 // once its comments are rewritten; none is removed.
 var heldToWords = []string{
 	".", "settletest", "model", "receipts", "replica", "cron", "lookup", "gateway",
+	"program", "coordinator",
+	"internal/shape", "internal/pause", "internal/process", "internal/starter",
 }
 
 // wordRule is a phrase that comments and texts must not use, and what to write in its place.
