@@ -137,7 +137,7 @@ func TestReplay_BeginsLaterAndRefusesNonsense(t *testing.T) {
 	}
 	for spoilt, says := range map[string]string{
 		"": "the recording is empty", "{}": "another format", string(text) + "{\"x\":1}\n": "line ",
-		string(text) + "{\"value\":1}\n":               "no document, no event and no writes",
+		string(text) + "{\"value\":1}\n":               "neither a document, nor an event, nor writes",
 		string(text) + "{\"before\":\"a b\"}\n":        "document",
 		strings.Replace(string(text), "{", "", 1):      "line 1 of the recording",
 		string(text) + `{"stream":"buy"}` + "\n":       "event id",

@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// deliver puts an event into the lane of its space, which comes to life for it. An event for
-// a space without a program stays where it is, as it would in a deployment.
+// deliver puts an event into the lane of its space, which is loaded for it. An event for a space
+// without a program stays in the lane, as in a deployment.
 func (w *World) deliver(ev model.Event) {
 	s, err := w.awake(ev.Space)
 	if err != nil {
@@ -24,7 +24,7 @@ func (w *World) deliver(ev model.Event) {
 	s.enqueue(ev)
 }
 
-// awake is the space of that name, nil if it has no program.
+// awake returns the space of that name, nil if it has no program.
 func (w *World) awake(name string) (*Space, error) {
 	s, err := w.awaken(name)
 	if errors.Is(err, ErrNoProgram) {
@@ -38,11 +38,11 @@ func (s *Space) enqueue(ev model.Event) {
 	s.w.lane++
 	ev.Lane = s.w.lane
 	s.lane = append(s.lane, ev)
-	s.core.Offer(ev) // if there is no room, the core asks for it later
+	s.core.Offer(ev) // without room, the core asks for it later
 	s.w.touch(s)
 }
 
-// end keeps the receipt of an event, and returns the notice that its origin is due.
+// end records the receipt of an event, and returns the notice for its origin, if one is due.
 func (s *Space) end(tx *model.Tx) []model.Event {
 	rc := *tx.Receipt
 	stream, _ := receipts.Stream(tx.By)
@@ -65,7 +65,7 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 	m := n.Message(origin, tx.Trace)
 	payload, err := model.ParseValue(m.Payload)
 	if err != nil {
-		panic(err) // it was just made
+		panic(err) // it was encoded above
 	}
 	return []model.Event{{Space: m.Space, Stream: m.Stream, ID: m.ID, Payload: payload, Depth: m.Depth}}
 }
@@ -76,8 +76,8 @@ type mirrored struct {
 	seq     uint64 // of the commit that the readers have seen
 }
 
-// follow begins to mirror a document for a space: it is observed where it lives. In a space
-// that has no program there is nothing.
+// follow begins to mirror a document for a space: it is observed in its own space. The documents of
+// a space without a program are absent.
 func (w *World) follow(reader *Space, ref space.Ref) error {
 	home, err := w.awake(ref.Space)
 	if err != nil {
@@ -118,8 +118,8 @@ func (w *World) unfollow(reader *Space, ref space.Ref) {
 	}
 }
 
-// tell has the readers of a document see what a commit has made of it.
-func (s *Space) tell(doc string) {
+// deliverDocument passes the document's value after a commit to its readers.
+func (s *Space) deliverDocument(doc string) {
 	m := s.mirrors[doc]
 	if m == nil {
 		return

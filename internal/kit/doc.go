@@ -1,22 +1,21 @@
-// Package kit is the engine of package settletest: spaces in memory, driven by whoever calls
-// it, in virtual time. It knows no testing.TB, so that hosts of other languages can run tests
-// of their own with it.
+// Package kit is the engine of package settletest: spaces in memory and in virtual time, driven by
+// their caller. It does not depend on testing.TB, so that hosts of other languages can run their
+// own tests with it.
 //
-// A world holds spaces, and drives their cores (package space) directly: there is no worker,
-// no coordinator and no bus. What they do is done here in the simplest way in which it can be
-// right:
+// A world holds spaces, and drives their cores (package space) directly: there is no worker, no
+// coordinator and no bus. Their work is done here in the simplest correct way:
 //
-//	append       the log takes every commit at once; nobody else writes there
-//	release      what a commit sends is in the lane of its target when the commit is in the
-//	             log; a space comes to life for the first event
+//	append       the log accepts every commit at once; there is no other writer
+//	release      a commit's sends are in the lanes of their targets when the commit is in the
+//	             log; a space is loaded for its first event
 //	mirror       a document of another space is observed there and delivered with each commit
-//	notice       who sent what no handler took is told, as coordinators do
-//	time         Advance goes from one time at which a space wants to be woken to the next
-//	checkpoint   Save; Restart and Crash load all spaces anew from it and from their logs
+//	notice       the origin of a refused event is notified, as by a coordinator
+//	time         Advance moves from one scheduled wake-up of a space to the next
+//	checkpoint   Save; Restart and Crash load all spaces from it and from their logs
 //
-// Spaces are settled in the order in which it became known that they have something to do,
-// one step at a time, so a world does the same every time.
+// Spaces are stepped one at a time, in the order in which they got work, so a world is
+// deterministic.
 //
-// What a program does wrong is collected as Problems. A function that blocks ends the world
-// (see turn.go).
+// Mistakes of a program are collected as Problems. A function that blocks ends the world (see
+// turn.go).
 package kit

@@ -10,39 +10,39 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Kind tells problems apart.
+// Kind is the kind of a problem.
 type Kind uint8
 
 const (
 	// NodeError: a computation or effect returned an error or panicked.
 	NodeError Kind = iota + 1
-	// DeadLetter: an event that the world itself has sent, by a handler, a timer or a cron
-	// job, failed or was refused.
+	// DeadLetter: an event that the world itself sent, by a handler, a timer or a cron job, failed
+	// or was refused.
 	DeadLetter
-	// NotIdempotent: a function came to something else when it was run again.
+	// NotIdempotent: a function had another result when it was run again.
 	NotIdempotent
-	// OutsideWrite: a node has written where it has not declared that it writes.
+	// OutsideWrite: a node wrote outside its declared locations.
 	OutsideWrite
 	// Unsettled: a node runs again and again, and was held back for it.
 	Unsettled
-	// Startup: a space could not be brought to life.
+	// Startup: a space could not be loaded.
 	Startup
 )
 
-// Problem is something that went wrong in a space.
+// Problem is a mistake or failure in a space.
 type Problem struct {
 	Space string
 	Kind  Kind
-	// Node, or Stream and Event, say whose code it was.
+	// Node, or Stream and Event, identify the code.
 	Node, Stream, Event string
-	// Text is what went wrong; if it is empty, Err. A dead letter may have both: Err is what its
-	// handler ended in, and the same stands in the text.
+	// Text describes the problem; if it is empty, Err does. A dead letter may have both: Err is the
+	// error of its handler, which Text contains, too.
 	Text  string
 	Err   error
 	Stack []byte // of a panic
 }
 
-// Who names the function.
+// Who returns the name of the node, or else of the stream.
 func (p *Problem) Who() string {
 	if p.Node != "" {
 		return p.Node
@@ -78,7 +78,7 @@ func (l Letter) String() string {
 	return fmt.Sprintf("space %s: event %s on %s %s: %s", l.Space, l.Event, l.Stream, l.Outcome, l.Error)
 }
 
-// problem notes something that went wrong. What a node does in each of its runs is told once.
+// problem records a problem. A repeated problem of a node is recorded once.
 func (w *World) problem(p Problem) {
 	if p.Kind == OutsideWrite || p.Kind == Unsettled {
 		once := fmt.Sprint(p.Space, " ", p.Kind, " ", p.Node)
@@ -90,20 +90,20 @@ func (w *World) problem(p Problem) {
 	w.problems = append(w.problems, p)
 }
 
-// TakeProblems returns what has gone wrong since it was asked last.
+// TakeProblems returns the problems since its last call.
 func (w *World) TakeProblems() []Problem {
 	p := w.problems
 	w.problems = nil
 	return p
 }
 
-// Letters are the events that failed or were refused so far, oldest first.
+// Letters returns the events that failed or were refused so far, oldest first.
 func (w *World) Letters() []Letter { return w.letters }
 
-// Undelivered are the events that were sent to spaces that have no program.
+// Undelivered returns the events that were sent to spaces without a program.
 func (w *World) Undelivered() []model.Event { return w.undelivered }
 
-// hooks are what the core tells.
+// hooks returns the callbacks of the core.
 func (s *Space) hooks() space.Trace {
 	return space.Trace{
 		HandleStart: func(ev *model.Event) model.Trace {
@@ -123,7 +123,7 @@ func (s *Space) hooks() space.Trace {
 	}
 }
 
-// running notes for who looks from outside what is about to run. The text is made once.
+// running records what is about to run, for await on another goroutine. The text is built once.
 func (s *Space) running(kind, name string) {
 	c := s.runs[kind+name]
 	if c == nil {
@@ -133,15 +133,15 @@ func (s *Space) running(kind, name string) {
 	s.w.current.Store(&c.who)
 }
 
-// comeBack ends the goroutine of a world that was given up in the meantime.
+// comeBack ends the goroutine of a world that was given up meanwhile.
 func (s *Space) comeBack() {
 	if s.w.abandoned.Load() {
 		runtime.Goexit()
 	}
 }
 
-// ofTheProgram leaves out what the world itself looks with: the names of the core's own observers
-// are none that a program could use.
+// ofTheProgram reports whether a node belongs to the program. The core's own observers have names
+// that a program cannot use.
 func ofTheProgram(node string) bool {
 	return node != reading && model.CheckName("node", node) == nil
 }
@@ -165,7 +165,7 @@ func (s *Space) ended(i space.RunInfo) {
 	if n := s.core.Stats().OutsideWrites; n != s.outside && len(i.Writes) > 0 {
 		s.outside = n
 		s.w.problem(Problem{Space: s.name, Kind: OutsideWrite, Node: i.Node, Text: fmt.Sprintf(
-			"has written to %s, where it has not declared that it writes: nobody who reads there makes it run. Declare the place with ComputeInto or Materialize, or in Writes or Envelope of a NodeSpec", places(i.Writes))})
+			"has written to %s, which it has not declared: reading there does not make it run. Declare the place with ComputeInto or Materialize, or in Writes or Envelope of a NodeSpec", places(i.Writes))})
 	}
 }
 
@@ -184,8 +184,8 @@ func (s *Space) violated(v space.Violation) {
 	})
 }
 
-// noteError takes in the errors of nodes. Those of handlers are in receipts, as text: they wait
-// here for theirs.
+// noteError records the errors of nodes. Errors of handlers are kept until the receipt, which
+// contains only their text.
 func (s *Space) noteError(i space.ErrorInfo) {
 	var violation *space.IdempotencyError
 	if i.Transient || errors.As(i.Err, &violation) {

@@ -8,11 +8,11 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// maxDifferences bounds what is told of them.
+// maxDifferences bounds the reported differences.
 const maxDifferences = 20
 
-// Play has happen in a world what the recording holds, and tells what came out differently: how an
-// event ended, and what a document is in the end. The world must have begun at r.Start, or earlier.
+// Play repeats the recording in a world and returns the differences: outcomes of events, and
+// documents at the end. The world must have started at r.Start or earlier.
 func (r *Recording) Play(w *World) (differences []string, err error) {
 	if err := w.AdvanceTo(r.Start); err != nil {
 		return nil, err
@@ -37,12 +37,12 @@ func (r *Recording) Play(w *World) (differences []string, err error) {
 	return r.settle(w, s)
 }
 
-// lateness is by how much what waits for a time may be late here: the handler that has set the time
-// saw an earlier one than the log, which the recording has.
+// lateness is how late an event that waits for a time may be: the handler that set the time saw an
+// earlier clock than the log, which is what the recording has.
 const lateness = 100 * time.Millisecond
 
-// settle compares, and lets what is different be late by a little. What it tells then is how it was in
-// time.
+// settle compares, and if there are differences allows for lateness. It reports the differences
+// from before that.
 func (r *Recording) settle(w *World, s *Space) ([]string, error) {
 	inTime := r.compare(s)
 	different := inTime
@@ -57,7 +57,7 @@ func (r *Recording) settle(w *World, s *Space) ([]string, error) {
 	return inTime, nil
 }
 
-// begin writes the documents that were there before.
+// begin writes the documents from before the recording.
 func (r *Recording) begin(s *Space) error {
 	if len(r.Before) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (p *RecordedStep) play(w *World, s *Space) error {
 	return s.Deliver(model.Event{Stream: p.Stream, ID: p.Event, Payload: p.Payload, NotBefore: p.NotBefore, Invalid: p.Invalid})
 }
 
-// compare tells what is not as it was.
+// compare returns the differences.
 func (r *Recording) compare(s *Space) (all []string) {
 	for i := range r.Steps {
 		p := &r.Steps[i]
@@ -118,8 +118,8 @@ func (r *Recording) compare(s *Space) (all []string) {
 	return all
 }
 
-// timeless is a document without the times at which tasks have ended: a recording has those of the
-// log, which are milliseconds after those of the handlers.
+// timeless returns a document without the times at which tasks have ended: a recording has those of
+// the log, which are milliseconds after those of the handlers.
 func timeless(v model.Value) model.Value {
 	for key, task := range v.Get("tasks").All() {
 		if task.Get("state").IsAbsent() || task.Get("at").IsAbsent() {

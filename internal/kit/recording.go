@@ -12,20 +12,20 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// recordingVersion is that of the format of recordings.
+// recordingVersion is the version of the format of recordings.
 const recordingVersion = 1
 
 // Recording is what happened in one space between two revisions.
 type Recording struct {
 	Space string
-	// Program is what the space ran in the end, if that is known.
+	// Program is the program that the space ran at the end, if that is known.
 	Program string
-	// From is the revision behind which the recording begins, 0 for the beginning of the space, and
-	// To the one that it ends with.
+	// From is the revision after which the recording starts, 0 for the start of the space, and To
+	// the one with which it ends.
 	From, To uint64
-	// Start and End are times of the log. The first of them is that of the first step, or a little earlier.
+	// Start and End are times of the log. Start is that of the first step, or a little earlier.
 	Start, End time.Time
-	// Before are documents as they were at From, After as they were at To; derived ones are left out.
+	// Before are documents as of From, After as of To; derived ones are left out.
 	Before, After []RecordedDocument
 	Steps         []RecordedStep
 }
@@ -36,9 +36,9 @@ type RecordedDocument struct {
 	Value model.Value
 }
 
-// RecordedStep is an event that came from outside the space and ended, or writes that no event made.
+// RecordedStep is an event from outside the space that has ended, or writes without an event.
 type RecordedStep struct {
-	// At is when the log took what came of it.
+	// At is when the log stored the result.
 	At time.Time
 	// Stream is "" for writes.
 	Stream, Event string
@@ -46,15 +46,15 @@ type RecordedStep struct {
 	// NotBefore and Invalid are those of model.Event.
 	NotBefore int64
 	Invalid   string
-	// Outcome, Result and Error are those of its receipt; Outcome is "" for an event that waits for its
-	// time at the end.
+	// Outcome, Result and Error are those of its receipt; Outcome is "" for an event that still
+	// waits for its time at the end.
 	Outcome model.Outcome
 	Result  model.Value
 	Error   string
 	Writes  []model.Write
 }
 
-// recordedLine is one of the text of a recording. Which fields it has says what it is.
+// recordedLine is one line of the text of a recording. Its fields determine its kind.
 type recordedLine struct {
 	Recording int           `json:"recording,omitzero"`
 	Space     string        `json:"space,omitzero"`
@@ -78,7 +78,7 @@ type recordedLine struct {
 	Writes    []model.Write `json:"writes,omitzero"`
 }
 
-// Lines are the recording as text, a JSON object each.
+// Lines returns the recording as text, one JSON object per line.
 func (r *Recording) Lines() ([]string, error) {
 	all := []recordedLine{{Recording: recordingVersion, Space: r.Space, Program: r.Program, From: r.From, To: r.To, Start: r.Start, End: r.End}}
 	for _, d := range r.Before {
@@ -105,7 +105,7 @@ func (r *Recording) Lines() ([]string, error) {
 	return lines, nil
 }
 
-// ParseRecording reads the text of a recording.
+// ParseRecording parses the text of a recording.
 func ParseRecording(lines []string) (*Recording, error) {
 	var r *Recording
 	for i, text := range lines {
@@ -127,11 +127,11 @@ func ParseRecording(lines []string) (*Recording, error) {
 	return r, nil
 }
 
-// take takes in a line. The first one is the head.
+// take adds a line. The first one is the head.
 func (r *Recording) take(l *recordedLine) (*Recording, error) {
 	switch {
 	case r == nil && l.Recording != recordingVersion:
-		return nil, fmt.Errorf("a recording begins with {\"recording\":%d,...}, and this is another format or nothing of the kind", recordingVersion)
+		return nil, fmt.Errorf("a recording begins with {\"recording\":%d,...}, this is another format or not a recording", recordingVersion)
 	case r == nil:
 		if l.Start.IsZero() || l.End.Before(l.Start) {
 			return nil, errors.New("its times are missing, or end before they begin")
@@ -154,7 +154,7 @@ func (r *Recording) take(l *recordedLine) (*Recording, error) {
 		r.Steps = append(r.Steps, RecordedStep{At: l.At, Writes: l.Writes})
 		return r, checkWrites(l.Writes)
 	}
-	return nil, errors.New("it is no document, no event and no writes")
+	return nil, errors.New("it is neither a document, nor an event, nor writes")
 }
 
 func checkWrites(writes []model.Write) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Save writes a checkpoint of the space and what its nodes have observed, as a worker does
-// from time to time.
+// Save writes a checkpoint of the space and the observations of its nodes, as a worker does
+// periodically.
 func (s *Space) Save() error {
 	c, err := s.core.Checkpoint()
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Space) Save() error {
 		delete(s.observations, id)
 	}
 	for _, o := range observed {
-		if !ofTheProgram(o.Node) { // but somebody who watches
+		if !ofTheProgram(o.Node) { // an observer
 			continue
 		}
 		if o.Version == "" {
@@ -41,7 +41,7 @@ func (s *Space) Save() error {
 	return nil
 }
 
-// known are the observations that were saved.
+// known returns the saved observations.
 func (s *Space) known() []space.Observation {
 	var out []space.Observation
 	for _, id := range slices.Sorted(maps.Keys(s.observations)) {
@@ -54,12 +54,12 @@ func (s *Space) known() []space.Observation {
 	return out
 }
 
-// build tells the code of nodes that name no version: all programs of a world are of one
+// build identifies the code of nodes without a version: all programs of a world are in one
 // executable, see space.Program.Version.
 func (s *Space) build() string { return "kit/" + s.program.Version }
 
-// Restart has every process of the world end in order and start again: what is in memory is
-// lost, and each space is loaded from its checkpoint and its log. Who watched, watches again.
+// Restart ends every process of the world in good order and starts it again: memory is lost, and
+// each space is loaded from its checkpoint and its log. Watches are started again.
 func (w *World) Restart() error {
 	for _, s := range w.order {
 		if err := s.Save(); err != nil {
@@ -69,8 +69,8 @@ func (w *World) Restart() error {
 	return w.Crash()
 }
 
-// Crash is Restart without an orderly end: the spaces are loaded from the last checkpoint that
-// Save has made, if any, and the log behind it.
+// Crash is Restart without an orderly end: the spaces are loaded from the last checkpoint made by
+// Save, if any, and the log after it.
 func (w *World) Crash() error {
 	return w.do(func() error {
 		for _, s := range w.order {

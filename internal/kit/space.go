@@ -31,17 +31,17 @@ type Space struct {
 	panics       map[key][]byte // of handlers: their stacks
 	watches      []*Watch
 	mirrors      map[string]*mirrored
-	docs         map[string]bool // that were ever written
+	docs         map[string]bool // the documents ever written
 
 	runs map[string]*count
-	// ran are the nodes that have run since the last mark, in order.
+	// ran lists the nodes that have run since the last mark, in order.
 	ran []string
-	// outside is Stats.OutsideWrites as of the last run.
+	// outside is Stats.OutsideWrites after the last run.
 	outside uint64
 	handled int
 }
 
-// key names an event within its space.
+// key identifies an event within its space.
 type key struct{ stream, id string }
 
 // count counts the runs of a node.
@@ -58,20 +58,20 @@ func newSpace(w *World, name string, p *space.Program) *Space {
 	}
 }
 
-// Name is the name of the space.
+// Name returns the name of the space.
 func (s *Space) Name() string { return s.name }
 
-// Program is what the space runs.
+// Program returns the program of the space.
 func (s *Space) Program() *space.Program { return s.program }
 
-// World is the world that the space is in.
+// World returns the world of the space.
 func (s *Space) World() *World { return s.w }
 
-// rehearsals is how often the first runs of a function are repeated: a choice between two
-// things by chance escapes all of the first three with a probability of 2^-12.
+// rehearsals is how often the first runs of a function are repeated: a random choice between two
+// alternatives escapes the checks of the first three runs with a probability of 2^-12.
 const rehearsals = 4
 
-// load makes the core out of what is saved and logged, and takes the space over.
+// load creates the core from the saved state and the log, and takes over the space.
 func (s *Space) load() error {
 	r, err := replica.Load(s.name, s.saved)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Space) load() error {
 	if p, perr := s.w.programs(s.name); perr != nil {
 		return perr
 	} else if p != nil {
-		s.program = p // another version, perhaps
+		s.program = p // possibly another version
 	}
 	if s.core, err = space.New(cfg, s.program, r); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *Space) load() error {
 	return nil
 }
 
-// step settles once and does what the core asks for.
+// step settles the space once and does what the core asks for.
 func (s *Space) step() error {
 	s.core.Clock(s.w.now)
 	r := s.core.Settle(s.w.elapsed())
@@ -147,7 +147,7 @@ func (s *Space) step() error {
 	return nil
 }
 
-// append puts a commit into the log: nobody else writes there, so it is never refused.
+// append puts a commit into the log, which has no other writer and so never refuses it.
 func (s *Space) append(a *space.Append) error {
 	w := s.w
 	w.seq++
@@ -178,12 +178,12 @@ func (s *Space) append(a *space.Append) error {
 	}
 	for _, doc := range written {
 		s.docs[doc] = true
-		s.tell(doc)
+		s.deliverDocument(doc)
 	}
 	return nil
 }
 
-// offerAfter reads the lane from a place and stops when there is no room.
+// offerAfter offers lane events after a place to the core until there is no room.
 func (s *Space) offerAfter(after uint64) {
 	for i := range s.lane {
 		if s.lane[i].Lane > after && !s.core.Offer(s.lane[i]) {
@@ -192,7 +192,7 @@ func (s *Space) offerAfter(after uint64) {
 	}
 }
 
-// wakes is when the space wants to be settled again; false for not by itself.
+// wakes returns when the space must be settled again; false if only an input requires it.
 func (s *Space) wakes() (time.Time, bool) {
 	var at time.Time
 	if s.wake > 0 {

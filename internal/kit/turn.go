@@ -13,16 +13,15 @@ import (
 )
 
 // Functions of programs run on a goroutine of their own, one per call of the world, so that
-// one that blocks can be seen: whoever waits for it looks, now and then, at what that
-// goroutine is doing. Only its state counts and not how long it takes: one that computes, or
-// that a slow machine has not got to, is waited for as long as it needs.
+// blocking can be detected: the waiting caller samples the state of that goroutine. Only its state
+// counts, not how long it takes: a function that computes, or that a slow machine has not
+// scheduled, is waited for.
 //
-// A state in which a function waits for somebody else must be seen twice in a row, with the
-// same stack. Locks, which the runtime and libraries take for a moment, must be seen more
-// often than that.
+// A state in which a function waits for another goroutine must be seen twice in a row, with the
+// same stack. Locks, which the runtime and libraries hold for a moment, must be seen more often.
 
-// firstLook and longestLook bound the pauses between looks, which double. They say when a
-// state is looked at; the state decides.
+// firstLook and longestLook bound the pauses between samples, which double. They determine when a
+// state is sampled; the state decides.
 const (
 	firstLook   = time.Millisecond
 	longestLook = 100 * time.Millisecond
@@ -30,13 +29,13 @@ const (
 	seenOften   = 8
 )
 
-// BlockedError says that a function waits for something.
+// BlockedError reports that a function blocks.
 type BlockedError struct {
 	// Who is the function: a handler, computation or effect, and its space.
 	Who string
-	// State is what the runtime says of its goroutine: "sleep", "chan receive", "IO wait".
+	// State is the runtime's name of its goroutine's state: "sleep", "chan receive", "IO wait".
 	State string
-	// Stack is where it waits, the function's own frames.
+	// Stack is where it waits, with the function's own frames.
 	Stack string
 }
 
@@ -44,7 +43,7 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%s blocks: it waits in [%s]. %s\n%s", e.Who, e.State, instead(e.State), indent(e.Stack))
 }
 
-// instead says what to do.
+// instead returns advice for a state.
 func instead(state string) string {
 	const general = "A function of a program holds up its whole space while it runs, and may be run again at any time"
 	switch {
@@ -60,15 +59,15 @@ func instead(state string) string {
 // turn is one call into the world.
 type turn struct {
 	done chan struct{}
-	id   atomic.Pointer[string] // of the goroutine, as the runtime prints it
+	id   atomic.Pointer[string] // of the goroutine, as printed by the runtime
 	err  error
-	// ended is false if the goroutine ended without coming back; panicked is with what.
+	// ended is false if the goroutine ended without returning; panicked is the value of its panic.
 	ended    bool
 	panicked any
 	stack    []byte
 }
 
-// do has f called on a goroutine of its own, and waits for it.
+// do calls f on a goroutine of its own, and waits for it.
 func (w *World) do(f func() error) error {
 	switch {
 	case w.broken != nil:
@@ -119,7 +118,7 @@ func (w *World) await(t *turn) error {
 	}
 }
 
-// outcome is how a turn has ended.
+// outcome returns how a turn ended.
 func (w *World) outcome(t *turn) error {
 	switch {
 	case t.panicked != nil:
@@ -131,7 +130,7 @@ func (w *World) outcome(t *turn) error {
 	return t.err
 }
 
-// giveUp ends the world: a function is in the middle of something and cannot be called back.
+// giveUp ends the world: a function is still running and cannot be stopped.
 func (w *World) giveUp(err error) error {
 	w.broken = err
 	w.abandoned.Store(true)
@@ -145,17 +144,17 @@ func (w *World) who() string {
 	return "a function of the program"
 }
 
-// sight is what a look at the goroutine of a turn has shown.
+// sight is the result of sampling the goroutine of a turn.
 type sight struct {
 	state, stack string
 	times        int
 	buf          []byte
 }
 
-// again looks once more, and reports whether the goroutine blocks.
+// again samples once more, and reports whether the goroutine blocks.
 func (s *sight) again(id *string) bool {
 	if id == nil {
-		return false // it has not begun
+		return false // it has not started
 	}
 	state, stack := s.stateOf(*id)
 	limit := patience(state, stack)
@@ -170,15 +169,15 @@ func (s *sight) again(id *string) bool {
 	return s.times >= limit
 }
 
-// waiting are the states in which a goroutine waits for another, for time or for the world
-// outside, as the runtime prints them (waitReasonStrings in package runtime).
+// waiting are the states in which a goroutine waits for another one, for time or for I/O, as
+// printed by the runtime (waitReasonStrings in package runtime).
 var waiting = []string{"sleep", "chan receive", "chan send", "select", "IO wait", "sync.Cond.Wait", "sync.WaitGroup.Wait"}
 
-// brief are those that pass by themselves, mostly.
+// brief are the states that usually end by themselves.
 var brief = []string{"sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock", "semacquire", "syscall"}
 
-// patience is how often a state must be seen in a row, 0 if it is none that matters. What is
-// printed for somebody to read (fmt.Println, a log) is not meant.
+// patience returns how often a state must be seen in a row, 0 if it does not count. Writing output
+// (fmt.Println, a log) does not count.
 func patience(state, stack string) int {
 	switch {
 	case strings.Contains(stack, "os.(*File).Write("), strings.Contains(stack, "testing.(*common).log"):
@@ -191,7 +190,7 @@ func patience(state, stack string) int {
 	return 0
 }
 
-// goroutineID is the number of this goroutine: "goroutine 12 [running]: ...".
+// goroutineID returns the number of this goroutine: "goroutine 12 [running]: ...".
 func goroutineID() string {
 	buf := make([]byte, 40)
 	head := buf[:runtime.Stack(buf, false)]
@@ -201,7 +200,7 @@ func goroutineID() string {
 	return ""
 }
 
-// stateOf is what the runtime says of a goroutine, and its stack; "" if there is none.
+// stateOf returns the state and the stack of a goroutine; "" if there is none.
 func (s *sight) stateOf(id string) (state, stack string) {
 	if s.buf == nil {
 		s.buf = make([]byte, 32<<10)
@@ -215,7 +214,7 @@ func (s *sight) stateOf(id string) (state, stack string) {
 	}
 }
 
-// find cuts one goroutine out of the listing of all.
+// find extracts one goroutine from the listing of all.
 func find(all []byte, head string) (state, stack string) {
 	at := bytes.Index(all, []byte(head))
 	if at < 0 || at > 0 && all[at-1] != '\n' {
@@ -224,14 +223,14 @@ func find(all []byte, head string) (state, stack string) {
 	one, _, _ := bytes.Cut(all[at:], []byte("\n\n"))
 	first, stack, _ := strings.Cut(string(one), "\n")
 	state, _, _ = strings.Cut(strings.TrimPrefix(first, head), "]")
-	state, _, _ = strings.Cut(state, ",") // how long, and other remarks
+	state, _, _ = strings.Cut(state, ",") // the duration and other remarks
 	return state, stack
 }
 
-// userFrames leaves of a stack what belongs to the function that was called and what it has
-// called: without the runtime, and without what called it.
+// userFrames reduces a stack to the frames of the called function and its callees: without the
+// runtime, and without its callers.
 func userFrames(stack string) string {
-	if _, below, ok := strings.Cut(stack, "\npanic("); ok { // above it are those who recover
+	if _, below, ok := strings.Cut(stack, "\npanic("); ok { // above it are the frames that recover
 		_, stack, _ = strings.Cut(below, "\n\t")
 		_, stack, _ = strings.Cut(stack, "\n")
 	}

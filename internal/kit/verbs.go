@@ -13,10 +13,9 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Send stores an event in the lane of the space, has all done that follows from it at this
-// time, and returns the receipt; false if there is none yet (see Pending). An id that was sent
-// to the stream before is the same event: nothing happens, and the receipt is that of then. An
-// empty id stands for one that is new.
+// Send stores an event in the lane of the space, runs everything that follows from it at this time,
+// and returns the receipt; false if there is none yet (see Pending). Sending an id to the same
+// stream again has no effect and returns the first receipt. An empty id stands for a new one.
 func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error) {
 	if id == "" {
 		s.w.nextID++
@@ -44,8 +43,9 @@ func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time
 	return rc, ok, err
 }
 
-// Deliver puts an event into the lane of the space as if another process had stored it there, and has
-// all done that follows from it at this time. One of that stream and id that was there before stays.
+// Deliver puts an event into the lane of the space as if another process had stored it there, and
+// runs everything that follows from it at this time. An earlier event of that stream and id is
+// kept.
 func (s *Space) Deliver(ev model.Event) error {
 	k := key{ev.Stream, ev.ID}
 	return s.w.do(func() error {
@@ -65,13 +65,13 @@ func checkSend(stream, id string) error {
 	return model.CheckEventID(id)
 }
 
-// Receipt is how an event ended; false if it has not.
+// Receipt returns the receipt of an event; false if it has not ended.
 func (s *Space) Receipt(stream, id string) (model.Receipt, bool) {
 	rc, ok := s.receipts[key{stream, id}]
 	return rc, ok
 }
 
-// Panic is where the handler of an event has panicked, "" if it has not.
+// Panic returns where the handler of an event panicked, "" if it did not.
 func (s *Space) Panic(stream, id string) string {
 	stack := s.panics[key{stream, id}]
 	if len(stack) == 0 {
@@ -80,16 +80,16 @@ func (s *Space) Panic(stream, id string) string {
 	return userFrames(string(stack))
 }
 
-// Value is a document as it stands, computed or not.
+// Value returns a document in its present state, up to date or not.
 func (s *Space) Value(doc string) model.Value { return s.core.Value(doc) }
 
-// reading is the node that Read makes.
+// reading is the name of the node that Read registers.
 const reading = "settletest-read"
 
-// Read has f read in the space as an effect would: what it reads is demanded, so that what it
-// is derived from is up to date, documents of other spaces are here, and links are followed.
-// f is called again for each thing that was not. stale says what is not up to date in the end,
-// because it cannot be at this time: a computation that fails, or that a debounce holds back.
+// Read runs f in the space as an effect would be run: its reads are demand, so that derived
+// documents are brought up to date, documents of other spaces are mirrored, and links are followed.
+// f is called again for each of those. stale is why a document that it read is out of date at the
+// end: a computation fails, or a debounce holds it back.
 func (s *Space) Read(f func(tx *space.Tx) error) (stale string, err error) {
 	err = s.w.do(func() error {
 		var failed error
@@ -113,13 +113,13 @@ func (s *Space) Read(f func(tx *space.Tx) error) (stale string, err error) {
 	return stale, err
 }
 
-// Stale says why a document is not up to date although it is read; "" if it is.
+// Stale returns why a document is out of date although it is observed; "" if it is up to date.
 func (s *Space) Stale(doc string) (string, error) {
 	return s.Read(func(tx *space.Tx) error { tx.Get(doc); return nil })
 }
 
-// behind says what a node waits for, or what it has read that is not up to date; "" if there
-// is nothing.
+// behind returns what a node waits for, or which of its reads is out of date; "" if there is
+// nothing.
 func (s *Space) behind(node string) string {
 	e, ok := s.core.Explain(node)
 	switch {
@@ -133,7 +133,7 @@ func (s *Space) behind(node string) string {
 	return s.failing(node)
 }
 
-// failing says which of those that a node is derived from has failed in its last run.
+// failing returns which of the nodes behind a node failed in its last run.
 func (s *Space) failing(node string) string {
 	seen, list := map[string]bool{node: true}, []string{node}
 	for i := 0; i < len(list); i++ {
@@ -151,8 +151,8 @@ func (s *Space) failing(node string) string {
 	return ""
 }
 
-// Write makes a transaction that answers no event, as the application may that hosts a space:
-// what a test begins with.
+// Write runs a transaction without an event, as the application that hosts a space may: it prepares
+// a test.
 func (s *Space) Write(f func(tx *space.Tx) error) error {
 	return s.w.do(func() error {
 		_, err := s.core.Transact("settletest", f)
@@ -161,7 +161,7 @@ func (s *Space) Write(f func(tx *space.Tx) error) error {
 	})
 }
 
-// Watch is somebody who watches a document.
+// Watch is an observation of a document.
 type Watch struct {
 	s      *Space
 	doc    string
@@ -169,8 +169,8 @@ type Watch struct {
 	ended  bool
 }
 
-// Watch observes a document from now on. The first value seen is the one that it has when
-// what it is derived from is up to date.
+// Watch observes a document from now on. The first value seen is the one that it has once it is up
+// to date.
 func (s *Space) Watch(doc string) (*Watch, error) {
 	x := &Watch{s: s, doc: doc}
 	return x, s.w.do(func() error {
@@ -187,7 +187,7 @@ func (s *Space) Watch(doc string) (*Watch, error) {
 	})
 }
 
-// look has those who watch see what is new, when the space has come to the end of a step.
+// look delivers new values to the watches at the end of a step.
 func (s *Space) look() {
 	for _, x := range s.watches {
 		if v := s.core.Value(x.doc); !x.ended && !model.Equal(v, x.values[len(x.values)-1]) {
@@ -196,7 +196,7 @@ func (s *Space) look() {
 	}
 }
 
-// Values are those that were seen, oldest first.
+// Values returns the values seen, oldest first.
 func (x *Watch) Values() []model.Value { return x.values }
 
 // Stop ends the observation.
@@ -212,7 +212,7 @@ func (x *Watch) Stop() error {
 	})
 }
 
-// Mark begins a new count of runs.
+// Mark resets the counts of runs.
 func (s *Space) Mark() {
 	for _, c := range s.runs { // any order: each on its own
 		c.since = 0
@@ -220,7 +220,7 @@ func (s *Space) Mark() {
 	s.ran = nil
 }
 
-// Runs is how often a node has run since the last Mark.
+// Runs returns how often a node has run since the last Mark.
 func (s *Space) Runs(node string) int {
 	if c := s.runs[node]; c != nil {
 		return c.since
@@ -228,7 +228,7 @@ func (s *Space) Runs(node string) int {
 	return 0
 }
 
-// Ran are the nodes that have run since the last Mark, in order, each as often as it ran.
+// Ran returns the nodes that have run since the last Mark, in order, once per run.
 func (s *Space) Ran() []string { return s.ran }
 
 // Has reports whether the space has a node of that name.
@@ -237,9 +237,9 @@ func (s *Space) Has(node string) bool {
 	return ok
 }
 
-// Knows reports whether a space that has come to life has, or had, a node of that name, or may have
-// it as that of a row, or handles a stream of that name. It is true of a world that was given up:
-// nobody can look into that.
+// Knows reports whether a loaded space has, or had, a node of that name, could have it as the node
+// of a row, or handles a stream of that name. In a world that was given up, which cannot be
+// inspected, it returns true.
 func (w *World) Knows(name string) (known bool) {
 	parent, _, _ := strings.Cut(name, model.RowMark)
 	err := w.do(func() error {
@@ -251,16 +251,16 @@ func (w *World) Knows(name string) (known bool) {
 	return known || err != nil
 }
 
-// Nodes lists the nodes of the space, as they stand.
+// Nodes returns the states of the nodes of the space.
 func (s *Space) Nodes() []space.NodeState { return s.core.Nodes() }
 
-// Structure tells which nodes the space has, and what they write.
+// Structure returns the nodes of the space, with their write surfaces.
 func (s *Space) Structure() space.Structure { return s.core.Structure() }
 
-// Explain says how a node stands: why it ran last, and why it does not run now.
+// Explain explains a node: why it ran last, and why it does not run now.
 func (s *Space) Explain(node string) (space.Explanation, bool) { return s.core.Explain(node) }
 
-// Pending says what is left to do in the space and why it is not done, "" if nothing is.
+// Pending describes the work left in the space and why it is not done, "" if there is none.
 func (s *Space) Pending() string {
 	var lines []string
 	if p, ok := s.core.Parked(); ok {
@@ -278,20 +278,20 @@ func (s *Space) Pending() string {
 	return strings.Join(lines, "\n")
 }
 
-// NextDue is when the first event that waits for its time is due; false if none waits.
+// NextDue returns when the next waiting event is due; false if none waits.
 func (s *Space) NextDue() (time.Time, bool) {
 	ms := s.core.NextDue()
 	return time.UnixMilli(ms).UTC(), ms != 0
 }
 
-// Parked says why the event at the head of the lane has not been handled; false if there is
+// Parked returns why the event at the head of the lane has not been handled; false if there is
 // none.
 func (s *Space) Parked() (space.Parked, bool) { return s.core.Parked() }
 
-// Handled is how many events have ended in the space.
+// Handled returns how many events have ended in the space.
 func (s *Space) Handled() int { return s.handled }
 
-// Docs lists the documents of the space that are in its log, by name.
+// Docs returns the names of the documents in the space's log, sorted.
 func (s *Space) Docs() []string {
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(s.docs)) {

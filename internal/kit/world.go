@@ -11,51 +11,50 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Start is what the time is when a world begins, unless Options say otherwise.
+// Start is the initial time of a world, unless Options has another.
 var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// maxSteps and maxEvents bound what a world does at one moment: a program that sends itself one
+// maxSteps and maxEvents bound the work of a world at one moment: a program that sends itself one
 // event after another never comes to rest.
 const (
 	maxSteps  = 20_000
 	maxEvents = 50_000
 )
 
-// Programs tells which program a space runs, nil for none.
+// Programs returns the program of a space, nil for none.
 type Programs func(space string) (*space.Program, error)
 
-// Always runs one program in every space.
+// Always returns Programs that run p in every space.
 func Always(p *space.Program) Programs {
 	return func(string) (*space.Program, error) { return p, nil }
 }
 
-// Options say how a world behaves. The zero value of each is its default.
+// Options configures a world. The zero value of each field is its default.
 type Options struct {
-	// Start is what the time is at the beginning; Start of this package.
+	// Start is the initial time; default Start of this package.
 	Start time.Time
-	// Space is how the cores are configured. Its names, its trace and CheckIdempotency are
-	// the world's.
+	// Space configures the cores. Its names, its trace and CheckIdempotency are set by the world.
 	Space space.Config
-	// Lenient leaves out the second run of every function that shows whether it is
-	// idempotent.
+	// Lenient omits the second run of every function, which checks that it is idempotent.
 	Lenient bool
-	// Blocking allows functions to block: they are not looked at while they run.
+	// Blocking allows functions to block: they are not sampled while they run.
 	Blocking bool
-	// Log is told what functions of the program log (Tx.Log); nil for nobody.
+	// Log receives the output of the program's functions (Tx.Log); nil discards it.
 	Log func(space.ConsoleInfo)
 }
 
-// World is spaces in memory, in virtual time. It belongs to one goroutine at a time.
+// World is a set of spaces in memory, in virtual time. It must not be used by several goroutines at
+// a time.
 type World struct {
 	programs Programs
 	opts     Options
 
 	start, now time.Time
-	// seq numbers the log entries of all spaces, lane what is in their lanes.
+	// seq numbers the log entries of all spaces, lane the lane entries.
 	seq, lane uint64
 	spaces    map[string]*Space
-	// order are the spaces in the order in which they came to life, due those that are to
-	// be settled, in the order in which that became known.
+	// order lists the spaces in the order in which they were loaded, due those to be settled, in
+	// the order in which they got work.
 	order, due []*Space
 	nextID     int
 	handled    int // events
@@ -65,18 +64,18 @@ type World struct {
 	letters     []Letter
 	undelivered []model.Event
 
-	// current is what runs, for who looks from outside (see turn).
+	// current is what runs, for await on another goroutine (see turn).
 	current atomic.Pointer[string]
 	inside  bool
-	// broken is why nothing can be done any more: a function has not come back.
+	// broken is why the world cannot continue: a function has not returned.
 	broken error
 	timer  *time.Timer
 	seen   sight
-	// abandoned tells the goroutine that is left behind to end when it comes back.
+	// abandoned makes the goroutine that is left behind end when it returns.
 	abandoned atomic.Bool
 }
 
-// New makes a world without spaces.
+// New returns a world without spaces.
 func New(programs Programs, o Options) *World {
 	if o.Start.IsZero() {
 		o.Start = Start
@@ -87,17 +86,17 @@ func New(programs Programs, o Options) *World {
 	}
 }
 
-// Now is the time in the world.
+// Now returns the time in the world.
 func (w *World) Now() time.Time { return w.now }
 
-// Spaces lists the spaces that have come to life, in that order.
+// Spaces returns the loaded spaces, in the order of loading.
 func (w *World) Spaces() []*Space { return slices.Clone(w.order) }
 
-// ErrNoProgram says that a space has no program.
+// ErrNoProgram reports that a space has no program.
 var ErrNoProgram = errors.New("the space has no program")
 
-// Space brings a space to life, or returns the one that is. The error is ErrNoProgram, that
-// of a name, or what is wrong with its program.
+// Space returns a space, and loads it if necessary. The error is ErrNoProgram, that of an invalid
+// name, or a mistake in its program.
 func (w *World) Space(name string) (s *Space, err error) {
 	err = w.do(func() error {
 		if s, err = w.awaken(name); err != nil {
@@ -120,7 +119,7 @@ func (w *World) awaken(name string) (*Space, error) {
 		return nil, err
 	}
 	if program == nil {
-		return nil, fmt.Errorf("space %s: %w; what tells the programs returns nil for it", name, ErrNoProgram)
+		return nil, fmt.Errorf("space %s: %w; Programs returns nil for it", name, ErrNoProgram)
 	}
 	s := newSpace(w, name, program)
 	if err := s.load(); err != nil {
@@ -131,10 +130,10 @@ func (w *World) awaken(name string) (*Space, error) {
 	return s, nil
 }
 
-// elapsed is the monotonic time of the cores.
+// elapsed returns the monotonic time of the cores.
 func (w *World) elapsed() time.Duration { return w.now.Sub(w.start) }
 
-// touch has a space settled when its turn comes.
+// touch queues a space to be settled.
 func (w *World) touch(s *Space) {
 	if !s.due {
 		s.due = true
@@ -142,15 +141,15 @@ func (w *World) touch(s *Space) {
 	}
 }
 
-// Run does all that can be done at this time. Verbs that give the world something to do have
-// done it when they return.
+// Run does all work that can be done at this time. Methods that create work call it before they
+// return.
 func (w *World) Run() error { return w.do(w.run) }
 
 func (w *World) run() error {
 	began := w.handled
 	for steps := 0; len(w.due) > 0; steps++ {
 		if events := w.handled - began; steps == maxSteps || events > maxEvents {
-			return fmt.Errorf("no rest after %d events and %d steps at %s; the last to run was %s. A handler that always sends another event, to this space or back and forth, goes on for ever", events, steps, w.clock(), w.who())
+			return fmt.Errorf("no rest after %d events and %d steps at %s; the last to run was %s. A handler that always sends another event, to this space or back and forth, never ends", events, steps, w.clock(), w.who())
 		}
 		s := w.due[0]
 		w.due = w.due[1:]
@@ -165,10 +164,10 @@ func (w *World) run() error {
 
 func (w *World) clock() string { return w.now.UTC().Format(time.RFC3339Nano) }
 
-// Advance lets time pass. What is due on the way happens at its time, in order.
+// Advance moves time forward. Everything due on the way runs at its time, in order.
 func (w *World) Advance(d time.Duration) error { return w.AdvanceTo(w.now.Add(d)) }
 
-// AdvanceTo lets time pass until t. Time does not go back.
+// AdvanceTo moves time forward to t. Time does not go back.
 func (w *World) AdvanceTo(t time.Time) error {
 	if t.Before(w.now) {
 		return fmt.Errorf("advance to %s: it is %s already, and time does not go back", t.UTC().Format(time.RFC3339Nano), w.clock())
@@ -196,7 +195,7 @@ func (w *World) advance(to time.Time) error {
 	return nil
 }
 
-// Next is when something is to happen by itself; false if nothing is.
+// Next returns the time of the next scheduled action; false if there is none.
 func (w *World) Next() (time.Time, bool) { return w.next() }
 
 func (w *World) next() (first time.Time, ok bool) {

@@ -1,4 +1,4 @@
-// Package replay makes a recording of what happened in a space (kit.Recording), from its log and its lane.
+// Package replay records what happened in a space (kit.Recording), from its log and its lane.
 package replay
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Options say what is recorded.
+// Options configures a recording.
 type Options struct {
-	// From is the revision behind which to begin; 0 begins as early as the log and the lane tell.
+	// From is the revision after which to start; 0 starts as early as log and lane allow.
 	From uint64
-	// Derived are documents that the program derives, besides those of which that is saved.
+	// Derived are derived documents beyond those known from saved observations.
 	Derived []string
 }
 
-// page is how many entries are read at a time.
+// page is the number of entries read at a time.
 const page = 500
 
 // recorder reads a space.
@@ -38,7 +38,7 @@ type recorder struct {
 	at      map[[2]string]int
 }
 
-// Record makes a recording of a space, which goes on meanwhile.
+// Record records a space, which may continue meanwhile.
 func Record(ctx context.Context, bus lookup.Bus, space string, o Options) (*kit.Recording, error) {
 	now, err := lookup.ReadContents(ctx, bus, space)
 	switch {
@@ -73,7 +73,7 @@ func Record(ctx context.Context, bus lookup.Bus, space string, o Options) (*kit.
 	return &r.Recording, nil
 }
 
-// isCell reports whether a document is compared: it has a name of the program's, and is not derived.
+// isCell reports whether a document is compared: it belongs to the program, and is not derived.
 func (r *recorder) isCell(name string) bool {
 	return model.CheckName("document", name) == nil && !slices.Contains(r.derived, name)
 }
@@ -91,7 +91,7 @@ func (r *recorder) readLog() error {
 					return nil
 				}
 				if n := len(r.entries); n > 0 && entries[i].Prev != r.entries[n-1].Seq {
-					r.entries = nil // what was before is not whole
+					r.entries = nil // the history before is incomplete
 				}
 				r.entries = append(r.entries, entries[i])
 			}
@@ -118,8 +118,8 @@ func (r *recorder) readLane() error {
 	}
 }
 
-// begin finds the first revision behind which everything is known, and takes what is behind it. A wish
-// that cannot be fulfilled is an error.
+// begin finds the first revision after which everything is known, and takes what follows it. A
+// later start that was asked for must be possible.
 func (r *recorder) begin(wish uint64) error {
 	if len(r.entries) == 0 {
 		return fmt.Errorf("the log of space %s was purged up to its last commit, so there is nothing to replay (--history-bytes keeps more)", r.Space)
@@ -134,7 +134,7 @@ func (r *recorder) begin(wish uint64) error {
 	}
 	for tries := 0; ; tries++ {
 		if wish != 0 && wish < first {
-			return fmt.Errorf("what happened in space %s behind revision %d is not known any more: log and lane tell all of it from revision %d on; use --from %d, or leave it out", r.Space, wish, first, first)
+			return fmt.Errorf("the history of space %s after revision %d is incomplete: log and lane have all of it from revision %d on; use --from %d, or omit it", r.Space, wish, first, first)
 		}
 		r.From = max(wish, first)
 		err := r.before()
@@ -149,7 +149,7 @@ func (r *recorder) begin(wish uint64) error {
 	}
 }
 
-// before reads the documents as they were at From.
+// before reads the documents as of From.
 func (r *recorder) before() error {
 	r.Before = nil
 	if r.From == 0 {
@@ -171,7 +171,7 @@ func (r *recorder) before() error {
 	return nil
 }
 
-// steps takes the commits behind From.
+// steps processes the commits after From.
 func (r *recorder) steps() error {
 	r.Steps, r.at = nil, map[[2]string]int{}
 	for i := range r.entries {
@@ -185,7 +185,7 @@ func (r *recorder) steps() error {
 	r.Start, r.End = r.entries[len(r.entries)-1].Stored.UTC(), r.entries[len(r.entries)-1].Stored.UTC()
 	for i := range r.Steps {
 		if i > 0 && r.Steps[i].At.Before(r.Steps[i-1].At) {
-			r.Steps[i].At = r.Steps[i-1].At // a server's clock was put back
+			r.Steps[i].At = r.Steps[i-1].At // a server's clock was set back
 		}
 		r.End = later(r.End, r.Steps[i].At)
 	}
@@ -202,10 +202,11 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// errForgotten says that an event which a commit has handled is not in the lane any more.
-var errForgotten = errors.New("the event is not in the lane any more")
+// errForgotten reports that an event which a commit handled is no longer in the lane.
+var errForgotten = errors.New("the event is no longer in the lane")
 
-// take takes in a commit; with only, it notes the names of documents, and sees whether its events are known.
+// take processes a commit; with only, it collects the names of documents, and checks that its
+// events are known.
 func (r *recorder) take(e *model.LogEntry, only bool) error {
 	c, err := model.DecodeCommit(e.Data)
 	if err != nil {
@@ -231,7 +232,8 @@ func (r *recorder) take(e *model.LogEntry, only bool) error {
 	return nil
 }
 
-// lanes are the places in the lane of the event that a transaction is about, if that came by the lane.
+// lanes returns the lane sequences of the event that a transaction is about, if it came through the
+// lane.
 func lanes(tx *model.Tx) (all []uint64) {
 	if tx.Later != nil && tx.Later.Lane > 0 {
 		all = append(all, tx.Later.Lane)
@@ -242,8 +244,8 @@ func lanes(tx *model.Tx) (all []uint64) {
 	return all
 }
 
-// step takes what a transaction tells: that an event has come, how one has ended, or what was written
-// without one.
+// step records what a transaction shows: that an event arrived, how one ended, or writes without an
+// event.
 func (r *recorder) step(at time.Time, tx *model.Tx) {
 	for _, seq := range lanes(tx) {
 		m := r.sent[seq]
@@ -255,7 +257,7 @@ func (r *recorder) step(at time.Time, tx *model.Tx) {
 		if payload, err := model.ParseValue(m.Payload); err == nil {
 			s.Payload = payload
 		} else if len(m.Payload) > 0 {
-			s.Invalid = "its payload is no JSON: " + err.Error()
+			s.Invalid = "its payload is not JSON: " + err.Error()
 		}
 		r.at[key] = len(r.Steps)
 		r.Steps = append(r.Steps, s)
@@ -282,7 +284,7 @@ func (r *recorder) step(at time.Time, tx *model.Tx) {
 	}
 }
 
-// ownWrites reports whether the program wrote by itself, as it will again.
+// ownWrites reports whether the program itself wrote, as it will again in a replay.
 func ownWrites(by string) bool {
 	if by == "cron" {
 		return true
