@@ -124,7 +124,7 @@ func TestProcessesLeaveWhileTheServerIsAway(t *testing.T) {
 	if code := worker.leave(t); code != 1 || !strings.Contains(worker.out.String(), "no server could be reached for 5s; 1 space was not saved") {
 		t.Errorf("the worker ends with %d, and says\n%s", code, worker.out)
 	}
-	if code := coordinator.leave(t); code != 1 || !strings.Contains(coordinator.out.String(), "no server could be reached; what it had not released the next one releases") {
+	if code := coordinator.leave(t); code != 1 || !strings.Contains(coordinator.out.String(), "no server could be reached; the next one releases what remains") {
 		t.Errorf("the coordinator ends with %d, and says\n%s", code, coordinator.out)
 	}
 	startAt(t, listen, store)

@@ -1,9 +1,9 @@
-// Command coordinator releases committed sends into the lanes of the spaces they
-// are for, keeps dead letters, and answers what events have caused. Run one, or
-// several for availability: it decides nothing, so overlap is harmless.
+// Command coordinator releases committed sends into the lanes of their target spaces, stores dead
+// letters, and answers what events have caused. Run one, or several for availability: it decides
+// nothing, so several are harmless.
 //
-// It may be started before the NATS servers and before the deployment: it waits for both. On SIGTERM
-// it ends with status 0, or 1 if no server could be reached then.
+// It may be started before the NATS servers and before the deployment exists: it waits for both. On
+// SIGTERM it ends with status 0, or with 1 if no server could be reached then.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	})
 }
 
-// hostname is the machine's name, "" if it has none.
+// hostname returns the machine's name, "" if it is unknown.
 func hostname() string {
 	name, _ := os.Hostname()
 	return name

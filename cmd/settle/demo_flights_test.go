@@ -79,7 +79,7 @@ func TestBadFlagsEndWithCode2(t *testing.T) {
 		"--duplicate 0: every event is sent":         {"--duplicate", "0"},
 		"--kill -1: choose how many":                 {"--kill=-1"},
 		"--partitions 0: choose 1 to 64":             {"--partitions", "0"},
-		"give only one of them":                      {"--nats", "nats://localhost", "--store", "dir"},
+		"use only one of them":                       {"--nats", "nats://localhost", "--store", "dir"},
 		"--keep is about the streams":                {"--keep"},
 		"must be one of":                             {"--fsync", "never"},
 		"no such file":                               {"--input", filepath.Join(t.TempDir(), "none.json")},

@@ -1,10 +1,10 @@
-// Command spaceworker hosts spaces. Run as many as you like with the same flags:
-// they divide the partitions among themselves, and take over from one that dies.
+// Command spaceworker hosts spaces. Run any number of them with the same flags: they divide the
+// partitions among themselves, and take over from one that dies.
 //
-// It may be started before the NATS servers and before the deployment: it waits for both, and logs
-// that it does. On SIGTERM it finishes what is under way, saves its spaces, tells the others
-// that it leaves, and exits with status 0; or with status 1 and what was not saved, if no server
-// could be reached for 5 s, or handlers did not return within 20 s.
+// It may be started before the NATS servers and before the deployment exists: it waits for both,
+// and logs that. On SIGTERM it completes running handlers, saves its spaces, leaves the fleet, and
+// exits with status 0; or with status 1 and what was not saved, if no server could be reached for 5
+// s, or handlers did not return within 20 s.
 package main
 
 import (
@@ -45,14 +45,14 @@ type flags struct {
 	PurgeDelay   time.Duration `help:"The age of a checkpoint before the commits that it covers are purged: longer than the servers take to write to disk (their sync_interval)." default:"3m" env:"SETTLE_PURGE_DELAY"`
 }
 
-// programs are the programs that this binary carries, and none for those that are deployed.
-// A Go program of your own goes into a binary of your own: see settle.StartWorker.
+// programs are the programs built into this binary; nil stands for deployed ones. A Go program of
+// your own goes into a binary of your own: see settle.StartWorker.
 var programs = map[string]settle.Programs{
 	"counter": settle.Always(counter.Program()),
 	"flights": flights.Programs,
 }
 
-var errReplaced = errors.New("the worker has ended, because another process runs under its id; give this one another")
+var errReplaced = errors.New("the worker has ended, because another process runs under its id; give this one another id")
 
 const description = "Hosts the spaces of its share of the partitions."
 
@@ -76,7 +76,7 @@ func main() {
 			if err != nil {
 				return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
 			}
-			go func() { // ends with the worker, which Stop ends at the latest
+			go func() { // ends with the worker, at the latest when it is stopped
 				<-w.Done()
 				end(errReplaced)
 			}()
@@ -89,7 +89,7 @@ func main() {
 	})
 }
 
-// gateway is where to serve HTTP, and to whom.
+// gateway returns the configuration of the HTTP gateway.
 func (f *flags) gateway() (gateway.Config, error) {
 	cfg := gateway.Config{Addr: f.HTTP, Token: os.Getenv("SETTLE_HTTP_TOKEN"), Origins: f.HTTPOrigin, Hosts: f.HTTPHost}
 	if f.HTTPTokenFile == "" {

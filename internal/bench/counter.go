@@ -1,5 +1,5 @@
-// Package bench measures a deployment beside a plain JetStream client on the same
-// server in the same run. The machine may be noisy; the ratios are what counts.
+// Package bench measures a deployment beside a plain JetStream client on the same server in the
+// same run. On a noisy machine, compare the ratios.
 package bench
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// CounterConfig says how much to measure.
+// CounterConfig configures RunCounter.
 type CounterConfig struct {
 	Dir        string
 	Fsync      embedded.Fsync
@@ -24,36 +24,36 @@ type CounterConfig struct {
 	Events     int
 	Single     int
 	Partitions int
-	// Phase, if set, is told what begins.
+	// Phase, if set, is called when a phase begins.
 	Phase func(what string)
 }
 
-// Counter is what was measured.
+// Counter is the result of RunCounter.
 type Counter struct {
 	Fsync  string `json:"fsync"`
 	Spaces int    `json:"spaces"`
 	Events int    `json:"events"`
 
-	// PlainPublishes is create-only publishes per second by a plain JetStream
-	// client, pipelined, into the very lanes that are then handled.
+	// PlainPublishes is the rate, per second, of create-only publishes by a plain JetStream client,
+	// pipelined, into the same lanes that are then handled.
 	PlainPublishes float64 `json:"plain_publishes_per_second"`
-	// Handled is how many of those events per second were handled exactly once:
-	// read from the lane, run, receipt in the log.
+	// Handled is the rate, per second, at which those events were handled exactly once: read from
+	// the lane, run, receipt in the log.
 	Handled float64 `json:"handled_per_second"`
 	// Ratio is Handled / PlainPublishes.
 	Ratio float64 `json:"ratio"`
-	// Together is events per second while they are sent, pipelined, and handled at
-	// the same time.
+	// Together is the number of events per second while they are sent, pipelined, and handled
+	// concurrently.
 	Together        float64 `json:"sent_and_handled_per_second"`
 	Commits         uint64  `json:"commits"`
 	EventsPerCommit float64 `json:"events_per_commit"`
 
-	// One at a time: a plain acknowledged publish, a publish and its delivery to a
-	// consumer, and a send up to its receipt.
+	// One at a time: a plain acknowledged publish, a publish and its delivery to a consumer, and a
+	// send and its receipt.
 	Publish  Percentiles `json:"plain_publish"`
 	Delivery Percentiles `json:"publish_to_delivery"`
 	Receipt  Percentiles `json:"send_to_receipt"`
-	// ReceiptRatio is the median of Receipt over the sum of the other two medians.
+	// ReceiptRatio is the median of Receipt divided by the sum of the other two medians.
 	ReceiptRatio float64 `json:"receipt_ratio"`
 }
 
@@ -92,7 +92,7 @@ func fsyncName(f embedded.Fsync) string {
 	return "interval"
 }
 
-// run is one measurement under way.
+// run is one measurement in progress.
 type run struct {
 	cfg        CounterConfig
 	out        Counter
@@ -113,12 +113,12 @@ func (r *run) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// rounds is in how many parts the events are published and then handled: the
-// machine's speed drifts, and both are to see all of it.
+// rounds is the number of parts in which the events are published and then handled: the machine's
+// speed drifts, and both should see all of it.
 const rounds = 4
 
-// backlog publishes events while no worker runs, then has one handle them, in
-// turn. A worker's start, with taking over every space, is part of its time.
+// backlog publishes events while no worker runs, then starts one to handle them, in rounds. The
+// start of the worker, including the takeover of every space, is part of the measured time.
 func (r *run) backlog(ctx context.Context) (err error) {
 	var publishing, handling time.Duration
 	for i := range rounds {
@@ -149,8 +149,8 @@ func (r *run) backlog(ctx context.Context) (err error) {
 	return err
 }
 
-// plain publishes events as a plain client would: no Settle code on the way. What
-// makes them create-only is the stream.
+// plain publishes events as a plain client would, without Settle code. The stream's configuration
+// makes them create-only.
 func (r *run) plain(ctx context.Context, from, to int) error {
 	js := r.bus.JetStream()
 	for i := from; i < to; i++ {
@@ -169,13 +169,13 @@ func (r *run) plain(ctx context.Context, from, to int) error {
 	}
 }
 
-// plainWindow is just below the client library's own limit of unanswered
-// publishes, beyond which it waits a moment and then gives up.
+// plainWindow is just below the client library's limit of unanswered publishes, beyond which it
+// waits for a moment and then fails.
 const plainWindow = 3900
 
 func (r *run) space(i int) string { return "counter" + strconv.Itoa(i%r.cfg.Spaces) }
 
-// programs gives every space but the idle one its counter.
+// programs returns the counter for every space but the idle one.
 func programs(space string) *settle.Program {
 	if space == idle {
 		return nil
@@ -185,7 +185,7 @@ func programs(space string) *settle.Program {
 
 var counterProgram = counter.Program()
 
-// handled waits until the workers that run now have got n receipts into the log.
+// handled waits until the running workers have n receipts in the log.
 func (r *run) handled(ctx context.Context, n int) error {
 	for r.deployment.Counts().Receipts < uint64(n) {
 		select {
@@ -197,10 +197,10 @@ func (r *run) handled(ctx context.Context, n int) error {
 	return nil
 }
 
-// pipeline is how many events of a space are under way at a time.
+// pipeline is the number of events of a space in flight.
 const pipeline = 64
 
-// together sends as many events again while they are being handled.
+// together sends the same number of events again while they are being handled.
 func (r *run) together(ctx context.Context) error {
 	begin := time.Now()
 	s := r.deployment.Client().Pipeline(pipeline)

@@ -16,38 +16,38 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// EndlessConfig says how long one space is to be kept busy.
+// EndlessConfig configures RunEndless.
 type EndlessConfig struct {
 	Dir    string
 	Fsync  embedded.Fsync
 	Events int
 	// HistoryBytes is how much of the log is kept that no restart needs.
 	HistoryBytes int64
-	// Phase, if set, is told what begins.
+	// Phase, if set, is called when a phase begins.
 	Phase func(what string)
 }
 
-// Endless is what one space leaves behind, the more events it has handled.
+// Endless is the size of what one space stores as it handles more and more events.
 type Endless struct {
 	Fsync        string          `json:"fsync"`
 	HistoryBytes int64           `json:"history_bytes"`
 	Rate         float64         `json:"events_per_second"`
 	Samples      []EndlessSample `json:"samples"`
-	// Bounded says that the log never held more than allowed, and that a restart read no
-	// more at the end than at the beginning.
+	// Bounded is set if the log never held more than allowed, and a restart read no more at the end
+	// than at the beginning.
 	Bounded bool `json:"bounded"`
 }
 
-// EndlessSample is how things stand after so many events.
+// EndlessSample is the state after a number of events.
 type EndlessSample struct {
 	Events int `json:"events"`
-	// Log, State and Lane are what the streams of the space's partition hold.
+	// Log, State and Lane are the streams of the space's partition.
 	Log   StreamSize `json:"log"`
 	State StreamSize `json:"state"`
 	Lane  StreamSize `json:"lane"`
-	// Behind is how many commits a restart has to read behind the checkpoint, Restart how
-	// long it takes from the start of a worker to the receipt of the next event. Both are 0
-	// where no restart was tried.
+	// Behind is the number of commits after the checkpoint that a restart has to read, Restart the
+	// time from the start of a worker to the receipt of the next event. Both are 0 if no restart
+	// was measured.
 	Behind  int           `json:"commits_read_at_restart,omitempty"`
 	Restart time.Duration `json:"restart_ns,omitempty"`
 }
@@ -84,7 +84,7 @@ func (r *endless) do(ctx context.Context) (err error) {
 	if r.bus, err = bus.Connect(ctx, config("client/plain")); err != nil {
 		return err
 	}
-	// The server survives, so a checkpoint that it has taken stands.
+	// The server survives, so a saved checkpoint is durable.
 	r.deployment, err = settle.Start(ctx, settle.Config{
 		Programs: programs, Bus: config(""), HistoryBytes: r.cfg.HistoryBytes, PurgeDelay: 1,
 	})
@@ -110,7 +110,7 @@ func (r *endless) do(ctx context.Context) (err error) {
 	return nil
 }
 
-// stations are the numbers of events at which it is looked how things stand.
+// stations returns the numbers of events at which a sample is taken.
 func stations(events int) []int {
 	list := []int{}
 	for n := 1; n <= 10; n++ {
@@ -122,8 +122,7 @@ func stations(events int) []int {
 	return list
 }
 
-// restarts reports whether the worker is killed at a station: after one, ten and a hundred
-// percent.
+// restarts reports whether the worker is killed at a station: after one, ten and a hundred percent.
 func restarts(n, events int) bool { return n == events/100 || n == events/10 || n == events }
 
 const endlessSpace = "counter0"
@@ -155,7 +154,7 @@ func (r *endless) until(ctx context.Context, ok func() bool) error {
 	return nil
 }
 
-// sample looks at the streams, and tries a restart.
+// sample measures the streams, and a restart if asked for.
 func (r *endless) sample(ctx context.Context, restart bool) error {
 	s := EndlessSample{Events: r.sent}
 	for name, size := range map[string]*StreamSize{"SETTLE_LOG_0": &s.Log, "KV_SETTLE_STATE_0": &s.State, "SETTLE_LANE_0": &s.Lane} {
@@ -193,7 +192,7 @@ func (r *endless) restart(ctx context.Context, s *EndlessSample) error {
 	return err
 }
 
-// behind is how many commits the log holds behind the checkpoint.
+// behind returns the number of commits in the log after the checkpoint.
 func (r *endless) behind(ctx context.Context) (n int, err error) {
 	mark, _, err := r.bus.LoadMark(ctx, endlessSpace)
 	for after := mark.Seq; err == nil; {
@@ -206,8 +205,8 @@ func (r *endless) behind(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// judge compares the end with the beginning. Between two looks at the log, and until a
-// checkpoint is saved, it may grow beyond what is to be kept.
+// judge compares the end with the beginning. Between two samples, and until a checkpoint is saved,
+// the log may grow beyond its limit.
 func (e *Endless) judge() {
 	e.Bounded = true
 	var first, last *EndlessSample
@@ -229,8 +228,8 @@ func (e *Endless) judge() {
 }
 
 const (
-	slack        = 32 << 20 // what is appended within some seconds
-	restartSlack = 20_000   // likewise, in commits
+	slack        = 32 << 20 // appended within some seconds
+	restartSlack = 20_000   // the same, in commits
 )
 
 func (r *endless) stop() error {
@@ -261,7 +260,7 @@ func (e Endless) Print(w io.Writer) {
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
 	}
-	_ = t.Flush() // an error of w shows where the caller closes it
+	_ = t.Flush() // an error of w shows when the caller closes it
 	if e.Bounded {
 		fmt.Fprintln(w, "Log and restart are bounded. The lane grows until its events are older than the horizon.")
 	} else {

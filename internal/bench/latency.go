@@ -25,8 +25,8 @@ func percentiles(d []time.Duration) Percentiles {
 	return Percentiles{P50: at(0.50), P99: at(0.99)}
 }
 
-// latency measures one event at a time, the three kinds in turn, so that all see
-// the same machine.
+// latency measures one event at a time, alternating the three kinds, so that all see the same
+// machine.
 func (r *run) latency(ctx context.Context) error {
 	const space = "counter0"
 	deliveries := make(chan string, 1)
@@ -63,8 +63,7 @@ func (r *run) latency(ctx context.Context) error {
 
 var payload = []byte(`{"by":1}`)
 
-// idle is a space without a program: what is published there measures the server
-// alone.
+// idle is a space without a program: publishing to it measures the server alone.
 const idle = "plain"
 
 func (r *run) call(ctx context.Context, space, id string) error {
@@ -78,7 +77,7 @@ func (r *run) call(ctx context.Context, space, id string) error {
 	return nil
 }
 
-// listen reports the ids of events that a consumer of the idle space's lane sees.
+// listen reports the ids of events that a consumer of the idle space's lane receives.
 func (r *run) listen(ctx context.Context, deliveries chan<- string) error {
 	p := model.PartitionOf(idle, r.bus.Partitions())
 	end, err := r.bus.LaneEnd(ctx, p)

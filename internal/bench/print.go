@@ -18,7 +18,7 @@ func (c Counter) Print(w io.Writer) {
 	row("plain publish", c.Publish.String(), "acknowledged, one at a time")
 	row("publish to delivery", c.Delivery.String(), "one at a time")
 	row("send to receipt", c.Receipt.String(), fmt.Sprintf("%.2f x the medians of the two together", c.ReceiptRatio))
-	_ = t.Flush() // an error of w shows where the caller closes it
+	_ = t.Flush() // an error of w shows when the caller closes it
 	fmt.Fprintln(w)
 }
 

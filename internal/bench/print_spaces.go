@@ -31,7 +31,7 @@ func (s Spaces) Print(w io.Writer) {
 	row("activations", rate(s.Activations), "dormant spaces that were loaded, handled two events each, and left")
 	row("send to receipt, dormant", s.Dormant.String(), "one at a time")
 	row("send to receipt, awake", s.Awake.String(), fmt.Sprintf("one at a time; a dormant space takes %.1f x as long", s.Ratio))
-	_ = t.Flush() // an error of w shows where the caller closes it
+	_ = t.Flush() // an error of w shows when the caller closes it
 	fmt.Fprintln(w)
 }
 

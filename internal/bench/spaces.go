@@ -14,9 +14,9 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// SpacesConfig says how many spaces there are to be, and how many are active at a time.
+// SpacesConfig configures RunSpaces: the number of spaces, and how many are active at a time.
 type SpacesConfig struct {
-	// URL is where the server listens, Server what it says of itself.
+	// URL is the server's address, Server returns the server's own figures.
 	URL    string
 	Server func(context.Context) (ServerState, error)
 	Fsync  string // for the record
@@ -25,19 +25,19 @@ type SpacesConfig struct {
 	Active     int
 	Single     int // events of the latency part
 	Partitions int
-	// Idle is for how long a space is at rest before it leaves memory.
+	// Idle is how long a space is at rest before it is unloaded.
 	Idle time.Duration
-	// Phase, if set, is told what begins.
+	// Phase, if set, is called when a phase begins.
 	Phase func(what string)
 }
 
-// ServerState is what a server needs for a deployment.
+// ServerState is a server's resource usage for a deployment.
 type ServerState struct {
 	Heap          uint64 `json:"heap_bytes"`
 	Subscriptions int    `json:"subscriptions"`
 }
 
-// Assets are what a deployment has on the server. None of it is to grow with the number of
+// Assets are the resources of a deployment on the server. None of them may grow with the number of
 // spaces.
 type Assets struct {
 	Streams       int `json:"streams"` // buckets are streams
@@ -45,8 +45,8 @@ type Assets struct {
 	Subscriptions int `json:"subscriptions"`
 }
 
-// Footprint is what the process of the worker, with a client and a coordinator beside it,
-// holds at one moment, after a garbage collection.
+// Footprint is the memory of the worker's process, with a client and a coordinator in it, at one
+// moment after a garbage collection.
 type Footprint struct {
 	Heap       uint64 `json:"heap_bytes"`
 	Stacks     uint64 `json:"stack_bytes"`
@@ -55,23 +55,23 @@ type Footprint struct {
 	Server     uint64 `json:"server_heap_bytes"`
 }
 
-// Spaces is what was measured.
+// Spaces is the result of RunSpaces.
 type Spaces struct {
 	Fsync  string `json:"fsync"`
 	Spaces int    `json:"spaces"`
 	Active int    `json:"active"`
 	Idle   string `json:"idle"`
 
-	// The process before the first event, with the first Active spaces awake, when all
-	// spaces have been awake once and the last Active still are, and when all have left.
+	// Start is before the first event, First with the first Active spaces in memory, Last when all
+	// spaces were in memory once and the last Active still are, AtRest when all are unloaded.
 	Start  Footprint `json:"start"`
 	First  Footprint `json:"first_active"`
 	Last   Footprint `json:"all_seen"`
 	AtRest Footprint `json:"all_dormant"`
-	// MostAwake is the largest number of spaces that were seen in memory at a time.
+	// MostAwake is the largest number of spaces seen in memory at a time.
 	MostAwake int `json:"most_awake"`
-	// PerAwake and PerDormant are bytes of the worker's process, heap and stacks, per
-	// space; ServerPerSpace those of the server's heap.
+	// PerAwake and PerDormant are bytes of the worker's process, heap and stacks, per space;
+	// ServerPerSpace those of the server's heap.
 	PerAwake       float64 `json:"bytes_per_awake_space"`
 	PerDormant     float64 `json:"bytes_per_dormant_space"`
 	ServerPerSpace float64 `json:"server_bytes_per_space"`
@@ -79,14 +79,14 @@ type Spaces struct {
 	Before Assets `json:"assets_before"`
 	After  Assets `json:"assets_after"`
 
-	// Activations is dormant spaces per second that were loaded, have handled two events
-	// each and have left again.
+	// Activations is the number of dormant spaces per second that were loaded, handled two events
+	// each, and were unloaded again.
 	Activations float64 `json:"activations_per_second"`
-	// Dormant and Awake are the time from the sending of an event to its receipt, one at a
-	// time, in a space that was dormant, and then in the same one.
+	// Dormant and Awake are the times from sending an event to its receipt, one at a time, in a
+	// space that was dormant, and then in the same one.
 	Dormant Percentiles `json:"dormant_send_to_receipt"`
 	Awake   Percentiles `json:"awake_send_to_receipt"`
-	// Ratio is that of the medians.
+	// Ratio is the ratio of the medians.
 	Ratio float64 `json:"ratio"`
 }
 
@@ -113,7 +113,7 @@ func RunSpaces(ctx context.Context, cfg SpacesConfig) (Spaces, error) {
 	return r.out, r.stop()
 }
 
-// spacesRun is one measurement under way.
+// spacesRun is one measurement in progress.
 type spacesRun struct {
 	cfg        SpacesConfig
 	out        Spaces
@@ -128,7 +128,7 @@ func (r *spacesRun) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// What the first event of all brings about is not to be counted.
+	// The effects of the very first event are not to be counted.
 	if err := r.sendAll(ctx, -r.cfg.Active, 0, "first"); err != nil {
 		return err
 	}
@@ -152,10 +152,10 @@ func (r *spacesRun) stop() error {
 
 func (r *spacesRun) space(i int) string { return "space" + strconv.Itoa(i) }
 
-// wander goes through all spaces, a window at a time: two events to each, of which the
-// second finds it awake.
+// wander goes through all spaces, a window at a time, and sends two events to each, the second of
+// which finds the space loaded.
 func (r *spacesRun) wander(ctx context.Context) error {
-	sent := r.deployment.Counts().Receipts // some spaces have had theirs
+	sent := r.deployment.Counts().Receipts // of spaces that had their events
 	var took time.Duration
 	for from := 0; from < r.cfg.Spaces; from += r.cfg.Active {
 		to := min(from+r.cfg.Active, r.cfg.Spaces)
@@ -197,7 +197,7 @@ func (r *spacesRun) handled(ctx context.Context, n uint64) error {
 	return r.until(ctx, func() bool { return r.deployment.Counts().Receipts >= n })
 }
 
-// until looks every few milliseconds whether something has come about.
+// until polls every few milliseconds until a condition holds.
 func (r *spacesRun) until(ctx context.Context, ok func() bool) error {
 	for !ok() {
 		r.out.MostAwake = max(r.out.MostAwake, r.awake())
@@ -217,7 +217,7 @@ func (r *spacesRun) awake() (n int) {
 	return n
 }
 
-// saved waits until the spaces that are awake have had the time to be saved.
+// saved waits until the loaded spaces have had time to be saved.
 func (r *spacesRun) saved(ctx context.Context) error {
 	begin := time.Now()
 	return r.until(ctx, func() bool { return time.Since(begin) > min(r.cfg.Idle/3, 1500*time.Millisecond) })
@@ -231,10 +231,10 @@ func (r *spacesRun) rest(ctx context.Context) error {
 	return r.measure(ctx, &r.out.AtRest)
 }
 
-// measure takes in what is in memory, here and at the server.
+// measure measures the memory of this process and of the server.
 func (r *spacesRun) measure(ctx context.Context, f *Footprint) error {
 	runtime.GC()
-	runtime.GC() // what finalizers and pools have held on to
+	runtime.GC() // objects held by finalizers and pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	*f = Footprint{Heap: m.HeapAlloc, Stacks: m.StackInuse, Goroutines: runtime.NumGoroutine(), Awake: r.awake()}
@@ -279,7 +279,7 @@ func (r *spacesRun) finish(ctx context.Context) (err error) {
 	return nil
 }
 
-// lapse waits until what the client keeps open for a while after a call is closed, and counts
+// lapse waits until the client has closed what it keeps open for a while after a call, and counts
 // what is left.
 func (r *spacesRun) lapse(ctx context.Context) (err error) {
 	for begin := time.Now(); time.Since(begin) < lapseLimit; {
@@ -292,13 +292,13 @@ func (r *spacesRun) lapse(ctx context.Context) (err error) {
 			return ctx.Err()
 		}
 	}
-	return nil // it shows in the figures
+	return nil // the figures show it
 }
 
 // lapseLimit is longer than a client follows a space after a call.
 const lapseLimit = time.Minute
 
-// assets counts what the deployment has on the server.
+// assets counts the resources of the deployment on the server.
 func (r *spacesRun) assets(ctx context.Context) (a Assets, err error) {
 	streams := r.deployment.Bus().JetStream().ListStreams(ctx)
 	for info := range streams.Info() {
@@ -313,7 +313,7 @@ func (r *spacesRun) assets(ctx context.Context) (a Assets, err error) {
 	return a, err
 }
 
-// LocalState is the state of a server in this process. Its heap is that of the process.
+// LocalState returns the state of a server in this process. Its heap is that of the process.
 func LocalState(s *embedded.Server) ServerState {
 	runtime.GC()
 	runtime.GC()

@@ -8,15 +8,15 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 )
 
-// fleet is what chaos needs of a deployment.
+// fleet is the part of a deployment that chaos needs.
 type fleet interface {
 	Workers() []string
 	KillWorker(id string) bool
 	AddWorker(ctx context.Context) (string, error)
 }
 
-// chaos kills workers, spread over the run by how much of it is handled, and lets
-// a new one join a moment after each. Which one dies is chance.
+// chaos kills random workers, spread over the run by the share of handled events, and adds a new
+// one a moment after each.
 func (r *run) chaos(ctx context.Context, f fleet) error {
 	for i := range r.o.Kill {
 		at := r.logs.at(r.logs.total * (i + 1) / (r.o.Kill + 1))

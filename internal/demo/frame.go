@@ -10,7 +10,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// frame makes the lines of the live screen.
+// frame renders the lines of the live screen.
 type frame struct {
 	style style
 	notes []Note
@@ -25,14 +25,14 @@ func (f *frame) begin(total int) {
 		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░"}))
-	_ = f.bar.RenderBlank() // it writes to nowhere
+	_ = f.bar.RenderBlank() // the output is discarded
 }
 
-// render is the frame for a snapshot, cut to the size of the screen.
+// render returns the frame of a snapshot, cut to the size of the screen.
 func (f *frame) render(now Snapshot, width, height int) []string {
 	lines := append(f.table(now), "")
 	lines = append(lines, f.status(now)...)
-	lines = lines[max(len(lines)-height, 0):] // what tells how far it is stays longest
+	lines = lines[max(len(lines)-height, 0):] // the status lines are kept longest
 	for i := range lines {
 		lines[i] = cut(lines[i], width)
 	}
@@ -44,8 +44,8 @@ const (
 	tableRow  = " %3s  %-7s  %10s  %10s  %7s  %s  %9s  %s"
 )
 
-// table has a row for each watched airport, in a fixed order: ranks change all the
-// time, and rows that jump cannot be read.
+// table has a row for each watched airport, in a fixed order: ranks change all the time, and moving
+// rows cannot be read.
 func (f *frame) table(now Snapshot) []string {
 	lines := []string{f.style.faint(tableHead)}
 	for _, a := range now.Airports {
@@ -63,7 +63,7 @@ func (f *frame) table(now Snapshot) []string {
 	return lines
 }
 
-// owner names a worker, in red while it is a dead one.
+// owner formats a worker's id, in red if it is dead.
 func (f *frame) owner(id string, alive []string) string {
 	if slices.Contains(alive, id) {
 		return id
@@ -71,10 +71,10 @@ func (f *frame) owner(id string, alive []string) string {
 	return f.style.red(id + " ✗")
 }
 
-// status says how far it is and who does it.
+// status formats the progress and the workers.
 func (f *frame) status(now Snapshot) []string {
 	label := func(s string) string { return "  " + f.style.faint(fmt.Sprintf("%-9s", s)) + " " }
-	_ = f.bar.Set(now.Handled) // it writes to nowhere
+	_ = f.bar.Set(now.Handled) // the output is discarded
 	bar := strings.TrimSpace(f.bar.String())
 	if share, blocks, ok := strings.Cut(bar, " "); ok {
 		bar = f.style.green(strings.TrimSpace(blocks)) + fmt.Sprintf("  %4s", share)
@@ -93,7 +93,7 @@ func (f *frame) status(now Snapshot) []string {
 	return append(lines, label("events")+f.events())
 }
 
-// events lists what happened last, the newest first.
+// events lists recent events, the newest first.
 func (f *frame) events() string {
 	if len(f.notes) == 0 {
 		return f.style.faint("none so far")
@@ -125,7 +125,7 @@ func gauge(share float64, width int) string {
 	return bar + strings.Repeat(" ", width-(eighths+7)/8)
 }
 
-// cut shortens a line to so many columns. Colours take none.
+// cut shortens a line to a number of columns. Colours take none.
 func cut(line string, width int) string {
 	columns := 0
 	for i := 0; i < len(line); {

@@ -10,23 +10,23 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// logs knows how far a run is. It follows the logs and asks no worker.
+// logs tracks the progress of a run by following the logs, without asking workers.
 type logs struct {
 	mu sync.Mutex
-	// open is what of each flight has no receipt yet.
+	// open holds the parts of each flight without a receipt.
 	open map[string]part
-	// handled counts departures and arrivals that have one.
+	// handled counts departures and arrivals with a receipt.
 	handled   int
 	total     int
 	commits   int
 	takeovers int
-	owners    map[string]string // the last to take a space over
+	owners    map[string]string // the last worker that took over each space
 	heard     time.Time         // the last entry
 	marks     []mark
-	poke      chan struct{} // something has changed
+	poke      chan struct{} // signals a change
 }
 
-// part is a set of what happens to a flight.
+// part is a set of parts of a flight: departure and arrival.
 type part uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	arrives
 )
 
-// mark is a number of handled events that somebody waits for.
+// mark is a number of handled events that a caller waits for.
 type mark struct {
 	at      int
 	reached chan struct{}
@@ -51,12 +51,12 @@ func newLogs(input []flights.Flight, now time.Time) *logs {
 	return l
 }
 
-// follower is what logs needs of a bus.
+// follower is the part of a bus that logs needs.
 type follower interface {
 	FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error
 }
 
-// follow takes in the log of a partition until ctx ends.
+// follow reads the log of a partition until ctx ends.
 func (l *logs) follow(ctx context.Context, bus follower, partition int) error {
 	var broken error
 	ctx, cancel := context.WithCancel(ctx)
@@ -102,8 +102,8 @@ func (l *logs) take(e model.LogEntry, now time.Time) error {
 	return nil
 }
 
-// count takes in a transaction. A receipt that does not say handled counts too: the
-// run is not to wait for what will not come; the audit tells.
+// count processes a transaction. Receipts with other outcomes than handled count, too, so that the
+// run does not wait for them; the audit reports them.
 func (l *logs) count(tx *model.Tx) {
 	stream, ok := receipts.Stream(tx.By)
 	if !ok || tx.Receipt == nil {
@@ -127,8 +127,8 @@ func (l *logs) count(tx *model.Tx) {
 	}
 }
 
-// at returns a channel that is closed when so many events are handled. Marks are
-// asked for in rising order.
+// at returns a channel that is closed when n events are handled. Marks must be requested in rising
+// order.
 func (l *logs) at(n int) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +148,7 @@ func (l *logs) done() bool {
 	return l.handled == l.total
 }
 
-// quietFor is how long nothing has entered the logs.
+// quietFor returns how long nothing has entered the logs.
 func (l *logs) quietFor(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,37 +12,35 @@ import (
 	"github.com/settlehq/settle/examples/flights"
 )
 
-// Options say what to run.
+// Options configures a run.
 type Options struct {
 	// Flights is the input.
 	Flights []flights.Flight
-	// Program is the language of the program that runs them: Go, or Star for Starlark. "" is Go.
+	// Program is the language of the program: Go, or Star for Starlark. "" is Go.
 	Program    string
 	Workers    int
 	Partitions int
-	// Duplicate is how often every departure is sent, with its same id.
+	// Duplicate is how often every departure is sent, with the same id.
 	Duplicate int
 	// Kill is how many workers are killed, spread over the run.
 	Kill int
-	// Processes: workers and coordinator are processes of their own (see Role), and killing
-	// is SIGKILL.
+	// Processes makes workers and coordinator processes of their own (see Role), killed by SIGKILL.
 	Processes bool
-	// Store is the embedded server's directory. "" is a temporary one. One that was
-	// used before goes on where it was, if the input is the same.
+	// Store is the embedded server's directory. "" is a temporary one. A run in a directory that
+	// was used before continues there if the input is the same.
 	Store string
 	Fsync embedded.Fsync
-	// NATS is the URL of another server to use. The run has its own streams there,
-	// and deletes them at its end unless Keep is set.
+	// NATS is the URL of another server to use. The run has its own streams there, and deletes them
+	// at its end unless Keep is set.
 	NATS string
 	Keep bool
 	// Tracer records spans; nil records none.
 	Tracer trace.Tracer
 
-	// Rejoin is how long after a kill a new worker joins. Default 500 ms.
+	// Rejoin is the time from a kill until a new worker joins. Default 500 ms.
 	Rejoin time.Duration
-	// Patience is how long a run waits while nothing at all enters the logs, before
-	// it goes on to say what is missing. Default 1 min, which outlasts the time after
-	// which a member that only stands still is given up.
+	// Patience is how long a run waits while nothing enters the logs before it gives up and reports
+	// what is missing. Default 1 min, which is longer than it takes to replace a member that hangs.
 	Patience time.Duration
 }
 
@@ -52,7 +50,7 @@ const (
 	Star = "star"
 )
 
-// programs are those of a language.
+// programs returns the programs in a language.
 func programs(language string) (settle.Programs, error) {
 	switch language {
 	case "", Go:
@@ -63,10 +61,10 @@ func programs(language string) (settle.Programs, error) {
 	return nil, fmt.Errorf("--program %s: choose %s or %s", language, Go, Star)
 }
 
-// maxPartitions is more than anybody wants of a demonstration.
+// maxPartitions is a sensible limit for a demonstration.
 const maxPartitions = 64
 
-// Check reports the first option that makes no sense.
+// Check returns an error about the first invalid option.
 func (o *Options) Check() error {
 	switch {
 	case o.Workers < 1:
@@ -76,9 +74,9 @@ func (o *Options) Check() error {
 	case o.Duplicate < 1:
 		return fmt.Errorf("--duplicate %d: every event is sent at least once; 1 sends it once", o.Duplicate)
 	case o.Kill < 0:
-		return fmt.Errorf("--kill %d: choose how many workers are to die, 0 for none", o.Kill)
+		return fmt.Errorf("--kill %d: choose how many workers to kill, 0 for none", o.Kill)
 	case o.NATS != "" && o.Store != "":
-		return errors.New("--store is for the embedded server, and --nats is another one: give only one of them")
+		return errors.New("--store is for the embedded server and --nats for another one: use only one of them")
 	case o.Keep && o.NATS == "":
 		return errors.New("--keep is about the streams on an outside server (--nats); with the embedded one, --store DIR keeps them")
 	}
@@ -95,5 +93,5 @@ func (o *Options) fill() {
 	}
 }
 
-// watchedAirports is how many airports are watched and ranked: the busiest.
+// watchedAirports is the number of airports that are watched and ranked: the busiest.
 const watchedAirports = 10

@@ -12,8 +12,8 @@ func TestOptionsThatMakeNoSenseAreRefusedByTheirFlag(t *testing.T) {
 		"--partitions 0: choose 1 to 64":                                    func(o *Options) { o.Partitions = 0 },
 		"--partitions 65: choose 1 to 64":                                   func(o *Options) { o.Partitions = 65 },
 		"--duplicate 0: every event is sent at least once; 1 sends it once": func(o *Options) { o.Duplicate = 0 },
-		"--kill -1: choose how many workers are to die, 0 for none":         func(o *Options) { o.Kill = -1 },
-		"--store is for the embedded server, and --nats is another one: give only one of them": func(o *Options) {
+		"--kill -1: choose how many workers to kill, 0 for none":            func(o *Options) { o.Kill = -1 },
+		"--store is for the embedded server and --nats for another one: use only one of them": func(o *Options) {
 			o.NATS, o.Store = "nats://host", "dir"
 		},
 		"--program perl: choose go or star": func(o *Options) { o.Program = "perl" },

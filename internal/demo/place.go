@@ -20,19 +20,18 @@ type place struct {
 	keep   bool
 }
 
-// choosePlace decides on the place, and makes a temporary directory if none was
-// given.
+// choosePlace returns the place, and creates a temporary directory if none was given.
 //
-// On an outside server every run has a prefix of its own, so that two runs never
-// mix. In a directory the prefix follows from the input: a run on the same input
-// goes on where the last one was, and one on another input begins anew.
+// On an outside server every run has a prefix of its own, so that runs never mix. In a directory
+// the prefix follows from the input: a run on the same input continues the last one, and a run on
+// another input starts anew.
 func choosePlace(o *Options) (place, error) {
 	if o.NATS != "" {
 		return place{url: o.NATS, prefix: "demo-" + strings.ToLower(rand.Text()[:6]), keep: o.Keep}, nil
 	}
 	h := sha256.New()
 	for i := range o.Flights {
-		_, _ = fmt.Fprintf(h, "%+v\n", o.Flights[i]) // a hash takes everything
+		_, _ = fmt.Fprintf(h, "%+v\n", o.Flights[i]) // a hash never fails
 	}
 	p := place{dir: o.Store, keep: o.Store != "", prefix: fmt.Sprintf("flights-%x", h.Sum(nil)[:4])}
 	if p.keep {
@@ -53,7 +52,7 @@ func (p *place) bus(partitions int) bus.Config {
 	return bus.Config{URL: p.url, Prefix: p.prefix, Partitions: partitions}
 }
 
-// leavesStreams reports whether streams would stay on somebody's server.
+// leavesStreams reports whether an interrupted run would leave streams on an outside server.
 func (p *place) leavesStreams() bool { return p.url != "" && !p.keep }
 
 // remove deletes a temporary directory.
@@ -64,7 +63,7 @@ func (p *place) remove() error {
 	return os.RemoveAll(p.dir)
 }
 
-// describe says which server it is, and what its acknowledgements are worth.
+// describe describes the server and the durability of its acknowledgements.
 func (p *place) describe(fsync embedded.Fsync) string {
 	if p.url != "" {
 		host := "the given URL"

@@ -20,9 +20,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// processes is a deployment whose workers and coordinator are processes of their own:
-// this program, run once more in a role (see Role). The server is in this process, unless
-// it is an outside one, and listens on the loopback interface.
+// processes is a deployment whose workers and coordinator are processes of their own: this program,
+// started again in a role (see Role). The server is in this process, unless it is an outside one,
+// and listens on the loopback interface.
 type processes struct {
 	cfg     settle.Config
 	program string // see Options.Program
@@ -35,7 +35,7 @@ type processes struct {
 	coordinator *child
 	workers     []*child
 	born        int
-	runs        map[string]map[worker.RunKey]uint64 // by worker, what it said last
+	runs        map[string]map[worker.RunKey]uint64 // by worker, as last reported
 }
 
 // startProcesses starts them and returns when the workers serve their partitions.
@@ -77,7 +77,7 @@ func (p *processes) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// Workers lists the ids of the workers that run.
+// Workers returns the ids of the running workers.
 func (p *processes) Workers() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +104,8 @@ func (p *processes) AddWorker(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// KillWorker kills the process of a worker, which cannot do anything about it, and returns
-// when it is gone. It reports whether there was one of that id.
+// KillWorker kills the process of a worker by SIGKILL, and returns when it is gone. It reports
+// whether there was one of that id.
 func (p *processes) KillWorker(id string) bool {
 	p.mu.Lock()
 	i := slices.IndexFunc(p.workers, func(c *child) bool { return c.id == id })
@@ -119,8 +119,8 @@ func (p *processes) KillWorker(id string) bool {
 	return c.kill()
 }
 
-// Runs is how often each computation ran, as the workers have told. One that was killed
-// has not told of the last moment.
+// Runs returns how often each computation ran, as reported by the workers. A killed worker's last
+// moment is missing.
 func (p *processes) Runs() map[worker.RunKey]uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,13 +133,13 @@ func (p *processes) Runs() map[worker.RunKey]uint64 {
 	return sum
 }
 
-// Bus is the connection of this process.
+// Bus returns the connection of this process.
 func (p *processes) Bus() *bus.Bus { return p.bus }
 
-// Client is a client of the deployment.
+// Client returns a client of the deployment.
 func (p *processes) Client() *settle.Client { return p.client }
 
-// StopWorkers lets the workers save their spaces and leave.
+// StopWorkers makes the workers save their spaces and leave.
 func (p *processes) StopWorkers(ctx context.Context) error {
 	p.mu.Lock()
 	workers := p.workers
@@ -172,13 +172,13 @@ func (p *processes) Stop(ctx context.Context) error {
 	return err
 }
 
-// child is a process in a role. It ends with this one: its standard input does.
+// child is a process in a role. It ends with this process, which holds its standard input open.
 type child struct {
 	id    string
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	ready chan struct{}
-	// ended is closed when the process has, and err is then how.
+	// ended is closed when the process has ended, with err as its result.
 	ended chan struct{}
 	err   error
 }
@@ -215,7 +215,7 @@ func (p *processes) launch(ctx context.Context, role, id string) (*child, error)
 	}
 }
 
-// follow reads what the process tells until it ends.
+// follow reads the output of the process until it ends.
 func (c *child) follow(out io.Reader, told func(id string, runs []runCount)) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
@@ -233,7 +233,7 @@ func (c *child) follow(out io.Reader, told func(id string, runs []runCount)) {
 	close(c.ended)
 }
 
-// told takes in what a worker says of its runs.
+// told stores the runs that a worker reports.
 func (p *processes) told(id string, runs []runCount) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,18 +244,17 @@ func (p *processes) told(id string, runs []runCount) {
 	p.runs[id] = counts
 }
 
-// kill ends the process with SIGKILL and returns when it is gone. It reports whether it
-// was there.
+// kill ends the process with SIGKILL and returns when it is gone. It reports whether it was
+// running.
 func (c *child) kill() bool {
 	err := c.cmd.Process.Kill()
 	<-c.ended
 	return err == nil
 }
 
-// stop asks the process to leave in good order. It is killed if it has not by the end of
-// ctx.
+// stop asks the process to leave in good order, and kills it at the end of ctx.
 func (c *child) stop(ctx context.Context) error {
-	_, _ = io.WriteString(c.stdin, stopWord+"\n") // a process that is gone needs no asking
+	_, _ = io.WriteString(c.stdin, stopWord+"\n") // fails if the process is gone
 	select {
 	case <-c.ended:
 	case <-ctx.Done():

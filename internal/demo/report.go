@@ -7,8 +7,8 @@ import (
 	"github.com/settlehq/settle/examples/flights"
 )
 
-// Report are the figures of a run. The names are an interface: scripts read them.
-// examples/flights/README.md says what each one counts.
+// Report contains the figures of a run. The JSON names are an interface for scripts;
+// examples/flights/README.md documents them.
 type Report struct {
 	EventsSent        int                      `json:"events_sent"`
 	DeparturesHandled int                      `json:"departures_handled"`
@@ -26,7 +26,7 @@ type Report struct {
 	Airports          map[string]AirportReport `json:"airports"`
 }
 
-// AirportReport is what the STATE bucket holds of an airport.
+// AirportReport is the state of an airport in the STATE bucket.
 type AirportReport struct {
 	Departures  int64 `json:"departures"`
 	Arrivals    int64 `json:"arrivals"`
@@ -34,13 +34,13 @@ type AirportReport struct {
 	DistanceSum int64 `json:"distance_sum"`
 }
 
-// JSON is the report as text.
+// JSON returns the report as text.
 func (r *Report) JSON() ([]byte, error) {
 	data, err := json.MarshalIndent(r, "", "  ")
 	return append(data, '\n'), err
 }
 
-// report turns a verdict into figures.
+// report converts a verdict to figures.
 func (r *Result) report(sent int) {
 	v := r.Verdict
 	r.Report = Report{

@@ -22,8 +22,8 @@ const (
 	RoleCoordinator = "coordinator"
 )
 
-// Role is one such process: this program once more. It is told to stop by a line on its
-// standard input, and ends when that is closed, so it does not outlive who has started it.
+// Role is one such process: this program started again. A line on its standard input makes it stop,
+// and it ends when that is closed, so that it does not outlive its parent.
 type Role struct {
 	Role, ID, NATS, Prefix string
 	Program                string // see Options
@@ -43,10 +43,10 @@ type runCount struct {
 	Runs  uint64 `json:"runs"`
 }
 
-// errAbandoned: whoever has started the process is gone.
-var errAbandoned = errors.New("standard input was closed: nobody needs this process any more")
+// errAbandoned reports that the parent process is gone.
+var errAbandoned = errors.New("standard input was closed: the parent process is gone")
 
-// Serve plays the role until it is told to stop.
+// Serve runs the role until it is asked to stop.
 func (r Role) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	b, err := bus.Connect(ctx, bus.Config{URL: r.NATS, Prefix: r.Prefix, Name: r.Role + "/" + r.ID})
 	if err != nil {
@@ -80,8 +80,8 @@ func (r Role) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// until says that the process serves, and then now and then what it has done, until it is
-// told to stop.
+// until reports that the process serves and then, periodically, what it has done, until it is asked
+// to stop.
 func until(ctx context.Context, in io.Reader, out io.Writer, tell func()) error {
 	asked := make(chan error, 1)
 	go func() { // ends with the process at the latest
@@ -118,5 +118,5 @@ func tellRuns(w *settle.Worker, out io.Writer) {
 		list = append(list, runCount{k.Space, k.Node, n})
 	}
 	slices.SortFunc(list, func(a, b runCount) int { return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(a.Node, b.Node)) })
-	_ = json.NewEncoder(out).Encode(list) // a parent that is gone shows on standard input
+	_ = json.NewEncoder(out).Encode(list) // if the parent is gone, standard input is closed
 }

@@ -18,38 +18,37 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// Result is how a run ended.
+// Result is the result of a run.
 type Result struct {
 	Verdict *audit.Verdict
 	Report  Report
-	// Watched are the airports that were watched, and Ranking what the nation made
-	// of them.
+	// Watched are the watched airports, and Ranking is their ranking by the space nation.
 	Watched []string
 	Ranking []flights.Rank
 	Tally   flights.Tally
-	// Flights were in the input, Partitions were read for the verdict.
+	// Flights is the size of the input, Partitions the number of logs read for the verdict.
 	Flights, Partitions int
-	// Notes are what happened to workers.
+	// Notes are the events of workers.
 	Notes []Note
-	// Processes: the workers were processes of their own.
+	// Processes is set if the workers were processes of their own.
 	Processes bool
-	// Elapsed is from the first send until everything was handled and every watched
+	// Elapsed is the time from the first send until everything was handled and every watched
 	// document was current.
 	Elapsed time.Duration
-	// Stalled says what was still missing when the run gave up waiting, or is "".
+	// Stalled is what was missing when the run gave up waiting, or "".
 	Stalled string
 }
 
 const (
-	// heartbeat lets the others notice a dead worker within half a second.
+	// heartbeat makes a dead worker noticed within half a second.
 	heartbeat = 250 * time.Millisecond
-	// checkpoint bounds by how much the STATE buckets trail the logs.
+	// checkpoint bounds how far the STATE buckets trail the logs.
 	checkpoint = 500 * time.Millisecond
 	// stopTimeout is how long an orderly end may take.
 	stopTimeout = 30 * time.Second
 )
 
-// run is one run under way.
+// run is a run in progress.
 type run struct {
 	o      Options
 	place  place
@@ -69,8 +68,8 @@ type run struct {
 	took    time.Duration
 }
 
-// Run runs the demonstration. The error is about a run that could not be brought
-// to its end; whether one that was is verified, the result says.
+// Run runs the demonstration. The error is about a run that could not be completed; whether a
+// completed one is verified is in the result.
 func Run(ctx context.Context, o Options, screen Screen) (res *Result, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -96,7 +95,7 @@ func Run(ctx context.Context, o Options, screen Screen) (res *Result, err error)
 	return res, r.play(ctx, d, res)
 }
 
-// deployment is what a run needs of one, in this process or in several.
+// deployment is the part of a deployment that a run needs, in this process or in several.
 type deployment interface {
 	fleet
 	Bus() *bus.Bus
@@ -141,9 +140,8 @@ func (r *run) play(ctx context.Context, d deployment, res *Result) error {
 	return r.verify(ctx, d, res)
 }
 
-// handle runs everything that goes on at the same time, until all is handled and
-// every watched document is current. stalled says what was missing when there was
-// no use in waiting any longer.
+// handle runs all concurrent parts until everything is handled and every watched document is
+// current. stalled is what was missing when it gave up waiting.
 func (r *run) handle(ctx context.Context, d deployment) (stalled string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -169,8 +167,8 @@ func (r *run) handle(ctx context.Context, d deployment) (stalled string, err err
 	return stalled, failure(tasks.Wait(), err)
 }
 
-// failure is the error that ended it all: that of a task comes first, since the
-// others only follow from it.
+// failure returns the first cause: the error of a task, if there is one, since the others follow
+// from it.
 func failure(task, own error) error {
 	if task != nil && !errors.Is(task, context.Canceled) {
 		return task
@@ -178,7 +176,7 @@ func failure(task, own error) error {
 	return own
 }
 
-// configure tells the nation which airports to rank.
+// configure tells the space nation which airports to rank.
 func (r *run) configure(ctx context.Context, c *settle.Client) error {
 	rc, err := c.Call(ctx, settle.Outgoing{
 		Space: flights.Nation, Stream: flights.StreamConfigure, ID: "configure",
@@ -193,11 +191,11 @@ func (r *run) configure(ctx context.Context, c *settle.Client) error {
 	return nil
 }
 
-// chunk is how many departures are sent before they are all sent again: so does a
-// client that cannot tell what has arrived.
+// chunk is the number of departures that are sent before they are all sent again, as by a client
+// that cannot tell which ones arrived.
 const chunk = 256
 
-// send sends all departures in the order of the input, each as often as asked for.
+// send sends all departures in the order of the input, each Duplicate times.
 func (r *run) send(ctx context.Context, c *settle.Client) error {
 	sender := c.Sender()
 	count := func(_ settle.SendResult, err error) {
@@ -219,8 +217,8 @@ func (r *run) send(ctx context.Context, c *settle.Client) error {
 	return sender.Flush(ctx)
 }
 
-// wait returns when everything is sent, killed, handled and shown, or when nothing
-// at all has entered the logs for as long as patience lasts.
+// wait returns when everything is sent, killed, handled and shown, or when nothing has entered the
+// logs for Patience.
 func (r *run) wait(ctx context.Context, sent <-chan error, killed <-chan struct{}) (stalled string, err error) {
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
@@ -248,7 +246,7 @@ func (r *run) wait(ctx context.Context, sent <-chan error, killed <-chan struct{
 	return "", nil
 }
 
-// missing says what a run that makes no progress waits for.
+// missing describes what a stalled run waits for.
 func (r *run) missing() string {
 	s := r.snapshot()
 	what := "a watched document that is not current"
@@ -258,7 +256,7 @@ func (r *run) missing() string {
 	return fmt.Sprintf("nothing entered the logs for %v; still missing: %s", r.o.Patience, what)
 }
 
-// verify reads back what is stored and judges it.
+// verify reads back the stored data and checks it.
 func (r *run) verify(ctx context.Context, d deployment, res *Result) error {
 	stored, err := audit.Read(ctx, d.Bus().JetStream(), r.place.prefix)
 	if err != nil {
@@ -275,8 +273,7 @@ func (r *run) verify(ctx context.Context, d deployment, res *Result) error {
 	return nil
 }
 
-// unobserved counts the runs that nobody asked for, on all workers, dead ones
-// included.
+// unobserved counts the runs of unobserved computations, on all workers, dead ones included.
 func (r *run) unobserved(d deployment) int {
 	n := uint64(0)
 	for k, runs := range d.Runs() {
@@ -287,7 +284,7 @@ func (r *run) unobserved(d deployment) int {
 	return int(n)
 }
 
-// stop ends the deployment, whatever became of the run.
+// stop ends the deployment, whatever the result of the run.
 func (r *run) stop(ctx context.Context, d deployment) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
@@ -312,14 +309,14 @@ func stopWorkers(ctx context.Context, d deployment) error {
 	return nil
 }
 
-// set changes what the screen sees.
+// set changes the state that the screen shows.
 func (r *run) set(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change()
 }
 
-// note tells the screen what has happened.
+// note passes an event to the screen.
 func (r *run) note(n Note) {
 	s := r.snapshot()
 	n.Share = float64(s.Handled) / float64(s.Total)

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Screen shows a run while it goes on. Its methods may be called from any
-// goroutine.
+// Screen shows a run in progress. Its methods are safe for concurrent use.
 type Screen interface {
-	// Start begins: look tells at any time until Stop how far the run is.
+	// Start begins the display: look may be called at any time until Stop for the progress of the run.
 	Start(p Plan, look func() Snapshot)
-	// Note says that something has happened.
+	// Note shows an event.
 	Note(n Note)
-	// Stop ends what moves.
+	// Stop ends the display of progress.
 	Stop()
 }
 
-// NewScreen is a live table if w is a terminal, and a few lines if not.
+// NewScreen returns a live table if w is a terminal, and a few lines otherwise.
 func NewScreen(w io.Writer) Screen {
 	if f, ok := terminal(w); ok {
 		return &liveScreen{f: f, frame: &frame{style: styleFor(w)}}
@@ -24,17 +23,17 @@ func NewScreen(w io.Writer) Screen {
 	return &plainScreen{w: w}
 }
 
-// Plan is what a run is about to do.
+// Plan describes a run before it starts.
 type Plan struct {
 	Flights, Airports   int
 	Workers, Partitions int
-	// Processes: the workers are processes of their own.
+	// Processes is set if the workers are processes of their own.
 	Processes bool
-	// Server says which server it is, and how safely it writes.
+	// Server describes the server and its durability.
 	Server string
 }
 
-// Snapshot is how far a run is.
+// Snapshot is the progress of a run.
 type Snapshot struct {
 	Phase          Phase
 	Sent, ToSend   int
@@ -42,11 +41,11 @@ type Snapshot struct {
 	Commits        int
 	Takeovers      int
 	Workers        []string
-	Airports       []Airport // that are watched
+	Airports       []Airport // the watched ones
 	Elapsed        time.Duration
 }
 
-// Phase is a part of a run.
+// Phase is a phase of a run.
 type Phase string
 
 // The phases in their order.
@@ -57,10 +56,10 @@ const (
 	Verifying Phase = "verifying"
 )
 
-// Airport is a watched airport as the live queries show it.
+// Airport is a watched airport as shown by the live queries.
 type Airport struct {
 	Code       string
-	Rank       int // in the nation's ranking; 0 while it has none
+	Rank       int // in the nation's ranking; 0 without one
 	Known      bool
 	Departures int64
 	MeanDelay  float64 // minutes
@@ -69,18 +68,18 @@ type Airport struct {
 	Owner      string  // worker
 }
 
-// Note is something that happened.
+// Note is an event of a run.
 type Note struct {
 	Kind   NoteKind
 	Worker string  // of Killed and Joined
 	Text   string  // of Warning
-	Share  float64 // of the run that was handled by then
+	Share  float64 // handled share of the run at that time
 }
 
-// NoteKind says what happened.
+// NoteKind is the kind of a Note.
 type NoteKind int
 
-// What can happen.
+// The kinds of notes.
 const (
 	Killed NoteKind = iota + 1
 	Joined

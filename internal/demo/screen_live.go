@@ -24,8 +24,8 @@ type liveScreen struct {
 	lines int // on the screen now
 }
 
-// What a terminal is told. A frame that is drawn between syncOn and syncOff appears
-// at once, on terminals that know these; others ignore them.
+// Terminal control sequences. A frame between syncOn and syncOff appears at once on terminals that
+// support them; others ignore them.
 const (
 	hideCursor = "\x1b[?25l"
 	showCursor = "\x1b[?25h"
@@ -62,7 +62,7 @@ func (s *liveScreen) Note(n Note) {
 	s.frame.notes = append(s.frame.notes, n)
 }
 
-// Stop takes the table away; the summary takes its place.
+// Stop removes the table; the summary takes its place.
 func (s *liveScreen) Stop() {
 	close(s.ends)
 	s.done.Wait()
@@ -72,8 +72,8 @@ func (s *liveScreen) Stop() {
 	s.lines = 0
 }
 
-// draw puts a new frame over the last one. Lines are cut to the width, because one
-// that wraps would be two.
+// draw draws a new frame over the last one. Lines are cut to the width, because a wrapped line
+// would be two.
 func (s *liveScreen) draw() {
 	now := s.look()
 	width, height, err := term.GetSize(int(s.f.Fd()))
@@ -97,5 +97,5 @@ func (s *liveScreen) draw() {
 func (s *liveScreen) home() string { return "\r" + strings.Repeat("\x1b[A", s.lines) }
 
 func (s *liveScreen) write(text string) {
-	_, _ = s.f.WriteString(text) // nobody to tell if the terminal is gone
+	_, _ = s.f.WriteString(text) // an error means that the terminal is gone
 }

@@ -15,7 +15,7 @@ type plainScreen struct {
 	done sync.WaitGroup
 
 	mu       sync.Mutex
-	quarters int // of the run that have been told
+	quarters int // reported quarters of the run
 	phase    Phase
 }
 
@@ -38,7 +38,7 @@ func (s *plainScreen) run() {
 	}
 }
 
-// progress tells of every quarter, and of what follows.
+// progress reports every quarter, and every phase after that.
 func (s *plainScreen) progress(now Snapshot) {
 	quarters := 4 * now.Handled / max(now.Total, 1)
 	s.mu.Lock()
@@ -65,5 +65,5 @@ func (s *plainScreen) Stop() {
 func (s *plainScreen) print(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = fmt.Fprintf(s.w, format+"\n", args...) // nobody to tell if the log is closed
+	_, _ = fmt.Fprintf(s.w, format+"\n", args...) // an error means that the log is closed
 }

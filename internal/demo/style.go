@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// style colours text, or leaves it alone.
+// style colours text, or leaves it unchanged.
 type style bool
 
 func (s style) paint(code, text string) string {
@@ -27,14 +27,13 @@ func (s style) green(text string) string  { return s.paint("32", text) }
 func (s style) yellow(text string) string { return s.paint("33", text) }
 func (s style) cyan(text string) string   { return s.paint("36", text) }
 
-// terminal is the file behind w if that is a terminal on which a cursor can move.
+// terminal returns the file behind w if that is a terminal with a movable cursor.
 func terminal(w io.Writer) (*os.File, bool) {
 	f, ok := w.(*os.File)
 	return f, ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// styleFor colours what goes to a terminal, unless NO_COLOR asks for none
-// (https://no-color.org).
+// styleFor enables colours for a terminal, unless NO_COLOR is set (https://no-color.org).
 func styleFor(w io.Writer) style {
 	_, ok := terminal(w)
 	return style(ok && os.Getenv("NO_COLOR") == "")
@@ -53,7 +52,7 @@ func comma[N int | int64 | uint64](n N) string {
 	return sign + digits
 }
 
-// count is a number and its noun: "1 worker", "2 workers".
+// count formats a number and its noun: "1 worker", "2 workers".
 func count[N int | int64 | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -64,5 +63,5 @@ func count[N int | int64 | uint64](n N, noun string) string {
 	return comma(n) + " " + noun + "s"
 }
 
-// percent writes a share: 86.5 %.
+// percent formats a share: 86.5 %.
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

@@ -9,10 +9,10 @@ import (
 	"github.com/settlehq/settle/examples/flights/audit"
 )
 
-// maxDifferences is how many differences are printed; the rest is counted.
+// maxDifferences is the number of differences that are printed; the rest is counted.
 const maxDifferences = 20
 
-// Summary writes how a run ended, in plain words.
+// Summary writes the result of a run for people.
 func (r *Result) Summary(w io.Writer) error {
 	s := &summary{r: r, style: styleFor(w)}
 	s.table()
@@ -22,7 +22,7 @@ func (r *Result) Summary(w io.Writer) error {
 	return err
 }
 
-// summary is one summary while it is written.
+// summary is a summary being written.
 type summary struct {
 	r     *Result
 	style style
@@ -33,8 +33,8 @@ func (s *summary) line(format string, args ...any) {
 	s.text.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 }
 
-// table lists the watched airports in the order of the ranking, with what the STATE
-// buckets hold of them.
+// table lists the watched airports in the order of the ranking, with their state in the STATE
+// buckets.
 func (s *summary) table() {
 	s.line("%s", s.style.bold(fmt.Sprintf("The %d busiest airports, as the space %q ranks them", len(s.r.Watched), flights.Nation)))
 	s.line("")
@@ -51,7 +51,7 @@ func (s *summary) table() {
 	s.line("")
 }
 
-// numbers says what was done.
+// numbers prints the figures.
 func (s *summary) numbers() {
 	r := s.r.Report
 	row := func(name, format string, args ...any) {
@@ -81,7 +81,7 @@ func (s *summary) numbers() {
 	s.line("")
 }
 
-// verification says in plain words what was proven, or what is wrong.
+// verification prints what was verified, or what is wrong.
 func (s *summary) verification() {
 	v := s.r.Verdict
 	if v.Verified() {

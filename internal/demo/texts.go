@@ -2,7 +2,7 @@ package demo
 
 import "fmt"
 
-// heading says what is about to be run, in two lines.
+// heading describes the run in two lines.
 func (p Plan) heading(s style) []string {
 	return []string{
 		s.bold("settle demo flights") + "  " + p.what(),
@@ -25,7 +25,7 @@ func (p Plan) where() string {
 	return fmt.Sprintf("%s, %s, %s", workers, count(p.Partitions, "partition"), p.Server)
 }
 
-// sentence says what goes on in a phase.
+// sentence describes a phase.
 func (p Phase) sentence() string {
 	switch p {
 	case Starting:
@@ -40,7 +40,7 @@ func (p Phase) sentence() string {
 	return string(p)
 }
 
-// text says what happened.
+// text describes an event.
 func (n Note) text() string {
 	switch n.Kind {
 	case Killed:

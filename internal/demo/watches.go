@@ -11,9 +11,8 @@ import (
 	"github.com/settlehq/settle/examples/flights/audit"
 )
 
-// watches are the live queries of the run: the punctuality of the watched airports
-// and the nation's ranking. They are the only demand there is, and so the only
-// reason why anything is computed.
+// watches are the live queries of the run: the punctuality of the watched airports and the nation's
+// ranking. They are the only demand, and so the only reason why anything is computed.
 type watches struct {
 	codes []string
 	want  map[string]string // by airport, and by flights.Nation for the ranking
@@ -38,7 +37,7 @@ func newWatches(codes []string, tally flights.Tally, poke chan<- struct{}) *watc
 	return w
 }
 
-// watcher is what watches needs of a client.
+// watcher is the part of a client that watches needs.
 type watcher interface {
 	Watch(ctx context.Context, space, doc string, deliver func(v settle.Value, revision uint64), opts ...settle.WatchOption) error
 }
@@ -68,9 +67,9 @@ func (w *watches) take(space string, v settle.Value, revision uint64) {
 	}
 }
 
-// current reports whether every watch has delivered what the input adds up to.
-// Waiting for the right answer is no proof of it: a run that never gets there stops
-// waiting, and the audit compares what was delivered last.
+// current reports whether every watch has delivered the value expected from the input. Waiting for
+// that does not prove it: a run that never gets there stops waiting, and the audit compares the
+// last values.
 func (w *watches) current() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +81,7 @@ func (w *watches) current() bool {
 	return true
 }
 
-// last is what was delivered last, as the audit wants it.
+// last returns the last values in the form that the audit takes.
 func (w *watches) last() (punctuality map[string]string, ranking string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,14 +109,14 @@ func (w *watches) snapshot(s *Snapshot) {
 	}
 }
 
-// ranking is what the nation's watch delivered last.
+// ranking returns the last value of the nation's watch.
 func (w *watches) ranking() []flights.Rank {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ranks()
 }
 
-// ranks reads the ranking. w.mu is held.
+// ranks decodes the ranking. w.mu is held.
 func (w *watches) ranks() []flights.Rank {
 	var out []flights.Rank
 	list := w.seen[flights.Nation].value

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// console prints what programs log.
+// console prints the output of programs.
 func (d *dev) console(i settle.ConsoleInfo) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s %s: %s", now(), i.Space, whose(i.Node, i.Stream), i.Message)
@@ -22,7 +22,7 @@ func (d *dev) console(i settle.ConsoleInfo) {
 	fmt.Fprintln(d.cfg.Out, b.String())
 }
 
-// wrong prints what goes wrong in them, where and by which calls.
+// wrong prints the errors of programs, with node and event.
 func (d *dev) wrong(i settle.ErrorInfo) {
 	event := ""
 	if i.Event != "" {
@@ -30,12 +30,12 @@ func (d *dev) wrong(i settle.ErrorInfo) {
 	}
 	again := ""
 	if i.Transient {
-		again = "; it is tried again"
+		again = "; it is retried"
 	}
 	fmt.Fprintf(d.cfg.Out, "%s  %s %s%s: %s%s\n", now(), i.Space, whose(i.Node, i.Stream), event, strings.ReplaceAll(i.Err.Error(), "\n", "\n  "), again)
 }
 
-// whose code it was.
+// whose returns the code that an output or error comes from.
 func whose(node, stream string) string {
 	if stream != "" {
 		return "handler of " + stream
@@ -43,16 +43,17 @@ func whose(node, stream string) string {
 	return node
 }
 
-// screen is a log for a person at a terminal: warnings and errors, but for what wrong has said.
+// screen is a log for a terminal: it prints warnings and errors, except those that wrong has
+// printed.
 type screen struct {
 	out   io.Writer
 	attrs []slog.Attr
 }
 
-// Enabled is for warnings and errors.
+// Enabled enables warnings and errors.
 func (screen) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 
-// Handle prints a line: when, what, where, and why.
+// Handle prints one line: time, message, attributes and error.
 func (h screen) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == "event failed" {
 		return nil
@@ -76,10 +77,10 @@ func (h screen) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// WithAttrs adds to every line.
+// WithAttrs adds attributes to every line.
 func (h screen) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return screen{h.out, append(slices.Clip(h.attrs), attrs...)}
 }
 
-// WithGroup is not needed on a terminal.
+// WithGroup returns h: a terminal needs no groups.
 func (h screen) WithGroup(string) slog.Handler { return h }

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/bus"
 )
 
-// contextFor is the nats context to write for a server: ContextName, or one with the port behind
-// it while that is another server's which still runs.
+// contextFor returns the nats context to write for a server: ContextName, or that name with the
+// port appended while it belongs to another running server.
 func contextFor(nats string) string {
 	other := bus.ContextURL(ContextName)
 	u, err := url.Parse(other)

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/program"
 )
 
-// followRules hands over what spaces are to run as it is decided, here or elsewhere, until ctx ends.
-// What stands already when it calls ready is not told.
+// followRules passes on rules as they are decided, here or by other clients, until ctx ends. Rules
+// that exist before it calls ready are skipped.
 func (d *dev) followRules(ctx context.Context, to chan<- program.Rule, ready func()) {
 	defer ready()
 	began := false
@@ -22,13 +22,13 @@ func (d *dev) followRules(ctx context.Context, to chan<- program.Rule, ready fun
 		case <-ctx.Done():
 		}
 	}, func() { began = true; ready() })
-	if ctx.Err() == nil { // the server has ended under us, which others report
-		fmt.Fprintf(d.cfg.Out, "%s  what is deployed elsewhere is not told here any more: %v\n", now(), err)
+	if ctx.Err() == nil { // the server has stopped; other goroutines report that
+		fmt.Fprintf(d.cfg.Out, "%s  deployments of other clients are no longer reported here: %v\n", now(), err)
 	}
 }
 
-// learn tells of a decision of somebody else. What it says of our programs is what their next
-// version is compared with, and deployed over.
+// learn reports a decision of another client. If it is about a program of this server, the
+// program's next version is compared with it, and replaces it.
 func (d *dev) learn(r program.Rule) {
 	over := ""
 	for _, h := range d.programs {
@@ -37,8 +37,8 @@ func (d *dev) learn(r program.Rule) {
 		}
 		h.decided = ""
 		if r.By != byDev && (r.Target != h.version.Target() || r.Canary != nil) {
-			h.decided = fmt.Sprintf("%s had it run %s", r.By, r.Target)
-			over = fmt.Sprintf("\n          a change of %s is deployed over it", h.title())
+			h.decided = fmt.Sprintf("%s deployed %s", r.By, r.Target)
+			over = fmt.Sprintf("\n          the next change of %s replaces it", h.title())
 		}
 	}
 	if r.By != byDev {
@@ -46,20 +46,20 @@ func (d *dev) learn(r program.Rule) {
 	}
 }
 
-// decision says who has decided what.
+// decision describes a decision.
 func decision(r program.Rule) string {
-	who := r.By
-	if who == "" {
-		who = "somebody"
+	author := r.By
+	if author == "" {
+		author = "another client"
 	}
 	which := "spaces " + r.Spaces
 	if r.Spaces == program.All {
 		which = "all spaces"
 	}
 	if r.Target == (program.Target{}) {
-		return fmt.Sprintf("%s took the rule about %s away", who, which)
+		return fmt.Sprintf("%s removed the rule about %s", author, which)
 	}
-	text := fmt.Sprintf("%s has %s run %s", who, which, r.Target)
+	text := fmt.Sprintf("%s makes %s run %s", author, which, r.Target)
 	if slices.ContainsFunc(r.History, func(c program.Choice) bool { return c.Target == r.Target }) {
 		text += " again"
 	}

@@ -22,25 +22,24 @@ import (
 	"github.com/settlehq/settle/program"
 )
 
-// Config says what to run. The zero value runs the programs of the working directory, or the
+// Config configures a dev server. The zero value runs the programs of the working directory, or the
 // sample.
 type Config struct {
-	// Programs are files and directories; none is the working directory.
+	// Programs are files and directories; the default is the working directory.
 	Programs []string
-	// Dir is below which the data lie, in Store; default the working directory.
+	// Dir is the directory that contains the data, in Store; default the working directory.
 	Dir string
 	// Reset removes the data first.
 	Reset bool
-	// Version is that of the executable.
+	// Version is the version of the executable.
 	Version string
-	// Out gets what people read.
+	// Out receives the output for people.
 	Out io.Writer
-	// Ready, if set, is called when everything runs, and files are watched.
+	// Ready, if set, is called when everything runs and the files are watched.
 	Ready func(Place)
 	// NATSPort and HTTPPort are the first ports to try; default 7422 and 7333.
 	NATSPort, HTTPPort int
-	// Rehearsal is for how long a start may try events out, to say which of them to send; default
-	// 300 ms.
+	// Rehearsal is how long a start may try out events to find one to suggest; default 300 ms.
 	Rehearsal time.Duration
 }
 
@@ -49,24 +48,25 @@ func (c *Config) fill() {
 	c.Rehearsal = cmp.Or(c.Rehearsal, rehearsalTime)
 }
 
-// workers is how many there are: two, so that one can take over from the other.
+// workers is the number of workers: two, so that one can take over from the other.
 const workers = 2
 
-// partitions of a new deployment: enough that both workers have some, and few to start.
+// partitions is the number of partitions of a new deployment: both workers get some, and few to
+// start.
 const partitions = 4
 
-// dev is what runs.
+// dev is a running dev server.
 type dev struct {
 	cfg      Config
 	run      *settle.Deployment
 	bus      *bus.Bus
 	programs []*hosted
-	told     []string // files of which was said that they are new
+	told     []string // files that were reported as new
 	place    Place
 	began    time.Time
 }
 
-// Run runs until ctx ends.
+// Run runs a dev server until ctx ends.
 func Run(ctx context.Context, cfg Config) (err error) {
 	cfg.fill()
 	d := &dev{cfg: cfg, began: time.Now()}
@@ -92,7 +92,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return d.serve(ctx)
 }
 
-// stopPatience is for saving what is under way.
+// stopPatience is the time for saving work in progress.
 const stopPatience = 20 * time.Second
 
 func (d *dev) store() string { return filepath.Join(d.cfg.Dir, Store) }
@@ -123,7 +123,7 @@ func (d *dev) find() error {
 			return fmt.Errorf("%w; rename %s", err, file)
 		}
 		if other := seen[name]; other != "" {
-			return fmt.Errorf("%s and %s are both called %s; rename one, or run them one at a time", other, file, name)
+			return fmt.Errorf("%s and %s are both named %s; rename one, or run them one at a time", other, file, name)
 		}
 		seen[name] = file
 		d.programs = append(d.programs, &hosted{file: file, name: name, spaces: spacesOf(name, len(files))})
@@ -134,7 +134,7 @@ func (d *dev) find() error {
 	return nil
 }
 
-// start starts the server and the rest.
+// start starts the server, the coordinator and the client.
 func (d *dev) start(ctx context.Context) error {
 	former := portsOf(d.store())
 	nats, err := freePort(former.NATS, d.cfg.NATSPort)
@@ -146,7 +146,7 @@ func (d *dev) start(ctx context.Context) error {
 		return err
 	}
 	d.run, err = settle.Start(ctx, settle.Config{
-		Hosted: true, Workers: -1, // they come when they have something to run: begin
+		Hosted: true, Workers: -1, // added by begin, when they have something to run
 		Server:    embedded.Config{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
 		Bus:       bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
 		HTTP:      gateway.Config{Addr: http},
@@ -161,7 +161,7 @@ func (d *dev) start(ctx context.Context) error {
 	return keepPorts(d.place, d.store())
 }
 
-// partitions is 0 for data that are there, whatever number those have.
+// partitions returns 0 for existing data, whose number of partitions is kept.
 func (d *dev) partitions() int {
 	if _, err := os.Stat(filepath.Join(d.store(), "jetstream")); err == nil {
 		return 0
@@ -169,7 +169,7 @@ func (d *dev) partitions() int {
 	return partitions
 }
 
-// begin deploys the programs, has workers run them, and says where everything is.
+// begin deploys the programs, starts the workers, and prints all addresses.
 func (d *dev) begin(ctx context.Context) error {
 	if err := d.forget(ctx); err != nil {
 		return err

@@ -256,17 +256,17 @@ func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
 	s.until(c, "tally", "look", `["two",3]`)
 
 	s.write("tally.star", tally("three", "2")+"\ndef broken(:\n")
-	s.await("tally.star: not deployed; the version before goes on", "tally.star:22:13")
+	s.await("tally.star: not deployed; the previous version keeps running", "tally.star:22:13")
 	s.until(c, "tally", "look", `["two",3]`)
 	s.write("tally.star", "") // an editor that was cut off
-	s.await("tally.star: not deployed; the version before goes on\n  " + s.dir + "/tally.star registers nothing")
+	s.await("tally.star: not deployed; the previous version keeps running\n  " + s.dir + "/tally.star registers nothing")
 	s.until(c, "tally", "look", `["two",3]`)
 	s.write("tally.star", tally("two", "2"))
 	s.await("tally.star: the same as what runs; nothing deployed\n")
 	s.write("tally.star", strings.ReplaceAll(tally("two", "2"), "handle(\"add\", add)\n", ""))
 	s.await("no node has new code (2); 1 stream gone: add; its events will be refused")
 	s.write("tally.star", tally("four", "2"))
-	s.await("tally.star: no node has new code (2); handlers are the new ones")
+	s.await("tally.star: no node has new code (2); the next event uses the new handlers")
 	s.until(c, "tally", "look", `["four",3]`)
 
 	s.write("tally.star", tally("four", "2")+"def wrong(e):\n    log(\"here\", n = count.n)\n    return e.nothing\nhandle(\"wrong\", wrong)\n")
@@ -279,7 +279,7 @@ func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
 
 	s.write("tally.star", tally("five", "2")) // while nothing runs
 	s = start(t, dir, nil)
-	s.await("tally.star: ann had it run tally@", "; the file is deployed over it")
+	s.await("tally.star: ann deployed tally@", "; the file replaces it")
 	c = s.client()
 	s.until(c, "tally", "look", `["five",3]`)
 }
@@ -431,24 +431,24 @@ func TestDev_TellsOfWhatIsDecidedElsewhere(t *testing.T) {
 	s.write("tally.star", tally("two", "2"))
 	s.await("tally.star: 1 of 2 nodes has new code")
 	s.rollBack()
-	s.await("  ann has all spaces run tally@", " again\n          a change of "+dir+"/tally.star is deployed over it\n")
+	s.await("  ann makes all spaces run tally@", " again\n          the next change of "+dir+"/tally.star replaces it\n")
 	s.until(c, "tally", "look", `["one",0]`)
 	s.decide("tally-1", func(program.Rule) (program.Choice, error) {
 		table, err := program.Rules(t.Context(), s.bus())
 		return program.Choice{Target: table.Exactly(program.All).Target, Pinned: true, Note: "look at this"}, err
 	})
-	s.await("  ann has spaces tally-1 run tally@", " (pinned): look at this\n")
+	s.await("  ann makes spaces tally-1 run tally@", " (pinned): look at this\n")
 	s.decide("tally-1", func(program.Rule) (program.Choice, error) { return program.Choice{}, nil })
-	s.await("  ann took the rule about spaces tally-1 away\n")
+	s.await("  ann removed the rule about spaces tally-1\n")
 
 	s.write("tally.star", tally("three", "2")) // the factor differs from what runs, not from what was saved last
-	s.await("tally.star: ann had it run tally@", "; the file is deployed over it")
-	s.await("tally.star: ann had it run", "tally.star: 1 of 2 nodes has new code")
+	s.await("tally.star: ann deployed tally@", "; the file replaces it")
+	s.await("tally.star: ann deployed", "tally.star: 1 of 2 nodes has new code")
 	s.until(c, "tally", "look", `["three",0]`)
 	if n := strings.Count(s.out.String(), "1 of 2 nodes has new code"); n != 2 {
 		t.Errorf("it was said %d times that a node has new code:\n%s", n, s.out)
 	}
-	if n := strings.Count(s.out.String(), "has all spaces run"); n != 1 {
+	if n := strings.Count(s.out.String(), "makes all spaces run"); n != 1 {
 		t.Errorf("%d decisions about all spaces were told, not the one of ann:\n%s", n, s.out)
 	}
 }

@@ -1,8 +1,8 @@
-// Package dev runs everything in one process for somebody who writes a program: an embedded
-// server, a coordinator, two workers that host what is deployed, and a watch over the files,
-// each of whose versions is deployed as it is saved. `settle dev` is its command.
+// Package dev runs everything in one process for the author of a program: an embedded server, a
+// coordinator, two workers that host deployed programs, and a watch over the files, which deploys
+// each saved version. `settle dev` is its command.
 //
-// What it runs is what a fleet runs, with other flags: the programs go through the same
-// bucket and rules, so what a save does here a deployment does there. Documents, timers and
-// versions stay from one start to the next.
+// It runs what a fleet runs, with other flags: the programs go through the same bucket and rules,
+// so that saving a file does here what a deployment does there. Documents, timers and versions are
+// kept from one start to the next.
 package dev

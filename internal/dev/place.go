@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// Store is where the data are, below the working directory.
+	// Store is the directory of the data, below the working directory.
 	Store = here.Store
-	// ContextName is the nats context that is written.
+	// ContextName is the name of the nats context that is written.
 	ContextName = "settle-dev"
 
 	portsFile = "ports.json"
@@ -24,10 +24,10 @@ const (
 	manyPorts = 50
 )
 
-// Place is where a dev server can be found, as it says in its directory.
+// Place is where a dev server listens, as announced in its directory.
 type Place = here.Place
 
-// ports are those that a directory's server had last: who watches comes back to them.
+// ports are the last ports of a directory's server, which its clients reconnect to.
 type ports struct {
 	NATS int `json:"nats"`
 	HTTP int `json:"http"`
@@ -41,7 +41,7 @@ func portsOf(dir string) (p ports) {
 	return p
 }
 
-// keepPorts notes the ports of a place for the next time.
+// keepPorts saves the ports of a place for the next start.
 func keepPorts(p Place, dir string) error {
 	text, err := json.Marshal(ports{NATS: portIn(p.NATS), HTTP: portIn(p.HTTP)})
 	if err != nil {
@@ -59,8 +59,8 @@ func portIn(address string) int {
 	return n
 }
 
-// freePort is the former port, if nobody listens on it at the loopback address, or else the first
-// from one on of which that is so.
+// freePort returns the former port if it is free at the loopback address, or else the first free
+// one from another on.
 func freePort(former, from int) (string, error) {
 	for port := from - 1; port < from+manyPorts; port++ {
 		try := port

@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/worker/roster"
 )
 
-// print prints where everything is, what it promises, and what to try.
+// print prints all addresses, the durability, and commands to try.
 func (d *dev) print(ctx context.Context) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "settle dev%s · embedded NATS, data in %s · ready in %.1fs\n", released(d.cfg.Version), d.store(), time.Since(d.began).Seconds())
@@ -41,7 +41,7 @@ func (d *dev) print(ctx context.Context) error {
 	return err
 }
 
-// example is a document to look at: a derived one, or else one that the event to try changes.
+// example returns a document to watch: a derived one, or else one that the suggested event changes.
 func (d *dev) example(try *suggestion) (space, doc string) {
 	h := d.programs[0]
 	space, doc = h.name, "DOCUMENT"
@@ -72,8 +72,8 @@ func (d *dev) try(space, doc string, s *suggestion) []string {
 	return append(tries, "settle get "+space, "settle fleet")
 }
 
-// event is one to try: its stream and payload, as a shell takes them. If none is known to be handled,
-// it is a form to fill in.
+// event returns an event to try: its stream and payload, quoted for a shell. If no event is known
+// to be handled, it is a form to fill in.
 func event(p *star.Program, s *suggestion) string {
 	switch {
 	case s == nil:
@@ -84,7 +84,7 @@ func event(p *star.Program, s *suggestion) string {
 	return s.Stream + " '" + strings.ReplaceAll(s.Payload, "'", `'\''`) + "'"
 }
 
-// released is a version for people, "" if it is none.
+// released formats a released version, "" for another build.
 func released(version string) string {
 	if version == "" || version == "dev" {
 		return ""
@@ -92,7 +92,7 @@ func released(version string) string {
 	return " " + version
 }
 
-// spaces are a line for each program, and for the first of the spaces that exist.
+// spaces returns a line for each program, and for the first of the existing spaces.
 func (d *dev) spaces(ctx context.Context) (lines []string, err error) {
 	f, err := fleet.Look(ctx, d.bus)
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *dev) spaces(ctx context.Context) (lines []string, err error) {
 	return lines, nil
 }
 
-// shown is how many spaces of a program have a line of their own.
+// shown is the number of spaces of a program with a line of their own.
 const shown = 3
 
 func (h *hosted) line(exist int) string {
@@ -140,7 +140,7 @@ func (h *hosted) line(exist int) string {
 	return fmt.Sprintf("%s %s (%s)%s", which, h.title(), what, more)
 }
 
-// where is who serves a space, and who would.
+// where returns the owner of a space, and the next in line.
 func where(f *fleet.Fleet, space string) string {
 	p := model.PartitionOf(space, len(f.Partitions))
 	text := ": owner " + f.Partitions[p].Owner

@@ -23,15 +23,15 @@ type hosted struct {
 	spaces  string
 	version program.Version
 	program *star.Program
-	decided string // what somebody else has decided about it, over what is here
-	failed  string // the text of the last error about it, so that it is said once
+	decided string // a decision of another client about it that supersedes the file
+	failed  string // the last error about it, to report it once
 }
 
-// byDev is who deploys, in the history.
+// byDev is the author of deployments in the history.
 const byDev = "settle dev"
 
-// sources finds the programs of what was named: files, and directories. With nothing named it
-// is the working directory; without a program there, it is the sample.
+// sources finds the programs in files and directories; by default in the working directory and, if
+// that has none, the sample.
 func sources(named []string) (files []string, err error) {
 	if len(named) == 0 {
 		named = []string{"."}
@@ -55,8 +55,8 @@ func sources(named []string) (files []string, err error) {
 	return slices.Compact(files), nil
 }
 
-// spacesOf is which spaces run a program: all if it is the only one, else those that begin
-// with its name.
+// spacesOf returns the spaces that run a program: all if it is the only program, else those whose
+// names begin with its name.
 func spacesOf(name string, programs int) string {
 	if programs == 1 {
 		return program.All
@@ -64,17 +64,17 @@ func spacesOf(name string, programs int) string {
 	return name + "*"
 }
 
-// change is what has come of a look at a program's file.
+// change is the result of loading a program's file.
 type change struct {
 	diff  program.Diff
 	first bool // nothing of it ran before
-	none  bool // it is as it was
-	// again: what is deployed is what was running before this start.
+	none  bool // it is unchanged
+	// again is set if what is deployed is what ran before this start.
 	again bool
 }
 
-// load reads, compiles and deploys a program, unless it is as it was. What fails leaves what
-// runs as it is.
+// load reads, compiles and deploys a program, unless it is unchanged. After an error the deployed
+// version keeps running.
 func (d *dev) load(ctx context.Context, h *hosted) (change, error) {
 	source, err := d.read(h)
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *dev) load(ctx context.Context, h *hosted) (change, error) {
 		return change{}, err
 	}
 	if h.decided != "" && !c.again {
-		fmt.Fprintf(d.cfg.Out, "%s  %s: %s; the file is deployed over it\n", now(), h.title(), h.decided)
+		fmt.Fprintf(d.cfg.Out, "%s  %s: %s; the file replaces it\n", now(), h.title(), h.decided)
 	}
 	h.decided = ""
 	h.version, h.program = v, p
@@ -120,7 +120,7 @@ func (d *dev) read(h *hosted) (program.Source, error) {
 	return program.Read(h.name, h.file)
 }
 
-// before is the version that runs now, nil for none that can be told.
+// before returns the version that runs now, nil if it cannot be determined.
 func (d *dev) before(ctx context.Context, h *hosted) (*star.Program, error) {
 	if h.program != nil && h.decided == "" {
 		return h.program, nil
@@ -134,7 +134,7 @@ func (d *dev) before(ctx context.Context, h *hosted) (*star.Program, error) {
 		return nil, nil
 	}
 	if is.By != byDev {
-		h.decided = fmt.Sprintf("%s had it run %s", is.By, is.Target)
+		h.decided = fmt.Sprintf("%s deployed %s", is.By, is.Target)
 	}
 	v, err := program.Load(ctx, d.bus, is.Target)
 	if err != nil {
@@ -157,8 +157,7 @@ func (d *dev) deploy(ctx context.Context, h *hosted, v program.Version) error {
 	return err
 }
 
-// forget takes the rules away that earlier starts have left, but for those that somebody has
-// pinned.
+// forget removes the rules that earlier starts have left, except pinned ones.
 func (d *dev) forget(ctx context.Context) error {
 	table, err := program.Rules(ctx, d.bus)
 	if err != nil {
@@ -179,7 +178,7 @@ func (d *dev) forget(ctx context.Context) error {
 	return nil
 }
 
-// reload looks at all programs again, after a file has changed.
+// reload loads all programs again after a file has changed.
 func (d *dev) reload(ctx context.Context) {
 	for _, h := range d.programs {
 		c, err := d.load(ctx, h)
@@ -198,8 +197,8 @@ func (d *dev) reload(ctx context.Context) {
 	}
 }
 
-// tellNew names programs that have come since the start, once each.
-func (d *dev) tellNew() {
+// reportNew reports programs that were added since the start, once each.
+func (d *dev) reportNew() {
 	files, err := sources(d.cfg.Programs)
 	if err != nil || d.isSample() {
 		return
@@ -213,7 +212,7 @@ func (d *dev) tellNew() {
 	}
 }
 
-// complain says once what is wrong with a file.
+// complain reports an error of a file, once.
 func (d *dev) complain(h *hosted, err error) {
 	text := err.Error()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -223,7 +222,7 @@ func (d *dev) complain(h *hosted, err error) {
 		return
 	}
 	h.failed = text
-	on := "the version before goes on"
+	on := "the previous version keeps running"
 	if h.program == nil {
 		on = "nothing runs until it compiles"
 	}
@@ -242,9 +241,9 @@ func (c change) String() string {
 	case c.first:
 		return "deployed"
 	case c.again:
-		return "as it ran before"
+		return "unchanged since the last start"
 	case len(c.diff.Changed)+len(c.diff.New)+len(c.diff.Gone)+len(c.diff.StreamsGone) == 0:
-		return c.diff.String() + "; handlers are the new ones from the next event on"
+		return c.diff.String() + "; the next event uses the new handlers"
 	}
 	return c.diff.String()
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// A start waits for its rehearsals, so they have an end whatever the program does: rehearsalTime, if
-// Config does not say, is for all events together, and rehearsalChain is how deep the events go that
-// one sends in turn.
+// A start waits for its rehearsals, so they are bounded whatever the program does: rehearsalTime,
+// the default of Config.Rehearsal, bounds all events together, and rehearsalChain how deep a chain
+// of events may be.
 const (
 	rehearsalTime  = 300 * time.Millisecond
 	rehearsalChain = 10
@@ -24,7 +24,8 @@ type suggestion struct {
 	changes []string
 }
 
-// suggest is an event to try with the first program, nil if none is known. The sample has its own.
+// suggest returns an event to try with the first program, nil if none is known. The sample has its
+// own.
 func (d *dev) suggest(ctx context.Context) *suggestion {
 	h := d.programs[0]
 	if d.isSample() || h.program == nil {
@@ -35,9 +36,9 @@ func (d *dev) suggest(ctx context.Context) *suggestion {
 	return suggest(ctx, h.version.Source(), h.name)
 }
 
-// suggest is an event that a space takes in which nothing has happened yet, and nil if none that can
-// be made up is, or none was found before ctx ended: the first of the file that changes a document,
-// or else the first that is handled. They are tried in memory.
+// suggest returns an event that a new space accepts, nil if none can be constructed or none was
+// found before ctx ended: the first of the file that changes a document, or else the first that is
+// handled. Candidates are tried in memory.
 func suggest(ctx context.Context, source star.Source, space string) (best *suggestion) {
 	p, err := star.Compile(source, star.Options{Context: ctx})
 	if err != nil {
@@ -55,7 +56,7 @@ func suggest(ctx context.Context, source star.Source, space string) (best *sugge
 	return best
 }
 
-// rehearse reports whether an event is handled by a new space, and which documents that changes.
+// rehearse reports whether a new space handles an event, and which documents that changes.
 func rehearse(p *star.Program, name string, s star.Sample) (changes []string, handled bool) {
 	payload := model.Value{}
 	if s.Payload != "" {
@@ -69,7 +70,7 @@ func rehearse(p *star.Program, name string, s star.Sample) (changes []string, ha
 	if err != nil {
 		return nil, false
 	}
-	rc, ended, _ := w.Send(s.Stream, "try", payload, time.Time{}) // what it sends may have no end
+	rc, ended, _ := w.Send(s.Stream, "try", payload, time.Time{}) // its chain of events may not end
 	if !ended || rc.Outcome != model.Handled {
 		return nil, false
 	}

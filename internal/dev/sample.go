@@ -9,11 +9,11 @@ import (
 // SampleSpace is the space that runs the sample.
 const SampleSpace = "fridge"
 
-// sampleDocument is the one that is worth looking at.
+// sampleDocument is the document to watch.
 const sampleDocument = "status"
 
-// sampleEvents let the sample start with something in it. Their ids are the same each time, so
-// each happens once, however often the server is started.
+// sampleEvents fill the sample at the first start. Their ids are constant, so each takes effect
+// once, however often the server is started.
 var sampleEvents = []settle.Outgoing{
 	{Stream: "temp", ID: "sample-1", Payload: map[string]any{"sensor": "top", "c": 5.5}},
 	{Stream: "temp", ID: "sample-2", Payload: map[string]any{"sensor": "middle", "c": 4.8}},

@@ -13,12 +13,12 @@ import (
 	"github.com/settlehq/settle/program"
 )
 
-// quiet is for how long nothing may change before the files are read: an editor that saves
-// does several things in a row.
+// quiet is how long nothing must change before the files are read: an editor saves in several
+// steps.
 const quiet = 30 * time.Millisecond
 
-// watch reloads when a file has changed, and tells what others decide, until ctx ends. Directories
-// are watched and not files, for editors put another file in the place of the one that they save.
+// watch reloads programs when files change, and reports decisions of other clients, until ctx ends.
+// It watches directories, because editors replace a file when they save it.
 func (d *dev) watch(ctx context.Context, w *fsnotify.Watcher, rules <-chan program.Rule) error {
 	calm := time.NewTimer(quiet)
 	defer calm.Stop()
@@ -36,11 +36,11 @@ func (d *dev) watch(ctx context.Context, w *fsnotify.Watcher, rules <-chan progr
 		case r := <-rules:
 			d.learn(r)
 		case err := <-w.Errors:
-			fmt.Fprintf(d.cfg.Out, "%s  the files are not watched as they should be (%v): start again if a save goes unseen\n", now(), err)
+			fmt.Fprintf(d.cfg.Out, "%s  watching the files failed (%v): restart if a saved file is not deployed\n", now(), err)
 			calm.Reset(quiet)
 		case <-calm.C:
 			d.reload(ctx)
-			d.tellNew()
+			d.reportNew()
 			if err := d.lookAt(w); err != nil {
 				fmt.Fprintf(d.cfg.Out, "%s  %v\n", now(), err)
 			}
@@ -48,7 +48,7 @@ func (d *dev) watch(ctx context.Context, w *fsnotify.Watcher, rules <-chan progr
 	}
 }
 
-// lookAt adds the directories of all files of all programs.
+// lookAt watches the directories of all files of all programs.
 func (d *dev) lookAt(w *fsnotify.Watcher) error {
 	for _, h := range d.programs {
 		if h.file == "" {

@@ -15,7 +15,7 @@ import (
 var heldToWords = []string{
 	".", "settletest", "model", "receipts", "replica", "cron", "lookup", "gateway",
 	"program", "coordinator",
-	"internal/kit", "internal/replay", "internal/shape", "internal/pause", "internal/process", "internal/starter",
+	"internal/bench", "internal/demo", "internal/dev", "cmd/spaceworker", "cmd/coordinator", "internal/kit", "internal/replay", "internal/shape", "internal/pause", "internal/process", "internal/starter",
 }
 
 // wordRule is a phrase that comments and texts must not use, and what to write in its place.
