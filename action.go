@@ -98,7 +98,7 @@ func Timeout(d time.Duration) ActionOption { return func(o *actionOptions) { o.T
 func AtATime(n int) ActionOption { return func(o *actionOptions) { o.AtATime = n } }
 
 // Keep sets how long a task that has ended is kept; until then its key is not performed again.
-// Default 24 hours; at most the last 1000 of a space are kept. It has no effect on inputs, which
+// Default 24 hours; at most the last 1000 of the action in a space are kept. It has no effect on inputs, which
 // are kept until Forget.
 func Keep(d time.Duration) ActionOption { return func(o *actionOptions) { o.keep = d } }
 

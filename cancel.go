@@ -53,7 +53,7 @@ func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt,
 		return nil, err
 	}
 	rc, err := c.cancel(ctx, a, of, why)
-	closing, end := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	closing, end := context.WithTimeout(context.WithoutCancel(ctx), readGrace)
 	defer end()
 	return rc, errors.Join(err, a.Close(closing))
 }

@@ -311,8 +311,9 @@ func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, 
 
 // Watch observes a document: it calls deliver with the confirmed value, then with each change and
 // its revision, and blocks until ctx ends. While it runs, everything that the document is computed
-// from is kept up to date, in all spaces. While no server or worker is reachable nothing is
-// delivered; it resumes when one is. WatchStatus reports that state.
+// from is kept up to date, in all spaces. While no server is reachable nothing is delivered, and
+// while no worker runs nothing is computed; both resume by themselves. WatchStatus reports that
+// state.
 func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64), opts ...WatchOption) error {
 	return c.changes(ctx, space, doc, func(ch lookup.Change) { deliver(ch.Value, ch.Revision) }, opts)
 }
@@ -327,10 +328,10 @@ func (c *Client) changes(ctx context.Context, space, doc string, deliver func(lo
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.tell == nil {
+	if o.report == nil {
 		return w.Changes(ctx, deliver)
 	}
-	return newWatchStatus(o.tell, deliver).run(ctx, w)
+	return newWatchStatus(o.report, deliver).run(ctx, w)
 }
 
 func checkDoc(space, doc string) error {

@@ -83,7 +83,7 @@ type Deployment struct {
 	mu      sync.Mutex
 	ending  chan struct{} // closed by Stop
 	workers []*member
-	born    int
+	started int
 	dead    []*Worker // and stopped workers, whose counts are still reported
 }
 
@@ -197,7 +197,7 @@ func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 	}()
 	m, err := d.startWorker(ctx, id)
 	if err != nil {
-		return "", errors.Join(d.whetherEnding(), err)
+		return "", errors.Join(d.stopped(), err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,18 +210,18 @@ func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 func (d *Deployment) newID() (id string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.whetherEnding() != nil {
+	if d.stopped() != nil {
 		return "", false
 	}
 	d.adding.Add(1)
-	d.born++
-	return "w" + strconv.Itoa(d.born), true
+	d.started++
+	return "w" + strconv.Itoa(d.started), true
 }
 
 // firstWorker is the id of the first worker.
 const firstWorker = "w1"
 
-func (d *Deployment) whetherEnding() error {
+func (d *Deployment) stopped() error {
 	select {
 	case <-d.ending:
 		return ErrEnding
@@ -359,7 +359,7 @@ func (d *Deployment) Server() *embedded.Server { return d.server }
 // it logs which handler it waits for. A handler that is cut off leaves nothing of its transaction.
 func (d *Deployment) Stop(ctx context.Context) error {
 	d.mu.Lock()
-	if d.whetherEnding() == nil {
+	if d.stopped() == nil {
 		close(d.ending)
 	}
 	d.mu.Unlock()

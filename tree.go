@@ -38,9 +38,9 @@ const Undelivered = model.Undelivered
 // those that they sent, and the state of each. A coordinator answers; if none does, the client
 // reads the logs itself and sets Tree.Unattended.
 func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
-	patient, end := context.WithTimeout(ctx, patience(ctx))
+	asking, end := context.WithTimeout(ctx, askTimeout(ctx))
 	defer end()
-	t, asked := trail.Ask(patient, c.bus, q)
+	t, asked := trail.Ask(asking, c.bus, q)
 	if asked == nil || ctx.Err() != nil || errors.Is(asked, model.ErrStopped) {
 		return t, asked
 	}
@@ -53,14 +53,14 @@ func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	return t, err
 }
 
-// patience is how long to wait for a coordinator, of which one that has just ended may still be
+// askTimeout is how long to wait for a coordinator, of which one that has just ended may still be
 // expected to answer. It leaves the client time to read the logs itself.
-func patience(ctx context.Context) time.Duration {
+func askTimeout(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return lastLook
+		return readGrace
 	}
-	return min(lastLook, time.Until(deadline)/2)
+	return min(readGrace, time.Until(deadline)/2)
 }
 
 // WaitTree waits until an event and everything that it causes has ended, over any number of
@@ -81,7 +81,7 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 	if waited != nil && ctx.Err() == nil {
 		return nil, waited
 	}
-	last, end := withTimeForALastLook(ctx)
+	last, end := withReadGrace(ctx)
 	defer end()
 	t, err := c.Tree(last, TreeQuery{Space: space, Stream: stream, Event: id, MaxEvents: maxWaited})
 	switch {
@@ -102,22 +102,22 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 // maxWaited bounds the tree that WaitTree returns, not the wait.
 const maxWaited = 10_000
 
-// lastLook is how long the tree may still be read after the wait has ended.
-const lastLook = 10 * time.Second
+// readGrace is how long the tree may still be read after the wait has ended.
+const readGrace = 10 * time.Second
 
-// withTimeForALastLook returns a context that ends lastLook after ctx.
-func withTimeForALastLook(ctx context.Context) (context.Context, context.CancelFunc) {
+// withReadGrace returns a context that ends readGrace after ctx.
+func withReadGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, end := context.WithoutCancel(ctx), context.CancelFunc(func() {})
 	switch deadline, bound := ctx.Deadline(); {
 	case ctx.Err() != nil:
-		return context.WithTimeout(longer, lastLook)
-	case bound: // the deadline must be visible: see patience
-		longer, end = context.WithDeadline(longer, deadline.Add(lastLook))
+		return context.WithTimeout(longer, readGrace)
+	case bound: // the deadline must be visible: see askTimeout
+		longer, end = context.WithDeadline(longer, deadline.Add(readGrace))
 	default:
 		longer, end = context.WithCancel(longer)
 	}
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(lastLook, end)
+		timer := time.AfterFunc(readGrace, end)
 		context.AfterFunc(longer, func() { timer.Stop() })
 	})
 	return longer, func() { stop(); end() }

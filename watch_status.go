@@ -34,28 +34,28 @@ type Status struct {
 // WatchOption configures a watch.
 type WatchOption func(*watchOptions)
 
-type watchOptions struct{ tell func(Status) }
+type watchOptions struct{ report func(Status) }
 
-// WatchStatus makes a watch report its status to tell: when it is first known, and then when it
-// changes. Calls of tell and of the function that delivers values do not overlap. To find the
+// WatchStatus makes a watch call report with its status: when it is first known, and then when it
+// changes. Calls of report and of the function that delivers values do not overlap. To find the
 // status, a worker checks the document every two seconds, however many clients watch it there;
 // docs/clients.md has the details.
-func WatchStatus(tell func(Status)) WatchOption {
-	return func(o *watchOptions) { o.tell = tell }
+func WatchStatus(report func(Status)) WatchOption {
+	return func(o *watchOptions) { o.report = report }
 }
 
 // watchStatus is a watch that reports its status. Values come from the log, with or without a
 // worker; the status comes from a live query beside it, which asks for no values.
 type watchStatus struct {
-	tell    func(Status)
+	report  func(Status)
 	deliver func(lookup.Change)
-	// heard holds events of the live query until they are reported. The live query must not wait
+	// queued holds events of the live query until they are reported. The live query must not wait
 	// for a slow callback: it would take the connection for lost.
-	heard chan live.Event
+	queued chan live.Event
 	// calling is held during a callback, and guards the fields below.
 	calling chan struct{}
 
-	told Status // without the revision
+	reported Status // without the revision
 	// now is the last status reported by the live query. If current is set, the value of that
 	// revision is up to date.
 	now     Status
@@ -67,11 +67,11 @@ type watchStatus struct {
 	revision, read uint64
 }
 
-// maxHeard bounds heard when callbacks are slow; the newest events are kept.
-const maxHeard = 16
+// maxQueued bounds queued when callbacks are slow; the newest events are kept.
+const maxQueued = 16
 
-func newWatchStatus(tell func(Status), deliver func(lookup.Change)) *watchStatus {
-	return &watchStatus{tell: tell, deliver: deliver, heard: make(chan live.Event, maxHeard), calling: make(chan struct{}, 1)}
+func newWatchStatus(report func(Status), deliver func(lookup.Change)) *watchStatus {
+	return &watchStatus{report: report, deliver: deliver, queued: make(chan live.Event, maxQueued), calling: make(chan struct{}, 1)}
 }
 
 // run watches until ctx ends.
@@ -80,11 +80,11 @@ func (s *watchStatus) run(ctx context.Context, w worker.Watch) error {
 	g.Go(func() error {
 		return w.Changes(ctx, func(c lookup.Change) {
 			s.call(ctx, func() { s.change(c) })
-			s.call(ctx, s.tellNews)
+			s.call(ctx, s.reportChange)
 		})
 	})
 	g.Go(func() error { return s.follow(ctx, w) })
-	g.Go(func() error { return s.tellHeard(ctx) })
+	g.Go(func() error { return s.reportQueued(ctx) })
 	return g.Wait()
 }
 
@@ -100,11 +100,11 @@ func (s *watchStatus) call(ctx context.Context, f func()) {
 	}
 }
 
-// tellHeard reports the events of the live query until ctx ends.
-func (s *watchStatus) tellHeard(ctx context.Context) error {
+// reportQueued reports the events of the live query until ctx ends.
+func (s *watchStatus) reportQueued(ctx context.Context) error {
 	for {
 		select {
-		case e := <-s.heard:
+		case e := <-s.queued:
 			s.call(ctx, func() { s.take(e) })
 		case <-ctx.Done():
 			return ctx.Err()
@@ -117,17 +117,17 @@ func (s *watchStatus) tellHeard(ctx context.Context) error {
 func (s *watchStatus) follow(ctx context.Context, w worker.Watch) error {
 	c, q := live.Client{Bus: w.Bus}, live.Watch{Space: w.Space, Document: w.Doc, From: math.MaxUint64}
 	for ctx.Err() == nil {
-		err := c.Watch(ctx, q, s.hear)
+		err := c.Watch(ctx, q, s.enqueue)
 		if ctx.Err() == nil { // no worker answered at first, or none that accepts the question
-			s.hear(live.Event{Kind: live.Broken, Err: err})
+			s.enqueue(live.Event{Kind: live.Broken, Err: err})
 			_ = pause.For(ctx, time.Second)
 		}
 	}
 	return ctx.Err()
 }
 
-// hear queues an event for reporting; if there is no room, it drops the oldest.
-func (s *watchStatus) hear(e live.Event) {
+// enqueue queues an event for reporting; if there is no room, it drops the oldest.
+func (s *watchStatus) enqueue(e live.Event) {
 	switch e.Kind {
 	case live.Connected, live.Broken, live.Stale, live.Current:
 	default:
@@ -135,12 +135,12 @@ func (s *watchStatus) hear(e live.Event) {
 	}
 	for {
 		select {
-		case s.heard <- e:
+		case s.queued <- e:
 			return
 		default:
 		}
 		select {
-		case <-s.heard:
+		case <-s.queued:
 		default:
 		}
 	}
@@ -161,7 +161,7 @@ func (s *watchStatus) take(e live.Event) {
 	case live.Current:
 		s.current = &e.Revision
 	}
-	s.tellNews()
+	s.reportChange()
 }
 
 func whyBroken(err error) string {
@@ -174,15 +174,15 @@ func whyBroken(err error) string {
 	return err.Error()
 }
 
-// tellNews reports the status if it has changed. The watch is current only when the value that the
+// reportChange reports the status if it has changed. The watch is current only when the value that the
 // worker called current has been delivered, since values and status arrive on different ways.
-func (s *watchStatus) tellNews() {
+func (s *watchStatus) reportChange() {
 	st := s.now
 	st.Current = s.current != nil && s.begun && s.read >= *s.current
-	if st == s.told {
+	if st == s.reported {
 		return
 	}
-	s.told = st
+	s.reported = st
 	st.Revision = s.revision
-	s.tell(st)
+	s.report(st)
 }

@@ -20,7 +20,7 @@ type Event struct {
 	// order. It is 0 for a follow-up that a space sent to itself, which never passes through LANE
 	// (see Behind).
 	Lane uint64
-	// Behind is set on follow-ups only: the lane sequence behind which the
+	// Behind is set on follow-ups only: the lane sequence after which the
 	// follow-up was queued, so that a later owner rebuilds the same order.
 	Behind uint64
 	// Position numbers the events that one origin space has sent to this space: 1, 2, 3, ...

@@ -414,7 +414,7 @@ func TestDev_TwoProgramsOfOneNameAreRefused(t *testing.T) {
 		s.write(filepath.Join(sub, "a.star"), "x = 1\n")
 	}
 	err := dev.Run(t.Context(), dev.Config{Programs: []string{filepath.Join(dir, "x"), filepath.Join(dir, "y")}, Dir: dir, Out: io.Discard})
-	if err == nil || !strings.Contains(err.Error(), "both called a") {
+	if err == nil || !strings.Contains(err.Error(), "both named a") {
 		t.Errorf("%v", err)
 	}
 }
