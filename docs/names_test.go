@@ -357,3 +357,96 @@ func TestPages_TheTargetsAndPackagesTheyNameExist(t *testing.T) {
 		}
 	}
 }
+
+// packageDirs are the directories of the packages whose names pages use.
+var packageDirs = map[string]string{
+	"settle": ".", "settletest": "settletest", "bus": "bus", "embedded": "bus/embedded", "ordered": "ordered", "worker": "worker",
+	"port": "port", "model": "model", "star": "program/star", "live": "live", "gateway": "gateway", "space": "space", "cron": "cron",
+}
+
+// exportedOf returns the exported declarations of a package, and "Type.Name" for methods and for
+// fields of structs. Of a type that another package declares it has the name alone.
+func exportedOf(t *testing.T, dir string) (names []string, aliases map[string]bool) {
+	t.Helper()
+	s, err := load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aliases = map[string]bool{}
+	for _, f := range s.files {
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				name := d.Name.Name
+				if d.Recv != nil {
+					name = receiver(d) + "." + name
+				}
+				names = append(names, name)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.ValueSpec:
+						for _, n := range spec.Names {
+							names = append(names, n.Name)
+						}
+					case *ast.TypeSpec:
+						names = append(names, spec.Name.Name)
+						st, ok := spec.Type.(*ast.StructType)
+						if !ok {
+							aliases[spec.Name.Name] = true
+							continue
+						}
+						for _, field := range st.Fields.List {
+							for _, n := range field.Names {
+								names = append(names, spec.Name.Name+"."+n.Name)
+							}
+							if len(field.Names) == 0 {
+								aliases[spec.Name.Name] = true // what it embeds has more
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	return names, aliases
+}
+
+func TestPages_TheGoNamesTheyUseExist(t *testing.T) {
+	form := regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
+	checked := 0
+	for _, page := range namingPages(t) {
+		for _, code := range spans(read(t, page)) {
+			for _, m := range form.FindAllStringSubmatch(code, -1) {
+				dir, ok := packageDirs[m[1]]
+				if !ok || strings.Contains(m[0], ".Test") || strings.Contains(code, "/"+m[1]+".") {
+					continue
+				}
+				checked++
+				names, aliases := exportedOf(t, dir)
+				name := m[2]
+				if m[3] != "" && !aliases[name] {
+					name += "." + m[3]
+				}
+				if !slices.Contains(names, name) && !slices.Contains(figuresOf(t, page), code) {
+					t.Errorf("%s: `%s`: package %s has no %s", page, code, m[1], name)
+				}
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("the pages use %d names of packages; are they still found?", checked)
+	}
+}
+
+// figuresOf returns the places that limits.md names, which its own test looks up.
+func figuresOf(t *testing.T, page string) (places []string) {
+	t.Helper()
+	if page != "limits.md" {
+		return nil
+	}
+	for _, row := range limitRows(t) {
+		places = append(places, strings.Trim(row[colPlace], "`"))
+	}
+	return places
+}
