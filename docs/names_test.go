@@ -364,15 +364,20 @@ var packageDirs = map[string]string{
 	"port": "port", "model": "model", "star": "program/star", "live": "live", "gateway": "gateway", "space": "space", "cron": "cron",
 }
 
-// exportedOf returns the exported declarations of a package, and "Type.Name" for methods and for
-// fields of structs. Of a type that another package declares it has the name alone.
-func exportedOf(t *testing.T, dir string) (names []string, aliases map[string]bool) {
+// declarations are what a package declares: names, "Type.Method" and "Type.Field".
+type declarations struct {
+	names []string
+	// open are types of which only the name is known: they embed or rename another type.
+	open map[string]bool
+}
+
+func declarationsOf(t *testing.T, dir string) declarations {
 	t.Helper()
 	s, err := load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	aliases = map[string]bool{}
+	found := declarations{open: map[string]bool{}}
 	for _, f := range s.files {
 		for _, d := range f.Decls {
 			switch d := d.(type) {
@@ -381,35 +386,42 @@ func exportedOf(t *testing.T, dir string) (names []string, aliases map[string]bo
 				if d.Recv != nil {
 					name = receiver(d) + "." + name
 				}
-				names = append(names, name)
+				found.names = append(found.names, name)
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
-					switch spec := spec.(type) {
-					case *ast.ValueSpec:
-						for _, n := range spec.Names {
-							names = append(names, n.Name)
-						}
-					case *ast.TypeSpec:
-						names = append(names, spec.Name.Name)
-						st, ok := spec.Type.(*ast.StructType)
-						if !ok {
-							aliases[spec.Name.Name] = true
-							continue
-						}
-						for _, field := range st.Fields.List {
-							for _, n := range field.Names {
-								names = append(names, spec.Name.Name+"."+n.Name)
-							}
-							if len(field.Names) == 0 {
-								aliases[spec.Name.Name] = true // what it embeds has more
-							}
-						}
-					}
+					found.add(spec)
 				}
 			}
 		}
 	}
-	return names, aliases
+	return found
+}
+
+// add adds constants and variables, or a type with its fields.
+func (d *declarations) add(spec ast.Spec) {
+	if values, ok := spec.(*ast.ValueSpec); ok {
+		for _, n := range values.Names {
+			d.names = append(d.names, n.Name)
+		}
+	}
+	typ, ok := spec.(*ast.TypeSpec)
+	if !ok {
+		return
+	}
+	d.names = append(d.names, typ.Name.Name)
+	fields, ok := typ.Type.(*ast.StructType)
+	if !ok {
+		d.open[typ.Name.Name] = true
+		return
+	}
+	for _, field := range fields.Fields.List {
+		if len(field.Names) == 0 {
+			d.open[typ.Name.Name] = true
+		}
+		for _, n := range field.Names {
+			d.names = append(d.names, typ.Name.Name+"."+n.Name)
+		}
+	}
 }
 
 func TestPages_TheGoNamesTheyUseExist(t *testing.T) {
@@ -423,12 +435,12 @@ func TestPages_TheGoNamesTheyUseExist(t *testing.T) {
 					continue
 				}
 				checked++
-				names, aliases := exportedOf(t, dir)
+				declared := declarationsOf(t, dir)
 				name := m[2]
-				if m[3] != "" && !aliases[name] {
+				if m[3] != "" && !declared.open[name] {
 					name += "." + m[3]
 				}
-				if !slices.Contains(names, name) && !slices.Contains(figuresOf(t, page), code) {
+				if !slices.Contains(declared.names, name) && !slices.Contains(figuresOf(t, page), code) {
 					t.Errorf("%s: `%s`: package %s has no %s", page, code, m[1], name)
 				}
 			}
