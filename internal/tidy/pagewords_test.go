@@ -14,8 +14,8 @@ type word struct {
 	instead string
 }
 
-// words is the list. A sentence has a subject with a name: the worker, the client, the operator.
-var words = []word{
+// pageWords is the list. A sentence has a subject with a name: the worker, the client, the operator.
+var pageWords = []word{
 	{regexp.MustCompile(`(?i)\b(whoever|whomever|whosoever)\b`), "name the component or the role: the worker, the client, the operator"},
 	{regexp.MustCompile(`(?i)\b(somebody|someone|nobody|no one|anybody|anyone|everybody|everyone)('s)?\b`), "name the component or the role: a client watches, no worker serves"},
 	{regexp.MustCompile(`(?i)\b(?:who|whom)\b`), "name the component or the role, or write \"a client that\""},
@@ -43,8 +43,8 @@ func plainPage(path string) bool {
 
 var inlineCode = regexp.MustCompile("`[^`]*`")
 
-// checkWords finds expressions of the list in the prose of a page. Code is none of its business.
-func checkWords(f *file) (found []finding) {
+// checkPage finds expressions of the list in the prose of a page. Code is none of its business.
+func checkPage(f *file) (found []finding) {
 	fenced := false
 	for i, raw := range bytes.Split(f.text, []byte("\n")) {
 		line := string(raw)
@@ -56,7 +56,7 @@ func checkWords(f *file) (found []finding) {
 			continue
 		}
 		line = inlineCode.ReplaceAllString(line, "``")
-		for _, w := range words {
+		for _, w := range pageWords {
 			for _, at := range w.form.FindAllStringIndex(line, -1) {
 				if text := line[at[0]:at[1]]; !strings.EqualFold(text, "who") || !people.MatchString(line[:at[0]]) {
 					found = append(found, finding{f.path, i + 1, "plain words: " + text + ": " + w.instead})
@@ -74,7 +74,7 @@ func TestWords_PagesAreInPlainWords(t *testing.T) {
 			continue
 		}
 		pages++
-		for _, found := range checkWords(f) {
+		for _, found := range checkPage(f) {
 			t.Error(found)
 		}
 	}
@@ -92,7 +92,7 @@ func TestWords_ProseIsSearchedAndCodeIsNot(t *testing.T) {
 		"The client waits for the receipt.":           0,
 		"A tool that nobody":                          1,
 	} {
-		if got := checkWords(&file{path: "docs/a.md", text: []byte(text)}); len(got) != want {
+		if got := checkPage(&file{path: "docs/a.md", text: []byte(text)}); len(got) != want {
 			t.Errorf("%q: %d findings, not %d: %v", text, len(got), want, got)
 		}
 	}
