@@ -33,7 +33,7 @@ var (
 	status = settle.NewDerived[string]("status")
 )
 
-// shop takes orders and has cards charged for them.
+// shop takes orders and charges cards for them.
 func shop(charger func(ctx context.Context, key string, c Charge) (Charged, error)) *settle.Program {
 	p := settle.NewProgram("shop")
 	buy.Handle(p, func(tx *settle.Tx, c Charge) (settle.None, error) {
@@ -69,8 +69,8 @@ func shop(charger func(ctx context.Context, key string, c Charge) (Charged, erro
 	return p
 }
 
-// A card is charged once for an order, when the order is in the log, and with the order's id for
-// a key.
+// A card is charged once per order, after the order is in the log, with the order's id as the
+// idempotency key.
 func ExampleAction() {
 	p := shop(func(_ context.Context, key string, c Charge) (Charged, error) {
 		fmt.Printf("charge %d cents for %s\n", c.Cents, key)
@@ -101,7 +101,7 @@ func ExampleAction() {
 	// map[order-1:{1250 done}]
 }
 
-// An error is tried again; one that Permanent marks is the end of the task, of which Done hears.
+// A failed task is retried; an error marked Permanent ends the task, and Done is called.
 func ExamplePermanent() {
 	s := settletest.New(settletest.Must, shop(func(_ context.Context, key string, c Charge) (Charged, error) {
 		if c.Card == "" {
@@ -128,7 +128,7 @@ func ExamplePermanent() {
 	// {100 failed}
 }
 
-// What is cancelled in time is not performed.
+// A task that is cancelled in time is not performed.
 func ExampleAction_Cancel() {
 	s := settletest.New(settletest.Must, shop(func(_ context.Context, key string, c Charge) (Charged, error) {
 		return Charged{Number: "ch_" + key}, nil
@@ -147,8 +147,8 @@ func ExampleAction_Cancel() {
 	// 1 true
 }
 
-// Somebody else performs: a program of another language, a person. They watch the document
-// "approve", and say how it has ended.
+// Another system performs the tasks: a program in another language, a person. It watches the
+// document "approve" and reports how each task has ended.
 func ExampleAction_External() {
 	approve := settle.NewAction[string, bool]("approve")
 	plan := settle.NewStream[string, settle.None]("plan")
@@ -176,7 +176,7 @@ func ExampleAction_External() {
 		if err := approve.Fail(ctx, client, "desk-1", "dive", errors.New("no air")); err != nil {
 			return err
 		}
-		// The same as events, with their payloads.
+		// The same reports as events, with their payloads.
 		again, err := approve.Completed("desk-1", "dig", true)
 		fmt.Println(again.Stream, again.Payload)
 		fmt.Println(approve.Failed("desk-1", "dive", errors.New("no air")).Payload)

@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// An editor that writes to a space from its own process, beside the worker that owns it.
-// What it derives is computed in the editor at once.
+// An editor that writes to a space from its own process, beside the worker that owns it. Derived
+// documents are computed in the editor at once.
 func ExampleAttach() {
 	p := settle.NewProgram("document").
 		Compute("words", func(v *settle.View) (settle.Value, error) {
@@ -61,7 +61,7 @@ func ExampleAttach() {
 	}
 	var text settle.Value
 	err = editor.Transact(ctx, "editor of Ann", func(tx *settle.Tx) error {
-		text = tx.Get("text") // on top of all that is in the log; called again if it was not
+		text = tx.Get("text") // on top of all that is in the log; called again after a conflict
 		return nil
 	})
 	if err != nil {

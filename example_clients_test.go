@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// deployment starts one for an example, with its data in a directory of its own.
+// deployment starts one for an example, with its data in a temporary directory.
 func deployment(p *settle.Program) (d *settle.Deployment, end func()) {
 	dir, err := os.MkdirTemp("", "settle-example-")
 	if err != nil {
@@ -28,8 +28,8 @@ func deployment(p *settle.Program) (d *settle.Deployment, end func()) {
 	}
 }
 
-// Clients use the names that the program is made of: they send, wait for results, and read what
-// is derived, which is brought up to date for them.
+// Clients use the names of the program: they send, wait for results, and read derived documents,
+// which are brought up to date for them.
 func ExampleStream_Call() {
 	balance := settle.NewCell[int]("balance")
 	rating := settle.NewDerived[string]("rating")
@@ -65,7 +65,8 @@ func ExampleStream_Call() {
 	// poor <nil>
 }
 
-// What the sign at a gate shows, and what turns it over. Program and client share the names.
+// The document that the sign at a gate shows, and the event that changes it. Program and client
+// share the names.
 var (
 	gateText = settle.NewCell[string]("text")
 	gateSays = settle.NewDerived[string]("says")
@@ -82,8 +83,8 @@ func gates() *settle.Program {
 	return p
 }
 
-// sign is all of a client process: it connects to the servers of a deployment that runs
-// somewhere else, sends an event, and watches.
+// sign is a complete client process: it connects to the servers of a running deployment, sends an
+// event, and watches.
 func sign(ctx context.Context, url string) error {
 	b, err := bus.Connect(ctx, bus.Config{URL: url, Name: "client/sign-1"}) // no URL: NATS_URL, or the context
 	if err != nil {
@@ -106,16 +107,16 @@ func sign(ctx context.Context, url string) error {
 	defer stop()
 	err = gateSays.Watch(ctx, client, "gate-7", func(says string, revision uint64) {
 		fmt.Println(says)
-		stop() // a real sign goes on
+		stop() // a real sign continues
 	})
 	if ctx.Err() != nil {
-		return nil // Watch ends when it is told to
+		return nil // Watch ends with its context
 	}
 	return err
 }
 
-// A client of a process of its own needs the addresses of the servers, a name, and nothing of the
-// program but the names.
+// A client in a process of its own needs the addresses of the servers, a name, and only the names
+// of the program.
 func ExampleNewClient() {
 	d, end := deployment(gates())
 	defer end()
@@ -130,7 +131,7 @@ func ExampleNewClient() {
 	// settle: ClientConfig.ID is empty; name the client, such as "sign-1"
 }
 
-// Posted is stored: the event will be handled once, however often it is posted.
+// A posted event is stored: it will be handled once, however often it is posted.
 func ExampleStream_Post() {
 	visits := settle.NewCell[int]("visits")
 	visit := settle.NewStream[settle.None, settle.None]("visit")

@@ -14,7 +14,7 @@ type Thermostat struct {
 	Actual float64 `json:"actual"`
 }
 
-// A cell is a document that handlers write. Or says what it is before anybody has.
+// A cell is a document that handlers write. Or sets its value before the first write.
 func ExampleNewCell() {
 	thermostat := settle.NewCell[Thermostat]("thermostat").Or(Thermostat{Room: "kitchen", Target: 20})
 	set := settle.NewStream[float64, Thermostat]("set")
@@ -33,8 +33,8 @@ func ExampleNewCell() {
 	// {"actual":0,"room":"kitchen","target":21.5}
 }
 
-// Who has a value from elsewhere, such as Client.GetCurrent, makes a Go value of it by the cell that
-// it is the value of: as Get reads it, with an error that names the place.
+// Decode converts a value obtained elsewhere, such as from Client.GetCurrent, into the Go type of a
+// cell: as Get reads it, with an error that names the location.
 func ExampleCell_decode() {
 	thermostat := settle.NewCell[Thermostat]("thermostat").Or(Thermostat{Room: "kitchen", Target: 20})
 	for _, document := range []any{map[string]any{"room": "attic"}, map[string]any{"target": "warm"}} {
@@ -44,15 +44,14 @@ func ExampleCell_decode() {
 		}
 		fmt.Println(thermostat.Decode(value))
 	}
-	fmt.Println(thermostat.Decode(settle.Value{})) // nothing is there
+	fmt.Println(thermostat.Decode(settle.Value{})) // there is no value
 	// Output:
 	// {attic 0 0} <nil>
 	// { 0 0} read thermostat: /target: "warm" is a string; a number is wanted
 	// {kitchen 20 0} <nil>
 }
 
-// A field is a part of a cell. Whoever reads it runs again when it changes, and not when
-// something beside it does.
+// A field is a part of a cell. Its readers run again when it changes, but not when other parts do.
 func ExampleField() {
 	thermostat := settle.NewCell[Thermostat]("thermostat")
 	target := settle.Field[float64](thermostat, "target")
@@ -79,7 +78,7 @@ func ExampleField() {
 	// to be 20.0 after 1 run
 }
 
-// Rows are a document of rows by key. The keys are one thing to read, each row another.
+// Rows are a document of rows by key. The keys are one dependency, each row another.
 func ExampleNewRows() {
 	stock := settle.NewRows[int]("stock")
 	items := settle.NewDerived[[]string]("items")
@@ -102,8 +101,8 @@ func ExampleNewRows() {
 	// 2 pears; [[] [pear] [apple pear]] after 3 runs
 }
 
-// A link is a value that leads to a document, of this space or another; who follows it runs
-// again when it leads elsewhere, or when what it leads to changes.
+// A link is a value that points to a document, of this space or another. A node that follows it
+// runs again when it points elsewhere, or when the document changes.
 func ExampleRef() {
 	type Task struct {
 		Title string              `json:"title"`

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// An offer that is good for a minute: it is handled within that, or not at all.
+// An offer that is valid for a minute: it is handled within that time, or not at all.
 func ExampleExpiresAt() {
 	offer := settle.NewStream[int, settle.None]("offer")
 	offers := settle.NewCell[int]("offers")

@@ -48,7 +48,7 @@ func tower(fetch func(ctx context.Context, key string) (Weather, error)) *settle
 	return p
 }
 
-// The weather is fetched because somebody looks at what is derived from it.
+// The weather is fetched because an observed document is derived from it.
 func ExampleInput() {
 	p := tower(func(_ context.Context, place string) (Weather, error) {
 		return Weather{Wind: 25}, nil
@@ -70,7 +70,7 @@ func ExampleInput() {
 	// Output: 26R
 }
 
-// Nothing is fetched by itself in a test.
+// In a test, nothing is fetched by itself.
 func ExampleInput_Refresh() {
 	s := settletest.New(settletest.Must, tower(func(context.Context, string) (Weather, error) {
 		return Weather{Wind: 10}, nil
@@ -84,7 +84,7 @@ func ExampleInput_Refresh() {
 	settletest.Call(s, forget, "LAS")
 	fmt.Println(settletest.PendingTasks(s, weather), seen.Values())
 
-	// The same as events, for who sends them from outside.
+	// The same as events, for senders outside the program.
 	came, err := weather.Completed("tower-1", "LAS", Weather{Wind: 5})
 	fmt.Println(came.Payload, err)
 	fmt.Println(weather.Failed("tower-1", "LAS", errors.New("no answer")).Payload)

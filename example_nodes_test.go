@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// A computation derives a document, while somebody looks at it, and again when something that
-// it has read has changed.
+// A computation derives a document while it is observed, and again when something that it has read
+// has changed.
 func ExampleNewDerived() {
 	celsius := settle.NewCell[float64]("celsius")
 	fahrenheit := settle.NewDerived[float64]("fahrenheit")
@@ -21,7 +21,7 @@ func ExampleNewDerived() {
 	fahrenheit.Compute(p, func(v *settle.View) (float64, error) {
 		c, ok := celsius.Lookup(v)
 		if !ok {
-			return 0, settle.NoValue // there is no such document then
+			return 0, settle.NoValue // the document does not exist then
 		}
 		return c*9/5 + 32, nil
 	})
@@ -29,18 +29,18 @@ func ExampleNewDerived() {
 	rome := settletest.New(settletest.Must, p).Space("rome")
 	celsius.Set(rome, 20)
 	celsius.Set(rome, 30)
-	fmt.Println(rome.Runs("fahrenheit"), "runs: nobody looks")
+	fmt.Println(rome.Runs("fahrenheit"), "runs: not observed")
 	seen := settletest.Watch(rome, fahrenheit)
 	celsius.Set(rome, 100)
 	celsius.Set(rome, 100)
 	fmt.Println(rome.Runs("fahrenheit"), "runs:", seen.Values())
 	// Output:
-	// 0 runs: nobody looks
+	// 0 runs: not observed
 	// 2 runs: [86 212]
 }
 
-// A part of a derived document is read for itself: what reads it does not run again because
-// of what is beside it.
+// A part of a derived document is a dependency of its own: its readers do not run when other parts
+// change.
 func ExamplePart() {
 	type Sum struct {
 		Count int64 `json:"count"`
@@ -71,7 +71,7 @@ func ExamplePart() {
 	// odd 15 sum: 3 parity: 2
 }
 
-// Each row is derived by a node of its own. The document of all of them is watched as one.
+// Each row is derived by a node of its own. The whole document can be watched.
 func ExampleEachRow() {
 	type Order struct {
 		Price, Count int64
@@ -104,7 +104,7 @@ func ExampleEachRow() {
 	// 999 rows by [totals]
 }
 
-// How often did the row of a key run? Node says what its node is called, whatever the key is.
+// Node returns the name of the node of a key, to count the runs of its row.
 func ExampleDerivedRows_Node() {
 	pages := settle.NewRows[string]("pages") // by address
 	lengths := settle.NewDerivedRows[int]("lengths")
@@ -115,7 +115,7 @@ func ExampleDerivedRows_Node() {
 
 	s := settletest.New(settletest.Must, p).Space("site")
 	pages.Set(s, "/about", "who we are")
-	s.ExpectRuns(lengths.Node("/about"), 0) // nobody has looked
+	s.ExpectRuns(lengths.Node("/about"), 0) // not observed yet
 	settletest.Expect(s, lengths.At("/about"), 10)
 	s.ExpectRuns(lengths.Node("/about"), 1)
 	fmt.Println(lengths.Node("about"), lengths.Node("/about"))
@@ -151,7 +151,7 @@ func ExampleNewDerivedRows() {
 	// b 3
 }
 
-// A computation of several documents: whoever looks at one of them makes it run.
+// A computation of several documents: observing any of them runs it.
 func ExampleProgram_ComputeInto() {
 	scores := settle.NewRows[int]("scores")
 	best := settle.NewCell[string]("best")
@@ -179,8 +179,8 @@ func ExampleProgram_ComputeInto() {
 	// ann bob
 }
 
-// A materializer keeps up an index: where it writes is known only when it has run, so it
-// runs whether somebody looks or not.
+// A materializer maintains an index: where it writes is known only while it runs, so it runs
+// without being observed.
 func ExampleProgram_Materialize() {
 	tags := settle.NewRows[[]string]("tags")          // by note
 	notes := settle.NewRows[map[string]bool]("notes") // by tag
@@ -217,7 +217,7 @@ func ExampleProgram_Materialize() {
 	// [shop]
 }
 
-// An effect looks at documents, and so makes what they are derived from run. Here it logs.
+// An effect observes documents, and so makes their computations run. This one logs.
 func ExampleProgram_Effect() {
 	level := settle.NewCell[int]("level")
 	full := settle.NewDerived[bool]("full")
@@ -238,8 +238,8 @@ func ExampleProgram_Effect() {
 	// full: 5 gauge: 2
 }
 
-// An error keeps what was derived before; the node runs again when something that it read
-// changes.
+// After an error the derived document keeps its value; the node runs again when something that it
+// read changes.
 func ExampleDerived_Compute() {
 	input := settle.NewCell[string]("input")
 	first := settle.NewDerived[string]("first")
@@ -265,7 +265,7 @@ func ExampleDerived_Compute() {
 	// [one four] 1 error
 }
 
-// A debounced node waits until nothing that it reads has changed for so long.
+// A debounced node waits until nothing that it reads has changed for a while.
 func ExampleDebounce() {
 	text := settle.NewCell[string]("text")
 	words := settle.NewDerived[int]("words")
@@ -288,7 +288,7 @@ func ExampleDebounce() {
 	// [0 3]
 }
 
-// A debounced node whose inputs change faster than its pause runs all the same, now and then.
+// A debounced node whose inputs change continuously still runs now and then.
 func ExampleMaxWait() {
 	text := settle.NewCell[string]("text")
 	words := settle.NewDerived[int]("words")
@@ -310,7 +310,7 @@ func ExampleMaxWait() {
 	// [0 10 20]
 }
 
-// A throttled node runs at once, and then not again for so long.
+// A throttled node runs at once, and then not again for a while.
 func ExampleThrottle() {
 	count := settle.NewCell[int]("count")
 	shown := settle.NewDerived[int]("shown")
@@ -330,7 +330,7 @@ func ExampleThrottle() {
 	// 4 of 30 shown
 }
 
-// An effect of a change group does not hear what transactions of the group have written.
+// An effect of a change group ignores the writes of transactions of the group.
 func ExampleChangeGroup() {
 	text := settle.NewCell[string]("text")
 	typed := settle.NewStream[string, settle.None]("typed")
@@ -359,7 +359,7 @@ func ExampleChangeGroup() {
 	// 1
 }
 
-// A volatile document is derived and not kept: it is computed again after a restart.
+// A volatile document is derived but not stored: it is computed again after a restart.
 func ExampleVolatile() {
 	x := settle.NewCell[int]("x")
 	square := settle.NewDerived[int]("square")
@@ -382,7 +382,7 @@ func ExampleVolatile() {
 	// 17 [square result]
 }
 
-// Nodes that name their version do not run again because the executable is another one.
+// Nodes that name their version do not run again when the executable changes.
 func ExampleVersion() {
 	x := settle.NewCell[int]("x")
 	double := settle.NewDerived[int]("double")
@@ -408,7 +408,7 @@ func ExampleVersion() {
 	// 63 after 1 runs
 }
 
-// What a node is expected to read puts its first run behind what writes that.
+// A declared read puts the first run of a node after the nodes that write there.
 func ExampleExpects() {
 	a := settle.NewCell[int]("a")
 	b := settle.NewDerived[int]("b")
@@ -423,7 +423,7 @@ func ExampleExpects() {
 	// [b show]
 }
 
-// An effect whose runs are slow is debounced for it, unless it is exempted.
+// An effect whose runs are slow is debounced for that, unless it is exempted.
 func ExampleNoAutoDebounce() {
 	x := settle.NewCell[int]("x")
 	p := settle.NewProgram("p").Effect("slow", func(v *settle.View) error { x.Get(v); return nil }, settle.NoAutoDebounce())
@@ -435,8 +435,8 @@ func ExampleNoAutoDebounce() {
 	// 2
 }
 
-// One binary has two ways to compute a price, and something outside of it chooses. The version
-// tells a worker that starts again that what it has computed was computed by other code.
+// One binary has two ways to compute a price, and something outside of it selects one. The version
+// tells a restarting worker that its documents were computed by other code.
 func ExampleProgram_Version() {
 	price := settle.NewCell[int]("price")
 	shown := settle.NewDerived[int]("shown")

@@ -13,8 +13,8 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// A node makes nodes: those that a run does not register any more are gone. EachRow is the
-// form for lists.
+// A node registers nodes: those that a run does not register again are removed. EachRow is the form
+// for lists.
 func ExampleView_Node() {
 	rooms := settle.NewCell[[]string]("rooms")
 	p := settle.NewProgram("house").Effect("lamps", func(v *settle.View) error {
@@ -44,7 +44,7 @@ func ExampleView_Node() {
 	// []
 }
 
-// Fail is for helpers that find out that there is nothing to go on with.
+// Fail is for helper functions that find that the run cannot continue.
 func ExampleView_Fail() {
 	config := settle.NewCell[string]("config")
 	length := settle.NewDerived[int]("length")
@@ -66,7 +66,7 @@ func ExampleView_Fail() {
 	// 0 the configuration has no colon
 }
 
-// What a link leads to, and whether it leads anywhere.
+// The value that a link points to, and whether there is one.
 func ExampleRef_IsZero() {
 	type Task struct {
 		Next settle.Ref[string] `json:"next"`
@@ -109,8 +109,8 @@ func ExampleStream_SendAfter() {
 	// [water the plants]
 }
 
-// A worker of one's own, and a client, each as a process has them: over a connection to a
-// server that others share.
+// A worker of your own, and a client, as in processes of their own: over a connection to a shared
+// server.
 func ExampleStartWorker() {
 	greet := settle.NewStream[string, string]("greet")
 	p := settle.NewProgram("greeter")

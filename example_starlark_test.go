@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// A program that is a file, beside those that are compiled in.
+// A program in a file, beside compiled ones.
 func ExampleStarlark() {
 	const counter = `
 count = cell("count", {"n": 0})

@@ -15,7 +15,7 @@ type Transfer struct {
 	Amount int64  `json:"amount"`
 }
 
-// Check refuses what the types do not.
+// Check rejects what the types accept.
 func (t Transfer) Check() error {
 	if t.Amount <= 0 {
 		return fmt.Errorf("amount is %d; it must be more than 0", t.Amount)
@@ -23,8 +23,8 @@ func (t Transfer) Check() error {
 	return nil
 }
 
-// A handler answers events of a stream: what it writes and sends takes effect together with
-// the receipt, once, or not at all.
+// A handler handles events of a stream: its writes and sends take effect together with the receipt,
+// once, or not at all.
 func ExampleNewStream() {
 	balance := settle.NewCell[int64]("balance")
 	transfer := settle.NewStream[Transfer, int64]("transfer")
@@ -67,7 +67,7 @@ func ExampleNewStream() {
 	// payload of transfer: /amount: "ten" is a string; an integer is wanted
 }
 
-// Events can wait for a time, as timers of a space can, which are set again and taken back.
+// Events can wait for a time, and so can timers of a space, which can be set again and cancelled.
 func ExampleStream_SetTimer() {
 	seen := settle.NewStream[settle.None, settle.None]("seen")
 	gone := settle.NewStream[settle.None, settle.None]("gone")
@@ -97,8 +97,8 @@ func ExampleStream_SetTimer() {
 	// true true true false
 }
 
-// What the sender has to know is a result. An error is for what somebody looks at, mends and
-// redrives.
+// What the sender must know is a result. An error is for a problem that an operator fixes before
+// redriving the event.
 func ExampleStream_Handle() {
 	type Ticket struct {
 		Full  bool
@@ -114,9 +114,9 @@ func ExampleStream_Handle() {
 	park.Handle(p, func(tx *settle.Tx, plate string) (Ticket, error) {
 		price, ok := tariff.Lookup(tx)
 		switch {
-		case !ok: // somebody has to repair that: the event is a dead letter until then
+		case !ok: // an operator has to fix that: the event is a dead letter until then
 			return Ticket{}, errors.New("the garage has no tariff; set one, and redrive this event")
-		case cars.Len(tx) == places: // this is an answer
+		case cars.Len(tx) == places: // a result
 			return Ticket{Full: true}, nil
 		}
 		place := cars.Len(tx) + 1
@@ -140,7 +140,7 @@ func ExampleStream_Handle() {
 	// 1 dead letter
 }
 
-// A timer for each row, under a name that is made of the row's key.
+// A timer for each row, with a name derived from the row's key.
 func ExampleNameOf() {
 	type Lease struct {
 		Owner string
@@ -165,7 +165,7 @@ func ExampleNameOf() {
 	settletest.Call(s, rent, "10.0.0.7")
 	w.Advance(40 * time.Minute)
 	settletest.Call(s, rent, "10.0.0.8")
-	settletest.Call(s, rent, "10.0.0.7") // its timer is set again
+	settletest.Call(s, rent, "10.0.0.7") // sets its timer again
 	w.Advance(time.Hour - time.Second)
 	fmt.Println(leases.Keys(s))
 	w.Advance(time.Second)
@@ -177,7 +177,7 @@ func ExampleNameOf() {
 	// order-7 -key-2c74rat9f1g17t4dobucuefp38
 }
 
-// A job sends an event again and again. The times that nobody was there to see are one event.
+// A job sends an event again and again. Missed ticks are one event.
 func ExampleCron() {
 	report := settle.NewStream[settle.Tick, settle.None]("report")
 	days := settle.NewCell[[]string]("days")
@@ -197,13 +197,13 @@ func ExampleCron() {
 	// [Thu 09:00 Fri 09:00 Mon 09:00]
 }
 
-// An error that may pass has the event tried again, five times by default.
+// After a transient error the event is tried again, five times by default.
 func ExampleTransient() {
 	tries := 0
 	flaky := settle.NewStream[settle.None, string]("flaky")
 	p := settle.NewProgram("p")
 	flaky.Handle(p, func(tx *settle.Tx, _ settle.None) (string, error) {
-		if tries++; tries < 3 { // only a test may keep something outside of documents
+		if tries++; tries < 3 { // only a test may keep state outside of documents
 			return "", settle.Transient(errors.New("not yet"))
 		}
 		return "done", nil
@@ -219,7 +219,7 @@ func ExampleTransient() {
 	// handled "done" after 3 attempts
 }
 
-// Programs of several kinds share a deployment; the name of a space tells which it runs.
+// Programs of several kinds share a deployment; the name of a space determines its program.
 func ExampleAlways() {
 	p := settle.NewProgram("counter")
 	programs := settle.Always(p)
@@ -228,7 +228,7 @@ func ExampleAlways() {
 	// counter counter
 }
 
-// A program is checked when it is asked to run, or before.
+// A program is checked when it is to run, or before.
 func ExampleNewProgram() {
 	p := settle.NewProgram("shop")
 	total := settle.NewDerived[int]("total")
@@ -239,7 +239,7 @@ func ExampleNewProgram() {
 	// program shop: node "total": this id is taken
 }
 
-// Values are what documents are made of, where there is no type.
+// Values represent documents without a Go type.
 func ExampleValueOf() {
 	v, err := settle.ValueOf(map[string]any{"legs": []int{1, 2}})
 	fmt.Println(v, v.Get("legs").Len(), err)
@@ -247,7 +247,7 @@ func ExampleValueOf() {
 	// {"legs":[1,2]} 2 <nil>
 }
 
-// An id that carries its time makes retries safe for ever: beyond the horizon it is refused.
+// A timed id makes retries safe forever: beyond the horizon it is refused.
 func ExampleTimedEventID() {
 	fmt.Println(settle.TimedEventID(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), "order-17"))
 	// Output:

@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// A whole deployment in one process: a program, an embedded server, an event that
-// is sent twice and counted once.
+// A whole deployment in one process: a program, an embedded server, and an event that is sent twice
+// and counted once.
 func Example() {
 	count := settle.NewCell[int]("count")
 	double := settle.NewDerived[int]("double")
@@ -22,7 +22,7 @@ func Example() {
 		count.Update(tx, func(n *int) { *n += by })
 		return count.Get(tx), nil // the receipt's result
 	})
-	double.Compute(p, func(v *settle.View) (int, error) { // only while somebody looks
+	double.Compute(p, func(v *settle.View) (int, error) { // only while it is observed
 		return 2 * count.Get(v), nil
 	})
 
@@ -35,7 +35,7 @@ func Example() {
 	ctx := context.Background()
 	d, err := settle.Start(ctx, settle.Config{
 		Programs: settle.Always(p),
-		Server:   embedded.Config{StoreDir: dir}, // leave it out for ./.settle
+		Server:   embedded.Config{StoreDir: dir}, // omit it for ./.settle
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// A reminder that waits for an hour, and a job of every morning, on a clock that is set
-// forward.
+// A reminder that waits for an hour, and a job of every morning, with a clock that the test
+// advances.
 func Example_timers() {
 	var ahead atomic.Int64
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

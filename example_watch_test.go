@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// A watch delivers what is in the log. Whether that is what should be there, it tells whoever asks
-// for it: here, that a computation fails, and what was delivered before is old.
+// A watch delivers what is in the log. WatchStatus reports whether that is current: here a
+// computation fails, and the value delivered before is stale.
 func ExampleWatchStatus() {
 	depth := settle.NewCell[float64]("depth")
 	full := settle.NewDerived[string]("full")
@@ -46,7 +46,7 @@ func ExampleWatchStatus() {
 		switch {
 		case s.Current:
 			send("m-2", -1)
-		case strings.Contains(s.Why, "sensor"): // a real one shows whatever it says
+		case strings.Contains(s.Why, "sensor"): // a real sign shows the reason
 			fmt.Println("that may be old:", s.Why)
 			stop()
 		}

@@ -13,14 +13,14 @@ import (
 
 var importing = settle.NewStream[string, int]("import")
 
-// importFile stands for work that may take minutes, and heeds a context.
+// importFile stands for work that may take minutes, and that respects a context.
 func importFile(tx *settle.Tx, file string) (int, error) {
 	_, limited := settle.Context(tx).Deadline()
 	tx.Log("importing", "file", file, "limited", limited)
 	return len(file), settle.Context(tx).Err()
 }
 
-// A handler that may take longer than the others.
+// A handler with a longer limit than the others.
 func ExampleWithin() {
 	p := settle.NewProgram("archive")
 	importing.Handle(p, importFile, settle.Within(5*time.Minute))

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// withDeployment runs a program on an embedded server for as long as f takes.
+// withDeployment runs a program on an embedded server while f runs.
 func withDeployment(p *settle.Program, f func(ctx context.Context, client *settle.Client) error) {
 	dir, err := os.MkdirTemp("", "settle-example-")
 	if err != nil {
