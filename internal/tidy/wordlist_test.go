@@ -13,33 +13,51 @@ import (
 // heldToWords are the directories whose comments and texts keep to the word list. Add a directory
 // once its comments are rewritten; none is removed.
 var heldToWords = []string{
-	".", "settletest", "model", "receipts", "replica", "cron", "lookup", "gateway",
-	"program", "coordinator",
-	"internal/bench", "internal/demo", "internal/dev", "cmd/spaceworker", "cmd/coordinator", "internal/kit", "internal/replay", "internal/shape", "internal/pause", "internal/process", "internal/starter",
+	".",
+	"cmd/coordinator",
+	"cmd/spaceworker",
+	"coordinator",
+	"cron",
+	"gateway",
+	"internal/bench",
+	"internal/demo",
+	"internal/dev",
+	"internal/kit",
+	"internal/pause",
+	"internal/process",
+	"internal/replay",
+	"internal/shape",
+	"internal/starter",
+	"lookup",
+	"model",
+	"program",
+	"receipts",
+	"replica",
+	"settletest",
 }
 
 // wordRule is a phrase that comments and texts must not use, and what to write in its place.
 type wordRule struct {
-	phrase  *regexp.Regexp
+	pattern *regexp.Regexp
 	instead string
 }
 
-func words(phrase, instead string) wordRule {
-	return wordRule{regexp.MustCompile(`(?i)\b(?:` + phrase + `)\b`), instead}
+func phrase(text, instead string) wordRule {
+	return wordRule{regexp.MustCompile(`(?i)\b(?:` + text + `)\b`), instead}
 }
 
 var wordRules = []wordRule{
-	words(`who|whom|whoever|whomever|somebody|someone|nobody|no one|anybody|anyone|everybody|everyone`,
+	phrase(`who|whom|whoever|whomever|somebody|someone|nobody|no one|anybody|anyone|everybody|everyone`,
 		"name the thing: the worker, the coordinator, the client, the caller"),
-	words(`and the like`, "finish the list"),
-	words(`(?:is|are|was|were|be|been|being) told`, "is notified, receives, is reported"),
-	words(`says that (?:it|they)|saying so|says so|say so`, "say what it does"),
-	words(`(?:can|could) be said of|is said of|what is said`, "say what it is"),
-	words(`comes? of (?:it|them)|(?:has|have) come of`, "the result, the outcome"),
-	words(`DESIGN|seeds? 0\d\d`, "state the rule itself"),
-	words(`tak(?:e|es|en|ing) back`, "cancel, undo, roll back"),
-	words(`gone on with|goes on with`, "continue"),
-	words(`for ever`, "forever"),
+	phrase(`and the like`, "finish the list"),
+	phrase(`(?:is|are|was|were|be|been|being) told`, "is notified, receives, is reported"),
+	phrase(`says that (?:it|they)|saying so|says so|say so`, "say what it does"),
+	phrase(`(?:can|could) be said of|is said of|what is said`, "say what it is"),
+	phrase(`comes? of (?:it|them)|(?:has|have) come of`, "the result, the outcome"),
+	phrase(`DESIGN|seeds? 0\d\d`, "state the rule itself"),
+	phrase(`tak(?:e|es|en|ing) back`, "cancel, undo, roll back"),
+	phrase(`gone on with|goes on with`, "continue"),
+	phrase(`for ever`, "forever"),
 	{regexp.MustCompile(`\b(?:deaf|ousted|burial|roof|loosen|acquit|upset|in vain|barren|unheard|usurped|glance)\b`),
 		"use the field's term"},
 }
@@ -57,7 +75,7 @@ func TestWordList(t *testing.T) {
 		if !heldFile(f) || !slices.Contains(heldToWords, f.dir()) {
 			continue
 		}
-		for _, found := range checkWords(f) {
+		for _, found := range checkPhrases(f) {
 			t.Error(found)
 		}
 	}
@@ -65,9 +83,9 @@ func TestWordList(t *testing.T) {
 
 func heldFile(f *file) bool { return f.syntax != nil && !f.isTest() }
 
-// checkWords applies the rules to the comments of a file and to its string literals that are prose.
+// checkPhrases applies the rules to the comments of a file and to its string literals that are prose.
 // An exported name of the file, such as a field Who, may stand in its comments.
-func checkWords(f *file) []finding {
+func checkPhrases(f *file) []finding {
 	names := map[string]bool{}
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && id.IsExported() {
@@ -78,7 +96,7 @@ func checkWords(f *file) []finding {
 	var found []finding
 	check := func(n ast.Node, text string) {
 		for _, r := range wordRules {
-			for _, m := range r.phrase.FindAllString(text, -1) {
+			for _, m := range r.pattern.FindAllString(text, -1) {
 				if !names[m] {
 					found = append(found, f.found(n, "%q: %s", m, r.instead))
 				}
@@ -110,7 +128,7 @@ func TestWordRulesFindWhatTheyShould(t *testing.T) {
 	} {
 		n := 0
 		for _, r := range wordRules {
-			if r.phrase.MatchString(text) {
+			if r.pattern.MatchString(text) {
 				n++
 			}
 		}
