@@ -63,14 +63,15 @@ func askTimeout(ctx context.Context) time.Duration {
 	return min(readGrace, time.Until(deadline)/2)
 }
 
-// WaitTree waits until an event and everything that it causes has ended, over any number of
-// generations, and returns the tree. The returned tree has at most 10,000 events and 100
-// generations; Tree.Events and Tree.States also count what was cut (Tree.More), so everything was
-// handled if States["handled"] equals Events. If ctx ends first, it returns the tree so far, if
-// that can still be read, with the error; then only the returned events are counted.
-// States["forgotten"] counts the events whose handling is no longer in the log: what they caused is
-// unknown, and is not waited for. More than 100,000 events are an error. Events that are redriven
-// later are not waited for.
+// WaitTree waits until an event and everything that it causes has ended, in however many
+// generations, and returns the tree. That has 10,000 events and 100 generations at most;
+// Tree.Events and Tree.States count what is cut (Tree.More), too, so all is well if
+// States["handled"] is Events. If ctx ends first, it returns the tree as far as it has
+// come, if that can still be read, with the error: only what is shown is counted then. So it does if it reaches a
+// space whose log or lane is missing (model.ErrNoStream).
+// States["forgotten"] counts the events of which the log no longer has the handling: what they
+// have caused is not known, and not waited for.
+// More than 100,000 events are an error. What a person sends again later is not waited for.
 func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree, error) {
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
@@ -78,7 +79,7 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 	if cause := context.Cause(bound); errors.Is(cause, model.ErrStopped) && waited != nil {
 		return nil, fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, cause)
 	}
-	if waited != nil && ctx.Err() == nil {
+	if waited != nil && ctx.Err() == nil && !errors.Is(waited, model.ErrNoStream) {
 		return nil, waited
 	}
 	last, end := withReadGrace(ctx)

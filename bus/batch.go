@@ -32,6 +32,11 @@ var errTooMany = errors.New("too many results for one request")
 func (b *Bus) batchGet(ctx context.Context, stream string, req getRequest) (found []storedMsg, more bool, err error) {
 	err = b.persist(ctx, func(ctx context.Context) error {
 		found, more, err = b.batchOnce(ctx, stream, req)
+		if errors.Is(err, errSilentReplicas) {
+			if _, info := b.streamInfo(ctx, stream); errors.Is(info, errNoStream) {
+				return info
+			}
+		}
 		return err
 	})
 	if err != nil {
@@ -92,6 +97,9 @@ func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool)
 	}
 }
 
+// errSilentReplicas: no server answers for the stream, as when it is not there, or has just lost its leader.
+var errSilentReplicas = errors.New("no replica of the stream answers")
+
 // transient makes an error of the connection one that is worth another try;
 // persist ends the tries when the bus is stopped.
 func transient(err error) error { return fmt.Errorf("%w: %w", errTransient, err) }
@@ -119,7 +127,7 @@ func endOfBatch(found []storedMsg, last uint64, h nats.Header, multi bool) ([]st
 	case "413":
 		return nil, false, errTooMany
 	case "503":
-		return nil, false, fmt.Errorf("%w: no replica of the stream answers", errTransient)
+		return nil, false, fmt.Errorf("%w: %w", errTransient, errSilentReplicas)
 	}
 	return nil, false, fmt.Errorf("status %s %s", status, header(h, headerDescription))
 }

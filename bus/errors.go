@@ -196,7 +196,7 @@ func apiError(e *jetstream.APIError) error {
 // Errors between the files of this package.
 var (
 	errNoMessage   = errors.New("no such message")
-	errNoStream    = errors.New("no such stream")
+	errNoStream    = model.ErrNoStream
 	errNoJetStream = errors.New("JetStream is not enabled for this account")
 	// errTransient: asking again may help.
 	errTransient = errors.New("not available just now")

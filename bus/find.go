@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/settlehq/settle/model"
@@ -20,14 +21,19 @@ func (b *Bus) FindEvents(ctx context.Context, space, id string) ([]model.Message
 		return b.findEvents(ctx, b.partitionOf(space), space, id)
 	}
 	var all []model.Message
+	var missing []error
 	for p := range b.Partitions() {
 		found, err := b.findEvents(ctx, p, space, id)
+		if errors.Is(err, errNoStream) {
+			missing = append(missing, err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, found...)
 	}
-	return all, nil
+	return all, errors.Join(missing...)
 }
 
 func (b *Bus) findEvents(ctx context.Context, p int, space, id string) ([]model.Message, error) {

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,11 +13,18 @@ import (
 )
 
 // Spaces lists the spaces that exist, sorted: those of which the log holds a commit. It asks
-// the leader of each partition's log, and may miss the newest.
+// the leader of each partition's log, and may miss the newest. If logs are missing, it lists the spaces of the other
+// partitions, and the error is model.ErrNoStream and names the missing ones.
 func (b *Bus) Spaces(ctx context.Context) ([]string, error) {
 	var spaces []string
+	var missing []error
 	for p := range b.Partitions() {
-		info, err := b.streamInfo(ctx, b.names.logStream(p), jetstream.WithSubjectFilter(b.names.logs(p)))
+		stream := b.names.logStream(p)
+		info, err := b.streamInfo(ctx, stream, jetstream.WithSubjectFilter(b.names.logs(p)))
+		if errors.Is(err, errNoStream) {
+			missing = append(missing, fmt.Errorf("the spaces of partition %d are not listed: stream %s: %w", p, stream, err))
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("list the spaces of partition %d: %w", p, err)
 		}
@@ -25,7 +33,7 @@ func (b *Bus) Spaces(ctx context.Context) ([]string, error) {
 		}
 	}
 	slices.Sort(spaces)
-	return spaces, nil
+	return spaces, errors.Join(missing...)
 }
 
 // SavedSpaces lists the spaces of a partition that have a mark. See worker.State.

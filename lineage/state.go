@@ -37,7 +37,9 @@ const (
 	// the log: the log has been purged up to there, or it repeats an event that was
 	// handled under the same position.
 	Forgotten State = "forgotten"
+	// Unknown: its lane or the log of its space cannot be read, because that stream is not there.
+	Unknown State = "unknown"
 )
 
 // Ended reports whether nothing more will happen to an event in that state.
-func (s State) Ended() bool { return s != Parked && s != Queued && s != Waiting }
+func (s State) Ended() bool { return s != Parked && s != Queued && s != Waiting && s != Unknown }

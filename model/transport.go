@@ -31,9 +31,11 @@ var (
 	// discard the state in memory and load it again.
 	ErrPurged = errors.New("the commits in between have been purged from the log")
 	// ErrRewound: the store has gone back to an earlier state (a power cut without fsync, a
-	// snapshot of its machine, an older copy). State in memory may not be stored any more: nothing
-	// that depends on it is stored, and it must be read again.
-	ErrRewound = errors.New("the store has gone back to an earlier state: it lacks messages that it had stored")
+	// snapshot of its machine, an older copy). What was known is not what is stored: nothing
+	// that rests on it is stored any more, and it has to be read anew.
+	ErrRewound = errors.New("the store has gone back: what was known of it is not in it any more")
+	// ErrNoStream: a stream of the deployment is not there: it was deleted, or never made.
+	ErrNoStream = errors.New("no such stream")
 )
 
 // Rewind records that a stream has gone back to an earlier state.

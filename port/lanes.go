@@ -25,7 +25,8 @@ type LaneReader interface {
 	// never sent, or has been purged. It asks the leader, and may be out of date when it returns.
 	FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error)
 	// FindEvents returns the events of an id, one for each stream of the space that has one; those
-	// of all spaces if space is "". It may miss the newest.
+	// of all spaces if space is "". It may miss the newest. If lanes are missing, it returns the
+	// events of the others, with an error that is model.ErrNoStream and names the missing ones.
 	FindEvents(ctx context.Context, space, id string) ([]model.Message, error)
 	// CountLane counts the events of one space after a sequence, up to another. It may miss the
 	// newest.

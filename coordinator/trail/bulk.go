@@ -149,13 +149,22 @@ type DeadDone struct {
 // bulkWindow is how many are under way at once: enough to hide the way to the server.
 const bulkWindow = 128
 
-// Redrive sends each again, in order, as Redrive does. One that cannot be sent is told of, and the
-// others are sent. The error ends it: there is no room, it is not allowed, or ctx has ended. What
+// Redrive sends each again, in order, as Redrive does. One that cannot be sent, as its lane is missing or for another
+// reason, is told of, and the others are sent. The error ends it: there is no room, it is not allowed, or ctx has ended. What
 // is done then is known to the next one that selects, so that calling it again goes on where this
 // has ended, and nothing is done twice.
 func (s *OpenDead) Redrive(ctx context.Context, p Pace) error {
+	lanes := map[int]error{} // why none is sent into a lane, by partition
 	return s.do(ctx, p, func(ctx context.Context, d *model.DeadLetter, end func(DeadDone)) error {
 		r := Ref{d.Space, d.Stream, model.RedriveID(d.Event)}
+		lane := model.PartitionOf(d.Space, s.bus.Partitions())
+		if _, known := lanes[lane]; !known { // a bus waits for a lane that is missing
+			_, _, lanes[lane] = s.bus.FindEvent(ctx, r.Space, r.Stream, r.Event)
+		}
+		if err := lanes[lane]; err != nil {
+			end(DeadDone{Of: d.Name(), Sent: r, Err: err})
+			return nil
+		}
 		m := model.Message{Space: r.Space, Stream: r.Stream, ID: r.Event, Payload: d.Bytes(), Trace: d.Trace}
 		if d.Lost != "" {
 			var err error

@@ -90,7 +90,7 @@ func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
 		if err := open.Redrive(t.Context(), trail.Pace{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(asked()); got != fmt.Sprintf("map[bury:%d list-dead:1 read-dead:%d send:%d]", n/2, n/512+1, n/2) {
+		if got := fmt.Sprint(asked()); got != fmt.Sprintf("map[bury:%d find-event:1 list-dead:1 read-dead:%d send:%d]", n/2, n/512+1, n/2) {
 			t.Errorf("to send %d again took %s", n/2, got)
 		}
 	})

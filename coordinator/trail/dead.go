@@ -135,7 +135,7 @@ func addWhatWasDone(ctx context.Context, bus port.Client, page []Dead, index mod
 func redriven(ctx context.Context, bus port.Client, d *model.DeadLetter) (*Redriven, error) {
 	w := &walk{bus: bus}
 	b := &branch{Node: &Node{Ref: Ref{d.Space, d.Stream, model.RedriveID(d.Event)}}}
-	if err := w.lookInLane(ctx, b, nil); err != nil {
+	if err := b.unread(w.lookInLane(ctx, b, nil)); err != nil {
 		return nil, err
 	}
 	if b.State == lineage.Parked { // it is in no lane: it was sent long ago

@@ -3,6 +3,7 @@ package trail
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,17 +16,21 @@ import (
 // root finds the event that a query names: in a lane, or, if it is not there yet or
 // never will be, in the commit that sent it.
 func (w *walk) root(ctx context.Context, q Query) (*branch, error) {
-	found, err := w.bus.FindEvents(ctx, q.Space, q.Event)
-	if err != nil {
-		return nil, err
+	found, partial := w.bus.FindEvents(ctx, q.Space, q.Event)
+	if partial != nil && !errors.Is(partial, model.ErrNoStream) {
+		return nil, partial
 	}
 	found = slices.DeleteFunc(found, func(m model.Message) bool { return q.Stream != "" && m.Stream != q.Stream })
 	switch len(found) {
 	case 0:
-		return w.sentRoot(ctx, q)
+		b, err := w.sentRoot(ctx, q)
+		if _, missing := errors.AsType[*MissingError](err); missing && partial != nil {
+			return nil, fmt.Errorf("event %s is in no lane that can be read: %w", q.Event, partial)
+		}
+		return b, err
 	case 1:
 		b := &branch{Node: &Node{Ref: Ref{found[0].Space, found[0].Stream, q.Event}}}
-		return b, w.lookInLane(ctx, b, nil)
+		return b, b.unread(w.lookInLane(ctx, b, nil))
 	}
 	several := &AmbiguousError{Event: q.Event}
 	for i := range found {
@@ -59,11 +64,14 @@ func (w *walk) sentRoot(ctx context.Context, q Query) (*branch, error) {
 // maxCauses bounds how far back the causes of an event are looked for.
 const maxCauses = 50
 
-// causes are the events that led to one, the nearest first.
+// causes are the events that led to one, the nearest first, as far as streams that are there tell.
 func causes(ctx context.Context, bus port.Client, n *Node) ([]Ref, error) {
 	var list []Ref
 	for r := n.Ref; len(list) < maxCauses; list = append(list, r) {
 		next, err := causeOf(ctx, bus, r)
+		if errors.Is(err, model.ErrNoStream) {
+			return list, nil
+		}
 		if err != nil || next == nil {
 			return list, err
 		}

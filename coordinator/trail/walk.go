@@ -112,7 +112,7 @@ func (w *walk) sprout(ctx context.Context, b *branch) error {
 	children := caused(b.Node, b.handling)
 	if next := (Ref{b.Space, b.Stream, model.RedriveID(b.Event)}); b.State == lineage.Failed || b.State == lineage.Refused {
 		_, there, err := w.bus.FindEvent(ctx, next.Space, next.Stream, next.Event)
-		if err != nil {
+		if err != nil && !errors.Is(err, model.ErrNoStream) { // then what it has caused is shown without that
 			return err
 		}
 		if there {
@@ -152,6 +152,19 @@ func caused(n *Node, h *lookup.Handling) []*Node {
 // look finds out what has become of the event of a branch. sender is the handling that
 // sent it.
 func (w *walk) look(ctx context.Context, b *branch, sender *lookup.Handling) error {
+	return b.unread(w.read(ctx, b, sender))
+}
+
+// unread notes that what has become of the event of a branch cannot be read, if err is that a stream is not there.
+func (b *branch) unread(err error) error {
+	if !errors.Is(err, model.ErrNoStream) {
+		return err
+	}
+	b.State, b.Error = lineage.Unknown, err.Error()
+	return nil
+}
+
+func (w *walk) read(ctx context.Context, b *branch, sender *lookup.Handling) error {
 	if sender != nil && b.Kind == KindSent && b.Space == sender.Space {
 		if b.waits {
 			return w.lookAmongWaiting(ctx, b)
