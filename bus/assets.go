@@ -70,6 +70,7 @@ func horizonError(bucket string, stored, wanted time.Duration) error {
 // asset is a stream that the deployment needs.
 type asset struct {
 	component string // lane, log, state, workers, dead, programs
+	partition int    // AllPartitions for one that they share
 	config    jetstream.StreamConfig
 	rules     []rule
 }
@@ -79,6 +80,9 @@ type asset struct {
 // deployment at the same time with different numbers of partitions.
 func (b *Bus) assets(partitions int) []asset {
 	all := []asset{b.workersAsset(), b.deadAsset(), b.programsAsset()}
+	for i := range all {
+		all[i].partition = AllPartitions
+	}
 	for p := range partitions {
 		all = append(all, b.logAsset(p), b.laneAsset(p), b.stateAsset(p))
 	}
@@ -99,7 +103,7 @@ func (b *Bus) logAsset(p int) asset {
 	c.Description = "Settle: the commits of the spaces of partition " + strconv.Itoa(p)
 	c.MaxMsgsPerSubject = -1
 	c.RePublish = &jetstream.RePublish{Source: b.names.logs(p), Destination: b.names.feeds(p)}
-	return asset{component: "log", config: c, rules: logRules}
+	return asset{component: ComponentLog, partition: p, config: c, rules: logRules}
 }
 
 func (b *Bus) laneAsset(p int) asset {
@@ -110,13 +114,13 @@ func (b *Bus) laneAsset(p int) asset {
 	if b.cfg.LaneMaxBytes > 0 {
 		c.MaxBytes = b.cfg.LaneMaxBytes
 	}
-	return asset{component: "lane", config: c, rules: laneRules}
+	return asset{component: ComponentLane, partition: p, config: c, rules: laneRules}
 }
 
 func (b *Bus) stateAsset(p int) asset {
 	c := bucketConfig(b.names.stateBucket(p))
 	c.Description = "Settle: the documents of the spaces of partition " + strconv.Itoa(p)
-	return asset{component: "state", config: c, rules: stateRules}
+	return asset{component: ComponentState, partition: p, config: c, rules: stateRules}
 }
 
 func (b *Bus) workersAsset() asset {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -100,31 +101,44 @@ func (b *Bus) AwaitDeployment(ctx context.Context) error {
 
 // AwaitProvision waits until nothing of the deployment is missing, and checks it as Check does. It
 // is for users that may not create what is missing; what they wait for is logged as by
-// AwaitDeployment.
+// AwaitDeployment. A stream of a partition that was there once (Lost) is not waited for: other partitions can be
+// served without it.
 func (b *Bus) AwaitProvision(ctx context.Context) error {
-	return b.awaitStreams(ctx, "waiting for streams that this user may not create; `settle provision` creates them")
-}
-
-// Complete is Provision for programs that serve a deployment, on whatever occasion they are started. They create what
-// it lacks, but no stream that was there once (Lost): what that had would be forgotten without a word. Such
-// streams are waited for.
-func (b *Bus) Complete(ctx context.Context) error {
-	lost, err := b.Lost(ctx)
+	lost, err := b.findLost(ctx)
 	if err != nil {
 		return err
 	}
-	if len(lost) == 0 {
-		return b.Provision(ctx)
-	}
-	b.log.Error("streams of the deployment are gone, and others have data: nothing is created in their place; restore them, or `settle provision` makes empty ones", "streams", lost)
-	return b.awaitStreams(ctx, "waiting for streams that are gone; `settle doctor` says what to do")
+	return b.awaitStreams(ctx, "waiting for streams that this user may not create; `settle provision` creates them", lost)
 }
 
-// awaitStreams waits until no stream is missing, and logs what it waits for.
-func (b *Bus) awaitStreams(ctx context.Context, what string) error {
+// Complete is Provision for programs that serve a deployment, on whatever occasion they are started. They create what
+// it lacks, but no stream that was there once (Lost): what that had would be forgotten without a word. The other
+// partitions can be served without one of a partition; the bucket of the workers is waited for.
+func (b *Bus) Complete(ctx context.Context) error {
+	lost, err := b.findLost(ctx)
+	switch {
+	case err != nil:
+		return err
+	case slices.Contains(lost, bucketStream(b.names.workersBucket())):
+		return b.awaitStreams(ctx, "waiting for the bucket of the workers, which is gone; `settle doctor` says what to do", lost)
+	}
+	return b.provisionBut(ctx, lost)
+}
+
+// findLost is Lost, and logs which streams are.
+func (b *Bus) findLost(ctx context.Context) ([]string, error) {
+	lost, err := b.Lost(ctx)
+	if len(lost) > 0 {
+		b.log.Error("streams of the deployment are gone, and others have data: nothing is created in their place, and their partitions are not served; restore them, or `settle provision` makes empty ones", "streams", lost)
+	}
+	return lost, err
+}
+
+// awaitStreams waits until no stream is missing but those of partitions that are lost, and logs what it waits for.
+func (b *Bus) awaitStreams(ctx context.Context, what string, lost []string) error {
 	v := vigil{log: b.log}
 	for {
-		err := b.Check(ctx)
+		err := b.checkBut(ctx, lost)
 		if !errors.Is(err, errNoStream) && !errors.Is(err, ErrNoDeployment) {
 			return err
 		}

@@ -53,6 +53,7 @@ type timing struct {
 	placement time.Duration // how long a stream waits for the servers of its replicas
 	absent    time.Duration // how long a cluster says that there is no stream until it is believed
 	pastCheck time.Duration // how often what is remembered is compared with the streams
+	silent    time.Duration // how long a stream may be silent until Defects counts it as one that does not answer
 }
 
 var defaultTiming = timing{
@@ -61,6 +62,7 @@ var defaultTiming = timing{
 	heartbeat: 2 * time.Second,
 	goneAfter: 30 * time.Second,
 	pastCheck: 30 * time.Second,
+	silent:    10 * time.Second,
 	// Longer than the ten seconds after which each server of a cluster tells the others again
 	// how it is: until it has, nothing is placed on it.
 	placement: 15 * time.Second,

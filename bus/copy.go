@@ -30,9 +30,12 @@ const (
 type Asset struct {
 	Stream    string `json:"stream"`
 	Component string `json:"component"`
-	// Partition is -1 for a stream of which there is only one.
+	// Partition is AllPartitions for a stream that the partitions share.
 	Partition int `json:"partition"`
 }
+
+// AllPartitions stands for the number of a partition where a stream is of all of them.
+const AllPartitions = -1
 
 // Assets are the streams of the deployment.
 func (b *Bus) Assets() []Asset { return AssetsOf(b.cfg.Prefix, b.Partitions()) }
@@ -41,9 +44,9 @@ func (b *Bus) Assets() []Asset { return AssetsOf(b.cfg.Prefix, b.Partitions()) }
 func AssetsOf(prefix string, partitions int) []Asset {
 	n := newNames(prefix)
 	all := []Asset{
-		{bucketStream(n.workersBucket()), ComponentWorkers, -1},
-		{n.deadStream(), ComponentDead, -1},
-		{bucketStream(n.programsBucket()), ComponentPrograms, -1},
+		{bucketStream(n.workersBucket()), ComponentWorkers, AllPartitions},
+		{n.deadStream(), ComponentDead, AllPartitions},
+		{bucketStream(n.programsBucket()), ComponentPrograms, AllPartitions},
 	}
 	for p := range partitions {
 		all = append(all,

@@ -15,6 +15,7 @@ func (b *Bus) HurryUp() {
 		pastLimit: 20 * time.Millisecond, headCheck: 20 * time.Millisecond,
 		heartbeat: 200 * time.Millisecond, goneAfter: 50 * time.Millisecond,
 		placement: 50 * time.Millisecond, absent: 50 * time.Millisecond, pastCheck: 50 * time.Millisecond,
+		silent: 200 * time.Millisecond,
 	}
 }
 

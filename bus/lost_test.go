@@ -1,8 +1,13 @@
 package bus_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
@@ -65,19 +70,66 @@ func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	remove()
-	done := make(chan error, 1)
-	go func() { done <- b.Complete(t.Context()) }() // ends when the stream is there
-	<-log.came
-	if _, err := operator.JetStream().Stream(t.Context(), "SETTLE_LOG_1"); err == nil {
-		t.Error("an empty one is in its place")
+	for what, complete := range map[string]func(context.Context) error{"complete": b.Complete, "await": b.AwaitProvision} {
+		if err := complete(t.Context()); err != nil { // the other partition can be served
+			t.Errorf("%s: %v", what, err)
+		}
+		if isThere(t, operator, "SETTLE_LOG_1") {
+			t.Errorf("%s: an empty one is in its place", what)
+		}
 	}
-	if err := operator.Provision(t.Context()); err != nil { // who says so knows it
+	if text := log.String(); strings.Count(text, "nothing is created in their place") != 2 || !strings.Contains(text, "SETTLE_LOG_1") {
+		t.Errorf("the log says\n%s", text)
+	}
+	if err := operator.JetStream().DeleteStream(t.Context(), "SETTLE_DEAD"); err != nil { // it is none of a partition
+		t.Fatal(err)
+	}
+	if err := b.Complete(t.Context()); err != nil || !isThere(t, operator, "SETTLE_DEAD") || isThere(t, operator, "SETTLE_LOG_1") {
+		t.Errorf("with a stream missing that has nothing of a partition: %v", err)
+	}
+}
+
+// isThere reports whether there is a stream.
+func isThere(t *testing.T, b *bus.Bus, name string) bool {
+	t.Helper()
+	_, err := b.JetStream().Stream(t.Context(), name)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// Without the bucket of the workers, no worker knows of another: it is waited for.
+func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
+	s, log := startServer(t, embedded.Config{}), newNotes()
+	operator := connect(t, bus.Config{Server: s, Partitions: 2, Horizon: model.DefaultHorizon})
+	if err := operator.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustSend(t, operator, "s", "e1")
+	gone := []string{"KV_SETTLE_WORKERS", "SETTLE_LOG_1"}
+	for _, stream := range gone {
+		if err := operator.JetStream().DeleteStream(t.Context(), stream); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := connect(t, bus.Config{Server: s, Logger: log.logger()})
+	done := make(chan error, 1)
+	go func() { done <- b.Complete(t.Context()) }() // ends when the bucket is there
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for !strings.Contains(log.String(), "waiting for the bucket of the workers") {
+		<-look.C
+	}
+	for _, stream := range gone {
+		if isThere(t, operator, stream) {
+			t.Errorf("an empty stream is in the place of %s", stream)
+		}
+	}
+	if err := operator.Provision(t.Context()); err != nil { // the operator decides so, knowing it
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
-	}
-	if text := log.String(); !strings.Contains(text, "nothing is created in their place") || !strings.Contains(text, "SETTLE_LOG_1") {
-		t.Errorf("the log says\n%s", text)
 	}
 }

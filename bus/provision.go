@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,10 @@ import (
 //
 // What is created is empty. Of a deployment that was whole once, ask Lost first: a stream that was there has
 // been forgotten with all that it had.
-func (b *Bus) Provision(ctx context.Context) error {
+func (b *Bus) Provision(ctx context.Context) error { return b.provisionBut(ctx, nil) }
+
+// provisionBut is Provision of all streams but those that are lost.
+func (b *Bus) provisionBut(ctx context.Context, lost []string) error {
 	stored, err := b.storedSettings(ctx)
 	if err == nil && stored.horizon == 0 { // the bucket that has it is not there
 		err = b.createWorkers(ctx, stored)
@@ -34,7 +38,7 @@ func (b *Bus) Provision(ctx context.Context) error {
 	}
 	away := false
 	return b.eachAsset(func(a asset) error {
-		if away { // the next one would wait in vain as long
+		if away || slices.Contains(lost, a.config.Name) { // the next one would wait in vain as long
 			return nil
 		}
 		err := b.provision(ctx, a)
@@ -88,21 +92,21 @@ func (b *Bus) Lost(ctx context.Context) (lost []string, err error) {
 // Check compares every setting on which a guarantee rests with what is wanted, and
 // creates nothing. The error joins an *AssetError for each that was altered, and
 // says which assets are missing; it is ErrNoDeployment if all are.
-func (b *Bus) Check(ctx context.Context) error {
-	there, absent := false, b.timing.absent
-	err := b.eachAsset(func(a asset) error {
-		err := b.check(ctx, a, absent)
-		if errors.Is(err, errNoStream) {
-			absent = 0 // the leader has been asked for long enough
-			return err
-		}
-		there = true
+func (b *Bus) Check(ctx context.Context) error { return b.checkBut(ctx, nil) }
+
+// checkBut is Check of all streams but those of partitions that are lost.
+func (b *Bus) checkBut(ctx context.Context, lost []string) error {
+	found, err := b.defects(ctx, 0)
+	if err != nil {
 		return err
-	})
-	if !there {
-		return ErrNoDeployment
 	}
-	return err
+	var errs []error
+	for i := range found {
+		if d := &found[i]; !d.Missing() || d.Partition == AllPartitions || !slices.Contains(lost, d.Stream) {
+			errs = append(errs, d.Err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ErrNoDeployment says that nothing of a deployment is there.

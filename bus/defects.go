@@ -1,0 +1,88 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Defect says why one stream of a deployment cannot be relied on: it is missing, a setting on which a guarantee
+// rests was altered, or it does not answer.
+type Defect struct {
+	Asset
+	Err error
+}
+
+// Missing reports whether the stream is not there.
+func (d *Defect) Missing() bool { return errors.Is(d.Err, errNoStream) }
+
+// Defects checks every stream as Check does, and returns what is wrong with each, in the order of Assets; nothing if
+// all is well. A stream that has not answered after a while has a defect. The error is ErrNoDeployment if
+// every stream is missing, or that ctx has ended.
+func (b *Bus) Defects(ctx context.Context) ([]Defect, error) {
+	return b.defects(ctx, b.timing.silent)
+}
+
+// checkers is how many streams are checked at a time.
+const checkers = 16
+
+// defects is Defects. A stream may take so long to answer; 0 waits until ctx ends.
+func (b *Bus) defects(ctx context.Context, silent time.Duration) ([]Defect, error) {
+	assets := b.assets(b.Partitions())
+	errs := make([]error, len(assets))
+	var asked atomic.Bool // the leader has been asked for a missing stream for long enough
+	var g errgroup.Group
+	g.SetLimit(checkers)
+	for i := range assets {
+		g.Go(func() error { // ends when the stream has answered, or with ctx
+			absent := b.timing.absent
+			if asked.Load() {
+				absent = 0
+			}
+			errs[i] = b.checkWithin(ctx, &assets[i], absent, silent)
+			if errors.Is(errs[i], errNoStream) {
+				asked.Store(true)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // there are no errors
+	if ctx.Err() != nil {
+		return nil, errors.Join(append([]error{ctx.Err()}, errs...)...)
+	}
+	var found []Defect
+	missing := 0
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		a := &assets[i]
+		d := Defect{Asset: Asset{Stream: a.config.Name, Component: a.component, Partition: a.partition}, Err: err}
+		if d.Missing() {
+			missing++
+		}
+		found = append(found, d)
+	}
+	if missing == len(assets) {
+		return nil, ErrNoDeployment
+	}
+	return found, nil
+}
+
+// checkWithin is check of a stream that may be silent for so long, or until ctx ends if that is 0.
+func (b *Bus) checkWithin(ctx context.Context, a *asset, absent, silent time.Duration) error {
+	if silent == 0 {
+		return b.check(ctx, *a, absent)
+	}
+	within, end := context.WithTimeout(ctx, silent)
+	defer end()
+	err := b.check(within, *a, absent)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("stream %s (%s) has not answered within %v: it may have no leader, or this user may not ask; `settle doctor` says which", a.config.Name, a.component, silent)
+	}
+	return err
+}
