@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -77,6 +78,7 @@ func (c *Coordinator) Start() {
 		c.tasks.Go(t.save)             // ends with c.ctx
 		c.tasks.Go(t.writeDeadLetters) // ends with c.ctx
 	}
+	c.tasks.Go(c.ends.await) // ends with c.ctx
 	if c.cfg.ID != "" {
 		c.tasks.Go(c.announce) // ends soon after c.ctx
 	}
@@ -167,13 +169,23 @@ const (
 // position, after which the remaining log is released again. Targets recognise repetitions by their
 // positions.
 func (t *tail) beginAnew() {
-	t.c.cfg.Logger.Warn("the store has gone back; releasing the log again from the saved position", "partition", t.partition)
-	t.progress.Store(newProgress(port.Session(t.c.bus), 0))
+	t.c.cfg.Logger.Warn("the store has gone back; the log is released anew from the saved position", "partition", t.partition)
+	renewal, _ := t.c.ends.current()
+	t.newProgress(port.Session(t.c.bus), 0, renewal)
+}
+
+// newProgress begins anew after what is known to be released.
+func (t *tail) newProgress(bus port.Bus, from, renewal uint64) *progress {
+	p := newProgress(bus, from)
+	p.renewal = renewal
+	t.progress.Store(p)
+	return p
 }
 
 func (t *tail) follow() error {
 	bus, before := t.progress.Load().bus, t.progress.Load().done()
-	if bus.Epoch() != t.c.bus.Epoch() {
+	renewal, renewed := t.c.ends.current()
+	if bus.Epoch() != t.c.bus.Epoch() || renewal != t.progress.Load().renewal {
 		return model.ErrRewound
 	}
 	if err := t.c.ends.compare(bus); err != nil {
@@ -190,10 +202,16 @@ func (t *tail) follow() error {
 	if err != nil {
 		return err
 	}
-	p := newProgress(bus, from)
-	t.progress.Store(p)
+	p := t.newProgress(bus, from, renewal)
 	ctx, cancel := context.WithCancelCause(t.c.ctx)
 	defer cancel(nil)
+	go func() { // ends with ctx
+		select {
+		case <-renewed:
+			cancel(model.ErrRewound)
+		case <-ctx.Done():
+		}
+	}()
 	err = bus.FollowLog(ctx, t.partition, max(from, 1)-1, func(e model.LogEntry) {
 		switch {
 		case e.Seq == from && before == 0 && isLater(bus, e.Stored, saved):
@@ -207,7 +225,7 @@ func (t *tail) follow() error {
 	})
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errLogLost):
-		t.progress.Store(newProgress(bus, 0))
+		t.newProgress(bus, 0, renewal)
 		if _, err := t.anew(from); err != nil {
 			return err
 		}
@@ -257,7 +275,8 @@ func (t *tail) anew(released uint64) (uint64, error) {
 func (t *tail) save() {
 	ticker := time.NewTicker(t.c.cfg.Save)
 	defer ticker.Stop()
-	var saved, epoch uint64 // epoch of the session to which saved belongs
+	var saved, epoch, renewal uint64 // of the session and the renewal that saved is of
+	var told doubt.Repeats
 	for {
 		select {
 		case <-t.c.ctx.Done():
@@ -265,8 +284,8 @@ func (t *tail) save() {
 		case <-ticker.C:
 		}
 		p := t.progress.Load()
-		if e := p.bus.Epoch(); e != epoch {
-			epoch, saved = e, 0
+		if e := p.bus.Epoch(); e != epoch || p.renewal != renewal {
+			epoch, renewal, saved = e, p.renewal, 0
 		}
 		done := p.done()
 		if done <= saved {
@@ -274,11 +293,11 @@ func (t *tail) save() {
 		}
 		err := t.saveEnds(p.bus)
 		if err == nil {
-			err = p.bus.SavePosition(t.c.ctx, t.partition, Position, done)
+			err = t.c.ends.within(p.renewal, func() error { return p.bus.SavePosition(t.c.ctx, t.partition, Position, done) })
 		}
 		if err == nil {
 			saved = done
-		} else if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) {
+		} else if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) && told.Due(err, time.Now()) {
 			t.c.cfg.Logger.Warn("save position", "partition", t.partition, "error", err)
 		}
 	}

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"sync"
@@ -15,10 +16,13 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// laneEnds tracks how far lanes have reached, across restarts of coordinators. A lane that has lost
-// its end (a power cut without fsync) has lost releases whose commits still exist but are before
-// the saved positions in the logs. So the end of a lane is saved before a position that depends on
-// it, and in each epoch all lanes are compared with their saved ends before anything is released.
+// laneEnds knows how far lanes have reached, beyond the life of a coordinator. A lane that has lost its end (a power
+// cut without fsync) has lost releases whose commits are there still, and the saved positions in the logs are
+// behind those. So the end of a lane is saved before a position that rests on what was put there. Whether the lane
+// has still what it had is asked before anything is released in an epoch.
+//
+// A lane that is missing, or whose state bucket is, cannot be asked. Nothing can be released into it, and the others do
+// not wait for it. Once it is there, it is asked; if it has lost its end then, all logs are released anew.
 type laneEnds struct {
 	c *Coordinator
 
@@ -27,16 +31,23 @@ type laneEnds struct {
 	flights singleflight.Group
 
 	mu    sync.Mutex
-	sure  bool // the lanes were compared in epoch
+	sure  bool // that the lanes were compared in epoch, but those that are missing
 	epoch uint64
 	lanes []laneEnd
+	// missing are the partitions whose lanes could not be compared.
+	missing map[int]bool
+	// renewal counts the times that all logs were to be released anew, and renewed is closed with the next.
+	renewal uint64
+	renewed chan struct{}
+	// saving is held for reading while a position is saved, which is of a renewal.
+	saving sync.RWMutex
 }
 
 // laneEnd counts the events put into a lane, and how many of them the saved end covers.
 type laneEnd struct{ put, covered uint64 }
 
 func newLaneEnds(c *Coordinator) *laneEnds {
-	return &laneEnds{c: c, lanes: make([]laneEnd, c.bus.Partitions())}
+	return &laneEnds{c: c, lanes: make([]laneEnd, c.bus.Partitions()), renewed: make(chan struct{})}
 }
 
 // hasPut records that an event is in a lane, and returns its number among those.
@@ -49,6 +60,9 @@ func (l *laneEnds) hasPut(partition int) uint64 {
 
 // save ensures that the saved end of a lane covers the events put there up to a number.
 func (l *laneEnds) save(bus port.Bus, partition int, upTo uint64) error {
+	if l.isMissing(partition) { // its saved end says whether it has lost something
+		return fmt.Errorf("lane %d has not been compared yet with its saved end: %w", partition, model.ErrNoStream)
+	}
 	for l.lane(partition).covered < upTo {
 		_, err, _ := l.flights.Do(fmt.Sprint("save ", bus.Epoch(), partition), func() (any, error) {
 			return nil, l.saveEnd(bus, partition)
@@ -81,8 +95,8 @@ func (l *laneEnds) saveEnd(bus port.Bus, partition int) error {
 	return nil
 }
 
-// compare compares all lanes with their saved ends, once per epoch. If one has lost its end, all
-// logs are released again as far as lanes remember events; targets recognise repetitions.
+// compare compares all lanes with their saved ends, once in an epoch; those that are missing are compared later. If one
+// has lost its end, all logs are to be released anew as far as lanes remember events; targets know what they have had.
 func (l *laneEnds) compare(bus port.Bus) error {
 	if l.isSure(bus.Epoch()) {
 		return nil
@@ -102,8 +116,14 @@ func (l *laneEnds) compareAll(bus port.Bus) error {
 		return nil // done since the call
 	}
 	var lost []int
+	missing := map[int]bool{}
 	for p := range bus.Partitions() {
 		has, err := l.hasLost(bus, p)
+		if errors.Is(err, model.ErrNoStream) {
+			missing[p] = true
+			l.c.cfg.Logger.Error("a lane cannot be compared with its saved end, as a stream is missing: what is sent into it waits, and other lanes do not", "partition", p, "error", err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -118,11 +138,81 @@ func (l *laneEnds) compareAll(bus port.Bus) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sure, l.epoch = true, bus.Epoch()
+	l.sure, l.epoch, l.missing = true, bus.Epoch(), missing
 	return nil
 }
 
-// hasLost reports whether a lane ends before its saved end, or has assigned that sequence again since.
+func (l *laneEnds) isMissing(partition int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.missing[partition]
+}
+
+// await compares the lanes that were missing as soon as they are there, until the coordinator stops.
+func (l *laneEnds) await() {
+	look := time.NewTicker(l.c.cfg.Save)
+	defer look.Stop()
+	for {
+		select {
+		case <-l.c.ctx.Done():
+			return
+		case <-look.C:
+		}
+		for p := range l.lanes {
+			if bus := port.Session(l.c.bus); l.isMissing(p) && l.isSure(bus.Epoch()) { // else it is about to be compared
+				l.lookAgain(bus, p)
+			}
+		}
+	}
+}
+
+// lookAgain compares a lane that was missing. If it has lost its end, all logs begin anew, with comparing all lanes.
+func (l *laneEnds) lookAgain(bus port.Bus, partition int) {
+	has, err := l.hasLost(bus, partition)
+	switch {
+	case err != nil: // it is missing still, or cannot be asked just now
+		return
+	case has:
+		l.renew()
+		return
+	}
+	l.c.cfg.Logger.Warn("a lane that was missing is there again, and has what it had", "partition", partition)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.missing, partition)
+}
+
+// renew has all tails begin anew. What an earlier renewal has released is not saved any more when it returns.
+func (l *laneEnds) renew() {
+	l.saving.Lock()
+	defer l.saving.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sure = false
+	l.renewal++
+	close(l.renewed)
+	l.renewed = make(chan struct{})
+}
+
+// current is the number of the renewal that holds now, and a channel that is closed when it does no more.
+func (l *laneEnds) current() (renewal uint64, over <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewal, l.renewed
+}
+
+// within calls f, which saves a position, if what was released in a renewal still counts; else it returns
+// model.ErrRewound.
+func (l *laneEnds) within(renewal uint64, f func() error) error {
+	l.saving.RLock()
+	defer l.saving.RUnlock()
+	if now, _ := l.current(); now != renewal {
+		return model.ErrRewound
+	}
+	return f()
+}
+
+// hasLost reports whether a lane ends before its saved end, or has given that sequence out again since.
 func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
 	position, err := bus.LoadPosition(l.c.ctx, partition, port.PositionSent)
 	if err != nil || position == 0 {

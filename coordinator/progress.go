@@ -9,8 +9,9 @@ import (
 // progress tracks up to where a log is released completely, while releases are answered in any
 // order.
 type progress struct {
-	bus port.Bus // a session: the progress is valid only in its epoch
-	mu  sync.Mutex
+	bus     port.Bus // a session: what is known holds as long as that does
+	renewal uint64   // of laneEnds, likewise
+	mu      sync.Mutex
 	// last is the last sequence read.
 	last uint64
 	// open counts the releases in flight per log sequence.

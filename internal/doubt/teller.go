@@ -9,6 +9,21 @@ type Teller struct {
 	wait time.Duration
 }
 
+// Repeats says when an error that comes again and again is to be logged: each new one at once, and the same one ever
+// more rarely, as a Teller does. The zero value is ready.
+type Repeats struct {
+	text   string
+	teller Teller
+}
+
+// Due reports whether err is to be logged now.
+func (r *Repeats) Due(err error, now time.Time) bool {
+	if text := err.Error(); text != r.text {
+		*r = Repeats{text: text}
+	}
+	return r.teller.Due(now)
+}
+
 const (
 	tellAgain = time.Minute
 	tellMost  = time.Hour
