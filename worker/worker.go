@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker/roster"
@@ -292,7 +293,9 @@ func (w *Worker) keep(what string, f func(ctx context.Context) error) {
 	w.tasks.Go(func() { retry(w.ctx, w.cfg, what, f) })
 }
 
+// retry calls f until ctx ends or f has returned model.ErrStopped. An error that comes again is logged ever more rarely.
 func retry(ctx context.Context, cfg Config, what string, f func(ctx context.Context) error) {
+	var told doubt.Repeats
 	for ctx.Err() == nil {
 		err := f(ctx)
 		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
@@ -304,7 +307,12 @@ func retry(ctx context.Context, cfg Config, what string, f func(ctx context.Cont
 		case isLoss(err) != nil: // see losses
 			wait = lossPause
 		default:
-			cfg.Logger.Warn(what, "worker", cfg.ID, "error", err)
+			if errors.Is(err, model.ErrNoStream) { // an operator has to restore it
+				wait = lossPause
+			}
+			if told.Due(err, time.Now()) {
+				cfg.Logger.Warn(what, "worker", cfg.ID, "error", err)
+			}
 		}
 		_ = pause.For(ctx, wait)
 	}
