@@ -17,11 +17,13 @@ import (
 // StreamFacts are about one asset of the deployment.
 type StreamFacts struct {
 	Name, Component string
-	Missing         bool
-	Unseen          error         // why nothing is known of it
-	Broken          []*AssetError // settings on which a guarantee rests and that were altered
-	Version         string        // of the program that created it
-	Replicas        int
+	// Partition is AllPartitions for one that they share.
+	Partition int
+	Missing   bool
+	Unseen    error         // why nothing is known of it
+	Broken    []*AssetError // settings on which a guarantee rests and that were altered
+	Version   string        // of the program that created it
+	Replicas  int
 	// Leader and Followers are servers; there are none outside a cluster.
 	Leader         string
 	Followers      []FollowerFacts
@@ -64,7 +66,9 @@ type ReachFacts struct {
 	Saved     uint64 // the log sequence that the newest checkpoint reflects
 	Handled   uint64 // the lane sequence that the newest commit, or the workers' position, has behind it
 	Behind    uint64 // how many entries the coordinators have still to read
-	Unseen    error
+	// Missing: a stream of the partition is not there, so nothing was compared. Unseen is why else nothing was.
+	Missing bool
+	Unseen  error
 }
 
 // deployment looks at every asset.
@@ -121,7 +125,7 @@ func (s *surveyor) settings(ctx context.Context) (settingsOfDeployment, error) {
 func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
-	f = StreamFacts{Name: a.config.Name, Component: a.component}
+	f = StreamFacts{Name: a.config.Name, Component: a.component, Partition: a.partition}
 	asked := time.Now()
 	info, err := s.b.streamInfo(ctx, a.config.Name)
 	answered := time.Now()
@@ -244,7 +248,10 @@ func (s *surveyor) reach(ctx context.Context, p int) ReachFacts {
 		break
 	}
 	r.Unseen = errors.Join(errs...)
-	if r.Unseen == nil && r.LogLast > r.Released {
+	if r.Missing = errors.Is(r.Unseen, errNoStream); r.Missing {
+		r.Unseen = nil // it is told with the streams
+	}
+	if r.Unseen == nil && !r.Missing && r.LogLast > r.Released {
 		r.Behind = r.LogLast - r.Released
 	}
 	return r

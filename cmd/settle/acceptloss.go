@@ -35,7 +35,7 @@ func (c *acceptLossCmd) Run(ctx context.Context, io streams) error {
 			return usage(err)
 		}
 	}
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{}, func(b *bus.Bus, _ *settle.Client) error {
 		if c.Partition >= b.Partitions() {
 			return usage(fmt.Errorf("there is no partition %d; the deployment has %d, from 0 on", c.Partition, b.Partitions()))
 		}
@@ -43,14 +43,17 @@ func (c *acceptLossCmd) Run(ctx context.Context, io streams) error {
 			return usage(errors.New("--yes needs a space or --partition N: see first what is lost"))
 		}
 		list, err := c.find(ctx, b)
-		if err != nil {
+		if err != nil && !errors.Is(err, model.ErrNoStream) {
 			return err
 		}
-		if len(list) == 0 {
+		if len(list) == 0 && err == nil {
 			return c.nothing(ctx, io, b)
 		}
 		for _, l := range list {
 			printLoss(io, l)
+		}
+		if err != nil {
+			return fmt.Errorf("a stream that is missing is no loss that can be accepted: %w", err)
 		}
 		if !c.Yes {
 			return errors.New("nothing was changed; to go on without what is lost, copy all streams, and add --yes")
@@ -59,6 +62,8 @@ func (c *acceptLossCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
+// find looks for what is refused. Partitions of which a stream is missing are passed over, and named in the error,
+// which is model.ErrNoStream then.
 func (c *acceptLossCmd) find(ctx context.Context, b *bus.Bus) (list []*loss.Loss, err error) {
 	if c.Space != "" {
 		l, err := loss.Of(ctx, b, c.Space)
@@ -71,14 +76,19 @@ func (c *acceptLossCmd) find(ctx context.Context, b *bus.Bus) (list []*loss.Loss
 	if c.Partition >= 0 {
 		first, behind = c.Partition, c.Partition+1
 	}
+	var missing []error
 	for p := first; p < behind; p++ {
 		found, err := loss.In(ctx, b, p)
+		if errors.Is(err, model.ErrNoStream) {
+			missing = append(missing, fmt.Errorf("partition %d: %w", p, err))
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, found...)
 	}
-	return list, nil
+	return list, errors.Join(missing...)
 }
 
 // nothing says that what was asked about is not refused. If something else is, that is an error,
@@ -93,7 +103,7 @@ func (c *acceptLossCmd) nothing(ctx context.Context, io streams, b *bus.Bus) err
 	}
 	if asked != "" {
 		others, err := (&acceptLossCmd{Partition: -1}).find(ctx, b)
-		if err != nil {
+		if err != nil && !errors.Is(err, model.ErrNoStream) {
 			return err
 		}
 		if len(others) > 0 {

@@ -33,7 +33,7 @@ func (backupCmd) Help() string {
 
 // Run copies a deployment.
 func (c *backupCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{whole: true}, func(b *bus.Bus, _ *settle.Client) error {
 		bars := newBars(io.err)
 		m, err := backup.Make(ctx, b, c.Dir, bars.progress())
 		bars.end()

@@ -66,7 +66,7 @@ func (c *cloneCmd) Run(ctx context.Context, io streams) error {
 	if err := model.CheckName("prefix", c.Name); err != nil {
 		return usage(err)
 	}
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{whole: true}, func(b *bus.Bus, _ *settle.Client) error {
 		if c.To == "" && c.Name == c.Prefix {
 			return usage(fmt.Errorf("deployment %s cannot be cloned to itself: name another one, or a server with --to", c.Prefix))
 		}

@@ -54,7 +54,7 @@ func (c *deadChoice) chosen() bool { return *c != deadChoice{} }
 
 // Run lists dead letters.
 func (c *deadCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{bus.ComponentDead}}, func(b *bus.Bus, client *settle.Client) error {
 		counts, err := client.CountDead(ctx, c.Space)
 		if err != nil {
 			return usageIfName(err)

@@ -90,7 +90,7 @@ func (c *deployCmd) Run(ctx context.Context, io streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}}, func(b *bus.Bus, _ *settle.Client) error {
 		d, err := c.plan(ctx, b, v, compiled)
 		if err == nil && !c.DryRun {
 			err = c.carryOut(ctx, b, v, d)
@@ -129,7 +129,7 @@ func (c *deployCmd) plan(ctx context.Context, b *bus.Bus, v program.Version, com
 		return nil, err
 	}
 	spaces, err := b.Spaces(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, model.ErrNoStream) { // those of partitions whose log is missing are not listed
 		return nil, err
 	}
 	d := &deployment{

@@ -40,7 +40,7 @@ func (c *exportCmd) Run(ctx context.Context, io streams) error {
 			}
 		}
 	}
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, ofSpaces(c.Spaces...), func(b *bus.Bus, _ *settle.Client) error {
 		if c.Output == "" {
 			return c.export(ctx, io.out, io.err, b)
 		}

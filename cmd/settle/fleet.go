@@ -37,7 +37,7 @@ func (c *fleetCmd) Run(ctx context.Context, io streams) error {
 			return usage(err)
 		}
 	}
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{bus.ComponentWorkers}}, func(b *bus.Bus, _ *settle.Client) error {
 		for {
 			if err := c.look(ctx, io.out, b); err != nil || !c.Watch {
 				return err

@@ -206,6 +206,10 @@ func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
 			oldest = cell{text: brief(f.At.Sub(p.Oldest)), right: true}
 		}
 		row := []cell{{text: strconv.Itoa(p.Number), right: true}, by, number(p.Events), oldest, number(p.Unreleased), number(p.Unsaved)}
+		if p.Unread != "" {
+			unknown := cell{text: "?", code: red, right: true}
+			row[2], row[3], row[4] = unknown, unknown, unknown
+		}
 		if wide {
 			row = append(row, cell{text: brief(p.Took), code: faint, right: true})
 		}
@@ -291,6 +295,9 @@ func troubles(f *fleet.Fleet) (out []string) {
 		out = append(out, "workers of different program files: "+strings.Join(binaries, ", ")+". That is right during an upgrade")
 	}
 	for _, p := range f.Partitions {
+		if p.Unread != "" {
+			out = append(out, fmt.Sprintf("partition %d cannot be read: %s; `settle doctor` says what to do", p.Number, p.Unread))
+		}
 		if len(p.Served) > 1 {
 			out = append(out, fmt.Sprintf("partition %d is served by %s: they disagree about who is there; nothing is lost, appends of one are refused", p.Number, strings.Join(p.Served, " and ")))
 		}

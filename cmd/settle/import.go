@@ -42,7 +42,7 @@ func (c *importCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{whole: true}, func(b *bus.Bus, _ *settle.Client) error {
 		bars := newBars(io.err)
 		defer bars.end()
 		progress := bars.progress()

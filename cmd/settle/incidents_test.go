@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -19,14 +21,136 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A partition whose log is gone is named, and nobody is told to put an empty one in its place.
-func TestIncident_APartitionWithoutItsLog(t *testing.T) {
-	d := running(t)
-	if err := d.Bus().JetStream().DeleteStream(t.Context(), "SETTLE_LOG_1"); err != nil {
+// A partition of which a stream is gone is named, and an operator is not told to put an empty one in its place. Every
+// command serves the spaces of the other partitions, and so do a worker, a coordinator and a deployment that are
+// started meanwhile.
+func TestIncident_APartitionWithoutOneOfItsStreams(t *testing.T) {
+	for component, name := range map[string]string{"log": "SETTLE_LOG_1", "lane": "SETTLE_LANE_1", "state": "KV_SETTLE_STATE_1"} {
+		t.Run(component, func(t *testing.T) {
+			server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(server.Shutdown)
+			t.Setenv("NATS_URL", server.ClientURL())
+			here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
+			cfg := settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}}
+			d := begun(t, cfg)
+			stream := func() error {
+				_, err := d.Bus().JetStream().Stream(t.Context(), name)
+				return err
+			}
+			want(t, 0, "stored", "send", here, "fail", "--id", "f1", "--wait=none")
+			want(t, 0, "stored", "send", there, "fail", "--id", "f2", "--wait=none")
+			want(t, 0, "handled", "send", there, "add", "--id", "a1", "--wait")
+			want(t, 0, "settled", "send", here, "pass", strconv.Quote(there), "--id", "p1", "--wait=tree")
+			wantSoon(t, 0, "2 dead letters, 2 open", "dead")
+			untilSaved(t, d, "sent") // which a coordinator that is started compares with the lane
+			saysNot(t, want(t, 0, "", "fleet"), "cannot be")
+			if err := d.Bus().JetStream().DeleteStream(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			serves := func(id string) {
+				t.Helper()
+				want(t, 0, "handled", "send", here, "add", "--id", id, "--wait")
+				want(t, 0, "2 events: 2 handled; settled", "send", here, "pass", strconv.Quote(beside), "--id", id, "--wait=tree")
+				wantSoon(t, 0, "1 worker, 1 coordinator, 2 partitions | partition 1 cannot be used now, others can: stream "+name+" ("+component+"): no such stream; `settle doctor` says what to do | ! partition 1 cannot be read: ", "fleet")
+			}
+			serves("b1")
+			wantSoon(t, 2, "stream "+name+" ("+component+") is missing | The spaces of partition 1 stand still | an empty one in its place has forgotten", "doctor", "--json")
+			saysNot(t, want(t, 2, "", "doctor"), "could not be compared")
+			want(t, 0, "1\n", "get", here, "n")
+			want(t, 0, "add | b1", "receipts", here)
+			want(t, 0, "nothing waits", "timers", here)
+			want(t, 0, "2 dead letters, 2 open", "dead")
+			want(t, 1, "a stream that is missing is no loss that can be accepted: partition 1", "accept-loss")
+			want(t, 0, "b1  handled", "tree", "b1", "--space", here, "--stream", "add")
+			refused := "space " + there + " is in partition 1, which cannot be used now: stream " + name + " (" + component + "): no such stream; `settle doctor` says what to do"
+			want(t, 1, refused, "send", there, "add", "--id", "b1")
+			want(t, 1, refused, "get", there, "n")
+			want(t, 1, refused, "receipts", there)
+			want(t, 1, refused, "tree", "a1", "--space", there)
+			want(t, 1, refused, "export", here, there)
+			want(t, 1, name+" ("+component+"): no such stream", "backup", t.TempDir())
+
+			switch component {
+			case "log":
+				want(t, 0, "p1 | handled | ! "+there+"/add | unknown | head of space "+there+": read stream "+name+" | 1 unknown; not settled | What is unknown lies in a stream that is missing", "tree", "p1")
+				want(t, 1, here+" | the spaces of partition 1 are not listed: stream "+name, "ls")
+			case "lane":
+				want(t, 0, "p1 | handled | ! "+there+"/add | unknown | read stream "+name+": no such stream", "tree", "p1")
+				want(t, 1, "event a1 is in no lane that can be read", "tree", "a1")
+				want(t, 1, "f1: sent again | f2 of "+there+"/fail: end of lane 1: no such stream | 1 of 2 could not be sent again", "redrive", "--all", "--confirm", "2")
+			}
+			killed(t, d)
+			d = begun(t, cfg)
+			serves("b2")
+			if err := stream(); !errors.Is(err, jetstream.ErrStreamNotFound) {
+				t.Errorf("the deployment that was started has put an empty stream in its place: %v", err)
+			}
+		})
+	}
+}
+
+// untilSaved waits until a position of partition 1 is saved.
+func untilSaved(t *testing.T, d *settle.Deployment, name string) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for begun := time.Now(); ; <-again.C {
+		switch at, err := d.Bus().LoadPosition(t.Context(), 1, name); {
+		case err != nil:
+			t.Fatal(err)
+		case at > 0:
+			return
+		case time.Since(begun) > patience:
+			t.Fatalf("position %s is not saved", name)
+		}
+	}
+}
+
+// besideIn is the name of another space of one of two partitions.
+func besideIn(partition int) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprint("beside", i); model.PartitionOf(name, 2) == partition {
+			return name
+		}
+	}
+}
+
+// passing is a counter that passes events on to the space that they name, and in which others fail.
+func passing() *settle.Program {
+	return counter().
+		Handle("pass", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			to, _ := ev.Payload.AsString()
+			tx.Send(to, "add", nil)
+			return settle.ValueOf("passed")
+		}).
+		Handle("fail", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+			return settle.Value{}, errors.New("the shelf is empty")
+		})
+}
+
+// begun is a deployment that is killed at the end of the test: what is of a partition that lacks a stream cannot be saved.
+func begun(t *testing.T, cfg settle.Config) *settle.Deployment {
+	t.Helper()
+	d, err := settle.Start(t.Context(), cfg)
+	if err != nil {
 		t.Fatal(err)
 	}
-	wantSoon(t, 2, "stream SETTLE_LOG_1 (log) is missing | an empty one in its place has forgotten", "doctor", "--json")
-	want(t, 1, "stream SETTLE_LOG_1 (log): no such stream; | `settle doctor` says what to do", "fleet")
+	t.Cleanup(func() { killed(t, d) })
+	return d
+}
+
+// killed ends a deployment, of which workers save nothing.
+func killed(t *testing.T, d *settle.Deployment) {
+	t.Helper()
+	for _, id := range d.Workers() {
+		d.KillWorker(id)
+	}
+	if err := d.Stop(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
 }
 
 // What fails, and what grows beyond what can be kept, is a dead letter that says why; the rest of the

@@ -27,7 +27,7 @@ type watchCmd struct {
 // Run prints documents and then their newest values whenever they have changed, until it is interrupted. Workers may come and
 // go meanwhile.
 func (c *watchCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, _ *settle.Client) error {
 		c.announce(ctx, io, b)
 		p := changePrinter{cmd: c, io: io, stale: map[string]bool{}}
 		g, watching := errgroup.WithContext(ctx)

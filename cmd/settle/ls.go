@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,10 +37,10 @@ func (c *lsCmd) Run(ctx context.Context, io streams) error {
 			return usage(err)
 		}
 	}
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
-		spaces, err := b.Spaces(ctx)
-		if err != nil {
-			return err
+	return c.use(ctx, io, need{}, func(b *bus.Bus, _ *settle.Client) error {
+		spaces, partial := b.Spaces(ctx)
+		if partial != nil && !errors.Is(partial, model.ErrNoStream) {
+			return partial
 		}
 		table, err := program.Rules(ctx, b)
 		if err != nil {
@@ -52,10 +53,10 @@ func (c *lsCmd) Run(ctx context.Context, io streams) error {
 					return err
 				}
 			}
-			return nil
+			return partial
 		}
 		printSpaces(io, lines, len(spaces))
-		return nil
+		return partial
 	})
 }
 

@@ -32,7 +32,7 @@ func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 	if err := filter.Check(c.Space); err != nil {
 		return usage(err)
 	}
-	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
 		s, width := sheetFor(io.out)
 		out := receiptPrinter{w: io.out, json: c.JSON, full: c.Full, sheet: s, narrow: width < wide}
 		for h, err := range client.Receipts(ctx, c.Space, filter) {

@@ -42,7 +42,11 @@ func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection,
 	case c.Rate < 0:
 		return usage(fmt.Errorf("--rate %v: use a positive number", c.Rate))
 	}
-	return at.use(ctx, io, func(b *bus.Bus, client *settle.Client) error {
+	needs := need{shared: []string{bus.ComponentDead}}
+	if !c.All {
+		needs.spaces = []string{c.Space}
+	}
+	return at.use(ctx, io, needs, func(b *bus.Bus, client *settle.Client) error {
 		if c.All {
 			noteUnattended(ctx, io, b)
 			return c.all(ctx, io, client, d)

@@ -46,7 +46,7 @@ func (c *replayCmd) Run(ctx context.Context, io streams) error {
 	if !token.IsIdentifier(c.Package) {
 		return usage(fmt.Errorf("--package %s is no name of a package", c.Package))
 	}
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, _ *settle.Client) error {
 		hosted, runs := hostedBy(ctx, b, c.Space)
 		r, err := replay.Record(ctx, b, c.Space, replay.Options{From: c.From, Derived: derivedBy(ctx, b, c.Space)})
 		if err != nil {

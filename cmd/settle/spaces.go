@@ -28,9 +28,10 @@ func (c *connection) AfterApply() error {
 	return nil
 }
 
-// use connects to the deployment and gives f a client. The bus logs only errors: what else it
-// notices is for those who run the deployment, and is in the logs of the processes there.
-func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settle.Client) error) error {
+// use connects to the deployment and calls f with a client, unless a stream is defective that the command needs. The
+// bus logs only errors: what else it notices is for the operators of the deployment, and is in the logs of its
+// processes.
+func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus, *settle.Client) error) error {
 	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
 	at, file := c.here()
 	b, err := bus.Connect(ctx, bus.Config{URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/settle", Version: version, Logger: log})
@@ -38,12 +39,18 @@ func (c connection) use(ctx context.Context, io streams, f func(*bus.Bus, *settl
 		return notHere(err, at, file)
 	}
 	defer b.Close()
-	err = b.Check(ctx)
+	defects, err := b.Defects(ctx)
 	if errors.Is(err, bus.ErrNoDeployment) {
 		return fmt.Errorf("there is no deployment with prefix %s on this server; check --prefix, or make one: settle provision", c.Prefix)
 	}
+	if err == nil {
+		err = n.check(defects, b.Partitions())
+	}
 	if err != nil {
-		return fmt.Errorf("there is no usable deployment: %w", err)
+		return err
+	}
+	if len(n.spaces) == 0 {
+		printDefects(io.err, defects)
 	}
 	client, err := settle.NewClient(b, settle.ClientConfig{ID: "settle", Logger: log})
 	if err != nil {
@@ -86,7 +93,7 @@ func (c *whereCmd) Run(ctx context.Context, io streams) error {
 	if err := model.CheckName("space", c.Space); err != nil {
 		return usage(err)
 	}
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{}, func(b *bus.Bus, _ *settle.Client) error {
 		p := model.PartitionOf(c.Space, b.Partitions())
 		fmt.Fprintf(io.out, "partition  %d of %d\n", p, b.Partitions())
 		fmt.Fprintf(io.out, "events     %s\n", b.LaneSubject(c.Space, "<stream>", "<event id>"))

@@ -23,12 +23,12 @@ type treeCmd struct {
 
 // Help explains what printTree prints.
 func (treeCmd) Help() string {
-	return "P parked: its sender's commit is not released yet. . queued in its lane. w waits for its time. ✓ handled. ✗ failed or refused. - dropped (its sender's transaction was undone) or cancelled. ? forgotten: it lies beyond the horizon. The first 5 generations are indented, those beyond have their number. Times count from that of the first line."
+	return "P parked: its sender's commit is not released yet. . queued in its lane. w waits for its time. ✓ handled. ✗ failed or refused. - dropped (its sender's transaction was undone) or cancelled. ? forgotten: it lies beyond the horizon. ! unknown: its lane or log is missing. The first 5 generations are indented, those beyond have their number. Times count from that of the first line."
 }
 
 // Run prints what an event has caused.
 func (c *treeCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, func(_ *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
 		tree, err := client.Tree(ctx, settle.TreeQuery{
 			Event: c.Event, Space: c.Space, Stream: c.Stream, MaxEvents: c.Events, MaxDepth: c.Depth,
 		})

@@ -14,7 +14,7 @@ import (
 // marks show the state of an event at a glance.
 var marks = map[lineage.State]string{
 	lineage.Parked: "P", lineage.Queued: ".", lineage.Waiting: "w", lineage.Cancelled: "-", lineage.Handled: "✓",
-	lineage.Failed: "✗", lineage.Refused: "✗", lineage.Expired: "✗", lineage.Dropped: "-", lineage.Forgotten: "?",
+	lineage.Failed: "✗", lineage.Refused: "✗", lineage.Expired: "✗", lineage.Dropped: "-", lineage.Forgotten: "?", lineage.Unknown: "!",
 }
 
 // printTree prints a tree for people: one line per event, what is wrong with it beside
@@ -262,7 +262,7 @@ func clip(text string, longest int) string {
 // summary is the tree in a sentence.
 func summary(t *settle.Tree) string {
 	var states []string
-	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Expired, lineage.Dropped, lineage.Forgotten, lineage.Cancelled, lineage.Waiting, lineage.Queued, lineage.Parked} {
+	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Expired, lineage.Dropped, lineage.Forgotten, lineage.Cancelled, lineage.Waiting, lineage.Queued, lineage.Parked, lineage.Unknown} {
 		if n := t.States[s]; n > 0 {
 			states = append(states, fmt.Sprintf("%d %s", n, s))
 		}
@@ -298,6 +298,9 @@ func hints(t *settle.Tree) []string {
 		list = append(list, "No coordinator answers. What is parked stays parked, and what failed gets no dead letter, until one runs.")
 	} else if t.States[lineage.Parked] > 0 {
 		list = append(list, "Parked for long? A coordinator puts it into its lane; its log says what keeps it from that.")
+	}
+	if t.States[lineage.Unknown] > 0 {
+		list = append(list, "What is unknown lies in a stream that is missing: `settle doctor` says which, and what to do")
 	}
 	if t.States[lineage.Queued] > 0 {
 		list = append(list, "Queued for long? No worker may be running, or what is before it takes long.")

@@ -55,7 +55,7 @@ func (c *versionsCmd) Run(ctx context.Context, io streams) error {
 			return usage(err)
 		}
 	}
-	return c.use(ctx, io, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}}, func(b *bus.Bus, _ *settle.Client) error {
 		all, err := program.Versions(ctx, b, c.Name)
 		if err != nil {
 			return err

@@ -28,7 +28,7 @@ func (j *judge) streams() {
 		s := &j.Streams[i]
 		switch {
 		case s.Missing:
-			j.bad(Failure, CheckStreams, "stream "+s.Name+" ("+s.Component+") is missing", "The spaces of its partition cannot be served.",
+			j.bad(Failure, CheckStreams, "stream "+s.Name+" ("+s.Component+") is missing", withoutStream(s),
 				"If it was never made, as after an upgrade or a `settle provision` that was cut short, `settle provision` makes it. If it was deleted, restore it from a backup first, and nothing else: an empty one in its place has forgotten everything.")
 		case s.Unseen != nil:
 			j.bad(Failure, CheckStreams, fmt.Sprintf("stream %s: %v", s.Name, s.Unseen), "It may have no leader, which is so when a majority of the servers is not there; or this user may not ask.", "See cluster and permissions.")
@@ -46,6 +46,19 @@ func (j *judge) streams() {
 	if v := distinct(j.Streams, func(s bus.StreamFacts) string { return s.Version }); len(v) > 0 {
 		j.ok(CheckStreams, "created by version %s", strings.Join(v, ", "))
 	}
+}
+
+// withoutStream is what does not work without a stream.
+func withoutStream(s *bus.StreamFacts) string {
+	switch s.Component {
+	case bus.ComponentWorkers:
+		return "Workers do not know of each other, and none can be started."
+	case bus.ComponentDead:
+		return "Events that fail or are refused cannot be kept as dead letters, and those that were are not here."
+	case bus.ComponentPrograms:
+		return "What was deployed, and which spaces run it, cannot be read."
+	}
+	return fmt.Sprintf("The spaces of partition %d stand still. Those of other partitions go on, and so do workers, coordinators and commands for them.", s.Partition)
 }
 
 // manyBehind is how many entries a follower may lag without a word.
@@ -101,6 +114,7 @@ func (j *judge) reach() {
 		switch {
 		case r.Unseen != nil:
 			unseen = r.Unseen
+		case r.Missing: // see streams
 		case len(r.Lost(j.Prefix)) == 0:
 			fine++
 		}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -231,7 +232,10 @@ func (j *judge) backlog() {
 			"Events are handled late by that, or one space holds back what is known of the others.",
 			"If spaces are named as stuck above, see them first. Else there is more to do than is done: more workers, or fewer events; `settle fleet` shows whether it becomes less.")
 	}
-	if fine {
+	switch unread := slices.ContainsFunc(j.fleet.Partitions, func(p fleet.Partition) bool { return p.Unread != "" }); {
+	case fine && unread:
+		j.ok(CheckBacklog, "no event waits for longer than %v in the partitions that can be read", oldBacklog)
+	case fine:
 		j.ok(CheckBacklog, "no event waits for longer than %v", oldBacklog)
 	}
 }

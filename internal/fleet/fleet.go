@@ -103,14 +103,21 @@ type Partition struct {
 	Unsaved int `json:"unsaved"`
 	// Took is how long the last change of owner took.
 	Took time.Duration `json:"took_ns,omitzero"`
+	// Unread is why the partition's streams could not be read; then Events, Oldest, Busiest and Unreleased are not
+	// known.
+	Unread string `json:"unread,omitzero"`
 
 	logEnd uint64
 }
 
-// patience is how long a member has to answer.
-const patience = time.Second
+// patience is how long a member has to answer, and measurePatience how long the streams of a partition have.
+const (
+	patience        = time.Second
+	measurePatience = 10 * time.Second
+)
 
-// Look asks everybody.
+// Look asks every member, and reads the streams of every partition. The error is that no members could be read, or
+// that ctx has ended; a partition whose streams cannot be read says so (Partition.Unread).
 func Look(ctx context.Context, b Bus) (*Fleet, error) {
 	said, err := announcements(ctx, b)
 	if err != nil {
@@ -139,7 +146,8 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 		}
 	}
 	f.gatherStuck()
-	return f, f.measure(ctx, b)
+	f.measure(ctx, b)
+	return f, ctx.Err()
 }
 
 // gatherStuck puts together what the workers say, the oldest first.
@@ -245,10 +253,9 @@ func (f *Fleet) Staying() (out []model.Member) {
 }
 
 // measure fills in the partitions.
-func (f *Fleet) measure(ctx context.Context, b Bus) error {
+func (f *Fleet) measure(ctx context.Context, b Bus) {
 	n := b.Partitions()
 	f.Partitions = make([]Partition, n)
-	errs := make([]error, n)
 	for p, owner := range roster.Divide(n, f.Staying()) {
 		f.Partitions[p] = Partition{Number: p, Owner: owner, Served: f.serving(p)}
 	}
@@ -256,8 +263,12 @@ func (f *Fleet) measure(ctx context.Context, b Bus) error {
 	var measuring sync.WaitGroup
 	for p := range n {
 		slots <- struct{}{}
-		measuring.Go(func() { // ends when the store has answered
-			errs[p] = f.Partitions[p].measure(ctx, b, f)
+		measuring.Go(func() { // ends when the store has answered, or with its time
+			within, end := context.WithTimeout(ctx, measurePatience)
+			defer end()
+			if err := f.Partitions[p].measure(within, b, f); err != nil {
+				f.Partitions[p].Unread = err.Error()
+			}
 			<-slots
 		})
 	}
@@ -270,7 +281,6 @@ func (f *Fleet) measure(ctx context.Context, b Bus) error {
 			}
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // serving are the workers that say that they serve a partition; those that do not
@@ -285,7 +295,11 @@ func (f *Fleet) serving(p int) []string {
 	return out
 }
 
+// measure fills in what the streams of the partition and its worker say. The error is that a stream cannot be read.
 func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
+	for _, m := range f.Workers {
+		p.add(m.Figures)
+	}
 	end, err := b.LaneEnd(ctx, p.Number)
 	if err != nil {
 		return err
@@ -309,9 +323,6 @@ func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
 	}
 	if p.logEnd = state.Last; p.logEnd > released {
 		p.Unreleased = p.logEnd - released
-	}
-	for _, m := range f.Workers {
-		p.add(m.Figures)
 	}
 	if end > done {
 		p.Oldest = oldest(ctx, b, p.Number, done)

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+)
+
+// need says which streams of a deployment a command cannot do without. The zero need is of a command that shows what
+// it can, such as `settle fleet`.
+type need struct {
+	spaces []string // those of the partitions of these spaces
+	shared []string // those that the partitions share, by component
+	every  bool     // those of every partition
+	whole  bool     // every one
+}
+
+// ofSpaces is the need of a command about some spaces; a name may be empty.
+func ofSpaces(names ...string) need {
+	return need{spaces: slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })}
+}
+
+// check returns an error if a stream that is needed has a defect: which, and what to do.
+func (n *need) check(defects []bus.Defect, partitions int) error {
+	var errs []error
+	for i := range defects {
+		d := &defects[i]
+		at := slices.IndexFunc(n.spaces, func(space string) bool { return model.PartitionOf(space, partitions) == d.Partition })
+		switch {
+		case at >= 0:
+			errs = append(errs, fmt.Errorf("space %s is in partition %d, which cannot be used now: %w", n.spaces[at], d.Partition, d.Err))
+		case n.whole, n.every && d.Partition != bus.AllPartitions, slices.Contains(n.shared, d.Component):
+			errs = append(errs, d.Err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// maxDefects is how many defective streams a command names that does not need them.
+const maxDefects = 5
+
+// printDefects names the defective streams for an operator, and what of the deployment can be used all the same.
+func printDefects(w io.Writer, defects []bus.Defect) {
+	for i := range defects[:min(len(defects), maxDefects)] {
+		d := &defects[i]
+		if d.Partition == bus.AllPartitions {
+			fmt.Fprintf(w, "not all of the deployment can be used: %v\n", d.Err)
+			continue
+		}
+		fmt.Fprintf(w, "partition %d cannot be used now, others can: %v\n", d.Partition, d.Err)
+	}
+	if more := len(defects) - maxDefects; more > 0 {
+		fmt.Fprintf(w, "%s more cannot be used: `settle doctor` names them\n", count(more, "stream"))
+	}
+}
