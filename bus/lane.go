@@ -80,6 +80,7 @@ func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("end of lane %d: %w", partition, err)
 	}
+	b.past.note(b.names.laneStream(partition), anchor{seq: info.State.LastSeq})
 	return info.State.LastSeq, nil
 }
 

@@ -27,6 +27,9 @@ type past struct {
 	// all have to be compared.
 	suspect   map[string]bool
 	unsettled int
+	// contradicted are the streams of which a leader has said that they are not what they were, as long
+	// as that is not believed. Nothing rests on what was read before it is decided.
+	contradicted map[string]bool
 	// changed is raised when a stream is suspected no more, and with every new epoch.
 	changed signal
 }
@@ -80,7 +83,7 @@ func (p *past) note(stream string, a anchor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.anchors == nil {
-		p.anchors, p.suspect = map[string]anchor{}, map[string]bool{}
+		p.anchors, p.suspect, p.contradicted = map[string]anchor{}, map[string]bool{}, map[string]bool{}
 	}
 	// What was stored before a stream went back may be heard of only after that.
 	if was := p.anchors[stream]; a.seq > was.seq && !p.suspect[stream] {
@@ -98,12 +101,23 @@ func (p *past) suspectAll() {
 	}
 }
 
+// suspectOne says that a stream may have gone back, and reports whether that is news: then it is to be compared.
+func (p *past) suspectOne(stream string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.anchors[stream]; !known || p.suspect[stream] {
+		return false
+	}
+	p.suspect[stream] = true
+	return true
+}
+
 // settled says that all streams have been compared that were suspected the first n times, or
-// could not be for long.
+// could not be for long. One that a leader contradicts is waited for all the same.
 func (p *past) settled(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.unsettled == n {
+	if p.unsettled == n && len(p.contradicted) == 0 {
 		p.unsettled = 0
 		p.changed.raise()
 	}
@@ -146,6 +160,15 @@ func (p *past) anchor(stream string) anchor {
 	return p.anchors[stream]
 }
 
+// contradicts says that a leader does not have what is remembered of a stream.
+func (p *past) contradicts(stream string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.anchors[stream]; known { // else it was decided meanwhile
+		p.contradicted[stream] = true
+	}
+}
+
 // holds says that a stream has been compared, and has not gone back. was is what it was
 // compared with, found the message that stands there.
 func (p *past) holds(stream string, was, found anchor) {
@@ -154,6 +177,7 @@ func (p *past) holds(stream string, was, found anchor) {
 	if now := p.anchors[stream]; now == was && found.seq == was.seq {
 		p.anchors[stream] = found // its time is known from now on
 	}
+	delete(p.contradicted, stream)
 	if p.suspect[stream] {
 		delete(p.suspect, stream)
 		p.changed.raise()
@@ -164,6 +188,7 @@ func (p *past) holds(stream string, was, found anchor) {
 func (p *past) isBack(stream string, was anchor, why string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	delete(p.contradicted, stream)
 	now, known := p.anchors[stream]
 	if !known || now.seq < was.seq {
 		return false
@@ -221,6 +246,15 @@ func (b *Bus) compareAll() {
 	})
 }
 
+// suspect compares a stream that may not be what it was, and has what is stored in it wait for that. It does not wait.
+func (b *Bus) suspect(stream string) {
+	b.pub.mu.Lock()
+	defer b.pub.mu.Unlock()
+	if !b.pub.closed && b.past.suspectOne(stream) {
+		b.pub.running.Go(func() { b.compare(b.pub.ctx, stream) }) // ends when it is compared, or with b.pub.ctx
+	}
+}
+
 func (b *Bus) compareEach(ctx context.Context) {
 	var g errgroup.Group
 	g.SetLimit(comparing)
@@ -246,22 +280,30 @@ func (b *Bus) comparePast(every time.Duration) {
 }
 
 // compare compares one stream with what is remembered of it, and acts on the outcome. A
-// leader that does not know yet that it is deposed may answer from the past, so in a cluster
-// a stream that is too short is looked at again, for as long as that can be.
+// leader that does not know yet that it is deposed may answer from the past, and one that has just been elected may
+// not know of the stream, so in a cluster a stream that is too short or not there is looked at again, for as
+// long as that can be. A stream that has no leader says nothing: only answers count.
 func (b *Bus) compare(ctx context.Context, stream string) {
-	began := time.Now()
+	var since time.Time // leaders have contradicted, without a pause
 	for try := 1; ; try++ {
-		was := b.past.anchor(stream)
+		was, asked := b.past.anchor(stream), time.Now()
 		found, why, err := b.lookBack(ctx, stream, was)
 		switch {
-		case errors.Is(err, errNoStream) || err == nil && why == "":
+		case err != nil:
+			since = time.Time{}
+		case why == "":
 			b.past.holds(stream, was, found)
 			b.pub.resend(func(r *request) bool { return r.stream == stream && r.state == resting })
 			return
-		case err == nil && b.clustered.Load() && time.Since(began) < b.timing.pastLimit:
-		case err == nil:
-			b.wentBack(stream, was, why)
-			return
+		default:
+			b.past.contradicts(stream)
+			if since.IsZero() || time.Since(asked) > b.cfg.AckTimeout { // no leader has answered meanwhile
+				since = time.Now()
+			}
+			if !b.clustered.Load() || time.Since(since) >= b.timing.pastLimit {
+				b.wentBack(stream, was, why)
+				return
+			}
 		}
 		if b.sleep(ctx, pause(try)) != nil {
 			return
@@ -271,7 +313,7 @@ func (b *Bus) compare(ctx context.Context, stream string) {
 
 // lookBack asks the leader of a stream for the message of an anchor. why says what is wrong
 // with the answer, "" that nothing is. A message that is not there has been purged, as
-// long as the stream reaches further.
+// long as the stream reaches further. A stream that is not there has lost all that it had.
 func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found anchor, why string, err error) {
 	if was.seq == 0 {
 		return was, "", nil
@@ -281,11 +323,16 @@ func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found an
 		found = anchorOf(&m)
 		return found, was.differs(found), nil
 	}
+	if errors.Is(err, errNoStream) {
+		return was, noSuchStream, nil
+	}
 	if !errors.Is(err, errNoMessage) {
 		return was, "", err
 	}
 	info, err := b.streamInfo(ctx, stream)
 	switch {
+	case errors.Is(err, errNoStream):
+		return was, noSuchStream, nil
 	case err != nil:
 		return was, "", err
 	case info.State.LastSeq < was.seq:
@@ -293,6 +340,9 @@ func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found an
 	}
 	return was, "", nil
 }
+
+// noSuchStream is what is wrong with a stream that was there.
+const noSuchStream = "there is no such stream: it was deleted, or the store is another one"
 
 // differs says what tells two messages of one sequence apart, "" if nothing does.
 func (a *anchor) differs(found anchor) string {

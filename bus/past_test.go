@@ -67,6 +67,29 @@ func TestPast_StreamsAreSettledByTheLastComparisons(t *testing.T) {
 	}
 }
 
+// A stream that has no leader does not hold up others for ever. One that a leader contradicts does, until that is
+// believed or taken back.
+func TestPast_NothingIsSettledWhileALeaderContradicts(t *testing.T) {
+	for name, decide := range map[string]func(p *past){
+		"taken back": func(p *past) { p.holds("LOG", anchor{seq: 7}, anchor{seq: 7}) },
+		"believed":   func(p *past) { p.isBack("LOG", anchor{seq: 7}, "it ends at 5") },
+	} {
+		var p past
+		p.note("LOG", anchor{seq: 7})
+		p.suspectAll()
+		p.contradicts("LOG")
+		p.settled(1)
+		if !p.holdsBack("LANE", true) {
+			t.Error("what rests on what was read is stored, while a leader says that it is gone")
+		}
+		decide(&p)
+		p.settled(1)
+		if p.holdsBack("LANE", true) {
+			t.Errorf("it is %s, and others still wait", name)
+		}
+	}
+}
+
 func TestPast_MessagesAreToldApart(t *testing.T) {
 	now := time.Now()
 	is := anchor{seq: 7, time: now, subject: "cart", commit: "a/0/1"}
@@ -149,6 +172,66 @@ func TestPast_AStreamHasGoneBackIfItEndsEarlierOrHasAnother(t *testing.T) {
 	} {
 		if _, why, err := b.lookBack(t.Context(), pastLog, was); err != nil || why != "" {
 			t.Errorf("%s: %s, %v", name, why, err)
+		}
+	}
+}
+
+// A stream that is gone when the connection is back has lost everything. That is said with the first answer.
+func TestPast_AStreamThatIsGoneAfterAReconnectHasGoneBack(t *testing.T) {
+	b := storedLog(t, Config{})
+	b.past.suspectAll() // as with the disconnect
+	if err := b.js.DeleteStream(t.Context(), pastLog); err != nil {
+		t.Fatal(err)
+	}
+	b.compareAll() // as with the reconnect
+	if err := b.steady(t.Context(), pastLog, 0); !errors.Is(err, model.ErrRewound) {
+		t.Errorf("what was read of the log is relied on: %v", err)
+	}
+	if got := b.LastRewind(); got.Stream != pastLog || got.Known != 3 || got.Found != noSuchStream {
+		t.Errorf("what is known of it is %+v", got)
+	}
+	if b.compare(t.Context(), pastLog); b.Epoch() != 1 {
+		t.Errorf("it is said again, of nothing that is remembered: epoch %d", b.Epoch())
+	}
+}
+
+// A stream may also be deleted, or another one put in its place, without an end of the connection.
+func TestPast_AFollowerOfAStreamThatIsDeletedIsTold(t *testing.T) {
+	b := storedLog(t, Config{})
+	b.HurryUp()
+	delivered, ended := make(chan uint64, 3), make(chan error, 1)
+	go func() { // ends with the follow
+		ended <- b.FollowLog(t.Context(), 0, 0, func(e model.LogEntry) { delivered <- e.Seq })
+	}()
+	for range 3 {
+		<-delivered
+	}
+	if err := b.js.DeleteStream(t.Context(), pastLog); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, model.ErrRewound) {
+		t.Errorf("the follow has ended with %v", err)
+	}
+}
+
+// A process that has begun behind the newest messages has been told of none, and knows how far the streams reach.
+func TestPast_TheEndsOfLanesAndLogsAreRemembered(t *testing.T) {
+	first := storedLog(t, Config{})
+	sent := make(chan error, 1)
+	first.Send(model.Message{Space: "cart", Stream: "add", ID: "e1"}, func(_ model.SendResult, err error) { sent <- err })
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	b := joined(t, Config{Server: first.cfg.Server, Partitions: 1})
+	if _, err := b.LogState(t.Context(), 0, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.LaneEnd(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	for stream, want := range map[string]uint64{pastLog: 3, b.names.laneStream(0): 1} {
+		if got := b.past.anchor(stream).seq; got != want {
+			t.Errorf("%s is known up to %d, want %d", stream, got, want)
 		}
 	}
 }

@@ -24,6 +24,7 @@ func (b *Bus) LogState(ctx context.Context, partition int, age time.Duration) (m
 		return model.LogState{}, fmt.Errorf("state of stream %s: %w", stream, err)
 	}
 	s := &info.State
+	b.past.note(stream, anchor{seq: s.LastSeq})
 	st := model.LogState{Last: s.LastSeq, Commits: s.Msgs, Bytes: s.Bytes, Now: info.TimeStamp.UTC()}
 	if s.Msgs == 0 {
 		return st, nil

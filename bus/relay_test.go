@@ -212,3 +212,51 @@ func TestPast_InAClusterOneLookIsNotEnough(t *testing.T) {
 		t.Error("the first answer was believed")
 	}
 }
+
+// A leader of a cluster that has just been elected may not know yet of a stream, and a stream of which the leader is not
+// elected says nothing: neither is a loss. One that is said to be gone for as long as no such leader would is gone.
+func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
+	const gone, silent, leaderless, there = "gone", "silent", "leaderless", "there"
+	const short = 100 * time.Millisecond // less than an answer is waited for
+	for name, c := range map[string]struct {
+		limit   time.Duration
+		answers []string // the last one from then on
+		lost    bool
+	}{
+		"a leader that knows nothing yet":       {time.Hour, []string{gone, gone, there}, false},
+		"no leader, for long":                   {short, []string{gone, silent, gone, leaderless, silent, there}, false},
+		"it is gone":                            {short, []string{gone}, true},
+		"it is gone, and has had no leader yet": {short, []string{leaderless, silent, gone}, true},
+	} {
+		b := storedLog(t, Config{AckTimeout: 200 * time.Millisecond})
+		b.clustered.Store(true)
+		b.timing.pastLimit = c.limit
+		answers, gones := c.answers, 0
+		relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
+			if !strings.HasPrefix(request, "STREAM.MSG.GET.") {
+				return false
+			}
+			answer := answers[0]
+			if len(answers) > 1 {
+				answers = answers[1:]
+			}
+			switch answer {
+			case gone:
+				gones++
+				_ = m.Respond([]byte(`{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`))
+			case leaderless:
+				_ = m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`))
+			case there:
+				return false
+			}
+			return true
+		})
+		b.compare(t.Context(), pastLog)
+		if lost := b.Epoch() == 1; lost != c.lost {
+			t.Errorf("%s: it counts as lost: %v", name, lost)
+		}
+		if c.lost && gones < 2 {
+			t.Errorf("%s: the first answer was believed", name)
+		}
+	}
+}

@@ -41,6 +41,9 @@ type delivery struct {
 // over behind what was delivered.
 var errInterrupted = errors.New("consumer interrupted")
 
+// errReconnected: likewise, and all streams are being compared.
+var errReconnected = fmt.Errorf("%w: the connection is another one", errInterrupted)
+
 // follow delivers a stream in order, each message once, until ctx ends, the bus is
 // stopped, the store was found to have gone back, or the stream has been gone for a while.
 // deliver is called from one goroutine at a time, and not after the return.
@@ -62,6 +65,9 @@ func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error 
 		}
 		if errors.Is(err, model.ErrRewound) {
 			return fmt.Errorf("follow stream %s: %w", t.stream, err)
+		}
+		if !errors.Is(err, errReconnected) {
+			b.suspect(t.stream) // the consumer may have ended with the stream, and another one be in its place
 		}
 		if gone.time(err) > b.timing.goneAfter {
 			return fmt.Errorf("follow stream %s: %w; it was deleted, or this is another account: check the connection, then provision", t.stream, err)
@@ -280,7 +286,7 @@ func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}, epoch
 		case <-f.interrupted:
 			return errInterrupted
 		case <-reconnected:
-			return errInterrupted
+			return errReconnected
 		case <-f.b.stopped:
 			return errInterrupted
 		case <-ctx.Done():
