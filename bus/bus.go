@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/model"
 )
 
@@ -27,6 +28,8 @@ type Bus struct {
 	api   string // prefix of JetStream API subjects, with its dot
 	kv    string // what precedes $KV subjects when writing: api in another domain
 	log   *slog.Logger
+	// faults is where faults are logged that may last.
+	faults *faultlog.Log
 
 	pub        *publisher
 	outlets    outlets
@@ -84,9 +87,16 @@ func Connect(ctx context.Context, cfg Config) (*Bus, error) {
 	return connectOnce(ctx, cfg)
 }
 
+// newBus is one that is not connected yet.
+func newBus(cfg Config) *Bus {
+	return &Bus{
+		cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, faults: faultlog.New(cfg.Logger), timing: defaultTiming, stopped: make(chan struct{}),
+	}
+}
+
 // connectOnce fails if no server can be reached now.
 func connectOnce(ctx context.Context, cfg Config) (*Bus, error) {
-	b := &Bus{cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, timing: defaultTiming, stopped: make(chan struct{})}
+	b := newBus(cfg)
 	if err := b.dial(); err != nil {
 		return nil, err
 	}
@@ -131,7 +141,7 @@ func (b *Bus) options() []nats.Option {
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { // until watchConnection
-			b.log.Warn("NATS reports an error", "error", err)
+			b.faults.Warn("NATS reports an error", err.Error(), "error", err)
 		}),
 	}, b.cfg.Options...)
 }
@@ -225,10 +235,10 @@ func (b *Bus) watchConnection() {
 
 func (b *Bus) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrSlowConsumer) {
-		b.log.Warn("messages were dropped because they came faster than they were read; they are read again", "subject", sub.Subject)
+		b.faults.Warn("messages were dropped because they came faster than they were read; they are read again", sub.Subject, "subject", sub.Subject)
 		return
 	}
-	b.log.Warn("NATS reports an error", "error", err)
+	b.faults.Warn("NATS reports an error", err.Error(), "error", err)
 	if subject := forbiddenSubject(err); subject != "" {
 		b.pub.forbid(subject, err)
 	}

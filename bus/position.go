@@ -68,7 +68,7 @@ func (b *Bus) LoadAhead(ctx context.Context, partition int) (model.Ahead, error)
 		err = fmt.Errorf("it is of %d, and was saved as %d", a.UpTo, there.Seq)
 	}
 	if err != nil {
-		b.log.Warn("cannot read how far a lane is done with but for some spaces; it is read from where all are", "partition", partition, "error", err)
+		b.faults.Warn("cannot read how far a lane is done with but for some spaces; it is read from where all are", strconv.Itoa(partition), "partition", partition, "error", err)
 		return model.Ahead{}, nil
 	}
 	return a, nil

@@ -49,7 +49,7 @@ func BeginRestore(ctx context.Context, cfg Config, backup string) (*Restorer, er
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, timing: defaultTiming, stopped: make(chan struct{})}
+	b := newBus(cfg)
 	if err := b.dial(); err != nil {
 		return nil, err
 	}

@@ -130,7 +130,8 @@ func NewSurvey(ctx context.Context, cfg Config, more SurveyConfig) (*Survey, err
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, timing: defaultTiming, restoring: more.Restoring, stopped: make(chan struct{})}
+	b := newBus(cfg)
+	b.restoring = more.Restoring
 	if err := b.dial(); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error 
 			return fmt.Errorf("follow stream %s: %w; it was deleted, or this is another account: check the connection, then provision", t.stream, err)
 		}
 		if !errors.Is(err, errInterrupted) {
-			b.log.Warn("cannot follow a stream just now; trying again", "stream", t.stream, "after", t.after, "error", err)
+			b.faults.Warn("cannot follow a stream just now; trying again", t.stream+" "+t.pattern, "stream", t.stream, "after", t.after, "error", err)
 		}
 		if try == 0 { // it worked for a while: begin again at once
 			continue

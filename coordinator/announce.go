@@ -42,7 +42,7 @@ func (c *Coordinator) announce() {
 			return
 		}
 		if err := c.bus.Announce(c.ctx, m); err != nil && c.ctx.Err() == nil {
-			c.cfg.Logger.Warn("announce coordinator", "coordinator", c.cfg.ID, "error", err)
+			c.faults.Warn("announce coordinator", "", "coordinator", c.cfg.ID, "error", err)
 		}
 		_ = pause.For(c.ctx, announceEvery)
 	}

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/settlehq/settle/coordinator/trail"
@@ -93,11 +92,12 @@ func (t *tail) retry(what string, d *model.DeadLetter, do func() error) bool {
 			return false
 		}
 		if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) {
-			level := slog.LevelError
+			about := []any{"space", d.Space, "stream", d.Stream, "event", d.Event, "error", err}
 			if trail.IsGone(err) {
-				level = slog.LevelDebug // possibly a lagging leader; if it lasts, the letter records it
+				t.c.cfg.Logger.Debug(what, about...) // it is not believed yet, and told by the letter
+			} else {
+				t.c.faults.Error(what, t.name, about...)
 			}
-			t.c.cfg.Logger.Log(t.c.ctx, level, what, "space", d.Space, "stream", d.Stream, "event", d.Event, "error", err)
 		}
 		_ = pause.For(t.c.ctx, backoff)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/coordinator/trail"
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -45,6 +46,7 @@ type Coordinator struct {
 	tasks    sync.WaitGroup
 	tails    []*tail
 	ends     *laneEnds
+	faults   *faultlog.Log
 	released atomic.Uint64
 	repeated atomic.Uint64
 	noticed  atomic.Uint64
@@ -62,7 +64,7 @@ func New(bus port.Bus, cfg Config) *Coordinator {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Coordinator{bus: bus, cfg: cfg}
+	c := &Coordinator{bus: bus, cfg: cfg, faults: faultlog.New(cfg.Logger)}
 	c.ends = newLaneEnds(c)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
@@ -92,7 +94,7 @@ func (c *Coordinator) serve() {
 		if err == nil || c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
-		c.cfg.Logger.Error("serve the coordinator's answers", "error", err)
+		c.faults.Error("offer the coordinator's answers", "", "error", err)
 		_ = pause.For(c.ctx, backoff)
 	}
 }
@@ -119,6 +121,7 @@ func (c *Coordinator) Buried() uint64 { return c.buried.Load() }
 type tail struct {
 	c         *Coordinator
 	partition int
+	name      string // the partition, for the log
 	window    chan struct{}
 	letters   chan deadLetter
 	sent      []atomic.Uint64 // per lane: the last event that was put there, see laneEnds
@@ -128,7 +131,7 @@ type tail struct {
 }
 
 func newTail(c *Coordinator, partition int) *tail {
-	t := &tail{c: c, partition: partition, window: make(chan struct{}, c.cfg.Window), letters: make(chan deadLetter, c.cfg.Window), sent: make([]atomic.Uint64, c.bus.Partitions())}
+	t := &tail{c: c, partition: partition, name: strconv.Itoa(partition), window: make(chan struct{}, c.cfg.Window), letters: make(chan deadLetter, c.cfg.Window), sent: make([]atomic.Uint64, c.bus.Partitions())}
 	t.progress.Store(newProgress(port.Session(c.bus), 0))
 	return t
 }
@@ -148,7 +151,7 @@ func (t *tail) run() {
 		case errors.Is(err, errLogLost):
 			reached = 0 // logged by the follow
 		case err != nil && t.c.ctx.Err() == nil:
-			t.c.cfg.Logger.Error("tail log", "partition", t.partition, "error", err)
+			t.c.faults.Error("tail log", t.name, "partition", t.partition, "error", err)
 			_ = pause.For(t.c.ctx, backoff)
 		}
 		if done := t.progress.Load().done(); done > reached {
@@ -265,7 +268,7 @@ func (t *tail) anew(released uint64) (uint64, error) {
 	}
 	from, st, err := moveBack(t.c.ctx, bus, t.partition, saved)
 	if err == nil {
-		t.c.cfg.Logger.Error("the log has lost its end, up to which it was released (a power cut without fsync, or an old backup): releasing it again",
+		t.c.faults.Error("the log has lost its end, behind which it was released (a power cut without fsync, or an old backup): what it has is released anew", t.name,
 			"partition", t.partition, "ends_at", st.Last, "released_up_to", released, "after", from)
 	}
 	return from, err
@@ -276,7 +279,6 @@ func (t *tail) save() {
 	ticker := time.NewTicker(t.c.cfg.Save)
 	defer ticker.Stop()
 	var saved, epoch, renewal uint64 // of the session and the renewal that saved is of
-	var told doubt.Repeats
 	for {
 		select {
 		case <-t.c.ctx.Done():
@@ -297,8 +299,8 @@ func (t *tail) save() {
 		}
 		if err == nil {
 			saved = done
-		} else if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) && told.Due(err, time.Now()) {
-			t.c.cfg.Logger.Warn("save position", "partition", t.partition, "error", err)
+		} else if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) {
+			t.c.faults.Warn("save position", t.name, "partition", t.partition, "error", err)
 		}
 	}
 }

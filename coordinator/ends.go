@@ -285,8 +285,8 @@ func isLater(bus port.Bus, stored, saved time.Time) bool {
 // releaseAnew moves the positions of all logs back, and then saves the ends of those lanes: if it
 // is interrupted, it is repeated.
 func (l *laneEnds) releaseAnew(bus port.Bus, lost []int) error {
-	l.c.cfg.Logger.Error("lanes have lost their ends (a power cut without fsync, or older files): releasing the logs again", "lanes", lost)
-	var known time.Time // the latest time at which the lost events were put there
+	l.c.faults.Error("lanes have lost their ends (a power cut without fsync, or older files): what logs have sent is released anew", "", "lanes", lost)
+	var known time.Time // since when what is lost was put there, at the latest
 	for _, p := range lost {
 		at, err := bus.PositionStored(l.c.ctx, p, port.PositionSent)
 		if err != nil {

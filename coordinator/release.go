@@ -18,9 +18,7 @@ type release struct {
 	from string
 	// count receives the answer when the event is in its lane.
 	count func(model.SendResult)
-	end   func(error) // ends its span
-	// forbidden counts the attempts that the server did not permit.
-	forbidden int
+	end   func(error) // of its span
 }
 
 // send releases one event. It blocks until there is room in the window, not until the answer.
@@ -82,9 +80,7 @@ func (r *release) answered(res model.SendResult, err error) {
 	case errors.Is(err, model.ErrLaneFull):
 		time.AfterFunc(fullPause, r.attempt)
 	case errors.Is(err, model.ErrForbidden):
-		if r.forbidden++; r.forbidden&(r.forbidden-1) == 0 { // log with growing pauses
-			r.t.c.cfg.Logger.Error("release an event: the user of a coordinator needs that role", "error", err)
-		}
+		r.t.c.faults.Error("release an event: the user of a coordinator needs that role", "", "error", err)
 		time.AfterFunc(maxPause, r.attempt)
 	case err != nil:
 		r.refused(err)
@@ -119,7 +115,7 @@ func (r *release) refused(err error) {
 		r.count = r.t.c.countNotice
 		r.attempt()
 	case r.m.Invalid != "":
-		log.Error("not even a tombstone can be released; its target waits for it", what...)
+		r.t.c.faults.Error("not even a tombstone can be released; its target waits for it", r.m.ID, what...)
 		time.AfterFunc(maxPause, r.attempt)
 	default:
 		log.Warn("release refused; a tombstone takes its place", what...)

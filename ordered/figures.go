@@ -223,7 +223,7 @@ func (s *server) date(stuck []worker.Stuck) {
 func (s *server) offerFigures() {
 	s.tasks.Go(func() { // ends when it is offered, or with s.ctx
 		worker.OfferFigures(s.ctx, s.bus, s.cfg.id, s.figures, func(err error) {
-			s.cfg.Logger.Warn("offer the server's figures", "server", s.cfg.id, "error", err)
+			s.cfg.faults.Warn("offer the server's figures", "", "server", s.cfg.id, "error", err)
 			_ = pause.For(s.ctx, s.cfg.TTL)
 		})
 	})

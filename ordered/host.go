@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
@@ -63,9 +62,8 @@ type host struct {
 	lost int
 	away time.Time
 	busy time.Time // when something has happened last
-	// refused says that the log was found to end before what is known of it, of which teller tells.
+	// refused says that the log was found to end before what is known of it.
 	refused bool
-	teller  doubt.Teller
 }
 
 // answer is what the log says to an append.
@@ -114,9 +112,9 @@ func (h *host) run() {
 		}
 		if lost := refused(err); lost != nil {
 			h.refused = true
-			h.p.noteLoss(&h.teller, lost)
+			h.p.noteLoss(lost)
 		} else if h.p.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
-			h.p.s.cfg.Logger.Error("serve key", "key", h.key, "server", h.p.s.cfg.id, "error", err)
+			h.p.s.cfg.faults.Error("serve key", h.key, "key", h.key, "server", h.p.s.cfg.id, "error", err)
 		}
 		h.fails(err)
 		_ = pause.For(h.p.ctx, pause.Backoff(try))
@@ -392,7 +390,7 @@ func (h *host) load() error {
 		return err
 	}
 	if n := rep.Later.Len(); n > 0 {
-		h.p.s.cfg.Logger.Warn("events of the key wait for a time; only a full worker handles them", "key", h.key, "events", n)
+		h.p.s.cfg.faults.Warn("events of the key wait for a time; only a full worker handles them", h.key, "key", h.key, "events", n)
 	}
 	h.ledger = newLedger(&h.p.s.cfg, rep, h.p.bus.MaxPayload())
 	h.ledger.code, h.ledger.overran = &h.code, h.overran

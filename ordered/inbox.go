@@ -35,7 +35,9 @@ func (h *host) refill() {
 		return
 	}
 	events, err := h.p.bus.ReadLane(h.p.ctx, h.key, after, readPage)
-	h.p.report("read the lane of "+h.key, err)
+	if err != nil && h.p.ctx.Err() == nil {
+		h.p.s.cfg.faults.Warn("read the lane of a key", h.key, "key", h.key, "server", h.p.s.cfg.id, "error", err)
+	}
 	if h.dry++; len(events) > 0 {
 		h.dry = 0
 	}

@@ -224,7 +224,7 @@ func (r *running) tellLate(now time.Time) {
 	r.told = true
 	r.mu.Unlock()
 	if !told {
-		r.h.p.s.cfg.Logger.Warn("a handler has not returned; nothing else of its key goes on until it does",
+		r.h.p.s.cfg.faults.Warn("a handler has not returned; nothing else of its key goes on until it does", r.h.key,
 			"key", r.h.key, "stream", stream, "event", event, "for", handlerLate)
 	}
 }

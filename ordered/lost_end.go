@@ -20,29 +20,31 @@ func refused(err error) *model.LossError {
 // lossPause is how long to wait before it is looked at again whether a loss is one still.
 const lossPause = 2 * time.Second
 
+const refusing = "refused: the store has lost what is known of it"
+
 // noteLoss remembers that something is refused, and logs it now and then.
-func (p *partition) noteLoss(t *doubt.Teller, e *model.LossError) {
-	now := time.Now()
+func (p *partition) noteLoss(e *model.LossError) {
 	p.mu.Lock()
 	if p.lost == nil {
 		p.lost = map[string]worker.Loss{}
 	}
-	since := now.UTC()
+	since := time.Now().UTC()
 	if was, known := p.lost[e.Space]; known {
 		since = was.Since
 	}
 	p.lost[e.Space] = worker.Loss{Kind: e.Kind, Partition: p.number, Space: e.Space, Known: e.Known, Found: e.Found, Since: since, Why: e.Error()}
 	p.mu.Unlock()
-	if t.Due(now) {
-		p.s.cfg.Logger.Error("refused: the store has lost what is known of it", "server", p.s.cfg.id, "partition", e.Partition, "key", e.Space, "error", e)
-	}
+	p.s.cfg.faults.Error(refusing, p.name+" "+e.Space, "server", p.s.cfg.id, "partition", e.Partition, "key", e.Space, "error", e)
 }
 
 // lossOver says that a key, or the partition, is served.
 func (p *partition) lossOver(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.lost, key)
+	if _, was := p.lost[key]; was {
+		delete(p.lost, key)
+		p.s.cfg.faults.Over(refusing, p.name+" "+key)
+	}
 }
 
 // compareLane compares the lane with what is known of it, and returns from where on it is to be
@@ -50,7 +52,7 @@ func (p *partition) lossOver(key string) {
 func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error) {
 	lane := doubt.Lane{
 		Bus: p.bus, Partition: p.number, Margin: doubt.Margin, Again: p.s.cfg.Heartbeat,
-		Logger: p.s.cfg.Logger.With("server", p.s.cfg.id),
+		Faults: p.s.cfg.faults, Process: []any{"server", p.s.cfg.id},
 	}
 	d, from, err := lane.Compare(ctx, from)
 	if err != nil {

@@ -3,6 +3,7 @@ package ordered
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type partition struct {
 	s      *server
 	bus    Bus // a session
 	number int
+	name   string // the number, for the log
 	began  time.Time
 
 	ctx     context.Context
@@ -46,7 +48,6 @@ type partition struct {
 	// doubt is the range of the lane that is in doubt. Compared says that this is known.
 	doubt    *doubt.Range
 	compared bool
-	teller   doubt.Teller // of a lane that is refused
 	// lost is what is refused, by key, and under "" all of the partition.
 	lost map[string]worker.Loss
 	// still are the keys that hold the position back.
@@ -54,7 +55,7 @@ type partition struct {
 }
 
 func startPartition(s *server, number int) *partition {
-	p := &partition{s: s, bus: port.Session(s.bus), number: number, began: time.Now(), leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
+	p := &partition{s: s, bus: port.Session(s.bus), number: number, name: strconv.Itoa(number), began: time.Now(), leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
 	p.strays = stray.New(p.bus, number, s.cfg.Logger)
 	p.ctx, p.cancel = context.WithCancel(s.ctx)
 	p.keep("follow the lane", p.followLane)
@@ -87,10 +88,10 @@ func (p *partition) keep(what string, f func(ctx context.Context) error) {
 			}
 			wait := 200 * time.Millisecond
 			if lost := refused(err); lost != nil {
-				p.noteLoss(&p.teller, lost)
+				p.noteLoss(lost)
 				wait = lossPause
 			} else if !errors.Is(err, model.ErrRewound) { // of which the bus has told
-				p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.id, "error", err)
+				p.fault(what, err)
 			}
 			_ = pause.For(p.ctx, wait)
 		}
@@ -230,8 +231,12 @@ func (p *partition) tick() {
 
 func (p *partition) report(what string, err error) {
 	if err != nil && p.ctx.Err() == nil {
-		p.s.cfg.Logger.Warn(what, "partition", p.number, "server", p.s.cfg.id, "error", err)
+		p.fault(what, err)
 	}
+}
+
+func (p *partition) fault(what string, err error) {
+	p.s.cfg.faults.Warn(what, p.name, "partition", p.number, "server", p.s.cfg.id, "error", err)
 }
 
 // stop gives the partition up in good order: what is under way is finished and saved, unless

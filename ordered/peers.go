@@ -42,7 +42,7 @@ func (r *peers) enter(ctx context.Context) error {
 				return
 			}
 			if s.ctx.Err() == nil {
-				s.cfg.Logger.Warn("follow members", "server", s.cfg.id, "error", err)
+				s.cfg.faults.Warn("follow members", "", "server", s.cfg.id, "error", err)
 				_ = pause.For(s.ctx, s.cfg.Heartbeat)
 			}
 		}
@@ -67,7 +67,7 @@ func (r *peers) announce(ctx context.Context) {
 	defer cancel()
 	err := r.s.bus.Announce(within, r.Beat(false))
 	if err != nil && ctx.Err() == nil {
-		r.s.cfg.Logger.Warn("announce server", "server", r.s.cfg.id, "error", err)
+		r.s.cfg.faults.Warn("announce server", "", "server", r.s.cfg.id, "error", err)
 	}
 	now := time.Now()
 	if err != nil || now.Sub(r.said) > 3*r.s.cfg.Heartbeat {

@@ -55,7 +55,7 @@ func (h *host) checkpoint() bool {
 	}
 	c, err := rep.Checkpoint()
 	if err != nil {
-		h.p.s.cfg.Logger.Error("checkpoint", "key", h.key, "error", err)
+		h.p.s.cfg.faults.Error("checkpoint", h.key, "key", h.key, "error", err)
 		return false
 	}
 	for i := range c.Docs {
@@ -83,7 +83,7 @@ func (h *host) saved(err error) error {
 		case onlyOutdated(err) && errors.As(err, &newer):
 			return h.overtaken(newer.Have)
 		case h.p.ctx.Err() == nil:
-			h.p.s.cfg.Logger.Warn("save checkpoint", "key", h.key, "error", err)
+			h.p.s.cfg.faults.Warn("save checkpoint", h.key, "key", h.key, "error", err)
 		}
 		return nil
 	}

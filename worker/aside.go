@@ -171,7 +171,7 @@ func (p *partition) saveAt(ctx context.Context, name string, seq uint64) bool {
 
 func (p *partition) isSaved(ctx context.Context, name string, err error) bool {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
-		p.w.cfg.Logger.Warn("save a position", "partition", p.number, "of", name, "error", err)
+		p.w.cfg.faults.Warn("save a position", p.name+" "+name, "partition", p.number, "of", name, "error", err)
 	}
 	return err == nil
 }

@@ -237,7 +237,7 @@ func (a *Attachment) do(ctx context.Context, f func()) error {
 }
 
 func (a *Attachment) keep(what string, f func(ctx context.Context) error) {
-	a.tasks.Go(func() { retry(a.ctx, *a.host.env.cfg, what, f) })
+	a.tasks.Go(func() { retry(a.ctx, a.host.env.cfg, what, a.host.space, []any{"space", a.host.space}, f) })
 }
 
 // lease tells the owner that there is an attachment, so that it follows the log. It is

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -112,6 +113,9 @@ type Config struct {
 	// Tracer records spans; nil records none and costs nothing.
 	Tracer trace.Tracer
 
+	// faults is where faults are logged that may last.
+	faults *faultlog.Log
+
 	// beforeLeaving is for tests: it is called between a host's finding that it may leave
 	// and its leaving.
 	beforeLeaving func()
@@ -171,6 +175,7 @@ func (c *Config) fill() error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.faults = faultlog.New(c.Logger)
 	if c.OnError == nil {
 		c.OnError = c.logError
 	}

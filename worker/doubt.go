@@ -12,7 +12,7 @@ import (
 func (p *partition) lane() *doubt.Lane {
 	return &doubt.Lane{
 		Bus: p.bus, Partition: p.number, Margin: min(doubt.Margin, p.w.cfg.PurgeDelay/2), Again: p.w.cfg.Heartbeat,
-		Logger: p.w.cfg.Logger.With("worker", p.w.cfg.ID),
+		Faults: p.w.cfg.faults, Process: []any{"worker", p.w.cfg.ID},
 	}
 }
 

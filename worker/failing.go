@@ -3,7 +3,6 @@ package worker
 import (
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 )
 
@@ -17,30 +16,24 @@ const (
 // failings are the spaces of a partition that could not be served when that was tried last. Much
 // wakes a space: events, leases, questions, times. Each of these would have it loaded again, and
 // fail again, as fast as a store can say that it has not got the log. So all of them wait for one
-// moment, ever longer, and what is logged is said ever more rarely.
+// moment, ever longer.
 type failings map[string]*failing
 
 // failing is why a space could not be served, and when that is tried again.
 type failing struct {
-	rest   time.Duration
-	until  time.Time
-	teller doubt.Teller
+	rest  time.Duration
+	until time.Time
 }
 
 // note takes in that a space could not be served.
 func (fs failings) note(space string, now time.Time) {
-	f := fs.of(space)
-	f.rest = min(max(2*f.rest, leastRefusal), longestRefusal)
-	f.until = now.Add(f.rest)
-}
-
-func (fs failings) of(space string) *failing {
 	f := fs[space]
 	if f == nil {
 		f = &failing{}
 		fs[space] = f
 	}
-	return f
+	f.rest = min(max(2*f.rest, leastRefusal), longestRefusal)
+	f.until = now.Add(f.rest)
 }
 
 // left is for how long a space is not to be loaded yet.
@@ -51,13 +44,11 @@ func (fs failings) left(space string, now time.Time) time.Duration {
 	return 0
 }
 
-// unable notes that a space could not be brought to life, and reports whether that is to be logged.
-func (p *partition) unable(space string) bool {
+// unable notes that a space could not be brought to life.
+func (p *partition) unable(space string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	p.failings.note(space, now)
-	return p.failings.of(space).teller.Due(now)
+	p.failings.note(space, time.Now())
 }
 
 // able notes that a space is served.

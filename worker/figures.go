@@ -205,7 +205,7 @@ var binary = sync.OnceValue(func() string {
 func (w *Worker) offerFigures() {
 	w.tasks.Go(func() { // ends when it is offered, or with w.ctx
 		OfferFigures(w.ctx, w.bus, w.cfg.ID, w.Figures, func(err error) {
-			w.cfg.Logger.Warn("offer the worker's figures", "worker", w.cfg.ID, "error", err)
+			w.cfg.faults.Warn("offer the worker's figures", "", "worker", w.cfg.ID, "error", err)
 			_ = pause.For(w.ctx, w.cfg.MemberTTL)
 		})
 	})

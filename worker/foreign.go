@@ -45,7 +45,7 @@ func (h *host) followLog() {
 	h.foreign.cancel, h.foreign.heard = cancel, heard
 	after := h.core.Seq()
 	h.env.tasks.Go(func() { // ends with ctx
-		retry(ctx, *h.env.cfg, "follow the log of space "+h.space, func(ctx context.Context) error {
+		retry(ctx, h.env.cfg, "follow the log of a space", h.space, []any{"space", h.space}, func(ctx context.Context) error {
 			err := h.env.bus.FollowSpace(ctx, h.space, after, func(e model.LogEntry) {
 				select {
 				case heard <- e:

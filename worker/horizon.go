@@ -30,7 +30,7 @@ func (p *partition) purge(ctx context.Context, last *purge) {
 	}
 	more, err := p.bus.PurgeLane(ctx, p.number, done, p.w.horizon+model.MaxClockSkew)
 	if err != nil && ctx.Err() == nil {
-		p.w.cfg.Logger.Warn("purge handled events from the lane", "partition", p.number, "up to", done, "error", err)
+		p.w.cfg.faults.Warn("purge handled events from the lane", p.name, "partition", p.number, "up to", done, "error", err)
 	}
 	if !more {
 		last.next = time.Now().Add(purgeEvery)

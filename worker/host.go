@@ -212,7 +212,7 @@ func (h *host) observe(doc string, on bool) {
 		}
 		h.observed++
 		if err := h.core.Observe(doc); err != nil {
-			h.env.cfg.Logger.Warn("observe", "space", h.space, "document", doc, "error", err)
+			h.env.cfg.faults.Warn("observe", h.space+" "+doc, "space", h.space, "document", doc, "error", err)
 		}
 	})
 }
@@ -355,7 +355,7 @@ func (h *host) settle() space.Ready {
 	if h.core.Busy(h.now() - began) {
 		found := h.core.Markers()
 		last := found[len(found)-1]
-		h.env.cfg.Logger.Warn("a space does not come to rest: it is at work most of the time", "space", h.space,
+		h.env.cfg.faults.Warn("a space does not come to rest: it is at work most of the time", h.space, "space", h.space,
 			"at_work", last.Busy.Round(time.Millisecond), "within", max(last.Window, last.Busy).Round(time.Millisecond))
 	}
 	h.spans.endPass()
@@ -464,12 +464,11 @@ func (h *host) fail(what string, err error) {
 
 // failToActivate ends a host that has not come to life. Its space is tried again, after a while.
 func (h *host) failToActivate(err error) {
-	const what = "activate space"
 	isOver := h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound)
-	if p := h.env.partition; p == nil || isOver || isLoss(err) != nil || p.unable(h.space) {
-		h.report(what, err)
+	if p := h.env.partition; p != nil && !isOver && isLoss(err) == nil {
+		p.unable(h.space)
 	}
-	h.endFor(what, err)
+	h.fail("activate space", err)
 }
 
 func (h *host) endFor(what string, err error) {
@@ -498,7 +497,7 @@ func (h *host) report(what string, err error) {
 		return
 	}
 	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrRewound) { // the bus has said so
-		h.env.cfg.Logger.Error(what, "space", h.space, "worker", h.env.cfg.ID, "error", err)
+		h.env.cfg.faults.Error(what, h.space, "space", h.space, "worker", h.env.cfg.ID, "error", err)
 	}
 }
 

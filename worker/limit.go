@@ -134,7 +134,7 @@ func (u *underWay) leaves() (givenUp bool) {
 		return true
 	}
 	if !u.idle() {
-		u.host.env.cfg.Logger.Error("a handler or node has ended its goroutine (runtime.Goexit, as FailNow of a test does); the space is loaded again and goes on",
+		u.host.env.cfg.faults.Error("a handler or node has ended its goroutine (runtime.Goexit, as FailNow of a test does); the space is loaded again and goes on", u.host.space,
 			append([]any{"space", u.host.space}, u.what()...)...)
 		u.rest()
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/model"
 )
 
@@ -37,40 +36,32 @@ func (l *Loss) What() string {
 type losses struct {
 	p   *partition
 	mu  sync.Mutex
-	all map[string]*refused
-}
-
-// refused is a loss, and when it is logged again.
-type refused struct {
-	Loss
-	teller doubt.Teller
+	all map[string]*Loss
 }
 
 // lossPause is how long to wait before it is looked at again whether a loss is one still.
 const lossPause = 2 * time.Second
 
+const refusing = "refused: the store has lost what is known of it"
+
 // note remembers a loss, and logs it now and then: what is refused is tried again all the time.
 func (l *losses) note(e *model.LossError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
 	r := l.all[e.Space]
 	if r == nil {
-		r = &refused{Loss: Loss{Since: now.UTC()}}
+		r = &Loss{Since: time.Now().UTC()}
 		if l.all == nil {
-			l.all = map[string]*refused{}
+			l.all = map[string]*Loss{}
 		}
 		l.all[e.Space] = r
 	}
 	r.Kind, r.Partition, r.Space, r.Known, r.Found, r.Why = e.Kind, l.p.number, e.Space, e.Known, e.Found, e.Error()
-	if !r.teller.Due(now) {
-		return
-	}
 	about := []any{"worker", l.p.w.cfg.ID, "partition", l.p.number, "error", r.Why}
 	if e.Space != "" {
 		about = append(about, "space", e.Space)
 	}
-	l.p.w.cfg.Logger.Error("refused: the store has lost what is known of it", about...)
+	l.p.w.cfg.faults.Error(refusing, l.p.name+" "+e.Space, about...)
 }
 
 // has reports whether a space is refused.
@@ -89,6 +80,7 @@ func (l *losses) over(space string) bool {
 		return false
 	}
 	delete(l.all, space)
+	l.p.w.cfg.faults.Over(refusing, l.p.name+" "+space)
 	l.p.w.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", "worker", l.p.w.cfg.ID, "partition", l.p.number, "space", space, "refused_since", r.Since)
 	return true
 }
@@ -98,7 +90,7 @@ func (l *losses) now() (list []Loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.all { // any order: sorted by the caller
-		list = append(list, r.Loss)
+		list = append(list, *r)
 	}
 	return list
 }

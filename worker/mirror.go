@@ -22,7 +22,8 @@ func (h *host) follow(ref space.Ref) {
 	var last uint64 // a watch that begins again may read what was before
 	begun := false
 	h.env.tasks.Go(func() { // ends with follow
-		retry(follow, *h.env.cfg, "mirror document", func(ctx context.Context) error {
+		of, about := h.space+" "+ref.Space+" "+ref.Doc, []any{"space", h.space, "of", ref.Space, "document", ref.Doc}
+		retry(follow, h.env.cfg, "mirror document", of, about, func(ctx context.Context) error {
 			return watch.Changes(ctx, func(c lookup.Change) {
 				revision, news := c.Since(last)
 				if begun && !news {

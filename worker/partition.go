@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type partition struct {
 	w      *Worker
 	bus    Bus // a session
 	number int
+	name   string // the number, for the log
 	began  time.Time
 	took   time.Duration // until it began, since the worker knew that it was to
 	undone int           // spaces that were not saved when it was drained; of drain
@@ -76,7 +78,7 @@ type backlog struct{ done, last uint64 }
 func startPartition(w *Worker, number int, took time.Duration) *partition {
 	bus := port.Session(w.bus)
 	p := &partition{
-		w: w, bus: bus, number: number, began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
+		w: w, bus: bus, number: number, name: strconv.Itoa(number), began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
 		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(), overruns: overruns{}, failings: failings{},
 		strays: stray.New(bus, number, w.cfg.Logger),
 	}
@@ -107,7 +109,7 @@ func (p *partition) env() *env {
 }
 
 func (p *partition) keep(what string, f func(ctx context.Context) error) {
-	p.tasks.Go(func() { retry(p.ctx, p.w.cfg, what, f) })
+	p.tasks.Go(func() { retry(p.ctx, &p.w.cfg, what, p.name, []any{"partition", p.number}, f) })
 }
 
 func (p *partition) followLane(ctx context.Context) error {

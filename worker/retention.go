@@ -90,7 +90,7 @@ func (r *retention) run() {
 		r.next = now.Add(retainEvery)
 		r.appended.Store(0)
 		if err := r.look(r.p.ctx, now); err != nil && r.p.ctx.Err() == nil {
-			r.p.w.cfg.Logger.Warn("purge the log", "partition", r.p.number, "error", err)
+			r.p.w.cfg.faults.Warn("purge the log", r.p.name, "partition", r.p.number, "error", err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // tasksOf is the list of the tasks that a host does: only the owner of a space does any.
 func tasksOf(h *host) *tasks.List {
 	return tasks.New(tasks.Host{
-		Space: h.space, Ctx: h.ctx, Slots: h.env.performing, Logger: h.env.cfg.Logger,
+		Space: h.space, Ctx: h.ctx, Slots: h.env.performing, Logger: h.env.cfg.Logger, Warn: h.env.cfg.faults.Warn,
 		Now: h.now, Go: h.env.tasks.Go, Call: h.call, Send: h.sendEvent, Report: h.report,
 	})
 }

@@ -88,7 +88,7 @@ func (u *underWay) what() (names []any) {
 // tellLate tells an operator of code that has not returned.
 func (h *host) tellLate() {
 	if what := h.code.late(time.Now()); what != nil {
-		h.env.cfg.Logger.Warn("a handler or node has not returned; nothing else of its space goes on until it does, and what takes long belongs in an action",
+		h.env.cfg.faults.Warn("a handler or node has not returned; nothing else of its space goes on until it does, and what takes long belongs in an action", h.space,
 			slices.Concat([]any{"space", h.space}, what, []any{"for", codeLate})...)
 	}
 }

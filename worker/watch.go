@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -28,6 +29,8 @@ type Watch struct {
 	// Watcher tells this observation from others of the same document.
 	Watcher string
 	Logger  *slog.Logger
+
+	faults *faultlog.Log // of Logger; made when one is met first
 }
 
 // Run delivers the document's confirmed value and then each change, with the log
@@ -71,9 +74,14 @@ func (w *Watch) keepLease(ctx context.Context) error {
 }
 
 func (w *Watch) renew() {
-	if err := w.lease(LeaseTTL); err != nil && w.Logger != nil {
-		w.Logger.Warn("renew lease", "space", w.Space, "document", w.Doc, "error", err)
+	err := w.lease(LeaseTTL)
+	if err == nil || w.Logger == nil {
+		return
 	}
+	if w.faults == nil {
+		w.faults = faultlog.New(w.Logger)
+	}
+	w.faults.Warn("renew lease", "", "space", w.Space, "document", w.Doc, "error", err)
 }
 
 func (w *Watch) answerRollCalls(ctx context.Context) error {

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker/roster"
@@ -185,7 +184,7 @@ func (w *Worker) announce() {
 	}
 	err := w.say(w.ctx, false)
 	if err != nil && w.ctx.Err() == nil {
-		w.cfg.Logger.Warn("announce worker", "worker", w.cfg.ID, "error", err)
+		w.cfg.faults.Warn("announce worker", "", "worker", w.cfg.ID, "error", err)
 	}
 	now := time.Now()
 	w.mu.Lock()
@@ -290,12 +289,12 @@ func (w *Worker) Partitions() []int {
 // keep runs f until the worker's end, again and again if it fails: a source may
 // be lost and come back. The goroutine ends with w.ctx.
 func (w *Worker) keep(what string, f func(ctx context.Context) error) {
-	w.tasks.Go(func() { retry(w.ctx, w.cfg, what, f) })
+	w.tasks.Go(func() { retry(w.ctx, &w.cfg, what, "", nil, f) })
 }
 
-// retry calls f until ctx ends or f has returned model.ErrStopped. An error that comes again is logged ever more rarely.
-func retry(ctx context.Context, cfg Config, what string, f func(ctx context.Context) error) {
-	var told doubt.Repeats
+// retry runs f until ctx ends or the bus is stopped, again and again if it fails. of and about name for the log what f
+// is about.
+func retry(ctx context.Context, cfg *Config, what, of string, about []any, f func(ctx context.Context) error) {
 	for ctx.Err() == nil {
 		err := f(ctx)
 		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
@@ -307,12 +306,7 @@ func retry(ctx context.Context, cfg Config, what string, f func(ctx context.Cont
 		case isLoss(err) != nil: // see losses
 			wait = lossPause
 		default:
-			if errors.Is(err, model.ErrNoStream) { // an operator has to restore it
-				wait = lossPause
-			}
-			if told.Due(err, time.Now()) {
-				cfg.Logger.Warn(what, "worker", cfg.ID, "error", err)
-			}
+			cfg.faults.Warn(what, of, slices.Concat([]any{"worker", cfg.ID}, about, []any{"error", err})...)
 		}
 		_ = pause.For(ctx, wait)
 	}

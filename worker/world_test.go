@@ -102,6 +102,9 @@ func (p *process) stop() {
 	p.bus.Close()
 }
 
+// logger writes to the journal of the world.
+func (w *world) logger() *slog.Logger { return slog.New(w.logged) }
+
 func (w *world) coordinator() *coordinator.Coordinator {
 	b := w.server.Connect("coordinator")
 	c := coordinator.New(b, coordinator.Config{Logger: slog.New(w.logged)})
@@ -365,6 +368,13 @@ func (l *journal) Handle(_ context.Context, r slog.Record) error {
 	defer l.mu.Unlock()
 	l.lines = append(l.lines, line)
 	return nil
+}
+
+// all are the lines so far.
+func (l *journal) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
 }
 
 func (l *journal) String() string {

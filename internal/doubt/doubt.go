@@ -20,10 +20,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
@@ -125,7 +126,8 @@ type Lane struct {
 	// lane that lacks something is looked at again: a leader may not know yet that it is one no
 	// more.
 	Margin, Again time.Duration
-	Logger        *slog.Logger // with the name of the process
+	Faults        *faultlog.Log
+	Process       []any // names the process for the log
 }
 
 // Compare compares the lane with what is known of it, and returns the range that is in doubt and
@@ -319,8 +321,8 @@ func (l *Lane) put(ctx context.Context, f *findings, at time.Time) (*Range, uint
 	if f.doubt != nil {
 		r.After, r.UpTo = min(r.After, f.doubt.After), max(r.UpTo, f.doubt.UpTo)
 	}
-	l.Logger.Error("the lane has lost its end (a power cut without fsync, or older files): what is sent now is told from what was handled by the receipts",
-		"partition", l.Partition, "ends_at", f.end, "handled_up_to", r.UpTo, "in_doubt_after", r.After)
+	l.Faults.Error("the lane has lost its end (a power cut without fsync, or older files): what is sent now is told from what was handled by the receipts", strconv.Itoa(l.Partition),
+		slices.Concat(l.Process, []any{"partition", l.Partition, "ends_at", f.end, "handled_up_to", r.UpTo, "in_doubt_after", r.After})...)
 	if err := r.learn(ctx, l); err != nil {
 		return nil, 0, err
 	}

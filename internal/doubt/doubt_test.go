@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
 )
@@ -83,7 +84,7 @@ func cutOff(t *testing.T, n, end uint64) *fakeBus {
 }
 
 func laneOf(b *fakeBus) *Lane {
-	return &Lane{Bus: b, Margin: Margin, Again: time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
+	return &Lane{Bus: b, Margin: Margin, Again: time.Millisecond, Faults: faultlog.New(slog.New(slog.DiscardHandler))}
 }
 
 // Every position goes back to where the doubt begins: what was sent on to another partition from

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
@@ -130,7 +131,7 @@ func lookAtPartition(ctx context.Context, b Bus, partition int) (list []*Loss, e
 }
 
 func laneOf(b Bus, partition int) *doubt.Lane {
-	return &doubt.Lane{Bus: b, Partition: partition, Margin: doubt.Margin, Again: lookAgain, Logger: slog.New(slog.DiscardHandler)}
+	return &doubt.Lane{Bus: b, Partition: partition, Margin: doubt.Margin, Again: lookAgain, Faults: faultlog.New(slog.New(slog.DiscardHandler))}
 }
 
 func lookAtLane(ctx context.Context, b Bus, partition int) (*Loss, error) {

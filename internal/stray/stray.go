@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 )
@@ -54,6 +55,7 @@ type Forwarder struct {
 	lanes     Lanes
 	partition int
 	log       *slog.Logger
+	faults    *faultlog.Log
 	queue     chan model.Message
 
 	mu sync.Mutex
@@ -67,7 +69,7 @@ type Forwarder struct {
 
 // New is the forwarder of a partition. Run must be called.
 func New(lanes Lanes, partition int, log *slog.Logger) *Forwarder {
-	return &Forwarder{lanes: lanes, partition: partition, log: log, queue: make(chan model.Message, room)}
+	return &Forwarder{lanes: lanes, partition: partition, log: log, faults: faultlog.New(log), queue: make(chan model.Message, room)}
 }
 
 // Saved notes a Position that was saved.
@@ -160,7 +162,7 @@ func (f *Forwarder) load(ctx context.Context) error {
 		if errors.Is(err, model.ErrStopped) {
 			return err
 		}
-		f.log.Warn("load how far events of other partitions were sent on; trying again", "partition", f.partition, "error", err)
+		f.faults.Warn("load how far events of other partitions were sent on; trying again", "", "partition", f.partition, "error", err)
 		if err := pause.For(ctx, again); err != nil {
 			return err
 		}
@@ -207,7 +209,8 @@ func (f *Forwarder) pass(ctx context.Context, stop func(), m model.Message) {
 // forward sends one event on, until it is stored or can never be. The error is that of ctx,
 // or of a bus that has been stopped.
 func (f *Forwarder) forward(ctx context.Context, m model.Message) error {
-	log := f.log.With("space", m.Space, "stream", m.Stream, "event", m.ID, "in", f.partition, "sequence", m.Seq, "own", model.PartitionOf(m.Space, f.lanes.Partitions()))
+	about := []any{"space", m.Space, "stream", m.Stream, "event", m.ID, "in", f.partition, "sequence", m.Seq, "own", model.PartitionOf(m.Space, f.lanes.Partitions())}
+	log := f.log.With(about...)
 	for n := 0; ; n++ {
 		duplicate, err := f.send(ctx, m)
 		switch {
@@ -223,7 +226,7 @@ func (f *Forwarder) forward(ctx context.Context, m model.Message) error {
 			log.Error("an event stands in the lane of another partition, and is too large for its own: it is passed over", "error", err)
 			return nil
 		}
-		log.Warn("an event stands in the lane of another partition; sending it on to its own, again", "error", err)
+		f.faults.Warn("an event stands in the lane of another partition; sending it on to its own, again", "", append(about, "error", err)...)
 		if err := pause.For(ctx, again<<min(n, 6)); err != nil {
 			return err
 		}

@@ -35,7 +35,11 @@ func (l *List) attempt(ctx context.Context, action string, how *Performer, t *ta
 	if errors.As(err, &p) {
 		args = append(args, "stack", string(p.stack))
 	}
-	l.host.Logger.Warn("task", args...)
+	if c.Attempt > 0 {
+		l.host.Warn("task", l.host.Space+" "+action+" "+t.Key, args...)
+	} else {
+		l.host.Logger.Warn("task", args...)
+	}
 	return c
 }
 
@@ -53,7 +57,7 @@ func (l *List) overlooked(ctx context.Context, action string, how *Performer, t 
 		select {
 		case <-back:
 		case <-time.After(overrun):
-			l.host.Logger.Warn("a task goes on though its context has ended; the function must return then, it holds up others",
+			l.host.Warn("a task goes on though its context has ended; the function must return then, it holds up others", l.host.Space+" "+action+" "+t.Key,
 				"space", l.host.Space, "action", action, "key", t.Key, "since", overrun, "why", context.Cause(ctx))
 		}
 	})

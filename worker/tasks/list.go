@@ -37,6 +37,8 @@ type Host struct {
 	// Report tells the operator of an error that passes.
 	Report func(what string, err error)
 	Logger *slog.Logger
+	// Warn tells the operator of what may be so again and again: what, and of which task.
+	Warn func(what, of string, about ...any)
 }
 
 // New makes the list of a space, of which nothing is known yet.

@@ -1,0 +1,131 @@
+package worker_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
+)
+
+var (
+	leftOut  = regexp.MustCompile(` left_out=(\d+)$`)
+	whyItWas = regexp.MustCompile(` error=.*$`)
+)
+
+// faults groups lines of a log by the fault that they are about, and adds up how often each was met.
+func faults(lines []string) (written, met map[string]int) {
+	written, met = map[string]int{}, map[string]int{}
+	for _, line := range lines {
+		others := 0
+		if m := leftOut.FindStringSubmatch(line); m != nil {
+			others, _ = strconv.Atoi(m[1])
+		}
+		of := whyItWas.ReplaceAllString(line, "")
+		written[of]++
+		met[of] += 1 + others
+	}
+	return written, met
+}
+
+// linesAnHour is how many lines a fault of an hour may write.
+const linesAnHour = 9
+
+// wantFewLines checks that the lines of the last hour are few, and tell of that many faults at least, all of which were met often.
+func (w *world) wantFewLines(before, faultsAtLeast int) {
+	w.Helper()
+	written, met := faults(w.logged.all()[before:])
+	often := 0
+	for of, n := range written { // any order: each on its own
+		if met[of] >= 100 {
+			often++
+		}
+		if n > linesAnHour {
+			w.Errorf("%d lines: %s", n, of)
+		}
+	}
+	if often < faultsAtLeast {
+		w.Errorf("%d faults are said to have been met often: %v", often, met)
+	}
+}
+
+// A store that is out of order for an hour is tried again many thousand times by loops of all kinds. Each says so at first and then
+// ever more rarely, and counts what it has left out. When the store is in order, all is handled.
+func TestFaults_AnHourWithoutAStoreIsSaidInFewLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		var outages []*membus.Outage
+		outage := func(b *membus.Bus) worker.Bus {
+			o := membus.NewOutage(b)
+			outages = append(outages, o)
+			return o
+		}
+		p := w.process(worker.Config{ID: "w1"}, outage)
+		cb := w.server.Connect("coordinator")
+		c := coordinator.New(outage(cb), coordinator.Config{ID: "c1", Logger: w.logger()})
+		c.Start()
+		t.Cleanup(func() { c.Stop(); cb.Close() })
+		for s := range 6 {
+			w.send(fmt.Sprint("s", s), "add", "e1")
+		}
+		for s := range 6 {
+			w.eventuallyHandled(fmt.Sprint("s", s), 1)
+		}
+		before := len(w.logged.all())
+		for _, o := range outages {
+			o.Begin()
+		}
+		for s := range 6 {
+			w.send(fmt.Sprint("s", s), "add", "e2")
+		}
+		w.pass(time.Hour)
+		w.wantFewLines(before, 20)
+		for _, o := range outages {
+			o.Over()
+		}
+		for s := range 6 {
+			w.eventuallyHandled(fmt.Sprint("s", s), 2)
+		}
+		p.stop()
+	})
+}
+
+// refusing is a bus whose log answers appends with an error.
+type refusing struct {
+	*membus.Bus
+	on atomic.Bool
+}
+
+func (b *refusing) Append(a model.Append, done func(seq uint64, err error)) {
+	if b.on.Load() {
+		go done(0, errStore) // ends when done returns
+		return
+	}
+	b.Bus.Append(a, done)
+}
+
+// So does a space that ends again and again, because nothing of what it does can be committed.
+func TestFaults_AnHourOfAppendsThatFailIsSaidInFewLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		bus := &refusing{}
+		bus.on.Store(true)
+		p := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) worker.Bus {
+			bus.Bus = b
+			return bus
+		})
+		w.send("s", "add", "e1")
+		w.pass(time.Hour)
+		w.wantFewLines(0, 1)
+		bus.on.Store(false)
+		w.eventuallyHandled("s", 1)
+		p.stop()
+	})
+}
