@@ -103,7 +103,7 @@ func (s *sending) noRoom(a answer, doubt bool) ruling {
 	if doubt && s.fullTries < 8 {
 		return ruling{again: true}
 	}
-	return ruling{err: fmt.Errorf("%s: %s: %w", s.what(), a.why, model.ErrLaneFull)}
+	return ruling{err: fmt.Errorf("%s: %s of stream %s: %w", s.what(), a.why, s.stream, model.ErrLaneFull)}
 }
 
 func (s *sending) finish(seq uint64, err error) {

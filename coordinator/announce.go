@@ -34,7 +34,7 @@ func (c *Coordinator) announce() {
 	}
 	for {
 		m.Beat++
-		m.Done = c.positions()
+		m.Done, m.Full = c.positions(), c.full.now()
 		if m.Leaving = c.ctx.Err() != nil; m.Leaving {
 			ctx, cancel := context.WithTimeout(context.Background(), announceEvery)
 			defer cancel()

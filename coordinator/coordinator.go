@@ -47,6 +47,7 @@ type Coordinator struct {
 	tails    []*tail
 	ends     *laneEnds
 	faults   *faultlog.Log
+	full     fullLanes
 	released atomic.Uint64
 	repeated atomic.Uint64
 	noticed  atomic.Uint64
@@ -65,7 +66,7 @@ func New(bus port.Bus, cfg Config) *Coordinator {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Coordinator{bus: bus, cfg: cfg, faults: faultlog.New(cfg.Logger)}
-	c.ends = newLaneEnds(c)
+	c.ends, c.full.c = newLaneEnds(c), c
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }

@@ -19,6 +19,7 @@ type release struct {
 	// count receives the answer when the event is in its lane.
 	count func(model.SendResult)
 	end   func(error) // of its span
+	waits bool        // for room in its lane
 }
 
 // send releases one event. It blocks until there is room in the window, not until the answer.
@@ -76,13 +77,16 @@ func (r *release) answered(res model.SendResult, err error) {
 	switch {
 	case r.t.c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound):
 		r.end(err)
+		r.t.c.full.leave(r)
 		<-r.t.window // not known, or gone with its commit: the position stays before it
 	case errors.Is(err, model.ErrLaneFull):
+		r.t.c.full.refuse(r, err)
 		time.AfterFunc(fullPause, r.attempt)
 	case errors.Is(err, model.ErrForbidden):
 		r.t.c.faults.Error("release an event: the user of a coordinator needs that role", "", "error", err)
 		time.AfterFunc(maxPause, r.attempt)
 	case err != nil:
+		r.t.c.full.leave(r)
 		r.refused(err)
 	default:
 		r.count(res)
@@ -94,6 +98,7 @@ func (r *release) answered(res model.SendResult, err error) {
 // leave ends the release.
 func (r *release) leave(err error) {
 	r.end(err)
+	r.t.c.full.leave(r)
 	<-r.t.window
 	r.p.end(r.seq)
 }

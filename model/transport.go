@@ -251,6 +251,18 @@ type Member struct {
 	Since      time.Time `json:"since,omitzero"`
 	// Done is how far a coordinator has released the log of each partition.
 	Done []uint64 `json:"done,omitzero"`
+	// Full are, of a coordinator, the lanes that have no room for what it is to release.
+	Full []FullLane `json:"full,omitzero"`
+}
+
+// FullLane is a lane that has no room for events that spaces have sent to those of its partition.
+type FullLane struct {
+	Partition int `json:"partition"`
+	// Space is what the first event was sent to that found none, at Since by the clock of the coordinator. Waiting
+	// is how many wait; those that stand behind them in their logs are not counted.
+	Space   string    `json:"space"`
+	Since   time.Time `json:"since"`
+	Waiting int       `json:"waiting"`
 }
 
 // RoleCoordinator is the Role of a coordinator, RoleOrdered that of a server of package

@@ -285,6 +285,12 @@ func troubles(f *fleet.Fleet) (out []string) {
 			out = append(out, fmt.Sprintf("the store has gone back, as %s noticed at %s: stream %s was known up to %d, and %s. What was stored last is lost; senders that have the events can send them again",
 				m.ID, r.At.Format(time.RFC3339), r.Stream, r.Known, r.Found))
 		}
+		if m.State == fleet.Here {
+			for _, l := range m.Full {
+				out = append(out, fmt.Sprintf("the lane of partition %d has no room for what other spaces send, as %s has found since %s; %s, the first one for space %s. Nothing is lost: see storage in settle doctor",
+					l.Partition, m.ID, l.Since.Format(time.RFC3339), waiting(l.Waiting), l.Space))
+			}
+		}
 		out = append(out, lossesOf(&m)...)
 		out = append(out, loadOf(&m)...)
 		if m.Figures != nil && m.Figures.Unstored != "" {
@@ -303,6 +309,14 @@ func troubles(f *fleet.Fleet) (out []string) {
 		}
 	}
 	return out
+}
+
+// waiting says how many events wait.
+func waiting(n int) string {
+	if n == 1 {
+		return "1 event waits"
+	}
+	return fmt.Sprintf("%d events wait", n)
 }
 
 // loadOf is what a worker has too much of.

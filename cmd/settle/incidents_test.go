@@ -233,6 +233,44 @@ func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
 }
 
+// A lane that has no room holds up what spaces send to each other, and that is named with the lane, the space, and since when.
+func TestIncident_AFullLaneHoldsUpWhatSpacesSend(t *testing.T) {
+	here, there := spaceIn(0), spaceIn(1)
+	d := started(t, settle.Config{Bus: bus.Config{Partitions: 2}, Programs: settle.Always(settle.NewProgram("relay").
+		Handle("pass", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			tx.Send(there, "add", nil)
+			return settle.Value{}, nil
+		}).
+		Handle("add", func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("added") }))})
+	limit := func(bytes int64) {
+		t.Helper()
+		js := d.Bus().JetStream()
+		s, err := js.Stream(t.Context(), "SETTLE_LANE_1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.CachedInfo().Config
+		c.MaxBytes = bytes
+		if _, err := js.UpdateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(1)
+	want(t, 0, "handled", "send", here, "pass", "--id", "p1", "--wait")
+	wantSoon(t, 0, "the lane of partition 1 has no room for what other spaces send, as | 1 event waits, the first one for space "+there, "fleet")
+	wantSoon(t, 1, "has found no room in the lane of partition 1 since | 1 event of other spaces | Raise the limit", "doctor", "--json")
+	limit(-1)
+	want(t, 0, "handled", "send", here, "pass", "--id", "p2", "--wait=tree")
+	gone := func() bool { return !strings.Contains(wantSoon(t, 0, "2 partitions", "fleet"), "has no room") }
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for begun := time.Now(); !gone(); <-again.C {
+		if time.Since(begun) > patience {
+			t.Fatal("the lane has room, and is said to have none")
+		}
+	}
+}
+
 // What a partition or a space has lost for good is named until an operator accepts the loss. Others
 // go on meanwhile, and after that these do, from what the store has.
 func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {

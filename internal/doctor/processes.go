@@ -27,6 +27,7 @@ func (j *judge) processes() {
 	j.rewound()
 	j.refusals()
 	j.unstored()
+	j.fullLanes()
 	j.unserved()
 	j.stuck()
 	j.givenUp()
@@ -35,6 +36,23 @@ func (j *judge) processes() {
 	j.waking()
 	j.watches()
 	j.unrunnable()
+}
+
+// fullLanes tells of lanes that hold up what coordinators release. Two coordinators may tell of one lane.
+func (j *judge) fullLanes() {
+	told := map[int]bool{}
+	for i := range j.fleet.Coordinators {
+		c := &j.fleet.Coordinators[i]
+		for _, l := range c.Full {
+			if c.State != fleet.Here || told[l.Partition] {
+				continue
+			}
+			told[l.Partition] = true
+			j.bad(Warning, CheckCoordinator, fmt.Sprintf("coordinator %s has found no room in the lane of partition %d since %s: %s of other spaces that it holds back, the first one for space %s", c.ID, l.Partition, l.Since.Format(time.RFC3339), count(l.Waiting, "event"), l.Space),
+				"What spaces send to those of the partition waits, and so may what stands behind that in a log, for other partitions too. Nothing is lost.",
+				"Raise the limit of the lane's stream (`nats stream edit`), or of the account, if storage says that it is full. What fills a lane is not handled yet, or was handled within the horizon.")
+		}
+	}
 }
 
 func (j *judge) binaries() {

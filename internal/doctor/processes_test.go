@@ -96,6 +96,13 @@ var fleets = []struct {
 	{"a full store", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Unstored, f.Workers[1].Figures.Unstored = "insufficient storage", "the same"
 	}, Failure, "✗ storage worker w1 was refused within the last minute: insufficient storage", "the same"},
+	{"a lane without room", func(f *fleet.Fleet) {
+		full := []model.FullLane{{Partition: 1, Space: "cart", Since: time.Unix(0, 0).UTC(), Waiting: 1024}}
+		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Full: full}, {ID: "c2", State: fleet.Here, Full: full}}
+	}, Warning, "! coordinator c1 has found no room in the lane of partition 1 since 1970-01-01T00:00:00Z: 1024 events of other spaces that it holds back, the first one for space cart|Raise the limit", "c2 has found"},
+	{"a lane without room, of a coordinator that has ended", func(f *fleet.Fleet) {
+		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Gone, Full: []model.FullLane{{Partition: 1, Space: "cart"}}}}
+	}, OK, "", "no room"},
 	{"a partition that nobody serves", func(f *fleet.Fleet) { f.Partitions[1].Served = nil }, Warning, "partitions that nobody serves: 1", ""},
 	{"a space that stands still for an hour", standing(time.Hour, worker.CauseRunning), Failure, "✗ stuck spaces space cart at event p1 of stream pay, on w1, for 1h0m0s: its handler has been running since 10:02:00 UTC|Code that does not return belongs in an action", ""},
 	{"a space that stands still for a minute", standing(time.Minute, "gate"), Warning, "! stuck spaces space cart at event p1|See the log of w1", ""},

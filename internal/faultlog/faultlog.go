@@ -18,19 +18,19 @@ const (
 	calm = 2 * time.Minute
 )
 
-// pace says when a fault that lasts is to be logged. A fault that has not been met for two minutes is over. The
-// zero value is ready.
-type pace struct {
+// Pace says when a fault that lasts is to be logged. A fault that has not been met for two minutes is over. The
+// zero value is ready. A Pace must not be used by several goroutines at a time.
+type Pace struct {
 	next, met time.Time
 	wait      time.Duration
 	left      int
 }
 
-// due takes in that the fault is met, and reports whether that is to be logged now. left is how many times
+// Due takes in that the fault is met, and reports whether that is to be logged now. left is how many times
 // it was met and not logged since the last line.
-func (p *pace) due(now time.Time) (left int, tell bool) {
+func (p *Pace) Due(now time.Time) (left int, tell bool) {
 	if p.isOver(now) {
-		*p = pace{}
+		*p = Pace{}
 	}
 	p.met = now
 	if now.Before(p.next) {
@@ -43,7 +43,7 @@ func (p *pace) due(now time.Time) (left int, tell bool) {
 	return left, true
 }
 
-func (p *pace) isOver(now time.Time) bool { return now.Sub(p.met) > calm }
+func (p *Pace) isOver(now time.Time) bool { return now.Sub(p.met) > calm }
 
 // individually is how many faults of a kind are paced each by itself. What further ones there are at the time is paced
 // as if it were one: thousands of spaces may fail for one reason.
@@ -59,8 +59,8 @@ type Log struct {
 
 // kind is the faults that are logged with one message.
 type kind struct {
-	paces map[string]*pace
-	rest  pace
+	paces map[string]*Pace
+	rest  Pace
 }
 
 // New is a log of faults that writes to a logger.
@@ -108,14 +108,14 @@ func (l *Log) due(what, of string, now time.Time) (left int, tell bool) {
 	defer l.mu.Unlock()
 	k := l.kinds[what]
 	if k == nil {
-		k = &kind{paces: map[string]*pace{}}
+		k = &kind{paces: map[string]*Pace{}}
 		l.kinds[what] = k
 	}
-	return k.paceOf(of, now).due(now)
+	return k.paceOf(of, now).Due(now)
 }
 
 // paceOf is the pace of one fault.
-func (k *kind) paceOf(of string, now time.Time) *pace {
+func (k *kind) paceOf(of string, now time.Time) *Pace {
 	if p := k.paces[of]; p != nil {
 		return p
 	}
@@ -129,7 +129,7 @@ func (k *kind) paceOf(of string, now time.Time) *pace {
 	if len(k.paces) >= individually {
 		return &k.rest
 	}
-	p := &pace{}
+	p := &Pace{}
 	k.paces[of] = p
 	return p
 }

@@ -19,12 +19,12 @@ func logged() (*Log, *bytes.Buffer) {
 
 func TestPace_LinesBecomeRareAndCountWhatWasLeftOut(t *testing.T) {
 	began := time.Unix(1_000_000, 0)
-	var p pace
+	var p Pace
 	var at []time.Duration
 	met, counted := 0, 0
 	for d := time.Duration(0); d <= time.Hour; d += time.Second {
 		met++
-		if left, due := p.due(began.Add(d)); due {
+		if left, due := p.Due(began.Add(d)); due {
 			at = append(at, d)
 			counted += 1 + left
 			if counted != met {
@@ -43,16 +43,16 @@ func TestPace_LinesBecomeRareAndCountWhatWasLeftOut(t *testing.T) {
 
 func TestPace_AFaultThatWasNotMetForLongIsANewOne(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	var p pace
+	var p Pace
 	for range 3600 {
-		p.due(now)
+		p.Due(now)
 		now = now.Add(time.Second)
 	}
 	now = now.Add(calm + time.Second)
-	if left, due := p.due(now); !due || left != 0 {
+	if left, due := p.Due(now); !due || left != 0 {
 		t.Errorf("it is logged: %v, and stands for %d others", due, left)
 	}
-	if _, due := p.due(now.Add(least)); !due {
+	if _, due := p.Due(now.Add(least)); !due {
 		t.Error("the pause is that of the fault before")
 	}
 }

@@ -74,6 +74,8 @@ type Member struct {
 	Ahead time.Duration `json:"ahead_ns,omitzero"`
 	// Unreleased is, of a coordinator, how many log sequences it has not gone through.
 	Unreleased uint64 `json:"unreleased,omitzero"`
+	// Full are, of a coordinator, the lanes that have no room for what it is to release.
+	Full []model.FullLane `json:"full,omitzero"`
 
 	said model.Member
 }
@@ -132,7 +134,7 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 		}
 		seen := &Member{
 			ID: m.ID, Host: m.Host, Version: m.Version, Program: m.Program, Connection: m.Connection,
-			Since: m.Since, Weight: cmp.Or(m.Weight, 1), Holds: m.Holds, said: m,
+			Since: m.Since, Weight: cmp.Or(m.Weight, 1), Holds: m.Holds, Full: m.Full, said: m,
 		}
 		members = append(members, seen)
 		asking.Go(func() { seen.ask(ctx, b) }) // ends within the patience

@@ -1,0 +1,138 @@
+package coordinator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+)
+
+// told are the lines of the log with a text.
+func (w *world) told(text string) (lines []string) {
+	for _, line := range strings.Split(w.logged.String(), "\n") {
+		if strings.Contains(line, text) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// announced is what a coordinator has said last of itself.
+func (w *world) announced(id string) (last model.Member) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	defer cancel()
+	_ = w.client.FollowMembers(ctx, func(m model.Member) {
+		if m.ID == id {
+			last = m
+		}
+	}, cancel)
+	return last
+}
+
+const (
+	noRoom    = "WARN a lane has no room"
+	roomAgain = "INFO a lane has room again"
+)
+
+// A lane that has no room is told of once for all that waits for it, with what it holds up and since when, then ever more rarely,
+// and once when it goes on. Another time is told of anew. Meanwhile the coordinator's announcements have it.
+func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.server.LimitLanes(3)
+		c, _ := w.coordinator(coordinator.Config{ID: "c1", Window: 8})
+		since := time.Now().UTC()
+		for range 20 {
+			w.commit("a", to("b"))
+		}
+		w.pass(30 * time.Second)
+		lines := w.told(noRoom)
+		if len(lines) != 1 {
+			t.Fatalf("it is told %d times in half a minute:\n%s", len(lines), w.logged)
+		}
+		for _, part := range []string{" partition=0 ", " space=b ", " stream=add ", " from=a ", " since=" + since.Format("2006-01-02"), " waiting="} {
+			if !strings.Contains(lines[0], part) {
+				t.Errorf("it is told without%s:\n%s", part, lines[0])
+			}
+		}
+		full := w.announced("c1").Full
+		if len(full) != 1 || full[0].Partition != 0 || full[0].Space != "b" || full[0].Waiting != 8 || full[0].Since.Sub(since) > time.Second {
+			t.Errorf("the coordinator announces %+v", full)
+		}
+		w.pass(time.Hour)
+		if n := len(w.told(noRoom)); n < 5 || n > 9 {
+			t.Errorf("it is told %d times in an hour", n)
+		}
+		if n := len(w.told(roomAgain)); n != 0 {
+			t.Errorf("it is said to go on:\n%s", w.logged)
+		}
+		w.server.LimitLanes(0)
+		w.pass(time.Minute)
+		w.wantReleased()
+		if lines := w.told(roomAgain); len(lines) != 1 || !strings.Contains(lines[0], " for=1h0m") {
+			t.Errorf("that it goes on is told so: %v", lines)
+		}
+		if full := w.announced("c1").Full; len(full) != 0 {
+			t.Errorf("the coordinator still announces %+v", full)
+		}
+		before := len(w.told(noRoom))
+		w.server.LimitLanes(1)
+		w.commit("a", to("b"))
+		w.pass(time.Second)
+		if n := len(w.told(noRoom)) - before; n != 1 {
+			t.Errorf("another time is told of %d times at once", n)
+		}
+		c.Stop()
+	})
+}
+
+// A lane in which there is room for one event now and then is full all the while.
+func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.server.LimitLanes(1)
+		c, _ := w.coordinator(coordinator.Config{Window: 8})
+		for range 100 {
+			w.commit("a", to("b"))
+		}
+		for room := 2; room < 50; room++ {
+			w.pass(10 * time.Second)
+			w.server.LimitLanes(room)
+		}
+		if n := len(w.told(noRoom)); n < 2 || n > 5 {
+			t.Errorf("it is told %d times in eight minutes", n)
+		}
+		if n := len(w.told(roomAgain)); n != 0 {
+			t.Errorf("it is said to go on %d times", n)
+		}
+		c.Stop()
+	})
+}
+
+// A letter that cannot be written for an hour is tried again all the time, and that is said in few lines.
+func TestBury_AnHourOfRefusalsIsSaidInFewLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		b := w.server.Connect("coordinator")
+		defer b.Kill()
+		w.put("a", "add", "e1")
+		c := w.start(coordinator.Config{}, noBurial{b})
+		w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
+		w.pass(time.Hour)
+		if n := len(w.told("ERROR store a dead letter")); n < 5 || n > 9 {
+			t.Errorf("it is told %d times in an hour", n)
+		}
+		c.Stop()
+	})
+}
+
+// noBurial is a bus that never stores a letter.
+type noBurial struct{ *membus.Bus }
+
+func (noBurial) Bury(context.Context, *model.DeadLetter) error { return membus.ErrOutage }
