@@ -13,8 +13,8 @@ import (
 const roomFor = 5 * time.Second
 
 // fullLanes knows which lanes have no room for what is to be released. Each holds up the releases that wait for it and,
-// once those are as many as may be under way, the log that they come from, also for other lanes. An operator is
-// told of that once, and then ever more rarely, until it goes on.
+// once those are as many as may be under way, the log that they come from, also for other lanes. The log
+// reports it once, and then ever more rarely, until releases go on.
 type fullLanes struct {
 	c  *Coordinator
 	mu sync.Mutex

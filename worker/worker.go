@@ -306,6 +306,9 @@ func retry(ctx context.Context, cfg *Config, what, of string, about []any, f fun
 		case isLoss(err) != nil: // see losses
 			wait = lossPause
 		default:
+			if errors.Is(err, model.ErrNoStream) { // an operator has to restore it
+				wait = lossPause
+			}
 			cfg.faults.Warn(what, of, slices.Concat([]any{"worker", cfg.ID}, about, []any{"error", err})...)
 		}
 		_ = pause.For(ctx, wait)
