@@ -12,27 +12,28 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// DeadFilter says which dead letters are meant. The zero value means all.
+// DeadFilter selects dead letters. The zero value selects all.
 type DeadFilter struct {
-	// Space and Stream are theirs, "" for any.
+	// Space and Stream are those of the letters, "" for any.
 	Space, Stream string
-	// Reason is part of their error, in any case.
+	// Reason is a substring of their error, compared without regard to case.
 	Reason string
-	// Since and Before bound when they ended: from the one on, and before the other.
+	// Since and Before bound when they ended: at or after Since, and before Before; zero for no
+	// bound.
 	Since, Before time.Time
 }
 
-// byName reports whether a letter of that name may be meant.
+// byName reports whether a letter of that name can match.
 func (f *DeadFilter) byName(n model.DeadName) bool {
 	return (f.Space == "" || n.Space == f.Space) && (f.Stream == "" || n.Stream == f.Stream)
 }
 
-// namesSuffice reports whether names tell which letters are meant.
+// namesSuffice reports whether names alone determine the matching letters.
 func (f *DeadFilter) namesSuffice() bool {
 	return f.Reason == "" && f.Since.IsZero() && f.Before.IsZero()
 }
 
-// Wants reports whether a letter is meant.
+// Wants reports whether a letter matches.
 func (f *DeadFilter) Wants(d *model.DeadLetter) bool {
 	switch {
 	case !f.byName(d.Name()):
@@ -45,7 +46,7 @@ func (f *DeadFilter) Wants(d *model.DeadLetter) bool {
 	return f.Reason == "" || strings.Contains(strings.ToLower(d.Error), strings.ToLower(f.Reason))
 }
 
-// DeadCounts are numbers of dead letters.
+// DeadCounts counts dead letters.
 type DeadCounts = model.DeadCounts
 
 func readDeadIndex(ctx context.Context, bus port.Client, space string) (model.DeadIndex, error) {
@@ -53,8 +54,8 @@ func readDeadIndex(ctx context.Context, bus port.Client, space string) (model.De
 	return model.NewDeadIndex(names), err
 }
 
-// CountDead counts the dead letters of a space, or of all if it is "", from the server's index:
-// however many there are, that is a question or two.
+// CountDead counts the dead letters of a space, or of all spaces if space is "", from the server's
+// index: it takes one or two requests whatever their number.
 func CountDead(ctx context.Context, bus port.Client, space string) (DeadCounts, error) {
 	x, err := readDeadIndex(ctx, bus, space)
 	if err != nil {
@@ -63,18 +64,18 @@ func CountDead(ctx context.Context, bus port.Client, space string) (DeadCounts, 
 	return x.Count((&DeadFilter{Space: space}).byName), nil
 }
 
-// OpenDead are the dead letters that were open at a moment, of those that a filter means: what
-// comes later is not among them.
+// OpenDead holds the dead letters matching a filter that were open at one moment; later ones are
+// not among them.
 type OpenDead struct {
 	bus    port.Client
 	filter DeadFilter
 	index  model.DeadIndex
-	// Count is how many they are.
+	// Count is the number of letters, or an upper bound if the filter is about more than names.
 	Count int
 }
 
-// SelectDead finds those that are open. If the filter is about more than names, all letters of the
-// space are gone through.
+// SelectDead finds the open letters. If the filter is about more than names, it reads all letters
+// of the space.
 func SelectDead(ctx context.Context, bus port.Client, f DeadFilter) (*OpenDead, error) {
 	x, err := readDeadIndex(ctx, bus, f.Space)
 	if err != nil {
@@ -92,11 +93,11 @@ func SelectDead(ctx context.Context, bus port.Client, f DeadFilter) (*OpenDead, 
 	return s, err
 }
 
-// deadPageSize is how many letters are read at a time.
+// deadPageSize is the number of letters read per request.
 const deadPageSize = 512
 
-// each calls f with each, oldest first, until that fails. It ends with the last of them: what is
-// done about them is noted behind, and need not be read.
+// each calls f with each letter, oldest first, until f fails. It ends with the last one selected,
+// since the notes that are written meanwhile follow it.
 func (s *OpenDead) each(ctx context.Context, f func(*model.DeadLetter) error) error {
 	left := s.Count
 	for after := uint64(0); left > 0; {
@@ -122,37 +123,37 @@ func (s *OpenDead) each(ctx context.Context, f func(*model.DeadLetter) error) er
 	return nil
 }
 
-// List goes through them, oldest first, until f fails.
+// List calls f with each letter, oldest first, until f fails.
 func (s *OpenDead) List(ctx context.Context, f func(Dead) error) error {
 	return s.each(ctx, func(d *model.DeadLetter) error { return f(Dead{DeadLetter: *d}) })
 }
 
-// Pace is how something is done about many letters.
+// Pace limits and reports a bulk operation.
 type Pace struct {
-	// Rate is how many a second, 0 for as many as there can be.
+	// Rate is the number of letters per second, 0 for no limit.
 	Rate float64
-	// Told is called with each, one at a time, in the order in which they are answered; nil for
-	// nobody.
+	// Told, if not nil, is called with the result of each letter, one at a time, in the order in
+	// which they complete.
 	Told func(DeadDone)
 }
 
-// DeadDone is a letter about which something was done, or could not be.
+// DeadDone is the result of a bulk operation for one letter.
 type DeadDone struct {
 	Of model.DeadName
-	// Sent is what was sent again, the zero Ref for a dismissal, and Duplicate that it had been
-	// already.
+	// Sent is the event that was sent again, the zero Ref for a dismissal; Duplicate is set if it
+	// had been sent again before.
 	Sent      Ref
 	Duplicate bool
 	Err       error
 }
 
-// bulkWindow is how many are under way at once: enough to hide the way to the server.
+// bulkWindow is the number of letters in flight: enough to hide the latency of the server.
 const bulkWindow = 128
 
-// Redrive sends each again, in order, as Redrive does. One that cannot be sent, as its lane is missing or for another
-// reason, is told of, and the others are sent. The error ends it: there is no room, it is not allowed, or ctx has ended. What
-// is done then is known to the next one that selects, so that calling it again goes on where this
-// has ended, and nothing is done twice.
+// Redrive redrives each letter, in order, as the function Redrive does. A letter that cannot be sent
+// is reported to Pace.Told, and the others are sent. It stops at an error that concerns all of them:
+// the lane has no room, the user has no permission, or ctx has ended. To continue, select and redrive
+// again: nothing is done twice.
 func (s *OpenDead) Redrive(ctx context.Context, p Pace) error {
 	lanes := map[int]error{} // why none is sent into a lane, by partition
 	return s.do(ctx, p, func(ctx context.Context, d *model.DeadLetter, end func(DeadDone)) error {
@@ -190,7 +191,8 @@ func (s *OpenDead) Redrive(ctx context.Context, p Pace) error {
 	})
 }
 
-// Dismiss leaves each as it is, for a reason, as Dismiss does; else it is like Redrive.
+// Dismiss dismisses each letter with a reason, as the function Dismiss does; otherwise it is like
+// Redrive.
 func (s *OpenDead) Dismiss(ctx context.Context, reason string, p Pace) error {
 	if len(reason) > model.MaxReasonLen {
 		return fmt.Errorf("dismiss: the reason has %d bytes, and at most %d are kept; shorten it", len(reason), model.MaxReasonLen)
@@ -204,8 +206,8 @@ func (s *OpenDead) Dismiss(ctx context.Context, reason string, p Pace) error {
 	})
 }
 
-// do begins something about each letter, in order, at a pace, with a window of them under way. It
-// returns when all that were begun have ended.
+// do starts begin for each letter, in order, at a pace, with a window of them in flight. It returns
+// when all that were started have completed.
 func (s *OpenDead) do(ctx context.Context, p Pace, begin func(context.Context, *model.DeadLetter, func(DeadDone)) error) error {
 	b := &bulk{pace: p, slots: make(chan struct{}, bulkWindow)}
 	ctx, b.cancel = context.WithCancel(ctx)
@@ -231,7 +233,7 @@ func (s *OpenDead) do(ctx context.Context, p Pace, begin func(context.Context, *
 	return err
 }
 
-// bulk is something that is being done about many letters.
+// bulk is a bulk operation in progress.
 type bulk struct {
 	pace   Pace
 	tick   <-chan time.Time // nil without a rate
@@ -243,7 +245,7 @@ type bulk struct {
 	fatal error
 }
 
-// wait waits for the next letter's time, and for room.
+// wait blocks until the next letter is due and there is room in the window.
 func (b *bulk) wait(ctx context.Context) error {
 	if b.tick != nil {
 		select {
@@ -260,7 +262,7 @@ func (b *bulk) wait(ctx context.Context) error {
 	}
 }
 
-// end takes in how it went with one.
+// end records the result of one letter.
 func (b *bulk) end(d DeadDone) {
 	defer b.under.Done()
 	<-b.slots
@@ -278,7 +280,7 @@ func (b *bulk) end(d DeadDone) {
 	}
 }
 
-// endsAll are errors that the next letter would meet as well.
+// endsAll reports errors that the next letter would meet as well.
 func endsAll(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, model.ErrStopped) ||
 		errors.Is(err, model.ErrLaneFull) || errors.Is(err, model.ErrForbidden)

@@ -17,25 +17,25 @@ type Dead struct {
 	model.DeadLetter
 	// Redriven is the event that was sent again for it, nil if none was.
 	Redriven *Redriven `json:"redriven,omitempty"`
-	// Dismissed is set if somebody has looked at it, and leaves it.
+	// Dismissed is set if the letter was dismissed.
 	Dismissed *Dismissal `json:"dismissed,omitempty"`
 }
 
-// Dismissal is why a dead letter is left as it is.
+// Dismissal is when and why a dead letter was dismissed.
 type Dismissal struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Redriven is an event that was sent again, and how it fared.
+// Redriven is an event that was sent again, and its state.
 type Redriven struct {
 	Event string        `json:"event"`
 	State lineage.State `json:"state"`
 	Error string        `json:"error,omitempty"`
 }
 
-// DeadLetters returns up to limit dead letters of a space (of all, if it is "") after a
-// sequence, oldest first, with what has been done about them. Fewer than limit means
-// that there are no more. It may miss the newest.
+// DeadLetters returns up to limit dead letters of a space (of all spaces, if space is "") after a
+// sequence, oldest first, with what has been done about them. Fewer than limit means that there are
+// no more. It may miss the newest.
 func DeadLetters(ctx context.Context, bus port.Client, space string, after uint64, limit int) ([]Dead, error) {
 	var list []Dead
 	for len(list) < limit {
@@ -62,8 +62,8 @@ func DeadLetters(ctx context.Context, bus port.Client, space string, after uint6
 	return list, nil
 }
 
-// EachDead goes through the dead letters of a space, or of all if it is "", oldest first, with what
-// had been done about them when it began, until f fails.
+// EachDead calls f with each dead letter of a space, or of all spaces if space is "", oldest first,
+// in its state at the start of the iteration, until f fails.
 func EachDead(ctx context.Context, bus port.Client, space string, f func(Dead) error) error {
 	index, err := readDeadIndex(ctx, bus, space)
 	if err != nil {
@@ -95,15 +95,14 @@ func EachDead(ctx context.Context, bus port.Client, space string, f func(Dead) e
 	}
 }
 
-// addWhatWasDone says of letters what was done about them: the notes tell, which are asked for all
-// at once, and of which only those are asked for that are in the index, if there is one. How an event fared that was sent again
-// is asked of each.
+// addWhatWasDone adds to letters what was done about them. It requests all notes of the page at
+// once, only those in the index if there is one, and the state of each redriven event.
 func addWhatWasDone(ctx context.Context, bus port.Client, page []Dead, index model.DeadIndex) error {
 	var asked []model.DeadName
 	for i := range page {
 		name := page[i].Name()
 		for _, n := range []model.DeadName{name.RedrivenNote(), name.Note(model.Dismissed)} {
-			if n.Check() == nil && (index == nil || index[n]) { // any NATS client can put such an event into a lane, and nobody a note about it
+			if n.Check() == nil && (index == nil || index[n]) { // any NATS client can put such an event into a lane, but not a note about it
 				asked = append(asked, n)
 			}
 		}
@@ -131,7 +130,7 @@ func addWhatWasDone(ctx context.Context, bus port.Client, page []Dead, index mod
 	return nil
 }
 
-// redriven says how an event fares that was sent again for a letter.
+// redriven returns the state of the event that was sent again for a letter.
 func redriven(ctx context.Context, bus port.Client, d *model.DeadLetter) (*Redriven, error) {
 	w := &walk{bus: bus}
 	b := &branch{Node: &Node{Ref: Ref{d.Space, d.Stream, model.RedriveID(d.Event)}}}
@@ -144,11 +143,11 @@ func redriven(ctx context.Context, bus port.Client, d *model.DeadLetter) (*Redri
 	return &Redriven{b.Event, b.State, b.Error}, nil
 }
 
-// findNote finds the note of something that was done about an event, nil if it was not.
+// findNote returns the note of that kind about an event, nil if there is none.
 func findNote(ctx context.Context, bus port.Client, r Ref, kind model.Outcome) (*model.DeadLetter, error) {
 	id := model.NoteOf(r.Event, kind)
 	if len(id) > model.MaxAnyEventIDLen {
-		return nil, nil // any NATS client can put such an event into a lane, and nobody a note about it
+		return nil, nil // any NATS client can put such an event into a lane, but not a note about it
 	}
 	notes, err := bus.FindDead(ctx, r.Space, id)
 	if at := slices.IndexFunc(notes, func(d model.DeadLetter) bool { return d.Stream == r.Stream }); at >= 0 {
@@ -157,15 +156,15 @@ func findNote(ctx context.Context, bus port.Client, r Ref, kind model.Outcome) (
 	return nil, err
 }
 
-// note writes what was done about an event. Only the first note of a kind is kept.
+// note records what was done about an event. Only the first note of a kind is kept.
 func note(ctx context.Context, bus port.Client, r Ref, kind model.Outcome, why string) error {
 	return bus.Bury(ctx, &model.DeadLetter{
 		Version: model.DeadVersion, Space: r.Space, Stream: r.Stream, Event: model.NoteOf(r.Event, kind), Outcome: kind, Error: why,
 	})
 }
 
-// Payload finds the payload of an event: in the lane, or in the commit that sent it if
-// it never was there or is a tombstone.
+// Payload returns the payload of an event: from the lane, or from the commit that sent it if it
+// never was in the lane or is a tombstone there.
 func Payload(ctx context.Context, bus port.Client, r Ref) ([]byte, error) {
 	m, there, err := bus.FindEvent(ctx, r.Space, r.Stream, r.Event)
 	if err != nil || there && m.Invalid == "" {
@@ -183,25 +182,25 @@ func Payload(ctx context.Context, bus port.Client, r Ref) ([]byte, error) {
 	return sent.Send.Payload.AppendJSON(nil), nil
 }
 
-// ErrGone says that a payload is in no lane and no log any more.
-var ErrGone = errors.New("it is in the lane no more, and in no log")
+// ErrGone reports that a payload is no longer in any lane or log.
+var ErrGone = errors.New("it is no longer in the lane, and in no log")
 
-// IsGone reports whether Payload can never find what it was asked for.
+// IsGone reports whether Payload can never find the payload.
 func IsGone(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, lookup.ErrForgotten) || errors.Is(err, lookup.ErrNeverSent)
 }
 
-// NoLetterError says that there is no dead letter to send again.
+// NoLetterError reports that an event has no dead letter.
 type NoLetterError struct{ Ref }
 
 func (e *NoLetterError) Error() string {
-	return fmt.Sprintf("there is no dead letter about event %s of space %s; `settle dead %s` lists those there are, `settle tree %s --space %s` says what became of the event",
+	return fmt.Sprintf("there is no dead letter about event %s of space %s; `settle dead %s` lists the existing ones, `settle tree %s --space %s` shows the state of the event",
 		e.Event, e.Space, e.Space, e.Event, e.Space)
 }
 
-// Redrive sends an event that has failed or was refused again, under model.RedriveID.
-// Doing so twice is one event: Duplicate then says that it had been sent again before.
-// stream may be empty if only one event of the space has that id.
+// Redrive sends an event that failed or was refused again, under model.RedriveID. Redriving it
+// twice is one event, reported by Duplicate. stream may be empty if only one event of the space has
+// that id.
 func Redrive(ctx context.Context, bus port.Client, space, stream, id string) (Ref, model.SendResult, error) {
 	d, err := findLetter(ctx, bus, Ref{space, stream, id})
 	if err != nil {
@@ -221,9 +220,9 @@ func Redrive(ctx context.Context, bus port.Client, space, stream, id string) (Re
 	return r, result, nil
 }
 
-// Dismiss notes that a dead letter is left as it is, and why; again says that somebody had done
-// so before, whose reason is kept. It is there still, and can be redriven. stream may be empty as
-// for Redrive.
+// Dismiss records that a dead letter needs no further action, and why; again reports that it was
+// dismissed before, in which case the first reason is kept. The letter stays, and can be redriven.
+// stream may be empty as for Redrive.
 func Dismiss(ctx context.Context, bus port.Client, space, stream, id, reason string) (of Ref, again bool, err error) {
 	if len(reason) > model.MaxReasonLen {
 		return Ref{}, false, fmt.Errorf("dismiss event %s: the reason has %d bytes, and at most %d are kept; shorten it", id, len(reason), model.MaxReasonLen)
@@ -239,15 +238,16 @@ func Dismiss(ctx context.Context, bus port.Client, space, stream, id, reason str
 	return of, false, note(ctx, bus, of, model.Dismissed, reason)
 }
 
-// SentAgain says under which name the event of a dead letter was sent again; false if that has not been done.
+// SentAgain returns the name under which the event of a dead letter was sent again; false if it was
+// not.
 func SentAgain(ctx context.Context, bus port.Client, of Ref) (again Ref, sent bool, err error) {
 	again = Ref{of.Space, of.Stream, model.RedriveID(of.Event)}
 	n, err := findNote(ctx, bus, again, model.Redriven)
 	return again, n != nil, err
 }
 
-// sendOnce sends an event again, unless that has been done: its lane says so, and when
-// that has forgotten it, the note that is written afterwards.
+// sendOnce sends an event again unless that was done: the lane refuses a second one and, when it
+// has forgotten the first, there is the note that is written afterwards.
 func sendOnce(ctx context.Context, bus port.Client, r Ref, m model.Message) (model.SendResult, error) {
 	if done, err := findNote(ctx, bus, r, model.Redriven); err != nil || done != nil {
 		return model.SendResult{Duplicate: done != nil}, err
@@ -285,13 +285,13 @@ func findLetter(ctx context.Context, bus port.Client, r Ref) (*model.DeadLetter,
 	return nil, several
 }
 
-// sendAnswer is what came of a send.
+// sendAnswer is the result of a send.
 type sendAnswer struct {
 	r   model.SendResult
 	err error
 }
 
-// sending sends a message, and tells what came of that.
+// sending sends a message, and delivers the result.
 func sending(bus port.Client, m model.Message) <-chan sendAnswer {
 	done := make(chan sendAnswer, 1)
 	bus.Send(m, func(r model.SendResult, err error) { done <- sendAnswer{r, err} })

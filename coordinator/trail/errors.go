@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// MissingError says that nobody knows of an event.
+// MissingError reports that an event is not known.
 type MissingError struct {
 	Space, Stream, Event string
-	// Minted: the id is one that Settle makes for what a handler sends.
+	// Minted is set if the id is one that Settle makes for sends of handlers.
 	Minted bool
-	// Receipt: it is the receipt that is missing.
+	// Receipt is set if only the receipt is missing.
 	Receipt bool
 }
 
@@ -25,7 +25,7 @@ func (e *MissingError) Error() string {
 		where += ", stream " + e.Stream
 	}
 	if e.Receipt {
-		return fmt.Sprintf("there is no receipt of event %s in the log of space %s, stream %s: it waits, or was never sent; `settle tree %s` says which", e.Event, e.Space, e.Stream, e.Event)
+		return fmt.Sprintf("there is no receipt of event %s in the log of space %s, stream %s: it waits, or was never sent; `settle tree %s` shows which", e.Event, e.Space, e.Stream, e.Event)
 	}
 	if e.Minted {
 		return fmt.Sprintf("there is no event %s in %s, and no commit of its origin has sent it (yet); check the id and the deployment (--prefix, --context)", e.Event, where)
@@ -33,7 +33,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("there is no event %s in %s; check the id and the space (both count capitals), the deployment (--prefix, --context), and whether the send was acknowledged, not longer ago than lanes remember", e.Event, where)
 }
 
-// AmbiguousError says that several events have the id that was asked for.
+// AmbiguousError reports that several events have the id.
 type AmbiguousError struct {
 	Event string
 	Found []Ref
@@ -48,12 +48,12 @@ func (e *AmbiguousError) Error() string {
 	if e.oneSpace() {
 		which = "the stream (--stream)"
 	}
-	return fmt.Sprintf("%d events have the id %s: %s; say which with %s", len(e.Found), e.Event, strings.Join(list, ", "), which)
+	return fmt.Sprintf("%d events have the id %s: %s; select one with %s", len(e.Found), e.Event, strings.Join(list, ", "), which)
 }
 
 func (e *AmbiguousError) oneSpace() bool {
 	return !slices.ContainsFunc(e.Found, func(r Ref) bool { return r.Space != e.Found[0].Space })
 }
 
-// ErrTooMany says that a tree has grown larger than anybody waits for.
+// ErrTooMany reports that a tree has more events than a wait supports.
 var ErrTooMany = errors.New("the tree has too many events to wait for")

@@ -2,11 +2,12 @@ package trail
 
 import "github.com/settlehq/settle/model"
 
-// NoticeTo is the space that is told of how an event has ended, "" if none is: the one
-// that sent it, if it was refused, cancelled or expired. Who sends from outside asks for the receipt instead.
+// NoticeTo returns the space that gets a notice about the end of an event, "" if none does: the
+// space that sent it, if it was refused, cancelled or expired. Senders outside read the receipt
+// instead.
 //
-// The event's id says which space that is, and can be trusted as far as the target's
-// lane can: only a coordinator puts a position there.
+// The event's id names that space, and is as trustworthy as the target's lane: only a coordinator
+// sets a position there.
 func NoticeTo(rc *model.Receipt) string {
 	origin, minted := model.OriginOf(rc.Event)
 	if !rc.Outcome.CameToNothing() || rc.Pos == 0 || !minted || model.CheckName("space", origin.Space) != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// passed reports whether an event that is not in its lane has been there: lanes forget
-// what was handled longer ago than the horizon. The checkpoint of its space says up to
-// which position it has handled what the sender's space sent; it is asked only when
-// the commit that sent the event is old enough for that, as it is large. A notice has no
-// position, and counts as told after that time.
+// passed reports whether an event that is not in its lane was there: lanes forget events that were
+// handled longer ago than the horizon. The checkpoint of the target contains the position up to
+// which it has handled the sends of the sender's space; since it is large, it is read only if the
+// commit that sent the event is old enough. A notice has no position, and counts as delivered after
+// that time.
 func passed(ctx context.Context, bus port.Client, r Ref, origin string, position uint64, sent time.Time) (bool, error) {
 	if sent.IsZero() || time.Since(sent) <= bus.Horizon() {
 		return false, nil

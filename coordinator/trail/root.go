@@ -39,7 +39,7 @@ func (w *walk) root(ctx context.Context, q Query) (*branch, error) {
 	return nil, several
 }
 
-// sentRoot is root for an event that is in no lane: a follow-up, or one that is parked.
+// sentRoot is root for an event that is in no lane: a follow-up, or a parked one.
 func (w *walk) sentRoot(ctx context.Context, q Query) (*branch, error) {
 	sent, err := lookup.FindOrigin(ctx, w.bus, q.Event)
 	b := &branch{Node: &Node{Ref: Ref{q.Space, q.Stream, q.Event}}}
@@ -80,8 +80,8 @@ func causes(ctx context.Context, bus port.Client, n *Node) ([]Ref, error) {
 	return list, nil
 }
 
-// causeOf is the event that led to one, nil if it came from outside or that is not
-// known any more.
+// causeOf returns the event that caused one, nil if it came from outside or that is no longer
+// known.
 func causeOf(ctx context.Context, bus port.Client, r Ref) (*Ref, error) {
 	if of, ok := model.RedriveOf(r.Event); ok {
 		return &Ref{r.Space, r.Stream, of}, nil
@@ -100,7 +100,7 @@ func causeOf(ctx context.Context, bus port.Client, r Ref) (*Ref, error) {
 	return refOf(&sent.Origin), nil
 }
 
-// origin is lookup.FindOrigin, without a difference between what there is not.
+// origin is lookup.FindOrigin without a distinction between the kinds of absence.
 func origin(ctx context.Context, bus port.Client, id string) (*lookup.Sent, error) {
 	sent, err := lookup.FindOrigin(ctx, bus, id)
 	if errors.Is(err, lookup.ErrNeverSent) || errors.Is(err, lookup.ErrForgotten) {

@@ -12,22 +12,21 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// ServiceName is what every coordinator offers its answers under.
+// ServiceName is the name of the service that every coordinator offers.
 const ServiceName = "settle-coordinator"
 
-// The questions of the service.
+// The endpoints of the service.
 const (
 	AskTree    = "tree"
 	AskReceipt = "receipt"
 	AskDead    = "dead"
 )
 
-// answerTime bounds what one question may cost: questions to one coordinator come one
-// after the other.
+// answerTime bounds the time of one answer: requests to one coordinator are answered one after the
+// other.
 const answerTime = 10 * time.Second
 
-// Service answers what this package can find out, in JSON, for any NATS client. Its
-// answers end with ctx.
+// Service answers requests in JSON, for any NATS client. Its answers end with ctx.
 func Service(ctx context.Context, bus port.Client) model.Service {
 	return model.Service{
 		Name:        ServiceName,
@@ -40,13 +39,13 @@ func Service(ctx context.Context, bus port.Client) model.Service {
 	}
 }
 
-// answer makes an answer of a function.
+// answer makes an endpoint of a function.
 func answer[Q, R any](ctx context.Context, bus port.Client, find func(context.Context, port.Client, Q) (R, error)) func([]byte) ([]byte, error) {
 	return func(request []byte) ([]byte, error) {
 		var q Q
 		if len(request) > 0 {
 			if err := json.Unmarshal(request, &q); err != nil {
-				return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: "the question is not the JSON that is expected: " + err.Error()}
+				return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: "the request is not the JSON that is expected: " + err.Error()}
 			}
 		}
 		ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -59,7 +58,7 @@ func answer[Q, R any](ctx context.Context, bus port.Client, find func(context.Co
 	}
 }
 
-// coded gives an error the code that it deserves.
+// coded gives an error its code.
 func coded(err error) error {
 	code := model.CodeFailed
 	if _, ok := errors.AsType[*MissingError](err); ok {
@@ -74,7 +73,7 @@ func coded(err error) error {
 	return &model.ServiceError{Code: code, Text: err.Error()}
 }
 
-// findReceipt is how an event ended, as a tree without what it caused.
+// findReceipt returns how an event ended, as a tree without what it caused.
 func findReceipt(ctx context.Context, bus port.Client, r Ref) (*Node, error) {
 	h, err := lookup.FindReceipt(ctx, bus, r.Space, r.Stream, r.Event)
 	if err == nil && h == nil {
@@ -84,15 +83,14 @@ func findReceipt(ctx context.Context, bus port.Client, r Ref) (*Node, error) {
 	return b.Node, b.ended(h, err)
 }
 
-// DeadQuery asks for a page of dead letters.
+// DeadQuery requests a page of dead letters.
 type DeadQuery struct {
 	Space string `json:"space"`
 	After uint64 `json:"after"`
 	Limit int    `json:"limit"`
 }
 
-// DeadPage is a page of dead letters. Next is the after of the one that follows, 0 if
-// there is none.
+// DeadPage is a page of dead letters. Next is the After of the next page, 0 if there is none.
 type DeadPage struct {
 	Letters []Dead `json:"letters"`
 	Next    uint64 `json:"next,omitempty"`
@@ -130,7 +128,7 @@ func deadPage(ctx context.Context, bus port.Client, q DeadQuery) (*DeadPage, err
 	return page, nil
 }
 
-// Ask is Walk by whichever coordinator answers; model.ErrNobody if none does.
+// Ask is Walk by any coordinator; model.ErrNobody if none answers.
 func Ask(ctx context.Context, bus port.Client, q Query) (*Tree, error) {
 	question, err := json.Marshal(q)
 	if err != nil {
@@ -142,7 +140,7 @@ func Ask(ctx context.Context, bus port.Client, q Query) (*Tree, error) {
 	}
 	var t Tree
 	if err := json.Unmarshal(reply, &t); err != nil || t.Root == nil {
-		return nil, fmt.Errorf("the answer about event %s is no tree: %w", q.Event, err)
+		return nil, fmt.Errorf("the answer about event %s is not a tree: %w", q.Event, err)
 	}
 	return &t, nil
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Query asks for what an event has caused.
+// Query requests the tree of an event.
 type Query struct {
 	Event string `json:"event"`
-	// Space and Stream are where the event went. Either may be empty if the id alone
-	// says enough.
+	// Space and Stream are the target of the event. Either may be empty if the id is unambiguous.
 	Space  string `json:"space,omitempty"`
 	Stream string `json:"stream,omitempty"`
 	// MaxEvents and MaxDepth bound the tree; 0 means DefaultEvents and DefaultDepth.
@@ -19,7 +18,7 @@ type Query struct {
 	MaxDepth  int `json:"max_depth,omitempty"`
 }
 
-// The bounds of a tree for which nobody chose any.
+// The default bounds of a tree.
 const (
 	DefaultEvents = 1000
 	DefaultDepth  = 100
@@ -30,17 +29,16 @@ type Tree struct {
 	Root *Node `json:"root"`
 	// CausedBy are the events that led to the root, the nearest first.
 	CausedBy []Ref `json:"caused_by,omitempty"`
-	// Events is the number of nodes, States how many of them are in which state. Who has
-	// waited for a tree that is cut knows it of all events, also of those not shown.
+	// Events is the number of nodes, and States counts them by state. After a wait, both include
+	// events that were cut from the tree.
 	Events int                   `json:"events"`
 	States map[lineage.State]int `json:"states"`
-	// Settled says that every event of the tree has ended. Of a tree that is cut that is
-	// known only to who has waited for it.
+	// Settled is set if every event of the tree has ended. In a tree that was cut it is known only
+	// after a wait.
 	Settled bool `json:"settled"`
-	// More says that the bounds have cut it: there is more than is shown.
+	// More is set if the bounds have cut the tree.
 	More bool `json:"more,omitempty"`
-	// Unattended says that no coordinator has answered: what is parked stays so until
-	// one runs.
+	// Unattended is set if no coordinator answered: parked events stay parked until one runs.
 	Unattended bool `json:"unattended,omitempty"`
 }
 
@@ -56,48 +54,48 @@ type Node struct {
 	Ref
 	Kind  Kind          `json:"kind,omitempty"`
 	State lineage.State `json:"state"`
-	// Error is that of the receipt, or why it was dropped.
+	// Error is that of the receipt, or why the event was dropped.
 	Error string `json:"error,omitempty"`
-	// Attempts is how often the handler was tried, if more than once.
+	// Attempts is how often the handler was called, if more than once.
 	Attempts int         `json:"attempts,omitempty"`
 	Result   model.Value `json:"result,omitzero"`
-	// Sent is when its lane stored it, and Ended when the commit with its receipt was
-	// stored; zero if it was not, and Sent of a follow-up, which has no lane.
+	// Sent is when its lane stored it, and Ended when the commit with its receipt was stored; zero
+	// if that did not happen. Sent is zero for a follow-up, which has no lane.
 	Sent  time.Time `json:"sent,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
 	// Until is when it may be handled, if it was sent with a time or is a timer.
 	Until time.Time `json:"until,omitzero"`
-	// Lane is its place in the lane, 0 for one that has none (yet). Position counts what
-	// its origin has sent to its space.
+	// Lane is its place in the lane, 0 if it has none (yet). Position numbers the sends of its
+	// origin to its space.
 	Lane     uint64 `json:"lane,omitempty"`
 	Position uint64 `json:"position,omitempty"`
-	// Commit is the log sequence of the commit that holds its receipt, Runtime who made
-	// that, and Tx the transaction.
+	// Commit is the log sequence of the commit with its receipt, Runtime the runtime that made that
+	// commit, and Tx the transaction.
 	Commit  uint64 `json:"commit,omitempty"`
 	Runtime string `json:"runtime,omitempty"`
 	Tx      string `json:"tx,omitempty"`
-	// Caused are the events that its handling sent, in that order, then a notice about
-	// it and what was sent again for it.
+	// Caused are the events that its handling sent, in that order, then a notice about it and the
+	// event that was sent again for it.
 	Caused []*Node `json:"caused,omitempty"`
-	// More is how many of those the bounds have cut.
+	// More is the number of those that the bounds have cut.
 	More int `json:"more,omitempty"`
 
-	waits bool // it waits in its space since the commit that sent it
+	waits bool // waits in its space since the commit that sent it
 }
 
-// Kind says what an event is to the one above it.
+// Kind is the relation of an event to its parent in the tree.
 type Kind string
 
 const (
-	// KindSent: the handling of the one above has sent it.
+	// KindSent: the handling of the parent sent it.
 	KindSent Kind = ""
-	// KindNotice: it tells the origin that the one above was refused.
+	// KindNotice: it notifies the origin that the parent was refused.
 	KindNotice Kind = "notice"
-	// KindRedrive: the one above, sent again by a person.
+	// KindRedrive: it is the parent, sent again by an operator.
 	KindRedrive Kind = "redrive"
 )
 
-// count fills in what is said about the tree as a whole.
+// count computes the fields about the tree as a whole.
 func (t *Tree) count() {
 	t.States = map[lineage.State]int{}
 	t.Settled, t.More, t.Events = true, false, 0

@@ -16,14 +16,14 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Wait returns when an event and everything that it causes has ended, directly and
-// indirectly, notices included, with how many of them have ended in which state; what a
-// person sends again for it later is not waited for. The event may be sent only later.
-// When ctx ends first, the error says so and Walk says what is still open. No bound of a
-// Query concerns it: the only one is that more than 100,000 events are ErrTooMany.
+// Wait blocks until an event and everything that it causes has ended, directly and indirectly,
+// notices included, and returns how many of them ended in which state. Events that are redriven
+// later are not waited for. The event may not have been sent yet. If ctx ends first, that is the
+// error, and Walk shows what is still open. The bounds of a Query do not apply: the only limit is
+// that more than 100,000 events are ErrTooMany.
 //
-// It follows the log of every space that the tree has reached, as far as something is
-// open there: a commit says by itself what it has ended and what it has sent.
+// It follows the log of every space with open events of the tree: a commit itself shows which
+// events it ended and which it sent.
 func Wait(ctx context.Context, bus port.Client, space, stream, id string) (map[lineage.State]int, error) {
 	err := errors.Join(model.CheckName("space", space), model.CheckName("stream", stream), model.CheckAnyEventID(id))
 	if err != nil {
@@ -47,11 +47,10 @@ func Wait(ctx context.Context, bus port.Client, space, stream, id string) (map[l
 // errSettled ends the goroutines of a wait that is over.
 var errSettled = errors.New("nothing is open")
 
-// maxOpen bounds the events that a wait has met, so that one that never ends does not take
-// all memory.
+// maxOpen bounds the events of a wait, so that one that never ends does not exhaust the memory.
 const maxOpen = 100_000
 
-// wait is one tree that is waited for.
+// wait is a tree that is waited for.
 type wait struct {
 	bus   port.Client
 	group *errgroup.Group
@@ -59,18 +58,18 @@ type wait struct {
 	slots chan struct{} // taken by lookups
 
 	mu     sync.Mutex
-	open   map[Ref]bool          // met, and true until it has ended
-	timed  map[Ref]bool          // met, and waits in its space: it may be cancelled
-	states map[lineage.State]int // how many have ended in which
-	aged   map[Ref]int           // how many ticks of port.StaleLeader it has been open for
+	open   map[Ref]bool          // true until it has ended
+	timed  map[Ref]bool          // waits in its space, where it may be cancelled
+	states map[lineage.State]int // how many have ended in each state
+	aged   map[Ref]int           // for how many ticks of port.StaleLeader it has been open
 	left   int                   // how many have not ended
 	spaces map[string]*followed
 }
 
 // followed is a space whose log is followed.
 type followed struct {
-	started chan struct{} // closed when that is so
-	seen    uint64        // up to where; w.mu guards it
+	started chan struct{} // closed when its log is followed
+	seen    uint64        // up to where; guarded by w.mu
 }
 
 func (w *wait) count() int {
@@ -79,8 +78,8 @@ func (w *wait) count() int {
 	return w.left
 }
 
-// add waits for one more event. Its receipt is looked for after its space's log is
-// followed, so it is either found or followed upon.
+// add waits for one more event. Its receipt is looked up after its space's log is followed, so it
+// is found either way.
 func (w *wait) add(n *Node, sender *lookup.Handling) {
 	r := n.Ref
 	w.mu.Lock()
@@ -106,8 +105,8 @@ func (w *wait) add(n *Node, sender *lookup.Handling) {
 	w.group.Go(func() error { return w.find(n, f, sender) })
 }
 
-// follow reads the log of a space from its present end on, until the wait is over. What is
-// purged before it has read it may have ended something: that is looked for then.
+// follow reads the log of a space from its present end on, until the wait is over. Entries that are
+// purged before they are read may have ended events, which are then looked up.
 func (w *wait) follow(space string, f *followed) error {
 	for started := f.started; ; started = nil {
 		head, err := w.bus.Head(w.ctx, space)
@@ -128,7 +127,7 @@ func (w *wait) follow(space string, f *followed) error {
 	}
 }
 
-// findAll looks for everything that is open in a space.
+// findAll looks up all open events of a space.
 func (w *wait) findAll(space string, f *followed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +139,7 @@ func (w *wait) findAll(space string, f *followed) {
 	}
 }
 
-// followFrom reads the log of a space behind a sequence.
+// followFrom reads the log of a space after a sequence.
 func (w *wait) followFrom(space string, head uint64, f *followed) error {
 	var broken error
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -158,7 +157,7 @@ func (w *wait) followFrom(space string, head uint64, f *followed) error {
 	return err
 }
 
-// read takes in what a commit has ended.
+// read processes the receipts and sends of a commit.
 func (w *wait) read(f *followed, e model.LogEntry) error {
 	c, err := model.DecodeCommit(e.Data)
 	if err != nil {
@@ -185,7 +184,7 @@ func (w *wait) read(f *followed, e model.LogEntry) error {
 	return nil
 }
 
-// cancelled ends an event that waited for its time, if that is waited for.
+// cancelled ends an event that waited for its time, if it belongs to the tree.
 func (w *wait) cancelled(space, id string) error {
 	w.mu.Lock()
 	var gone []Ref
@@ -203,8 +202,8 @@ func (w *wait) cancelled(space, id string) error {
 	return nil
 }
 
-// findTimed looks for an event that waits for its time. One that neither waits nor has a
-// receipt was cancelled.
+// findTimed looks up an event that waits for its time. Without waiting or having a receipt, it was
+// cancelled.
 func (w *wait) findTimed(r Ref) error {
 	waiting, err := lookup.FindWaiting(w.ctx, w.bus, r.Space, r.Stream, r.Event)
 	if err != nil || waiting != nil {
@@ -222,7 +221,7 @@ func (w *wait) findTimed(r Ref) error {
 	return w.end(r, nil, lineage.Cancelled)
 }
 
-// find looks for the receipt of an event that may be in the log already.
+// find looks up the receipt of an event, which may be in the log already.
 func (w *wait) find(n *Node, f *followed, sender *lookup.Handling) error {
 	r := n.Ref
 	select {
@@ -245,7 +244,7 @@ func (w *wait) find(n *Node, f *followed, sender *lookup.Handling) error {
 	h, err := lookup.FindReceiptUpTo(w.ctx, w.bus, r.Space, r.Stream, r.Event, seen)
 	switch {
 	case errors.Is(err, lookup.ErrForgotten):
-		return w.ended(r, nil) // what it caused is not known any more
+		return w.ended(r, nil) // what it caused is no longer known
 	case err != nil:
 		return err
 	case h != nil:
@@ -262,7 +261,8 @@ func (w *wait) find(n *Node, f *followed, sender *lookup.Handling) error {
 	return nil
 }
 
-// ended goes on with what the handling of an event has caused, if that is waited for.
+// ended records the end of an event and adds the events that its handling caused, if it belongs to
+// the tree.
 func (w *wait) ended(r Ref, h *lookup.Handling) error { return w.end(r, h, stateOf(h)) }
 
 func (w *wait) end(r Ref, h *lookup.Handling, how lineage.State) error {
@@ -288,7 +288,8 @@ func (w *wait) end(r Ref, h *lookup.Handling, how lineage.State) error {
 	return nil
 }
 
-// stateOf is how a handling has ended its event; nil is one that is not known any more.
+// stateOf returns the state in which a handling left its event; nil means that it is no longer
+// known.
 func stateOf(h *lookup.Handling) lineage.State {
 	if h == nil {
 		return lineage.Forgotten
@@ -296,8 +297,8 @@ func stateOf(h *lookup.Handling) lineage.State {
 	return lineage.State(h.Tx.Receipt.Outcome)
 }
 
-// lookAgain looks once more for what has been open for longer than port.StaleLeader; all
-// else is told by the logs.
+// lookAgain looks up events that have been open for longer than port.StaleLeader; all others are
+// found in the followed logs.
 func (w *wait) lookAgain() error {
 	t := time.NewTicker(port.StaleLeader)
 	defer t.Stop()

@@ -15,9 +15,9 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Walk returns the tree of an event. The error is a *MissingError or an
-// *AmbiguousError if the query names none or several, or one of reading. The tree is
-// read while the system goes on, so a node may be older than what it has caused.
+// Walk returns the tree of an event. The error is a *MissingError or an *AmbiguousError if the
+// query matches no event or several, or an error of reading. The tree is read while the system
+// runs, so a node may be older than its children.
 func Walk(ctx context.Context, bus port.Client, q Query) (*Tree, error) {
 	w, err := newWalk(bus, q)
 	if err != nil {
@@ -38,7 +38,7 @@ func Walk(ctx context.Context, bus port.Client, q Query) (*Tree, error) {
 	return t, nil
 }
 
-// walk is one tree in the making.
+// walk is one tree being built.
 type walk struct {
 	bus      port.Client
 	maxDepth int
@@ -64,18 +64,18 @@ func check(name string, valid func(what, name string) error, what string) error 
 	return valid(what, name)
 }
 
-// branch is a node that may still grow.
+// branch is a node whose children are still to be added.
 type branch struct {
 	*Node
 	handling *lookup.Handling
 	depth    int
 }
 
-// readers is how many events are looked up at a time.
+// readers is the number of concurrent lookups.
 const readers = 16
 
-// grow adds what a branch has caused, tier by tier, so that the bound on events cuts
-// what is far from the root.
+// grow adds what a branch has caused, level by level, so that the bound on events cuts what is far
+// from the root.
 func (w *walk) grow(ctx context.Context, root *branch) error {
 	for tier := []*branch{root}; len(tier) > 0; {
 		for _, b := range tier {
@@ -92,7 +92,7 @@ func (w *walk) grow(ctx context.Context, root *branch) error {
 	return nil
 }
 
-// lookUp finds out what has become of all children of a tier.
+// lookUp looks up the state of all children of a level.
 func (w *walk) lookUp(ctx context.Context, tier []*branch) ([]*branch, error) {
 	var next []*branch
 	g, ctx := errgroup.WithContext(ctx)
@@ -128,8 +128,8 @@ func (w *walk) sprout(ctx context.Context, b *branch) error {
 	return nil
 }
 
-// caused are the events that follow from how one has ended, in the order in which they
-// were sent.
+// caused returns the events that follow from the end of an event, in the order in which they were
+// sent.
 func caused(n *Node, h *lookup.Handling) []*Node {
 	if h == nil {
 		return nil
@@ -175,8 +175,7 @@ func (w *walk) read(ctx context.Context, b *branch, sender *lookup.Handling) err
 	return w.lookInLane(ctx, b, sender)
 }
 
-// lookInLane is look for an event that passes through a lane. sender is nil if it is not
-// known who has sent it.
+// lookInLane is look for an event that passes through a lane. sender is nil if it is not known.
 func (w *walk) lookInLane(ctx context.Context, b *branch, sender *lookup.Handling) error {
 	m, there, err := w.bus.FindEvent(ctx, b.Space, b.Stream, b.Event)
 	if err != nil {
@@ -198,8 +197,8 @@ func (w *walk) lookInLane(ctx context.Context, b *branch, sender *lookup.Handlin
 	return b.ended(h, err)
 }
 
-// lookAmongWaiting is look for an event that has a time. One that waited in its space from
-// the beginning, and neither waits nor has a receipt, is a timer that was cancelled.
+// lookAmongWaiting is look for an event with a time. One that waited in its space from the start,
+// and neither waits nor has a receipt, is a timer that was cancelled.
 func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
 	waiting, err := lookup.FindWaiting(ctx, w.bus, b.Space, b.Stream, b.Event)
 	if err != nil {
@@ -217,8 +216,7 @@ func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
 	return b.ended(h, err)
 }
 
-// forgotten notes whether the event of a branch, which is not in its lane, has been
-// there.
+// forgotten records whether the event of a branch, which is not in its lane, was there.
 func (b *branch) forgotten(was bool, err error) error {
 	if was {
 		b.State, b.Error = lineage.Forgotten, lookup.ErrForgotten.Error()
@@ -226,7 +224,7 @@ func (b *branch) forgotten(was bool, err error) error {
 	return err
 }
 
-// ended notes how the event of a branch has ended, if it has.
+// ended records how the event of a branch has ended, if it has.
 func (b *branch) ended(h *lookup.Handling, err error) error {
 	switch {
 	case errors.Is(err, lookup.ErrForgotten):
@@ -248,7 +246,7 @@ func (b *branch) ended(h *lookup.Handling, err error) error {
 	return nil
 }
 
-// refOf names the event that a handling handled.
+// refOf returns the event that a handling handled.
 func refOf(h *lookup.Handling) *Ref {
 	stream, _ := receipts.Stream(h.Tx.By)
 	return &Ref{h.Space, stream, h.Tx.Receipt.Event}

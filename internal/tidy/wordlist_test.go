@@ -17,6 +17,7 @@ var heldToWords = []string{
 	"cmd/coordinator",
 	"cmd/spaceworker",
 	"coordinator",
+	"coordinator/trail",
 	"cron",
 	"gateway",
 	"internal/bench",
