@@ -32,7 +32,7 @@ func main() {
 			return func(context.Context) error {
 				c.Stop()
 				if !p.Bus.Reachable() {
-					return fmt.Errorf("coordinator %s has left without announcing it: %w; what it had not released the next one releases", p.ID, port.ErrNoServer)
+					return fmt.Errorf("coordinator %s has left without announcing it: %w; the next one releases what remains", p.ID, port.ErrNoServer)
 				}
 				return nil
 			}, nil

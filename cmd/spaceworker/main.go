@@ -76,7 +76,7 @@ func main() {
 			if err != nil {
 				return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
 			}
-			go func() { // ends with the worker, at the latest when it is stopped
+			go func() { // ends with the worker, which Stop ends at the latest
 				<-w.Done()
 				end(errReplaced)
 			}()

@@ -86,7 +86,7 @@ func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(P
 		err = stop(last)
 	}
 	if errors.Is(err, port.ErrNoServer) {
-		p.Bus.Kill() // nothing will be answered any more
+		p.Bus.Kill() // no request will be answered any more
 	}
 	p.Bus.Close()
 	flushed, cancel := context.WithTimeout(context.Background(), flushTimeout)
