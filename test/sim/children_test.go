@@ -45,6 +45,8 @@ type outcomes struct {
 	// Reports are of the first seeds that failed, Hashes of all if they were asked for.
 	Reports []string
 	Hashes  map[uint64]string
+	// Commits are sums over what each seed has appended.
+	Commits map[uint64]uint64
 }
 
 const (
@@ -58,7 +60,7 @@ func runPart(t *testing.T, text string) {
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		t.Fatal(err)
 	}
-	out := outcomes{Counts: map[string]int{}, Hashes: map[uint64]string{}}
+	out := outcomes{Counts: map[string]int{}, Hashes: map[uint64]string{}, Commits: map[uint64]uint64{}}
 	for i, seed := range p.all() {
 		fmt.Println(seedLine + strconv.FormatUint(seed, 10)) // should this process die of it
 		collect(uint64(i))
@@ -71,6 +73,7 @@ func runPart(t *testing.T, text string) {
 		}
 		if p.Hashes {
 			out.Hashes[seed] = fmt.Sprintf("%x", r.hash)
+			out.Commits[seed] = r.commits
 		}
 		if len(r.wrong) > 0 {
 			out.Failed++

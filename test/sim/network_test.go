@@ -146,6 +146,9 @@ func (n *wire) record(s membus.Step) (crash bool) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	n.w.story.tell(n.p.name, int(s.Moment), s.Label, s.Space, s.Key, s.Nth, s.Try, s.Seq, outcome(s.Err), uint64(s.Trip.There))
+	if s.Append != nil {
+		n.w.commits += keyed(1, s.Space, int(s.Moment), s.Append.Expect, bytesIn(s.Append.Data)).s
+	}
 	n.w.requests++
 	n.minutes(s)
 	n.w.flying(n.p, s)
@@ -160,6 +163,15 @@ func (n *wire) record(s membus.Step) (crash bool) {
 	}
 	n.p.doomed = true
 	return true
+}
+
+// bytesIn adds up the bytes of a commit. Transactions that were made at one instant have no order, and
+// so the sum does not depend on it.
+func bytesIn(data []byte) (sum uint64) {
+	for _, b := range data {
+		sum += uint64(b)
+	}
+	return sum
 }
 
 func outcome(err error) string {

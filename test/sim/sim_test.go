@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -23,6 +24,7 @@ var (
 	allFlag    = flag.Bool("all", false, "the minutes tell of announcements, pings and leases, too")
 	seedsFlag  = flag.Uint64("seeds", defaultSeeds(), "how many seeds TestSeeds runs")
 	firstFlag  = flag.Uint64("first", 0, "the first of them; 0: older and newer ones, see seedRanges")
+	digestFlag = flag.String("digests", "", "a file into which TestSeeds writes the digest of each seed's story, to compare two versions of the code")
 )
 
 // defaultSeeds take about a minute and a half of a processor.
@@ -42,6 +44,7 @@ func TestMain(m *testing.M) {
 // result is what came of a seed.
 type result struct {
 	hash    uint64
+	commits uint64
 	wrong   []violation
 	counts  map[string]int
 	minutes string
@@ -53,7 +56,7 @@ func simulate(t *testing.T, p *plan, verbose bool) (r result) {
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(p, verbose)
 		w.run()
-		r = result{hash: w.story.sum(), wrong: w.wrong, counts: w.counts, minutes: w.story.text(), steps: w.story.steps}
+		r = result{hash: w.story.sum(), commits: w.commits, wrong: w.wrong, counts: w.counts, minutes: w.story.text(), steps: w.story.steps}
 	})
 	return r
 }
@@ -86,7 +89,13 @@ func TestSeeds(t *testing.T) {
 	var sum outcomes
 	sum.Counts = map[string]int{}
 	seeds := parts()
+	digests, commits := map[uint64]string{}, map[uint64]uint64{}
+	for i := range seeds {
+		seeds[i].Hashes = *digestFlag != ""
+	}
 	for _, out := range inChildren(t, seeds...) {
+		maps.Copy(digests, out.Hashes)
+		maps.Copy(commits, out.Commits)
 		sum.Seeds += out.Seeds
 		sum.Steps += out.Steps
 		sum.Failed += out.Failed
@@ -96,6 +105,9 @@ func TestSeeds(t *testing.T) {
 		for _, r := range out.Reports {
 			t.Error(r)
 		}
+	}
+	if *digestFlag != "" {
+		writeDigests(t, *digestFlag, digests, commits)
 	}
 	t.Logf("%d seeds, %d failed, %d steps, %v", sum.Seeds, sum.Failed, sum.Steps, time.Since(began).Round(time.Second))
 	expected := sometimes
@@ -115,6 +127,20 @@ func TestSeeds(t *testing.T) {
 	}
 	for _, what := range sorted(sum.Counts) {
 		t.Logf("%9d %s", sum.Counts[what], what)
+	}
+}
+
+// writeDigests writes a line for each seed: the seed, the digest of its story, and a sum over what was
+// appended. Two versions of the code that behave the same write the same file, but for seeds in which
+// transactions of one instant are made in another order: those differ between two runs of one version.
+func writeDigests(t *testing.T, path string, digests map[uint64]string, commits map[uint64]uint64) {
+	t.Helper()
+	var text strings.Builder
+	for _, seed := range slices.Sorted(maps.Keys(digests)) {
+		fmt.Fprintf(&text, "%d %s %x\n", seed, digests[seed], commits[seed])
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+		t.Error(err)
 	}
 }
 

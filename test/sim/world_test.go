@@ -35,6 +35,7 @@ type world struct {
 	edition   int // that is deployed
 	storeFull bool
 	requests  int
+	commits   uint64 // a sum over what was appended, see writeDigests
 	appends   int
 	runs      int
 	flights   map[string]map[*process]bool // appends that have left, per space
