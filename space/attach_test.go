@@ -45,7 +45,7 @@ func TestNobodyDeposesARuntimeThatIsAttached(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	app := w.attached("app", counter(t).Program)
-	epoch := app.core.epoch
+	epoch := app.core.ledger.Epoch()
 	w.owner("w2", counter(t).Program)
 	w.attached("other", counter(t).Program)
 	app.direct("app", func(tx *Tx) error { tx.Set("x", 1); return nil })
@@ -53,8 +53,8 @@ func TestNobodyDeposesARuntimeThatIsAttached(t *testing.T) {
 	if app.decide() {
 		t.Fatal("accepted on top of commits that it had not seen")
 	}
-	if !app.core.Attached() || app.core.Deposed() || app.core.epoch != epoch {
-		t.Errorf("attached: %v, deposed: %v, epoch %d, was %d", app.core.Attached(), app.core.Deposed(), app.core.epoch, epoch)
+	if !app.core.Attached() || app.core.Deposed() || app.core.ledger.Epoch() != epoch {
+		t.Errorf("attached: %v, deposed: %v, epoch %d, was %d", app.core.Attached(), app.core.Deposed(), app.core.ledger.Epoch(), epoch)
 	}
 	wantValue(t, app, "x", "absent")
 	app.direct("app", func(tx *Tx) error { tx.Set("x", 2); return nil })

@@ -384,7 +384,7 @@ func BenchmarkSeedResume(b *testing.B) {
 				}
 				s.start()
 				saved, _ := s.core.Observations()
-				confirmed := s.core.replica
+				confirmed := s.core.replica()
 				b.ReportAllocs()
 				var runs uint64
 				for b.Loop() {

@@ -3,6 +3,8 @@ package space
 import (
 	"fmt"
 	"slices"
+
+	"github.com/settlehq/settle/ledger"
 )
 
 // A space goes on with another program while it is awake (docs/adr/0026). Nothing of what a
@@ -58,7 +60,7 @@ func (s *Space) Program() *Program { return s.program }
 
 // mayTurnOver reports whether a change has been asked for that can take place now.
 func (s *Space) mayTurnOver() bool {
-	return s.next != nil && !s.frozen && len(s.suffix.open.txs) == 0
+	return s.next != nil && s.ledger.Phase() != ledger.Refused && !s.ledger.Open()
 }
 
 // turnOver changes the program if that is to be and can be.
@@ -76,7 +78,8 @@ func (s *Space) changeOver(p *Program) {
 	info := ProgramInfo{Name: p.Name, Version: p.Version, Before: s.program.Version}
 	old := s.program
 	s.program = p
-	s.endWait() // the new handler says itself what it lacks
+	s.ledger.Runs(p.Version)
+	s.ledger.LetGo() // the new handler says itself what it lacks
 	s.cronCheck = true
 	s.structure.setHandlers(p)
 	for id, o := range s.resumable { // any order: each by itself

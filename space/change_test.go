@@ -313,8 +313,8 @@ func TestChange_JobsGetTheNewSchedules(t *testing.T) {
 	h.takeOver()
 	h.run()
 	at := func() (list []string) {
-		for _, name := range sortedKeys(h.core.refresh().timers) {
-			list = append(list, name+" "+time.UnixMilli(h.core.agenda.bySlot[h.core.agenda.timers[name]].NotBefore).UTC().Format("15:04"))
+		for _, name := range h.core.ledger.Timers() {
+			list = append(list, name+" "+time.UnixMilli(h.core.ledger.Timer(name).NotBefore).UTC().Format("15:04"))
 		}
 		return list
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
@@ -125,6 +126,15 @@ func (c *Config) fill() error {
 	pause(&c.RetryMax, time.Second)
 	pause(&c.ConflictWindow, 30*time.Second)
 	return c.check()
+}
+
+// ledger is the part of the configuration that package ledger needs.
+func (c *Config) ledger() ledger.Config {
+	return ledger.Config{
+		Space: c.Space, Runtime: c.Runtime, MaxCommitBytes: c.MaxCommitBytes, MaxGroup: c.MaxGroup, LaneLimit: c.LaneLimit,
+		MaxLater: c.MaxLater, WithoutEvents: c.WithoutEvents, EventRetries: c.EventRetries, LostAttempts: c.LostAttempts,
+		RetryMin: c.RetryMin, RetryMax: c.RetryMax, ConflictWindow: c.ConflictWindow,
+	}
 }
 
 func (c *Config) check() error {

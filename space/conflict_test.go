@@ -142,7 +142,7 @@ func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
 				t.Errorf("e1 was attempted %d times, %d of them after its receipt was known", handled["e1"], handled["e1"]-attempts)
 			}
 			wantValue(t, h, "count", "15")
-			if h.core.head.nodes != nil || h.core.graph.byID["slow"].demand != 0 {
+			if h.core.needs.nodes != nil || h.core.graph.byID["slow"].demand != 0 {
 				t.Error("the demand of e1 is still there")
 			}
 		})
@@ -205,21 +205,21 @@ func TestALaneNeverStandsStill(t *testing.T) {
 				r := h.settle()
 				log = append(log, fmt.Sprintf("%v %v %v %v", r.Wake, r.More, r.Append != nil, h.core.Stats().Attempts))
 				waits := r.More || r.Wake > h.now || h.inFlight != nil || h.core.graph.pending > 0
-				if h.core.lane.Peek() != nil && !waits {
-					t.Fatalf("the event in front waits for nothing: %+v", h.core.head)
+				if h.core.ledger.Lane().Peek() != nil && !waits {
+					t.Fatalf("the event in front waits for nothing: %+v", h.core.needs)
 				}
 			}
 			for range 200 {
 				h.run()
-				if h.core.lane.Done() {
+				if h.core.ledger.Lane().Done() {
 					break
 				}
 				if h.last.Wake <= h.now {
-					t.Fatalf("events are left, and nothing to wait for: %+v", h.core.head)
+					t.Fatalf("events are left, and nothing to wait for: %+v", h.core.needs)
 				}
 				h.now = h.last.Wake
 			}
-			if !h.core.lane.Done() {
+			if !h.core.ledger.Lane().Done() {
 				t.Fatalf("events are left after 200 pauses")
 			}
 			var lane, handled []string

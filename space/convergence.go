@@ -3,6 +3,8 @@ package space
 import (
 	"slices"
 	"time"
+
+	"github.com/settlehq/settle/ledger"
 )
 
 // What does not converge waits, for longer and longer (seed 001 section 7.7).
@@ -38,7 +40,7 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 		n.queued = false
 		switch {
 		case !n.due(): // a dormant node owes nothing
-		case n.eligibleAt() > s.now:
+		case n.eligibleAt() > s.graph.now:
 			g.hold(n) // it would not have run anyway
 		default:
 			s.backOff(n)
@@ -46,7 +48,7 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 		}
 	}
 	s.inv.passed(s, info)
-	if s.suffix.full(&s.cfg) && g.queue.waits() {
+	if s.ledger.Full() && g.queue.waits() {
 		s.keepBooks()
 	} else {
 		s.closeBooks(len(deferred) > 0)
@@ -156,7 +158,7 @@ func (s *Space) backOff(n *node) {
 	gt := &n.ext().gate
 	gt.streak++
 	gt.holds++
-	gt.backoffUntil = s.now + s.backoff(gt.streak)
+	gt.backoffUntil = s.graph.now + s.backoff(gt.streak)
 	s.graph.hold(n)
 	s.stats.Deferred++
 	if f := s.cfg.Trace.Gated; f != nil {
@@ -166,13 +168,5 @@ func (s *Space) backOff(n *node) {
 
 // backoff is how long a node waits after its streak-th exhausted pass in a row.
 func (s *Space) backoff(streak int) time.Duration {
-	return doubled(s.cfg.BackoffMin, s.cfg.BackoffMax, streak)
-}
-
-// doubled is from, doubled for each of n after the first, but no more than most.
-func doubled(from, most time.Duration, n int) time.Duration {
-	for ; n > 1 && from < most; n-- {
-		from *= 2
-	}
-	return min(from, most)
+	return ledger.Doubled(s.cfg.BackoffMin, s.cfg.BackoffMax, streak)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -186,14 +187,14 @@ func (s *Space) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 	next = occurrence{prev: o.at}
 	switch c.CatchUp {
 	case FireOnce:
-		o.missed, next.at = c.count(o.at, s.wall)
+		o.missed, next.at = c.count(o.at, s.ledger.Wall())
 	case All:
 		next.at = c.after(o.at)
-		if next.at == 0 || next.at > s.wall {
+		if next.at == 0 || next.at > s.ledger.Wall() {
 			break
 		}
 		if next.late = o.late + 1; next.late >= c.Limit {
-			next.missed, next.at = c.count(o.at, s.wall)
+			next.missed, next.at = c.count(o.at, s.ledger.Wall())
 			next.late = 0
 		}
 	default:
@@ -262,7 +263,7 @@ func (s *Space) setCron(tx *Tx, c *CronSpec, o occurrence) {
 	if o.at == 0 {
 		return
 	}
-	tx.sends = append(tx.sends, model.Send{
+	tx.attempt.Sends = append(tx.attempt.Sends, model.Send{
 		To: s.cfg.Space, Stream: c.Stream, Timer: cronPrefix + c.Name, NotBefore: o.at, Payload: c.payload(o),
 	})
 }
@@ -270,77 +271,67 @@ func (s *Space) setCron(tx *Tx, c *CronSpec, o occurrence) {
 // tooLate reports whether the event of a job is to be skipped.
 func (s *Space) tooLate(ev *model.Event) bool {
 	c := s.job(ev)
-	return c != nil && c.CatchUp == Skip && ev.NotBefore < s.wall-c.Grace.Milliseconds()
+	return c != nil && c.CatchUp == Skip && ev.NotBefore < s.ledger.Wall()-c.Grace.Milliseconds()
 }
 
-// skip replaces the event of a job that is too late by the next one that is not.
-func (s *Space) skip(ev *model.Event) progress {
+// skipped is the transaction that takes the place of the event of a job that is too late: it sets the next
+// time that is not. It is nil for any other event.
+func (s *Space) skipped(ev *model.Event) *ledger.Draft {
+	if !s.tooLate(ev) {
+		return nil
+	}
 	c := s.job(ev)
 	o, _ := readOccurrence(ev.NotBefore, ev.Payload)
 	tx := s.begin(nil)
-	n, next := c.count(o.at, s.wall-c.Grace.Milliseconds()-1)
+	tx.attempt.By = "cron"
+	n, next := c.count(o.at, s.ledger.Wall()-c.Grace.Milliseconds()-1)
 	s.noteMissed(c, 1+n, o.at)
 	s.setCron(tx, c, occurrence{at: next, prev: o.at, missed: o.missed + 1 + n})
 	if next == 0 {
-		tx.cancels = append(tx.cancels, ev.Timer)
+		tx.attempt.Cancels = append(tx.attempt.Cancels, ev.Timer)
 	}
-	s.endWait()
-	if !s.recordCron(tx) {
-		return blocked
-	}
-	return handled
-}
-
-// recordCron makes a transaction of the space itself.
-func (s *Space) recordCron(tx *Tx) bool {
-	rec := model.Tx{N: s.nextTx(), By: "cron"}
-	s.inv.records(&rec)
-	s.launch(&rec, tx)
-	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
-		s.registry.Revoke(rec.N)
-		return false // there is room in the next one
-	}
-	s.changeAgenda(&rec)
-	return true
+	return &tx.attempt.Draft
 }
 
 // checkCrons sets the timers of the program's jobs when the space has come to life, or has got
 // another program: those that there are none of, or that another program has set. When the clock was set back, it
 // brings those back which lie too far ahead.
 func (s *Space) checkCrons() {
-	if !s.cronCheck || !s.Owned() || s.wall == 0 || s.cfg.WithoutEvents {
+	if !s.cronCheck || !s.Owned() || s.ledger.Wall() == 0 || s.cfg.WithoutEvents {
 		return
 	}
-	a := s.refresh()
+	timers := s.ledger.Timers()
 	tx := s.begin(nil)
+	tx.attempt.By = "cron"
 	for _, name := range slices.Sorted(maps.Keys(s.program.crons)) {
 		s.checkCron(tx, s.program.crons[name])
 	}
-	for _, timer := range slices.Sorted(maps.Keys(a.timers)) {
+	for _, timer := range timers {
 		if name, ok := JobOfTimer(timer); ok && s.program.crons[name] == nil {
-			tx.cancels = append(tx.cancels, timer)
+			tx.attempt.Cancels = append(tx.attempt.Cancels, timer)
 		}
 	}
-	s.cronCheck = len(tx.sends)+len(tx.cancels) > 0 && !s.recordCron(tx)
+	if s.cronCheck = len(tx.attempt.Sends)+len(tx.attempt.Cancels) > 0; s.cronCheck {
+		_, err := s.ledger.Record(&tx.attempt.Draft)
+		s.cronCheck = err != nil // there is room in the next group
+	}
 }
 
 func (s *Space) checkCron(tx *Tx, c *CronSpec) {
-	a := &s.agenda
-	slot, set := a.timers[cronPrefix+c.Name]
-	if !set {
-		s.setCron(tx, c, occurrence{at: c.after(s.wall)})
+	w := s.ledger.Timer(cronPrefix + c.Name)
+	if w == nil {
+		s.setCron(tx, c, occurrence{at: c.after(s.ledger.Wall())})
 		return
 	}
-	w := a.bySlot[slot]
 	o, spec := readOccurrence(w.NotBefore, w.Payload)
-	if w.NotBefore <= s.wall {
+	if w.NotBefore <= s.ledger.Wall() {
 		return // it is to be handled; the next one is set then
 	}
-	at := c.after(max(s.wall, o.prev))
+	at := c.after(max(s.ledger.Wall(), o.prev))
 	if same := spec == c.Spec && w.Stream == c.Stream; !same || at != 0 && at < w.NotBefore {
 		s.setCron(tx, c, occurrence{at: at, prev: o.prev, missed: o.missed})
 		if at == 0 {
-			tx.cancels = append(tx.cancels, w.Timer)
+			tx.attempt.Cancels = append(tx.attempt.Cancels, w.Timer)
 		}
 	}
 }

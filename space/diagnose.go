@@ -96,7 +96,7 @@ func (s *Space) NonSettling() bool { return s.diagnosis.nonSettling() }
 // per stretch: the space was at work for more than 30 % of more than 5 s.
 func (s *Space) Busy(took time.Duration) (found bool) {
 	d := s.diagnosis
-	found = d.busy(s.now, took)
+	found = d.busy(s.graph.now, took)
 	switch a := &d.auto; {
 	case found && a.on && d.causes == nil:
 		d.record(true)

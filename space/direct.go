@@ -3,11 +3,14 @@ package space
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ledger"
 )
+
+// ErrNoRoom is returned for a transaction that must wait for the next group: it may
+// be made again when the append under way has been answered.
+var ErrNoRoom = ledger.ErrNoRoom
 
 // ErrNotRunning is returned by what needs a space that this runtime owns and runs.
 var ErrNotRunning = errors.New("the space is not running here")
@@ -24,7 +27,7 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 	if s.graph.ticked {
 		return 0, fmt.Errorf("transaction of %s: not from within a handler, a run or a hook; they have a transaction, or are to call later", by)
 	}
-	if !s.running() || s.holding {
+	if !s.ledger.Begins() {
 		return 0, fmt.Errorf("transaction of %s: %w", by, ErrNotRunning)
 	}
 	tx := s.begin(nil)
@@ -37,7 +40,7 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 		err = fmt.Errorf("document %s of another space is not here; only events wait for it", tx.missing.key)
 	}
 	if err == nil {
-		err = s.documentsFit(tx)
+		err = s.documentsFit(&tx.attempt.Draft)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)
@@ -63,7 +66,7 @@ func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Dur
 	if n < 2 {
 		return 0, nil
 	}
-	return s.conflictPause(by, n), nil
+	return s.ledger.ConflictPause(by, n), nil
 }
 
 func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
@@ -76,29 +79,15 @@ func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
 }
 
 func (s *Space) addDirect(tx *Tx, by string) (uint64, error) {
-	rec := model.Tx{N: s.nextTx(), By: by, Writes: tx.writes, Group: tx.group}
-	s.inv.records(&rec)
-	s.launch(&rec, tx)
-	if err := s.suffix.add(&rec, s.cfg.MaxCommitBytes); err != nil {
-		s.registry.Revoke(rec.N)
+	tx.attempt.By = by
+	n, err := s.ledger.Record(&tx.attempt.Draft)
+	if err != nil {
 		return 0, err
 	}
-	s.suffix.open.direct = append(s.suffix.open.direct, rec.N)
+	s.ledger.Direct(n)
 	if w := s.graph.watch; w != nil {
-		w.wrote(s, by, rec.N, tx.writes)
+		w.wrote(s, by, n, tx.attempt.Writes)
 	}
-	for _, w := range tx.after {
-		s.write(w, origin{group: tx.group, at: rec.N, paths: tx.pathsIn(w.doc)})
-	}
-	s.changeAgenda(&rec)
-	s.follow(tx.sends)
-	return rec.N, nil
-}
-
-// undoneDirect are the transactions of Transact that a refusal has undone.
-func (x *suffix) undoneDirect() []uint64 {
-	if x.sealed == nil {
-		return slices.Clone(x.open.direct)
-	}
-	return slices.Concat(x.sealed.direct, x.open.direct)
+	s.applyWrites(tx, n)
+	return n, nil
 }

@@ -239,6 +239,7 @@
 // invalidation (with causes), settle (with queue and convergence), runner (tx, txread,
 // idempotency, echo), events (with preflight and errors), gates (with autodebounce and
 // pasttimes), persistence, and introspection (explain, dependents, recorder, diagnose with
-// diagnosis and circles, trace). Around them: config, space, suffix, size, ready, idle,
-// direct and observe are what the host talks to.
+// diagnosis and circles, trace). Around them: config, space, size, ready, idle, direct and observe
+// are what the host talks to; the transactions and the lane are package ledger's, and undo and needs
+// are what the graph remembers of them.
 package space

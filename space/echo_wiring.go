@@ -29,7 +29,7 @@ func (s *Space) noteEcho(n *node, after []docValue) {
 			continue
 		}
 		s.stats.Echoes++
-		trip, cleared := s.echo.step(n.id(), d.key.doc, s.now)
+		trip, cleared := s.echo.step(n.id(), d.key.doc, s.graph.now)
 		if cleared != nil {
 			s.echoOver(*cleared)
 		}
@@ -67,7 +67,7 @@ func (s *Space) echoOver(c echoCleared) {
 
 // sweepEcho lets go of what has been quiet.
 func (s *Space) sweepEcho() {
-	for _, c := range s.echo.sweep(s.now) {
+	for _, c := range s.echo.sweep(s.graph.now) {
 		s.echoOver(c)
 	}
 }

@@ -3,8 +3,6 @@ package space
 import (
 	"errors"
 	"fmt"
-
-	"github.com/settlehq/settle/model"
 )
 
 // Errors and output of user code are intercepted and handed, with what they belong to,
@@ -67,8 +65,8 @@ func (t *Tx) Log(message string, args ...any) {
 	if t.node != nil {
 		info.Node = t.node.id()
 	}
-	if t.event != nil {
-		info.Stream, info.Event = t.event.Stream, t.event.ID
+	if t.attempt.Event != nil {
+		info.Stream, info.Event = t.attempt.Event.Stream, t.attempt.Event.ID
 	}
 	tellAll(t.core.hooks.onConsole, info)
 }
@@ -112,14 +110,6 @@ func (g *graph) setErr(n *node, err error) {
 }
 
 func (n *node) failed() bool { return n.more != nil && n.more.lastErr != nil }
-
-// eventFailed reports a handler that ended in an error.
-func (s *Space) eventFailed(ev *model.Event, tx *Tx, err error, again bool) {
-	s.report(ErrorInfo{
-		Stream: ev.Stream, Event: ev.ID, Err: err, Stack: tx.stack, Rejection: rejectionOf(err),
-		Transient: again, Attempt: s.head.attempts + 1,
-	})
-}
 
 // transient marks an error that may pass.
 type transient struct{ error }

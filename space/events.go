@@ -1,83 +1,50 @@
 package space
 
 import (
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"runtime/debug"
-	"slices"
 	"time"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 )
 
-// What becomes of an attempt that is rejected is told by the table in rejection.go. Besides
-// that, an attempt may have to wait, without a trace: for a computation that is not up to
-// date or a document that is not here, and for room in the commit. Nobody is answered by an
-// attempt: it takes effect with its commit.
+// What is done with the event at the head of the lane, package ledger decides (Ledger.Next). Here is what it
+// needs of the space for that: the handlers, and the consistency gate.
 //
-// A node's run that a refusal undoes is made again whatever was in the way (see revert). Its
-// output shows the confirmed value until then.
-
-// progress is what became of the event at the head of the lane.
-type progress uint8
-
-const (
-	// idle: there is no event.
-	idle progress = iota
-	// handled: it has a receipt now.
-	handled
-	// blocked: it waits for a computation to run, a foreign document to arrive, a time,
-	// or room in a commit.
-	blocked
-)
-
-// dispatch handles the event at the head of the lane, if it can be (seed 001
-// section 7.5).
+// The consistency gate (I4): a handler must not act on a derived document that is not up to date. Which
+// documents it reads is known by running it: an attempt that meets a stale computation is given up without a
+// trace, the computation is demanded on the event's behalf, and the event stays at the head until it has
+// run. The closure found that way is exact.
 //
-// The consistency gate (I4): a handler must not act on a derived document that is
-// not up to date. Which documents it reads is known by running it: an attempt
-// that meets a stale computation is given up without a trace, the computation is
-// demanded on the event's behalf, and the event stays at the head until it has
-// run. The closure found that way is exact. first says that nothing has been handled
-// since the last runs.
-func (s *Space) dispatch(first bool) progress {
-	ev := s.peek()
-	if ev == nil {
-		return idle
+// What becomes of an attempt that is rejected, the table in rejection.go says. A node's run that a refusal
+// undoes is made again whatever was in the way (see revert). Its output shows the confirmed value until then.
+
+// ledgerHost is what the ledger needs of the space.
+func (s *Space) ledgerHost() ledger.Host {
+	return ledger.Host{
+		Value: s.Value, Integrated: s.integrated,
+		Attempt: s.attempt, Unhandled: s.unhandled, Conclude: s.conclude, Fits: s.documentsFit,
+		Recorded: s.recorded, Postponed: s.postponed, Failed: s.eventFailed, Lost: s.lost, Unconverged: s.unconverged,
+		Lacks:   func() bool { return s.needs.lacks(s.graph) },
+		Overdue: func() error { return s.needs.overdue(s.graph, s.documentWait()) },
+		Release: func() { s.needs.release(s.graph) },
+		Instead: s.skipped, Later: s.later,
 	}
-	if rc := s.takenBack(ev); rc != nil {
-		return s.endUnhandled(ev, rc, first)
-	}
-	if s.headWaits() {
-		if err := s.overdue(); err != nil && !s.careWaits() {
-			return s.giveUpWaiting(ev, err, first)
-		}
-		return blocked
-	}
-	if s.early(ev) {
-		return s.letWait(ev, first)
-	}
-	if s.tooLate(ev) {
-		return s.skip(ev)
-	}
-	if s.care.left > 0 {
-		return s.handleWithCare(ev, first)
-	}
-	return s.handle(ev, first)
 }
 
-// peek is the event that this runtime is to handle next, or nil.
-func (s *Space) peek() *model.Event {
-	if s.cfg.WithoutEvents {
-		return nil
+// documentWait is for how long the head waits for documents of other spaces, 0 for no end of it. What a
+// runtime that is attached cannot read, the owner may.
+func (s *Space) documentWait() time.Duration {
+	if s.ledger.Role() == ledger.Attached {
+		return 0
 	}
-	return s.lane.Peek()
+	return s.cfg.DocumentWait
 }
 
-// handle makes one attempt at ev.
-func (s *Space) handle(ev *model.Event, first bool) progress {
+// attempt calls the handler of ev in a transaction.
+func (s *Space) attempt(ev *model.Event) *ledger.Attempt {
 	var trace model.Trace
 	if f := s.cfg.Trace.HandleStart; f != nil {
 		trace = f(ev)
@@ -85,84 +52,23 @@ func (s *Space) handle(ev *model.Event, first bool) progress {
 		trace = ev.Trace
 	}
 	tx := s.begin(nil)
-	tx.event = ev
 	s.inv.attempt()
-	rc, err := s.receipt(tx, ev)
+	a := &tx.attempt
+	a.Event, a.Trace, a.MayPass = ev, trace, false
+	a.Receipt, a.Err = s.callHandler(tx, ev)
 	if late := s.cfg.Guard.returned(true); late != nil {
 		tx.drop()
-		rc, err = receipts.Failed(ev, late), late
+		a.Receipt, a.Err = receipts.Failed(ev, late), late
 	}
-	if tx.stale != nil || tx.missing != nil {
-		s.waitFor(tx)
-		s.traceHandled(HandleInfo{Event: ev, Trace: trace, Waits: tx.waits(), Until: s.head.notBefore})
-		return blocked
+	if a.Waits = tx.stale != nil || tx.missing != nil; !a.Waits && a.Err != nil {
+		a.MayPass = rejectionOf(a.Err).Consequences().Handler == AgainWithinBudget
 	}
-	s.stats.Attempts++
-	if err != nil {
-		again := s.tryAgain(err)
-		s.eventFailed(ev, tx, err, again)
-		if again {
-			s.putOff(ev)
-			s.traceHandled(HandleInfo{Event: ev, Trace: trace, Err: err, Rejection: rejectionOf(err), Until: s.head.notBefore, Stack: tx.stack})
-			return blocked
-		}
-	}
-	return s.endEvent(tx, ev, rc, err, first, trace)
+	return a
 }
 
-// endEvent makes the end of an event a transaction, and goes on to the next.
-func (s *Space) endEvent(tx *Tx, ev *model.Event, rc *model.Receipt, err error, first bool, trace model.Trace) progress {
-	if first {
-		s.converged()
-	}
-	s.inv.handles(s, tx)
-	s.setNext(tx, ev)
-	if rc.Outcome != model.Handled {
-		s.endTask(tx, ev, rc.Error)
-	}
-	if n := s.attempts(ev); n > 1 {
-		rc.Attempts = n
-	}
-	n, ok := s.record(tx, ev, rc, trace)
-	if !ok {
-		s.traceHandled(HandleInfo{Event: ev, Trace: trace})
-		return blocked
-	}
-	s.traceHandled(HandleInfo{
-		Event: ev, Tx: n, Receipt: rc, Rejection: rejectionOfHandling(rc, err),
-		Writes: tx.writes, Sends: tx.sends, Trace: trace, Stack: tx.stack,
-	})
-	s.endWait()
-	s.lane.Take()
-	s.follow(tx.sends)
-	return handled
-}
-
-// tryAgain reports whether the attempt is to be made again after an error: it is said to
-// be transient, and the budget is not used up.
-func (s *Space) tryAgain(err error) bool {
-	return rejectionOf(err).Consequences().Handler == AgainWithinBudget && s.head.attempts+1 < s.cfg.EventRetries
-}
-
-// putOff has the head wait before the next attempt, after an error that may pass.
-func (s *Space) putOff(ev *model.Event) {
-	s.head.of = keyOf(ev)
-	s.head.attempts++
-	s.head.notBefore = s.now + doubled(s.cfg.RetryMin, s.cfg.RetryMax, s.head.attempts)
-}
-
-func (s *Space) traceHandled(info HandleInfo) {
-	if w := s.graph.watch; w != nil {
-		w.handled(s, &info)
-	}
-	if f := s.cfg.Trace.HandleEnd; f != nil {
-		f(info)
-	}
-}
-
-// receipt runs the handler and says how the event ended, and with what error if that was
-// the handler's. Writes and sends of a handler that did not succeed are dropped from tx.
-func (s *Space) receipt(tx *Tx, ev *model.Event) (*model.Receipt, error) {
+// callHandler runs the handler and says how the event ended, and with what error if that was the
+// handler's. Writes and sends of a handler that did not succeed are dropped from tx.
+func (s *Space) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if ev.Invalid != "" {
 		return receipts.Refused(ev, ev.Invalid), nil
 	}
@@ -199,196 +105,115 @@ func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) 
 	return h(tx, ev)
 }
 
-// record adds the handling to the suffix and applies its writes. A handling that
-// no commit could carry becomes a failed one. It reports false if the open group
-// has no room for the handling, which must then be made again.
-func (s *Space) record(tx *Tx, ev *model.Event, rc *model.Receipt, trace model.Trace) (n uint64, ok bool) {
-	if err := s.documentsFit(tx); err != nil {
-		s.dropHandling(tx, ev, err)
-		*rc = *receipts.Failed(ev, err)
+// unhandled begins the end of an event whose handler is not called. It takes the mark away by which the
+// event was cancelled.
+func (s *Space) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
+	tx := s.begin(nil)
+	a := &tx.attempt
+	a.Event, a.Trace, a.Receipt, a.Err, a.MayPass, a.Waits = ev, ev.Trace, rc, nil, false, false
+	if key := CancelKey(ev.Stream, ev.ID); rc.Outcome == model.Cancelled && !s.Value(CancelDoc).Get(key).IsAbsent() {
+		tx.Delete(CancelDoc, key)
+		if tx.err != nil { // a program that derives a document of that name keeps the mark
+			tx.drop()
+		}
 	}
-	rec := model.Tx{N: s.nextTx(), By: receipts.By(ev.Stream), Receipt: rc, Writes: tx.writes, Trace: trace, Group: tx.group}
-	s.inv.records(&rec)
-	s.launch(&rec, tx)
-	err := s.suffix.add(&rec, s.cfg.MaxCommitBytes)
-	if errors.Is(err, errTxTooLarge) {
-		s.registry.Revoke(rec.N)
-		s.dropHandling(tx, ev, err)
-		*rc = *receipts.Failed(ev, err)
-		rec.Writes, rec.Sends, rec.Cancels, rec.Trace = tx.writes, nil, nil, model.Trace{}
-		s.launch(&rec, tx)
-		err = s.suffix.add(&rec, s.cfg.MaxCommitBytes)
+	return a
+}
+
+// conclude adds to the transaction that ends an event what belongs into it however the event has ended: the
+// next time of a job, and the end of a task.
+func (s *Space) conclude(a *ledger.Attempt, dropped bool) {
+	tx := a.Context.(*Tx)
+	if dropped {
+		tx.drop()
+	} else {
+		if s.firstEvent {
+			s.converged()
+		}
+		s.inv.handles(s, tx)
 	}
-	switch {
-	case errors.Is(err, ErrNoRoom):
-		s.registry.Revoke(rec.N)
-		return 0, false
-	case err != nil:
-		panic(fmt.Sprintf("space: a receipt alone does not fit into a commit: %v", err))
+	s.setNext(tx, a.Event)
+	if a.Receipt.Outcome != model.Handled {
+		s.endTask(tx, a.Event, a.Receipt.Error)
 	}
-	s.changeAgenda(&rec)
+}
+
+// recorded applies what the transaction that ends an event has written.
+func (s *Space) recorded(a *ledger.Attempt, n uint64) {
+	tx := a.Context.(*Tx)
+	s.applyWrites(tx, n)
+	s.traceHandled(HandleInfo{
+		Event: a.Event, Tx: n, Receipt: a.Receipt, Rejection: rejectionOfHandling(a.Receipt, a.Err),
+		Writes: a.Writes, Sends: a.Sends, Trace: a.Trace, Stack: tx.stack,
+	})
+}
+
+// applyWrites shows what a transaction of a handler or of the application has written.
+func (s *Space) applyWrites(tx *Tx, n uint64) {
 	for _, w := range tx.after {
-		s.write(w, origin{group: tx.group, at: rec.N, paths: tx.pathsIn(w.doc)})
-	}
-	return rec.N, true
-}
-
-// dropHandling forgets what an attempt has done that no commit could carry.
-func (s *Space) dropHandling(tx *Tx, ev *model.Event, err error) {
-	tx.drop()
-	s.setNext(tx, ev)
-	s.endTask(tx, ev, err.Error())
-}
-
-// launch completes the sends of a transaction and ties them to it.
-func (s *Space) launch(rec *model.Tx, tx *Tx) {
-	s.placeLater(tx, rec)
-	sends := tx.sends
-	for i := range sends {
-		sends[i].Trace = rec.Trace
-		if sends[i].To == s.cfg.Space && sends[i].Slot == 0 {
-			sends[i].Behind = s.lane.Seen()
-		}
-	}
-	s.registry.Launch(s.txID(rec.N), sends)
-	rec.Sends = sends
-}
-
-// follow queues the sends that stay in the space and wait for no time.
-func (s *Space) follow(sends []model.Send) {
-	for i := range sends {
-		if sends[i].To == s.cfg.Space && sends[i].Slot == 0 {
-			s.lane.Follow(sends[i].Event())
-		}
+		s.ledger.Note(w.doc.key.doc, w.value)
+		s.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: tx.pathsIn(w.doc)})
 	}
 }
 
-// head is what is known of the event at the head of the lane.
-type head struct {
-	of receipts.Key
-	// nodes and docs are what it has been found to need, one attempt after the other.
-	// All of it is kept up to date until the event is handled: if the first were let go
-	// while the second is waited for, no attempt might ever meet both.
-	nodes []*node
-	docs  []*doc
-	// attempts counts those that ended in a transient error, and notBefore is when the
-	// next may be made.
-	attempts  int
-	notBefore time.Duration
-	// awaits is a document of another space that is not here and that the event waits for, since
-	// when it was found to.
-	awaits *doc
-	since  time.Duration
+// postponed takes in that nothing is kept of an attempt for now. What it lacked is demanded until then.
+func (s *Space) postponed(a *ledger.Attempt, why ledger.Postponement, until time.Duration) {
+	tx := a.Context.(*Tx)
+	info := HandleInfo{Event: a.Event, Trace: a.Trace, Until: until}
+	switch why {
+	case ledger.Parked:
+		s.stats.Parked++
+		s.needs.add(s.graph, tx.missing, tx.stale, s.documentWait())
+		info.Waits = tx.waits()
+	case ledger.PutOff:
+		info.Err, info.Rejection, info.Stack = a.Err, rejectionOf(a.Err), tx.stack
+	}
+	s.traceHandled(info)
 }
 
-func keyOf(ev *model.Event) receipts.Key { return receipts.Key{Stream: ev.Stream, ID: ev.ID} }
-
-// recheckHead lets go of what is known of the head if another event is in front now,
-// because another runtime has handled it: its demand and its pauses are not those of the
-// next one.
-func (s *Space) recheckHead() {
-	if ev := s.peek(); ev == nil || keyOf(ev) != s.head.of {
-		s.endWait()
+func (s *Space) traceHandled(info HandleInfo) {
+	if w := s.graph.watch; w != nil {
+		w.handled(s, &info)
+	}
+	if f := s.cfg.Trace.HandleEnd; f != nil {
+		f(info)
 	}
 }
 
-func (s *Space) headWaits() bool {
-	if s.head.notBefore > s.now {
-		return true
-	}
-	for _, d := range s.head.docs {
-		if !d.loaded {
-			return true
-		}
-	}
-	return slices.ContainsFunc(s.head.nodes, s.graph.isStale)
+// eventFailed reports an attempt that ended in an error.
+func (s *Space) eventFailed(a *ledger.Attempt, tries int, again bool) {
+	s.report(ErrorInfo{
+		Stream: a.Event.Stream, Event: a.Event.ID, Err: a.Err, Stack: a.Context.(*Tx).stack, Rejection: rejectionOf(a.Err),
+		Transient: again, Attempt: tries,
+	})
 }
 
-// waitFor keeps the head where it is until what the attempt lacked is there.
-func (s *Space) waitFor(tx *Tx) {
-	s.stats.Parked++
-	h := &s.head
-	h.of = keyOf(tx.event)
-	switch {
-	case tx.missing != nil:
-		h.docs = append(h.docs, tx.missing)
-		s.graph.needDoc(tx.missing, true)
-	case !slices.Contains(h.nodes, tx.stale):
-		h.nodes = append(h.nodes, tx.stale)
-		s.graph.demandRun(tx.stale)
-	}
-	s.noteAwaited()
+// LostError says that a handler did not come back from any of its attempts: each ended with
+// the process, or was given up.
+type LostError struct {
+	Event    string
+	Attempts int
 }
 
-// endWait takes the event's demand back.
-func (s *Space) endWait() {
-	h := s.head
-	s.head = head{}
-	for _, d := range h.docs {
-		s.graph.needDoc(d, false)
-	}
-	for _, n := range h.nodes {
-		s.graph.releaseRun(n)
-	}
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the handler never came back: the process ended, or it was given up, in each of %d attempts", e.Attempts)
 }
 
-// conflicts is how an event fares whose attempts another runtime's commits undo. It is
-// kept over the refusal, unlike head.
-type conflicts struct {
-	event receipts.Key
-	n     int
-	since time.Duration
-	// told says that the window has ended, which is reported once.
-	told bool
+// lost is the error of an event whose handler is not called any more.
+func (s *Space) lost(ev *model.Event, tries int, overran bool) error {
+	if overran {
+		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: s.overranLimit, Attempts: tries}
+	}
+	return &LostError{Event: ev.ID, Attempts: tries}
 }
 
-// conflicted notes that an attempt at the head of the lane was undone by a refusal, and
-// says when the next may be made: at once after the first, then later and later
-// (DESIGN 5.6). Conflicts never use up the budget of retries. It is called at the next
-// Settle, when the time is known.
-func (s *Space) conflicted(ev *model.Event) {
-	c := &s.conflicts
-	if c.event != keyOf(ev) {
-		*c = conflicts{event: keyOf(ev), since: s.now}
-	}
-	c.n++
-	var wait time.Duration
-	if c.n > 1 {
-		wait = s.conflictPause(ev.ID, c.n)
-	}
-	if s.now-c.since >= s.cfg.ConflictWindow {
-		wait = s.cfg.RetryMax
-		if !c.told {
-			c.told = true
-			s.stats.Unconverged++
-			s.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: c.n}, Transient: true, Attempt: c.n})
-		}
-	}
-	s.head.of, s.head.notBefore = keyOf(ev), s.now+wait
+// unconverged reports an event that has met conflicts for too long.
+func (s *Space) unconverged(ev *model.Event, conflicts int) {
+	s.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: conflicts}, Transient: true, Attempt: conflicts})
 }
 
-// conflictPause is how long to wait before the next attempt at what has met its n-th
-// conflict, the second or a later one.
-func (s *Space) conflictPause(id string, n int) time.Duration {
-	wait := doubled(s.cfg.RetryMin, s.cfg.RetryMax, n-1)
-	return wait - wait/4*time.Duration(jitter(s.cfg.Runtime, id, n))/256
-}
-
-// noteConflict takes in that a refusal has undone an attempt at the head of the lane.
-func (s *Space) noteConflict() {
-	if !s.upset {
-		return
+func (s *Space) later(w *model.Waiting, tx uint64) {
+	if f := s.cfg.Trace.Later; f != nil {
+		f(LaterInfo{Event: w.ID, Stream: w.Stream, NotBefore: w.NotBefore, Tx: tx})
 	}
-	s.upset = false
-	if ev := s.peek(); ev != nil {
-		s.conflicted(ev)
-	}
-}
-
-// jitter is a number below 256 that differs between runtimes, so that two that have met
-// do not meet again, and is the same whenever it is asked for.
-func jitter(runtime, event string, n int) uint8 {
-	h := fnv.New32a()
-	fmt.Fprintf(h, "%s %s %d", runtime, event, n)
-	return uint8(h.Sum32() >> 8)
 }

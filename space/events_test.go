@@ -467,7 +467,7 @@ func TestRefillReadsWhatFoundNoRoom(t *testing.T) {
 	if h.core.Idle() {
 		t.Error("idle, with 46 events in the stream")
 	}
-	if n := h.core.lane.Waiting(); n > 4 {
+	if n := h.core.ledger.Lane().Waiting(); n > 4 {
 		t.Errorf("%d events in memory, the limit is 4", n)
 	}
 	h.run()

@@ -99,7 +99,7 @@ func (s *Space) explainStanding(n *node, e *Explanation) {
 		e.Standing = Dormant
 	case n.waiting:
 		e.Standing, e.Waits = Waiting, n.absentee()
-	case n.eligibleAt() > s.now:
+	case n.eligibleAt() > s.graph.now:
 		e.Standing, e.Until, e.Gate = Gated, n.eligibleAt(), n.gateName()
 	case int(n.passRuns) >= s.cfg.RunBudget:
 		e.Standing = Spent
@@ -113,17 +113,17 @@ func (s *Space) explainStanding(n *node, e *Explanation) {
 // halted says why the space runs nothing, "" if it does.
 func (s *Space) halted() string {
 	switch {
-	case s.closed:
+	case s.closed():
 		return "it is closed"
-	case s.deposed:
+	case s.Deposed():
 		return "another runtime has taken it over"
-	case s.epoch == 0:
+	case !s.ledger.Entered():
 		return "this runtime does not own it"
-	case s.frozen:
+	case !s.ledger.Running():
 		return "a commit was refused, and others' are to be taken in first"
-	case s.holding:
+	case !s.ledger.Begins():
 		return "it is finishing"
-	case s.suffix.crowded:
+	case s.ledger.Crowded():
 		return "the open commit is full, and the one before is under way"
 	}
 	return ""
@@ -183,7 +183,7 @@ func (s *Space) root(n *node) string {
 	case n.more != nil && n.more.provisional:
 		return "just made, to run once"
 	}
-	if ev := s.peek(); ev != nil {
+	if ev := s.ledger.Head(); ev != nil {
 		return "needed by event " + ev.ID + " on " + ev.Stream
 	}
 	return "needed by an event"

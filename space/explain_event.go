@@ -27,28 +27,27 @@ type Parked struct {
 // Parked says why the event at the head of the lane has not been handled; false if there
 // is no event. What it needs is known when an attempt has met it.
 func (s *Space) Parked() (Parked, bool) {
-	ev := s.peek()
-	if ev == nil {
+	h, ok := s.ledger.HeadInfo()
+	if !ok {
 		return Parked{}, false
 	}
-	p := Parked{Stream: ev.Stream, Event: ev.ID, Most: s.cfg.EventRetries, MostLost: s.cfg.LostAttempts}
-	if t := s.tried(ev); t != nil {
-		p.Lost = t.Tries
+	p := Parked{
+		Stream: h.Event.Stream, Event: h.Event.ID, Attempts: h.Attempts,
+		Most: s.cfg.EventRetries, Lost: h.Lost, MostLost: s.cfg.LostAttempts,
 	}
-	if s.head.of != keyOf(ev) {
+	if !h.Known {
 		return p, true
 	}
-	p.Attempts = s.head.attempts
-	if s.head.notBefore > s.now {
-		p.Until = s.head.notBefore
+	if at := s.ledger.NotBefore(); at > s.graph.now {
+		p.Until = at
 	}
-	for _, d := range s.head.docs {
+	for _, d := range s.needs.docs {
 		if !d.loaded {
 			p.Docs = append(p.Docs, d.key.String())
 		}
 	}
-	p.Fails = s.failsAt()
-	for _, n := range s.head.nodes {
+	p.Fails = s.needs.failsAt()
+	for _, n := range s.needs.nodes {
 		e := s.explain(n)
 		if up := laggard(n); up != nil {
 			behind := s.explain(up)

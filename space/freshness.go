@@ -38,22 +38,13 @@ func (s *Space) Freshness(id string) Freshness {
 // Confirmed is a document as the log has it, and its revision: the sequence of the commit
 // that last changed it.
 func (s *Space) Confirmed(id string) (v model.Value, revision uint64) {
-	d := s.replica.Doc(id)
+	d := s.replica().Doc(id)
 	return d.Value, d.Seq
 }
 
 // Unconfirmed is how many appends have to be confirmed until all that has been done so far
 // is in the log, if none is refused.
-func (s *Space) Unconfirmed() int {
-	n := 0
-	if s.suffix.sealed != nil {
-		n++
-	}
-	if len(s.suffix.open.txs) > 0 {
-		n++
-	}
-	return n
-}
+func (s *Space) Unconfirmed() int { return s.ledger.Appends() }
 
 // pending finds what n waits for, as far upstream as can be: what is nearer waits for that.
 func (s *Space) pending(n *node) (f Freshness) {

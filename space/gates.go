@@ -92,7 +92,7 @@ func (g *graph) armGate(n *node) {
 // reading could call an event neither ready nor parked), and lets go of what has waited
 // long enough.
 func (g *graph) tick(now time.Duration) {
-	g.now, g.ticked = now, true
+	g.now, g.ticked = max(g.now, now), true
 	for _, n := range g.arming {
 		n.more.gate.arming = false
 		g.armGate(n)

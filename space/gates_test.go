@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -167,7 +168,7 @@ func (c *clockwork) hooks(trace *Trace) {
 	trace.RunEnd = c.runEnd
 	trace.Gated = func(i GateInfo) {
 		n := c.nodes[i.Node]
-		n.backoff = c.h.now + doubled(250*time.Millisecond, 2*time.Second, i.Streak)
+		n.backoff = c.h.now + ledger.Doubled(250*time.Millisecond, 2*time.Second, i.Streak)
 		if i.Until != n.backoff {
 			c.t.Errorf("%s is gated until %v for its streak of %d at %v", i.Node, i.Until, i.Streak, c.h.now)
 		}
@@ -325,7 +326,7 @@ func (c *clockwork) check() {
 	if got := len(core.graph.gated); got != held {
 		c.t.Fatalf("%d nodes are among the held, want %d", got, held)
 	}
-	pending := core.lane.Peek() != nil
+	pending := core.ledger.Lane().Peek() != nil
 	if pending && wake == 0 {
 		c.t.Fatalf("an event waits, and nothing will wake it")
 	}
@@ -595,7 +596,7 @@ func (c *clockwork) comeOrGo(n *clocked) {
 // refuse has somebody else's commit win over a write and the runs that come of it. What
 // is undone is to run again, and not for having changed.
 func (c *clockwork) refuse() {
-	if c.h.core.lane.Peek() != nil {
+	if c.h.core.ledger.Lane().Peek() != nil {
 		return // a handling that is undone is tried again later and later, which is another matter
 	}
 	c.transact(c.write("a", "b", "spin"))

@@ -77,7 +77,8 @@ type Overrun struct {
 // is held back, and nobody waits for it meanwhile: they have what it wrote last.
 func (s *Space) Overran(o Overrun) {
 	if o.Node == "" {
-		s.care.overran = &o
+		s.overranLimit = o.Limit
+		s.ledger.Overran(o.Stream, o.Event)
 		return
 	}
 	if s.overran == nil {
@@ -113,20 +114,12 @@ func (s *Space) holdOverrun(n *node) {
 // endRests has events wait again for nodes that may run again.
 func (s *Space) endRests() {
 	s.resting = slices.DeleteFunc(s.resting, func(n *node) bool {
-		over := n.removed || n.more.gate.backoffUntil <= s.now
+		over := n.removed || n.more.gate.backoffUntil <= s.graph.now
 		if over && !n.removed {
 			n.more.gate.streak = 0
 		}
 		return over
 	})
-}
-
-// overranAt is the limit that the last attempt at ev did not keep, nil if it did.
-func (s *Space) overranAt(event, stream string) *Overrun {
-	if o := s.care.overran; o != nil && o.Event == event && o.Stream == stream {
-		return o
-	}
-	return nil
 }
 
 // Within limits how long the handler of a stream may take; negative for no limit. Without,

@@ -116,7 +116,7 @@ func (s *Space) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
 	}
 	for range s.repetitions("handler of " + ev.Stream) {
 		if different := s.attemptAgain(h, tx, ev, v); len(different) > 0 {
-			s.violated(Violation{Stream: ev.Stream, Event: ev.ID, Differences: different}, s.head.attempts+1)
+			s.violated(Violation{Stream: ev.Stream, Event: ev.ID, Differences: different}, s.ledger.Failures()+1)
 			return
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Space) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
 func (s *Space) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) []Difference {
 	s.nested++
 	again := s.begin(nil)
-	again.event, again.rehearsal = ev, true
+	again.attempt.Event, again.rehearsal = ev, true
 	s.handed = *ev
 	u, err := callHandler(h, again, &s.handed)
 	s.nested--
@@ -149,7 +149,7 @@ func (s *Space) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) 
 			out = append(out, differences(w.doc.key.doc, w.doc.value, w.value)...)
 		}
 	}
-	return append(out, differentSends(tx.sends, again.sends)...)
+	return append(out, differentSends(tx.attempt.Sends, again.attempt.Sends)...)
 }
 
 // differentSends lists what two attempts have sent differently.

@@ -18,9 +18,9 @@ const maxHolds = 3
 // of a pass.
 func (s *Space) Idle() bool {
 	switch {
-	case s.closed || s.deposed:
+	case s.closed() || s.Deposed():
 		return !s.graph.ticked
-	case !s.running() || s.background > 0 || !s.cfg.WithoutEvents && !s.lane.Quiet():
+	case !s.ledger.Running() || s.background > 0 || !s.cfg.WithoutEvents && !s.ledger.Lane().Quiet():
 		return false
 	case s.graph.queue.waits() || s.graph.pending > 0:
 		return false
@@ -31,7 +31,7 @@ func (s *Space) Idle() bool {
 // awaited reports whether the space is not at rest while n is held.
 func (s *Space) awaited(n *node) bool {
 	gt := &n.more.gate
-	if gt.backoffUntil > s.now && n.status != NeverRan {
+	if gt.backoffUntil > s.graph.now && n.status != NeverRan {
 		return gt.holds < maxHolds
 	}
 	return n.status == NeverRan || n.kind == Effect || n.materializer()
@@ -59,7 +59,7 @@ func (s *Space) Begin() (end func()) {
 // nothing follow; what is not in the log by then is lost. There is no way back, and no
 // harm in doing it twice.
 func (s *Space) Close() {
-	s.closed = true
+	s.ledger.Close()
 	s.graph.arming = nil
 }
 

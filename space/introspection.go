@@ -32,30 +32,14 @@ type Stats struct {
 	Matched, Filtered, Visits, IndexWrites, Echoes uint64
 }
 
-func (st *Stats) count(o model.Outcome) {
-	switch o {
-	case model.Handled:
-		st.Handled++
-	case model.Failed:
-		st.Failed++
-	case model.Refused:
-		st.Refusals++
-	}
-}
-
-func (st *Stats) reject(r Rejection) {
-	switch r {
-	case ByReceipt:
-		st.KnownReceipts++
-	case ByOrigin:
-		st.LostOrigins++
-	default:
-		st.Conflicts++
-	}
-}
-
 // Stats returns the counters.
-func (s *Space) Stats() Stats { return s.stats }
+func (s *Space) Stats() Stats {
+	st, c := s.stats, s.ledger.Counts()
+	st.Handled, st.Failed, st.Refusals = c.Handled, c.Failed, c.Refusals
+	st.Attempts, st.Refused, st.Unconverged = c.Attempts, c.Refused, st.Unconverged+c.Unconverged
+	st.Conflicts, st.KnownReceipts, st.LostOrigins = c.Conflicts, c.KnownReceipts, c.LostOrigins
+	return st
+}
 
 // NodeState is a node as it stands: structure and hot state together.
 type NodeState struct {

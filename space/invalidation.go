@@ -35,7 +35,7 @@ func (g *graph) change(d *doc, after model.Value, from origin) {
 // copying it costs more than the rest.
 func (g *graph) changeByRun(d *doc, after model.Value, n *node, tx *Tx, at uint64) {
 	from := &g.from
-	from.node, from.group, from.remote, from.at = n, tx.group, false, at
+	from.node, from.group, from.remote, from.at = n, tx.attempt.Group, false, at
 	from.paths = tx.pathsIn(d)
 	g.tell(d, after)
 }

@@ -16,6 +16,6 @@ func (*invariants) attempt()                {}
 func (*invariants) wrote(*node, Status)     {}
 func (*invariants) handles(*Space, *Tx)     {}
 func (*invariants) passed(*Space, PassInfo) {}
-func (*invariants) records(*model.Tx)       {}
+func (*invariants) records(*model.Commit)   {}
 func (*invariants) reads(*Tx, *doc, model.Path, bool) {
 }

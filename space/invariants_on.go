@@ -44,7 +44,7 @@ func (v *invariants) step(s *Space) {
 		violated("I2, I9", "%s", strings.Join(wrong, "; "))
 	}
 	v.overlay(s)
-	if !s.closed && s.running() && s.Idle() {
+	if !s.closed() && s.ledger.Running() && s.Idle() {
 		v.atRest(s)
 	}
 }
@@ -56,15 +56,7 @@ func (v *invariants) overlay(s *Space) {
 		if d.isVolatile() {
 			continue
 		}
-		want := s.replica.Doc(id).Value
-		if x := s.suffix.sealed; x != nil {
-			if after, ok := x.after[id]; ok {
-				want = after
-			}
-		}
-		if after, ok := s.suffix.open.after[id]; ok {
-			want = after
-		}
+		want := s.ledger.Value(id)
 		if !model.Equal(d.value, want) {
 			violated("I7", "document %s shows %s; the log and the undecided transactions say %s", id, d.value, want)
 		}
@@ -159,7 +151,7 @@ func (v *invariants) wrote(n *node, before Status) {
 
 // reads is called for every read of a handler.
 func (v *invariants) reads(t *Tx, d *doc, path model.Path, flat bool) {
-	if t.event != nil {
+	if t.attempt.Event != nil {
 		v.handlerReads = append(v.handlerReads, &dep{doc: d, path: path, shallow: flat})
 	}
 }
@@ -170,7 +162,7 @@ func (v *invariants) handles(s *Space, t *Tx) {
 	for _, d := range v.handlerReads {
 		d.eachWriter(true, func(w *surface) {
 			if n := staleAbove(w.node, map[*node]bool{}); n != nil {
-				violated("I4", "event %s reads %s, and %s is %s", t.event.ID, d, n.id(), n.status)
+				violated("I4", "event %s reads %s, and %s is %s", t.attempt.Event.ID, d, n.id(), n.status)
 			}
 		})
 	}
@@ -207,9 +199,11 @@ func (v *invariants) passed(s *Space, info PassInfo) {
 	}
 }
 
-// records is called for every transaction that is to go into the log (I8).
-func (v *invariants) records(tx *model.Tx) {
-	if tx.By == "" || tx.N == 0 {
-		violated("I8", "transaction %d does not say whose it is", tx.N)
+// records is called for every commit that is to go into the log (I8).
+func (v *invariants) records(c *model.Commit) {
+	for i := range c.Txs {
+		if tx := &c.Txs[i]; tx.By == "" || tx.N == 0 {
+			violated("I8", "transaction %d does not say whose it is", tx.N)
+		}
 	}
 }

@@ -14,6 +14,9 @@ import (
 // What waits for a time finds room: in the lane when the time has come, and in the space
 // until then.
 
+// maxQueued is how many events are in the lane at most because their time has come.
+const maxQueued = 1024
+
 // More events are due than the lane takes, and its head waits for its next attempt, or the
 // commit is full. What makes room causes a Settle anyway, so the host is not to come back at a
 // time that has passed, again and again.

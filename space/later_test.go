@@ -522,16 +522,16 @@ func drawSteps(t *rapid.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// ledger is the dumb oracle: it goes through the log and keeps lists.
-type ledger struct {
+// waitingLists is the dumb oracle: it goes through the log and keeps lists.
+type waitingLists struct {
 	waiting                  []model.Waiting
 	open                     map[string]bool // sent to home and not handled, nor waiting
 	handled                  map[string]int
 	waited, cancelled, early int
 }
 
-func readLedger(w *world) *ledger {
-	l := &ledger{open: map[string]bool{}, handled: map[string]int{}}
+func readLedger(w *world) *waitingLists {
+	l := &waitingLists{open: map[string]bool{}, handled: map[string]int{}}
 	for _, e := range w.logs[home] {
 		c := w.commit(e)
 		for i := range c.Txs {
@@ -541,7 +541,7 @@ func readLedger(w *world) *ledger {
 	return l
 }
 
-func (l *ledger) take(t tester, tx *model.Tx) {
+func (l *waitingLists) take(t tester, tx *model.Tx) {
 	t.Helper()
 	now := int64(0)
 	if rc := tx.Receipt; rc != nil {
@@ -591,7 +591,7 @@ func (l *ledger) take(t tester, tx *model.Tx) {
 
 // add takes one in. A timer that is set to a time that has passed comes when it comes:
 // Nth marks it.
-func (l *ledger) add(t tester, w model.Waiting, now int64) {
+func (l *waitingLists) add(t tester, w model.Waiting, now int64) {
 	t.Helper()
 	if w.NotBefore <= now {
 		w.Nth = 1

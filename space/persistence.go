@@ -84,7 +84,7 @@ func (g *graph) inSync(n *node) bool {
 }
 
 func (s *Space) observe(n *node) Observation {
-	o := Observation{Node: n.id(), Version: n.spec.Version, Shape: n.spec.shape(), Basis: s.replica.Seq}
+	o := Observation{Node: n.id(), Version: n.spec.Version, Shape: n.spec.shape(), Basis: s.replica().Seq}
 	o.Blank = n.own.doc != nil && n.own.doc.value.IsAbsent()
 	if n.more != nil {
 		o.Failed = n.failed()
@@ -269,7 +269,7 @@ func (s *Space) mayDiffer(d *doc, basis uint64) bool {
 	if d.value.IsAbsent() {
 		return true // it costs nothing to compare
 	}
-	differs := s.replica.Doc(d.key.doc).Seq > basis || d.isVolatile() || s.suffix.holds(d.key.doc)
+	differs := s.replica().Doc(d.key.doc).Seq > basis || d.isVolatile() || s.ledger.Holds(d.key.doc)
 	if differs {
 		s.stats.Compared++
 	}
@@ -279,7 +279,7 @@ func (s *Space) mayDiffer(d *doc, basis uint64) bool {
 // outputMoved reports whether somebody else has written where the node writes.
 func (s *Space) outputMoved(n *node, o *Observation) bool {
 	d := n.own.doc
-	return d != nil && (n.spec.Volatile || s.replica.Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)
+	return d != nil && (n.spec.Volatile || s.replica().Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)
 }
 
 // isVolatile reports whether the document is not in the log.

@@ -75,7 +75,7 @@ func (w *watcher) end(i *RunInfo) {
 	w.stack = w.stack[:len(w.stack)-1]
 	w.again[n] = i.Waits != "" || i.Crowded
 	if i.Tx != 0 {
-		w.made[n] = append(w.made[n], madeRun{w.h.core.epoch, i.Tx, w.h.core.Stats().Refused})
+		w.made[n] = append(w.made[n], madeRun{w.h.core.ledger.Epoch(), i.Tx, w.h.core.Stats().Refused})
 	}
 }
 

@@ -3,7 +3,7 @@ package space
 import (
 	"time"
 
-	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/ledger"
 )
 
 // Ready is what a space asks of its host after Settle. Everything in it is to be
@@ -30,16 +30,10 @@ type Ready struct {
 	// Undone are the transactions of Transact that a refusal has undone since the last
 	// Ready.
 	Undone []uint64
-
-	takeOver bool
 }
 
 // Append is a commit on its way to the log.
-type Append struct {
-	Expect uint64
-	Commit *model.Commit
-	Data   []byte // Commit, encoded
-}
+type Append = ledger.Append
 
 // Ref names a document of another space.
 type Ref struct{ Space, Doc string }
@@ -50,58 +44,26 @@ type Refill struct{ After uint64 }
 // ready collects what is to be done. It seals the open group if no append is
 // under way.
 func (s *Space) ready() Ready {
-	out := Ready{Append: s.nextAppend(), Wake: s.wake(), Due: s.dueLater()}
+	out := Ready{Append: s.ledger.Append(), Wake: s.wake(), Due: s.ledger.Due()}
+	if a := out.Append; a != nil && a.Commit.Epoch != 0 {
+		s.undo.seal()
+		s.inv.records(a.Commit)
+	}
 	out.Follow, out.Unfollow = s.followChanges()
-	if after, ok := s.lane.Refill(); ok && s.running() && !s.holding && !s.cfg.WithoutEvents {
+	if after, ok := s.ledger.Lane().Refill(); ok && s.ledger.Begins() && !s.cfg.WithoutEvents {
 		out.Refill = &Refill{After: after}
 	}
-	out.More = s.running() && !s.holding && s.hasWork() || s.mayTurnOver()
+	out.More = s.ledger.Begins() && s.hasWork() || s.mayTurnOver()
 	out.Undone, s.undone = s.undone, nil
 	return out
 }
 
-func (s *Space) nextAppend() *Append {
-	switch {
-	case s.out.takeOver && s.takeover == nil:
-		s.out.takeOver = false
-		s.takeover = &model.Commit{
-			Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-			Attempt: s.replica.Seq + 1, Takeover: !s.joins, Join: s.joins, Program: s.program.Version, Cursor: s.replica.Cursor,
-		}
-		return &Append{Expect: s.replica.Seq, Commit: s.takeover, Data: model.AppendCommit(nil, s.takeover, nil)}
-	case !s.running() || s.suffix.sealed != nil || len(s.suffix.open.txs) == 0 && s.care.mark == nil:
-		return nil
-	}
-	taken := s.lane.Undecided()
-	c := &model.Commit{
-		Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-		Epoch: s.epoch, Cursor: s.lane.Cursor(taken), Trying: s.care.mark,
-	}
-	if s.program.Version != s.told {
-		c.Program = s.program.Version
-	}
-	s.care.mark = nil
-	data := s.suffix.open.data
-	s.suffix.seal(c, taken)
-	return &Append{Expect: s.replica.Seq, Commit: c, Data: model.AppendCommit(nil, c, data)}
-}
-
 // hasWork reports whether another Settle at the same time would do something.
 func (s *Space) hasWork() bool {
-	if s.suffix.full(&s.cfg) {
+	if s.ledger.Full() {
 		return false // the answer to the append under way makes room
 	}
-	if s.headCanEnd() || s.hasDue() {
-		return true
-	}
-	return s.graph.queue.waits()
-}
-
-// headCanEnd reports whether the event at the head of the lane can be handled, or is not to be
-// handled any more.
-func (s *Space) headCanEnd() bool {
-	ev := s.peek()
-	return ev != nil && (s.takenBack(ev) != nil || !s.headWaits() && !s.careWaits())
+	return s.ledger.HeadReady() || s.ledger.HasDue() || s.graph.queue.waits()
 }
 
 // wake is the earliest time at which a gate opens, the event at the head of the lane
@@ -109,16 +71,16 @@ func (s *Space) headCanEnd() bool {
 func (s *Space) wake() time.Duration {
 	var at time.Duration
 	earliest := func(t time.Duration) {
-		if t > s.now && (at == 0 || t < at) {
+		if t > s.graph.now && (at == 0 || t < at) {
 			at = t
 		}
 	}
 	if g := s.graph.gated; len(g) > 0 {
 		earliest(g[0].more.gate.heldAt)
 	}
-	if s.peek() != nil {
-		earliest(s.head.notBefore)
-		earliest(s.failsAt())
+	if s.ledger.Head() != nil {
+		earliest(s.ledger.NotBefore())
+		earliest(s.needs.failsAt())
 	}
 	earliest(s.echo.sweepAt())
 	return at

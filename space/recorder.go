@@ -220,7 +220,7 @@ func (w *recorder) wrote(s *Space, by string, tx uint64, writes []model.Write) {
 }
 
 func (w *recorder) enter(s *Space, e *RunEntry, pass uint64, writes []model.Write) {
-	e.N, e.Pass, e.At, e.Wrote = w.next(), pass, s.now, len(writes)
+	e.N, e.Pass, e.At, e.Wrote = w.next(), pass, s.graph.now, len(writes)
 	for i := range writes[:min(len(writes), maxTold)] {
 		e.Writes = append(e.Writes, writes[i].Doc+writes[i].Path.String())
 	}

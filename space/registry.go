@@ -189,7 +189,7 @@ func (s *Space) retire(n *node) {
 		s.forgotten = append(s.forgotten, n.id())
 	}
 	if d := n.own.doc; d != nil && n.spec.Volatile {
-		s.graph.change(d, s.logged(d.key.doc), origin{node: n})
+		s.graph.change(d, s.ledger.Value(d.key.doc), origin{node: n})
 	}
 }
 

@@ -3,8 +3,8 @@ package space
 import (
 	"errors"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/receipts"
 )
 
 // Rejection is the class of a reason for which a transaction did not take effect.
@@ -102,7 +102,7 @@ func rejectionOf(err error) Rejection {
 	switch {
 	case isTransient(err):
 		return ByTransientError
-	case errors.As(err, &rule), errors.Is(err, errTxTooLarge):
+	case errors.As(err, &rule), errors.Is(err, ledger.ErrTooLarge):
 		return ByRule
 	}
 	return ByError
@@ -128,53 +128,14 @@ type RejectInfo struct {
 	Class         Rejection
 }
 
-// rejected is a handling that a refusal has undone. Of which class it is turns out as the
-// commits are integrated that stood in the way.
-type rejected struct {
-	key   receipts.Key
-	class Rejection
-}
-
-// undoneHandlings lists the handlings among transactions.
-func undoneHandlings(list []rejected, txs []model.Tx) []rejected {
-	for i := range txs {
-		if rc := txs[i].Receipt; rc != nil {
-			stream, _ := receipts.Stream(txs[i].By)
-			list = append(list, rejected{receipts.Key{Stream: stream, ID: rc.Event}, ByConflict})
-		}
+// rejectionBy is the class of a handling that a refusal has undone.
+func rejectionBy(w ledger.Why) Rejection {
+	switch w {
+	case ledger.Receipt:
+		return ByReceipt
+	case ledger.Origin:
+		return ByOrigin
+	default:
+		return ByConflict
 	}
-	return list
-}
-
-// handlings lists those of the suffix.
-func (x *suffix) handlings() []rejected {
-	var list []rejected
-	if x.sealed != nil {
-		list = undoneHandlings(list, x.sealed.commit.Txs)
-	}
-	return undoneHandlings(list, x.open.txs)
-}
-
-// noteReceipts finds the handlings that were undone and that a foreign commit has made.
-func (s *Space) noteReceipts(c *model.Commit) {
-	for i := range s.rejected {
-		if receipts.Find(c, s.rejected[i].key) != nil {
-			s.rejected[i].class = ByReceipt
-		}
-	}
-}
-
-// endRejections says what has become of what a refusal has undone, now that all of the
-// commits that stood in the way are known.
-func (s *Space) endRejections() {
-	for _, r := range s.rejected {
-		s.stats.reject(r.class)
-		if f := s.cfg.Trace.Rejected; f != nil {
-			f(RejectInfo{Stream: r.key.Stream, Event: r.key.ID, Class: r.class})
-		}
-		if ev := s.peek(); ev != nil && keyOf(ev) == r.key && r.class.Consequences().Handler == Again {
-			s.upset = s.epoch != 0
-		}
-	}
-	s.rejected = nil
 }

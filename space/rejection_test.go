@@ -212,7 +212,7 @@ func (c *rejection) tell() {
 		c.during = c.look("moody")
 		c.during.runs -= before
 	}
-	for c.h.run(); !c.h.core.lane.Done(); c.h.run() {
+	for c.h.run(); !c.h.core.ledger.Lane().Done(); c.h.run() {
 		if c.h.last.Wake <= c.h.now {
 			c.Fatalf("an event is left, and nothing to wait for")
 		}

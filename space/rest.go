@@ -10,7 +10,7 @@ func (s *Space) Throttled() (until time.Duration) {
 		if n == nil || n.more == nil || n.kind != Effect && !n.materializer() {
 			continue
 		}
-		if gt := &n.more.gate; gt.throttle > 0 && gt.ran && gt.ranAt+gt.throttle > s.now {
+		if gt := &n.more.gate; gt.throttle > 0 && gt.ran && gt.ranAt+gt.throttle > s.graph.now {
 			until = max(until, gt.ranAt+gt.throttle)
 		}
 	}
@@ -18,4 +18,4 @@ func (s *Space) Throttled() (until time.Duration) {
 }
 
 // Waiting is the number of events that were offered and that no handler has taken yet.
-func (s *Space) Waiting() int { return s.lane.Waiting() + s.lane.Held() }
+func (s *Space) Waiting() int { return s.ledger.Lane().Waiting() + s.ledger.Lane().Held() }

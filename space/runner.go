@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -25,7 +26,7 @@ func (s *Space) runNode(n *node) {
 	if n.more != nil {
 		n.more.cleanAs = ""
 		gt := &n.more.gate
-		gt.armed, gt.owed, gt.ran, gt.ranAt = false, false, true, s.now
+		gt.armed, gt.owed, gt.ran, gt.ranAt = false, false, true, s.graph.now
 	}
 	s.noteUnsaved(n)
 	s.stats.Runs++
@@ -90,7 +91,7 @@ func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
 	if n.more != nil {
 		n.more.retries = 0
 	}
-	return s.conclude(n, tx, v, why, newReads, info)
+	return s.concludeRun(n, tx, v, why, newReads, info)
 }
 
 // retry has a node run again that failed for a reason that may pass, as often as the
@@ -110,20 +111,20 @@ func (s *Space) runAgain(n *node, why causes) {
 	s.graph.enqueue(n)
 }
 
-// conclude applies what a run that succeeded has changed.
-func (s *Space) conclude(n *node, tx *Tx, v model.Value, why int, newReads bool, info *RunInfo) error {
+// concludeRun applies what a run that succeeded has changed.
+func (s *Space) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads bool, info *RunInfo) error {
 	after := tx.after
 	if d := n.own.doc; d != nil && !model.Equal(d.value, v) {
 		if n.spec.Volatile {
 			info.Changed = true
 		} else {
-			tx.writes = append(model.Diff(d.key.doc, d.value, v), tx.writes...)
+			tx.attempt.Writes = append(model.Diff(d.key.doc, d.value, v), tx.attempt.Writes...)
 			after = slices.Insert(after, 0, docValue{doc: d, value: v})
 		}
 	}
 	s.noteEcho(n, after)
 	if tx.leans != nil {
-		s.suffix.lean(n, tx.leans)
+		s.undo.relies(n, tx.leans)
 	}
 	was := n.status
 	if info.Changed { // and volatile
@@ -153,8 +154,7 @@ func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why int, newReads b
 	if info.Causes == nil {
 		info.Causes = s.causesOf(n, why)
 	}
-	rec := model.Tx{N: s.nextTx(), By: n.by(), Causes: info.Causes, Writes: tx.writes}
-	s.inv.records(&rec)
+	rec := model.Tx{N: s.ledger.NextTx(), By: n.by(), Causes: info.Causes, Writes: tx.attempt.Writes}
 	for _, w := range after {
 		if err := s.fits(w); err != nil {
 			return fmt.Errorf("node %s: %w", n.id(), err)
@@ -163,19 +163,19 @@ func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why int, newReads b
 	if newReads {
 		rec.Reads = n.readNames()
 	}
-	err := s.suffix.add(&rec, s.cfg.MaxCommitBytes)
-	if errors.Is(err, errTxTooLarge) {
+	err := s.ledger.Add(&rec)
+	if errors.Is(err, ledger.ErrTooLarge) {
 		// What a run has read and why it ran are told as far as there is room for that.
 		rec.Reads, rec.Causes = nil, anyCause(info.Causes)
-		err = s.suffix.add(&rec, s.cfg.MaxCommitBytes)
+		err = s.ledger.Add(&rec)
 	}
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.id(), err)
 	}
-	s.suffix.ran(n, rec.N, info.Causes)
-	info.Tx, info.Writes = rec.N, tx.writes
+	s.undo.ran(n, rec.N, info.Causes)
+	info.Tx, info.Writes = rec.N, tx.attempt.Writes
 	for _, w := range after {
-		s.suffix.note(w.doc.key.doc, w.value)
+		s.ledger.Note(w.doc.key.doc, w.value)
 		s.graph.changeByRun(w.doc, w.value, n, tx, rec.N)
 	}
 	return nil
@@ -234,7 +234,7 @@ func (s *Space) freshen(n *node) {
 	if n.status != Clean {
 		s.freshenMakers(n)
 	}
-	if n.status != Clean && !n.waiting && !n.held && !n.removed && s.mayRun(n) && !s.suffix.crowded && !s.closed {
+	if n.status != Clean && !n.waiting && !n.held && !n.removed && s.mayRun(n) && !s.ledger.Crowded() && !s.closed() {
 		s.dequeue(n)
 		s.runNode(n)
 	}

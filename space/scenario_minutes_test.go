@@ -285,7 +285,7 @@ func contents(c *model.Commit) string {
 // clean or has a reason to wait, and shows what its expression comes to; and what the
 // runtime sees is what the log says.
 func (a *actor) checkCurrent() {
-	if a.core.epoch == 0 {
+	if a.core.ledger.Epoch() == 0 {
 		return
 	}
 	for _, n := range a.core.graph.nodes {

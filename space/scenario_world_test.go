@@ -225,15 +225,15 @@ func (a *actor) refill(after uint64) {
 
 // offer hands an event to the core and says what became of it.
 func (a *actor) offer(ev model.Event) bool {
-	waiting, held := a.core.lane.Waiting(), a.core.lane.Held()
+	waiting, held := a.core.ledger.Lane().Waiting(), a.core.ledger.Lane().Held()
 	ok := a.core.Offer(ev)
 	what := "known already"
 	switch {
 	case !ok:
 		what = "left in the stream for want of room"
-	case a.core.lane.Held() > held:
+	case a.core.ledger.Lane().Held() > held:
 		what = "held until its predecessor is here"
-	case a.core.lane.Waiting() > waiting:
+	case a.core.ledger.Lane().Waiting() > waiting:
 		what = "queued"
 	}
 	a.tell(a, 1, "event %s on %s: %s", ev.ID, ev.Stream, what)
@@ -245,7 +245,7 @@ func (a *actor) runAll() {
 	a.t.Helper()
 	for range 1000 {
 		if !a.settle().More {
-			if a.core.closed || a.core.epoch != 0 && a.core.Idle() && (a.core.lane.Done() || a.cfg.WithoutEvents) {
+			if a.core.closed() || a.core.ledger.Epoch() != 0 && a.core.Idle() && (a.core.ledger.Lane().Done() || a.cfg.WithoutEvents) {
 				a.tellIdle(a)
 			}
 			return

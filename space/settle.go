@@ -3,6 +3,8 @@ package space
 import (
 	"slices"
 	"time"
+
+	"github.com/settlehq/settle/ledger"
 )
 
 // Settle runs one pass: it handles waiting events and runs what is live and
@@ -19,44 +21,43 @@ import (
 // Computations run after a batch of events rather than after each, so a burst of
 // a thousand events costs a watched document one run.
 func (s *Space) Settle(now time.Duration) Ready {
-	if s.closed {
+	if s.closed() {
 		return Ready{}
 	}
 	s.turnOver()
-	s.now = max(s.now, now)
 	s.renewMarks()
-	s.graph.tick(s.now)
+	s.ledger.Tick(now)
+	s.graph.tick(now)
 	s.endRests()
-	if s.running() && !s.holding {
-		s.noteConflict()
+	if s.ledger.Begins() {
 		s.pass()
 	}
 	s.sweepEcho()
 	var r Ready
-	if !s.closed { // by something that ran
+	if !s.closed() { // by something that ran
 		r = s.ready()
 	}
 	s.graph.dropUnused()
 	s.graph.ticked = false
-	if !s.closed {
+	if !s.closed() {
 		s.noteDurable()
 	}
 	s.inv.step(s)
 	return r
 }
 
-// running reports whether this runtime may make transactions: it owns the space,
-// and no refusal waits to be integrated.
-func (s *Space) running() bool { return s.epoch != 0 && !s.frozen && !s.closed }
+func (s *Space) closed() bool { return s.ledger.Phase() == ledger.Closed }
 
 func (s *Space) pass() {
 	s.graph.loosen()
-	s.queueDue()
+	if s.ledger.BeginPass() {
+		s.cronCheck = true // timers may lie too far ahead, now that the clock was set back
+	}
 	s.checkCrons()
 	var info PassInfo
 	rounds := 0 // iterations since an event was handled
-	turn := s.suffix.takeTurn()
-	for rounds < s.cfg.MaxIterations && !s.suffix.crowded && !s.closed {
+	turn := s.ledger.TakeTurn()
+	for rounds < s.cfg.MaxIterations && !s.ledger.Crowded() && !s.closed() {
 		rounds++
 		events := 0
 		if !turn {
@@ -68,7 +69,7 @@ func (s *Space) pass() {
 		runs := s.iterate(&info)
 		info.Events += events
 		info.Runs += runs
-		if events+runs == 0 && !turn && !s.graph.queue.waits() || s.suffix.full(&s.cfg) {
+		if events+runs == 0 && !turn && !s.graph.queue.waits() || s.ledger.Full() {
 			break
 		}
 		turn = false
@@ -80,7 +81,11 @@ func (s *Space) pass() {
 // commit is full.
 func (s *Space) dispatchSome() int {
 	n := 0
-	for !s.closed && !s.suffix.full(&s.cfg) && s.dispatch(n == 0) == handled {
+	for !s.closed() && !s.ledger.Full() {
+		s.firstEvent = n == 0
+		if s.ledger.Next() != ledger.Handled {
+			break
+		}
 		n++
 	}
 	return n
@@ -156,7 +161,7 @@ func (s *Space) turn(n *node) (ran bool) {
 	switch {
 	case !n.due():
 		return false
-	case s.suffix.crowded || s.closed || n.height > g.queue.at || s.parentFirst(n):
+	case s.ledger.Crowded() || s.closed() || n.height > g.queue.at || s.parentFirst(n):
 		g.enqueue(n)
 		return false
 	}
@@ -181,12 +186,12 @@ func (s *Space) turn(n *node) (ran bool) {
 
 // mayRun is the part of the run gate that is about time and budget.
 func (s *Space) mayRun(n *node) bool {
-	return n.eligibleAt() <= s.now && int(n.passRuns) < s.cfg.RunBudget
+	return n.eligibleAt() <= s.graph.now && int(n.passRuns) < s.cfg.RunBudget
 }
 
 // setAside keeps a node that may not run now.
 func (s *Space) setAside(n *node) {
-	if n.eligibleAt() > s.now {
+	if n.eligibleAt() > s.graph.now {
 		s.graph.hold(n)
 	} else {
 		n.queued = true

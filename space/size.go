@@ -3,6 +3,7 @@ package space
 import (
 	"fmt"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -11,9 +12,10 @@ import (
 // large is measured again. That costs its encoding once per limit's worth of writes.
 
 // documentsFit reports why the documents that tx changes could not be saved.
-func (s *Space) documentsFit(tx *Tx) error {
-	for i := range tx.writes {
-		w := &tx.writes[i]
+func (s *Space) documentsFit(d *ledger.Draft) error {
+	tx := d.Context.(*Tx)
+	for i := range tx.attempt.Writes {
+		w := &tx.attempt.Writes[i]
 		if at := tx.place(s.graph.local(w.Doc)); at >= 0 {
 			tx.after[at].added += s.writtenSize(w)
 		}
@@ -46,7 +48,7 @@ func (s *Space) fits(w docValue) error {
 }
 
 // maxDocument is the largest encoded document: what a commit could carry too.
-func (s *Space) maxDocument() int { return s.cfg.MaxCommitBytes - frameBytes }
+func (s *Space) maxDocument() int { return s.cfg.MaxCommitBytes - ledger.FrameBytes }
 
 // writtenSize is what a write can add to a document at most: its value, and the
 // members along its path if they have to be made.

@@ -137,7 +137,7 @@ func (t *Tx) CancelTask(action, key string) bool {
 	if task.State != TaskPending {
 		return false
 	}
-	task.State, task.At = TaskCancelled, t.core.wall
+	task.State, task.At = TaskCancelled, t.core.ledger.Wall()
 	t.writeTask(a.Name, task.entry(), inTasks, key)
 	return true
 }
@@ -275,7 +275,7 @@ const tidyEvery = 64
 // tidy removes tasks that have ended long ago, when there are more and more of them.
 func (a *ActionSpec) tidy(t *Tx) {
 	tasks := t.Peek(a.Name, inTasks)
-	if tasks.Len()%tidyEvery != tidyEvery-1 || t.core.wall == 0 {
+	if tasks.Len()%tidyEvery != tidyEvery-1 || t.core.ledger.Wall() == 0 {
 		return
 	}
 	var ended []Task
@@ -287,7 +287,7 @@ func (a *ActionSpec) tidy(t *Tx) {
 	slices.SortFunc(ended, func(a, b Task) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
 	keep := cmp.Or(a.Keep, defaultKeep).Milliseconds()
 	for i, task := range ended {
-		if task.At > t.core.wall-keep && len(ended)-i <= mostKept {
+		if task.At > t.core.ledger.Wall()-keep && len(ended)-i <= mostKept {
 			return
 		}
 		a.remove(t, task)

@@ -61,7 +61,7 @@ func (a *ActionSpec) meant(t *Tx, c *Completion) (task Task, late string) {
 
 // end keeps a task that has ended.
 func (a *ActionSpec) end(t *Tx, task *Task) {
-	task.At = t.core.wall
+	task.At = t.core.ledger.Wall()
 	t.writeTask(a.Name, task.entry(), inTasks, task.Key)
 	if a.Input {
 		t.writeTask(a.Pending(), model.Value{}, task.Key)
@@ -105,7 +105,7 @@ func (s *Space) endTask(tx *Tx, ev *model.Event, why string) {
 	set("unhandled", model.Bool(true))
 	if text := endText(ev, why); s.roomFor(tx, d, taskEndBytes+len(text)) {
 		set("error", model.String(text))
-		set("at", model.Int(s.wall))
+		set("at", model.Int(s.ledger.Wall()))
 	}
 	if a.Input {
 		tx.writeTask(a.Pending(), model.Value{}, task.Key)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -41,7 +42,7 @@ func TestTask_EndsWithoutRoomLeaveADocumentThatCanBeSaved(t *testing.T) {
 	}
 	h.run()
 	doc := h.core.Value("pay")
-	if n := len(doc.AppendJSON(nil)); n > 2*limit-frameBytes {
+	if n := len(doc.AppendJSON(nil)); n > 2*limit-ledger.FrameBytes {
 		t.Errorf("the document has %d bytes, a message takes %d", n, 2*limit)
 	}
 	full := 0

@@ -20,11 +20,11 @@ func (t *Tx) Now() time.Time {
 		t.fail(fmt.Errorf("%s %s asks for the time: it would not run again when that has passed; have a handler write what is to be read", t.node.kind, t.node.id()))
 		return time.Time{}
 	}
-	if t.core.wall == 0 {
+	if t.core.ledger.Wall() == 0 {
 		t.fail(fmt.Errorf("the host of the space has not told the time (Space.Clock)"))
 		return time.Time{}
 	}
-	return time.UnixMilli(t.core.wall).UTC()
+	return time.UnixMilli(t.core.ledger.Wall()).UTC()
 }
 
 // SendAt is Send for an event that is not to be handled before a time. It is durable with
@@ -43,7 +43,7 @@ func (t *Tx) SendAt(space, stream string, at time.Time, payload any, options ...
 		t.fail(fmt.Errorf("send to %s/%s: %w", space, stream, err))
 		return
 	}
-	t.sends = append(t.sends, s)
+	t.attempt.Sends = append(t.attempt.Sends, s)
 }
 
 // SendAfter is SendAt for a time from Now on.
@@ -55,7 +55,7 @@ func (t *Tx) SendAfter(space, stream string, d time.Duration, payload any, optio
 
 // wait notes the time that a send waits for. One to the own space that has passed is none.
 func (t *Tx) wait(s *model.Send, at time.Time) error {
-	if t.core.wall == 0 {
+	if t.core.ledger.Wall() == 0 {
 		return fmt.Errorf("the host of the space has not told the time (Space.Clock)")
 	}
 	ms := model.NotBefore(at)
@@ -67,60 +67,25 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 			return err
 		}
 	}
-	if s.To == t.space && ms <= t.core.wall && s.Timer == "" {
+	if s.To == t.space && ms <= t.core.ledger.Wall() && s.Timer == "" {
 		return nil
 	}
 	s.NotBefore = ms
 	if s.To != t.space {
-		return model.CheckNotBefore(at, time.UnixMilli(t.core.wall))
+		return model.CheckNotBefore(at, time.UnixMilli(t.core.ledger.Wall()))
 	}
-	n := 1
-	for i := range t.sends {
-		if t.waitsHere(t.sends[i]) {
-			n++
-		}
-	}
-	if t.core.mayWait(ms, n) == nil {
-		return nil
-	}
-	return t.core.mayWait(ms, n-t.leavesRoom(s))
+	return t.core.ledger.CheckWait(&t.attempt.Draft, s, t.attempt.Event != nil && t.core.job(t.attempt.Event) != nil)
 }
 
 // paces reports whether what is sent for a time begins a chain of its own: that time is to
 // come, or it comes after the one for which the event that is being handled had waited. A timer
 // that makes up for times that have passed is on its way to the present.
 func (t *Tx) paces(ms int64) bool {
-	since := t.core.wall
-	if t.event != nil && t.event.NotBefore > 0 {
-		since = min(since, t.event.NotBefore)
+	since := t.core.ledger.Wall()
+	if t.attempt.Event != nil && t.attempt.Event.NotBefore > 0 {
+		since = min(since, t.attempt.Event.NotBefore)
 	}
 	return ms > since
-}
-
-// leavesRoom is how many of the events that wait do so no more when the transaction
-// commits, one that it is about to send included. A timer that is set again takes the place
-// of the one before, and what is handled, or cancelled, leaves one; but that of a job is for
-// its next time.
-func (t *Tx) leavesRoom(sent *model.Send) (n int) {
-	a := t.core.refresh()
-	gone := map[uint64]bool{0: true} // slots that are counted; 0 is none
-	leave := func(slot uint64) {
-		if !gone[slot] {
-			gone[slot] = true
-			n++
-		}
-	}
-	if t.event != nil && t.core.job(t.event) == nil {
-		leave(t.event.Slot)
-	}
-	leave(a.timers[sent.Timer])
-	for i := range t.sends {
-		leave(a.timers[t.sends[i].Timer])
-	}
-	for _, name := range t.cancels {
-		leave(a.timers[name])
-	}
-	return n
 }
 
 // SetTimer has an event to a stream of this space handled when a time has come, under a
@@ -144,7 +109,7 @@ func (t *Tx) SetTimer(name, stream string, at time.Time, payload any, options ..
 		t.fail(fmt.Errorf("set timer %s on stream %s: %w", name, stream, err))
 		return
 	}
-	t.sends = append(t.sends, s)
+	t.attempt.Sends = append(t.attempt.Sends, s)
 }
 
 // CancelTimer takes back what SetTimer has set, with this transaction. A name under which
@@ -162,27 +127,26 @@ func (t *Tx) CancelTimer(name string) {
 		return
 	}
 	t.unset(name)
-	t.cancels = append(t.cancels, name)
+	t.attempt.Cancels = append(t.attempt.Cancels, name)
 }
 
 // Timer is the time that a timer of this space is set to, false if it is not set. The
 // transaction sees what it has set and cancelled itself. A timer that is being handled is
 // not set any more.
 func (t *Tx) Timer(name string) (time.Time, bool) {
-	for i := range t.sends {
-		if t.sends[i].Timer == name && name != "" {
-			return time.UnixMilli(t.sends[i].NotBefore).UTC(), true
+	for i := range t.attempt.Sends {
+		if t.attempt.Sends[i].Timer == name && name != "" {
+			return time.UnixMilli(t.attempt.Sends[i].NotBefore).UTC(), true
 		}
 	}
-	a := t.core.refresh()
-	slot, set := a.timers[name]
-	if !set || slices.Contains(t.cancels, name) || t.event != nil && t.event.Slot == slot {
+	w := t.core.ledger.Timer(name)
+	if w == nil || slices.Contains(t.attempt.Cancels, name) || t.attempt.Event != nil && t.attempt.Event.Slot == w.Slot {
 		return time.Time{}, false
 	}
-	return time.UnixMilli(a.bySlot[slot].NotBefore).UTC(), true
+	return time.UnixMilli(w.NotBefore).UTC(), true
 }
 
 // unset forgets that the transaction has set a timer.
 func (t *Tx) unset(name string) {
-	t.sends = slices.DeleteFunc(t.sends, func(s model.Send) bool { return s.Timer == name })
+	t.attempt.Sends = slices.DeleteFunc(t.attempt.Sends, func(s model.Send) bool { return s.Timer == name })
 }

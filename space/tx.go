@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
@@ -21,20 +22,16 @@ type Tx struct {
 	graph *graph
 	node  *node // nil in a handler
 	space string
-	// event is what is being handled, nil if it is not an event.
-	event *model.Event
-	group string
+	// attempt is what it comes to: the event that is handled, nil if it answers none, and what is written
+	// and sent.
+	attempt ledger.Attempt
 
 	log    readLog
-	writes []model.Write
 	after  []docValue
 	places map[*doc]int // of after, when they are many
-	sends  []model.Send
-	// cancels are the timers that are taken back.
-	cancels []string
-	err     error
-	made    []*node  // children that this run has added
-	kept    []former // children that this run has registered and that were there
+	err    error
+	made   []*node  // children that this run has added
+	kept   []former // children that this run has registered and that were there
 
 	// stale is the first computation whose output was read while it was not up to
 	// date, missing the first foreign document that was read before it was there.
@@ -59,7 +56,9 @@ type Tx struct {
 // used again; what a commit keeps is not.
 func (s *Space) begin(n *node) *Tx {
 	for s.nested >= len(s.scratch) {
-		s.scratch = append(s.scratch, &Tx{core: s, graph: s.graph, space: s.cfg.Space})
+		t := &Tx{core: s, graph: s.graph, space: s.cfg.Space}
+		t.attempt.Context = t
+		s.scratch = append(s.scratch, t)
 	}
 	t := s.scratch[s.nested]
 	s.txs++
@@ -72,13 +71,13 @@ func (s *Space) begin(n *node) *Tx {
 // clear makes the record of an earlier transaction one of a new one. Field by field, and
 // only what was used: assigning the whole costs as much as all else that a small run does.
 func (t *Tx) clear() {
-	t.event, t.after = nil, t.after[:0]
+	t.attempt.Event, t.after = nil, t.after[:0]
 	if t.places != nil {
 		t.places = nil
 	}
-	t.group, t.lax, t.rehearsal = "", false, false
-	if t.writes != nil || t.sends != nil || t.cancels != nil {
-		t.writes, t.sends, t.cancels = nil, nil, nil
+	t.attempt.Group, t.lax, t.rehearsal = "", false, false
+	if t.attempt.Writes != nil || t.attempt.Sends != nil || t.attempt.Cancels != nil {
+		t.attempt.Writes, t.attempt.Sends, t.attempt.Cancels = nil, nil, nil
 	}
 	if t.err != nil || t.stack != nil {
 		t.err, t.stack = nil, nil
@@ -105,7 +104,7 @@ func (t *Tx) Space() string { return t.space }
 
 // Event is the event that is being handled, nil in a node's run and in a transaction that
 // answers none. It must not be changed.
-func (t *Tx) Event() *model.Event { return t.event }
+func (t *Tx) Event() *model.Event { return t.attempt.Event }
 
 // Slot belongs to whoever hosts programs of another language in the space: what a run
 // keeps there is found by the runs that it pulls. It is nil at first, and nothing else
@@ -132,7 +131,7 @@ func (t *Tx) Declares(doc string, path ...string) bool {
 // Group puts the transaction's changes into a change group: observers of that group
 // are not told of them (see NodeSpec.Group). For those who need not hear what they
 // have said.
-func (t *Tx) Group(name string) { t.group = name }
+func (t *Tx) Group(name string) { t.attempt.Group = name }
 
 // current is the document as the transaction sees it.
 func (t *Tx) current(d *doc) model.Value {
@@ -253,18 +252,21 @@ func (t *Tx) apply(d *doc, w model.Write) {
 		return
 	}
 	if model.Equal(before, after) {
-		if t.core.suffix.has(d) {
+		if t.holds(d) {
 			t.leans = d
 		}
 		return
 	}
-	t.writes = append(t.writes, w)
+	t.attempt.Writes = append(t.attempt.Writes, w)
 	if i := t.place(d); i >= 0 {
 		t.after[i].value = after
 		return
 	}
 	t.addPlace(docValue{doc: d, value: after})
 }
+
+// holds reports whether an undecided transaction has written to a document.
+func (t *Tx) holds(d *doc) bool { return d.key.space == "" && t.core.ledger.Holds(d.key.doc) }
 
 // pathsIn lists where the transaction writes in a document, nil if it is not one of a
 // few places.
@@ -273,9 +275,9 @@ func (t *Tx) pathsIn(d *doc) []model.Path {
 		return nil // nobody will ask
 	}
 	var paths []model.Path
-	for i := range t.writes {
-		if t.writes[i].Doc == d.key.doc {
-			paths = append(paths, t.writes[i].Path)
+	for i := range t.attempt.Writes {
+		if t.attempt.Writes[i].Doc == d.key.doc {
+			paths = append(paths, t.attempt.Writes[i].Path)
 		}
 	}
 	return paths
@@ -298,7 +300,7 @@ func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
 		t.fail(fmt.Errorf("send to %s/%s: %w", space, stream, err))
 		return
 	}
-	t.sends = append(t.sends, s)
+	t.attempt.Sends = append(t.attempt.Sends, s)
 }
 
 // SendOption says more about an event that is sent.
@@ -335,8 +337,8 @@ func (t *Tx) makeSend(space, stream string, payload any, options []SendOption) (
 
 // chain makes a send the next in the chain of the event that is being handled.
 func (t *Tx) chain(s *model.Send) (err error) {
-	if t.event != nil {
-		s.Depth, err = lineage.Next(t.event, t.core.cfg.MaxChain)
+	if t.attempt.Event != nil {
+		s.Depth, err = lineage.Next(t.attempt.Event, t.core.cfg.MaxChain)
 	}
 	return err
 }
@@ -365,5 +367,5 @@ func (n *node) shownAs() string {
 
 // drop forgets everything the transaction would have changed.
 func (t *Tx) drop() {
-	t.writes, t.after, t.sends, t.cancels = nil, nil, nil, nil
+	t.attempt.Writes, t.after, t.attempt.Sends, t.attempt.Cancels = nil, nil, nil, nil
 }

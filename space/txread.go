@@ -220,11 +220,11 @@ func (t *Tx) rebase() {
 	for i := range t.after {
 		w := &t.after[i]
 		w.value = w.doc.value
-		for j := range t.writes {
-			if t.writes[j].Doc != w.doc.key.doc || t.err != nil {
+		for j := range t.attempt.Writes {
+			if t.attempt.Writes[j].Doc != w.doc.key.doc || t.err != nil {
 				continue
 			}
-			v, err := t.writes[j].Apply(w.value)
+			v, err := t.attempt.Writes[j].Apply(w.value)
 			if err != nil {
 				t.fail(err)
 				continue

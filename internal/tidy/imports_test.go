@@ -9,7 +9,7 @@ import (
 // core are the packages that must give the same answers for the same inputs, for
 // ever: the simulator, replay after a crash and two runtimes on one space rest on
 // that. What lies below them belongs to them, but for harnesses (space/spacetest).
-var core = []string{"model", "lanes", "lineage", "receipts", "replica", "space", "workflow"}
+var core = []string{"model", "lanes", "lineage", "receipts", "replica", "ledger", "space", "workflow"}
 
 func inCore(f *file) bool {
 	return !f.isTest() && !f.isTagged() && !isHarness(f.dir()) && slices.ContainsFunc(core, func(dir string) bool { return within(f.dir(), dir) })
@@ -71,9 +71,10 @@ var importRules = []importRule{
 	// Dependencies point down (ARCHITECTURE.md).
 	{in: []string{"model"}, only: []string{"model"}, others: []string{"github.com/go-json-experiment/json"}, instead: "model is the bottom: every other package imports it; take what you need as an argument"},
 	{in: []string{"port"}, only: []string{"model"}, instead: "port declares what is needed of the outside world, over the types of model; it does nothing"},
-	{in: []string{"lanes", "lineage", "receipts", "replica"}, only: []string{"model"}, instead: "lanes, lineage, receipts and replica stand side by side on model; what combines them belongs in space/"},
+	{in: []string{"lanes", "lineage", "receipts", "replica"}, only: []string{"model"}, instead: "lanes, lineage, receipts and replica stand side by side on model; what combines them belongs in ledger/"},
+	{in: []string{"ledger"}, only: []string{"model", "lanes", "lineage", "receipts", "replica"}, instead: "ledger is the protocol of one space, and knows no graph: it uses model, lanes, lineage, receipts and replica; a host supplies the rest as ledger.Host"},
 	{in: []string{"workflow"}, only: []string{"workflow"}, others: []string{"go.starlark.net", "github.com/go-json-experiment/json"}, instead: "workflow knows graphs and runs; what stores and performs them is built on it"},
-	{in: []string{"space"}, only: []string{"space", "model", "lanes", "lineage", "receipts", "replica"}, others: []string{"github.com/hashicorp/go-memdb"}, instead: "space may use model, lanes, lineage, receipts, replica and go-memdb; anything else is an input or an output of the core"},
+	{in: []string{"space"}, only: []string{"space", "model", "lanes", "lineage", "receipts", "replica", "ledger"}, others: []string{"github.com/hashicorp/go-memdb"}, instead: "space may use model, lanes, lineage, receipts, replica, ledger and go-memdb; anything else is an input or an output of the core"},
 	{in: []string{"worker/roster"}, only: []string{"model"}, instead: "worker/roster judges by what it is told, on model alone; package worker carries its words"},
 	{in: []string{"worker/roster"}, never: []string{"context", "net", "os", "log", "math/rand", "crypto/rand"}, instead: "worker/roster does no I/O: hand it what was heard, and the time"},
 	{in: []string{"worker/tasks"}, only: []string{"model", "space", "internal/pause"}, instead: "worker/tasks does work for a space: what it needs of who serves that, it takes as tasks.Host"},

@@ -1,0 +1,99 @@
+package space
+
+import (
+	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/model"
+)
+
+// undoLog is what the graph has to know of the transactions that the log has not confirmed, should they be
+// undone: which of them were runs of nodes, and which nodes rely on them.
+type undoLog struct {
+	// sealed are of the commit that is under way, open of the group behind it.
+	sealed, open undoGroup
+	// spare is a buffer for the runs of the next group.
+	spare []ranNode
+}
+
+type undoGroup struct {
+	runs []ranNode
+	// speculative are nodes that have written nothing because it was there already, and may not be in
+	// the end.
+	speculative []speculativeNode
+}
+
+// ranNode is a run whose transaction is undecided. If it is undone, the node runs again for the same causes.
+type ranNode struct {
+	node   *node
+	tx     uint64
+	causes []string
+}
+
+// speculativeNode is a node that has written nothing to a document, which an undecided transaction has made
+// what it is.
+type speculativeNode struct {
+	node *node
+	doc  *doc
+}
+
+// ran notes a run in the open group.
+func (u *undoLog) ran(n *node, tx uint64, causes []string) {
+	u.open.runs = append(u.open.runs, ranNode{n, tx, causes})
+}
+
+// relies notes a node that relies on what an undecided transaction has written.
+func (u *undoLog) relies(n *node, d *doc) {
+	u.open.speculative = append(u.open.speculative, speculativeNode{n, d})
+}
+
+// seal takes in that the open group is under way.
+func (u *undoLog) seal() {
+	u.sealed = u.open
+	u.open, u.spare = undoGroup{runs: u.spare}, nil
+}
+
+// confirm takes in that the log has the group that was under way.
+func (u *undoLog) confirm() {
+	clear(u.sealed.runs)
+	u.spare = u.sealed.runs[:0]
+	u.sealed = undoGroup{}
+}
+
+// undone is what the graph has to take back.
+type undone struct {
+	// changed are the documents that the transactions have written, each with the node that did, or nil
+	// if that was not one node alone.
+	changed map[string]*node
+	// runs are the runs among the transactions.
+	runs []ranNode
+	// speculative are the nodes that relied on them.
+	speculative []speculativeNode
+}
+
+// drop forgets everything, as the transactions are undone.
+func (u *undoLog) drop(gone ledger.Dropped) undone {
+	un := undone{changed: map[string]*node{}}
+	un.runs = append(append(un.runs, u.sealed.runs...), u.open.runs...)
+	un.speculative = append(append(un.speculative, u.sealed.speculative...), u.open.speculative...)
+	authors(un.changed, gone.UnderWay, u.sealed.runs)
+	authors(un.changed, gone.Open, u.open.runs)
+	u.sealed, u.open = undoGroup{}, undoGroup{}
+	return un
+}
+
+// authors notes who has written what in txs; runs are those among them, in their order.
+func authors(of map[string]*node, txs []model.Tx, runs []ranNode) {
+	for i := range txs {
+		var by *node
+		if len(runs) > 0 && runs[0].tx == txs[i].N {
+			by, runs = runs[0].node, runs[1:]
+		}
+		for j := range txs[i].Writes {
+			doc := txs[i].Writes[j].Doc
+			if other, seen := of[doc]; seen && other != by {
+				of[doc] = nil
+				continue
+			}
+			of[doc] = by
+		}
+	}
+}
