@@ -159,12 +159,14 @@ func (a *agenda) cancelled(marks model.Value, space string, lane *lanes.Lane) {
 		}
 		w.queued = true
 		a.queued++
+		a.undecided = true // as the mark may be
 		lane.Follow(w.Event(space))
 	}
 }
 
-// takeBackEarly takes events out of the lane whose time is to come again, after the clock was set back.
-func (a *agenda) takeBackEarly(wall int64, lane *lanes.Lane) {
+// takeBackEarly takes events out of the lane whose time is to come: the clock was set back, or they had been
+// cancelled by a transaction that is undone. It reports whether there was any.
+func (a *agenda) takeBackEarly(wall int64, lane *lanes.Lane) (any bool) {
 	lane.Withdraw(func(ev *model.Event) bool {
 		w := a.bySlot[ev.Slot]
 		if w == nil || w.NotBefore <= wall {
@@ -173,8 +175,10 @@ func (a *agenda) takeBackEarly(wall int64, lane *lanes.Lane) {
 		w.queued = false
 		a.queued--
 		a.queue.Add(w.Waiting)
+		any = true
 		return true
 	})
+	return any
 }
 
 // takeBackOvertaking takes events out of the lane that came due while one did not wait that comes before
@@ -337,12 +341,13 @@ func (l *Ledger) BeginPass() (setBack bool) {
 		return false
 	}
 	a := l.renewedAgenda()
-	a.cancelled(l.host.Value(CancelDoc), l.cfg.Space, l.lane)
-	if setBack = l.wallBack; setBack {
+	if setBack = l.wallBack; setBack || a.renewed {
 		l.wallBack = false
-		a.takeBackEarly(l.wall, l.lane)
-		l.recheckHead()
+		if a.takeBackEarly(l.wall, l.lane) || setBack {
+			l.recheckHead()
+		}
 	}
+	a.cancelled(l.host.Value(CancelDoc), l.cfg.Space, l.lane)
 	if a.renewed {
 		a.renewed = false
 		if a.takeBackOvertaking(l.lane) {

@@ -106,10 +106,12 @@ type Ledger struct {
 // New makes a ledger out of the confirmed state of a space. It makes no transactions until TakeOver or
 // Attach has been answered by Confirm.
 func New(cfg Config, host Host, r *replica.Replica) *Ledger {
-	return &Ledger{
+	l := &Ledger{
 		cfg: cfg, host: host, replica: r,
 		lane: lanes.New(laneState(r), cfg.LaneLimit), registry: lineage.New(cfg.Space, r.Outbound),
 	}
+	l.host.fill(l)
+	return l
 }
 
 // laneState is what the log says of the lane.

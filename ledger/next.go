@@ -9,8 +9,9 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Host is what stands on a ledger: the code of the application, and the documents that it sees. Of the
-// functions without which a host can do, nil stands for none.
+// Host is what stands on a ledger: the code of the application, and the documents that it sees. Attempt must
+// be there. Of the others, nil stands for a host that has nothing to say to them: it shows Ledger.Value,
+// applies the writes one by one, and waits for nothing but a time.
 type Host struct {
 	// Value is a document as the next attempt sees it.
 	Value func(doc string) model.Value
@@ -52,6 +53,57 @@ type Host struct {
 	Instead func(ev *model.Event) *Draft
 	// Later takes in that an event of the lane waits for its time, by a transaction.
 	Later func(w *model.Waiting, tx uint64)
+}
+
+// fill has the functions that are missing do what a host does without them.
+func (h *Host) fill(l *Ledger) {
+	or(&h.Value, h.Value == nil, l.Value)
+	or(&h.Integrated, h.Integrated == nil, func(*model.Commit, []string) error { return nil })
+	or(&h.Unhandled, h.Unhandled == nil, l.unhandled)
+	or(&h.Conclude, h.Conclude == nil, func(a *Attempt, dropped bool) {
+		if dropped {
+			a.Writes, a.Sends, a.Cancels = nil, nil, nil
+		}
+	})
+	or(&h.Fits, h.Fits == nil, func(*Draft) error { return nil })
+	or(&h.Recorded, h.Recorded == nil, func(a *Attempt, _ uint64) { l.apply(a.Writes) })
+	or(&h.Postponed, h.Postponed == nil, func(*Attempt, Postponement, time.Duration) {})
+	or(&h.Failed, h.Failed == nil, func(*Attempt, int, bool) {})
+	or(&h.Lost, h.Lost == nil, func(_ *model.Event, tries int, _ bool) error {
+		return fmt.Errorf("the handler never came back: the process ended, or it was given up, in each of %d attempts", tries)
+	})
+	or(&h.Unconverged, h.Unconverged == nil, func(*model.Event, int) {})
+	or(&h.Lacks, h.Lacks == nil, func() bool { return false })
+	or(&h.Overdue, h.Overdue == nil, func() error { return nil })
+	or(&h.Release, h.Release == nil, func() {})
+	or(&h.Instead, h.Instead == nil, func(*model.Event) *Draft { return nil })
+	or(&h.Later, h.Later == nil, func(*model.Waiting, uint64) {})
+}
+
+// or sets a function that is missing.
+func or[F any](f *F, missing bool, to F) {
+	if missing {
+		*f = to
+	}
+}
+
+// unhandled begins the end of an event whose handler is not called.
+func (l *Ledger) unhandled(ev *model.Event, rc *model.Receipt) *Attempt {
+	a := &Attempt{Draft: Draft{Event: ev, Trace: ev.Trace}, Receipt: rc}
+	if key := CancelKey(ev.Stream, ev.ID); !l.Value(CancelDoc).Get(key).IsAbsent() {
+		a.Writes = []model.Write{{Doc: CancelDoc, Path: model.Path{key}, Delete: true}}
+	}
+	return a
+}
+
+// apply notes what writes leave documents with.
+func (l *Ledger) apply(writes []model.Write) {
+	for i := range writes {
+		w := &writes[i]
+		if v, err := w.Apply(l.Value(w.Doc)); err == nil { // an attempt has made them
+			l.Note(w.Doc, v)
+		}
+	}
 }
 
 // Draft is a transaction before it is recorded.

@@ -1,0 +1,115 @@
+package ledger
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/settlehq/settle/model"
+)
+
+// The phases as sentences: what a runtime goes through, and where it stands after it.
+func TestPhases_StoriesEndWhereTheyShould(t *testing.T) {
+	for name, story := range map[string]struct { // any order: each for itself
+		steps []step
+		end   Phase
+	}{
+		"nothing has happened": {nil, Outside},
+		"it asks":              {[]step{stepAsk}, Asking},
+		"it asks twice":        {[]step{stepAsk, stepAsk}, Asking},
+		"it enters":            {[]step{stepAsk, stepSend, stepEnter}, Serving},
+		"its entry is refused": {[]step{stepAsk, stepSend, stepRefuse}, Outside},
+		"its entry is refused, and it had asked once more":    {[]step{stepAsk, stepSend, stepAsk, stepRefuse}, Asking},
+		"its entry is confirmed, and it had asked once more":  {[]step{stepAsk, stepSend, stepAsk, stepEnter}, Serving},
+		"it serves, and asks":                                 {[]step{stepAsk, stepSend, stepEnter, stepAsk}, Serving},
+		"a commit is refused":                                 {[]step{stepAsk, stepSend, stepEnter, stepRefuse}, Refused},
+		"a commit is refused, and it resumes":                 {[]step{stepAsk, stepSend, stepEnter, stepRefuse, stepResume}, Serving},
+		"it is refused by a takeover":                         {[]step{stepAsk, stepSend, stepEnter, stepRefuse, stepOvertake, stepResume}, Deposed},
+		"it learns of a takeover while nothing is under way":  {[]step{stepAsk, stepSend, stepEnter, stepOvertake}, Deposed},
+		"it takes back what was taken":                        {[]step{stepAsk, stepSend, stepEnter, stepOvertake, stepAsk, stepSend, stepEnter}, Serving},
+		"it never took part, and learns of a takeover":        {[]step{stepOvertake}, Deposed},
+		"its entry is refused by a takeover":                  {[]step{stepAsk, stepSend, stepRefuse, stepOvertake, stepResume}, Deposed},
+		"it is closed":                                        {[]step{stepAsk, stepSend, stepEnter, stepClose}, Closed},
+		"it is closed, and asks":                              {[]step{stepClose, stepAsk}, Closed},
+		"it is closed while its entry is under way":           {[]step{stepAsk, stepSend, stepClose, stepEnter}, Closed},
+		"it is closed while a commit is, and that is refused": {[]step{stepAsk, stepSend, stepEnter, stepClose, stepRefuse, stepResume}, Closed},
+	} {
+		var s standing
+		for _, by := range story.steps {
+			s.take(by)
+		}
+		if s.phase != story.end {
+			t.Errorf("%s: it is %s, want %s", name, s.phase, story.end)
+		}
+	}
+}
+
+// From every phase but the last a runtime can come to serve, and from every phase it can be closed.
+func TestPhases_NoneIsADeadEndButTheLast(t *testing.T) {
+	for from := range Closed {
+		reached := []Phase{from}
+		for i := 0; i < len(reached); i++ {
+			for by := range stepCount {
+				if next := transitions[reached[i]][by]; next != same && !slices.Contains(reached, next) {
+					reached = append(reached, next)
+				}
+			}
+		}
+		if !slices.Contains(reached, Serving) || !slices.Contains(reached, Closed) {
+			t.Errorf("from %s only %v can be reached", from, reached)
+		}
+	}
+	for by := range stepCount {
+		if transitions[Closed][by] != same {
+			t.Errorf("step %d leads on from closed", by)
+		}
+	}
+}
+
+// An attached runtime is deposed by nobody, and an owner by every takeover.
+func TestPhases_ATakeoverDeposesTheOwnerAlone(t *testing.T) {
+	for _, role := range []Role{Owner, Attached} {
+		s := standing{}
+		s.ask(role)
+		s.take(stepSend)
+		s.entry = &model.Commit{Join: role == Attached, Takeover: role == Owner}
+		s.entered(7)
+		if s.role != role || s.epoch != 7 || !s.begins() {
+			t.Fatalf("role %d: %+v", role, s)
+		}
+		if got := s.overtaken(); got != (role == Owner) || s.makes() != (role == Attached) || (s.epoch == 0) != (role == Owner) {
+			t.Errorf("role %d: deposed %v, %+v", role, got, s)
+		}
+	}
+}
+
+// A runtime that has asked to attach, and then to own, enters as what it has asked for last; what it enters as is
+// what its commit says.
+func TestPhases_TheEntrySaysAsWhat(t *testing.T) {
+	s := standing{}
+	s.ask(Attached)
+	s.ask(Owner)
+	if s.role != Owner || s.phase != Asking {
+		t.Errorf("%+v", s)
+	}
+	s.take(stepSend)
+	s.entry = &model.Commit{Takeover: true}
+	s.ask(Attached)
+	s.entered(3)
+	if s.role != Owner || s.phase != Serving {
+		t.Errorf("it has entered with a takeover: %+v", s)
+	}
+	if s.ask(Attached); s.role != Owner {
+		t.Error("an owner that asks to attach is one still")
+	}
+}
+
+// Holding does not depend on the phase: it begins nothing any more, whenever it comes to serve.
+func TestPhases_WhatIsFinishingBeginsNothing(t *testing.T) {
+	s := standing{finishing: true}
+	s.ask(Owner)
+	s.take(stepSend)
+	s.entry = &model.Commit{Takeover: true}
+	if s.entered(1); !s.makes() || s.begins() {
+		t.Errorf("makes %v, begins %v", s.makes(), s.begins())
+	}
+}
