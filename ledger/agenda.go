@@ -48,11 +48,8 @@ type waiting struct {
 // an owner comes back after a week.
 const maxQueued = 1024
 
-// refresh makes the agenda anew if the confirmed state has moved on without it.
-func (a *agenda) refresh(confirmed *replica.Later, lane *lanes.Lane) *agenda {
-	if a.bySlot != nil && !a.stale {
-		return a
-	}
+// renew makes the agenda anew: the confirmed state has moved on without it.
+func (a *agenda) renew(confirmed *replica.Later, lane *lanes.Lane) *agenda {
 	*a = agenda{bySlot: map[uint64]*waiting{}, timers: map[string]uint64{}, renewed: true}
 	confirmed.Each(func(w *model.Waiting) {
 		a.enter(w)
@@ -291,7 +288,12 @@ func (a *agenda) leaves(d *Draft, sent *model.Send, succeeded bool) (n int) {
 }
 
 // renewedAgenda is the agenda, made anew if it is out of date.
-func (l *Ledger) renewedAgenda() *agenda { return l.agenda.refresh(&l.replica.Later, l.lane) }
+func (l *Ledger) renewedAgenda() *agenda {
+	if l.agenda.bySlot != nil && !l.agenda.stale {
+		return &l.agenda
+	}
+	return l.agenda.renew(&l.replica.Later, l.lane)
+}
 
 // Timer is what waits under the name of a timer, nil for nothing.
 func (l *Ledger) Timer(name string) *model.Waiting {
@@ -336,7 +338,9 @@ func (l *Ledger) CheckWait(d *Draft, s *model.Send, succeeded bool) error {
 // come go into the lane, as many as there is room for. It reports whether the clock was set back since it was
 // called last.
 func (l *Ledger) BeginPass() (setBack bool) {
-	l.pauseAfterConflict()
+	if l.conflicts.pending {
+		l.pauseAfterConflict()
+	}
 	if l.cfg.WithoutEvents {
 		return false
 	}
@@ -347,7 +351,9 @@ func (l *Ledger) BeginPass() (setBack bool) {
 			l.recheckHead()
 		}
 	}
-	a.cancelled(l.host.Value(CancelDoc), l.cfg.Space, l.lane)
+	if l.mayBeMarked {
+		a.cancelled(l.marks(), l.cfg.Space, l.lane)
+	}
 	if a.renewed {
 		a.renewed = false
 		if a.takeBackOvertaking(l.lane) {

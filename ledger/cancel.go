@@ -17,9 +17,19 @@ const CancelDoc = "settle-cancelled"
 // CancelKey is the member of an event in CancelDoc.
 func CancelKey(stream, id string) string { return stream + "/" + id }
 
+// marks is the document with the marks, absent if there is none.
+func (l *Ledger) marks() model.Value {
+	if !l.mayBeMarked {
+		return model.Value{}
+	}
+	v := l.Value(CancelDoc)
+	l.mayBeMarked = v.Len() > 0 || l.suffix.undecided()
+	return v
+}
+
 // takenBack is the receipt of an event that is not to be handled any more, nil if it is to be.
 func (l *Ledger) takenBack(ev *model.Event) *model.Receipt {
-	if mark := l.host.Value(CancelDoc).Get(CancelKey(ev.Stream, ev.ID)); !mark.IsAbsent() {
+	if mark := l.marks().Get(CancelKey(ev.Stream, ev.ID)); !mark.IsAbsent() {
 		why, _ := mark.Get("why").AsString()
 		return receipts.Cancelled(ev, why)
 	}

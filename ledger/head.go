@@ -134,13 +134,13 @@ func (l *Ledger) attempts(ev *model.Event) int {
 	return n
 }
 
-// pauseAfterConflict says when the next attempt at the head of the lane may be made, if a refusal has
+// pauseAfterConflict says when the next attempt at the head of the lane may be made, after a refusal has
 // undone one: at once after the first, then later and later (DESIGN 5.6). Conflicts never use up the
 // budget of retries.
 func (l *Ledger) pauseAfterConflict() {
 	c, ev := &l.conflicts, l.Head()
-	pending := c.pending
-	if c.pending = false; !pending || ev == nil {
+	c.pending = false
+	if ev == nil {
 		return
 	}
 	if c.event != keyOf(ev) {

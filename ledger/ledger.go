@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/lanes"
@@ -91,6 +92,8 @@ type Ledger struct {
 	poison    poisonGuard
 	agenda    agenda
 	undone    []Undone // by a refusal, until Resume
+	// mayBeMarked says that there may be a mark in CancelDoc.
+	mayBeMarked bool
 
 	// version is of the program that runs, logged the one that the log has of this runtime.
 	version, logged string
@@ -110,6 +113,7 @@ func New(cfg Config, host Host, r *replica.Replica) *Ledger {
 		cfg: cfg, host: host, replica: r,
 		lane: lanes.New(laneState(r), cfg.LaneLimit), registry: lineage.New(cfg.Space, r.Outbound),
 	}
+	l.mayBeMarked = r.Doc(CancelDoc).Value.Len() > 0
 	l.host.fill(l)
 	return l
 }
@@ -384,6 +388,7 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 			l.agenda.stale = true
 		}
 	}
+	l.mayBeMarked = l.mayBeMarked || slices.Contains(changed, CancelDoc)
 	l.registry.Integrate(c)
 	if err := l.host.Integrated(c, changed); err != nil {
 		return err

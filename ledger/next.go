@@ -13,8 +13,6 @@ import (
 // be there. Of the others, nil stands for a host that has nothing to say to them: it shows Ledger.Value,
 // applies the writes one by one, and waits for nothing but a time.
 type Host struct {
-	// Value is a document as the next attempt sees it.
-	Value func(doc string) model.Value
 	// Integrated takes in a commit of another runtime: the documents in changed have other values now.
 	Integrated func(c *model.Commit, changed []string) error
 
@@ -57,7 +55,6 @@ type Host struct {
 
 // fill has the functions that are missing do what a host does without them.
 func (h *Host) fill(l *Ledger) {
-	or(&h.Value, h.Value == nil, l.Value)
 	or(&h.Integrated, h.Integrated == nil, func(*model.Commit, []string) error { return nil })
 	or(&h.Unhandled, h.Unhandled == nil, l.unhandled)
 	or(&h.Conclude, h.Conclude == nil, func(a *Attempt, dropped bool) {
@@ -90,7 +87,7 @@ func or[F any](f *F, missing bool, to F) {
 // unhandled begins the end of an event whose handler is not called.
 func (l *Ledger) unhandled(ev *model.Event, rc *model.Receipt) *Attempt {
 	a := &Attempt{Draft: Draft{Event: ev, Trace: ev.Trace}, Receipt: rc}
-	if key := CancelKey(ev.Stream, ev.ID); !l.Value(CancelDoc).Get(key).IsAbsent() {
+	if key := CancelKey(ev.Stream, ev.ID); !l.marks().Get(key).IsAbsent() {
 		a.Writes = []model.Write{{Doc: CancelDoc, Path: model.Path{key}, Delete: true}}
 	}
 	return a
@@ -380,4 +377,7 @@ func (l *Ledger) NextTx() uint64 {
 func (l *Ledger) Add(tx *model.Tx) error { return l.suffix.add(tx, l.cfg.MaxCommitBytes) }
 
 // Note takes in the value that a document has after the transactions that are made so far.
-func (l *Ledger) Note(doc string, v model.Value) { l.suffix.note(doc, v) }
+func (l *Ledger) Note(doc string, v model.Value) {
+	l.suffix.note(doc, v)
+	l.mayBeMarked = l.mayBeMarked || doc == CancelDoc
+}

@@ -24,7 +24,7 @@ import (
 // ledgerHost is what the ledger needs of the space.
 func (s *Space) ledgerHost() ledger.Host {
 	return ledger.Host{
-		Value: s.Value, Integrated: s.integrated,
+		Integrated: s.integrated,
 		Attempt: s.attempt, Unhandled: s.unhandled, Conclude: s.conclude, Fits: s.documentsFit,
 		Recorded: s.recorded, Postponed: s.postponed, Failed: s.eventFailed, Lost: s.lost, Unconverged: s.unconverged,
 		Lacks:   func() bool { return s.needs.lacks(s.graph) },

@@ -18,14 +18,10 @@ import (
 // fails the whole transaction with an error that says why; later calls then do
 // nothing. Err tells whether that has happened.
 type Tx struct {
-	core  *Space
-	graph *graph
-	node  *node // nil in a handler
-	space string
-	// attempt is what it comes to: the event that is handled, nil if it answers none, and what is written
-	// and sent.
-	attempt ledger.Attempt
-
+	core   *Space
+	graph  *graph
+	node   *node // nil in a handler
+	space  string
 	log    readLog
 	after  []docValue
 	places map[*doc]int // of after, when they are many
@@ -49,6 +45,10 @@ type Tx struct {
 	// tasking is set while the transaction writes what actions keep.
 	tasking bool
 	stack   []byte // of a function that panicked
+
+	// attempt is what the transaction comes to: the event that is handled, nil if it answers none, and
+	// what is written and sent.
+	attempt ledger.Attempt
 }
 
 // begin makes the transaction of a handler (n is nil) or of a node's run. But for
@@ -71,11 +71,14 @@ func (s *Space) begin(n *node) *Tx {
 // clear makes the record of an earlier transaction one of a new one. Field by field, and
 // only what was used: assigning the whole costs as much as all else that a small run does.
 func (t *Tx) clear() {
-	t.attempt.Event, t.after = nil, t.after[:0]
+	t.after = t.after[:0]
+	if t.attempt.Event != nil || t.attempt.Group != "" {
+		t.attempt.Event, t.attempt.Group = nil, ""
+	}
 	if t.places != nil {
 		t.places = nil
 	}
-	t.attempt.Group, t.lax, t.rehearsal = "", false, false
+	t.lax, t.rehearsal = false, false
 	if t.attempt.Writes != nil || t.attempt.Sends != nil || t.attempt.Cancels != nil {
 		t.attempt.Writes, t.attempt.Sends, t.attempt.Cancels = nil, nil, nil
 	}
