@@ -77,10 +77,10 @@ func (s *Space) turnOver() {
 func (s *Space) changeOver(p *Program) {
 	info := ProgramInfo{Name: p.Name, Version: p.Version, Before: s.program.Version}
 	old := s.program
-	s.program = p
+	s.program, s.hooks.program = p, p.Name
 	s.ledger.Runs(p.Version)
 	s.ledger.LetGo() // the new handler says itself what it lacks
-	s.cronCheck = true
+	s.jobs.specs, s.jobs.check = p.crons, true
 	s.structure.setHandlers(p)
 	for id, o := range s.resumable { // any order: each by itself
 		if o.Version == "" {

@@ -66,6 +66,7 @@ const (
 	defaultGrace = time.Minute
 	defaultLimit = 1000
 	maxMissed    = 10_000
+	byCron       = "cron"   // of the transactions that set the timers
 	cronPrefix   = "=cron." // of the timer's name, which no program can choose
 )
 
@@ -119,13 +120,24 @@ func (c *CronSpec) check() error {
 // JobOfTimer is the name of the job whose next time a timer is, and false for any other timer.
 func JobOfTimer(timer string) (job string, is bool) { return strings.CutPrefix(timer, cronPrefix) }
 
-// job is the job whose timer an event is, nil if it is none.
-func (s *Space) job(ev *model.Event) *CronSpec {
+// jobTimers are the jobs of the program, in the space.
+type jobTimers struct {
+	space  string
+	specs  map[string]*CronSpec
+	ledger *ledger.Ledger
+	hooks  *hooks
+	// check says that their timers are to be looked at.
+	check  bool
+	missed Missed
+}
+
+// of is the job whose timer an event is, nil if it is none.
+func (j *jobTimers) of(ev *model.Event) *CronSpec {
 	name, ok := JobOfTimer(ev.Timer)
 	if !ok || ev.Slot == 0 {
 		return nil
 	}
-	return s.program.crons[name]
+	return j.specs[name]
 }
 
 // occurrence is one time of a job, as the payload of its event has it.
@@ -182,19 +194,19 @@ func (c *CronSpec) count(from, bound int64) (n int, next int64) {
 
 // seen is the occurrence as its handler is to see it, and the next one. There is none if
 // next.at is 0.
-func (s *Space) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
+func (j *jobTimers) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 	o, _ = readOccurrence(ev.NotBefore, ev.Payload)
 	next = occurrence{prev: o.at}
 	switch c.CatchUp {
 	case FireOnce:
-		o.missed, next.at = c.count(o.at, s.ledger.Wall())
+		o.missed, next.at = c.count(o.at, j.ledger.Wall())
 	case All:
 		next.at = c.after(o.at)
-		if next.at == 0 || next.at > s.ledger.Wall() {
+		if next.at == 0 || next.at > j.ledger.Wall() {
 			break
 		}
 		if next.late = o.late + 1; next.late >= c.Limit {
-			next.missed, next.at = c.count(o.at, s.ledger.Wall())
+			next.missed, next.at = c.count(o.at, j.ledger.Wall())
 			next.late = 0
 		}
 	default:
@@ -203,30 +215,31 @@ func (s *Space) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 	return o, next
 }
 
-// hand makes the event that the handler of a job sees.
-func (s *Space) hand(ev *model.Event) {
-	s.handed = *ev // the lane's own is not the handler's to change
-	if c := s.job(ev); c != nil {
+// seenBy is the event as the handler of a job is to see it.
+func (j *jobTimers) seenBy(ev *model.Event) model.Event {
+	handed := *ev // the lane's own is not the handler's to change
+	if c := j.of(ev); c != nil {
 		set, spec := readOccurrence(ev.NotBefore, ev.Payload)
-		if o, _ := s.seen(c, ev); o != set || spec != c.Spec {
-			s.handed.Payload = c.payload(o)
+		if o, _ := j.seen(c, ev); o != set || spec != c.Spec {
+			handed.Payload = c.payload(o)
 		}
 	}
+	return handed
 }
 
 // setNext has a transaction that ends the event of a job set the next time, however the
 // event has ended.
-func (s *Space) setNext(tx *Tx, ev *model.Event) {
-	c := s.job(ev)
+func (j *jobTimers) setNext(tx *Tx, ev *model.Event) {
+	c := j.of(ev)
 	if c == nil {
 		return
 	}
-	o, next := s.seen(c, ev)
-	s.noteMissed(c, max(o.missed, next.missed), o.at)
+	o, next := j.seen(c, ev)
+	j.noteMissed(c, max(o.missed, next.missed), o.at)
 	if next.missed > 0 {
-		s.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &MissedError{Cron: c.Name, Missed: next.missed}, Rejection: ByRule})
+		j.hooks.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &MissedError{Cron: c.Name, Missed: next.missed}, Rejection: ByRule})
 	}
-	s.setCron(tx, c, next)
+	j.set(tx, c, next)
 }
 
 // Missed are times of a job at which nothing was there to see them, as after a downtime.
@@ -239,12 +252,12 @@ type Missed struct {
 }
 
 // LastMissed is what a job has passed over last since the space was loaded, zero if none has.
-func (s *Space) LastMissed() Missed { return s.missed }
+func (s *Space) LastMissed() Missed { return s.jobs.missed }
 
 // noteMissed notes that a job passes over so many times with the event that was due at a time.
-func (s *Space) noteMissed(c *CronSpec, times int, at int64) {
+func (j *jobTimers) noteMissed(c *CronSpec, times int, at int64) {
 	if times > 0 {
-		s.missed = Missed{c.Name, times, at}
+		j.missed = Missed{c.Name, times, at}
 	}
 }
 
@@ -259,77 +272,67 @@ func (e *MissedError) Error() string {
 	return fmt.Sprintf("cron %s: %d times were missed beyond those that have been made up for (Limit), and are skipped", e.Cron, e.Missed)
 }
 
-func (s *Space) setCron(tx *Tx, c *CronSpec, o occurrence) {
+func (j *jobTimers) set(tx *Tx, c *CronSpec, o occurrence) {
 	if o.at == 0 {
 		return
 	}
 	tx.attempt.Sends = append(tx.attempt.Sends, model.Send{
-		To: s.cfg.Space, Stream: c.Stream, Timer: cronPrefix + c.Name, NotBefore: o.at, Payload: c.payload(o),
+		To: j.space, Stream: c.Stream, Timer: cronPrefix + c.Name, NotBefore: o.at, Payload: c.payload(o),
 	})
 }
 
 // tooLate reports whether the event of a job is to be skipped.
-func (s *Space) tooLate(ev *model.Event) bool {
-	c := s.job(ev)
-	return c != nil && c.CatchUp == Skip && ev.NotBefore < s.ledger.Wall()-c.Grace.Milliseconds()
+func (j *jobTimers) tooLate(ev *model.Event) bool {
+	c := j.of(ev)
+	return c != nil && c.CatchUp == Skip && ev.NotBefore < j.ledger.Wall()-c.Grace.Milliseconds()
 }
 
-// skipped is the transaction that takes the place of the event of a job that is too late: it sets the next
-// time that is not. It is nil for any other event.
-func (s *Space) skipped(ev *model.Event) *ledger.Draft {
-	if !s.tooLate(ev) {
-		return nil
-	}
-	c := s.job(ev)
+// skip makes a transaction the one that takes the place of the event of a job that is too late: it sets the
+// next time that is not.
+func (j *jobTimers) skip(tx *Tx, ev *model.Event) {
+	c := j.of(ev)
 	o, _ := readOccurrence(ev.NotBefore, ev.Payload)
-	tx := s.begin(nil)
-	tx.attempt.By = "cron"
-	n, next := c.count(o.at, s.ledger.Wall()-c.Grace.Milliseconds()-1)
-	s.noteMissed(c, 1+n, o.at)
-	s.setCron(tx, c, occurrence{at: next, prev: o.at, missed: o.missed + 1 + n})
+	n, next := c.count(o.at, j.ledger.Wall()-c.Grace.Milliseconds()-1)
+	j.noteMissed(c, 1+n, o.at)
+	j.set(tx, c, occurrence{at: next, prev: o.at, missed: o.missed + 1 + n})
 	if next == 0 {
 		tx.attempt.Cancels = append(tx.attempt.Cancels, ev.Timer)
 	}
-	return &tx.attempt.Draft
 }
 
-// checkCrons sets the timers of the program's jobs when the space has come to life, or has got
-// another program: those that there are none of, or that another program has set. When the clock was set back, it
-// brings those back which lie too far ahead.
-func (s *Space) checkCrons() {
-	if !s.cronCheck || !s.Owned() || s.ledger.Wall() == 0 || s.cfg.WithoutEvents {
-		return
-	}
-	timers := s.ledger.Timers()
-	tx := s.begin(nil)
-	tx.attempt.By = "cron"
-	for _, name := range slices.Sorted(maps.Keys(s.program.crons)) {
-		s.checkCron(tx, s.program.crons[name])
+// checkTimers sets the timers of the jobs when the space has come to life, or has got another program: those
+// that there are none of, or that another program has set. When the clock was set back, it brings those back
+// which lie too far ahead.
+func (j *jobTimers) checkTimers(tx *Tx) {
+	tx.attempt.By = byCron
+	timers := j.ledger.Timers()
+	for _, name := range slices.Sorted(maps.Keys(j.specs)) {
+		j.checkTimer(tx, j.specs[name])
 	}
 	for _, timer := range timers {
-		if name, ok := JobOfTimer(timer); ok && s.program.crons[name] == nil {
+		if name, ok := JobOfTimer(timer); ok && j.specs[name] == nil {
 			tx.attempt.Cancels = append(tx.attempt.Cancels, timer)
 		}
 	}
-	if s.cronCheck = len(tx.attempt.Sends)+len(tx.attempt.Cancels) > 0; s.cronCheck {
-		_, err := s.ledger.Record(&tx.attempt.Draft)
-		s.cronCheck = err != nil // there is room in the next group
+	if j.check = len(tx.attempt.Sends)+len(tx.attempt.Cancels) > 0; j.check {
+		_, err := j.ledger.Record(&tx.attempt.Draft)
+		j.check = err != nil // there is room in the next group
 	}
 }
 
-func (s *Space) checkCron(tx *Tx, c *CronSpec) {
-	w := s.ledger.Timer(cronPrefix + c.Name)
+func (j *jobTimers) checkTimer(tx *Tx, c *CronSpec) {
+	w := j.ledger.Timer(cronPrefix + c.Name)
 	if w == nil {
-		s.setCron(tx, c, occurrence{at: c.after(s.ledger.Wall())})
+		j.set(tx, c, occurrence{at: c.after(j.ledger.Wall())})
 		return
 	}
 	o, spec := readOccurrence(w.NotBefore, w.Payload)
-	if w.NotBefore <= s.ledger.Wall() {
+	if w.NotBefore <= j.ledger.Wall() {
 		return // it is to be handled; the next one is set then
 	}
-	at := c.after(max(s.ledger.Wall(), o.prev))
+	at := c.after(max(j.ledger.Wall(), o.prev))
 	if same := spec == c.Spec && w.Stream == c.Stream; !same || at != 0 && at < w.NotBefore {
-		s.setCron(tx, c, occurrence{at: at, prev: o.prev, missed: o.missed})
+		j.set(tx, c, occurrence{at: at, prev: o.prev, missed: o.missed})
 		if at == 0 {
 			tx.attempt.Cancels = append(tx.attempt.Cancels, w.Timer)
 		}

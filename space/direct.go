@@ -40,7 +40,7 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 		err = fmt.Errorf("document %s of another space is not here; only events wait for it", tx.missing.key)
 	}
 	if err == nil {
-		err = s.documentsFit(&tx.attempt.Draft)
+		err = s.sizes.documentsFit(&tx.attempt.Draft)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)
@@ -60,7 +60,7 @@ func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Dur
 	if lasting >= s.cfg.ConflictWindow {
 		err := &ConvergenceError{By: by, Conflicts: n}
 		s.stats.Unconverged++
-		s.report(ErrorInfo{Err: err, Attempt: n})
+		s.hooks.report(ErrorInfo{Err: err, Attempt: n})
 		return 0, err
 	}
 	if n < 2 {

@@ -4,6 +4,13 @@ import "slices"
 
 // Whom the breaker of echo.go listens to, and what it holds back.
 
+// echoGuard slows nodes down that answer another runtime's writes with their own.
+type echoGuard struct {
+	breaker *echoBreaker
+	graph   *graph
+	hooks   *hooks
+}
+
 // noteRemote remembers that another runtime's commit has woken the node by a document
 // that it may write itself. Most nodes never do.
 func (n *node) noteRemote(d *doc) {
@@ -13,9 +20,9 @@ func (n *node) noteRemote(d *doc) {
 	}
 }
 
-// noteEcho judges a run by what it did to the documents that others had changed: after
+// note judges a run by what it did to the documents that others had changed: after
 // are those that it is about to write.
-func (s *Space) noteEcho(n *node, after []docValue) {
+func (e *echoGuard) note(n *node, after []docValue) {
 	if n.more == nil || len(n.more.remote) == 0 {
 		return
 	}
@@ -23,26 +30,26 @@ func (s *Space) noteEcho(n *node, after []docValue) {
 	n.more.remote = nil
 	for _, d := range remote {
 		if !slices.ContainsFunc(after, func(v docValue) bool { return v.doc == d }) {
-			if c := s.echo.quietRun(n.id(), d.key.doc); c != nil {
-				s.echoOver(*c)
+			if c := e.breaker.quietRun(n.id(), d.key.doc); c != nil {
+				e.over(*c)
 			}
 			continue
 		}
-		s.stats.Echoes++
-		trip, cleared := s.echo.step(n.id(), d.key.doc, s.graph.now)
+		e.graph.stats.Echoes++
+		trip, cleared := e.breaker.step(n.id(), d.key.doc, e.graph.now)
 		if cleared != nil {
-			s.echoOver(*cleared)
+			e.over(*cleared)
 		}
-		n.more.gate.echoUntil = s.echo.deferredUntil(n.id())
+		n.more.gate.echoUntil = e.breaker.deferredUntil(n.id())
 		if trip {
-			s.echoTripped(n, d)
+			e.tripped(n, d)
 		}
 	}
 }
 
-func (s *Space) echoTripped(n *node, d *doc) {
-	s.report(ErrorInfo{Node: n.id(), Err: &EchoError{Node: n.id(), Doc: d.key.doc}, Attempt: int(n.runs)})
-	if f := s.cfg.Trace.Echo; f != nil {
+func (e *echoGuard) tripped(n *node, d *doc) {
+	e.hooks.report(ErrorInfo{Node: n.id(), Err: &EchoError{Node: n.id(), Doc: d.key.doc}, Attempt: int(n.runs)})
+	if f := e.graph.trace.Echo; f != nil {
 		f(EchoInfo{Node: n.id(), Doc: d.key.doc, Until: n.more.gate.echoUntil})
 	}
 }
@@ -55,26 +62,26 @@ func (e *EchoError) Error() string {
 	return "node " + e.Node + " and another runtime write " + e.Doc + " in answer to each other; it is slowed down. A node that writes what it reads must come to an end"
 }
 
-func (s *Space) echoOver(c echoCleared) {
-	if n := s.graph.byID[c.node]; n != nil && n.more != nil {
-		n.more.gate.echoUntil = s.echo.deferredUntil(c.node)
-		s.graph.regate(n)
+func (e *echoGuard) over(c echoCleared) {
+	if n := e.graph.byID[c.node]; n != nil && n.more != nil {
+		n.more.gate.echoUntil = e.breaker.deferredUntil(c.node)
+		e.graph.regate(n)
 	}
-	if f := s.cfg.Trace.Echo; f != nil {
+	if f := e.graph.trace.Echo; f != nil {
 		f(EchoInfo{Node: c.node, Doc: c.doc, Cleared: c.reason})
 	}
 }
 
-// sweepEcho lets go of what has been quiet.
-func (s *Space) sweepEcho() {
-	for _, c := range s.echo.sweep(s.graph.now) {
-		s.echoOver(c)
+// sweep lets go of what has been quiet.
+func (e *echoGuard) sweep() {
+	for _, c := range e.breaker.sweep(e.graph.now) {
+		e.over(c)
 	}
 }
 
-// endEchoes forgets a node that goes.
-func (s *Space) endEchoes(n *node) {
-	for _, c := range s.echo.retire(n.id()) {
-		s.echoOver(c)
+// retire forgets a node that goes.
+func (e *echoGuard) retire(n *node) {
+	for _, c := range e.breaker.retire(n.id()) {
+		e.over(c)
 	}
 }

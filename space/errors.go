@@ -40,10 +40,11 @@ type ConsoleInfo struct {
 // hooks are the registered functions. One that panics is left out for that time: it
 // must not hurt the space.
 type hooks struct {
-	onError   []func(ErrorInfo)
-	onConsole []func(ConsoleInfo)
-	onDurable []func(bool)
-	host      any // see Tx.Slot
+	space, program string
+	onError        []func(ErrorInfo)
+	onConsole      []func(ConsoleInfo)
+	onDurable      []func(bool)
+	host           any // see Tx.Slot
 }
 
 // OnError registers a function that is told of errors of user code. They are called in
@@ -71,9 +72,9 @@ func (t *Tx) Log(message string, args ...any) {
 	tellAll(t.core.hooks.onConsole, info)
 }
 
-func (s *Space) report(info ErrorInfo) {
-	info.Space, info.Program = s.cfg.Space, s.program.Name
-	tellAll(s.hooks.onError, info)
+func (h *hooks) report(info ErrorInfo) {
+	info.Space, info.Program = h.space, h.program
+	tellAll(h.onError, info)
 }
 
 func tellAll[T any](fs []func(T), info T) {
@@ -90,7 +91,7 @@ func (s *Space) nodeFailed(n *node, info *RunInfo) {
 	s.stats.NodeErrors++
 	s.graph.setErr(n, info.Err)
 	n.more.errors++
-	s.report(ErrorInfo{
+	s.hooks.report(ErrorInfo{
 		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack, Rejection: rejectionOf(info.Err),
 		Transient: n.status != Clean, Attempt: int(n.runs),
 	})

@@ -25,7 +25,7 @@ import (
 func (s *Space) ledgerHost() ledger.Host {
 	return ledger.Host{
 		Integrated: s.integrated,
-		Attempt: s.attempt, Unhandled: s.unhandled, Conclude: s.conclude, Fits: s.documentsFit,
+		Attempt:    s.attempt, Unhandled: s.unhandled, Conclude: s.conclude, Fits: s.sizes.documentsFit,
 		Recorded: s.recorded, Postponed: s.postponed, Failed: s.eventFailed, Lost: s.lost, Unconverged: s.unconverged,
 		Lacks:   func() bool { return s.needs.lacks(s.graph) },
 		Overdue: func() error { return s.needs.overdue(s.graph, s.documentWait()) },
@@ -76,7 +76,7 @@ func (s *Space) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if h == nil {
 		return receipts.Refused(ev, s.program.unhandled(ev.Stream)), nil
 	}
-	s.hand(ev)
+	s.handed = s.jobs.seenBy(ev)
 	var given *model.Event // as it was: the handler may change what it is given
 	if s.cfg.CheckIdempotency {
 		given = new(s.handed)
@@ -132,7 +132,7 @@ func (s *Space) conclude(a *ledger.Attempt, dropped bool) {
 		}
 		s.inv.handles(s, tx)
 	}
-	s.setNext(tx, a.Event)
+	s.jobs.setNext(tx, a.Event)
 	if a.Receipt.Outcome != model.Handled {
 		s.endTask(tx, a.Event, a.Receipt.Error)
 	}
@@ -182,7 +182,7 @@ func (s *Space) traceHandled(info HandleInfo) {
 
 // eventFailed reports an attempt that ended in an error.
 func (s *Space) eventFailed(a *ledger.Attempt, tries int, again bool) {
-	s.report(ErrorInfo{
+	s.hooks.report(ErrorInfo{
 		Stream: a.Event.Stream, Event: a.Event.ID, Err: a.Err, Stack: a.Context.(*Tx).stack, Rejection: rejectionOf(a.Err),
 		Transient: again, Attempt: tries,
 	})
@@ -209,11 +209,23 @@ func (s *Space) lost(ev *model.Event, tries int, overran bool) error {
 
 // unconverged reports an event that has met conflicts for too long.
 func (s *Space) unconverged(ev *model.Event, conflicts int) {
-	s.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: conflicts}, Transient: true, Attempt: conflicts})
+	s.hooks.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: conflicts}, Transient: true, Attempt: conflicts})
 }
 
 func (s *Space) later(w *model.Waiting, tx uint64) {
 	if f := s.cfg.Trace.Later; f != nil {
 		f(LaterInfo{Event: w.ID, Stream: w.Stream, NotBefore: w.NotBefore, Tx: tx})
 	}
+}
+
+// skipped is the transaction that takes the place of the event of a job that is too late, nil for any other
+// event.
+func (s *Space) skipped(ev *model.Event) *ledger.Draft {
+	if !s.jobs.tooLate(ev) {
+		return nil
+	}
+	tx := s.begin(nil)
+	tx.attempt.By = byCron
+	s.jobs.skip(tx, ev)
+	return &tx.attempt.Draft
 }

@@ -108,7 +108,7 @@ func (s *Space) holdOverrun(n *node) {
 	s.graph.setErr(n, err)
 	s.graph.changeGate(n, func(gt *gate) { gt.backoffUntil, gt.streak = o.Until, patience })
 	s.resting = append(s.resting, n)
-	s.report(ErrorInfo{Node: o.Node, Err: err, Rejection: ByTransientError, Transient: true})
+	s.hooks.report(ErrorInfo{Node: o.Node, Err: err, Rejection: ByTransientError, Transient: true})
 }
 
 // endRests has events wait again for nodes that may run again.

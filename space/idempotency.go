@@ -207,7 +207,7 @@ func (s *Space) violated(v Violation, attempt int) {
 	if f := s.cfg.Trace.Violated; f != nil {
 		f(v)
 	}
-	s.report(ErrorInfo{Node: v.Node, Stream: v.Stream, Event: v.Event, Err: &IdempotencyError{v}, Attempt: attempt})
+	s.hooks.report(ErrorInfo{Node: v.Node, Stream: v.Stream, Event: v.Event, Err: &IdempotencyError{v}, Attempt: attempt})
 }
 
 // IdempotencyError reports a Violation to OnError.

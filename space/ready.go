@@ -82,7 +82,7 @@ func (s *Space) wake() time.Duration {
 		earliest(s.ledger.NotBefore())
 		earliest(s.needs.failsAt())
 	}
-	earliest(s.echo.sweepAt())
+	earliest(s.echoes.breaker.sweepAt())
 	return at
 }
 

@@ -184,7 +184,7 @@ func (g *graph) remove(n *node) {
 // retire ends what the space knows of a node that goes. What it has come to goes with it if
 // that is not in the log: nobody would compute it again after a restart.
 func (s *Space) retire(n *node) {
-	s.endEchoes(n)
+	s.echoes.retire(n)
 	if n.saved {
 		s.forgotten = append(s.forgotten, n.id())
 	}

@@ -122,7 +122,7 @@ func (s *Space) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads bo
 			after = slices.Insert(after, 0, docValue{doc: d, value: v})
 		}
 	}
-	s.noteEcho(n, after)
+	s.echoes.note(n, after)
 	if tx.leans != nil {
 		s.undo.relies(n, tx.leans)
 	}
@@ -156,7 +156,7 @@ func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why int, newReads b
 	}
 	rec := model.Tx{N: s.ledger.NextTx(), By: n.by(), Causes: info.Causes, Writes: tx.attempt.Writes}
 	for _, w := range after {
-		if err := s.fits(w); err != nil {
+		if err := s.sizes.fits(w); err != nil {
 			return fmt.Errorf("node %s: %w", n.id(), err)
 		}
 	}

@@ -32,7 +32,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	if s.ledger.Begins() {
 		s.pass()
 	}
-	s.sweepEcho()
+	s.echoes.sweep()
 	var r Ready
 	if !s.closed() { // by something that ran
 		r = s.ready()
@@ -51,9 +51,11 @@ func (s *Space) closed() bool { return s.ledger.Phase() == ledger.Closed }
 func (s *Space) pass() {
 	s.graph.loosen()
 	if s.ledger.BeginPass() {
-		s.cronCheck = true // timers may lie too far ahead, now that the clock was set back
+		s.jobs.check = true // timers may lie too far ahead, now that the clock was set back
 	}
-	s.checkCrons()
+	if s.jobs.check && s.Owned() && s.ledger.Wall() != 0 && !s.cfg.WithoutEvents {
+		s.jobs.checkTimers(s.begin(nil))
+	}
 	var info PassInfo
 	rounds := 0 // iterations since an event was handled
 	turn := s.ledger.TakeTurn()

@@ -20,22 +20,22 @@ type Space struct {
 	ledger *ledger.Ledger
 	graph  *graph
 	undo   undoLog
+	sizes  sizes
+	jobs   jobTimers
 	needs  needs
 
-	scratch []*Tx       // see begin
-	handed  model.Event // what the handler sees
-	// measuring is the buffer of fits.
-	measuring []byte
-	nested    int             // runs within runs
-	seek      int32           // see freshen
-	vain      map[*node]int32 // see soughtInVain
-	txs       int32           // transactions begun
-	touched   []*node         // ran in this pass
-	spent     []*node         // wanted to run again when their budget was used up
-	suspects  []*node         // clean by chance, in a circle that is held back
-	unrest    bool            // see noteUnrest
-	passes    uint64
-	sweeps    uint64
+	scratch  []*Tx           // see begin
+	handed   model.Event     // what the handler sees
+	nested   int             // runs within runs
+	seek     int32           // see freshen
+	vain     map[*node]int32 // see soughtInVain
+	txs      int32           // transactions begun
+	touched  []*node         // ran in this pass
+	spent    []*node         // wanted to run again when their budget was used up
+	suspects []*node         // clean by chance, in a circle that is held back
+	unrest   bool            // see noteUnrest
+	passes   uint64
+	sweeps   uint64
 	// firstEvent says that no event was handled since nodes ran last.
 	firstEvent bool
 	background int
@@ -58,14 +58,10 @@ type Space struct {
 	inv       invariants
 	hooks     hooks
 	rehearsed map[string]int // see repetitions
-	echo      *echoBreaker
+	echoes    echoGuard
 	diagnosis *diagnosis
 	recorder  recorder
 	slow      autoDebounceSettings
-
-	missed Missed
-	// cronCheck says that the timers of the program's jobs are to be looked at.
-	cronCheck bool
 
 	observers map[string]*observer
 	structure *structure
@@ -83,15 +79,18 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	}
 	s := &Space{
 		cfg: cfg, program: program,
-		echo:      newEchoBreaker(echoSettings{}),
+		hooks:     hooks{space: cfg.Space, program: program.Name},
 		diagnosis: newDiagnosis(diagnosisSettings{}),
 		slow:      autoDebounceSettings{}.filled(),
 		observers: map[string]*observer{},
 	}
+	s.graph = newGraph(&s.cfg.Trace, &s.stats)
+	s.sizes = sizes{graph: s.graph, most: cfg.MaxCommitBytes - ledger.FrameBytes}
 	s.ledger = ledger.New(cfg.ledger(), s.ledgerHost(), r)
 	s.ledger.Runs(program.Version)
-	s.graph = newGraph(&s.cfg.Trace, &s.stats)
+	s.jobs = jobTimers{space: cfg.Space, specs: program.crons, ledger: s.ledger, hooks: &s.hooks}
 	s.graph.removing = s.retire
+	s.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: s.graph, hooks: &s.hooks}
 	var err error
 	if s.structure, err = newStructure(); err != nil {
 		return nil, err
@@ -193,7 +192,7 @@ func (s *Space) Confirm(seq uint64) error {
 	defer s.inv.step(s)
 	entered, err := s.ledger.Confirm(seq)
 	if entered {
-		s.cronCheck = true
+		s.jobs.check = true
 	} else {
 		s.undo.confirm()
 	}
@@ -207,7 +206,7 @@ func (s *Space) Refuse() {
 	defer s.inv.step(s)
 	gone := s.ledger.Refuse()
 	s.undone = append(s.undone, gone.Direct...)
-	s.cronCheck = true
+	s.jobs.check = true
 	s.revert(s.undo.drop(gone))
 }
 

@@ -96,14 +96,14 @@ func (s *Space) endTask(tx *Tx, ev *model.Event, why string) {
 	}
 	d := s.graph.known(a.Name)
 	d.measured = false // what is added here counts from the next write on
-	if a.Input && tx.Peek(a.Name, inTasks, task.Key).IsAbsent() && !s.roomFor(tx, d, taskEndBytes+len(task.Key)) {
+	if a.Input && tx.Peek(a.Name, inTasks, task.Key).IsAbsent() && !s.sizes.roomFor(tx, d, taskEndBytes+len(task.Key)) {
 		return
 	}
 	set := func(field string, v model.Value) { tx.writeTask(a.Name, v, inTasks, task.Key, field) }
 	set("state", model.String(string(TaskFailed)))
 	set("n", model.Int(task.N))
 	set("unhandled", model.Bool(true))
-	if text := endText(ev, why); s.roomFor(tx, d, taskEndBytes+len(text)) {
+	if text := endText(ev, why); s.sizes.roomFor(tx, d, taskEndBytes+len(text)) {
 		set("error", model.String(text))
 		set("at", model.Int(s.ledger.Wall()))
 	}
@@ -121,10 +121,4 @@ func endText(ev *model.Event, why string) string {
 		why = strings.ToValidUTF8(why[:maxTaskError], "") + "..."
 	}
 	return fmt.Sprintf("it was told how it ended, and that could not be handled: %s (event %s; redrive it)", why, ev.ID)
-}
-
-// roomFor reports whether a document, as a transaction leaves it, may have so many bytes more.
-func (s *Space) roomFor(tx *Tx, d *doc, more int) bool {
-	s.measuring = tx.current(d).AppendJSON(s.measuring[:0])
-	return len(s.measuring)+more <= s.maxDocument()
 }

@@ -74,7 +74,7 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 	if s.To != t.space {
 		return model.CheckNotBefore(at, time.UnixMilli(t.core.ledger.Wall()))
 	}
-	return t.core.ledger.CheckWait(&t.attempt.Draft, s, t.attempt.Event != nil && t.core.job(t.attempt.Event) != nil)
+	return t.core.ledger.CheckWait(&t.attempt.Draft, s, t.attempt.Event != nil && t.core.jobs.of(t.attempt.Event) != nil)
 }
 
 // paces reports whether what is sent for a time begins a chain of its own: that time is to
