@@ -82,9 +82,9 @@ func (s *Space) changeOver(p *Program) {
 	s.ledger.LetGo() // the new handler says itself what it lacks
 	s.jobs.specs, s.jobs.check = p.crons, true
 	s.structure.setHandlers(p)
-	for id, o := range s.resumable { // any order: each by itself
+	for id, o := range s.observations.resumable { // any order: each by itself
 		if o.Version == "" {
-			delete(s.resumable, id) // there is no telling for what code it would hold
+			delete(s.observations.resumable, id) // there is no telling for what code it would hold
 		}
 	}
 	info.Gone = s.graph.makeRoom(old, p)
@@ -153,7 +153,7 @@ func (s *Space) replace(n *node, spec *NodeSpec) (changed bool) {
 	g.reshaped(n.handle)
 	if spec.Gate != before.Gate {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
-		s.noteUnsaved(n)
+		s.observations.note(n)
 	}
 	switch changed = spec.Version == "" || spec.Version != before.Version; {
 	case changed:

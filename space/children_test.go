@@ -420,7 +420,7 @@ func TestG09_AWindowOfChildrenTakesNoMoreRoomThanItShows(t *testing.T) {
 	}
 	for name, n := range map[string]int{
 		"entries of nodes that wait for a time": len(g.gated), "slots for children": cap(list.more.children),
-		"levels": len(g.queue.next.byHeight), "nodes that nobody has saved": len(h.core.unsaved), "stale nodes": len(g.stale),
+		"levels": len(g.queue.next.byHeight), "nodes that nobody has saved": len(h.core.observations.unsaved), "stale nodes": len(g.stale),
 	} {
 		if n > 4*window {
 			t.Errorf("%d %s after a thousand steps", n, name)

@@ -202,7 +202,7 @@ func (e *LostError) Error() string {
 // lost is the error of an event whose handler is not called any more.
 func (s *Space) lost(ev *model.Event, tries int, overran bool) error {
 	if overran {
-		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: s.overranLimit, Attempts: tries}
+		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: s.overruns.limit, Attempts: tries}
 	}
 	return &LostError{Event: ev.ID, Attempts: tries}
 }

@@ -77,44 +77,59 @@ type Overrun struct {
 // is held back, and nobody waits for it meanwhile: they have what it wrote last.
 func (s *Space) Overran(o Overrun) {
 	if o.Node == "" {
-		s.overranLimit = o.Limit
+		s.overruns.limit = o.Limit
 		s.ledger.Overran(o.Stream, o.Event)
 		return
 	}
-	if s.overran == nil {
-		s.overran = map[string]Overrun{}
-		s.graph.arrival = s.arrived
+	s.graph.arrival = s.arrived
+	s.overruns.note(o)
+}
+
+// overruns is what is known of code that did not return in an earlier life.
+type overruns struct {
+	graph *graph
+	hooks *hooks
+	// limit is that of the handler, which package ledger knows.
+	limit time.Duration
+	// nodes have not been registered yet, resting are those that are held back for it.
+	nodes   map[string]Overrun
+	resting []*node
+}
+
+func (r *overruns) note(o Overrun) {
+	if r.nodes == nil {
+		r.nodes = map[string]Overrun{}
 	}
-	s.overran[o.Node] = o
-	if n := s.graph.byID[o.Node]; n != nil {
-		s.holdOverrun(n)
+	r.nodes[o.Node] = o
+	if n := r.graph.byID[o.Node]; n != nil {
+		r.hold(n)
 	}
 }
 
 // arrived takes in that a node was registered of which something is known from before.
 func (s *Space) arrived(n *node) {
-	s.resumeChild(n)
-	s.holdOverrun(n)
+	s.observations.resumeChild(n)
+	s.overruns.hold(n)
 }
 
-// holdOverrun holds a node back that did not return.
-func (s *Space) holdOverrun(n *node) {
-	o, did := s.overran[n.id()]
+// hold holds a node back that did not return.
+func (r *overruns) hold(n *node) {
+	o, did := r.nodes[n.id()]
 	if !did {
 		return
 	}
-	delete(s.overran, n.id())
+	delete(r.nodes, n.id())
 	err := &LimitError{Node: o.Node, Limit: o.Limit}
-	s.graph.setErr(n, err)
-	s.graph.changeGate(n, func(gt *gate) { gt.backoffUntil, gt.streak = o.Until, patience })
-	s.resting = append(s.resting, n)
-	s.hooks.report(ErrorInfo{Node: o.Node, Err: err, Rejection: ByTransientError, Transient: true})
+	r.graph.setErr(n, err)
+	r.graph.changeGate(n, func(gt *gate) { gt.backoffUntil, gt.streak = o.Until, patience })
+	r.resting = append(r.resting, n)
+	r.hooks.report(ErrorInfo{Node: o.Node, Err: err, Rejection: ByTransientError, Transient: true})
 }
 
 // endRests has events wait again for nodes that may run again.
-func (s *Space) endRests() {
-	s.resting = slices.DeleteFunc(s.resting, func(n *node) bool {
-		over := n.removed || n.more.gate.backoffUntil <= s.graph.now
+func (r *overruns) endRests() {
+	r.resting = slices.DeleteFunc(r.resting, func(n *node) bool {
+		over := n.removed || n.more.gate.backoffUntil <= r.graph.now
 		if over && !n.removed {
 			n.more.gate.streak = 0
 		}

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -40,6 +41,18 @@ type Observed struct {
 	Print   uint64     `json:"fp"`
 }
 
+// observations keeps track of what is to be saved of nodes, and of what was saved of nodes that are not there
+// yet.
+type observations struct {
+	graph  *graph
+	ledger *ledger.Ledger
+	// unsaved are the nodes whose observation is to be saved, resumable the saved ones of nodes that have
+	// not been registered yet, forgotten the ids of nodes that have one and have gone.
+	unsaved   []*node
+	forgotten []string
+	resumable map[string]*Observation
+}
+
 // Observations returns the observations that have changed since the last call: those of
 // nodes that have run and are at rest. gone are the ids of nodes that are not there any
 // more. It returns none while anything is undecided, since what a node saw might not come
@@ -51,13 +64,17 @@ func (s *Space) Observations() (out []Observation, gone []string) {
 	if !s.Settled() {
 		return nil, nil
 	}
+	return s.observations.take()
+}
+
+func (o *observations) take() (out []Observation, gone []string) {
 	var later []*node
-	for _, n := range s.unsaved {
+	for _, n := range o.unsaved {
 		switch {
 		case n.removed:
-		case n.status == Clean && s.graph.inSync(n) && !n.ofFormerCode():
+		case n.status == Clean && o.graph.inSync(n) && !n.ofFormerCode():
 			n.unsaved, n.saved = false, true
-			out = append(out, s.observe(n))
+			out = append(out, o.observe(n))
 			continue
 		default:
 			later = append(later, n)
@@ -65,14 +82,14 @@ func (s *Space) Observations() (out []Observation, gone []string) {
 		}
 		n.unsaved = false
 	}
-	s.unsaved = later
+	o.unsaved = later
 	slices.SortFunc(out, func(a, b Observation) int { return cmp.Compare(a.Node, b.Node) })
-	gone, s.forgotten = s.forgotten, nil
-	return out, slices.DeleteFunc(gone, func(id string) bool { return s.graph.byID[id] != nil })
+	gone, o.forgotten = o.forgotten, nil
+	return out, slices.DeleteFunc(gone, func(id string) bool { return o.graph.byID[id] != nil })
 }
 
 // Unsaved reports whether Observations may have anything to tell.
-func (s *Space) Unsaved() bool { return len(s.unsaved)+len(s.forgotten) > 0 }
+func (s *Space) Unsaved() bool { return len(s.observations.unsaved)+len(s.observations.forgotten) > 0 }
 
 // ofFormerCode reports whether the node has run code of which nobody can say that it is that
 // of the program: it was made under a former one, and names no version.
@@ -83,8 +100,8 @@ func (g *graph) inSync(n *node) bool {
 	return !slices.ContainsFunc(n.deps, func(d *dep) bool { return !d.doc.loaded })
 }
 
-func (s *Space) observe(n *node) Observation {
-	o := Observation{Node: n.id(), Version: n.spec.Version, Shape: n.spec.shape(), Basis: s.replica().Seq}
+func (all *observations) observe(n *node) Observation {
+	o := Observation{Node: n.id(), Version: n.spec.Version, Shape: n.spec.shape(), Basis: all.ledger.Replica().Seq}
 	o.Blank = n.own.doc != nil && n.own.doc.value.IsAbsent()
 	if n.more != nil {
 		o.Failed = n.failed()
@@ -105,21 +122,21 @@ func (s *Space) observe(n *node) Observation {
 	return o
 }
 
-// noteUnsaved remembers a node whose observation is out of date. Nodes that a run or the
+// note remembers a node whose observation is out of date. Nodes that a run or the
 // application has added are known by their ids as well as those of the program. Those that
 // have gone are let go when room is needed: nobody may ask for observations at all.
-func (s *Space) noteUnsaved(n *node) {
+func (o *observations) note(n *node) {
 	if n.unsaved {
 		return
 	}
 	n.unsaved = true
-	if len(s.unsaved) == cap(s.unsaved) {
-		s.unsaved = slices.DeleteFunc(s.unsaved, func(n *node) bool { return n.removed })
-		if len(s.unsaved) > cap(s.unsaved)/2 {
-			s.unsaved = slices.Grow(s.unsaved, len(s.unsaved)+1)
+	if len(o.unsaved) == cap(o.unsaved) {
+		o.unsaved = slices.DeleteFunc(o.unsaved, func(n *node) bool { return n.removed })
+		if len(o.unsaved) > cap(o.unsaved)/2 {
+			o.unsaved = slices.Grow(o.unsaved, len(o.unsaved)+1)
 		}
 	}
-	s.unsaved = append(s.unsaved, n)
+	o.unsaved = append(o.unsaved, n)
 }
 
 // shape tells the surfaces of a node apart, as sameShape does.
@@ -193,51 +210,55 @@ func fingerprint(v model.Value, path model.Path, shallow bool) uint64 {
 // arrive.
 func (s *Space) Rehydrate(saved []Observation) {
 	defer s.inv.step(s)
+	s.graph.arrival = s.arrived
+	s.observations.rehydrate(saved)
+}
+
+func (all *observations) rehydrate(saved []Observation) {
 	for i := range saved {
 		o := &saved[i]
-		if n := s.graph.byID[o.Node]; n != nil {
-			s.resume(n, o)
+		if n := all.graph.byID[o.Node]; n != nil {
+			all.resume(n, o)
 			continue
 		}
-		if s.resumable == nil {
-			s.resumable = map[string]*Observation{}
-			s.graph.arrival = s.arrived
+		if all.resumable == nil {
+			all.resumable = map[string]*Observation{}
 		}
-		s.resumable[o.Node] = o
+		all.resumable[o.Node] = o
 	}
 }
 
 // resumeChild takes up a node that has only just been registered.
-func (s *Space) resumeChild(n *node) {
-	if o := s.resumable[n.id()]; o != nil {
-		delete(s.resumable, n.id())
-		s.resume(n, o)
+func (all *observations) resumeChild(n *node) {
+	if o := all.resumable[n.id()]; o != nil {
+		delete(all.resumable, n.id())
+		all.resume(n, o)
 	}
 }
 
 // resume takes up one node, if its observation is good for anything.
-func (s *Space) resume(n *node, o *Observation) {
+func (all *observations) resume(n *node, o *Observation) {
 	if o.Version != n.spec.Version || o.Shape != n.spec.shape() || o.Makes || n.status != NeverRan {
 		return
 	}
-	deps, status := s.restore(n, o)
+	deps, status := all.restore(n, o)
 	if deps == nil && len(o.Reads) > 0 {
 		return // it names what cannot be: not ours
 	}
-	s.adoptRestored(n, o, deps, status)
+	all.adoptRestored(n, o, deps, status)
 }
 
 // restore compares the observed reads with what is there now.
-func (s *Space) restore(n *node, o *Observation) ([]*dep, Status) {
+func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 	status := Clean
-	if o.Failed || s.outputMoved(n, o) {
+	if o.Failed || all.outputMoved(n, o) {
 		status = Invalid
 	}
 	deps := make([]*dep, 0, len(o.Reads))
 	records := make([]dep, len(o.Reads))
 	for i := range o.Reads {
 		r := &o.Reads[i]
-		d, err := s.graph.ensureDoc(docKey{r.Space, r.Doc})
+		d, err := all.graph.ensureDoc(docKey{r.Space, r.Doc})
 		if err != nil {
 			return nil, status
 		}
@@ -245,9 +266,9 @@ func (s *Space) restore(n *node, o *Observation) ([]*dep, Status) {
 		restored.node, restored.doc, restored.path, restored.shallow = n, d, r.Path, r.Shallow
 		switch {
 		case r.Space != "":
-			s.graph.compareLater(restored, r.Print)
-		case s.mayDiffer(d, o.Basis) && fingerprint(d.value, r.Path, r.Shallow) != r.Print:
-			s.graph.fire(restored)
+			all.graph.compareLater(restored, r.Print)
+		case all.mayDiffer(d, o.Basis) && fingerprint(d.value, r.Path, r.Shallow) != r.Print:
+			all.graph.fire(restored)
 			status = Invalid
 		}
 		deps = append(deps, restored)
@@ -265,28 +286,28 @@ func (g *graph) compareLater(d *dep, seen uint64) {
 
 // mayDiffer reports whether a document may not be what it was with all commits up to basis. Of
 // one that is not there nobody can say since when: that it was deleted is forgotten in the end.
-func (s *Space) mayDiffer(d *doc, basis uint64) bool {
+func (all *observations) mayDiffer(d *doc, basis uint64) bool {
 	if d.value.IsAbsent() {
 		return true // it costs nothing to compare
 	}
-	differs := s.replica().Doc(d.key.doc).Seq > basis || d.isVolatile() || s.ledger.Holds(d.key.doc)
+	differs := all.ledger.Replica().Doc(d.key.doc).Seq > basis || d.isVolatile() || all.ledger.Holds(d.key.doc)
 	if differs {
-		s.stats.Compared++
+		all.graph.stats.Compared++
 	}
 	return differs
 }
 
 // outputMoved reports whether somebody else has written where the node writes.
-func (s *Space) outputMoved(n *node, o *Observation) bool {
+func (all *observations) outputMoved(n *node, o *Observation) bool {
 	d := n.own.doc
-	return d != nil && (n.spec.Volatile || s.replica().Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)
+	return d != nil && (n.spec.Volatile || all.ledger.Replica().Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)
 }
 
 // isVolatile reports whether the document is not in the log.
 func (d *doc) isVolatile() bool { return d.writer != nil && d.writer.node.spec.Volatile }
 
-func (s *Space) adoptRestored(n *node, o *Observation, deps []*dep, status Status) {
-	g := s.graph
+func (all *observations) adoptRestored(n *node, o *Observation, deps []*dep, status Status) {
+	g := all.graph
 	for _, d := range n.deps {
 		if d.indexed {
 			g.unindex(d) // what was declared
@@ -306,7 +327,7 @@ func (s *Space) adoptRestored(n *node, o *Observation, deps []*dep, status Statu
 	g.setStatus(n, status)
 	g.enqueue(n)
 	g.reshaped(n.handle)
-	s.stats.Resumed++
+	all.graph.stats.Resumed++
 }
 
 // arrive gives a foreign document its first value. What has read it in this life hears of

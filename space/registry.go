@@ -186,7 +186,7 @@ func (g *graph) remove(n *node) {
 func (s *Space) retire(n *node) {
 	s.echoes.retire(n)
 	if n.saved {
-		s.forgotten = append(s.forgotten, n.id())
+		s.observations.forgotten = append(s.observations.forgotten, n.id())
 	}
 	if d := n.own.doc; d != nil && n.spec.Volatile {
 		s.graph.change(d, s.ledger.Value(d.key.doc), origin{node: n})

@@ -28,7 +28,7 @@ func (s *Space) runNode(n *node) {
 		gt := &n.more.gate
 		gt.armed, gt.owed, gt.ran, gt.ranAt = false, false, true, s.graph.now
 	}
-	s.noteUnsaved(n)
+	s.observations.note(n)
 	s.stats.Runs++
 	info := RunInfo{Node: n.id(), Kind: n.kind}
 	if f := s.cfg.Trace.RunBegan; f != nil {

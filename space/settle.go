@@ -28,7 +28,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	s.renewMarks()
 	s.ledger.Tick(now)
 	s.graph.tick(now)
-	s.endRests()
+	s.overruns.endRests()
 	if s.ledger.Begins() {
 		s.pass()
 	}

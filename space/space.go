@@ -17,12 +17,14 @@ type Space struct {
 	// next is the program that is to take over, nil if there is none.
 	next *Program
 
-	ledger *ledger.Ledger
-	graph  *graph
-	undo   undoLog
-	sizes  sizes
-	jobs   jobTimers
-	needs  needs
+	ledger       *ledger.Ledger
+	graph        *graph
+	undo         undoLog
+	sizes        sizes
+	observations observations
+	overruns     overruns
+	jobs         jobTimers
+	needs        needs
 
 	scratch  []*Tx           // see begin
 	handed   model.Event     // what the handler sees
@@ -41,19 +43,8 @@ type Space struct {
 	background int
 	wasDurable bool
 	undone     []uint64
-	// unsaved are the nodes whose observation is to be saved, resumable the saved ones
-	// of nodes that have not been registered yet, forgotten the ids of nodes that have
-	// one and have gone.
-	unsaved   []*node
-	forgotten []string
 	// firing are the causes of the runs under way, innermost last; see takeCauses.
-	firing    []*dep
-	resumable map[string]*Observation
-	// overran are nodes that did not return, and have not been registered yet.
-	overran map[string]Overrun
-	resting []*node // those that are held back for it
-	// overranLimit is the limit of the handler that did not return in an earlier life.
-	overranLimit time.Duration
+	firing []*dep
 
 	inv       invariants
 	hooks     hooks
@@ -90,6 +81,8 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	s.ledger.Runs(program.Version)
 	s.jobs = jobTimers{space: cfg.Space, specs: program.crons, ledger: s.ledger, hooks: &s.hooks}
 	s.graph.removing = s.retire
+	s.observations = observations{graph: s.graph, ledger: s.ledger}
+	s.overruns = overruns{graph: s.graph, hooks: &s.hooks}
 	s.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: s.graph, hooks: &s.hooks}
 	var err error
 	if s.structure, err = newStructure(); err != nil {
