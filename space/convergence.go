@@ -9,10 +9,51 @@ import (
 
 // What does not converge waits, for longer and longer (seed 001 section 7.7).
 
+// budgets bounds what a pass runs, and holds back what does not converge.
+type budgets struct {
+	cfg       *Config
+	graph     *graph
+	diagnosis *diagnosis
+	// ran are the nodes that ran in this pass, spent those that were to run again when their budget was
+	// used up.
+	ran, spent []*node
+	// suspects are clean by chance, in a circle that is held back.
+	suspects []*node
+	// nonConverging says that an episode has begun in which nodes are deferred, see note.
+	nonConverging bool
+	// passes counts those that have done anything.
+	passes uint64
+}
+
+// mayRun is the part of the run gate that is about time and budget.
+func (b *budgets) mayRun(n *node) bool {
+	return n.eligibleAt() <= b.graph.now && int(n.passRuns) < b.cfg.RunBudget
+}
+
+// charge takes in that a node runs.
+func (b *budgets) charge(n *node) {
+	if n.passRuns++; n.passRuns == 1 {
+		b.ran = append(b.ran, n)
+	}
+}
+
+// setAside keeps a node that may not run now.
+func (b *budgets) setAside(n *node) {
+	if n.eligibleAt() > b.graph.now {
+		b.graph.hold(n)
+	} else {
+		n.queued = true
+		b.spent = append(b.spent, n)
+	}
+	if f := b.cfg.Trace.Skipped; f != nil {
+		f(SkipInfo{Node: n.id(), Status: n.status, Live: n.live, Until: n.eligibleAt()})
+	}
+}
+
 // converged gives the nodes that are clean their budget back when an event gets
 // through: what they do next is not for want of convergence but because of the event.
-func (s *Space) converged() {
-	s.touched = slices.DeleteFunc(s.touched, func(n *node) bool {
+func (b *budgets) converged() {
+	b.ran = slices.DeleteFunc(b.ran, func(n *node) bool {
 		if n.status != Clean {
 			return false
 		}
@@ -30,70 +71,58 @@ func (n *node) forgive() {
 	}
 }
 
-// endPass gates the nodes that did not converge, clears the streak of those that
-// did, and publishes the structure. outOfRounds says that the pass was ended by the
-// bound on its iterations.
-func (s *Space) endPass(info PassInfo, outOfRounds bool) {
-	g := s.graph
-	var deferred []string
-	for _, n := range s.unfinished(outOfRounds) {
+// end holds the nodes back that did not converge, and returns their names. outOfRounds says that the pass was
+// ended by the bound on its iterations, cutShort that a full commit did.
+func (b *budgets) end(outOfRounds, cutShort bool) (deferred []string) {
+	g := b.graph
+	for _, n := range b.unfinished(outOfRounds) {
 		n.queued = false
 		switch {
 		case !n.due(): // a dormant node owes nothing
-		case n.eligibleAt() > s.graph.now:
+		case n.eligibleAt() > g.now:
 			g.hold(n) // it would not have run anyway
 		default:
-			s.backOff(n)
+			b.backOff(n)
 			deferred = append(deferred, n.id())
 		}
 	}
-	s.inv.passed(s, info)
-	if s.ledger.Full() && g.queue.waits() {
-		s.keepBooks()
+	if cutShort && g.queue.waits() {
+		b.carry()
 	} else {
-		s.closeBooks(len(deferred) > 0)
+		b.settle(len(deferred) > 0)
 	}
-	g.expireProvisional()
-	g.lower()
-	if info.Events+info.Runs > 0 {
-		s.passes++
-	}
-	s.noteUnrest(deferred)
-	s.structure.endPass(g)
-	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
-		f(info)
-	}
+	return deferred
 }
 
-// closeBooks forgives the nodes that are clean at the end of a pass. But in a circle it is
+// settle forgives the nodes that are clean at the end of a pass. But in a circle it is
 // chance which one that is: if anything was deferred, a node that has run many times has
 // not converged either, and is a suspect until the circle has come to rest. Else its
 // members would take turns, and none would be held for longer and longer, nor would idle
 // ever come.
-func (s *Space) closeBooks(deferred bool) {
-	for _, n := range s.touched {
+func (b *budgets) settle(deferred bool) {
+	for _, n := range b.ran {
 		switch {
 		case n.status != Clean:
-		case deferred && int(n.passRuns) >= max(2, s.cfg.RunBudget/2):
+		case deferred && int(n.passRuns) >= max(2, b.cfg.RunBudget/2):
 			gt := &n.ext().gate
 			gt.streak++
 			gt.holds++
-			if !slices.Contains(s.suspects, n) {
-				s.suspects = append(s.suspects, n)
+			if !slices.Contains(b.suspects, n) {
+				b.suspects = append(b.suspects, n)
 			}
 		default:
 			n.forgive()
 		}
 		n.passRuns = 0
 	}
-	s.touched = s.touched[:0]
+	b.ran = b.ran[:0]
 }
 
-// keepBooks carries budgets over to the next pass, as this one was cut short by a full
+// carry carries budgets over to the next pass, as this one was cut short by a full
 // commit: else a circle with large outputs would begin anew with each commit, and never be
 // held back. An event that gets through renews them as ever.
-func (s *Space) keepBooks() {
-	s.touched = slices.DeleteFunc(s.touched, func(n *node) bool {
+func (b *budgets) carry() {
+	b.ran = slices.DeleteFunc(b.ran, func(n *node) bool {
 		if n.held {
 			n.passRuns = 0
 		}
@@ -101,26 +130,26 @@ func (s *Space) keepBooks() {
 	})
 }
 
-// noteUnrest keeps what lasts over passes. An episode begins with a pass that deferred
+// note keeps what lasts over passes. An episode begins with a pass that deferred
 // nodes and ends with one after which none is held back for that: passes between, of
 // which there is one for each answer of the log, say nothing.
-func (s *Space) noteUnrest(deferred []string) {
+func (b *budgets) note(deferred []string) {
 	switch {
 	case len(deferred) > 0:
-		s.unrest = true
-		s.suspects = slices.DeleteFunc(s.suspects, func(n *node) bool { return n.removed })
-		if s.diagnosis.deferred(s.passes, deferred) && s.cfg.Trace.Unsettled != nil {
-			s.cfg.Trace.Unsettled(deferred)
+		b.nonConverging = true
+		b.suspects = slices.DeleteFunc(b.suspects, func(n *node) bool { return n.removed })
+		if b.diagnosis.deferred(b.passes, deferred) && b.cfg.Trace.Unsettled != nil {
+			b.cfg.Trace.Unsettled(deferred)
 		}
-	case s.unrest && !s.graph.backsOff():
-		s.unrest = false
-		s.diagnosis.deferred(s.passes, nil)
-		for _, n := range s.suspects {
+	case b.nonConverging && !b.graph.backsOff():
+		b.nonConverging = false
+		b.diagnosis.deferred(b.passes, nil)
+		for _, n := range b.suspects {
 			if n.status == Clean {
 				n.forgive()
 			}
 		}
-		s.suspects = nil
+		b.suspects = nil
 	}
 }
 
@@ -133,10 +162,10 @@ func (g *graph) backsOff() bool {
 // used up their budget, and, if it has used up its iterations, all that are left. Of the
 // materializers that wait for the rest to be done these are the ones that have run: a
 // circle through one of them would go on in the next pass at once.
-func (s *Space) unfinished(outOfRounds bool) []*node {
-	spent := s.spent
-	s.spent = nil
-	q := &s.graph.queue
+func (b *budgets) unfinished(outOfRounds bool) []*node {
+	spent := b.spent
+	b.spent = nil
+	q := &b.graph.queue
 	if !outOfRounds {
 		return spent
 	}
@@ -154,19 +183,19 @@ func (s *Space) unfinished(outOfRounds bool) []*node {
 
 // backOff holds a node back that still wants to run (seed 001 section 7.7). Nobody is
 // forced to run or to be clean.
-func (s *Space) backOff(n *node) {
+func (b *budgets) backOff(n *node) {
 	gt := &n.ext().gate
 	gt.streak++
 	gt.holds++
-	gt.backoffUntil = s.graph.now + s.backoff(gt.streak)
-	s.graph.hold(n)
-	s.stats.Deferred++
-	if f := s.cfg.Trace.Gated; f != nil {
+	gt.backoffUntil = b.graph.now + b.backoff(gt.streak)
+	b.graph.hold(n)
+	b.graph.stats.Deferred++
+	if f := b.cfg.Trace.Gated; f != nil {
 		f(GateInfo{Node: n.id(), Until: gt.backoffUntil, Streak: gt.streak})
 	}
 }
 
 // backoff is how long a node waits after its streak-th exhausted pass in a row.
-func (s *Space) backoff(streak int) time.Duration {
-	return ledger.Doubled(s.cfg.BackoffMin, s.cfg.BackoffMax, streak)
+func (b *budgets) backoff(streak int) time.Duration {
+	return ledger.Doubled(b.cfg.BackoffMin, b.cfg.BackoffMax, streak)
 }

@@ -128,7 +128,7 @@ func (s *Space) conclude(a *ledger.Attempt, dropped bool) {
 		tx.drop()
 	} else {
 		if s.firstEvent {
-			s.converged()
+			s.budgets.converged()
 		}
 		s.inv.handles(s, tx)
 	}

@@ -114,7 +114,7 @@ func (v *invariants) order(s *Space, n *node) {
 		}
 		d.eachWriter(true, func(w *surface) {
 			m := w.node
-			if m.due() && m.queued && m.height > s.graph.queue.at && s.mayRun(m) && !m.materializer() {
+			if m.due() && m.queued && m.height > s.graph.queue.at && s.budgets.mayRun(m) && !m.materializer() {
 				violated("I9", "node %s runs before %s, which it reads from", n.id(), m.id())
 			}
 		})

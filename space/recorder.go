@@ -133,7 +133,7 @@ func (s *Space) SetTrace(kind TraceKind, on bool) {
 // attach shows the recorder to the graph if there is anything to record.
 func (s *Space) attach() {
 	w := &s.recorder
-	w.diagnosis, w.passes = s.diagnosis, &s.passes
+	w.diagnosis, w.passes = s.diagnosis, &s.budgets.passes
 	s.graph.watch = nil
 	if w.runs != nil || w.triggers != nil || s.diagnosis.causes != nil {
 		s.graph.watch = w
@@ -194,7 +194,7 @@ func (w *recorder) ran(s *Space, n *node, info *RunInfo) {
 		e.Parent = p.id()
 	}
 	n.eachSurface(true, func(s *surface) { e.Declared = append(e.Declared, s.doc.key.String()+s.path.String()) })
-	w.enter(s, &e, s.passes+1, info.Writes)
+	w.enter(s, &e, s.budgets.passes+1, info.Writes)
 }
 
 // handled takes in an attempt at an event that has ended.
@@ -209,7 +209,7 @@ func (w *recorder) handled(s *Space, info *HandleInfo) {
 	if info.Receipt != nil {
 		e.Outcome = info.Receipt.Outcome
 	}
-	w.enter(s, &e, s.passes+1, info.Writes)
+	w.enter(s, &e, s.budgets.passes+1, info.Writes)
 }
 
 // wrote takes in a transaction of the application.

@@ -18,9 +18,7 @@ import (
 func (s *Space) runNode(n *node) {
 	why := s.takeCauses(n)
 	s.graph.setStatus(n, Clean)
-	if n.passRuns++; n.passRuns == 1 {
-		s.touched = append(s.touched, n)
-	}
+	s.budgets.charge(n)
 	n.runs++
 	s.inv.runs(s, n, why)
 	if n.more != nil {
@@ -234,7 +232,7 @@ func (s *Space) freshen(n *node) {
 	if n.status != Clean {
 		s.freshenMakers(n)
 	}
-	if n.status != Clean && !n.waiting && !n.held && !n.removed && s.mayRun(n) && !s.ledger.Crowded() && !s.closed() {
+	if n.status != Clean && !n.waiting && !n.held && !n.removed && s.budgets.mayRun(n) && !s.ledger.Crowded() && !s.closed() {
 		s.dequeue(n)
 		s.runNode(n)
 	}

@@ -79,6 +79,24 @@ func (s *Space) pass() {
 	s.endPass(info, rounds == s.cfg.MaxIterations)
 }
 
+// endPass holds back what did not converge, and publishes the structure. outOfRounds says that the pass was
+// ended by the bound on its iterations.
+func (s *Space) endPass(info PassInfo, outOfRounds bool) {
+	g := s.graph
+	deferred := s.budgets.end(outOfRounds, s.ledger.Full())
+	s.inv.passed(s, info)
+	g.expireProvisional()
+	g.lower()
+	if info.Events+info.Runs > 0 {
+		s.budgets.passes++
+	}
+	s.budgets.note(deferred)
+	s.structure.endPass(g)
+	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
+		f(info)
+	}
+}
+
 // dispatchSome handles events until the lane is empty, its head must wait, or the
 // commit is full.
 func (s *Space) dispatchSome() int {
@@ -178,30 +196,12 @@ func (s *Space) turn(n *node) (ran bool) {
 			return false
 		}
 	}
-	if !s.mayRun(n) {
-		s.setAside(n)
+	if !s.budgets.mayRun(n) {
+		s.budgets.setAside(n)
 		return false
 	}
 	s.runNode(n)
 	return true
-}
-
-// mayRun is the part of the run gate that is about time and budget.
-func (s *Space) mayRun(n *node) bool {
-	return n.eligibleAt() <= s.graph.now && int(n.passRuns) < s.cfg.RunBudget
-}
-
-// setAside keeps a node that may not run now.
-func (s *Space) setAside(n *node) {
-	if n.eligibleAt() > s.graph.now {
-		s.graph.hold(n)
-	} else {
-		n.queued = true
-		s.spent = append(s.spent, n)
-	}
-	if f := s.cfg.Trace.Skipped; f != nil {
-		f(SkipInfo{Node: n.id(), Status: n.status, Live: n.live, Until: n.eligibleAt()})
-	}
 }
 
 // parentFirst reports whether the node must wait for the one that made it, or for one

@@ -22,22 +22,18 @@ type Space struct {
 	undo         undoLog
 	sizes        sizes
 	observations observations
+	budgets      budgets
 	overruns     overruns
 	jobs         jobTimers
 	needs        needs
 
-	scratch  []*Tx           // see begin
-	handed   model.Event     // what the handler sees
-	nested   int             // runs within runs
-	seek     int32           // see freshen
-	vain     map[*node]int32 // see soughtInVain
-	txs      int32           // transactions begun
-	touched  []*node         // ran in this pass
-	spent    []*node         // wanted to run again when their budget was used up
-	suspects []*node         // clean by chance, in a circle that is held back
-	unrest   bool            // see noteUnrest
-	passes   uint64
-	sweeps   uint64
+	scratch []*Tx           // see begin
+	handed  model.Event     // what the handler sees
+	nested  int             // runs within runs
+	seek    int32           // see freshen
+	vain    map[*node]int32 // see soughtInVain
+	txs     int32           // transactions begun
+	sweeps  uint64
 	// firstEvent says that no event was handled since nodes ran last.
 	firstEvent bool
 	background int
@@ -82,6 +78,7 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	s.jobs = jobTimers{space: cfg.Space, specs: program.crons, ledger: s.ledger, hooks: &s.hooks}
 	s.graph.removing = s.retire
 	s.observations = observations{graph: s.graph, ledger: s.ledger}
+	s.budgets = budgets{cfg: &s.cfg, graph: s.graph, diagnosis: s.diagnosis}
 	s.overruns = overruns{graph: s.graph, hooks: &s.hooks}
 	s.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: s.graph, hooks: &s.hooks}
 	var err error
