@@ -152,6 +152,9 @@ func (l *Ledger) Role() Role { return l.at.role }
 // too.
 func (l *Ledger) Entered() bool { return l.at.epoch != 0 && l.at.phase != Closed }
 
+// Closed reports whether Close was called.
+func (l *Ledger) Closed() bool { return l.at.phase == Closed }
+
 // Running reports whether transactions can be made now.
 func (l *Ledger) Running() bool { return l.at.makes() }
 

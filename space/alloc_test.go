@@ -32,7 +32,7 @@ func TestAReadOfWhatWasReadBeforeAllocatesNothing(t *testing.T) {
 	}
 	if got := testing.AllocsPerRun(100, func() {
 		n.passRuns = 0
-		h.core.runNode(n)
+		h.core.runner.runNode(n)
 	}); got > 0 {
 		t.Errorf("%v allocations", got)
 	}

@@ -79,14 +79,14 @@ func byArrival(reads []*dep) {
 // takeCauses takes the causes of a node that is about to run. The reads lie in s.firing
 // from the index on that it returns, until the caller cuts that back when the run is over:
 // runs may stand inside each other. The others lie in n.more.firing.
-func (s *Space) takeCauses(n *node) (from int) {
-	from = len(s.firing)
+func (r *runner) takeCauses(n *node) (from int) {
+	from = len(r.firing)
 	for _, d := range n.deps {
 		if d.fired != 0 {
-			s.firing = append(s.firing, d)
+			r.firing = append(r.firing, d)
 		}
 	}
-	fired := s.firing[from:]
+	fired := r.firing[from:]
 	byArrival(fired)
 	for _, d := range fired {
 		d.fired = 0
@@ -98,8 +98,8 @@ func (s *Space) takeCauses(n *node) (from int) {
 }
 
 // whyRuns are the causes of the run of n that is under way.
-func (s *Space) whyRuns(n *node, from int) causes {
-	c := causes{reads: s.firing[from:]}
+func (r *runner) whyRuns(n *node, from int) causes {
+	c := causes{reads: r.firing[from:]}
 	if n.more != nil {
 		c.other = n.more.firing
 	}
@@ -122,7 +122,7 @@ func (g *graph) giveBack(n *node, c causes) {
 }
 
 // causesOf names the causes of the run of n that is under way.
-func (s *Space) causesOf(n *node, from int) []string {
-	c := s.whyRuns(n, from)
+func (r *runner) causesOf(n *node, from int) []string {
+	c := r.whyRuns(n, from)
 	return c.names()
 }

@@ -43,7 +43,7 @@ func (p *Program) check() error {
 // output. A document that was derived, and is not any more, is an ordinary document from then
 // on, with the value that it has.
 func (s *Space) Change(p *Program) error {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	if s.graph.ticked {
 		return fmt.Errorf("change to program %s: not from within a handler, a run or a hook", p.Name)
 	}
@@ -56,7 +56,7 @@ func (s *Space) Change(p *Program) error {
 }
 
 // Program is the program that the space runs.
-func (s *Space) Program() *Program { return s.program }
+func (s *Space) Program() *Program { return s.runner.program }
 
 // mayTurnOver reports whether a change has been asked for that can take place now.
 func (s *Space) mayTurnOver() bool {
@@ -69,22 +69,22 @@ func (s *Space) turnOver() {
 		return
 	}
 	p := s.next
-	if s.next = nil; p != s.program {
+	if s.next = nil; p != s.runner.program {
 		s.changeOver(p)
 	}
 }
 
 func (s *Space) changeOver(p *Program) {
-	info := ProgramInfo{Name: p.Name, Version: p.Version, Before: s.program.Version}
-	old := s.program
-	s.program, s.hooks.program = p, p.Name
+	info := ProgramInfo{Name: p.Name, Version: p.Version, Before: s.runner.program.Version}
+	old := s.runner.program
+	s.runner.program, s.hooks.program = p, p.Name
 	s.ledger.Runs(p.Version)
 	s.ledger.LetGo() // the new handler says itself what it lacks
-	s.jobs.specs, s.jobs.check = p.crons, true
+	s.runner.jobs.specs, s.runner.jobs.check = p.crons, true
 	s.structure.setHandlers(p)
-	for id, o := range s.observations.resumable { // any order: each by itself
+	for id, o := range s.runner.observations.resumable { // any order: each by itself
 		if o.Version == "" {
-			delete(s.observations.resumable, id) // there is no telling for what code it would hold
+			delete(s.runner.observations.resumable, id) // there is no telling for what code it would hold
 		}
 	}
 	info.Gone = s.graph.makeRoom(old, p)
@@ -153,7 +153,7 @@ func (s *Space) replace(n *node, spec *NodeSpec) (changed bool) {
 	g.reshaped(n.handle)
 	if spec.Gate != before.Gate {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
-		s.observations.note(n)
+		s.runner.observations.note(n)
 	}
 	switch changed = spec.Version == "" || spec.Version != before.Version; {
 	case changed:

@@ -119,8 +119,8 @@ func (t *Tx) noteFormer(n *node) {
 
 // giveBack undoes that a run has registered children again, which were there. One that was
 // another's goes back to that, unless it has run meanwhile without wanting it.
-func (s *Space) giveBack(n *node, tx *Tx) {
-	g := s.graph
+func (r *runner) giveBack(n *node, tx *Tx) {
+	g := r.graph
 	for _, f := range tx.kept {
 		c := f.child
 		if c.removed || c.more.parent != n {
@@ -167,7 +167,7 @@ func sameAddresses(a, b []Address) bool {
 
 // adopt makes the children that a run has registered those of its node. A run that did
 // not come to its end changes nothing: what it made is taken back.
-func (s *Space) adopt(n *node, tx *Tx, ok bool) {
+func (r *runner) adopt(n *node, tx *Tx, ok bool) {
 	if n.more == nil {
 		return
 	}
@@ -175,9 +175,9 @@ func (s *Space) adopt(n *node, tx *Tx, ok bool) {
 	n.more.blueprint = nil
 	n.more.renewing = n.more.renewing && !ok
 	if !ok {
-		s.giveBack(n, tx)
+		r.giveBack(n, tx)
 		for _, c := range tx.made {
-			s.graph.remove(c)
+			r.graph.remove(c)
 		}
 		return
 	}
@@ -191,8 +191,8 @@ func (s *Space) adopt(n *node, tx *Tx, ok bool) {
 	}
 	clear(n.more.children[len(kept):])
 	n.more.children = kept
-	s.graph.removeAll(gone)
+	r.graph.removeAll(gone)
 	for _, c := range kept {
-		s.graph.descend(c) // what has been read may have raised n
+		r.graph.descend(c) // what has been read may have raised n
 	}
 }

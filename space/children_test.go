@@ -238,7 +238,7 @@ func (s *garden) watch(i RunInfo) {
 	if n.runs == 1 {
 		s.began[n] = s.passes
 	}
-	if s.core.nested > 0 || n.kind == Effect || n.isObserved() {
+	if s.core.runner.nested > 0 || n.kind == Effect || n.isObserved() {
 		return
 	}
 	if n.more == nil || !n.more.provisional || s.began[n] != s.passes {
@@ -420,7 +420,7 @@ func TestG09_AWindowOfChildrenTakesNoMoreRoomThanItShows(t *testing.T) {
 	}
 	for name, n := range map[string]int{
 		"entries of nodes that wait for a time": len(g.gated), "slots for children": cap(list.more.children),
-		"levels": len(g.queue.next.byHeight), "nodes that nobody has saved": len(h.core.observations.unsaved), "stale nodes": len(g.stale),
+		"levels": len(g.queue.next.byHeight), "nodes that nobody has saved": len(h.core.runner.observations.unsaved), "stale nodes": len(g.stale),
 	} {
 		if n > 4*window {
 			t.Errorf("%d %s after a thousand steps", n, name)

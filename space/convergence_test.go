@@ -195,7 +195,7 @@ func TestY05_Y07_APairThatIsEvictedLetsItsNodeGo(t *testing.T) {
 	h := w.owner("w1", p.Program, func(c *Config) {
 		c.Trace.Echo = func(i EchoInfo) { told = append(told, i.Node+" "+i.Doc+" "+i.Cleared) }
 	})
-	h.core.echoes.breaker = newEchoBreaker(echoSettings{pairs: 1})
+	h.core.runner.echoes.breaker = newEchoBreaker(echoSettings{pairs: 1})
 	var errs []error
 	h.core.OnError(func(i ErrorInfo) { errs = append(errs, i.Err) })
 	h.run()

@@ -252,7 +252,7 @@ type Missed struct {
 }
 
 // LastMissed is what a job has passed over last since the space was loaded, zero if none has.
-func (s *Space) LastMissed() Missed { return s.jobs.missed }
+func (s *Space) LastMissed() Missed { return s.runner.jobs.missed }
 
 // noteMissed notes that a job passes over so many times with the event that was due at a time.
 func (j *jobTimers) noteMissed(c *CronSpec, times int, at int64) {

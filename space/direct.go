@@ -23,14 +23,14 @@ var ErrNotRunning = errors.New("the space is not running here")
 // Derived documents are read as they stand, without waiting for what is not up to date.
 // by says in the log who it was.
 func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	if s.graph.ticked {
 		return 0, fmt.Errorf("transaction of %s: not from within a handler, a run or a hook; they have a transaction, or are to call later", by)
 	}
 	if !s.ledger.Begins() {
 		return 0, fmt.Errorf("transaction of %s: %w", by, ErrNotRunning)
 	}
-	tx := s.begin(nil)
+	tx := s.runner.begin(nil)
 	tx.lax = true
 	err := callDirect(f, tx)
 	if err == nil {
@@ -40,12 +40,12 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 		err = fmt.Errorf("document %s of another space is not here; only events wait for it", tx.missing.key)
 	}
 	if err == nil {
-		err = s.sizes.documentsFit(&tx.attempt.Draft)
+		err = s.runner.sizes.documentsFit(&tx.attempt.Draft)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)
 	}
-	n, err := s.addDirect(tx, by)
+	n, err := s.runner.addDirect(tx, by)
 	if err != nil {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)
 	}
@@ -78,16 +78,16 @@ func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
 	return f(tx)
 }
 
-func (s *Space) addDirect(tx *Tx, by string) (uint64, error) {
+func (r *runner) addDirect(tx *Tx, by string) (uint64, error) {
 	tx.attempt.By = by
-	n, err := s.ledger.Record(&tx.attempt.Draft)
+	n, err := r.ledger.Record(&tx.attempt.Draft)
 	if err != nil {
 		return 0, err
 	}
-	s.ledger.Direct(n)
-	if w := s.graph.watch; w != nil {
-		w.wrote(s, by, n, tx.attempt.Writes)
+	r.ledger.Direct(n)
+	if w := r.graph.watch; w != nil {
+		w.wrote(by, n, tx.attempt.Writes)
 	}
-	s.applyWrites(tx, n)
+	r.applyWrites(tx, n)
 	return n, nil
 }

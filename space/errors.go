@@ -87,11 +87,11 @@ func tellAll[T any](fs []func(T), info T) {
 }
 
 // nodeFailed counts and reports a run that ended in an error.
-func (s *Space) nodeFailed(n *node, info *RunInfo) {
-	s.stats.NodeErrors++
-	s.graph.setErr(n, info.Err)
+func (r *runner) nodeFailed(n *node, info *RunInfo) {
+	r.graph.stats.NodeErrors++
+	r.graph.setErr(n, info.Err)
 	n.more.errors++
-	s.hooks.report(ErrorInfo{
+	r.hooks.report(ErrorInfo{
 		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack, Rejection: rejectionOf(info.Err),
 		Transient: n.status != Clean, Attempt: int(n.runs),
 	})

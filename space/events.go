@@ -22,41 +22,41 @@ import (
 // undoes is made again whatever was in the way (see revert). Its output shows the confirmed value until then.
 
 // ledgerHost is what the ledger needs of the space.
-func (s *Space) ledgerHost() ledger.Host {
+func (r *runner) ledgerHost() ledger.Host {
 	return ledger.Host{
-		Integrated: s.integrated,
-		Attempt:    s.attempt, Unhandled: s.unhandled, Conclude: s.conclude, Fits: s.sizes.documentsFit,
-		Recorded: s.recorded, Postponed: s.postponed, Failed: s.eventFailed, Lost: s.lost, Unconverged: s.unconverged,
-		Lacks:   func() bool { return s.needs.lacks(s.graph) },
-		Overdue: func() error { return s.needs.overdue(s.graph, s.documentWait()) },
-		Release: func() { s.needs.release(s.graph) },
-		Instead: s.skipped, Later: s.later,
+		Integrated: r.integrated,
+		Attempt:    r.attempt, Unhandled: r.unhandled, Conclude: r.conclude, Fits: r.sizes.documentsFit,
+		Recorded: r.recorded, Postponed: r.postponed, Failed: r.eventFailed, Lost: r.lost, Unconverged: r.unconverged,
+		Lacks:   func() bool { return r.needs.lacks(r.graph) },
+		Overdue: func() error { return r.needs.overdue(r.graph, r.documentWait()) },
+		Release: func() { r.needs.release(r.graph) },
+		Instead: r.skipped, Later: r.later,
 	}
 }
 
 // documentWait is for how long the head waits for documents of other spaces, 0 for no end of it. What a
 // runtime that is attached cannot read, the owner may.
-func (s *Space) documentWait() time.Duration {
-	if s.ledger.Role() == ledger.Attached {
+func (r *runner) documentWait() time.Duration {
+	if r.ledger.Role() == ledger.Attached {
 		return 0
 	}
-	return s.cfg.DocumentWait
+	return r.cfg.DocumentWait
 }
 
 // attempt calls the handler of ev in a transaction.
-func (s *Space) attempt(ev *model.Event) *ledger.Attempt {
+func (r *runner) attempt(ev *model.Event) *ledger.Attempt {
 	var trace model.Trace
-	if f := s.cfg.Trace.HandleStart; f != nil {
+	if f := r.cfg.Trace.HandleStart; f != nil {
 		trace = f(ev)
 	} else {
 		trace = ev.Trace
 	}
-	tx := s.begin(nil)
-	s.inv.attempt()
+	tx := r.begin(nil)
+	r.inv.attempt()
 	a := &tx.attempt
 	a.Event, a.Trace, a.MayPass = ev, trace, false
-	a.Receipt, a.Err = s.callHandler(tx, ev)
-	if late := s.cfg.Guard.returned(true); late != nil {
+	a.Receipt, a.Err = r.callHandler(tx, ev)
+	if late := r.cfg.Guard.returned(true); late != nil {
 		tx.drop()
 		a.Receipt, a.Err = receipts.Failed(ev, late), late
 	}
@@ -68,20 +68,20 @@ func (s *Space) attempt(ev *model.Event) *ledger.Attempt {
 
 // callHandler runs the handler and says how the event ended, and with what error if that was the
 // handler's. Writes and sends of a handler that did not succeed are dropped from tx.
-func (s *Space) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
+func (r *runner) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if ev.Invalid != "" {
 		return receipts.Refused(ev, ev.Invalid), nil
 	}
-	h := s.program.handler(ev.Stream)
+	h := r.program.handler(ev.Stream)
 	if h == nil {
-		return receipts.Refused(ev, s.program.unhandled(ev.Stream)), nil
+		return receipts.Refused(ev, r.program.unhandled(ev.Stream)), nil
 	}
-	s.handed = s.jobs.seenBy(ev)
+	r.handed = r.jobs.seenBy(ev)
 	var given *model.Event // as it was: the handler may change what it is given
-	if s.cfg.CheckIdempotency {
-		given = new(s.handed)
+	if r.cfg.CheckIdempotency {
+		given = new(r.handed)
 	}
-	v, err := callHandler(h, tx, &s.handed)
+	v, err := callHandler(h, tx, &r.handed)
 	if err == nil {
 		err = tx.err
 	}
@@ -89,7 +89,7 @@ func (s *Space) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 		tx.drop()
 		return receipts.Failed(ev, err), err
 	}
-	s.rehearse(h, tx, given, v)
+	r.rehearse(h, tx, given, v)
 	return receipts.Handled(ev, v), nil
 }
 
@@ -107,11 +107,11 @@ func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) 
 
 // unhandled begins the end of an event whose handler is not called. It takes the mark away by which the
 // event was cancelled.
-func (s *Space) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
-	tx := s.begin(nil)
+func (r *runner) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
+	tx := r.begin(nil)
 	a := &tx.attempt
 	a.Event, a.Trace, a.Receipt, a.Err, a.MayPass, a.Waits = ev, ev.Trace, rc, nil, false, false
-	if key := CancelKey(ev.Stream, ev.ID); rc.Outcome == model.Cancelled && !s.Value(CancelDoc).Get(key).IsAbsent() {
+	if key := CancelKey(ev.Stream, ev.ID); rc.Outcome == model.Cancelled && !r.ledger.Value(CancelDoc).Get(key).IsAbsent() {
 		tx.Delete(CancelDoc, key)
 		if tx.err != nil { // a program that derives a document of that name keeps the mark
 			tx.drop()
@@ -122,67 +122,67 @@ func (s *Space) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
 
 // conclude adds to the transaction that ends an event what belongs into it however the event has ended: the
 // next time of a job, and the end of a task.
-func (s *Space) conclude(a *ledger.Attempt, dropped bool) {
+func (r *runner) conclude(a *ledger.Attempt, dropped bool) {
 	tx := a.Context.(*Tx)
 	if dropped {
 		tx.drop()
 	} else {
-		if s.firstEvent {
-			s.budgets.converged()
+		if r.firstEvent {
+			r.budgets.converged()
 		}
-		s.inv.handles(s, tx)
+		r.inv.handles(r, tx)
 	}
-	s.jobs.setNext(tx, a.Event)
+	r.jobs.setNext(tx, a.Event)
 	if a.Receipt.Outcome != model.Handled {
-		s.endTask(tx, a.Event, a.Receipt.Error)
+		r.endTask(tx, a.Event, a.Receipt.Error)
 	}
 }
 
 // recorded applies what the transaction that ends an event has written.
-func (s *Space) recorded(a *ledger.Attempt, n uint64) {
+func (r *runner) recorded(a *ledger.Attempt, n uint64) {
 	tx := a.Context.(*Tx)
-	s.applyWrites(tx, n)
-	s.traceHandled(HandleInfo{
+	r.applyWrites(tx, n)
+	r.traceHandled(HandleInfo{
 		Event: a.Event, Tx: n, Receipt: a.Receipt, Rejection: rejectionOfHandling(a.Receipt, a.Err),
 		Writes: a.Writes, Sends: a.Sends, Trace: a.Trace, Stack: tx.stack,
 	})
 }
 
 // applyWrites shows what a transaction of a handler or of the application has written.
-func (s *Space) applyWrites(tx *Tx, n uint64) {
+func (r *runner) applyWrites(tx *Tx, n uint64) {
 	for _, w := range tx.after {
-		s.ledger.Note(w.doc.key.doc, w.value)
-		s.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: tx.pathsIn(w.doc)})
+		r.ledger.Note(w.doc.key.doc, w.value)
+		r.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: tx.pathsIn(w.doc)})
 	}
 }
 
 // postponed takes in that nothing is kept of an attempt for now. What it lacked is demanded until then.
-func (s *Space) postponed(a *ledger.Attempt, why ledger.Postponement, until time.Duration) {
+func (r *runner) postponed(a *ledger.Attempt, why ledger.Postponement, until time.Duration) {
 	tx := a.Context.(*Tx)
 	info := HandleInfo{Event: a.Event, Trace: a.Trace, Until: until}
 	switch why {
 	case ledger.Parked:
-		s.stats.Parked++
-		s.needs.add(s.graph, tx.missing, tx.stale, s.documentWait())
+		r.graph.stats.Parked++
+		r.needs.add(r.graph, tx.missing, tx.stale, r.documentWait())
 		info.Waits = tx.waits()
 	case ledger.PutOff:
 		info.Err, info.Rejection, info.Stack = a.Err, rejectionOf(a.Err), tx.stack
 	}
-	s.traceHandled(info)
+	r.traceHandled(info)
 }
 
-func (s *Space) traceHandled(info HandleInfo) {
-	if w := s.graph.watch; w != nil {
-		w.handled(s, &info)
+func (r *runner) traceHandled(info HandleInfo) {
+	if w := r.graph.watch; w != nil {
+		w.handled(&info)
 	}
-	if f := s.cfg.Trace.HandleEnd; f != nil {
+	if f := r.cfg.Trace.HandleEnd; f != nil {
 		f(info)
 	}
 }
 
 // eventFailed reports an attempt that ended in an error.
-func (s *Space) eventFailed(a *ledger.Attempt, tries int, again bool) {
-	s.hooks.report(ErrorInfo{
+func (r *runner) eventFailed(a *ledger.Attempt, tries int, again bool) {
+	r.hooks.report(ErrorInfo{
 		Stream: a.Event.Stream, Event: a.Event.ID, Err: a.Err, Stack: a.Context.(*Tx).stack, Rejection: rejectionOf(a.Err),
 		Transient: again, Attempt: tries,
 	})
@@ -200,32 +200,32 @@ func (e *LostError) Error() string {
 }
 
 // lost is the error of an event whose handler is not called any more.
-func (s *Space) lost(ev *model.Event, tries int, overran bool) error {
+func (r *runner) lost(ev *model.Event, tries int, overran bool) error {
 	if overran {
-		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: s.overruns.limit, Attempts: tries}
+		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: r.overruns.limit, Attempts: tries}
 	}
 	return &LostError{Event: ev.ID, Attempts: tries}
 }
 
 // unconverged reports an event that has met conflicts for too long.
-func (s *Space) unconverged(ev *model.Event, conflicts int) {
-	s.hooks.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: conflicts}, Transient: true, Attempt: conflicts})
+func (r *runner) unconverged(ev *model.Event, conflicts int) {
+	r.hooks.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: conflicts}, Transient: true, Attempt: conflicts})
 }
 
-func (s *Space) later(w *model.Waiting, tx uint64) {
-	if f := s.cfg.Trace.Later; f != nil {
+func (r *runner) later(w *model.Waiting, tx uint64) {
+	if f := r.cfg.Trace.Later; f != nil {
 		f(LaterInfo{Event: w.ID, Stream: w.Stream, NotBefore: w.NotBefore, Tx: tx})
 	}
 }
 
 // skipped is the transaction that takes the place of the event of a job that is too late, nil for any other
 // event.
-func (s *Space) skipped(ev *model.Event) *ledger.Draft {
-	if !s.jobs.tooLate(ev) {
+func (r *runner) skipped(ev *model.Event) *ledger.Draft {
+	if !r.jobs.tooLate(ev) {
 		return nil
 	}
-	tx := s.begin(nil)
+	tx := r.begin(nil)
 	tx.attempt.By = byCron
-	s.jobs.skip(tx, ev)
+	r.jobs.skip(tx, ev)
 	return &tx.attempt.Draft
 }

@@ -113,7 +113,7 @@ func (s *Space) explainStanding(n *node, e *Explanation) {
 // halted says why the space runs nothing, "" if it does.
 func (s *Space) halted() string {
 	switch {
-	case s.closed():
+	case s.ledger.Closed():
 		return "it is closed"
 	case s.Deposed():
 		return "another runtime has taken it over"

@@ -41,13 +41,13 @@ func (s *Space) Parked() (Parked, bool) {
 	if at := s.ledger.NotBefore(); at > s.graph.now {
 		p.Until = at
 	}
-	for _, d := range s.needs.docs {
+	for _, d := range s.runner.needs.docs {
 		if !d.loaded {
 			p.Docs = append(p.Docs, d.key.String())
 		}
 	}
-	p.Fails = s.needs.failsAt()
-	for _, n := range s.needs.nodes {
+	p.Fails = s.runner.needs.failsAt()
+	for _, n := range s.runner.needs.nodes {
 		e := s.explain(n)
 		if up := laggard(n); up != nil {
 			behind := s.explain(up)

@@ -264,6 +264,6 @@ func (s *Space) setGate(node string, d time.Duration, set func(*gate)) error {
 		return fmt.Errorf("node %s: %w", node, err)
 	}
 	s.graph.changeGate(n, set)
-	s.observations.note(n)
+	s.runner.observations.note(n)
 	return nil
 }

@@ -77,12 +77,12 @@ type Overrun struct {
 // is held back, and nobody waits for it meanwhile: they have what it wrote last.
 func (s *Space) Overran(o Overrun) {
 	if o.Node == "" {
-		s.overruns.limit = o.Limit
+		s.runner.overruns.limit = o.Limit
 		s.ledger.Overran(o.Stream, o.Event)
 		return
 	}
 	s.graph.arrival = s.arrived
-	s.overruns.note(o)
+	s.runner.overruns.note(o)
 }
 
 // overruns is what is known of code that did not return in an earlier life.
@@ -108,8 +108,8 @@ func (r *overruns) note(o Overrun) {
 
 // arrived takes in that a node was registered of which something is known from before.
 func (s *Space) arrived(n *node) {
-	s.observations.resumeChild(n)
-	s.overruns.hold(n)
+	s.runner.observations.resumeChild(n)
+	s.runner.overruns.hold(n)
 }
 
 // hold holds a node back that did not return.

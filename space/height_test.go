@@ -132,7 +132,7 @@ func TestI9_NoNodeRunsBeforeAWriterOfWhatItReads(t *testing.T) {
 		w := newWorld(t)
 		h = w.owner("w1", p)
 		h.core.cfg.Trace.RunStart = func(i RunInfo) {
-			if h.core.nested > 0 {
+			if h.core.runner.nested > 0 {
 				return // pulled, and what is upstream of it was before
 			}
 			now := before

@@ -57,23 +57,23 @@ func (v Violation) String() string {
 const firstRuns = 3
 
 // repetitions is how often a run of a function is to be made again.
-func (s *Space) repetitions(who string) int {
-	if s.rehearsed == nil {
-		s.rehearsed = map[string]int{}
+func (r *runner) repetitions(who string) int {
+	if r.rehearsed == nil {
+		r.rehearsed = map[string]int{}
 	}
-	s.rehearsed[who]++
-	if s.rehearsed[who] > firstRuns {
+	r.rehearsed[who]++
+	if r.rehearsed[who] > firstRuns {
 		return 1
 	}
-	return max(1, s.cfg.Rehearsals)
+	return max(1, r.cfg.Rehearsals)
 }
 
 // validate repeats a run that has just been applied, and reports if a repetition
 // would have changed anything. Nothing of it is kept. A repetition that fails says
 // nothing: functions may fail. after is what the run has changed.
-func (s *Space) validate(n *node, after []docValue, v model.Value) {
+func (r *runner) validate(n *node, after []docValue, v model.Value) {
 	switch {
-	case !s.cfg.CheckIdempotency || n.kind != Computation:
+	case !r.cfg.CheckIdempotency || n.kind != Computation:
 		return
 	case n.status != Clean:
 		return // what it pulled has changed what it had read: the repetition would read that
@@ -81,21 +81,21 @@ func (s *Space) validate(n *node, after []docValue, v model.Value) {
 	moved := slices.ContainsFunc(after, func(w docValue) bool {
 		return slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == w.doc && d.indexed })
 	})
-	for range s.repetitions(n.by()) {
-		if different := s.repeat(n, v); len(different) > 0 {
-			s.violated(Violation{Node: n.id(), Differences: different, Moved: moved}, int(n.runs))
+	for range r.repetitions(n.by()) {
+		if different := r.repeat(n, v); len(different) > 0 {
+			r.violated(Violation{Node: n.id(), Differences: different, Moved: moved}, int(n.runs))
 			return
 		}
 	}
 }
 
 // repeat makes a run again, of which v came, and lists what it would change.
-func (s *Space) repeat(n *node, v model.Value) (out []Difference) {
-	s.nested++ // it gets a transaction of its own
-	again := s.begin(n)
+func (r *runner) repeat(n *node, v model.Value) (out []Difference) {
+	r.nested++ // it gets a transaction of its own
+	again := r.begin(n)
 	again.rehearsal = true
 	u, err := callNode(n, again)
-	s.nested--
+	r.nested--
 	if err != nil || again.err != nil || again.missing != nil {
 		return nil
 	}
@@ -110,13 +110,13 @@ func (s *Space) repeat(n *node, v model.Value) (out []Difference) {
 
 // rehearse repeats an attempt that has come to its end and is not applied yet, and reports if
 // the repetition did something else. Nothing of it is kept.
-func (s *Space) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
-	if !s.cfg.CheckIdempotency || tx.stale != nil || tx.missing != nil {
+func (r *runner) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
+	if !r.cfg.CheckIdempotency || tx.stale != nil || tx.missing != nil {
 		return
 	}
-	for range s.repetitions("handler of " + ev.Stream) {
-		if different := s.attemptAgain(h, tx, ev, v); len(different) > 0 {
-			s.violated(Violation{Stream: ev.Stream, Event: ev.ID, Differences: different}, s.ledger.Failures()+1)
+	for range r.repetitions("handler of " + ev.Stream) {
+		if different := r.attemptAgain(h, tx, ev, v); len(different) > 0 {
+			r.violated(Violation{Stream: ev.Stream, Event: ev.ID, Differences: different}, r.ledger.Failures()+1)
 			return
 		}
 	}
@@ -124,13 +124,13 @@ func (s *Space) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
 
 // attemptAgain makes an attempt again, and lists what it does otherwise than the first, of
 // which tx and v came.
-func (s *Space) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) []Difference {
-	s.nested++
-	again := s.begin(nil)
+func (r *runner) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) []Difference {
+	r.nested++
+	again := r.begin(nil)
 	again.attempt.Event, again.rehearsal = ev, true
-	s.handed = *ev
-	u, err := callHandler(h, again, &s.handed)
-	s.nested--
+	r.handed = *ev
+	u, err := callHandler(h, again, &r.handed)
+	r.nested--
 	if err == nil {
 		err = again.err
 	}
@@ -202,12 +202,12 @@ func differences(doc string, first, second model.Value) []Difference {
 	return out
 }
 
-func (s *Space) violated(v Violation, attempt int) {
-	s.stats.Violations++
-	if f := s.cfg.Trace.Violated; f != nil {
+func (r *runner) violated(v Violation, attempt int) {
+	r.graph.stats.Violations++
+	if f := r.cfg.Trace.Violated; f != nil {
 		f(v)
 	}
-	s.hooks.report(ErrorInfo{Node: v.Node, Stream: v.Stream, Event: v.Event, Err: &IdempotencyError{v}, Attempt: attempt})
+	r.hooks.report(ErrorInfo{Node: v.Node, Stream: v.Stream, Event: v.Event, Err: &IdempotencyError{v}, Attempt: attempt})
 }
 
 // IdempotencyError reports a Violation to OnError.

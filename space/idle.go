@@ -18,7 +18,7 @@ const maxHolds = 3
 // of a pass.
 func (s *Space) Idle() bool {
 	switch {
-	case s.closed() || s.Deposed():
+	case s.ledger.Closed() || s.Deposed():
 		return !s.graph.ticked
 	case !s.ledger.Running() || s.background > 0 || !s.cfg.WithoutEvents && !s.ledger.Lane().Quiet():
 		return false

@@ -8,14 +8,14 @@ import "github.com/settlehq/settle/model"
 // step, which panic. Without it there is nothing.
 type invariants struct{}
 
-func (*invariants) step(*Space)             {}
-func (*invariants) runs(*Space, *node, int) {}
-func (*invariants) ran(*Space, *node)       {}
-func (*invariants) undone(*node)            {}
-func (*invariants) attempt()                {}
-func (*invariants) wrote(*node, Status)     {}
-func (*invariants) handles(*Space, *Tx)     {}
-func (*invariants) passed(*Space, PassInfo) {}
-func (*invariants) records(*model.Commit)   {}
+func (*invariants) step(*Space)              {}
+func (*invariants) runs(*runner, *node, int) {}
+func (*invariants) ran(*runner, *node)       {}
+func (*invariants) undone(*node)             {}
+func (*invariants) attempt()                 {}
+func (*invariants) wrote(*node, Status)      {}
+func (*invariants) handles(*runner, *Tx)     {}
+func (*invariants) passed(*Space, PassInfo)  {}
+func (*invariants) records(*model.Commit)    {}
 func (*invariants) reads(*Tx, *doc, model.Path, bool) {
 }

@@ -44,7 +44,7 @@ func (v *invariants) step(s *Space) {
 		violated("I2, I9", "%s", strings.Join(wrong, "; "))
 	}
 	v.overlay(s)
-	if !s.closed() && s.ledger.Running() && s.Idle() {
+	if !s.ledger.Closed() && s.ledger.Running() && s.Idle() {
 		v.atRest(s)
 	}
 }
@@ -90,31 +90,31 @@ func (v *invariants) mayReach(n *node, d *dep) bool {
 }
 
 // runs is called when a run begins; why is the index of its causes.
-func (v *invariants) runs(s *Space, n *node, why int) {
-	if s.nested == 0 && !n.live {
+func (v *invariants) runs(r *runner, n *node, why int) {
+	if r.nested == 0 && !n.live {
 		violated("I2", "dormant node %s runs", n.id())
 	}
 	_, completed := v.seen[n]
-	if completed && len(s.causesOf(n, why)) == 0 && (n.more == nil || n.more.retries == 0) {
+	if completed && len(r.causesOf(n, why)) == 0 && (n.more == nil || n.more.retries == 0) {
 		violated("I3", "node %s runs again, and nothing that it read has changed", n.id())
 	}
-	if int(n.passRuns) > s.cfg.RunBudget {
-		violated("I6", "node %s has run %d times in this pass, %d are allowed", n.id(), n.passRuns, s.cfg.RunBudget)
+	if int(n.passRuns) > r.cfg.RunBudget {
+		violated("I6", "node %s has run %d times in this pass, %d are allowed", n.id(), n.passRuns, r.cfg.RunBudget)
 	}
-	if s.nested == 0 {
-		v.order(s, n)
+	if r.nested == 0 {
+		v.order(r, n)
 	}
 }
 
 // order: nothing that n reads from is still to run in this sweep (I9).
-func (v *invariants) order(s *Space, n *node) {
+func (v *invariants) order(r *runner, n *node) {
 	for _, d := range n.deps {
 		if !d.indexed || d.back {
 			continue
 		}
 		d.eachWriter(true, func(w *surface) {
 			m := w.node
-			if m.due() && m.queued && m.height > s.graph.queue.at && s.budgets.mayRun(m) && !m.materializer() {
+			if m.due() && m.queued && m.height > r.graph.queue.at && r.budgets.mayRun(m) && !m.materializer() {
 				violated("I9", "node %s runs before %s, which it reads from", n.id(), m.id())
 			}
 		})
@@ -122,7 +122,7 @@ func (v *invariants) order(s *Space, n *node) {
 }
 
 // ran is called when a run has come to its end.
-func (v *invariants) ran(_ *Space, n *node) {
+func (v *invariants) ran(_ *runner, n *node) {
 	if v.seen == nil {
 		v.seen = map[*node][]seenValue{}
 	}
@@ -158,7 +158,7 @@ func (v *invariants) reads(t *Tx, d *doc, path model.Path, flat bool) {
 
 // handles is called when an attempt is about to take effect: events come in the order of
 // their lane, and nothing that the handler has read is out of date (I4).
-func (v *invariants) handles(s *Space, t *Tx) {
+func (v *invariants) handles(_ *runner, t *Tx) {
 	for _, d := range v.handlerReads {
 		d.eachWriter(true, func(w *surface) {
 			if n := staleAbove(w.node, map[*node]bool{}); n != nil {

@@ -8,12 +8,12 @@ package space
 const lastMark = 1 << 30
 
 // renewMarks begins the numbers again if one has become large.
-func (s *Space) renewMarks() {
-	g := s.graph
-	if max(g.stamp, s.seek, s.txs, int32(g.shots>>1)) < lastMark {
+func (r *runner) renewMarks() {
+	g := r.graph
+	if max(g.stamp, r.seek, r.txs, int32(g.shots>>1)) < lastMark {
 		return
 	}
-	g.stamp, s.seek, s.txs, g.shots = 0, 0, 0, 0
+	g.stamp, r.seek, r.txs, g.shots = 0, 0, 0, 0
 	for _, n := range g.nodes {
 		if n != nil {
 			g.renewNode(n)

@@ -17,7 +17,7 @@ type observer struct {
 // computations that it needs become live. A live query of a client is one of
 // these, and so is a computation of another space that reads the document.
 func (s *Space) Observe(id string) error {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	if o := s.observers[id]; o != nil {
 		o.count++
 		return nil
@@ -38,7 +38,7 @@ func (s *Space) Observe(id string) error {
 
 // Unobserve takes one Observe back.
 func (s *Space) Unobserve(id string) {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	o := s.observers[id]
 	if o == nil {
 		return

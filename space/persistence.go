@@ -64,7 +64,7 @@ func (s *Space) Observations() (out []Observation, gone []string) {
 	if !s.Settled() {
 		return nil, nil
 	}
-	return s.observations.take()
+	return s.runner.observations.take()
 }
 
 func (o *observations) take() (out []Observation, gone []string) {
@@ -89,7 +89,9 @@ func (o *observations) take() (out []Observation, gone []string) {
 }
 
 // Unsaved reports whether Observations may have anything to tell.
-func (s *Space) Unsaved() bool { return len(s.observations.unsaved)+len(s.observations.forgotten) > 0 }
+func (s *Space) Unsaved() bool {
+	return len(s.runner.observations.unsaved)+len(s.runner.observations.forgotten) > 0
+}
 
 // ofFormerCode reports whether the node has run code of which nobody can say that it is that
 // of the program: it was made under a former one, and names no version.
@@ -209,9 +211,9 @@ func fingerprint(v model.Value, path model.Path, shallow bool) uint64 {
 // resumed when it registers them. Documents of other spaces are compared when they
 // arrive.
 func (s *Space) Rehydrate(saved []Observation) {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	s.graph.arrival = s.arrived
-	s.observations.rehydrate(saved)
+	s.runner.observations.rehydrate(saved)
 }
 
 func (all *observations) rehydrate(saved []Observation) {

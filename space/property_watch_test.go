@@ -137,7 +137,7 @@ func isCause(c *ChangeInfo, cause string) bool {
 func (w *watcher) checkOrder(n *node) {
 	core := w.h.core
 	upstream(n, func(u *node, direct bool) {
-		ready := u.due() && !u.waiting && !u.held && !u.running && !u.seeking && core.budgets.mayRun(u)
+		ready := u.due() && !u.waiting && !u.held && !u.running && !u.seeking && core.runner.budgets.mayRun(u)
 		if ready && (direct || !u.materializer()) && !circular(u) {
 			w.h.t.Fatalf("%s runs before %s, which it reads from and which is to run (I9), within %d\n%s%v", n.id(), u.id(), len(w.stack), w.dump(), w.h.story)
 		}

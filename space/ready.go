@@ -46,8 +46,8 @@ type Refill struct{ After uint64 }
 func (s *Space) ready() Ready {
 	out := Ready{Append: s.ledger.Append(), Wake: s.wake(), Due: s.ledger.Due()}
 	if a := out.Append; a != nil && a.Commit.Epoch != 0 {
-		s.undo.seal()
-		s.inv.records(a.Commit)
+		s.runner.undo.seal()
+		s.runner.inv.records(a.Commit)
 	}
 	out.Follow, out.Unfollow = s.followChanges()
 	if after, ok := s.ledger.Lane().Refill(); ok && s.ledger.Begins() && !s.cfg.WithoutEvents {
@@ -80,9 +80,9 @@ func (s *Space) wake() time.Duration {
 	}
 	if s.ledger.Head() != nil {
 		earliest(s.ledger.NotBefore())
-		earliest(s.needs.failsAt())
+		earliest(s.runner.needs.failsAt())
 	}
-	earliest(s.echoes.breaker.sweepAt())
+	earliest(s.runner.echoes.breaker.sweepAt())
 	return at
 }
 

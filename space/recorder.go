@@ -104,6 +104,7 @@ func (r *ring[T]) list() []T {
 // Nothing asks it for a decision (P10, behaviour U06).
 type recorder struct {
 	diagnosis *diagnosis
+	graph     *graph
 	passes    *uint64
 	runs      *ring[RunEntry]
 	triggers  *ring[TriggerEntry]
@@ -133,7 +134,7 @@ func (s *Space) SetTrace(kind TraceKind, on bool) {
 // attach shows the recorder to the graph if there is anything to record.
 func (s *Space) attach() {
 	w := &s.recorder
-	w.diagnosis, w.passes = s.diagnosis, &s.budgets.passes
+	w.diagnosis, w.graph, w.passes = s.diagnosis, s.graph, &s.runner.budgets.passes
 	s.graph.watch = nil
 	if w.runs != nil || w.triggers != nil || s.diagnosis.causes != nil {
 		s.graph.watch = w
@@ -182,7 +183,7 @@ func (w *recorder) next() uint64 {
 }
 
 // ran takes in a run that has ended.
-func (w *recorder) ran(s *Space, n *node, info *RunInfo) {
+func (w *recorder) ran(n *node, info *RunInfo) {
 	if w.runs == nil {
 		return
 	}
@@ -194,11 +195,11 @@ func (w *recorder) ran(s *Space, n *node, info *RunInfo) {
 		e.Parent = p.id()
 	}
 	n.eachSurface(true, func(s *surface) { e.Declared = append(e.Declared, s.doc.key.String()+s.path.String()) })
-	w.enter(s, &e, s.budgets.passes+1, info.Writes)
+	w.enter(&e, *w.passes+1, info.Writes)
 }
 
 // handled takes in an attempt at an event that has ended.
-func (w *recorder) handled(s *Space, info *HandleInfo) {
+func (w *recorder) handled(info *HandleInfo) {
 	if w.runs == nil {
 		return
 	}
@@ -209,18 +210,18 @@ func (w *recorder) handled(s *Space, info *HandleInfo) {
 	if info.Receipt != nil {
 		e.Outcome = info.Receipt.Outcome
 	}
-	w.enter(s, &e, s.budgets.passes+1, info.Writes)
+	w.enter(&e, *w.passes+1, info.Writes)
 }
 
 // wrote takes in a transaction of the application.
-func (w *recorder) wrote(s *Space, by string, tx uint64, writes []model.Write) {
+func (w *recorder) wrote(by string, tx uint64, writes []model.Write) {
 	if w.runs != nil {
-		w.enter(s, &RunEntry{By: by, Tx: tx}, 0, writes)
+		w.enter(&RunEntry{By: by, Tx: tx}, 0, writes)
 	}
 }
 
-func (w *recorder) enter(s *Space, e *RunEntry, pass uint64, writes []model.Write) {
-	e.N, e.Pass, e.At, e.Wrote = w.next(), pass, s.graph.now, len(writes)
+func (w *recorder) enter(e *RunEntry, pass uint64, writes []model.Write) {
+	e.N, e.Pass, e.At, e.Wrote = w.next(), pass, w.graph.now, len(writes)
 	for i := range writes[:min(len(writes), maxTold)] {
 		e.Writes = append(e.Writes, writes[i].Doc+writes[i].Path.String())
 	}

@@ -9,7 +9,7 @@ import (
 // application observes, or derives for itself. It lasts until Remove, and no longer than
 // the space is hosted here. Nothing runs before the next Settle.
 func (s *Space) Register(spec NodeSpec) error {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	if err := spec.check(); err != nil {
 		return fmt.Errorf("node %q: %w", spec.ID, err)
 	}
@@ -22,7 +22,7 @@ func (s *Space) Register(spec NodeSpec) error {
 // such a node. A node of the program would be missing for good; a child comes again with its
 // parent's next run.
 func (s *Space) Remove(id string) bool {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	n := s.graph.byID[id]
 	if n == nil {
 		return false
@@ -183,13 +183,13 @@ func (g *graph) remove(n *node) {
 
 // retire ends what the space knows of a node that goes. What it has come to goes with it if
 // that is not in the log: nobody would compute it again after a restart.
-func (s *Space) retire(n *node) {
-	s.echoes.retire(n)
+func (r *runner) retire(n *node) {
+	r.echoes.retire(n)
 	if n.saved {
-		s.observations.forgotten = append(s.observations.forgotten, n.id())
+		r.observations.forgotten = append(r.observations.forgotten, n.id())
 	}
 	if d := n.own.doc; d != nil && n.spec.Volatile {
-		s.graph.change(d, s.ledger.Value(d.key.doc), origin{node: n})
+		r.graph.change(d, r.ledger.Value(d.key.doc), origin{node: n})
 	}
 }
 

@@ -8,109 +8,157 @@ import (
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
 )
+
+// runner runs what a pass comes to, nodes and handlers, each in a transaction, and makes what they have written
+// part of the ledger and of the graph.
+type runner struct {
+	cfg     *Config
+	program *Program
+	ledger  *ledger.Ledger
+	graph   *graph
+	hooks   *hooks
+
+	undo         undoLog
+	needs        needs
+	sizes        sizes
+	jobs         jobTimers
+	observations observations
+	budgets      budgets
+	echoes       echoGuard
+	overruns     overruns
+	inv          invariants
+
+	scratch []*Tx           // see begin
+	handed  model.Event     // what the handler sees
+	txs     int32           // transactions begun
+	nested  int             // runs within runs
+	seek    int32           // see freshen
+	failed  map[*node]int32 // see failedFreshen
+	sweeps  uint64
+	// firing are the causes of the runs under way, innermost last; see takeCauses.
+	firing []*dep
+	// firstEvent says that no event was handled since nodes ran last.
+	firstEvent bool
+	rehearsed  map[string]int // see repetitions
+}
+
+func newRunner(cfg *Config, program *Program, g *graph, h *hooks, d *diagnosis, confirmed *replica.Replica) *runner {
+	r := &runner{cfg: cfg, program: program, graph: g, hooks: h}
+	r.sizes = sizes{graph: g, most: cfg.MaxCommitBytes - ledger.FrameBytes}
+	r.ledger = ledger.New(cfg.ledger(), r.ledgerHost(), confirmed)
+	r.ledger.Runs(program.Version)
+	r.jobs = jobTimers{space: cfg.Space, specs: program.crons, ledger: r.ledger, hooks: h}
+	r.observations = observations{graph: g, ledger: r.ledger}
+	r.budgets = budgets{cfg: cfg, graph: g, diagnosis: d}
+	r.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: g, hooks: h}
+	r.overruns = overruns{graph: g, hooks: h}
+	g.removing = r.retire
+	return r
+}
 
 // runNode runs a node once, in a transaction of its own (seed 001 section 7.3).
 //
 // The status becomes clean before the run: changes that the run itself commits
 // are not for it (P5), any other that arrives meanwhile counts. A run that fails
 // keeps what it read, so it is tried again when something of that changes.
-func (s *Space) runNode(n *node) {
-	why := s.takeCauses(n)
-	s.graph.setStatus(n, Clean)
-	s.budgets.charge(n)
+func (r *runner) runNode(n *node) {
+	why := r.takeCauses(n)
+	r.graph.setStatus(n, Clean)
+	r.budgets.charge(n)
 	n.runs++
-	s.inv.runs(s, n, why)
+	r.inv.runs(r, n, why)
 	if n.more != nil {
 		n.more.cleanAs = ""
 		gt := &n.more.gate
-		gt.armed, gt.owed, gt.ran, gt.ranAt = false, false, true, s.graph.now
+		gt.armed, gt.owed, gt.ran, gt.ranAt = false, false, true, r.graph.now
 	}
-	s.observations.note(n)
-	s.stats.Runs++
+	r.observations.note(n)
+	r.graph.stats.Runs++
 	info := RunInfo{Node: n.id(), Kind: n.kind}
-	if f := s.cfg.Trace.RunBegan; f != nil {
+	if f := r.cfg.Trace.RunBegan; f != nil {
 		f(n.id(), n.kind)
 	}
-	if f := s.cfg.Trace.RunStart; f != nil || s.graph.watch != nil {
-		info.Causes = s.causesOf(n, why)
+	if f := r.cfg.Trace.RunStart; f != nil || r.graph.watch != nil {
+		info.Causes = r.causesOf(n, why)
 		if f != nil {
 			f(info)
 		}
 	}
-	info.Err = s.finishRun(n, why, &info)
-	s.firing = s.firing[:why]
+	info.Err = r.finishRun(n, why, &info)
+	r.firing = r.firing[:why]
 	if info.Waits == "" && !info.Crowded {
-		s.inv.ran(s, n)
+		r.inv.ran(r, n)
 	}
 	if info.Err != nil {
-		s.nodeFailed(n, &info)
+		r.nodeFailed(n, &info)
 	}
-	if w := s.graph.watch; w != nil {
-		w.ran(s, n, &info)
+	if w := r.graph.watch; w != nil {
+		w.ran(n, &info)
 	}
-	if f := s.cfg.Trace.RunEnd; f != nil {
+	if f := r.cfg.Trace.RunEnd; f != nil {
 		f(info)
 	}
 }
 
 // finishRun makes the run and notes in info what came of it.
-func (s *Space) finishRun(n *node, why int, info *RunInfo) error {
-	tx := s.begin(n)
+func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
+	tx := r.begin(n)
 	n.running = true
 	v, err := callNode(n, tx)
-	_ = s.cfg.Guard.returned(false) // what a node has come to counts, however late
+	_ = r.cfg.Guard.returned(false) // what a node has come to counts, however late
 	n.running = false
 	if n.doomed {
-		s.endDoomed(n, tx)
+		r.endDoomed(n, tx)
 		return nil
 	}
-	newReads := s.graph.applyReads(&tx.log)
-	s.graph.catchUp(&tx.log)
+	newReads := r.graph.applyReads(&tx.log)
+	r.graph.catchUp(&tx.log)
 	if newReads {
-		s.graph.acquit(n)
+		r.graph.acquit(n)
 	}
 	if err == nil {
 		err = tx.err
 	}
-	s.adopt(n, tx, err == nil && tx.missing == nil)
+	r.adopt(n, tx, err == nil && tx.missing == nil)
 	info.Stack = tx.stack
 	switch {
 	case tx.missing != nil:
 		// Whatever it made of that. It is read now, so its arrival wakes the node.
 		n.waiting = true
-		s.runAgain(n, s.whyRuns(n, why))
+		r.runAgain(n, r.whyRuns(n, why))
 		info.Waits = tx.missing.key.String()
 		return nil
 	case err != nil:
-		return s.retry(n, why, err)
+		return r.retry(n, why, err)
 	}
-	s.graph.setErr(n, nil)
+	r.graph.setErr(n, nil)
 	if n.more != nil {
 		n.more.retries = 0
 	}
-	return s.concludeRun(n, tx, v, why, newReads, info)
+	return r.concludeRun(n, tx, v, why, newReads, info)
 }
 
 // retry has a node run again that failed for a reason that may pass, as often as the
 // budget allows; a success renews it. Any other failure waits for a change.
-func (s *Space) retry(n *node, why int, err error) error {
-	if rejectionOf(err).Consequences().Computation == AgainWithinBudget && n.ext().retries < s.cfg.RunRetries {
+func (r *runner) retry(n *node, why int, err error) error {
+	if rejectionOf(err).Consequences().Computation == AgainWithinBudget && n.ext().retries < r.cfg.RunRetries {
 		n.more.retries++
-		s.runAgain(n, s.whyRuns(n, why))
+		r.runAgain(n, r.whyRuns(n, why))
 	}
 	return err
 }
 
 // runAgain takes back that n is clean: its run did not come to an end.
-func (s *Space) runAgain(n *node, why causes) {
-	s.graph.giveBack(n, why)
-	s.graph.setStatus(n, Invalid)
-	s.graph.enqueue(n)
+func (r *runner) runAgain(n *node, why causes) {
+	r.graph.giveBack(n, why)
+	r.graph.setStatus(n, Invalid)
+	r.graph.enqueue(n)
 }
 
 // concludeRun applies what a run that succeeded has changed.
-func (s *Space) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads bool, info *RunInfo) error {
+func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads bool, info *RunInfo) error {
 	after := tx.after
 	if d := n.own.doc; d != nil && !model.Equal(d.value, v) {
 		if n.spec.Volatile {
@@ -120,61 +168,61 @@ func (s *Space) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads bo
 			after = slices.Insert(after, 0, docValue{doc: d, value: v})
 		}
 	}
-	s.echoes.note(n, after)
+	r.echoes.note(n, after)
 	if tx.leans != nil {
-		s.undo.relies(n, tx.leans)
+		r.undo.relies(n, tx.leans)
 	}
 	was := n.status
 	if info.Changed { // and volatile
-		s.graph.changeByRun(n.own.doc, v, n, tx, 0)
+		r.graph.changeByRun(n.own.doc, v, n, tx, 0)
 	}
 	if len(after) == 0 {
-		s.inv.wrote(n, was)
-		s.validate(n, after, v)
+		r.inv.wrote(n, was)
+		r.validate(n, after, v)
 		return nil
 	}
-	err := s.commitRun(n, tx, after, why, newReads, info)
+	err := r.commitRun(n, tx, after, why, newReads, info)
 	if errors.Is(err, ErrNoRoom) {
-		s.runAgain(n, s.whyRuns(n, why))
+		r.runAgain(n, r.whyRuns(n, why))
 		info.Crowded = true
 		return nil
 	}
 	info.Changed = err == nil
 	if err == nil {
-		s.inv.wrote(n, was)
-		s.validate(n, after, v)
+		r.inv.wrote(n, was)
+		r.validate(n, after, v)
 	}
 	return err
 }
 
 // commitRun makes what a run has changed a transaction and applies it.
-func (s *Space) commitRun(n *node, tx *Tx, after []docValue, why int, newReads bool, info *RunInfo) error {
+func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads bool, info *RunInfo) error {
 	if info.Causes == nil {
-		info.Causes = s.causesOf(n, why)
+		info.Causes = r.causesOf(n, why)
 	}
-	rec := model.Tx{N: s.ledger.NextTx(), By: n.by(), Causes: info.Causes, Writes: tx.attempt.Writes}
+	rec := model.Tx{N: r.ledger.NextTx(), By: n.by(), Causes: info.Causes, Writes: tx.attempt.Writes}
 	for _, w := range after {
-		if err := s.sizes.fits(w); err != nil {
+		if err := r.sizes.fits(w); err != nil {
 			return fmt.Errorf("node %s: %w", n.id(), err)
 		}
 	}
 	if newReads {
 		rec.Reads = n.readNames()
 	}
-	err := s.ledger.Add(&rec)
+	err := r.ledger.Add(&rec)
 	if errors.Is(err, ledger.ErrTooLarge) {
 		// What a run has read and why it ran are told as far as there is room for that.
 		rec.Reads, rec.Causes = nil, anyCause(info.Causes)
-		err = s.ledger.Add(&rec)
+		err = r.ledger.Add(&rec)
 	}
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.id(), err)
 	}
-	s.undo.ran(n, rec.N, info.Causes)
+	r.undo.ran(n, rec.N, info.Causes)
 	info.Tx, info.Writes = rec.N, tx.attempt.Writes
 	for _, w := range after {
-		s.ledger.Note(w.doc.key.doc, w.value)
-		s.graph.changeByRun(w.doc, w.value, n, tx, rec.N)
+		r.ledger.Note(w.doc.key.doc, w.value)
+		r.graph.changeByRun(w.doc, w.value, n, tx, rec.N)
 	}
 	return nil
 }
@@ -213,72 +261,72 @@ const maxNested = 1000
 // writes and nobody knew before: it is dormant, or the edge is new. Running it now
 // spares the reader a run on an old value, and a chain that is discovered link by link
 // a pass for every few links. What is upstream comes first.
-func (s *Space) freshen(n *node) {
-	if s.nested == 0 {
-		s.seek++
-		clear(s.vain)
+func (r *runner) freshen(n *node) {
+	if r.nested == 0 {
+		r.seek++
+		clear(r.failed)
 	}
-	if n.running || n.seeking || s.nested >= maxNested || n.status == Clean && n.sought == s.seek || s.graph.upToDate(n) || s.soughtInVain(n) {
+	if n.running || n.seeking || r.nested >= maxNested || n.status == Clean && n.sought == r.seek || r.graph.upToDate(n) || r.failedFreshen(n) {
 		return
 	}
-	s.nested++
-	n.seeking, n.sought = true, s.seek
+	r.nested++
+	n.seeking, n.sought = true, r.seek
 	for i := 0; i < len(n.deps); i++ {
 		if n.deps[i].indexed {
-			n.deps[i].eachWriter(true, func(w *surface) { s.freshen(w.node) })
+			n.deps[i].eachWriter(true, func(w *surface) { r.freshen(w.node) })
 		}
 	}
 	n.seeking = false
 	if n.status != Clean {
-		s.freshenMakers(n)
+		r.freshenMakers(n)
 	}
-	if n.status != Clean && !n.waiting && !n.held && !n.removed && s.budgets.mayRun(n) && !s.ledger.Crowded() && !s.closed() {
-		s.dequeue(n)
-		s.runNode(n)
+	if n.status != Clean && !n.waiting && !n.held && !n.removed && r.budgets.mayRun(n) && !r.ledger.Crowded() && !r.ledger.Closed() {
+		r.dequeue(n)
+		r.runNode(n)
 	}
-	s.nested--
-	if n.status != Clean && s.nested > 0 {
-		s.noteVain(n)
+	r.nested--
+	if n.status != Clean && r.nested > 0 {
+		r.noteFailed(n)
 	}
 }
 
-// soughtInVain reports whether n could not be brought up to date a moment ago, and nothing
+// failedFreshen reports whether n could not be brought up to date a moment ago, and nothing
 // has run since. Where many ways lead up to what is held back, each would be gone.
-func (s *Space) soughtInVain(n *node) bool { return len(s.vain) > 0 && s.vain[n] == s.txs }
+func (r *runner) failedFreshen(n *node) bool { return len(r.failed) > 0 && r.failed[n] == r.txs }
 
-func (s *Space) noteVain(n *node) {
-	if s.vain == nil {
-		s.vain = map[*node]int32{}
+func (r *runner) noteFailed(n *node) {
+	if r.failed == nil {
+		r.failed = map[*node]int32{}
 	}
-	s.vain[n] = s.txs
+	r.failed[n] = r.txs
 }
 
 // freshenMakers brings those up to date first that have made n: they may be about to
 // remove it. A dormant one stays as it is.
-func (s *Space) freshenMakers(n *node) {
+func (r *runner) freshenMakers(n *node) {
 	if p := n.parent(); p != nil {
-		s.freshenMakers(p)
+		r.freshenMakers(p)
 		if p.live {
-			s.freshen(p)
+			r.freshen(p)
 		}
 	}
 }
 
 // endDoomed ends the run of a node that was removed in the middle of it, by one that it
 // had pulled. Nothing of it is kept.
-func (s *Space) endDoomed(n *node, tx *Tx) {
-	s.giveBack(n, tx)
+func (r *runner) endDoomed(n *node, tx *Tx) {
+	r.giveBack(n, tx)
 	for _, c := range tx.made {
-		s.graph.remove(c)
+		r.graph.remove(c)
 	}
-	s.graph.remove(n)
+	r.graph.remove(n)
 }
 
 // dequeue takes a node that runs out of turn out of the idle materializers. In the
 // queue proper it may stay: it will be clean when its turn comes.
-func (s *Space) dequeue(n *node) {
-	if i := slices.Index(s.graph.queue.idle, n); i >= 0 {
-		s.graph.queue.idle = slices.Delete(s.graph.queue.idle, i, i+1)
+func (r *runner) dequeue(n *node) {
+	if i := slices.Index(r.graph.queue.idle, n); i >= 0 {
+		r.graph.queue.idle = slices.Delete(r.graph.queue.idle, i, i+1)
 		n.queued = false
 	}
 }

@@ -245,7 +245,7 @@ func (a *actor) runAll() {
 	a.t.Helper()
 	for range 1000 {
 		if !a.settle().More {
-			if a.core.closed() || a.core.ledger.Epoch() != 0 && a.core.Idle() && (a.core.ledger.Lane().Done() || a.cfg.WithoutEvents) {
+			if a.core.ledger.Closed() || a.core.ledger.Epoch() != 0 && a.core.Idle() && (a.core.ledger.Lane().Done() || a.cfg.WithoutEvents) {
 				a.tellIdle(a)
 			}
 			return

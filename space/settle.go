@@ -21,54 +21,52 @@ import (
 // Computations run after a batch of events rather than after each, so a burst of
 // a thousand events costs a watched document one run.
 func (s *Space) Settle(now time.Duration) Ready {
-	if s.closed() {
+	if s.ledger.Closed() {
 		return Ready{}
 	}
 	s.turnOver()
-	s.renewMarks()
+	s.runner.renewMarks()
 	s.ledger.Tick(now)
 	s.graph.tick(now)
-	s.overruns.endRests()
+	s.runner.overruns.endRests()
 	if s.ledger.Begins() {
 		s.pass()
 	}
-	s.echoes.sweep()
+	s.runner.echoes.sweep()
 	var r Ready
-	if !s.closed() { // by something that ran
+	if !s.ledger.Closed() { // by something that ran
 		r = s.ready()
 	}
 	s.graph.dropUnused()
 	s.graph.ticked = false
-	if !s.closed() {
+	if !s.ledger.Closed() {
 		s.noteDurable()
 	}
-	s.inv.step(s)
+	s.runner.inv.step(s)
 	return r
 }
-
-func (s *Space) closed() bool { return s.ledger.Phase() == ledger.Closed }
 
 func (s *Space) pass() {
 	s.graph.loosen()
 	if s.ledger.BeginPass() {
-		s.jobs.check = true // timers may lie too far ahead, now that the clock was set back
+		s.runner.jobs.check = true // timers may lie too far ahead, now that the clock was set back
 	}
-	if s.jobs.check && s.Owned() && s.ledger.Wall() != 0 && !s.cfg.WithoutEvents {
-		s.jobs.checkTimers(s.begin(nil))
+	if s.runner.jobs.check && s.Owned() && s.ledger.Wall() != 0 && !s.cfg.WithoutEvents {
+		s.runner.jobs.checkTimers(s.runner.begin(nil))
 	}
 	var info PassInfo
 	rounds := 0 // iterations since an event was handled
 	turn := s.ledger.TakeTurn()
-	for rounds < s.cfg.MaxIterations && !s.ledger.Crowded() && !s.closed() {
+	for rounds < s.cfg.MaxIterations && !s.ledger.Crowded() && !s.ledger.Closed() {
 		rounds++
 		events := 0
 		if !turn {
-			events = s.dispatchSome()
+			events = s.runner.dispatchSome()
 		}
 		if events > 0 {
 			rounds = 1
 		}
-		runs := s.iterate(&info)
+		runs := s.runner.iterate(&info)
 		info.Events += events
 		info.Runs += runs
 		if events+runs == 0 && !turn && !s.graph.queue.waits() || s.ledger.Full() {
@@ -83,14 +81,14 @@ func (s *Space) pass() {
 // ended by the bound on its iterations.
 func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	g := s.graph
-	deferred := s.budgets.end(outOfRounds, s.ledger.Full())
-	s.inv.passed(s, info)
+	deferred := s.runner.budgets.end(outOfRounds, s.ledger.Full())
+	s.runner.inv.passed(s, info)
 	g.expireProvisional()
 	g.lower()
 	if info.Events+info.Runs > 0 {
-		s.budgets.passes++
+		s.runner.budgets.passes++
 	}
-	s.budgets.note(deferred)
+	s.runner.budgets.note(deferred)
 	s.structure.endPass(g)
 	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
 		f(info)
@@ -99,11 +97,11 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 
 // dispatchSome handles events until the lane is empty, its head must wait, or the
 // commit is full.
-func (s *Space) dispatchSome() int {
+func (r *runner) dispatchSome() int {
 	n := 0
-	for !s.closed() && !s.ledger.Full() {
-		s.firstEvent = n == 0
-		if s.ledger.Next() != ledger.Handled {
+	for !r.ledger.Closed() && !r.ledger.Full() {
+		r.firstEvent = n == 0
+		if r.ledger.Next() != ledger.Handled {
 			break
 		}
 		n++
@@ -113,24 +111,24 @@ func (s *Space) dispatchSome() int {
 
 // iterate goes once through what is due, primary work if there is any, else the
 // materializers (seed 001 section 4.3, rule 1).
-func (s *Space) iterate(info *PassInfo) (runs int) {
-	q := &s.graph.queue
+func (r *runner) iterate(info *PassInfo) (runs int) {
+	q := &r.graph.queue
 	if q.next.n == 0 && len(q.idle) > 0 {
-		s.releaseIdle()
+		r.releaseIdle()
 	}
 	if q.next.n == 0 {
 		return 0
 	}
 	info.Iterations++
-	if f := s.cfg.Trace.Iteration; f != nil {
+	if f := r.cfg.Trace.Iteration; f != nil {
 		f(info.Iterations)
 	}
-	return s.sweep()
+	return r.sweep()
 }
 
 // releaseIdle puts all idle materializers into the queue.
-func (s *Space) releaseIdle() {
-	q := &s.graph.queue
+func (r *runner) releaseIdle() {
+	q := &r.graph.queue
 	idle := q.idle
 	q.idle = nil
 	for _, n := range idle {
@@ -139,17 +137,17 @@ func (s *Space) releaseIdle() {
 }
 
 // sweep runs what is due from low to high.
-func (s *Space) sweep() (runs int) {
-	s.sweeps++
-	g := s.graph
+func (r *runner) sweep() (runs int) {
+	r.sweeps++
+	g := r.graph
 	q := &g.queue
-	s.promoteIdle()
+	r.promoteIdle()
 	q.now, q.next = q.next, q.now
 	q.sweeping = true
 	for q.now.n > 0 {
 		q.at = q.now.lowest()
 		for _, n := range q.now.take() {
-			if s.turn(n) {
+			if r.turn(n) {
 				runs++
 			}
 		}
@@ -160,8 +158,8 @@ func (s *Space) sweep() (runs int) {
 
 // promoteIdle makes idle materializers take part in this sweep if something in it reads
 // inside their envelope; the envelope has put them before it.
-func (s *Space) promoteIdle() {
-	g := s.graph
+func (r *runner) promoteIdle() {
+	g := r.graph
 	for _, n := range slices.Clone(g.queue.idle) {
 		wanted := false
 		n.eachReader(true, func(d *dep) { wanted = wanted || d.node.queued && !d.node.materializer() })
@@ -174,21 +172,21 @@ func (s *Space) promoteIdle() {
 // turn looks at a node whose turn it is, and runs it if it may (the run gate, seed 001
 // section 7.3): somebody needs it, something it read has changed, no gate holds it, and
 // it has not used up its budget for this pass.
-func (s *Space) turn(n *node) (ran bool) {
-	g := s.graph
+func (r *runner) turn(n *node) (ran bool) {
+	g := r.graph
 	n.queued = false
 	g.stats.Visits++
 	switch {
 	case !n.due():
 		return false
-	case s.ledger.Crowded() || s.closed() || n.height > g.queue.at || s.parentFirst(n):
+	case r.ledger.Crowded() || r.ledger.Closed() || n.height > g.queue.at || r.parentFirst(n):
 		g.enqueue(n)
 		return false
 	}
 	if len(g.queue.idle) > 0 {
 		next := &g.queue.next
 		waiting := next.n
-		if s.promoteFor(n); !n.due() {
+		if r.promoteFor(n); !n.due() {
 			return false // in a circle, one of those has pulled it
 		}
 		if next.n > waiting && next.lowest() < n.height {
@@ -196,11 +194,11 @@ func (s *Space) turn(n *node) (ran bool) {
 			return false
 		}
 	}
-	if !s.budgets.mayRun(n) {
-		s.budgets.setAside(n)
+	if !r.budgets.mayRun(n) {
+		r.budgets.setAside(n)
 		return false
 	}
-	s.runNode(n)
+	r.runNode(n)
 	return true
 }
 
@@ -208,11 +206,11 @@ func (s *Space) turn(n *node) (ran bool) {
 // that made that: descend has put it behind them, but they may have been raised since. It
 // waits once in a sweep: two makers that each read what the other's child makes would be
 // put behind each other for ever.
-func (s *Space) parentFirst(n *node) bool {
-	for p := n.parent(); p != nil && n.more.waited != s.sweeps; p = p.parent() {
-		if p.queued && p.height >= n.height && !p.materializer() && !s.graph.reaches(n, p) {
-			n.more.waited = s.sweeps
-			s.graph.raise(n, p.height+1)
+func (r *runner) parentFirst(n *node) bool {
+	for p := n.parent(); p != nil && n.more.waited != r.sweeps; p = p.parent() {
+		if p.queued && p.height >= n.height && !p.materializer() && !r.graph.reaches(n, p) {
+			n.more.waited = r.sweeps
+			r.graph.raise(n, p.height+1)
 			return true
 		}
 	}
@@ -221,8 +219,8 @@ func (s *Space) parentFirst(n *node) bool {
 
 // promoteFor runs the idle materializers in whose envelope n reads; they came up after
 // the sweep had begun.
-func (s *Space) promoteFor(n *node) {
-	q := &s.graph.queue
+func (r *runner) promoteFor(n *node) {
+	q := &r.graph.queue
 	for i := 0; i < len(q.idle); i++ {
 		m := q.idle[i]
 		reads := false
@@ -230,7 +228,7 @@ func (s *Space) promoteFor(n *node) {
 		if !reads {
 			continue
 		}
-		if s.freshen(m); i >= len(q.idle) || q.idle[i] != m {
+		if r.freshen(m); i >= len(q.idle) || q.idle[i] != m {
 			i = -1 // it has run, and what it wrote may concern another one
 		}
 	}

@@ -12,45 +12,23 @@ import (
 // Space is one space as one runtime hosts it. It is not safe for concurrent use:
 // it has one owner, who calls its inputs and Settle one at a time.
 type Space struct {
-	cfg     Config
-	program *Program
+	cfg Config
 	// next is the program that is to take over, nil if there is none.
 	next *Program
 
-	ledger       *ledger.Ledger
-	graph        *graph
-	undo         undoLog
-	sizes        sizes
-	observations observations
-	budgets      budgets
-	overruns     overruns
-	jobs         jobTimers
-	needs        needs
+	ledger *ledger.Ledger
+	graph  *graph
+	runner *runner
+	hooks  hooks
 
-	scratch []*Tx           // see begin
-	handed  model.Event     // what the handler sees
-	nested  int             // runs within runs
-	seek    int32           // see freshen
-	vain    map[*node]int32 // see soughtInVain
-	txs     int32           // transactions begun
-	sweeps  uint64
-	// firstEvent says that no event was handled since nodes ran last.
-	firstEvent bool
 	background int
 	wasDurable bool
-	undone     []uint64
-	// firing are the causes of the runs under way, innermost last; see takeCauses.
-	firing []*dep
+	undone     []uint64 // see Ready.Undone
 
-	inv       invariants
-	hooks     hooks
-	rehearsed map[string]int // see repetitions
-	echoes    echoGuard
+	observers map[string]*observer
 	diagnosis *diagnosis
 	recorder  recorder
 	slow      autoDebounceSettings
-
-	observers map[string]*observer
 	structure *structure
 	stats     Stats
 }
@@ -65,22 +43,12 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 		return nil, err
 	}
 	s := &Space{
-		cfg: cfg, program: program,
-		hooks:     hooks{space: cfg.Space, program: program.Name},
-		diagnosis: newDiagnosis(diagnosisSettings{}),
-		slow:      autoDebounceSettings{}.filled(),
-		observers: map[string]*observer{},
+		cfg: cfg, hooks: hooks{space: cfg.Space, program: program.Name},
+		diagnosis: newDiagnosis(diagnosisSettings{}), slow: autoDebounceSettings{}.filled(), observers: map[string]*observer{},
 	}
 	s.graph = newGraph(&s.cfg.Trace, &s.stats)
-	s.sizes = sizes{graph: s.graph, most: cfg.MaxCommitBytes - ledger.FrameBytes}
-	s.ledger = ledger.New(cfg.ledger(), s.ledgerHost(), r)
-	s.ledger.Runs(program.Version)
-	s.jobs = jobTimers{space: cfg.Space, specs: program.crons, ledger: s.ledger, hooks: &s.hooks}
-	s.graph.removing = s.retire
-	s.observations = observations{graph: s.graph, ledger: s.ledger}
-	s.budgets = budgets{cfg: &s.cfg, graph: s.graph, diagnosis: s.diagnosis}
-	s.overruns = overruns{graph: s.graph, hooks: &s.hooks}
-	s.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: s.graph, hooks: &s.hooks}
+	s.runner = newRunner(&s.cfg, program, s.graph, &s.hooks, s.diagnosis, r)
+	s.ledger = s.runner.ledger
 	var err error
 	if s.structure, err = newStructure(); err != nil {
 		return nil, err
@@ -92,7 +60,7 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 // as never run: what is not observed stays so.
 func (s *Space) populate() error {
 	docs := s.replica().DocIDs()
-	s.graph.expect(len(s.program.nodes), len(docs))
+	s.graph.expect(len(s.runner.program.nodes), len(docs))
 	for _, id := range docs {
 		d, err := s.graph.ensureDoc(docKey{doc: id})
 		if err != nil {
@@ -100,12 +68,12 @@ func (s *Space) populate() error {
 		}
 		d.value = s.replica().Doc(id).Value
 	}
-	for i := range s.program.nodes {
-		if _, err := s.graph.register(s.program.nodes[i], nil); err != nil {
-			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.program.Name, err)
+	for i := range s.runner.program.nodes {
+		if _, err := s.graph.register(s.runner.program.nodes[i], nil); err != nil {
+			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.runner.program.Name, err)
 		}
 	}
-	s.structure.setHandlers(s.program)
+	s.structure.setHandlers(s.runner.program)
 	return nil
 }
 
@@ -179,12 +147,12 @@ func (s *Space) FollowsUp() bool { return len(s.replica().Own) > 0 }
 
 // Confirm says that the append under way is in the log at seq.
 func (s *Space) Confirm(seq uint64) error {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	entered, err := s.ledger.Confirm(seq)
 	if entered {
-		s.jobs.check = true
+		s.runner.jobs.check = true
 	} else {
-		s.undo.confirm()
+		s.runner.undo.confirm()
 	}
 	return err
 }
@@ -193,11 +161,11 @@ func (s *Space) Confirm(seq uint64) error {
 // the head. The whole suffix is undone; the space stands still until the caller
 // has passed every commit after Seq to Integrate and calls Resume.
 func (s *Space) Refuse() {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	gone := s.ledger.Refuse()
 	s.undone = append(s.undone, gone.Direct...)
-	s.jobs.check = true
-	s.revert(s.undo.drop(gone))
+	s.runner.jobs.check = true
+	s.runner.revert(s.runner.undo.drop(gone))
 }
 
 // revert gives documents their confirmed values back, and has the runs that are undone
@@ -205,33 +173,33 @@ func (s *Space) Refuse() {
 // nothing that they read may change any more (D07, docs/adr/0006). A node that reads what
 // it alone has written gets no further cause from that (docs/adr/0008): it sees again what
 // its run saw.
-func (s *Space) revert(u undone) {
+func (r *runner) revert(u undone) {
 	ids := sortedKeys(u.changed)
 	for _, id := range ids {
-		s.graph.undoing = u.changed[id]
-		s.graph.change(s.graph.known(id), s.replica().Doc(id).Value, origin{})
-		s.graph.undoing = nil
+		r.graph.undoing = u.changed[id]
+		r.graph.change(r.graph.known(id), r.ledger.Replica().Doc(id).Value, origin{})
+		r.graph.undoing = nil
 	}
-	for _, r := range u.runs {
-		if !r.node.removed {
-			s.inv.undone(r.node)
-			r.node.ext().gate.owed = true
-			s.runAgain(r.node, causes{other: r.causes})
-			s.graph.regate(r.node)
+	for _, ran := range u.runs {
+		if n := ran.node; !n.removed {
+			r.inv.undone(n)
+			n.ext().gate.owed = true
+			r.runAgain(n, causes{other: ran.causes})
+			r.graph.regate(n)
 		}
 	}
 	for _, id := range ids {
 		// An output that changed and whose node is clean: it was written by another of
 		// this name, which is gone, or before there was any, and the node has come to the
 		// same.
-		if d := s.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
-			s.graph.invalidate(d.writer.node, d.key.String())
+		if d := r.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
+			r.graph.invalidate(d.writer.node, d.key.String())
 		}
 	}
 	for _, l := range u.speculative {
 		if n := l.node; n.status == Clean && !n.removed {
-			s.inv.undone(n)
-			s.graph.invalidate(n, l.doc.key.String())
+			r.inv.undone(n)
+			r.graph.invalidate(n, l.doc.key.String())
 		}
 	}
 }
@@ -241,15 +209,15 @@ func (s *Space) revert(u undone) {
 // first. The error is model.ErrPurged if commits are missing between what is known and
 // these: the space must be loaded anew.
 func (s *Space) Integrate(entries ...model.LogEntry) error {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	return s.ledger.Integrate(entries...)
 }
 
 // integrated shows the documents that a commit of another runtime has changed.
-func (s *Space) integrated(c *model.Commit, changed []string) error {
+func (r *runner) integrated(c *model.Commit, changed []string) error {
 	places := writtenIn(c)
 	for _, id := range changed {
-		if err := s.show(id, places[id]); err != nil {
+		if err := r.show(id, places[id]); err != nil {
 			return err
 		}
 	}
@@ -258,12 +226,12 @@ func (s *Space) integrated(c *model.Commit, changed []string) error {
 
 // show makes the confirmed value of a document the current one. If it is the output
 // of a computation that says otherwise here, that must run again.
-func (s *Space) show(id string, by *written) error {
-	d, err := s.graph.ensureDoc(docKey{doc: id})
+func (r *runner) show(id string, by *written) error {
+	d, err := r.graph.ensureDoc(docKey{doc: id})
 	if err != nil {
 		return err
 	}
-	from := origin{remote: true, at: s.replica().Seq}
+	from := origin{remote: true, at: r.ledger.Replica().Seq}
 	if by != nil {
 		from.group, from.paths = by.group, by.paths
 	}
@@ -271,9 +239,9 @@ func (s *Space) show(id string, by *written) error {
 		from.paths = nil // the log does not have what was here, so more differs than was written
 	}
 	before := d.value
-	s.graph.change(d, s.replica().Doc(id).Value, from)
+	r.graph.change(d, r.ledger.Replica().Doc(id).Value, from)
 	if d.writer != nil && !model.Equal(before, d.value) {
-		s.graph.invalidate(d.writer.node, d.key.String())
+		r.graph.invalidate(d.writer.node, d.key.String())
 	}
 	return nil
 }
@@ -317,7 +285,7 @@ func (s *Space) Resume() {
 // asked for: once when it is first known (absent included), then with each
 // change.
 func (s *Space) Mirror(space, id string, v model.Value) {
-	defer s.inv.step(s)
+	defer s.runner.inv.step(s)
 	d := s.graph.lookup(docKey{space: space, doc: id})
 	if d == nil || !d.followed {
 		return // delivered after Unfollow: it may be out of date by now

@@ -80,8 +80,8 @@ const maxTaskError = 300
 // an entry of 32 and more, so that a document has at most half of its bound beyond it, and fits
 // into a message, which takes twice as much. A key for which an input has no entry yet stays
 // wanted: it is told again, or fetched, when there is room.
-func (s *Space) endTask(tx *Tx, ev *model.Event, why string) {
-	a := s.program.actions[ev.Stream]
+func (r *runner) endTask(tx *Tx, ev *model.Event, why string) {
+	a := r.program.actions[ev.Stream]
 	if a == nil {
 		return
 	}
@@ -94,18 +94,18 @@ func (s *Space) endTask(tx *Tx, ev *model.Event, why string) {
 	if late != "" {
 		return
 	}
-	d := s.graph.known(a.Name)
+	d := r.graph.known(a.Name)
 	d.measured = false // what is added here counts from the next write on
-	if a.Input && tx.Peek(a.Name, inTasks, task.Key).IsAbsent() && !s.sizes.roomFor(tx, d, taskEndBytes+len(task.Key)) {
+	if a.Input && tx.Peek(a.Name, inTasks, task.Key).IsAbsent() && !r.sizes.roomFor(tx, d, taskEndBytes+len(task.Key)) {
 		return
 	}
 	set := func(field string, v model.Value) { tx.writeTask(a.Name, v, inTasks, task.Key, field) }
 	set("state", model.String(string(TaskFailed)))
 	set("n", model.Int(task.N))
 	set("unhandled", model.Bool(true))
-	if text := endText(ev, why); s.sizes.roomFor(tx, d, taskEndBytes+len(text)) {
+	if text := endText(ev, why); r.sizes.roomFor(tx, d, taskEndBytes+len(text)) {
 		set("error", model.String(text))
-		set("at", model.Int(s.ledger.Wall()))
+		set("at", model.Int(r.ledger.Wall()))
 	}
 	if a.Input {
 		tx.writeTask(a.Pending(), model.Value{}, task.Key)

@@ -18,7 +18,7 @@ import (
 // fails the whole transaction with an error that says why; later calls then do
 // nothing. Err tells whether that has happened.
 type Tx struct {
-	core   *Space
+	core   *runner
 	graph  *graph
 	node   *node // nil in a handler
 	space  string
@@ -54,15 +54,15 @@ type Tx struct {
 // begin makes the transaction of a handler (n is nil) or of a node's run. But for
 // the runs that a run pulls (see freshen) there is one at a time, so its buffers are
 // used again; what a commit keeps is not.
-func (s *Space) begin(n *node) *Tx {
-	for s.nested >= len(s.scratch) {
-		t := &Tx{core: s, graph: s.graph, space: s.cfg.Space}
+func (r *runner) begin(n *node) *Tx {
+	for r.nested >= len(r.scratch) {
+		t := &Tx{core: r, graph: r.graph, space: r.cfg.Space}
 		t.attempt.Context = t
-		s.scratch = append(s.scratch, t)
+		r.scratch = append(r.scratch, t)
 	}
-	t := s.scratch[s.nested]
-	s.txs++
-	t.log.begin(n, s.txs)
+	t := r.scratch[r.nested]
+	r.txs++
+	t.log.begin(n, r.txs)
 	t.clear()
 	t.node = n
 	return t
@@ -226,7 +226,7 @@ func (t *Tx) mayWrite(d *doc, path model.Path) error {
 	}
 	// Nothing will be brought up to date on behalf of readers of that place.
 	if !t.rehearsal {
-		t.core.stats.OutsideWrites++
+		t.graph.stats.OutsideWrites++
 	}
 	return nil
 }
