@@ -26,7 +26,7 @@ const (
 	// maxStuck is how many of those are named, maxLoads how many keys for which most waits, maxLosses how
 	// many things that are refused.
 	maxStuck, maxLoads, maxLosses = 20, 5, 20
-	// tellWithin bounds how long it may take to look up since when their events wait.
+	// tellWithin bounds how long it may take to look up when their events were stored.
 	tellWithin = 300 * time.Millisecond
 )
 
@@ -38,10 +38,19 @@ type standing struct {
 	failure              string // why something cannot be done
 }
 
-// standstill is how far a key is done with its lane, and since when it has been just there.
+// standstill is how far a key is done with its lane, and since when it has made no progress. One group
+// of transactions may take in hundreds of events until done moves: a handler that is called with another
+// event is progress, too. The same event again is an attempt.
 type standstill struct {
 	done  uint64
+	event eventName // that a handler was called with last
 	since time.Time
+}
+
+// goesOn reports whether the key has made progress since s.
+func (s *standstill) goesOn(h *host) bool {
+	event := h.code.last()
+	return h.low.Load() != s.done || event != eventName{} && event != s.event
 }
 
 // standsAt says what the key is at. It is the loop that calls it.
@@ -105,10 +114,10 @@ func (p *partition) noteStuck(now time.Time) {
 		done := h.low.Load()
 		switch was, known := p.still[key]; {
 		case done == allDone || done >= p.read:
-		case known && was.done == done:
+		case known && !was.goesOn(h):
 			still[key] = was
 		default:
-			still[key] = standstill{done, now}
+			still[key] = standstill{done, h.code.last(), now}
 		}
 	}
 	p.still = still
@@ -120,8 +129,8 @@ func (p *partition) stuck(now time.Time) (out []worker.Stuck) {
 	defer p.mu.Unlock()
 	for key, was := range p.still { // any order: sorted by the caller
 		h := p.hosts[key]
-		if h == nil || now.Sub(was.since) < stuckAfter || h.low.Load() != was.done {
-			continue // or it has gone on
+		if h == nil || now.Sub(was.since) < stuckAfter || was.goesOn(h) {
+			continue
 		}
 		s := worker.Stuck{Space: key, Partition: p.number, Since: was.since.UTC()}
 		if stream, event, since := h.code.since(now); event != "" {
@@ -192,15 +201,15 @@ func (s *server) figures() worker.Figures {
 	slices.SortFunc(f.Losses, func(a, b worker.Loss) int {
 		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Space, b.Space))
 	})
-	oldest := func(a, b worker.Stuck) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) }
-	slices.SortFunc(f.Stuck, oldest)
+	slices.SortFunc(f.Stuck, func(a, b worker.Stuck) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
+	})
 	f.Busiest, f.Losses, f.Stuck = f.Busiest[:min(len(f.Busiest), maxLoads)], f.Losses[:min(len(f.Losses), maxLosses)], f.Stuck[:min(len(f.Stuck), maxStuck)]
 	s.date(f.Stuck)
-	slices.SortFunc(f.Stuck, oldest)
 	return f
 }
 
-// date looks up since when the events wait that keys stand still at.
+// date looks up when the events were stored that keys stand still at.
 func (s *server) date(stuck []worker.Stuck) {
 	ctx, cancel := context.WithTimeout(s.ctx, tellWithin)
 	defer cancel()
@@ -212,7 +221,7 @@ func (s *server) date(stuck []worker.Stuck) {
 		}
 		looking.Go(func() { // ends with ctx
 			if m, is, err := s.bus.FindEvent(ctx, t.Space, t.Stream, t.Event); err == nil && is {
-				t.Since = m.Stored.UTC()
+				t.Stored = m.Stored.UTC()
 			}
 		})
 	}

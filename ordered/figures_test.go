@@ -71,8 +71,11 @@ func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
 		w.pass(6 * time.Second)
 		f := w.eventuallyStuck("hung hang/bad running: its handler has been running since ", "tried flaky/f1 retry: attempt 2 of 5")
 		for _, s := range f.Stuck {
-			if !s.Since.Equal(began) {
-				t.Errorf("%s is said to wait since %s, and its event was stored at %s", s.Space, s.Since, began)
+			if !s.Stored.Equal(began) {
+				t.Errorf("the event of %s is said to have been stored at %s, and was at %s", s.Space, s.Stored, began)
+			}
+			if late := s.Since.Sub(began); late < 0 || late > time.Second {
+				t.Errorf("%s is said to stand still since %v after it began to", s.Space, late)
 			}
 		}
 		g := f.Workers[0].Figures
@@ -97,6 +100,38 @@ func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
 		if f := w.look(); len(f.Workers) != 0 {
 			t.Errorf("it has left, and is listed: %+v", f.Workers)
 		}
+	})
+}
+
+// A key with a backlog makes progress while one group of transactions takes in many events: each handler
+// that begins is progress. The age of one that stands still begins when it does.
+func TestFigures_AKeyThatWorksOffABacklogIsNotNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		release := make(chan struct{})
+		p := w.serve(ordered.Config{Name: "o1", RunLimit: -1, Handlers: map[string]ordered.Handler{
+			"work": func(*ordered.Tx, *model.Event) (any, error) { w.pass(50 * time.Millisecond); return nil, nil },
+			"hang": func(*ordered.Tx, *model.Event) (any, error) { <-release; return nil, nil },
+		}}, nil)
+		const n = 1000
+		sent := time.Now()
+		for i := range n {
+			w.send("hot", "work", fmt.Sprint("e", i), ``)
+		}
+		w.send("hot", "hang", "last", ``)
+		for begun := 0; begun < 4*55 && len(w.receipts("hot")) < n; begun++ {
+			if f := w.look(); f.StuckCount > 0 && time.Since(sent) < n*50*time.Millisecond {
+				t.Errorf("stuck after %d receipts: %+v", len(w.receipts("hot")), f.Stuck)
+			}
+			w.pass(250 * time.Millisecond)
+		}
+		f := w.eventuallyStuck("hot hang/last running: its handler has been running since ")
+		if s := f.Stuck[0]; s.Since.Sub(sent) < n*50*time.Millisecond || s.Stored.Sub(sent) > time.Second {
+			t.Errorf("it stands still since %v after all were sent, and its event was stored %v after", s.Since.Sub(sent), s.Stored.Sub(sent))
+		}
+		close(release)
+		w.eventuallyEnded("hot", n+1)
+		w.stop(p)
 	})
 }
 

@@ -42,6 +42,8 @@ type running struct {
 	ctx        context.Context
 	leave      context.CancelFunc
 
+	handled eventName // the last that a handler was called with
+
 	begun  uint64
 	seen   uint64 // begun, as it was when it was looked at
 	seenAt time.Time
@@ -80,6 +82,7 @@ func (r *running) begins(ev *model.Event, noted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stream, r.event, r.noted = ev.Stream, ev.ID, noted
+	r.handled = eventName{ev.Stream, ev.ID}
 	r.over, r.full = false, false
 	r.begun++
 	cfg := &r.h.p.s.cfg
@@ -211,6 +214,16 @@ func (r *running) since(now time.Time) (stream, event string, since time.Time) {
 		r.seen, r.seenAt, r.told = r.begun, now, false
 	}
 	return r.stream, r.event, r.seenAt
+}
+
+// eventName tells an event of a key from the others.
+type eventName struct{ stream, event string }
+
+// last names the event that a handler was called with last, whether or not it has returned.
+func (r *running) last() eventName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.handled
 }
 
 // tellLate tells an operator, once, of a handler that has not returned.

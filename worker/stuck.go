@@ -17,10 +17,12 @@ import (
 type Stuck struct {
 	Space     string `json:"space"`
 	Partition int    `json:"partition"`
-	// Stream and Event are what it is at, "" if that is no event, or is not known. Since is when
-	// that was stored, or else since when the worker sees it stand still.
+	// Stream and Event are what it is at, "" if that is no event, or is not known. Stored is when
+	// that event was stored, the zero time if that is not known. Since is when the worker saw the
+	// space stand still there first.
 	Stream string    `json:"stream,omitzero"`
 	Event  string    `json:"event,omitzero"`
+	Stored time.Time `json:"stored,omitzero"`
 	Since  time.Time `json:"since"`
 	// Cause is one of the Cause constants, Why the same for people.
 	Cause string `json:"cause"`
@@ -56,10 +58,32 @@ const (
 	tellWithin = 300 * time.Millisecond
 )
 
-// standstill is how far a space is done with its lane, and since when it has been just there.
+// standstill is how far a space is done with its lane, and since when it has made no progress. One
+// pass may handle hundreds of events until their commit moves done: a handler that begins with another
+// event is progress, too, and so is a computation that was not seen under way since then. The same
+// event again is an attempt, and the same computation may be one that does not come to rest.
 type standstill struct {
 	done  uint64
+	event eventName // that a handler was called with last
+	nodes map[string]bool
 	since time.Time
+}
+
+// moves takes in what code the host is in, and reports whether that is progress.
+func (s *standstill) moves(h *host) bool {
+	event, node := h.code.last()
+	moved := event != eventName{} && event != s.event
+	if moved {
+		s.event, s.nodes = event, nil
+	}
+	if node == "" || s.nodes[node] {
+		return moved
+	}
+	if s.nodes == nil {
+		s.nodes = map[string]bool{}
+	}
+	s.nodes[node] = true
+	return true
 }
 
 // stuckSpaces is what a partition knows of those that hold its position back.
@@ -74,21 +98,21 @@ func (p *partition) noteStuck(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := map[string]standstill{}
-	note := func(space string, done uint64) {
+	note := func(space string, h *host, done uint64) {
 		if done == allDone || done >= p.read {
 			return
 		}
-		if was, known := p.stuck.at[space]; known && was.done == done {
-			at[space] = was
-		} else {
-			at[space] = standstill{done, now}
+		s, known := p.stuck.at[space]
+		if h != nil && s.moves(h) || !known || s.done != done {
+			s.done, s.since = done, now
 		}
+		at[space] = s
 	}
 	for _, h := range p.hosts { // any order: each on its own
-		note(h.space, h.laneDone())
+		note(h.space, h, h.laneDone())
 	}
 	for space, b := range p.asleep { // any order: each on its own
-		note(space, b.done)
+		note(space, nil, b.done)
 	}
 	p.stuck.at = at
 	for space := range p.stuck.failures { // any order: each on its own
@@ -136,6 +160,10 @@ func (p *partition) standing(now time.Time) (out []found) {
 		switch failure := p.stuck.failures[space]; {
 		case f.host != nil && f.host.laneDone() != s.done, f.host == nil && (!asleep || b.done != s.done):
 			continue // it has gone on
+		case f.host != nil && s.moves(f.host):
+			s.since = now
+			p.stuck.at[space] = s
+			continue
 		case failure != "":
 			f.Cause, f.Why = CauseFailed, "it cannot be served: "+failure
 		case f.host != nil:
@@ -180,9 +208,6 @@ func (w *Worker) stuckNow(partitions []*partition) (oldest []Stuck, count int) {
 	for i := range all {
 		oldest = append(oldest, all[i].Stuck)
 	}
-	slices.SortFunc(oldest, func(a, b Stuck) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
-	})
 	return oldest, count
 }
 
@@ -206,7 +231,7 @@ func (f *found) ask() {
 	h.call(func() { says <- h.standsAt() })
 }
 
-// tell waits for what the loop says, and looks up since when its event waits.
+// tell waits for what the loop says, and looks up when its event was stored.
 func (f *found) tell(ctx context.Context, bus Bus) {
 	if f.says != nil {
 		select {
@@ -219,7 +244,7 @@ func (f *found) tell(ctx context.Context, bus Bus) {
 	}
 	if f.Event != "" {
 		if m, is, err := bus.FindEvent(ctx, f.Space, f.Stream, f.Event); err == nil && is {
-			f.Since = m.Stored.UTC()
+			f.Stored = m.Stored.UTC()
 		}
 		return
 	}
@@ -227,7 +252,7 @@ func (f *found) tell(ctx context.Context, bus Bus) {
 		return
 	}
 	if events, err := bus.ReadLane(ctx, f.Space, f.done, 1); err == nil && len(events) > 0 {
-		f.Stream, f.Event, f.Since = events[0].Stream, events[0].ID, events[0].Stored.UTC()
+		f.Stream, f.Event, f.Stored = events[0].Stream, events[0].ID, events[0].Stored.UTC()
 	}
 }
 

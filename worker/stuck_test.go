@@ -170,6 +170,77 @@ func TestStuck_NobodyWhereAllGoOn(t *testing.T) {
 	})
 }
 
+// A space with a backlog makes progress while one pass handles many events, however late their commit
+// comes: each handler that begins is progress, and so is each computation.
+func TestStuck_ASpaceThatWorksOffABacklogIsNotNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		work := func(d time.Duration) { // as code of the application does
+			t := time.NewTimer(d)
+			defer t.Stop()
+			<-t.C
+		}
+		if err := p.Handle("work", func(*space.Tx, *model.Event) (model.Value, error) {
+			work(50 * time.Millisecond)
+			return model.Value{}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 200 {
+			doc := fmt.Sprint("late", i)
+			if err := p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Run: func(tx *space.Tx) (model.Value, error) {
+				work(100 * time.Millisecond)
+				return tx.Get("n"), nil
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			w.watch("wide", doc)
+		}
+		proc := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w.send("wide", "add", "e1")
+		const n = 1000
+		w.sendMany("hot", "work", n)
+		for range 4 * 60 {
+			if w.pass(250 * time.Millisecond); len(w.receipts("hot")) == n {
+				return
+			}
+			if f := proc.Figures(); f.StuckCount > 0 {
+				t.Errorf("stuck after %d receipts: %q", len(w.receipts("hot")), stuckLines(&f))
+			}
+		}
+		t.Errorf("%d receipts after a minute, want %d", len(w.receipts("hot")), n)
+	})
+}
+
+// The age of a space that stands still begins when it does: its event may have waited for its turn for
+// long before, which is told apart.
+func TestStuck_TheAgeIsThatOfTheStandstill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		release := make(chan struct{})
+		unblock := sync.OnceFunc(func() { close(release) })
+		defer unblock()
+		if err := p.Handle("block", func(*space.Tx, *model.Event) (model.Value, error) { <-release; return model.Value{}, nil }); err != nil {
+			t.Fatal(err)
+		}
+		sent := time.Now()
+		w.send("cart", "block", "x1")
+		w.pass(10 * time.Minute) // nothing serves the space
+		began := time.Now()
+		proc := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		f := w.wantStuck(proc, "cart block/x1 running: its handler has been running since ")
+		s := f.Stuck[0]
+		if late := s.Since.Sub(began); late < 0 || late > 2*time.Second {
+			t.Errorf("it stands still since %v after it began to", late)
+		}
+		if late := s.Stored.Sub(sent); late < 0 || late > time.Second {
+			t.Errorf("its event was stored %v after it was sent", late)
+		}
+	})
+}
+
 // What a space has done and cannot save, or the log does not answer, is not said to be anything else.
 func TestStuck_AStoreThatDoesNotTakeWhatIsDoneIsNamed(t *testing.T) {
 	for label, want := range map[string]string{

@@ -18,6 +18,7 @@ type underWay struct {
 	stream, event string   // of the handler, "" if there is none
 	nodes         []string // the innermost last
 	begun         uint64   // runs that stood in no other
+	handled       eventName
 	limiter
 
 	// seen is begun as it was when somebody looked, first at seenAt; told says that it was told.
@@ -26,10 +27,14 @@ type underWay struct {
 	told   bool
 }
 
+// eventName tells an event of a space from the others.
+type eventName struct{ stream, event string }
+
 func (u *underWay) handles(stream, event string, limit time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.stream, u.event = stream, event
+	u.handled = eventName{stream, event}
 	u.begun++
 	u.moves(limit)
 }
@@ -66,6 +71,17 @@ func (u *underWay) look(now time.Time) {
 	if u.seen != u.begun {
 		u.seen, u.seenAt, u.told = u.begun, now, false
 	}
+}
+
+// last names the event that a handler was called with last, whether or not it has returned, and the
+// node that the loop is in, "" if it is in none.
+func (u *underWay) last() (event eventName, node string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if n := len(u.nodes); n > 0 {
+		node = u.nodes[n-1]
+	}
+	return u.handled, node
 }
 
 // now names the code that the loop is in, nil if it is in none.

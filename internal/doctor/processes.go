@@ -172,7 +172,7 @@ func (j *judge) stuck() {
 		if age >= stuckFailure {
 			level = Failure
 		}
-		j.bad(level, CheckStuck, stuckText(s, age),
+		j.bad(level, CheckStuck, stuckText(s, j.fleet.At),
 			"Events that come behind it in its space wait, and those of its partition count as not handled until it goes on.", stuckAdvice[s.Cause])
 		if f := &j.findings[len(j.findings)-1]; f.Do == "" {
 			f.Do = "See the log of " + s.Worker + "; `settle tree EVENT --space SPACE` shows the event."
@@ -186,12 +186,18 @@ func (j *judge) stuck() {
 	}
 }
 
-func stuckText(s *fleet.Stuck, age time.Duration) string {
+// stuckText describes a space that stands still. An event that waited for its turn for long before is
+// older than the standstill, so that is told apart.
+func stuckText(s *fleet.Stuck, now time.Time) string {
 	what := "space " + s.Space
 	if s.Event != "" {
 		what += " at event " + s.Event + " of stream " + s.Stream
 	}
-	return fmt.Sprintf("%s, on %s, for %v: %s", what, s.Worker, age.Round(time.Second), s.Why)
+	text := fmt.Sprintf("%s, on %s, for %v: %s", what, s.Worker, now.Sub(s.Since).Round(time.Second), s.Why)
+	if !s.Stored.IsZero() && s.Since.Sub(s.Stored) >= stuckWarning {
+		text += fmt.Sprintf("; the event was stored %v ago", now.Sub(s.Stored).Round(time.Second))
+	}
+	return text
 }
 
 // stuckAdvice is what to do, by worker.Stuck.Cause.

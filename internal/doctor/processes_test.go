@@ -106,6 +106,14 @@ var fleets = []struct {
 	{"a partition that nobody serves", func(f *fleet.Fleet) { f.Partitions[1].Served = nil }, Warning, "partitions that nobody serves: 1", ""},
 	{"a space that stands still for an hour", standing(time.Hour, worker.CauseRunning), Failure, "✗ stuck spaces space cart at event p1 of stream pay, on w1, for 1h0m0s: its handler has been running since 10:02:00 UTC|Code that does not return belongs in an action", ""},
 	{"a space that stands still for a minute", standing(time.Minute, "gate"), Warning, "! stuck spaces space cart at event p1|See the log of w1", ""},
+	{"a space that has just stopped at an old event", func(f *fleet.Fleet) {
+		standing(20*time.Second, worker.CauseRunning)(f)
+		f.Stuck[0].Stored = noon.Add(-time.Hour)
+	}, OK, "stuck spaces none for longer than 30s", "cart"},
+	{"a space that stands still at an old event", func(f *fleet.Fleet) {
+		standing(time.Minute, worker.CauseRunning)(f)
+		f.Stuck[0].Stored = noon.Add(-time.Hour)
+	}, Warning, "! stuck spaces space cart at event p1 of stream pay, on w1, for 1m0s: its handler has been running since 10:02:00 UTC; the event was stored 1h0m0s ago", "✗"},
 	{"a space that has just stopped", standing(20*time.Second, worker.CauseRunning), OK, "stuck spaces none for longer than 30s", "cart"},
 	{"a space that has just been found to have no program", standing(6*time.Second, worker.CauseNoProgram), Warning, "space cart at event p1|Deploy a program for it", ""},
 	{"many of them", func(f *fleet.Fleet) {
