@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -205,5 +206,45 @@ func TestLane_WhatCannotBeHandledEndsInARefusedReceipt(t *testing.T) {
 		if got := w.doc("s", "n"); got != "1" {
 			t.Errorf("n is %s, want 1", got)
 		}
+	})
+}
+
+// A space that works off thousands of events is named as the one of which most are, whenever one looks,
+// and not only as long as it has not begun: those that were read are handled a page at a time.
+func TestFlood_TheSpaceOfMostEventsIsNamedThroughoutItsBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		if err := p.Handle("slow", func(*space.Tx, *model.Event) (model.Value, error) {
+			time.Sleep(time.Millisecond)
+			return model.Value{}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		const n = 3 * inbox
+		w.flood("hot", "slow", 1, n)
+		for i := range 20 {
+			w.sendMany(fmt.Sprint("cold", i), "add", 2)
+		}
+		looks := 0
+		for range n / 50 { // longer than the space needs
+			time.Sleep(100 * time.Millisecond)
+			f, err := fleet.Look(t.Context(), w.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left := f.Partitions[0]
+			if w1.Counts().Receipts >= n {
+				break // the rest is that the position is saved
+			}
+			if looks++; left.Busiest != "hot" || left.BusiestEvents <= left.Events/2 {
+				t.Errorf("look %d: of %d events most are said to be of %q: %d", looks, left.Events, left.Busiest, left.BusiestEvents)
+			}
+		}
+		if looks < 50 {
+			t.Errorf("only %d looks before all was done", looks)
+		}
+		w.eventuallyHandled("hot", n)
 	})
 }

@@ -45,8 +45,11 @@ type host struct {
 	missed space.Missed
 	// timers is the number of events that wait for a time.
 	timers atomic.Int64
-	// inCore is the number of events that wait in the core.
-	inCore int
+	// inCore is the number of events that waited in the core, and taken the lane sequence up to which it
+	// had them, when the loop was between two passes last. It was offered them up to offered: the others
+	// were left in the stream.
+	inCore         int
+	taken, offered uint64
 	// queued bounds what waits for the space, in bytes.
 	queued queued
 	// spare is the memory of the last batch of events, for the next.
@@ -164,7 +167,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 		entered: make(chan struct{}), mirrors: map[space.Ref]context.CancelFunc{},
 		saver: saver{revs: map[string]uint64{}, noted: noted{}},
 	}
-	h.behind, h.last, h.doneBefore = b.last, b.last, b.done
+	h.behind, h.last, h.doneBefore, h.offered = b.last, b.last, b.done, b.last
 	h.low.Store(b.done)
 	h.due.Store(unknownDue)
 	h.ctx, h.cancel = context.WithCancel(e.ctx)
@@ -318,6 +321,15 @@ func (h *host) takeIn() {
 	for _, f := range in.calls {
 		f()
 	}
+	if len(in.events)+len(in.calls) > 0 { // the pass may take long
+		h.mu.Lock()
+		if n := len(in.events); n > 0 {
+			h.offered = in.events[n-1].Seq
+		}
+		h.offered = max(h.offered, in.left)
+		h.countCore()
+		h.mu.Unlock()
+	}
 	h.queries.glances = append(h.queries.glances, in.glances...)
 	for ref, m := range in.mirrored { // any order: documents of other spaces are independent
 		if m.ctx.Err() == nil {
@@ -368,7 +380,7 @@ func (h *host) settle() space.Ready {
 func (h *host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.inCore = h.core.Waiting()
+	h.countCore()
 	h.env.counters.backlog.Add(int64(-h.queued.trim(h.inCore)))
 	h.clean.Store(h.core.Seq() <= h.saver.saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
 	h.publishDue()
@@ -385,6 +397,9 @@ func (h *host) publish() {
 		h.low.Store(max(h.saver.lane, h.doneBefore))
 	}
 }
+
+// countCore notes how many events the core has. It is the loop that calls it, and h.mu is held.
+func (h *host) countCore() { h.inCore, h.taken = h.core.Waiting(), h.core.ReadLaneAfter() }
 
 func (h *host) laneDone() uint64 { return h.low.Load() }
 

@@ -13,8 +13,14 @@ import (
 type Load struct {
 	Space     string `json:"space"`
 	Partition int    `json:"partition"`
-	// Events were read and are not handled; more of them may wait in the lane.
+	// Events were read and are not handled; more of them may wait in the lane, even if there are none
+	// of these.
 	Events int `json:"events"`
+
+	// unread says that events wait in the lane that the space has no room for. What it is not known to
+	// be done with is at most as many events as span.
+	unread bool
+	span   uint64
 }
 
 // Late is a space whose timers, jobs or delayed events are due and not handled.
@@ -77,20 +83,48 @@ const (
 	lateAfter = time.Second
 )
 
+// waits is what waits for the space of a host, false if it is done with its lane. Of a space for which
+// more waits than there is room for, a page is read and handled at a time, so that at times nothing is left
+// of what was read; and what is handled counts as not done until it is saved.
+func (h *host) waits(partition int) (Load, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := Load{Space: h.space, Partition: partition, Events: len(h.inbox.events) + h.inCore}
+	low := h.low.Load()
+	if low == allDone {
+		return l, l.Events > 0
+	}
+	l.unread, l.span = h.inbox.left > 0 || h.taken < h.offered, h.last-min(h.last, low)
+	return l, true
+}
+
+// compareLoads puts the space first for which more waits.
+func compareLoads(a, b Load) int {
+	switch {
+	case a.unread && !b.unread:
+		return -1
+	case b.unread && !a.unread:
+		return 1
+	case a.unread && a.span != b.span:
+		return cmp.Compare(b.span, a.span)
+	}
+	return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(b.span, a.span), cmp.Compare(a.Space, b.Space))
+}
+
 // loadOf names the spaces for which most waits, and those that are late with what is due, the
 // oldest first, with how many are.
 func loadOf(partitions []*partition, now time.Time) (busiest []Load, late []Late, lateCount int) {
 	for _, p := range partitions {
 		for _, h := range p.all() {
-			if n := h.eventsWaiting(); n > 0 {
-				busiest = append(busiest, Load{h.space, p.number, n})
+			if l, some := h.waits(p.number); some {
+				busiest = append(busiest, l)
 			}
 			if due := h.due.Load(); due > atOnce && due <= now.Add(-lateAfter).UnixMilli() {
 				late = append(late, Late{h.space, p.number, int(h.timers.Load()), time.UnixMilli(due).UTC()})
 			}
 		}
 	}
-	slices.SortFunc(busiest, func(a, b Load) int { return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(a.Space, b.Space)) })
+	slices.SortFunc(busiest, compareLoads)
 	slices.SortFunc(late, func(a, b Late) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) })
 	return busiest[:min(len(busiest), maxLoads)], late[:min(len(late), maxLoads)], len(late)
 }
