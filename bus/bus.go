@@ -122,7 +122,7 @@ func (b *Bus) dial() error {
 		nc.Close()
 		return err
 	}
-	if b.pub, err = newPublisher(nc, b.cfg.AckTimeout, b.cfg.Faults, &b.past, b.log); err != nil {
+	if b.pub, err = newPublisher(nc, b.cfg.AckTimeout, b.cfg.Faults, &b.past, b.log, b.answersFor); err != nil {
 		nc.Close()
 		return fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}

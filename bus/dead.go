@@ -23,7 +23,7 @@ func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
 	stored := make(chan error, 1)
 	r := b.pub.start(task{
 		op: OpBury, msg: &nats.Msg{Subject: subject, Header: nats.Header{headerExpect: expectNothing}, Data: body},
-		judge: b.judgeLetter(subject), bound: true, epoch: b.past.now(),
+		judge: b.judgeLetter(subject), holder: b.names.deadStream(), bound: true, epoch: b.past.now(),
 		done: func(_ uint64, err error) { stored <- err },
 	})
 	select {

@@ -27,12 +27,12 @@ func (b *Bus) Announce(ctx context.Context, m model.Member) error {
 	return nil
 }
 
-// store puts a message into a stream, over whatever stands there.
+// store puts a message into the bucket of the workers, over whatever stands there.
 func (b *Bus) store(ctx context.Context, subject string, body []byte) error {
 	stored := make(chan error, 1)
 	r := b.pub.start(task{
 		op: opAnnounce, msg: &nats.Msg{Subject: subject, Data: body}, judge: judgePut,
-		done: func(_ uint64, err error) { stored <- err },
+		done: func(_ uint64, err error) { stored <- err }, holder: bucketStream(b.names.workersBucket()),
 	})
 	select {
 	case err := <-stored:

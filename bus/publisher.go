@@ -29,6 +29,8 @@ type task struct {
 	// stream is where the message is to be stored, and subject under which name: a stream that
 	// may have gone back is compared with what is remembered of it before anything is sent.
 	stream, subject string
+	// holder is the stream of a message that names none before it is sent.
+	holder string
 	// bound says that the message follows from what was read before: it is not sent in another
 	// epoch than this one.
 	bound bool
@@ -69,17 +71,23 @@ type publisher struct {
 	pending map[uint64]*request
 	idle    signal // raised when nothing is pending any more
 	refused unstored
+
+	// answers asks for a stream, and returns nil if it is there. asked is when that was done last of each
+	// stream that does not answer what is to be stored.
+	answers func(ctx context.Context, stream string) error
+	asked   map[string]time.Time
 }
 
-// unstored is an answer of the server that it could not store something: there was no room, or it
-// has failed to.
+// unstored is when the server was found last not to store something, and why: there was no room, it has
+// failed to, or it does not answer.
 type unstored struct {
 	at  time.Time
 	why string
 }
 
-// Refusal is when the server has last said that it could not store something, for want of room or
-// because it has failed to, and why; the zero time if it never has.
+// Refusal is when the server has last not stored something, for want of room or because it has failed to,
+// and why; the zero time if it never has. A server that does not answer what is to be stored, and all else,
+// is one of these.
 func (b *Bus) Refusal() (at time.Time, why string) {
 	b.pub.mu.Lock()
 	defer b.pub.mu.Unlock()
@@ -94,6 +102,7 @@ type request struct {
 
 	state  requestState
 	sent   time.Time // the last attempt
+	silent time.Time // the first attempt since which no answer has come, zero if there is none
 	tries  int
 	rests  int
 	deaf   int  // answers to ignore, for Faults
@@ -109,11 +118,11 @@ const (
 	asking                        // an answer or a lookup is being judged
 )
 
-func newPublisher(nc *nats.Conn, timeout time.Duration, faults Faults, past *past, log *slog.Logger) (*publisher, error) {
+func newPublisher(nc *nats.Conn, timeout time.Duration, faults Faults, past *past, log *slog.Logger, answers func(context.Context, string) error) (*publisher, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &publisher{
 		nc: nc, prefix: nc.NewInbox() + ".", timeout: timeout, faults: faults, past: past, log: log,
-		ctx: ctx, cancel: cancel, pending: map[uint64]*request{},
+		ctx: ctx, cancel: cancel, pending: map[uint64]*request{}, answers: answers, asked: map[string]time.Time{},
 	}
 	sub, err := nc.Subscribe(p.prefix+"*", p.receive)
 	if err != nil {
@@ -214,6 +223,9 @@ func (p *publisher) begin(r *request) (try int, ok bool) {
 		r.doubt = true
 	}
 	r.state, r.sent = onTheWire, time.Now()
+	if r.silent.IsZero() {
+		r.silent = r.sent
+	}
 	r.tries++
 	return r.tries, true
 }
@@ -274,6 +286,7 @@ func (p *publisher) answered(r *request, a answer) {
 	if a.outcome == full || a.outcome == unclear {
 		p.refused = unstored{time.Now(), r.msg.Subject + ": " + a.why}
 	}
+	r.silent = time.Time{}
 	if p.pending[r.token] != r || (r.state != onTheWire && a.outcome != stored) {
 		p.mu.Unlock()
 		return
@@ -382,6 +395,7 @@ func (p *publisher) sweep() {
 		select {
 		case now := <-tick.C:
 			p.resend(func(r *request) bool { return r.state == onTheWire && now.Sub(r.sent) > p.patience(r) })
+			p.judgeSilence(now)
 		case <-p.ctx.Done():
 			return
 		}
@@ -405,6 +419,7 @@ func (p *publisher) disconnected() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.pending { // any order: each on its own
+		r.silent = time.Time{} // that is why
 		if r.state == onTheWire {
 			r.doubt, r.reason = true, "the connection broke"
 		}

@@ -30,8 +30,8 @@ func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 	stored := make(chan answer, 1)
 	under := b.pub.start(task{
 		op: OpRecord, msg: &nats.Msg{Subject: b.kv + bucketSubject(b.names.programsBucket(), r.Key), Header: h, Data: r.Data},
-		judge: b.judgeRecord(r),
-		done:  func(rev uint64, err error) { stored <- answer{rev, err} },
+		judge: b.judgeRecord(r), holder: bucketStream(b.names.programsBucket()),
+		done: func(rev uint64, err error) { stored <- answer{rev, err} },
 	})
 	select {
 	case a := <-stored:

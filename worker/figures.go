@@ -62,7 +62,8 @@ type Figures struct {
 	// Now is the worker's clock as it answers, Binary tells the program file that it runs from
 	// others.
 	Now time.Time `json:"now,omitzero"`
-	// Unstored is why the store did not take something within the last minute, if it did not.
+	// Unstored is why the store did not take something within the last minute, if it did not, as far as it
+	// says why.
 	Unstored string `json:"unstored,omitzero"`
 	Binary   string `json:"binary,omitzero"`
 	// Rewound is the last time that the worker has noticed that a stream had gone back to an

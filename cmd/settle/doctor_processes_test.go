@@ -151,12 +151,12 @@ func TestDoctor_AFullStoreIsSeenWithoutAMonitoringPort(t *testing.T) {
 		_ = d.Stop(ctx) // it may have something left that cannot be saved
 	})
 	out := wantSoon(t, 1, "1 worker: ", "doctor")
-	if strings.Contains(out, "was refused") {
+	if strings.Contains(out, "could not store") {
 		t.Errorf("with room, the doctor says\n%s", out)
 	}
 	fill(t, server.ClientURL())
-	wantSoon(t, 2, `"check": "storage" | was refused within the last minute: | insufficient`, "doctor", "--json")
-	wantSoon(t, 0, "is told that the store has no room", "fleet")
+	wantSoon(t, 2, `"check": "storage" | could not store something within the last minute: | insufficient`, "doctor", "--json")
+	wantSoon(t, 0, "the store has no room, or fails, as", "fleet")
 }
 
 // fill stores messages until the server has no room for more.

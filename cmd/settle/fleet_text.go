@@ -294,7 +294,7 @@ func troubles(f *fleet.Fleet) (out []string) {
 		out = append(out, lossesOf(&m)...)
 		out = append(out, loadOf(&m)...)
 		if m.Figures != nil && m.Figures.Unstored != "" {
-			out = append(out, m.ID+" is told that the store has no room, or fails: "+m.Figures.Unstored+". What it has done waits; free the disk, or raise the limit")
+			out = append(out, "the store has no room, or fails, as "+m.ID+" finds: "+m.Figures.Unstored+". What it has done waits. Free the disk and restart the NATS server, or raise the limit")
 		}
 	}
 	if binaries := f.Binaries(); len(binaries) > 1 {

@@ -121,15 +121,19 @@ func (j *judge) refusals() {
 	}
 }
 
-// unstored tells of a store that is full, whatever the reason: who stores is refused.
+// restart is what the operator of a single server has to do after its disk was full: nats-server keeps the
+// error of a write until it is restarted.
+const restart = "After a full or failed disk, restart the NATS server as well when there is room: it goes on refusing until then. After a limit that was reached, Settle goes on by itself."
+
+// unstored tells of a store that is full or fails, whatever the reason.
 func (j *judge) unstored() {
 	for i := range j.fleet.Workers {
 		m := &j.fleet.Workers[i]
 		if m.Figures != nil && m.Figures.Unstored != "" {
-			j.bad(Failure, CheckStorage, "worker "+m.ID+" was refused within the last minute: "+m.Figures.Unstored,
+			j.bad(Failure, CheckStorage, "worker "+m.ID+" could not store something within the last minute: "+m.Figures.Unstored,
 				"The store has no room, or fails. Events are refused, and spaces stop at their next commit; nothing that was acknowledged is lost.",
-				"Free the disk, or raise the limit that the text names. Settle goes on by itself.")
-			return // the others are told the same
+				"Free the disk, or raise the limit that the text names. "+restart)
+			return // the others find the same
 		}
 	}
 }
@@ -205,7 +209,7 @@ var stuckAdvice = map[string]string{
 	worker.CauseNoProgram:   "Deploy a program for it, or a rule that says which it runs: `settle deploy`. Its events are kept.",
 	worker.CauseRunning:     "Code that does not return belongs in an action. Restart the worker to end it; if it hangs again, deploy a program that does not.",
 	space.CauseDocument:     "See that the other space exists, that a worker serves it, and that it has a program that writes the document.",
-	worker.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed.",
+	worker.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed, and its NATS server restarted then.",
 	worker.CauseUncommitted: "See cluster, replicas and storage above.",
 	worker.CauseFailed:      "See the log of its worker, and the log and lanes of its partition above.",
 }

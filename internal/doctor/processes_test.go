@@ -95,7 +95,7 @@ var fleets = []struct {
 	{"a clock that is nearly right", func(f *fleet.Fleet) { f.Workers[1].Ahead = 900 * time.Millisecond }, OK, "", "clock of worker"},
 	{"a full store", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Unstored, f.Workers[1].Figures.Unstored = "insufficient storage", "the same"
-	}, Failure, "✗ storage worker w1 was refused within the last minute: insufficient storage", "the same"},
+	}, Failure, "✗ storage worker w1 could not store something within the last minute: insufficient storage|restart the NATS server as well when there is room|After a limit that was reached, Settle goes on by itself", "the same"},
 	{"a lane without room", func(f *fleet.Fleet) {
 		full := []model.FullLane{{Partition: 1, Space: "cart", Since: time.Unix(0, 0).UTC(), Waiting: 1024}}
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Full: full}, {ID: "c2", State: fleet.Here, Full: full}}
