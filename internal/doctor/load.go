@@ -8,7 +8,7 @@ import (
 
 // lateTimers is how long a timer may be due without a word: a worker that has just begun to serve a
 // partition wakes those that came due meanwhile.
-const lateTimers = time.Minute
+const lateTimers = 30 * time.Second
 
 // missedFor is for how long it is told that times of a job were passed over, from the first of them on.
 const missedFor = 24 * time.Hour

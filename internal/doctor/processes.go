@@ -236,7 +236,7 @@ func (j *judge) givenUp() {
 }
 
 // oldBacklog is how long the oldest event of a partition may wait without a word.
-const oldBacklog = time.Minute
+const oldBacklog = 30 * time.Second
 
 func (j *judge) backlog() {
 	fine := true
