@@ -43,6 +43,23 @@ func (s *Server) GoBack(to *Snapshot) {
 	s.raiseAll()
 }
 
+// GoBackIn makes what a snapshot has of one partition what the server has stored: its log and its state, and its lane if
+// lane is set. The other partitions stay as they are. A power cut, or the copy of a few files, costs each stream something
+// else. Connections break as with GoBack.
+func (s *Server) GoBackIn(partition int, to *Snapshot, lane bool) {
+	to = to.clone()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch.Add(1)
+	now, then := s.partitions[partition], to.partitions[partition]
+	then.log.grown, then.lane.grown = now.log.grown, now.lane.grown
+	if !lane {
+		then.lane = now.lane
+	}
+	*now = *then
+	s.raiseAll()
+}
+
 // CutLane takes the events behind a sequence out of a partition's lane, as LoseLane does, and breaks every connection, as
 // the power cut does that costs a lane its end: see GoBack.
 func (s *Server) CutLane(partition int, behind uint64) {
