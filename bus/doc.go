@@ -32,8 +32,9 @@
 //	                      a NATS micro service
 //
 // An event and a commit are one message each. What is about a message and not in
-// it travels in headers: Settle-Commit (the append's id), Settle-Position, Settle-Depth,
-// Settle-Not-Before, Settle-Invalid (the message is a tombstone, and why), Settle-Seq (the
+// it travels in headers: Settle-Commit (the append's id), Settle-Position, Settle-Term and
+// Settle-Prev-Term (the terms of an event that a space has sent, and of the one before it), Settle-Replay-Key
+// (what it stands for, whichever transaction has sent it), Settle-Depth, Settle-Not-Before, Settle-Invalid (the message is a tombstone, and why), Settle-Seq (the
 // log sequence that a document reflects), traceparent and tracestate. Nats-Msg-Id is never
 // set: its window forgets.
 //

@@ -15,6 +15,9 @@ import (
 const (
 	headerCommit   = "Settle-Commit"   // Append.ID
 	headerPosition = "Settle-Position" // Message.Position
+	headerTerm     = "Settle-Term"     // Message.Term
+	headerPrevTerm = "Settle-Prev-Term"
+	headerReplay   = "Settle-Replay-Key"
 	headerDepth    = "Settle-Depth"    // Message.Depth
 	headerInvalid  = "Settle-Invalid"  // Message.Invalid
 	headerSeq      = "Settle-Seq"      // StateDoc.Seq

@@ -144,6 +144,7 @@ func eventOf(s storedMsg) (model.Message, bool) {
 	m.Trace = trace(s.Header)
 	if m.Position > 0 { // only what a space has sent has a place to be kept
 		m.Invalid = header(s.Header, headerInvalid)
+		m.Term, m.PrevTerm, m.ReplayKey = number(s.Header, headerTerm), number(s.Header, headerPrevTerm), number(s.Header, headerReplay)
 	}
 	if text := header(s.Header, headerNotBefore); text != "" {
 		m.NotBefore = millis(text)

@@ -46,6 +46,11 @@ func (s *sending) message() *nats.Msg {
 	if s.m.Position > 0 {
 		setNumber(h, headerPosition, s.m.Position)
 	}
+	for name, n := range map[string]uint64{headerTerm: s.m.Term, headerPrevTerm: s.m.PrevTerm, headerReplay: s.m.ReplayKey} { // any order: into a map
+		if n > 0 {
+			setNumber(h, name, n)
+		}
+	}
 	if s.m.Depth > 0 {
 		setNumber(h, headerDepth, s.m.Depth)
 	}

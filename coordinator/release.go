@@ -28,7 +28,10 @@ func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model
 		return
 	}
 	trace, end := t.span(e.Space, s)
-	m := model.Message{Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Depth: s.Depth, NotBefore: s.NotBefore, Expires: s.Expires, Trace: trace}
+	m := model.Message{
+		Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Term: s.Term, PrevTerm: s.PrevTerm, ReplayKey: s.ReplayKey,
+		Depth: s.Depth, NotBefore: s.NotBefore, Expires: s.Expires, Trace: trace,
+	}
 	if !s.Payload.IsAbsent() {
 		m.Payload = s.Payload.AppendJSON(nil)
 	}

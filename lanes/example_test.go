@@ -121,7 +121,7 @@ func ExampleNew() {
 	// third event for us was the last that was handled, and one of our own waits behind 6.
 	l := lanes.New(lanes.State{
 		Cursor:  model.Cursor{Floor: 7, Held: []uint64{5}},
-		Inbound: map[string]uint64{"alice": 3},
+		Inbound: map[string]model.Received{"alice": {Position: 3}},
 		Own:     []model.Event{{ID: "own", Behind: 6}},
 	}, lanes.DefaultLimit)
 	after, again := l.Refill()

@@ -21,20 +21,30 @@ type turn struct {
 // early is an event on its way into the queue. ev is nil if it is not kept in memory.
 type early struct {
 	turn
+	term, prevTerm uint64
+
 	lane uint64
 	ev   *model.Event
 	gone bool // see held.order
 }
 
 func entryOf(ev *model.Event) early {
-	return early{turn: turn{ev.Origin(), ev.Position}, lane: ev.Lane, ev: ev}
+	return early{turn: turn{ev.Origin(), ev.Position}, term: ev.Term, prevTerm: ev.PrevTerm, lane: ev.Lane, ev: ev}
 }
+
+// judge says what the event is, given what was taken of its origin.
+func (e *early) judge(r *model.Received) model.Verdict { return r.Judge(e.pos, e.term, e.prevTerm) }
 
 // held are events that came before their predecessor. To add one, and to take one out, costs
 // the same however many there are.
 type held struct {
 	limit int // of those that are kept in memory
-	at    map[turn]*early
+	// at has as a rule one event for each turn. There are several, of different terms, where an origin has given a position out
+	// again.
+	at map[turn][]*early
+	n  int
+	// of counts them by origin.
+	of map[string]int
 	// order has them in lane order, and among them some that were taken out.
 	order []*early
 	kept  int // in memory
@@ -42,12 +52,12 @@ type held struct {
 	steps int
 }
 
-func (h *held) len() int { return len(h.at) }
+func (h *held) len() int { return h.n }
 
 // add holds an event, unless another is in its place: it came twice.
 func (h *held) add(e early) {
 	h.steps++
-	if h.at[e.turn] != nil {
+	if slices.ContainsFunc(h.at[e.turn], func(o *early) bool { return o.term == e.term }) {
 		return
 	}
 	if e.ev != nil && h.kept >= h.limit {
@@ -57,9 +67,11 @@ func (h *held) add(e early) {
 		h.kept++
 	}
 	if h.at == nil {
-		h.at = map[turn]*early{}
+		h.at, h.of = map[turn][]*early{}, map[string]int{}
 	}
-	h.at[e.turn] = &e
+	h.at[e.turn] = append(h.at[e.turn], &e)
+	h.n++
+	h.of[e.origin]++
 	h.insert(&e)
 }
 
@@ -75,39 +87,74 @@ func (h *held) insert(e *early) {
 
 // tidy forgets what was taken out when it is most of what there is.
 func (h *held) tidy() {
-	if len(h.order) < 2*len(h.at)+64 {
+	if len(h.order) < 2*h.n+64 {
 		return
 	}
 	h.steps += len(h.order)
 	h.order = slices.DeleteFunc(h.order, func(e *early) bool { return e.gone })
 }
 
-// take takes the event out whose turn it is.
-func (h *held) take(t turn) (e early, ok bool) {
+// take takes the first event out that has a turn and is wanted.
+func (h *held) take(t turn, wanted func(e *early) bool) (e early, ok bool) {
 	h.steps++
-	there := h.at[t]
-	if there == nil {
-		return early{}, false
+	for _, there := range h.at[t] {
+		if wanted(there) {
+			return h.remove(there), true
+		}
 	}
-	e = *there
-	delete(h.at, t)
+	return early{}, false
+}
+
+// has reports whether an event that has a turn is wanted.
+func (h *held) has(t turn, wanted func(e *early) bool) bool {
+	h.steps++
+	return slices.ContainsFunc(h.at[t], wanted)
+}
+
+// takeAll takes the events of an origin out, in lane order.
+func (h *held) takeAll(origin string) (list []early) {
+	if h.of[origin] == 0 {
+		return nil
+	}
+	h.steps += len(h.order)
+	for _, e := range slices.Clone(h.order) {
+		if !e.gone && e.origin == origin {
+			list = append(list, h.remove(e))
+		}
+	}
+	return list
+}
+
+func (h *held) remove(there *early) early {
+	e := *there
+	if others := slices.DeleteFunc(h.at[e.turn], func(o *early) bool { return o == there }); len(others) > 0 {
+		h.at[e.turn] = others
+	} else {
+		delete(h.at, e.turn)
+	}
+	h.n--
+	if h.of[e.origin]--; h.of[e.origin] == 0 {
+		delete(h.of, e.origin)
+	}
 	if e.ev != nil {
 		h.kept--
 	}
 	there.ev, there.gone = nil, true
 	h.tidy()
-	return e, true
+	return e
 }
 
 // collect keeps an event that is held and was read again, if there is room.
 func (h *held) collect(ev *model.Event) {
-	if h.kept == len(h.at) || h.kept >= h.limit {
+	if h.kept == h.n || h.kept >= h.limit {
 		return
 	}
 	e := entryOf(ev)
-	if there := h.at[e.turn]; there != nil && there.ev == nil && there.lane == e.lane {
-		there.ev = ev
-		h.kept++
+	for _, there := range h.at[e.turn] {
+		if there.ev == nil && there.lane == e.lane {
+			there.ev = ev
+			h.kept++
+		}
 	}
 }
 
@@ -123,7 +170,7 @@ func (h *held) below(seq uint64) (list []uint64) {
 
 // all are those that are held, in lane order.
 func (h *held) all() []early {
-	list := make([]early, 0, len(h.at))
+	list := make([]early, 0, h.n)
 	for _, e := range h.order {
 		if !e.gone {
 			list = append(list, *e)

@@ -18,16 +18,16 @@ func (l *Lane) Integrate(st State) {
 	known := l.held.all()
 	for _, ev := range l.entries {
 		if ev.Lane != 0 {
-			known = append(known, entryOf(ev))
+			known = append(known, entryOf(asOffered(ev)))
 		}
 	}
 	for _, seq := range l.reclaim {
 		known = append(known, early{lane: seq})
 	}
 	slices.SortFunc(known, byLane)
-	seen, gap, refused := l.seen, l.gap, l.refused
+	seen, gap, refused, recalled := l.seen, l.gap, l.refused, l.recalled
 	*l = *newLane(st, l.limit, l.held.limit)
-	l.refused = refused
+	l.refused, l.recalled = refused, recalled
 	if l.restoreAll(known) {
 		if seen > l.seen {
 			l.releaseOwn(seen) // what is missing up to there were repetitions

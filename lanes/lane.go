@@ -38,8 +38,11 @@ type Lane struct {
 	reclaim []uint64
 	// held are events that came before their predecessor.
 	held held
-	// inbound is the highest position taken per origin space.
-	inbound map[string]uint64
+	// inbound is what was taken per origin space.
+	inbound map[string]model.Received
+	// recalled is what Recall was told per origin space, asks what it is to be told.
+	recalled map[string]recalled
+	asks     map[string]model.Reissued
 	// own are follow-ups that wait for the event they queue behind, in order.
 	own []model.Event
 }
@@ -48,8 +51,8 @@ type Lane struct {
 // space, as the log and the checkpoint have it.
 type State struct {
 	Cursor model.Cursor
-	// Inbound is the highest position handled per origin space.
-	Inbound map[string]uint64
+	// Inbound is what was handled per origin space.
+	Inbound map[string]model.Received
 	// Own are the follow-ups that are committed and not handled, in order.
 	Own []model.Event
 	// Waits reports whether an event that was queued when its time had come still waits,
@@ -72,11 +75,11 @@ func newLane(st State, limit, holds int) *Lane {
 		floor:   st.Cursor.Floor,
 		seen:    st.Cursor.Floor,
 		reclaim: slices.Clone(st.Cursor.Held),
-		inbound: make(map[string]uint64, len(st.Inbound)),
+		inbound: make(map[string]model.Received, len(st.Inbound)),
 		own:     slices.Clone(st.Own),
 	}
-	for origin, pos := range st.Inbound { // any order: a copy
-		l.inbound[origin] = pos
+	for origin, r := range st.Inbound { // any order: a copy
+		l.inbound[origin] = r
 	}
 	slices.Sort(l.reclaim)
 	l.releaseOwn(l.floor)
@@ -175,12 +178,20 @@ func (l *Lane) place(e early) {
 		l.push(e.ev) // it has no position, or none that counts anything
 		return
 	}
-	switch due := l.inbound[e.origin] + 1; {
-	case e.pos > due:
+	r := l.inbound[e.origin]
+	switch v := e.judge(&r); v {
+	case model.Early:
 		l.held.add(e)
-	case e.pos == due:
-		l.follow(e)
-		l.releaseHeld(e.origin)
+	case model.InTurn, model.Reissue:
+		switch {
+		case l.unsure(&e, &r, v):
+			l.held.add(e)
+		case l.follow(e):
+			l.releaseHeld(e.origin, r)
+		}
+	case model.Conflict:
+		l.refuse(e)
+	case model.Repetition:
 	}
 }
 
@@ -188,13 +199,19 @@ func (l *Lane) place(e early) {
 // is here. If it is not, it is read again, and comes before everything that follows.
 func (l *Lane) follow(e early) bool {
 	if e.ev == nil {
-		i, _ := slices.BinarySearch(l.reclaim, e.lane)
-		l.reclaim = slices.Insert(l.reclaim, i, e.lane)
+		l.readAgain(e)
 		return false
 	}
-	l.inbound[e.origin] = e.pos
-	l.push(e.ev)
+	r := l.inbound[e.origin]
+	r.Take(e.pos, e.term)
+	l.inbound[e.origin] = r
+	l.push(l.withEarlier(e.ev))
 	return true
+}
+
+func (l *Lane) readAgain(e early) {
+	i, _ := slices.BinarySearch(l.reclaim, e.lane)
+	l.reclaim = slices.Insert(l.reclaim, i, e.lane)
 }
 
 // push appends to the queue.
@@ -203,13 +220,27 @@ func (l *Lane) push(ev *model.Event) {
 	l.entries = append(l.entries, ev)
 }
 
-// releaseHeld queues what waited for the position that origin has just reached.
-func (l *Lane) releaseHeld(origin string) {
-	for {
-		e, ok := l.held.take(turn{origin, l.inbound[origin] + 1})
-		if !ok || !l.follow(e) {
+// releaseHeld queues what waited for the position that an origin has just reached. Where that was no step to the next
+// position of a term, or two events have one turn, what is held of the origin is judged anew.
+func (l *Lane) releaseHeld(origin string, was model.Received) {
+	for l.held.of[origin] > 0 {
+		r := l.inbound[origin]
+		decided := func(e *early) bool { return e.judge(&r) != model.Early }
+		if !r.Steps(&was) || l.held.has(turn{origin, r.Position}, decided) {
+			l.judgeAgain(origin)
 			return
 		}
+		e, ok := l.held.take(turn{origin, r.Position + 1}, decided)
+		switch {
+		case !ok:
+			return
+		case l.unsure(&e, &r, model.InTurn):
+			l.held.add(e)
+			return
+		case !l.follow(e):
+			return
+		}
+		was = r
 	}
 }
 

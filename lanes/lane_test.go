@@ -63,7 +63,7 @@ func TestAPositionWithoutAnOriginCountsForNothing(t *testing.T) {
 }
 
 func TestARepetitionIsDroppedAndTheCursorPassesOverIt(t *testing.T) {
-	l := New(State{Inbound: map[string]uint64{"o": 3}}, 0)
+	l := New(State{Inbound: map[string]model.Received{"o": {Position: 3}}}, 0)
 	for pos := uint64(1); pos <= 4; pos++ {
 		l.Offer(from("o", pos, pos))
 		l.Offer(from("o", pos, 10+pos))
@@ -76,7 +76,7 @@ func TestARepetitionIsDroppedAndTheCursorPassesOverIt(t *testing.T) {
 
 // A coordinator that releases the same event again and again costs no memory.
 func TestRepetitionsTakeNoRoom(t *testing.T) {
-	l := New(State{Inbound: map[string]uint64{"o": 1}}, 4)
+	l := New(State{Inbound: map[string]model.Received{"o": {Position: 1}}}, 4)
 	for seq := uint64(1); seq <= 1000; seq++ {
 		if !l.Offer(from("o", 1, seq)) {
 			t.Fatalf("repetition at %d was left in the stream", seq)
@@ -136,7 +136,7 @@ func TestWhatWasSetAsideComesBeforeWhatFollows(t *testing.T) {
 	pending.Behind = 9
 	l := New(State{
 		Cursor:  model.Cursor{Floor: 9, Held: []uint64{3}},
-		Inbound: map[string]uint64{"o": 1},
+		Inbound: map[string]model.Received{"o": {Position: 1}},
 		Own:     []model.Event{pending},
 	}, 0)
 	if l.Offer(external(12)) {
@@ -157,7 +157,7 @@ func TestWhatWasSetAsideComesBeforeWhatFollows(t *testing.T) {
 }
 
 func TestWhatIsYetToBeReadAgainStaysSetAside(t *testing.T) {
-	l := New(State{Cursor: model.Cursor{Floor: 9, Held: []uint64{3, 5}}, Inbound: map[string]uint64{"o": 1}}, 0)
+	l := New(State{Cursor: model.Cursor{Floor: 9, Held: []uint64{3, 5}}, Inbound: map[string]model.Received{"o": {Position: 1}}}, 0)
 	l.Offer(from("o", 2, 3))
 	wantOrder(t, drain(l), "o:1:2:0")
 	if c := l.Cursor(l.Undecided()); c.Floor != 9 || !slices.Equal(c.Held, []uint64{5}) {

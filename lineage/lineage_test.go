@@ -16,9 +16,9 @@ const home = "home"
 func send(to string) model.Send { return model.Send{To: to, Stream: "s"} }
 
 func TestLaunch_NumbersWhatLeavesTheSpace(t *testing.T) {
-	r := New(home, map[string]uint64{"north": 4})
+	r := New(home, map[string]model.Sent{"north": {Position: 4}})
 	sends := []model.Send{send("north"), send(home), send("south"), send("north")}
-	r.Launch(model.TxID{Space: home, Epoch: 7, N: 3}, sends)
+	r.Launch(model.TxID{Space: home, Epoch: 7, N: 3}, nil, sends)
 	var got []string
 	for _, s := range sends {
 		got = append(got, fmt.Sprintf("%s=%d", s.ID, s.Position))
@@ -31,10 +31,10 @@ func TestLaunch_NumbersWhatLeavesTheSpace(t *testing.T) {
 
 func TestI10_P14_CancelNamesTheFollowUpsThatMustNotBeHandled(t *testing.T) {
 	r := New(home, nil)
-	r.Launch(model.TxID{Space: home, Epoch: 7, N: 1}, []model.Send{send(home)})
+	r.Launch(model.TxID{Space: home, Epoch: 7, N: 1}, nil, []model.Send{send(home)})
 	r.Confirm(1)
-	r.Launch(model.TxID{Space: home, Epoch: 7, N: 2}, []model.Send{send("north"), send(home)})
-	r.Launch(model.TxID{Space: home, Epoch: 7, N: 3}, []model.Send{send(home)})
+	r.Launch(model.TxID{Space: home, Epoch: 7, N: 2}, nil, []model.Send{send("north"), send(home)})
+	r.Launch(model.TxID{Space: home, Epoch: 7, N: 3}, nil, []model.Send{send(home)})
 	gone := r.Cancel()
 	if len(gone) != 2 || !gone["home:7:2:1"] || !gone["home:7:3:0"] {
 		t.Errorf("cancelled %v, want those of transactions 2 and 3", gone)
@@ -54,8 +54,8 @@ func TestI10_P14_WhatIsSettledIsSettledOnce(t *testing.T) {
 		t.Errorf("cancelled %v of nothing", gone)
 	}
 
-	r.Launch(tx(1), []model.Send{send(home), send("north"), send(home)})
-	r.Launch(tx(2), []model.Send{send(home)})
+	r.Launch(tx(1), nil, []model.Send{send(home), send("north"), send(home)})
+	r.Launch(tx(2), nil, []model.Send{send(home)})
 	r.Confirm(1)
 	r.Confirm(1)
 	r.Confirm(0)
@@ -68,7 +68,7 @@ func TestI10_P14_WhatIsSettledIsSettledOnce(t *testing.T) {
 	}
 
 	sends := []model.Send{send("north")}
-	r.Launch(tx(3), sends)
+	r.Launch(tx(3), nil, sends)
 	if sends[0].Position != 2 {
 		t.Errorf("the next send to north is number %d, want 2: the first is confirmed", sends[0].Position)
 	}
@@ -85,7 +85,7 @@ type party struct {
 type ledger struct {
 	commits []model.Commit
 	ids     map[string]bool // every id ever minted, whatever became of it
-	sent    map[string]uint64
+	sent    map[string]model.Sent
 }
 
 func (l *ledger) append(t *rapid.T, p *party, c model.Commit) bool {
@@ -99,10 +99,10 @@ func (l *ledger) append(t *rapid.T, p *party, c model.Commit) bool {
 			if s.To == home {
 				continue
 			}
-			if s.Position != l.sent[s.To]+1 {
-				t.Fatalf("%s is committed as number %d to %s, after number %d", s.ID, s.Position, s.To, l.sent[s.To])
+			if s.Position != l.sent[s.To].Position+1 {
+				t.Fatalf("%s is committed as number %d to %s, after number %d", s.ID, s.Position, s.To, l.sent[s.To].Position)
 			}
-			l.sent[s.To] = s.Position
+			l.sent[s.To] = model.Sent{Position: s.Position, Term: s.Term}
 		}
 	}
 	return true
@@ -115,7 +115,7 @@ func (p *party) launch(t *rapid.T, l *ledger) {
 	for _, space := range to {
 		tx.Sends = append(tx.Sends, send(space))
 	}
-	p.registry.Launch(model.TxID{Space: home, Epoch: p.epoch, N: p.n}, tx.Sends)
+	p.registry.Launch(model.TxID{Space: home, Epoch: p.epoch, N: p.n}, nil, tx.Sends)
 	for _, s := range tx.Sends {
 		if l.ids[s.ID] {
 			t.Fatalf("id %s was minted before", s.ID)
@@ -171,7 +171,7 @@ func (p *party) catchUp(l *ledger) {
 // among what is committed.
 func TestI10_IDsAreFreshAndCommittedPositionsAreDense(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := &ledger{ids: map[string]bool{}, sent: map[string]uint64{}}
+		l := &ledger{ids: map[string]bool{}, sent: map[string]model.Sent{}}
 		parties := []*party{{registry: New(home, nil)}, {registry: New(home, nil)}}
 		for range 200 {
 			p := rapid.SampledFrom(parties).Draw(t, "party")

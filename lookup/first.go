@@ -31,8 +31,11 @@ func FirstOpen(ctx context.Context, bus Bus, space string) (*model.Event, error)
 				continue
 			}
 			ev := model.Event{Space: space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position}
-			if origin := ev.Origin(); origin != "" && m.Position != c.Inbound[origin]+1 {
-				continue // a repetition, or it waits for its predecessor
+			if origin := ev.Origin(); origin != "" {
+				in := c.Inbound[origin]
+				if v := in.Judge(m.Position, m.Term, m.PrevTerm); v == model.Early || v == model.Repetition {
+					continue // it repeats another one, or waits for its predecessor
+				}
 			}
 			if len(c.Own) > 0 && c.Own[0].Behind < m.Seq {
 				return &c.Own[0], nil

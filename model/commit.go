@@ -31,8 +31,11 @@ type Commit struct {
 	// Join is set if Runtime takes part from this commit on, beside the owner: it does not end the
 	// owner's epoch, and no takeover ends its own.
 	Join bool `json:"join,omitzero"`
-	// Program is the version of the program that Runtime runs from this commit of its epoch on: it
-	// is in the first commit of each epoch. "" means that of the commit before.
+	// Term is the term of the space in which the commit was made (docs/adr/0035): of a takeover or a join the one
+	// that begins with it. It is left out of commits that send nothing to other spaces.
+	Term uint64 `json:"trm,omitzero"`
+	// Program is the version of the program that Runtime runs, from this commit of its epoch
+	// on: it is in the first commit of each. "" is that of the commit before.
 	Program string `json:"pg,omitzero"`
 	// Trying records that an attempt at an event follows, or that it returned.
 	Trying *Trying `json:"try,omitzero"`
@@ -86,14 +89,17 @@ type Tx struct {
 // Receipt is the result of one handling. It is part of the commit that contains the handling's
 // writes, so it exists if and only if the handling took effect.
 type Receipt struct {
-	Event   string  `json:"ev"`
-	Lane    uint64  `json:"ln,omitzero"`
-	Pos     uint64  `json:"pos,omitzero"` // Event.Position
-	Outcome Outcome `json:"o"`
-	Result  Value   `json:"r,omitzero"`
-	Error   string  `json:"err,omitzero"`
-	// Attempts is how often the handler was called, if more than once; calls that were undone by
-	// another runtime's commit or had to wait for a document do not count.
+	Event string `json:"ev"`
+	Lane  uint64 `json:"ln,omitzero"`
+	Pos   uint64 `json:"pos,omitzero"` // Event.Position
+	// Term and ReplayKey are those of an event that another space has sent.
+	Term      uint64  `json:"trm,omitzero"`
+	ReplayKey uint64  `json:"rk,omitzero"`
+	Outcome   Outcome `json:"o"`
+	Result    Value   `json:"r,omitzero"`
+	Error     string  `json:"err,omitzero"`
+	// Attempts is how often the handler was tried, if more than once: what another runtime
+	// undid does not count, nor what had to wait.
 	Attempts int `json:"n,omitzero"`
 	// Slot is that of an event which has waited for its time, see Waiting.
 	Slot uint64 `json:"sl,omitzero"`
@@ -138,6 +144,11 @@ type Send struct {
 	Payload Value  `json:"p,omitzero"`
 	// Position is Event.Position for a cross-space send, 0 within the space.
 	Position uint64 `json:"pos,omitzero"`
+	// Term is Event.Term; it is stored in the commit. PrevTerm is Event.PrevTerm.
+	Term     uint64 `json:"-"`
+	PrevTerm uint64 `json:"ptm,omitzero"`
+	// ReplayKey is Event.ReplayKey.
+	ReplayKey uint64 `json:"rk,omitzero"`
 	// Behind is Event.Behind for a send within the space.
 	Behind uint64 `json:"bh,omitzero"`
 	// Depth is Event.Depth.
@@ -157,7 +168,7 @@ type Send struct {
 func (s *Send) Event() Event {
 	return Event{
 		Space: s.To, Stream: s.Stream, ID: s.ID, Payload: s.Payload,
-		Position: s.Position, Behind: s.Behind, Depth: s.Depth, NotBefore: s.NotBefore, Expires: s.Expires, Trace: s.Trace,
+		Position: s.Position, Term: s.Term, PrevTerm: s.PrevTerm, ReplayKey: s.ReplayKey, Behind: s.Behind, Depth: s.Depth, NotBefore: s.NotBefore, Expires: s.Expires, Trace: s.Trace,
 	}
 }
 
@@ -174,5 +185,20 @@ func DecodeCommit(data []byte) (*Commit, error) {
 	default:
 		return nil, fmt.Errorf("decode commit of space %s: format version %d, this program reads %d and %d; upgrade it", c.Space, c.Version, CommitVersion, RangedCommitVersion)
 	}
+	c.stampSends()
 	return &c, nil
+}
+
+// stampSends gives what leaves the space the term of the commit.
+func (c *Commit) stampSends() {
+	if c.Term == 0 {
+		return
+	}
+	for i := range c.Txs {
+		for j := range c.Txs[i].Sends {
+			if s := &c.Txs[i].Sends[j]; s.To != c.Space {
+				s.Term = c.Term
+			}
+		}
+	}
 }

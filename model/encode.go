@@ -61,6 +61,7 @@ func AppendCommit(dst []byte, c *Commit, txs []byte) []byte {
 	if c.Join {
 		dst = append(dst, `,"join":true`...)
 	}
+	dst = appendNumber(dst, `,"trm":`, c.Term)
 	if c.Program != "" {
 		dst = appendText(append(dst, `,"pg":`...), c.Program)
 	}
@@ -111,6 +112,8 @@ func appendReceipt(dst []byte, r *Receipt) []byte {
 	dst = appendText(append(dst, `{"ev":`...), r.Event)
 	dst = appendNumber(dst, `,"ln":`, r.Lane)
 	dst = appendNumber(dst, `,"pos":`, r.Pos)
+	dst = appendNumber(dst, `,"trm":`, r.Term)
+	dst = appendNumber(dst, `,"rk":`, r.ReplayKey)
 	dst = appendText(append(dst, `,"o":`...), string(r.Outcome))
 	if !r.Result.IsAbsent() {
 		dst = r.Result.AppendJSON(append(dst, `,"r":`...))
@@ -138,6 +141,8 @@ func appendWaiting(dst []byte, w *Waiting) []byte {
 	}
 	dst = appendNumber(dst, `,"ln":`, w.Lane)
 	dst = appendNumber(dst, `,"pos":`, w.Position)
+	dst = appendNumber(dst, `,"trm":`, w.Term)
+	dst = appendNumber(dst, `,"rk":`, w.ReplayKey)
 	dst = appendNumber(dst, `,"dp":`, w.Depth)
 	dst = appendNumber(dst, `,"sq":`, w.Seq)
 	dst = appendNumber(dst, `,"i":`, uint64(w.Nth))
@@ -183,6 +188,8 @@ func appendSend(dst []byte, s *Send) []byte {
 		dst = s.Payload.AppendJSON(append(dst, `,"p":`...))
 	}
 	dst = appendNumber(dst, `,"pos":`, s.Position)
+	dst = appendNumber(dst, `,"ptm":`, s.PrevTerm)
+	dst = appendNumber(dst, `,"rk":`, s.ReplayKey)
 	dst = appendNumber(dst, `,"bh":`, s.Behind)
 	dst = appendNumber(dst, `,"dp":`, s.Depth)
 	if s.NotBefore != 0 {

@@ -27,9 +27,18 @@ type Event struct {
 	// without gaps; 0 for events from outside. Receivers handle positions in order and once each,
 	// which makes a repeated or reordered release harmless.
 	Position uint64
-	// Depth is the event's place in a chain of events that cause each other: 0 for the first, and
-	// one more than the event whose handling sent it for the others. An event that was sent for a
-	// future time starts a chain of its own (docs/adr/0030).
+	// Term is the term of the origin in which it was sent, and PrevTerm that of the event before it, 0 for the same one
+	// (docs/adr/0035). Both are 0 without a Position, and of an event of which no term is known.
+	Term, PrevTerm uint64
+	// ReplayKey is the same for what a space sends when it handles an event again after the commit that handled it was
+	// lost, and differs between all other events; 0 if that cannot be told.
+	ReplayKey uint64
+	// Earlier is the receipt of the event that this one repeats under another id: its origin has sent it again, as
+	// the commit that had sent it was lost. nil for any other event.
+	Earlier *Receipt
+	// Depth is the event's place in a chain of events that cause each other: 0 for the first,
+	// one more than that of the event whose handling has sent it for any other. One that was
+	// sent for a time to come begins a chain of its own (docs/adr/0030).
 	Depth uint64
 	// NotBefore is the earliest time at which the event may be handled, in milliseconds since 1970
 	// by the clock of the runtime that handles it; 0 for at once.

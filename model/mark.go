@@ -24,6 +24,7 @@ type Mark struct {
 	Version int    `json:"v"`
 	Epoch   uint64 `json:"ep"`
 	Owner   string `json:"rt"`
+	Term    uint64 `json:"trm,omitzero"` // of the last takeover or join
 	Cursor  Cursor `json:"cur"`
 	// Barren, Fruitful, Trying and Tried are those of replica.Lives.
 	Barren   int     `json:"bar,omitzero"`
@@ -48,12 +49,43 @@ type Standing struct {
 	Seq uint64 `json:"s,omitzero"`
 }
 
-// Positions are the positions of events exchanged with other spaces: Inbound is the highest
-// position handled per origin space, Outbound the highest position sent per target space. They only
-// grow, so of two known values the larger one is valid.
+// Positions are what a space has exchanged with others: Inbound is the highest position
+// handled per origin space, Outbound the highest position sent per target space. Versions that know
+// no terms leave out the others: InTerms are Received.Numbers per origin space, OutTerms the terms of the highest
+// positions sent. Of two that are known of a space, the further one holds (Received.After).
 type Positions struct {
-	Inbound  map[string]uint64 `json:"in,omitzero"`
-	Outbound map[string]uint64 `json:"out,omitzero"`
+	Inbound  map[string]uint64   `json:"in,omitzero"`
+	InTerms  map[string][]uint64 `json:"intrm,omitzero"`
+	Outbound map[string]uint64   `json:"out,omitzero"`
+	OutTerms map[string]uint64   `json:"outtrm,omitzero"`
+}
+
+// Receive notes what was handled of an origin.
+func (p *Positions) Receive(origin string, r *Received) {
+	if p.Inbound == nil {
+		p.Inbound = map[string]uint64{}
+	}
+	p.Inbound[origin] = r.Position
+	if len(r.Terms) > 0 {
+		if p.InTerms == nil {
+			p.InTerms = map[string][]uint64{}
+		}
+		p.InTerms[origin] = r.Numbers()
+	}
+}
+
+// Send notes what was sent to a target.
+func (p *Positions) Send(to string, s Sent) {
+	if p.Outbound == nil {
+		p.Outbound = map[string]uint64{}
+	}
+	p.Outbound[to] = s.Position
+	if s.Term > 0 {
+		if p.OutTerms == nil {
+			p.OutTerms = map[string]uint64{}
+		}
+		p.OutTerms[to] = s.Term
+	}
 }
 
 // Encode returns a piece of the positions as it is stored.

@@ -58,7 +58,10 @@ func (m *Message) Tombstone(why string) Message {
 	if len(why) > MaxReasonLen {
 		why = why[:MaxReasonLen]
 	}
-	t := Message{Space: m.Space, Stream: m.Stream, ID: m.ID, Position: m.Position, Depth: m.Depth, Trace: m.Trace, Invalid: why}
+	t := Message{
+		Space: m.Space, Stream: m.Stream, ID: m.ID, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey,
+		Depth: m.Depth, Trace: m.Trace, Invalid: why,
+	}
 	if CheckName("stream", t.Stream) != nil {
 		t.Stream = Undelivered // the stream name itself was the obstacle
 	}

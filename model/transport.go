@@ -109,6 +109,8 @@ type Message struct {
 	// Payload is what the sender wrote, not parsed.
 	Payload  []byte
 	Position uint64
+	// Term, PrevTerm and ReplayKey are those of Event.
+	Term, PrevTerm, ReplayKey uint64
 	// Depth is Event.Depth.
 	Depth uint64
 	// NotBefore is Event.NotBefore.

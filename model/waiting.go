@@ -25,6 +25,9 @@ type Waiting struct {
 	// Lane and Position are those of the event, if it came through the lane.
 	Lane     uint64 `json:"ln,omitzero"`
 	Position uint64 `json:"pos,omitzero"`
+	// Term is Event.Term, if it came by the lane, and ReplayKey is Event.ReplayKey.
+	Term      uint64 `json:"trm,omitzero"`
+	ReplayKey uint64 `json:"rk,omitzero"`
 	// Depth is Event.Depth: more than 0 only for an event whose time had passed when it was sent.
 	Depth uint64 `json:"dp,omitzero"`
 	// Seq is the log sequence of the commit since which it waits, and Nth its place in that commit:
@@ -67,14 +70,14 @@ func NotBefore(at time.Time) int64 {
 func (s *Send) Waits() Waiting {
 	return Waiting{
 		ID: s.ID, Stream: s.Stream, Payload: s.Payload, NotBefore: s.NotBefore, Expires: s.Expires,
-		Slot: s.Slot, Timer: s.Timer, Depth: s.Depth, Trace: s.Trace,
+		Slot: s.Slot, Timer: s.Timer, ReplayKey: s.ReplayKey, Depth: s.Depth, Trace: s.Trace,
 	}
 }
 
 // Event returns the event that is handled when the time has come. It has no place in the lane.
 func (w *Waiting) Event(space string) Event {
 	return Event{
-		Space: space, Stream: w.Stream, ID: w.ID, Payload: w.Payload, Position: w.Position,
+		Space: space, Stream: w.Stream, ID: w.ID, Payload: w.Payload, Position: w.Position, Term: w.Term, ReplayKey: w.ReplayKey,
 		Depth: w.Depth, NotBefore: w.NotBefore, Expires: w.Expires, Slot: w.Slot, Timer: w.Timer, Trace: w.Trace,
 	}
 }

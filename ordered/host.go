@@ -143,6 +143,7 @@ func (h *host) live() error {
 	for {
 		h.takeIn()
 		h.refill()
+		h.recall()
 		more := h.work()
 		if h.p.ctx.Err() != nil {
 			return model.ErrStopped // it was cut off in a handler, of which nothing is kept
@@ -181,6 +182,7 @@ func (h *host) append() {
 	if !h.ledger.owned() && !h.takesOver() {
 		return
 	}
+	h.ledger.termAt = h.p.clock.Millis()
 	c, data := h.ledger.append(h.p.s.cfg.id)
 	if c == nil {
 		return

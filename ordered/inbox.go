@@ -52,13 +52,13 @@ func (h *host) refill() {
 
 // event is the event that a lane message carries, by the same rules as a worker's.
 func (h *host) event(m *model.Message) model.Event {
-	ev := model.Event{Space: m.Space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position, Depth: m.Depth, Trace: m.Trace}
+	ev := model.Event{Space: m.Space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey, Depth: m.Depth, Trace: m.Trace}
 	if m.Expires > 0 && time.Now().UnixMilli() > m.Expires {
 		ev.Expires = m.Expires // it has passed: a ledger has no clock to compare it with
 	}
 	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
 		ev.Invalid = "the event id and the position header do not belong together"
-		ev.Position = 0 // or it would wait for a predecessor that nobody sends
+		ev.Position, ev.Term, ev.PrevTerm, ev.ReplayKey = 0, 0, 0, 0 // or it would wait for a predecessor that nobody sends
 		return ev
 	}
 	if ev.Invalid = m.Invalid; ev.Invalid != "" {

@@ -2,6 +2,7 @@ package ordered
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/lanes"
@@ -26,6 +27,7 @@ type ledger struct {
 	reg  *lineage.Registry
 
 	epoch   uint64 // of our takeover, 0 while the key is not ours
+	termAt  uint64 // the server's time, for the term that a takeover begins (docs/adr/0035)
 	lastTx  uint64
 	attempt uint64
 
@@ -63,10 +65,12 @@ type head struct {
 const frameBytes = 4 << 10
 
 func newLedger(cfg *Config, rep *replica.Replica, maxPayload int) *ledger {
-	return &ledger{
+	l := &ledger{
 		cfg: cfg, key: rep.Space, limit: maxPayload/2 - frameBytes, rep: rep,
 		lane: lanes.New(laneState(rep), 0), reg: lineage.New(rep.Space, rep.Outbound),
 	}
+	l.reg.SetTerm(rep.Term)
+	return l
 }
 
 func laneState(r *replica.Replica) lanes.State {
@@ -119,6 +123,9 @@ func (l *ledger) next(now time.Duration) bool {
 
 // run calls the handler and says how the event ended.
 func (l *ledger) run(tx *Tx, ev *model.Event) (*model.Receipt, error) {
+	if ev.Earlier != nil {
+		return receipts.Repeated(ev), nil
+	}
 	if ev.Invalid != "" {
 		return receipts.Refused(ev, ev.Invalid), nil
 	}
@@ -210,7 +217,7 @@ func (l *ledger) launch(ev *model.Event, sends []model.Send) []model.Send {
 			sends[i].Behind = l.lane.Seen()
 		}
 	}
-	l.reg.Launch(model.TxID{Space: l.key, Epoch: l.epoch, N: l.lastTx}, sends)
+	l.reg.Launch(model.TxID{Space: l.key, Epoch: l.epoch, N: l.lastTx}, ev, sends)
 	return sends
 }
 
@@ -225,18 +232,25 @@ func (l *ledger) append(runtime string) (c *model.Commit, data []byte) {
 	case l.under != nil:
 		return nil, nil
 	case !l.owned():
-		c = &model.Commit{Takeover: true, Attempt: l.rep.Seq + 1, Cursor: l.rep.Cursor}
+		c = &model.Commit{Takeover: true, Term: model.NextTerm(l.termAt, l.rep.Term), Attempt: l.rep.Seq + 1, Cursor: l.rep.Cursor}
 	case l.settled():
 		return nil, nil
 	default:
 		l.attempt++
 		l.taken = l.lane.Undecided()
 		c = &model.Commit{Epoch: l.epoch, Attempt: l.attempt, Cursor: l.lane.Cursor(l.taken), Trying: l.mark, Txs: l.open.txs}
+		if slices.ContainsFunc(c.Txs, l.sendsAway) {
+			c.Term = l.reg.Term()
+		}
 		l.sealed, l.open, l.mark, l.crowded = l.open, group{}, nil, false
 	}
 	c.Version, c.Space, c.Runtime = model.CommitVersion, l.key, runtime
 	l.under = c
 	return c, model.AppendCommit(nil, c, l.sealed.data)
+}
+
+func (l *ledger) sendsAway(tx model.Tx) bool {
+	return slices.ContainsFunc(tx.Sends, func(s model.Send) bool { return s.To != l.key })
 }
 
 // confirm takes in that the log has the commit that was under way, as number seq.
@@ -248,7 +262,8 @@ func (l *ledger) confirm(seq uint64) {
 		l.overran.noted = true
 	}
 	if c.Takeover {
-		l.epoch, l.lastTx, l.attempt = seq, 0, 0
+		l.epoch, l.lastTx, l.attempt = seq, model.BeforeFirstTx(l.rep.Term), 0
+		l.reg.SetTerm(l.rep.Term)
 		l.careful = l.rep.Barren > 0 || l.rep.Trying != nil
 		return
 	}

@@ -50,6 +50,9 @@ func (p *partition) lossOver(key string) {
 // compareLane compares the lane with what is known of it, and returns from where on it is to be
 // read, given where it was done with.
 func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error) {
+	if err := p.clock.Read(ctx, p.bus, p.number); err != nil {
+		return 0, err
+	}
 	lane := doubt.Lane{
 		Bus: p.bus, Partition: p.number, Margin: doubt.Margin, Again: p.s.cfg.Heartbeat,
 		Faults: p.s.cfg.faults, Process: []any{"server", p.s.cfg.id},

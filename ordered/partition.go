@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -36,7 +37,8 @@ type partition struct {
 	tasks   sync.WaitGroup
 	serving sync.WaitGroup // the hosts
 
-	strays *stray.Forwarder // what stands in the lane and belongs to other partitions
+	clock  serverclock.Clock // that of the server
+	strays *stray.Forwarder  // what stands in the lane and belongs to other partitions
 
 	mu    sync.Mutex
 	hosts map[string]*host

@@ -42,6 +42,7 @@ func (p *partition) retain() error {
 	if err != nil {
 		return err
 	}
+	p.clock.Set(log.Now)
 	keys, err := p.bus.LogSpaces(p.ctx, p.number)
 	if err != nil {
 		return err

@@ -70,8 +70,19 @@ func Expired(ev *model.Event) *model.Receipt {
 	return r
 }
 
+// Repeated is the receipt of an event that repeats another one: what came of that has come of this.
+func Repeated(ev *model.Event) *model.Receipt {
+	r := base(ev, ev.Earlier.Outcome)
+	r.Result = ev.Earlier.Result
+	return r
+}
+
 func base(ev *model.Event, o model.Outcome) *model.Receipt {
-	return &model.Receipt{Event: ev.ID, Lane: ev.Lane, Pos: ev.Position, Slot: ev.Slot, Outcome: o}
+	rc := &model.Receipt{Event: ev.ID, Lane: ev.Lane, Pos: ev.Position, Slot: ev.Slot, Outcome: o}
+	if ev.Position > 0 && ev.Slot == 0 {
+		rc.Term, rc.ReplayKey = ev.Term, ev.ReplayKey
+	}
+	return rc
 }
 
 func clip(s string) string {

@@ -79,19 +79,24 @@ func stateDoc(id string, d Doc) model.StateDoc {
 
 func (r *Replica) mark() *model.Mark {
 	m := &model.Mark{
-		Version: model.MarkVersion, Epoch: r.Epoch, Owner: r.Owner,
+		Version: model.MarkVersion, Epoch: r.Epoch, Owner: r.Owner, Term: r.Term,
 		First: r.first, Before: r.before, Purged: r.purged,
 		Cursor: r.Cursor, Barren: r.Barren, Fruitful: r.Fruitful, Trying: r.Trying, Tried: r.TriedBy,
 	}
 	if r.positions.split {
 		m.Version = model.SplitMarkVersion
 	} else {
-		m.Positions = model.Positions{Inbound: r.Inbound, Outbound: r.Outbound}
+		for origin, in := range r.Inbound { // any order: into a map
+			m.Receive(origin, &in)
+		}
+		for to, out := range r.Outbound { // any order: into a map
+			m.Send(to, out)
+		}
 	}
 	for i := range r.Own {
 		ev := &r.Own[i]
 		m.Own = append(m.Own, model.Send{
-			ID: ev.ID, To: ev.Space, Stream: ev.Stream, Payload: ev.Payload, Behind: ev.Behind, Depth: ev.Depth, Expires: ev.Expires, Trace: ev.Trace,
+			ID: ev.ID, To: ev.Space, Stream: ev.Stream, Payload: ev.Payload, ReplayKey: ev.ReplayKey, Behind: ev.Behind, Depth: ev.Depth, Expires: ev.Expires, Trace: ev.Trace,
 		})
 	}
 	return m
@@ -154,7 +159,7 @@ func parse(data []byte) (model.Value, error) {
 }
 
 func (r *Replica) restore(seq uint64, m *model.Mark) {
-	r.Seq, r.Epoch, r.Owner, r.Cursor = seq, m.Epoch, m.Owner, m.Cursor
+	r.Seq, r.Epoch, r.Owner, r.Term, r.Cursor = seq, m.Epoch, m.Owner, m.Term, m.Cursor
 	r.Lives = Lives{Began: true, Barren: m.Barren, Fruitful: m.Fruitful, Trying: m.Trying, TriedBy: m.Tried}
 	r.know(&m.Positions)
 	r.positions.split = m.Version == model.SplitMarkVersion

@@ -11,9 +11,9 @@ import (
 // every checkpoint; such a space saves them in pieces, by the name of the other space, and only
 // those that changed.
 //
-// A piece that was saved without its mark is newer than the mark. Positions only grow, and
-// replaying the log after the mark brings all others up to that piece, so of several values the
-// largest is valid.
+// A piece that was saved and whose mark was not is newer than the mark. Positions only grow, or go on
+// in a later term; and the log behind the mark, which is replayed, brings up all others to where that piece is:
+// so of everything that is found, what is furthest holds.
 type positions struct {
 	split bool
 	many  int          // up to this number the mark holds them
@@ -23,15 +23,7 @@ type positions struct {
 // manyOthers is the maximum number of positions in a mark, about 50 KiB.
 const manyOthers = 1000
 
-// raise records a position.
-func (p *positions) raise(in map[string]uint64, space string, pos uint64) {
-	if pos > in[space] {
-		in[space] = pos
-		p.dirty[model.PieceOf(space)] = true
-	}
-}
-
-// splitIfMany switches to pieces, all of which must then be saved. The switch is permanent.
+// splitIfMany goes over to pieces, all of which are then to be saved. There is no way back.
 func (p *positions) splitIfMany(r *Replica) {
 	if p.split || len(r.Inbound)+len(r.Outbound) <= p.many {
 		return
@@ -48,14 +40,11 @@ func (p *positions) changed(r *Replica) ([]model.StateDoc, error) {
 		return nil, nil
 	}
 	pieces := make([]model.Positions, model.Pieces)
-	for n := range pieces {
-		pieces[n] = model.Positions{Inbound: map[string]uint64{}, Outbound: map[string]uint64{}}
+	for space, in := range r.Inbound { // any order: into maps
+		pieces[model.PieceOf(space)].Receive(space, &in)
 	}
-	for space, pos := range r.Inbound { // any order: into maps
-		pieces[model.PieceOf(space)].Inbound[space] = pos
-	}
-	for space, pos := range r.Outbound { // any order: into maps
-		pieces[model.PieceOf(space)].Outbound[space] = pos
+	for space, out := range r.Outbound { // any order: into maps
+		pieces[model.PieceOf(space)].Send(space, out)
 	}
 	var docs []model.StateDoc
 	for n := range pieces {
@@ -74,10 +63,15 @@ func (p *positions) changed(r *Replica) ([]model.StateDoc, error) {
 // know merges positions that were saved.
 func (r *Replica) know(p *model.Positions) {
 	for origin, pos := range p.Inbound { // any order: each on its own
-		r.Inbound[origin] = max(r.Inbound[origin], pos)
+		in, known := model.ReceivedOf(pos, p.InTerms[origin]), r.Inbound[origin]
+		if in.After(&known) {
+			r.Inbound[origin] = in
+		}
 	}
 	for to, pos := range p.Outbound { // any order: each on its own
-		r.Outbound[to] = max(r.Outbound[to], pos)
+		if pos > r.Outbound[to].Position {
+			r.Outbound[to] = model.Sent{Position: pos, Term: p.OutTerms[to]}
+		}
 	}
 }
 
@@ -88,5 +82,5 @@ func Handled(st model.SpaceState, origin string) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("positions: %w", err)
 	}
-	return r.Inbound[origin], nil
+	return r.Inbound[origin].Position, nil
 }

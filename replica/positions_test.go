@@ -2,7 +2,7 @@ package replica
 
 import (
 	"fmt"
-	"maps"
+	"reflect"
 	"testing"
 
 	"github.com/settlehq/settle/model"
@@ -60,7 +60,7 @@ func TestPositions_OfManyOthersAreSavedInPiecesAndOnlyWhatHasChanged(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !maps.Equal(loaded.Inbound, r.Inbound) || loaded.Seq != r.Seq {
+	if !reflect.DeepEqual(loaded.Inbound, r.Inbound) || loaded.Seq != r.Seq {
 		t.Error("what was loaded is not what was saved")
 	}
 	if n, err := Handled(st, name(7)); n != 2 || err != nil {

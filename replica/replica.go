@@ -26,12 +26,14 @@ type Replica struct {
 	// Epoch is the sequence of the last takeover, Owner the runtime that made it.
 	Epoch uint64
 	Owner string
+	// Term is the term that began with the last takeover or join, 0 if that had none.
+	Term uint64
 	Lives
-	// Cursor, Inbound and Own are the lane's state (see lanes.State); Outbound is the highest
-	// position sent per target space.
+	// Cursor, Inbound and Own are the lane's state (see lanes.State), Outbound is
+	// the last position sent per target space.
 	Cursor   model.Cursor
-	Inbound  map[string]uint64
-	Outbound map[string]uint64
+	Inbound  map[string]model.Received
+	Outbound map[string]model.Sent
 	Own      []model.Event
 	// Later are the events that wait for their time.
 	Later Later
@@ -57,8 +59,8 @@ type Doc struct {
 func New(space string) *Replica {
 	return &Replica{
 		Space:    space,
-		Inbound:  map[string]uint64{},
-		Outbound: map[string]uint64{},
+		Inbound:  map[string]model.Received{},
+		Outbound: map[string]model.Sent{},
 		Later:    newLater(),
 		docs:     map[string]Doc{},
 		dirty:    map[string]bool{},
@@ -143,6 +145,9 @@ func (r *Replica) advance(seq uint64, c *model.Commit) {
 		r.Epoch, r.Owner = seq, c.Runtime
 		r.before, r.first = r.loaded, 0
 	}
+	if c.Takeover || c.Join {
+		r.Term = max(r.Term, c.Term)
+	}
 	r.Lives.take(c)
 	r.Cursor = c.Cursor
 	added := 0
@@ -150,7 +155,7 @@ func (r *Replica) advance(seq uint64, c *model.Commit) {
 		tx := &c.Txs[i]
 		r.settleReceipt(tx.Receipt)
 		if w := tx.Later; w != nil && w.Position > 0 {
-			r.handledTo(w.ID, w.Position)
+			r.handledTo(w.ID, w.Position, w.Term)
 		}
 		r.Lives.bear(tx)
 		r.Later.take(seq, tx, r.Space, &added)
@@ -162,18 +167,22 @@ func (r *Replica) settleReceipt(rc *model.Receipt) {
 	switch {
 	case rc == nil || rc.Slot > 0: // an event that has waited was counted when it began to
 	case rc.Pos > 0:
-		r.handledTo(rc.Event, rc.Pos)
-	case rc.Lane == 0 && len(r.Own) > 0 && r.Own[0].ID == rc.Event: // the usual case; tens of thousands may be queued after it
+		r.handledTo(rc.Event, rc.Pos, rc.Term)
+	case rc.Lane == 0 && len(r.Own) > 0 && r.Own[0].ID == rc.Event: // as always; tens of thousands may wait behind it
 		r.Own = r.Own[1:]
 	case rc.Lane == 0:
 		r.Own = slices.DeleteFunc(r.Own, func(ev model.Event) bool { return ev.ID == rc.Event })
 	}
 }
 
-// handledTo records the position of a handled event from another space.
-func (r *Replica) handledTo(id string, pos uint64) {
+// handledTo notes that an event from another space has had its turn.
+func (r *Replica) handledTo(id string, pos, term uint64) {
 	ev := model.Event{ID: id, Position: pos}
-	r.positions.raise(r.Inbound, ev.Origin(), pos)
+	origin := ev.Origin()
+	if in := r.Inbound[origin]; in.Take(pos, term) {
+		r.Inbound[origin] = in
+		r.positions.dirty[model.PieceOf(origin)] = true
+	}
 }
 
 func (r *Replica) noteSends(sends []model.Send) {
@@ -184,14 +193,21 @@ func (r *Replica) noteSends(sends []model.Send) {
 		case s.To == r.Space:
 			r.Own = append(r.Own, s.Event())
 		default:
-			r.positions.raise(r.Outbound, s.To, s.Position)
+			r.sentTo(s)
 		}
 	}
 }
 
-// LaneDone returns the lane sequence up to which the space has no work left: every event up to it
-// is handled, none is set aside, and no follow-up caused by one of them waits. Reading the lane
-// after it finds all remaining work.
+func (r *Replica) sentTo(s *model.Send) {
+	if s.Position > r.Outbound[s.To].Position {
+		r.Outbound[s.To] = model.Sent{Position: s.Position, Term: s.Term}
+		r.positions.dirty[model.PieceOf(s.To)] = true
+	}
+}
+
+// LaneDone is the lane sequence up to which nothing of the space is left to do:
+// every event up to it is handled, none is set aside, and no follow-up waits that
+// one of them caused. Reading the lane after it is enough to find all the work.
 func (r *Replica) LaneDone() uint64 {
 	done := r.Cursor.Floor
 	if len(r.Cursor.Held) > 0 {

@@ -122,7 +122,7 @@ func describe(r *Replica) string {
 	if r.Trying != nil {
 		fmt.Fprintf(&b, "%+v ", *r.Trying)
 	}
-	fmt.Fprintf(&b, "seq %d epoch %d owner %s cursor %+v in %v out %v own", r.Seq, r.Epoch, r.Owner, r.Cursor, r.Inbound, r.Outbound)
+	fmt.Fprintf(&b, "seq %d epoch %d owner %s term %d cursor %+v in %v out %v own", r.Seq, r.Epoch, r.Owner, r.Term, r.Cursor, r.Inbound, r.Outbound)
 	for i := range r.Own {
 		fmt.Fprintf(&b, " %s/%s/%s/%s/%d", r.Own[i].Space, r.Own[i].Stream, r.Own[i].ID, r.Own[i].Payload, r.Own[i].Behind)
 	}

@@ -16,6 +16,9 @@ import (
 // is current when its takeover is accepted, because that compares with the head. If it is
 // refused, and the log has nothing to show for it, catchUp asks the leader how far it goes.
 func (h *host) activate() error {
+	if err := h.readClock(); err != nil {
+		return err
+	}
 	st, r, err := h.load()
 	if err != nil {
 		return err
@@ -48,6 +51,18 @@ func (h *host) activate() error {
 	// taken before what was delivered has been seen.
 	h.core.LeftInStream(h.behind)
 	return h.readLane()
+}
+
+// readClock asks the server for the time, if the partition has not done that.
+func (h *host) readClock() error {
+	if h.env.partition != nil {
+		return nil
+	}
+	err := h.env.clock.Read(h.ctx, h.env.bus, model.PartitionOf(h.space, h.env.bus.Partitions()))
+	for err != nil && h.asksAgain("read the clock", err) {
+		err = h.env.clock.Read(h.ctx, h.env.bus, model.PartitionOf(h.space, h.env.bus.Partitions()))
+	}
+	return err
 }
 
 // readLane offers the core what its lane holds already: events that were delivered
@@ -209,11 +224,11 @@ func (h *host) refill(after uint64) {
 func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	ev := model.Event{
 		Space: m.Space, Stream: m.Stream, ID: m.ID,
-		Lane: m.Seq, Position: m.Position, Depth: m.Depth, NotBefore: m.NotBefore, Expires: m.Expires, Trace: m.Trace,
+		Lane: m.Seq, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey, Depth: m.Depth, NotBefore: m.NotBefore, Expires: m.Expires, Trace: m.Trace,
 	}
 	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
 		ev.Invalid = "the event id and the position header do not belong together"
-		ev.Position = 0 // or it would wait for a predecessor that nobody sends
+		ev.Position, ev.Term, ev.PrevTerm, ev.ReplayKey = 0, 0, 0, 0 // or it would wait for a predecessor that nobody sends
 		return ev
 	}
 	if m.Invalid != "" {

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -82,7 +83,7 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	bus = port.Session(bus)
 	a := &Attachment{bus: outer}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
-	e := &env{ctx: a.ctx, bus: bus, horizon: bus.Horizon(), cfg: own, tasks: &a.tasks, counters: &a.counters, runs: newRunCounts()}
+	e := &env{ctx: a.ctx, bus: bus, horizon: bus.Horizon(), cfg: own, tasks: &a.tasks, clock: &serverclock.Clock{}, counters: &a.counters, runs: newRunCounts()}
 	program := cfg.Program
 	if program == nil {
 		program = space.NewProgram("none")

@@ -16,9 +16,12 @@ func (p *partition) lane() *doubt.Lane {
 	}
 }
 
-// compareLane compares the lane with what is known of it, and returns from where on it is to
+// compareLane reads the clock of the server, without which no space is taken over, and compares the lane with what is known of it, and returns from where on it is to
 // be read, given where it was done with. An error says that it cannot be used.
 func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error) {
+	if err := p.clock.Read(ctx, p.bus, p.number); err != nil {
+		return 0, err
+	}
 	d, from, err := p.lane().Compare(ctx, from)
 	if err != nil {
 		if lost := isLoss(err); lost != nil {

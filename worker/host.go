@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/tasks"
@@ -99,6 +100,7 @@ type host struct {
 	// overruns are what earlier hosts of the space were given up for; Until is from now on.
 	overruns  []space.Overrun
 	refilling bool
+	recalling bool        // what was handled under positions that were given out again is being read
 	dry       int         // readings of the lane in a row that brought nothing
 	asked     atomic.Bool // to save a checkpoint
 	clean     atomic.Bool // there was nothing to save
@@ -131,6 +133,7 @@ type env struct {
 	runs     *RunCounts
 	// performing bounds the attempts at tasks, nil around an attachment.
 	performing *tasks.Slots
+	clock      *serverclock.Clock
 	// partition and awake are nil around an attachment.
 	partition *partition
 	awake     *awake
@@ -259,6 +262,7 @@ func (h *host) run() {
 
 // enter asks for a part in the space.
 func (h *host) enter() {
+	h.core.TermAt(h.env.clock.Millis())
 	if h.joins {
 		h.core.Attach()
 	} else {
@@ -421,6 +425,7 @@ func (h *host) carryOut(r space.Ready) {
 	if r.Refill != nil && !h.refilling && h.queued.hasRoom(h.core) {
 		h.refill(r.Refill.After)
 	}
+	h.recall()
 	if r.Append != nil {
 		h.append(r.Append)
 	}

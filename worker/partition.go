@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -56,7 +57,9 @@ type partition struct {
 	aside aside
 	// doubt is the range of the lane that is in doubt. compared is closed when that is known,
 	// or laneErr says why it is not: no space is served before.
-	doubt      *doubt.Range
+	doubt *doubt.Range
+	// clock is that of the server.
+	clock      serverclock.Clock
 	laneErr    error
 	compared   chan struct{}
 	isCompared func()
@@ -104,7 +107,7 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 func (p *partition) env() *env {
 	return &env{
 		ctx: p.ctx, bus: p.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks,
-		counters: &p.w.counters, runs: p.w.runs, performing: p.w.performing, partition: p, awake: &p.w.awake,
+		clock: &p.clock, counters: &p.w.counters, runs: p.w.runs, performing: p.w.performing, partition: p, awake: &p.w.awake,
 	}
 }
 

@@ -137,6 +137,7 @@ func (r *retention) bound(ctx context.Context) (seq, end uint64, clock time.Time
 	if err != nil {
 		return 0, 0, clock, err
 	}
+	r.p.clock.Set(log.Now)
 	old := log.Old
 	if limit := uint64(cfg.HistoryBytes); log.Bytes > limit {
 		// The newest commits stay, as many as are that large if all are alike.

@@ -25,6 +25,12 @@ func messageSize(m model.Message) int {
 	if m.Depth != 0 {
 		depth = strconv.FormatUint(m.Depth, 10)
 	}
+	terms := [3]string{}
+	for i, n := range []uint64{m.Term, m.PrevTerm, m.ReplayKey} {
+		if n != 0 {
+			terms[i] = strconv.FormatUint(n, 10)
+		}
+	}
 	notBefore := ""
 	if m.NotBefore != 0 {
 		notBefore = strconv.FormatInt(m.NotBefore, 10)
@@ -35,6 +41,7 @@ func messageSize(m model.Message) int {
 	}
 	return len(m.Payload) + headerSize(
 		"Settle-Position", position, "Settle-Depth", depth, "Settle-Not-Before", notBefore, "Settle-Expires", expires, "Settle-Invalid", m.Invalid,
+		"Settle-Term", terms[0], "Settle-Prev-Term", terms[1], "Settle-Replay-Key", terms[2],
 		"traceparent", m.Trace.Parent, "tracestate", m.Trace.State)
 }
 

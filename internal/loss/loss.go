@@ -50,6 +50,8 @@ type Loss struct {
 type Gap struct {
 	To        string
 	Positions []uint64
+	// terms are the Term and the PrevTerm of each: its target takes it in its turn by those.
+	terms []terms
 }
 
 // Events is how many events to other spaces are lost.
@@ -208,28 +210,67 @@ func gone(ctx context.Context, b Bus, s stored) (list []Gap, err error) {
 	}
 	slices.Sort(targets)
 	for _, to := range targets {
-		g := Gap{To: to}
 		has, err := arrived(ctx, b, s.Space, to)
 		if err != nil {
 			return nil, err
 		}
-		for p := has.upTo + 1; p <= s.Outbound[to]; p++ {
-			if !logged[to][p] && !has.waiting[p] {
-				g.Positions = append(g.Positions, p)
-			}
-		}
-		if len(g.Positions) > 0 {
+		if g := gapOf(to, s.Outbound[to], &has, logged[to]); len(g.Positions) > 0 {
 			list = append(list, g)
 		}
 	}
 	return list, nil
 }
 
+// terms are those of an event to another space, Send.Term and Send.PrevTerm.
+type terms [2]uint64
+
+// before is the term of the event before it.
+func (t terms) before() uint64 {
+	switch t[1] {
+	case 0:
+		return t[0]
+	case model.NoTerm:
+		return 0
+	}
+	return t[1]
+}
+
+// gapOf are the positions that a target has not had, up to the last one that was given out to it, and the log has not either. The
+// term of each follows from the event behind it.
+func gapOf(to string, last model.Sent, has *arrivals, logged map[uint64]terms) Gap {
+	g := Gap{To: to}
+	term, at := last.Term, map[uint64]uint64{}
+	for p := last.Position; p > has.upTo; p-- {
+		t, known := logged[p]
+		if !known {
+			t, known = has.waiting[p]
+		}
+		if !known {
+			at[p] = term
+			continue
+		}
+		term, at[p] = t.before(), t[0]
+	}
+	before := has.term
+	for p := has.upTo + 1; p <= last.Position; p++ {
+		_, inLog := logged[p]
+		if _, waits := has.waiting[p]; !inLog && !waits {
+			t := terms{at[p], 0}
+			if at[p] != before && at[p] != 0 {
+				t[1] = max(before, model.NoTerm)
+			}
+			g.Positions, g.terms = append(g.Positions, p), append(g.terms, t)
+		}
+		before = at[p]
+	}
+	return g
+}
+
 const readPage = 512
 
 // sent are the positions of events to other spaces that the log of a space has, by target.
-func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]bool, error) {
-	found := map[string]map[uint64]bool{}
+func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]terms, error) {
+	found := map[string]map[uint64]terms{}
 	for after := uint64(0); ; {
 		entries, err := b.ReadLog(ctx, space, after, readPage)
 		if err != nil {
@@ -244,9 +285,9 @@ func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]bool,
 			for j := range c.Txs {
 				for _, e := range c.Txs[j].Sends {
 					if found[e.To] == nil {
-						found[e.To] = map[uint64]bool{}
+						found[e.To] = map[uint64]terms{}
 					}
-					found[e.To][e.Position] = true
+					found[e.To][e.Position] = terms{e.Term, e.PrevTerm}
 				}
 			}
 		}
@@ -259,8 +300,8 @@ func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]bool,
 // arrivals are the positions of an origin that a target has had: all up to one, and those that
 // wait in its lane.
 type arrivals struct {
-	upTo    uint64
-	waiting map[uint64]bool
+	upTo, term uint64 // of the last one
+	waiting    map[uint64]terms
 }
 
 func arrived(ctx context.Context, b Bus, from, to string) (a arrivals, err error) {
@@ -271,7 +312,8 @@ func arrived(ctx context.Context, b Bus, from, to string) (a arrivals, err error
 	if err != nil {
 		return a, fmt.Errorf("what space %s has had of %s: %w", to, from, err)
 	}
-	a.upTo, a.waiting = s.Inbound[from], map[uint64]bool{}
+	in := s.Inbound[from]
+	a.upTo, a.term, a.waiting = in.Position, in.LastTerm(), map[uint64]terms{}
 	for after := s.LaneDone(); ; {
 		events, err := b.ReadLane(ctx, to, after, readPage)
 		if err != nil {
@@ -280,7 +322,7 @@ func arrived(ctx context.Context, b Bus, from, to string) (a arrivals, err error
 		for i := range events {
 			after = events[i].Seq
 			if tx, minted := model.OriginOf(events[i].ID); minted && tx.Space == from {
-				a.waiting[events[i].Position] = true
+				a.waiting[events[i].Position] = terms{events[i].Term, events[i].PrevTerm}
 			}
 		}
 		if len(events) < readPage {
@@ -354,8 +396,8 @@ func (l *Loss) acceptLog(ctx context.Context, b Bus, progress func(at, upTo uint
 		return err
 	}
 	for _, g := range l.Gone {
-		for _, p := range g.Positions {
-			if err := bury(ctx, b, l, g.To, p); err != nil {
+		for i, p := range g.Positions {
+			if err := bury(ctx, b, l, g.To, p, g.terms[i]); err != nil {
 				return err
 			}
 		}
@@ -380,9 +422,10 @@ func (l *Loss) acceptLog(ctx context.Context, b Bus, progress func(at, upTo uint
 }
 
 // bury has a target refuse an event that is lost.
-func bury(ctx context.Context, b Bus, l *Loss, to string, position uint64) error {
+func bury(ctx context.Context, b Bus, l *Loss, to string, position uint64, of terms) error {
 	m := model.Message{
-		Space: to, Stream: lostStream, ID: model.TxID{Space: l.Space, Epoch: l.Known, N: position}.Event(0), Position: position,
+		Space: to, Stream: lostStream, ID: model.TxID{Space: l.Space, Epoch: l.Known, N: position}.Event(0),
+		Position: position, Term: of[0], PrevTerm: of[1],
 	}
 	m = m.Tombstone(fmt.Sprintf("what space %s sent as number %d was lost with the end of its log", l.Space, position))
 	done := make(chan error, 1)

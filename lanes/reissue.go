@@ -1,0 +1,117 @@
+package lanes
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Positions that an origin gives out again, because the commits are lost that had given them out before, are told apart by
+// their terms (docs/adr/0035). The event that is sent under such a position may be a new one; or it is the one that was handled there, or
+// at another position that is given out again, because the origin has handled the same event once more. Which of the two it is, the
+// receipts of this space say, and those are in its log: the lane asks for them (Reissued), and holds such events until it is told
+// (Recall).
+
+// recalled are the events of an origin that were handled and that it may send again.
+type recalled struct {
+	of      model.Reissued
+	handled map[uint64]*model.Receipt // by ReplayKey
+}
+
+// unsure reports whether the lane has to be told what was handled of the origin before it takes the event, which is judged to be
+// the next one, and asks for it then.
+func (l *Lane) unsure(e *early, r *model.Received, v model.Verdict) bool {
+	of, is := r.Reissued(e.origin)
+	if v == model.Reissue {
+		of, is = r.With(e.origin, e.pos, e.term), true
+	}
+	if !is || e.term == 0 || l.recalled[e.origin].of == of {
+		return false
+	}
+	if l.asks == nil {
+		l.asks = map[string]model.Reissued{}
+	}
+	l.asks[e.origin] = of
+	return true
+}
+
+// Reissued are positions that the lane has to be told of, see Recall; false if there are none, or not yet: events that have
+// such a position may be in the queue still.
+func (l *Lane) Reissued() (model.Reissued, bool) {
+	for _, origin := range slices.Sorted(maps.Keys(l.asks)) {
+		if of := l.asks[origin]; !slices.ContainsFunc(l.entries, func(ev *model.Event) bool { return of.Concerns(ev) }) {
+			return of, true
+		}
+	}
+	return model.Reissued{}, false
+}
+
+// Recall tells the lane which events were handled under positions that their origin has given out again. Those that come once
+// more, under another id, carry the receipt that they had (Event.Earlier).
+func (l *Lane) Recall(of model.Reissued, handled []model.Receipt) {
+	if l.asks[of.Origin] != of {
+		return // it asks for others by now
+	}
+	delete(l.asks, of.Origin)
+	if l.recalled == nil {
+		l.recalled = map[string]recalled{}
+	}
+	known := recalled{of: of, handled: make(map[uint64]*model.Receipt, len(handled))}
+	for i := range handled {
+		known.handled[handled[i].ReplayKey] = &handled[i]
+	}
+	l.recalled[of.Origin] = known
+	l.judgeAgain(of.Origin)
+}
+
+// judgeAgain places what is held of an origin once more.
+func (l *Lane) judgeAgain(origin string) {
+	for _, e := range l.held.takeAll(origin) {
+		l.place(e)
+	}
+}
+
+// withEarlier is the event with the receipt that it had under another id, if it had one.
+func (l *Lane) withEarlier(ev *model.Event) *model.Event {
+	var earlier *model.Receipt
+	if ev.ReplayKey != 0 {
+		earlier = l.recalled[ev.Origin()].handled[ev.ReplayKey]
+	}
+	if earlier != nil && earlier.Event == ev.ID {
+		earlier = nil
+	}
+	if ev.Earlier == earlier {
+		return ev
+	}
+	c := *ev
+	c.Earlier = earlier
+	return &c
+}
+
+// outOfTerm is why an event is refused that is judged a model.Conflict.
+const outOfTerm = "its origin has gone back to an earlier state: the transaction that sent it is lost, or the clock of the server was set back since. " +
+	"If it is to be handled, redrive it"
+
+// refuse queues an event that is to be refused.
+func (l *Lane) refuse(e early) {
+	if e.ev == nil {
+		l.readAgain(e)
+		return
+	}
+	c := *e.ev
+	if c.Invalid == "" {
+		c.Invalid = outOfTerm
+	}
+	l.push(&c)
+}
+
+// asOffered is a queued event as it was before it was queued.
+func asOffered(ev *model.Event) *model.Event {
+	if ev.Invalid != outOfTerm {
+		return ev
+	}
+	c := *ev
+	c.Invalid = ""
+	return &c
+}
