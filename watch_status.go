@@ -115,7 +115,7 @@ func (s *watchStatus) reportQueued(ctx context.Context) error {
 // follow runs the live query for the document's status until ctx ends. It asks for values after the
 // highest possible revision, of which there are none.
 func (s *watchStatus) follow(ctx context.Context, w worker.Watch) error {
-	c, q := live.Client{Bus: w.Bus}, live.Watch{Space: w.Space, Document: w.Doc, From: math.MaxUint64}
+	c, q := live.Client{Bus: w.Bus}, live.Watch{Space: w.Space, Document: w.Doc, From: live.At(math.MaxUint64)}
 	for ctx.Err() == nil {
 		err := c.Watch(ctx, q, s.enqueue)
 		if ctx.Err() == nil { // no worker answered at first, or none that accepts the question

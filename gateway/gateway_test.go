@@ -143,17 +143,22 @@ func TestGet_IsTheDocumentAndItsRevisionTheETag(t *testing.T) {
 	s := newSite(t, gateway.Config{})
 	s.source.answer = live.Answer{Revision: 17, Found: true, Value: []byte(`{"n":1}`)}
 	r := s.get(doc)
-	if body := s.body(r); r.StatusCode != 200 || body != `{"n":1}` || r.Header.Get("ETag") != `"17"` || r.Header.Get("Content-Type") != "application/json" {
+	tag := r.Header.Get("ETag")
+	if body := s.body(r); r.StatusCode != 200 || body != `{"n":1}` || !strings.HasPrefix(tag, `"17-`) || r.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("%d %s %v", r.StatusCode, body, r.Header)
 	}
-	if r := s.get(doc, "If-None-Match", `"17"`); r.StatusCode != http.StatusNotModified || s.body(r) != "" {
+	if r := s.get(doc, "If-None-Match", tag); r.StatusCode != http.StatusNotModified || s.body(r) != "" {
 		t.Errorf("what is known: %d", r.StatusCode)
 	}
 	if r := s.get(doc, "If-None-Match", `"16"`); r.StatusCode != 200 {
 		t.Errorf("what was known: %d", r.StatusCode)
 	}
+	s.source.answer.Value = []byte(`{"n":2}`) // the store has gone back, and given the revision out again
+	if r := s.get(doc, "If-None-Match", tag); r.StatusCode != 200 {
+		t.Errorf("what has the same revision: %d", r.StatusCode)
+	}
 	s.source.answer.Stale = "it is\nheld back"
-	if r := s.get(doc, "If-None-Match", `"17"`); r.StatusCode != 200 || r.Header.Get("Settle-Stale") != "it is held back" || r.Header.Get("ETag") != "" {
+	if r := s.get(doc, "If-None-Match", tag); r.StatusCode != 200 || r.Header.Get("Settle-Stale") != "it is held back" || r.Header.Get("ETag") != "" {
 		t.Errorf("what is stale: %d %v", r.StatusCode, r.Header)
 	}
 }
@@ -174,6 +179,7 @@ func TestGet_ErrorsHaveTheirStatus(t *testing.T) {
 		{errors.New("broken"), doc, 500},
 		{&model.ServiceError{Code: 400, Text: "no"}, doc + "/watch", 400},
 		{nil, doc + "/watch?from=x", 400},
+		{nil, doc + "/watch?from=17-x", 400},
 	} {
 		s.source.err = c.err
 		if r := s.get(c.path); r.StatusCode != c.want {
@@ -207,7 +213,7 @@ func lines(r *http.Response, n int) string {
 
 func TestWatch_IsAStreamOfServerSentEvents(t *testing.T) {
 	s := newSite(t, gateway.Config{})
-	s.source.events <- live.Event{Kind: live.Value, Revision: 17, Data: []byte(`{"n":1}`)}
+	s.source.events <- live.Event{Kind: live.Value, Revision: 17, Print: "0123456789ab", Data: []byte(`{"n":1}`)}
 	s.source.events <- live.Event{Kind: live.Beating, Revision: 17}
 	s.source.events <- live.Event{Kind: live.Deleted, Revision: 18}
 	s.source.events <- live.Event{Kind: live.Stale, Revision: 18, Stale: "no \"light\",\nnone at all"}
@@ -216,12 +222,12 @@ func TestWatch_IsAStreamOfServerSentEvents(t *testing.T) {
 	if r.Header.Get("Content-Type") != "text/event-stream" || r.Header.Get("Cache-Control") != "no-store" || r.Header.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("header %v", r.Header)
 	}
-	want := "retry: 1000\n\nid: 17\nevent: value\ndata: {\"n\":1}\n\n: \n\nid: 18\nevent: deleted\ndata: null\n\n" +
+	want := "retry: 1000\n\nid: 17-0123456789ab\nevent: value\ndata: {\"n\":1}\n\n: \n\nid: 18\nevent: deleted\ndata: null\n\n" +
 		"event: stale\ndata: \"no \\\"light\\\",\\nnone at all\"\n\nevent: current\ndata: null\n"
 	if got := lines(r, 18); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if q := s.source.asked[0]; q.From != 16 || q.Space != "alice" || q.Document != "total" {
+	if q := s.source.asked[0]; q.From != live.At(16) || q.Space != "alice" || q.Document != "total" {
 		t.Errorf("asked %+v", q)
 	}
 	_ = r.Body.Close() // the client goes: so does the watch, and with it the demand
@@ -230,8 +236,8 @@ func TestWatch_IsAStreamOfServerSentEvents(t *testing.T) {
 		t.Errorf("the watch has ended with %v", err)
 	}
 	s.source.events <- live.Event{Kind: live.Value, Revision: 19, Data: []byte("1")}
-	_ = lines(s.get(doc+"/watch?from=18"), 3)
-	if q := s.source.asked[1]; q.From != 18 {
+	_ = lines(s.get(doc+"/watch?from=18-0123456789ab"), 3)
+	if q := s.source.asked[1]; q.From != (live.Known{Revision: 18, Print: "0123456789ab"}) {
 		t.Errorf("asked %+v", q)
 	}
 }
@@ -243,8 +249,8 @@ func TestWatch_WhatABrowserHasSeenCountsForMoreThanItsAddress(t *testing.T) {
 	s.source.events <- live.Event{Kind: live.Value, Revision: 19, Data: []byte("1")}
 	r := s.get(doc+"/watch?from=3", "Last-Event-ID", "16")
 	_ = lines(r, 3)
-	if q := s.source.asked[0]; q.From != 16 {
-		t.Errorf("asked from %d, want 16", q.From)
+	if q := s.source.asked[0]; q.From != live.At(16) {
+		t.Errorf("asked from %s, want 16", q.From)
 	}
 }
 

@@ -35,8 +35,8 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	head := w.Header()
-	head.Set("Cache-Control", "no-cache") // revalidate, with If-None-Match
-	head.Set("ETag", `"`+strconv.FormatUint(a.Revision, 10)+`"`)
+	head.Set("Cache-Control", "no-cache") // ask again, with If-None-Match
+	head.Set("ETag", `"`+a.Known().String()+`"`)
 	if a.Stale != "" {
 		head.Del("ETag") // it may become current with the same revision
 		head.Set("Settle-Stale", oneLine(a.Stale))
@@ -70,19 +70,14 @@ func (h handler) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resumeAt returns the revision that the client has, from the browser or from the page.
-func resumeAt(r *http.Request) (uint64, error) {
+// resumeAt is the value that the client has: the browser's word, or the page's.
+func resumeAt(r *http.Request) (known live.Known, err error) {
 	for _, from := range []string{r.Header.Get("Last-Event-ID"), r.URL.Query().Get("from")} {
-		if from == "" {
-			continue
+		if from != "" {
+			return known, known.UnmarshalText([]byte(from))
 		}
-		n, err := strconv.ParseUint(from, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%q is no revision", from)
-		}
-		return n, nil
 	}
-	return 0, nil
+	return known, nil
 }
 
 // stream is the body of a watch.
@@ -97,9 +92,9 @@ type stream struct {
 func (s *stream) event(e live.Event) error {
 	switch e.Kind {
 	case live.Value:
-		return s.send(fmt.Sprintf("id: %d\nevent: value\ndata: %s\n\n", e.Revision, e.Data))
+		return s.send(fmt.Sprintf("id: %s\nevent: value\ndata: %s\n\n", e.Known(), e.Data))
 	case live.Deleted:
-		return s.send(fmt.Sprintf("id: %d\nevent: deleted\ndata: null\n\n", e.Revision))
+		return s.send(fmt.Sprintf("id: %s\nevent: deleted\ndata: null\n\n", e.Known()))
 	case live.Stale:
 		why, err := json.Marshal(e.Stale)
 		if err != nil {

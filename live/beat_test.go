@@ -21,7 +21,7 @@ func TestWatch_ThatIsTakenUpAgainHearsOfTheRevisionThatItKnows(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*live.Heartbeat)
 		defer cancel()
 		var beats []uint64
-		_ = p.Watch(ctx, live.Watch{Space: "s", Document: "n", From: rev}, func(e live.Event) error { // ends with ctx
+		_ = p.Watch(ctx, live.Watch{Space: "s", Document: "n", From: live.At(rev)}, func(e live.Event) error { // ends with ctx
 			if e.Kind == live.Beating {
 				beats = append(beats, e.Revision)
 			}

@@ -85,7 +85,7 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 	if err := checkNames(q.Space, q.Document); err != nil {
 		return err
 	}
-	w := watching{q: q, deliver: deliver, begun: q.From > 0}
+	w := watching{q: q, deliver: deliver, begun: !q.From.IsZero()}
 	began := time.Now()
 	for n := 0; ; n++ {
 		heard := w.heard
@@ -93,6 +93,9 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case isBadRequest(err) && w.q.From.Print != "":
+			w.q.From.Print = "" // a worker of an earlier version answers, which knows revisions only
+			continue
 		case !waits(err) && !errors.Is(err, context.Canceled):
 			return err
 		case w.heard == 0 && errors.Is(err, model.ErrNobody) && time.Since(began) > c.grace():
@@ -103,7 +106,7 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 		}
 		if w.heard > heard || !w.down && time.Since(began) >= c.grace() {
 			w.down = true
-			w.tell(Event{Kind: Broken, Revision: w.q.From, Err: w.why(err)})
+			w.tell(Event{Kind: Broken, Revision: w.q.From.Revision, Err: w.why(err)})
 		}
 		if pause.For(ctx, min(10*time.Millisecond<<min(n, 10), time.Second)) != nil {
 			return ctx.Err()
@@ -144,7 +147,7 @@ func (w *watching) once(ctx context.Context, bus port.Client) error {
 		w.heard++
 		if first {
 			first, w.down = false, false
-			w.tell(Event{Kind: Connected, Revision: w.q.From})
+			w.tell(Event{Kind: Connected, Revision: w.q.From.Revision})
 		}
 		if err := w.take(eventOf(p)); err != nil {
 			cancel(err)
@@ -162,18 +165,18 @@ func (w *watching) take(e Event) error {
 	case Moved:
 		return ErrMoved
 	case Beating, Stale, Current:
-		if e.Revision > w.q.From {
+		if e.Revision > w.q.From.Revision {
 			return errMissed
 		}
 		w.tell(e)
 	case Rewound:
-		w.begun, w.q.From = false, 0
+		w.begun, w.q.From = false, Known{}
 		w.tell(e)
 	case Value, Deleted:
-		if w.begun && e.Revision <= w.q.From {
+		if w.begun && e.Revision <= w.q.From.Revision {
 			return nil
 		}
-		w.begun, w.q.From = true, e.Revision
+		w.begun, w.q.From = true, e.Known()
 		w.tell(e)
 	}
 	return nil
@@ -194,6 +197,10 @@ func eventOf(p model.Part) Event {
 	e := Event{Kind: Kind(p.Header[HeaderEvent]), Data: p.Data}
 	e.Revision, _ = strconv.ParseUint(p.Header[HeaderRevision], 10, 64)
 	e.Previous, _ = strconv.ParseUint(p.Header[HeaderPrevious], 10, 64)
+	var k Known
+	if k.UnmarshalText([]byte(p.Header[HeaderResume])) == nil && k.Revision == e.Revision {
+		e.Print = k.Print
+	}
 	if e.Kind == Stale && json.Unmarshal(p.Data, &e.Stale) == nil {
 		e.Data = nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -45,6 +46,7 @@ type sub struct {
 	// What follows is the feed's, under its lock.
 	next, standing Event  // the zero Event if there is none
 	last           uint64 // revision of the last value that was wanted
+	print          string // of the value that the watcher came with, "" if it is not known or has been followed by another
 	begun          bool   // and whether there was one
 	rewound        bool   // the store has gone back, of which the watcher is to be told first
 	waits          bool   // nothing is shown before the feed is known to be up to date, see admit
@@ -71,6 +73,14 @@ func (s *Server) begin(ctx context.Context, f *feed) {
 	}
 }
 
+// textOf is the text of a document, nil if there is none.
+func textOf(v model.Value) []byte {
+	if v.IsAbsent() {
+		return nil
+	}
+	return v.AppendJSON(nil)
+}
+
 // again is how long to wait before something is tried again that has failed.
 const again = 200 * time.Millisecond
 
@@ -94,6 +104,7 @@ func (f *feed) take(c lookup.Change) {
 	if !c.Value.IsAbsent() {
 		e.Kind, e.Data = Value, c.Value.AppendJSON(nil)
 	}
+	e.Print = printOf(e.Data)
 	f.newest = e
 	for s := range f.subs { // any order: each on its own
 		s.compare(f)
@@ -105,7 +116,7 @@ func (f *feed) take(c lookup.Change) {
 // The feed's lock is held.
 func (s *sub) beginAnew() {
 	s.rewound = s.rewound || s.begun
-	s.next, s.last, s.begun = Event{}, 0, false
+	s.next, s.last, s.print, s.begun = Event{}, 0, "", false
 }
 
 // compare finds a watcher that knows more than the log has: it was told before the store went
@@ -125,13 +136,19 @@ func (s *sub) wantsValues() bool { return s.begun && s.last < math.MaxUint64 }
 // isAhead reports whether the watcher knows a revision behind all that the feed has read.
 func (s *sub) isAhead() bool { return s.last > max(s.feed.read, s.feed.newest.Revision) }
 
-// recheck has a watcher that is ahead of its feed compared with the leader: what it knows may have
+// differs reports whether the watcher knows another value of the revision that the feed has: one of the two is lost.
+func (s *sub) differs() bool {
+	newest := &s.feed.newest
+	return s.print != "" && newest.Kind != "" && newest.Revision == s.last && newest.Print != s.print
+}
+
+// recheck has a watcher that is ahead of its feed, or knows another value, compared with the leader: what it knows may have
 // been lost before this process began. As long as a leader may answer from the past, it is asked
 // again; since is when that began, now if it has not.
 func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 	f := sub.feed
 	f.mu.Lock()
-	due := f.newest.Kind != "" && sub.wantsValues() && sub.isAhead()
+	due := f.newest.Kind != "" && sub.wantsValues() && (sub.isAhead() || sub.differs())
 	f.mu.Unlock()
 	if !due {
 		return
@@ -148,6 +165,10 @@ func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 		f.read = max(f.read, d.Read)
 	}
 	switch {
+	case sub.differs():
+		if d.Seq == sub.last && printOf(textOf(d.Value)) == f.newest.Print {
+			sub.beginAnew()
+		}
 	case !sub.isAhead():
 		sub.compare(f)
 	case d.Read < sub.last && time.Since(since) >= s.bus.Hindsight():
@@ -170,7 +191,7 @@ func (s *sub) offer(e Event) {
 	if !s.begun {
 		defer s.hear(s.feed.standing)
 	}
-	s.next, s.last, s.begun = e, e.Revision, true
+	s.next, s.last, s.print, s.begun = e, e.Revision, "", true
 	s.rouse()
 }
 
@@ -243,7 +264,7 @@ func (s *Server) join(q *Watch) (*sub, error) {
 		s.feeds[k] = f
 		s.tasks.Go(func() { s.begin(ctx, f) }) // ends when nobody watches, or with the server
 	}
-	sub := &sub{feed: f, news: make(chan struct{}, 1), last: q.From, begun: q.From > 0}
+	sub := &sub{feed: f, news: make(chan struct{}, 1), last: q.From.Revision, print: q.From.Print, begun: !q.From.IsZero()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.subs[sub] = true

@@ -225,13 +225,13 @@ func TestFeed_AWatcherKnowsARevisionThatTheDocumentNeverHad(t *testing.T) {
 // A client whose watch breaks after that does not ask from the revision that is gone.
 func TestClient_ForgetsItsRevisionWithTheStore(t *testing.T) {
 	var told []Kind
-	w := watching{q: Watch{From: 9}, begun: true, deliver: func(e Event) { told = append(told, e.Kind) }}
+	w := watching{q: Watch{From: At(9)}, begun: true, deliver: func(e Event) { told = append(told, e.Kind) }}
 	for _, e := range []Event{{Kind: Rewound}, {Kind: Value, Revision: 3}} {
 		if err := w.take(e); err != nil {
 			t.Fatal(err)
 		}
-		if w.q.From != e.Revision {
-			t.Errorf("after %+v it would ask from %d", e, w.q.From)
+		if w.q.From.Revision != e.Revision {
+			t.Errorf("after %+v it would ask from %s", e, w.q.From)
 		}
 	}
 	if len(told) != 2 {

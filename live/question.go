@@ -55,9 +55,9 @@ type Answer struct {
 type Watch struct {
 	Space    string `json:"space"`
 	Document string `json:"document"`
-	// From is the revision of the last value that is known: only newer ones are wanted. 0
-	// for whatever there is, even if there is no document.
-	From uint64 `json:"from,omitempty"`
+	// From is the last value that is known: only newer ones are wanted. The zero Known
+	// is for whatever there is, even if there is no document.
+	From Known `json:"from,omitzero"`
 }
 
 // Kind is what an Event says.
@@ -88,9 +88,11 @@ type Event struct {
 	// or it is not known. If that is not the last one that was delivered, those between
 	// have been left out.
 	Previous uint64
-	Data     []byte // JSON, of a value
-	Stale    string // of Stale: why, as in Answer
-	Err      error  // of Broken: why
+	// Print is that of the value or deletion, see Known; "" of anything else.
+	Print string
+	Data  []byte // JSON, of a value
+	Stale string // of Stale: why, as in Answer
+	Err   error  // of Broken: why
 }
 
 // Duration is a time.Duration that is written as "15s" in JSON.

@@ -24,6 +24,7 @@ const (
 	HeaderEvent    = "Settle-Event"    // Kind
 	HeaderRevision = "Settle-Revision" // Event.Revision
 	HeaderPrevious = "Settle-Previous" // Event.Previous, if known
+	HeaderResume   = "Settle-Resume"   // Event.Known of a value or deletion: to be asked from
 )
 
 // Host is the worker that a Server answers for.
@@ -201,8 +202,8 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 	beat := time.NewTicker(Heartbeat)
 	defer beat.Stop()
 	began := time.Now()
-	last := Event{Kind: Beating, Revision: q.From}
-	if q.From > 0 { // say that somebody is there: there may be nothing new for long
+	last := Event{Kind: Beating, Revision: q.From.Revision}
+	if !q.From.IsZero() { // say that somebody is there: there may be nothing new for long
 		err = deliver(last)
 	}
 	for err == nil {
@@ -276,6 +277,9 @@ func say(to model.Outlet, e Event) error {
 	h := map[string]string{HeaderEvent: string(e.Kind), HeaderRevision: strconv.FormatUint(e.Revision, 10)}
 	if e.Previous > 0 {
 		h[HeaderPrevious] = strconv.FormatUint(e.Previous, 10)
+	}
+	if e.Print != "" {
+		h[HeaderResume] = e.Known().String()
 	}
 	if e.Kind == Stale {
 		e.Data, _ = json.Marshal(e.Stale) // a string

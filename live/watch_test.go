@@ -123,7 +123,7 @@ func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
 		p := w.worker("a", live.Config{})
 		ask := func(from uint64) *seen { // the service itself: a live.Client would forgive it
 			return w.watching(func(ctx context.Context, s *seen) error {
-				return p.Watch(ctx, live.Watch{Space: "s", Document: "n", From: from}, s.add)
+				return p.Watch(ctx, live.Watch{Space: "s", Document: "n", From: live.At(from)}, s.add)
 			})
 		}
 		w.send("add", 1)
@@ -208,7 +208,7 @@ func TestWatch_ComesBackToAWorkerThatWasStartedAfterTheStoreWentBack(t *testing.
 					}
 				}
 				s := w.watching(func(ctx context.Context, s *seen) error {
-					return b.Watch(ctx, live.Watch{Space: "s", Document: "n", From: known}, s.add)
+					return b.Watch(ctx, live.Watch{Space: "s", Document: "n", From: live.At(known)}, s.add)
 				})
 				w.eventually("what there is is told", func() bool { return s.last() == "1" })
 				if n := len(s.of(live.Rewound)); n != 1 {

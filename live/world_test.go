@@ -118,7 +118,7 @@ func (p *process) stop() {
 	p.bus.Close()
 }
 
-// program counts events in n, and derives double from that.
+// program counts events in n, some for ten, and derives double from that.
 func (w *world) program() *space.Program {
 	p := space.NewProgram("book")
 	must := func(err error) {
@@ -129,6 +129,11 @@ func (w *world) program() *space.Program {
 	must(p.Handle("add", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
 		n, _ := tx.Get("n").AsInt()
 		tx.Set("n", n+1)
+		return model.Value{}, nil
+	}))
+	must(p.Handle("jump", func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		n, _ := tx.Get("n").AsInt()
+		tx.Set("n", n+10)
 		return model.Value{}, nil
 	}))
 	must(p.Handle("stick", func(*space.Tx, *model.Event) (model.Value, error) {
@@ -295,7 +300,7 @@ func (s *seen) stop() error {
 // follow watches by way of the service.
 func (w *world) follow(doc string, from uint64) *seen {
 	return w.watching(func(ctx context.Context, s *seen) error {
-		return w.client.Watch(ctx, live.Watch{Space: "s", Document: doc, From: from}, func(e live.Event) { _ = s.add(e) })
+		return w.client.Watch(ctx, live.Watch{Space: "s", Document: doc, From: live.At(from)}, func(e live.Event) { _ = s.add(e) })
 	})
 }
 

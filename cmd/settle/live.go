@@ -18,10 +18,10 @@ import (
 // watchCmd is `settle watch`.
 type watchCmd struct {
 	connection
-	Space string   `arg:"" help:"A space."`
-	Docs  []string `arg:"" name:"document" help:"Documents of it. They are kept up to date while they are watched."`
-	From  uint64   `help:"Print only values newer than this revision." default:"0"`
-	JSON  bool     `name:"json" help:"Print a JSON object per line."`
+	Space string     `arg:"" help:"A space."`
+	Docs  []string   `arg:"" name:"document" help:"Documents of it. While they are watched, what they are computed from is kept up to date."`
+	From  live.Known `help:"Print only what is newer than this value: a revision, or what --json prints as \"resume\"." default:"0"`
+	JSON  bool       `name:"json" help:"Print a JSON object per line."`
 }
 
 // Run prints documents and then their newest values whenever they have changed, until it is interrupted. Workers may come and
@@ -74,6 +74,7 @@ type changeLine struct {
 	Document string          `json:"document"`
 	Revision uint64          `json:"revision"`
 	Previous uint64          `json:"previous,omitempty"`
+	Resume   string          `json:"resume"` // for --from
 	Value    json.RawMessage `json:"value,omitempty"`
 	Deleted  bool            `json:"deleted,omitempty"`
 }
@@ -110,7 +111,7 @@ func (p *changePrinter) print(doc string, e live.Event) {
 
 func (p *changePrinter) change(doc string, e live.Event) {
 	if p.cmd.JSON {
-		line, err := json.Marshal(changeLine{p.cmd.Space, doc, e.Revision, e.Previous, e.Data, e.Kind == live.Deleted})
+		line, err := json.Marshal(changeLine{p.cmd.Space, doc, e.Revision, e.Previous, e.Known().String(), e.Data, e.Kind == live.Deleted})
 		if err != nil {
 			fmt.Fprintln(p.io.err, err)
 			return

@@ -1,0 +1,137 @@
+package live_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+)
+
+func TestKnown_IsReadInBothForms(t *testing.T) {
+	for text, want := range map[string]live.Known{ // any order: each by itself
+		`17`: live.At(17), `"17"`: live.At(17), `"17-0123456789ab"`: {Revision: 17, Print: "0123456789ab"},
+	} {
+		var q live.Watch
+		if err := json.Unmarshal([]byte(`{"space":"s","document":"d","from":`+text+`}`), &q); err != nil || q.From != want {
+			t.Errorf("%s is read as %+v, %v", text, q.From, err)
+		}
+		var again live.Known
+		data, err := json.Marshal(want)
+		if err == nil {
+			err = json.Unmarshal(data, &again)
+		}
+		if err != nil || again != want {
+			t.Errorf("%+v is written as %s, and read as %+v, %v", want, data, again, err)
+		}
+	}
+	if data, err := json.Marshal(live.At(17)); err != nil || string(data) != "17" {
+		t.Errorf("a revision alone is written as %s, %v: earlier versions want a number", data, err)
+	}
+	if data, err := json.Marshal(live.Watch{Space: "s", Document: "d"}); err != nil || strings.Contains(string(data), "from") {
+		t.Errorf("nothing known is written as %s, %v", data, err)
+	}
+	for _, text := range []string{``, `-1`, `x`, `17-`, `17-0123`, `17-0123456789AB`, `17-0123456789ab0`, `17-0123456789ab-1`} {
+		var k live.Known
+		if err := k.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is read as %+v", text, k)
+		}
+	}
+}
+
+// told collects what a watch is told of values, and that the store has gone back.
+func (w *world) told(from live.Known) *seen {
+	return w.watching(func(ctx context.Context, s *seen) error {
+		return w.client.Watch(ctx, live.Watch{Space: "s", Document: "n", From: from}, func(e live.Event) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.events = append(s.events, e)
+		})
+	})
+}
+
+// A store goes back while a client watches and no worker runs, and the document gets the revision again that the client
+// has, with another content. A worker that was started after that tells the client, whichever way that has come: it comes back
+// by itself, or with what it has noted.
+func TestWatch_ARevisionThatIsGivenOutAgainIsToldFromTheOneBefore(t *testing.T) {
+	for _, c := range []struct {
+		stream string // of the event by which the revision is given out again
+		n      int
+		back   bool
+	}{{"jump", 11, true}, {"add", 2, false}} {
+		t.Run(c.stream, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a := w.worker("a", live.Config{})
+				w.send("add", 1)
+				w.settled(1)
+				before := w.server.Snapshot()
+				head := w.server.Head("s")
+				w.send("touch", 1) // its commit stands where the takeover will
+				w.eventually("it is refused", func() bool { return w.server.Head("s") == head+1 })
+				w.send("add", 1)
+				w.settled(2)
+				stays := w.told(live.Known{})
+				w.eventually("the client has it", func() bool { return stays.last() == "2" })
+				values := stays.of(live.Value)
+				had := values[len(values)-1].Known()
+				a.crash()
+				w.server.GoBack(before)
+				w.worker("b", live.Config{})
+				w.send(c.stream, 1)
+				w.settled(c.n)
+				if _, revision := w.logged("n"); revision != had.Revision {
+					t.Fatalf("the document has revision %d, and had %d: the test proves nothing", revision, had.Revision)
+				}
+				comes, knowsLess := w.told(had), w.told(live.At(had.Revision))
+				w.pass(time.Minute)
+				for who, s := range map[string]*seen{"who stays": stays, "who comes back": comes} { // any order: each by itself
+					news := s.of(live.Rewound, live.Value)
+					i := slices.IndexFunc(news, func(e live.Event) bool { return e.Kind == live.Rewound })
+					switch {
+					case !c.back && (i >= 0 || len(s.of(live.Value)) != len(values) && s == stays):
+						t.Errorf("%s is told %+v of what it has", who, news)
+					case c.back && (i < 0 || len(news) != i+2 || string(news[i+1].Data) != "11"):
+						t.Errorf("%s is told %+v", who, news)
+					}
+				}
+				if news := knowsLess.of(live.Rewound, live.Value); len(news) > 0 {
+					t.Errorf("a revision alone tells nothing apart, and the watch is told %+v", news)
+				}
+			})
+		})
+	}
+}
+
+// A worker of an earlier version refuses a question that names more than a revision: it is asked with that alone.
+func TestWatch_AWorkerOfAnEarlierVersionIsAskedFromTheRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("a", live.Config{})
+		w.send("add", 1)
+		w.settled(1)
+		_, revision := w.logged("n")
+		earlier := &refusesPrints{asks: asks{Bus: w.bus, reading: make(chan struct{}, 1)}}
+		w.client.Bus = earlier
+		s := w.told(live.Known{Revision: revision, Print: "0123456789ab"})
+		w.send("add", 1)
+		w.eventually("it is told what is newer", func() bool { return s.last() == "2" })
+		if len(s.of(live.Rewound)) > 0 {
+			t.Error("it was told that the store has gone back")
+		}
+	})
+}
+
+type refusesPrints struct{ asks }
+
+func (b *refusesPrints) Listen(ctx context.Context, endpoint string, q []byte, deliver func(model.Part)) error {
+	if strings.Contains(string(q), `"from":"`) {
+		return &model.ServiceError{Code: model.CodeBadRequest, Text: "the question is not the JSON that is expected"}
+	}
+	return b.Bus.Listen(ctx, endpoint, q, deliver)
+}
