@@ -407,7 +407,11 @@ func TestQ20_Await_WhatAHandlerHasSent(t *testing.T) {
 		if rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "note", ID: "e1"}); err != nil || rc.Outcome != settle.Handled {
 			t.Fatalf("%+v, %v", rc, err)
 		}
-		origin := model.TxID{Space: "s", Epoch: 1, N: 1}
+		takeover, err := model.DecodeCommit(w.server.History("s")[0].Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		origin := model.TxID{Space: "s", Epoch: 1, N: model.BeforeFirstTx(takeover.Term) + 1}
 		if rc, err := c.Await(t.Context(), "s", "add", origin.Event(0)); err != nil || rc.Result.String() != "1" {
 			t.Errorf("the follow-up: %+v, %v", rc, err)
 		}

@@ -21,7 +21,7 @@ type Lane struct {
 	entries []*model.Event
 	next    int
 	// jumbled says that an event may be queued behind one with a higher lane
-	// sequence; it is cleared when the queue runs empty.
+	// sequence, or one that the cursor has passed; it is cleared when the queue runs empty.
 	jumbled bool
 
 	// floor is the confirmed cursor: every event up to it is done, but for held.
@@ -216,7 +216,7 @@ func (l *Lane) readAgain(e early) {
 
 // push appends to the queue.
 func (l *Lane) push(ev *model.Event) {
-	l.jumbled = l.jumbled || ev.Lane != 0 && ev.Lane < l.seen
+	l.jumbled = l.jumbled || ev.Lane != 0 && (ev.Lane < l.seen || ev.Lane <= l.floor)
 	l.entries = append(l.entries, ev)
 }
 

@@ -22,10 +22,7 @@ type recalled struct {
 // unsure reports whether the lane has to be told what was handled of the origin before it takes the event, which is judged to be
 // the next one, and asks for it then.
 func (l *Lane) unsure(e *early, r *model.Received, v model.Verdict) bool {
-	of, is := r.Reissued(e.origin)
-	if v == model.Reissue {
-		of, is = r.With(e.origin, e.pos, e.term), true
-	}
+	of, is := r.Reissued(e.origin, v, e.pos, e.term)
 	if !is || e.term == 0 || l.recalled[e.origin].of == of {
 		return false
 	}

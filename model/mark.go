@@ -51,11 +51,12 @@ type Standing struct {
 
 // Positions are what a space has exchanged with others: Inbound is the highest position
 // handled per origin space, Outbound the highest position sent per target space. Versions that know
-// no terms leave out the others: InTerms are Received.Numbers per origin space, OutTerms the terms of the highest
+// no terms leave out the others: InTerms and InAgain are Received.Numbers per origin space, OutTerms the terms of the highest
 // positions sent. Of two that are known of a space, the further one holds (Received.After).
 type Positions struct {
 	Inbound  map[string]uint64   `json:"in,omitzero"`
 	InTerms  map[string][]uint64 `json:"intrm,omitzero"`
+	InAgain  map[string][]uint64 `json:"inagn,omitzero"`
 	Outbound map[string]uint64   `json:"out,omitzero"`
 	OutTerms map[string]uint64   `json:"outtrm,omitzero"`
 }
@@ -66,11 +67,18 @@ func (p *Positions) Receive(origin string, r *Received) {
 		p.Inbound = map[string]uint64{}
 	}
 	p.Inbound[origin] = r.Position
-	if len(r.Terms) > 0 {
+	terms, again := r.Numbers()
+	if len(terms) > 0 {
 		if p.InTerms == nil {
 			p.InTerms = map[string][]uint64{}
 		}
-		p.InTerms[origin] = r.Numbers()
+		p.InTerms[origin] = terms
+	}
+	if len(again) > 0 {
+		if p.InAgain == nil {
+			p.InAgain = map[string][]uint64{}
+		}
+		p.InAgain[origin] = again
 	}
 }
 

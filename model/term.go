@@ -23,15 +23,16 @@ func NextTerm(at, before uint64) uint64 {
 	return max(at, before+1)
 }
 
-// Transaction numbers begin at firstTxUnit for each millisecond of the time at which the term began, so that two terms that began
-// with the same log sequence, one of them in commits that are lost, name no transaction alike; after half a year they may.
+// Transaction numbers begin anew with an epoch. Two epochs may have the same log sequence, if one of them is in commits that are lost; so
+// that no name is given out twice, they begin at txsPerMilli for each millisecond of the time at which the term began, which is
+// more than a runtime makes in that time. The numbers come round after txMillis, a day and a half.
 const (
-	firstTxUnit  = 1 << 8
-	firstTxMilli = 1 << 34
+	txsPerMilli = 1 << 7
+	txMillis    = 1 << 27
 )
 
 // BeforeFirstTx is the number below that of the first transaction of the epoch that began with a term.
-func BeforeFirstTx(term uint64) uint64 { return term % firstTxMilli * firstTxUnit }
+func BeforeFirstTx(term uint64) uint64 { return term % txMillis * txsPerMilli }
 
 // Sent is the position that was given out last to a target, and the term in which it was.
 type Sent struct{ Position, Term uint64 }
@@ -41,12 +42,15 @@ const maxTerms = 4
 
 // TermStart says from which position on a space has handled what an origin has sent in a term. Term 0 stands for
 // events of which the term is not known: a version that has no terms has sent or released them.
-type TermStart struct {
-	Term, First uint64
-	// Lost is the highest position that was handled of earlier terms, if that is not below First: the commits that had sent
-	// First to Lost were lost, and the origin gives those positions out again.
-	Lost uint64
-}
+type TermStart struct{ Term, First uint64 }
+
+// Again are positions that an origin has given out again, in Term at the latest: events that it had sent in earlier terms, under First
+// to Last, were handled, and the commits that had sent them are lost. The zero Again is none.
+type Again struct{ Term, First, Last uint64 }
+
+// againFor is for how long, in milliseconds, an origin may take to send once more what it had sent before it has gone back: it handles
+// its lane in order, and what it had handled comes first.
+const againFor = 24 * 60 * 60 * 1000
 
 // Received is what a space has handled of the events of one origin. The slice is never changed, so that copies
 // may share it.
@@ -54,6 +58,7 @@ type Received struct {
 	Position uint64
 	// Terms are the last few terms, in their order.
 	Terms []TermStart
+	Again Again
 }
 
 // Verdict says what a position of an origin is to a space.
@@ -167,19 +172,30 @@ func (r *Received) Take(position, term uint64) bool {
 
 // begin notes the first position of a term, and forgets what it takes the place of.
 func (r *Received) begin(t TermStart) {
-	if t.First <= r.Position {
-		t.Lost = r.Position
-	}
+	r.Again = r.againWith(t.First, t.Term)
 	var kept []TermStart
 	for _, was := range r.Terms {
 		if was.First < t.First {
 			kept = append(kept, was)
-		} else if was.Lost >= t.First {
-			t.Lost = max(t.Lost, was.Lost)
 		}
 	}
 	kept = append(kept, t)
 	r.Position, r.Terms = t.First, kept[max(len(kept)-maxTerms, 0):]
+}
+
+// againWith are the positions that are given out again when an event is the first one of a term.
+func (r *Received) againWith(position, term uint64) Again {
+	a := r.Again
+	if a.Term > 0 && term > a.Term+againFor {
+		a = Again{}
+	}
+	switch {
+	case position > r.Position || term == 0:
+		return a
+	case a.Term == 0:
+		return Again{Term: term, First: position, Last: r.Position}
+	}
+	return Again{Term: term, First: min(a.First, position), Last: max(a.Last, r.Position)}
 }
 
 // Steps reports whether r is one position further than o, in the same term.
@@ -200,61 +216,48 @@ func (r *Received) highest() (term uint64) {
 	return term
 }
 
-// Numbers are the terms as they are stored: three numbers for each.
-func (r *Received) Numbers() []uint64 {
-	var list []uint64
+// Numbers are the terms, and those positions if there are any, as they are stored: two numbers for each term, and three for those.
+func (r *Received) Numbers() (terms, again []uint64) {
 	for _, t := range r.Terms {
-		list = append(list, t.Term, t.First, t.Lost)
+		terms = append(terms, t.Term, t.First)
 	}
-	return list
+	if r.Again.Term > 0 {
+		again = []uint64{r.Again.Term, r.Again.First, r.Again.Last}
+	}
+	return terms, again
 }
 
 // ReceivedOf is the inverse of Numbers.
-func ReceivedOf(position uint64, numbers []uint64) Received {
+func ReceivedOf(position uint64, terms, again []uint64) Received {
 	r := Received{Position: position}
-	for ; len(numbers) >= 3; numbers = numbers[3:] {
-		r.Terms = append(r.Terms, TermStart{Term: numbers[0], First: numbers[1], Lost: numbers[2]})
+	for ; len(terms) >= 2; terms = terms[2:] {
+		r.Terms = append(r.Terms, TermStart{Term: terms[0], First: terms[1]})
+	}
+	if len(again) == 3 {
+		r.Again = Again{Term: again[0], First: again[1], Last: again[2]}
 	}
 	return r
 }
 
-// Reissued are positions that an origin has given out again: events of earlier terms than Term have had the turns from First
-// to Last, and the commits that had sent them are lost.
+// Reissued are positions that an origin has given out again.
 type Reissued struct {
-	Origin      string
-	Term        uint64
-	First, Last uint64
+	Origin string
+	Again
+}
+
+// Reissued are the positions of which an event of the origin may be one that was handled under another id, given that it is judged
+// InTurn, or a Reissue; false if there are none.
+func (r *Received) Reissued(origin string, v Verdict, position, term uint64) (Reissued, bool) {
+	a := r.Again
+	if v == Reissue {
+		a = r.againWith(position, term)
+	}
+	return Reissued{origin, a}, a.Term > 0
 }
 
 // Concerns reports whether an event was sent under one of those positions before they were given out again.
 func (of *Reissued) Concerns(ev *Event) bool {
 	return ev.Position >= of.First && ev.Position <= of.Last && ev.Position > 0 && ev.Term < of.Term && ev.Origin() == of.Origin
-}
-
-// Reissued are the positions of which an event of the origin may be a second one that was given out again; false if
-// none are known.
-func (r *Received) Reissued(origin string) (Reissued, bool) {
-	out := Reissued{Origin: origin}
-	for _, t := range r.Terms {
-		if t.Lost < t.First {
-			continue
-		}
-		if out.Term == 0 {
-			out.First = t.First
-		}
-		out.Term, out.First, out.Last = t.Term, min(out.First, t.First), max(out.Last, t.Lost)
-	}
-	return out, out.Term > 0
-}
-
-// With are those positions and the ones that an event would add which is judged to be a Reissue.
-func (r *Received) With(origin string, position, term uint64) Reissued {
-	out, known := r.Reissued(origin)
-	if !known {
-		return Reissued{Origin: origin, Term: term, First: position, Last: r.Position}
-	}
-	out.Term, out.First, out.Last = term, min(out.First, position), max(out.Last, r.Position)
-	return out
 }
 
 // CauseKey tells what an event stands for from everything else, whichever transaction has sent it: that of a minted event is

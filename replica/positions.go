@@ -63,7 +63,7 @@ func (p *positions) changed(r *Replica) ([]model.StateDoc, error) {
 // know merges positions that were saved.
 func (r *Replica) know(p *model.Positions) {
 	for origin, pos := range p.Inbound { // any order: each on its own
-		in, known := model.ReceivedOf(pos, p.InTerms[origin]), r.Inbound[origin]
+		in, known := model.ReceivedOf(pos, p.InTerms[origin], p.InAgain[origin]), r.Inbound[origin]
 		if in.After(&known) {
 			r.Inbound[origin] = in
 		}
