@@ -53,7 +53,7 @@ func TestRewinds(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"rewinds", "rewinds to an older snapshot", "events that were lost", "events that were kept", "kills", "calls over a rewind", "values that went back", "purged logs", "lanes that were cut off", "lanes that were cut off while nothing ran",
-		"stores that were replaced by an empty one", "lanes that were replaced by an empty one", "losses that were accepted"} {
+		"logs that went back", "logs that went back while nothing ran", "positions that were given out again", "events that were sent again under another id"} {
 		if *rewindSeeds >= 50 && counts[what] == 0 {
 			t.Errorf("no %s: the run proves nothing", what)
 		}
@@ -61,7 +61,7 @@ func TestRewinds(t *testing.T) {
 	t.Log(counts)
 }
 
-// past is a deployment whose store goes back, all of it to one moment.
+// past is a deployment whose store goes back: all of it to one moment, or lanes alone, or the log of a partition with its state.
 type past struct {
 	seed    uint64
 	server  *membus.Server
@@ -74,10 +74,7 @@ type past struct {
 	seen    model.Value // by the watch, last
 	history int64
 	cuts    bool // only lanes lose their ends
-	// replaced says that an empty store takes the place of the one that there was; with cuts, an empty lane, which is
-	// refused until an operator accepts the loss.
-	replaced bool
-	empty    kept
+	alone   bool // only the log and the state of a partition go back
 
 	mu      sync.Mutex
 	wrong   []string
@@ -107,13 +104,16 @@ type life struct {
 
 func newPast(seed uint64) *past {
 	c := keyed(seed, "past")
+	partitions, alone := 1+c.below(2), keyed(seed, "alone").below(3) == 0
+	if alone {
+		partitions = 2 + keyed(seed, "alone").below(2)
+	}
 	w := &past{
-		seed: seed, server: membus.NewServer(membus.Config{Partitions: 1 + c.below(2)}), begin: time.Now(),
+		seed: seed, server: membus.NewServer(membus.Config{Partitions: partitions}), begin: time.Now(), alone: alone,
 		procs: map[string]*life{}, counts: map[string]int{}, history: oneOf(c, int64(0), 500, 2000),
 	}
 	w.server.Remember()
-	w.replaced, w.empty = keyed(seed, "replaced").below(3) == 0, kept{Snapshot: w.server.Snapshot()}
-	if w.cuts = c.below(2) == 0; w.cuts {
+	if w.cuts = c.below(2) == 0 && !alone; w.cuts || alone {
 		w.history = 0 // a receipt that was purged can tell nothing
 	}
 	for i := range 2 + c.below(3) {
@@ -238,7 +238,12 @@ func (w *past) act(ctx context.Context) {
 	for range w.unlessCuts(1 + c.below(3)) {
 		add(c.between(0, chaosOfRewinds*2/3), func() { kept = append(kept, w.keep()) })
 	}
-	for range w.unlessCuts(1 + c.below(2)) {
+	if w.alone {
+		for range 1 + c.below(2) {
+			add(c.between(chaosOfRewinds/4, chaosOfRewinds), func() { w.goBackIn(kept, c.below(w.server.Partitions()), c.below(2) == 0) })
+		}
+	}
+	for range w.unlessCuts(w.unlessAlone(1 + c.below(2))) {
 		older := c.below(4) == 0
 		add(c.between(chaosOfRewinds/4, chaosOfRewinds), func() { kept = w.goBack(kept, older) })
 	}
@@ -251,6 +256,13 @@ func (w *past) act(ctx context.Context) {
 
 func (w *past) unlessCuts(n int) int {
 	if w.cuts {
+		return 0
+	}
+	return n
+}
+
+func (w *past) unlessAlone(n int) int {
+	if w.alone {
 		return 0
 	}
 	return n
@@ -351,6 +363,32 @@ func (w *past) goBack(list []kept, oldest bool) []kept {
 	w.server.GoBack(to.Snapshot)
 	w.count("rewinds")
 	return list[:n]
+}
+
+// goBackIn has the log and the state of one partition go back to the newest snapshot, under processes that live on or while there is
+// none. The lanes stay, so nothing that was acknowledged is lost.
+func (w *past) goBackIn(list []kept, partition int, nothing bool) {
+	if len(list) == 0 {
+		return
+	}
+	all := []string{"w1", "w2", "c1"}
+	if nothing {
+		w.count("logs that went back while nothing ran")
+		for _, who := range all {
+			w.procs[who].kill()
+		}
+	}
+	to := list[len(list)-1]
+	w.note("the log of partition %d goes back to %v (alone: %v)", partition, to.at, nothing)
+	w.server.GoBackIn(partition, to.Snapshot, false)
+	w.count("logs that went back")
+	if !nothing {
+		return
+	}
+	w.pass(keyed(w.seed, "dark", int(w.now())).between(time.Millisecond, 500*time.Millisecond))
+	for _, who := range all {
+		w.start(who)
+	}
 }
 
 func (w *past) start(who string) {
@@ -598,7 +636,36 @@ func (w *past) check() {
 		}
 	}
 	for _, d := range w.server.ReadDead("", 0, 100) {
+		if w.alone && strings.Contains(d.Error, "its origin has gone back") {
+			w.count("events of lost commits that were refused")
+			continue
+		}
 		w.violate("a dead letter: %+v", d)
+	}
+	w.countRepeated()
+}
+
+// countRepeated counts the events that ended as another one had that stood for the same.
+func (w *past) countRepeated() {
+	for _, of := range w.spaces {
+		seen := map[uint64]bool{}
+		for _, entry := range w.server.History(of) {
+			c, err := model.DecodeCommit(entry.Data)
+			if err != nil {
+				w.violate("space %s: %v", of, err)
+				continue
+			}
+			for i := range c.Txs {
+				rc := c.Txs[i].Receipt
+				if rc == nil || rc.ReplayKey == 0 || rc.Outcome != model.Handled {
+					continue
+				}
+				if seen[rc.ReplayKey] {
+					w.count("events that were sent again under another id")
+				}
+				seen[rc.ReplayKey] = true
+			}
+		}
 	}
 }
 
@@ -610,6 +677,9 @@ func (w *past) WithGroup(string) slog.Handler                    { return w }
 func (w *past) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
+	if strings.Contains(text, "given out again") {
+		w.count("positions that were given out again")
+	}
 	w.note("%s %s", r.Level, text)
 	return nil
 }
