@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -50,6 +51,7 @@ func genReceipt() *rapid.Generator[*Receipt] {
 		}
 		return &Receipt{
 			Event: genText().Draw(t, "event"), Lane: rapid.Uint64().Draw(t, "lane"), Pos: rapid.Uint64().Draw(t, "position"),
+			Term: rapid.Uint64().Draw(t, "term"), ReplayKey: rapid.Uint64().Draw(t, "replay key"),
 			Outcome: rapid.SampledFrom([]Outcome{Handled, Failed, Refused}).Draw(t, "outcome"),
 			Result:  genMaybe().Draw(t, "result"), Error: genText().Draw(t, "error"),
 			Depth: rapid.Uint64().Draw(t, "depth"),
@@ -62,6 +64,7 @@ func genSend() *rapid.Generator[Send] {
 		return Send{
 			ID: genText().Draw(t, "id"), To: genName().Draw(t, "to"), Stream: genName().Draw(t, "stream"),
 			Payload: genMaybe().Draw(t, "payload"), Position: rapid.Uint64().Draw(t, "position"),
+			PrevTerm: rapid.Uint64().Draw(t, "previous term"), ReplayKey: rapid.Uint64().Draw(t, "replay key"),
 			Behind: rapid.Uint64().Draw(t, "behind"), Depth: rapid.Uint64().Draw(t, "depth"), Expires: rapid.Int64Min(0).Draw(t, "expires"), Trace: genTrace().Draw(t, "trace"),
 		}
 	})
@@ -100,7 +103,7 @@ func genCommit() *rapid.Generator[*Commit] {
 		return &Commit{
 			Version: CommitVersion, Space: genName().Draw(t, "space"), Runtime: genName().Draw(t, "runtime"),
 			Epoch: rapid.Uint64().Draw(t, "epoch"), Attempt: rapid.Uint64().Draw(t, "attempt"),
-			Takeover: rapid.Bool().Draw(t, "takeover"), Join: rapid.Bool().Draw(t, "join"),
+			Takeover: rapid.Bool().Draw(t, "takeover"), Join: rapid.Bool().Draw(t, "join"), Term: rapid.Uint64().Draw(t, "term"),
 			Program: rapid.OneOf(rapid.Just(""), genText()).Draw(t, "program"),
 			Trying:  genTrying().Draw(t, "trying"), Txs: some(t, "txs", genTx()),
 			Cursor: Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
@@ -216,6 +219,33 @@ func TestAppendCommit_Golden(t *testing.T) {
 	}
 }
 
+// What terms add to a commit are members of their own: a version that does not know them reads the rest.
+func TestAppendCommit_GoldenOfTerms(t *testing.T) {
+	c := &Commit{
+		Version: 1, Space: "cart", Runtime: "w1", Epoch: 7, Attempt: 3, Term: 1800000000123,
+		Txs: []Tx{{
+			N: 1, By: "handle add",
+			Receipt: &Receipt{Event: "shop:3:1:0", Lane: 12, Pos: 4, Term: 1790000000000, ReplayKey: 99, Outcome: Handled},
+			Sends: []Send{
+				{ID: "cart:7:1:0", To: "audit", Stream: "note", Position: 4, Term: 1800000000123, PrevTerm: NoTerm, ReplayKey: 1<<64 - 1},
+				{ID: "cart:7:1:1", To: "cart", Stream: "own", ReplayKey: 7, Behind: 12},
+			},
+		}},
+		Cursor: Cursor{Floor: 12},
+	}
+	const want = `{"v":1,"sp":"cart","rt":"w1","ep":7,"at":3,"trm":1800000000123,"tx":[` +
+		`{"n":1,"by":"handle add","rc":{"ev":"shop:3:1:0","ln":12,"pos":4,"trm":1790000000000,"rk":99,"o":"handled"},` +
+		`"snd":[{"id":"cart:7:1:0","to":"audit","st":"note","pos":4,"ptm":1,"rk":18446744073709551615},` +
+		`{"id":"cart:7:1:1","to":"cart","st":"own","rk":7,"bh":12}]}],"cur":{"f":12}}`
+	if got := string(AppendCommit(nil, c, nil)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	back, err := DecodeCommit([]byte(want))
+	if err != nil || !reflect.DeepEqual(back, c) {
+		t.Errorf("read back as\n%+v, %v, want\n%+v", back, err, c)
+	}
+}
+
 func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &Mark{
@@ -224,6 +254,9 @@ func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 			Positions: Positions{
 				Inbound:  rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "inbound"),
 				Outbound: rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "outbound"),
+				InTerms:  rapid.MapOf(genName(), rapid.SliceOf(rapid.Uint64())).Draw(t, "terms received"),
+				InAgain:  rapid.MapOf(genName(), rapid.SliceOf(rapid.Uint64())).Draw(t, "received again"),
+				OutTerms: rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "terms sent"),
 			},
 			Own:    some(t, "own", genSend()),
 			Barren: rapid.IntRange(0, 9).Draw(t, "barren"), Fruitful: rapid.Bool().Draw(t, "fruitful"),

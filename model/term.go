@@ -137,10 +137,9 @@ func (r *Received) byPosition(position uint64) Verdict {
 }
 
 func (r *Received) ofEarlierTerm(position, term uint64) Verdict {
-	first := r.Terms[0]
 	switch {
-	case term < first.Term || position < first.First:
-		return Repetition // it was sent before anything that is remembered
+	case position < r.Terms[0].First:
+		return Repetition // its turn was before anything that is remembered
 	case position > r.Position:
 		return Conflict
 	}

@@ -3,11 +3,15 @@ package worker_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/internal/loss"
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -15,7 +19,7 @@ import (
 )
 
 // relay is a program whose event "pay" notes its own id under "paid" and sends it to the space in the payload, which
-// notes it under "got": each with how often that happened.
+// notes it under "got": each with how often that happened. What "later" sends waits for half an hour there.
 func relay(t *testing.T) *space.Program {
 	t.Helper()
 	p := space.NewProgram("relay")
@@ -29,6 +33,13 @@ func relay(t *testing.T) *space.Program {
 		tx.Send(to, "got", ev.ID)
 		return model.Value{}, nil
 	})
+	if err == nil {
+		err = p.Handle("later", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			to, _ := ev.Payload.AsString()
+			tx.SendAfter(to, "got", 30*time.Minute, ev.ID)
+			return model.Value{}, nil
+		})
+	}
 	if err == nil {
 		err = p.Handle("got", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
 			id, _ := ev.Payload.AsString()
@@ -48,10 +59,13 @@ type reissue struct {
 	from, to string
 	life     int
 	stop     func()
+	asleep   atomic.Bool // the space to has no program
 }
 
-func newReissue(t *testing.T) *reissue {
-	r := &reissue{world: newWorld(t, 2), from: spacesOf(0, 2, 1)[0], to: spacesOf(1, 2, 1)[0]}
+func newReissue(t *testing.T) *reissue { return newReissueOf(t, membus.Config{Partitions: 2}) }
+
+func newReissueOf(t *testing.T, cfg membus.Config) *reissue {
+	r := &reissue{world: newWorldOf(t, cfg), from: spacesOf(0, 2, 1)[0], to: spacesOf(1, 2, 1)[0]}
 	r.start()
 	return r
 }
@@ -59,9 +73,16 @@ func newReissue(t *testing.T) *reissue {
 // start starts a worker and a coordinator.
 func (r *reissue) start() {
 	r.life++
-	p := r.process(worker.Config{ID: fmt.Sprint("w", r.life), Programs: always(relay(r.T))}, nil)
+	p := r.process(worker.Config{ID: fmt.Sprint("w", r.life), Programs: r.program}, nil)
 	c := r.coordinator()
 	r.stop = func() { p.crash(); c.Stop() }
+}
+
+func (r *reissue) program(name string) (*space.Program, error) {
+	if name == r.to && r.asleep.Load() {
+		return nil, nil
+	}
+	return relay(r.T), nil
 }
 
 // goBack has the partition of from go back, under processes that live on or while none runs.
@@ -141,4 +162,178 @@ func TestReissue_WhatIsSentUnderPositionsThatAreGivenOutAgainArrivesOnce(t *test
 			}
 		}
 	}
+}
+
+// The target sleeps while its origin goes back: it finds in its lane what the lost commits had sent and what was sent after
+// that, and has handled none of it.
+func TestReissue_ATargetThatHasHandledNothingOfItDoesEachOnce(t *testing.T) {
+	for _, lane := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReissue(t)
+			r.pay(1, 5)
+			r.wantOnce(r.to, "got", 5)
+			old := r.server.Snapshot()
+			r.asleep.Store(true)
+			r.goBack(r.server.Snapshot(), false, false) // it is not in memory any more
+			r.pay(6, 8)
+			r.eventually("what is lost is in the lane", func() bool { return len(r.server.ReadLane(r.to, 0, 100)) == 8 })
+			r.goBack(old, lane, true)
+			r.pay(9, 10)
+			n := 13 // with what the space has handled again
+			if lane {
+				n = 10
+			}
+			r.eventually("all of it is in the lane", func() bool { return len(r.server.ReadLane(r.to, 0, 100)) == n })
+			r.asleep.Store(false)
+			r.send(r.to, "got", "wakes", `"wakes"`)
+			r.wantOnce(r.to, "got", 11)
+		})
+	}
+}
+
+// An event that ends as another one did has its result, and a tree that ends with it: what the lost commit had sent is what the
+// event stands for.
+func TestReissue_WhatIsSentOnceMoreHasTheResultThatItHad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReissue(t)
+		old := r.server.Snapshot()
+		r.pay(1, 1)
+		r.wantOnce(r.to, "got", 1)
+		r.goBack(old, false, false)
+		r.wantOnce(r.from, "paid", 1)
+		r.eventually("it has ended twice", func() bool { return len(r.receipts(r.to)) == 2 })
+		all := r.receipts(r.to)
+		if all[0].Event == all[1].Event {
+			t.Errorf("two events have the id %s", all[0].Event)
+		}
+		for _, rc := range all {
+			if rc.Outcome != model.Handled || rc.Result.String() != `"got e1"` {
+				t.Errorf("%+v", rc)
+			}
+		}
+		tree, err := trail.Ask(t.Context(), r.client, trail.Query{Event: "e1", Space: r.from})
+		if err != nil || !tree.Settled || tree.Events != 2 || tree.States[lineage.Handled] != 2 {
+			t.Errorf("the tree: %+v, %v", tree, err)
+		}
+	})
+}
+
+// What a lost commit has sent for a time to come waits at the target, and is not to wait there twice.
+func TestReissue_WhatWaitsForItsTimeWaitsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReissue(t)
+		old := r.server.Snapshot()
+		r.send(r.from, "later", "e1", `"`+r.to+`"`)
+		r.eventually("it waits", func() bool { return len(r.server.LoadState(r.to).Later) == 1 })
+		r.goBack(old, false, true)
+		r.pay(2, 2)
+		r.wantOnce(r.to, "got", 1)
+		r.pass(time.Hour)
+		r.wantOnce(r.to, "got", 2)
+	})
+}
+
+// Attached runtimes send beside the owner, in terms of their own: what they send arrives once and in order, also where they are there
+// before the owner is, after the log has gone back.
+func TestReissue_WhatAnAttachedRuntimeSendsArrivesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReissue(t)
+		attach := func(id string) *worker.Attachment {
+			a, err := worker.Attach(t.Context(), r.client, worker.AttachConfig{ID: id, Space: r.from, Program: relay(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		tell := func(a *worker.Attachment, what string) {
+			err := a.Transact(t.Context(), "editor", func(tx *space.Tx) error { tx.Send(r.to, "got", what); return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := attach("a1")
+		r.pay(1, 2)
+		tell(a, "a1")
+		r.pay(3, 3)
+		tell(a, "a2")
+		r.wantOnce(r.to, "got", 5)
+		old := r.server.Snapshot()
+		tell(a, "a3")
+		r.pay(4, 4)
+		tell(a, "a4")
+		r.wantOnce(r.to, "got", 8)
+		_ = a.Close(t.Context()) // it may have ended
+		r.stop()
+		r.server.GoBackIn(0, old, true)
+		a = attach("a5")
+		tell(a, "a6")
+		r.start()
+		tell(a, "a7")
+		r.pay(5, 6)
+		tell(a, "a8")
+		r.wantOnce(r.to, "got", 13)
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The clock of the server is set back over the loss: what is sent then is refused, with a dead letter for each, and can be redriven.
+func TestReissue_AServerWhoseClockIsSetBackLosesNothingSilently(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		ahead.Store(int64(time.Hour))
+		r := newReissueOf(t, membus.Config{Partitions: 2, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+		old := r.server.Snapshot()
+		r.pay(1, 3)
+		r.wantOnce(r.to, "got", 3)
+		r.stop()
+		r.server.GoBackIn(0, old, true)
+		ahead.Store(0)
+		r.start()
+		r.pay(4, 6)
+		r.eventually("there is a dead letter of each", func() bool { return len(r.server.ReadDead("", 0, 10)) == 3 })
+		for _, d := range r.server.ReadDead("", 0, 10) {
+			if !strings.Contains(d.Error, "gone back") {
+				t.Errorf("a dead letter says: %s", d.Error)
+			}
+			if _, _, err := trail.Redrive(t.Context(), r.client, d.Space, d.Stream, d.Event); err != nil {
+				t.Error(err)
+			}
+		}
+		r.wantOnce(r.to, "got", 6)
+		r.pass(2 * time.Hour)
+		r.pay(7, 8) // the space is taken over by then, in a later term than the lost ones
+		r.wantOnce(r.to, "got", 8)
+	})
+}
+
+// A loss that was accepted leaves tombstones in the place of what was lost, and what is sent next arrives behind them.
+func TestReissue_AnAcceptedLossIsGoneOnBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReissue(t)
+		r.pay(1, 3)
+		r.wantOnce(r.to, "got", 3)
+		r.stop()
+		p := r.process(worker.Config{ID: "alone", Programs: always(relay(t))}, nil) // no coordinator: what follows is not released
+		end := r.server.Head(r.from)
+		r.pay(4, 5)
+		r.wantOnce(r.from, "paid", 5)
+		r.pass(5 * time.Second) // it is saved
+		p.crash()
+		r.server.LoseLog(0, end)
+		r.start()
+		lost, err := loss.Of(t.Context(), r.client, r.from)
+		if err != nil || lost == nil || lost.Events() != 2 {
+			t.Fatalf("%+v, %v", lost, err)
+		}
+		if err := lost.Accept(t.Context(), r.client, nil); err != nil {
+			t.Fatal(err)
+		}
+		r.pay(6, 8)
+		r.wantOnce(r.to, "got", 6)
+		if d := r.server.ReadDead("", 0, 10); len(d) != 2 {
+			t.Errorf("dead letters: %+v", d)
+		}
+	})
 }
