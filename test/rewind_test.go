@@ -69,13 +69,17 @@ func (m *timeMachine) goBack(dir string) {
 }
 
 // goBackOnly has the server go on with the files that some streams had once.
-func (m *timeMachine) goBackOnly(dir, what string) {
+func (m *timeMachine) goBackOnly(dir string, what ...string) {
 	m.t.Helper()
 	m.server.Shutdown()
 	m.moveTo(m.cfg.StoreDir)
-	streams, err := filepath.Glob(filepath.Join(m.cfg.StoreDir, "jetstream", "*", "streams", "*"+what+"*"))
-	if err != nil || len(streams) == 0 {
-		m.t.Fatalf("no stream %s in %s: %v", what, m.cfg.StoreDir, err)
+	var streams []string
+	for _, name := range what {
+		found, err := filepath.Glob(filepath.Join(m.cfg.StoreDir, "jetstream", "*", "streams", "*"+name+"*"))
+		if err != nil || len(found) == 0 {
+			m.t.Fatalf("no stream %s in %s: %v", name, m.cfg.StoreDir, err)
+		}
+		streams = append(streams, found...)
 	}
 	for _, now := range streams {
 		rel, err := filepath.Rel(m.cfg.StoreDir, now)
@@ -200,6 +204,54 @@ func TestRewind_LanesAloneLoseTheirEnds(t *testing.T) {
 					t.Errorf("the receipt of flight %d: %v, %v", i, rc, err)
 				}
 			}
+		})
+	}
+}
+
+// A log alone loses commits whose sends have been handled at the target, and its state with them; and the lane as well, or not. What its space
+// sends afterwards has positions that the target knows. It takes effect there, once, whether the space handles the events of the lost
+// commits again, because its lane has them, or the client sends them again.
+func TestRewind_PositionsAreGivenOutAgain(t *testing.T) {
+	for name, c := range map[string]struct{ lane, anew bool }{
+		"under live workers":                        {},
+		"under a worker that starts":                {anew: true},
+		"with the lane, under live workers":         {lane: true},
+		"with the lane, under a worker that starts": {lane: true, anew: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := startTimeMachine(t)
+			cfg := m.config()
+			cfg.Idle = 10 * time.Millisecond
+			d := deploy(t, cfg)
+			c1 := d.Client()
+			sendAll(t, c1, 1, 8)
+			eventually(t, c1, "a", "departed", 8)
+			eventually(t, c1, "b", "arrived", 8)
+			old := m.copy()
+			sendAll(t, c1, 9, 12)
+			eventually(t, c1, "a", "departed", 12)
+			eventually(t, c1, "b", "arrived", 12)
+			if c.anew {
+				d.KillWorker(d.Workers()[0])
+			}
+			streams, departed := []string{"_LOG_0", "_STATE_0"}, int64(16)
+			if c.lane {
+				streams, departed = append(streams, "_LANE_0"), 12
+			}
+			m.goBackOnly(old, streams...)
+			if c.anew {
+				if _, err := d.AddWorker(testContext(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sendAll(t, c1, 13, 16)
+			eventually(t, c1, "a", "departed", departed)
+			eventually(t, c1, "b", "arrived", 16)
+			sendAll(t, c1, 9, 17)
+			eventually(t, c1, "a", "departed", 17)
+			eventually(t, c1, "b", "arrived", 17)
+			once(t, readLog(t, d.Bus(), "a"))
+			once(t, readLog(t, d.Bus(), "b"))
 		})
 	}
 }

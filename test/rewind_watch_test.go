@@ -3,10 +3,13 @@ package test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/lookup"
 )
 
 // errNotThere is why something is looked for again.
@@ -161,5 +164,74 @@ func TestRewind_AnAttachmentEnds(t *testing.T) {
 	}
 	if err := a.Close(testContext(t)); err != nil {
 		t.Error(err)
+	}
+}
+
+// A document gets the revision again that a client has of it, with another content, before a worker is there again. The client is told
+// so, when it comes back by itself and when it comes with what it has noted; with a revision alone it is not.
+func TestRewind_AWatchThatComesBackWithARevisionThatWasGivenOutAgain(t *testing.T) {
+	m := startTimeMachine(t)
+	d := deploy(t, m.config())
+	c, ctx := d.Client(), testContext(t)
+	depart := func(flight int, departed int64) {
+		sendAll(t, c, flight, flight)
+		eventually(t, c, "a", "departed", departed)
+	}
+	stays, noted := watchWithResume(t, d, live.Known{})
+	depart(1, 1)
+	stays.until("1")
+	old := m.copy()
+	depart(2, 2)
+	depart(3, 3)
+	stays.until("3")
+	had := noted()
+	d.KillWorker(d.Workers()[0])
+	m.goBack(old)
+	if _, err := d.AddWorker(ctx); err != nil {
+		t.Fatal(err)
+	}
+	depart(4, 2) // its commit and that of the takeover stand where those of flights 2 and 3 stood
+	now, err := lookup.Read(ctx, d.Bus(), "a", "departed")
+	if err != nil || now.Seq != had.Revision {
+		t.Fatalf("the document has revision %d, and had %d: the test proves nothing (%v)", now.Seq, had.Revision, err)
+	}
+	comes, _ := watchWithResume(t, d, had)
+	knowsLess, _ := watchWithResume(t, d, live.At(had.Revision))
+	for _, w := range []*watched{stays, comes} {
+		w.until(string(live.Rewound))
+		w.until("2")
+	}
+	depart(5, 3)
+	for _, w := range []*watched{stays, comes, knowsLess} {
+		w.until("3")
+	}
+	if len(knowsLess.heard) != 1 {
+		t.Errorf("one that knows a revision is told %v", knowsLess.heard)
+	}
+}
+
+// watchWithResume watches how many flights have departed from a, from what is known on, and returns what the watch may be resumed
+// from.
+func watchWithResume(t *testing.T, d *deployment, from live.Known) (w *watched, noted func() live.Known) {
+	t.Helper()
+	var mu sync.Mutex
+	var last live.Known
+	w = watch(t, fmt.Sprint("a live query from ", from), func(ctx context.Context, tell func(string)) error {
+		return (&live.Client{Bus: d.Bus()}).Watch(ctx, live.Watch{Space: "a", Document: "departed", From: from}, func(e live.Event) {
+			switch e.Kind {
+			case live.Value:
+				mu.Lock()
+				last = e.Known()
+				mu.Unlock()
+				tell(string(e.Data))
+			case live.Rewound:
+				tell(string(e.Kind))
+			}
+		})
+	})
+	return w, func() live.Known {
+		mu.Lock()
+		defer mu.Unlock()
+		return last
 	}
 }
