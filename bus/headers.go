@@ -18,10 +18,10 @@ const (
 	headerTerm     = "Settle-Term"     // Message.Term
 	headerPrevTerm = "Settle-Prev-Term"
 	headerReplay   = "Settle-Replay-Key"
-	headerDepth    = "Settle-Depth"    // Message.Depth
-	headerInvalid  = "Settle-Invalid"  // Message.Invalid
-	headerSeq      = "Settle-Seq"      // StateDoc.Seq
-	headerFill     = "Settle-Fill"     // of a message in a lane that is no event
+	headerDepth    = "Settle-Depth"   // Message.Depth
+	headerInvalid  = "Settle-Invalid" // Message.Invalid
+	headerSeq      = "Settle-Seq"     // StateDoc.Seq
+	headerFill     = "Settle-Fill"    // of a message in a lane that is no event
 	headerParent   = "traceparent"
 	headerState    = "tracestate"
 

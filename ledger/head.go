@@ -112,7 +112,7 @@ func (l *Ledger) headWaits() bool { return l.head.notBefore > l.now || l.host.La
 // more.
 func (l *Ledger) HeadReady() bool {
 	ev := l.Head()
-	return ev != nil && (l.takenBack(ev) != nil || !l.headWaits() && !l.logAnswersFirst())
+	return ev != nil && (ev.Earlier != nil || l.takenBack(ev) != nil || !l.headWaits() && !l.logAnswersFirst())
 }
 
 // putOff has the head wait before the next attempt, after an error that may pass.

@@ -98,6 +98,9 @@ type Ledger struct {
 	// version is of the program that runs, logged the one that the log has of this runtime.
 	version, logged string
 
+	// termAt is the time of the term that the next entry begins, see TermAt.
+	termAt uint64
+
 	now time.Duration
 	// wall is the wall time in milliseconds since 1970, 0 if it is not known; wallBack says that it has
 	// gone back.
@@ -114,6 +117,7 @@ func New(cfg Config, host Host, r *replica.Replica) *Ledger {
 		lane: lanes.New(laneState(r), cfg.LaneLimit), registry: lineage.New(cfg.Space, r.Outbound),
 	}
 	l.mayBeMarked = r.Doc(CancelDoc).Value.Len() > 0
+	l.registry.SetTerm(r.Term)
 	l.host.fill(l)
 	return l
 }
@@ -131,6 +135,11 @@ func (l *Ledger) TakeOver() { l.at.ask(Owner) }
 // apart is the compare-and-set on the head alone: the second is refused, integrates, and does again what is
 // still to do.
 func (l *Ledger) Attach() { l.at.ask(Attached) }
+
+// TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join begins a
+// term of that time (docs/adr/0035). Without it the entry begins none, and positions that are given out again
+// after the log has lost its end cannot be told apart from those of before.
+func (l *Ledger) TermAt(at uint64) { l.termAt = at }
 
 // Hold makes the ledger finish: no transaction is begun any more, and those that are made are still sealed
 // and confirmed. There is no way back.
@@ -252,9 +261,17 @@ func (l *Ledger) Append() *Append {
 		c.Program = l.version
 	}
 	l.poison.record = nil
+	if slices.ContainsFunc(l.suffix.open.txs, l.sendsAway) {
+		c.Term = l.registry.Term()
+	}
 	data := l.suffix.open.data
 	l.suffix.seal(c, taken)
 	return &Append{Expect: l.replica.Seq, Commit: c, Data: model.AppendCommit(nil, c, data)}
+}
+
+// sendsAway reports whether a transaction sends anything to another space.
+func (l *Ledger) sendsAway(tx model.Tx) bool {
+	return slices.ContainsFunc(tx.Sends, func(m model.Send) bool { return m.To != l.cfg.Space })
 }
 
 // enter makes the commit by which the runtime enters.
@@ -263,7 +280,8 @@ func (l *Ledger) enter() *Append {
 	attached := l.at.role == Attached
 	c := &model.Commit{
 		Version: model.CommitVersion, Space: l.cfg.Space, Runtime: l.cfg.Runtime,
-		Attempt: l.replica.Seq + 1, Takeover: !attached, Join: attached, Program: l.version, Cursor: l.replica.Cursor,
+		Attempt: l.replica.Seq + 1, Takeover: !attached, Join: attached,
+		Term: model.NextTerm(l.termAt, l.replica.Term), Program: l.version, Cursor: l.replica.Cursor,
 	}
 	l.at.entry = c
 	return &Append{Expect: l.replica.Seq, Commit: c, Data: model.AppendCommit(nil, c, nil)}
@@ -276,7 +294,8 @@ func (l *Ledger) Confirm(seq uint64) (entered bool, err error) {
 		_, err := l.replica.Apply(seq, c)
 		l.at.entered(seq)
 		l.logged = c.Program
-		l.suffix.restart()
+		l.suffix.restart(model.BeforeFirstTx(l.replica.Term))
+		l.registry.SetTerm(l.replica.Term)
 		l.beginLife()
 		return true, err
 	}

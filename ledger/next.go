@@ -167,6 +167,7 @@ const (
 // Next does with the event at the head of the lane what is to be done with it now. Everything that may
 // become of an event is decided here; what came of it takes effect with its commit.
 //
+//	handled under another id     it ends as it did then (see Recall)
 //	taken back, or expired       it ends without its handler
 //	waits for what it lacks      it is left where it is; it fails when that has taken too long
 //	before its time              it leaves the lane, and waits in the state of the space
@@ -180,6 +181,9 @@ func (l *Ledger) Next() Progress {
 	ev := l.Head()
 	if ev == nil {
 		return Idle
+	}
+	if ev.Earlier != nil {
+		return l.end(l.host.Unhandled(ev, receipts.Repeated(ev)))
 	}
 	if rc := l.takenBack(ev); rc != nil {
 		return l.end(l.host.Unhandled(ev, rc))
@@ -307,7 +311,7 @@ func (l *Ledger) join(tx *model.Tx, d *Draft) error {
 			s.Behind = l.lane.Seen()
 		}
 	}
-	l.registry.Launch(model.TxID{Space: l.cfg.Space, Epoch: l.at.epoch, N: tx.N}, d.Sends)
+	l.registry.Launch(model.TxID{Space: l.cfg.Space, Epoch: l.at.epoch, N: tx.N}, d.Event, d.Sends)
 	tx.Sends = d.Sends
 	if err := l.suffix.add(tx, l.cfg.MaxCommitBytes); err != nil {
 		l.registry.Revoke(tx.N)
@@ -335,7 +339,7 @@ func (l *Ledger) letWait(ev *model.Event) Progress {
 	if err == nil {
 		w := model.Waiting{
 			ID: ev.ID, Stream: ev.Stream, Payload: ev.Payload, NotBefore: ev.NotBefore, Expires: ev.Expires,
-			Slot: l.renewedAgenda().slot(0), Lane: ev.Lane, Position: ev.Position, Depth: ev.Depth, Trace: ev.Trace,
+			Slot: l.renewedAgenda().slot(0), Lane: ev.Lane, Position: ev.Position, Term: ev.Term, ReplayKey: ev.ReplayKey, Depth: ev.Depth, Trace: ev.Trace,
 		}
 		tx := model.Tx{N: l.NextTx(), By: receipts.LaterBy(ev.Stream), Later: &w}
 		switch err = l.suffix.add(&tx, l.cfg.MaxCommitBytes); {

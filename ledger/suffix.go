@@ -155,5 +155,5 @@ func (x *suffix) drop() (underWay, open []model.Tx, direct []uint64) {
 	return underWay, open, direct
 }
 
-// restart begins the numbers of an epoch.
-func (x *suffix) restart() { x.lastTx, x.attempt = 0, 0 }
+// restart begins the numbers of an epoch; before is the number below its first transaction's.
+func (x *suffix) restart(before uint64) { x.lastTx, x.attempt = before, 0 }

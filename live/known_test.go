@@ -116,7 +116,7 @@ func TestWatch_AWorkerOfAnEarlierVersionIsAskedFromTheRevision(t *testing.T) {
 		w.send("add", 1)
 		w.settled(1)
 		_, revision := w.logged("n")
-		earlier := &refusesPrints{asks: asks{Bus: w.bus, reading: make(chan struct{}, 1)}}
+		earlier := &refusesPrints{asks: asks{Client: w.bus, reading: make(chan struct{}, 1)}}
 		w.client.Bus = earlier
 		s := w.told(live.Known{Revision: revision, Print: "0123456789ab"})
 		w.send("add", 1)
@@ -133,5 +133,5 @@ func (b *refusesPrints) Listen(ctx context.Context, endpoint string, q []byte, d
 	if strings.Contains(string(q), `"from":"`) {
 		return &model.ServiceError{Code: model.CodeBadRequest, Text: "the question is not the JSON that is expected"}
 	}
-	return b.Bus.Listen(ctx, endpoint, q, deliver)
+	return b.Client.Listen(ctx, endpoint, q, deliver)
 }

@@ -31,7 +31,7 @@ type Event struct {
 	// (docs/adr/0035). Both are 0 without a Position, and of an event of which no term is known.
 	Term, PrevTerm uint64
 	// ReplayKey is the same for what a space sends when it handles an event again after the commit that handled it was
-	// lost, and differs between all other events; 0 if that cannot be told.
+	// lost, and differs between all other events; 0 if it is not known.
 	ReplayKey uint64
 	// Earlier is the receipt of the event that this one repeats under another id: its origin has sent it again, as
 	// the commit that had sent it was lost. nil for any other event.

@@ -149,7 +149,7 @@ func (r *Received) ofEarlierTerm(position, term uint64) Verdict {
 	return Conflict
 }
 
-// Take notes that a position was handled. One that cannot have been the next, because a commit says so again or it ended as a
+// Take notes that a position was handled. One that cannot have been the next, because an earlier commit has it or it ended as a
 // Conflict, changes nothing. It reports whether anything has changed.
 func (r *Received) Take(position, term uint64) bool {
 	last := r.last()

@@ -70,7 +70,7 @@ func Expired(ev *model.Event) *model.Receipt {
 	return r
 }
 
-// Repeated is the receipt of an event that repeats another one: what came of that has come of this.
+// Repeated returns the receipt of an event that repeats another one: it has the outcome and the result of that one.
 func Repeated(ev *model.Event) *model.Receipt {
 	r := base(ev, ev.Earlier.Outcome)
 	r.Result = ev.Earlier.Result

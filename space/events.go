@@ -32,28 +32,6 @@ func (r *runner) ledgerHost() ledger.Host {
 		Release: func() { r.needs.release(r.graph) },
 		Instead: r.skipped, Later: r.later,
 	}
-	if ev.Earlier != nil {
-		return s.endUnhandled(ev, receipts.Repeated(ev), first)
-	}
-	if rc := s.takenBack(ev); rc != nil {
-		return s.endUnhandled(ev, rc, first)
-	}
-	if s.headWaits() {
-		if err := s.overdue(); err != nil && !s.careWaits() {
-			return s.giveUpWaiting(ev, err, first)
-		}
-		return blocked
-	}
-	if s.early(ev) {
-		return s.letWait(ev, first)
-	}
-	if s.tooLate(ev) {
-		return s.skip(ev)
-	}
-	if s.care.left > 0 {
-		return s.handleWithCare(ev, first)
-	}
-	return s.handle(ev, first)
 }
 
 // documentWait is for how long the head waits for documents of other spaces, 0 for no end of it. What a
@@ -173,38 +151,8 @@ func (r *runner) recorded(a *ledger.Attempt, n uint64) {
 // applyWrites shows what a transaction of a handler or of the application has written.
 func (r *runner) applyWrites(tx *Tx, n uint64) {
 	for _, w := range tx.after {
-		s.write(w, origin{group: tx.group, at: rec.N, paths: tx.pathsIn(w.doc)})
-	}
-	return rec.N, true
-}
-
-// dropHandling forgets what an attempt has done that no commit could carry.
-func (s *Space) dropHandling(tx *Tx, ev *model.Event, err error) {
-	tx.drop()
-	s.setNext(tx, ev)
-	s.endTask(tx, ev, err.Error())
-}
-
-// launch completes the sends of a transaction and ties them to it.
-func (s *Space) launch(rec *model.Tx, tx *Tx) {
-	s.placeLater(tx, rec)
-	sends := tx.sends
-	for i := range sends {
-		sends[i].Trace = rec.Trace
-		if sends[i].To == s.cfg.Space && sends[i].Slot == 0 {
-			sends[i].Behind = s.lane.Seen()
-		}
-	}
-	s.registry.Launch(s.txID(rec.N), tx.event, sends)
-	rec.Sends = sends
-}
-
-// follow queues the sends that stay in the space and wait for no time.
-func (s *Space) follow(sends []model.Send) {
-	for i := range sends {
-		if sends[i].To == s.cfg.Space && sends[i].Slot == 0 {
-			s.lane.Follow(sends[i].Event())
-		}
+		r.ledger.Note(w.doc.key.doc, w.value)
+		r.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: tx.pathsIn(w.doc)})
 	}
 }
 

@@ -1,7 +1,6 @@
 package space
 
 import (
-	"slices"
 	"time"
 
 	"github.com/settlehq/settle/ledger"
@@ -59,55 +58,12 @@ func (s *Space) ready() Ready {
 	return out
 }
 
-func (s *Space) nextAppend() *Append {
-	switch {
-	case s.out.takeOver && s.takeover == nil:
-		s.out.takeOver = false
-		s.takeover = &model.Commit{
-			Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-			Attempt: s.replica.Seq + 1, Takeover: !s.joins, Join: s.joins, Term: model.NextTerm(s.termAt, s.replica.Term), Program: s.program.Version, Cursor: s.replica.Cursor,
-		}
-		return &Append{Expect: s.replica.Seq, Commit: s.takeover, Data: model.AppendCommit(nil, s.takeover, nil)}
-	case !s.running() || s.suffix.sealed != nil || len(s.suffix.open.txs) == 0 && s.care.mark == nil:
-		return nil
-	}
-	taken := s.lane.Undecided()
-	c := &model.Commit{
-		Version: model.CommitVersion, Space: s.cfg.Space, Runtime: s.cfg.Runtime,
-		Epoch: s.epoch, Cursor: s.lane.Cursor(taken), Trying: s.care.mark,
-	}
-	if s.program.Version != s.told {
-		c.Program = s.program.Version
-	}
-	s.care.mark = nil
-	if slices.ContainsFunc(s.suffix.open.txs, s.sendsAway) {
-		c.Term = s.registry.Term()
-	}
-	data := s.suffix.open.data
-	s.suffix.seal(c, taken)
-	return &Append{Expect: s.replica.Seq, Commit: c, Data: model.AppendCommit(nil, c, data)}
-}
-
-func (s *Space) sendsAway(tx model.Tx) bool {
-	return slices.ContainsFunc(tx.Sends, func(m model.Send) bool { return m.To != s.cfg.Space })
-}
-
 // hasWork reports whether another Settle at the same time would do something.
 func (s *Space) hasWork() bool {
 	if s.ledger.Full() {
 		return false // the answer to the append under way makes room
 	}
-	if s.headCanEnd() || s.hasDue() {
-		return true
-	}
-	return s.graph.queue.waits()
-}
-
-// headCanEnd reports whether the event at the head of the lane can be handled, or is not to be
-// handled any more.
-func (s *Space) headCanEnd() bool {
-	ev := s.peek()
-	return ev != nil && (ev.Earlier != nil || s.takenBack(ev) != nil || !s.headWaits() && !s.careWaits())
+	return s.ledger.HeadReady() || s.ledger.HasDue() || s.graph.queue.waits()
 }
 
 // wake is the earliest time at which a gate opens, the event at the head of the lane

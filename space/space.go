@@ -21,41 +21,6 @@ type Space struct {
 	runner *runner
 	hooks  hooks
 
-	// epoch is the log sequence of this runtime's takeover or join, 0 while it may
-	// not make transactions; takeover is the commit under way that will change that.
-	epoch    uint64
-	takeover *model.Commit
-	// termAt is when a term begins that a takeover or a join begins now, see TermAt.
-	termAt uint64
-	// joins says that the runtime came in, or is to come in, by Attach.
-	joins bool
-	// frozen stops everything between a refusal and Resume.
-	frozen  bool
-	deposed bool
-	holding bool
-
-	head    head
-	scratch []*Tx       // see begin
-	handed  model.Event // what the handler sees
-	// measuring is the buffer of fits.
-	measuring []byte
-	nested    int             // runs within runs
-	seek      int32           // see freshen
-	vain      map[*node]int32 // see soughtInVain
-	txs       int32           // transactions begun
-	now       time.Duration
-	touched   []*node // ran in this pass
-	spent     []*node // wanted to run again when their budget was used up
-	suspects  []*node // clean by chance, in a circle that is held back
-	unrest    bool    // see noteUnrest
-	passes    uint64
-	sweeps    uint64
-	conflicts conflicts
-	// rejected are the handlings that a refusal has undone, until Resume; upset says that
-	// the one at the head of the lane is to be tried again.
-	rejected   []rejected
-	care       care
-	upset      bool
 	background int
 	wasDurable bool
 	undone     []uint64 // see Ready.Undone
@@ -81,7 +46,6 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 		cfg: cfg, hooks: hooks{space: cfg.Space, program: program.Name},
 		diagnosis: newDiagnosis(diagnosisSettings{}), slow: autoDebounceSettings{}.filled(), observers: map[string]*observer{},
 	}
-	s.registry.SetTerm(r.Term)
 	s.graph = newGraph(&s.cfg.Trace, &s.stats)
 	s.runner = newRunner(&s.cfg, program, s.graph, &s.hooks, s.diagnosis, r)
 	s.ledger = s.runner.ledger
@@ -127,11 +91,6 @@ func (s *Space) TakeOver() { s.ledger.TakeOver() }
 // refused, integrates, and does again what is still to do.
 func (s *Space) Attach() { s.ledger.Attach() }
 
-// TermAt tells the space what time it is by the server's clock, in milliseconds since 1970: the next takeover or join that is
-// made begins a term of that time (docs/adr/0035). Without, it begins none, and positions that are given out again after the log
-// has lost its end are not told apart from those of before.
-func (s *Space) TermAt(at uint64) { s.termAt = at }
-
 // Owned reports whether this runtime owns the space, as far as it knows.
 func (s *Space) Owned() bool { return s.ledger.Entered() && s.ledger.Role() == ledger.Owner }
 
@@ -148,13 +107,21 @@ func (s *Space) Seq() uint64 { return s.replica().Seq }
 // left in the stream for want of room; Ready.Refill asks for it again.
 func (s *Space) Offer(ev model.Event) bool { return s.ledger.Lane().Offer(ev) }
 
-// Reissued are positions that the space has to be told of before it goes on with events of their origin, see Recall; false if there
-// are none, or not yet.
-func (s *Space) Reissued() (model.Reissued, bool) { return s.lane.Reissued() }
+// TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join
+// begins a term of that time (docs/adr/0035). Without it the entry begins none, and positions that are
+// given out again after the log has lost its end cannot be told apart from those of before.
+func (s *Space) TermAt(at uint64) { s.ledger.TermAt(at) }
 
-// Recall tells the space which events it has handled under positions that their origin has given out again: the receipts
-// are in its log. One that comes once more under another id ends as it did before, without being handled.
-func (s *Space) Recall(of model.Reissued, handled []model.Receipt) { s.lane.Recall(of, handled) }
+// Reissued returns positions that the space needs to know more of before it goes on with events of their
+// origin, see Recall; false if there are none, or not yet.
+func (s *Space) Reissued() (model.Reissued, bool) { return s.ledger.Lane().Reissued() }
+
+// Recall passes to the space the events that it has handled under positions which their origin has given
+// out again: the receipts are in its log. One that comes again under another id ends as it did before,
+// without being handled.
+func (s *Space) Recall(of model.Reissued, handled []model.Receipt) {
+	s.ledger.Lane().Recall(of, handled)
+}
 
 // LeftInStream notes that the event at a lane sequence was not offered, for want
 // of room on the way; Ready.Refill will ask for it.
@@ -203,36 +170,6 @@ func (s *Space) Confirm(seq uint64) error {
 	} else {
 		s.runner.undo.confirm()
 	}
-	x := s.suffix.sealed
-	for i := range x.commit.Txs {
-		if rc := x.commit.Txs[i].Receipt; rc != nil {
-			s.stats.count(rc.Outcome)
-		}
-	}
-	s.replica.Adopt(seq, x.commit, x.after)
-	if x.commit.Program != "" {
-		s.told = x.commit.Program
-	}
-	s.lane.Confirm(x.taken, x.commit.Cursor)
-	if n := len(x.commit.Txs); n > 0 {
-		s.registry.Confirm(x.commit.Txs[n-1].N)
-	}
-	s.suffix.confirm()
-	s.confirmAgenda()
-	if s.holding {
-		s.comeBack()
-	}
-	return nil
-}
-
-func (s *Space) confirmTakeover(seq uint64) error {
-	_, err := s.replica.Apply(seq, s.takeover)
-	s.joins, s.told = s.takeover.Join, s.takeover.Program
-	s.epoch, s.takeover, s.out.takeOver = seq, nil, false
-	s.suffix.lastTx, s.suffix.attempt = model.BeforeFirstTx(s.replica.Term), 0
-	s.registry.SetTerm(s.replica.Term)
-	s.cronCheck = true
-	s.takeCare()
 	return err
 }
 

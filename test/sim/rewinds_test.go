@@ -53,6 +53,7 @@ func TestRewinds(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"rewinds", "rewinds to an older snapshot", "events that were lost", "events that were kept", "kills", "calls over a rewind", "values that went back", "purged logs", "lanes that were cut off", "lanes that were cut off while nothing ran",
+		"stores that were replaced by an empty one", "lanes that were replaced by an empty one", "losses that were accepted",
 		"logs that went back", "logs that went back while nothing ran", "positions that were given out again", "events that were sent again under another id"} {
 		if *rewindSeeds >= 50 && counts[what] == 0 {
 			t.Errorf("no %s: the run proves nothing", what)
@@ -75,6 +76,10 @@ type past struct {
 	history int64
 	cuts    bool // only lanes lose their ends
 	alone   bool // only the log and the state of a partition go back
+	// replaced says that an empty store takes the place of the one that there was; with cuts, an empty lane, which is
+	// refused until an operator accepts the loss.
+	replaced bool
+	empty    kept
 
 	mu      sync.Mutex
 	wrong   []string
@@ -113,6 +118,7 @@ func newPast(seed uint64) *past {
 		procs: map[string]*life{}, counts: map[string]int{}, history: oneOf(c, int64(0), 500, 2000),
 	}
 	w.server.Remember()
+	w.replaced, w.empty = !alone && keyed(seed, "replaced").below(3) == 0, kept{Snapshot: w.server.Snapshot()}
 	if w.cuts = c.below(2) == 0 && !alone; w.cuts || alone {
 		w.history = 0 // a receipt that was purged can tell nothing
 	}
