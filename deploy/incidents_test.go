@@ -12,7 +12,7 @@ import (
 )
 
 // A process that is stopped keeps its connection and answers nothing: the doctor and the fleet name
-// it, and no longer when it goes on.
+// it, and say when another worker has taken its partitions over. They do so no longer when it goes on.
 func TestIncident_AWorkerIsFrozen(t *testing.T) {
 	s := startWithUsers(t)
 	operator := loginAs(s, bus.RoleOperator)
@@ -43,6 +43,16 @@ func TestIncident_AWorkerIsFrozen(t *testing.T) {
 		return strings.Contains(out, hangs) && strings.Contains(out, "1 worker: w-well")
 	})
 	eventually(t, "the fleet names the one that hangs", func() bool { return strings.Contains(looks("fleet"), silent) })
+	eventually(t, "the other has taken its partitions over, and both say so", func() bool {
+		fleet, doctor := looks("fleet"), looks("doctor")
+		for _, out := range []string{fleet, doctor} {
+			if strings.Contains(out, "disagree") || strings.Contains(out, "at once") || strings.Contains(out, "moves to") {
+				t.Fatalf("one that hangs is said to serve what it served:\n%s", out)
+			}
+		}
+		const taken = "served by w-well now"
+		return strings.Contains(fleet, silent) && strings.Contains(fleet, taken) && strings.Contains(doctor, hangs) && strings.Contains(doctor, taken)
+	})
 	if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

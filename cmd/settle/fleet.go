@@ -88,6 +88,7 @@ type place struct {
 	Partitions int               `json:"partitions"`
 	Owner      string            `json:"owner"`
 	Served     []string          `json:"served"`
+	Silent     []string          `json:"silent,omitzero"`
 	Ranking    []roster.Standing `json:"ranking"`
 }
 
@@ -96,7 +97,7 @@ func explain(f *fleet.Fleet, space string) place {
 	p := model.PartitionOf(space, n)
 	return place{
 		Space: space, Partition: p, Partitions: n,
-		Owner: f.Partitions[p].Owner, Served: f.Partitions[p].Served,
+		Owner: f.Partitions[p].Owner, Served: f.Partitions[p].Served, Silent: f.Partitions[p].Silent,
 		Ranking: roster.Explain(p, n, f.Staying()),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/settlehq/settle/internal/fleet"
@@ -141,9 +142,13 @@ func printWorkers(s sheet, f *fleet.Fleet, wide bool) {
 	if wide {
 		heading = append(heading, "WEIGHT", "VERSION", "HOST")
 	}
+	left := map[string][]int{} // of workers that do not answer: what no other has taken over yet
+	for _, h := range f.Hanging() {
+		left[h.Worker] = h.Left
+	}
 	var rows [][]cell
 	for _, m := range f.Workers {
-		row := []cell{{text: m.ID, code: bold}, {text: string(m.State), code: stateColors[m.State]}, {text: up(f.At, m)}, {text: ranges(m)}}
+		row := []cell{{text: m.ID, code: bold}, {text: string(m.State), code: stateColors[m.State]}, {text: up(f.At, m)}, {text: ranges(m, left[m.ID])}}
 		if g := m.Figures; g != nil {
 			waiting := 0
 			for _, p := range g.Partitions {
@@ -194,6 +199,8 @@ func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
 	for _, p := range f.Partitions {
 		by := cell{text: strings.Join(p.Served, ", ")}
 		switch {
+		case len(p.Served) == 0 && len(p.Silent) > 0:
+			by = cell{text: strings.Join(p.Silent, ", ") + " does not answer", code: red}
 		case len(p.Served) == 0 && p.Owner == "":
 			by = cell{text: "nobody", code: red}
 		case len(p.Served) == 0:
@@ -270,10 +277,14 @@ func troubles(f *fleet.Fleet) (out []string) {
 	if hosts := f.Programs(); len(hosts) > 1 {
 		out = append(out, "workers of different programs: "+strings.Join(hosts, ", ")+". Events that a worker's program has no handler for are refused for good. Give each program a deployment (--prefix) of its own")
 	}
+	hanging := map[string]string{}
+	for _, h := range f.Hanging() {
+		hanging[h.Worker] = h.String()
+	}
 	for _, m := range slices.Concat(f.Workers, f.Coordinators) {
 		switch m.State {
 		case fleet.Silent:
-			out = append(out, m.ID+" does not answer: it hangs, or its machine is cut off. Others take its partitions over after the member TTL (15 s by default)")
+			out = append(out, sentences(m.ID+" does not answer: it hangs, or its machine is cut off", hanging[m.ID], "End the process if it does not come back: nothing is lost by that"))
 		case fleet.Gone:
 			out = append(out, m.ID+" has ended without leaving. It is listed for an hour after its last word")
 		}
@@ -305,7 +316,7 @@ func troubles(f *fleet.Fleet) (out []string) {
 			out = append(out, fmt.Sprintf("partition %d cannot be read: %s; `settle doctor` says what to do", p.Number, p.Unread))
 		}
 		if len(p.Served) > 1 {
-			out = append(out, fmt.Sprintf("partition %d is served by %s: they disagree about who is there; nothing is lost, appends of one are refused", p.Number, strings.Join(p.Served, " and ")))
+			out = append(out, fmt.Sprintf("partition %d is served by %s at once: one of them does not know yet that the other has it, as for a moment after it was stopped or cut off. Nothing is lost; the appends of one are refused", p.Number, strings.Join(p.Served, " and ")))
 		}
 	}
 	return out
@@ -317,6 +328,16 @@ func waiting(n int) string {
 		return "1 event waits"
 	}
 	return fmt.Sprintf("%d events wait", n)
+}
+
+// sentences puts sentences together, without those that are empty.
+func sentences(all ...string) string {
+	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	for i, s := range all[1:] {
+		first, rest := utf8.DecodeRuneInString(s)
+		all[i+1] = string(unicode.ToUpper(first)) + s[rest:]
+	}
+	return strings.Join(all, ". ")
 }
 
 // loadOf is what a worker has too much of.
@@ -371,6 +392,8 @@ func printPlace(s sheet, p place) {
 	case p.Owner == "":
 		fmt.Fprintln(s.out, "nobody serves it: no worker is here. Its events wait. Start one: spaceworker")
 		return
+	case len(p.Served) == 0 && len(p.Silent) > 0:
+		fmt.Fprintf(s.out, "%s serves it and does not answer: it hangs, or its machine is cut off. %s takes it over after the member TTL (15 s by default)\n", s.paint(bold, strings.Join(p.Silent, " and ")), s.paint(bold, p.Owner))
 	case len(p.Served) == 0:
 		fmt.Fprintf(s.out, "nobody serves it yet; %s is to\n", s.paint(bold, p.Owner))
 	case !slices.Contains(p.Served, p.Owner):
@@ -399,28 +422,19 @@ func printPlace(s sheet, p place) {
 	s.table([]string{"WORKER", "SCORE", ""}, rows)
 }
 
-// ranges writes the partitions of a member: 0 3 5-7.
-func ranges(m fleet.Member) string {
-	if len(m.Holds) == 0 || m.State == fleet.Gone {
+// ranges writes the partitions of a member: 0 3 5-7. Of one that does not answer, they are those that are left.
+func ranges(m fleet.Member, left []int) string {
+	holds := m.Holds
+	switch m.State {
+	case fleet.Silent:
+		holds = left
+	case fleet.Gone:
+		holds = nil
+	}
+	if len(holds) == 0 {
 		return "-"
 	}
-	var out []string
-	for i := 0; i < len(m.Holds); {
-		j := i
-		for j+1 < len(m.Holds) && m.Holds[j+1] == m.Holds[j]+1 {
-			j++
-		}
-		switch {
-		case j > i+1:
-			out = append(out, fmt.Sprintf("%d-%d", m.Holds[i], m.Holds[j]))
-		default:
-			for _, p := range m.Holds[i : j+1] {
-				out = append(out, strconv.Itoa(p))
-			}
-		}
-		i = j + 1
-	}
-	return strings.Join(out, " ")
+	return fleet.Ranges(holds)
 }
 
 func up(now time.Time, m fleet.Member) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,12 +62,9 @@ func unruled(ctx context.Context, b *bus.Bus, space string) string {
 
 func serving(f *fleet.Fleet, space string) string {
 	p := f.Partitions[model.PartitionOf(space, len(f.Partitions))]
-	silent := slices.DeleteFunc(slices.Clone(p.Served), func(id string) bool {
-		return !slices.ContainsFunc(f.Workers, func(m fleet.Member) bool { return m.ID == id && m.State == fleet.Silent })
-	})
 	switch {
-	case len(silent) > 0:
-		return fmt.Sprintf("worker %s serves space %s and does not answer; one that hangs is replaced within 15 s (the member TTL)", strings.Join(silent, " and "), space)
+	case len(p.Served) == 0 && len(p.Silent) > 0:
+		return fmt.Sprintf("worker %s serves space %s and does not answer; one that hangs is replaced within 15 s (the member TTL)", strings.Join(p.Silent, " and "), space)
 	case len(p.Served) > 0:
 		return fmt.Sprintf("worker %s serves space %s and is there: it may have much to do, or code that hangs", strings.Join(p.Served, " and "), space)
 	case p.Owner != "":

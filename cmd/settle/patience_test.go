@@ -15,7 +15,11 @@ func TestPatience_ItIsSaidWhoShouldHaveAnswered(t *testing.T) {
 	for said, f := range map[string]*fleet.Fleet{
 		"w1 serves space s and does not answer; one that hangs is replaced within 15 s": {
 			Workers:    []fleet.Member{{ID: "w1", State: fleet.Silent}, {ID: "w2", State: fleet.Here}},
-			Partitions: []fleet.Partition{{Owner: "w2", Served: []string{"w1"}}},
+			Partitions: []fleet.Partition{{Owner: "w2", Silent: []string{"w1"}}},
+		},
+		"w2 serves space s and is there": {
+			Workers:    []fleet.Member{{ID: "w1", State: fleet.Silent}, {ID: "w2", State: fleet.Here}},
+			Partitions: []fleet.Partition{{Owner: "w2", Silent: []string{"w1"}, Served: []string{"w2"}}},
 		},
 		"w1 serves space s and is there": {
 			Workers:    []fleet.Member{{ID: "w1", State: fleet.Here}},

@@ -46,13 +46,31 @@ func (j *judge) workers() {
 	}
 	j.ok(CheckWorkers, "%s: %s", count(len(there), "worker"), strings.Join(there, ", "))
 	j.programs()
-	if len(frozen) > 0 {
-		j.bad(Warning, CheckWorkers, "listens and does not answer: "+clip(frozen),
+	j.hanging(frozen)
+	if len(gone) > 0 {
+		j.ok(CheckWorkers, "%d that have ended without a word, as when they are killed: %s", len(gone), clip(gone))
+	}
+}
+
+// hanging names the workers that do not answer, and says what has become of their partitions.
+func (j *judge) hanging(frozen []string) {
+	became := map[string]string{}
+	if j.fleet != nil {
+		for _, h := range j.fleet.Hanging() {
+			became[h.Worker] = h.String()
+		}
+	}
+	for _, id := range frozen[:min(len(frozen), maxNamed)] {
+		text := "listens and does not answer: " + id
+		if became[id] != "" {
+			text += "; " + became[id]
+		}
+		j.bad(Warning, CheckWorkers, text,
 			"The process hangs, or its machine is cut off. Others take its partitions over after the member TTL (15 s by default); until then its spaces stand still.",
 			"Look at the process, and end it if it does not come back: nothing is lost by that.")
 	}
-	if len(gone) > 0 {
-		j.ok(CheckWorkers, "%d that have ended without a word, as when they are killed: %s", len(gone), clip(gone))
+	if more := len(frozen) - maxNamed; more > 0 {
+		j.bad(Warning, CheckWorkers, fmt.Sprintf("%d more listen and do not answer", more), "See above.", "See above; `settle fleet` names all.")
 	}
 }
 

@@ -141,7 +141,7 @@ func (j *judge) unstored() {
 func (j *judge) unserved() {
 	var numbers []string
 	for _, p := range j.fleet.Partitions {
-		if len(p.Served) == 0 {
+		if len(p.Served) == 0 && len(p.Silent) == 0 { // those of workers that do not answer are named with these
 			numbers = append(numbers, fmt.Sprint(p.Number))
 		}
 	}

@@ -183,8 +183,14 @@ func TestEveryFleetIsJudged(t *testing.T) {
 func TestWorkersThatHangAndThatCannotBeAsked(t *testing.T) {
 	s := single()
 	s.Members = append(s.Members, bus.MemberFacts{ID: "w2", Unknown: errors.New("timeout")}, bus.MemberFacts{ID: "w3"})
-	text := strings.Join(strings.Fields(printed(t, Judge(s, well(), nil, BackupAge))), " ")
-	for _, part := range []string{"! listens and does not answer: w2", "have ended without a word, as when they are killed: w3"} {
+	f := well()
+	f.Workers[1].State, f.Workers[1].Holds = fleet.Silent, []int{0, 1}
+	f.Partitions[0].Silent, f.Partitions[1].Silent, f.Partitions[1].Served = []string{"w2"}, []string{"w2"}, nil
+	text := strings.Join(strings.Fields(printed(t, Judge(s, f, nil, BackupAge))), " ")
+	if strings.Contains(text, "nobody serves") {
+		t.Errorf("the partition of a worker that hangs is named twice:\n%s", text)
+	}
+	for _, part := range []string{"! listens and does not answer: w2; partition 0 that it served is served by w1 now, and partition 1 that it serves stands still until", "have ended without a word, as when they are killed: w3"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}

@@ -83,10 +83,12 @@ type Member struct {
 // Partition is where a partition stands.
 type Partition struct {
 	Number int `json:"number"`
-	// Owner is who should serve it, by the members that are here; Served who says that
-	// it does.
+	// Owner is the worker that should serve it, by the members that are here. Served are the workers that answer
+	// and say that they serve it; Silent are those that have said so and do not answer: their processes hang, or
+	// are cut off, and others take the partition over.
 	Owner  string   `json:"owner"`
 	Served []string `json:"served"`
+	Silent []string `json:"silent,omitzero"`
 	// Events are those of the lane that are not known to be handled and saved: the last
 	// of them are usually being handled. Of spaces that have stood still for a while, only their
 	// own count, and not those of others behind them. Oldest is when the first of them was stored, if
@@ -259,7 +261,7 @@ func (f *Fleet) measure(ctx context.Context, b Bus) {
 	n := b.Partitions()
 	f.Partitions = make([]Partition, n)
 	for p, owner := range roster.Divide(n, f.Staying()) {
-		f.Partitions[p] = Partition{Number: p, Owner: owner, Served: f.serving(p)}
+		f.Partitions[p] = Partition{Number: p, Owner: owner, Served: f.serving(p, Here, Leaving), Silent: f.serving(p, Silent)}
 	}
 	slots := make(chan struct{}, 16)
 	var measuring sync.WaitGroup
@@ -285,12 +287,11 @@ func (f *Fleet) measure(ctx context.Context, b Bus) {
 	}
 }
 
-// serving are the workers that say that they serve a partition; those that do not
-// answer do not count.
-func (f *Fleet) serving(p int) []string {
+// serving are the workers in one of these states that say that they serve a partition.
+func (f *Fleet) serving(p int, states ...State) []string {
 	out := []string{}
 	for _, m := range f.Workers {
-		if m.State != Gone && slices.Contains(m.Holds, p) {
+		if slices.Contains(states, m.State) && slices.Contains(m.Holds, p) {
 			out = append(out, m.ID)
 		}
 	}
