@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 type past struct {
 	mu      sync.Mutex
 	epoch   uint64
-	last    model.Rewind // the last that was noticed
+	rewinds []model.Rewind // the last of each stream that has gone back, as they were noticed
 	anchors map[string]anchor
 	// suspect are the streams that may have gone back since they were heard of last. As long as
 	// there are any, what follows from what was read is not stored in others either; but a
@@ -53,12 +54,12 @@ var errOtherEpoch = fmt.Errorf("not sent: %w", model.ErrRewound)
 // Epoch counts how often the store was found to have gone back. See port.Bus.
 func (b *Bus) Epoch() uint64 { return b.past.now() }
 
-// LastRewind is the last time that a stream was found to have gone back, and the zero Rewind if
-// none was since the bus was connected.
-func (b *Bus) LastRewind() model.Rewind {
+// Rewinds returns, for each stream that was found to have gone back since the bus was connected, the last time that it
+// was, in the order in which that was noticed.
+func (b *Bus) Rewinds() []model.Rewind {
 	b.past.mu.Lock()
 	defer b.past.mu.Unlock()
-	return b.past.last
+	return slices.Clone(b.past.rewinds)
 }
 
 // Hindsight is for how long a leader may answer from the past. See port.Bus.
@@ -194,7 +195,8 @@ func (p *past) isBack(stream string, was anchor, why string) bool {
 		return false
 	}
 	p.epoch++
-	p.last = model.Rewind{At: time.Now().UTC(), Stream: stream, Known: was.seq, Found: why}
+	p.rewinds = slices.DeleteFunc(p.rewinds, func(r model.Rewind) bool { return r.Stream == stream })
+	p.rewinds = append(p.rewinds, model.Rewind{At: time.Now().UTC(), Stream: stream, Known: was.seq, Found: why})
 	delete(p.anchors, stream)
 	delete(p.suspect, stream)
 	p.changed.raise()

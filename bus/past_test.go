@@ -3,6 +3,8 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,7 +189,7 @@ func TestPast_AStreamThatIsGoneAfterAReconnectHasGoneBack(t *testing.T) {
 	if err := b.steady(t.Context(), pastLog, 0); !errors.Is(err, model.ErrRewound) {
 		t.Errorf("what was read of the log is relied on: %v", err)
 	}
-	if got := b.LastRewind(); got.Stream != pastLog || got.Known != 3 || got.Found != noSuchStream {
+	if got := b.Rewinds(); len(got) != 1 || got[0].Stream != pastLog || got[0].Known != 3 || got[0].Found != noSuchStream {
 		t.Errorf("what is known of it is %+v", got)
 	}
 	if b.compare(t.Context(), pastLog); b.Epoch() != 1 {
@@ -274,6 +276,31 @@ func TestPast_AnAppendBehindTheEndOfTheLogComparesIt(t *testing.T) {
 	b.past.note(pastLog, anchor{seq: 9})
 	if _, err := appendTo(b, model.Append{Space: "cart", ID: "a/0/4", Expect: 9}); !errors.Is(err, model.ErrRewound) {
 		t.Errorf("the append ended with %v", err)
+	}
+}
+
+// Each stream that has gone back is told, with the last time that it did.
+func TestPast_EveryStreamThatHasGoneBackIsTold(t *testing.T) {
+	b := embeddedBus(t, Config{})
+	goBack := func(stream string, known uint64, why string) {
+		t.Helper()
+		was := anchor{seq: known}
+		b.past.note(stream, was)
+		b.wentBack(stream, was, why)
+	}
+	goBack("A", 9, "it ends at 5")
+	goBack("B", 7, "it ends at 4")
+	goBack("A", 6, "it ends at 1")
+	b.wentBack("C", anchor{seq: 3}, "nothing was known of it")
+	var got []string
+	for _, r := range b.Rewinds() {
+		got = append(got, fmt.Sprint(r.Stream, " ", r.Known, ", ", r.Found))
+		if r.At.IsZero() {
+			t.Errorf("it is not told when %s has gone back", r.Stream)
+		}
+	}
+	if text := strings.Join(got, "; "); text != "B 7, it ends at 4; A 6, it ends at 1" {
+		t.Errorf("it tells %q", text)
 	}
 }
 

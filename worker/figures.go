@@ -66,8 +66,11 @@ type Figures struct {
 	// says why.
 	Unstored string `json:"unstored,omitzero"`
 	Binary   string `json:"binary,omitzero"`
-	// Rewound is the last time that the worker has noticed that a stream had gone back to an
-	// earlier state, if it has.
+	// Rewinds are the streams that have gone back to an earlier state since the worker was started, each with the last
+	// time that it noticed it, the newest first, 20 at most; RewindCount is how many did.
+	Rewinds     []model.Rewind `json:"rewinds,omitzero"`
+	RewindCount int            `json:"rewind_count,omitzero"`
+	// Rewound is the newest of them; earlier versions know no other.
 	Rewound model.Rewind `json:"rewound,omitzero"`
 }
 
@@ -143,8 +146,13 @@ func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
 			f.Unstored = why
 		}
 	}
-	if says, can := bus.(interface{ LastRewind() model.Rewind }); can {
-		f.Rewound = says.LastRewind()
+	if says, can := bus.(interface{ Rewinds() []model.Rewind }); can {
+		all := says.Rewinds()
+		slices.Reverse(all)
+		f.Rewinds, f.RewindCount = all[:min(len(all), maxStuck)], len(all)
+		if len(all) > 0 {
+			f.Rewound = all[0]
+		}
 	}
 }
 

@@ -291,10 +291,8 @@ func troubles(f *fleet.Fleet) (out []string) {
 		if m.Ahead.Abs() > clockOff {
 			out = append(out, fmt.Sprintf("the clock of %s is %s from this machine's: timers are due by the workers' clocks. Let every machine keep time (chrony, systemd-timesyncd)", m.ID, m.Ahead.Abs().Round(time.Millisecond)))
 		}
-		if m.Figures != nil && m.Figures.Rewound.Stream != "" {
-			r := &m.Figures.Rewound
-			out = append(out, fmt.Sprintf("the store has gone back, as %s noticed at %s: stream %s was known up to %d, and %s. What was stored last is lost; senders that have the events can send them again",
-				m.ID, r.At.Format(time.RFC3339), r.Stream, r.Known, r.Found))
+		if went := m.WentBack(); went != "" {
+			out = append(out, fmt.Sprintf("the store has gone back, as %s noticed %s. What was stored last is lost; senders that have the events can send them again", m.ID, went))
 		}
 		if m.State == fleet.Here {
 			for _, l := range m.Full {

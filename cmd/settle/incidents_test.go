@@ -80,7 +80,7 @@ func TestIncident_APartitionWithoutOneOfItsStreams(t *testing.T) {
 			case "lane":
 				want(t, 0, "p1 | handled | ! "+there+"/add | unknown | read stream "+name+": no such stream", "tree", "p1")
 				want(t, 1, "event a1 is in no lane that can be read", "tree", "a1")
-				want(t, 1, "f1: sent again | f2 of "+there+"/fail: end of lane 1: no such stream | 1 of 2 could not be sent again", "redrive", "--all", "--confirm", "2")
+				want(t, 1, "f1: sent again | f2 of "+there+"/fail: find event f2:r1 to stream fail of space "+there+": read stream "+name+": no such stream | 1 of 2 could not be sent again", "redrive", "--all", "--confirm", "2")
 			}
 			killed(t, d)
 			d = begun(t, cfg)
@@ -227,9 +227,11 @@ func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a1", "--wait")
 	s = again(s, "old", "new")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
+	saved(t, d, "cart")
 	s = again(s, "old", "older")
-	wantSoon(t, 0, "the store has gone back, as | was known up to", "fleet")
-	wantSoon(t, 1, "the store has gone back, as worker | Senders that have the events can send them again", "doctor", "--json")
+	const each = "stream SETTLE_LANE_0 was known up to | stream SETTLE_LOG_0 was known up to | stream KV_SETTLE_STATE_0 was known up to"
+	wantSoon(t, 0, "the store has gone back, as | "+each, "fleet")
+	wantSoon(t, 1, "the store has gone back, as worker | "+each+" | Senders that have the events can send them again", "doctor", "--json")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
 }
 

@@ -86,9 +86,8 @@ func (j *judge) workerClocks() {
 func (j *judge) rewound() {
 	for i := range j.fleet.Workers {
 		m := &j.fleet.Workers[i]
-		if m.Figures != nil && m.Figures.Rewound.Stream != "" {
-			r := &m.Figures.Rewound
-			j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back, as worker %s noticed at %s: stream %s was known up to %d, and %s", m.ID, r.At.Format(time.RFC3339), r.Stream, r.Known, r.Found),
+		if went := m.WentBack(); went != "" {
+			j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back, as worker %s noticed %s", m.ID, went),
 				"What was stored last is lost, events that were acknowledged among it. What is sent since is handled.",
 				"Find out why: a power cut without fsync, a snapshot of the machine, older files. Senders that have the events can send them again. This is said until the worker is started again.")
 		}
