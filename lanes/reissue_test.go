@@ -29,15 +29,6 @@ func handled(evs ...model.Event) (list []model.Receipt) {
 // confirmAll has the log confirm everything that was taken.
 func confirmAll(l *Lane) { l.Confirm(l.Undecided(), l.Cursor(l.Undecided())) }
 
-// tell answers what the lane asks, by what was handled, and reports whether it asked.
-func tell(l *Lane, list ...model.Receipt) bool {
-	of, asked := l.Reissued()
-	if asked {
-		l.Recall(of, list)
-	}
-	return asked
-}
-
 func TestReissue_ALaterTermGoesOnWhereTheEarlierOneEnded(t *testing.T) {
 	l := New(State{}, 0)
 	for _, ev := range []model.Event{inTerm(1, 10, model.NoTerm, 1, 1), inTerm(3, 20, 0, 3, 2), inTerm(2, 20, 10, 2, 3), inTerm(4, 30, 20, 4, 4)} {

@@ -163,7 +163,7 @@ func (a *agenda) cancelled(marks model.Value, space string, lane *lanes.Lane) {
 
 // takeBackEarly takes events out of the lane whose time is to come: the clock was set back, or they had been
 // cancelled by a transaction that is undone. It reports whether there was any.
-func (a *agenda) takeBackEarly(wall int64, lane *lanes.Lane) (any bool) {
+func (a *agenda) takeBackEarly(wall int64, lane *lanes.Lane) (taken bool) {
 	lane.Withdraw(func(ev *model.Event) bool {
 		w := a.bySlot[ev.Slot]
 		if w == nil || w.NotBefore <= wall {
@@ -172,10 +172,10 @@ func (a *agenda) takeBackEarly(wall int64, lane *lanes.Lane) (any bool) {
 		w.queued = false
 		a.queued--
 		a.queue.Add(w.Waiting)
-		any = true
+		taken = true
 		return true
 	})
-	return any
+	return taken
 }
 
 // takeBackOvertaking takes events out of the lane that came due while one did not wait that comes before

@@ -58,7 +58,8 @@ func (w *alone) pass() *Append {
 	w.l.Tick(w.now)
 	if w.l.Begins() {
 		w.l.BeginPass()
-		for !w.l.Full() && w.l.Next() == Handled {
+		for more := true; more && !w.l.Full(); {
+			more = w.l.Next() == Handled
 		}
 	}
 	return w.l.Append()

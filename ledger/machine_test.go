@@ -159,7 +159,8 @@ func (r *runtime) settle(t *rapid.T) {
 	if r.l.Begins() {
 		r.l.BeginPass()
 		r.l.TakeTurn()
-		for !r.l.Full() && r.l.Next() == Handled {
+		for more := true; more && !r.l.Full(); {
+			more = r.l.Next() == Handled
 		}
 	}
 	a := r.l.Append()

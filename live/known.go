@@ -53,12 +53,12 @@ func (k Known) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads it.
 func (k *Known) UnmarshalText(text []byte) error {
-	revision, print, more := strings.Cut(string(text), "-")
+	revision, mark, more := strings.Cut(string(text), "-")
 	n, err := strconv.ParseUint(revision, 10, 64)
-	if err != nil || more && !isPrint(print) {
+	if err != nil || more && !isPrint(mark) {
 		return fmt.Errorf("%q is no revision", text)
 	}
-	*k = Known{Revision: n, Print: print}
+	*k = Known{Revision: n, Print: mark}
 	return nil
 }
 

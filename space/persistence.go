@@ -67,14 +67,14 @@ func (s *Space) Observations() (out []Observation, gone []string) {
 	return s.runner.observations.take()
 }
 
-func (o *observations) take() (out []Observation, gone []string) {
+func (all *observations) take() (out []Observation, gone []string) {
 	var later []*node
-	for _, n := range o.unsaved {
+	for _, n := range all.unsaved {
 		switch {
 		case n.removed:
-		case n.status == Clean && o.graph.inSync(n) && !n.ofFormerCode():
+		case n.status == Clean && all.graph.inSync(n) && !n.ofFormerCode():
 			n.unsaved, n.saved = false, true
-			out = append(out, o.observe(n))
+			out = append(out, all.observe(n))
 			continue
 		default:
 			later = append(later, n)
@@ -82,10 +82,10 @@ func (o *observations) take() (out []Observation, gone []string) {
 		}
 		n.unsaved = false
 	}
-	o.unsaved = later
+	all.unsaved = later
 	slices.SortFunc(out, func(a, b Observation) int { return cmp.Compare(a.Node, b.Node) })
-	gone, o.forgotten = o.forgotten, nil
-	return out, slices.DeleteFunc(gone, func(id string) bool { return o.graph.byID[id] != nil })
+	gone, all.forgotten = all.forgotten, nil
+	return out, slices.DeleteFunc(gone, func(id string) bool { return all.graph.byID[id] != nil })
 }
 
 // Unsaved reports whether Observations may have anything to tell.
@@ -127,18 +127,18 @@ func (all *observations) observe(n *node) Observation {
 // note remembers a node whose observation is out of date. Nodes that a run or the
 // application has added are known by their ids as well as those of the program. Those that
 // have gone are let go when room is needed: nobody may ask for observations at all.
-func (o *observations) note(n *node) {
+func (all *observations) note(n *node) {
 	if n.unsaved {
 		return
 	}
 	n.unsaved = true
-	if len(o.unsaved) == cap(o.unsaved) {
-		o.unsaved = slices.DeleteFunc(o.unsaved, func(n *node) bool { return n.removed })
-		if len(o.unsaved) > cap(o.unsaved)/2 {
-			o.unsaved = slices.Grow(o.unsaved, len(o.unsaved)+1)
+	if len(all.unsaved) == cap(all.unsaved) {
+		all.unsaved = slices.DeleteFunc(all.unsaved, func(n *node) bool { return n.removed })
+		if len(all.unsaved) > cap(all.unsaved)/2 {
+			all.unsaved = slices.Grow(all.unsaved, len(all.unsaved)+1)
 		}
 	}
-	o.unsaved = append(o.unsaved, n)
+	all.unsaved = append(all.unsaved, n)
 }
 
 // shape tells the surfaces of a node apart, as sameShape does.

@@ -59,8 +59,10 @@ var wordRules = []wordRule{
 	phrase(`tak(?:e|es|en|ing) back`, "cancel, undo, roll back"),
 	phrase(`gone on with|goes on with`, "continue"),
 	phrase(`for ever`, "forever"),
-	{regexp.MustCompile(`\b(?:deaf|ousted|burial|roof|loosen|acquit|upset|in vain|barren|unheard|usurped|glance)\b`),
-		"use the field's term"},
+	{
+		regexp.MustCompile(`\b(?:deaf|ousted|burial|roof|loosen|acquit|upset|in vain|barren|unheard|usurped|glance)\b`),
+		"use the field's term",
+	},
 }
 
 // Comments and texts are written for readers that do not know the code yet: a sentence that

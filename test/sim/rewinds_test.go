@@ -52,9 +52,11 @@ func TestRewinds(t *testing.T) {
 			counts[what] += n
 		}
 	}
-	for _, what := range []string{"rewinds", "rewinds to an older snapshot", "events that were lost", "events that were kept", "kills", "calls over a rewind", "values that went back", "purged logs", "lanes that were cut off", "lanes that were cut off while nothing ran",
+	for _, what := range []string{
+		"rewinds", "rewinds to an older snapshot", "events that were lost", "events that were kept", "kills", "calls over a rewind", "values that went back", "purged logs", "lanes that were cut off", "lanes that were cut off while nothing ran",
 		"stores that were replaced by an empty one", "lanes that were replaced by an empty one", "losses that were accepted",
-		"logs that went back", "logs that went back while nothing ran", "positions that were given out again", "events that were sent again under another id"} {
+		"logs that went back", "logs that went back while nothing ran", "positions that were given out again", "events that were sent again under another id",
+	} {
 		if *rewindSeeds >= 50 && counts[what] == 0 {
 			t.Errorf("no %s: the run proves nothing", what)
 		}
