@@ -35,8 +35,8 @@ func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt,
 	if err := (awaited{of.Space, receipts.Key{Stream: of.Stream, ID: of.Event}}).check(); err != nil {
 		return nil, err
 	}
-	if len(why) > model.MaxReasonLen {
-		return nil, fmt.Errorf("the reason has %d bytes; up to %d are kept", len(why), model.MaxReasonLen)
+	if err := checkReason(why); err != nil {
+		return nil, err
 	}
 	if err := c.hasDocuments(ctx); err != nil {
 		return nil, err
@@ -48,14 +48,29 @@ func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt,
 	case root.State.Ended():
 		return c.receiptOf(ctx, of, root)
 	}
-	a, err := Attach(ctx, c.bus, AttachConfig{ID: c.canceller(of, time.Now()), Space: of.Space, Logger: c.logger})
+	a, err := c.attachToCancel(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	rc, err := c.cancel(ctx, a, of, why)
+	return rc, errors.Join(err, closeCanceller(ctx, a))
+}
+
+func (c *Client) attachToCancel(ctx context.Context, of EventRef) (*Attachment, error) {
+	return Attach(ctx, c.bus, AttachConfig{ID: c.canceller(of, time.Now()), Space: of.Space, Logger: c.logger})
+}
+
+func closeCanceller(ctx context.Context, a *Attachment) error {
 	closing, end := context.WithTimeout(context.WithoutCancel(ctx), readGrace)
 	defer end()
-	return rc, errors.Join(err, a.Close(closing))
+	return a.Close(closing)
+}
+
+func checkReason(why string) error {
+	if len(why) > model.MaxReasonLen {
+		return fmt.Errorf("the reason has %d bytes; up to %d are kept", len(why), model.MaxReasonLen)
+	}
+	return nil
 }
 
 // canceller names the attachment that cancels an event: names are unique among concurrent
@@ -95,7 +110,7 @@ func (c *Client) open(ctx context.Context, of EventRef) (*TreeNode, error) {
 			return t.Root, nil
 		}
 		if err := pause.For(ctx, parkedPause); err != nil {
-			return nil, fmt.Errorf("event %s of space %s is parked, and no coordinator has released it: %w", of.Event, of.Space, context.Cause(ctx))
+			return nil, stillParked(ctx, of)
 		}
 	}
 }
@@ -122,9 +137,14 @@ func (c *Client) cancel(ctx context.Context, a *Attachment, of EventRef, why str
 	if err := c.mark(ctx, a, of, why); err != nil {
 		return nil, err
 	}
+	return c.conclude(ctx, a, of)
+}
+
+// conclude waits for the end of an event that is marked, and deletes the mark if the handling was first.
+func (c *Client) conclude(ctx context.Context, a *Attachment, of EventRef) (*Receipt, error) {
 	rc, err := c.Await(ctx, of.Space, of.Stream, of.Event)
 	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("event %s of space %s: %w", of.Event, of.Space, ErrCancelPending)
+		return nil, pendingCancel(of)
 	}
 	if err != nil || rc.Outcome == EventCancelled {
 		return rc, err

@@ -31,7 +31,7 @@ type cancelCmd struct {
 
 // Help says more than fits in a line.
 func (cancelCmd) Help() string {
-	return "The log of the space decides whether the cancellation or the handling was first, and the receipt says which. Exit status: 1 if an event that was to be cancelled was handled, 0 otherwise. It needs the role worker."
+	return "The log of the space decides whether the cancellation or the handling was first, and the receipt says which. With --tree, all are marked before the command waits for the first receipt, and it reports what became of each. Exit status: 1 if an event that was to be cancelled was handled, or has not ended in time, 0 otherwise. It needs the role worker."
 }
 
 // Run takes an event back.
@@ -44,44 +44,107 @@ func (c *cancelCmd) Run(ctx context.Context, io streams) error {
 		if c.Tree {
 			q.MaxEvents = mostCancelled
 		}
-		done := map[settle.EventRef]bool{}
-		for {
-			tree, err := client.Tree(ctx, q)
-			if err != nil {
-				return usageIfName(err)
-			}
-			if root := tree.Root; !c.Tree && root.State.Ended() {
-				return fmt.Errorf("%s/%s %s had ended before: %s", root.Space, root.Stream, root.Event, endedHow(root))
-			}
-			todo := stillOpen(tree.Root, done, !c.Tree)
-			if len(todo) == 0 {
-				return c.allDone(len(done), tree)
-			}
-			for _, of := range todo {
-				done[of] = true
-				if err := takeBack(ctx, io, client, of, c.Reason); err != nil {
-					return err
-				}
-			}
-			if !c.Tree {
-				return nil
-			}
+		if c.Tree {
+			q.MaxEvents = mostCancelled
+			return c.all(ctx, io, client, q)
 		}
+		tree, err := client.Tree(ctx, q)
+		if err != nil {
+			return usageIfName(err)
+		}
+		if root := tree.Root; root.State.Ended() {
+			return fmt.Errorf("%s/%s %s had ended before: %s", root.Space, root.Stream, root.Event, endedHow(root))
+		}
+		return takeBack(ctx, io, client, tree.Root.Ref, c.Reason)
 	})
 }
 
-// mostCancelled bounds the events of a tree that are looked at.
-const mostCancelled = 10_000
+// all takes back what is open of a tree, until nothing is: an event that was at work meanwhile may have
+// caused others.
+func (c *cancelCmd) all(ctx context.Context, io streams, client *settle.Client, q settle.TreeQuery) error {
+	done := map[settle.EventRef]bool{}
+	var end endedAs
+	for {
+		tree, err := client.Tree(ctx, q)
+		if err != nil && len(done) > 0 {
+			return errors.Join(end.err(), usageIfName(err))
+		}
+		if err != nil {
+			return usageIfName(err)
+		}
+		open := stillOpen(tree.Root, done)
+		if len(open) == 0 {
+			return end.of(tree)
+		}
+		all, err := client.CancelAll(ctx, open, c.Reason)
+		if err != nil {
+			return errors.Join(end.err(), usageIfName(err))
+		}
+		for i := range all {
+			done[all[i].Event] = true
+			end.note(io, &all[i])
+		}
+		if end.pending > 0 {
+			return end.err()
+		}
+	}
+}
 
-func (c *cancelCmd) allDone(n int, tree *settle.Tree) error {
+// endedAs counts what became of the events of a tree.
+type endedAs struct{ cancelled, before, pending, failed int }
+
+func (e *endedAs) note(io streams, c *settle.Cancellation) {
+	what := ""
 	switch {
+	case errors.Is(c.Err, settle.ErrCancelPending):
+		e.pending++
+		what = "not ended yet; it is taken back, and will end as cancelled"
+	case c.Err != nil:
+		e.failed++
+		what = "not taken back: " + c.Err.Error()
+	case c.Receipt.Outcome == settle.EventCancelled:
+		e.cancelled++
+		what = "cancelled"
+	default:
+		e.before++
+		what = "not taken back: it has ended before, " + string(c.Receipt.Outcome)
+	}
+	fmt.Fprintf(io.out, "%s/%s %s: %s\n", c.Event.Space, c.Event.Stream, c.Event.Event, what)
+}
+
+// err sums up, unless all were cancelled.
+func (e *endedAs) err() error {
+	if e.before+e.pending+e.failed == 0 {
+		return nil
+	}
+	said := fmt.Sprintf("of %d events, %d were cancelled", e.cancelled+e.before+e.pending+e.failed, e.cancelled)
+	if e.before > 0 {
+		said += fmt.Sprintf(", %d had ended before", e.before)
+	}
+	if e.failed > 0 {
+		said += fmt.Sprintf(", %d could not be taken back", e.failed)
+	}
+	if e.pending > 0 {
+		said += fmt.Sprintf(", %d are taken back and have not ended yet: what is before them is not done, their handler has not returned, or no worker runs their space", e.pending)
+	}
+	return errors.New(said)
+}
+
+// of is err, when nothing of the tree is open any more.
+func (e *endedAs) of(tree *settle.Tree) error {
+	switch err := e.err(); {
+	case err != nil:
+		return err
 	case tree.More:
-		return fmt.Errorf("%d events were taken back; the tree has more than %d, so some may be open", n, mostCancelled)
-	case n == 0:
+		return fmt.Errorf("%d events were taken back; the tree has more than %d, so some may be open", e.cancelled, mostCancelled)
+	case e.cancelled == 0:
 		return errors.New("there is nothing to take back: everything has ended")
 	}
 	return nil
 }
+
+// mostCancelled bounds the events of a tree that are looked at.
+const mostCancelled = 10_000
 
 func endedHow(n *settle.TreeNode) string {
 	if n.Error == "" {
@@ -90,15 +153,13 @@ func endedHow(n *settle.TreeNode) string {
 	return string(n.State) + ", " + n.Error
 }
 
-// stillOpen are the events of a tree that have not ended and are not done; only the root, or else all.
-func stillOpen(n *settle.TreeNode, done map[settle.EventRef]bool, only bool) (open []settle.EventRef) {
-	if only || !n.State.Ended() && !done[n.Ref] {
+// stillOpen are the events of a tree that have not ended and are not done.
+func stillOpen(n *settle.TreeNode, done map[settle.EventRef]bool) (open []settle.EventRef) {
+	if !n.State.Ended() && !done[n.Ref] {
 		open = append(open, n.Ref)
 	}
 	for _, child := range n.Caused {
-		if !only {
-			open = append(open, stillOpen(child, done, false)...)
-		}
+		open = append(open, stillOpen(child, done)...)
 	}
 	return open
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +36,41 @@ func TestCancel_OneEventOrAllThatItHasCaused(t *testing.T) {
 	want(t, 0, "2 cancelled", "tree", "p1")
 	want(t, 0, "not needed", "receipts", "alice", "--outcome", "cancelled")
 	want(t, 0, "nothing waits for its time in space alice", "timers", "alice")
+}
+
+// A tree of which two events are queued behind a head that blocks: both are marked before the command waits,
+// so neither is handled once the head has returned, and the command reports both.
+func TestCancel_ATreeMarksAllBeforeItWaits(t *testing.T) {
+	let, at := make(chan struct{}), make(chan struct{}, 1)
+	p := settle.NewProgram("fan").
+		Handle("fan", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			tx.Send("kid", "add", nil)
+			tx.Send("kid", "add", nil)
+			return settle.Value{}, nil
+		}).
+		Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			tx.Set("added", true)
+			return settle.Value{}, nil
+		}).
+		Handle("hold", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+			at <- struct{}{}
+			<-let
+			return settle.Value{}, nil
+		}, settle.Within(-1))
+	started(t, settle.Config{Programs: settle.Always(p), Workers: 1})
+	open := sync.OnceFunc(func() { close(let) })
+	t.Cleanup(open) // before the deployment stops
+	want(t, 0, "h1: stored", "send", "kid", "hold", "--id", "h1")
+	<-at
+	want(t, 0, "f1: handled", "send", "alice", "fan", "--id", "f1", "--wait")
+	eventually(t, "2 queued", "tree", "f1")
+	wantInVain(t, ":1:0: not ended yet | :1:1: not ended yet | of 2 events, 0 were cancelled, 2 are taken back and have not ended yet", "cancel", "f1", "--tree", "--reason", "not needed")
+	open()
+	want(t, 0, "k1: handled", "send", "kid", "add", "--id", "k1", "--wait")
+	out := want(t, 0, ":1:0 | :1:1 | not needed", "receipts", "kid", "--outcome", "cancelled")
+	if n := strings.Count(out, "not needed"); n != 2 {
+		t.Errorf("%d of two events were cancelled:\n%s", n, out)
+	}
 }
 
 func TestSkip_TheFirstEventThatIsInTheWay(t *testing.T) {
