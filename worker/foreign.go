@@ -47,6 +47,7 @@ func (h *host) followLog() {
 	h.env.tasks.Go(func() { // ends with ctx
 		retry(ctx, h.env.cfg, "follow the log of a space", h.space, []any{"space", h.space}, func(ctx context.Context) error {
 			err := h.env.bus.FollowSpace(ctx, h.space, after, func(e model.LogEntry) {
+				h.cancelMarked(e)
 				select {
 				case heard <- e:
 					after = e.Seq

@@ -205,10 +205,15 @@ func (h *host) rouse() {
 // observe adds or takes back an observation of a document, or, without one, that another
 // runtime is attached to the space.
 func (h *host) observe(doc string, on bool) {
+	attended := func() {}
+	if doc == "" && on {
+		attended = h.awaitMark()
+	}
 	h.call(func() {
 		h.stirred = true
 		switch {
 		case doc == "":
+			attended()
 			h.attend(on)
 			return
 		case !on:

@@ -38,6 +38,9 @@ type limiter struct {
 	runlimit.Looks
 	over bool // the limit was reached
 	full bool // it would have been given up, but for runlimit.MaxAbandoned
+	// cancelled says that the log has a mark by which the event of the handler ends as cancelled
+	// (space.CancelDoc): nothing that the handler does takes effect any more.
+	cancelled bool
 
 	ctx   context.Context // that the handler has asked for
 	leave context.CancelFunc
@@ -47,6 +50,23 @@ type limiter struct {
 func (u *underWay) moves(limit time.Duration) {
 	u.over, u.full = false, false
 	u.Begin(limit, u.check)
+	if u.cancelled { // the handler goes on, and a node of it begins
+		u.over = true
+		u.End(u.check)
+	}
+}
+
+// cancel ends the attempt at an event that is marked in the log, if it is under way, as at its limit: the context
+// of the handler ends now, and a handler that does not return within the grace is given up.
+func (u *underWay) cancel(stream, event string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.cancelled || u.event == "" || u.stream != stream || u.event != event {
+		return
+	}
+	u.cancelled, u.over = true, true
+	u.endContext()
+	u.End(u.check)
 }
 
 // check looks at whether what is under way has been so for too long.
@@ -60,7 +80,7 @@ func (u *underWay) check() {
 func (u *underWay) judge() *space.Overrun {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.idle() || u.host.serving.givenUp.Load() || u.Limit <= 0 {
+	if u.idle() || u.host.serving.givenUp.Load() || u.Limit <= 0 && !u.cancelled {
 		u.Looks.Rest()
 		return nil
 	}
@@ -79,7 +99,7 @@ func (u *underWay) judge() *space.Overrun {
 	}
 	u.host.serving.givenUp.Store(true)
 	o := &space.Overrun{Stream: u.stream, Event: u.event, Limit: u.Limit}
-	if n := len(u.nodes); n > 0 {
+	if n := len(u.nodes); n > 0 && !u.cancelled { // a node that had time left is not held back for it
 		o.Stream, o.Event, o.Node = "", "", u.nodes[n-1]
 	}
 	return o
@@ -111,7 +131,8 @@ func (u *underWay) returned(handler bool) error {
 		return nil
 	}
 	var err error
-	if u.over || u.ctx != nil && errors.Is(u.ctx.Err(), context.DeadlineExceeded) {
+	late := u.over && !u.cancelled // the commit of what is cancelled is refused: its head has moved
+	if late || u.ctx != nil && errors.Is(u.ctx.Err(), context.DeadlineExceeded) {
 		err = space.Transient(&space.LimitError{Stream: u.stream, Event: u.event, Limit: u.Limit})
 	}
 	u.rest()
@@ -121,6 +142,7 @@ func (u *underWay) returned(handler bool) error {
 // rest notes that no code is under way any more. u.mu is held.
 func (u *underWay) rest() {
 	u.stream, u.event, u.nodes, u.over = "", "", u.nodes[:0], false
+	u.cancelled = false
 	u.endContext()
 	u.ctx = nil
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type underWay struct {
 	begun         uint64   // runs that stood in no other
 	handled       eventName
 	limiter
+	// base is the log sequence that the handler stands on, or stood on.
+	base atomic.Uint64
 
 	// seen is begun as it was when somebody looked, first at seenAt; told says that it was told.
 	seen   uint64
@@ -89,6 +92,13 @@ func (u *underWay) now() []any {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.what()
+}
+
+// handled names the event whose handler the loop is in, "" if it is in none.
+func (u *underWay) handled() (stream, event string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.stream, u.event
 }
 
 func (u *underWay) what() (names []any) {

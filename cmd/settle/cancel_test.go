@@ -92,6 +92,31 @@ func TestSkip_TheFirstEventThatIsInTheWay(t *testing.T) {
 	untilValue(t, "1", "alice", "n")
 }
 
+// The handler of the first event hangs, and has an hour.
+func TestSkip_TheEventWhoseHandlerHangs(t *testing.T) {
+	never, at := make(chan struct{}), make(chan struct{}, 1)
+	p := settle.NewProgram("hangs").
+		Handle("hang", func(*settle.Tx, *settle.Event) (settle.Value, error) {
+			at <- struct{}{}
+			<-never
+			return settle.Value{}, nil
+		}, settle.Within(time.Hour)).
+		Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+			tx.Set("added", true)
+			return settle.Value{}, nil
+		})
+	started(t, settle.Config{Programs: settle.Always(p), Workers: 1})
+	t.Cleanup(func() { close(never) }) // before the deployment stops
+	want(t, 0, "h1: stored", "send", "alice", "hang", "--id", "h1")
+	want(t, 0, "a1: stored", "send", "alice", "add", "--id", "a1")
+	<-at
+	want(t, 0, "alice/hang h1: cancelled", "skip", "alice", "--timeout", patience.String())
+	want(t, 0, "a1: handled", "send", "alice", "add", "--id", "a1", "--wait")
+	if len(at) > 0 {
+		t.Error("the handler ran again")
+	}
+}
+
 func TestSend_ExpiresWhenNobodyHandlesItInTime(t *testing.T) {
 	d := counting(t, 1)
 	for _, id := range d.Workers() {

@@ -31,13 +31,14 @@ type Looks struct {
 	every time.Duration // the timer is set, and looks again after so long; else 0
 	saw   uint64        // moved, at the last look
 	looks int           // since that was seen first
+	ended bool          // the limit is over, whatever it is
 }
 
 // Begin notes that code begins. Check is called, without the lock, when it is time for Look; it is the
 // same function each time.
 func (l *Looks) Begin(limit time.Duration, check func()) {
 	l.moved++
-	l.Limit = limit
+	l.Limit, l.ended = limit, false
 	if limit <= 0 {
 		return
 	}
@@ -52,6 +53,17 @@ func (l *Looks) Begin(limit time.Duration, check func()) {
 	}
 }
 
+// End ends the limit of what is under way now, also of what has none: the grace begins.
+func (l *Looks) End(check func()) {
+	l.moved++
+	l.ended = true
+	if l.every = pace(Grace); l.timer == nil {
+		l.timer = time.AfterFunc(l.every, check)
+	} else {
+		l.timer.Reset(l.every)
+	}
+}
+
 // Return notes that code has come back.
 func (l *Looks) Return() { l.moved++ }
 
@@ -61,15 +73,18 @@ func (l *Looks) Rest() { l.every = 0 }
 // Look says whether what is under way has reached its limit, and whether the grace is over as well. It
 // has the next look set.
 func (l *Looks) Look() (over, late bool) {
-	l.every = pace(l.Limit)
+	limit := l.Limit
+	if l.every = pace(limit); l.ended {
+		limit, l.every = 0, pace(Grace)
+	}
 	l.timer.Reset(l.every)
 	if l.saw != l.moved {
 		l.saw, l.looks = l.moved, 0
-		return false, false
+		return l.ended, false
 	}
 	l.looks++
 	so := time.Duration(l.looks) * l.every
-	return so >= l.Limit, so >= l.Limit+Grace
+	return so >= limit, so >= limit+Grace
 }
 
 func pace(limit time.Duration) time.Duration {

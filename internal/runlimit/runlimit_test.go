@@ -108,3 +108,23 @@ func TestAbandoned_AreBounded(t *testing.T) {
 		t.Error("one has ended, and there is no room")
 	}
 }
+
+// What has an hour, or no limit at all, is late a grace after its limit was ended.
+func TestLooks_AnEndedLimitLeavesTheGrace(t *testing.T) {
+	for _, limit := range []time.Duration{time.Hour, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &watched{}
+			w.begin(limit)
+			time.Sleep(time.Minute)
+			w.mu.Lock()
+			w.began = time.Now()
+			w.End(w.check)
+			w.mu.Unlock()
+			time.Sleep(3 * Grace)
+			synctest.Wait()
+			if _, late := w.found(); late < Grace || late > 2*Grace {
+				t.Errorf("with a limit of %s it was late %s after the limit was ended", limit, late)
+			}
+		})
+	}
+}

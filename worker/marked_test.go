@@ -1,0 +1,105 @@
+package worker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// An event whose handler runs is cancelled: the context of its handler ends at once, and a handler that does
+// not heed it is given up a second later, whatever its limit. The event behind it is handled.
+func TestMarked_TheAttemptAtACancelledEventEnds(t *testing.T) {
+	for _, c := range []struct {
+		stream    string
+		limit     time.Duration
+		abandoned int
+	}{
+		{"hang", time.Hour, 1},
+		{"hang", -1, 1},
+		{"heed", time.Hour, 0},
+		{"heed", -1, 0},
+	} {
+		t.Run(c.stream+" "+c.limit.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				e := newUnending(t)
+				defer e.release()
+				p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: c.limit}, nil)
+				w.send("s", "add", "e1")
+				w.eventuallyEnds("s", "e1 handled 0")
+				w.send("s", c.stream, "bad")
+				w.send("s", "add", "e2")
+				w.eventually("the handler runs", func() bool { return e.called.Load() == 1 })
+				w.pass(time.Minute)
+				w.transact(func(tx *space.Tx) error {
+					tx.Set(space.CancelDoc, space.CancelMark("it hangs", 0), space.CancelKey(c.stream, "bad"))
+					return nil
+				})
+				began := time.Now()
+				w.eventuallyEnds("s", "e1 handled 0", "bad cancelled 0", "e2 handled 0")
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("the space went on after %s", took)
+				}
+				if n := p.Stats().Abandoned; n != c.abandoned || e.called.Load() != 1 {
+					t.Errorf("%d goroutines are said to be given up, after %d calls", n, e.called.Load())
+				}
+				e.release()
+				w.pass(time.Minute)
+			})
+		})
+	}
+}
+
+// A mark for another event ends no attempt: the handler that runs keeps its limit.
+func TestMarked_AnotherEventIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: time.Hour}, nil)
+		w.send("s", "hang", "first")
+		w.send("s", "hang", "second")
+		w.eventually("the handler runs", func() bool { return e.called.Load() == 1 })
+		w.transact(func(tx *space.Tx) error {
+			tx.Set(space.CancelDoc, space.CancelMark("not this one", 0), space.CancelKey("hang", "second"))
+			return nil
+		})
+		w.pass(10 * time.Second)
+		if n := p.Stats().Abandoned; n != 0 {
+			t.Errorf("%d goroutines were given up", n)
+		}
+		e.release()
+		w.eventuallyEnds("s", "first handled 0", "second cancelled 0")
+	})
+}
+
+// The owner follows the log already, because an application is attached, when the handler begins.
+func TestMarked_ByAnApplicationThatWasAttachedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		e := newUnending(t)
+		defer e.release()
+		w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: time.Hour}, nil)
+		a := w.attach("app")
+		w.pass(time.Second)
+		w.send("s", "hang", "bad")
+		w.send("s", "add", "e1")
+		w.eventually("the handler runs", func() bool { return e.called.Load() == 1 })
+		if err := a.Transact(w.Context(), "app", func(tx *space.Tx) error {
+			tx.Set(space.CancelDoc, space.CancelMark("it hangs", 0), space.CancelKey("hang", "bad"))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(5 * time.Second)
+		w.eventuallyEnds("s", "bad cancelled 0", "e1 handled 0")
+		if called := e.called.Load(); called != 1 {
+			t.Errorf("the handler was called %d times", called)
+		}
+		e.release()
+		w.pass(time.Minute)
+	})
+}
