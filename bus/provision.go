@@ -112,6 +112,24 @@ func (b *Bus) checkBut(ctx context.Context, lost []string) error {
 // ErrNoDeployment says that nothing of a deployment is there.
 var ErrNoDeployment = errors.New("there is no deployment of this prefix on this server; create it with Provision")
 
+// Deployments returns the prefixes of the deployments in the account, sorted: those that have a stream of the
+// log of partition 0. It lists streams, which no role may do. It returns none for a user that may not.
+func (b *Bus) Deployments(ctx context.Context) (prefixes []string, err error) {
+	if b.mayPublish(ctx, "list streams", "", "$JS.API.STREAM.LIST") != nil {
+		return nil, ctx.Err()
+	}
+	list := b.js.ListStreams(ctx, jetstream.WithStreamListSubject("*.log.0.*"))
+	for info := range list.Info() {
+		for _, subject := range info.Config.Subjects {
+			if prefix, is := strings.CutSuffix(subject, ".log.0.*"); is && info.Config.Name == newNames(prefix).logStream(0) {
+				prefixes = append(prefixes, prefix)
+			}
+		}
+	}
+	slices.Sort(prefixes)
+	return prefixes, list.Err()
+}
+
 func (b *Bus) workersAssetOf(partitions int) asset { return b.assets(partitions)[0] }
 
 func (b *Bus) eachAsset(do func(asset) error) error {

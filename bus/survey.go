@@ -37,6 +37,8 @@ type Survey struct {
 
 	// NoDeployment: there is none of this prefix. Else Streams are its assets.
 	NoDeployment bool
+	// Others are, with NoDeployment, the prefixes of the deployments that the account has, if this user may list them.
+	Others []string
 	// Settings is why the deployment's settings could not be read or are not those asked for.
 	Settings   error
 	Partitions int

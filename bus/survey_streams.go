@@ -76,6 +76,9 @@ func (s *surveyor) deployment(ctx context.Context) {
 	stored, err := s.settings(ctx)
 	if errors.Is(err, ErrNoDeployment) {
 		s.NoDeployment = true
+		asking, cancel := s.ask(ctx)
+		defer cancel()
+		s.Others, _ = s.b.Deployments(asking) // a hint
 		return
 	}
 	if err = errors.Join(err, s.b.choose(stored)); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,18 @@ func TestDoctor_CountsOnlyWhoBelongsToTheDeployment(t *testing.T) {
 	want(t, 0, "deployment second", "provision", "--prefix", "second", "--partitions", "2")
 	wantSoon(t, 2, "no coordinator answers | no worker answers", "doctor", "--prefix", "second")
 	wantSoon(t, 1, "coordinators   one", "doctor")
+}
+
+// A command with a prefix that is not there names those that are.
+func TestDoctor_NamesTheDeploymentsThatThereAre(t *testing.T) {
+	running(t)
+	want(t, 0, "deployment second", "provision", "--prefix", "second", "--partitions", "2")
+	want(t, 2, "there is no deployment with prefix third in this account, but | there are deployments with prefix second, settle", "doctor", "--prefix", "third")
+	want(t, 1, "there is no deployment with prefix third on this server; the account has deployments with --prefix second, settle", "fleet", "--prefix", "third")
+	out := want(t, 0, "settle", "fleet")
+	if strings.Contains(out, "second") {
+		t.Errorf("another deployment is shown:\n%s", out)
+	}
 }
 
 func TestDoctor_SaysThatNothingCanBeReached(t *testing.T) {

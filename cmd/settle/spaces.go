@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -41,7 +42,11 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 	defer b.Close()
 	defects, err := b.Defects(ctx)
 	if errors.Is(err, bus.ErrNoDeployment) {
-		return fmt.Errorf("there is no deployment with prefix %s on this server; check --prefix, or make one: settle provision", c.Prefix)
+		hint := "check --prefix"
+		if others, _ := b.Deployments(ctx); len(others) > 0 {
+			hint = "the account has deployments with --prefix " + strings.Join(others, ", ")
+		}
+		return fmt.Errorf("there is no deployment with prefix %s on this server; %s, or make one: settle provision", c.Prefix, hint)
 	}
 	if err == nil {
 		err = n.check(defects, b.Partitions())

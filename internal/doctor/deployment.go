@@ -13,7 +13,11 @@ import (
 func (j *judge) deployment() {
 	switch {
 	case j.NoDeployment:
-		j.bad(Failure, CheckDeployment, "there is no deployment with prefix "+j.Prefix+" in this account",
+		text := "there is no deployment with prefix " + j.Prefix + " in this account"
+		if len(j.Others) > 0 {
+			text += ", but there are deployments with prefix " + strings.Join(j.Others, ", ")
+		}
+		j.bad(Failure, CheckDeployment, text,
 			"Nothing can be sent or hosted.", "Check --prefix and the account, or create one: `settle provision`.")
 	case j.Settings != nil:
 		j.bad(Failure, CheckDeployment, j.Settings.Error(), "Programs refuse to use a deployment whose settings they cannot read or were not told.", "See the text.")
