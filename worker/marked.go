@@ -20,7 +20,7 @@ const attendWithin = 100 * time.Millisecond
 
 // cancelMarked ends the attempt under way if an entry of the log marks its event as cancelled.
 func (h *host) cancelMarked(e model.LogEntry) {
-	stream, event := h.code.handled()
+	stream, event := h.code.running()
 	if event == "" || !bytes.Contains(e.Data, []byte(space.CancelDoc)) {
 		return
 	}
@@ -40,7 +40,7 @@ func (h *host) awaitMark() (attended func()) {
 		case <-time.After(attendWithin):
 		}
 		after := h.code.base.Load()
-		retry(ctx, *h.env.cfg, "look for cancelled events of space "+h.space, func(ctx context.Context) error {
+		retry(ctx, h.env.cfg, "look for cancelled events", h.space, []any{"space", h.space}, func(ctx context.Context) error {
 			err := h.env.bus.FollowSpace(ctx, h.space, after, func(e model.LogEntry) {
 				after = e.Seq
 				h.cancelMarked(e)

@@ -94,8 +94,8 @@ func (u *underWay) now() []any {
 	return u.what()
 }
 
-// handled names the event whose handler the loop is in, "" if it is in none.
-func (u *underWay) handled() (stream, event string) {
+// running names the event whose handler the loop is in, "" if it is in none.
+func (u *underWay) running() (stream, event string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.stream, u.event

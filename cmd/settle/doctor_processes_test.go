@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -92,6 +93,34 @@ func TestDoctor_AWorkerThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
 		t.Errorf("the worker that is there is not seen:\n%s", out)
 	}
 	wantSoon(t, 0, "! hung does not answer: it hangs", "fleet")
+}
+
+// A coordinator that is stopped keeps its connection, and says nothing. The one beside it does its work.
+func TestDoctor_ACoordinatorThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
+	d := running(t)
+	b, err := bus.Connect(t.Context(), bus.Config{URL: d.Server().ClientURL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	nc := b.JetStream().Conn()
+	if err := b.Announce(t.Context(), model.Member{ID: "frozen", Role: model.RoleCoordinator, Since: time.Now(), Beat: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.SubscribeSync("settle.api." + coordinator.Endpoint("frozen")); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	out := wantSoon(t, 1, "coordinators   one: | listens and does not answer: frozen | those that answer do its work", "doctor")
+	if strings.Count(out, "listens and does not answer") != 1 {
+		t.Errorf("others are said to hang:\n%s", out)
+	}
+	out = wantSoon(t, 0, "! frozen does not answer: it hangs, or its machine is cut off. Another coordinator does its work", "fleet")
+	if strings.Contains(out, "takes its partitions over") {
+		t.Errorf("a coordinator is said to have partitions:\n%s", out)
+	}
 }
 
 // A space that has events and nothing to run is named, beside those that are well.

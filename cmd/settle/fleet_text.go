@@ -282,10 +282,12 @@ func troubles(f *fleet.Fleet) (out []string) {
 		hanging[h.Worker] = h.String()
 	}
 	for _, m := range slices.Concat(f.Workers, f.Coordinators) {
-		switch m.State {
-		case fleet.Silent:
+		switch {
+		case m.State == fleet.Silent && m.Coordinates():
+			out = append(out, sentences(m.ID+" does not answer: it hangs, or its machine is cut off", "Another coordinator does its work, if there is one"))
+		case m.State == fleet.Silent:
 			out = append(out, sentences(m.ID+" does not answer: it hangs, or its machine is cut off", hanging[m.ID], "End the process if it does not come back: nothing is lost by that"))
-		case fleet.Gone:
+		case m.State == fleet.Gone:
 			out = append(out, m.ID+" has ended without leaving. It is listed for an hour after its last word")
 		}
 		if m.Ahead.Abs() > clockOff {

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 )
 
@@ -111,6 +112,7 @@ func (j *judge) coordinators() {
 		j.bad(Warning, CheckCoordinator, "could not be asked: "+j.ServicesUnseen.Error(), "It is not known whether a coordinator runs.", "Use a user that may publish to $SRV.>.")
 	} else {
 		j.present()
+		j.frozenCoordinators()
 	}
 	behind := uint64(0)
 	for _, r := range j.Reaches {
@@ -119,6 +121,24 @@ func (j *judge) coordinators() {
 	if behind > manyUnread {
 		j.bad(Warning, CheckCoordinator, fmt.Sprintf("%d log entries are not read yet", behind),
 			"Events that spaces send to each other arrive late by that much, and dead letters are shown late.", "Wait if it becomes less. Else see the coordinators' logs.")
+	}
+}
+
+// frozenCoordinators warns of coordinators that are connected and do not answer.
+func (j *judge) frozenCoordinators() {
+	if j.fleet == nil {
+		return
+	}
+	var frozen []string
+	for i := range j.fleet.Coordinators {
+		if m := &j.fleet.Coordinators[i]; m.State == fleet.Silent {
+			frozen = append(frozen, m.ID)
+		}
+	}
+	if len(frozen) > 0 {
+		j.bad(Warning, CheckCoordinator, "listens and does not answer: "+clip(frozen),
+			"The process hangs, or its machine is cut off. Each coordinator reads the whole log, so those that answer do its work.",
+			"Look at the process, and end it if it does not come back: nothing is lost by that.")
 	}
 }
 

@@ -80,6 +80,9 @@ type Member struct {
 	said model.Member
 }
 
+// Coordinates reports whether the member is a coordinator, which has no partitions.
+func (m *Member) Coordinates() bool { return m.said.Role == model.RoleCoordinator }
+
 // Partition is where a partition stands.
 type Partition struct {
 	Number int `json:"number"`
