@@ -30,6 +30,8 @@ type Bus struct {
 	log   *slog.Logger
 	// faults is where faults are logged that may last.
 	faults *faultlog.Log
+	// denied is what the server did not let this user do last, nil if nothing.
+	denied atomic.Pointer[denial]
 
 	pub        *publisher
 	outlets    outlets
@@ -239,6 +241,9 @@ func (b *Bus) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) {
 		return
 	}
 	b.faults.Warn("NATS reports an error", err.Error(), "error", err)
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		b.denied.Store(&denial{time.Now(), err.Error()})
+	}
 	if subject := forbiddenSubject(err); subject != "" {
 		b.pub.forbid(subject, err)
 	}

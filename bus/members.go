@@ -21,17 +21,35 @@ func (b *Bus) Announce(ctx context.Context, m model.Member) error {
 	if err != nil {
 		return fmt.Errorf("announce %s: %w", m.ID, err)
 	}
-	if err := b.store(ctx, b.kv+bucketSubject(b.names.workersBucket(), m.Key()), body); err != nil {
+	subject := b.kv + bucketSubject(b.names.workersBucket(), m.Key())
+	err = b.store(ctx, subject, body)
+	if errors.Is(err, model.ErrForbidden) {
+		role := RoleWorker
+		if m.Role == model.RoleCoordinator {
+			role = RoleCoordinator
+		}
+		return fmt.Errorf("announce %s: %w: it may not publish to %s, which needs the role %s (`settle permissions` prints which role may do what)",
+			m.ID, err, subject, role)
+	}
+	if err != nil {
 		return fmt.Errorf("announce %s: %w", m.ID, err)
 	}
 	return nil
+}
+
+// judgeStore is judgePut for a message that is not stored again if this user may not store it.
+func judgeStore(a answer, doubt bool) ruling {
+	if a.outcome == forbidden {
+		return ruling{err: model.ErrForbidden}
+	}
+	return judgePut(a, doubt)
 }
 
 // store puts a message into the bucket of the workers, over whatever stands there.
 func (b *Bus) store(ctx context.Context, subject string, body []byte) error {
 	stored := make(chan error, 1)
 	r := b.pub.start(task{
-		op: opAnnounce, msg: &nats.Msg{Subject: subject, Data: body}, judge: judgePut,
+		op: opAnnounce, msg: &nats.Msg{Subject: subject, Data: body}, judge: judgeStore,
 		done: func(_ uint64, err error) { stored <- err }, holder: bucketStream(b.names.workersBucket()),
 	})
 	select {

@@ -31,6 +31,20 @@ func (b *Bus) askUser(ctx context.Context) (*userInfo, error) {
 	return &reply.Data, nil
 }
 
+// denial is a permissions violation that the server has told of.
+type denial struct {
+	at  time.Time
+	why string
+}
+
+// LastDenial is when the server has last refused this user a subject, and which; the zero time if it never has.
+func (b *Bus) LastDenial() (at time.Time, why string) {
+	if d := b.denied.Load(); d != nil {
+		return d.at, d.why
+	}
+	return at, ""
+}
+
 // rightsPatience is how long a server may take to say what a user may do, until that is left open.
 const rightsPatience = 3 * time.Second
 

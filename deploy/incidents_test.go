@@ -59,6 +59,64 @@ func TestIncident_AWorkerIsFrozen(t *testing.T) {
 	eventually(t, "both workers are well again", func() bool { return strings.Contains(looks("doctor"), "2 workers: w-frozen, w-well") })
 }
 
+// A worker whose user may not save what it has done is denied that again and again, and works otherwise: the
+// doctor and the fleet name the subject. One that may not announce itself ends, and says which role it needs.
+func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "server.conf")
+	writeFile(t, conf, `
+		accounts {
+			APP {
+				jetstream: enabled
+				users: [
+					{user: all, password: p}
+					{user: unsaving, password: p, permissions: {publish: {deny: ["$KV.SETTLE_STATE_0.>", "$KV.SETTLE_STATE_1.>"]}}}
+					{user: unheard, password: p, permissions: {publish: {deny: ["$KV.SETTLE_WORKERS.>"]}}}
+				]
+			}
+		}
+		jetstream {}
+	`)
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Shutdown)
+	as := func(user, id string) map[string]string {
+		return map[string]string{"NATS_URL": s.ClientURL(), "NATS_USER": user, "NATS_PASSWORD": "p", "SETTLE_PROGRAM": "counter", "SETTLE_ID": id}
+	}
+	if out, code := once(t.Context(), t, as("all", ""), "settle", "provision", "--partitions", "2"); code != 0 {
+		t.Fatalf("provision: code %d\n%s", code, out)
+	}
+	out, code := once(t.Context(), t, as("unheard", "w-unheard"), "spaceworker")
+	if code == 0 || !strings.Contains(out, "it may not publish to $KV.SETTLE_WORKERS.w-unheard, which needs the role worker") {
+		t.Errorf("a worker that may not announce itself ends with code %d\n%s", code, out)
+	}
+	looks := func(command string) string {
+		out, _ := once(t.Context(), t, as("all", ""), "settle", command)
+		return strings.Join(strings.Fields(out), " ")
+	}
+	begin(t, as("all", "w-all"), "spaceworker").says(t, "msg=running")
+	eventually(t, "the worker is there", func() bool { return strings.Contains(looks("doctor"), "1 worker: w-all") })
+	if out := looks("doctor") + looks("fleet"); strings.Contains(out, "denied") {
+		t.Errorf("a worker that may do everything is said to be denied something:\n%s", out)
+	}
+	begin(t, as("unsaving", "w-unsaving"), "spaceworker").says(t, "msg=running")
+	for i := range 8 { // of both partitions, of which each worker has one
+		if out, code := once(t.Context(), t, as("all", ""), "settle", "send", fmt.Sprint("s", i), "add", "--wait"); code != 0 {
+			t.Fatalf("send: %s", out)
+		}
+	}
+	const subject = `Permissions Violation for Publish to "$KV.SETTLE_STATE_`
+	eventually(t, "the doctor names what is denied", func() bool {
+		out := looks("doctor")
+		return strings.Contains(out, "worker w-unsaving was denied within the last ten minutes") && !strings.Contains(out, "worker w-all was denied")
+	})
+	eventually(t, "the fleet names what is denied", func() bool {
+		out := looks("fleet")
+		return strings.Contains(out, "w-unsaving is denied by the server") && strings.Contains(out, subject)
+	})
+}
+
 // The doctor names what is missing for a user that may do less than a reader, and nothing for a reader.
 func TestIncident_PermissionsAreMissing(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")

@@ -65,7 +65,9 @@ type Figures struct {
 	// Unstored is why the store did not take something within the last minute, if it did not, as far as it
 	// says why.
 	Unstored string `json:"unstored,omitzero"`
-	Binary   string `json:"binary,omitzero"`
+	// Denied is the last permissions violation of the worker's NATS user within the last ten minutes, if there was one.
+	Denied string `json:"denied,omitzero"`
+	Binary string `json:"binary,omitzero"`
 	// Rewinds are the streams that have gone back to an earlier state since the worker was started, each with the last
 	// time that it noticed it, the newest first, 20 at most; RewindCount is how many did.
 	Rewinds     []model.Rewind `json:"rewinds,omitzero"`
@@ -136,6 +138,9 @@ func (w *Worker) Figures() Figures {
 	return f
 }
 
+// deniedFor is for how long a permissions violation is told of.
+const deniedFor = 10 * time.Minute
+
 // Describe fills in what a process says of itself, whatever it serves, and what its bus knows of the
 // store.
 func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
@@ -144,6 +149,11 @@ func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
 	if says, can := bus.(refusals); can {
 		if at, why := says.Refusal(); time.Since(at) < unstoredFor {
 			f.Unstored = why
+		}
+	}
+	if says, can := bus.(interface{ LastDenial() (time.Time, string) }); can {
+		if at, why := says.LastDenial(); time.Since(at) < deniedFor {
+			f.Denied = why
 		}
 	}
 	if says, can := bus.(interface{ Rewinds() []model.Rewind }); can {

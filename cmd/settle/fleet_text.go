@@ -304,6 +304,9 @@ func troubles(f *fleet.Fleet) (out []string) {
 		}
 		out = append(out, lossesOf(&m)...)
 		out = append(out, loadOf(&m)...)
+		if m.Figures != nil && m.Figures.Denied != "" {
+			out = append(out, m.ID+" is denied by the server: "+m.Figures.Denied+". Give its user the permissions of the role worker: settle permissions")
+		}
 		if m.Figures != nil && m.Figures.Unstored != "" {
 			out = append(out, "the store has no room, or fails, as "+m.ID+" finds: "+m.Figures.Unstored+". What it has done waits. Free the disk and restart the NATS server, or raise the limit")
 		}
