@@ -168,6 +168,32 @@ func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 	}
 }
 
+// Of several events, one that has ended before, and one that is not there, do not keep the others from being taken back.
+func TestCancelAll_GoesOnPastWhatCannotBeCancelled(t *testing.T) {
+	ctx, d := cancelling(t, func(string) {}, 1)
+	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e0"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"e1", "e2"} {
+		if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: id, NotBefore: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := d.Client().CancelAll(ctx, []settle.EventRef{at("e0"), at("e1"), at("none"), at("e2")}, "no")
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for i, want := range []settle.Outcome{settle.Handled, settle.EventCancelled, "", settle.EventCancelled} {
+		c := all[i]
+		if want == "" && (c.Err == nil || c.Receipt != nil) || want != "" && (c.Err != nil || c.Receipt.Outcome != want) {
+			t.Errorf("%v: %+v, %v", c.Event, c.Receipt, c.Err)
+		}
+	}
+	if marks, _, err := d.Client().Get(ctx, "s", space.CancelDoc); err != nil || len(marks.Keys()) > 0 {
+		t.Errorf("marks that are left: %v, %v", marks, err)
+	}
+}
+
 // A space that has sent an event which is taken back is told, as of one that was refused; positions go on.
 func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 	let := make(chan struct{})
