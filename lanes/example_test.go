@@ -274,3 +274,23 @@ func ExampleLane_Cursor() {
 	fmt.Println(l.Cursor(0), l.Cursor(1))
 	// Output: {0 []} {2 [1]}
 }
+
+// The log of alice has lost its end: position 4 is given out again, in a later term. What was handled under it is in the receipts;
+// what alice has handled once more, and sent again, is told from what is new by its key.
+func ExampleLane_Recall() {
+	l := lanes.New(lanes.State{Inbound: map[string]model.Received{"alice": {Position: 5, Terms: []model.TermStart{{Term: 100, First: 1}}}}}, 0)
+	for i, key := range []uint64{71, 72} {
+		l.Offer(model.Event{ID: fmt.Sprintf("alice:9:%d:0", i), Lane: uint64(8 + i), Position: uint64(4 + i), Term: 200, PrevTerm: 100 * uint64(1-i), ReplayKey: key})
+	}
+	of, asked := l.Reissued()
+	fmt.Println(asked, of.Origin, of.First, of.Last)
+	l.Recall(of, []model.Receipt{{Event: "alice:1:4:0", ReplayKey: 71, Outcome: model.Handled}})
+	for ev := l.Peek(); ev != nil; ev = l.Peek() {
+		fmt.Println(ev.ID, ev.Earlier != nil)
+		l.Take()
+	}
+	// Output:
+	// true alice 4 5
+	// alice:9:0:0 true
+	// alice:9:1:0 false
+}

@@ -104,3 +104,12 @@ func ExampleStream() {
 	// pay true
 	// false
 }
+
+// The origin of an event has lost the commit that had sent it, and has sent it again under another id: it ends as it did then.
+func ExampleRepeated() {
+	again := model.Event{Space: "alice", Stream: "pay", ID: "shop:9:2:0", Lane: 31, Position: 7}
+	again.Earlier = &model.Receipt{Event: "shop:4:2:0", Outcome: model.Handled, Result: model.Int(95)}
+	rc := receipts.Repeated(&again)
+	fmt.Println(rc.Event, rc.Lane, rc.Outcome, rc.Result)
+	// Output: shop:9:2:0 31 handled 95
+}
