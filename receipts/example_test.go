@@ -66,16 +66,6 @@ func ExampleExpired() {
 	// Output: expired it was not to be handled after 2027-01-15T08:00:00Z
 }
 
-// An origin that has lost a commit sends again what that had sent, under another id.
-func ExampleRepeated() {
-	again := payment
-	again.ID = "p1-again"
-	again.Earlier = receipts.Handled(&payment, model.Int(7))
-	rc := receipts.Repeated(&again)
-	fmt.Println(rc.Event, rc.Outcome, rc.Result)
-	// Output: p1-again handled 7
-}
-
 // The same id under another stream is another event.
 func ExampleFind() {
 	c := &model.Commit{Txs: []model.Tx{{By: receipts.By("pay"), Receipt: receipts.Handled(&payment, model.Value{})}}}
