@@ -39,6 +39,8 @@ type AssetError struct {
 	Wanted  string
 	Breaks  string // the guarantee that does not hold with what was found
 	Fix     string // what to do
+	// Refused says that programs refuse the stream. Limits says that no guarantee is broken, and that work can stop.
+	Refused, Limits bool
 }
 
 func (e *AssetError) Error() string {
@@ -48,7 +50,7 @@ func (e *AssetError) Error() string {
 // partitionsError says that a deployment has another number of partitions.
 func partitionsError(bucket string, stored, wanted int) error {
 	return &AssetError{
-		Stream: bucketStream(bucket), Setting: partitionsSetting,
+		Stream: bucketStream(bucket), Setting: partitionsSetting, Refused: true,
 		Found: strconv.Itoa(stored), Wanted: strconv.Itoa(wanted),
 		Breaks: lostSpaces,
 		Fix:    fmt.Sprintf("The number is fixed when a deployment is created: run with %d, or with 0 to take what is stored", stored),
@@ -60,7 +62,7 @@ const horizonSetting = "horizon (metadata " + metaHorizon + ")"
 // horizonError says that a deployment remembers events for another time.
 func horizonError(bucket string, stored, wanted time.Duration) error {
 	return &AssetError{
-		Stream: bucketStream(bucket), Setting: horizonSetting,
+		Stream: bucketStream(bucket), Setting: horizonSetting, Refused: true,
 		Found: stored.String(), Wanted: wanted.String(),
 		Breaks: "an event could be forgotten by one worker while another still accepts its id, and be handled twice",
 		Fix:    fmt.Sprintf("The horizon is fixed when a deployment is created: run with %v, or with 0 to take what is stored", stored),
@@ -157,7 +159,7 @@ func streamConfig(name, subject string) jetstream.StreamConfig {
 		Name: name, Subjects: []string{subject},
 		Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
 		MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgSize: -1,
-		Duplicates: 100 * time.Millisecond,
+		Duplicates: duplicateWindow,
 		DenyDelete: true, AllowDirect: true,
 	}
 }
@@ -169,120 +171,6 @@ func bucketConfig(bucket string) jetstream.StreamConfig {
 	c.AllowRollup = true
 	return c
 }
-
-// rule is one setting that must not be altered.
-type rule struct {
-	setting string
-	value   func(jetstream.StreamConfig) string
-	breaks  string
-}
-
-// check returns an error for each rule that the found configuration breaks.
-func (a *asset) check(found jetstream.StreamConfig) []error {
-	var broken []error
-	for _, r := range a.rules {
-		is, must := r.value(found), r.value(a.config)
-		if is != must {
-			broken = append(broken, a.broken(r, is, must))
-		}
-	}
-	return broken
-}
-
-func (a *asset) broken(r rule, is, must string) *AssetError {
-	return &AssetError{
-		Stream: a.config.Name, Setting: r.setting, Found: is, Wanted: must, Breaks: r.breaks,
-		Fix: fmt.Sprintf("Set it back with `nats stream edit %s`, or use another account or prefix", a.config.Name),
-	}
-}
-
-// The reasons that several rules share.
-const (
-	evicts    = "events, commits or documents that were acknowledged would disappear"
-	forgets   = "an event that was handled could be stored again, or a commit accepted that another one precedes"
-	rewrites  = "a client could remove or replace what is stored, by a header alone"
-	unread    = "the records could not be found or read"
-	notSafe   = "what was acknowledged could be lost"
-	foreign   = "the stream would hold what nobody of Settle wrote, or not hold what was written"
-	hidden    = "events that failed would not be seen, or be shown as something that they were not"
-	unfollows = "confirmed commits would not reach those who follow a space"
-)
-
-// commonRules hold for every asset.
-var commonRules = []rule{
-	{"storage", func(c jetstream.StreamConfig) string { return c.Storage.String() }, notSafe},
-	{"persist mode", func(c jetstream.StreamConfig) string { return c.PersistMode.String() }, notSafe},
-	{"acknowledgements", func(c jetstream.StreamConfig) string { return onOff(!c.NoAck) }, notSafe},
-	{"subjects", func(c jetstream.StreamConfig) string { return sorted(c.Subjects) }, unread},
-	{"subject transform", func(c jetstream.StreamConfig) string { return transformText(c.SubjectTransform) }, unread},
-	{"direct get", func(c jetstream.StreamConfig) string { return onOff(c.AllowDirect) }, unread},
-	{"mirror", func(c jetstream.StreamConfig) string { return sourceText(c.Mirror) }, foreign},
-	{"sources", func(c jetstream.StreamConfig) string { return sourcesText(c.Sources) }, foreign},
-	{"sealed", func(c jetstream.StreamConfig) string { return onOff(c.Sealed) }, foreign},
-	{"counters", func(c jetstream.StreamConfig) string { return onOff(c.AllowMsgCounter) }, foreign},
-	{"largest message", func(c jetstream.StreamConfig) string { return limit(int64(c.MaxMsgSize)) }, "commits and events that the server would take could not be stored"},
-	{"schema (metadata " + metaSchema + ")", func(c jetstream.StreamConfig) string { return c.Metadata[metaSchema] }, unread},
-	{"component (metadata " + metaComponent + ")", func(c jetstream.StreamConfig) string { return c.Metadata[metaComponent] }, unread},
-	{partitionsSetting, func(c jetstream.StreamConfig) string { return c.Metadata[metaPartitions] }, lostSpaces},
-}
-
-// keepRules hold where nothing may disappear by itself.
-var keepRules = append(slices.Clone(commonRules),
-	rule{"retention", func(c jetstream.StreamConfig) string { return c.Retention.String() }, evicts},
-	rule{"discard policy", func(c jetstream.StreamConfig) string { return c.Discard.String() }, evicts},
-	rule{"maximum age", func(c jetstream.StreamConfig) string { return age(c.MaxAge) }, evicts},
-	rule{"message TTL", func(c jetstream.StreamConfig) string { return onOff(c.AllowMsgTTL) }, evicts},
-	rule{"subject delete markers", func(c jetstream.StreamConfig) string { return age(c.SubjectDeleteMarkerTTL) }, evicts},
-	rule{"message schedules", func(c jetstream.StreamConfig) string { return onOff(c.AllowMsgSchedules) }, rewrites},
-	rule{"deletes denied", func(c jetstream.StreamConfig) string { return onOff(c.DenyDelete) }, forgets},
-	rule{"messages per subject", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgsPerSubject) }, forgets},
-)
-
-// laneRules: a lane may be full, but it may not forget.
-var laneRules = append(slices.Clone(keepRules),
-	rule{"discard per subject", func(c jetstream.StreamConfig) string { return onOff(c.DiscardNewPerSubject) }, "an event could be stored twice"},
-	rule{"roll-up", func(c jetstream.StreamConfig) string { return onOff(c.AllowRollup) }, rewrites},
-	rule{"republish", func(c jetstream.StreamConfig) string { return republishText(c.RePublish) }, foreign},
-)
-
-// logRules: a log has no limits but the server's.
-var logRules = append(slices.Clone(keepRules),
-	rule{"roll-up", func(c jetstream.StreamConfig) string { return onOff(c.AllowRollup) }, rewrites},
-	rule{"republish", func(c jetstream.StreamConfig) string { return republishText(c.RePublish) }, unfollows},
-	rule{"maximum messages", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgs) }, "spaces could not go on when it is reached"},
-	rule{"maximum bytes", func(c jetstream.StreamConfig) string { return limit(c.MaxBytes) }, "spaces could not go on when it is reached"},
-)
-
-// stateRules: roll-up is how KV clients purge a key, so it is allowed there.
-var stateRules = append(slices.Clone(keepRules),
-	rule{"maximum messages", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgs) }, "checkpoints could not be saved when it is reached"},
-	rule{"maximum bytes", func(c jetstream.StreamConfig) string { return limit(c.MaxBytes) }, "checkpoints could not be saved when it is reached"},
-)
-
-// programsRules: whoever can write there decides what runs, and a program that was deployed
-// stays.
-var programsRules = append(slices.Clone(keepRules),
-	rule{"republish", func(c jetstream.StreamConfig) string { return republishText(c.RePublish) }, foreign},
-	rule{"maximum messages", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgs) }, "programs could not be deployed when it is reached"},
-	rule{"maximum bytes", func(c jetstream.StreamConfig) string { return limit(c.MaxBytes) }, "programs could not be deployed when it is reached"},
-)
-
-// workersRules: announcements are repeated, so they may expire.
-var workersRules = append(slices.Clone(commonRules),
-	rule{horizonSetting, func(c jetstream.StreamConfig) string { return horizonText(c.Metadata[metaHorizon]) }, "an event could be forgotten by one worker while another still accepts its id"},
-	rule{"messages per subject", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgsPerSubject) }, "members would be announced by what they said long ago"},
-)
-
-// deadRules: letters are about what lies in the log, so an operator may let them
-// expire.
-var deadRules = append(slices.Clone(commonRules),
-	rule{"retention", func(c jetstream.StreamConfig) string { return c.Retention.String() }, hidden},
-	rule{"discard policy", func(c jetstream.StreamConfig) string { return c.Discard.String() }, hidden},
-	rule{"messages per subject", func(c jetstream.StreamConfig) string { return limit(c.MaxMsgsPerSubject) }, hidden},
-	rule{"discard per subject", func(c jetstream.StreamConfig) string { return onOff(c.DiscardNewPerSubject) }, hidden},
-	rule{"roll-up", func(c jetstream.StreamConfig) string { return onOff(c.AllowRollup) }, rewrites},
-	rule{"republish", func(c jetstream.StreamConfig) string { return republishText(c.RePublish) }, foreign},
-)
 
 // How settings are compared and shown. The server completes what is left empty, so
 // equal settings can be spelt differently; these spell them alike.

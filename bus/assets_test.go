@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -31,17 +30,23 @@ var alterations = map[string]func(*jetstream.StreamConfig){
 	"horizon":                func(c *jetstream.StreamConfig) { c.Metadata[metaHorizon] = "99h0m0s" },
 	"retention":              func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
 	"discard policy":         func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
-	"maximum age":            func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+	"maximum age":            func(c *jetstream.StreamConfig) { c.MaxAge = 30 * time.Minute },
 	"message TTL":            func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true },
 	"subject delete markers": func(c *jetstream.StreamConfig) { c.SubjectDeleteMarkerTTL = time.Hour },
 	"message schedules":      func(c *jetstream.StreamConfig) { c.AllowMsgSchedules = true },
 	"deletes denied":         func(c *jetstream.StreamConfig) { c.DenyDelete = false },
 	"messages per subject":   func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 7 },
-	"discard per subject":    func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = false },
+	"discard per subject":    func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = !c.DiscardNewPerSubject },
 	"roll-up":                func(c *jetstream.StreamConfig) { c.AllowRollup = !c.AllowRollup },
 	"republish":              func(c *jetstream.StreamConfig) { c.RePublish = &jetstream.RePublish{Source: ">", Destination: "x.>"} },
 	"maximum messages":       func(c *jetstream.StreamConfig) { c.MaxMsgs = 1000 },
 	"maximum bytes":          func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
+	"maximum consumers":      func(c *jetstream.StreamConfig) { c.MaxConsumers = 10 },
+	"consumer limits": func(c *jetstream.StreamConfig) {
+		c.ConsumerLimits = jetstream.StreamConsumerLimits{InactiveThreshold: time.Second, MaxAckPending: 5}
+	},
+	"duplicate window": func(c *jetstream.StreamConfig) { c.Duplicates = 2 * time.Minute },
+	"purges denied":    func(c *jetstream.StreamConfig) { c.DenyPurge = true },
 }
 
 func testAssets() []asset {
@@ -59,29 +64,32 @@ func plainSetting(setting string) string {
 // setting, what was found and what is wanted, what would break, and what to do.
 func TestEveryAlteredSettingIsDetected(t *testing.T) {
 	for i, a := range testAssets() {
-		if broken := a.check(a.config); len(broken) > 0 {
+		if broken := a.compare(a.config); len(broken) > 0 {
 			t.Fatalf("%s does not pass its own rules: %v", a.component, broken)
 		}
 		for _, r := range a.rules {
-			t.Run(a.component+"/"+plainSetting(r.setting), func(t *testing.T) {
-				alter := alterations[plainSetting(r.setting)]
+			t.Run(a.component+"/"+plainSetting(r.name), func(t *testing.T) {
+				alter := alterations[plainSetting(r.name)]
 				if alter == nil {
-					t.Fatalf("no alteration for rule %q", r.setting)
+					t.Fatalf("no alteration for rule %q", r.name)
 				}
 				found := testAssets()[i].config
 				alter(&found)
-				wantAssetError(t, a.check(found), a.config.Name, r.setting)
+				wantAssetError(t, a.compare(found), a.config.Name, r.name)
+				if refuses := len(a.check(found)) == 1; refuses != (r.effect == refused) {
+					t.Errorf("programs refuse the stream: %v", refuses)
+				}
 			})
 		}
 	}
 }
 
-func wantAssetError(t *testing.T, errs []error, stream, setting string) {
+func wantAssetError(t *testing.T, errs []*AssetError, stream, setting string) {
 	t.Helper()
-	var e *AssetError
-	if len(errs) != 1 || !errors.As(errs[0], &e) {
+	if len(errs) != 1 {
 		t.Fatalf("got %v, want one AssetError", errs)
 	}
+	e := errs[0]
 	if e.Stream != stream || e.Setting != setting || e.Found == e.Wanted || e.Breaks == "" || e.Fix == "" {
 		t.Errorf("got %+v", e)
 	}
@@ -97,16 +105,22 @@ func TestRulesOfAssets(t *testing.T) {
 	for _, a := range testAssets() {
 		var has []string
 		for _, r := range a.rules {
-			has = append(has, plainSetting(r.setting))
+			has = append(has, plainSetting(r.name))
 		}
 		var must []string
 		switch a.component {
 		case "lane":
-			must = []string{"discard policy", "discard per subject", "messages per subject", "maximum age", "roll-up", "deletes denied", "message TTL", "message schedules", "storage", "mirror", "sources"}
+			must = []string{"discard policy", "discard per subject", "messages per subject", "maximum age", "roll-up", "deletes denied", "message TTL", "message schedules", "storage", "mirror", "sources", "maximum messages", "duplicate window", "maximum consumers", "purges denied"}
 		case "log":
-			must = []string{"discard policy", "messages per subject", "maximum age", "maximum messages", "maximum bytes", "roll-up", "deletes denied", "message TTL", "message schedules", "republish", "storage", "mirror", "sources"}
+			must = []string{"discard policy", "messages per subject", "maximum age", "maximum messages", "maximum bytes", "roll-up", "deletes denied", "message TTL", "message schedules", "republish", "storage", "mirror", "sources", "duplicate window", "maximum consumers", "purges denied"}
 		case "state":
-			must = []string{"messages per subject", "maximum age", "maximum messages", "maximum bytes", "message TTL", "deletes denied", "storage"}
+			must = []string{"messages per subject", "maximum age", "maximum messages", "maximum bytes", "message TTL", "deletes denied", "storage", "discard per subject", "republish", "purges denied"}
+		case "dead":
+			must = []string{"discard policy", "maximum messages", "maximum bytes", "message TTL"}
+		case "workers":
+			must = []string{"maximum age", "maximum messages", "maximum bytes", "discard per subject", "retention", "republish"}
+		case "programs":
+			must = []string{"discard policy", "maximum age", "discard per subject", "maximum messages", "maximum bytes"}
 		}
 		for _, setting := range must {
 			if !slices.Contains(has, setting) {
@@ -116,16 +130,74 @@ func TestRulesOfAssets(t *testing.T) {
 	}
 }
 
-// A lane may have a bound on its bytes: it refuses what is new.
+// A lane may have a bound on its bytes that the largest event has room in: it refuses what is new. With one on its
+// messages, programs use it as well, and that is told.
 func TestLaneMayBeBounded(t *testing.T) {
+	const maxPayload = 1 << 20
 	for _, a := range testAssets() {
 		if a.component != "lane" {
 			continue
 		}
 		found := a.config
-		found.MaxBytes, found.MaxMsgs = 1<<30, 1<<20
+		found.MaxBytes = maxPayload
+		if broken, narrow := a.compare(found), a.narrow(found, maxPayload); len(broken) > 0 || narrow != nil {
+			t.Error(broken, narrow)
+		}
+		found.MaxBytes--
+		if broken, narrow := a.compare(found), a.narrow(found, maxPayload); len(broken) > 0 || narrow == nil || !narrow.Limits || narrow.Refused {
+			t.Error(broken, narrow)
+		}
+		found.MaxMsgs = 1 << 20
 		if broken := a.check(found); len(broken) > 0 {
 			t.Error(broken)
 		}
+	}
+}
+
+// Announcements may be kept for longer, as deployments of earlier versions do, and a server may remember ids of
+// messages for a shorter time than it is asked to.
+func TestHarmlessDifferencesAreNotTold(t *testing.T) {
+	for _, a := range testAssets() {
+		found := a.config
+		if found.Duplicates = 50 * time.Millisecond; a.component == "workers" {
+			found.MaxAge = 0
+		}
+		if broken := a.compare(found); len(broken) > 0 {
+			t.Errorf("%s: %v", a.component, broken)
+		}
+	}
+}
+
+// What sets a setting back names the stream, and the flag of the nats command where there is one that does.
+func TestFixes_SayHowASettingIsSetBack(t *testing.T) {
+	assets := testAssets()
+	fix := func(component string, s setting) string {
+		for _, a := range assets {
+			if a.component == component {
+				return s.fix(a.config)
+			}
+		}
+		return ""
+	}
+	for want, got := range map[string]string{
+		"Set it back with `nats stream edit SETTLE_LANE_0 --max-msgs=-1`":                                                                              fix("lane", setMessages),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --max-age=0s`":                                                                               fix("lane", setAge),
+		"Set it back with `nats stream edit KV_SETTLE_WORKERS --max-age=1h0m0s`":                                                                       fix("workers", setMemberAge),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --max-msgs-per-subject=1`":                                                                   fix("lane", setPerSubject),
+		"Set it back with `nats stream edit SETTLE_LOG_0 --max-msgs-per-subject=-1`":                                                                   fix("log", setPerSubject),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --discard-per-subject`":                                                                      fix("lane", setDiscardEach),
+		"Set it back with `nats stream edit KV_SETTLE_STATE_0 --no-discard-per-subject`":                                                               fix("state", setDiscardEach),
+		"Set it back with `nats stream edit SETTLE_LOG_0 --no-allow-rollup`":                                                                           fix("log", setRollup),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --subjects 'settle.lane.0.*.*.*'`":                                                           fix("lane", setSubject),
+		"Set it back with `nats stream edit SETTLE_LOG_0 --republish-source='settle.log.0.*' --republish-destination='settle.feed.0.{{wildcard(1)}}'`": fix("log", setRepublish),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --interactive`, which opens an editor: no republish":                                         fix("lane", setRepublish),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --interactive`, which opens an editor: metadata settle.io/schema: \"1\"":                     fix("lane", setSchema),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := fix("lane", setPurges); !strings.HasPrefix(got, "The server does not change this back") {
+		t.Errorf("what cannot be set back: %q", got)
 	}
 }

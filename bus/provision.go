@@ -210,7 +210,7 @@ func (b *Bus) checkReplicas(stream string, replicas int) error {
 
 func singleReplica(stream, cluster string) error {
 	return &AssetError{
-		Stream: stream, Setting: "replicas", Found: "1", Wanted: "3 or 5 in cluster " + cluster,
+		Refused: true, Stream: stream, Setting: "replicas", Found: "1", Wanted: "3 or 5 in cluster " + cluster,
 		Breaks: "a restart of the one server that has it can lose what was acknowledged, and takes its partition away while it lasts",
 		Fix:    "Set replicas to 3, or to 0 to let that be chosen; an existing stream is changed with `nats stream edit " + stream + " --replicas 3`",
 	}
@@ -254,7 +254,7 @@ func (b *Bus) checkStoredReplicas(info *jetstream.StreamInfo) error {
 	found, wanted := info.Config.Replicas, b.cfg.Replicas
 	if wanted != 0 && found != wanted {
 		return &AssetError{
-			Stream: info.Config.Name, Setting: "replicas", Found: strconv.Itoa(found), Wanted: strconv.Itoa(wanted),
+			Refused: true, Stream: info.Config.Name, Setting: "replicas", Found: strconv.Itoa(found), Wanted: strconv.Itoa(wanted),
 			Breaks: "fewer servers than intended can fail without losing what was acknowledged",
 			Fix:    fmt.Sprintf("Change it with `nats stream edit %s --replicas %d`, or run with %d or 0", info.Config.Name, wanted, found),
 		}

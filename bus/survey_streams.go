@@ -21,13 +21,14 @@ type StreamFacts struct {
 	Partition int
 	Missing   bool
 	Unseen    error         // why nothing is known of it
-	Broken    []*AssetError // settings on which a guarantee rests and that were altered
+	Broken    []*AssetError // settings that were altered, and what that means
 	Version   string        // of the program that created it
 	Replicas  int
 	// Leader and Followers are servers; there are none outside a cluster.
 	Leader         string
 	Followers      []FollowerFacts
 	Messages       uint64
+	MaxMessages    int64      // 0 or less is no limit
 	Dead           *DeadFacts // of the stream of dead letters; nil if it could not be counted
 	Bytes, Limit   int64      // Limit 0 or less is none
 	Clock          *ClockFacts
@@ -140,17 +141,19 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 		f.Unseen = askError(err)
 		return f
 	}
-	for _, broken := range append(a.check(info.Config), s.b.checkStoredReplicas(info)) {
-		var asset *AssetError
-		if errors.As(broken, &asset) {
-			f.Broken = append(f.Broken, asset)
-		}
+	f.Broken = a.compare(info.Config)
+	if narrow := a.narrow(info.Config, s.b.MaxPayload()); narrow != nil {
+		f.Broken = append(f.Broken, narrow)
+	}
+	if replicas, is := errors.AsType[*AssetError](s.b.checkStoredReplicas(info)); is {
+		f.Broken = append(f.Broken, replicas)
 	}
 	if a.component == ComponentWorkers {
 		s.Created = info.Created
 	}
 	f.Version, f.Replicas = info.Config.Metadata[metaVersion], info.Config.Replicas
-	f.Messages, f.Bytes, f.Limit = info.State.Msgs, int64(info.State.Bytes), info.Config.MaxBytes
+	f.Messages, f.MaxMessages = info.State.Msgs, info.Config.MaxMsgs
+	f.Bytes, f.Limit = int64(info.State.Bytes), info.Config.MaxBytes
 	f.Clock = clockFacts(info.TimeStamp, asked, answered)
 	f.cluster(info.Cluster)
 	if a.component == "dead" {

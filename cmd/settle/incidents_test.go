@@ -153,6 +153,46 @@ func killed(t *testing.T, d *settle.Deployment) {
 	}
 }
 
+// A setting that was altered by hand is named, with the stream and how it is set back: as a failure if a promise does not
+// hold, and as a warning if work can stop. Once it is set back, nothing is said.
+func TestIncident_AStreamWhoseSettingsWereAltered(t *testing.T) {
+	d := running(t)
+	saysNot(t, wantSoon(t, 1, "9 of 9 streams have every setting", "doctor", "--json"), "must be")
+	for _, c := range []struct {
+		stream, says string
+		code         int
+		alter        func(*jetstream.StreamConfig)
+	}{
+		{"SETTLE_LANE_1", "maximum messages is 3, must be unlimited | `nats stream edit SETTLE_LANE_1 --max-msgs=-1`", 1, func(c *jetstream.StreamConfig) { c.MaxMsgs = 3 }},
+		{"SETTLE_LANE_1", "maximum bytes is 5000, must be at least 1048576 (max_payload), or unlimited | `nats stream edit SETTLE_LANE_1 --max-bytes=-1`", 1, func(c *jetstream.StreamConfig) { c.MaxBytes = 5000 }},
+		{"SETTLE_LANE_1", "maximum age is 1m0s, must be unlimited | `nats stream edit SETTLE_LANE_1 --max-age=0s`", 2, func(c *jetstream.StreamConfig) { c.MaxAge = time.Minute }},
+		{"SETTLE_LANE_1", "largest message is 1000, must be unlimited | `nats stream edit SETTLE_LANE_1 --max-msg-size=-1`", 2, func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1000 }},
+		{"SETTLE_LANE_1", "duplicate window is 2m0s, must be 100ms | acknowledge it without storing it", 2, func(c *jetstream.StreamConfig) { c.Duplicates = 2 * time.Minute }},
+		{"SETTLE_LOG_0", "messages per subject is 5, must be unlimited | `nats stream edit SETTLE_LOG_0 --max-msgs-per-subject=-1`", 2, func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }},
+		{"SETTLE_LOG_0", "maximum consumers is 1, must be unlimited | max_consumers: -1", 1, func(c *jetstream.StreamConfig) { c.MaxConsumers = 1 }},
+		{"KV_SETTLE_STATE_0", "discard per subject is on, must be off | `nats stream edit KV_SETTLE_STATE_0 --no-discard-per-subject`", 1, func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true }},
+		{"KV_SETTLE_STATE_0", "discard policy is DiscardOld, must be DiscardNew | `nats stream edit KV_SETTLE_STATE_0 --discard=new`", 2, func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }},
+		{"SETTLE_DEAD", "maximum messages is 10, must be unlimited | `nats stream edit SETTLE_DEAD --max-msgs=-1`", 1, func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 }},
+		{"KV_SETTLE_PROGRAMS", "maximum age is 1h0m0s, must be unlimited | `nats stream edit KV_SETTLE_PROGRAMS --max-age=0s`", 2, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
+		{"KV_SETTLE_WORKERS", "maximum age is 1s, must be 1h0m0s | `nats stream edit KV_SETTLE_WORKERS --max-age=1h0m0s`", 1, func(c *jetstream.StreamConfig) { c.MaxAge = time.Second }},
+	} {
+		s, err := d.Bus().JetStream().Stream(t.Context(), c.stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		altered := s.CachedInfo().Config
+		c.alter(&altered)
+		if _, err := d.Bus().JetStream().UpdateStream(t.Context(), altered); err != nil {
+			t.Fatal(err)
+		}
+		wantSoon(t, c.code, `"check": "streams" | stream `+c.stream+": "+c.says+" | 8 of 9 streams have every setting", "doctor", "--json")
+		if _, err := d.Bus().JetStream().UpdateStream(t.Context(), s.CachedInfo().Config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	saysNot(t, wantSoon(t, 1, "9 of 9 streams have every setting", "doctor", "--json"), "must be")
+}
+
 // What fails, and what grows beyond what can be kept, is a dead letter that says why; the rest of the
 // space goes on.
 func TestIncident_AHandlerThatFailsAndADocumentThatIsTooLarge(t *testing.T) {

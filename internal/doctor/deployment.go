@@ -38,7 +38,11 @@ func (j *judge) streams() {
 			j.bad(Failure, CheckStreams, fmt.Sprintf("stream %s: %v", s.Name, s.Unseen), "It may have no leader, which is so when a majority of the servers is not there; or this user may not ask.", "See cluster and permissions.")
 		case len(s.Broken) > 0:
 			for _, b := range s.Broken {
-				j.bad(Failure, CheckStreams, fmt.Sprintf("stream %s: %s is %s, must be %s", b.Stream, b.Setting, b.Found, b.Wanted), "Otherwise "+b.Breaks+".", b.Fix+".")
+				level := Failure
+				if b.Limits {
+					level = Warning
+				}
+				j.bad(level, CheckStreams, fmt.Sprintf("stream %s: %s is %s, must be %s", b.Stream, b.Setting, b.Found, b.Wanted), "Otherwise "+b.Breaks+".", b.Fix+".")
 			}
 		default:
 			fine++

@@ -255,6 +255,10 @@ func (j *judge) storage() {
 	}
 	for i := range j.Streams {
 		s := &j.Streams[i]
+		if limit := s.MaxMessages; limit > 0 {
+			percent := int64(s.Messages) * 100 / limit
+			j.filled(fmt.Sprintf("%s holds %d of %s (%d %%)", s.Name, s.Messages, count(int(limit), "message"), percent), percent, "Take the limit away: see streams.")
+		}
 		j.fill(s.Name, s.Bytes, s.Limit, "Raise the limit with `nats stream edit "+s.Name+" --max-bytes`, or see why events wait so long.")
 	}
 }
@@ -267,7 +271,11 @@ func (j *judge) fill(what string, used, limit int64, do string) {
 		return
 	}
 	percent := used * 100 / limit
-	text := fmt.Sprintf("%s holds %s of %s (%d %%)", what, size(used), size(limit), percent)
+	j.filled(fmt.Sprintf("%s holds %s of %s (%d %%)", what, size(used), size(limit), percent), percent, do)
+}
+
+// filled judges something that is filled to so many percent of its limit.
+func (j *judge) filled(text string, percent int64, do string) {
 	switch {
 	case percent >= fillFailure:
 		j.bad(Failure, CheckStorage, text, "When it is full, events are refused, and spaces stop at their next commit.", do)

@@ -113,6 +113,9 @@ var deployments = []struct {
 		s.Streams[2].Replicas = 1
 		s.Streams[2].Broken = []*bus.AssetError{{Stream: "SETTLE_LOG_0", Setting: "replicas", Found: "1", Wanted: "3 or 5 in cluster settle", Breaks: "it can be lost", Fix: "Set it"}}
 	}, Failure, "stream SETTLE_LOG_0: replicas is 1, must be 3 or 5|Otherwise it can be lost.|4 of 5 streams have every setting"},
+	{"a setting that can stop work", single, func(s *bus.Survey) {
+		s.Streams[3].Broken = []*bus.AssetError{{Stream: "SETTLE_LANE_0", Setting: "maximum messages", Found: "9", Wanted: "unlimited", Breaks: "events are refused", Fix: "Set it", Limits: true}}
+	}, Warning, "! streams stream SETTLE_LANE_0: maximum messages is 9, must be unlimited|Otherwise events are refused.|4 of 5 streams have every setting"},
 	{"a stream that is missing", single, func(s *bus.Survey) { s.Streams[3].Missing, s.Streams[3].Replicas = true, 0 }, Failure, "SETTLE_LANE_0 (lane) is missing|restore it from a backup first"},
 	{"a stream that does not answer", single, func(s *bus.Survey) { s.Streams[3].Unseen = errors.New("no answer") }, Failure, "stream SETTLE_LANE_0: no answer"},
 	{"no deployment", single, func(s *bus.Survey) { s.NoDeployment, s.Streams = true, nil }, Failure, "there is no deployment with prefix settle|`settle provision`"},
@@ -126,6 +129,8 @@ var deployments = []struct {
 	{"huge messages", single, func(s *bus.Survey) { s.Servers[0].MaxPayload = 64 << 20 }, Warning, "max_payload is 64.0 MiB"},
 	{"a disk that fills", single, func(s *bus.Survey) { s.Servers[0].Disk.Used = 850 << 20 }, Warning, "server settle-1 holds 850.0 MiB of 1.0 GiB (83 %)"},
 	{"a lane that is nearly full", single, func(s *bus.Survey) { s.Streams[3].Bytes, s.Streams[3].Limit = 96, 100 }, Failure, "SETTLE_LANE_0 holds 96 bytes of 100 bytes (96 %)|events are refused"},
+	{"a lane that has nearly as many messages as it may", single, func(s *bus.Survey) { s.Streams[3].Messages, s.Streams[3].MaxMessages = 81, 100 }, Warning, "SETTLE_LANE_0 holds 81 of 100 messages (81 %)|Take the limit away"},
+	{"a lane that has as many messages as it may", single, func(s *bus.Survey) { s.Streams[3].Messages, s.Streams[3].MaxMessages = 100, 100 }, Failure, "SETTLE_LANE_0 holds 100 of 100 messages (100 %)"},
 	{"an account that fills", single, func(s *bus.Survey) { s.Storage = bus.StorageFacts{Used: 90, Limit: 100} }, Warning, "the account holds 90 bytes of 100 bytes (90 %)"},
 	{"a log that has lost messages", single, func(s *bus.Survey) { s.Reaches[0].LogLast = 7 }, Failure, "✗ log and lanes SETTLE_LOG_0 ends at 7, and is known to have reached 10|Workers refuse its partition"},
 	{"a lane that has lost messages", single, func(s *bus.Survey) { s.Reaches[0].LaneLast = 3 }, Failure, "SETTLE_LANE_0 ends at 3, and events up to 9 were handled"},
