@@ -3,10 +3,13 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/bus"
@@ -131,5 +134,45 @@ func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// Each stream is checked by itself: one that does not answer, as without a leader, is not waited for by the others.
+func TestDefects_NameEachStreamAndDoNotWaitForOneThatIsSilent(t *testing.T) {
+	var silent atomic.Bool
+	b := through(t, func(request string, _ *nats.Msg) bool { return !silent.Load() || request != "STREAM.INFO.SETTLE_LOG_0" })
+	if _, err := b.Defects(t.Context()); !errors.Is(err, bus.ErrNoDeployment) {
+		t.Errorf("without a deployment: %v", err)
+	}
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := b.Defects(t.Context()); len(found) > 0 || err != nil {
+		t.Errorf("of a deployment that is whole: %v, %v", found, err)
+	}
+	b.HurryUp()
+	silent.Store(true)
+	if err := b.JetStream().DeleteStream(t.Context(), "SETTLE_DEAD"); err != nil {
+		t.Fatal(err)
+	}
+	lane := stream(t, b, "SETTLE_LANE_0").CachedInfo().Config
+	lane.MaxAge = time.Hour
+	update(t, b, lane)
+	found, err := b.Defects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range found {
+		got = append(got, fmt.Sprint(d.Stream, " of ", d.Partition, ", missing: ", d.Missing()))
+	}
+	want := "SETTLE_DEAD of -1, missing: true; SETTLE_LOG_0 of 0, missing: false; SETTLE_LANE_0 of 0, missing: false"
+	if text := strings.Join(got, "; "); text != want {
+		t.Errorf("the defects are %s, want %s", text, want)
+	}
+	for i, says := range []string{"no such stream", "has not answered within", "maximum age is 1h0m0s"} {
+		if len(found) == 3 && !strings.Contains(found[i].Err.Error(), says) {
+			t.Errorf("of %s it says %v", found[i].Stream, found[i].Err)
+		}
 	}
 }
