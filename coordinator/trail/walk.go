@@ -160,8 +160,20 @@ func (b *branch) unread(err error) error {
 	if !errors.Is(err, model.ErrNoStream) {
 		return err
 	}
-	b.State, b.Error = lineage.Unknown, err.Error()
+	b.State, b.Error = lineage.Unknown, innermost(err, model.ErrNoStream)
 	return nil
+}
+
+// innermost is the text of the error that wraps cause itself, in a chain of errors: it names the stream, and what is
+// around it says only what was looked for there.
+func innermost(err, cause error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil || inner == cause { //nolint:errorlint // it is the chain that is gone through
+			return err.Error()
+		}
+		err = inner
+	}
 }
 
 func (w *walk) read(ctx context.Context, b *branch, sender *lookup.Handling) error {
