@@ -128,6 +128,7 @@ func (b *Bus) dial() error {
 		nc.Close()
 		return fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
+	b.pub.suspect = b.suspect
 	b.watchConnection()
 	every := b.timing.pastCheck
 	b.pub.running.Go(func() { b.comparePast(every) }) // ends with b.pub.ctx

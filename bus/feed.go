@@ -35,7 +35,10 @@ func (b *Bus) FollowSpace(ctx context.Context, space string, after uint64, deliv
 		b: b, space: space, last: after, deliver: deliver, sub: sub, messages: messages,
 		stream: b.names.logStream(p), subject: b.names.log(p, space), epoch: b.past.now(),
 	}
-	return b.followError(ctx, space, f.run(ctx))
+	if err = f.run(ctx); errors.Is(err, errNoStream) {
+		b.suspect(f.stream)
+	}
+	return b.followError(ctx, space, err)
 }
 
 // followError is how a follow ends: with the reason why it should, if there is one.

@@ -238,7 +238,7 @@ func (b *Bus) compareAll() {
 	n := b.past.times()
 	settle := func() {
 		b.past.settled(n)
-		b.pub.resend(func(r *request) bool { return r.state == resting })
+		b.pub.resend(func(r *request) bool { return r.held })
 	}
 	b.pub.running.Go(func() { // ends when all are compared, or with b.pub.ctx
 		defer time.AfterFunc(b.timing.pastLimit, settle).Stop()
@@ -295,7 +295,7 @@ func (b *Bus) compare(ctx context.Context, stream string) {
 			since = time.Time{}
 		case why == "":
 			b.past.holds(stream, was, found)
-			b.pub.resend(func(r *request) bool { return r.stream == stream && r.state == resting })
+			b.pub.resend(func(r *request) bool { return r.stream == stream && r.held })
 			return
 		default:
 			b.past.contradicts(stream)
@@ -368,5 +368,5 @@ func (b *Bus) wentBack(stream string, was anchor, why string) {
 	b.log.Error("a stream has gone back to an earlier state (a power cut without fsync, a snapshot, an older copy of its files): what was stored last is lost; everything is read anew",
 		"stream", stream, "known_up_to", was.seq, "found", why)
 	b.pub.abandon(func(r *request) bool { return r.bound }, fmt.Errorf("stream %s was known up to %d, and %s: %w", stream, was.seq, why, model.ErrRewound))
-	b.pub.resend(func(r *request) bool { return r.stream == stream && r.state == resting })
+	b.pub.resend(func(r *request) bool { return r.stream == stream && r.held })
 }

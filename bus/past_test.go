@@ -216,6 +216,36 @@ func TestPast_AFollowerOfAStreamThatIsDeletedIsTold(t *testing.T) {
 	}
 }
 
+// What finds no stream to be stored in does not wait for one that takes its place.
+func TestPast_WhatFindsNoStreamHasItCompared(t *testing.T) {
+	b := storedLog(t, Config{})
+	if err := b.js.DeleteStream(t.Context(), pastLog); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := appendTo(b, model.Append{Space: "cart", ID: "a/0/4", Expect: 3}); !errors.Is(err, model.ErrRewound) {
+		t.Errorf("the append ended with %v", err)
+	}
+	if err := b.FollowSpace(t.Context(), "cart", 3, func(model.LogEntry) {}); err == nil {
+		t.Error("a space is followed of which there is no log")
+	}
+}
+
+// A feed has no consumer that would end with the log.
+func TestPast_AFeedWithoutItsLogHasItCompared(t *testing.T) {
+	b := storedLog(t, Config{})
+	if err := b.js.DeleteStream(t.Context(), pastLog); err != nil {
+		t.Fatal(err)
+	}
+	changed := b.past.changed.wait()
+	if err := b.FollowSpace(t.Context(), "cart", 3, func(model.LogEntry) {}); err == nil {
+		t.Error("a space is followed of which there is no log")
+	}
+	<-changed
+	if got := b.LastRewind().Stream; got != pastLog {
+		t.Errorf("what has gone back is said to be %q", got)
+	}
+}
+
 // A process that has begun behind the newest messages has been told of none, and knows how far the streams reach.
 func TestPast_TheEndsOfLanesAndLogsAreRemembered(t *testing.T) {
 	first := storedLog(t, Config{})
@@ -408,6 +438,30 @@ func TestPublisher_AfterAReconnectItSendsAgain(t *testing.T) {
 		if p.reconnected(); attempts != want {
 			t.Errorf("a request in state %d is sent %d times, want %d", state, attempts, want)
 		}
+	}
+}
+
+// The end of a comparison sends what was held back for it, and nothing that pauses between two attempts: a stream that is there and takes
+// nothing would be asked without a pause.
+func TestPublisher_AComparisonSendsWhatWasHeldBackForItAlone(t *testing.T) {
+	attempts := 0
+	b := storedLog(t, Config{Faults: func(a Attempt) Fault {
+		if a.Subject == "held" {
+			attempts++
+			return DropRequest
+		}
+		return Deliver
+	}})
+	for held, want := range map[bool]int{false: 0, true: 1} {
+		r := &request{task: task{stream: pastLog, msg: nats.NewMsg("held"), done: func(uint64, error) {}}, token: 1 << 40, state: resting, held: held}
+		b.pub.mu.Lock()
+		b.pub.pending[r.token] = r
+		b.pub.mu.Unlock()
+		attempts = 0
+		if b.compare(t.Context(), pastLog); attempts != want {
+			t.Errorf("a request that is held back, %v, is sent %d times, want %d", held, attempts, want)
+		}
+		b.pub.withdraw(r)
 	}
 }
 

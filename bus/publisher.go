@@ -60,6 +60,7 @@ type publisher struct {
 	timeout time.Duration
 	faults  Faults
 	past    *past
+	suspect func(stream string) // has a stream compared
 	log     *slog.Logger
 	ctx     context.Context // ends with stop
 	cancel  context.CancelFunc
@@ -107,6 +108,7 @@ type request struct {
 	rests  int
 	deaf   int  // answers to ignore, for Faults
 	doubt  bool // an attempt may have been stored that nobody confirmed
+	held   bool // it rests until its stream has been compared, without a timer
 	reason string
 }
 
@@ -114,7 +116,7 @@ type requestState int
 
 const (
 	onTheWire requestState = iota // an answer is awaited
-	resting                       // a timer will send it again
+	resting                       // a timer will send it again, or the end of a comparison
 	asking                        // an answer or a lookup is being judged
 )
 
@@ -215,7 +217,7 @@ func (p *publisher) begin(r *request) (try int, ok bool) {
 	if p.pending[r.token] != r {
 		return 0, false
 	}
-	if p.past.holdsBack(r.stream, r.bound) {
+	if r.held = p.past.holdsBack(r.stream, r.bound); r.held {
 		r.state = resting // until the stream has been compared
 		return 0, false
 	}
@@ -297,6 +299,9 @@ func (p *publisher) answered(r *request, a answer) {
 	r.state, r.reason = asking, a.why
 	doubt := r.doubt
 	p.mu.Unlock()
+	if a.outcome == unavailable && p.suspect != nil { // it may be gone, and come back as what it once was
+		p.suspect(r.stream)
+	}
 	p.act(r, r.judge(a, doubt))
 }
 
@@ -334,7 +339,7 @@ func (p *publisher) rest(r *request) {
 	if p.pending[r.token] != r {
 		return
 	}
-	r.state = resting
+	r.state, r.held = resting, false
 	r.rests++
 	p.complain(r)
 	rests := r.rests

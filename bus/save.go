@@ -93,7 +93,7 @@ func (b *Bus) saveWindow(ctx context.Context, partition int, epoch uint64, items
 	for left := len(items); left > 0; {
 		select {
 		case p := <-answers:
-			again, err := b.conclude(ctx, partition, p)
+			again, err := b.conclude(ctx, partition, epoch, p)
 			switch {
 			case again:
 				start(p.item)
@@ -172,8 +172,9 @@ func judgePut(a answer, doubt bool) ruling {
 }
 
 // conclude takes the new revision, or finds out by whom the item was moved: one
-// with an older state is replaced, by another attempt.
-func (b *Bus) conclude(ctx context.Context, partition int, p put) (again bool, err error) {
+// with an older state is replaced, by another attempt. A revision only grows, so one that
+// is smaller than what was known is of a bucket that has gone back.
+func (b *Bus) conclude(ctx context.Context, partition int, epoch uint64, p put) (again bool, err error) {
 	if p.err == nil {
 		p.StateDoc.Rev = p.rev
 		b.seen.note(p.key, p.rev, p.Seq)
@@ -182,6 +183,12 @@ func (b *Bus) conclude(ctx context.Context, partition int, p put) (again bool, e
 		return false, p.err
 	}
 	there, err := b.readItem(ctx, partition, p.key)
+	if (err == nil || errors.Is(err, errNoMessage)) && there.Rev < p.Rev {
+		if b.compare(ctx, bucketStream(b.names.stateBucket(partition))); b.Epoch() != epoch {
+			return false, errOtherEpoch
+		}
+		there, err = b.readItem(ctx, partition, p.key) // it was a leader of before that has answered, or the item was purged
+	}
 	switch {
 	case errors.Is(err, errNoMessage):
 		p.StateDoc.Rev = 0

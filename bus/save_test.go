@@ -2,6 +2,7 @@ package bus
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/settlehq/settle/model"
@@ -25,6 +26,40 @@ func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.
 	}
 }
 
+// A bucket that is not what it was has smaller revisions. Nothing is saved over them of which only a process knows that has not noticed:
+// what it has saved before it would never save again.
+func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
+	for name, refilled := range map[string]int{"that has an older item": 1, "that has none": 0} {
+		b := embeddedBus(t, Config{})
+		doc := func(seq, rev uint64) []model.StateDoc {
+			return []model.StateDoc{{Doc: "doc", Seq: seq, Rev: rev, Data: []byte(strconv.FormatUint(seq, 10))}}
+		}
+		rev := uint64(0)
+		for seq := range uint64(5) {
+			docs := doc(seq+1, rev)
+			if err := b.SaveState(t.Context(), "cart", docs, nil); err != nil {
+				t.Fatal(err)
+			}
+			rev = docs[0].Rev
+		}
+		if err := b.js.DeleteStream(t.Context(), bucketStream(b.names.stateBucket(0))); err != nil {
+			t.Fatal(err)
+		}
+		other := joined(t, Config{Server: b.cfg.Server, Partitions: 1}) // which makes it anew
+		for seq := range refilled {
+			if err := other.SaveState(t.Context(), "cart", doc(uint64(seq+1), 0), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.SaveState(t.Context(), "cart", doc(6, rev), nil); !errors.Is(err, model.ErrRewound) {
+			t.Errorf("a bucket %s: the save ended with %v", name, err)
+		}
+		if st, err := other.LoadState(t.Context(), "cart"); err != nil || len(st.Docs) != refilled {
+			t.Errorf("a bucket %s has then %+v, %v", name, st.Docs, err)
+		}
+	}
+}
+
 // After an answer that was lost, what stands there is ours only if it says the same.
 func TestSave_InDoubtWhatOthersHaveStoredAtTheSameSequenceIsNotOurs(t *testing.T) {
 	b := embeddedBus(t, Config{})
@@ -34,7 +69,7 @@ func TestSave_InDoubtWhatOthersHaveStoredAtTheSameSequenceIsNotOurs(t *testing.T
 	}
 	for data, ours := range map[string]bool{"theirs": true, "ours": false} {
 		it := item{"cart.doc", &model.StateDoc{Doc: "doc", Seq: 10, Data: []byte(data)}}
-		again, err := b.conclude(t.Context(), 0, put{it, 0, errMovedInDoubt})
+		again, err := b.conclude(t.Context(), 0, b.Epoch(), put{it, 0, errMovedInDoubt})
 		if again || (err == nil) != ours || !ours && !errors.Is(err, model.ErrOutdated) {
 			t.Errorf("%s: again %v, %v", data, again, err)
 		}

@@ -544,6 +544,7 @@ func TestPurge_CommitsThatNobodyNeeds(t *testing.T) {
 		"nothing is released":          {10, 20, 0, 20, 0},
 		"nothing is old":               {10, 20, 20, 0, 0},
 		"a newer checkpoint is no use": {3, 20, 20, 20, 3},
+		"the bucket is an older one":   {10, 4, 20, 20, 4},
 	} {
 		h, b := unitHost(t)
 		b.spaces, b.spaceMark, b.position, b.head = []string{"k"}, c.mark, c.released, c.mark

@@ -55,7 +55,7 @@ func (p *partition) retain() error {
 			return err
 		}
 		p.marks[key] = mark.Seq
-		if below := min(before[key], released+1, log.Old+1); below > 1 {
+		if below := min(before[key], mark.Seq, released+1, log.Old+1); below > 1 {
 			if err := p.bus.PurgeLog(p.ctx, key, below); err != nil {
 				return err
 			}

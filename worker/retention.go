@@ -117,6 +117,11 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 		if below <= h.retained.below {
 			continue
 		}
+		// The bucket may have been replaced by one of which this process has not heard yet.
+		if mark, _, err := r.p.bus.LoadMark(ctx, h.space); err != nil || mark.Seq < below {
+			failed = errors.Join(failed, err)
+			continue
+		}
 		if err := r.p.bus.PurgeLog(ctx, h.space, below); err != nil {
 			return errors.Join(failed, err)
 		}

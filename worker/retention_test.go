@@ -108,6 +108,45 @@ func TestRetention_NothingGoesThatNoCheckpointCovers(t *testing.T) {
 	})
 }
 
+// replaced is a bus whose bucket was replaced by an older one, which nobody has noticed yet.
+type replaced struct {
+	*membus.Bus
+	on atomic.Bool
+}
+
+func (b *replaced) LoadMark(ctx context.Context, space string) (model.StateDoc, time.Time, error) {
+	mark, stored, err := b.Bus.LoadMark(ctx, space)
+	if b.on.Load() {
+		mark.Seq = 1
+	}
+	return mark, stored, err
+}
+
+// What a checkpoint covers that is remembered and not there any more stays: the one that is there is made up for by it.
+func TestRetention_NothingGoesThatNoCheckpointCoversWhichIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		bus := &replaced{}
+		bus.on.Store(true)
+		cfg := frugal("w1")
+		cfg.Idle = time.Hour // so that it stays in memory
+		w.process(cfg, func(b *membus.Bus) port.Bus {
+			bus.Bus = b
+			return bus
+		})
+		w.sendMany("s", "add", 5)
+		w.eventuallyHandled("s", 5)
+		w.pass(10 * time.Minute)
+		w.wantWhole("s")
+		bus.on.Store(false)
+		w.pass(2 * time.Minute)
+		if n := w.left("s"); n != 1 {
+			t.Errorf("the log holds %d commits, want the last one", n)
+		}
+	})
+}
+
 func TestRetention_NothingGoesThatNoCoordinatorIsDoneWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
