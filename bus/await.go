@@ -122,7 +122,11 @@ func (b *Bus) Complete(ctx context.Context) error {
 	case slices.Contains(lost, bucketStream(b.names.workersBucket())):
 		return b.awaitStreams(ctx, "waiting for the bucket of the workers, which is gone; `settle doctor` says what to do", lost)
 	}
-	return b.provisionBut(ctx, lost)
+	err = b.provisionBut(ctx, lost)
+	if errors.Is(err, errStreamRestoring) { // one that all partitions share
+		return b.awaitStreams(ctx, "waiting for a stream that is being restored", lost)
+	}
+	return err
 }
 
 // findLost is Lost, and logs which streams are.
@@ -139,7 +143,7 @@ func (b *Bus) awaitStreams(ctx context.Context, what string, lost []string) erro
 	v := vigil{log: b.log}
 	for {
 		err := b.checkBut(ctx, lost)
-		if !errors.Is(err, errNoStream) && !errors.Is(err, ErrNoDeployment) {
+		if !errors.Is(err, errNoStream) && !errors.Is(err, ErrNoDeployment) && !errors.Is(err, errStreamRestoring) {
 			return err
 		}
 		wait := v.failed(what, "prefix", b.cfg.Prefix, "missing", err)

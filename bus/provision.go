@@ -60,7 +60,8 @@ func (b *Bus) createWorkers(ctx context.Context, stored settingsOfDeployment) er
 }
 
 // Lost are the streams of partitions that are missing, and the bucket of the workers, if others of the deployment
-// have data: they were there once. A stream that is created in place of one is empty.
+// have data: they were there once. A stream that is created in place of one is empty. One that is being restored is
+// lost until that has ended.
 func (b *Bus) Lost(ctx context.Context) (lost []string, err error) {
 	stored, err := b.storedSettings(ctx)
 	if err != nil || stored.partitions == 0 {
@@ -78,6 +79,8 @@ func (b *Bus) Lost(ctx context.Context) (lost []string, err error) {
 				lost = append(lost, a.config.Name)
 			case err != nil:
 				return nil, fmt.Errorf("stream %s: %w", a.config.Name, err)
+			case isRestoring(info):
+				lost, used = append(lost, a.config.Name), true
 			default:
 				used = used || info.State.LastSeq > 0
 			}
@@ -102,7 +105,7 @@ func (b *Bus) checkBut(ctx context.Context, lost []string) error {
 	}
 	var errs []error
 	for i := range found {
-		if d := &found[i]; !d.Missing() || d.Partition == AllPartitions || !slices.Contains(lost, d.Stream) {
+		if d := &found[i]; !d.Missing() && !errors.Is(d.Err, errStreamRestoring) || d.Partition == AllPartitions || !slices.Contains(lost, d.Stream) {
 			errs = append(errs, d.Err)
 		}
 	}
@@ -240,6 +243,8 @@ func (b *Bus) check(ctx context.Context, a asset, absent time.Duration) error {
 		return fmt.Errorf("stream %s (%s): %w; `settle doctor` says what to do: if it was there once, an empty one in its place has forgotten everything", a.config.Name, a.component, err)
 	case err != nil:
 		return fmt.Errorf("stream %s (%s): %w", a.config.Name, a.component, err)
+	case isRestoring(info) && a.component != ComponentWorkers: // that one is marked while all are restored
+		return fmt.Errorf("stream %s (%s): %w", a.config.Name, a.component, errStreamRestoring)
 	}
 	errs := a.check(info.Config)
 	if err := b.checkStoredReplicas(info); err != nil {
@@ -247,6 +252,9 @@ func (b *Bus) check(ctx context.Context, a asset, absent time.Duration) error {
 	}
 	return errors.Join(errs...)
 }
+
+// isRestoring reports whether a stream is one that a restore has not opened yet.
+func isRestoring(info *jetstream.StreamInfo) bool { return info.Config.Metadata[metaRestoring] != "" }
 
 // checkStoredReplicas refuses a number of replicas that is not the configured one,
 // and one replica in a cluster.

@@ -28,6 +28,9 @@ const (
 // ErrRestoring says that a deployment must not be used: a restore is under way, or was interrupted.
 var ErrRestoring = errors.New("this deployment is being restored, or a restore of it was interrupted: wait for it to end, or run `settle restore` again with the same backup")
 
+// errStreamRestoring is ErrRestoring of one stream.
+var errStreamRestoring = fmt.Errorf("%w (with --stream)", ErrRestoring)
+
 // oldestRestorer is the first version of nats-server that restores messages with their sequences.
 var oldestRestorer = [3]int{2, 15, 0}
 
@@ -37,6 +40,7 @@ type Restorer struct {
 	b     *Bus
 	id    string // of the backup
 	token string // of this restore
+	only  string // the one stream that is restored, "" for all
 	// Resumed: an earlier restore of the same backup had copied everything, and Open is next.
 	Resumed bool
 }
@@ -62,9 +66,8 @@ func BeginRestore(ctx context.Context, cfg Config, backup string) (*Restorer, er
 }
 
 func (r *Restorer) begin(ctx context.Context) error {
-	version := r.b.nc.ConnectedServerVersion()
-	if v, ok := parseVersion(version); !ok || older(v, oldestRestorer) {
-		return fmt.Errorf("nats-server %s cannot restore messages with their sequences: %s or later is needed; upgrade the server", version, versionString(oldestRestorer))
+	if err := r.canKeepSequences(); err != nil {
+		return err
 	}
 	if err := r.b.choose(settingsOfDeployment{}); err != nil {
 		return err
@@ -97,6 +100,15 @@ func (r *Restorer) begin(ctx context.Context) error {
 	c := r.b.workersAssetOf(r.b.Partitions()).config
 	c.Metadata[metaRestoring] = r.value(stageCopying)
 	return r.b.createReplicated(ctx, c, r.b.cfg.Replicas)
+}
+
+// canKeepSequences refuses a server that gives restored messages sequences of its own.
+func (r *Restorer) canKeepSequences() error {
+	version := r.b.nc.ConnectedServerVersion()
+	if v, ok := parseVersion(version); !ok || older(v, oldestRestorer) {
+		return fmt.Errorf("nats-server %s cannot restore messages with their sequences: %s or later is needed; upgrade the server", version, versionString(oldestRestorer))
+	}
+	return nil
 }
 
 // needs are the subjects that a restore publishes to.
@@ -154,10 +166,12 @@ func (r *Restorer) own(ctx context.Context) error {
 		return err
 	}
 	if _, _, token := cutMark(mark); token != r.token {
-		return errors.New("another restore has begun meanwhile; this one leaves everything to it")
+		return errOtherRestore
 	}
 	return nil
 }
+
+var errOtherRestore = errors.New("another restore has begun meanwhile; this one leaves everything to it")
 
 // removeCopied deletes what an interrupted restore has copied, and refuses to delete anything else.
 func (r *Restorer) removeCopied(ctx context.Context) error {

@@ -20,6 +20,8 @@ type StreamFacts struct {
 	// Partition is AllPartitions for one that they share.
 	Partition int
 	Missing   bool
+	// Restoring: a restore of the stream has not ended, or was interrupted. Nothing can be stored in it.
+	Restoring bool
 	Unseen    error         // why nothing is known of it
 	Broken    []*AssetError // settings that were altered, and what that means
 	Version   string        // of the program that created it
@@ -141,9 +143,12 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 		f.Unseen = askError(err)
 		return f
 	}
-	f.Broken = a.compare(info.Config)
-	if narrow := a.narrow(info.Config, s.b.MaxPayload()); narrow != nil {
-		f.Broken = append(f.Broken, narrow)
+	f.Restoring = isRestoring(info) && a.component != ComponentWorkers
+	if !f.Restoring { // it has other settings until it is opened
+		f.Broken = a.compare(info.Config)
+		if narrow := a.narrow(info.Config, s.b.MaxPayload()); narrow != nil {
+			f.Broken = append(f.Broken, narrow)
+		}
 	}
 	if replicas, is := errors.AsType[*AssetError](s.b.checkStoredReplicas(info)); is {
 		f.Broken = append(f.Broken, replicas)

@@ -77,7 +77,32 @@ func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
 			if out, code := commandAs(t, other, bus.RoleReader, "receipts", "s1"); code != 0 || !strings.Contains(out, "handled") {
 				t.Errorf("of what was restored: code %d\n%s", code, out)
 			}
+			restoreOneStream(t, other, dirs[i])
 		}
 		other.Shutdown()
+	}
+}
+
+// restoreOneStream has each role restore a stream that is lost.
+func restoreOneStream(t *testing.T, s *embedded.Server, dir string) {
+	t.Helper()
+	login := loginAs(s, bus.RoleOperator)
+	b, err := bus.Connect(t.Context(), bus.Config{URL: login["NATS_URL"], User: login["NATS_USER"], Password: login["NATS_PASSWORD"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	const stream = "KV_SETTLE_STATE_0"
+	if err := b.JetStream().DeleteStream(t.Context(), stream); err != nil {
+		t.Fatal(err)
+	}
+	others := slices.DeleteFunc(slices.Clone(letters), func(role string) bool { return role == bus.RoleOperator })
+	for _, role := range others {
+		if out, code := commandAs(t, s, role, "restore", dir, "--stream", stream); code == 0 || !strings.Contains(out, "the role operator") {
+			t.Errorf("%s restores one stream: code %d\n%s", role, code, out)
+		}
+	}
+	if out, code := commandAs(t, s, bus.RoleOperator, "restore", dir, "--stream", stream); code != 0 || !strings.Contains(out, "nothing of partition 0 is refused") {
+		t.Errorf("one stream is restored: code %d\n%s", code, out)
 	}
 }

@@ -65,6 +65,7 @@ func note(ctx context.Context, errs io.Writer, b *bus.Bus, m *backup.Manifest) {
 type restoreCmd struct {
 	connection
 	Dir    string `arg:"" help:"The directory of the backup."`
+	Stream string `help:"Restore this stream alone, which is missing, while the deployment runs: a name that settle doctor prints, such as SETTLE_LOG_3." placeholder:"NAME"`
 	Check  bool   `help:"Only verify the checksums of the files, and restore nothing."`
 	Store  string `help:"Restore into the data directory of an embedded server that is not running, such as ./.settle." placeholder:"DIR"`
 	Config string `help:"With --store: the nats-server configuration that this server runs with. Its user is NATS_USER with NATS_PASSWORD, or that of --creds." type:"existingfile" placeholder:"FILE"`
@@ -72,7 +73,7 @@ type restoreCmd struct {
 
 // Help says more than fits in a line.
 func (restoreCmd) Help() string {
-	return "The deployment must not exist yet. Start workers when the restore has ended without an error. Run an interrupted restore again."
+	return "The deployment must not exist yet; with --stream, that stream of it must not. Start workers when the restore has ended without an error; with --stream they may run all the time. Run an interrupted restore again."
 }
 
 // Run restores a deployment.
@@ -110,6 +111,9 @@ func (c *restoreCmd) Run(ctx context.Context, io streams) error {
 		if c.Config != "" {
 			cfg.Creds, cfg.User, cfg.Password = cmp.Or(c.Creds, os.Getenv("NATS_CREDS")), os.Getenv("NATS_USER"), os.Getenv("NATS_PASSWORD")
 		}
+	}
+	if c.Stream != "" {
+		return c.restoreStream(ctx, io, cfg, bars)
 	}
 	m, err := backup.Restore(ctx, cfg, c.Dir, bars.progress())
 	bars.end()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -59,6 +60,56 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 	}
 	if err := again.Stop(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// One stream is restored under live workers, and what that costs relative to the others is said: what workers refuse, and
+// how to go on.
+func TestRestore_OneStream(t *testing.T) {
+	d := started(t, settle.Config{Programs: settle.Always(counter()), Bus: bus.Config{Partitions: 2}, Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond})
+	here, there := spaceIn(0), spaceIn(1)
+	add := func(space, id string) {
+		t.Helper()
+		want(t, 0, "handled", "send", space, "add", "--id", id, "--wait")
+	}
+	add(here, "a1")
+	add(there, "a1")
+	dir := filepath.Join(t.TempDir(), "b")
+	want(t, 0, "deployment settle", "backup", dir)
+	add(here, "a2")
+	add(there, "a2")
+	saved(t, d, here)
+	want(t, 1, "there is a stream SETTLE_LOG_0 with messages up to", "restore", dir, "--stream", "SETTLE_LOG_0")
+	want(t, 1, "deployment settle with 2 partitions has no stream SETTLE_LOG_7", "restore", dir, "--stream", "SETTLE_LOG_7")
+	gone := func(stream string) {
+		t.Helper()
+		if err := d.Bus().JetStream().DeleteStream(t.Context(), stream); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone("SETTLE_LOG_0")
+	wantSoon(t, 2, "stream SETTLE_LOG_0 (log) is missing | `settle restore DIR --stream SETTLE_LOG_0`", "doctor", "--json")
+	want(t, 0, "SETTLE_LOG_0: restored with | lost: what spaces of the partition have committed since | space "+here+" (partition 0) is refused | settle accept-loss --partition 0 --yes",
+		"restore", dir, "--stream", "SETTLE_LOG_0")
+	add(there, "a3")
+	want(t, 0, "stored", "send", here, "add", "--id", "a3", "--wait=none")
+	wantSoon(t, 2, "refuses space "+here, "doctor", "--json")
+	want(t, 0, "space "+here+" (partition 0): accepted", "accept-loss", "--partition", "0", "--yes")
+	add(here, "a3")
+	if v, _, err := d.Client().Get(t.Context(), here, "n"); err != nil || v.String() != "3" {
+		t.Errorf("n is %v, %v", v, err)
+	}
+	gone("KV_SETTLE_STATE_1")
+	want(t, 0, "KV_SETTLE_STATE_1: restored with | nothing of partition 1 is refused", "restore", dir, "--stream", "KV_SETTLE_STATE_1")
+	add(there, "a4")
+	gone("KV_SETTLE_PROGRAMS")
+	want(t, 0, "KV_SETTLE_PROGRAMS: restored with | lost: what was deployed", "restore", dir, "--stream", "KV_SETTLE_PROGRAMS")
+	gone("SETTLE_LANE_1")
+	want(t, 0, "SETTLE_LANE_1: restored with | lost: events that have come since", "restore", dir, "--stream", "SETTLE_LANE_1")
+	add(there, "a4") // it was handled
+	add(there, "a5")
+	if v, _, err := d.Client().Get(t.Context(), there, "n"); err != nil || v.String() != "5" {
+		t.Errorf("n is %v, %v", v, err)
 	}
 }
 

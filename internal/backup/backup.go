@@ -37,6 +37,7 @@ const (
 	StepChecksums = "checksums"
 	StepLogEnds   = "the ends of the logs"
 	StepBehind    = "what was stored meanwhile"
+	StepCompare   = "compare with what is there"
 )
 
 // errMoved says that something was purged while it was copied which the copy needs.

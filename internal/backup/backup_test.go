@@ -39,6 +39,7 @@ var (
 	pay  = settle.NewStream[settle.None, int]("pay")
 	note = settle.NewStream[string, settle.None]("note")
 	tick = settle.NewStream[string, settle.None]("tick")
+	soon = settle.NewStream[settle.None, settle.None]("soon")
 )
 
 // bank counts how often each event was handled, where it was sent to, in a ledger that it sends
@@ -54,6 +55,10 @@ func bank() *settle.Program {
 	})
 	note.Handle(p, func(tx *settle.Tx, id string) (settle.None, error) {
 		seen.Update(tx, id, func(times *int) { *times++ })
+		return settle.None{}, nil
+	})
+	soon.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+		tick.SendAfter(tx, tx.Space(), 2*time.Second, tx.Event().ID)
 		return settle.None{}, nil
 	})
 	tick.Handle(p, func(tx *settle.Tx, id string) (settle.None, error) {

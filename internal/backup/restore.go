@@ -88,10 +88,7 @@ func (m *Manifest) complete(dir string) error {
 func (m *Manifest) restore(ctx context.Context, r *bus.Restorer, dir string, progress Progress) error {
 	var streams []bus.Restored
 	for i := range m.Files {
-		f := &m.Files[i]
-		streams = append(streams, bus.Restored{
-			Asset: f.Asset, First: f.First, Last: f.Last, Messages: f.Messages, Bytes: f.Bytes, MaxBytes: f.MaxBytes, MaxAge: f.MaxAge,
-		})
+		streams = append(streams, m.Files[i].restored())
 	}
 	if !r.Resumed {
 		for i := range streams {
@@ -102,6 +99,13 @@ func (m *Manifest) restore(ctx context.Context, r *bus.Restorer, dir string, pro
 		}
 	}
 	return r.Open(ctx, streams)
+}
+
+// restored is what is to be made of the file.
+func (f *File) restored() bus.Restored {
+	return bus.Restored{
+		Asset: f.Asset, First: f.First, Last: f.Last, Messages: f.Messages, Bytes: f.Bytes, MaxBytes: f.MaxBytes, MaxAge: f.MaxAge,
+	}
 }
 
 func restoreFile(ctx context.Context, r *bus.Restorer, name string, s *bus.Restored, tell func(int64)) error {

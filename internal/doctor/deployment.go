@@ -33,7 +33,10 @@ func (j *judge) streams() {
 		switch {
 		case s.Missing:
 			j.bad(Failure, CheckStreams, "stream "+s.Name+" ("+s.Component+") is missing", withoutStream(s),
-				"If it was never made, as after an upgrade or a `settle provision` that was cut short, `settle provision` makes it. If it was deleted, restore it from a backup first, and nothing else: an empty one in its place has forgotten everything.")
+				"If it was never made, as after an upgrade or a `settle provision` that was cut short, `settle provision` makes it. If it was deleted, restore it from a backup (`settle restore DIR --stream "+s.Name+"`), and do nothing else first: an empty one in its place has forgotten everything.")
+		case s.Restoring:
+			j.bad(Failure, CheckStreams, "stream "+s.Name+" ("+s.Component+") is being restored, or a restore of it was interrupted", "Nothing can be stored in it until the restore has ended.",
+				"Wait for `settle restore --stream "+s.Name+"` to end, or run it again.")
 		case s.Unseen != nil:
 			j.bad(Failure, CheckStreams, fmt.Sprintf("stream %s: %v", s.Name, s.Unseen), "It may have no leader, which is so when a majority of the servers is not there; or this user may not ask.", "See cluster and permissions.")
 		case len(s.Broken) > 0:

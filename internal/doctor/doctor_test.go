@@ -116,7 +116,8 @@ var deployments = []struct {
 	{"a setting that can stop work", single, func(s *bus.Survey) {
 		s.Streams[3].Broken = []*bus.AssetError{{Stream: "SETTLE_LANE_0", Setting: "maximum messages", Found: "9", Wanted: "unlimited", Breaks: "events are refused", Fix: "Set it", Limits: true}}
 	}, Warning, "! streams stream SETTLE_LANE_0: maximum messages is 9, must be unlimited|Otherwise events are refused.|4 of 5 streams have every setting"},
-	{"a stream that is missing", single, func(s *bus.Survey) { s.Streams[3].Missing, s.Streams[3].Replicas = true, 0 }, Failure, "SETTLE_LANE_0 (lane) is missing|restore it from a backup first"},
+	{"a stream that is missing", single, func(s *bus.Survey) { s.Streams[3].Missing, s.Streams[3].Replicas = true, 0 }, Failure, "SETTLE_LANE_0 (lane) is missing|restore it from a backup (`settle restore DIR --stream SETTLE_LANE_0`)"},
+	{"a stream whose restore was interrupted", single, func(s *bus.Survey) { s.Streams[3].Restoring = true }, Failure, "SETTLE_LANE_0 (lane) is being restored, or a restore of it was interrupted|run it again"},
 	{"a stream that does not answer", single, func(s *bus.Survey) { s.Streams[3].Unseen = errors.New("no answer") }, Failure, "stream SETTLE_LANE_0: no answer"},
 	{"no deployment", single, func(s *bus.Survey) { s.NoDeployment, s.Streams = true, nil }, Failure, "there is no deployment with prefix settle|`settle provision`"},
 	{"settings that cannot be read", single, func(s *bus.Survey) { s.Settings = errors.New("9 partitions, not 8") }, Failure, "deployment 9 partitions, not 8"},

@@ -1,0 +1,158 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+// BeginStreamRestore connects, and makes sure that a deployment of cfg.Prefix lacks a stream, or has one that an
+// interrupted restore has left, which is removed. cfg names the number of partitions and the horizon of the backup. The
+// stream is made by Copy, cannot be stored in until OpenStream, and is the only one that is touched.
+func BeginStreamRestore(ctx context.Context, cfg Config, backup, stream string) (*Restorer, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	wanted := settingsOfDeployment{partitions: cfg.Partitions, horizon: cfg.Horizon}
+	cfg.Partitions, cfg.Horizon = 0, 0
+	b := newBus(cfg)
+	if err := b.dial(); err != nil {
+		return nil, err
+	}
+	r := &Restorer{b: b, id: backup, token: nuid.Next(), only: stream}
+	if err := r.beginStream(ctx, wanted); err != nil {
+		b.Kill()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Restorer) beginStream(ctx context.Context, wanted settingsOfDeployment) error {
+	if err := r.canKeepSequences(); err != nil {
+		return err
+	}
+	stored, err := r.b.storedSettings(ctx)
+	workers := bucketStream(r.b.names.workersBucket())
+	switch {
+	case err != nil:
+		return err
+	case stored.partitions == 0:
+		return fmt.Errorf("there is no deployment with prefix %s on this server, of which a stream could be missing: restore all of it, without --stream", r.b.cfg.Prefix)
+	case stored.horizon == 0:
+		return fmt.Errorf("stream %s is missing too, and is in no backup: make it first, with the horizon that the backup has: `settle provision --horizon %v`", workers, wanted.horizon)
+	case stored != wanted:
+		return fmt.Errorf("the deployment has %d partitions and the horizon %v, and the backup is of one with %d and %v: it is another one", stored.partitions, stored.horizon, wanted.partitions, wanted.horizon)
+	}
+	if err := r.b.choose(stored); err != nil {
+		return err
+	}
+	a, err := r.asset()
+	if err != nil {
+		return err
+	}
+	var subjects []string
+	for _, verb := range []string{"INFO", "CREATE", "UPDATE", "DELETE", "RESTORE"} {
+		subjects = append(subjects, r.b.api+"STREAM."+verb+"."+a.config.Name)
+	}
+	if err := r.b.mayPublish(ctx, "a restore", RoleOperator, append(subjects, "$JS.SNAPSHOT.RESTORE.>")...); err != nil {
+		return err
+	}
+	info, err := r.b.streamInfo(ctx, workers)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", workers, err)
+	}
+	r.b.cfg.Replicas = info.Config.Replicas // as many as the others have
+	return r.removeInterrupted(ctx)
+}
+
+// asset is the stream that is restored.
+func (r *Restorer) asset() (asset, error) {
+	for _, a := range r.b.assets(r.b.Partitions()) {
+		switch {
+		case a.config.Name != r.only:
+		case a.component == ComponentWorkers:
+			return asset{}, fmt.Errorf("stream %s is in no backup: `settle provision` makes it, and workers announce themselves again", r.only)
+		default:
+			return a, nil
+		}
+	}
+	return asset{}, fmt.Errorf("deployment %s with %d partitions has no stream %s; `settle doctor` names those that are missing", r.b.cfg.Prefix, r.b.Partitions(), r.only)
+}
+
+// removeInterrupted deletes what an interrupted restore of the stream has left, in which nobody could store anything, and refuses
+// one that no restore has made.
+func (r *Restorer) removeInterrupted(ctx context.Context) error {
+	info, err := r.b.streamInfo(ctx, r.only)
+	switch {
+	case errors.Is(err, errNoStream):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for stream %s: %w", r.only, err)
+	case info.Config.Metadata[metaRestoring] != "":
+	case info.State.LastSeq == 0:
+		return fmt.Errorf("there is a stream %s, which never had a message: one that was made in place of the lost one has to be deleted first (`nats stream rm %s`)", r.only, r.only)
+	default:
+		return fmt.Errorf("there is a stream %s with messages up to %d: a stream is restored only where there is none. If it lacks what a backup has, see `settle doctor` and `settle accept-loss`; a restore would cost what it has besides", r.only, info.State.LastSeq)
+	}
+	err = r.b.js.DeleteStream(ctx, r.only)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("delete stream %s, which an interrupted restore has left: %w", r.only, err)
+	}
+	return nil
+}
+
+// OpenStream lets clients and workers store in the stream again, which is all that a restore of one stream has still to do.
+func (r *Restorer) OpenStream(ctx context.Context, s *Restored) error {
+	info, err := r.b.streamInfo(ctx, s.Stream)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", s.Stream, err)
+	}
+	if _, _, token := cutMark(info.Config.Metadata[metaRestoring]); token != r.token {
+		return errOtherRestore
+	}
+	c, err := r.config(s)
+	if err != nil {
+		return err
+	}
+	if err := r.update(ctx, c); err != nil {
+		return err
+	}
+	a, err := r.asset()
+	if err != nil {
+		return err
+	}
+	return r.b.check(ctx, a, 0)
+}
+
+// Place is where a message stands, and what tells it from another one there.
+type Place struct {
+	Seq     uint64
+	Time    time.Time
+	Subject string
+}
+
+// MayHold reports whether a stream of the deployment may be the one that reached up to a sequence and had a message in some place: it
+// reaches as far, and has no other message there; the message may have been purged. A missing stream is model.ErrNoStream.
+func (r *Restorer) MayHold(ctx context.Context, stream string, upTo uint64, p Place) (bool, error) {
+	info, err := r.b.streamInfo(ctx, stream)
+	switch {
+	case errors.Is(err, errNoStream):
+		return false, errNoStream
+	case err != nil:
+		return false, fmt.Errorf("stream %s: %w", stream, err)
+	case info.State.LastSeq < upTo:
+		return false, nil
+	case p.Seq == 0:
+		return true, nil
+	}
+	m, err := r.b.leaderGet(ctx, stream, getRequest{Seq: p.Seq})
+	if errors.Is(err, errNoMessage) {
+		return true, nil
+	}
+	return err == nil && m.Time.Equal(p.Time) && m.Subject == p.Subject, err
+}

@@ -1,0 +1,28 @@
+package backup
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// What came since the backup is what wakes the spaces of a STATE bucket, and leaves the lanes after the horizon.
+func TestFits_AStateOlderThanTheHorizonIsRefused(t *testing.T) {
+	m := &Manifest{AsOf: time.Unix(1_000_000, 0), Horizon: time.Hour}
+	for _, c := range []struct {
+		component string
+		age       time.Duration
+		refused   bool
+	}{
+		{bus.ComponentState, time.Hour, false},
+		{bus.ComponentState, time.Hour + 1, true},
+		{bus.ComponentLog, 1000 * time.Hour, false},
+	} {
+		err := m.fits(t.Context(), nil, "", &File{Asset: bus.Asset{Component: c.component}}, m.AsOf.Add(c.age), Progress{})
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "events are remembered for 1h0m0s") {
+			t.Errorf("%s of %v ago: %v", c.component, c.age, err)
+		}
+	}
+}

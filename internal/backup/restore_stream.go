@@ -1,0 +1,153 @@
+package backup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/doctor"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+)
+
+// RestoreStream makes one stream of a deployment anew that is missing, as it was when the backup was made, while the deployment
+// goes on. The stream then is one that has lost its end, which is what workers and coordinators go on with, or refuse
+// until an operator accepts it (docs/durability.md): every message of it has the sequence that it had. Nothing can be
+// stored in it before it is whole and the doctor has found it in order; a restore that was interrupted is run again.
+//
+// A STATE bucket is made up for by the log behind it, so that has to be there, and the backup must not be older than
+// the horizon: events that came since are what wakes spaces, and leave their lanes then.
+func RestoreStream(ctx context.Context, cfg bus.Config, dir, stream string, progress Progress) (*Manifest, *File, error) {
+	m, err := Check(dir, progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	if cfg.Prefix != m.Deployment {
+		return nil, nil, fmt.Errorf("this is a backup of deployment %s: use --prefix %s", m.Deployment, m.Deployment)
+	}
+	cfg.Partitions, cfg.Horizon = m.Partitions, m.Horizon
+	r, err := bus.BeginStreamRestore(ctx, cfg, m.ID, stream)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	f, err := m.file(stream)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := m.fits(ctx, r, dir, f, time.Now(), progress); err != nil {
+		return nil, nil, err
+	}
+	if err := m.restoreStream(ctx, cfg, r, dir, f, progress); err != nil {
+		return nil, nil, fmt.Errorf("%w (nothing can be stored in the stream yet; the same restore may be run again)", err)
+	}
+	return m, f, nil
+}
+
+// file is that of a stream.
+func (m *Manifest) file(stream string) (*File, error) {
+	for i := range m.Files {
+		if m.Files[i].Stream == stream {
+			return &m.Files[i], nil
+		}
+	}
+	return nil, fmt.Errorf("the backup has no copy of stream %s", stream)
+}
+
+// fits makes sure that the other streams are those that the backup was made of, or what has become of them, and that they have what
+// the stream needs.
+func (m *Manifest) fits(ctx context.Context, r *bus.Restorer, dir string, f *File, now time.Time, progress Progress) error {
+	if age := now.Sub(m.AsOf); f.Component == bus.ComponentState && age > m.Horizon {
+		return fmt.Errorf("the backup is %v old, and events are remembered for %v: what came since may not be in the lanes any more, and spaces would not be woken for their timers. Restore all streams where there is no deployment, or export what spaces hold (`settle export`) to a new one",
+			age.Round(time.Minute), m.Horizon)
+	}
+	for i := range m.Files {
+		other := &m.Files[i]
+		if other.Component != bus.ComponentLog && other.Component != bus.ComponentLane || other.Stream == f.Stream {
+			continue
+		}
+		progress.begin(StepCompare, other.Size)
+		last, err := lastOf(filepath.Join(dir, other.Name), progress.add)
+		if err != nil {
+			return err
+		}
+		may, err := r.MayHold(ctx, other.Stream, other.Last, last)
+		switch {
+		case errors.Is(err, model.ErrNoStream) && f.Component == bus.ComponentState && other.Partition == f.Partition && other.Component == bus.ComponentLog:
+			return fmt.Errorf("stream %s is missing too, and %s is made up for by it: restore that first", other.Stream, f.Stream)
+		case errors.Is(err, model.ErrNoStream): // it may be the next to be restored
+		case err != nil:
+			return err
+		case !may:
+			return fmt.Errorf("stream %s does not have what the backup has of it, up to %d: it belongs to another deployment of that name, or has lost messages as well, and one stream of this backup does not go with it. Restore all streams where there is no deployment (docs/backup.md)", other.Stream, other.Last)
+		}
+	}
+	return nil
+}
+
+// lastOf is the last message of a file.
+func lastOf(name string, tell func(int64)) (last bus.Place, err error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return last, err
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	err = bus.ReadArchive(bufio.NewReaderSize(&telling{in, tell}, 1<<20), func(s *bus.Stored) error {
+		last = bus.Place{Seq: s.Seq, Time: s.Time, Subject: s.Subject}
+		return nil
+	})
+	return last, err
+}
+
+func (m *Manifest) restoreStream(ctx context.Context, cfg bus.Config, r *bus.Restorer, dir string, f *File, progress Progress) error {
+	s := f.restored()
+	progress.begin(f.Stream, f.Size)
+	if err := restoreFile(ctx, r, filepath.Join(dir, f.Name), &s, progress.add); err != nil {
+		return err
+	}
+	if err := examineStream(ctx, cfg, f.Stream); err != nil {
+		return err
+	}
+	return r.OpenStream(ctx, &s)
+}
+
+// examineStream has the doctor look at a stream that nobody can store in yet.
+func examineStream(ctx context.Context, cfg bus.Config, stream string) error {
+	ctx, cancel := context.WithTimeout(ctx, examinePatience)
+	defer cancel()
+	for {
+		survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{})
+		if err != nil {
+			return err
+		}
+		bad := wrongWith(survey, stream)
+		if bad == "" {
+			return nil
+		}
+		if pause.For(ctx, time.Second) != nil {
+			return errors.New("the stream is copied, and the doctor finds that it is not good: " + bad)
+		}
+	}
+}
+
+// wrongWith is what the doctor has found about one stream that must not be, "" if nothing. What others lack, and that they know the
+// stream to have reached further, does not count.
+func wrongWith(s *bus.Survey, stream string) string {
+	alone := *s
+	alone.Streams, alone.Reaches = nil, nil
+	for _, f := range s.Streams {
+		if f.Name == stream {
+			f.Restoring = false // by this very restore
+			alone.Streams = append(alone.Streams, f)
+		}
+	}
+	if len(alone.Streams) == 0 {
+		return "it cannot be seen"
+	}
+	return wrong(doctor.Judge(&alone, nil, nil, 0))
+}
