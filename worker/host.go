@@ -104,6 +104,7 @@ type host struct {
 	dry       int         // readings of the lane in a row that brought nothing
 	asked     atomic.Bool // to save a checkpoint
 	clean     atomic.Bool // there was nothing to save
+	isLoaded  atomic.Bool // the space has been loaded
 	saver     saver
 	retained  retained
 	mirrors   map[space.Ref]context.CancelFunc
@@ -240,6 +241,7 @@ func (h *host) run() {
 		h.failToActivate(err)
 		return
 	}
+	h.isLoaded.Store(true)
 	if p := h.env.partition; p != nil {
 		p.able(h.space)
 	}
@@ -527,9 +529,13 @@ func (h *host) report(what string, err error) {
 }
 
 // drain makes the host finish what is under way, save and end. It returns when
-// that is done; the error says that it could not save.
+// that is done; the error says that it could not save. A host that is still being loaded has nothing to finish, and may not
+// come to an end by itself for long; it is ended.
 func (h *host) drain() error {
 	h.call(func() { h.draining = true; h.core.Hold() })
+	if !h.isLoaded.Load() {
+		h.cancel()
+	}
 	select {
 	case <-h.done:
 	case <-h.ctx.Done():

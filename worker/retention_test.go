@@ -476,6 +476,33 @@ func TestGap_AnAttachmentThatWasPurgedPastEndsAndSaysWhy(t *testing.T) {
 
 // A log that begins behind every checkpoint has lost commits for good. That is said, and
 // nothing is made up.
+// A worker that is stopped does not wait for a space that it tries to load again and again.
+func TestStop_ASpaceThatIsRefusedDoesNotHoldUpTheWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.coordinator()
+		p := w.worker("w1")
+		for i := range 5 {
+			w.send("s", "add", fmt.Sprint("e", i+1))
+			w.pass(2 * time.Second)
+		}
+		p.crash()
+		commits := w.server.History("s")
+		w.server.PurgeLog("s", commits[len(commits)-1].Seq)
+		w.server.ForgetState("s")
+		first, second := w.worker("w2"), w.worker("w3")
+		w.send("s", "add", "e6")
+		w.eventually("the space is refused", func() bool { return w.logged.count("refused: the store has lost") > 0 })
+		w.pass(3 * time.Second) // it is being loaded again, which takes ten seconds
+		began := time.Now()
+		first.stop()
+		second.stop()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 func TestGap_AStateOlderThanTheLogIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
