@@ -241,8 +241,8 @@ func TestPast_AFeedWithoutItsLogHasItCompared(t *testing.T) {
 		t.Error("a space is followed of which there is no log")
 	}
 	<-changed
-	if got := b.LastRewind().Stream; got != pastLog {
-		t.Errorf("what has gone back is said to be %q", got)
+	if got := b.Rewinds(); len(got) != 1 || got[0].Stream != pastLog {
+		t.Errorf("what has gone back is said to be %v", got)
 	}
 }
 
