@@ -21,10 +21,10 @@ type Cancellation struct {
 	Err error
 }
 
-// CancelAll takes back several events, as Cancel takes back one. It marks all of them before it waits for
+// CancelAll cancels several events, as Cancel does with one. It marks all of them before it waits for
 // the receipt of any, so no event of them is handled while the call waits for another one. It returns what
 // became of each, in the order of events. An event that has ended before, or cannot be marked, does not
-// keep the others from being taken back.
+// keep the others from being cancelled.
 //
 // The error is one that concerns all events; nothing is marked then.
 func (c *Client) CancelAll(ctx context.Context, events []EventRef, why string) ([]Cancellation, error) {

@@ -43,9 +43,6 @@ func (c *cancelCmd) Run(ctx context.Context, io streams) error {
 		q := settle.TreeQuery{Event: c.Event, Space: c.Space, Stream: c.Stream, MaxEvents: 1}
 		if c.Tree {
 			q.MaxEvents = mostCancelled
-		}
-		if c.Tree {
-			q.MaxEvents = mostCancelled
 			return c.all(ctx, io, client, q)
 		}
 		tree, err := client.Tree(ctx, q)
@@ -153,9 +150,10 @@ func endedHow(n *settle.TreeNode) string {
 	return string(n.State) + ", " + n.Error
 }
 
-// stillOpen are the events of a tree that have not ended and are not done.
+// stillOpen are the events of a tree that have not ended and are not done. A notice that a send was
+// refused is none of them: the cancelling itself causes it, and it ends by itself.
 func stillOpen(n *settle.TreeNode, done map[settle.EventRef]bool) (open []settle.EventRef) {
-	if !n.State.Ended() && !done[n.Ref] {
+	if !n.State.Ended() && !done[n.Ref] && n.Stream != model.Undelivered {
 		open = append(open, n.Ref)
 	}
 	for _, child := range n.Caused {
