@@ -35,7 +35,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	head := w.Header()
-	head.Set("Cache-Control", "no-cache") // ask again, with If-None-Match
+	head.Set("Cache-Control", "no-cache") // revalidate, with If-None-Match
 	head.Set("ETag", `"`+a.Known().String()+`"`)
 	if a.Stale != "" {
 		head.Del("ETag") // it may become current with the same revision
@@ -70,7 +70,7 @@ func (h handler) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resumeAt is the value that the client has: the browser's word, or the page's.
+// resumeAt returns the value that the client has, from the browser or from the page.
 func resumeAt(r *http.Request) (known live.Known, err error) {
 	for _, from := range []string{r.Header.Get("Last-Event-ID"), r.URL.Query().Get("from")} {
 		if from != "" {

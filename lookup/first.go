@@ -34,7 +34,7 @@ func FirstOpen(ctx context.Context, bus Bus, space string) (*model.Event, error)
 			if origin := ev.Origin(); origin != "" {
 				in := c.Inbound[origin]
 				if v := in.Judge(m.Position, m.Term, m.PrevTerm); v == model.Early || v == model.Repetition {
-					continue // it repeats another one, or waits for its predecessor
+					continue // a repetition, or it waits for its predecessor
 				}
 			}
 			if len(c.Own) > 0 && c.Own[0].Behind < m.Seq {

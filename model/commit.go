@@ -34,8 +34,8 @@ type Commit struct {
 	// Term is the term of the space in which the commit was made (docs/adr/0035): of a takeover or a join the one
 	// that begins with it. It is left out of commits that send nothing to other spaces.
 	Term uint64 `json:"trm,omitzero"`
-	// Program is the version of the program that Runtime runs, from this commit of its epoch
-	// on: it is in the first commit of each. "" is that of the commit before.
+	// Program is the version of the program that Runtime runs from this commit of its epoch on: it
+	// is in the first commit of each epoch. "" means that of the commit before.
 	Program string `json:"pg,omitzero"`
 	// Trying records that an attempt at an event follows, or that it returned.
 	Trying *Trying `json:"try,omitzero"`
@@ -98,8 +98,8 @@ type Receipt struct {
 	Outcome   Outcome `json:"o"`
 	Result    Value   `json:"r,omitzero"`
 	Error     string  `json:"err,omitzero"`
-	// Attempts is how often the handler was tried, if more than once: what another runtime
-	// undid does not count, nor what had to wait.
+	// Attempts is how often the handler was called, if more than once; calls that were undone by
+	// another runtime's commit or had to wait for a document do not count.
 	Attempts int `json:"n,omitzero"`
 	// Slot is that of an event which has waited for its time, see Waiting.
 	Slot uint64 `json:"sl,omitzero"`

@@ -36,9 +36,9 @@ type Event struct {
 	// Earlier is the receipt of the event that this one repeats under another id: its origin has sent it again, as
 	// the commit that had sent it was lost. nil for any other event.
 	Earlier *Receipt
-	// Depth is the event's place in a chain of events that cause each other: 0 for the first,
-	// one more than that of the event whose handling has sent it for any other. One that was
-	// sent for a time to come begins a chain of its own (docs/adr/0030).
+	// Depth is the event's place in a chain of events that cause each other: 0 for the first, and
+	// one more than the event whose handling sent it for the others. An event that was sent for a
+	// future time starts a chain of its own (docs/adr/0030).
 	Depth uint64
 	// NotBefore is the earliest time at which the event may be handled, in milliseconds since 1970
 	// by the clock of the runtime that handles it; 0 for at once.

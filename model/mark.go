@@ -49,10 +49,10 @@ type Standing struct {
 	Seq uint64 `json:"s,omitzero"`
 }
 
-// Positions are what a space has exchanged with others: Inbound is the highest position
-// handled per origin space, Outbound the highest position sent per target space. Versions that know
-// no terms leave out the others: InTerms and InAgain are Received.Numbers per origin space, OutTerms the terms of the highest
-// positions sent. Of two that are known of a space, the further one holds (Received.After).
+// Positions are the positions of events exchanged with other spaces: Inbound is the highest
+// position handled per origin space, Outbound the highest position sent per target space. InTerms and InAgain
+// are Received.Numbers per origin space, OutTerms the terms of the highest positions sent; versions without terms
+// leave them out. Of two known values of a space, the further one is valid (Received.After).
 type Positions struct {
 	Inbound  map[string]uint64   `json:"in,omitzero"`
 	InTerms  map[string][]uint64 `json:"intrm,omitzero"`

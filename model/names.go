@@ -157,9 +157,9 @@ func PartitionOf(space string, n int) int {
 	return int(h.Sum64() % uint64(n))
 }
 
-// TxID names a transaction that the runtime of Epoch sealed into a commit of Space. N counts
-// those, from BeforeFirstTx of the term on that began with the epoch. Epoch is the log sequence of the commit by which that
-// runtime took the space over or joined it.
+// TxID names a transaction that the runtime of Epoch sealed into a commit of Space. N counts those
+// transactions, from BeforeFirstTx of the term on that began with the epoch. Epoch is the log sequence
+// of the commit by which that runtime took over or joined the space.
 type TxID struct {
 	Space string
 	Epoch uint64

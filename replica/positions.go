@@ -11,9 +11,9 @@ import (
 // every checkpoint; such a space saves them in pieces, by the name of the other space, and only
 // those that changed.
 //
-// A piece that was saved and whose mark was not is newer than the mark. Positions only grow, or go on
-// in a later term; and the log behind the mark, which is replayed, brings up all others to where that piece is:
-// so of everything that is found, what is furthest holds.
+// A piece that was saved without its mark is newer than the mark. Positions only grow, or continue
+// in a later term, and replaying the log after the mark brings all others up to that piece, so of several values
+// the furthest is valid.
 type positions struct {
 	split bool
 	many  int          // up to this number the mark holds them
@@ -23,7 +23,7 @@ type positions struct {
 // manyOthers is the maximum number of positions in a mark, about 50 KiB.
 const manyOthers = 1000
 
-// splitIfMany goes over to pieces, all of which are then to be saved. There is no way back.
+// splitIfMany switches to pieces, all of which must then be saved. The switch is permanent.
 func (p *positions) splitIfMany(r *Replica) {
 	if p.split || len(r.Inbound)+len(r.Outbound) <= p.many {
 		return

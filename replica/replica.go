@@ -29,8 +29,8 @@ type Replica struct {
 	// Term is the term that began with the last takeover or join, 0 if that had none.
 	Term uint64
 	Lives
-	// Cursor, Inbound and Own are the lane's state (see lanes.State), Outbound is
-	// the last position sent per target space.
+	// Cursor, Inbound and Own are the lane's state (see lanes.State); Outbound is the last
+	// position sent per target space.
 	Cursor   model.Cursor
 	Inbound  map[string]model.Received
 	Outbound map[string]model.Sent
@@ -168,14 +168,14 @@ func (r *Replica) settleReceipt(rc *model.Receipt) {
 	case rc == nil || rc.Slot > 0: // an event that has waited was counted when it began to
 	case rc.Pos > 0:
 		r.handledTo(rc.Event, rc.Pos, rc.Term)
-	case rc.Lane == 0 && len(r.Own) > 0 && r.Own[0].ID == rc.Event: // as always; tens of thousands may wait behind it
+	case rc.Lane == 0 && len(r.Own) > 0 && r.Own[0].ID == rc.Event: // the usual case; tens of thousands may be queued after it
 		r.Own = r.Own[1:]
 	case rc.Lane == 0:
 		r.Own = slices.DeleteFunc(r.Own, func(ev model.Event) bool { return ev.ID == rc.Event })
 	}
 }
 
-// handledTo notes that an event from another space has had its turn.
+// handledTo records the position of a handled event from another space.
 func (r *Replica) handledTo(id string, pos, term uint64) {
 	ev := model.Event{ID: id, Position: pos}
 	origin := ev.Origin()
@@ -205,9 +205,9 @@ func (r *Replica) sentTo(s *model.Send) {
 	}
 }
 
-// LaneDone is the lane sequence up to which nothing of the space is left to do:
-// every event up to it is handled, none is set aside, and no follow-up waits that
-// one of them caused. Reading the lane after it is enough to find all the work.
+// LaneDone returns the lane sequence up to which the space has no work left: every event up to it
+// is handled, none is set aside, and no follow-up caused by one of them waits. Reading the lane
+// after it finds all remaining work.
 func (r *Replica) LaneDone() uint64 {
 	done := r.Cursor.Floor
 	if len(r.Cursor.Held) > 0 {
