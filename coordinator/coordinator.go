@@ -280,6 +280,7 @@ func (t *tail) save() {
 	ticker := time.NewTicker(t.c.cfg.Save)
 	defer ticker.Stop()
 	var saved, epoch, renewal uint64 // of the session and the renewal that saved is of
+	ends := map[int]anchor{}         // that were saved in them
 	for {
 		select {
 		case <-t.c.ctx.Done():
@@ -289,12 +290,13 @@ func (t *tail) save() {
 		p := t.progress.Load()
 		if e := p.bus.Epoch(); e != epoch || p.renewal != renewal {
 			epoch, renewal, saved = e, p.renewal, 0
+			clear(ends)
 		}
 		done := p.done()
 		if done <= saved {
 			continue
 		}
-		err := t.saveEnds(p.bus)
+		err := t.saveEnds(p.bus, ends)
 		if err == nil {
 			err = t.c.ends.within(p.renewal, func() error { return p.bus.SavePosition(t.c.ctx, t.partition, Position, done) })
 		}

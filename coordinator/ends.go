@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 
 // laneEnds knows how far lanes have reached, beyond the life of a coordinator. A lane that has lost its end (a power
 // cut without fsync) has lost releases whose commits are there still, and the saved positions in the logs are
-// behind those. So the end of a lane is saved before a position that rests on what was put there. Whether the lane
+// behind those. So the end of a lane is saved before a position that rests on what was put there: in the state of the lane's
+// partition, and beside the position, in the state of the log's, since a partition may go back whole. Whether the lane
 // has still what it had is asked before anything is released in an epoch.
 //
 // A lane that is missing, or whose state bucket is, cannot be asked. Nothing can be released into it, and the others do
@@ -44,7 +46,12 @@ type laneEnds struct {
 }
 
 // laneEnd counts the events put into a lane, and how many of them the saved end covers.
-type laneEnd struct{ put, covered uint64 }
+type laneEnd struct {
+	put, covered uint64
+	// end is the one that was saved in epoch, 0 if none was since the lane was compared last.
+	end   anchor
+	epoch uint64
+}
 
 func newLaneEnds(c *Coordinator) *laneEnds {
 	return &laneEnds{c: c, lanes: make([]laneEnd, c.bus.Partitions()), renewed: make(chan struct{})}
@@ -58,20 +65,24 @@ func (l *laneEnds) hasPut(partition int) uint64 {
 	return l.lanes[partition].put
 }
 
-// save ensures that the saved end of a lane covers the events put there up to a number.
-func (l *laneEnds) save(bus port.Bus, partition int, upTo uint64) error {
+// save ensures that the saved end of a lane covers the events put there up to a number, and returns that end, or 0 if nothing was put there
+// in this epoch.
+func (l *laneEnds) save(bus port.Bus, partition int, upTo uint64) (anchor, error) {
 	if l.isMissing(partition) { // its saved end says whether it has lost something
-		return fmt.Errorf("lane %d has not been compared yet with its saved end: %w", partition, model.ErrNoStream)
+		return 0, fmt.Errorf("lane %d has not been compared yet with its saved end: %w", partition, model.ErrNoStream)
 	}
 	for l.lane(partition).covered < upTo {
 		_, err, _ := l.flights.Do(fmt.Sprint("save ", bus.Epoch(), partition), func() (any, error) {
 			return nil, l.saveEnd(bus, partition)
 		})
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	if lane := l.lane(partition); lane.epoch == bus.Epoch() {
+		return lane.end, nil
+	}
+	return 0, nil
 }
 
 func (l *laneEnds) lane(partition int) laneEnd {
@@ -91,7 +102,8 @@ func (l *laneEnds) saveEnd(bus port.Bus, partition int) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lanes[partition].covered = max(l.lanes[partition].covered, put)
+	lane := &l.lanes[partition]
+	lane.covered, lane.end, lane.epoch = max(lane.covered, put), end, bus.Epoch()
 	return nil
 }
 
@@ -212,19 +224,55 @@ func (l *laneEnds) within(renewal uint64, f func() error) error {
 	return f()
 }
 
-// hasLost reports whether a lane ends before its saved end, or has given that sequence out again since.
+// savedEnd is one place at which the end of a lane is saved: the state of a partition.
+type savedEnd struct {
+	at   int
+	name string
+	end  anchor
+}
+
+// savedEnds are the saved ends of a lane.
+func (l *laneEnds) savedEnds(bus port.Bus, partition int) (list []savedEnd, err error) {
+	for at := range bus.Partitions() {
+		name := sentTo(partition, at)
+		position, err := bus.LoadPosition(l.c.ctx, at, name)
+		switch {
+		case errors.Is(err, model.ErrNoStream) && at != partition: // nothing is released of that log either
+		case err != nil:
+			return nil, err
+		case position > 0:
+			list = append(list, savedEnd{at, name, anchor(position)})
+		}
+	}
+	return list, nil
+}
+
+// sentTo is the name under which the end of a lane is saved in the state of a partition.
+func sentTo(lane, at int) string {
+	if lane == at {
+		return port.PositionSent
+	}
+	return fmt.Sprintf("%s-%d", port.PositionSent, lane)
+}
+
+// hasLost reports whether a lane ends before a saved end of it, or has given such a sequence out again since.
 func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
-	position, err := bus.LoadPosition(l.c.ctx, partition, port.PositionSent)
-	if err != nil || position == 0 {
+	list, err := l.savedEnds(bus, partition)
+	if err != nil || len(list) == 0 {
 		return false, err
 	}
-	saved := anchor(position)
+	var ends []anchor
+	for _, s := range list {
+		ends = append(ends, s.end)
+	}
+	slices.Sort(ends)
+	ends = slices.Compact(ends)
 	for began := time.Now(); ; {
 		end, err := bus.LaneEnd(l.c.ctx, partition)
 		if err != nil {
 			return false, err
 		}
-		if end >= saved.seq() {
+		if end >= ends[len(ends)-1].seq() {
 			break
 		}
 		if time.Since(began) >= bus.Hindsight() { // before that it may be a lagging leader
@@ -234,8 +282,12 @@ func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
 			return false, err
 		}
 	}
-	m, there, err := bus.LaneEvent(l.c.ctx, partition, saved.seq())
-	return there && anchorOf(&m) != saved, err
+	for _, saved := range ends {
+		if m, there, err := bus.LaneEvent(l.c.ctx, partition, saved.seq()); err != nil || there && anchorOf(&m) != saved {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // anchor identifies an event at a place in a lane: its sequence and, in the low bits, a part of the
@@ -287,26 +339,47 @@ func isLater(bus port.Bus, stored, saved time.Time) bool {
 func (l *laneEnds) releaseAnew(bus port.Bus, lost []int) error {
 	l.c.faults.Error("lanes have lost their ends (a power cut without fsync, or older files): what logs have sent is released anew", "", "lanes", lost)
 	var known time.Time // since when what is lost was put there, at the latest
+	var saved []savedEnd
 	for _, p := range lost {
-		at, err := bus.PositionStored(l.c.ctx, p, port.PositionSent)
+		list, err := l.savedEnds(bus, p)
 		if err != nil {
 			return err
 		}
-		if known.IsZero() || at.Before(known) {
-			known = at
+		for _, s := range list {
+			at, err := bus.PositionStored(l.c.ctx, s.at, s.name)
+			if err != nil {
+				return err
+			}
+			if known.IsZero() || at.Before(known) {
+				known = at
+			}
 		}
+		saved = append(saved, list...)
 	}
 	for p := range bus.Partitions() {
 		if _, _, err := moveBack(l.c.ctx, bus, p, known); err != nil {
 			return err
 		}
 	}
+	now := map[string]anchor{} // by name: those of two lanes are different
 	for _, p := range lost {
 		end, err := endOf(l.c.ctx, bus, p)
-		if err == nil {
-			err = bus.MovePosition(l.c.ctx, p, port.PositionSent, uint64(end))
-		}
 		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		l.lanes[p].end = 0
+		l.mu.Unlock()
+		now[sentTo(p, -1)] = end
+		if err := bus.MovePosition(l.c.ctx, p, port.PositionSent, uint64(end)); err != nil {
+			return err
+		}
+	}
+	for _, s := range saved {
+		if s.name == port.PositionSent {
+			continue
+		}
+		if err := bus.MovePosition(l.c.ctx, s.at, s.name, uint64(now[s.name])); err != nil {
 			return err
 		}
 	}
@@ -342,14 +415,25 @@ func (t *tail) put(m *model.Message) {
 	}
 }
 
-// saveEnds saves the ends of the lanes into which this log was released.
-func (t *tail) saveEnds(bus port.Bus) error {
+// saveEnds saves the ends of the lanes into which this log was released. saved are those that were saved beside the position of the log
+// in this epoch, by lane.
+func (t *tail) saveEnds(bus port.Bus, saved map[int]anchor) error {
 	for p := range t.sent {
-		if n := t.sent[p].Load(); n > 0 {
-			if err := t.c.ends.save(bus, p, n); err != nil {
-				return err
-			}
+		n := t.sent[p].Load()
+		if n == 0 {
+			continue
 		}
+		end, err := t.c.ends.save(bus, p, n)
+		if err != nil {
+			return err
+		}
+		if p == t.partition || end <= saved[p] {
+			continue
+		}
+		if err := bus.SavePosition(t.c.ctx, t.partition, sentTo(p, t.partition), uint64(end)); err != nil {
+			return err
+		}
+		saved[p] = end
 	}
 	return nil
 }

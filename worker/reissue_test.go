@@ -337,3 +337,29 @@ func TestReissue_AnAcceptedLossIsGoneOnBehind(t *testing.T) {
 		}
 	})
 }
+
+// The partition of the target goes back whole: its lane has lost what other partitions had sent, and with it, in its state, how far it had
+// reached. Those send it again, also by coordinators that are started later; nothing waits for it for ever.
+func TestReissue_ATargetWhosePartitionGoesBackWholeIsSentAgainWhatItHasLost(t *testing.T) {
+	for _, alive := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReissue(t)
+			r.pay(1, 3)
+			r.wantOnce(r.to, "got", 3)
+			old := r.server.Snapshot()
+			r.pay(4, 6)
+			r.wantOnce(r.to, "got", 6)
+			if !alive {
+				r.stop()
+			}
+			r.server.GoBackIn(1, old, true)
+			if !alive {
+				r.pass(time.Second)
+				r.start()
+			}
+			r.pay(7, 9)
+			r.wantOnce(r.to, "got", 9)
+			r.wantOnce(r.from, "paid", 9)
+		})
+	}
+}

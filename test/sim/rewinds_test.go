@@ -55,7 +55,7 @@ func TestRewinds(t *testing.T) {
 	for _, what := range []string{
 		"rewinds", "rewinds to an older snapshot", "events that were lost", "events that were kept", "kills", "calls over a rewind", "values that went back", "purged logs", "lanes that were cut off", "lanes that were cut off while nothing ran",
 		"stores that were replaced by an empty one", "lanes that were replaced by an empty one", "losses that were accepted",
-		"logs that went back", "logs that went back while nothing ran", "positions that were given out again", "events that were sent again under another id",
+		"logs that went back", "logs that went back with their lanes", "logs that went back while nothing ran", "positions that were given out again", "events that were sent again under another id",
 	} {
 		if *rewindSeeds >= 50 && counts[what] == 0 {
 			t.Errorf("no %s: the run proves nothing", what)
@@ -90,8 +90,13 @@ type past struct {
 	running sync.WaitGroup
 }
 
-// rewound is one return of the store.
-type rewound struct{ to, at time.Duration }
+// rewound is one return of the store, or of one partition with its lane.
+type rewound struct {
+	to, at    time.Duration
+	partition int // allOfIt for the whole store
+}
+
+const allOfIt = -1
 
 // sentEvent is an event, and when it was sent and acknowledged.
 type sentEvent struct {
@@ -367,14 +372,14 @@ func (w *past) goBack(list []kept, oldest bool) []kept {
 	}
 	to := list[n-1]
 	w.note("the store goes back to %v", to.at)
-	w.rewinds = append(w.rewinds, rewound{to.at, w.now()})
+	w.rewinds = append(w.rewinds, rewound{to.at, w.now(), allOfIt})
 	w.server.GoBack(to.Snapshot)
 	w.count("rewinds")
 	return list[:n]
 }
 
 // goBackIn has the log and the state of one partition go back to the newest snapshot, under processes that live on or while there is
-// none. The lanes stay, so nothing that was acknowledged is lost.
+// none. If its lane stays, nothing that was acknowledged is lost.
 func (w *past) goBackIn(list []kept, partition int, nothing bool) {
 	if len(list) == 0 {
 		return
@@ -388,7 +393,12 @@ func (w *past) goBackIn(list []kept, partition int, nothing bool) {
 	}
 	to := list[len(list)-1]
 	w.note("the log of partition %d goes back to %v (alone: %v)", partition, to.at, nothing)
-	w.server.GoBackIn(partition, to.Snapshot, false)
+	lane := keyed(w.seed, "lane", int(w.now())).below(2) == 0
+	if lane {
+		w.rewinds = append(w.rewinds, rewound{to.at, w.now(), partition})
+		w.count("logs that went back with their lanes")
+	}
+	w.server.GoBackIn(partition, to.Snapshot, lane)
 	w.count("logs that went back")
 	if !nothing {
 		return
@@ -527,7 +537,11 @@ func (w *past) watch(ctx context.Context) {
 func (w *past) isKept(e *sentEvent) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return e.done > 0 && e.err == nil && !e.mayBeLost && !slices.ContainsFunc(w.rewinds, func(r rewound) bool { return e.done > r.to && e.began < r.at })
+	return e.done > 0 && e.err == nil && !e.mayBeLost && !slices.ContainsFunc(w.rewinds, func(r rewound) bool { return e.done > r.to && e.began < r.at && w.concerns(r, e) })
+}
+
+func (w *past) concerns(r rewound, e *sentEvent) bool {
+	return r.partition == allOfIt || r.partition == model.PartitionOf(e.space, w.server.Partitions())
 }
 
 // times is how often each event was handled in a space, by stream and id.
