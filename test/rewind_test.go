@@ -255,3 +255,47 @@ func TestRewind_PositionsAreGivenOutAgain(t *testing.T) {
 		})
 	}
 }
+
+// The partition of a target goes back whole, with its lane: what another one had sent there is sent again, and what it sends next does not
+// wait for it.
+func TestRewind_WhatATargetHasLostIsSentAgain(t *testing.T) {
+	for name, anew := range map[string]bool{"under live workers": false, "under processes that start": true} {
+		t.Run(name, func(t *testing.T) {
+			m := startTimeMachine(t)
+			cfg := m.config()
+			cfg.Idle, cfg.Bus.Partitions = 10*time.Millisecond, 2
+			cfg.Heartbeat, cfg.MemberTTL, cfg.Checkpoint = deployHeartbeat, memberTTL, deployHeartbeat
+			d, err := settle.Start(testContext(t), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := d.Stop(testContext(t)); err != nil {
+					t.Error(err)
+				}
+			}()
+			sendAll(t, d.Client(), 1, 8)
+			eventually(t, d.Client(), "b", "arrived", 8)
+			old := m.copy()
+			sendAll(t, d.Client(), 9, 12)
+			eventually(t, d.Client(), "b", "arrived", 12)
+			eventually(t, d.Client(), "a", "departed", 12)
+			if anew {
+				if err := d.Stop(testContext(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.goBackOnly(old, "_LOG_1", "_STATE_1", "_LANE_1")
+			if anew {
+				if d, err = settle.Start(testContext(t), cfg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sendAll(t, d.Client(), 13, 16)
+			eventually(t, d.Client(), "a", "departed", 16)
+			eventually(t, d.Client(), "b", "arrived", 16)
+			once(t, readLog(t, d.Bus(), "a"))
+			once(t, readLog(t, d.Bus(), "b"))
+		})
+	}
+}
