@@ -3,7 +3,7 @@
 //	GET /v1/spaces/{space}/documents/{document}        at the head of the log
 //	GET /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
 //
-// A get returns the document's JSON. The ETag is its revision, so If-None-Match saves the body; the
+// A get returns the document's JSON. The ETag is its revision and a print of its content, so If-None-Match saves the body; the
 // header Settle-Stale, if present, is the reason why the value is out of date. ?timeout=5s bounds
 // the wait. Errors are {"error": "..."} with a matching status.
 //
@@ -11,11 +11,11 @@
 //
 //	retry: 1000
 //
-//	id: 17
+//	id: 17-0c85d1734a16
 //	event: value
 //	data: {"n":1}
 //
-//	id: 18
+//	id: 18-cbf29ce48422
 //	event: deleted
 //	data: null
 //
@@ -25,9 +25,10 @@
 //	event: current
 //	data: null
 //
-// The id is the revision. The event stale means that the value is out of date, and why; current
+// The id is the revision, and a print of the content that tells it from another value of the same revision
+// after a store has gone back. The event stale means that the value is out of date, and why; current
 // means that it is up to date (again). A browser that has lost the connection reconnects by itself
-// with Last-Event-ID, and gets newer values, from this worker or another; ?from=17 does the same
+// with Last-Event-ID, and gets newer values, from this worker or another; ?from= does the same
 // explicitly. An open watch is demand: the computations of the document run while it is open.
 // Comments (": ") are heartbeats.
 //

@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/port"
 )
 
 // timeMachine is a server whose files can be put back to what they once were, while everybody
@@ -256,6 +257,23 @@ func TestRewind_PositionsAreGivenOutAgain(t *testing.T) {
 	}
 }
 
+// isReleased waits until it is saved that all of a partition's log is released: what follows from the position alone is not released
+// again.
+func isReleased(t *testing.T, b *bus.Bus, partition int) {
+	t.Helper()
+	persistently(testContext(t), t, "see that all is released", func(ctx context.Context) error {
+		at, err := b.LoadPosition(ctx, partition, port.PositionReleased)
+		if err != nil {
+			return err
+		}
+		log, err := b.LogState(ctx, partition, 0)
+		if err == nil && at < log.Last {
+			err = errNotThere
+		}
+		return err
+	})
+}
+
 // The partition of a target goes back whole, with its lane: what another one had sent there is sent again, and what it sends next does not
 // wait for it.
 func TestRewind_WhatATargetHasLostIsSentAgain(t *testing.T) {
@@ -280,6 +298,7 @@ func TestRewind_WhatATargetHasLostIsSentAgain(t *testing.T) {
 			sendAll(t, d.Client(), 9, 12)
 			eventually(t, d.Client(), "b", "arrived", 12)
 			eventually(t, d.Client(), "a", "departed", 12)
+			isReleased(t, d.Bus(), 0)
 			if anew {
 				if err := d.Stop(testContext(t)); err != nil {
 					t.Fatal(err)

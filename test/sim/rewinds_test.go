@@ -274,13 +274,6 @@ func (w *past) unlessCuts(n int) int {
 	return n
 }
 
-func (w *past) unlessAlone(n int) int {
-	if w.alone {
-		return 0
-	}
-	return n
-}
-
 // cutLane has a lane lose its last events, under processes that live on or while there is none.
 func (w *past) cutLane(partition, lost int, alone bool) {
 	all := []string{"w1", "w2", "c1"}
@@ -376,37 +369,6 @@ func (w *past) goBack(list []kept, oldest bool) []kept {
 	w.server.GoBack(to.Snapshot)
 	w.count("rewinds")
 	return list[:n]
-}
-
-// goBackIn has the log and the state of one partition go back to the newest snapshot, under processes that live on or while there is
-// none. If its lane stays, nothing that was acknowledged is lost.
-func (w *past) goBackIn(list []kept, partition int, nothing bool) {
-	if len(list) == 0 {
-		return
-	}
-	all := []string{"w1", "w2", "c1"}
-	if nothing {
-		w.count("logs that went back while nothing ran")
-		for _, who := range all {
-			w.procs[who].kill()
-		}
-	}
-	to := list[len(list)-1]
-	w.note("the log of partition %d goes back to %v (alone: %v)", partition, to.at, nothing)
-	lane := keyed(w.seed, "lane", int(w.now())).below(2) == 0
-	if lane {
-		w.rewinds = append(w.rewinds, rewound{to.at, w.now(), partition})
-		w.count("logs that went back with their lanes")
-	}
-	w.server.GoBackIn(partition, to.Snapshot, lane)
-	w.count("logs that went back")
-	if !nothing {
-		return
-	}
-	w.pass(keyed(w.seed, "dark", int(w.now())).between(time.Millisecond, 500*time.Millisecond))
-	for _, who := range all {
-		w.start(who)
-	}
 }
 
 func (w *past) start(who string) {
@@ -540,10 +502,6 @@ func (w *past) isKept(e *sentEvent) bool {
 	return e.done > 0 && e.err == nil && !e.mayBeLost && !slices.ContainsFunc(w.rewinds, func(r rewound) bool { return e.done > r.to && e.began < r.at && w.concerns(r, e) })
 }
 
-func (w *past) concerns(r rewound, e *sentEvent) bool {
-	return r.partition == allOfIt || r.partition == model.PartitionOf(e.space, w.server.Partitions())
-}
-
 // times is how often each event was handled in a space, by stream and id.
 func (w *past) times(of string) model.Value {
 	r, err := replica.Load(of, w.server.LoadState(of))
@@ -665,30 +623,6 @@ func (w *past) check() {
 		w.violate("a dead letter: %+v", d)
 	}
 	w.countRepeated()
-}
-
-// countRepeated counts the events that ended as another one had that stood for the same.
-func (w *past) countRepeated() {
-	for _, of := range w.spaces {
-		seen := map[uint64]bool{}
-		for _, entry := range w.server.History(of) {
-			c, err := model.DecodeCommit(entry.Data)
-			if err != nil {
-				w.violate("space %s: %v", of, err)
-				continue
-			}
-			for i := range c.Txs {
-				rc := c.Txs[i].Receipt
-				if rc == nil || rc.ReplayKey == 0 || rc.Outcome != model.Handled {
-					continue
-				}
-				if seen[rc.ReplayKey] {
-					w.count("events that were sent again under another id")
-				}
-				seen[rc.ReplayKey] = true
-			}
-		}
-	}
 }
 
 // Enabled, WithAttrs, WithGroup and Handle make the minutes of what is logged.
