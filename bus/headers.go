@@ -50,6 +50,13 @@ func setNumber(h nats.Header, name string, n uint64) {
 	h[name] = []string{strconv.FormatUint(n, 10)}
 }
 
+// setPositive leaves a header out that would be 0.
+func setPositive(h nats.Header, name string, n uint64) {
+	if n > 0 {
+		setNumber(h, name, n)
+	}
+}
+
 // number is the value of a decimal header, 0 if it is absent or not a number.
 func number(h nats.Header, name string) uint64 {
 	n, _ := strconv.ParseUint(header(h, name), 10, 64)

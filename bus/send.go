@@ -43,17 +43,11 @@ type sending struct {
 func (s *sending) message() *nats.Msg {
 	h := make(nats.Header, 4)
 	h[headerExpect] = expectNothing
-	if s.m.Position > 0 {
-		setNumber(h, headerPosition, s.m.Position)
-	}
-	for name, n := range map[string]uint64{headerTerm: s.m.Term, headerPrevTerm: s.m.PrevTerm, headerReplay: s.m.ReplayKey} { // any order: into a map
-		if n > 0 {
-			setNumber(h, name, n)
-		}
-	}
-	if s.m.Depth > 0 {
-		setNumber(h, headerDepth, s.m.Depth)
-	}
+	setPositive(h, headerPosition, s.m.Position)
+	setPositive(h, headerTerm, s.m.Term)
+	setPositive(h, headerPrevTerm, s.m.PrevTerm)
+	setPositive(h, headerReplay, s.m.ReplayKey)
+	setPositive(h, headerDepth, s.m.Depth)
 	if s.m.NotBefore != 0 { // one that is no time goes on as none
 		h[headerNotBefore] = []string{strconv.FormatInt(s.m.NotBefore, 10)}
 	}

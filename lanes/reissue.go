@@ -36,6 +36,9 @@ func (l *Lane) unsure(e *early, r *model.Received, v model.Verdict) bool {
 // Reissued are positions that the lane has to be told of, see Recall; false if there are none, or not yet: events that have
 // such a position may be in the queue still.
 func (l *Lane) Reissued() (model.Reissued, bool) {
+	if len(l.asks) == 0 {
+		return model.Reissued{}, false // as always
+	}
 	for _, origin := range slices.Sorted(maps.Keys(l.asks)) {
 		if of := l.asks[origin]; !slices.ContainsFunc(l.entries, func(ev *model.Event) bool { return of.Concerns(ev) }) {
 			return of, true

@@ -107,10 +107,8 @@ func (r *Received) Judge(position, term, prevTerm uint64) Verdict {
 	switch {
 	case term == 0 || last.Term == 0:
 		return r.byPosition(position)
-	case term < last.Term:
-		return r.ofEarlierTerm(position, term)
-	case term == last.Term && position < last.First:
-		return Conflict
+	case term < last.Term || term == last.Term && position < last.First:
+		return r.beforeLast(position, term)
 	case term == last.Term:
 		return r.byPosition(position)
 	}
@@ -136,7 +134,7 @@ func (r *Received) byPosition(position uint64) Verdict {
 	return Early
 }
 
-func (r *Received) ofEarlierTerm(position, term uint64) Verdict {
+func (r *Received) beforeLast(position, term uint64) Verdict {
 	switch {
 	case position < r.Terms[0].First:
 		return Repetition // its turn was before anything that is remembered

@@ -30,6 +30,10 @@ func TestReceived_Judge(t *testing.T) {
 	upTo(5, 0, &mixed)
 	upTo(5, 0, &late)
 	upTo(7, 20, &late)
+	var parted Received // 1-3 of 10, 4 without, as another coordinator has released it, 5 of 10
+	upTo(3, 10, &parted)
+	upTo(4, 0, &parted)
+	upTo(5, 10, &parted)
 	for name, c := range map[string]struct { // any order: each by itself
 		of                       *Received
 		position, term, prevTerm uint64
@@ -61,6 +65,8 @@ func TestReceived_Judge(t *testing.T) {
 		"one of an earlier term in the place of a later one":       {&known, 7, 20, 0, Conflict},
 		"one of an earlier term behind all":                        {&known, 9, 20, 0, Conflict},
 		"one of a term that is not known":                          {&known, 5, 25, 20, Conflict},
+		"one that was, of a term that was parted":                  {&parted, 2, 10, 0, Repetition},
+		"one that was, in between":                                 {&parted, 4, 10, 0, Repetition},
 		"the next, of a version without terms":                     {&known, 9, 0, 0, InTurn},
 		"one that was, of a version without terms":                 {&known, 8, 0, 0, Repetition},
 		"the next after one of a version without terms":            {&mixed, 6, 20, 0, InTurn},
