@@ -78,6 +78,30 @@ func TestReissue_WhatIsNewIsToldFromWhatWasHandled(t *testing.T) {
 	}
 }
 
+// An event that the cursor has set aside, and that is queued when the lane has been told, is open until it is handled: the cursor goes on
+// naming it, also where it is the last event that the lane has seen.
+func TestReissue_WhatIsQueuedBehindTheCursorIsNamedByIt(t *testing.T) {
+	l := New(State{}, 0)
+	l.Offer(inTerm(1, 10, model.NoTerm, 101, 1))
+	drain(l)
+	confirmAll(l)
+	l.Offer(inTerm(1, 20, model.NoTerm, 102, 2))
+	confirmAll(l)
+	for range 2 {
+		if c := l.Cursor(0); c.Floor != 2 || !slices.Equal(c.Held, []uint64{2}) {
+			t.Errorf("the cursor is %+v", c)
+		}
+		if of, asked := l.Reissued(); asked {
+			l.Recall(of, nil)
+		}
+	}
+	wantOrder(t, drain(l), "o:20:1:0")
+	confirmAll(l)
+	if c := l.Cursor(0); c.Floor != 2 || len(c.Held) > 0 {
+		t.Errorf("the cursor is %+v", c)
+	}
+}
+
 // What a lost term had sent and comes late is refused, not dropped and not handled: it may be that the clock of the server was set back.
 func TestReissue_WhatALostTermHasSentAndComesLateIsRefused(t *testing.T) {
 	l := New(State{}, 0)

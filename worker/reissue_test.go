@@ -191,6 +191,30 @@ func TestReissue_ATargetThatHasHandledNothingOfItDoesEachOnce(t *testing.T) {
 	}
 }
 
+// The target is taken over while its origin sends what it had sent before: what is known of the positions that were given out again
+// is saved.
+func TestReissue_ATargetThatIsTakenOverMeanwhileKnowsWhatItHadHandled(t *testing.T) {
+	for _, saved := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReissue(t)
+			old := r.server.Snapshot()
+			r.pay(1, 3)
+			r.wantOnce(r.to, "got", 3)
+			r.goBack(old, true, false)
+			r.pay(1, 1)
+			if saved {
+				r.pass(10 * time.Second)
+			} else {
+				r.eventually("it has ended again", func() bool { return len(r.receipts(r.to)) == 4 })
+			}
+			r.stop()
+			r.start()
+			r.pay(2, 5)
+			r.wantOnce(r.to, "got", 5)
+		})
+	}
+}
+
 // An event that ends as another one did has its result, and a tree that ends with it: what the lost commit had sent is what the
 // event stands for.
 func TestReissue_WhatIsSentOnceMoreHasTheResultThatItHad(t *testing.T) {
