@@ -19,7 +19,8 @@ import (
 )
 
 // relay is a program whose event "pay" notes its own id under "paid" and sends it to the space in the payload, which
-// notes it under "got": each with how often that happened. What "later" sends waits for half an hour there.
+// notes it under "got": each with how often that happened. What "later" sends waits for half an hour there. "via" and "timed" come to the same as
+// "pay" by way of an event that the space sends to itself, at once or ten seconds later.
 func relay(t *testing.T) *space.Program {
 	t.Helper()
 	p := space.NewProgram("relay")
@@ -39,6 +40,29 @@ func relay(t *testing.T) *space.Program {
 			tx.SendAfter(to, "got", 30*time.Minute, ev.ID)
 			return model.Value{}, nil
 		})
+	}
+	hand := func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+		id, _ := ev.Payload.Get("id").AsString()
+		to, _ := ev.Payload.Get("to").AsString()
+		note(tx, "paid", id)
+		tx.Send(to, "got", id)
+		return model.Value{}, nil
+	}
+	own := func(send func(tx *space.Tx, payload map[string]any)) space.Handler {
+		return func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			to, _ := ev.Payload.AsString()
+			send(tx, map[string]any{"id": ev.ID, "to": to})
+			return model.Value{}, nil
+		}
+	}
+	if err == nil {
+		err = p.Handle("hand", hand)
+	}
+	if err == nil {
+		err = p.Handle("via", own(func(tx *space.Tx, payload map[string]any) { tx.Send(tx.Space(), "hand", payload) }))
+	}
+	if err == nil {
+		err = p.Handle("timed", own(func(tx *space.Tx, payload map[string]any) { tx.SendAfter(tx.Space(), "hand", 10*time.Second, payload) }))
 	}
 	if err == nil {
 		err = p.Handle("got", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
@@ -212,6 +236,31 @@ func TestReissue_ATargetThatIsTakenOverMeanwhileKnowsWhatItHadHandled(t *testing
 			r.pay(2, 5)
 			r.wantOnce(r.to, "got", 5)
 		})
+	}
+}
+
+// What a space sends by way of events to itself stands for the event that has led to it, however long it has waited, and whether it was saved
+// in between.
+func TestReissue_WhatIsSentByWayOfTheSpaceItselfIsDoneOnce(t *testing.T) {
+	for _, stream := range []string{"via", "timed"} {
+		for _, pause := range []time.Duration{0, 5 * time.Second} { // taken over while it waits, or not
+			synctest.Test(t, func(t *testing.T) {
+				r := newReissue(t)
+				old := r.server.Snapshot()
+				r.send(r.from, stream, "e1", `"`+r.to+`"`)
+				r.wantOnce(r.to, "got", 1)
+				r.goBack(old, false, false)
+				if pause > 0 {
+					r.pass(pause)
+					r.stop()
+					r.start()
+				}
+				r.pay(2, 2)
+				r.pass(time.Minute)
+				r.wantOnce(r.from, "paid", 2)
+				r.wantOnce(r.to, "got", 2)
+			})
+		}
 	}
 }
 
