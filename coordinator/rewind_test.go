@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -390,4 +391,81 @@ func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The end of a lane is saved beside each position that rests on it. Any of them shows what the lane has lost, also one that is not the
+// furthest, where others were saved since.
+func TestLostEnd_AnySavedEndShowsIt(t *testing.T) {
+	for what, moved := range map[string]func(end uint64) uint64{ // any order: each by itself
+		"another event stood before the last one": func(end uint64) uint64 { return end - 1<<20 },
+		"it has reached further":                  func(end uint64) uint64 { return end + 5<<20 },
+	} {
+		t.Run(what, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { anySavedEndShowsIt(t, moved) }) })
+	}
+}
+
+func anySavedEndShowsIt(t *testing.T, moved func(end uint64) uint64) {
+	w := newWorld(t, 2)
+	lane, from := model.PartitionOf("b", 2), elsewhere("b")
+	other := model.PartitionOf(from, 2)
+	first, _ := w.coordinator(coordinator.Config{})
+	for range 3 {
+		w.commit(from, to("b"))
+	}
+	w.eventually("the position is saved", func() bool { return w.position(other) == 3 })
+	first.Stop()
+	name := fmt.Sprintf("sent-%d", lane)
+	saved, err := w.client.LoadPosition(t.Context(), other, name)
+	if err != nil || saved == 0 {
+		t.Fatalf("the end that is saved beside the position is %d, %v", saved, err)
+	}
+	if err := w.client.MovePosition(t.Context(), other, name, moved(saved)); err != nil {
+		t.Fatal(err)
+	}
+	second, _ := w.coordinator(coordinator.Config{})
+	w.eventually("it is noticed", func() bool { return strings.Contains(w.logged.String(), "have lost their ends") })
+	w.pass(5 * time.Second)
+	second.Stop()
+	w.coordinator(coordinator.Config{})
+	w.pass(5 * time.Second)
+	if n := strings.Count(w.logged.String(), "have lost their ends"); n != 1 {
+		t.Errorf("it was said %d times", n)
+	}
+}
+
+// elsewhere is a space that is not in the partition of another one, of two.
+func elsewhere(space string) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprint("x", i); model.PartitionOf(name, 2) != model.PartitionOf(space, 2) {
+			return name
+		}
+	}
+}
+
+// All of the store goes back under a coordinator that lives on. It saves the ends that lanes have then, and none that it remembers.
+func TestRewind_EndsOfLanesOfBeforeAreNotSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		from := elsewhere("b")
+		p := model.PartitionOf(from, 2)
+		first, _ := w.coordinator(coordinator.Config{})
+		last := w.commit(from, to("b"))
+		w.eventually("the position is saved", func() bool { return w.position(p) == last })
+		before, heads := w.server.Snapshot(), maps.Clone(w.heads)
+		for range 4 {
+			last = w.commit(from, to("b"))
+		}
+		w.eventually("the position is saved", func() bool { return w.position(p) == last })
+		w.server.GoBack(before)
+		w.heads = heads
+		next := w.commit(from, to(from+"-neighbour")) // which does not reach the lane of b, or one event of it
+		w.eventually("the position is saved", func() bool { return w.position(p) == next })
+		w.pass(5 * time.Second)
+		first.Stop()
+		w.coordinator(coordinator.Config{})
+		w.pass(5 * time.Second)
+		if strings.Contains(w.logged.String(), "have lost their ends") {
+			t.Errorf("a lane is said to have lost what it never had:\n%s", w.logged)
+		}
+	})
 }

@@ -79,9 +79,6 @@ const (
 	Conflict
 )
 
-// LastTerm is the term of the last event that was handled, 0 if that is not known.
-func (r *Received) LastTerm() uint64 { return r.last().Term }
-
 func (r *Received) last() TermStart {
 	if n := len(r.Terms); n > 0 {
 		return r.Terms[n-1]

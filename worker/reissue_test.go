@@ -433,6 +433,14 @@ func TestReissue_ATargetWhosePartitionGoesBackWholeIsSentAgainWhatItHasLost(t *t
 			r.pay(7, 9)
 			r.wantOnce(r.to, "got", 9)
 			r.wantOnce(r.from, "paid", 9)
+			r.pass(10 * time.Second)
+			r.stop()
+			r.start() // and finds the lane as it was saved
+			r.pay(10, 10)
+			r.wantOnce(r.to, "got", 10)
+			if n := strings.Count(r.logged.String(), "have lost their ends"); n != 1 {
+				t.Errorf("it was said %d times", n)
+			}
 		})
 	}
 }

@@ -50,8 +50,6 @@ type Loss struct {
 type Gap struct {
 	To        string
 	Positions []uint64
-	// terms are the Term and the PrevTerm of each: its target takes it in its turn by those.
-	terms []terms
 }
 
 // Events is how many events to other spaces are lost.
@@ -210,67 +208,28 @@ func gone(ctx context.Context, b Bus, s stored) (list []Gap, err error) {
 	}
 	slices.Sort(targets)
 	for _, to := range targets {
+		g := Gap{To: to}
 		has, err := arrived(ctx, b, s.Space, to)
 		if err != nil {
 			return nil, err
 		}
-		if g := gapOf(to, s.Outbound[to], &has, logged[to]); len(g.Positions) > 0 {
+		for p := has.upTo + 1; p <= s.Outbound[to].Position; p++ {
+			if !logged[to][p] && !has.waiting[p] {
+				g.Positions = append(g.Positions, p)
+			}
+		}
+		if len(g.Positions) > 0 {
 			list = append(list, g)
 		}
 	}
 	return list, nil
 }
 
-// terms are those of an event to another space, Send.Term and Send.PrevTerm.
-type terms [2]uint64
-
-// before is the term of the event before it.
-func (t terms) before() uint64 {
-	switch t[1] {
-	case 0:
-		return t[0]
-	case model.NoTerm:
-		return 0
-	}
-	return t[1]
-}
-
-// gapOf are the positions that a target has not had, up to the last one that was given out to it, and the log has not either. The
-// term of each follows from the event behind it.
-func gapOf(to string, last model.Sent, has *arrivals, logged map[uint64]terms) Gap {
-	g := Gap{To: to}
-	term, at := last.Term, map[uint64]uint64{}
-	for p := last.Position; p > has.upTo; p-- {
-		t, known := logged[p]
-		if !known {
-			t, known = has.waiting[p]
-		}
-		if !known {
-			at[p] = term
-			continue
-		}
-		term, at[p] = t.before(), t[0]
-	}
-	before := has.term
-	for p := has.upTo + 1; p <= last.Position; p++ {
-		_, inLog := logged[p]
-		if _, waits := has.waiting[p]; !inLog && !waits {
-			t := terms{at[p], 0}
-			if at[p] != before && at[p] != 0 {
-				t[1] = max(before, model.NoTerm)
-			}
-			g.Positions, g.terms = append(g.Positions, p), append(g.terms, t)
-		}
-		before = at[p]
-	}
-	return g
-}
-
 const readPage = 512
 
 // sent are the positions of events to other spaces that the log of a space has, by target.
-func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]terms, error) {
-	found := map[string]map[uint64]terms{}
+func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]bool, error) {
+	found := map[string]map[uint64]bool{}
 	for after := uint64(0); ; {
 		entries, err := b.ReadLog(ctx, space, after, readPage)
 		if err != nil {
@@ -285,9 +244,9 @@ func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]terms
 			for j := range c.Txs {
 				for _, e := range c.Txs[j].Sends {
 					if found[e.To] == nil {
-						found[e.To] = map[uint64]terms{}
+						found[e.To] = map[uint64]bool{}
 					}
-					found[e.To][e.Position] = terms{e.Term, e.PrevTerm}
+					found[e.To][e.Position] = true
 				}
 			}
 		}
@@ -300,8 +259,8 @@ func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]terms
 // arrivals are the positions of an origin that a target has had: all up to one, and those that
 // wait in its lane.
 type arrivals struct {
-	upTo, term uint64 // of the last one
-	waiting    map[uint64]terms
+	upTo    uint64
+	waiting map[uint64]bool
 }
 
 func arrived(ctx context.Context, b Bus, from, to string) (a arrivals, err error) {
@@ -312,8 +271,7 @@ func arrived(ctx context.Context, b Bus, from, to string) (a arrivals, err error
 	if err != nil {
 		return a, fmt.Errorf("what space %s has had of %s: %w", to, from, err)
 	}
-	in := s.Inbound[from]
-	a.upTo, a.term, a.waiting = in.Position, in.LastTerm(), map[uint64]terms{}
+	a.upTo, a.waiting = s.Inbound[from].Position, map[uint64]bool{}
 	for after := s.LaneDone(); ; {
 		events, err := b.ReadLane(ctx, to, after, readPage)
 		if err != nil {
@@ -322,7 +280,7 @@ func arrived(ctx context.Context, b Bus, from, to string) (a arrivals, err error
 		for i := range events {
 			after = events[i].Seq
 			if tx, minted := model.OriginOf(events[i].ID); minted && tx.Space == from {
-				a.waiting[events[i].Position] = terms{events[i].Term, events[i].PrevTerm}
+				a.waiting[events[i].Position] = true
 			}
 		}
 		if len(events) < readPage {
@@ -396,8 +354,8 @@ func (l *Loss) acceptLog(ctx context.Context, b Bus, progress func(at, upTo uint
 		return err
 	}
 	for _, g := range l.Gone {
-		for i, p := range g.Positions {
-			if err := bury(ctx, b, l, g.To, p, g.terms[i]); err != nil {
+		for _, p := range g.Positions {
+			if err := bury(ctx, b, l, g.To, p); err != nil {
 				return err
 			}
 		}
@@ -422,10 +380,9 @@ func (l *Loss) acceptLog(ctx context.Context, b Bus, progress func(at, upTo uint
 }
 
 // bury has a target refuse an event that is lost.
-func bury(ctx context.Context, b Bus, l *Loss, to string, position uint64, of terms) error {
-	m := model.Message{
-		Space: to, Stream: lostStream, ID: model.TxID{Space: l.Space, Epoch: l.Known, N: position}.Event(0),
-		Position: position, Term: of[0], PrevTerm: of[1],
+func bury(ctx context.Context, b Bus, l *Loss, to string, position uint64) error {
+	m := model.Message{ // without a term, its position alone counts (docs/adr/0035)
+		Space: to, Stream: lostStream, ID: model.TxID{Space: l.Space, Epoch: l.Known, N: position}.Event(0), Position: position,
 	}
 	m = m.Tombstone(fmt.Sprintf("what space %s sent as number %d was lost with the end of its log", l.Space, position))
 	done := make(chan error, 1)
