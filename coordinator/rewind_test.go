@@ -458,9 +458,19 @@ func TestRewind_EndsOfLanesOfBeforeAreNotSaved(t *testing.T) {
 		w.eventually("the position is saved", func() bool { return w.position(p) == last })
 		w.server.GoBack(before)
 		w.heads = heads
-		next := w.commit(from, to(from+"-neighbour")) // which does not reach the lane of b, or one event of it
+		next := w.commit(from, to(from)) // nothing for the lane of b
 		w.eventually("the position is saved", func() bool { return w.position(p) == next })
 		w.pass(5 * time.Second)
+		name := fmt.Sprintf("sent-%d", model.PartitionOf("b", 2))
+		saved, err := w.client.LoadPosition(t.Context(), p, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next = w.commit(from, to("b"))
+		w.eventually("the position is saved", func() bool { return w.position(p) == next })
+		if now, err := w.client.LoadPosition(t.Context(), p, name); err != nil || now <= saved {
+			t.Errorf("the end that is saved beside the position is %d, and was %d before something was sent there (%v)", now, saved, err)
+		}
 		first.Stop()
 		w.coordinator(coordinator.Config{})
 		w.pass(5 * time.Second)

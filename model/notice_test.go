@@ -55,4 +55,8 @@ func TestTombstone_KeepsThePlaceAndFitsAHeader(t *testing.T) {
 	if g := m.Tombstone("why"); g.Stream != Undelivered {
 		t.Errorf("stream %q cannot be in a subject", g.Stream)
 	}
+	placed := Message{Space: "b", Stream: "add", ID: "a:1:2:0", Position: 7, Term: 20, PrevTerm: 10, ReplayKey: 99}
+	if g := placed.Tombstone("why"); g.Term != 20 || g.PrevTerm != 10 || g.ReplayKey != 99 {
+		t.Errorf("its place is %+v", g)
+	}
 }
