@@ -24,7 +24,9 @@ func withTerms(t *testing.T) *Replica {
 	}
 	apply(1, &model.Commit{Takeover: true, Term: 100})
 	apply(2, &model.Commit{Txs: []model.Tx{
-		{N: 1, Receipt: receipt(1, 10)}, {N: 2, Receipt: receipt(2, 10)}, {N: 3, Receipt: receipt(3, 10)},
+		{N: 1, Receipt: receipt(1, 10)},
+		{N: 2, Receipt: receipt(2, 10)},
+		{N: 3, Receipt: receipt(3, 10)},
 		{N: 4, Sends: []model.Send{
 			{ID: "home:1:4:0", To: "south", Position: 1, Term: 100, PrevTerm: model.NoTerm}, {ID: "home:1:4:1", To: home, Stream: "own", ReplayKey: 44},
 		}},
