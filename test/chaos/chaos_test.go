@@ -3,14 +3,17 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
@@ -135,5 +138,22 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		if o.fill() == nil {
 			t.Errorf("%+v passes", o)
 		}
+	}
+}
+
+// An observer over HTTP understands what the gateway sends: ids of a revision and a print of the content.
+func TestObservers_ReadWhatTheGatewaySends(t *testing.T) {
+	rec, err := newRecords(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &observer{all: &observers{rec: rec}}
+	id := live.Known{Revision: 17, Print: "0c85d1734a16"}
+	lines := fmt.Sprintf("retry: 1000\n\nid: %s\nevent: value\ndata: 2\n\n", id)
+	if err := o.take(bufio.NewScanner(strings.NewReader(lines)), 1); err != nil {
+		t.Fatal(err)
+	}
+	if last := o.last.Load(); last != 17 {
+		t.Errorf("after %q the observer is at revision %d", lines, last)
 	}
 }

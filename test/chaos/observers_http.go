@@ -7,12 +7,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 )
 
@@ -56,11 +56,11 @@ func (o *observer) take(lines *bufio.Scanner, session int) error {
 		name, value, _ := strings.Cut(lines.Text(), ": ")
 		switch name {
 		case "id":
-			n, err := strconv.ParseUint(value, 10, 64)
-			if err != nil {
+			var id live.Known
+			if err := id.UnmarshalText([]byte(value)); err != nil {
 				return err
 			}
-			revision = n
+			revision = id.Revision
 		case "event":
 			kind = value
 		case "data":
