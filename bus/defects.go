@@ -20,6 +20,12 @@ type Defect struct {
 // Missing reports whether the stream is not there.
 func (d *Defect) Missing() bool { return errors.Is(d.Err, errNoStream) }
 
+// ErrSilent is the error of a stream that did not answer.
+var ErrSilent = errors.New("it may have no leader, or this user may not ask; `settle doctor` says which")
+
+// Silent reports whether the stream has not answered, as while it elects a leader: it may answer soon.
+func (d *Defect) Silent() bool { return errors.Is(d.Err, ErrSilent) }
+
 // Defects checks every stream as Check does, and returns what is wrong with each, in the order of Assets; nothing if
 // all is well. A stream that has not answered after a while has a defect. The error is ErrNoDeployment if
 // every stream is missing, or that ctx has ended.
@@ -82,7 +88,7 @@ func (b *Bus) checkWithin(ctx context.Context, a *asset, absent, silent time.Dur
 	defer end()
 	err := b.check(within, *a, absent)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("stream %s (%s) has not answered within %v: it may have no leader, or this user may not ask; `settle doctor` says which", a.config.Name, a.component, silent)
+		return fmt.Errorf("stream %s (%s) has not answered within %v: %w", a.config.Name, a.component, silent, ErrSilent)
 	}
 	return err
 }

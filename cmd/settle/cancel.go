@@ -37,7 +37,7 @@ func (cancelCmd) Help() string {
 // Run takes an event back.
 func (c *cancelCmd) Run(ctx context.Context, io streams) error {
 	// Without its space, the event is looked for in every lane: another one of that id must not be taken for it.
-	return c.use(ctx, io, need{spaces: ofSpaces(c.Space).spaces, every: c.Space == ""}, func(_ *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, need{spaces: ofSpaces(c.Space).spaces, every: c.Space == "", patience: c.Timeout}, func(_ *bus.Bus, client *settle.Client) error {
 		ctx, end := context.WithTimeout(ctx, c.Timeout)
 		defer end()
 		q := settle.TreeQuery{Event: c.Event, Space: c.Space, Stream: c.Stream, MaxEvents: 1}
@@ -188,7 +188,7 @@ func (c *skipCmd) Run(ctx context.Context, io streams) error {
 	if err := model.CheckName("space", c.Space); err != nil {
 		return usage(err)
 	}
-	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, ofSpaces(c.Space).patient(c.Timeout), func(b *bus.Bus, client *settle.Client) error {
 		ctx, end := context.WithTimeout(ctx, c.Timeout)
 		defer end()
 		first, err := lookup.FirstOpen(ctx, b, c.Space)

@@ -90,7 +90,7 @@ func (c *deployCmd) Run(ctx context.Context, io streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}}, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
 		d, err := c.plan(ctx, b, v, compiled)
 		if err == nil && !c.DryRun {
 			err = c.carryOut(ctx, b, v, d)

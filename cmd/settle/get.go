@@ -45,7 +45,7 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 	if err := c.check(); err != nil {
 		return usage(err)
 	}
-	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, ofSpaces(c.Space).patient(c.Timeout), func(b *bus.Bus, client *settle.Client) error {
 		if c.Doc == "" {
 			return c.list(ctx, io, b)
 		}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/model"
@@ -17,6 +20,18 @@ type need struct {
 	shared []string // those that the partitions share, by component
 	every  bool     // those of every partition
 	whole  bool     // every one
+	// patience is how long the command waits for needed streams that do not answer, as while they elect a
+	// leader; defaultPatience if it is 0.
+	patience time.Duration
+}
+
+// defaultPatience is longer than the election of a leader takes.
+const defaultPatience = 30 * time.Second
+
+// patient is the need with that patience.
+func (n need) patient(d time.Duration) need {
+	n.patience = d
+	return n
 }
 
 // ofSpaces is the need of a command about some spaces; a name may be empty.
@@ -38,6 +53,23 @@ func (n *need) check(defects []bus.Defect, partitions int) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// met returns the defects of a deployment, and an error if one of them is of a stream that is needed. It
+// waits for needed streams that are merely silent, as long as the command's patience.
+func (n *need) met(ctx context.Context, look func(context.Context) ([]bus.Defect, error), partitions int) ([]bus.Defect, error) {
+	within, end := context.WithTimeout(ctx, cmp.Or(n.patience, defaultPatience))
+	defer end()
+	for {
+		defects, err := look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = n.check(defects, partitions)
+		if err == nil || within.Err() != nil || n.check(slices.DeleteFunc(slices.Clone(defects), func(d bus.Defect) bool { return d.Silent() }), partitions) != nil {
+			return defects, err
+		}
+	}
 }
 
 // maxDefects is how many defective streams a command names that does not need them.

@@ -78,7 +78,7 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	begun := false
-	err := c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, client *settle.Client) error {
+	err := c.use(ctx, io, ofSpaces(c.Space).patient(c.Timeout), func(b *bus.Bus, client *settle.Client) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -40,16 +40,13 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 		return notHere(err, at, file)
 	}
 	defer b.Close()
-	defects, err := b.Defects(ctx)
+	defects, err := n.met(ctx, b.Defects, b.Partitions())
 	if errors.Is(err, bus.ErrNoDeployment) {
 		hint := "check --prefix"
 		if others, _ := b.Deployments(ctx); len(others) > 0 {
 			hint = "the account has deployments with --prefix " + strings.Join(others, ", ")
 		}
 		return fmt.Errorf("there is no deployment with prefix %s on this server; %s, or make one: settle provision", c.Prefix, hint)
-	}
-	if err == nil {
-		err = n.check(defects, b.Partitions())
 	}
 	if err != nil {
 		return err

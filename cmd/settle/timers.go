@@ -38,7 +38,7 @@ type waitingLine struct {
 func (c *timersCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, ofSpaces(c.Space).patient(c.Timeout), func(b *bus.Bus, _ *settle.Client) error {
 		all, exists, err := lookup.ReadWaiting(ctx, b, c.Space)
 		switch {
 		case err != nil:

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+)
+
+// A command waits for a stream that it needs while that elects a leader, as long as its --timeout says. A stream that
+// is missing it does not wait for, nor one that it does not need.
+func TestNeeds_ACommandWaitsForAStreamThatElectsALeader(t *testing.T) {
+	silent := bus.Defect{Asset: bus.Asset{Stream: "SETTLE_LOG_0"}, Err: bus.ErrSilent}
+	missing := bus.Defect{Asset: bus.Asset{Stream: "SETTLE_LANE_0"}, Err: errors.New("no such stream")}
+	for name, c := range map[string]struct {
+		need    need
+		defects []bus.Defect
+		until   time.Duration // when the defects are gone; 0 is never
+		waits   time.Duration
+		wrong   string
+	}{
+		"elects a leader":               {ofSpaces("s").patient(time.Minute), []bus.Defect{silent}, 25 * time.Second, 30 * time.Second, ""},
+		"never answers":                 {ofSpaces("s").patient(time.Minute), []bus.Defect{silent}, 0, time.Minute, "may have no leader"},
+		"never answers, no --timeout":   {ofSpaces("s"), []bus.Defect{silent}, 0, defaultPatience, "may have no leader"},
+		"another is missing":            {ofSpaces("s").patient(time.Minute), []bus.Defect{silent, missing}, 0, 10 * time.Second, "no such stream"},
+		"is not needed":                 {need{patience: time.Minute}, []bus.Defect{silent}, 0, 10 * time.Second, ""},
+		"a short --timeout: looks once": {ofSpaces("s").patient(time.Second), []bus.Defect{silent}, 25 * time.Second, 10 * time.Second, "may have no leader"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				look := func(context.Context) ([]bus.Defect, error) {
+					time.Sleep(10 * time.Second) // as long as a stream may be silent
+					if c.until > 0 && time.Since(began) > c.until {
+						return nil, nil
+					}
+					return c.defects, nil
+				}
+				_, err := c.need.met(t.Context(), look, 1)
+				if waited := time.Since(began); waited != c.waits {
+					t.Errorf("the command waited for %v, want %v", waited, c.waits)
+				}
+				if got := errors.Join(err, errors.New("")).Error(); (err != nil) != (c.wrong != "") || !strings.Contains(got, c.wrong) {
+					t.Errorf("the error is %v, want %q", err, c.wrong)
+				}
+			})
+		})
+	}
+}
