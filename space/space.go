@@ -97,6 +97,9 @@ func (s *Space) Owned() bool { return s.ledger.Entered() && s.ledger.Role() == l
 // Attached reports whether this runtime takes part beside the owner.
 func (s *Space) Attached() bool { return s.ledger.Entered() && s.ledger.Role() == ledger.Attached }
 
+// Transacts reports whether Transact may be called now. After a refusal it may not, until what stands in the log is integrated.
+func (s *Space) Transacts() bool { return s.ledger.Begins() }
+
 // Deposed reports whether another runtime has taken the space over.
 func (s *Space) Deposed() bool { return s.ledger.Phase() == ledger.Deposed }
 

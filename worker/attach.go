@@ -94,8 +94,10 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	if cfg.Events {
 		a.keep("follow lane", a.followLane)
 	}
-	a.host.serve(&a.tasks, a.cancel) // ends with the host, and ends all else then
-	a.tasks.Go(a.keepLease)          // ends with a.ctx
+	lease := a.lease()
+	lease.renew()                              // before anything is in the log: it may be closed before the first tick
+	a.host.serve(&a.tasks, a.cancel)           // ends with the host, and ends all else then
+	a.tasks.Go(func() { a.keepLease(&lease) }) // ends with a.ctx
 	a.keep("answer roll calls", a.answerRollCalls)
 	select {
 	case <-a.host.entered:
@@ -247,22 +249,21 @@ func (a *Attachment) lease() Watch {
 	return Watch{Bus: a.host.env.bus, Space: a.host.space, Watcher: a.host.env.cfg.ID + "-" + a.host.nonce, Logger: a.host.env.cfg.Logger}
 }
 
-func (a *Attachment) keepLease() {
-	w := a.lease()
+func (a *Attachment) keepLease(w *Watch) {
 	t := time.NewTicker(LeaseTTL / 3)
 	defer t.Stop()
 	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-t.C:
+		}
 		if err := port.Over(a.host.env.bus); err != nil { // one that appends nothing would not hear of it
 			a.host.fail("stay attached", err)
 			return
 		}
 		w.renew()
 		a.host.tellLate()
-		select {
-		case <-a.ctx.Done():
-			return
-		case <-t.C:
-		}
 	}
 }
 

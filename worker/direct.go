@@ -53,10 +53,15 @@ func (h *host) submit(ctx context.Context, by string, f func(*space.Tx) error) e
 	}
 }
 
+// transacts reports whether transactions can be made now. Those that wait are made later, or end with the host.
+func (h *host) transacts() bool {
+	return !h.directs.crowded && !h.draining && h.core.Attached() && h.core.Transacts()
+}
+
 // makeDirects makes the transactions whose time has come.
 func (h *host) makeDirects() {
 	ds := &h.directs
-	if len(ds.waiting) == 0 || ds.crowded || h.draining || !h.core.Attached() {
+	if len(ds.waiting) == 0 || !h.transacts() {
 		return
 	}
 	now := h.now()
@@ -131,7 +136,7 @@ func (h *host) redoDirects(undone []uint64) {
 // directsAt is when the next transaction is to be made, 0 if none waits for a time; due
 // says that one is to be made now.
 func (h *host) directsAt() (at time.Duration, due bool) {
-	if h.directs.crowded || h.draining || !h.core.Attached() {
+	if !h.transacts() {
 		return 0, false
 	}
 	now := h.now()

@@ -57,14 +57,19 @@ func (u *underWay) moves(limit time.Duration) {
 }
 
 // cancel ends the attempt at an event that is marked in the log, if it is under way, as at its limit: the context
-// of the handler ends now, and a handler that does not return within the grace is given up.
+// of the handler ends now, and a handler that does not return within the grace is given up. The grace of a handler that
+// has reached its limit before is not prolonged.
 func (u *underWay) cancel(stream, event string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.cancelled || u.event == "" || u.stream != stream || u.event != event {
 		return
 	}
+	over := u.over
 	u.cancelled, u.over = true, true
+	if over {
+		return
+	}
 	u.endContext()
 	u.End(u.check)
 }

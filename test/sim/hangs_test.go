@@ -176,6 +176,14 @@ func limits(limit time.Duration) (over, late time.Duration) {
 	return limit + 2*look, limit + runlimit.Grace + 2*look
 }
 
+// isTakenBack reports whether the plan cancels an event. Its grace may begin with that, just before the limit is noticed, and is
+// counted in looks of its own.
+func (p *plan) isTakenBack(key eventKey) bool {
+	return slices.ContainsFunc(p.items, func(it item) bool {
+		return it.do == "cancel" && it.space == key.space && it.stream == key.stream && it.id == key.id
+	})
+}
+
 // hostOf is what a host lets a transaction have.
 type hostOf interface{ Context() context.Context }
 
@@ -202,6 +210,9 @@ func (w *world) try(p *process, tx *space.Tx, key eventKey, bad int, limit time.
 		a.bad++
 	}
 	over, late := limits(limit)
+	if w.plan.isTakenBack(key) {
+		late += runlimit.Grace / 4
+	}
 	h := &hanging{space: key.space, p: p, since: w.story.now(), late: w.story.now() + late}
 	w.hangings[h] = true
 	w.mu.Unlock()
