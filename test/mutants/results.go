@@ -38,6 +38,9 @@ func readResults(file string) (map[string]result, error) {
 		if len(f) == 4 {
 			r.how = f[3]
 		}
+		if r.verdict == caught && !strings.Contains(r.how, " ") {
+			return nil, fmt.Errorf("%s: %q does not say which test, seed or panic has caught it", file, line)
+		}
 		if was := results[r.id]; r.verdict == open && was.verdict == caught && was.sum == r.sum {
 			continue // by a test that was not run again
 		}
