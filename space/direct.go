@@ -52,12 +52,16 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 	return n, nil
 }
 
+// leastConflicts are needed to give a transaction up: between two of them, code that does not return may take as long as
+// ConflictWindow.
+const leastConflicts = 8
+
 // AfterConflict says how long to wait before a transaction of Transact is made again that
 // has been undone for the n-th time: not at all after the first, then as long as an event
 // would. lasting is the time since the first; when it has reached Config.ConflictWindow,
-// the answer is a ConvergenceError, and the transaction is to be given up.
+// and there were leastConflicts, the answer is a ConvergenceError, and the transaction is to be given up.
 func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Duration, error) {
-	if lasting >= s.cfg.ConflictWindow {
+	if lasting >= s.cfg.ConflictWindow && n >= leastConflicts {
 		err := &ConvergenceError{By: by, Conflicts: n}
 		s.stats.Unconverged++
 		s.hooks.report(ErrorInfo{Err: err, Attempt: n})
