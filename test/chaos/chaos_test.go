@@ -13,8 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/test/chaos/history"
+	"github.com/settlehq/settle/test/chaos/soak"
 )
 
 func newTestNemesis(topology, only string) *nemesis {
@@ -129,6 +132,45 @@ func TestAPickIsOneThatRuns(t *testing.T) {
 	}
 }
 
+// A piece of the long run with power cuts is a run of the whole workload on disks whose power is cut.
+func TestSoak_EveryProfileIsARun(t *testing.T) {
+	cut := 0
+	for i := range profiles {
+		how := &profiles[i]
+		var c commands
+		k, err := kong.New(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := soakCmd{Piece: 10 * time.Minute, Rate: 600, Cuts: 20}
+		if _, err := k.Parse(s.args(&soak.Piece{Seed: 7}, how, "result")); err != nil {
+			t.Fatalf("%s: %v", how.name, err)
+		}
+		o := &c.Run.options
+		if err := o.fill(); err != nil {
+			t.Errorf("%s: %v", how.name, err)
+		}
+		n := newNemesis(&deployment{o: o, net: &network{}}, o.Seed)
+		powers := 0
+		for _, kind := range kinds(n.possible(n.serverFaults())) {
+			if kind == faultPower || kind == faultPowerAll {
+				powers++
+			}
+		}
+		if strings.HasPrefix(how.name, "power cuts") {
+			cut++
+			if powers != 1 || !o.Power || o.MinCuts != 20 || o.Hosted == 0 || o.lossy() != strings.Contains(how.name, "every 2 minutes") {
+				t.Errorf("%s: %d kinds of power cuts, %+v", how.name, powers, *o)
+			}
+		} else if powers != 0 || o.Power {
+			t.Errorf("%s: %d kinds of power cuts", how.name, powers)
+		}
+	}
+	if cut != 3 {
+		t.Errorf("%d profiles have power cuts", cut)
+	}
+}
+
 func TestBadOptionsAreRefused(t *testing.T) {
 	good := options{Spaces: 24, Clients: 16, Workers: 3, Coordinators: 2, Partitions: 8}
 	if err := good.fill(); err != nil || good.Seed == 0 {
@@ -136,6 +178,12 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	}
 	for _, o := range []options{{}, {Spaces: 1, Clients: 2, Workers: 1, Coordinators: 1, Partitions: 1}, {Spaces: 2, Clients: 2, Workers: 1, Coordinators: 1, Partitions: 65}} {
 		if o.fill() == nil {
+			t.Errorf("%+v passes", o)
+		}
+	}
+	for _, o := range []options{{Topology: topologyCluster, Sync: "default", Power: true}, {Topology: topologySingle, Sync: "interval", Power: true, Purge: 1}} {
+		o.Spaces, o.Clients, o.Workers, o.Coordinators, o.Partitions = good.Spaces, good.Clients, good.Workers, good.Coordinators, good.Partitions
+		if err := o.fill(); err == nil || !o.lossy() {
 			t.Errorf("%+v passes", o)
 		}
 	}

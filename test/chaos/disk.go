@@ -94,6 +94,8 @@ func removeStale(base string) {
 			continue // it runs, or is kept
 		}
 		mounted, _ := filepath.Glob(filepath.Join(dir, diskPrefix+"*"))
+		powered, _ := filepath.Glob(filepath.Join(dir, powerPrefix+"*"))
+		mounted = append(mounted, powered...)
 		for _, m := range mounted {
 			_ = exec.Command("umount", "-l", m).Run() // if it still is
 		}

@@ -11,7 +11,7 @@
 //	main.go                flags
 //	run.go                 the run, from start to rest
 //	topology.go            which processes there are, and where
-//	process.go, network.go, disk.go   how they are started, cut off and starved
+//	process.go, network.go, disk.go, power.go   how they are started, cut off, starved and left without power
 //	roles.go, program.go, hosted.*    what they do
 //	clients.go, observers.go          the load
 //	nemesis*.go            the faults, in an order that follows from the seed
@@ -32,7 +32,8 @@
 //	coordinators   SIGKILL
 //	servers        SIGKILL of one, of the leader of a stream, of all; SIGSTOP; SIGTERM;
 //	               leaders made to step down; links between them cut, both ways or one;
-//	               a full disk
+//	               a full disk; with --power, their power cut, one or all at once: what was not written
+//	               through is gone
 //	backups        are made meanwhile; the last one is restored, and checked like the run itself
 //	clients        their connections end with events under way; they send again what was not
 //	               acknowledged, and some of what was; observers, over NATS and over HTTP, come and go
@@ -45,6 +46,10 @@
 // Faults come in two sequences at the same time, one of workers and coordinators, one of
 // servers. Safety is judged for all of the time; that everything is handled, watched and
 // saved is judged when the last fault is healed.
+//
+// With --power and --sync interval a power cut loses what was acknowledged. When the disks had everything for the last time is
+// known, for the run writes everything through some moments before each cut. What was acknowledged, told or shown between
+// the two may be gone, and is counted; for all else the same is checked as without a loss.
 //
 // The exit status is 0 for a run without a violation.
 package main

@@ -49,6 +49,7 @@ func (r *reading) judge(ctx context.Context) (*history.Checker, error) {
 		}
 	}
 	r.check.Killed(c.nem.kills)
+	r.check.Losses = c.nem.losses
 	if err := c.rec.tell(r.check, w, r.before); err != nil {
 		return nil, fmt.Errorf("read the clients' records: %w", err)
 	}

@@ -27,6 +27,7 @@ type options struct {
 	Sync         string        `help:"When servers write through: ${enum}. Default: always for one server, interval for a cluster." enum:"default,always,interval" default:"default"`
 	Duration     time.Duration `help:"For how long faults are brought about." default:"30m"`
 	MinEvents    int           `help:"Go on (at most twice as long) until so many events are handled." default:"0"`
+	MinCuts      int           `help:"Go on (at most twice as long) until the power was cut so often." default:"0"`
 	MinKills     int           `help:"Go on (at most twice as long) until so many processes were killed." default:"0"`
 	Seed         uint64        `help:"Seed of the workload and of the faults. 0 takes one from the clock." default:"0"`
 	Rate         float64       `help:"Events that all clients together send in a second. About as many again are sent by handlers." default:"600"`
@@ -43,6 +44,7 @@ type options struct {
 	Brief        bool          `help:"Hold no fault for more than 3 s, and leave out those that need longer: for runs of a minute."`
 	NoNetwork    bool          `help:"Run all processes on one network, without partitions."`
 	NoDisk       bool          `help:"Give no server a small disk, and fill none."`
+	Power        bool          `help:"Give the servers disks whose power can be cut, and cut it. Needs /dev/fuse and root; run it from the root of the repository."`
 	DiskMiB      int           `help:"Size of the small disk." name:"disk-mib" default:"16384"`
 	Purge        int64         `help:"Let workers keep only so many bytes of the log per partition, and purge the rest at once. The run is then judged by what is left: lanes, letters and documents. 0 keeps everything." placeholder:"BYTES"`
 	PurgeDelay   time.Duration `help:"How long a checkpoint has to stand before the log behind it goes." default:"1s"`
@@ -79,6 +81,9 @@ func (o *options) fsync() string {
 	return "always"
 }
 
+// lossy reports whether a power cut loses what was acknowledged.
+func (o *options) lossy() bool { return o.Power && o.fsync() != "always" }
+
 func (o *options) fill() error {
 	if o.Seed == 0 {
 		o.Seed = uint64(time.Now().UnixNano()) % 1e9
@@ -88,6 +93,9 @@ func (o *options) fill() error {
 	}
 	if o.Hosted < 0 || o.Hosted > o.Spaces {
 		return fmt.Errorf("%d hosted spaces of %d", o.Hosted, o.Spaces)
+	}
+	if o.lossy() && (o.Topology == topologyCluster || o.Purge > 0) {
+		return errors.New("with power cuts, servers of a cluster have to write through (--sync always), and so has one whose log is purged")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -39,11 +40,26 @@ func (m *monitor) follow(ctx context.Context, partition int) {
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, model.ErrRewound) { // power cuts take what was counted; what comes then counts again
+			var last uint64
+			if last, err = m.end(ctx, partition); err == nil {
+				after = last
+			}
+		}
 		m.mu.Lock()
 		m.problem = err
 		m.mu.Unlock()
 		_ = pause.For(ctx, time.Second)
 	}
+}
+
+// end is the last sequence of the log of a partition.
+func (m *monitor) end(ctx context.Context, partition int) (uint64, error) {
+	stream, err := m.b.JetStream().Stream(ctx, logName(partition))
+	if err != nil {
+		return 0, err
+	}
+	return stream.CachedInfo().State.LastSeq, nil
 }
 
 func (m *monitor) take(e model.LogEntry) {

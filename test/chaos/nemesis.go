@@ -38,6 +38,8 @@ const (
 	faultDepose          = "depose stream leaders"
 	faultCutNode         = "cut server off from servers"
 	faultDisk            = "disk full"
+	faultPower           = "power cut"
+	faultPowerAll        = "power cut of all servers"
 
 	// faultPartition is what a machine without network namespaces lacks.
 	faultPartition = "network partitions"
@@ -80,6 +82,8 @@ type nemesis struct {
 	backups  int            // that were begun
 	backup   *copied        // the newest
 	problems []string
+	cuts     int            // of the power
+	losses   []history.Loss // what the disks have forgotten of what was acknowledged
 }
 
 func newNemesis(d *deployment, seed uint64) *nemesis {
@@ -102,7 +106,7 @@ func (n *nemesis) run(ctx context.Context) error {
 	g.Go(func() error {
 		return n.sequence(ctx, 2, n.possible(n.serverFaults()), n.d.o.ServerEvery, true)
 	})
-	if n.d.o.Purge == 0 {
+	if n.d.o.Purge == 0 && !n.d.o.lossy() { // a backup of what is lost afterwards is more than there was
 		g.Go(func() error {
 			return n.sequence(ctx, 3, n.possible([]fault{{faultBackup, 1, makeBackup}}), n.d.o.Duration/3, false)
 		})
@@ -113,10 +117,11 @@ func (n *nemesis) run(ctx context.Context) error {
 // possible leaves out what was not asked for, and what this machine does not allow.
 func (n *nemesis) possible(all []fault) []fault {
 	return slices.DeleteFunc(all, func(f fault) bool {
+		needsPower := f.kind == faultPower || f.kind == faultPowerAll
 		needsNet := f.kind == faultCutWorker || f.kind == faultCutNode
 		long := f.kind == faultStopLong || f.kind == faultRolling
 		return len(n.only) > 0 && !slices.Contains(n.only, f.kind) || long && n.d.o.Brief ||
-			needsNet && n.d.net == nil || f.kind == faultDeploy && n.d.o.Hosted == 0 || f.kind == faultDisk && n.d.disk == nil
+			needsPower && !n.d.o.Power || needsNet && n.d.net == nil || f.kind == faultDeploy && n.d.o.Hosted == 0 || f.kind == faultDisk && n.d.disk == nil
 	})
 }
 

@@ -28,13 +28,15 @@ func (n *nemesis) serverFaults() []fault {
 		{faultStopNode, 20, stopNode},
 		{faultLeaveNode, 10, leaveNode},
 		{faultDisk, 8, diskFull},
+		{faultPower, 30, cutPower},
 	}
 	if n.d.o.Topology == topologyCluster {
 		all = append(all,
 			fault{faultKillLeader, 25, killLeader},
 			fault{faultKillAll, 5, killAll},
 			fault{faultDepose, 15, depose},
-			fault{faultCutNode, 20, cutNode})
+			fault{faultCutNode, 20, cutNode},
+			fault{faultPowerAll, 30, cutPowerOfAll})
 	}
 	return all
 }

@@ -175,7 +175,14 @@ func (o *observers) current(ctx context.Context, c *settle.Client) error {
 			if err != nil {
 				return err
 			}
-			want = history.Marked(mark, history.View(history.SumOf(next)))
+			var linked settle.Value
+			if to := history.Linked(mark); to != "" {
+				if next, _, err = c.Get(ctx, to, history.DocSum); err != nil {
+					return err
+				}
+				linked = history.View(history.SumOf(next))
+			}
+			want = history.Marked(mark, linked)
 		}
 		switch last := one.last.Load(); {
 		case !model.Equal(got, want):

@@ -137,21 +137,21 @@ func (r *records) tell(c *history.Checker, w history.Workload, before time.Time)
 	return errors.Join(
 		r.acks.each(func(a ackRecord) {
 			if in(a.At) {
-				c.Acked(int(a.Client), int(a.Space), a.N, a.Lane)
+				c.Acked(int(a.Client), int(a.Space), a.N, a.Lane, time.Unix(0, a.At))
 			}
 		}),
 		r.receipts.each(func(a receiptRecord) {
 			if !in(a.At) {
 				return
 			}
-			c.Received(int(a.Client), int(a.Space), a.N, history.Answer{Outcome: outcomes[a.Outcome], Result: a.Result})
+			c.Received(int(a.Client), int(a.Space), a.N, history.Answer{Outcome: outcomes[a.Outcome], Result: a.Result}, time.Unix(0, a.At))
 		}),
 		r.watches.each(func(a watchRecord) {
 			if !all {
 				c.Asked(w.Space(int(a.Space)), docs[a.Doc])
 				return
 			}
-			c.Watched(int(a.Observer), int(a.Session), w.Space(int(a.Space)), docs[a.Doc], a.Revision, a.Value)
+			c.Watched(int(a.Observer), int(a.Session), w.Space(int(a.Space)), docs[a.Doc], a.Revision, a.Value, time.Unix(0, a.At))
 		}))
 }
 

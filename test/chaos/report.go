@@ -54,6 +54,9 @@ func (c *chaos) write(w io.Writer) {
 	line("duration", "%v of faults, %v in all", c.faulty.Round(time.Second), c.elapsed.Round(time.Second))
 	kills := c.nem.killed
 	line("kills", "%d: %d workers, %d coordinators, %d servers", kills["worker"]+kills["coordinator"]+kills["server"], kills["worker"], kills["coordinator"], kills["server"])
+	if o.Power {
+		line("power cuts", "%d; %d acknowledged events were lost with what the disks had not written through", c.nem.cuts, n.LostToPower)
+	}
 	c.writeFaults(line)
 	line("restarted", "%d processes that had ended by themselves, as no server could be reached", c.sup.restarts)
 	line("sent by clients", "%d acknowledged; %d sent again after that, %d crashes of clients", n.Acked, c.load.repeated.Load(), c.load.crashes.Load())

@@ -244,7 +244,7 @@ func (c *chaos) enough(lasted time.Duration) bool {
 	}
 	p, _ := c.mon.now()
 	_, kills, _ := c.nem.now()
-	return lasted > 2*c.o.Duration || p.handled >= c.o.MinEvents && kills >= c.o.MinKills
+	return lasted > 2*c.o.Duration || p.handled >= c.o.MinEvents && kills >= c.o.MinKills && c.nem.powerCuts() >= c.o.MinCuts
 }
 
 // rest waits until everything is handled, watched and buried.
@@ -267,7 +267,7 @@ const restful = 10 * time.Second
 
 func (c *chaos) missing(ctx context.Context) error {
 	p, err := c.mon.now()
-	if c.o.Purge > 0 { // the monitor may have missed what was purged before it came
+	if c.o.Purge > 0 || c.o.lossy() { // the monitor may have missed what was purged before it came, and has seen what was lost since
 		if quiet := c.mon.silence(); quiet < restful {
 			return fmt.Errorf("commits came until %v ago", quiet)
 		}

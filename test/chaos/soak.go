@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/settlehq/settle/test/chaos/history"
 	"github.com/settlehq/settle/test/chaos/soak"
 )
 
@@ -25,18 +24,21 @@ type soakCmd struct {
 	Book   string        `help:"File to which each piece is added, and from which the run goes on." default:"test/chaos/soak.jsonl" placeholder:"FILE"`
 	For    time.Duration `help:"Begin no piece after so long. 0: go on until the goal is reached." default:"0"`
 	Piece  time.Duration `help:"How long faults are brought about in a piece." default:"10m"`
-	Rate   float64       `help:"Events that all clients of a piece together send in a second." default:"600"`
-	Cuts   int           `help:"Power cuts of a piece." default:"10"`
+	Rate   float64       `help:"Events that all clients of a piece together send in a second; a quarter of them in a piece with power cuts, whose disks are in memory." default:"600"`
+	Cuts   int           `help:"Power cuts that a piece with power cuts has at least." default:"20"`
 	Dir    string        `help:"Where the reports of the pieces go." default:"bin/chaos" placeholder:"DIR"`
 	Report bool          `help:"Print the report of the book, and run nothing."`
 }
 
-// profile is a kind of piece: what the chaos or the power cuts are run with.
+// profile is a kind of piece: what the chaos is run with, and whether the power is cut.
 type profile struct {
 	name  string
 	power bool
 	args  []string
 }
+
+// cutPiece is how long a piece with power cuts lasts at most, or twice as long if the cuts take their time.
+const cutPiece = 3 * time.Minute
 
 // deadly are the faults that end processes, which come in quick succession in some profiles.
 var deadly = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillNode, faultKillLeader, faultKillAll}, ",")
@@ -44,16 +46,23 @@ var deadly = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillC
 // together leaves servers of a cluster no other way to end than all at once, which is rare among the others.
 var together = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillAll}, ",")
 
+// powerless are the power cuts of a kind, so long after each other, and what goes on beside them: workers and
+// coordinators live on, but for a few.
+func powerless(kind, every string, args ...string) []string {
+	only := strings.Join([]string{kind, faultKillWorker, faultKillCoordinator, faultDeploy}, ",")
+	return append(args, "--power", "--only", only, "--server-every", every, "--every", "15s")
+}
+
 // profiles take turns.
 var profiles = []profile{
 	{"three servers, all faults", false, []string{"--topology", topologyCluster}},
 	{"three servers, kills", false, []string{"--topology", topologyCluster, "--only", deadly, "--server-every", "8s", "--every", "1s"}},
-	{"power cuts, one server, fsync always", true, []string{"-nodes", "1", "-sync", "always", "-torn"}},
+	{"power cuts, one server, fsync always", true, powerless(faultPower, "4s", "--topology", topologySingle, "--sync", "always")},
 	{"one server, fsync always, all faults", false, []string{"--topology", topologySingle}},
 	{"one server, fsync always, kills", false, []string{"--topology", topologySingle, "--only", deadly, "--server-every", "8s", "--every", "1s"}},
-	{"power cuts, three servers at once, fsync always", true, []string{"-nodes", "3", "-hit", "3", "-sync", "always"}},
+	{"power cuts, three servers at once, fsync always", true, powerless(faultPowerAll, "1s", "--topology", topologyCluster, "--sync", "always", "--partitions", "4")},
 	{"three servers, the log is purged", false, []string{"--topology", topologyCluster, "--purge", strconv.Itoa(1 << 20)}},
-	{"power cuts, one server, fsync every 2 minutes", true, []string{"-nodes", "1", "-sync", "default"}},
+	{"power cuts, one server, fsync every 2 minutes", true, powerless(faultPower, "4s", "--topology", topologySingle, "--sync", "interval")},
 	{"three servers, all killed at once", false, []string{"--topology", topologyCluster, "--only", together, "--server-every", "8s", "--every", "2s"}},
 }
 
@@ -96,20 +105,13 @@ func (s *soakCmd) Run() error {
 
 func (s *soakCmd) run(ctx context.Context, p *soak.Piece, how *profile) error {
 	fmt.Fprintf(os.Stderr, "%s: %s, seed %d\n", p.At.Format(time.DateTime), p.Profile, p.Seed)
-	if how.power {
-		return s.cutPower(ctx, p, how.args)
-	}
 	result := filepath.Join(s.Dir, "piece.json")
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	args := append([]string{
-		"run", "--result", result, "--dir", s.Dir, "--tell", "1m", "--duration", s.Piece.String(),
-		"--rate", strconv.FormatFloat(s.Rate, 'f', -1, 64), "--seed", strconv.FormatUint(p.Seed, 10),
-	}, how.args...)
 	_ = os.Remove(result) // it may not exist
-	ended := command(ctx, "", self, args...).Run()
+	ended := command(ctx, self, s.args(p, how, result)...).Run()
 	data, err := os.ReadFile(result)
 	if err != nil {
 		return errors.Join(ended, err) // it did not come to a verdict
@@ -121,52 +123,25 @@ func (s *soakCmd) run(ctx context.Context, p *soak.Piece, how *profile) error {
 	return err
 }
 
-// cutPower runs the power cuts, which are a module of their own.
-func (s *soakCmd) cutPower(ctx context.Context, p *soak.Piece, how []string) error {
-	args := append([]string{"run", ".", "-v", "-cuts", strconv.Itoa(s.Cuts), "-seed", strconv.FormatUint(p.Seed, 10)}, how...)
-	c := command(ctx, filepath.Join("test", "powerloss"), "go", args...)
-	c.Stdout = nil
-	out, err := c.Output()
-	if err != nil {
-		return err
+// args are those of the run of a piece.
+func (s *soakCmd) args(p *soak.Piece, how *profile, result string) []string {
+	lasts, rate := s.Piece, s.Rate
+	cuts := 0
+	if how.power {
+		lasts, rate, cuts = min(lasts, cutPiece), rate/4, s.Cuts
 	}
-	var row struct {
-		Sync                                                            string
-		Cuts, Acked, Receipts, LostEvents, Broken, Duplicates, Disorder int
-		Why                                                             []string
+	args := []string{
+		"run", "--result", result, "--dir", s.Dir, "--tell", "1m", "--duration", lasts.String(),
+		"--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--seed", strconv.FormatUint(p.Seed, 10),
+		"--min-cuts", strconv.Itoa(cuts),
 	}
-	if err := json.Unmarshal(out, &row); err != nil {
-		return fmt.Errorf("the row of the power cuts: %w", err)
-	}
-	p.Seconds = int(time.Since(p.At).Seconds())
-	p.Acked, p.Handled, p.Cuts, p.LostToPower = row.Acked, row.Receipts, row.Cuts, row.LostEvents
-	broken := map[string]int{string(history.Duplicates): row.Duplicates, string(history.OutOfOrder): row.Disorder, string(history.Unsettled): row.Broken}
-	if row.Sync == "always" {
-		broken[string(history.Lost)] = row.LostEvents
-	}
-	for rule, n := range broken { // any order: into a map
-		if n > 0 {
-			p.Violations = with(p.Violations, rule, n)
-		}
-	}
-	for _, why := range row.Why {
-		fmt.Fprintln(os.Stderr, why)
-	}
-	return nil
-}
-
-func with(m map[string]int, key string, n int) map[string]int {
-	if m == nil {
-		m = map[string]int{}
-	}
-	m[key] += n
-	return m
+	return append(args, how.args...)
 }
 
 // command is a process whose output is shown, and which is asked to end with ctx.
-func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
-	c.Dir, c.Stdout, c.Stderr = dir, os.Stderr, os.Stderr
+	c.Stdout, c.Stderr = os.Stderr, os.Stderr
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = time.Minute
 	return c
@@ -192,13 +167,14 @@ func (c *chaos) result(file string) error {
 	p := soak.Piece{
 		Seconds: int(c.faulty.Seconds()), Acked: n.Acked, Handled: n.Handled,
 		Workers: kills["worker"], Coordinators: kills["coordinator"], Servers: kills["server"],
+		Cuts: c.nem.cuts, LostToPower: n.LostToPower,
 		Faults: map[string]int{}, Violations: map[string]int{},
 	}
 	for _, e := range c.nem.events {
 		switch e.Kind {
 		case faultKillAll:
 			p.All++
-		case faultBackup, faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillNode, faultKillLeader:
+		case faultPower, faultPowerAll, faultBackup, faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillNode, faultKillLeader:
 		default:
 			p.Faults[e.Kind]++
 		}

@@ -27,6 +27,8 @@ type deployment struct {
 	dir  string // of data and logs
 	net  *network
 	disk *disk
+	// power are the disks whose power can be cut, by the name of the server.
+	power map[string]*powerDisk
 	// untried are kinds of faults that this machine does not allow, and why.
 	untried map[string]string
 
@@ -62,7 +64,9 @@ func newDeployment(o *options, dir string) (*deployment, error) {
 	if o.Topology == topologyCluster {
 		last = "n3"
 	}
-	if o.NoDisk {
+	if o.Power {
+		d.untried[faultDisk] = "the disks are those whose power is cut"
+	} else if o.NoDisk {
 		d.untried[faultDisk] = "switched off by --no-disk"
 	} else if d.disk, err = newDisk(dir, last, o.DiskMiB); err != nil {
 		d.untried[faultDisk] = "a file system of limited size cannot be mounted here: " + err.Error()
@@ -101,6 +105,13 @@ func (d *deployment) place(withDisk string) error {
 		if d.disk != nil && name == withDisk {
 			store = d.disk.store()
 		}
+		if d.o.Power {
+			disk, err := d.powerDisk(name)
+			if err != nil {
+				return err
+			}
+			store = disk.dir
+		}
 		if err := d.node(name, a, addresses, store); err != nil {
 			return err
 		}
@@ -119,6 +130,25 @@ func (d *deployment) place(withDisk string) error {
 		return d.net.connect()
 	}
 	return nil
+}
+
+// powerDisk gives a server a disk whose power can be cut.
+func (d *deployment) powerDisk(name string) (*powerDisk, error) {
+	if d.power == nil {
+		if _, err := buildPower(d.dir); err != nil {
+			return nil, err
+		}
+		d.power = map[string]*powerDisk{}
+	}
+	dir := filepath.Join(d.dir, powerPrefix+name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	disk, err := newPowerDisk(filepath.Join(d.dir, "lossydisk"), dir)
+	if err == nil {
+		d.power[name] = disk
+	}
+	return disk, err
 }
 
 func (d *deployment) address(name string) (a address, err error) {
@@ -300,6 +330,9 @@ func (d *deployment) close(keep bool) error {
 	}
 	if d.disk != nil {
 		errs = append(errs, d.disk.close(keep))
+	}
+	for _, p := range d.power { // any order: each on its own
+		errs = append(errs, p.close(keep))
 	}
 	return errors.Join(errs...)
 }

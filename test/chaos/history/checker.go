@@ -60,6 +60,8 @@ type Checker struct {
 	byPart     []partHistory
 	totals     totals
 
+	// Losses are what the disks of servers have forgotten, set before the first call.
+	Losses []Loss
 	// Skew is by how much the clocks of workers may be off.
 	Skew time.Duration
 
@@ -83,6 +85,8 @@ type Counts struct {
 	Acked, Repeated, Receipts        int
 	Deliveries, Sessions             int
 	Letters                          int
+	// LostToPower are events that were acknowledged during a Loss and are in no lane.
+	LostToPower int
 	// Retried were handled in more than one attempt; Marked are attempts that a commit marks.
 	// GivenUp are events that were being handled when a process died, three times.
 	Retried, Marked, GivenUp int
@@ -160,6 +164,9 @@ type clientHistory struct {
 	last uint32
 	late map[uint32]bool
 	seen map[uint32]Answer
+	// risky were acknowledged, doubtful were not acknowledged since, and unsure are of seen what was told,
+	// while a loss went on.
+	risky, doubtful, unsure map[uint32]bool
 }
 
 // followUp is an event that a space has sent to itself: with a depth, not before a time.
@@ -204,14 +211,17 @@ func (c *Checker) Fail(r Rule, format string, args ...any) { c.violate(r, format
 func (s *spaceHistory) client(i int) *clientHistory {
 	h := s.clients[i]
 	if h == nil {
-		h = &clientHistory{late: map[uint32]bool{}, seen: map[uint32]Answer{}}
+		h = &clientHistory{
+			late: map[uint32]bool{}, seen: map[uint32]Answer{},
+			risky: map[uint32]bool{}, doubtful: map[uint32]bool{}, unsure: map[uint32]bool{},
+		}
 		s.clients[i] = h
 	}
 	return h
 }
 
-// at makes room in a slice that is indexed by numbers from 1 on.
-func at(list []uint64, n uint32) []uint64 {
+// grown makes room in a slice that is indexed by numbers from 1 on.
+func grown(list []uint64, n uint32) []uint64 {
 	for uint32(len(list)) < n {
 		list = append(list, 0)
 	}
@@ -219,20 +229,27 @@ func at(list []uint64, n uint32) []uint64 {
 }
 
 // Acked says that the server has acknowledged a client's event: stored at a lane sequence,
-// or 0 if it was there already.
-func (c *Checker) Acked(client, space int, n uint32, lane uint64) {
+// or 0 if it was there already. at is when the client knew.
+func (c *Checker) Acked(client, space int, n uint32, lane uint64, at time.Time) {
 	h := c.spaces[c.work.Space(space)].client(client)
-	h.acked = at(h.acked, n)
-	if h.acked[n-1] == 0 {
+	h.acked = grown(h.acked, n)
+	old, doubtful := h.acked[n-1], h.doubtful[n]
+	if old == 0 {
 		c.Counts.Acked++
 	} else {
 		c.Counts.Repeated++
 	}
-	if lane > 0 || h.acked[n-1] == 0 {
-		if old := h.acked[n-1]; old > 1 && old != lane+1 {
-			c.violate(Duplicates, "%s %s: acknowledged as stored at %d and at %d", c.work.Space(space), EventID(client, n), old-1, lane)
-		}
+	if old > 1 && lane > 0 && old != lane+1 && !doubtful {
+		c.violate(Duplicates, "%s %s: acknowledged as stored at %d and at %d", c.work.Space(space), EventID(client, n), old-1, lane)
+	}
+	if lane > 0 || old == 0 || doubtful {
 		h.acked[n-1] = lane + 1
+	}
+	switch lost := c.losing(at); {
+	case lost && (old == 0 || doubtful):
+		h.risky[n], h.doubtful[n] = true, true
+	case !lost:
+		delete(h.doubtful, n)
 	}
 }
 
@@ -242,14 +259,17 @@ type Answer struct {
 	Result  uint32 // hash of its text
 }
 
-// Received says that a client has got a receipt.
-func (c *Checker) Received(client, space int, n uint32, a Answer) {
+// Received says that a client has got a receipt, at a time.
+func (c *Checker) Received(client, space int, n uint32, a Answer, at time.Time) {
 	h := c.spaces[c.work.Space(space)].client(client)
 	c.Counts.Receipts++
-	if old, twice := h.seen[n]; twice && old != a {
+	if old, twice := h.seen[n]; twice && old != a && !h.unsure[n] {
 		c.violate(Answers, "%s %s: two answers: %v, then %v", c.work.Space(space), EventID(client, n), old, a)
 	}
 	h.seen[n] = a
+	if h.unsure[n] = c.losing(at); !h.unsure[n] {
+		delete(h.unsure, n)
+	}
 }
 
 // LaneMessage is a message of a LANE stream.
@@ -279,7 +299,7 @@ func (c *Checker) Lane(m LaneMessage) {
 		return
 	}
 	h := s.client(client)
-	h.laned = at(h.laned, n)
+	h.laned = grown(h.laned, n)
 	if h.laned[n-1] != 0 {
 		c.violate(Duplicates, "lane of %s: event %s stands at %d and at %d", m.Space, m.ID, h.laned[n-1], m.Seq)
 	}
@@ -294,6 +314,9 @@ func (c *Checker) lanes() {
 				n := uint32(k + 1)
 				switch {
 				case acked == 0:
+				case h.doubtful[n] && (k >= len(h.laned) || h.laned[k] == 0):
+					c.Counts.LostToPower++
+				case h.doubtful[n]: // it was sent again
 				case k >= len(h.laned) || h.laned[k] == 0:
 					c.violate(Lost, "%s %s: acknowledged, and not in the lane", name, EventID(i, n))
 				case acked > 1 && h.laned[k] != acked-1:

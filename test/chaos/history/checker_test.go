@@ -148,11 +148,11 @@ func TestEverySpoiltRunIsFound(t *testing.T) {
 			s.logs[p][i].Stored = s.logs[p][i].Stored.Add(-time.Hour)
 		}},
 		"acknowledged and not in the lane": {Lost, func(t *testing.T, s *synthetic) {
-			s.acks = append(s.acks, ack{2, 3, 41, 999})
+			s.acks = append(s.acks, ack{client: 2, space: 3, n: 41, lane: 999})
 		}},
 		"acknowledged at another place": {Lost, func(t *testing.T, s *synthetic) { s.acks[0].lane++ }},
 		"acknowledged twice, at two places": {Duplicates, func(t *testing.T, s *synthetic) {
-			s.acks = append(s.acks, ack{s.acks[5].client, s.acks[5].space, s.acks[5].n, s.acks[5].lane + 1})
+			s.acks = append(s.acks, ack{s.acks[5].client, s.acks[5].space, s.acks[5].n, s.acks[5].lane + 1, s.now})
 		}},
 		"twice in a lane": {Duplicates, func(t *testing.T, s *synthetic) {
 			m := s.lanes[0][0]
@@ -265,7 +265,7 @@ func TestAnAnswerThatIsNotInTheLogIsFound(t *testing.T) {
 	for _, a := range []Answer{{model.Failed, 0}, {model.Handled, 77}} {
 		s := faultless(2)
 		c := New(s.work, s.parts)
-		c.Received(1, 1, 1, a)
+		c.Received(1, 1, 1, a, time.Time{})
 		for _, lane := range s.lanes {
 			for _, m := range lane {
 				c.Lane(m)
@@ -282,8 +282,8 @@ func TestAnAnswerThatIsNotInTheLogIsFound(t *testing.T) {
 		}
 	}
 	c := New(Workload{Spaces: 2, Clients: 1}, 1)
-	c.Received(0, 1, 1, Answer{Outcome: model.Handled})
-	c.Received(0, 1, 1, Answer{Outcome: model.Failed})
+	c.Received(0, 1, 1, Answer{Outcome: model.Handled}, time.Time{})
+	c.Received(0, 1, 1, Answer{Outcome: model.Failed}, time.Time{})
 	if c.Violations[Answers] != 1 {
 		t.Error("two answers to one question are not found")
 	}
@@ -313,6 +313,29 @@ func TestTakeoversAreMeasuredFromTheKillToTheFirstCommitOfTheNextOwner(t *testin
 	want := Takeover{Kill: s.kills[0], Partition: p, Spaces: len(others) + 1, After: 2001 * time.Millisecond, Slowest: time.Duration(2001+len(others)) * time.Millisecond}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// The link of a mark moves between the next spaces, and the views there are wanted as long as what reads it is watched.
+func TestTheLinkOfAMarkMoves(t *testing.T) {
+	w := Workload{Seed: 9, Spaces: 24, Clients: 16, Hosted: 4}
+	c := New(w, 1)
+	c.Asked("s19", DocMarked)
+	led := map[string]bool{}
+	for n := range uint32(50) {
+		to := Linked(w.MarkOf("s19", EventID(3, n+1)))
+		if led[to] = true; !c.wanted(to, DocView) {
+			t.Errorf("a link leads to the view of %q, which is not wanted", to)
+		}
+	}
+	if len(led) != 3 || led["s19"] || c.wanted("s23", DocView) {
+		t.Errorf("the links lead to %v", led)
+	}
+	if to := Linked(w.MarkOf("s20", EventID(3, 1))); to != "" {
+		t.Errorf("a mark of the program in Starlark leads to %q", to)
+	}
+	if to := Linked((Workload{Spaces: 2}).MarkOf("s01", EventID(3, 1))); to != "s00" {
+		t.Errorf("one of two spaces links to %q", to)
 	}
 }
 

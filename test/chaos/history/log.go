@@ -256,6 +256,9 @@ func (c *Checker) fromClient(s *spaceHistory, e model.LogEntry, stream string, c
 		h.last = n
 	case h.late[n]:
 		delete(h.late, n)
+		if h.risky[n] { // it was lost, and sent again
+			break
+		}
 		c.violate(OutOfOrder, "%s, sequence %d: %s was handled after number %d", s.name, e.Seq, rc.Event, h.last)
 	default:
 		c.violate(Duplicates, "%s, sequence %d: %s was handled before", s.name, e.Seq, rc.Event)
@@ -266,7 +269,7 @@ func (c *Checker) fromClient(s *spaceHistory, e model.LogEntry, stream string, c
 	}
 	s.lastLane = max(s.lastLane, rc.Lane)
 	if a, told := h.seen[n]; told {
-		if is := (Answer{rc.Outcome, Hash(rc.Result.String())}); a != is {
+		if is := (Answer{rc.Outcome, Hash(rc.Result.String())}); a != is && !h.unsure[n] {
 			c.violate(Answers, "%s, sequence %d: %s: a client was told %v, the log says %v", s.name, e.Seq, rc.Event, a, is)
 		}
 		delete(h.seen, n)
@@ -423,10 +426,12 @@ func (c *Checker) wanted(space, node string) bool {
 	if !ok || node != DocView {
 		return false
 	}
-	before := c.work.Space(i + c.work.Spaces - 1)
-	for _, doc := range []string{DocPair, DocMarked} {
-		if k := (docKey{before, doc}); c.watched[k] || c.asked[k] {
-			return true
+	for back := range c.work.reach() {
+		before := c.work.Space(i + c.work.Spaces - 1 - back)
+		for _, doc := range []string{DocPair, DocMarked} {
+			if k := (docKey{before, doc}); (doc == DocMarked || back == 0) && (c.watched[k] || c.asked[k]) {
+				return true
+			}
 		}
 	}
 	return false

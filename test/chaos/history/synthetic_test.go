@@ -24,12 +24,14 @@ type synthetic struct {
 	letters []deadKey
 	kills   []Kill
 	newest  []int
+	losses  []Loss
 }
 
 type ack struct {
 	client, space int
 	n             uint32
 	lane          uint64
+	at            time.Time
 }
 
 type delivery struct {
@@ -37,6 +39,7 @@ type delivery struct {
 	space, doc        string
 	revision          uint64
 	value             uint32
+	at                time.Time
 }
 
 type spaceState struct {
@@ -122,7 +125,7 @@ func (s *synthetic) put(w waiting) {
 func (s *synthetic) send(client, space int, n uint32) {
 	name := s.work.Space(space)
 	s.put(waiting{space: name, stream: s.work.Stream(client, space, n), id: EventID(client, n)})
-	s.acks = append(s.acks, ack{client, space, n, s.waiting[len(s.waiting)-1].lane})
+	s.acks = append(s.acks, ack{client, space, n, s.waiting[len(s.waiting)-1].lane, s.now})
 }
 
 // drain handles everything.
@@ -210,21 +213,22 @@ func (s *synthetic) compute(space string, observer, session int) {
 	st.n++
 	v := View(st.sum)
 	s.append(space, &model.Commit{Txs: []model.Tx{{N: st.n, By: "compute " + DocView, Writes: []model.Write{{Doc: DocView, Value: v}}}}})
-	s.watched = append(s.watched, delivery{observer, session, space, DocView, st.head, Hash(v.String())})
+	s.watched = append(s.watched, delivery{observer, session, space, DocView, st.head, Hash(v.String()), s.now})
 }
 
 // check hands everything to a checker.
 func (s *synthetic) check() *Checker {
 	c := New(s.work, s.parts)
 	c.Killed(s.kills)
+	c.Losses = s.losses
 	for _, a := range s.acks {
-		c.Acked(a.client, a.space, a.n, a.lane)
+		c.Acked(a.client, a.space, a.n, a.lane, a.at)
 	}
 	for _, number := range s.newest {
 		c.ShowsNewest(number)
 	}
 	for _, d := range s.watched {
-		c.Watched(d.observer, d.session, d.space, d.doc, d.revision, d.value)
+		c.Watched(d.observer, d.session, d.space, d.doc, d.revision, d.value, d.at)
 	}
 	for _, lane := range s.lanes {
 		for _, m := range lane {

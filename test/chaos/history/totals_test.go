@@ -10,10 +10,10 @@ import (
 func withoutLog(s *synthetic, spoil func(space string, seen map[string]int64)) *Checker {
 	c := New(s.work, s.parts)
 	for _, a := range s.acks {
-		c.Acked(a.client, a.space, a.n, a.lane)
+		c.Acked(a.client, a.space, a.n, a.lane, a.at)
 	}
 	for _, d := range s.watched {
-		c.Watched(d.observer, d.session, d.space, d.doc, d.revision, d.value)
+		c.Watched(d.observer, d.session, d.space, d.doc, d.revision, d.value, d.at)
 	}
 	for _, lane := range s.lanes {
 		for _, m := range lane {

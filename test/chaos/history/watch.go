@@ -1,5 +1,7 @@
 package history
 
+import "time"
+
 // observer watches one document, in one session after the other.
 type observer struct {
 	docKey
@@ -11,13 +13,20 @@ type observer struct {
 // session is one call of Watch: what it has delivered.
 type session struct {
 	number int
-	seen   []version
+	seen   []shown
+}
+
+// shown is what a watch has delivered, and when. A version that is unsure may have been lost since.
+type shown struct {
+	version
+	at     time.Time
+	unsure bool
 }
 
 // Watched says what a watch has delivered: a revision, and a hash of the value's text. A
 // session is one call of Watch; those of an observer, and what each delivers, come in
-// their order.
-func (c *Checker) Watched(number, in int, space, doc string, revision uint64, value uint32) {
+// their order. at is when it was delivered.
+func (c *Checker) Watched(number, in int, space, doc string, revision uint64, value uint32, at time.Time) {
 	key := docKey{space, doc}
 	c.watched[key] = true
 	o := c.observers[number]
@@ -30,7 +39,7 @@ func (c *Checker) Watched(number, in int, space, doc string, revision uint64, va
 		c.Counts.Sessions++
 	}
 	s := &o.sessions[len(o.sessions)-1]
-	s.seen = append(s.seen, version{revision, value})
+	s.seen = append(s.seen, shown{version{revision, value}, at, c.showing(at)})
 	c.Counts.Deliveries++
 }
 
@@ -44,14 +53,18 @@ func (c *Checker) ShowsNewest(number int) { c.newest[number] = true }
 // watches holds what was delivered against the versions that the log has.
 func (c *Checker) watches() {
 	for number, o := range c.observers { // any order: each on its own
-		var last uint64
+		var last, surely uint64
 		for i := range o.sessions {
 			s := &o.sessions[i]
-			if first := s.seen[0].seq; first < last {
-				c.violate(Regression, "observer %d of %s/%s: session %d begins with revision %d, the one before had shown %d", number, o.space, o.doc, s.number, first, last)
+			if first := s.seen[0]; first.seq < surely && !first.unsure {
+				c.violate(Regression, "observer %d of %s/%s: session %d begins with revision %d, the one before had shown %d", number, o.space, o.doc, s.number, first.seq, surely)
 			}
 			c.session(number, o, s)
-			last = max(last, s.seen[len(s.seen)-1].seq)
+			for _, got := range s.seen {
+				if last = got.seq; !got.unsure {
+					surely = last
+				}
+			}
 		}
 		texts := c.spaces[o.space].texts[o.doc]
 		if n := len(texts); n > 0 && last != texts[n-1].seq {
@@ -60,17 +73,26 @@ func (c *Checker) watches() {
 	}
 }
 
-// session checks that every version from the first delivered on was, and nothing else.
+// session checks that every version from the first delivered on was, and nothing else. What is unsure may be lost, and
+// after a loss the watch begins again with what there is.
 func (c *Checker) session(number int, o *observer, s *session) {
 	texts := c.spaces[o.space].texts[o.doc]
+	var before *shown // what was surely there
 	at := 0
-	for i, got := range s.seen {
-		if i > 0 && got.seq <= s.seen[i-1].seq {
-			c.violate(Regression, "observer %d of %s/%s: revision %d after %d", number, o.space, o.doc, got.seq, s.seen[i-1].seq)
+	for i := range s.seen {
+		got := &s.seen[i]
+		anew := before == nil || i > 0 && c.between(s.seen[i-1].at, got.at)
+		if got.unsure {
+			continue
+		}
+		if before != nil && (got.seq < before.seq || got.seq == before.seq && !anew) {
+			c.violate(Regression, "observer %d of %s/%s: revision %d after %d", number, o.space, o.doc, got.seq, before.seq)
 			return
 		}
-		if got.seq == 0 {
-			continue // there was nothing yet
+		again := before != nil && got.seq == before.seq
+		before = got
+		if got.seq == 0 || again {
+			continue // there was nothing yet, or it is as it was
 		}
 		from := at
 		for at < len(texts) && texts[at].seq < got.seq {
@@ -79,7 +101,7 @@ func (c *Checker) session(number int, o *observer, s *session) {
 		switch {
 		case at == len(texts) || texts[at].seq != got.seq || texts[at].hash != got.hash:
 			c.violate(Watches, "observer %d of %s/%s: was shown revision %d, which the log does not have so", number, o.space, o.doc, got.seq)
-		case i > 0 && at > from && !o.newest:
+		case i > 0 && at > from && !o.newest && !anew:
 			c.violate(Watches, "observer %d of %s/%s: %d versions before revision %d were left out", number, o.space, o.doc, at-from, got.seq)
 		}
 		at++

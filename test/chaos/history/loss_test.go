@@ -1,0 +1,123 @@
+package history
+
+import (
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// losing is a run whose power was cut, and the times before, during and after what the disks have forgotten.
+func losing(n int) (s *synthetic, before, during, after time.Time) {
+	s = faultless(n)
+	begun := s.now.Add(time.Hour)
+	s.losses = []Loss{{From: begun, Until: begun.Add(time.Second), Known: begun.Add(2 * time.Second)}}
+	return s, begun.Add(-time.Millisecond), begun.Add(time.Millisecond), begun.Add(time.Minute)
+}
+
+// What was acknowledged while the disks wrote nothing through may be gone, and is counted. What was acknowledged before or
+// afterwards may not.
+func TestWhatAPowerCutHasTakenIsCountedAndNothingElseIsExcused(t *testing.T) {
+	s, before, during, after := losing(40)
+	gone := ack{client: 2, space: 3, n: 41, lane: 999, at: during}
+	s.acks = append(s.acks, gone)
+	if c := s.check(); !c.Sound() || c.Counts.LostToPower != 1 {
+		t.Errorf("an event acknowledged during the loss: %v, %d lost", c.Examples, c.Counts.LostToPower)
+	}
+	for name, at := range map[string]time.Time{"before": before, "after": after} {
+		s.acks[len(s.acks)-1].at = at
+		if c := s.check(); c.Violations[Lost] != 1 || c.Counts.LostToPower != 0 {
+			t.Errorf("an event acknowledged %s the loss: %v", name, c.Violations)
+		}
+	}
+	again := gone
+	again.at, again.lane = after, 0
+	s.acks = append(s.acks[:len(s.acks)-1], gone, again)
+	if c := s.check(); c.Violations[Lost] != 1 {
+		t.Errorf("an event acknowledged again after the loss: %v", c.Violations)
+	}
+}
+
+// An event that was lost may be stored again, at another place.
+func TestAnEventThatWasLostMayBeSentAgain(t *testing.T) {
+	for name, other := range map[string]uint64{"with a place": 998, "there already": 0} {
+		s, before, during, _ := losing(40)
+		last := len(s.acks) - 1
+		first := s.acks[last]
+		first.at, first.lane = during, first.lane+998
+		second := s.acks[last]
+		second.at = s.losses[0].Known
+		if other == 0 {
+			second.lane = 0
+		}
+		s.acks = append(s.acks[:last], first, second)
+		if c := s.check(); !c.Sound() {
+			t.Errorf("%s: %v", name, c.Examples)
+		}
+		s.acks[last].at = before
+		if c := s.check(); c.Sound() {
+			t.Errorf("%s: an event that was stored before the loss changes its place, and all is well", name)
+		}
+	}
+}
+
+// What a client was told of during a loss may end otherwise when the event is handled again.
+func TestAnAnswerThatWasLostMayBeAnother(t *testing.T) {
+	for _, c := range []struct {
+		at   func(Loss) time.Time
+		want int
+	}{
+		{func(l Loss) time.Time { return l.From }, 0},
+		{func(l Loss) time.Time { return l.From.Add(-1) }, 1},
+		{func(l Loss) time.Time { return l.Until }, 1},
+	} {
+		s, _, _, _ := losing(0)
+		k := New(s.work, s.parts)
+		k.Losses = s.losses
+		k.Received(0, 1, 1, Answer{Outcome: model.Handled}, c.at(s.losses[0]))
+		k.Received(0, 1, 1, Answer{Outcome: model.Failed}, c.at(s.losses[0]).Add(time.Hour))
+		if k.Violations[Answers] != c.want {
+			t.Errorf("%d violations, not %d", k.Violations[Answers], c.want)
+		}
+	}
+}
+
+// A watch may show what is lost until the workers have noticed, and begins again then with what there is.
+func TestAWatchMayShowWhatIsLost(t *testing.T) {
+	check := func(shownAt func(Loss) time.Time, again ...int) *Checker {
+		s, before, _, after := losing(2)
+		for range 3 {
+			s.compute("s00", 1, 1)
+		}
+		d := s.watched
+		lost := d[1]
+		lost.revision, lost.value, lost.at = 1<<40, 7, shownAt(s.losses[0])
+		d[0].at = before
+		s.watched = []delivery{d[0], lost}
+		for _, i := range again {
+			d[i].at = after
+			s.watched = append(s.watched, d[i])
+		}
+		return s.check()
+	}
+	during := func(l Loss) time.Time { return l.From }
+	for _, again := range [][]int{{0, 1, 2}, {1, 2}, {2}} { // what was shown, what came next, or the newest
+		if c := check(during, again...); !c.Sound() {
+			t.Errorf("%v after the loss: %v", again, c.Examples)
+		}
+	}
+	if c := check(func(l Loss) time.Time { return l.Known.Add(Noticing - 1) }, 2); !c.Sound() {
+		t.Errorf("before the workers have noticed: %v", c.Examples)
+	}
+	for name, c := range map[string]*Checker{
+		"before the loss":                      check(func(l Loss) time.Time { return l.From.Add(-1) }, 0, 1, 2),
+		"after it":                             check(func(l Loss) time.Time { return l.Known.Add(Noticing) }, 0, 1, 2),
+		"a version left out after the loss":    check(during, 0, 2),
+		"a version again after the loss":       check(during, 0, 1, 1, 2),
+		"the last one is not shown afterwards": check(during, 0, 1),
+	} {
+		if c.Sound() {
+			t.Errorf("%s: all is well", name)
+		}
+	}
+}
