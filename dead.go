@@ -45,10 +45,17 @@ type (
 	DeadDone   = trail.DeadDone
 )
 
-// CountDead counts the dead letters of a space, or of all spaces if space is "". It takes one or
-// two requests whatever their number, since the server keeps an index.
+// CountDead counts the dead letters of a space, or of all spaces if space is "". It takes a few
+// requests whatever their number, since coordinators keep totals.
 func (c *Client) CountDead(ctx context.Context, space string) (DeadCounts, error) {
 	return trail.CountDead(ctx, c.bus, space)
+}
+
+// CountOpenDead counts the dead letters matching the filter that are open: neither redriven nor
+// dismissed. A filter by space, or by stream, takes a few requests whatever their number; one by
+// both lists the names of the space's letters, and one by error or time reads them all.
+func (c *Client) CountOpenDead(ctx context.Context, f DeadFilter) (int, error) {
+	return trail.CountOpen(ctx, c.bus, f)
 }
 
 // OpenDead finds the dead letters matching the filter that are open: neither redriven nor

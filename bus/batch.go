@@ -133,7 +133,7 @@ func endOfBatch(found []storedMsg, last uint64, h nats.Header, multi bool) ([]st
 }
 
 // readPages reads up to limit messages that match the pattern after a sequence, in
-// as many batches as that takes.
+// as many batches as that takes. The pattern "" is all of them.
 func (b *Bus) readPages(ctx context.Context, stream, pattern string, after uint64, limit int) ([]storedMsg, error) {
 	var all []storedMsg
 	for len(all) < limit {

@@ -65,10 +65,14 @@ func (b *Bus) ReadDead(ctx context.Context, space string, after uint64, limit in
 	if err := checkIfAny("space", space); err != nil {
 		return nil, err
 	}
+	pattern := ""
+	if space != "" { // for a pattern, the server goes through all subjects for each page
+		pattern = b.names.dead(space, "", "")
+	}
 	var all []model.DeadLetter
 	for len(all) < limit {
 		want := limit - len(all)
-		found, err := b.readPages(ctx, b.names.deadStream(), b.names.dead(space, "", ""), after, want)
+		found, err := b.readPages(ctx, b.names.deadStream(), pattern, after, want)
 		letters, err := b.letters(found, err)
 		if err != nil {
 			return nil, err

@@ -23,9 +23,8 @@ func (b *Bus) ListDead(ctx context.Context, space string) ([]model.DeadName, err
 	}
 	names := make([]model.DeadName, 0, len(subjects))
 	for subject := range subjects { // any order: the caller is promised none
-		m, ok := parseEvent(subject)
-		if ok && b.names.dead(m.Space, m.Stream, m.ID) == subject {
-			names = append(names, model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID})
+		if name, is := b.deadName(subject); is {
+			names = append(names, name)
 		}
 	}
 	return names, nil

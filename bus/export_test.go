@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -47,3 +48,6 @@ func (counting) Enabled(context.Context, slog.Level) bool    { return true }
 func (c counting) Handle(context.Context, slog.Record) error { c.line(); return nil }
 func (c counting) WithAttrs([]slog.Attr) slog.Handler        { return c }
 func (c counting) WithGroup(string) slog.Handler             { return c }
+
+// Traffic is what the connection has sent and received so far.
+func (b *Bus) Traffic() nats.Statistics { return b.nc.Stats() }

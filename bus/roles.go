@@ -92,7 +92,7 @@ func (n names) coordinator(partitions int) Role {
 	r := n.reader()
 	r.Name, r.About = RoleCoordinator, "releases sends into lanes, writes dead letters, answers questions"
 	r.Publish = append(r.Publish, n.answers()...)
-	r.Publish = append(r.Publish, n.prefix+".lane.>", n.prefix+".dead.>", bucketSubject(n.workersBucket(), "*"))
+	r.Publish = append(r.Publish, n.prefix+".lane.>", n.prefix+".dead.>", bucketSubject(n.workersBucket(), "*"), bucketSubject(n.programsBucket(), deadTotalsKey))
 	for p := range partitions {
 		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), positionPrefix+"*"))
 	}

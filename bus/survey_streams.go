@@ -174,27 +174,43 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 // of some hundred.
 const oldestWithin = 10_000
 
-// dead counts the dead letters by their names. What cannot be asked is not known: the figures are
-// for people.
+// dead counts the dead letters. What cannot be asked is not known: the figures are for people.
 func (s *surveyor) dead(ctx context.Context) *DeadFacts {
-	names, err := s.b.ListDead(ctx, "")
-	if err != nil {
+	f := &DeadFacts{}
+	var index model.DeadIndex // nil if totals are kept
+	totals, err := s.b.deadTotals(ctx)
+	switch {
+	case err == nil:
+		f.DeadCounts = totals.All
+		f.Stream, f.OfStream = totals.MostOpen()
+	case uncounted(err):
+		names, err := s.b.ListDead(ctx, "")
+		if err != nil {
+			return nil
+		}
+		index = model.NewDeadIndex(names)
+		f.DeadCounts = index.Count(func(model.DeadName) bool { return true })
+		f.Stream, f.OfStream = mostOpen(names, index)
+	default:
 		return nil
 	}
-	index := model.NewDeadIndex(names)
-	f := &DeadFacts{DeadCounts: index.Count(func(model.DeadName) bool { return true })}
 	if f.Open == 0 {
 		return f
 	}
-	f.Stream, f.OfStream = mostOpen(names, index)
 	for after, read := uint64(0), 0; read < oldestWithin; {
 		page, err := s.b.ReadDead(ctx, "", after, pageLimit)
 		if err != nil {
 			return f
 		}
+		known := index
+		if known == nil {
+			if known, err = s.indexOf(ctx, page); err != nil {
+				return f
+			}
+		}
 		for i := range page {
 			after = page[i].Seq
-			if !index.Open(page[i].Name()) {
+			if !known.Open(page[i].Name()) {
 				continue
 			}
 			if f.OldestOpen.IsZero() {
@@ -210,6 +226,26 @@ func (s *surveyor) dead(ctx context.Context) *DeadFacts {
 		}
 	}
 	return f
+}
+
+// indexOf is an index of some letters, and of the notes about them.
+func (s *surveyor) indexOf(ctx context.Context, page []model.DeadLetter) (model.DeadIndex, error) {
+	var names, asked []model.DeadName
+	for i := range page {
+		names = append(names, page[i].Name())
+	}
+	here := model.NewDeadIndex(names)
+	_, all := model.DeadTouched(names)
+	for _, n := range all {
+		if !here[n] && n.Check() == nil {
+			asked = append(asked, n)
+		}
+	}
+	notes, err := s.b.GetDead(ctx, asked)
+	for i := range notes {
+		names = append(names, notes[i].Name())
+	}
+	return model.NewDeadIndex(names), err
 }
 
 func (f *StreamFacts) cluster(c *jetstream.ClusterInfo) {

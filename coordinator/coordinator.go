@@ -81,7 +81,8 @@ func (c *Coordinator) Start() {
 		c.tasks.Go(t.save)             // ends with c.ctx
 		c.tasks.Go(t.writeDeadLetters) // ends with c.ctx
 	}
-	c.tasks.Go(c.ends.await) // ends with c.ctx
+	c.tasks.Go(c.ends.await)   // ends with c.ctx
+	c.tasks.Go(c.countLetters) // ends with c.ctx
 	if c.cfg.ID != "" {
 		c.tasks.Go(c.announce) // ends soon after c.ctx
 	}

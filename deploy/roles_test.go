@@ -148,6 +148,7 @@ purge a log                           ..w..p  $JS.API.STREAM.PURGE.SETTLE_LOG_7
 
 save how far releases are             ..wo.p  $KV.SETTLE_STATE_0.=pos.released
 write a dead letter                   ...o.p  settle.dead.s.add.e
+keep the totals of dead letters       ...o.p  $KV.SETTLE_PROGRAMS.dead.totals
 answer questions                      ..wo.p  < settle.api.tree
 be found as a service                 ..wo.p  < $SRV.INFO
 

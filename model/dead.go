@@ -56,6 +56,20 @@ func (n DeadName) Note(kind Outcome) DeadName {
 	return DeadName{n.Space, n.Stream, NoteOf(n.Event, kind)}
 }
 
+// Letter returns the name of the letter that a note of that name is about; n itself if it is no
+// note's.
+func (n DeadName) Letter() DeadName {
+	if event, is := strings.CutSuffix(n.Event, noteSuffix[Dismissed]); is {
+		return DeadName{n.Space, n.Stream, event}
+	}
+	if again, is := strings.CutSuffix(n.Event, noteSuffix[Redriven]); is {
+		if event, is := RedriveOf(again); is {
+			return DeadName{n.Space, n.Stream, event}
+		}
+	}
+	return n
+}
+
 // The outcomes of notes, which record what was done about a letter.
 const (
 	// Redriven: the event was sent again. The lane forgets that after the horizon, while redriving

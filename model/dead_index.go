@@ -34,19 +34,28 @@ func (x DeadIndex) Open(n DeadName) bool {
 // Count counts the letters whose names meant accepts.
 func (x DeadIndex) Count(meant func(DeadName) bool) (c DeadCounts) {
 	for n := range x { // any order: they are counted
-		if IsNoteID(n.Event) || !meant(n) {
-			continue
+		if meant(n) {
+			c.change(DeadCounts{}, x.of(n))
 		}
-		c.Letters++
-		if x.Open(n) {
-			c.Open++
-		}
-		if x[n.RedrivenNote()] {
-			c.Redriven++
-		}
-		if x[n.Note(Dismissed)] {
-			c.Dismissed++
-		}
+	}
+	return c
+}
+
+// of returns the counts of one letter: each is 0 or 1. They are 0 for a note, and for a letter that
+// is not there.
+func (x DeadIndex) of(n DeadName) (c DeadCounts) {
+	if !x[n] || IsNoteID(n.Event) {
+		return c
+	}
+	c.Letters = 1
+	if x[n.RedrivenNote()] {
+		c.Redriven = 1
+	}
+	if x[n.Note(Dismissed)] {
+		c.Dismissed = 1
+	}
+	if c.Redriven+c.Dismissed == 0 {
+		c.Open = 1
 	}
 	return c
 }

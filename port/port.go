@@ -102,6 +102,19 @@ type DeadLetters interface {
 	GetDead(ctx context.Context, names []model.DeadName) ([]model.DeadLetter, error)
 }
 
+// DeadCounter is implemented by a bus that counts dead letters without listing them. It is not part
+// of Client: what has no DeadCounter lists the names.
+type DeadCounter interface {
+	// CountDead counts the letters of a space and of a stream, "" for any. It costs a few requests,
+	// whatever their number, as long as KeepDeadTotals is called now and then; else it lists their
+	// names, as it does for a stream of a space. It may miss the newest.
+	CountDead(ctx context.Context, space, stream string) (model.DeadCounts, error)
+	// KeepDeadTotals counts the letters that came since it was called last, by any process, and
+	// stores the totals. If there are few, it does nothing. The error is model.ErrOutdated if
+	// another process does the same just now, or model.ErrForbidden.
+	KeepDeadTotals(ctx context.Context) error
+}
+
 // Services are questions that any of the processes which serve an endpoint can answer.
 type Services interface {
 	// Serve answers requests until ctx ends or the bus is stopped. It returns once requests can

@@ -55,14 +55,15 @@ func (c *deadChoice) chosen() bool { return *c != deadChoice{} }
 // Run lists dead letters.
 func (c *deadCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, need{shared: []string{bus.ComponentDead}}, func(b *bus.Bus, client *settle.Client) error {
+		if c.Count {
+			noteUnattended(ctx, io, b)
+			return usageIfName(c.count(ctx, io, client))
+		}
 		counts, err := client.CountDead(ctx, c.Space)
 		if err != nil {
 			return usageIfName(err)
 		}
 		noteUnattended(ctx, io, b)
-		if c.Count {
-			return c.count(ctx, io, client, counts)
-		}
 		wanted, cut, err := c.collect(ctx, client)
 		if err != nil {
 			return err
@@ -102,17 +103,20 @@ func (c *deadCmd) print(io streams, wanted []settle.DeadLetter, cut bool, counts
 }
 
 // count prints numbers only. Of some, it is those that are open that are counted.
-func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client, counts settle.DeadCounts) error {
+func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client) error {
+	var counts settle.DeadCounts
+	var err error
 	if c.chosen() {
-		open, err := client.OpenDead(ctx, c.filter(c.Space))
-		if err != nil {
-			return err
-		}
-		counts = settle.DeadCounts{Open: open.Count}
-		if !c.JSON {
-			fmt.Fprintf(io.out, "%d open\n", counts.Open)
-			return nil
-		}
+		counts.Open, err = client.CountOpenDead(ctx, c.filter(c.Space))
+	} else {
+		counts, err = client.CountDead(ctx, c.Space)
+	}
+	if err != nil {
+		return err
+	}
+	if c.chosen() && !c.JSON {
+		fmt.Fprintf(io.out, "%d open\n", counts.Open)
+		return nil
 	}
 	if c.JSON {
 		return printLine(io.out, counts)

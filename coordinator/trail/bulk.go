@@ -54,14 +54,36 @@ func readDeadIndex(ctx context.Context, bus port.Client, space string) (model.De
 	return model.NewDeadIndex(names), err
 }
 
-// CountDead counts the dead letters of a space, or of all spaces if space is "", from the server's
-// index: it takes one or two requests whatever their number.
+// CountDead counts the dead letters of a space, or of all spaces if space is "". It takes a few
+// requests whatever their number: see port.DeadCounter.
 func CountDead(ctx context.Context, bus port.Client, space string) (DeadCounts, error) {
-	x, err := readDeadIndex(ctx, bus, space)
+	return countDead(ctx, bus, &DeadFilter{Space: space})
+}
+
+// countDead counts the letters of the space and the stream of a filter.
+func countDead(ctx context.Context, bus port.Client, f *DeadFilter) (DeadCounts, error) {
+	if counter, can := bus.(port.DeadCounter); can {
+		return counter.CountDead(ctx, f.Space, f.Stream)
+	}
+	x, err := readDeadIndex(ctx, bus, f.Space)
 	if err != nil {
 		return DeadCounts{}, err
 	}
-	return x.Count((&DeadFilter{Space: space}).byName), nil
+	return x.Count(f.byName), nil
+}
+
+// CountOpen counts the open letters matching a filter. If it is about more than names, it reads all
+// letters of the space; else it costs what CountDead does.
+func CountOpen(ctx context.Context, bus port.Client, f DeadFilter) (int, error) {
+	if f.namesSuffice() {
+		c, err := countDead(ctx, bus, &f)
+		return c.Open, err
+	}
+	s, err := SelectDead(ctx, bus, f)
+	if err != nil {
+		return 0, err
+	}
+	return s.Count, nil
 }
 
 // OpenDead holds the dead letters matching a filter that were open at one moment; later ones are

@@ -1,0 +1,273 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/model"
+)
+
+// deadTotalsKey is the record of the totals of the dead letters, which coordinators keep.
+const deadTotalsKey = "dead.totals"
+
+const (
+	// fewDead is the number of messages that the totals may lack before a coordinator counts them,
+	// and manyDead the number that a reader counts itself. A reader of more lists all subjects.
+	fewDead, manyDead = 256, 4 * pageLimit
+	// recount is the shortest time between two counts from the first message on.
+	recount = 10 * time.Minute
+	// savedEvery is the number of messages after which a long count is saved.
+	savedEvery = 32 * pageLimit
+)
+
+// errNotTheSame says that the totals are of another store than the one that is there, or that
+// messages were removed from it.
+var errNotTheSame = errors.New("the dead letters that were counted are not those that are there")
+
+// errBehind says that the end of the dead letters could not be read: a replica does not have it yet,
+// or the last ones were removed.
+var errBehind = errors.New("the last dead letters cannot be read")
+
+// errManyDead says that there is too much to be counted at once.
+var errManyDead = errors.New("too many dead letters are not counted yet")
+
+// CountDead counts the dead letters of a space and a stream, "" for any. See port.DeadCounter.
+func (b *Bus) CountDead(ctx context.Context, space, stream string) (model.DeadCounts, error) {
+	if err := errors.Join(checkIfAny("space", space), checkIfAny("stream", stream)); err != nil {
+		return model.DeadCounts{}, err
+	}
+	t, err := b.deadTotals(ctx)
+	if err == nil {
+		if c, kept := t.Of(space, stream); kept {
+			return c, nil
+		}
+	} else if !uncounted(err) {
+		return model.DeadCounts{}, fmt.Errorf("count dead letters: %w", err)
+	}
+	names, err := b.ListDead(ctx, space)
+	return model.NewDeadIndex(names).Count(func(n model.DeadName) bool { return stream == "" || n.Stream == stream }), err
+}
+
+// uncounted reports whether totals cannot be had though the letters can be read: all have to be listed.
+func uncounted(err error) bool {
+	return errors.Is(err, errNotTheSame) || errors.Is(err, errBehind) || errors.Is(err, errManyDead) || errors.Is(err, errNoStream)
+}
+
+// deadTotals are the totals of all letters that are there: those that are kept, and what was stored since.
+func (b *Bus) deadTotals(ctx context.Context) (*model.DeadTotals, error) {
+	kept, _, err := b.keptTotals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info, err := b.streamInfo(ctx, b.names.deadStream())
+	if err != nil {
+		return nil, err
+	}
+	if info.State.LastSeq > kept.Seq+manyDead {
+		return nil, errManyDead
+	}
+	c := &deadCount{b: b, totals: kept, state: info.State}
+	for pages := 0; !c.done; pages++ {
+		if pages > manyDead/pageLimit { // they are large
+			return nil, errManyDead
+		}
+		if err := c.page(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c.totals, nil
+}
+
+// keptTotals are those that a coordinator has stored, and their revision; empty ones if none has.
+func (b *Bus) keptTotals(ctx context.Context) (*model.DeadTotals, uint64, error) {
+	r, err := b.LoadRecord(ctx, deadTotalsKey)
+	if err != nil {
+		return nil, 0, err
+	}
+	var t model.DeadTotals
+	if r.Data != nil && json.Unmarshal(r.Data, &t) != nil {
+		return &model.DeadTotals{}, r.Rev, nil
+	}
+	return &t, r.Rev, nil
+}
+
+// deadCount counts the messages that a stream of dead letters had in a state.
+type deadCount struct {
+	b      *Bus
+	totals *model.DeadTotals
+	state  jetstream.StreamState
+	done   bool
+}
+
+// page counts the next messages. They are read from the last one on that is counted, which shows
+// whether that is what it was. The error is errNotTheSame if it is not, or if there are fewer
+// messages than were counted.
+func (c *deadCount) page(ctx context.Context) error {
+	t, end := c.totals, c.state.LastSeq
+	var found []storedMsg
+	if end > 0 {
+		var err error
+		found, _, err = c.b.batchGet(ctx, c.b.names.deadStream(), getRequest{Seq: max(t.Seq, 1), Batch: pageLimit + 1, MaxBytes: pageBytes})
+		if err != nil {
+			return err
+		}
+	}
+	if t.Seq > 0 {
+		if !isLastOf(t, found) {
+			return errNotTheSame
+		}
+		found = found[1:]
+	}
+	if behind := slices.IndexFunc(found, func(m storedMsg) bool { return m.Seq > end }); behind >= 0 {
+		found = found[:behind]
+	}
+	if len(found) > 0 {
+		if err := c.add(ctx, found); err != nil {
+			return err
+		}
+	}
+	all := c.totals.Messages == c.state.Msgs
+	c.done = all && (c.totals.Seq >= end || len(found) == 0) // the last ones may have been removed
+	switch {
+	case c.done:
+		return nil
+	case c.totals.Seq >= end:
+		return errNotTheSame
+	case len(found) == 0:
+		return errBehind
+	}
+	return nil
+}
+
+// isLastOf reports whether messages begin with the last one that is counted.
+func isLastOf(t *model.DeadTotals, found []storedMsg) bool {
+	return len(found) > 0 && found[0].Seq == t.Seq && found[0].Time.Equal(t.Stored)
+}
+
+// add counts messages.
+func (c *deadCount) add(ctx context.Context, found []storedMsg) error {
+	names := make([]model.DeadName, 0, len(found))
+	for i := range found {
+		if n, is := c.b.deadName(found[i].Subject); is {
+			names = append(names, n)
+		}
+	}
+	t := c.totals.Clone()
+	before, err := c.before(ctx, names)
+	if err != nil {
+		return err
+	}
+	t.Add(names, before)
+	last := found[len(found)-1]
+	t.Seq, t.Stored = last.Seq, last.Time.UTC()
+	t.Messages += uint64(len(found))
+	c.totals = t
+	return nil
+}
+
+// before looks which letters and notes that have to do with these names are counted already.
+func (c *deadCount) before(ctx context.Context, names []model.DeadName) (model.DeadIndex, error) {
+	if c.totals.Seq == 0 {
+		return nil, nil
+	}
+	fresh := model.NewDeadIndex(names)
+	_, all := model.DeadTouched(names)
+	var subjects []string
+	for _, n := range all {
+		if !fresh[n] && n.Check() == nil {
+			subjects = append(subjects, c.b.names.dead(n.Space, n.Stream, n.Event))
+		}
+	}
+	before := model.DeadIndex{}
+	for part := range slices.Chunk(subjects, getDeadAtOnce) {
+		found, err := c.b.readNamed(ctx, c.b.names.deadStream(), part)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			if n, is := c.b.deadName(found[i].Subject); is && found[i].Seq <= c.totals.Seq {
+				before[n] = true
+			}
+		}
+	}
+	return before, nil
+}
+
+// deadName reads the name of a letter or a note off its subject.
+func (b *Bus) deadName(subject string) (model.DeadName, bool) {
+	m, ok := parseEvent(subject)
+	return model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID}, ok && b.names.dead(m.Space, m.Stream, m.ID) == subject
+}
+
+// KeepDeadTotals counts what was stored since the totals were, if it is some hundred messages, and
+// stores them. See port.DeadCounter.
+func (b *Bus) KeepDeadTotals(ctx context.Context) error {
+	kept, rev, err := b.keptTotals(ctx)
+	if err != nil {
+		return err
+	}
+	info, err := b.streamInfo(ctx, b.names.deadStream())
+	if err != nil {
+		return err
+	}
+	switch last := info.State.LastSeq; {
+	case info.Config.MaxAge > 0: // letters that expire are counted by those that are left
+		return nil
+	case last >= kept.Seq && last-kept.Seq < fewDead && kept.Messages+last-kept.Seq == info.State.Msgs:
+		if err := b.sameDead(ctx, kept); !errors.Is(err, errNotTheSame) {
+			return err
+		}
+	}
+	if kept.Begun.IsZero() {
+		kept.Begun = time.Now().UTC()
+	}
+	c := &deadCount{b: b, totals: kept, state: info.State}
+	if rev, err = c.keep(ctx, rev); !errors.Is(err, errNotTheSame) || time.Since(kept.Begun).Abs() < recount {
+		return err
+	}
+	c.totals = &model.DeadTotals{Begun: time.Now().UTC()}
+	_, err = c.keep(ctx, rev)
+	return err
+}
+
+// sameDead returns errNotTheSame unless the last message that is counted is there.
+func (b *Bus) sameDead(ctx context.Context, kept *model.DeadTotals) error {
+	if kept.Seq == 0 {
+		return nil
+	}
+	found, _, err := b.batchGet(ctx, b.names.deadStream(), getRequest{Seq: kept.Seq, Batch: 1})
+	if err != nil {
+		return err
+	}
+	if !isLastOf(kept, found) {
+		return errNotTheSame
+	}
+	return nil
+}
+
+// keep counts to the end, and stores the totals on the way.
+func (c *deadCount) keep(ctx context.Context, rev uint64) (uint64, error) {
+	for saved := c.totals.Messages; !c.done; {
+		if err := c.page(ctx); err != nil {
+			return rev, err
+		}
+		if n := c.totals.Messages - saved; n == 0 || n < savedEvery && !c.done {
+			continue
+		}
+		saved = c.totals.Messages
+		data, err := json.Marshal(c.totals)
+		if err != nil {
+			return rev, err
+		}
+		if rev, err = c.b.SaveRecord(ctx, model.Record{Key: deadTotalsKey, Data: data, Rev: rev}); err != nil {
+			return rev, err // model.ErrOutdated: another coordinator counts, too
+		}
+	}
+	return rev, nil
+}
