@@ -46,7 +46,9 @@ func TestCountLetters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				b := &counter{Bus: w.server.Connect("c"), err: c.err}
+				client := w.server.Connect("c")
+				defer client.Close()
+				b := &counter{Bus: client, err: c.err}
 				co := coordinator.New(b, coordinator.Config{Logger: slog.New(w.logged)})
 				co.Start()
 				time.Sleep(time.Minute + time.Second)
