@@ -42,9 +42,9 @@ func (b *Bus) CountDead(ctx context.Context, space, stream string) (model.DeadCo
 	if err := errors.Join(checkIfAny("space", space), checkIfAny("stream", stream)); err != nil {
 		return model.DeadCounts{}, err
 	}
-	t, err := b.deadTotals(ctx)
+	counted, err := b.countDead(ctx)
 	if err == nil {
-		if c, kept := t.Of(space, stream); kept {
+		if c, kept := counted.totals.Of(space, stream); kept {
 			return c, nil
 		}
 	} else if !uncounted(err) {
@@ -59,8 +59,8 @@ func uncounted(err error) bool {
 	return errors.Is(err, errNotTheSame) || errors.Is(err, errBehind) || errors.Is(err, errManyDead) || errors.Is(err, errNoStream)
 }
 
-// deadTotals are the totals of all letters that are there: those that are kept, and what was stored since.
-func (b *Bus) deadTotals(ctx context.Context) (*model.DeadTotals, error) {
+// countDead counts all letters that are there: the totals that are kept, and what was stored since.
+func (b *Bus) countDead(ctx context.Context) (*deadCount, error) {
 	kept, _, err := b.keptTotals(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (b *Bus) deadTotals(ctx context.Context) (*model.DeadTotals, error) {
 	if info.State.LastSeq > kept.Seq+manyDead {
 		return nil, errManyDead
 	}
-	c := &deadCount{b: b, totals: kept, state: info.State}
+	c := newDeadCount(b, kept, info.State)
 	for pages := 0; !c.done; pages++ {
 		if pages > manyDead/pageLimit { // they are large
 			return nil, errManyDead
@@ -81,7 +81,7 @@ func (b *Bus) deadTotals(ctx context.Context) (*model.DeadTotals, error) {
 			return nil, err
 		}
 	}
-	return c.totals, nil
+	return c, nil
 }
 
 // keptTotals are those that a coordinator has stored, and their revision; empty ones if none has.
@@ -103,6 +103,16 @@ type deadCount struct {
 	totals *model.DeadTotals
 	state  jetstream.StreamState
 	done   bool
+	// names are all that were counted, nil if they are not known or are many.
+	names model.DeadIndex
+}
+
+func newDeadCount(b *Bus, from *model.DeadTotals, s jetstream.StreamState) *deadCount {
+	c := &deadCount{b: b, totals: from, state: s}
+	if from.Seq == 0 {
+		c.names = model.DeadIndex{}
+	}
+	return c
 }
 
 // page counts the next messages. They are read from the last one on that is counted, which shows
@@ -168,13 +178,21 @@ func (c *deadCount) add(ctx context.Context, found []storedMsg) error {
 	t.Seq, t.Stored = last.Seq, last.Time.UTC()
 	t.Messages += uint64(len(found))
 	c.totals = t
+	if c.names != nil {
+		for _, n := range names {
+			c.names[n] = true
+		}
+		if len(c.names) > manyDead {
+			c.names = nil
+		}
+	}
 	return nil
 }
 
 // before looks which letters and notes that have to do with these names are counted already.
 func (c *deadCount) before(ctx context.Context, names []model.DeadName) (model.DeadIndex, error) {
-	if c.totals.Seq == 0 {
-		return nil, nil
+	if c.names != nil {
+		return c.names, nil
 	}
 	fresh := model.NewDeadIndex(names)
 	_, all := model.DeadTouched(names)
@@ -227,11 +245,11 @@ func (b *Bus) KeepDeadTotals(ctx context.Context) error {
 	if kept.Begun.IsZero() {
 		kept.Begun = time.Now().UTC()
 	}
-	c := &deadCount{b: b, totals: kept, state: info.State}
+	c := newDeadCount(b, kept, info.State)
 	if rev, err = c.keep(ctx, rev); !errors.Is(err, errNotTheSame) || time.Since(kept.Begun).Abs() < recount {
 		return err
 	}
-	c.totals = &model.DeadTotals{Begun: time.Now().UTC()}
+	c = newDeadCount(b, &model.DeadTotals{Begun: time.Now().UTC()}, info.State)
 	_, err = c.keep(ctx, rev)
 	return err
 }

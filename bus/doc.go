@@ -20,6 +20,9 @@
 //	       bucket SETTLE_WORKERS     <worker id>           an announcement, JSON
 //	       bucket SETTLE_PROGRAMS    version.<program>.<n> a program, immutable
 //	                                 rule.<spaces>         which version those run
+//	                                 dead.totals           how many dead letters there are
+//	                                 rewind.<stream>       when it has gone back, and which process noticed
+//	                                 backup.newest         the newest backup
 //	DEAD   stream SETTLE_DEAD        settle.dead.<space>.<stream>.<event id>
 //	                                 one for the deployment: letters are rare
 //

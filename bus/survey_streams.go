@@ -177,12 +177,13 @@ const oldestWithin = 10_000
 // dead counts the dead letters. What cannot be asked is not known: the figures are for people.
 func (s *surveyor) dead(ctx context.Context) *DeadFacts {
 	f := &DeadFacts{}
-	var index model.DeadIndex // nil if totals are kept
-	totals, err := s.b.deadTotals(ctx)
+	var index model.DeadIndex // of all letters, if it is at hand
+	counted, err := s.b.countDead(ctx)
 	switch {
 	case err == nil:
-		f.DeadCounts = totals.All
-		f.Stream, f.OfStream = totals.MostOpen()
+		index = counted.names
+		f.DeadCounts = counted.totals.All
+		f.Stream, f.OfStream = counted.totals.MostOpen()
 	case uncounted(err):
 		names, err := s.b.ListDead(ctx, "")
 		if err != nil {
@@ -235,10 +236,14 @@ func (s *surveyor) indexOf(ctx context.Context, page []model.DeadLetter) (model.
 		names = append(names, page[i].Name())
 	}
 	here := model.NewDeadIndex(names)
-	_, all := model.DeadTouched(names)
-	for _, n := range all {
-		if !here[n] && n.Check() == nil {
-			asked = append(asked, n)
+	for _, n := range names {
+		if model.IsNoteID(n.Event) {
+			continue
+		}
+		for _, note := range []model.DeadName{n.RedrivenNote(), n.Note(model.Dismissed)} {
+			if !here[note] && note.Check() == nil {
+				asked = append(asked, note)
+			}
 		}
 	}
 	notes, err := s.b.GetDead(ctx, asked)

@@ -166,8 +166,9 @@ func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
 	}
 }
 
-// However many dead letters there are, they are counted by one question, and the oldest that is open
-// is found by as many more as there are pages before it.
+// Dead letters that no totals count yet are counted by as many questions as they have pages, and the
+// oldest that is open is found by as many more as there are pages before it. With totals, it is one
+// question for each page before it, and one for the notes about its letters.
 func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
 	var asked atomic.Int64
 	b := through(t, func(request string, _ *nats.Msg) bool {
@@ -194,22 +195,32 @@ func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
 			}
 		}
 	}
-	asked.Store(0)
 	ctx, cancel := contextOf(t)
 	defer cancel()
-	s, err := bus.NewSurvey(ctx, bus.Config{AckTimeout: 5 * time.Second}, bus.SurveyConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range s.Streams {
-		if f.Component != "dead" {
-			continue
+	pages := int64(1300/512 + 1)
+	for _, totals := range []bool{false, true} {
+		when, most := "without totals", 2+2*pages
+		if totals {
+			when, most = "with totals", 2+1+2*pages
+			if err := b.KeepDeadTotals(ctx); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if f.Dead == nil || f.Dead.Letters != 700 || f.Dead.Open != 100 || f.Dead.Dismissed != 600 || !f.Dead.OldestOpen.Equal(begun.Add(600*time.Second)) {
-			t.Errorf("the dead letters are %+v, begun %v", f.Dead, begun)
+		asked.Store(0)
+		s, err := bus.NewSurvey(ctx, bus.Config{AckTimeout: 5 * time.Second}, bus.SurveyConfig{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if n := asked.Load(); n > 2+1300/512+1 {
-		t.Errorf("%d questions were asked of the stream", n)
+		for _, f := range s.Streams {
+			if f.Component != "dead" {
+				continue
+			}
+			if f.Dead == nil || f.Dead.Letters != 700 || f.Dead.Open != 100 || f.Dead.Dismissed != 600 || !f.Dead.OldestOpen.Equal(begun.Add(600*time.Second)) || f.Dead.Stream != "s" || f.Dead.OfStream != 100 {
+				t.Errorf("%s: the dead letters are %+v, begun %v", when, f.Dead, begun)
+			}
+		}
+		if n := asked.Load(); n > most {
+			t.Errorf("%s: %d questions were asked of the stream, and should be %d", when, n, most)
+		}
 	}
 }
