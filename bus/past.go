@@ -186,7 +186,7 @@ func (p *past) holds(stream string, was, found anchor) {
 }
 
 // isBack begins a new epoch, unless that was noticed meanwhile: a stream is not what it was.
-func (p *past) isBack(stream string, was anchor, why string) bool {
+func (p *past) isBack(stream string, was anchor, r model.Rewind) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.contradicted, stream)
@@ -196,7 +196,7 @@ func (p *past) isBack(stream string, was anchor, why string) bool {
 	}
 	p.epoch++
 	p.rewinds = slices.DeleteFunc(p.rewinds, func(r model.Rewind) bool { return r.Stream == stream })
-	p.rewinds = append(p.rewinds, model.Rewind{At: time.Now().UTC(), Stream: stream, Known: was.seq, Found: why})
+	p.rewinds = append(p.rewinds, r)
 	delete(p.anchors, stream)
 	delete(p.suspect, stream)
 	p.changed.raise()
@@ -361,7 +361,8 @@ func (a *anchor) differs(found anchor) string {
 
 // wentBack ends what rests on the stream as it was, and says so.
 func (b *Bus) wentBack(stream string, was anchor, why string) {
-	if !b.past.isBack(stream, was, why) {
+	r := model.Rewind{At: time.Now().UTC(), Stream: stream, Known: was.seq, Found: why}
+	if !b.past.isBack(stream, was, r) {
 		return
 	}
 	b.seen.clear()
@@ -369,4 +370,9 @@ func (b *Bus) wentBack(stream string, was anchor, why string) {
 		"stream", stream, "known_up_to", was.seq, "found", why)
 	b.pub.abandon(func(r *request) bool { return r.bound }, fmt.Errorf("stream %s was known up to %d, and %s: %w", stream, was.seq, why, model.ErrRewound))
 	b.pub.resend(func(r *request) bool { return r.stream == stream && r.held })
+	b.pub.mu.Lock()
+	defer b.pub.mu.Unlock()
+	if !b.pub.closed {
+		b.pub.running.Go(func() { b.noteRewind(r) }) // ends when it is noted, or with b.pub.ctx
+	}
 }

@@ -74,7 +74,9 @@ func TestPast_StreamsAreSettledByTheLastComparisons(t *testing.T) {
 func TestPast_NothingIsSettledWhileALeaderContradicts(t *testing.T) {
 	for name, decide := range map[string]func(p *past){
 		"taken back": func(p *past) { p.holds("LOG", anchor{seq: 7}, anchor{seq: 7}) },
-		"believed":   func(p *past) { p.isBack("LOG", anchor{seq: 7}, "it ends at 5") },
+		"believed": func(p *past) {
+			p.isBack("LOG", anchor{seq: 7}, model.Rewind{Stream: "LOG", Known: 7, Found: "it ends at 5"})
+		},
 	} {
 		var p past
 		p.note("LOG", anchor{seq: 7})
@@ -379,7 +381,7 @@ func TestPast_WhatIsFollowedAndLoadedIsRemembered(t *testing.T) {
 func TestPast_AFollowerOfAnEarlierEpochEnds(t *testing.T) {
 	b := &Bus{timing: defaultTiming, stopped: make(chan struct{})}
 	b.past.note("LOG", anchor{seq: 7})
-	b.past.isBack("LOG", anchor{seq: 7}, "it ends at 5")
+	b.past.isBack("LOG", anchor{seq: 7}, model.Rewind{Stream: "LOG", Known: 7, Found: "it ends at 5"})
 	f := newFollower(b, &tail{stream: "LOG"}, func(delivery) {})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

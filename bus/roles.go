@@ -59,6 +59,9 @@ func (n names) asks() []string {
 // with answers for days.
 func (n names) answers() []string { return []string{"_INBOX.>"} }
 
+// rewinds is what noting that a stream has gone back takes.
+func (n names) rewinds() string { return bucketSubject(n.programsBucket(), rewindKey+".*") }
+
 func (n names) reader() Role {
 	return Role{
 		Name: RoleReader, About: "reads documents, receipts and logs, and watches; changes nothing",
@@ -70,7 +73,7 @@ func (n names) reader() Role {
 func (n names) client() Role {
 	r := n.reader()
 	r.Name, r.About = RoleClient, "a reader that sends events"
-	r.Publish = append(r.Publish, n.prefix+".lane.>")
+	r.Publish = append(r.Publish, n.prefix+".lane.>", n.rewinds())
 	return r
 }
 
@@ -79,7 +82,7 @@ func (n names) worker(partitions int) Role {
 	r.Name, r.About = RoleWorker, "hosts spaces: commits, checkpoints, purges, membership"
 	r.Publish = append(r.Publish, n.answers()...)
 	// To lanes, it sends what has come of tasks, and what stands in the wrong one.
-	r.Publish = append(r.Publish, n.prefix+".log.>", n.prefix+".lane.>", n.rollCalls(), bucketSubject(n.workersBucket(), "*"))
+	r.Publish = append(r.Publish, n.prefix+".log.>", n.prefix+".lane.>", n.rollCalls(), bucketSubject(n.workersBucket(), "*"), n.rewinds())
 	for p := range partitions {
 		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), ">"),
 			"$JS.API.STREAM.PURGE."+n.laneStream(p), "$JS.API.STREAM.PURGE."+n.logStream(p), "$JS.API.STREAM.PURGE."+bucketStream(n.stateBucket(p)))
@@ -92,7 +95,7 @@ func (n names) coordinator(partitions int) Role {
 	r := n.reader()
 	r.Name, r.About = RoleCoordinator, "releases sends into lanes, writes dead letters, answers questions"
 	r.Publish = append(r.Publish, n.answers()...)
-	r.Publish = append(r.Publish, n.prefix+".lane.>", n.prefix+".dead.>", bucketSubject(n.workersBucket(), "*"), bucketSubject(n.programsBucket(), deadTotalsKey))
+	r.Publish = append(r.Publish, n.prefix+".lane.>", n.prefix+".dead.>", bucketSubject(n.workersBucket(), "*"), bucketSubject(n.programsBucket(), deadTotalsKey), n.rewinds())
 	for p := range partitions {
 		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), positionPrefix+"*"))
 	}

@@ -52,6 +52,8 @@ type Survey struct {
 	// Backup is the newest backup that is noted, nil if none is; BackupUnseen is why that is not known.
 	Backup       *BackupNote
 	BackupUnseen error
+	// Rewinds are what processes have noted of streams that have gone back to an earlier state.
+	Rewinds []model.RewindNote
 	// MembersUnseen and ServicesUnseen are why there are none.
 	MembersUnseen, ServicesUnseen error
 }

@@ -102,6 +102,15 @@ func (s *surveyor) deployment(ctx context.Context) {
 	s.members(ctx)
 	s.services(ctx)
 	s.backup(ctx)
+	s.rewinds(ctx)
+}
+
+// rewinds reads what is noted of streams that have gone back. If it cannot be read, neither can the
+// newest backup, which says why.
+func (s *surveyor) rewinds(ctx context.Context) {
+	ctx, cancel := s.ask(ctx)
+	defer cancel()
+	s.Rewinds, _ = s.b.RewindNotes(ctx)
 }
 
 // backup looks for the note of the newest backup.

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
@@ -21,8 +22,8 @@ func (c *Coordinator) announce() {
 	err := c.bus.Serve(c.ctx, model.Service{
 		Name: "settle-coordinator-alive", Description: "Answers while coordinator " + c.cfg.ID + " runs.",
 		Endpoints: []model.Endpoint{{
-			Name: Endpoint(c.cfg.ID), Description: "Answers with an empty message.",
-			Answer: func([]byte) ([]byte, error) { return nil, nil },
+			Name: Endpoint(c.cfg.ID), Description: "Answers with what the coordinator has noticed, as JSON.",
+			Answer: func([]byte) ([]byte, error) { return json.Marshal(c.Figures()) },
 		}},
 	})
 	if err != nil && c.ctx.Err() == nil {

@@ -59,8 +59,8 @@ func TestIncident_AWorkerIsFrozen(t *testing.T) {
 	eventually(t, "both workers are well again", func() bool { return strings.Contains(looks("doctor"), "2 workers: w-frozen, w-well") })
 }
 
-// A worker whose user may not save what it has done is denied that again and again, and works otherwise: the
-// doctor and the fleet name the subject. One that may not announce itself ends, and says which role it needs.
+// A worker or a coordinator whose user may not save what it has done is denied that again and again, and works
+// otherwise: the doctor and the fleet name the subject. One that may not announce itself ends, and says which role it needs.
 func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	writeFile(t, conf, `
@@ -100,6 +100,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 	if out := looks("doctor") + looks("fleet"); strings.Contains(out, "denied") {
 		t.Errorf("a worker that may do everything is said to be denied something:\n%s", out)
 	}
+	begin(t, as("unsaving", "c-unsaving"), "coordinator").says(t, "msg=running")
 	begin(t, as("unsaving", "w-unsaving"), "spaceworker").says(t, "msg=running")
 	for i := range 8 { // of both partitions, of which each worker has one
 		if out, code := once(t.Context(), t, as("all", ""), "settle", "send", fmt.Sprint("s", i), "add", "--wait"); code != 0 {
@@ -114,6 +115,15 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 	eventually(t, "the fleet names what is denied", func() bool {
 		out := looks("fleet")
 		return strings.Contains(out, "w-unsaving is denied by the server") && strings.Contains(out, subject)
+	})
+	// A coordinator may not save how far it has released the logs.
+	eventually(t, "the doctor names what a coordinator is denied", func() bool {
+		out := looks("doctor")
+		return strings.Contains(out, "coordinator c-unsaving was denied within the last ten minutes") && strings.Contains(out, "permissions of the role coordinator")
+	})
+	eventually(t, "the fleet names what a coordinator is denied", func() bool {
+		out := looks("fleet")
+		return strings.Contains(out, "c-unsaving is denied by the server") && strings.Contains(out, "permissions of the role coordinator")
 	})
 }
 

@@ -149,6 +149,7 @@ purge a log                           ..w..p  $JS.API.STREAM.PURGE.SETTLE_LOG_7
 save how far releases are             ..wo.p  $KV.SETTLE_STATE_0.=pos.released
 write a dead letter                   ...o.p  settle.dead.s.add.e
 keep the totals of dead letters       ...o.p  $KV.SETTLE_PROGRAMS.dead.totals
+note that a stream has gone back      .cwo.p  $KV.SETTLE_PROGRAMS.rewind.SETTLE_LANE_0
 answer questions                      ..wo.p  < settle.api.tree
 be found as a service                 ..wo.p  < $SRV.INFO
 

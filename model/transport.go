@@ -48,6 +48,21 @@ type Rewind struct {
 	Found string `json:"found"`
 }
 
+// RewindNote is a Rewind that a process has noted in the deployment, for operators.
+type RewindNote struct {
+	Rewind
+	// By names the process that noticed it: its role and its id.
+	By string `json:"by"`
+	// Acknowledged is set if an operator knows of it. It is not in the note itself.
+	Acknowledged bool `json:"-"`
+}
+
+// RewindFor is for how long a rewind is reported that no operator has acknowledged.
+const RewindFor = 7 * 24 * time.Hour
+
+// IsNews reports whether a rewind is to be reported still.
+func (n *RewindNote) IsNews(now time.Time) bool { return !n.Acknowledged && now.Sub(n.At) < RewindFor }
+
 // Append is a request to append one commit to a space's log.
 type Append struct {
 	Space string

@@ -24,6 +24,7 @@ type doctorCmd struct {
 	SystemUser     string        `help:"User of the system account, with the password in SETTLE_SYSTEM_PASSWORD." placeholder:"USER"`
 	SystemPassword string        `hidden:"" env:"SETTLE_SYSTEM_PASSWORD"`
 	BackupAge      time.Duration `help:"The largest age of the newest backup; 0 checks no backups." default:"168h" env:"SETTLE_BACKUP_AGE"`
+	Acknowledge    bool          `help:"First record that the operator knows of all streams that have gone back to an earlier state, so that they are not reported any more. Needs the role operator."`
 	JSON           bool          `name:"json" help:"Print one JSON object; with --watch, one a line."`
 	Watch          bool          `help:"Repeat, and print changes, until interrupted."`
 	Every          time.Duration `help:"The interval of --watch." default:"15s"`
@@ -31,12 +32,17 @@ type doctorCmd struct {
 
 // Help says more than fits in a line.
 func (doctorCmd) Help() string {
-	return "It changes nothing. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached. With --watch it is 0 when it is interrupted. docs/operations.md explains each finding."
+	return "It changes nothing, but for --acknowledge. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached. With --watch it is 0 when it is interrupted. docs/operations.md explains each finding."
 }
 
 // Run looks at a deployment, and says what is well, what is not, and what can be lost.
 func (c *doctorCmd) Run(ctx context.Context, io streams) error {
 	c.here()
+	if c.Acknowledge {
+		if err := c.acknowledge(ctx, io); err != nil {
+			return err
+		}
+	}
 	if c.Watch {
 		return c.watch(ctx, io)
 	}
@@ -58,11 +64,32 @@ func (c *doctorCmd) Run(ctx context.Context, io streams) error {
 	return exitError{int(report.Level), errors.New(worst(report))}
 }
 
-// look looks once. The error is that nothing could be reached.
-func (c *doctorCmd) look(ctx context.Context) (*doctor.Report, error) {
-	cfg := bus.Config{
+// acknowledge records that streams that have gone back are known.
+func (c *doctorCmd) acknowledge(ctx context.Context, io streams) error {
+	b, err := bus.Connect(ctx, c.config())
+	if err != nil {
+		return usage(err)
+	}
+	defer b.Kill()
+	ctx, end := context.WithTimeout(ctx, processesTime)
+	defer end()
+	n, err := b.AcknowledgeRewinds(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(io.err, "%s acknowledged\n", count(n, "rewind"))
+	return err
+}
+
+func (c *doctorCmd) config() bus.Config {
+	return bus.Config{
 		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "doctor/" + fmt.Sprint(os.Getpid()), AckTimeout: 3 * time.Second,
 	}
+}
+
+// look looks once. The error is that nothing could be reached.
+func (c *doctorCmd) look(ctx context.Context) (*doctor.Report, error) {
+	cfg := c.config()
 	survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
 	if err != nil {
 		return nil, err

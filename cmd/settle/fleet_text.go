@@ -281,6 +281,10 @@ func troubles(f *fleet.Fleet) (out []string) {
 	for _, h := range f.Hanging() {
 		hanging[h.Worker] = h.String()
 	}
+	by, texts := fleet.RewindText(f.Rewinds)
+	for i := range by {
+		out = append(out, fmt.Sprintf("the store has gone back, as %s noticed %s. What was stored last is lost; senders that have the events can send them again. `settle doctor --acknowledge` ends this", by[i], texts[i]))
+	}
 	for _, m := range slices.Concat(f.Workers, f.Coordinators) {
 		switch {
 		case m.State == fleet.Silent && m.Coordinates():
@@ -293,7 +297,7 @@ func troubles(f *fleet.Fleet) (out []string) {
 		if m.Ahead.Abs() > clockOff {
 			out = append(out, fmt.Sprintf("the clock of %s is %s from this machine's: timers are due by the workers' clocks. Let every machine keep time (chrony, systemd-timesyncd)", m.ID, m.Ahead.Abs().Round(time.Millisecond)))
 		}
-		if went := m.WentBack(); went != "" {
+		if went := m.WentBack(f.Noted()); went != "" {
 			out = append(out, fmt.Sprintf("the store has gone back, as %s noticed %s. What was stored last is lost; senders that have the events can send them again", m.ID, went))
 		}
 		if m.State == fleet.Here {
@@ -304,8 +308,8 @@ func troubles(f *fleet.Fleet) (out []string) {
 		}
 		out = append(out, lossesOf(&m)...)
 		out = append(out, loadOf(&m)...)
-		if m.Figures != nil && m.Figures.Denied != "" {
-			out = append(out, m.ID+" is denied by the server: "+m.Figures.Denied+". Give its user the permissions of the role worker: settle permissions")
+		if what := m.Denied(); what != "" {
+			out = append(out, m.ID+" is denied by the server: "+what+". Give its user the permissions of the role "+m.Kind()+": settle permissions")
 		}
 		if m.Figures != nil && m.Figures.Unstored != "" {
 			out = append(out, "the store has no room, or fails, as "+m.ID+" finds: "+m.Figures.Unstored+". What it has done waits. Free the disk and restart the NATS server, or raise the limit")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,8 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 )
 
@@ -228,51 +231,140 @@ func TestIncident_AHandlerThatFailsAndADocumentThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// A worker that has known more than the store has goes on with what there is, and says so.
-func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
+// backwards is a server whose files are put back to what they were.
+type backwards struct {
+	*testing.T
+	dir  string
+	port int
+	*embedded.Server
+}
+
+func startBackwards(t *testing.T) *backwards {
+	t.Helper()
 	ports, err := natstest.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	start := func(files string) *embedded.Server {
-		s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: filepath.Join(dir, files), Fsync: embedded.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	again := func(s *embedded.Server, files, now string) *embedded.Server {
-		s.Shutdown()
-		if err := os.CopyFS(filepath.Join(dir, now), os.DirFS(filepath.Join(dir, files))); err != nil {
-			t.Fatal(err)
-		}
-		return start(now)
-	}
-	s := start("old")
-	defer func() { s.Shutdown() }()
+	s := &backwards{T: t, dir: t.TempDir(), port: ports[0]}
+	s.start("old")
+	t.Cleanup(func() { s.Shutdown() })
 	t.Setenv("NATS_URL", s.ClientURL())
-	d, err := settle.Start(t.Context(), settle.Config{
+	return s
+}
+
+func (s *backwards) start(files string) {
+	s.Helper()
+	var err error
+	s.Server, err = embedded.Start(s.Context(), embedded.Config{StoreDir: filepath.Join(s.dir, files), Fsync: embedded.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", s.port)})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// again starts the server again with a copy of the files that it began with.
+func (s *backwards) again(now string) {
+	s.Helper()
+	s.Shutdown()
+	if err := os.CopyFS(filepath.Join(s.dir, now), os.DirFS(filepath.Join(s.dir, "old"))); err != nil {
+		s.Fatal(err)
+	}
+	s.start(now)
+}
+
+// adding starts a deployment of one partition on the server.
+func (s *backwards) adding() *settle.Deployment {
+	s.Helper()
+	d, err := settle.Start(s.Context(), settle.Config{
 		Programs: settle.Always(settle.NewProgram("counter").Handle("add", func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("added") })),
 		Bus:      bus.Config{URL: s.ClientURL(), Partitions: 1, Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond)}},
 	})
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	defer func() {
-		if err := d.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	}()
+	return d
+}
+
+func (s *backwards) stop(d *settle.Deployment) {
+	s.Helper()
+	if err := d.Stop(context.WithoutCancel(s.Context())); err != nil {
+		s.Error(err)
+	}
+}
+
+// A worker that has known more than the store has goes on with what there is, and says so. It is said
+// when the worker is started again, too, until an operator knows of it.
+func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
+	s := startBackwards(t)
+	d := s.adding()
+	defer func() { s.stop(d) }()
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a1", "--wait")
-	s = again(s, "old", "new")
+	s.again("new")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
 	saved(t, d, "cart")
-	s = again(s, "old", "older")
+	for _, command := range []string{"fleet", "doctor"} {
+		if out, _ := try(t, 0, "", command); strings.Contains(out, "gone back") {
+			t.Errorf("a store that has not gone back is said to have:\n%s", out)
+		}
+	}
+	s.again("older")
 	const each = "stream SETTLE_LANE_0 was known up to | stream SETTLE_LOG_0 was known up to | stream KV_SETTLE_STATE_0 was known up to"
 	wantSoon(t, 0, "the store has gone back, as | "+each, "fleet")
-	wantSoon(t, 1, "the store has gone back, as worker | "+each+" | Senders that have the events can send them again", "doctor", "--json")
+	wantSoon(t, 1, "the store has gone back, as | "+each+" | Senders that have the events can send them again", "doctor", "--json")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
+	s.stop(d)
+	d = s.adding()
+	wantSoon(t, 1, "the store has gone back, as | "+each+" | settle doctor --acknowledge", "doctor", "--json")
+	wantSoon(t, 0, "the store has gone back, as | "+each, "fleet")
+	acknowledged(t)
+}
+
+// acknowledged has an operator know of what has gone back, after which it is not said any more.
+func acknowledged(t *testing.T) {
+	t.Helper()
+	if out, _ := try(t, 0, "", "doctor", "--acknowledge"); strings.Contains(out, "gone back") {
+		t.Errorf("the doctor says what is acknowledged:\n%s", out)
+	}
+	if out, _ := try(t, 0, "", "fleet"); strings.Contains(out, "gone back") {
+		t.Errorf("the fleet says what is acknowledged:\n%s", out)
+	}
+}
+
+// What a coordinator alone has known to be in the store is told, also when it has ended.
+func TestIncident_AStoreHasGoneBackAndACoordinatorAloneKnewIt(t *testing.T) {
+	s := startBackwards(t)
+	d := s.adding()
+	want(t, 0, "handled", "send", "cart", "add", "--id", "a1", "--wait")
+	s.stop(d)
+	s.again("new")
+	b, err := bus.Connect(t.Context(), bus.Config{URL: s.ClientURL(), Name: "coordinator/c1", Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	c := coordinator.New(b, coordinator.Config{ID: "c1"})
+	c.Start()
+	defer c.Stop()
+	d = s.adding()
+	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
+	s.stop(d)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for begun := time.Now(); ; <-again.C {
+		f, err := fleet.Look(t.Context(), b)
+		if err != nil || time.Since(begun) > patience {
+			t.Fatalf("c1 has not read the log: %+v, %v", f, err)
+		}
+		if slices.ContainsFunc(f.Coordinators, func(m fleet.Member) bool { return m.ID == "c1" && m.State == fleet.Here && m.Unreleased == 0 }) {
+			break
+		}
+	}
+	s.again("older")
+	const found = "the store has gone back, as coordinator c1 noticed | stream SETTLE_LOG_0 was known up to"
+	wantSoon(t, 0, found, "fleet")
+	wantSoon(t, 2, found, "doctor", "--json")
+	c.Stop()
+	wantSoon(t, 2, found, "doctor", "--json")
+	acknowledged(t)
 }
 
 // A lane that has no room holds up what spaces send to each other, and that is named with the lane, the space, and since when.

@@ -280,22 +280,22 @@ func (j *judge) age() time.Duration {
 	return max(0, j.Now.Sub(since)).Round(time.Second)
 }
 
-// deniedWorkers warns of workers whose user may do too little. What is denied is tried again, so it looks like
+// denied warns of processes whose user may do too little. What is denied is tried again, so it looks like
 // something that is slow.
-func (j *judge) deniedWorkers() {
+func (j *judge) denied() {
 	if j.fleet == nil {
 		return
 	}
-	for i := range j.fleet.Workers {
-		if m := &j.fleet.Workers[i]; m.Figures != nil && m.Figures.Denied != "" {
-			j.bad(Warning, CheckPermissions, "worker "+m.ID+" was denied within the last ten minutes: "+m.Figures.Denied,
-				"What the worker needs that for waits.", "Give its user the permissions of the role worker: `settle permissions`.")
+	for _, m := range slices.Concat(j.fleet.Workers, j.fleet.Coordinators) {
+		if what := m.Denied(); what != "" {
+			j.bad(Warning, CheckPermissions, m.Kind()+" "+m.ID+" was denied within the last ten minutes: "+what,
+				"What the "+m.Kind()+" needs that for waits.", "Give its user the permissions of the role "+m.Kind()+": `settle permissions`.")
 		}
 	}
 }
 
 func (j *judge) permissions() {
-	j.deniedWorkers()
+	j.denied()
 	u := j.User
 	who := "user " + u.User
 	if u.User == "" {

@@ -15,6 +15,7 @@ import (
 
 // processes judges what the workers say of themselves.
 func (j *judge) processes() {
+	j.rewound()
 	if j.fleet == nil {
 		if j.unseen != nil {
 			j.bad(Warning, CheckStuck, "the workers could not be asked what they do: "+j.unseen.Error(),
@@ -24,7 +25,6 @@ func (j *judge) processes() {
 	}
 	j.binaries()
 	j.workerClocks()
-	j.rewound()
 	j.refusals()
 	j.unstored()
 	j.fullLanes()
@@ -82,14 +82,29 @@ func (j *judge) workerClocks() {
 	}
 }
 
-// rewound tells of a store that has gone back while a worker knew it.
+// rewound tells of a store that has gone back: as it is noted in the deployment, and as members have noticed it
+// where that is not noted.
 func (j *judge) rewound() {
-	for i := range j.fleet.Workers {
-		m := &j.fleet.Workers[i]
-		if went := m.WentBack(); went != "" {
-			j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back, as worker %s noticed %s", m.ID, went),
-				"What was stored last is lost, events that were acknowledged among it. What is sent since is handled.",
-				"Find out why: a power cut without fsync, a snapshot of the machine, older files. Senders that have the events can send them again. This is said until the worker is started again.")
+	const lost = "What was stored last is lost, events that were acknowledged among it. What is sent since is handled."
+	const do = "Find out why: a power cut without fsync, a snapshot of the machine, older files. Senders that have the events can send them again. "
+	var news []model.RewindNote
+	for _, n := range j.Rewinds {
+		if n.IsNews(j.Now) {
+			news = append(news, n)
+		}
+	}
+	by, texts := fleet.RewindText(news)
+	for i := range by[:min(len(by), maxNamed)] {
+		j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back, as %s noticed %s", by[i], texts[i]), lost,
+			do+"`settle doctor --acknowledge` says that this is known; else it is said for 7 days.")
+	}
+	if j.fleet == nil {
+		return
+	}
+	for _, m := range slices.Concat(j.fleet.Workers, j.fleet.Coordinators) {
+		if went := m.WentBack(j.Rewinds); went != "" {
+			j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back, as %s %s noticed %s", m.Kind(), m.ID, went), lost,
+				do+"This is said until it is started again.")
 		}
 	}
 }

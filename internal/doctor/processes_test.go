@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
@@ -89,6 +90,19 @@ var fleets = []struct {
 	{"a store that has gone back", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Rewound = model.Rewind{At: time.Unix(0, 0).UTC(), Stream: "SETTLE_LANE_0", Known: 90, Found: "it ends at 80"}
 	}, Warning, "! log and lanes the store has gone back, as worker w1 noticed at 1970-01-01T00:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80", ""},
+	{"a store that has gone back, as a coordinator knows", func(f *fleet.Fleet) {
+		back := []model.Rewind{{At: time.Unix(0, 0).UTC(), Stream: "SETTLE_LOG_0", Known: 90, Found: "it ends at 80"}}
+		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Noticed: &coordinator.Figures{Rewinds: back, RewindCount: 3}}}
+	}, Warning, "! log and lanes the store has gone back, as coordinator c1 noticed at 1970-01-01T00:00:00Z: stream SETTLE_LOG_0 was known up to 90, and it ends at 80; and 2 more|until it is started again", "worker w1 noticed"},
+	{"a coordinator that has noticed nothing", func(f *fleet.Fleet) {
+		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Noticed: &coordinator.Figures{}}}
+	}, OK, "", "gone back|denied"},
+	{"a coordinator that is denied something", func(f *fleet.Fleet) {
+		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Noticed: &coordinator.Figures{Denied: "Publish to x"}}}
+	}, Warning, "! permissions coordinator c1 was denied within the last ten minutes: Publish to x|permissions of the role coordinator", "worker w1 was denied"},
+	{"a worker that is denied something", func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Denied = "Publish to x"
+	}, Warning, "! permissions worker w1 was denied within the last ten minutes: Publish to x|permissions of the role worker", "coordinator c1"},
 	{"one that does not tell", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "" }, OK, "", "program files"},
 	{"a clock that is ten minutes off", func(f *fleet.Fleet) { f.Workers[1].Ahead = -10 * time.Minute }, Failure, "✗ clock the clock of worker w2 is 10m0s behind this machine's", ""},
 	{"a clock that is two seconds off", func(f *fleet.Fleet) { f.Workers[1].Ahead = 2 * time.Second }, Warning, "! clock the clock of worker w2 is 2s ahead of this machine's", ""},
@@ -235,6 +249,54 @@ func TestChanges_TellWhatIsNewAndWhatHasGone(t *testing.T) {
 	for _, change := range c.Since(Unreachable(errors.New("refused"))) {
 		if line := change.String(); line != "00:00:00  new  ✗ servers: nothing could be reached: refused" {
 			t.Errorf("printed as %q", line)
+		}
+	}
+}
+
+// What is noted of a store that has gone back is said for 7 days, or until an operator knows of it, also if no process
+// says so; and what a process says that is noted is said once.
+func TestRewinds_AreSaidAsTheyAreNoted(t *testing.T) {
+	back := model.Rewind{At: noon.Add(-24 * time.Hour), Stream: "SETTLE_LANE_0", Known: 90, Found: "it ends at 80"}
+	note := func(change func(*model.RewindNote)) []model.RewindNote {
+		n := model.RewindNote{Rewind: back, By: "client/shop"}
+		change(&n)
+		return []model.RewindNote{n}
+	}
+	as := func(*model.RewindNote) {}
+	knows := func(ago time.Duration) *fleet.Fleet {
+		r := back
+		r.At = noon.Add(-ago)
+		return &fleet.Fleet{At: noon, Workers: []fleet.Member{{ID: "w1", State: fleet.Here, Figures: &worker.Figures{Rewinds: []model.Rewind{r}, RewindCount: 1, Rewound: r}}}}
+	}
+	const noted = "the store has gone back, as client shop noticed at 2026-11-20T12:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80"
+	for name, c := range map[string]struct {
+		notes []model.RewindNote
+		fleet *fleet.Fleet
+		want  string
+	}{
+		"noted":                               {note(as), nil, noted},
+		"noted, and known to a worker":        {note(as), knows(24*time.Hour + time.Minute), noted},
+		"known to a worker alone":             {nil, knows(24 * time.Hour), strings.Replace(noted, "client shop", "worker w1", 1)},
+		"another one is noted":                {note(func(n *model.RewindNote) { n.Stream = "SETTLE_LOG_0" }), knows(24 * time.Hour), strings.Replace(noted, "LANE_0", "LOG_0", 1) + " + " + strings.Replace(noted, "client shop", "worker w1", 1)},
+		"old":                                 {note(func(n *model.RewindNote) { n.At = noon.Add(-8 * 24 * time.Hour) }), nil, ""},
+		"acknowledged":                        {note(func(n *model.RewindNote) { n.Acknowledged = true }), nil, ""},
+		"acknowledged, and known to a worker": {note(func(n *model.RewindNote) { n.Acknowledged = true }), knows(24 * time.Hour), ""},
+		"acknowledged, and known from before": {note(func(n *model.RewindNote) { n.Acknowledged = true }), knows(48 * time.Hour), ""},
+		"acknowledged, and it was again":      {note(func(n *model.RewindNote) { n.Acknowledged = true }), knows(time.Hour), strings.NewReplacer("client shop", "worker w1", "20T12", "21T11").Replace(noted)},
+	} {
+		s := single()
+		s.Rewinds = c.notes
+		var got []string
+		for _, f := range Judge(s, c.fleet, nil, 0).Findings {
+			if strings.Contains(f.Found, "gone back") {
+				got = append(got, f.Found)
+				if f.Check != CheckReach || f.Level != Warning || strings.Contains(f.Do, "--acknowledge") == strings.Contains(f.Do, "started again") {
+					t.Errorf("%s: %+v", name, f)
+				}
+			}
+		}
+		if text := strings.Join(got, " + "); text != c.want {
+			t.Errorf("%s: it is said %q, want %q", name, text, c.want)
 		}
 	}
 }

@@ -46,6 +46,11 @@ type Fleet struct {
 	// longest, and StuckCount is how many do.
 	Stuck      []Stuck `json:"stuck"`
 	StuckCount int     `json:"stuck_count"`
+	// Rewinds are the streams that have gone back within the last 7 days, as processes have noted it,
+	// the oldest first, without those that an operator has acknowledged.
+	Rewinds []model.RewindNote `json:"rewinds,omitzero"`
+
+	noted []model.RewindNote // all that is noted
 }
 
 // Stuck is a space that stands still, as its worker says.
@@ -74,6 +79,8 @@ type Member struct {
 	Ahead time.Duration `json:"ahead_ns,omitzero"`
 	// Unreleased is, of a coordinator, how many log sequences it has not gone through.
 	Unreleased uint64 `json:"unreleased,omitzero"`
+	// Noticed is, of a coordinator, what it has noticed; nil if it does not say.
+	Noticed *coordinator.Figures `json:"noticed,omitzero"`
 	// Full are, of a coordinator, the lanes that have no room for what it is to release.
 	Full []model.FullLane `json:"full,omitzero"`
 
@@ -153,6 +160,7 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 		}
 	}
 	f.gatherStuck()
+	f.rewinds(ctx, b)
 	f.measure(ctx, b)
 	return f, ctx.Err()
 }
@@ -242,9 +250,13 @@ func (m *Member) answers(ctx context.Context, b Bus) (bool, error) {
 	if m.said.Role != model.RoleCoordinator {
 		return b.Ping(ctx, m.ID)
 	}
-	_, err := b.Ask(ctx, coordinator.Endpoint(m.ID), nil)
+	reply, err := b.Ask(ctx, coordinator.Endpoint(m.ID), nil)
 	if errors.Is(err, model.ErrNobody) {
 		return false, nil
+	}
+	var f coordinator.Figures
+	if err == nil && json.Unmarshal(reply, &f) == nil { // one of an earlier version answers nothing
+		m.Noticed = &f
 	}
 	return err == nil, err
 }

@@ -38,11 +38,11 @@ func TestWentBack_NamesEveryStream(t *testing.T) {
 			"at 2026-11-21T12:00:00Z: stream LOG_0 was known up to 90, and it ends at 80; stream LANE_0 was known up to 90, and it ends at 80 (at 2026-11-21T11:00:00Z)",
 		},
 	} {
-		if got := (&Member{Figures: c.figures}).WentBack(); got != c.want {
+		if got := (&Member{Figures: c.figures}).WentBack(nil); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	got := (&Member{Figures: &worker.Figures{Rewound: many[0], Rewinds: many, RewindCount: 193}}).WentBack()
+	got := (&Member{Figures: &worker.Figures{Rewound: many[0], Rewinds: many, RewindCount: 193}}).WentBack(nil)
 	if want := "; stream L5 was known up to 90, and it ends at 80; and 187 more"; len(got) < len(want) || got[len(got)-len(want):] != want {
 		t.Errorf("of very many: %q", got)
 	}

@@ -1,0 +1,152 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// rewindKey begins the keys of the records in which processes note that a stream has gone back: there
+// is one for each such stream.
+const rewindKey = "rewind"
+
+const (
+	// keptRewinds is how many rewinds of a stream are kept.
+	keptRewinds = 5
+	// sameRewind is how far apart two processes may notice one rewind.
+	sameRewind = 10 * time.Minute
+	// longestPause is the longest time until it is tried again to note a rewind.
+	longestPause = time.Minute
+)
+
+// rewindRecord is what is noted of a stream, the oldest first.
+type rewindRecord struct {
+	Rewinds []model.RewindNote `json:"rewinds"`
+	// Acknowledged is when the newest one was noticed that an operator knows of.
+	Acknowledged time.Time `json:"acknowledged,omitzero"`
+}
+
+// has reports whether another process has noted the same rewind.
+func (r *rewindRecord) has(n model.RewindNote) bool {
+	return slices.ContainsFunc(r.Rewinds, func(o model.RewindNote) bool { return o.By != n.By && o.At.Sub(n.At).Abs() < sameRewind })
+}
+
+// noteRewind notes that a stream has gone back, unless another process has. It tries until that is
+// stored, or this user may not, or the bus is stopped.
+func (b *Bus) noteRewind(r model.Rewind) {
+	n := model.RewindNote{Rewind: r, By: b.cfg.Name}
+	for try := 1; ; try++ {
+		err := b.tryNoteRewind(b.pub.ctx, n)
+		switch {
+		case err == nil || b.over(b.pub.ctx) != nil:
+			return
+		case errors.Is(err, model.ErrForbidden):
+			b.log.Warn("that a stream has gone back is not noted in the deployment, so that only this log tells of it", "stream", r.Stream, "error", err)
+			return
+		}
+		b.faults.Warn("cannot note that a stream has gone back; trying again", r.Stream, "stream", r.Stream, "error", err)
+		if b.sleep(b.pub.ctx, min(pause(try)*time.Duration(try), longestPause)) != nil {
+			return
+		}
+	}
+}
+
+func (b *Bus) tryNoteRewind(ctx context.Context, n model.RewindNote) error {
+	key := rewindKey + "." + n.Stream
+	var denied error
+	err := b.changeRewinds(ctx, key, func(r *rewindRecord) bool {
+		if r.has(n) {
+			return false
+		}
+		r.Rewinds = append(r.Rewinds, n)
+		r.Rewinds = r.Rewinds[max(0, len(r.Rewinds)-keptRewinds):]
+		denied = b.mayPublish(ctx, "noting that a stream has gone back", RoleClient, bucketSubject(b.names.programsBucket(), key))
+		return denied == nil
+	})
+	return errors.Join(denied, err)
+}
+
+// changeRewinds changes a record, unless change returns false.
+func (b *Bus) changeRewinds(ctx context.Context, key string, change func(*rewindRecord) bool) error {
+	for try := 1; ; try++ {
+		there, err := b.LoadRecord(ctx, key)
+		if err != nil {
+			return err
+		}
+		r := readRewinds(there)
+		if !change(&r) {
+			return nil
+		}
+		data, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if _, err = b.SaveRecord(ctx, model.Record{Key: key, Data: data, Rev: there.Rev}); !errors.Is(err, model.ErrOutdated) || try == noteTries {
+			return err
+		}
+	}
+}
+
+// readRewinds reads a record. One that cannot be read is written over.
+func readRewinds(there model.Record) (r rewindRecord) {
+	if there.Data == nil || json.Unmarshal(there.Data, &r) != nil {
+		return rewindRecord{}
+	}
+	return r
+}
+
+// RewindNotes returns what processes have noted of streams that have gone back, the oldest first.
+func (b *Bus) RewindNotes(ctx context.Context) ([]model.RewindNote, error) {
+	records, err := b.ListRecords(ctx, rewindKey)
+	if err != nil {
+		return nil, fmt.Errorf("list the streams that have gone back: %w", err)
+	}
+	var all []model.RewindNote
+	for _, there := range records {
+		r := readRewinds(there)
+		for _, n := range r.Rewinds {
+			n.Stream = strings.TrimPrefix(there.Key, rewindKey+".")
+			n.Acknowledged = !n.At.After(r.Acknowledged)
+			all = append(all, n)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b model.RewindNote) int { return a.At.Compare(b.At) })
+	return all, nil
+}
+
+// AcknowledgeRewinds records that an operator knows of all rewinds that are noted, and returns how many
+// of them were not acknowledged before.
+func (b *Bus) AcknowledgeRewinds(ctx context.Context) (n int, err error) {
+	records, err := b.ListRecords(ctx, rewindKey)
+	if err != nil {
+		return 0, fmt.Errorf("list the streams that have gone back: %w", err)
+	}
+	for _, there := range records {
+		fresh := 0
+		err := b.changeRewinds(ctx, there.Key, func(r *rewindRecord) bool {
+			fresh = 0
+			newest := r.Acknowledged
+			for _, o := range r.Rewinds {
+				if o.At.After(r.Acknowledged) {
+					fresh++
+				}
+				if o.At.After(newest) {
+					newest = o.At
+				}
+			}
+			r.Acknowledged = newest
+			return fresh > 0
+		})
+		if err != nil {
+			return n, err
+		}
+		n += fresh
+	}
+	return n, nil
+}

@@ -1,0 +1,118 @@
+package bus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// noted waits until so many rewinds are noted, and returns them.
+func noted(t *testing.T, b *Bus, n int) []model.RewindNote {
+	t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for begun := time.Now(); ; <-again.C {
+		notes, err := b.RewindNotes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(notes) == n {
+			return notes
+		}
+		if len(notes) > n || time.Since(begun) > 20*time.Second {
+			t.Fatalf("%d are noted, and should be %d: %+v", len(notes), n, notes)
+		}
+	}
+}
+
+// That a stream has gone back is noted by the process that notices it first, and stays when that ends.
+// What it notices later is another time, and so is what another process does.
+func TestRewinds_TheFirstProcessNotesThem(t *testing.T) {
+	b := embeddedBus(t, Config{Name: "coordinator/c1"})
+	if notes := noted(t, b, 0); notes != nil {
+		t.Errorf("%+v", notes)
+	}
+	was := anchor{seq: 90}
+	b.past.note("SETTLE_LANE_0", was)
+	b.wentBack("SETTLE_LANE_0", was, "it ends at 80")
+	n := noted(t, b, 1)[0]
+	if n.Stream != "SETTLE_LANE_0" || n.Known != 90 || n.Found != "it ends at 80" || n.By != "coordinator/c1" || time.Since(n.At).Abs() > time.Minute || n.Acknowledged {
+		t.Errorf("it is noted that %+v", n)
+	}
+	tell := func(by, stream string, at time.Time) {
+		t.Helper()
+		err := b.tryNoteRewind(t.Context(), model.RewindNote{Rewind: model.Rewind{At: at, Stream: stream, Known: 91, Found: "it ends at 81"}, By: by})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell("worker/w1", "SETTLE_LANE_0", n.At.Add(time.Minute))
+	noted(t, b, 1)
+	tell("worker/w1", "SETTLE_LOG_0", n.At.Add(time.Minute))
+	noted(t, b, 2)
+	tell("coordinator/c1", "SETTLE_LANE_0", n.At.Add(2*time.Minute))
+	noted(t, b, 3)
+	tell("worker/w1", "SETTLE_LANE_0", n.At.Add(time.Hour))
+	var got []string
+	for _, n := range noted(t, b, 4) {
+		got = append(got, n.By+" "+n.Stream)
+	}
+	if text := strings.Join(got, ", "); text != "coordinator/c1 SETTLE_LANE_0, worker/w1 SETTLE_LOG_0, coordinator/c1 SETTLE_LANE_0, worker/w1 SETTLE_LANE_0" {
+		t.Error(text)
+	}
+	for i := range 9 {
+		tell("worker/w1", "SETTLE_LOG_0", n.At.Add(time.Duration(2+i)*time.Hour))
+	}
+	noted(t, b, 3+keptRewinds)
+}
+
+// What an operator has acknowledged is no news, and what comes later is.
+func TestRewinds_AreAcknowledged(t *testing.T) {
+	b := embeddedBus(t, Config{})
+	now := time.Now().UTC()
+	tell := func(stream string, at time.Time) {
+		t.Helper()
+		if err := b.tryNoteRewind(t.Context(), model.RewindNote{Rewind: model.Rewind{At: at, Stream: stream}, By: "worker/w1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acknowledge := func(want int) {
+		t.Helper()
+		if n, err := b.AcknowledgeRewinds(t.Context()); err != nil || n != want {
+			t.Errorf("%d are acknowledged, %v; want %d", n, err, want)
+		}
+	}
+	news := func() (of []string) {
+		t.Helper()
+		notes, err := b.RewindNotes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range notes {
+			if notes[i].IsNews(now) {
+				of = append(of, fmt.Sprint(notes[i].Stream, " ", now.Sub(notes[i].At)))
+			}
+		}
+		return of
+	}
+	acknowledge(0)
+	tell("A", now.Add(-8*24*time.Hour))
+	tell("A", now.Add(-time.Hour))
+	tell("B", now.Add(-time.Minute))
+	if got := fmt.Sprint(news()); got != "[A 1h0m0s B 1m0s]" {
+		t.Errorf("the news are %s", got)
+	}
+	acknowledge(3)
+	if got := news(); got != nil {
+		t.Errorf("the news are %v", got)
+	}
+	tell("B", now)
+	if got := fmt.Sprint(news()); got != "[B 0s]" {
+		t.Errorf("the news are %s", got)
+	}
+	acknowledge(1)
+	acknowledge(0)
+}
