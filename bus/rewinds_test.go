@@ -2,10 +2,14 @@ package bus
 
 import (
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
 )
 
@@ -115,4 +119,37 @@ func TestRewinds_AreAcknowledged(t *testing.T) {
 	}
 	acknowledge(1)
 	acknowledge(0)
+}
+
+// A process whose user may not note it does not try to, and says so.
+func TestRewinds_AUserThatMayNotNoteThemIsNotDenied(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "server.conf")
+	err := os.WriteFile(conf, []byte(`accounts { APP { jetstream: enabled, users: [
+		{user: all, password: p}
+		{user: reader, password: p, permissions: {publish: {deny: ["$KV.SETTLE_PROGRAMS.>"]}}}
+	] } }`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, ConfigFile: conf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Shutdown)
+	joined(t, Config{Server: s, User: "all", Password: "p", Partitions: 1})
+	var log strings.Builder
+	b, err := Connect(t.Context(), Config{Server: s, User: "reader", Password: "p", Name: "client/shop", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.noteRewind(model.Rewind{At: time.Now(), Stream: "SETTLE_LANE_0", Known: 9})
+	noted(t, b, 0)
+	at, why := b.LastDenial()
+	b.Close()
+	if !at.IsZero() {
+		t.Errorf("it was denied: %s", why)
+	}
+	if text := log.String(); !strings.Contains(text, "is not noted in the deployment") || !strings.Contains(text, "needs the role client") {
+		t.Errorf("it says %s", text)
+	}
 }
