@@ -34,9 +34,6 @@ var people = regexp.MustCompile(`(?i)\b(?:person|people|users?|developers?|opera
 
 // plainPages are the pages that the list holds for. A page joins when it has been gone through.
 func plainPage(path string) bool {
-	if slices.Contains([]string{"docs/backup.md"}, path) {
-		return false
-	}
 	return slices.Contains([]string{"README.md", "AGENTS.md", "CONTRIBUTING.md", "deploy/README.md", "SECURITY.md"}, path) || strings.HasPrefix(path, "examples/") && strings.HasSuffix(path, ".md") || strings.HasPrefix(path, "internal/starter/") && strings.HasSuffix(path, ".md") ||
 		strings.HasPrefix(path, "docs/") && strings.HasSuffix(path, ".md") && !strings.HasPrefix(path, "docs/adr/")
 }
