@@ -12,9 +12,9 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// activate brings the space to life: checkpoint, then the log after it. The space
-// is current when its takeover is accepted, because that compares with the head. If it is
-// refused, and the log has nothing to show for it, catchUp asks the leader how far it goes.
+// activate loads the space: the checkpoint, then the log after it. The space is current
+// once its takeover is accepted, because that commit is compared with the head of the log. If the
+// takeover is refused, and the log shows no newer commit, catchUp asks the leader for the end of the log.
 func (h *host) activate() error {
 	if err := h.readClock(); err != nil {
 		return err
@@ -42,18 +42,18 @@ func (h *host) activate() error {
 		h.core.Overran(o)
 	}
 	if h.behind == 0 {
-		return nil // the partition's reader began before anything that is left to do
+		return nil // the partition's reader began before the first event that is left to do
 	}
 	if err := h.findBehind(); err != nil {
 		return err
 	}
-	// The lane may be read from a replica that is behind. Nothing that follows is
-	// taken before what was delivered has been seen.
+	// The lane may be read from a replica that is behind. No later event is handled before
+	// the events that were already delivered have been read.
 	h.core.LeftInStream(h.behind)
 	return h.readLane()
 }
 
-// readClock asks the server for the time, if the partition has not done that.
+// readClock reads the server's time, unless the partition has done so.
 func (h *host) readClock() error {
 	if h.env.partition != nil {
 		return nil
@@ -65,7 +65,7 @@ func (h *host) readClock() error {
 	return err
 }
 
-// readLane offers the core what its lane holds already: events that were delivered
+// readLane offers the core the events that its lane holds already: events that were delivered
 // to an earlier host, which lost the space before it had handled them.
 func (h *host) readLane() error {
 	for {
@@ -77,12 +77,12 @@ func (h *host) readLane() error {
 		}
 		room := h.offerAll(events)
 		if !room || len(events) < page || !h.queued.hasRoom(h.core) {
-			return nil // what is left, Ready.Refill asks for
+			return nil // Ready.Refill requests the rest
 		}
 	}
 }
 
-// offerAll reports whether all of the events found room.
+// offerAll offers events to the core, and reports whether all of them found room.
 func (h *host) offerAll(events []model.Message) bool {
 	for i := range events {
 		if !h.core.Offer(eventOf(&events[i], h.env.horizon)) {
@@ -98,14 +98,14 @@ func (h *host) offerAll(events []model.Message) bool {
 	return true
 }
 
-// dryReads is how often a reader that knows of an entry reads nothing before it
+// dryReads is the number of empty reads after which a reader that expects an entry
 // asks the leader whether the log still reaches that far.
 const dryReads = 5
 
-// askPause is the pause before a host asks a store again that has failed.
+// askPause is the pause before a host retries a store that has failed.
 const askPause = 200 * time.Millisecond
 
-// checkHead refuses a log that ends before what is known of it.
+// checkHead returns an error for a log that ends before its known position.
 func (h *host) checkHead(known uint64) error {
 	head, err := h.env.bus.Head(h.ctx, h.space)
 	for err != nil && h.core != nil && h.asksAgain("read the head of the log", err) {
@@ -133,23 +133,23 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 		return lookup.Replay(h.ctx, h.env.bus, r)
 	})
 	p := h.env.partition
-	wasLost := p != nil && p.losses.has(h.space) // else the takeover is refused, should the log end before
+	wasLost := p != nil && p.losses.has(h.space) // otherwise the takeover is refused if the log has lost its end
 	if known := st.Newest(); err == nil && (known > r.Seq || wasLost) {
-		err = h.checkHead(known) // a log that has lost its end would give the sequence out again
+		err = h.checkHead(known) // a log that has lost its end would assign the sequence again
 	}
 	if err == nil {
 		err = h.mend(r)
 	}
 	if err == nil && wasLost && p.losses.over(h.space) {
-		p.w.beginAnew(p) // with the loss, the lane may have been put in doubt
+		p.w.beginAnew(p) // the loss may have put the lane in doubt as well
 		err = model.ErrStopped
 	}
 	return st, r, err
 }
 
-// catchUp integrates what others have appended since the head that a refused
-// append expected. There is at least one such commit, so a reader that sees none
-// is behind, and asks again.
+// catchUp integrates the commits of other runtimes since the head that a refused
+// append expected. There is at least one such commit, so a reader that finds none
+// is behind, and reads again.
 func (h *host) catchUp() error {
 	integrated, dry := 0, 0
 	for h.ctx.Err() == nil {
@@ -178,14 +178,14 @@ func (h *host) catchUp() error {
 	}
 	h.core.Resume()
 	if !h.core.Owned() && !h.core.Deposed() && !h.draining {
-		h.enter() // it was the takeover or the join that was refused
+		h.enter() // the refused commit was the takeover or the join
 	}
 	return h.ctx.Err()
 }
 
-// asksAgain reports whether a read of the store that has failed is to be repeated, after
-// a pause. A worker wakes a space again whose host has ended for that; one that is
-// attached has nobody who would.
+// asksAgain reports whether a failed read of the store is to be repeated after
+// a pause. A worker reloads a space whose host has ended for that reason; an attached
+// host has no worker that would reload it.
 func (h *host) asksAgain(what string, err error) bool {
 	if !h.joins || h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 		return false
@@ -195,14 +195,14 @@ func (h *host) asksAgain(what string, err error) bool {
 	return true
 }
 
-// refill reads lane events that were left in the stream. One read is under way at
-// a time; its events come through the loop. A replica that is behind, or a store
-// that refuses, is asked again ever more rarely.
+// refill reads lane events that were left in the stream. One read runs at
+// a time; its events arrive through the loop. A replica that is behind, or a store
+// that refuses, is retried at growing intervals.
 func (h *host) refill(after uint64) {
 	h.refilling = true
 	wait := pause.Backoff(h.dry)
 	page := h.nextPage()
-	h.env.tasks.Go(func() { // ends when the read is answered
+	h.env.tasks.Go(func() { // ends with the read
 		_ = pause.For(h.ctx, wait)
 		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, page)
 		h.call(func() {
@@ -219,8 +219,8 @@ func (h *host) refill(after uint64) {
 	})
 }
 
-// eventOf is the event that a lane message carries. Every owner judges it alike: by
-// what is in the message, and the deployment's horizon.
+// eventOf returns the event that a lane message carries. It depends only on the message
+// and the deployment's horizon, so every owner gets the same result.
 func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	ev := model.Event{
 		Space: m.Space, Stream: m.Stream, ID: m.ID,
@@ -228,11 +228,11 @@ func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	}
 	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
 		ev.Invalid = "the event id and the position header do not belong together"
-		ev.Position, ev.Term, ev.PrevTerm, ev.ReplayKey = 0, 0, 0, 0 // or it would wait for a predecessor that nobody sends
+		ev.Position, ev.Term, ev.PrevTerm, ev.ReplayKey = 0, 0, 0, 0 // otherwise it would wait for a predecessor that will not arrive
 		return ev
 	}
 	if m.Invalid != "" {
-		ev.Invalid = m.Invalid // a tombstone: it is there for its position
+		ev.Invalid = m.Invalid // a tombstone, which only occupies its position
 		return ev
 	}
 	if m.NotBefore < 0 {

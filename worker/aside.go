@@ -12,27 +12,28 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Two positions of a partition's lane are saved (docs/adr/0033). Up to the first, all spaces are
-// done; the lane is purged up to it, and workers of earlier versions know no other. A space that
-// stands still holds it back for as long as it does. The second, the Ahead, does not wait for
-// such spaces: they are set aside, each with where it is and with the last of its events that
-// was read. The next owner reads the lane behind the Ahead, and what a space that is set aside has
-// not handled, that reads for itself, as any that was without a host.
+// A partition saves two positions of its lane (docs/adr/0033). Up to the first, all spaces are
+// done; the lane is purged up to it, and workers of earlier versions know only that one. A space that
+// stands still holds it back. The second, the Ahead, does not wait for
+// such spaces: it lists them as set aside, each with its position and with the last of its events that
+// was read. The next owner reads the lane from the Ahead on. A space that is set aside reads its
+// unhandled events by itself, like any space that had no host.
 //
-// Both are facts about the log, which stay true whoever saves them and whenever.
+// Both positions are facts about the log: they stay true regardless of which worker saves them, and when.
 
-// aside is what a partition knows of its second position. It is guarded by the partition's lock.
+// aside is the state of a partition's second position. It is guarded by the partition's lock.
 type aside struct {
-	// upTo is how far the Ahead reaches that was loaded or saved last, spaces how many it has set
-	// aside.
+	// upTo is the position of the Ahead that was loaded or saved last, spaces the number of spaces
+	// that it sets aside.
 	upTo   uint64
 	spaces int
 	known  setaside.Known
 	marks  setaside.Marks
 }
 
-// takeAhead goes on from an Ahead, given up to where all spaces are done: those that it has set
-// aside are woken, and are done with what it says. p.mu is held, and nothing has been read yet.
+// takeAhead continues from an Ahead; done is the position up to which all spaces are done. The spaces
+// that it sets aside are woken, and are done up to the positions that it lists. p.mu is held, and
+// nothing has been read yet.
 func (p *partition) takeAhead(a *model.Ahead, done uint64) {
 	p.read, p.aside.upTo, p.aside.spaces = a.UpTo, a.UpTo, len(a.Aside)
 	for _, s := range setaside.Left(a, done) {
@@ -41,7 +42,7 @@ func (p *partition) takeAhead(a *model.Ahead, done uint64) {
 		}
 		p.aside.known.Expect(&s, a.UpTo)
 		b := backlog{done: s.Done, last: s.Last}
-		if h := p.hosts[s.Space]; h != nil { // it was asked for before the position was known
+		if h := p.hosts[s.Space]; h != nil { // the host was requested before the position was known
 			h.owesBehind(b)
 			continue
 		}
@@ -50,7 +51,7 @@ func (p *partition) takeAhead(a *model.Ahead, done uint64) {
 	}
 }
 
-// owesBehind has a host read what it has left to do, of which nothing will be delivered.
+// owesBehind makes a host read its unhandled events, which will not be delivered.
 func (h *host) owesBehind(b backlog) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,9 +62,9 @@ func (h *host) owesBehind(b backlog) {
 	h.rouse()
 }
 
-// findBehind makes sure that the event is there up to which the lane is to be read before anything
-// that follows. One that somebody has removed would be waited for for ever: then it is the last that
-// is left before it. A store that may answer from the past is asked for as long as it may.
+// findBehind makes sure that the event exists up to which the lane must be read before any later
+// event is handled. The host would wait for a removed event without end: in that case the event is
+// the last one left before it. A store that may answer from the past is asked for as long as it may.
 func (h *host) findBehind() error {
 	for began := time.Now(); h.behind > h.core.ReadLaneAfter(); {
 		m, there, err := h.env.bus.LaneEvent(h.ctx, h.env.partition.number, h.behind)
@@ -103,21 +104,21 @@ func (h *host) lastBehind() error {
 	return nil
 }
 
-// reach is how far the partition is done with its lane: all of it, and it without those spaces
-// that it sets aside.
+// reach is the position up to which the partition is done with its lane: with all spaces, and without
+// the spaces that it sets aside.
 type reach struct {
 	done  uint64
 	ahead model.Ahead
 }
 
-// reached finds out how far the partition is done. What a host says later than the reader was
-// looked at is no less true.
+// reached computes how far the partition is done. Progress that a host reports after the reader's
+// position was read is just as valid.
 func (p *partition) reached(now time.Time) (r reach, read uint64) {
 	p.mu.Lock()
 	read = p.read
 	lagging := p.aside.marks.Lagging(now, p.w.cfg.Aside, read)
 	if p.doubt != nil {
-		lagging = 0 // cursors do not say what is handled
+		lagging = 0 // cursors do not show which events are handled
 	}
 	behind := make([]model.Aside, 0, len(p.asleep))
 	for space, b := range p.asleep { // any order: sorted later
@@ -134,9 +135,9 @@ func (p *partition) reached(now time.Time) (r reach, read uint64) {
 	return r, read
 }
 
-// savePosition saves how far the lane is done with: every event up to it is handled, and what it
-// caused within its space too. That is a fact about the log, so it stays true whoever owns the
-// partition by the time it is written.
+// savePosition saves the lane position up to which every event is handled, with all its
+// consequences within its space. The position is a fact about the log, so it stays true even if another
+// worker owns the partition by the time it is written.
 func (p *partition) savePosition(ctx context.Context) {
 	r, read := p.reached(time.Now())
 	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, stray.Position, sent) {
@@ -164,13 +165,13 @@ func (p *partition) saveAhead(ctx context.Context, a *model.Ahead) bool {
 	return p.isSaved(ctx, "ahead", p.bus.SaveAhead(ctx, p.number, *a))
 }
 
-// saveAt saves a position, and reports whether it is.
+// saveAt saves a position, and reports whether it succeeded.
 func (p *partition) saveAt(ctx context.Context, name string, seq uint64) bool {
 	return p.isSaved(ctx, name, p.bus.SavePosition(ctx, p.number, name, seq))
 }
 
 func (p *partition) isSaved(ctx context.Context, name string, err error) bool {
-	if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told
+	if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // the bus has reported a rewind already
 		p.w.cfg.faults.Warn("save a position", p.name+" "+name, "partition", p.number, "of", name, "error", err)
 	}
 	return err == nil

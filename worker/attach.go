@@ -16,27 +16,27 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// AttachConfig says how an application takes part in a space.
+// AttachConfig configures an attachment.
 type AttachConfig struct {
-	// ID names the runtime in the log. It should be unique among those that are alive; if
-	// it is not, nothing is lost, but the log does not tell whose a commit was.
+	// ID names the runtime in the log. It should be unique among live runtimes; with
+	// a duplicate, nothing is lost, but the log does not show which runtime made a commit.
 	ID string
-	// Space is the space, Program the one that its owner runs. Without a program, what
-	// others derive can be read here and is computed by them alone; nothing then tells
-	// that a document is derived and not to be written.
+	// Space is the space, Program the program that its owner runs. Without a program, derived
+	// documents can be read here and are computed by other runtimes only; the attachment then cannot
+	// detect that a document is derived and must not be written.
 	Space   string
 	Program *space.Program
-	// Events has the attachment handle the space's events, too, in a race with the owner
-	// and with others that do: each event still takes effect once. Without, it leaves
-	// them to those, and the follow-ups that its own transactions send. It needs the Program
-	// then: an event for which it has no handler ends refused, whatever the owner has.
+	// Events makes the attachment handle the space's events as well, concurrently with the owner
+	// and other attachments: each event still takes effect once. Without it, the attachment handles
+	// neither those nor the follow-ups that its own transactions send. Events needs the Program:
+	// an event without a handler in it is refused, even if the owner has one.
 	Events bool
 
-	// Settings are those of the space's core; Space, Runtime, WithoutEvents and Trace are
-	// filled in. ConflictWindow bounds for how long a transaction is made again.
+	// Settings configure the space's core; Attach fills in Space, Runtime, WithoutEvents and
+	// Trace. ConflictWindow limits for how long a transaction is retried after conflicts.
 	Settings space.Config
 
-	// Handover is how long Close goes on while no server can be reached; default 5 s.
+	// Handover limits how long Close retries while no server can be reached; default 5 s.
 	Handover time.Duration
 
 	// OnError, OnConsole, Logger and Tracer are as in Config.
@@ -47,27 +47,27 @@ type AttachConfig struct {
 }
 
 // Attachment is a runtime that takes part in one space beside its owner, in the process of
-// an application (DESIGN 8.4). It runs the same code over the same log: its transactions
-// apply at once to its own copy of the space, its computations run as far as they are
-// observed here, and what it commits reaches the others through the log, as their commits
-// reach it. Nobody is in charge: a commit that does not stand on all that came before is
-// refused, undone, and made again on top of that. All methods are safe for concurrent use.
+// an application. It runs the same code over the same log: its transactions
+// apply at once to its own copy of the space, its nodes run as far as documents are
+// observed here, and commits travel in both directions through the log. No runtime is in
+// charge: a commit that does not follow all earlier commits is refused, undone, and
+// made again on top of them. All methods are safe for concurrent use.
 type Attachment struct {
-	bus  Bus // not that of a session
+	bus  Bus // not the bus of a session
 	host *host
-	// ctx ends with the attachment; tasks are waited for then.
+	// ctx ends with the attachment, which then waits for tasks.
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
 	counters counters
-	// read is the lane sequence up to which events were handed to the host; it belongs to
-	// who reads the lane.
+	// read is the lane sequence up to which events were passed to the host; only the
+	// lane reader uses it.
 	read uint64
 }
 
-// Attach takes part in a space, and returns when that is in the log. The bus stays the
-// caller's, and must outlive the attachment.
+// Attach joins a space, and returns when the join is in the log. The caller keeps owning the
+// bus, which must outlive the attachment.
 func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -95,8 +95,8 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 		a.keep("follow lane", a.followLane)
 	}
 	lease := a.lease()
-	lease.renew()                              // before anything is in the log: it may be closed before the first tick
-	a.host.serve(&a.tasks, a.cancel)           // ends with the host, and ends all else then
+	lease.renew()                              // before anything is in the log: the attachment may be closed before the first tick
+	a.host.serve(&a.tasks, a.cancel)           // ends with the host, and cancels the attachment then
 	a.tasks.Go(func() { a.keepLease(&lease) }) // ends with a.ctx
 	a.keep("answer roll calls", a.answerRollCalls)
 	select {
@@ -111,7 +111,7 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	return nil, fmt.Errorf("attach %s to space %s: %w", cfg.ID, cfg.Space, err)
 }
 
-// check refuses what cannot be, before anything is in the log.
+// check returns an error for an invalid configuration, before anything is in the log.
 func (c *AttachConfig) check() error {
 	if err := model.CheckName("attachment", c.ID); err != nil {
 		return err
@@ -125,27 +125,27 @@ func (c *AttachConfig) check() error {
 	return nil
 }
 
-// config is what the host wants of a worker's.
+// config returns the worker configuration that the host needs.
 func (c *AttachConfig) config() (*Config, error) {
 	cfg := Config{
-		ID: c.ID, Programs: func(string) (*space.Program, error) { return nil, nil }, // not asked: there is one
+		ID: c.ID, Programs: func(string) (*space.Program, error) { return nil, nil }, // not called: the host has its program
 		Handover: c.Handover, Space: c.Settings, OnError: c.OnError, OnConsole: c.OnConsole, Logger: c.Logger, Tracer: c.Tracer,
 	}
 	cfg.Space.WithoutEvents = !c.Events
 	return &cfg, cfg.fill()
 }
 
-// Transact makes a transaction and returns when it is in the log, on top of all that was
-// there before. f may be called several times: whenever the commit of another runtime has
-// undone it, it is made again on what that has left, at once and then after growing pauses,
-// for as long as Settings.ConflictWindow. Then the answer is a space.ConvergenceError, of
-// which OnError is told, too. An error of f is returned, and f is not called again. by says
-// in the log who it was.
+// Transact makes a transaction and returns when it is in the log, on top of all earlier
+// commits. f may be called several times: whenever the commit of another runtime has
+// undone the transaction, f runs again on the new state, at once and then after growing pauses,
+// for as long as Settings.ConflictWindow. After that, Transact returns a space.ConvergenceError, and
+// passes it to OnError. An error of f is returned, and f is not called again. by names
+// the author in the log.
 //
 // f runs in the loop of the space: it must be quick, and must not call the attachment.
-// Derived documents are read as they stand, without waiting for what is not up to date.
+// It reads derived documents as they are, without waiting for stale ones.
 //
-// When ctx ends first, the transaction may be in the log or not; it is not made again.
+// If ctx ends first, the transaction may or may not be in the log; it is not retried.
 func (a *Attachment) Transact(ctx context.Context, by string, f func(tx *space.Tx) error) error {
 	if err := a.host.submit(ctx, by, f); err != nil {
 		return fmt.Errorf("space %s: %w", a.host.space, err)
@@ -153,15 +153,15 @@ func (a *Attachment) Transact(ctx context.Context, by string, f func(tx *space.T
 	return nil
 }
 
-// Get returns a document as it stands here, with what is not in the log yet. A derived one
-// is as it was when it was last needed by anybody; Observe it to have it kept.
+// Get returns a document as it is here, including changes that are not in the log yet. A derived
+// document has the value of its last use; Observe it to keep it current.
 func (a *Attachment) Get(ctx context.Context, doc string) (v model.Value, err error) {
 	err = a.do(ctx, func() { v = a.host.core.Value(doc) })
 	return v, err
 }
 
-// Observe has a document kept up to date here, with all that it is computed from, until
-// Unobserve is called as often.
+// Observe keeps a document current here, with all its inputs, until Unobserve
+// has been called as often as Observe.
 func (a *Attachment) Observe(ctx context.Context, doc string) error {
 	var refused error
 	if err := a.do(ctx, func() { refused = a.host.core.Observe(doc) }); err != nil {
@@ -170,12 +170,12 @@ func (a *Attachment) Observe(ctx context.Context, doc string) error {
 	return refused
 }
 
-// Unobserve takes one Observe back.
+// Unobserve cancels one Observe.
 func (a *Attachment) Unobserve(ctx context.Context, doc string) error {
 	return a.do(ctx, func() { a.host.core.Unobserve(doc) })
 }
 
-// Runs returns how often each node has run here, whether or not that was committed.
+// Runs returns how often each node has run here, including runs that were not committed.
 func (a *Attachment) Runs() map[string]uint64 {
 	out := map[string]uint64{}
 	for k, n := range a.host.env.runs.all() { // any order: into a map
@@ -184,15 +184,15 @@ func (a *Attachment) Runs() map[string]uint64 {
 	return out
 }
 
-// Counts returns what the attachment has got into the log.
+// Counts returns the attachment's counts of what is in the log.
 func (a *Attachment) Counts() Counts { return a.counters.read() }
 
-// Done is closed when the attachment has ended: by Close, or because it could not go on.
+// Done is closed when the attachment has ended, by Close or because of an error.
 func (a *Attachment) Done() <-chan struct{} { return a.host.done }
 
-// Close finishes what is under way and ends the attachment. Transactions that could not
-// be made yet end with model.ErrStopped. What is not finished by the end of ctx is cut off, and so
-// is everything if no server can be reached for as long as a handover may take; then the error is
+// Close finishes running work and ends the attachment. Transactions that could not
+// be made yet end with model.ErrStopped. Work that is not finished at the end of ctx is cut off. All work
+// is cut off if no server can be reached for as long as a handover may take; Close then returns
 // port.ErrNoServer.
 func (a *Attachment) Close(ctx context.Context) error {
 	limit := a.host.env.cfg.Handover
@@ -219,13 +219,13 @@ func (a *Attachment) Close(ctx context.Context) error {
 // Kill ends the attachment as the end of its process would: nothing is finished.
 func (a *Attachment) Kill() { a.cancel() }
 
-// end stops all that is running.
+// end stops everything that runs.
 func (a *Attachment) end() {
 	a.cancel()
 	a.tasks.Wait()
 }
 
-// do has the loop do something, and waits for that.
+// do runs f in the loop, and waits for it.
 func (a *Attachment) do(ctx context.Context, f func()) error {
 	done := make(chan struct{})
 	a.host.call(func() { f(); close(done) })
@@ -243,8 +243,8 @@ func (a *Attachment) keep(what string, f func(ctx context.Context) error) {
 	a.tasks.Go(func() { retry(a.ctx, a.host.env.cfg, what, a.host.space, []any{"space", a.host.space}, f) })
 }
 
-// lease tells the owner that there is an attachment, so that it follows the log. It is
-// never taken back: the owner is to see the last commits, too, and it runs out by itself.
+// lease informs the owner that an attachment exists, so that the owner follows the log. It is
+// not cancelled: the owner must see the last commits as well, and the lease expires by itself.
 func (a *Attachment) lease() Watch {
 	return Watch{Bus: a.host.env.bus, Space: a.host.space, Watcher: a.host.env.cfg.ID + "-" + a.host.nonce, Logger: a.host.env.cfg.Logger}
 }
@@ -258,7 +258,7 @@ func (a *Attachment) keepLease(w *Watch) {
 			return
 		case <-t.C:
 		}
-		if err := port.Over(a.host.env.bus); err != nil { // one that appends nothing would not hear of it
+		if err := port.Over(a.host.env.bus); err != nil { // a runtime that appends nothing would not learn of it otherwise
 			a.host.fail("stay attached", err)
 			return
 		}
@@ -272,9 +272,9 @@ func (a *Attachment) answerRollCalls(ctx context.Context) error {
 	return w.answerRollCalls(ctx)
 }
 
-// followLane hands the host the events of its space. It reads those of all spaces of the
-// partition, from the first that is not done with, unless that is of a space that was set aside: a
-// lane is one stream.
+// followLane passes the events of the space to the host. It reads the events of all spaces of the
+// partition, since a lane is one stream. It starts at the first event that is not done,
+// unless that event belongs to a space that was set aside.
 func (a *Attachment) followLane(ctx context.Context) error {
 	bus := a.host.env.bus
 	partition := model.PartitionOf(a.host.space, bus.Partitions())

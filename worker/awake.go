@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// awake is the list of the spaces that a worker has in memory. It says which of them are to
-// leave, and when another one may come:
+// awake is the list of the spaces that a worker has in memory. It decides which of them
+// leave, and when another may be loaded:
 //
 //	a space that has been at rest for idle leaves
-//	beyond limit, those that have rested longest make room for those that are wanted
-//	maxLoading are being loaded at a time; more wait in order, as names
+//	beyond limit, the spaces that have rested longest make room for requested ones
+//	maxLoading are loaded at a time; more wait in order, as names
 //
-// A space that is not at rest is never sent away. One that is busy will be at rest, so
-// others wait for that. One that is held (it is observed, or waits for a time) may stay so
-// for long, and if there are many of those, the limit is exceeded. None of this is on the
-// way of an event of a space that is awake, but for a lock when it comes to rest and when
-// it stirs.
+// Only a space at rest is asked to leave. A busy space will come to rest, so
+// others wait for that. A held space (it is observed, or waits for a time) may stay
+// for long, and if there are many of those, the limit is exceeded. Events of a loaded space
+// do not pass through here, except for a lock when the space comes to rest and when
+// it becomes busy again.
 type awake struct {
 	limit int           // 0: none
-	idle  time.Duration // negative: for ever
+	idle  time.Duration // negative: no limit
 
 	mu      sync.Mutex
 	hosts   int // in memory or being loaded
 	loading int
-	leaving int       // asked to leave, and still there
+	leaving int       // asked to leave, but still in memory
 	held    int       // neither busy nor at rest
 	resting list.List // of *host, the one that has rested longest first
 	queue   []wish
@@ -38,20 +38,20 @@ type wish struct {
 	space string
 }
 
-// rest is what awake knows of a host, under its lock.
+// rest is the state of a host in awake, guarded by awake's lock.
 type rest struct {
-	place   *list.Element // nil if it does not rest, or is leaving
+	place   *list.Element // nil if the host does not rest, or is leaving
 	since   time.Time
 	leaving bool
 	held    bool
 }
 
-// maxLoading bounds how many spaces are being loaded at a time: enough to keep the store
-// busy, few enough to leave some of it to those that are awake.
+// maxLoading is the number of spaces that are loaded at a time: enough to keep the store
+// busy, few enough to leave capacity for loaded spaces.
 const maxLoading = 64
 
-// admit reports whether a space may be loaded now. If not, it is noted, and
-// partition.admitted is called when it may.
+// admit reports whether a space may be loaded now. If not, it queues the space, and
+// calls partition.admitted when the space may be loaded.
 func (a *awake) admit(p *partition, space string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,16 +65,16 @@ func (a *awake) admit(p *partition, space string) bool {
 	return false
 }
 
-// room reports whether one more may be loaded. a.mu is held.
+// room reports whether one more space may be loaded. a.mu is held.
 func (a *awake) room() bool {
 	return a.loading < maxLoading && (a.limit == 0 || a.hosts < a.most())
 }
 
-// most is how many spaces may be in memory: enough for some to come and go beside those
-// that are held. a.mu is held.
+// most is the number of spaces that may be in memory: enough that some can come and go beside
+// held ones. a.mu is held.
 func (a *awake) most() int { return max(a.limit, a.held+min(a.limit, maxLoading)) }
 
-// press sends hosts away for those that wait. a.mu is held.
+// press asks hosts to leave to make room for waiting spaces. a.mu is held.
 func (a *awake) press() {
 	if a.limit == 0 {
 		return
@@ -94,7 +94,7 @@ func (a *awake) dismiss(h *host) {
 	h.rouse()
 }
 
-// loaded says that a host is loaded, or could not be.
+// loaded records that a host is loaded, or that loading failed.
 func (a *awake) loaded() {
 	a.mu.Lock()
 	a.loading--

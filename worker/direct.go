@@ -17,16 +17,16 @@ type directs struct {
 	// waiting are to be made, in order; underWay are made and undecided, by number.
 	waiting  []*direct
 	underWay map[uint64]*direct
-	// crowded says that one found no room beside what waits for the append under way.
+	// crowded reports that a transaction found no room beside what waits for the running append.
 	crowded bool
 }
 
 // direct is one transaction of the application.
 type direct struct {
-	ctx context.Context // of who waits for it
+	ctx context.Context // the caller's context
 	by  string
 	f   func(*space.Tx) error
-	// done is handed what has come of it, nil if it is in the log.
+	// done receives the outcome, nil if the transaction is in the log.
 	done chan error
 
 	conflicts int
@@ -34,7 +34,7 @@ type direct struct {
 	notBefore time.Duration
 }
 
-// submit has the loop make a transaction, and waits for what comes of it.
+// submit makes the loop run a transaction, and waits for the outcome.
 func (h *host) submit(ctx context.Context, by string, f func(*space.Tx) error) error {
 	d := &direct{ctx: ctx, by: by, f: f, done: make(chan error, 1)}
 	h.call(func() { h.directs.waiting = append(h.directs.waiting, d) })
@@ -53,12 +53,12 @@ func (h *host) submit(ctx context.Context, by string, f func(*space.Tx) error) e
 	}
 }
 
-// transacts reports whether transactions can be made now. Those that wait are made later, or end with the host.
+// transacts reports whether transactions can be made now. Waiting ones are made later, or end with the host.
 func (h *host) transacts() bool {
 	return !h.directs.crowded && !h.draining && h.core.Attached() && h.core.Transacts()
 }
 
-// makeDirects makes the transactions whose time has come.
+// makeDirects makes the transactions that are due.
 func (h *host) makeDirects() {
 	ds := &h.directs
 	if len(ds.waiting) == 0 || !h.transacts() {
@@ -69,7 +69,7 @@ func (h *host) makeDirects() {
 	ds.waiting = nil
 	for i, d := range waiting {
 		switch {
-		case d.ctx.Err() != nil: // nobody wants it any more
+		case d.ctx.Err() != nil: // the caller has given up
 		case d.notBefore > now:
 			ds.waiting = append(ds.waiting, d)
 		default:
@@ -99,7 +99,7 @@ func (h *host) makeDirect(d *direct) {
 	}
 }
 
-// confirmDirects tells who waits for a transaction in a commit that is in the log.
+// confirmDirects notifies the callers of transactions in a commit that is in the log.
 func (h *host) confirmDirects(c *model.Commit) {
 	for i := range c.Txs {
 		if d := h.directs.underWay[c.Txs[i].N]; d != nil {
@@ -109,7 +109,7 @@ func (h *host) confirmDirects(c *model.Commit) {
 	}
 }
 
-// redoDirects takes in that a refusal has undone transactions.
+// redoDirects schedules again the transactions that a refusal has undone.
 func (h *host) redoDirects(undone []uint64) {
 	now := h.now()
 	var again []*direct
@@ -117,7 +117,7 @@ func (h *host) redoDirects(undone []uint64) {
 		d := h.directs.underWay[n]
 		delete(h.directs.underWay, n)
 		if d == nil || d.ctx.Err() != nil {
-			continue // nobody waits for it
+			continue // no caller waits for it
 		}
 		if d.conflicts++; d.conflicts == 1 {
 			d.first = now
@@ -133,8 +133,8 @@ func (h *host) redoDirects(undone []uint64) {
 	h.directs.waiting = slices.Concat(again, h.directs.waiting)
 }
 
-// directsAt is when the next transaction is to be made, 0 if none waits for a time; due
-// says that one is to be made now.
+// directsAt returns when the next transaction is to be made, 0 if none waits for a time; due
+// reports that one is to be made now.
 func (h *host) directsAt() (at time.Duration, due bool) {
 	if !h.transacts() {
 		return 0, false

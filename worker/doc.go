@@ -1,54 +1,54 @@
 // Package worker hosts spaces: it steps the deterministic core of each, and does
-// all that the core must not do: it waits, reads the clock, speaks to the bus.
+// everything that the core must not do: waiting, reading the clock, using the bus.
 //
 //	Worker        one per process: heartbeat, placement (by package worker/roster)
-//	  partition   one per partition that is ours: lane reader, leases, saving, purging
-//	    host      one per space that is awake: a loop around space.Space
+//	  partition   one per owned partition: lane reader, leases, saving, purging
+//	    host      one per loaded space: a loop around space.Space
 //
 // # A host's loop
 //
-//	take in what has come (events, answers, leases, mirrored documents)
+//	take inputs (events, answers, leases, mirrored documents)
 //	Settle
 //	carry out Ready: append a commit, mirror a document, read more of the lane
-//	sleep until something comes, or a gate opens
+//	sleep until an input arrives, or a gate opens
 //
-// Everything reaches the loop through one inbox, so the core has one owner. The
-// loop never waits for the store on the way of an event: appends, saves and reads
-// are answered through the inbox, and further events are handled meanwhile.
+// All inputs reach the loop through one inbox, so the core has one owner. Handling an
+// event never blocks the loop on the store: the results of appends, saves and reads
+// arrive through the inbox, and further events are handled meanwhile.
 //
-// # Who owns what
+// # Ownership
 //
-// Workers announce themselves in a bucket and ping each other. What one makes of that, and
-// which partitions it serves, is package worker/roster: the same division for all, claims
-// that go from hand to hand, and none of it a lock. Taking a space over is a commit; from
-// then on the appends of the earlier owner are refused, it reads why, and stands down.
+// Workers announce themselves in a bucket and ping each other. Package worker/roster derives
+// from that which partitions a worker serves: all workers compute the same division, claims
+// pass from worker to worker, and none of it is a lock. Taking a space over is a commit; from
+// then on the appends of the earlier owner are refused; it reads why, and stops serving the space.
 //
-// A partition that another worker holds or has asked for is waited for as long as
-// Config.Handover and two heartbeats, and not at all if that one is dead. In a planned
+// A worker waits for a partition that another worker holds or has requested, for
+// Config.Handover and two heartbeats, and not at all if the other worker is dead. In a planned
 // handover no append is refused, and in tests on a network with one millisecond each way no
 // space stands still for more than 100 ms.
 //
-//	crash                   the ping finds nobody: at most one heartbeat until the others
+//	crash                   the ping has no responder: at most one heartbeat until the others
 //	                        know, and some round trips until they have taken over
 //	a process that hangs    its pings are not answered: the member TTL, 15 s
-//	a machine that is gone  as one that hangs, until its server has noticed
+//	a machine that is gone  treated as hung, until its server has noticed
 //	SIGTERM, a new member   the draining of one partition; a handler that does not
 //	                        return is cut off after Config.Handover, 5 s
 //
-// # A flood
+// # Flow control
 //
-// What waits is bounded in numbers and in bytes: per space in the inbox of its host and
+// Waiting events are bounded in number and in bytes: per space in the inbox of its host and
 // in its core, and over all spaces of the worker (Config.BacklogBytes). The reader of a
-// lane waits for spaces that have no room 100 ms at once and a tenth of the time; beyond
-// that it leaves their events in the stream, to be read again later. So an event of
-// another space of the partition waits 200 ms at the most on their account.
+// lane waits for spaces without room for 100 ms at a time, and for a tenth of the time in all; beyond
+// that it leaves their events in the stream, to be read again later. Such spaces delay an event of
+// another space of the partition by at most 200 ms.
 //
-// # Beside the owner
+// # Attachments
 //
 // Attach hosts one space in the process of an application, with a join instead of a
-// takeover (docs/adr/0013). Such hosts follow the log of their space and integrate what
-// others commit when nothing of their own is under way; the owner does so, too, as long
-// as it knows of one, by a lease that names no document.
+// takeover (docs/adr/0013). Such hosts follow the log of their space and integrate
+// the commits of other runtimes when they have nothing in flight; the owner does the same
+// while it has a lease of an attachment, which names no document.
 //
 // # A crash
 //
@@ -57,48 +57,48 @@
 // cursor. Events whose commit is in the log are below the cursor; the others are
 // handled as if for the first time.
 //
-// The owner purges the log of what no restart needs (docs/adr/0019). Whoever reads it and
-// finds that commits are missing before the next one loads the checkpoint again, which is
+// The owner purges the part of the log that no restart needs (docs/adr/0019). A reader that
+// finds commits missing before the next one loads the checkpoint again, which is
 // newer: see lookup/gaps.go.
 //
-// What nodes have read, and fingerprints of what they saw there, is saved with the
-// checkpoint, so that the next owner runs only what has changed since. It holds for the
-// code that made it (Config.Build, NodeSpec.Version), and losing it costs runs only.
+// The checkpoint includes what nodes have read, with fingerprints of the values,
+// so that the next owner runs only nodes whose inputs have changed since. It is valid for the
+// code that made it (Config.Build, NodeSpec.Version); losing it only costs runs.
 //
 // Two positions tell a new owner where to begin: a space's cursor, in its
-// commits, and the partition's lane position, saved now and then, before which no
-// space of the partition has anything left to do, but for some that it names
-// (docs/adr/0033). The latter only spares reading.
+// commits, and the partition's lane position, saved periodically, before which no
+// space of the partition has anything left to do, except for spaces that it names
+// (docs/adr/0033). The latter only saves reading.
 //
-// # Awake and dormant
+// # Loaded and dormant spaces
 //
-// A space is loaded for an event, an observer, a question or a timer, and leaves memory
+// A space is loaded for an event, an observer, a query or a timer, and leaves memory
 // when it has been at rest for a while, or when others need the room (docs/adr/0020):
 //
-//	            wanted          its turn             loaded
+//	           requested        its turn             loaded
 //	dormant ------------> waiting ------> being loaded ------> awake
 //	   ^                (as a name)      (64 at a time)       |    |
 //	   '------------------------------------------------------'    |
-//	     asked to leave, at rest, all saved, and nothing has come  '--> handed over, deposed
+//	     asked to leave, at rest, all saved, inbox empty           '--> handed over, deposed
 //
-// Of a dormant space the worker knows nothing at all, or, if something waits in it for a
-// time, when to wake it: see due.go (docs/adr/0018). Worker.Stats says how many there are of
-// the others.
+// The worker keeps no state of a dormant space, except, if an event waits in it for a
+// time, when to load it: see due.go (docs/adr/0018). Worker.Stats counts the spaces in
+// the other states.
 //
 // # Work outside
 //
-// Tasks that a space has started are performed by its owner: package worker/tasks looks for them
-// in what is confirmed, and comes back through inbox and lane.
+// Tasks that a space has started are performed by its owner: package worker/tasks finds them
+// in confirmed commits, and its results return through the inbox and the lane.
 //
 // # Another program
 //
-// Refresh asks again what each space is to run. One that is awake changes over between two of
-// its commits, in memory, and goes on with all that it has (docs/adr/0026).
+// Refresh looks up again which program each space runs. A loaded space changes over between two of
+// its commits, in memory, and keeps all its state (docs/adr/0026).
 //
 // # Observation
 //
-// Demand from outside comes as leases (Watch): soft state, renewed by the
-// observer, lost with the owner, and asked for again by the next one's roll call.
-// Who wants a document once, and up to date, asks the owner (Query), which observes it
+// External demand arrives as leases (Watch): soft state, renewed by the
+// observer, lost with the owner, and collected again by the next owner's roll call.
+// A client that needs an up-to-date document once queries the owner (Query), which observes it
 // for that long.
 package worker

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// lane is the partition's lane as package doubt looks at it.
+// lane returns the partition's lane as package doubt reads it.
 func (p *partition) lane() *doubt.Lane {
 	return &doubt.Lane{
 		Bus: p.bus, Partition: p.number, Margin: min(doubt.Margin, p.w.cfg.PurgeDelay/2), Again: p.w.cfg.Heartbeat,
@@ -16,8 +16,9 @@ func (p *partition) lane() *doubt.Lane {
 	}
 }
 
-// compareLane reads the clock of the server, without which no space is taken over, and compares the lane with what is known of it, and returns from where on it is to
-// be read, given where it was done with. An error says that it cannot be used.
+// compareLane reads the server's clock, without which no space is taken over, compares the lane with its
+// known state, and returns from where the lane is to be read; from is the position up to which it was
+// done. It returns an error if the lane cannot be used.
 func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error) {
 	if err := p.clock.Read(ctx, p.bus, p.number); err != nil {
 		return 0, err
@@ -36,7 +37,7 @@ func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error
 	return from, nil
 }
 
-// purges reports whether the log may be purged: as long as events are in doubt, no receipt goes.
+// purges reports whether the log may be purged: while events are in doubt, all receipts are kept.
 func (p *partition) purges() bool {
 	select {
 	case <-p.compared:
@@ -48,14 +49,14 @@ func (p *partition) purges() bool {
 	}
 }
 
-// inDoubt is the range that is in doubt, nil if none is.
+// inDoubt returns the range that is in doubt, nil if there is none.
 func (p *partition) inDoubt() *doubt.Range {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.doubt
 }
 
-// mend sets events aside, for them to be handled, that the cursor of a space has passed over and
+// mend sets aside, to be handled, events that the cursor of a space has passed and
 // that have no receipt.
 func (h *host) mend(r *replica.Replica) error {
 	p := h.env.partition

@@ -14,20 +14,20 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Events may wait for a time (docs/adr/0018), and the space that they wait in may sleep, or
-// its worker may be gone. So each space that has any has one small item in its saved state,
-// which says when it wants to be woken. It is saved with the checkpoint, before the mark, and
-// the lane position of the partition does not pass what is not saved: whatever a space waits
-// for, either this item wakes it or its lane does. Who serves a partition lists the items
-// when it begins, and hears from its own hosts what they come to afterwards.
+// Events may wait for a time (docs/adr/0018) while their space is not loaded or
+// its worker is gone. So each such space has one small item in its saved state,
+// with the time at which it must be woken. The item is saved with the checkpoint, before the mark, and
+// the lane position of the partition does not pass unsaved items: each waiting event is found again
+// through this item or through the lane. The owner of a partition lists the items
+// when it begins; afterwards its own hosts report their times.
 //
-// The clock is that of the worker, Config.Now, and may jump. So nobody sleeps for longer
-// than maxNap without looking at it again.
+// The clock is the worker's, Config.Now, and may jump. So no sleep is longer
+// than maxNap without a look at the clock.
 
-// maxNap is how long a jump of the clock may go unnoticed by who waits for a time.
+// maxNap is how long a sleeper may miss a jump of the clock.
 const maxNap = 10 * time.Second
 
-// nap is how long to sleep until a wall time, in milliseconds since 1970.
+// nap returns how long to sleep until a wall time, in milliseconds since 1970.
 func nap(at int64, now time.Time) time.Duration {
 	ms := at - now.UnixMilli()
 	if ms >= maxNap.Milliseconds() {
@@ -36,25 +36,25 @@ func nap(at int64, now time.Time) time.Duration {
 	return max(time.UnixMilli(at).Sub(now), 0)
 }
 
-// atOnce as the time of a due item: there is something to do now.
+// atOnce as the time of a due item means that there is work to do now.
 const atOnce = 1
 
-// dues are the spaces of a partition that want to be woken. They are guarded by the
-// partition's lock, but for changed.
+// dues are the spaces of a partition that must be woken at a time. They are guarded by the
+// partition's lock, except for changed.
 type dues struct {
-	// at is what is known of each space, 0 for one that wants nothing.
+	// at is the known time of each space, 0 for one that needs no waking.
 	at   map[string]int64
 	heap dueHeap
-	// placed is closed when the lane position is known: what is listed then is not older.
+	// placed is closed when the lane position is known: items that are listed afterwards are not older.
 	placed  chan struct{}
 	changed chan struct{}
-	// served are the spaces that have had a host here before the list was complete: what
-	// they came to is newer than what is listed. nil when it is complete.
+	// served are the spaces that have had a host here before the list was complete: the times that their
+	// hosts reported are newer than the listed ones. nil when the list is complete.
 	served map[string]bool
 }
 
-// wakeUp is a time at which to look at a space. Of several for one space those that are
-// not what at says count for nothing.
+// wakeUp is a time at which to check a space. If a space has several, only the one that
+// matches at counts.
 type wakeUp struct {
 	at    int64
 	space string
@@ -64,7 +64,7 @@ func newDues() dues {
 	return dues{at: map[string]int64{}, served: map[string]bool{}, placed: make(chan struct{}), changed: make(chan struct{}, 1)}
 }
 
-// place says that the lane position is known. The partition's lock is held.
+// place records that the lane position is known. The partition's lock is held.
 func (d *dues) place() {
 	select {
 	case <-d.placed:
@@ -73,7 +73,7 @@ func (d *dues) place() {
 	}
 }
 
-// set notes when a space without a host wants to be woken. The partition's lock is held.
+// set records when a space without a host must be woken. The partition's lock is held.
 func (d *dues) set(space string, at int64) {
 	if at == 0 {
 		delete(d.at, space)
@@ -88,7 +88,7 @@ func (d *dues) set(space string, at int64) {
 	}
 }
 
-// tidy forgets what counts for nothing when it is most of what there is.
+// tidy drops obsolete entries once they are most of the heap.
 func (d *dues) tidy() {
 	if len(d.heap) < 2*len(d.at)+64 {
 		return
@@ -100,7 +100,7 @@ func (d *dues) tidy() {
 	heap.Init(&d.heap)
 }
 
-// take removes a space that is due by now, "" if there is none, and says when the next one
+// take removes a space that is due by now, "" if there is none, and returns when the next one
 // will be, 0 if none waits.
 func (d *dues) take(now int64) (space string, next int64) {
 	for len(d.heap) > 0 {
@@ -118,7 +118,7 @@ func (d *dues) take(now int64) (space string, next int64) {
 	return "", 0
 }
 
-// listDue takes in what the saved states say: at once, and again when no replica can be
+// listDue reads the items of the saved states: at once, and again when no replica can be
 // behind any more.
 func (p *partition) listDue(ctx context.Context) error {
 	select {
@@ -164,26 +164,26 @@ func (p *partition) wakeDue() {
 	}
 }
 
-// wakeThose wakes the spaces that are due, and says when the next one will be.
+// wakeThose wakes the due spaces, and returns when the next one will be due.
 func (p *partition) wakeThose() (next int64) {
 	now := p.w.cfg.Now().UnixMilli()
 	for {
 		p.mu.Lock()
 		space, next := p.dues.take(now)
 		if space != "" && p.hosts[space] == nil {
-			// Should the host come to nothing, it is tried again.
+			// If the host fails, the space is tried again.
 			p.dues.set(space, now+maxNap.Milliseconds())
 		}
 		p.mu.Unlock()
 		if space == "" {
 			return next
 		}
-		_ = p.ask(space, func(*host) {}) // one without a program waits as its events do
+		_ = p.ask(space, func(*host) {}) // a space without a program waits, like its events
 	}
 }
 
-// noteDue notes what a host that is about to end leaves to do. One that was deposed, or could
-// not go on, is not woken again at once; one that has left at rest is, when it is time. p.mu
+// noteDue records the remaining work of a host that is about to end. A space whose host was deposed or
+// failed is not woken again at once; one that has left at rest is woken at its time. p.mu
 // is held.
 func (p *partition) noteDue(h *host) {
 	at := h.due.Load()
@@ -201,11 +201,11 @@ func (p *partition) noteDue(h *host) {
 	}
 }
 
-// unknownDue as host.due says that the space has not been loaded, and as saver.dueAt that
-// what is saved is not known.
+// unknownDue in host.due means that the space has not been loaded, and in saver.dueAt that
+// the saved time is not known.
 const unknownDue = -1
 
-// publishDue says when the space wants to be woken should this host end.
+// publishDue records when the space must be woken in case this host ends.
 func (h *host) publishDue() {
 	at := h.nextDue()
 	if h.core.FollowsUp() {
@@ -214,7 +214,7 @@ func (h *host) publishDue() {
 	h.due.Store(at)
 }
 
-// dueIn is when to look at the clock again for an event that waits for a time, 0 for none.
+// dueIn returns when to read the clock again for an event that waits for a time, 0 for none.
 func (h *host) dueIn(at int64) time.Duration {
 	if at == 0 {
 		return 0
@@ -222,11 +222,11 @@ func (h *host) dueIn(at int64) time.Duration {
 	return h.now() + max(nap(at, h.env.cfg.Now()), 1)
 }
 
-// takeDue adds to a checkpoint when the space wants to be woken, unless that is never and known
-// to be saved. A time that has not changed is saved again: another runtime, which was about to take
-// the space over or is attached to it, may have saved another one, of an older state.
-// A follow-up of what had waited is not covered by the lane: its place there may have been
-// passed long ago.
+// takeDue adds the space's wake-up time to a checkpoint, unless the time is never and known
+// to be saved. An unchanged time is saved again: another runtime, which was about to take
+// the space over or is attached to it, may have saved another time, from an older state.
+// A follow-up of a waiting event is not covered by the lane: the lane position may have passed
+// its place long ago.
 func (s *saver) takeDue(h *host, c *checkpoint) {
 	c.dueAt = h.nextDue()
 	if h.core.FollowsUp() && s.dueAt != 0 {
@@ -245,7 +245,7 @@ func dueItem(at int64, seq uint64) model.StateDoc {
 	return d
 }
 
-// readDue is the inverse of dueItem, 0 if there is none.
+// readDue is the inverse of dueItem; it returns 0 if there is no item.
 func readDue(items []model.StateDoc) int64 {
 	if len(items) == 0 {
 		return 0
@@ -257,11 +257,11 @@ func readDue(items []model.StateDoc) int64 {
 	return at
 }
 
-// announce sees to it that the space is woken for what a commit of an attached runtime will
-// have wait, or follow, and sends the commit then. Nobody may be left to save that when it is
-// in the log, and no event of the lane leads there.
+// announce saves a wake-up time for the events that a commit of an attached runtime will
+// leave waiting, or as follow-ups, and sends the commit then. Once the commit is in the log, no runtime
+// may be left to save the time, and no event of the lane leads to the space.
 //
-// What else waits is in the item, too: it replaces one that is of an earlier state, which may
+// The time also covers events that wait already: the item replaces one of an earlier state, which may
 // have been saved a moment ago.
 func (h *host) announce(a *space.Append) {
 	at := h.leavesToDo(a.Commit)
@@ -271,7 +271,7 @@ func (h *host) announce(a *space.Append) {
 	if h.core.FollowsUp() {
 		at = atOnce
 	}
-	h.env.tasks.Go(func() { // ends when it is saved, or with the host
+	h.env.tasks.Go(func() { // ends when the item is saved, or with the host
 		for dry := 0; ; dry++ {
 			_ = pause.For(h.ctx, pause.Backoff(dry))
 			_, err := h.saveEarlier(h.ctx, at, a.Expect+1)
@@ -289,13 +289,13 @@ func (h *host) announce(a *space.Append) {
 	})
 }
 
-// saveEarlier has the space woken at a time at the latest, as of a log sequence at least. An
-// earlier time that is saved stays. It returns the revision of the item. The error is
-// model.ErrOutdated if somebody else has saved it meanwhile.
+// saveEarlier saves a time at or before which the space is woken, for a log sequence of at least seq. An
+// earlier saved time stays. It returns the revision of the item, and
+// model.ErrOutdated if another runtime has saved the item meanwhile.
 //
-// The item may have been saved for a later commit, by somebody who knew nothing of what
-// waits: a sequence does not say which of two times is to count, so it is the earlier one. Who
-// is woken in vain corrects it.
+// The item may have been saved for a later commit, by a runtime that did not know the
+// waiting events: a sequence does not decide which of two times is valid, so the earlier one counts. A
+// space that is woken without need corrects it.
 func (h *host) saveEarlier(ctx context.Context, at int64, seq uint64) (rev uint64, err error) {
 	there, err := h.env.bus.LoadItem(ctx, h.space, model.DueKey)
 	if err != nil {
@@ -305,7 +305,7 @@ func (h *host) saveEarlier(ctx context.Context, at int64, seq uint64) (rev uint6
 		if there.Seq >= seq {
 			return there.Rev, nil
 		}
-		at = known // saved again, so that no earlier state takes its place
+		at = known // saved again, so that no earlier state replaces it
 	}
 	d := []model.StateDoc{dueItem(at, max(seq, there.Seq+1))}
 	d[0].Rev = there.Rev
@@ -313,8 +313,8 @@ func (h *host) saveEarlier(ctx context.Context, at int64, seq uint64) (rev uint6
 	return d[0].Rev, err
 }
 
-// keepDue sees to it that the space is woken in time though the item that says so was
-// saved for a later state than that of the checkpoint.
+// keepDue makes sure that the space is woken in time even if its item was
+// saved for a later state than the checkpoint's.
 func (h *host) keepDue(ctx context.Context, docs []model.StateDoc) error {
 	i := slices.IndexFunc(docs, func(d model.StateDoc) bool { return d.Doc == model.DueKey })
 	if i < 0 || docs[i].Data == nil {
@@ -327,7 +327,7 @@ func (h *host) keepDue(ctx context.Context, docs []model.StateDoc) error {
 	return err
 }
 
-// leavesToDo is leavesToDo of a commit, with the tasks that it may start.
+// leavesToDo returns the function leavesToDo of a commit, including the tasks that the commit may start.
 func (h *host) leavesToDo(c *model.Commit) int64 {
 	for i := range c.Txs {
 		if slices.ContainsFunc(c.Txs[i].Writes, func(w model.Write) bool { return h.core.Program().HoldsTasks(w.Doc) }) {
@@ -337,8 +337,8 @@ func (h *host) leavesToDo(c *model.Commit) int64 {
 	return leavesToDo(c)
 }
 
-// leavesToDo is the earliest time at which a commit leaves something to do in its space, 0
-// if it does not.
+// leavesToDo returns the earliest time at which a commit leaves work in its space, 0
+// if it leaves none.
 func leavesToDo(c *model.Commit) int64 {
 	var at int64
 	for i := range c.Txs {
@@ -359,7 +359,7 @@ func leavesToDo(c *model.Commit) int64 {
 	return at
 }
 
-// dueHeap has the earliest first.
+// dueHeap is a heap with the earliest time first.
 type dueHeap []wakeUp
 
 func (h dueHeap) Len() int { return len(h) }
