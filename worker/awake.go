@@ -117,8 +117,8 @@ func (a *awake) rests(h *host) {
 	a.serve()
 }
 
-// line puts a host that has come to rest behind those that did before it. Several that did
-// in one instant, as after a change of their program, stand by name. a.mu is held.
+// line queues a host that has come to rest behind the hosts that did so before it. Hosts that
+// came to rest at the same instant, as after a change of their program, are ordered by name. a.mu is held.
 func (a *awake) line(h *host) {
 	e := a.resting.Back()
 	for ; e != nil; e = e.Prev() {
@@ -130,14 +130,14 @@ func (a *awake) line(h *host) {
 	h.rest.place = a.resting.PushFront(h)
 }
 
-// stirs says that a host is not at rest: it has something to do, or is held.
+// stirs records that a host is no longer at rest: it has work, or is held.
 func (a *awake) stirs(h *host, held bool) {
 	a.mu.Lock()
 	waits := a.forget(h)
 	a.hold(h, held)
 	a.mu.Unlock()
 	if waits || held {
-		a.serve() // somebody counted on its leaving
+		a.serve() // a waiting space counted on its leaving
 	}
 }
 
@@ -152,7 +152,7 @@ func (a *awake) hold(h *host, held bool) {
 	h.rest.held = held
 }
 
-// forget takes a host off the list, and reports whether it had been asked to leave.
+// forget removes a host from the list, and reports whether it had been asked to leave.
 // a.mu is held.
 func (a *awake) forget(h *host) (leaving bool) {
 	if h.rest.place != nil {
@@ -167,7 +167,7 @@ func (a *awake) forget(h *host) (leaving bool) {
 	return leaving
 }
 
-// left says that a host has ended.
+// left records that a host has ended.
 func (a *awake) left(h *host) {
 	a.mu.Lock()
 	a.forget(h)
@@ -177,7 +177,7 @@ func (a *awake) left(h *host) {
 	a.serve()
 }
 
-// serve lets in those that wait, as far as there is room. No lock of a partition may be
+// serve admits waiting spaces as far as there is room. No lock of a partition may be
 // held.
 func (a *awake) serve() {
 	for {
@@ -215,7 +215,7 @@ func (a *awake) next() (w wish, ok bool) {
 	return w, true
 }
 
-// sweep sends away who has rested for long enough, now and then until ctx ends.
+// sweep periodically asks hosts to leave that have rested for long enough, until ctx ends.
 func (a *awake) sweep(ctx context.Context) {
 	if a.idle < 0 {
 		return
@@ -227,7 +227,7 @@ func (a *awake) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-t.C:
-			if ctx.Err() == nil { // the dead do nothing any more
+			if ctx.Err() == nil { // a killed worker does nothing more
 				a.dismissBefore(now.Add(-a.idle))
 			}
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// cutOff reports whether such a context has ended for want of a server.
+// cutOff reports whether such a context ended because no server could be reached.
 func cutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), port.ErrNoServer) }
 
-// noteUndone notes how many spaces of a partition are cut off before they are saved.
+// noteUndone records how many spaces of a partition are cut off before they are saved.
 func (p *partition) noteUndone() {
 	for _, h := range p.all() {
 		if !h.clean.Load() {
@@ -21,7 +21,7 @@ func (p *partition) noteUndone() {
 	}
 }
 
-// awayError says what a worker has not done that had to leave without a server.
+// awayError lists what a worker left unfinished because it had to leave without a server.
 func (w *Worker) awayError(parts []*partition) error {
 	spaces, of := 0, []string{}
 	for _, p := range parts {

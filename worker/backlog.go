@@ -7,34 +7,34 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// What waits for a space is bounded, in numbers and in bytes: in the inbox of its host, in
-// its core, and over all spaces of the worker. What finds no room is left in the stream
-// and read again when there is some; that costs a second reading and no memory.
+// The events that wait for a space are bounded in number and in bytes: in the inbox of its host, in
+// its core, and over all spaces of the worker. Events without room stay in the stream
+// and are read again later; that costs a second read and no memory.
 const (
 	// inboxLimit and inboxBytes bound the events between the lane reader and the core.
 	inboxLimit = 4096
 	inboxBytes = 4 << 20
-	// coreBytes bounds those that wait in the core, beside its own limit of events.
+	// coreBytes bounds the events that wait in the core, in addition to the core's own limit on their number.
 	coreBytes = 4 << 20
-	// pageBytes bounds one reading of events that were left in the stream, as far as
-	// their size can be foreseen.
+	// pageBytes bounds one read of events that were left in the stream, as far as
+	// their size can be estimated.
 	pageBytes = 4 << 20
-	// eventOverhead is what an event weighs beside its payload, roughly.
+	// eventOverhead is the approximate size of an event without its payload.
 	eventOverhead = 256
 )
 
-// eventBytes is what an event costs in memory, roughly.
+// eventBytes is the approximate memory of an event.
 func eventBytes(m *model.Message) int { return len(m.Payload) + eventOverhead }
 
-// tryOffer puts an event into the inbox, and reports false if that is full. There is
-// always room for one, or a space could stand still for the size of others' events.
+// tryOffer puts an event into the inbox, and returns false if the inbox is full. An empty inbox always
+// takes one event, or a space could stand still because of the size of other spaces' events.
 func (h *host) tryOffer(m model.Message) bool {
 	size := eventBytes(&m)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.queued.see(size)
 	if h.inbox.left > 0 {
-		h.inbox.left, h.last = m.Seq, m.Seq // in order: behind one that was left
+		h.inbox.left, h.last = m.Seq, m.Seq // in order: behind an event that was left
 		return true
 	}
 	n, all := len(h.inbox.events), h.env.counters.backlog.Load()
@@ -49,7 +49,7 @@ func (h *host) tryOffer(m model.Message) bool {
 	return true
 }
 
-// leave notes that an event was left in the stream.
+// leave records that an event was left in the stream.
 func (h *host) leave(seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,8 +58,8 @@ func (h *host) leave(seq uint64) {
 	h.rouse()
 }
 
-// owes notes that the event at seq is not done. If nothing was left to do before, everything up to
-// there is. h.mu is held.
+// owes records that the event at seq is not done. If nothing was left to do before, everything before it
+// is done. h.mu is held.
 func (h *host) owes(seq uint64) {
 	h.last = seq
 	if h.low.Load() == allDone {
@@ -68,8 +68,8 @@ func (h *host) owes(seq uint64) {
 	h.low.Store(min(h.low.Load(), seq-1))
 }
 
-// waitForRoom waits until the host has taken something in, but not for longer than d. It
-// reports false if it has not.
+// waitForRoom waits until the host has taken events from its inbox, but not for longer than d. It
+// returns false if the time has passed.
 func (h *host) waitForRoom(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -82,7 +82,7 @@ func (h *host) waitForRoom(d time.Duration) bool {
 	return false
 }
 
-// unload takes what a host has not handled out of the sum over all.
+// unload subtracts the events that a host has not handled from the worker's total.
 func (h *host) unload() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,18 +90,18 @@ func (h *host) unload() {
 	h.inbox.bytes = 0
 }
 
-// queued is what waits in the core of a space, in bytes. The core counts events only, and
-// handles them about in the order in which it got them, so the sizes of the last so many
+// queued tracks the bytes that wait in the core of a space. The core counts events only, and
+// handles them roughly in the order of arrival, so the sizes of the last events
 // are kept.
 type queued struct {
 	sizes []int
 	bytes int
-	// largest is the largest event that the lane reader has seen for the space, page how
-	// many events the next reading of what was left asks for.
+	// largest is the largest event that the lane reader has seen for the space, page the number of
+	// events that the next read of left events requests.
 	largest, page int
 }
 
-// room is how many of the events the core may get, and their bytes: always one if
+// room returns how many of the events the core may get, and their bytes: always one if
 // nothing waits there.
 func (l *queued) room(core *space.Space, events []model.Message) (n, bytes int) {
 	most := min(core.LaneRoom(), len(events))
@@ -115,31 +115,31 @@ func (l *queued) room(core *space.Space, events []model.Message) (n, bytes int) 
 	return n, bytes
 }
 
-// hasRoom reports whether what was left in the stream may be read.
+// hasRoom reports whether events that were left in the stream may be read.
 func (l *queued) hasRoom(core *space.Space) bool { return l.bytes < coreBytes || core.Waiting() == 0 }
 
 func (l *queued) took(size int) {
 	l.sizes, l.bytes = append(l.sizes, size), l.bytes+size
 }
 
-// trim forgets all but the last n events, and returns what the others weighed.
+// trim drops all but the last n sizes, and returns the sum of the dropped ones.
 func (l *queued) trim(n int) (freed int) {
 	gone := max(len(l.sizes)-n, 0)
 	for _, size := range l.sizes[:gone] {
 		freed += size
 	}
 	if l.sizes = l.sizes[gone:]; len(l.sizes) == 0 {
-		l.sizes = nil // and the memory with it
+		l.sizes = nil // frees the memory as well
 	}
 	l.bytes -= freed
 	return freed
 }
 
-// see notes the size of an event that the lane reader has seen.
+// see records the size of an event that the lane reader has seen.
 func (l *queued) see(size int) { l.largest = max(l.largest, size) }
 
-// next is how many events to read. The first page is small: nothing may be known of how
-// large they are.
+// next returns how many events to read. The first page is small, since the size of the
+// events may be unknown.
 func (l *queued) next() int {
 	const first, growth = 8, 4
 	l.page = min(max(l.page*growth, first), readPage)
@@ -149,30 +149,30 @@ func (l *queued) next() int {
 	return l.page
 }
 
-// nextPage is how many events the next reading of what was left asks for.
+// nextPage returns how many events the next read of left events requests.
 func (h *host) nextPage() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.queued.next()
 }
 
-// credit is the time that a lane reader may wait for spaces that have no room: so much at
+// credit is the time that a lane reader may wait for spaces without room: mostCredit at
 // once, and a tenth of the time that passes. Beyond that it leaves their events in the
-// stream, so that spaces which are flooded cost the others of the partition no more.
+// stream, so that flooded spaces do not delay the others of the partition further.
 type credit struct {
 	left time.Duration
 	at   time.Time
 }
 
 const (
-	// mostCredit is also how long the reader waits for one that takes nothing in. A
-	// commit is acknowledged within milliseconds; what takes longer is a gate, an outage
+	// mostCredit is also how long the reader waits for a space that takes nothing. A
+	// commit is acknowledged within milliseconds; a longer delay is a gate, an outage
 	// of the store, or a handler that computes for long.
 	mostCredit  = 100 * time.Millisecond
 	creditShare = 10
 )
 
-// now is what may be waited for.
+// now returns for how long the reader may wait.
 func (c *credit) now() time.Duration {
 	now := time.Now()
 	c.left = min(mostCredit, c.left+now.Sub(c.at)/creditShare)
@@ -180,7 +180,7 @@ func (c *credit) now() time.Duration {
 	return c.left
 }
 
-// wait waits for a host to have room, and reports whether it has taken something in.
+// wait waits for a host to have room, and reports whether it has taken events.
 func (c *credit) wait(h *host) bool {
 	began := time.Now()
 	ok := h.waitForRoom(c.now())

@@ -13,110 +13,110 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Config says how a worker behaves.
+// Config configures a worker.
 type Config struct {
-	// ID names the worker. It must be unique among those that are alive; a restart
+	// ID names the worker. It must be unique among live workers; a restart
 	// may reuse it.
 	ID string
-	// Programs tells which program a space runs. Without one (nil, or an error,
-	// which is logged) the worker leaves the space alone, and its events wait. It is asked
-	// when a space is loaded, and again by Refresh, and must not wait for anything. The same
-	// program is the same pointer.
+	// Programs returns the program of a space. Without one (nil, or an error,
+	// which is logged) the worker does not serve the space, and its events wait. It is called
+	// when a space is loaded, and again by Refresh, and must not block. It must return the same
+	// pointer for the same program.
 	Programs func(space string) (*space.Program, error)
 
-	// Heartbeat is how often the worker announces itself and looks for others
-	// that have gone; default 500 ms. A dead process is noticed within two.
+	// Heartbeat is how often the worker announces itself and checks for other workers
+	// that have gone; default 500 ms. A dead process is detected within two.
 	Heartbeat time.Duration
-	// MemberTTL is how long a member that stands still, but whose process answers,
+	// MemberTTL is how long a member whose heartbeat has stopped, but whose process answers,
 	// keeps its partitions; default 15 s, because the store itself may be silent
 	// for 4 to 9 s while it elects a leader.
 	MemberTTL time.Duration
-	// Handover is how long a partition that becomes another worker's may take to finish
-	// what is under way and save, until it is cut off; default 5 s. The other waits for
-	// it as long, and a little longer, at the most. It is also how long Stop goes on while no
+	// Handover is how long a partition that moves to another worker may take to finish
+	// running work and save, until it is cut off; default 5 s. The other worker waits for
+	// at most slightly longer. It is also how long Stop retries while no
 	// server can be reached.
 	Handover time.Duration
-	// Checkpoint is how often changed documents are saved; default 1 s. It bounds
-	// by how much the STATE bucket trails the log.
+	// Checkpoint is how often changed documents are saved; default 1 s. It limits
+	// how far the STATE bucket trails the log.
 	Checkpoint time.Duration
-	// Aside is for how long a space may hold back up to where its partition is known to be done with
-	// its lane, until the partition goes on without it (docs/adr/0033); default 5 s.
+	// Aside is how long a space may hold back the position up to which its partition is known to be done with
+	// its lane, until the partition sets it aside (docs/adr/0033); default 5 s.
 	Aside time.Duration
-	// Idle is for how long a space is at rest, with nothing to do and nobody who observes
-	// it, before it leaves memory; default 1 min, negative never. It comes back with the
-	// next event or observer, at the cost of loading it.
+	// Idle is how long a space is at rest, with no work and no observer,
+	// before it leaves memory; default 1 min, negative never. It is loaded again for the
+	// next event or observer.
 	Idle time.Duration
 	// MaxAwake is how many spaces may be in memory; default 10,000, negative without
-	// limit. Beyond that, those that have been at rest longest leave at once; if all
-	// have something to do, there are more.
+	// limit. Beyond it, the spaces that have been at rest longest leave at once; if all
+	// have work, the limit is exceeded.
 	MaxAwake int
-	// History is for how long commits are kept in the log that no restart needs any more:
-	// they are what receipts and trees are read from. The default is the deployment's
-	// horizon, and the hour for which lanes remember events longer. HistoryBytes bounds
-	// what they take per partition, whatever their age; default 1 GiB, negative without
-	// limit. PurgeDelay is for how long a checkpoint must have stood before commits that it
-	// covers go; default 3 min, which is longer than servers that do not sync always take to
-	// write to disk what they have accepted (sync_interval, 2 min). Workers may differ.
+	// History is how long commits stay in the log after no restart needs them:
+	// receipts and trees are read from them. The default is the deployment's
+	// horizon, plus the hour for which lanes remember events longer. HistoryBytes limits
+	// their size per partition, whatever their age; default 1 GiB, negative without
+	// limit. PurgeDelay is how old a checkpoint must be before commits that it
+	// covers are purged; default 3 min, which is longer than servers that do not sync always take to
+	// write accepted data to disk (sync_interval, 2 min). Workers may differ.
 	History      time.Duration
 	HistoryBytes int64
 	PurgeDelay   time.Duration
-	// BacklogBytes bounds, roughly, the memory of the events that have been read and not
-	// been handled, over all spaces; default 64 MiB. Beyond it they stay in the stream,
-	// but for one per space. One space is given 8 MiB at the most.
+	// BacklogBytes limits, roughly, the memory of events that have been read and not
+	// handled, over all spaces; default 64 MiB. Beyond it events stay in the stream,
+	// except one per space. One space gets at most 8 MiB.
 	BacklogBytes int64
-	// DocumentWait is for how long an event waits for a document of another space that its handler, or
-	// what that reads, needs and that cannot be read; default 5 min, negative without end. Then the
-	// event fails. It is measured by the worker that serves the space, and begins anew with another.
-	// It is longer than a store takes to restart or to elect a leader, as the event is a dead letter
-	// then.
+	// DocumentWait is how long an event waits for an unreadable document of another space that its handler,
+	// or a document that the handler reads, needs; default 5 min, negative without limit. After that the
+	// event fails. The worker that serves the space measures the time, and another owner starts again.
+	// The default exceeds the time that a store takes to restart or to elect a leader, since the event becomes
+	// a dead letter.
 	DocumentWait time.Duration
 	// RunLimit is how long one run of a handler or of a node may take; default 30 s, negative
-	// without end. space.Program.Within says otherwise of a handler. A second later code that has
-	// not returned is given up (docs/adr/0034): its space is loaded again and goes on, up to as
-	// often as handlers that end their process are tried, and its goroutine is left behind. There
-	// may be 100 of these; then no more is given up until some have returned.
+	// without limit. space.Program.Within overrides it for a handler. Code that has
+	// not returned a second later is given up (docs/adr/0034): its space is loaded again and continues, for as
+	// many attempts as a handler that ends its process has, and its goroutine is left behind. At
+	// 100 such goroutines, no more code is given up until some have returned.
 	RunLimit time.Duration
-	// Performing is how many tasks (see tasks.Performer) are done at a time, over all spaces;
+	// Performing is how many tasks (see tasks.Performer) run at a time, over all spaces;
 	// default 256.
 	Performing int
 	// Weight is this worker's share of the partitions relative to others; 0 is 1.
 	Weight float64
 	// Program is announced as the name of the programs that this worker hosts, so that
-	// people are told when workers of one deployment host different ones: events that a
-	// program has no handler for are refused. Optional.
+	// operators see when workers of one deployment host different ones: events without a
+	// handler in the program are refused. Optional.
 	Program string
-	// Host, Version and Connection are announced for people: the machine, the version of
+	// Host, Version and Connection are announced for operators: the machine, the version of
 	// the executable, and the name of the connection. All are optional.
 	Host, Version, Connection string
 
-	// Now is the wall time, by which events that wait for a time come due; default time.Now.
-	// It may jump, either way.
+	// Now returns the wall time, which decides when waiting events are due; default time.Now.
+	// It may jump in both directions.
 	Now func() time.Time
 
-	// Build tells the code that runs from any other: what a node has observed spares it a
-	// run after a restart only if the code is the same. It concerns nodes that name no
+	// Build identifies the running code: the saved observations of a node spare it a
+	// run after a restart only if the code is the same. It applies to nodes without a
 	// Version of their own. Default: a hash of the executable's file.
 	Build string
 
-	// Space is the template for the spaces' own settings. Space and Runtime are
-	// filled in.
+	// Space is the template for the spaces' own settings. The worker fills in Space and
+	// Runtime.
 	Space space.Config
 
-	// OnError and OnConsole are handed the errors and the output of user code, with what
-	// they belong to (seed 002). They are called while a space runs, by several spaces at
-	// a time, and must be quick. Default: they are logged.
+	// OnError and OnConsole receive the errors and the output of user code, with
+	// their origin. They are called while a space runs, by several spaces
+	// concurrently, and must be quick. Default: they are logged.
 	OnError   func(space.ErrorInfo)
 	OnConsole func(space.ConsoleInfo)
 
-	// Logger gets what an operator should know. Default: discard.
+	// Logger receives messages for operators. Default: discard.
 	Logger *slog.Logger
 	// Tracer records spans; nil records none and costs nothing.
 	Tracer trace.Tracer
 
-	// faults is where faults are logged that may last.
+	// faults logs faults that may last.
 	faults *faultlog.Log
 
-	// beforeLeaving is for tests: it is called between a host's finding that it may leave
+	// beforeLeaving is for tests: it is called between a host's decision to leave
 	// and its leaving.
 	beforeLeaving func()
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// RunCounts counts the runs of nodes, per space and node: the proof of what did
-// not run. Of spaces that have left memory it remembers the latest only, one by one; the
-// runs of the others are added up under the zero RunKey.
+// RunCounts counts the runs of nodes, per space and node: it shows which nodes did
+// not run. It keeps single counts of loaded spaces and of those that left memory most recently; the
+// runs of other spaces are summed under the zero RunKey.
 type RunCounts struct {
 	mu     sync.Mutex
 	spaces map[string]*spaceRuns
 	gone   []departure
-	left   uint64 // departures so far
+	left   uint64 // number of departures so far
 	rest   uint64
 }
 
-// spaceRuns are the counts of a space, by node. left is the number of the departure by
-// which it left memory, 0 if it has run something since.
+// spaceRuns are the counts of a space, by node. left is the number of its departure
+// from memory, 0 if it has run a node since.
 type spaceRuns struct {
 	n    map[string]uint64
 	left uint64
@@ -36,7 +36,7 @@ type departure struct {
 	n     uint64
 }
 
-// runsKept is of how many spaces that have left memory the counts are kept apart.
+// runsKept is the number of spaces that have left memory and whose counts are kept apart.
 const runsKept = 1024
 
 // RunKey names a node of a space.
@@ -56,7 +56,7 @@ func (c *RunCounts) add(k RunKey) {
 	s.n[k.Node]++
 }
 
-// leaves says that a space has left memory.
+// leaves records that a space has left memory.
 func (c *RunCounts) leaves(space string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *RunCounts) leaves(space string) {
 	}
 }
 
-// addUp forgets the single counts of a space, unless it has come back since.
+// addUp drops the single counts of a space, unless the space is back in memory.
 func (c *RunCounts) addUp(d departure) {
 	s := c.spaces[d.space]
 	if s == nil || s.left != d.n {
@@ -85,9 +85,9 @@ func (c *RunCounts) addUp(d departure) {
 	delete(c.spaces, d.space)
 }
 
-// Runs returns the number of runs of every computation that has run on this worker,
-// counted whether or not the run came to be committed. Under the zero RunKey are those of
-// spaces that left memory long ago.
+// Runs returns the number of runs of every computation on this worker,
+// whether or not the run was committed. The runs of
+// spaces that left memory long ago are under the zero RunKey.
 func (w *Worker) Runs() map[RunKey]uint64 {
 	return w.runs.all()
 }
@@ -107,13 +107,13 @@ func (c *RunCounts) all() map[RunKey]uint64 {
 	return all
 }
 
-// Counts are what a worker has got into the log.
+// Counts counts what a worker has written to the log.
 type Counts struct {
 	// Commits that were accepted, takeovers included.
 	Commits uint64
 	// Receipts in them: events that this worker has handled exactly once.
 	Receipts uint64
-	// Refused appends: somebody else had appended first.
+	// Refused appends: another runtime had appended first.
 	Refused uint64
 }
 
@@ -144,7 +144,7 @@ func (c *counters) committed(commit *model.Commit) {
 	c.receipts.Add(n)
 }
 
-// trace is what the host wants to be told by the core.
+// trace returns the callbacks that the core calls for the host.
 func (h *host) trace() space.Trace {
 	t := space.Trace{RunEnd: func(i space.RunInfo) {
 		if i.Kind == space.Computation {
@@ -163,7 +163,7 @@ func (h *host) trace() space.Trace {
 	return t
 }
 
-// begins notes that a handler begins.
+// begins records that a handler begins.
 func (h *host) begins(ev *model.Event) model.Trace {
 	h.code.base.Store(h.core.Seq())
 	h.code.handles(ev.Stream, ev.ID, cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
@@ -173,12 +173,12 @@ func (h *host) begins(ev *model.Event) model.Trace {
 	return h.spans.handleStart(ev)
 }
 
-// longChain is the depth at which a chain of events that send each other is told of: a tenth of
-// what it may come to by default.
+// longChain is the depth at which a chain of events that send each other is logged: a tenth of
+// the default limit.
 const longChain = lineage.DefaultMaxChain / 10
 
-// ended tells an operator of events that came to nothing, and of chains that seem to have no
-// end. Their payload stays out of the log.
+// ended logs failed and refused events, and chains that seem to have no
+// end. It does not log payloads.
 func (h *host) ended(i space.HandleInfo) {
 	if h.spans.tracer != nil {
 		h.spans.handleEnd(i)
