@@ -6,26 +6,26 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 )
 
-// How long a space waits whose host could not be had, or had to end, until it is loaded again:
-// doubled each time that it ends so, up to the longest.
+// The pause after which a space whose host failed to load, or failed later, is loaded again. It is
+// doubled after each failure, up to the longest.
 const (
 	leastRefusal   = 500 * time.Millisecond
 	longestRefusal = 10 * time.Second
 )
 
-// failings are the spaces of a partition that could not be served when that was tried last. Much
-// wakes a space: events, leases, questions, times. Each of these would have it loaded again, and
-// fail again, as fast as a store can say that it has not got the log. So all of them wait for one
-// moment, ever longer.
+// failings are the spaces of a partition whose last attempt to be served failed. Events, leases,
+// queries and times all wake a space. Without a pause, each of these would load it again, and
+// fail again, as fast as a store can reject reads of a missing log. So all of them wait for the same
+// moment, after growing pauses.
 type failings map[string]*failing
 
-// failing is why a space could not be served, and when that is tried again.
+// failing is why a space could not be served, and when the next attempt is due.
 type failing struct {
 	rest  time.Duration
 	until time.Time
 }
 
-// note takes in that a space could not be served.
+// note records that a space could not be served.
 func (fs failings) note(space string, now time.Time) {
 	f := fs[space]
 	if f == nil {
@@ -36,7 +36,7 @@ func (fs failings) note(space string, now time.Time) {
 	f.until = now.Add(f.rest)
 }
 
-// left is for how long a space is not to be loaded yet.
+// left returns how long a space must wait until it is loaded again.
 func (fs failings) left(space string, now time.Time) time.Duration {
 	if f := fs[space]; f != nil {
 		return max(0, f.until.Sub(now))
@@ -44,22 +44,22 @@ func (fs failings) left(space string, now time.Time) time.Duration {
 	return 0
 }
 
-// unable notes that a space could not be brought to life.
+// unable records that a space could not be loaded.
 func (p *partition) unable(space string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failings.note(space, time.Now())
 }
 
-// able notes that a space is served.
+// able records that a space is served.
 func (p *partition) able(space string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.failings, space)
 }
 
-// putOff has a space that could not be served wait until it is tried again, as one that waits for
-// its turn; false if it need not. p.mu is held.
+// putOff delays a space that could not be served until the next attempt is due, like a space that waits for
+// its turn; it returns false if no delay is needed. p.mu is held.
 func (p *partition) putOff(space string) bool {
 	left := p.failings.left(space, time.Now())
 	if left == 0 {

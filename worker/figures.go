@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Figures is what a worker says of itself when it is asked (FiguresEndpoint).
+// Figures is a worker's answer to a status request (FiguresEndpoint).
 type Figures struct {
 	Worker   string    `json:"worker"`
 	Life     string    `json:"life"`
@@ -26,82 +26,82 @@ type Figures struct {
 	Receipts uint64    `json:"receipts"`
 	Refused  uint64    `json:"refused"`
 	// Awake spaces are in memory, Loading of them are being loaded, and Queued ones wait
-	// for that. Backlog is the bytes of the events that wait.
+	// for that. Backlog is the size of the waiting events in bytes.
 	Awake      int                `json:"awake"`
 	Loading    int                `json:"loading"`
 	Queued     int                `json:"queued"`
 	Backlog    int64              `json:"backlog_bytes"`
 	Partitions []PartitionFigures `json:"partitions"`
 	// Stuck are the spaces that have held back the saved position of their partition for
-	// longest, 20 at most, and StuckCount is how many do.
+	// longest, 20 at most; StuckCount is the number of all such spaces.
 	Stuck      []Stuck `json:"stuck,omitzero"`
 	StuckCount int     `json:"stuck_count,omitzero"`
-	// Next are a few of the spaces that wait to be loaded, in their order. Limit is how many may be
+	// Next are the first few spaces that wait to be loaded, in order. Limit is how many may be
 	// in memory, 0 for any number.
 	Next  []string `json:"next,omitzero"`
 	Limit int      `json:"limit,omitzero"`
-	// Busiest are the spaces for which most events wait, and Late those with timers, jobs or delayed
-	// events that are due and not handled, the oldest first, 5 of each at most. LateCount is how many
-	// spaces are late.
+	// Busiest are the spaces with most waiting events, and Late those with timers, jobs or delayed
+	// events that are due and not handled, the oldest first, 5 of each at most. LateCount is the number of
+	// all late spaces.
 	Busiest   []Load `json:"busiest,omitzero"`
 	Late      []Late `json:"late,omitzero"`
 	LateCount int    `json:"late_count,omitzero"`
-	// Missed are jobs whose times were passed over because nothing ran when they were due, the newest
-	// of those that this worker knows of.
+	// Missed are jobs whose times were passed over because no worker ran when they were due, the newest
+	// that this worker knows.
 	Missed []Missed `json:"missed,omitzero"`
-	// Watches are the live queries that the worker answers, and Unrunnable what was deployed and
-	// cannot run here, each with the spaces that are to run it, what they run instead, and why.
+	// Watches are the live queries that the worker serves, and Unrunnable the deployed versions that
+	// cannot run here, each with the spaces assigned to it, the version that they run instead, and the reason.
 	Watches    Watches  `json:"watches,omitzero"`
 	Unrunnable []string `json:"unrunnable,omitzero"`
-	// Abandoned goroutines are in handlers or nodes that were given up and have not returned.
+	// Abandoned counts goroutines in handlers or nodes that were given up and have not returned.
 	Abandoned int `json:"abandoned,omitzero"`
 	// Losses are the partitions and spaces that the worker refuses to serve because the store has
-	// lost what is known of it, 20 at most, and LossCount is how many there are.
+	// lost data of them, 20 at most; LossCount is the number of all.
 	Losses    []Loss `json:"losses,omitzero"`
 	LossCount int    `json:"loss_count,omitzero"`
-	// Now is the worker's clock as it answers, Binary tells the program file that it runs from
-	// others.
+	// Now is the worker's clock at the time of the answer, Binary identifies its program
+	// file.
 	Now time.Time `json:"now,omitzero"`
-	// Unstored is why the store did not take something within the last minute, if it did not, as far as it
-	// says why.
+	// Unstored is why the store failed to store something within the last minute, "" if it did not fail; the reason
+	// is the store's, if it gave one.
 	Unstored string `json:"unstored,omitzero"`
 	// Denied is the last permissions violation of the worker's NATS user within the last ten minutes, if there was one.
 	Denied string `json:"denied,omitzero"`
 	Binary string `json:"binary,omitzero"`
 	// Rewinds are the streams that have gone back to an earlier state since the worker was started, each with the last
-	// time that it noticed it, the newest first, 20 at most; RewindCount is how many did.
+	// time of detection, the newest first, 20 at most; RewindCount is the number of all.
 	Rewinds     []model.Rewind `json:"rewinds,omitzero"`
 	RewindCount int            `json:"rewind_count,omitzero"`
-	// Rewound is the newest of them; earlier versions know no other.
+	// Rewound is the newest of them, for readers of earlier versions.
 	Rewound model.Rewind `json:"rewound,omitzero"`
 }
 
-// PartitionFigures is the part of a partition in Figures.
+// PartitionFigures are the figures of one partition.
 type PartitionFigures struct {
 	Partition int `json:"partition"`
 	// State is serving, leaving (it is being handed over) or waiting (for another worker
-	// to hand it over); Since is since when.
+	// to hand it over); Since is when the state began.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
-	// Took is how long after this worker knew that the partition was its own it began to
-	// serve it.
+	// Took is the time between the moment when this worker learned that it owns the partition and
+	// the start of serving it.
 	Took time.Duration `json:"took_ns"`
-	// Events were read and are not handled, Unsaved spaces have something to do or to save.
+	// Events were read and are not handled, Unsaved spaces have work to do or changes to save.
 	Awake   int `json:"awake"`
 	Events  int `json:"events"`
 	Unsaved int `json:"unsaved"`
 	// Read and Saved are lane sequences: up to which events were read, and from which the
-	// next owner reads. Aside spaces are not done with what is before that; it reads for
-	// itself what each has left.
+	// next owner reads. Aside is the number of spaces that are not done with events before Saved; the next
+	// owner's hosts read those events themselves.
 	Read  uint64 `json:"read"`
 	Saved uint64 `json:"saved"`
 	Aside int    `json:"aside,omitzero"`
 }
 
-// FiguresEndpoint is the endpoint at which a worker answers with its Figures.
+// FiguresEndpoint returns the endpoint at which a worker answers with its Figures.
 func FiguresEndpoint(id string) string { return "worker-" + id }
 
-// Figures says what the worker does now.
+// Figures returns the worker's current figures.
 func (w *Worker) Figures() Figures {
 	c, s := w.Counts(), w.Stats()
 	f := Figures{
@@ -138,10 +138,10 @@ func (w *Worker) Figures() Figures {
 	return f
 }
 
-// deniedFor is for how long a permissions violation is told of.
+// deniedFor is how long a permissions violation is reported.
 const deniedFor = 10 * time.Minute
 
-// Describe fills in what a process says of itself, whatever it serves, and what its bus knows of the
+// Describe fills in the figures of the process, independent of its partitions, and what its bus knows of the
 // store.
 func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
 	f.Worker, f.Life, f.Since = self.ID, self.Life, self.Since
@@ -185,25 +185,25 @@ func (p *partition) figures(state string) PartitionFigures {
 	return f
 }
 
-// FleetService is what every worker offers its figures under, beside the service that answers
-// live queries: who asks that one is to get one answer per worker.
+// FleetService is the service under which every worker offers its figures, besides the service that answers
+// live queries: a request to it is answered once by each worker.
 const FleetService = "settle-fleet"
 
-// refusals is a bus that knows when the store has last refused to keep something, and why.
+// refusals is a bus that knows when and why the store last refused to store something.
 type refusals interface {
 	Refusal() (at time.Time, why string)
 }
 
-// unstoredFor is for how long that is told: a worker says once a heartbeat that it is there, and
+// unstoredFor is how long that is reported: a worker writes once per heartbeat, and
 // would be refused again.
 const unstoredFor = time.Minute
 
-// binary is the beginning of the hash of the program file of this process, "" if it cannot be
-// read. It is read once, when it is asked for first.
+// binary returns the beginning of the hash of this process's program file, "" if the file cannot be
+// read. The file is read once, at the first call.
 var binary = sync.OnceValue(func() string {
 	name, err := os.Executable()
 	if _, gone := os.Stat("/proc/self/exe"); gone == nil {
-		name, err = "/proc/self/exe", nil // also if another file has taken its place
+		name, err = "/proc/self/exe", nil // valid even if another file has replaced it
 	}
 	if err != nil {
 		return ""
@@ -220,9 +220,9 @@ var binary = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 })
 
-// offerFigures answers who asks, as soon as that is possible.
+// offerFigures answers status requests, as soon as that is possible.
 func (w *Worker) offerFigures() {
-	w.tasks.Go(func() { // ends when it is offered, or with w.ctx
+	w.tasks.Go(func() { // ends when the endpoint is offered, or with w.ctx
 		OfferFigures(w.ctx, w.bus, w.cfg.ID, w.Figures, func(err error) {
 			w.cfg.faults.Warn("offer the worker's figures", "", "worker", w.cfg.ID, "error", err)
 			_ = pause.For(w.ctx, w.cfg.MemberTTL)
@@ -230,8 +230,8 @@ func (w *Worker) offerFigures() {
 	})
 }
 
-// OfferFigures has the figures of a process answered to who asks for them, until ctx ends. It returns when
-// that can be, or ctx ends; what keeps it from that is told to failed, which waits until it is tried again.
+// OfferFigures answers status requests with the figures of a process, until ctx ends. It returns when
+// the endpoint is offered, or ctx ends. It passes each error to failed, which must block until the next attempt is due.
 func OfferFigures(ctx context.Context, bus Bus, id string, figures func() Figures, failed func(error)) {
 	service := model.Service{
 		Name: FleetService, Description: "Says what the worker " + id + " does.",

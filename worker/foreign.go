@@ -7,22 +7,22 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// foreign is what a host hears of the log of its space while several runtimes append to
-// it: it is attached itself, or others are. An owner that has nothing to append would not
-// notice what they commit. Without it, a host learns of foreign commits when its own is
-// refused, which is enough where there is one runtime per space.
+// foreign is a host's subscription to the log of its space while several runtimes append to
+// it: the host is attached itself, or other runtimes are. An owner with nothing to append would not
+// notice their commits. Without a subscription, a host learns of other runtimes' commits when its own is
+// refused, which suffices while there is one runtime per space.
 //
-// It spares conflicts and decides nothing: who hears late of a commit is refused.
+// It avoids conflicts and decides nothing: a host that learns of a commit late is refused.
 type foreign struct {
 	// attached counts the runtimes that hold a lease without a document.
 	attached int
 	cancel   context.CancelFunc
-	// heard passes entries to the loop, which takes them when nothing of its own is
-	// under way. Whoever reads the log waits meanwhile.
+	// heard passes entries to the loop, which takes them when it has nothing in
+	// flight. The log reader waits meanwhile.
 	heard chan model.LogEntry
 }
 
-// attend takes in that another runtime is attached to the space, or is not any more.
+// attend records that another runtime has attached to the space, or has detached.
 func (h *host) attend(on bool) {
 	f := &h.foreign
 	switch {
@@ -38,7 +38,7 @@ func (h *host) attend(on bool) {
 	}
 }
 
-// followLog begins to follow the log of the space.
+// followLog subscribes to the log of the space.
 func (h *host) followLog() {
 	ctx, cancel := context.WithCancel(h.ctx)
 	heard := make(chan model.LogEntry, readPage)
@@ -66,8 +66,8 @@ func (h *host) followLog() {
 	})
 }
 
-// passOver goes on behind commits that were purged before they were heard of, if the core
-// knows them by now. If it does not, it can never learn what they were, and the host ends:
+// passOver continues behind commits that were purged before they were read, if the core
+// knows them by now. If it does not, it can never learn their contents, and the host ends:
 // its successor loads the space from the checkpoint that covers them.
 func (h *host) passOver(ctx context.Context, after uint64, gap error) uint64 {
 	at := make(chan uint64, 1)
@@ -85,27 +85,27 @@ func (h *host) passOver(ctx context.Context, after uint64, gap error) uint64 {
 	}
 }
 
-// takeForeign has the core integrate what others have committed, unless something of
-// its own is under way: that was first, or will be refused.
+// takeForeign makes the core integrate the commits of other runtimes, unless it has an append
+// in flight: that one either came first, or will be refused.
 func (h *host) takeForeign() {
 	if len(h.foreign.heard) == 0 || !h.core.Settled() {
 		return
 	}
 	var entries []model.LogEntry
 	for range len(h.foreign.heard) {
-		entries = append(entries, <-h.foreign.heard) // nobody else takes them
+		entries = append(entries, <-h.foreign.heard) // the loop is the only receiver
 	}
 	if err := h.core.Integrate(entries...); err != nil {
 		h.fail("integrate the commits of other runtimes", err)
 	}
 }
 
-// overtaken reads what the host has missed: the bucket holds a state that is ahead of it,
-// so another runtime has committed. Who has something to append is refused and learns of
-// it that way; who has not would try to save for ever, and hold the lane position back.
+// overtaken reads the commits that the host has missed: the bucket holds a state that is ahead of the host,
+// so another runtime has committed. A host with something to append learns of it by a refusal; one
+// without would retry its save without end, and hold the lane position back.
 func (h *host) overtaken() {
 	after := h.core.Seq()
-	h.env.tasks.Go(func() { // ends when the read is answered
+	h.env.tasks.Go(func() { // ends with the read
 		entries, err := h.env.bus.ReadLog(h.ctx, h.space, after, readPage)
 		h.call(func() {
 			if err != nil {
@@ -113,7 +113,7 @@ func (h *host) overtaken() {
 			}
 			for _, e := range entries {
 				if !h.core.Settled() {
-					return // what is under way will be refused
+					return // the append in flight will be refused
 				}
 				if err := h.core.Integrate(e); err != nil {
 					h.fail("integrate the commit of another runtime", err)

@@ -13,13 +13,13 @@ type Place struct {
 	Document string `json:"document"`
 }
 
-// Glance is how a document stands, as far as the owner of its space knows at the moment.
+// Glance is the state of a document as the owner of its space knows it now.
 type Glance struct {
-	// Revision is that of the value which the log has.
+	// Revision is that of the value in the log.
 	Revision uint64
 	// Stale is as in Answer.
 	Stale string
-	// Passing says that what Stale names may pass by itself: something has yet to run, to be
+	// Passing reports that Stale names a transient problem: something has yet to run, to be
 	// confirmed, or to answer.
 	Passing bool
 }
@@ -29,14 +29,14 @@ const (
 	staleBusy      = "the space has not answered yet: it is being loaded, or at work"
 )
 
-// Glance says how documents stand, of spaces that this worker serves. Unlike Query it asks
-// neither the log nor waits for what is pending, and observes nothing: it is for those who
-// observe documents and want to know now and then whether they are what they should be. What a
-// space has not answered when ctx ends is Passing.
+// Glance returns the states of documents in spaces that this worker serves. Unlike Query it neither
+// reads the log nor waits for pending work, and observes nothing: it is for clients that
+// observe documents already and periodically check their freshness. Documents of a
+// space that has not answered when ctx ends are Passing.
 func (w *Worker) Glance(ctx context.Context, places []Place) []Glance {
 	out := make([]Glance, len(places))
 	of := map[string]*glance{}
-	found := make(chan glanced, len(places)) // so that a host never waits
+	found := make(chan glanced, len(places)) // so that a host never blocks on it
 	for i, at := range places {
 		out[i] = Glance{Stale: staleBusy, Passing: true}
 		g := of[at.Space]
@@ -65,14 +65,14 @@ func (w *Worker) Glance(ctx context.Context, places []Place) []Glance {
 	return out
 }
 
-// next is what has come by the end of ctx.
+// next returns a result that arrives before ctx ends.
 func next(ctx context.Context, found <-chan glanced) (f glanced, is bool) {
 	select {
 	case f = <-found:
 		return f, true
 	case <-ctx.Done():
 	}
-	select { // it may have come as well
+	select { // a result may have arrived as well
 	case f = <-found:
 		return f, true
 	default:
@@ -80,7 +80,7 @@ func next(ctx context.Context, found <-chan glanced) (f glanced, is bool) {
 	}
 }
 
-// glance asks a space. What is known without it is returned; otherwise the zero Glance is.
+// glance asks a space. It returns the answer if that is known without the space; otherwise the zero Glance.
 func (w *Worker) glance(name string, g *glance) Glance {
 	p := w.partitionOf(name)
 	if p == nil {
@@ -89,7 +89,7 @@ func (w *Worker) glance(name string, g *glance) Glance {
 	return p.glance(name, g)
 }
 
-// glance asks a space that is awake. None is woken for it: those who observe it have it woken.
+// glance asks a loaded space. It loads none: the space's observers have that done.
 func (p *partition) glance(name string, g *glance) Glance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,14 +112,14 @@ func (p *partition) glance(name string, g *glance) Glance {
 	return Glance{Stale: staleBusy, Passing: true}
 }
 
-// glance is somebody's wish to know how documents of one space stand.
+// glance is a request for the state of documents of one space.
 type glance struct {
 	ctx  context.Context
 	docs []string
-	at   []int // where each is among all that was asked for
-	// found is told of each, and has room for that.
+	at   []int // the index of each in the whole request
+	// found receives the result of each document, and has room for all.
 	found chan<- glanced
-	// seen is how they stood when so many appends had been refused. It counts when due
+	// seen is their state at a time when so many appends had been refused. It is valid once due
 	// appends are confirmed.
 	seen         []space.Freshness
 	due, refused uint64
@@ -130,8 +130,8 @@ type glanced struct {
 	Glance
 }
 
-// glance gives a glance to the loop, which may be busy for ever: those that nobody waits for any
-// more make room.
+// glance passes a request to the loop, which may be busy without end: requests whose callers have
+// given up make room.
 func (h *host) glance(g *glance) {
 	h.mu.Lock()
 	h.inbox.glances = append(slices.DeleteFunc(h.inbox.glances, (*glance).over), g)
@@ -141,14 +141,14 @@ func (h *host) glance(g *glance) {
 
 func (g *glance) over() bool { return g.ctx.Err() != nil }
 
-// answerGlances answers those that can be, and drops those that nobody waits for any more.
+// answerGlances answers the requests that are ready, and drops those whose callers have given up.
 func (h *host) answerGlances() {
 	h.queries.glances = slices.DeleteFunc(h.queries.glances, func(g *glance) bool {
 		return h.draining || g.over() || h.core.Owned() && g.look(h)
 	})
 }
 
-// look reports whether what is seen is in the log, in which case it is told.
+// look reports whether the state in seen is in the log, and if so answers with it.
 func (g *glance) look(h *host) bool {
 	if g.seen == nil || g.refused != h.queries.refused {
 		g.seen = g.seen[:0]

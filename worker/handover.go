@@ -13,7 +13,7 @@ import (
 )
 
 // place starts and stops partitions so that the worker serves exactly its own, and
-// none that another one still has.
+// none that another worker still serves.
 func (w *Worker) place() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,16 +45,16 @@ func (w *Worker) place() {
 	}
 }
 
-// usurped reports whether another worker serves a partition, too, though this one has
-// had it for a while: it has taken this one for dead. Its takeovers are in the logs, so
-// it is left alone until it has seen that it was wrong and has handed the partition
-// back. w.mu is held.
+// usurped reports whether another worker serves a partition that this worker has
+// had for a while: the other worker has taken this one for dead. Its takeovers are in the logs, so
+// this worker leaves the partition alone until the other has noticed the error and has handed the
+// partition back. w.mu is held.
 func (w *Worker) usurped(part *partition, now time.Time) bool {
 	return now.Sub(part.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
 }
 
-// beginAnew gives up a partition whose store has gone back, as a crash would: what its spaces
-// have in memory follows from what is not there any more. It is served again from what is.
+// beginAnew gives up a partition whose store has gone back, as a crash would: the memory of its
+// spaces depends on entries that no longer exist. It is served again from the present store.
 func (w *Worker) beginAnew(part *partition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +65,7 @@ func (w *Worker) beginAnew(part *partition) {
 	w.leaving[part.number] = part
 	part.abandon()
 	w.cfg.Logger.Warn("partition begins anew: the store has gone back, or a loss was accepted", "worker", w.cfg.ID, "partition", part.number)
-	w.tasks.Go(func() { // ends with the partition's goroutines, of which user code may hold up some
+	w.tasks.Go(func() { // ends with the partition's goroutines, some of which user code may hold up
 		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Handover)
 		defer cancel()
 		_ = wait(ctx, &part.tasks)
@@ -74,7 +74,7 @@ func (w *Worker) beginAnew(part *partition) {
 	})
 }
 
-// left lets a partition that has been given up be served again.
+// left allows a partition that has been given up to be served again.
 func (w *Worker) left(part *partition) {
 	w.mu.Lock()
 	delete(w.leaving, part.number)
@@ -82,9 +82,8 @@ func (w *Worker) left(part *partition) {
 	w.poke()
 }
 
-// handOver drains a partition that has become another worker's. It may have become
-// this worker's again meanwhile, and a handler that is stuck must not keep it from
-// being served, so there is a limit.
+// handOver drains a partition that another worker now owns. This worker may own it again
+// meanwhile, and a stuck handler must not prevent it from being served, so there is a limit.
 func (w *Worker) handOver(part *partition) {
 	if err := w.drain(w.ctx, part); err != nil && w.ctx.Err() == nil {
 		w.cfg.Logger.Warn("partition was not handed over in good order", "worker", w.cfg.ID, "partition", part.number, "error", err)
@@ -92,8 +91,8 @@ func (w *Worker) handOver(part *partition) {
 	w.left(part)
 }
 
-// drain drains a partition and lets go of it. If somebody waits for it, that takes as
-// long as a handover may.
+// drain drains a partition and releases it. If another worker waits for it, it takes at most
+// as long as a handover may.
 func (w *Worker) drain(ctx context.Context, part *partition) error {
 	if len(w.roster.Staying(time.Now())) > 0 {
 		var cancel context.CancelFunc
@@ -106,13 +105,13 @@ func (w *Worker) drain(ctx context.Context, part *partition) error {
 	return err
 }
 
-// Stop hands the worker's spaces back in good order: it says that it is about to leave,
-// finishes what is under way and saves, one partition after the other, so that each is
-// away for as long as its own draining takes, and says that it has left. It returns when
-// nothing of the worker is running any more, or when ctx ends. It waits for a handler that does
-// not return until that is given up (Config.RunLimit) or ctx ends; nothing of its transaction is kept then.
-// What it waits for is logged after Config.Handover. If no server can be reached for as long as that,
-// it is cut off as well, and the error is port.ErrNoServer and says what was not saved.
+// Stop ends the worker in an orderly way. It announces that the worker is about to leave,
+// finishes running work and saves, one partition after the other, so that each is
+// unserved only while it is drained itself, and announces that the worker has left. It returns when
+// nothing of the worker runs any more, or when ctx ends. It waits for a handler that does
+// not return until that is given up (Config.RunLimit) or ctx ends; its transaction is then discarded.
+// After Config.Handover it logs what it waits for. If no server can be reached for that long,
+// the worker is cut off as well, and the error is port.ErrNoServer and lists what was not saved.
 func (w *Worker) Stop(ctx context.Context) error {
 	ctx, end := port.WhileReachable(ctx, w.bus, w.cfg.Handover)
 	defer end()
@@ -143,8 +142,8 @@ func (w *Worker) Stop(ctx context.Context) error {
 	return errors.Join(append(errs, wait(ctx, &w.tasks))...)
 }
 
-// takeLeave says that the worker has left. Where that cannot be stored, as without the bucket of the workers, it leaves
-// all the same: the others notice that it is silent.
+// takeLeave announces that the worker has left. If the announcement cannot be stored, as without the bucket of the workers, the
+// worker leaves all the same: the others detect that its heartbeat has stopped.
 func (w *Worker) takeLeave(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.Handover)
 	defer cancel()
@@ -155,7 +154,7 @@ func (w *Worker) takeLeave(ctx context.Context) error {
 	return err
 }
 
-// tellStopping tells an operator what Stop waits for.
+// tellStopping logs what Stop waits for.
 func (w *Worker) tellStopping(parts []*partition) {
 	awake, told := 0, false
 	tell := func(what string, about ...any) {
@@ -197,11 +196,11 @@ func (w *Worker) withdraw() []*partition {
 	return parts
 }
 
-// mostPace is how long a partition that is slow to drain holds up the next.
+// mostPace is how long a partition that is slow to drain delays the next.
 const mostPace = 500 * time.Millisecond
 
-// pace is how long to wait for a partition until the next one is drained beside it, if
-// so many are left.
+// pace returns how long to wait for a partition before the next one is drained concurrently, with
+// left partitions to go.
 func (w *Worker) pace(ctx context.Context, left int) time.Duration {
 	end, bounded := ctx.Deadline()
 	if !bounded {
@@ -210,7 +209,7 @@ func (w *Worker) pace(ctx context.Context, left int) time.Duration {
 	return min(mostPace, time.Until(end)/time.Duration(2*left))
 }
 
-// within waits for done, but not longer than d, nor beyond ctx.
+// within waits for done, for at most d and until ctx ends.
 func within(ctx context.Context, done <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -7,20 +7,20 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// purgeEvery is how often a partition's lane is looked at for events that are old
-// enough to go. Events stay that much longer than they must.
+// purgeEvery is how often a partition's lane is checked for events that may be
+// purged. Events stay up to that much longer than needed.
 const purgeEvery = time.Minute
 
-// purge says when to look again.
+// purge holds the time of the next check.
 type purge struct{ next time.Time }
 
-// purge removes from the lane what is done and beyond the horizon. What is done is
-// what is saved as done: the position is a fact about the log, so a worker that has
-// lost the partition, or has slept for a week, asks for no more than what may go, and
-// asking twice does nothing. How old an event is, the server decides by its own clock.
+// purge removes events from the lane that are done and beyond the horizon. Done means
+// saved as done: the saved position is a fact about the log, so even a worker that has
+// lost the partition, or was suspended for a week, purges only events that may go, and
+// a repeated purge has no effect. The server decides the age of an event, by its own clock.
 //
-// An id whose time is up to MaxClockSkew ahead is accepted, so events are kept for
-// that much longer: when what an id named is forgotten, the id is too old.
+// An id with a time up to MaxClockSkew ahead is accepted, so events are kept for
+// that much longer: by the time an event is forgotten, its id is too old.
 func (p *partition) purge(ctx context.Context, last *purge) {
 	p.mu.Lock()
 	done := p.saved

@@ -16,18 +16,18 @@ import (
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// host runs one space: a loop that passes inputs to the core, carries out what it
-// asks, and sets the one timer. The core belongs to the goroutine of run; all
+// host runs one space: a loop that passes inputs to the core, carries out the core's
+// requests, and sets the one timer. The core belongs to the goroutine of run; all
 // others go through the inbox.
 type host struct {
 	env     *env
 	space   string
-	program *space.Program // that it begins with
+	program *space.Program // the program at the start
 	core    *space.Space
 	started time.Time
-	// nonce tells this host's appends from those of any other that the space has
-	// had under the same worker id, of which a replica that is behind may say
-	// nothing: an append is recognised in the log by its id.
+	// nonce distinguishes this host's appends from those of any other host that the space has
+	// had under the same worker id, which a replica that is behind may not
+	// show: an append is recognised in the log by its id.
 	nonce string
 
 	ctx    context.Context
@@ -40,115 +40,115 @@ type host struct {
 	inbox inbox
 	// last is the highest lane sequence that was delivered to the space.
 	last uint64
-	// unsaved is why the last act of a draining host failed.
+	// unsaved is why the last save of a draining host failed.
 	unsaved error
-	// missed is what was noted last of jobs whose times were passed over; of the loop.
+	// missed is the last record of jobs whose times were passed over; only the loop uses it.
 	missed space.Missed
 	// timers is the number of events that wait for a time.
 	timers atomic.Int64
 	// inCore is the number of events that waited in the core, and taken the lane sequence up to which it
-	// had them, when the loop was between two passes last. It was offered them up to offered: the others
+	// had them, at the end of the loop's last pass. It was offered the events up to offered: the others
 	// were left in the stream.
 	inCore         int
 	taken, offered uint64
-	// queued bounds what waits for the space, in bytes.
+	// queued limits the bytes that wait for the space.
 	queued queued
-	// spare is the memory of the last batch of events, for the next.
+	// spare is the memory of the last batch of events, reused for the next.
 	spare []model.Message
 
-	// low is the lane sequence up to which nothing of the space is left to do or to
+	// low is the lane sequence up to which the space has nothing left to do or to
 	// save, or allDone.
 	low atomic.Uint64
-	// due is when the space wants to be woken should the host end, in milliseconds since
+	// due is when the space must be woken in case the host ends, in milliseconds since
 	// 1970; 0 for never, unknownDue if that is not known.
 	due atomic.Int64
 
-	// wanted is the program that the space was last told to run. It is guarded by the
+	// wanted is the program that the space was last assigned. It is guarded by the
 	// partition's lock.
 	wanted *space.Program
 
-	// rest belongs to awake. dismissed says that the host is asked to leave; one that is
-	// toDrain does so anyway, and what its neighbours do first does not change how.
+	// rest belongs to awake. dismissed reports that the host is asked to leave; a host with
+	// toDrain leaves anyway, however its neighbours are drained before it.
 	rest      rest
 	dismissed atomic.Bool
 	toDrain   atomic.Bool
-	// told is what awake was told last, stirred that something has happened since, up to
-	// stirredAt in the log. Before stays the host does not leave. lastSave says that it has
-	// saved in order to. left says that it has.
+	// told is the standing that awake knows, stirred reports that something has happened since, up to
+	// stirredAt in the log. The host does not leave before stays. lastSave reports that it has
+	// saved in order to leave. left reports that it has left.
 	told                    standing
 	stirred, lastSave, left bool
 	stirredAt               uint64
-	// seen is stirredAt for others to look at, compared the end of the partition's log up to which
-	// the space has been found to have nothing more; it belongs to retention.
+	// seen is stirredAt for other goroutines, compared the end of the partition's log up to which
+	// the space is known to have no further commits; it belongs to retention.
 	seen     atomic.Uint64
 	compared uint64
 	stays    time.Duration
 	observed int // leases of documents
 
 	// doneBefore is the lane sequence up to which the space was done when the host was made, or
-	// when it had nothing left to do. Its own cursor may be far behind that, if it is seldom
-	// sent anything.
+	// when it had nothing left to do. Its own cursor may be far behind that, if it seldom
+	// receives events.
 	doneBefore uint64
 	// behind, if not 0, is the lane sequence up to which events of the space were
-	// delivered before this host was there to take them: they must be read again.
+	// delivered before this host existed: they must be read again.
 	behind    uint64
 	draining  bool
-	appending bool // an append is under way
+	appending bool // an append is in flight
 	watch     stopwatch
 	code      underWay
 	serving   serving
-	// overruns are what earlier hosts of the space were given up for; Until is from now on.
+	// overruns are the reasons why earlier hosts of the space were given up; Until is relative to now.
 	overruns  []space.Overrun
 	refilling bool
-	recalling bool        // what was handled under positions that were given out again is being read
-	dry       int         // readings of the lane in a row that brought nothing
-	asked     atomic.Bool // to save a checkpoint
+	recalling bool        // the events handled under reused positions are being read
+	dry       int         // number of successive empty reads of the lane
+	asked     atomic.Bool // a checkpoint was requested
 	clean     atomic.Bool // there was nothing to save
 	isLoaded  atomic.Bool // the space has been loaded
 	saver     saver
 	retained  retained
 	mirrors   map[space.Ref]context.CancelFunc
-	followed  uint64 // documents so far that were mirrored
+	followed  uint64 // number of mirrored documents so far
 	spans     spans
 	foreign   foreign
 	queries   queries
 
-	// joins says that the host attaches to its space instead of taking it over. Such a
-	// one saves nothing. entered is closed when it has joined.
+	// joins reports that the host attaches to its space instead of taking it over. Such a
+	// host saves nothing. entered is closed when it has joined.
 	joins   bool
 	entered chan struct{}
 	directs directs
 	tasks   *tasks.List
-	failed  error // why the host has ended, if not because it was to
+	failed  error // why the host has ended, if it failed
 }
 
-// env is what stands around a host: the partition of a worker that it is of, or the
-// attachment. ctx ends with that, and tasks are waited for then.
+// env is the surroundings of a host: its worker's partition, or its
+// attachment. ctx ends with that, which then waits for tasks.
 type env struct {
 	ctx      context.Context
 	bus      Bus
-	horizon  time.Duration // for how long the deployment remembers events
+	horizon  time.Duration // how long the deployment remembers events
 	cfg      *Config
 	tasks    *sync.WaitGroup
 	counters *counters
 	runs     *RunCounts
-	// performing bounds the attempts at tasks, nil around an attachment.
+	// performing limits the concurrent attempts at tasks, nil in an attachment.
 	performing *tasks.Slots
 	clock      *serverclock.Clock
-	// partition and awake are nil around an attachment.
+	// partition and awake are nil in an attachment.
 	partition *partition
 	awake     *awake
 }
 
-// inbox is what waits for the loop.
+// inbox holds the inputs that wait for the loop.
 type inbox struct {
 	events []model.Message
 	bytes  int // of the events
 	calls  []func()
-	// glances are kept by themselves: those that are over are dropped, however long the loop is
+	// glances are kept separately: expired ones are dropped, however long the loop is
 	// busy.
 	glances []*glance
-	// mirrored are foreign documents as they are now. A loop that is busy misses
+	// mirrored are the present values of foreign documents. A busy loop misses
 	// values in between, and nothing piles up.
 	mirrored map[space.Ref]mirrored
 	// left is the highest lane sequence that was left in the stream because the
@@ -157,13 +157,13 @@ type inbox struct {
 }
 
 const (
-	// allDone as host.low says that the host holds the lane position back in no way.
+	// allDone in host.low means that the host does not hold the lane position back.
 	allDone = math.MaxUint64
 	// readPage is how many log or lane entries are read at a time.
 	readPage = 512
 )
 
-// newHost makes a host that has not begun to run, of a space that has b left to do.
+// newHost returns a host that does not run yet, of a space that has b left to do.
 func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h := &host{
 		env: e, space: name, program: program, wanted: program, started: time.Now(), nonce: rand.Text(),
@@ -181,7 +181,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	return h
 }
 
-// call has f run by the loop.
+// call makes the loop run f.
 func (h *host) call(f func()) {
 	h.mu.Lock()
 	h.inbox.calls = append(h.inbox.calls, f)
@@ -203,8 +203,8 @@ func (h *host) rouse() {
 	}
 }
 
-// observe adds or takes back an observation of a document, or, without one, that another
-// runtime is attached to the space.
+// observe adds or removes an observation of a document, or, without a document, records that another
+// runtime has attached to the space or detached.
 func (h *host) observe(doc string, on bool) {
 	attended := func() {}
 	if doc == "" && on {
@@ -251,7 +251,7 @@ func (h *host) run() {
 		h.takeIn()
 		ready := h.settle()
 		if h.ctx.Err() != nil {
-			return // cut off in the middle of it: nothing of that is kept
+			return // cut off before the end: its work is discarded
 		}
 		h.publish()
 		h.carryOut(ready)
@@ -267,7 +267,7 @@ func (h *host) run() {
 	}
 }
 
-// enter asks for a part in the space.
+// enter requests the takeover or the join of the space.
 func (h *host) enter() {
 	h.core.TermAt(h.env.clock.Millis())
 	if h.joins {
@@ -277,7 +277,7 @@ func (h *host) enter() {
 	}
 }
 
-// earliest is the earlier of two times, of which 0 is never.
+// earliest returns the earlier of two times, of which 0 is never.
 func earliest(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -303,7 +303,7 @@ func (h *host) sleep(until time.Duration) {
 // now is the core's clock: monotonic, from the host's start.
 func (h *host) now() time.Duration { return time.Since(h.started) }
 
-// takeIn passes to the core what is in the inbox, events only as far as the lane
+// takeIn passes the inbox to the core, events only as far as the core
 // has room.
 func (h *host) takeIn() {
 	h.takeForeign()
@@ -354,7 +354,7 @@ func (h *host) takeIn() {
 	h.makeDirects()
 }
 
-// recycle keeps the memory of a batch that has been taken in.
+// recycle keeps the memory of a processed batch.
 func (h *host) recycle(batch []model.Message) {
 	clear(batch)
 	h.mu.Lock()
@@ -362,7 +362,7 @@ func (h *host) recycle(batch []model.Message) {
 	h.mu.Unlock()
 }
 
-// canTakeIn reports whether events wait for which the lane has room.
+// canTakeIn reports whether events wait for which the core has room.
 func (h *host) canTakeIn() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -385,9 +385,9 @@ func (h *host) settle() space.Ready {
 	return ready
 }
 
-// publish says how far the space is done with its lane. What is handled but not
-// saved counts as not done: should this worker die, the next one is to find the
-// event, wake the space for it and save.
+// publish records how far the space is done with its lane. Events that are handled but not
+// saved count as not done: if this worker dies, the next one must find the
+// event, load the space for it and save.
 func (h *host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -409,19 +409,19 @@ func (h *host) publish() {
 	}
 }
 
-// countCore notes how many events the core has. It is the loop that calls it, and h.mu is held.
+// countCore records how many events the core has. Only the loop calls it, and h.mu is held.
 func (h *host) countCore() { h.inCore, h.taken = h.core.Waiting(), h.core.ReadLaneAfter() }
 
 func (h *host) laneDone() uint64 { return h.low.Load() }
 
-// backlog is what the host has left to do; done is allDone if that is nothing.
+// backlog returns what the host has left to do; done is allDone if that is nothing.
 func (h *host) backlog() backlog {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return backlog{done: h.low.Load(), last: h.last}
 }
 
-// carryOut does what the core asks.
+// carryOut executes the core's requests.
 func (h *host) carryOut(r space.Ready) {
 	for _, ref := range r.Follow {
 		h.follow(ref)
@@ -439,7 +439,7 @@ func (h *host) carryOut(r space.Ready) {
 	h.redoDirects(r.Undone)
 }
 
-// append sends a commit to the log. The answer comes back through the inbox.
+// append sends a commit to the log. The result arrives through the inbox.
 func (h *host) append(a *space.Append) {
 	h.appending = true
 	if p := h.env.partition; p != nil {
@@ -483,13 +483,13 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	}
 }
 
-// fail ends the host for a reason.
+// fail ends the host with an error.
 func (h *host) fail(what string, err error) {
 	h.report(what, err)
 	h.endFor(what, err)
 }
 
-// failToActivate ends a host that has not come to life. Its space is tried again, after a while.
+// failToActivate ends a host that failed to load. The space is tried again after a pause.
 func (h *host) failToActivate(err error) {
 	isOver := h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound)
 	if p := h.env.partition; p != nil && !isOver && isLoss(err) == nil {
@@ -507,7 +507,7 @@ func (h *host) endFor(what string, err error) {
 	h.cancel()
 }
 
-// whyEnded is why the host has ended.
+// whyEnded returns why the host has ended.
 func (h *host) whyEnded() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -517,20 +517,20 @@ func (h *host) whyEnded() error {
 	return model.ErrStopped
 }
 
-// report logs an error unless it is only that the host is being stopped.
+// report logs an error, unless the host is just being stopped.
 func (h *host) report(what string, err error) {
 	if lost := isLoss(err); lost != nil && h.env.partition != nil {
 		h.env.partition.losses.note(lost)
 		return
 	}
-	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrRewound) { // the bus has said so
+	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrRewound) { // the bus has reported a rewind already
 		h.env.cfg.faults.Error(what, h.space, "space", h.space, "worker", h.env.cfg.ID, "error", err)
 	}
 }
 
-// drain makes the host finish what is under way, save and end. It returns when
-// that is done; the error says that it could not save. A host that is still being loaded has nothing to finish, and may not
-// come to an end by itself for long; it is ended.
+// drain makes the host finish running work, save and end. It returns when
+// that is done; the error reports that saving failed. A host that is still being loaded has nothing to finish, and may not
+// end by itself for long; it is ended.
 func (h *host) drain() error {
 	h.call(func() { h.draining = true; h.core.Hold() })
 	if !h.isLoaded.Load() {
@@ -545,7 +545,7 @@ func (h *host) drain() error {
 	return h.unsaved
 }
 
-// finished reports whether a draining host has nothing under way, and saves.
+// finished reports whether a draining host has nothing in flight, and saves.
 func (h *host) finished() bool {
 	if h.appending || h.saver.saving || !h.core.Settled() {
 		return false
@@ -558,5 +558,5 @@ func (h *host) finished() bool {
 }
 
 // handedOver reports whether the host ended because it was drained or stopped, or has
-// left, rather than deposed or broken.
+// left, rather than because it was deposed or failed.
 func (h *host) handedOver() bool { return h.left || h.draining || h.env.ctx.Err() != nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// introduce makes the worker known under its id, if no other process lives under it. A
-// former self that has crashed does not answer, and is no hindrance.
+// introduce announces the worker under its id, if no other process uses it. A
+// previous process of that id that has crashed does not answer, and does not prevent it.
 func (w *Worker) introduce(ctx context.Context) error {
 	if old := w.roster.Older(); old.ID != "" {
 		asking, cancel := context.WithTimeout(ctx, 3*w.cfg.Heartbeat)
@@ -41,13 +41,13 @@ func (w *Worker) introduce(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if old := w.roster.Older(); old.Life != before.Life { // it has come at the same time
+	if old := w.roster.Older(); old.Life != before.Life { // it has started at the same time
 		return w.expectNoBeat(ctx, old)
 	}
 	return nil
 }
 
-// expectNoBeat waits for three heartbeats, in which a process that lives would
+// expectNoBeat waits for three heartbeats, in which a live process would
 // announce itself again.
 func (w *Worker) expectNoBeat(ctx context.Context, old model.Member) error {
 	if err := pause.For(ctx, 3*w.cfg.Heartbeat); err != nil {
@@ -59,7 +59,7 @@ func (w *Worker) expectNoBeat(ctx context.Context, old model.Member) error {
 	return nil
 }
 
-// TakenError: a worker of that id is alive.
+// TakenError reports that a worker of that id is alive.
 type TakenError struct{ Other model.Member }
 
 func (e *TakenError) Error() string {
@@ -73,7 +73,7 @@ func (e *TakenError) Error() string {
 
 func (w *Worker) taken(by model.Member) error { return &TakenError{by} }
 
-// judgeTwins ends this worker if it was replaced.
+// judgeTwins stops this worker if another process has replaced it.
 func (w *Worker) judgeTwins() {
 	by, yes := w.roster.Replaced()
 	if !yes || w.ctx.Err() != nil {

@@ -6,18 +6,18 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// leases are the observations that hold, by space.
+// leases are the valid observations, by space.
 type leases map[string]map[leaseKey]time.Time
 
 type leaseKey struct{ doc, watcher string }
 
-// maxLease bounds a lease, whatever its observer asks for.
+// maxLease limits the duration of a lease, whatever its observer requests.
 const maxLease = 10 * LeaseTTL
 
-// any reports whether anybody observes the space.
+// any reports whether the space has an observer.
 func (l leases) any(space string) bool { return len(l[space]) > 0 }
 
-// renew notes a lease, and reports whether it held already.
+// renew records a lease, and reports whether it was valid already.
 func (l leases) renew(m model.Lease, now time.Time) (had bool) {
 	of := l[m.Space]
 	if of == nil {
@@ -30,7 +30,7 @@ func (l leases) renew(m model.Lease, now time.Time) (had bool) {
 	return had
 }
 
-// end reports whether the lease held.
+// end removes a lease, and reports whether it was valid.
 func (l leases) end(space string, k leaseKey) (had bool) {
 	of := l[space]
 	_, had = of[k]
@@ -40,10 +40,10 @@ func (l leases) end(space string, k leaseKey) (had bool) {
 	return had
 }
 
-// lease takes in somebody's wish to observe a document.
+// lease processes a request to observe a document.
 func (p *partition) lease(l model.Lease) {
 	if l.Check() != nil {
-		return // nobody can own that
+		return // no worker can own such a space
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *partition) lease(l model.Lease) {
 	had := p.leases.renew(l, time.Now())
 	switch h := p.hosts[l.Space]; {
 	case h == nil:
-		p.hostOf(l.Space, had) // which observes everything that is leased
+		p.hostOf(l.Space, had) // its new host observes every leased document
 	case !had:
 		h.observe(l.Doc, true)
 	}

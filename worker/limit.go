@@ -13,50 +13,50 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Code that does not return cannot be stopped in Go, and the core that has called it cannot go on.
-// So the host is given up, as if its process had died, and another one is made out of the log;
-// what the code does to its transaction after that, it does to a core that nobody asks for a
-// commit any more (docs/adr/0034).
+// Go cannot stop code that does not return, and the core that has called it cannot continue.
+// So the host is given up, as if its process had died, and a new one is built from the log.
+// The code may go on to change its transaction, but in a core whose commits are no longer
+// sent (docs/adr/0034).
 //
 //	after the limit             the context of the handler ends (space.Tx.Host)
-//	if it returns then          the attempt has failed, and is made again as after any error
-//	                            that may pass
+//	if it returns then          the attempt has failed, and is retried as after any
+//	                            transient error
 //	after the limit and a grace the host is given up
 //
-// Time is counted in looks (package runlimit).
+// Time is counted in ticks (package runlimit).
 
 const (
-	// nodeRest is for how long a node is held back that was given up; it is doubled each time, up
+	// nodeRest is how long a node that was given up is held back; it is doubled each time, up
 	// to longestNodeRest.
 	nodeRest        = time.Minute
 	longestNodeRest = time.Hour
 )
 
-// limiter is how an underWay holds code to its limit. All of it is guarded by its lock.
+// limiter holds the limit of an underWay's code. Its lock guards all fields.
 type limiter struct {
 	host *host
 	runlimit.Looks
 	over bool // the limit was reached
-	full bool // it would have been given up, but for runlimit.MaxAbandoned
-	// cancelled says that the log has a mark by which the event of the handler ends as cancelled
-	// (space.CancelDoc): nothing that the handler does takes effect any more.
+	full bool // not given up because of runlimit.MaxAbandoned
+	// cancelled reports that the log has a mark by which the event of the handler ends as cancelled
+	// (space.CancelDoc): nothing that the handler still does takes effect.
 	cancelled bool
 
-	ctx   context.Context // that the handler has asked for
+	ctx   context.Context // requested by the handler
 	leave context.CancelFunc
 }
 
-// moves notes that code begins. u.mu is held.
+// moves records that code begins. u.mu is held.
 func (u *underWay) moves(limit time.Duration) {
 	u.over, u.full = false, false
 	u.Begin(limit, u.check)
-	if u.cancelled { // the handler goes on, and a node of it begins
+	if u.cancelled { // the handler continues, and a node of it begins
 		u.over = true
 		u.End(u.check)
 	}
 }
 
-// cancel ends the attempt at an event that is marked in the log, if it is under way, as at its limit: the context
+// cancel ends the running attempt at an event that is marked in the log, as at its limit: the context
 // of the handler ends now, and a handler that does not return within the grace is given up. The grace of a handler that
 // has reached its limit before is not prolonged.
 func (u *underWay) cancel(stream, event string) {
@@ -74,14 +74,14 @@ func (u *underWay) cancel(stream, event string) {
 	u.End(u.check)
 }
 
-// check looks at whether what is under way has been so for too long.
+// check tests whether the running code has exceeded its limit.
 func (u *underWay) check() {
 	if abandoned := u.judge(); abandoned != nil {
 		u.host.abandon(abandoned)
 	}
 }
 
-// judge is check without its consequences for others. It returns what is given up.
+// judge is check without the consequences for other goroutines. It returns the overrun if code is given up.
 func (u *underWay) judge() *space.Overrun {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -98,19 +98,19 @@ func (u *underWay) judge() *space.Overrun {
 	if !late {
 		return nil
 	}
-	if !u.host.env.counters.abandoned.Add() { // the next look may find room
+	if !u.host.env.counters.abandoned.Add() { // the next tick may find room
 		u.tellFull()
 		return nil
 	}
 	u.host.serving.givenUp.Store(true)
 	o := &space.Overrun{Stream: u.stream, Event: u.event, Limit: u.Limit}
-	if n := len(u.nodes); n > 0 && !u.cancelled { // a node that had time left is not held back for it
+	if n := len(u.nodes); n > 0 && !u.cancelled { // a node with time left is not held back
 		o.Stream, o.Event, o.Node = "", "", u.nodes[n-1]
 	}
 	return o
 }
 
-// tellFull tells an operator, once, that what is under way is not given up for want of room. u.mu is held.
+// tellFull logs once that running code is not given up because the maximum is reached. u.mu is held.
 func (u *underWay) tellFull() {
 	if !u.full {
 		u.full = true
@@ -119,7 +119,7 @@ func (u *underWay) tellFull() {
 	}
 }
 
-// returned takes in that code has come back. That of a host that was given up goes no further.
+// returned records that code has returned. In a host that was given up, its goroutine ends here.
 func (u *underWay) returned(handler bool) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -129,14 +129,14 @@ func (u *underWay) returned(handler bool) error {
 	u.Return()
 	if !handler {
 		u.nodes = u.nodes[:len(u.nodes)-1]
-		u.Limit = u.host.env.cfg.RunLimit // of the one that it stands in, if it does
+		u.Limit = u.host.env.cfg.RunLimit // of the surrounding code, if there is any
 		if u.idle() {
 			u.rest()
 		}
 		return nil
 	}
 	var err error
-	late := u.over && !u.cancelled // the commit of what is cancelled is refused: its head has moved
+	late := u.over && !u.cancelled // the commit of a cancelled event is refused: its head has moved
 	if late || u.ctx != nil && errors.Is(u.ctx.Err(), context.DeadlineExceeded) {
 		err = space.Transient(&space.LimitError{Stream: u.stream, Event: u.event, Limit: u.Limit})
 	}
@@ -144,7 +144,7 @@ func (u *underWay) returned(handler bool) error {
 	return err
 }
 
-// rest notes that no code is under way any more. u.mu is held.
+// rest records that no code runs any more. u.mu is held.
 func (u *underWay) rest() {
 	u.stream, u.event, u.nodes, u.over = "", "", u.nodes[:0], false
 	u.cancelled = false
@@ -152,8 +152,8 @@ func (u *underWay) rest() {
 	u.ctx = nil
 }
 
-// leaves notes that the goroutine of the host ends, and reports whether that was given up. One that has
-// not been, and is in code, was ended by that.
+// leaves records that the goroutine of the host ends, and reports whether the host was given up. If it
+// was not, and is in code, that code has ended the goroutine.
 func (u *underWay) leaves() (givenUp bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -175,9 +175,9 @@ func (u *underWay) used() {
 	}
 }
 
-// Context is one that ends when the handler or node that is under way is to return: its limit is
-// reached, or the space is taken away. It ends with the attempt, too. Nodes that stand in each other
-// have one. Its deadline is by the clock, so code that has asked for it is held to that, too.
+// Context returns a context that ends when the running handler or node must return: its limit is
+// reached, or the space is taken away. It also ends with the attempt. Nested nodes
+// share one context. Its deadline is by the clock, so code that has requested it is held to that as well.
 func (u *underWay) Context() context.Context {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -203,20 +203,20 @@ func (u *underWay) endContext() {
 	}
 }
 
-// guard is what the core is told of this.
+// guard returns the callbacks that the core calls around user code.
 func (h *host) guard() space.Guard {
 	return space.Guard{Used: h.code.used, Returned: h.code.returned, Host: &h.code}
 }
 
-// serving is the goroutine of a host, as far as others have to do with it.
+// serving is the state of a host's goroutine that other goroutines use.
 type serving struct {
 	givenUp atomic.Bool
 	ending  sync.Once
 	left    func() // called when the host is given up, instead of when it ends
 }
 
-// serve runs the host, and calls then when it has ended or was given up. Of one that was given up
-// the goroutine goes on, and nobody waits for it.
+// serve runs the host, and calls then when it has ended or was given up. The goroutine of a host that was
+// given up continues, and is not waited for.
 func (h *host) serve(tasks *sync.WaitGroup, then func()) {
 	tasks.Add(1)
 	ended := func() {
@@ -224,19 +224,19 @@ func (h *host) serve(tasks *sync.WaitGroup, then func()) {
 		then()
 	}
 	h.serving.left = ended
-	go func() { // ends with the host, or when the code returns that it was given up for
+	go func() { // ends with the host, or when the code returns for which the host was given up
 		defer func() { // code may have ended the goroutine
 			if h.code.leaves() {
 				h.env.counters.abandoned.Done()
 				return
 			}
-			go ended() // which tasks waits for; a panic does not
+			go ended() // tasks waits for this goroutine; it cannot panic
 		}()
 		h.run()
 	}()
 }
 
-// end says that the host has ended.
+// end records that the host has ended.
 func (h *host) end() {
 	h.serving.ending.Do(func() {
 		h.cancel()
@@ -244,7 +244,7 @@ func (h *host) end() {
 	})
 }
 
-// abandon gives the host up for code that does not return.
+// abandon gives the host up because of code that does not return.
 func (h *host) abandon(o *space.Overrun) {
 	err := &space.LimitError{Stream: o.Stream, Event: o.Event, Node: o.Node, Limit: o.Limit}
 	h.env.cfg.Logger.Error("a handler or node is given up; the space is loaded again and goes on, and the goroutine stays until the code returns",
@@ -256,7 +256,7 @@ func (h *host) abandon(o *space.Overrun) {
 		h.mu.Unlock()
 	default:
 		h.mu.Lock()
-		h.unsaved = err // what it has done and not saved, the next owner reads from the log
+		h.unsaved = err // the next owner reads from the log what is done and not saved
 		h.mu.Unlock()
 		p.mu.Lock()
 		p.overruns.note(h.space, o, time.Now())
@@ -266,10 +266,10 @@ func (h *host) abandon(o *space.Overrun) {
 	go h.serving.left() // ends with the partition, or the attachment
 }
 
-// overruns are what the hosts of a partition were given up for, by space.
+// overruns are the reasons why hosts of a partition were given up, by space.
 type overruns map[string]*overran
 
-// overran is what the hosts of a space were given up for: the last event, and nodes.
+// overran are the reasons for one space: the last event, and nodes.
 type overran struct {
 	event *space.Overrun
 	nodes map[string]*restingNode
@@ -300,8 +300,8 @@ func (os overruns) note(name string, o *space.Overrun, now time.Time) {
 	n.until = now.Add(n.rest)
 }
 
-// of is what the next host of a space is to know: of nodes, for how long they are to rest yet. The event
-// is told once: from then on the log has it.
+// of returns the overruns for the next host of a space: for each node, how long it is still held back. The event
+// is returned once: from then on the log has it.
 func (os overruns) of(name string, now time.Time) (out []space.Overrun) {
 	all := os[name]
 	if all == nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Load is a space for which much waits.
+// Load is a space with many waiting events.
 type Load struct {
 	Space     string `json:"space"`
 	Partition int    `json:"partition"`
-	// Events were read and are not handled; more of them may wait in the lane, even if there are none
-	// of these.
+	// Events were read and are not handled; more may wait in the lane, even if Events
+	// is 0.
 	Events int `json:"events"`
 
-	// unread says that events wait in the lane that the space has no room for. What it is not known to
-	// be done with is at most as many events as span.
+	// unread reports that events wait in the lane for which the space has no room. span bounds the number of
+	// events that the space is not known to be done with.
 	unread bool
 	span   uint64
 }
@@ -33,8 +33,8 @@ type Late struct {
 	Since   time.Time `json:"since"`
 }
 
-// Missed are times of a job that were passed over: one event, which was due At, stands for them,
-// or they are skipped, as its CatchUp says.
+// Missed are times of a job that were passed over: they are replaced by one event, which was due At,
+// or skipped, according to the job's CatchUp.
 type Missed struct {
 	Space string    `json:"space"`
 	Cron  string    `json:"cron"`
@@ -42,7 +42,7 @@ type Missed struct {
 	At    time.Time `json:"at"`
 }
 
-// missedLog are the last of those of a worker.
+// missedLog holds the last of a worker.
 type missedLog struct {
 	mu  sync.Mutex
 	all []Missed
@@ -64,28 +64,28 @@ func (l *missedLog) newest() []Missed {
 	return slices.Clone(l.all)
 }
 
-// Watches are the live queries that a worker answers.
+// Watches are the live queries that a worker serves.
 type Watches struct {
-	// Open are those that it answers now, of Limit at most; Refused found no room.
+	// Open is the number of open ones, of at most Limit; Refused found no room.
 	Open    int    `json:"open"`
 	Limit   int    `json:"limit"`
 	Refused uint64 `json:"refused,omitzero"`
-	// Space and Document are those that most of them are of, and Most is how many.
+	// Space and Document name the document with most watches, and Most is their number.
 	Space    string `json:"space,omitzero"`
 	Document string `json:"document,omitzero"`
 	Most     int    `json:"most,omitzero"`
 }
 
 const (
-	// maxLoads is how many spaces are named of each kind.
+	// maxLoads is how many spaces of each kind are named.
 	maxLoads = 5
-	// lateAfter is how long a timer may be due until it is called late.
+	// lateAfter is how long a timer may be due before it counts as late.
 	lateAfter = time.Second
 )
 
-// waits is what waits for the space of a host, false if it is done with its lane. Of a space for which
-// more waits than there is room for, a page is read and handled at a time, so that at times nothing is left
-// of what was read; and what is handled counts as not done until it is saved.
+// waits returns what waits for the space of a host, false if the space is done with its lane. If more waits
+// for a space than it has room for, it reads and handles one page at a time, so that at times no event
+// that was read is left; and handled events count as not done until they are saved.
 func (h *host) waits(partition int) (Load, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +98,7 @@ func (h *host) waits(partition int) (Load, bool) {
 	return l, true
 }
 
-// compareLoads puts the space first for which more waits.
+// compareLoads orders spaces by the number of waiting events, largest first.
 func compareLoads(a, b Load) int {
 	switch {
 	case a.unread && !b.unread:
@@ -111,8 +111,8 @@ func compareLoads(a, b Load) int {
 	return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(b.span, a.span), cmp.Compare(a.Space, b.Space))
 }
 
-// loadOf names the spaces for which most waits, and those that are late with what is due, the
-// oldest first, with how many are.
+// loadOf returns the spaces with most waiting events, and those with late events, the
+// oldest first, with the number of all late spaces.
 func loadOf(partitions []*partition, now time.Time) (busiest []Load, late []Late, lateCount int) {
 	for _, p := range partitions {
 		for _, h := range p.all() {
@@ -129,7 +129,7 @@ func loadOf(partitions []*partition, now time.Time) (busiest []Load, late []Late
 	return busiest[:min(len(busiest), maxLoads)], late[:min(len(late), maxLoads)], len(late)
 }
 
-// nextFew names the spaces that are loaded next, a few of those that wait for it.
+// nextFew returns the first few of the spaces that wait to be loaded.
 func (a *awake) nextFew() (names []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -139,13 +139,13 @@ func (a *awake) nextFew() (names []string) {
 	return names
 }
 
-// figuresOf are what sidecars add to the worker's figures.
+// figuresOf are the additions of sidecars to the worker's figures.
 type figuresOf struct {
 	mu  sync.Mutex
 	add []func(*Figures)
 }
 
-// Tell has f add to the figures of the worker, each time that they are asked for.
+// Tell registers f, which adds to the figures of the worker at each status request.
 func (w *Worker) Tell(f func(*Figures)) {
 	w.figuresOf.mu.Lock()
 	defer w.figuresOf.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Loss is a partition or a space that a worker refuses to serve, because a stream lacks what is
-// known of it: see model.LossError.
+// Loss is a partition or a space that a worker refuses to serve, because a stream lacks data that it is
+// known to have had: see model.LossError.
 type Loss struct {
 	Kind      model.LossKind `json:"kind"`
 	Partition int            `json:"partition"`
 	Space     string         `json:"space,omitzero"`
 	Known     uint64         `json:"known,omitzero"`
 	Found     uint64         `json:"found,omitzero"`
-	// Since is when the worker noticed it first, Why says it for people.
+	// Since is when the worker detected it first, Why is the reason as text.
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
 
-// What names what is refused.
+// What names the refused partition or space.
 func (l *Loss) What() string {
 	if l.Space != "" {
 		return "space " + l.Space
@@ -32,19 +32,19 @@ func (l *Loss) What() string {
 	return "partition " + strconv.Itoa(l.Partition)
 }
 
-// losses is what a partition refuses to serve, by space, and under "" that it refuses all.
+// losses are the refusals of a partition, by space; the key "" means that the whole partition is refused.
 type losses struct {
 	p   *partition
 	mu  sync.Mutex
 	all map[string]*Loss
 }
 
-// lossPause is how long to wait before it is looked at again whether a loss is one still.
+// lossPause is the pause before a loss is checked again.
 const lossPause = 2 * time.Second
 
 const refusing = "refused: the store has lost what is known of it"
 
-// note remembers a loss, and logs it now and then: what is refused is tried again all the time.
+// note records a loss, and logs it at growing intervals: the attempts to serve continue.
 func (l *losses) note(e *model.LossError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +71,7 @@ func (l *losses) has(space string) bool {
 	return l.all[space] != nil
 }
 
-// over says that a space, or the partition, can be served, and reports whether it was refused.
+// over records that a space, or the partition, can be served, and reports whether it was refused.
 func (l *losses) over(space string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *losses) over(space string) bool {
 	return true
 }
 
-// now are the losses of the partition.
+// now returns the losses of the partition.
 func (l *losses) now() (list []Loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *losses) now() (list []Loss) {
 	return list
 }
 
-// retryLost wakes the spaces that are refused: nothing else might, and an operator may have
+// retryLost wakes the refused spaces: nothing else might, and an operator may have
 // accepted their loss.
 func (p *partition) retryLost() {
 	lost := p.losses.now()
@@ -108,7 +108,7 @@ func (p *partition) retryLost() {
 	}
 }
 
-// lossesNow names the losses of all partitions, and says how many there are.
+// lossesNow returns the first losses of all partitions, and the number of all.
 func lossesNow(partitions []*partition) (first []Loss, count int) {
 	for _, p := range partitions {
 		first = append(first, p.losses.now()...)
@@ -119,7 +119,7 @@ func lossesNow(partitions []*partition) (first []Loss, count int) {
 	return first[:min(len(first), maxStuck)], len(first)
 }
 
-// isLoss is the loss that an error is, nil if it is none.
+// isLoss returns the loss in an error, nil if there is none.
 func isLoss(err error) *model.LossError {
 	e, _ := errors.AsType[*model.LossError](err)
 	return e

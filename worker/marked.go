@@ -11,14 +11,14 @@ import (
 )
 
 // A client cancels an event with a mark in the log of its space (space.CancelDoc). A host whose loop is in
-// the handler of that event applies no commits, so other goroutines look for the mark meanwhile, and end the
-// attempt: what it does is refused anyway, and the space goes on.
+// the handler of that event applies no commits, so another goroutine watches for the mark meanwhile, and ends the
+// attempt: its commit would be refused anyway, and the space continues.
 
-// attendWithin is how long a loop that is not in code takes, at most, to attend to an attachment. A loop that
-// takes longer is looked after by awaitMark.
+// attendWithin is how long a loop that is not in code takes, at most, to notice an attachment. For a slower
+// loop, awaitMark watches the log.
 const attendWithin = 100 * time.Millisecond
 
-// cancelMarked ends the attempt under way if an entry of the log marks its event as cancelled.
+// cancelMarked ends the running attempt if an entry of the log marks its event as cancelled.
 func (h *host) cancelMarked(e model.LogEntry) {
 	stream, event := h.code.running()
 	if event == "" || !bytes.Contains(e.Data, []byte(space.CancelDoc)) {
@@ -29,8 +29,8 @@ func (h *host) cancelMarked(e model.LogEntry) {
 	}
 }
 
-// awaitMark looks for marks in the log of the space, as an attachment has come that may write one, until the
-// function that it returns is called: the loop has attended to the attachment then, and follows the log.
+// awaitMark watches the log of the space for marks of a new attachment, until the
+// function that it returns is called: the loop has noticed the attachment then, and follows the log itself.
 func (h *host) awaitMark() (attended func()) {
 	ctx, attended := context.WithCancel(h.ctx)
 	h.env.tasks.Go(func() { // ends with ctx
@@ -46,7 +46,7 @@ func (h *host) awaitMark() (attended func()) {
 				h.cancelMarked(e)
 			})
 			if errors.Is(err, model.ErrRewound) || errors.Is(err, model.ErrPurged) {
-				attended() // the loop finds out what that means
+				attended() // the loop handles the error itself
 			}
 			return err
 		})

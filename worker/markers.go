@@ -9,33 +9,33 @@ import (
 )
 
 // markers are the markers of deleted documents and observations that a space has in its
-// bucket. A marker keeps an owner that was deposed from putting the document back: what it
-// would write is older. When a checkpoint that covers the deletion has stood for long enough,
-// the marker can go: a document that is stored behind a mark that covers it is not believed
+// bucket. A marker prevents a deposed owner from restoring the document: its
+// write is older. When a checkpoint that covers the deletion is old enough,
+// the marker can be purged: a document stored behind a mark that covers it is ignored
 // (replica.Load), and deleted again.
 //
 // A save of the owner's own that arrives a second time, after the marker is gone, would be covered
 // by the next mark: before it purges, the owner makes sure that every later mark names one that
-// stands now (model.Mark.Purged).
+// is stored now (model.Mark.Purged).
 type markers struct {
 	mu   sync.Mutex
 	gone map[string]model.StateDoc
-	// standing is the newest mark that is known to stand, behind those that are named.
+	// standing is the newest mark that is known to be stored, after the named ones.
 	standing model.Standing
 	behind   []model.Standing
-	// under says that a mark may be under way, naming that it names the last one of behind.
+	// under reports that a mark may be in flight, naming that it names the last one of behind.
 	under, naming bool
 }
 
 // markersStep is how many markers of a space are purged at a time, and markersNamed how many
-// marks a mark names. There is one more at most in each PurgeDelay, so that the oldest to go is of
+// marks a mark names. At most one is added per PurgeDelay, so the oldest one that is dropped is from
 // a time whose saves have long arrived or been lost.
 const (
 	markersStep  = 256
 	markersNamed = 8
 )
 
-// begin returns what a mark that is made now has to name.
+// begin returns the marks that a new mark must name.
 func (m *markers) begin() []model.Standing {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,15 +43,15 @@ func (m *markers) begin() []model.Standing {
 	return slices.Clone(m.behind)
 }
 
-// stands says that the mark that was begun last stands.
+// stands records that the mark that was begun last is stored.
 func (m *markers) stands(at model.Standing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.standing, m.under = at, false
 }
 
-// note takes in items as they were loaded, or as they were to be saved. Of the latter it is
-// not certain that they were; the bus looks before it purges.
+// note records items as they were loaded, or as they were to be saved. The latter
+// may not have been stored; the bus checks before it purges.
 func (m *markers) note(items []model.StateDoc) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,16 +71,16 @@ func (m *markers) note(items []model.StateDoc) {
 	}
 }
 
-// resurrectable reports whether no harm is done when an item comes back that was deleted:
-// a document is recognised, and what a node has observed spares work at most. The markers of
-// all else stay.
+// resurrectable reports whether a deleted item may come back without harm:
+// a stale document is recognised, and a node's observations only save work. The markers of
+// all other items stay.
 func resurrectable(key string) bool {
 	_, node := model.NodeOfStateKey(key)
 	return node || model.CheckName("document", key) == nil
 }
 
-// covered are up to n markers of what was deleted up to a log sequence. It returns none as long as
-// a mark may be under way that names no mark of now.
+// covered returns up to n markers of items that were deleted up to a log sequence. It returns none while
+// a mark may be in flight that names no present mark.
 func (m *markers) covered(seq uint64, n int) []model.StateDoc {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +97,7 @@ func (m *markers) covered(seq uint64, n int) []model.StateDoc {
 	return list[:min(len(list), n)]
 }
 
-// named reports whether all marks to come name one that covers the deletions in list.
+// named reports whether all later marks name one that covers the deletions in list.
 func (m *markers) named(list []model.StateDoc) bool {
 	var last model.Standing
 	if n := len(m.behind); n > 0 {
@@ -110,7 +110,7 @@ func (m *markers) named(list []model.StateDoc) bool {
 	return m.naming || !m.under
 }
 
-// forget takes off what was purged.
+// forget drops purged markers.
 func (m *markers) forget(list []model.StateDoc) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// follow begins to mirror a document of another space for the core. The watch is
-// demand over there: what computes the document runs as long as it is read here.
+// follow begins to mirror a document of another space for the core. The watch creates
+// demand there: the nodes that compute the document run as long as it is read here.
 func (h *host) follow(ref space.Ref) {
 	follow, cancel := context.WithCancel(h.ctx)
 	h.mirrors[ref] = cancel
@@ -19,7 +19,7 @@ func (h *host) follow(ref space.Ref) {
 		Bus: h.env.bus, Space: ref.Space, Doc: ref.Doc,
 		Watcher: fmt.Sprintf("%s-%s-%s-%d", h.env.cfg.ID, h.space, h.nonce, h.followed), Logger: h.env.cfg.Logger,
 	}
-	var last uint64 // a watch that begins again may read what was before
+	var last uint64 // a restarted watch may read earlier values
 	begun := false
 	h.env.tasks.Go(func() { // ends with follow
 		of, about := h.space+" "+ref.Space+" "+ref.Doc, []any{"space", h.space, "of", ref.Space, "document", ref.Doc}
@@ -36,14 +36,14 @@ func (h *host) follow(ref space.Ref) {
 	})
 }
 
-// mirrored is the value of a foreign document, good until ctx ends.
+// mirrored is the value of a foreign document, valid until ctx ends.
 type mirrored struct {
 	ctx   context.Context
 	value model.Value
 }
 
-// mirror has the loop take in the value of a foreign document, unless the document
-// is not followed any more: it may be followed again, and its value be here.
+// mirror passes the value of a foreign document to the loop, unless the mirror has
+// ended: a new one may have begun, and have delivered its value.
 func (h *host) mirror(ref space.Ref, m mirrored) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

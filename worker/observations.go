@@ -15,19 +15,19 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Observations (DESIGN 8.1) are saved with a checkpoint, one item per node, and taken up
-// when the space is loaded: a node of which nothing that it read has changed does not run
-// again. They spare work and decide nothing, so one that is lost, late or not readable
+// Observations are saved with a checkpoint, one item per node, and restored
+// when the space is loaded: a node none of whose inputs has changed does not run
+// again. They only save work, so an observation that is lost, late or unreadable
 // costs a run.
 //
-// They hold only for the code that made them. A node may name its version; what a node
-// without one has seen holds for the program that was running, to the byte.
+// They are valid only for the code that made them. A node may name its version; the observations of a node
+// without one are valid for exactly the same executable.
 
-// noted are the observations that are to go with the next checkpoint, by key. Those that
-// could not be saved wait here.
+// noted are the observations for the next checkpoint, by key. Those that
+// could not be saved stay here.
 type noted map[string]model.StateDoc
 
-// take notes what has changed in the core since the last time.
+// take records the changes in the core since the last call.
 func (o noted) take(core *space.Space, build string) error {
 	observed, gone := core.Observations()
 	for _, id := range gone {
@@ -46,7 +46,7 @@ func (o noted) take(core *space.Space, build string) error {
 			one.Version = build
 		}
 		if one.Version == "" {
-			continue // there is no telling for what code it would hold
+			continue // the code that it is valid for is unknown
 		}
 		data, err := json.Marshal(one)
 		if err != nil {
@@ -58,11 +58,11 @@ func (o noted) take(core *space.Space, build string) error {
 	return nil
 }
 
-// lasting reports whether a node outlives this process. What stands for somebody who watches
-// does not, and has an id that is no name.
+// lasting reports whether a node outlives this process. A node that stands for a watch
+// does not, and its id is not a valid name.
 func lasting(node string) bool { return model.CheckName("node", node) == nil }
 
-// drain hands over what is noted, in order of keys.
+// drain returns and clears the recorded observations, in order of keys.
 func (o noted) drain() []model.StateDoc {
 	out := make([]model.StateDoc, 0, len(o))
 	for _, key := range slices.Sorted(maps.Keys(o)) {
@@ -72,7 +72,7 @@ func (o noted) drain() []model.StateDoc {
 	return out
 }
 
-// keep takes items back that were not saved, unless there are newer ones by now.
+// keep returns items that were not saved to the record, unless there are newer ones by now.
 func (o noted) keep(docs []model.StateDoc) {
 	for i := range docs {
 		if newer, ok := o[docs[i].Doc]; !ok || newer.Seq < docs[i].Seq {
@@ -81,13 +81,13 @@ func (o noted) keep(docs []model.StateDoc) {
 	}
 }
 
-// observations reads those that were saved by this program.
+// observations returns the observations that this program has saved.
 func observations(st model.SpaceState, build string) []space.Observation {
 	out := make([]space.Observation, 0, len(st.Observations))
 	for i := range st.Observations {
 		var one space.Observation
 		if json.Unmarshal(st.Observations[i].Data, &one) != nil {
-			continue // deleted, or of another time: the node runs
+			continue // deleted, or of another version: the node runs
 		}
 		if one.Version == build {
 			one.Version = ""
@@ -97,8 +97,8 @@ func observations(st model.SpaceState, build string) []space.Observation {
 	return out
 }
 
-// executable tells this program from every other: the hash of its file. It is "", and
-// nodes without a version are not observed, if that cannot be read.
+// executable identifies this program by the hash of its file. It is "", and
+// nodes without a version are not observed, if the file cannot be read.
 var executable = sync.OnceValue(func() string {
 	path, err := os.Executable()
 	if err != nil {

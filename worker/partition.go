@@ -21,16 +21,16 @@ import (
 // handled completely: where the next owner starts to read.
 const positionLane = doubt.PositionLane
 
-// partition serves the spaces of one partition: it reads the lane, hands events
-// and leases to the spaces' hosts, and has them saved now and then.
+// partition serves the spaces of one partition: it reads the lane, passes events
+// and leases to the spaces' hosts, and has them saved periodically.
 type partition struct {
 	w      *Worker
 	bus    Bus // a session
 	number int
 	name   string // the number, for the log
 	began  time.Time
-	took   time.Duration // until it began, since the worker knew that it was to
-	undone int           // spaces that were not saved when it was drained; of drain
+	took   time.Duration // time between learning of its ownership and the start of serving
+	undone int           // spaces that were not saved when it was drained; set by drain
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -41,24 +41,24 @@ type partition struct {
 	// asleep are the spaces without a host that are not done with their lane: those
 	// without a program, and those whose host has ended.
 	asleep map[string]backlog
-	// waiting are the spaces that are to have a host and wait for their turn, and what is
-	// to be done then.
+	// waiting are the spaces that wait for their turn to be loaded, with the functions to
+	// call then.
 	waiting map[string][]func(*host)
 	closed  bool // no new hosts
 	leases  leases
 	// credit belongs to the lane reader.
 	credit credit
-	// strays stand in the lane and belong to other partitions.
+	// strays forwards events in the lane that belong to other partitions.
 	strays *stray.Forwarder
-	// read is the lane sequence up to which events were handed to hosts, saved the
+	// read is the lane sequence up to which events were passed to hosts, saved the
 	// position that was saved last.
 	read  uint64
 	saved uint64
 	aside aside
-	// doubt is the range of the lane that is in doubt. compared is closed when that is known,
-	// or laneErr says why it is not: no space is served before.
+	// doubt is the range of the lane that is in doubt. compared is closed when the range is known,
+	// or when laneErr holds the reason why it is not: no space is served before.
 	doubt *doubt.Range
-	// clock is that of the server.
+	// clock is the server's clock.
 	clock      serverclock.Clock
 	laneErr    error
 	compared   chan struct{}
@@ -74,7 +74,7 @@ type partition struct {
 	retention retention
 }
 
-// backlog is what a space without a host has left to do: it is done with its lane
+// backlog is the remaining work of a space without a host: it is done with its lane
 // up to done, and events were delivered up to last.
 type backlog struct{ done, last uint64 }
 
@@ -103,7 +103,7 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 	return p
 }
 
-// env is what the partition's hosts have around them.
+// env returns the surroundings of the partition's hosts.
 func (p *partition) env() *env {
 	return &env{
 		ctx: p.ctx, bus: p.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks,
@@ -136,7 +136,7 @@ func (p *partition) followLane(ctx context.Context) error {
 	case err != nil:
 		p.isCompared()
 		return err
-	case back: // the lane was cut off while this partition read it
+	case back: // the lane was truncated while this partition read it
 		p.isCompared()
 		p.w.beginAnew(p)
 		return model.ErrStopped
@@ -149,14 +149,14 @@ func (p *partition) followLane(ctx context.Context) error {
 	from = p.read
 	p.dues.place()
 	p.mu.Unlock()
-	p.isCompared() // the spaces that were set aside come first, the same every time
+	p.isCompared() // the spaces that were set aside come first, in the same order every time
 	return p.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
 
-// deliver hands an event to its space, waking it if it sleeps. It waits for room for a
-// while, which slows the reader down to what the spaces can do; a host that stands still,
-// or is flooded for longer than the others are to wait for it, has the event left in the
-// stream instead. Nothing that others need is held meanwhile.
+// deliver passes an event to its space, loading it if necessary. It waits for room for a
+// while, which slows the reader down to the pace of the spaces. If a host stands still,
+// or is flooded for longer than the other spaces may be delayed, its event is left in the
+// stream instead. No lock is held meanwhile.
 func (p *partition) deliver(m model.Message) {
 	if d := p.inDoubt(); d.Covers(m.Seq) && d.Handled(&m) || p.strays.Take(&m) {
 		p.mu.Lock()
@@ -173,8 +173,8 @@ func (p *partition) deliver(m model.Message) {
 	}
 }
 
-// take puts an event into its space's inbox, or notes that it waits. It returns the
-// host if that has no room; without patience the event is then left in the stream.
+// take puts an event into its space's inbox, or records that it waits. It returns the
+// host if the inbox has no room; if not patient, it then leaves the event in the stream.
 func (p *partition) take(m *model.Message, patient bool) *host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,9 +200,9 @@ func (p *partition) take(m *model.Message, patient bool) *host {
 	return nil
 }
 
-// hostOf returns the host of a space and starts it if need be; nil if the space is not of
+// hostOf returns the host of a space and starts it if necessary; nil if the space is not of
 // this partition or runs no program, or if others are loaded first: then it is started
-// later. That there is no program is logged, unless it is known. p.mu is held.
+// later. A missing program is logged, unless it is known. p.mu is held.
 func (p *partition) hostOf(space string, known bool) *host {
 	if h := p.hosts[space]; h != nil {
 		return h
@@ -224,7 +224,7 @@ func (p *partition) hostOf(space string, known bool) *host {
 	return p.startHost(space, program)
 }
 
-// programOf is what a space is to run, nil if it is not to have a host. p.mu is held.
+// programOf returns the program that a space is to run, nil if the space must not have a host. p.mu is held.
 func (p *partition) programOf(name string, known bool) *space.Program {
 	if p.closed || p.ctx.Err() != nil || model.PartitionOf(name, p.bus.Partitions()) != p.number {
 		return nil
@@ -243,9 +243,9 @@ func (p *partition) programOf(name string, known bool) *space.Program {
 	return program
 }
 
-// ask has f called with the host of a space, which is woken if it sleeps: at once, or when
-// its turn has come; with nil if there is to be none after all. f is called with p.mu
-// held, so that what it passes to the host comes before its leaving.
+// ask calls f with the host of a space, which is loaded if necessary: at once, or when
+// its turn has come; with nil if there will be no host. f is called with p.mu
+// held, so that its input reaches the host before the host leaves.
 func (p *partition) ask(space string, f func(*host)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -264,8 +264,8 @@ func (p *partition) ask(space string, f func(*host)) error {
 	return fmt.Errorf("space %s: %w", space, ErrNoProgram)
 }
 
-// admitted starts the host of a space whose turn has come. It reports false if there is to
-// be none any more.
+// admitted starts the host of a space whose turn has come. It returns false if the space
+// needs no host any more.
 func (p *partition) admitted(space string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -308,9 +308,9 @@ func (p *partition) startHost(space string, program *space.Program) *host {
 	return h
 }
 
-// forget drops a host that has ended. If the space is still ours to serve, the
-// next event or lease wakes it again; so that one that has events already is not
-// forgotten, it is woken after a moment, by when the membership has settled.
+// forget drops a host that has ended. If this worker still serves the space, the
+// next event or lease loads it again; a space that has events already
+// is loaded again after a moment, by when the membership has settled.
 func (p *partition) forget(h *host) {
 	p.mu.Lock()
 	if p.hosts[h.space] == h {
@@ -322,7 +322,7 @@ func (p *partition) forget(h *host) {
 		}
 	}
 	p.mu.Unlock()
-	h.unload() // nobody finds it any more
+	h.unload() // it cannot be found any more
 	p.w.awake.left(h)
 	p.w.runs.leaves(h.space)
 	p.bus.Forget(h.space)
@@ -337,8 +337,8 @@ func (p *partition) forget(h *host) {
 	}
 }
 
-// tick does what is due now and then: it ends leases, saves spaces and the lane
-// position, purges the lane, and tells of code that does not return.
+// tick does the periodic work: it ends leases, saves spaces and the lane
+// position, purges the lane, and checks for code that does not return.
 func (p *partition) tick() {
 	t := time.NewTicker(p.w.cfg.Checkpoint)
 	defer t.Stop()
@@ -368,9 +368,9 @@ func (p *partition) tick() {
 	}
 }
 
-// callRoll asks observers to say again what they observe: the last owner took its
-// list of leases with it. The first answers may come before this worker listens, so
-// it asks once more, and once more.
+// callRoll asks observers to repeat their leases: the last owner's
+// list is lost with it. The first answers may arrive before this worker listens, so
+// it asks twice more.
 func (p *partition) callRoll() {
 	for _, after := range []time.Duration{0, 100 * time.Millisecond, time.Second} {
 		_ = pause.For(p.ctx, after)
@@ -393,9 +393,9 @@ func (p *partition) all() []*host {
 	return out
 }
 
-// drain stops the partition in good order: no new work, what is under way is
-// finished and saved. What is not by the end of ctx is cut off; of a handler that
-// never returns, the goroutine stays.
+// drain stops the partition in an orderly way: it accepts no new work, finishes running
+// work, and saves. Work that is not finished by the end of ctx is cut off; the goroutine of a handler that
+// never returns stays.
 func (p *partition) drain(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -408,7 +408,7 @@ func (p *partition) drain(ctx context.Context) error {
 	}
 	for _, h := range hosts {
 		done.Go(func() {
-			if err := h.drain(); !errors.Is(err, model.ErrRewound) { // then there is nothing to save
+			if err := h.drain(); !errors.Is(err, model.ErrRewound) { // after a rewind there is nothing to save
 				unsaved.add(err)
 			}
 		})
@@ -435,7 +435,7 @@ func (p *partition) abandon() {
 	p.cancel()
 }
 
-// collected are errors of several goroutines, of which some may go on.
+// collected holds the errors of several goroutines, some of which may still run.
 type collected struct {
 	mu   sync.Mutex
 	list []error

@@ -16,23 +16,23 @@ import (
 // Answer is a document as it is at the head of the log.
 type Answer struct {
 	Value    model.Value // absent if there is no such document
-	Revision uint64      // log sequence of the commit that made it so, 0 if none did
-	// Stale, if not "", says why the value is not what it should be: what it is computed
-	// from did not come to rest in time, or fails.
+	Revision uint64      // log sequence of the commit that set the value, 0 if there is none
+	// Stale, if not "", is why the value is not current: its inputs
+	// did not come to rest in time, or a node fails.
 	Stale string
 }
 
-// ErrElsewhere says that the space is not served here, or not now: its owner is to be asked
-// again, whoever that is by then.
+// ErrElsewhere reports that the space is not served here, or not now: ask the present owner
+// of the space.
 var ErrElsewhere = errors.New("the space is not served here at the moment")
 
-// ErrNoProgram says that a space runs no program, so nobody can compute anything of it.
+// ErrNoProgram reports that a space runs no program, so none of its derived documents can be computed.
 var ErrNoProgram = errors.New("the space has no program to run")
 
 // Query reads a document of a space that this worker serves, at the head of the log: the
-// value follows from everything that was in the log when Query was called. A derived
-// document that nobody observes is observed for that long. It wakes the space if need be.
-// By wait the answer is what is there by then, and says that it is stale.
+// value reflects everything that was in the log when Query was called. A derived
+// document without an observer is observed meanwhile. Query loads the space if necessary.
+// After wait it returns the present value, and reports it as stale.
 //
 // The error is ErrElsewhere, ErrNoProgram, a model.NameError or that of ctx.
 func (w *Worker) Query(ctx context.Context, name, doc string, wait time.Duration) (Answer, error) {
@@ -62,23 +62,23 @@ func checkAddress(space, doc string) error {
 	return model.CheckName("document", doc)
 }
 
-// Owner is the worker that should serve a space now, as far as this one knows: possibly
-// itself, and possibly one that another has yet to hand the space over to. It is "" if this
-// one is leaving and knows of no other.
+// Owner returns the worker that should serve a space now, as far as this worker knows: possibly
+// itself, and possibly one to which another has yet to hand the space over. It is "" if this
+// worker is leaving and knows of no other.
 func (w *Worker) Owner(space string) string {
 	n := w.bus.Partitions()
 	return roster.Divide(n, w.roster.Staying(time.Now()))[model.PartitionOf(space, n)]
 }
 
-// ID is the worker's name.
+// ID returns the worker's id.
 func (w *Worker) ID() string { return w.cfg.ID }
 
-// partitionOf is the partition of a space, nil if this worker does not serve it.
+// partitionOf returns the partition of a space, nil if this worker does not serve it.
 func (w *Worker) partitionOf(name string) *partition {
 	return w.served(model.PartitionOf(name, w.bus.Partitions()))
 }
 
-// served is the partition of that number, nil if this worker does not serve it.
+// served returns the partition of that number, nil if this worker does not serve it.
 func (w *Worker) served(number int) *partition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,39 +88,39 @@ func (w *Worker) served(number int) *partition {
 	return w.partitions[number]
 }
 
-// queries are those who wait for an answer of this host, and what they wait by. They belong
+// queries are the pending queries of this host, and the counters that they wait by. They belong
 // to its loop.
 type queries struct {
 	waiting []*query
 	glances []*glance
-	// confirmed and refused count the appends that were.
+	// confirmed and refused count appends by outcome.
 	confirmed, refused uint64
-	// reading says that a reading of the log is under way, dry how many in a row have
-	// brought nothing.
+	// reading reports that a read of the log is in flight, dry is the number of successive
+	// empty reads.
 	reading bool
 	dry     int
 }
 
-// query is somebody's wish to read a document at the head.
+// query is a request to read a document at the head.
 type query struct {
-	ctx context.Context // of who asks
+	ctx context.Context // the caller's context
 	doc string
-	// host is handed who is to answer, or nil if there is nobody.
+	// host receives the host that will answer, or nil if there is none.
 	host chan *host
-	// head is what the log ended at when it was asked: the answer reflects that at least.
+	// head is the end of the log at the time of the request: the answer reflects at least that.
 	head uint64
-	// done is handed the answer, or closed if there is none to be had here.
+	// done receives the answer, or is closed if this host cannot give one.
 	done chan Answer
-	// late says that what is there is to be answered now.
+	// late reports that the present value must be returned now.
 	late bool
-	// reached says that the document was up to date, but for a flaw, when so many appends
+	// reached reports that the document was up to date, except for a flaw, at a time when so many appends
 	// had been refused. The answer waits until due appends are confirmed.
 	reached      bool
 	flaw         string
 	due, refused uint64
 }
 
-// put gives the query to the host of its space.
+// put passes the query to the host of its space.
 func (q *query) put(h *host) {
 	if h != nil {
 		h.call(func() { h.beginQuery(q) })
@@ -128,8 +128,8 @@ func (q *query) put(h *host) {
 	q.host <- h
 }
 
-// await returns the answer to a query, after wait with what is there. closed is when the
-// partition is.
+// await returns the answer to a query, after wait the present value. closed is closed with
+// the partition.
 func (q *query) await(closed <-chan struct{}, wait time.Duration) (Answer, error) {
 	late := time.NewTimer(wait)
 	defer late.Stop()
@@ -169,7 +169,7 @@ func (h *host) beginQuery(q *query) {
 	h.queries.waiting = append(h.queries.waiting, q)
 }
 
-// endQuery takes a query back, unless it has been answered.
+// endQuery cancels a query, unless it has been answered.
 func (h *host) endQuery(q *query) {
 	list := h.queries.waiting
 	if i := slices.Index(list, q); i >= 0 {
@@ -178,7 +178,7 @@ func (h *host) endQuery(q *query) {
 	}
 }
 
-// answerQueries answers those that can be. It comes after each Settle.
+// answerQueries answers the queries that are ready. It is called after each Settle.
 func (h *host) answerQueries() {
 	h.answerGlances()
 	h.queries.waiting = slices.DeleteFunc(h.queries.waiting, func(q *query) bool {
@@ -191,7 +191,7 @@ func (h *host) answerQueries() {
 	})
 }
 
-// tryAnswer reports whether the query is done with.
+// tryAnswer reports whether the query has ended.
 func (h *host) tryAnswer(q *query) bool {
 	switch {
 	case h.draining:
@@ -217,8 +217,8 @@ func (h *host) tryAnswer(q *query) bool {
 	return true
 }
 
-// reach looks whether the document is up to date here, in which case it remains for the log
-// to get what is done.
+// reach checks whether the document is up to date here; if so, only the confirmation of
+// its commits in the log is missing.
 func (q *query) reach(h *host) {
 	f := h.core.Freshness(q.doc)
 	q.reached, q.flaw = !f.Pending, f.Why
@@ -231,8 +231,8 @@ func (h *host) answer(q *query, stale string) {
 	q.done <- a
 }
 
-// readOthers has the host take in what others have committed and it does not know of: the
-// log has more than it. One that has something to append is refused, and learns of it so.
+// readOthers integrates the commits of other runtimes that the host does not know: the
+// log has more than the host. A host with something to append learns of them by its refusal.
 func (h *host) readOthers() {
 	qs := &h.queries
 	if qs.reading || !h.core.Settled() {
@@ -240,7 +240,7 @@ func (h *host) readOthers() {
 	}
 	qs.reading = true
 	after, wait := h.core.Seq(), pause.Backoff(qs.dry)
-	h.env.tasks.Go(func() { // ends when the read is answered
+	h.env.tasks.Go(func() { // ends with the read
 		_ = pause.For(h.ctx, wait)
 		entries, err := h.env.bus.ReadLog(h.ctx, h.space, after, readPage)
 		h.call(func() {
@@ -253,7 +253,7 @@ func (h *host) readOthers() {
 	})
 }
 
-// takeRead has the core integrate what was read, unless something of its own is under way
+// takeRead makes the core integrate what was read, unless it has an append in flight
 // by now, which will be refused.
 func (h *host) takeRead(entries []model.LogEntry, err error) {
 	switch {

@@ -7,20 +7,20 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Refresh looks again which program each space runs (Config.Programs), and is to be called
-// when the answers may have changed. A space that is awake and is to run another one, as told
-// by the pointer, changes over between two commits, in memory (space.Change): nothing is
-// handed back, loaded or said to anybody, and what waits or is being observed goes on. Spaces
-// that wait for a program are loaded if they have one now. Attachments are not concerned.
+// Refresh looks up again which program each space runs (Config.Programs); call it
+// when the results may have changed. A loaded space whose program is another pointer
+// changes over between two commits, in memory (space.Change): it is not
+// handed over, loaded or announced again, and waiting events and observations stay. Spaces
+// that wait for a program are loaded if they have one now. Attachments are not affected.
 //
-// A space that is to run none any more, or of which that cannot be told, goes on with the one
-// that it has, and that is logged as an error: a registry that is out of order is no reason
-// for a space to stand still. Once it has left memory it waits, like any without a program.
+// A space that has no program any more, or whose program cannot be looked up, keeps its
+// present one, and that is logged as an error: a faulty registry must not stop
+// a space. Once it has left memory it waits, like any space without a program.
 //
-// Refresh does not wait for the spaces: each changes over when what it has done is under way to
-// the log, one whose append is in doubt when that is answered. Events that come until then are
-// handled by the program before. It may be called at any time, by several
-// at once; what Programs has said last is what counts.
+// Refresh does not wait for the spaces: each changes over when its finished work has been sent to
+// the log; a space whose append is in doubt, when that is resolved. Events that arrive earlier are
+// handled by the previous program. Refresh may be called at any time and concurrently;
+// the last result of Programs is decisive.
 func (w *Worker) Refresh() {
 	w.mu.Lock()
 	parts := make([]*partition, 0, len(w.partitions))
@@ -33,8 +33,8 @@ func (w *Worker) Refresh() {
 	}
 }
 
-// refresh asks for the programs with the partition locked, as whoever starts a host does: so
-// each host gets them in the order in which they were told.
+// refresh looks up the programs with the partition locked, like the code that starts hosts: so
+// each host gets them in the order in which they were returned.
 func (p *partition) refresh() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *partition) refresh() {
 	}
 }
 
-// refreshHost has a host run what its space is to run. The error is why that is not known.
+// refreshHost assigns a host its present program. The error is why that is not known.
 func (p *partition) refreshHost(h *host) error {
 	program, err := p.w.cfg.Programs(h.space)
 	switch {
@@ -71,7 +71,7 @@ func (p *partition) refreshHost(h *host) error {
 	return nil
 }
 
-// withoutProgram are spaces that are awake, and are to run no program any more. There may be
+// withoutProgram are loaded spaces that have no program any more. There may be
 // thousands for one reason, so one stands for all of a partition.
 type withoutProgram struct {
 	n     int
@@ -92,10 +92,10 @@ func (w *withoutProgram) tell(p *partition) {
 	}
 }
 
-// change has the core run another program as soon as that can be.
+// change makes the core run another program as soon as possible.
 func (h *host) change(p *space.Program) {
 	if h.draining {
-		return // whoever comes next has it
+		return // the next host gets it
 	}
 	h.stirred = true
 	if err := h.core.Change(p); err != nil {
@@ -103,13 +103,13 @@ func (h *host) change(p *space.Program) {
 	}
 }
 
-// changed is told by the core that it runs another program.
+// changed is the core's callback after it has changed to another program.
 func (h *host) changed(i space.ProgramInfo) {
 	h.env.cfg.Logger.Debug("space runs another program", "space", h.space, "worker", h.env.cfg.ID, "program", i.Name,
 		"version", i.Version, "before", i.Before, "kept", i.Kept, "changed", i.Changed, "new", i.New, "gone", i.Gone, "makers", i.Makers)
 }
 
-// build tells the code of nodes that name no version. Two programs may be of one executable.
+// build identifies the code of nodes without a version. Two programs may be of one executable.
 func (h *host) build() string {
 	version := h.core.Program().Version
 	if h.env.cfg.Build == "" || version == "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// recall reads what the space has handled under positions that their origin has given out again, if the core asks for it: the
+// recall reads the events that the space has handled under positions that their origin has reused, if the core requests it: the
 // events of that origin wait, and no others.
 func (h *host) recall() {
 	of, asked := h.core.Reissued()
@@ -15,7 +15,7 @@ func (h *host) recall() {
 	}
 	h.recalling = true
 	upTo := h.core.Seq()
-	h.env.tasks.Go(func() { // ends when the read is answered
+	h.env.tasks.Go(func() { // ends with the read
 		handled, err := lookup.Recall(h.ctx, h.env.bus, h.space, of, upTo)
 		if err != nil {
 			_ = pause.For(h.ctx, askPause)
@@ -24,7 +24,7 @@ func (h *host) recall() {
 			h.recalling = false
 			if err != nil {
 				h.report("read what was handled before positions were given out again", err)
-				return // it is asked for again
+				return // it is requested again
 			}
 			h.tellReissued(of, len(handled))
 			h.core.Recall(of, handled)

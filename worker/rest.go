@@ -6,20 +6,20 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// A host leaves memory when its space has come to rest and somebody has asked it to (see
-// awake). Nothing may be lost between that decision and what arrives at the same moment:
+// A host leaves memory when its space has come to rest and awake has asked it to leave.
+// Nothing may be lost between that decision and an input that arrives at the same moment:
 //
 //	dismissed:  awake asks, from outside
-//	at rest?    the loop looks at what it has; if there is anything, it stays
-//	saved?      if not, it saves, and looks again when that is answered
-//	leave       partition and inbox are locked: if nothing has come and nobody observes,
-//	            the host is taken out of the partition in the same moment
+//	at rest?    the loop checks its work; if there is any, the host stays
+//	saved?      if not, it saves, and checks again when that is answered
+//	leave       partition and inbox are locked: if the inbox is empty and there is no observer,
+//	            the host is removed from the partition under the same lock
 //
-// Whatever comes before that moment finds the host, and makes it stay. What comes after
-// finds none, and starts another. The one that has left appends and saves nothing any more,
-// so the two never meet.
+// An input before that moment finds the host, and makes it stay. A later input
+// finds none, and starts another. The host that has left appends and saves nothing any more,
+// so the two never conflict.
 
-// considerLeaving tells awake how the host stands, and reports whether it has left.
+// considerLeaving reports the host's standing to awake, and returns whether it has left.
 func (h *host) considerLeaving(r space.Ready) (left bool) {
 	if h.env.partition == nil {
 		return false // it is attached, for as long as the application wants
@@ -43,13 +43,13 @@ func (h *host) considerLeaving(r space.Ready) (left bool) {
 	return h.tryToLeave()
 }
 
-// standing is how a host stands when it has done what there was to do.
+// standing is the state of a host that has done its present work.
 type standing int
 
 const (
-	busy    standing = iota // something is under way
+	busy    standing = iota // something is in flight
 	held                    // nothing is, but it must not leave
-	resting                 // the space could do without it, once it is saved
+	resting                 // the space may leave once it is saved
 )
 
 func (h *host) standing(r space.Ready) standing {
@@ -67,7 +67,7 @@ func (h *host) standing(r space.Ready) standing {
 	return resting
 }
 
-// tryToLeave saves what is not saved, and leaves.
+// tryToLeave saves unsaved changes, and leaves.
 func (h *host) tryToLeave() (left bool) {
 	switch clean := h.saver.clean(h); {
 	case h.saver.saving || h.asked.Load():
@@ -83,21 +83,21 @@ func (h *host) tryToLeave() (left bool) {
 	case h.env.partition.leave(h):
 		h.env.cfg.Logger.Debug("space leaves memory", "space", h.space)
 		return true
-	default: // it takes in what has come, and is called again
+	default: // it processes its inputs, and is called again
 		h.env.cfg.Logger.Debug("space does not leave: something has come", "space", h.space)
 	}
 	return false
 }
 
-// stay ends an attempt to leave that came to nothing; the next is not before until.
+// stay ends an unsuccessful attempt to leave; the next is not before until.
 func (h *host) stay(until time.Duration) {
 	h.lastSave, h.told = false, held
 	h.stays = until
 	h.env.awake.stirs(h, true)
 }
 
-// clean reports whether there is nothing to save. Of a node that is not up to date there is
-// nothing to be told, whatever it has seen before.
+// clean reports whether there is nothing to save. For a node that is not up to date, no observation
+// can be saved, whatever it has read before.
 func (s *saver) clean(h *host) bool {
 	if s.saving || h.core.Seq() > s.saved {
 		return false
@@ -108,8 +108,8 @@ func (s *saver) clean(h *host) bool {
 	return len(s.noted) == 0
 }
 
-// empties reports whether nothing waits for the loop, and nothing of the space is left to
-// do. Nothing can come while it is called with the partition's lock held.
+// empties reports whether nothing waits for the loop, and the space has no work
+// left. No input can arrive while it is called with the partition's lock held.
 func (h *host) empties() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +117,7 @@ func (h *host) empties() bool {
 	return len(in.events) == 0 && len(in.calls) == 0 && len(in.glances) == 0 && len(in.mirrored) == 0 && in.left == 0 && h.low.Load() == allDone
 }
 
-// leave takes a host out of the partition, unless somebody wants it.
+// leave removes a host from the partition, unless it is still needed.
 func (p *partition) leave(h *host) bool {
 	p.w.cfg.beforeLeaving()
 	p.mu.Lock()

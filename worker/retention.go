@@ -11,24 +11,24 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// The log is purged of commits that nobody needs any more. A commit of a space may go when
+// The log is purged of commits that are no longer needed. A commit of a space may go when
 //
-//   - a checkpoint of the space covers it, and has stood for Config.PurgeDelay,
+//   - a checkpoint of the space covers it, and is older than Config.PurgeDelay,
 //   - the coordinators are done with it,
 //   - and it is older than Config.History, or beyond Config.HistoryBytes.
 //
-// The commit that a checkpoint was made at stays, so the head does. All three are facts that
-// stay true once they are, so it does not matter who purges, on what knowledge, when, or how
-// often: a worker that has lost the partition, or another that wants to keep more, does no
-// harm. Who reads at the time notices, and loads the newer checkpoint (see lookup/gaps.go).
+// The commit at which a checkpoint was made stays, and so does the head. All three are facts that
+// stay true, so it does not matter which worker purges, on what knowledge, when, or how
+// often: a worker that has lost the partition, or another with a longer History, does no
+// harm. A concurrent reader detects the gap, and loads the newer checkpoint (see lookup/gaps.go).
 //
-// The owner of a partition purges the logs of its spaces. Those in memory it goes through
-// whenever it looks; to find those that sleep it has to ask for all that have more than one
-// commit, which it does now and then, and goes through them some at a time. It comes upon
-// spaces whose checkpoint does not reach the end of the log on that way: their owner died
-// before it could save. They are woken, to be saved.
+// The owner of a partition purges the logs of its spaces. It checks loaded spaces
+// each time; to find the others it queries the log for all spaces with more than one
+// commit, periodically, and checks some of them at a time. On the way it finds
+// spaces whose checkpoint does not reach the end of the log: their owner died
+// before it could save. They are loaded, to be saved.
 const (
-	// retainEvery is how often the partition's log is looked at.
+	// retainEvery is how often the partition's log is checked.
 	retainEvery = time.Minute
 	// sweepEvery is how often the spaces are listed, when the last list is done with.
 	sweepEvery = 10 * time.Minute
