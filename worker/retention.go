@@ -30,36 +30,36 @@ import (
 const (
 	// retainEvery is how often the partition's log is checked.
 	retainEvery = time.Minute
-	// sweepEvery is how often the spaces are listed, when the last list is done with.
+	// sweepEvery is how often the spaces are listed, once the last list has been processed.
 	sweepEvery = 10 * time.Minute
-	// sweepStep is how many of them are looked at each time.
+	// sweepStep is how many of them are checked each time.
 	sweepStep = 256
 )
 
-// retention purges the log of one partition. Its fields belong to its goroutine, but for
+// retention purges the log of one partition. Its fields belong to its goroutine, except
 // appended.
 type retention struct {
 	p *partition
-	// appended is how many bytes of commits the spaces in memory have appended since the
-	// log was looked at.
+	// appended is the number of bytes that the spaces in memory have committed since the
+	// log was last checked.
 	appended atomic.Int64
 	unheard  unheard
 	next     time.Time
 	listed   time.Time
-	sleepers []string // that are still to be looked at
+	sleepers []string // spaces that are still to be checked
 }
 
-// retained is what a host's space has been purged of. It belongs to retention.
+// retained is the purge state of a host's space. It belongs to retention.
 type retained struct {
-	below uint64 // what was purged last
-	// firm is a checkpoint's sequence that has stood for long enough, fresh one that was
-	// there at since.
+	below uint64 // bound of the last purge
+	// firm is the sequence of a checkpoint that is old enough, fresh that of one that
+	// existed at since.
 	firm, fresh uint64
 	since       time.Time
 }
 
-// settled takes in the sequence of the last checkpoint that was saved, and returns that of
-// the last one that has stood for long enough.
+// settled records the sequence of the last saved checkpoint, and returns that of
+// the last one that is old enough.
 func (r *retained) settled(saved uint64, delay time.Duration, now time.Time) uint64 {
 	if r.fresh > 0 && now.Sub(r.since) >= delay {
 		r.firm, r.fresh = r.fresh, 0
@@ -70,7 +70,7 @@ func (r *retained) settled(saved uint64, delay time.Duration, now time.Time) uin
 	return r.firm
 }
 
-// run looks at the log now and then, and sooner when much was appended.
+// run checks the log periodically, and sooner after many appends.
 func (r *retention) run() {
 	t := time.NewTicker(r.p.w.cfg.Checkpoint)
 	defer t.Stop()
@@ -81,7 +81,7 @@ func (r *retention) run() {
 		case <-t.C:
 		}
 		if r.p.ctx.Err() != nil {
-			return // both had come, and the dead do nothing any more
+			return // both were ready, and a stopped worker does nothing more
 		}
 		now := time.Now()
 		if !r.p.purges() || now.Before(r.next) && r.appended.Load() < r.p.w.cfg.HistoryBytes/8 {
@@ -95,14 +95,14 @@ func (r *retention) run() {
 	}
 }
 
-// look purges what may go, as far as it is the turn of its space.
+// look purges commits that may go, of the spaces whose turn it is.
 func (r *retention) look(ctx context.Context, now time.Time) error {
 	bound, end, clock, err := r.bound(ctx)
 	if err != nil {
 		return err
 	}
 	hosts := r.p.all()
-	slices.SortFunc(hosts, func(a, b *host) int { return cmp.Compare(a.space, b.space) }) // the same story every time
+	slices.SortFunc(hosts, func(a, b *host) int { return cmp.Compare(a.space, b.space) }) // in the same order every time
 	failed := r.unheard.look(ctx, hosts, end)
 	for _, h := range hosts {
 		saved := h.retained.settled(h.saver.durable.Load(), r.p.w.cfg.PurgeDelay, now)
@@ -117,7 +117,7 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 		if below <= h.retained.below {
 			continue
 		}
-		// The bucket may have been replaced by one of which this process has not heard yet.
+		// The bucket may have been replaced without this process having noticed yet.
 		if mark, _, err := r.p.bus.LoadMark(ctx, h.space); err != nil || mark.Seq < below {
 			failed = errors.Join(failed, err)
 			continue
@@ -130,8 +130,8 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 	return errors.Join(failed, r.sweep(ctx, now, bound, clock))
 }
 
-// bound is the sequence up to which commits may go if a checkpoint covers them, where the
-// log ends, and what time it is by the server's clock.
+// bound returns the sequence up to which commits may go if a checkpoint covers them, the end of
+// the log, and the server's time.
 func (r *retention) bound(ctx context.Context) (seq, end uint64, clock time.Time, err error) {
 	released, err := r.p.bus.LoadPosition(ctx, r.p.number, port.PositionReleased)
 	if err != nil {
@@ -145,14 +145,14 @@ func (r *retention) bound(ctx context.Context) (seq, end uint64, clock time.Time
 	r.p.clock.Set(log.Now)
 	old := log.Old
 	if limit := uint64(cfg.HistoryBytes); log.Bytes > limit {
-		// The newest commits stay, as many as are that large if all are alike.
+		// The newest commits stay: as many as fit the limit if all are of equal size.
 		keep := uint64(float64(log.Commits) * float64(limit) / float64(log.Bytes))
 		old = max(old, log.Last-min(log.Last, keep))
 	}
 	return min(old, released), log.Last, log.Now, nil
 }
 
-// sweep looks at some of the spaces that have no host here.
+// sweep checks some of the spaces that have no host here.
 func (r *retention) sweep(ctx context.Context, now time.Time, bound uint64, clock time.Time) error {
 	if len(r.sleepers) == 0 {
 		if now.Sub(r.listed) < sweepEvery {
@@ -178,7 +178,7 @@ func (r *retention) sweep(ctx context.Context, now time.Time, bound uint64, cloc
 	return nil
 }
 
-// sleeper purges the log of a space that has no host here, or wakes it if its checkpoint
+// sleeper purges the log of a space that has no host here, or loads the space if its checkpoint
 // does not reach the end of its log.
 func (r *retention) sleeper(ctx context.Context, space string, bound uint64, clock time.Time) error {
 	mark, stored, err := r.p.bus.LoadMark(ctx, space)
@@ -190,7 +190,7 @@ func (r *retention) sleeper(ctx context.Context, space string, bound uint64, clo
 		return err
 	}
 	if head > mark.Seq {
-		_ = r.p.ask(space, func(*host) {}) // its events wait, too, if nobody serves it
+		_ = r.p.ask(space, func(*host) {}) // if it cannot be served, its events wait as well
 		return nil
 	}
 	if clock.Sub(stored) < r.p.w.cfg.PurgeDelay {

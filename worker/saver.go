@@ -15,24 +15,24 @@ import (
 // host's loop.
 type saver struct {
 	revs   map[string]uint64 // bucket revision per document
-	mark   uint64            // and of the mark
+	mark   uint64            // bucket revision of the mark
 	saved  uint64            // log sequence that the saved mark reflects
-	lane   uint64            // lane sequence up to which that was done with
-	taken  uint64            // the same of the checkpoint under way
+	lane   uint64            // lane sequence up to which that state was done
+	taken  uint64            // the lane sequence of the checkpoint in flight
 	saving bool
-	// failure is why the last checkpoint could not be saved, "" if it was.
+	// failure is why the last checkpoint could not be saved, "" if it was saved.
 	failure string
 	noted   noted
-	// dueAt is when the space wants to be woken, as it is saved, unknownDue if the next
-	// checkpoint is to save it whatever it is (see takeDue).
+	// dueAt is the saved wake-up time of the space, unknownDue if the next
+	// checkpoint must save it in any case (see takeDue).
 	dueAt int64
-	// durable is saved, and markers what was deleted, for who purges.
+	// durable is the saved sequence, and markers the deleted items, for retention.
 	durable atomic.Uint64
 	markers markers
 }
 
-// checkpoint is what is saved at once: what has changed of the documents, if anything, and
-// what nodes have observed.
+// checkpoint is one save: the changed documents, if any, and
+// the observations of nodes.
 type checkpoint struct {
 	replica.Checkpoint
 	moved    bool // there are documents or a mark to save
@@ -42,7 +42,7 @@ type checkpoint struct {
 	missed error
 }
 
-// remember takes in what was loaded: its revisions, and how far it reaches.
+// remember records the loaded state: its revisions, and its position.
 func (s *saver) remember(st model.SpaceState, lane uint64) {
 	s.note(st.Docs)
 	s.note(st.Observations)
@@ -50,14 +50,14 @@ func (s *saver) remember(st model.SpaceState, lane uint64) {
 	s.note(st.Later)
 	s.note(st.Due)
 	if s.dueAt = readDue(st.Due); s.dueAt != 0 {
-		s.dueAt = unknownDue // a newer one may be saved than was read
+		s.dueAt = unknownDue // a newer item may be saved than was read
 	}
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
 	s.durable.Store(s.saved)
 	s.markers.stands(model.Standing{Rev: s.mark, Seq: s.saved})
 }
 
-// note remembers revisions.
+// note records revisions.
 func (s *saver) note(items []model.StateDoc) {
 	for i := range items {
 		s.revs[items[i].Doc] = items[i].Rev
@@ -65,17 +65,17 @@ func (s *saver) note(items []model.StateDoc) {
 	s.markers.note(items)
 }
 
-// recall fills in the revisions that items are believed to have.
+// recall fills in the known revisions of items.
 func (s *saver) recall(items []model.StateDoc) {
 	for i := range items {
 		items[i].Rev = s.revs[items[i].Doc]
 	}
 }
 
-// due takes a checkpoint of what is not saved yet. A runtime that has not taken the space over saves
-// nothing of it: another one may own it, and have purged the markers of what it has deleted since.
-// What a former owner puts back is older than the epoch of the present one, and is told by that
-// (replica.Load); what a runtime puts back that has only read the log need not be.
+// due returns a checkpoint of unsaved changes. A runtime that has not taken the space over saves
+// none: another runtime may own it, and have purged the markers of documents that it has deleted since.
+// A document that a former owner restores is older than the epoch of the present one, and is recognised by that
+// (replica.Load); this does not hold for a runtime that has only read the log.
 func (s *saver) due(h *host) (c checkpoint, ok bool) {
 	if s.saving || h.core == nil || !h.core.Owned() && !h.core.Deposed() {
 		return c, false
@@ -108,7 +108,7 @@ func (s *saver) take(h *host, c *checkpoint) (err error) {
 	return nil
 }
 
-// settle takes in the answer to a save.
+// settle processes the result of a save.
 func (s *saver) settle(h *host, c checkpoint, err error) {
 	s.saving = false
 	s.settleObserved(h, &c, err)
@@ -120,7 +120,7 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 	s.mark = c.Mark.Rev
 	if err != nil {
 		if c.dueAt != s.dueAt {
-			s.dueAt = unknownDue // it may be saved, or not
+			s.dueAt = unknownDue // the outcome is unknown
 		}
 		h.core.SpoilCheckpoint(c.Checkpoint)
 		if allAre(err, model.ErrOutdated) {
@@ -137,15 +137,15 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 	s.durable.Store(s.saved)
 }
 
-// noteFailure remembers why a checkpoint could not be saved, for those who ask.
+// noteFailure records why a checkpoint could not be saved, for status reports.
 func (s *saver) noteFailure(err error) {
 	if s.failure = ""; err != nil {
 		s.failure = firstLine(err.Error())
 	}
 }
 
-// settleObserved takes in what became of the observations. One that is outdated, or too
-// large, is not tried again: at worst its node runs once more after a restart.
+// settleObserved processes the results for the observations. One that is outdated, or too
+// large, is not retried: at worst its node runs once more after a restart.
 func (s *saver) settleObserved(h *host, c *checkpoint, err error) {
 	s.note(c.observed)
 	if c.missed != nil && !allAre(c.missed, model.ErrOutdated, model.ErrTooLarge) {
@@ -157,10 +157,10 @@ func (s *saver) settleObserved(h *host, c *checkpoint, err error) {
 	}
 }
 
-// checkpoint saves the space if it has changed. It does not hold the loop up.
+// checkpoint saves the space if it has changed. It does not block the loop.
 func (h *host) checkpoint() {
 	if h.asked.Swap(true) {
-		return // the loop has not come to it since the last time
+		return // the loop has not processed the last request yet
 	}
 	h.call(func() {
 		h.asked.Store(false)
@@ -169,14 +169,14 @@ func (h *host) checkpoint() {
 			return
 		}
 		h.saver.saving = true
-		h.env.tasks.Go(func() { // ends when the save is answered
+		h.env.tasks.Go(func() { // ends with the save
 			err := h.save(h.ctx, &c)
 			h.call(func() { h.saver.settle(h, c, err) })
 		})
 	})
 }
 
-// save writes a checkpoint, the observations last: they only spare work.
+// save writes a checkpoint, the observations last, since they only save work.
 func (h *host) save(ctx context.Context, c *checkpoint) (err error) {
 	if c.moved {
 		err = h.saveDocs(ctx, &c.Checkpoint)
@@ -187,9 +187,9 @@ func (h *host) save(ctx context.Context, c *checkpoint) (err error) {
 	return err
 }
 
-// saveDocs writes documents and mark. A document of which the bucket has the same state or
-// a newer one is as good as saved: an earlier owner, with the same log, was late. So is a mark
-// of the same sequence; a newer one says that others have committed.
+// saveDocs writes documents and mark. A document of which the bucket has the same or
+// a newer state counts as saved: an earlier owner, with the same log, was late. So does a mark
+// of the same sequence; a newer one means that other runtimes have committed.
 func (h *host) saveDocs(ctx context.Context, c *replica.Checkpoint) error {
 	err := h.env.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
 	if err != nil && allAre(err, model.ErrOutdated) {
@@ -200,7 +200,7 @@ func (h *host) saveDocs(ctx context.Context, c *replica.Checkpoint) error {
 	return err
 }
 
-// allAre reports whether each of the errors that are joined in err is one of targets.
+// allAre reports whether each of the errors joined in err is one of targets.
 func allAre(err error, targets ...error) bool {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -209,7 +209,7 @@ func allAre(err error, targets ...error) bool {
 	return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !allAre(e, targets...) })
 }
 
-// finish saves what is left, as the last act of a draining host.
+// finish saves the remaining changes, as the last act of a draining host.
 func (s *saver) finish(h *host) {
 	c, ok := s.due(h)
 	if !ok {

@@ -12,24 +12,24 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// spans turns what the core tells into spans. Without a tracer every method is a
+// spans turns the core's callbacks into spans. Without a tracer every method is a
 // branch.
 //
-//	send ----> handle ----> commit        (a group commit hangs under its first
+//	send ----> handle ----> commit        (a group commit is a child of its first
 //	             |  '-----> settle         handling and links to the others)
 //	             '--------> release ----> handle (in the other space) ...
 type spans struct {
 	tracer trace.Tracer
 	space  string
 
-	handle    trace.Span // of the attempt under way
+	handle    trace.Span // of the running attempt
 	passStart time.Time
 	passTrace model.Trace // the pass's first handling
 	passEnded bool
 	pass      space.PassInfo
 }
 
-// maxLinks bounds the links of one span: a large group names its first members.
+// maxLinks limits the links of one span: a large group names its first members.
 const maxLinks = 64
 
 func (s *spans) init(t trace.Tracer, name string) { s.tracer, s.space = t, name }
@@ -70,7 +70,7 @@ func (s *spans) beginPass() {
 // passEnd is called by the core if the pass did anything.
 func (s *spans) passEnd(i space.PassInfo) { s.pass, s.passEnded = i, true }
 
-// endPass records the pass, under the first event that it handled.
+// endPass records the pass as a child of the first event that it handled.
 func (s *spans) endPass() {
 	if s.tracer == nil || !s.passEnded {
 		return
@@ -83,7 +83,7 @@ func (s *spans) endPass() {
 	span.End()
 }
 
-// beginCommit begins the span of an append. end is called with the answer.
+// beginCommit begins the span of an append. Call end with the result.
 func (s *spans) beginCommit(c *model.Commit) (t model.Trace, end func(seq uint64, err error)) {
 	if s.tracer == nil {
 		return model.Trace{}, func(uint64, error) {}
@@ -104,7 +104,7 @@ func (s *spans) beginCommit(c *model.Commit) (t model.Trace, end func(seq uint64
 	}
 }
 
-// causes are the handlings in a commit: the first is the parent of its span.
+// causes returns the handlings in a commit: the first is the parent of its span.
 func causes(c *model.Commit) (parent model.Trace, links []trace.Link) {
 	for i := range c.Txs {
 		t := c.Txs[i].Trace

@@ -5,46 +5,46 @@ import (
 	"slices"
 )
 
-// Stats is what a worker has in memory and has done, as of now.
+// Stats describes the present memory and the work of a worker.
 type Stats struct {
-	// Awake spaces are in memory, or being loaded; Loading of them are the latter, Resting
-	// have nothing to do and may leave.
+	// Awake spaces are in memory, or being loaded; Loading of them are being loaded, Resting
+	// have no work and may leave.
 	Awake, Loading, Resting int
-	// Waiting spaces are to be loaded when it is their turn.
+	// Waiting spaces wait for their turn to be loaded.
 	Waiting int
-	// Abandoned goroutines are in code of the application that was given up and has not returned.
+	// Abandoned counts goroutines in application code that was given up and has not returned.
 	Abandoned  int
 	Partitions []PartitionStats
 }
 
-// PartitionStats is the part of a partition in Stats.
+// PartitionStats are the statistics of one partition.
 type PartitionStats struct {
 	Partition int
-	// Awake spaces are in memory or being loaded, Dormant ones are known to have events
-	// and are not: they wait for their turn, or have no program. Of all other spaces the
-	// worker knows nothing.
+	// Awake spaces are in memory or being loaded. Dormant ones are not, and are known to have
+	// events: they wait for their turn, or have no program. The worker has no state of any
+	// other space.
 	Awake, Dormant int
-	// Observed spaces have somebody who observes them.
+	// Observed spaces have an observer.
 	Observed int
 	// Events were read from the lane and are not handled yet.
 	Events int
-	// Read is the lane sequence up to which events were read, Saved the one up to which
-	// they were handled and saved, as it was noted last: the next owner begins there.
+	// Read is the lane sequence up to which events were read, Saved the last saved sequence up to which
+	// they were handled and saved: the next owner begins there.
 	Read, Saved uint64
-	// Activations and Evictions are how often a space was loaded, and has left memory for
-	// want of anything to do, since the partition joined.
+	// Activations and Evictions count how often a space was loaded, and has left memory after
+	// a rest, since the partition joined.
 	Activations, Evictions uint64
 }
 
-// Awake is the number of spaces that are in memory or being loaded.
+// Awake returns the number of spaces that are in memory or being loaded.
 func (w *Worker) Awake() int {
 	w.awake.mu.Lock()
 	defer w.awake.mu.Unlock()
 	return w.awake.hosts
 }
 
-// Stats says what the worker has in memory, by partition. It costs a look at each space
-// that is awake.
+// Stats returns the worker's statistics, by partition. Its cost grows with the number of
+// loaded spaces.
 func (w *Worker) Stats() Stats {
 	w.mu.Lock()
 	parts := make([]*partition, 0, len(w.partitions)+len(w.leaving))
@@ -80,7 +80,7 @@ func (p *partition) stats() PartitionStats {
 	return s
 }
 
-// eventsWaiting is the number of events that wait for the loop, or in the core.
+// eventsWaiting returns the number of events that wait for the loop, or in the core.
 func (h *host) eventsWaiting() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

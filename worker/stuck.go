@@ -12,64 +12,64 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Stuck is a space that holds back how far all of its partition is known to be done, until it goes
-// on. After Config.Aside the others do not wait for it.
+// Stuck is a space that holds back the position up to which its whole partition is known to be done.
+// After Config.Aside the partition continues without it.
 type Stuck struct {
 	Space     string `json:"space"`
 	Partition int    `json:"partition"`
-	// Stream and Event are what it is at, "" if that is no event, or is not known. Stored is when
-	// that event was stored, the zero time if that is not known. Since is when the worker saw the
-	// space stand still there first.
+	// Stream and Event name the event that it stands at, "" if there is none, or if it is not known. Stored is when
+	// that event was stored, the zero time if that is not known. Since is when the worker first saw the
+	// space stand still there.
 	Stream string    `json:"stream,omitzero"`
 	Event  string    `json:"event,omitzero"`
 	Stored time.Time `json:"stored,omitzero"`
 	Since  time.Time `json:"since"`
-	// Cause is one of the Cause constants, Why the same for people.
+	// Cause is one of the Cause constants, Why is the reason as text.
 	Cause string `json:"cause"`
 	Why   string `json:"why"`
 }
 
-// Why a space stands still, beside the causes of the core (space.Parked).
+// Why a space stands still, in addition to the causes of the core (space.Parked).
 const (
-	CauseNoProgram   = "no program"    // nothing says what it is to run
+	CauseNoProgram   = "no program"    // no program is assigned to it
 	CauseRunning     = "running"       // its handler, or a node of it, has not returned
-	CauseQueued      = "queued"        // others are loaded first
+	CauseQueued      = "queued"        // other spaces are loaded first
 	CauseLoading     = "loading"       // it is being loaded
 	CauseFailed      = "failed"        // it could not be loaded, or served
-	CauseUnsaved     = "unsaved"       // what it has done cannot be saved
+	CauseUnsaved     = "unsaved"       // its changes cannot be saved
 	CauseUncommitted = "uncommitted"   // the log does not answer
-	CauseEarly       = "early"         // it has an event, and not the one that comes before it
-	CauseBusy        = "not answering" // it is at work, and has not said at what
+	CauseEarly       = "early"         // it has an event whose predecessor is missing
+	CauseBusy        = "not answering" // it is working, and has not reported at what
 )
 
-// Causes of the core, for those who do not know it.
+// Causes of the core, for importers that do not import package space.
 const (
 	CauseRetry = space.CauseRetry
 	CauseTurn  = space.CauseTurn
 )
 
 const (
-	// stuckAfter is for how long a space holds the position back until it is called stuck: what
-	// is handled is saved a second later, and that may be tried again.
+	// stuckAfter is how long a space holds the position back before it counts as stuck:
+	// handled events are saved a second later, and the save may be retried.
 	stuckAfter = 5 * time.Second
 	// maxStuck is how many are named, the oldest.
 	maxStuck = 20
-	// tellWithin is how long the spaces have to say what they are at.
+	// tellWithin is how long the spaces have to report their state.
 	tellWithin = 300 * time.Millisecond
 )
 
 // standstill is how far a space is done with its lane, and since when it has made no progress. One
 // pass may handle hundreds of events until their commit moves done: a handler that begins with another
-// event is progress, too, and so is a computation that was not seen under way since then. The same
-// event again is an attempt, and the same computation may be one that does not come to rest.
+// event is progress as well, and so is a computation that was not seen running since then. The same
+// event again is a retry, and the same computation may be one that does not come to rest.
 type standstill struct {
 	done  uint64
-	event eventName // that a handler was called with last
+	event eventName // of the last handler call
 	nodes map[string]bool
 	since time.Time
 }
 
-// moves takes in what code the host is in, and reports whether that is progress.
+// moves records the code that the host is in, and reports whether that is progress.
 func (s *standstill) moves(h *host) bool {
 	event, node := h.code.last()
 	moved := event != eventName{} && event != s.event
@@ -86,14 +86,14 @@ func (s *standstill) moves(h *host) bool {
 	return true
 }
 
-// stuckSpaces is what a partition knows of those that hold its position back.
+// stuckSpaces is what a partition knows of the spaces that hold its position back.
 type stuckSpaces struct {
 	at map[string]standstill
 	// failures are why hosts of those have ended.
 	failures map[string]string
 }
 
-// noteStuck looks at which spaces have not come further since it looked last. p.mu is not held.
+// noteStuck records which spaces have made no progress since the last call. p.mu is not held.
 func (p *partition) noteStuck(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *partition) noteStuck(now time.Time) {
 	}
 }
 
-// noteFailure remembers why a host has ended. p.mu is held.
+// noteFailure records why a host has ended. p.mu is held.
 func (p *partition) noteFailure(h *host) {
 	h.mu.Lock()
 	failed := h.failed
@@ -136,17 +136,17 @@ func (p *partition) noteFailure(h *host) {
 	p.stuck.failures[h.space] = firstLine(failed.Error())
 }
 
-// found is a space that stands still, and what is at hand about it.
+// found is a space that stands still, with the available information about it.
 type found struct {
 	Stuck
 	p    *partition
 	host *host // nil if it has none
 	done uint64
-	// says is what the host's loop has said; it has room for that.
+	// says receives the report of the host's loop; it has room for that.
 	says chan Stuck
 }
 
-// standing are the spaces of the partition that have stood still for long enough.
+// standing returns the spaces of the partition that have stood still for long enough.
 func (p *partition) standing(now time.Time) (out []found) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *partition) standing(now time.Time) (out []found) {
 		b, asleep := p.asleep[space]
 		switch failure := p.stuck.failures[space]; {
 		case f.host != nil && f.host.laneDone() != s.done, f.host == nil && (!asleep || b.done != s.done):
-			continue // it has gone on
+			continue // it has continued
 		case f.host != nil && s.moves(f.host):
 			s.since = now
 			p.stuck.at[space] = s
@@ -183,8 +183,8 @@ func (p *partition) standing(now time.Time) (out []found) {
 	return out
 }
 
-// stuckNow names the spaces that have held back a saved position for longest, and says how many
-// do so in all.
+// stuckNow returns the spaces that have held back a saved position for longest, and the number
+// of all.
 func (w *Worker) stuckNow(partitions []*partition) (oldest []Stuck, count int) {
 	var all []found
 	for _, p := range partitions {
@@ -211,8 +211,8 @@ func (w *Worker) stuckNow(partitions []*partition) (oldest []Stuck, count int) {
 	return oldest, count
 }
 
-// ask has the loop say what it is at. One that is in the middle of code of the application does
-// not come to it, and what that is, is known without it.
+// ask requests a report from the host's loop. A loop that is in application code does
+// not process the request; that code is known without it.
 func (f *found) ask() {
 	h := f.host
 	if h == nil || f.Cause == CauseFailed {
@@ -231,7 +231,7 @@ func (f *found) ask() {
 	h.call(func() { says <- h.standsAt() })
 }
 
-// tell waits for what the loop says, and looks up when its event was stored.
+// tell waits for the loop's report, and looks up when its event was stored.
 func (f *found) tell(ctx context.Context, bus Bus) {
 	if f.says != nil {
 		select {
@@ -256,7 +256,7 @@ func (f *found) tell(ctx context.Context, bus Bus) {
 	}
 }
 
-// standsAt says what the loop is at. It is the loop that calls it.
+// standsAt returns the loop's report. Only the loop calls it.
 func (h *host) standsAt() Stuck {
 	var s Stuck
 	clock := func(at time.Duration) string { return clockTime(time.Now().Add(at - h.now())) }
@@ -281,8 +281,8 @@ func (h *host) standsAt() Stuck {
 	return s
 }
 
-// since names the code that the loop is in, and since when it is known to be: since it was seen
-// there first.
+// since returns the code that the loop is in, and since when it is known to be there: since it was
+// first seen there.
 func (u *underWay) since(now time.Time) (stream, event, node string, since time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -296,10 +296,10 @@ func (u *underWay) since(now time.Time) (stream, event, node string, since time.
 	return u.stream, u.event, node, u.seenAt
 }
 
-// clockTime is a time for people, in UTC, as all that a worker logs.
+// clockTime formats a time for people, in UTC like all log lines of a worker.
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
-// firstLine is the first line of an error, as much of it as there is room for.
+// firstLine returns the first line of an error, shortened to the available room.
 func firstLine(text string) string {
 	const most = 200
 	line, _, _ := strings.Cut(text, "\n")

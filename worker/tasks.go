@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// tasksOf is the list of the tasks that a host does: only the owner of a space does any.
+// tasksOf returns the list of the tasks that a host performs: only the owner of a space performs tasks.
 func tasksOf(h *host) *tasks.List {
 	return tasks.New(tasks.Host{
 		Space: h.space, Ctx: h.ctx, Slots: h.env.performing, Logger: h.env.cfg.Logger, Warn: h.env.cfg.faults.Warn,
@@ -15,14 +15,14 @@ func tasksOf(h *host) *tasks.List {
 	})
 }
 
-// lookAtTasks takes in what the log says of tasks.
+// lookAtTasks processes the log's records of tasks.
 func (h *host) lookAtTasks() {
 	if h.core != nil && !h.joins {
 		h.tasks.Look(h.core)
 	}
 }
 
-// nextDue is when the space wants to be woken should this host end, 0 for never.
+// nextDue returns when the space must be woken in case this host ends, 0 for never.
 func (h *host) nextDue() int64 {
 	h.lookAtTasks()
 	if h.tasks.Pending() {
@@ -31,7 +31,7 @@ func (h *host) nextDue() int64 {
 	return h.core.NextDue()
 }
 
-// performTasks begins what is to be done now.
+// performTasks starts the tasks that are due.
 func (h *host) performTasks() {
 	h.lookAtTasks()
 	if !h.draining && h.core.Owned() {
@@ -39,7 +39,7 @@ func (h *host) performTasks() {
 	}
 }
 
-// tasksAt is when the next task is to be looked at, 0 if none waits for a time.
+// tasksAt returns when to check the tasks next, 0 if none waits for a time.
 func (h *host) tasksAt() time.Duration {
 	if h.draining || !h.core.Owned() {
 		return 0

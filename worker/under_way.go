@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// codeLate is after how long an operator is told of a handler or a node that has not returned:
-// nothing else of its space goes on until it does.
+// codeLate is the time after which a handler or a node that has not returned is logged:
+// its space makes no progress until it does.
 const codeLate = 10 * time.Second
 
-// underWay is the code of the application that a host's loop is in: a handler, or a node, or
-// nodes within either, as a run computes what it reads. The loop says what begins and ends, and
-// others look at it now and then, so that no run costs a look at the clock.
+// underWay is the application code that a host's loop is in: a handler, or a node, or
+// nodes nested in either, when a run computes its inputs. The loop records begin and end, and
+// other goroutines check it periodically, so that no run has to read the clock.
 type underWay struct {
 	mu            sync.Mutex
 	stream, event string   // of the handler, "" if there is none
 	nodes         []string // the innermost last
-	begun         uint64   // runs that stood in no other
+	begun         uint64   // runs that were not nested
 	handled       eventName
 	limiter
-	// base is the log sequence that the handler stands on, or stood on.
+	// base is the log sequence that the present or last handler is based on.
 	base atomic.Uint64
 
-	// seen is begun as it was when somebody looked, first at seenAt; told says that it was told.
+	// seen is the value of begun at the last check, first at seenAt; told reports that it was logged.
 	seen   uint64
 	seenAt time.Time
 	told   bool
 }
 
-// eventName tells an event of a space from the others.
+// eventName identifies an event of a space.
 type eventName struct{ stream, event string }
 
 func (u *underWay) handles(stream, event string, limit time.Duration) {
@@ -54,7 +54,7 @@ func (u *underWay) runs(node string, limit time.Duration) {
 
 func (u *underWay) idle() bool { return u.event == "" && len(u.nodes) == 0 }
 
-// late names code that has not returned since it was seen first, codeLate ago; once.
+// late returns, once, code that has not returned since it was first seen, codeLate ago.
 func (u *underWay) late(now time.Time) (what []any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -69,14 +69,14 @@ func (u *underWay) late(now time.Time) (what []any) {
 	return u.what()
 }
 
-// look notes that the code which the loop is in has been seen. u.mu is held.
+// look records that the present code has been seen. u.mu is held.
 func (u *underWay) look(now time.Time) {
 	if u.seen != u.begun {
 		u.seen, u.seenAt, u.told = u.begun, now, false
 	}
 }
 
-// last names the event that a handler was called with last, whether or not it has returned, and the
+// last returns the event of the last handler call, whether or not it has returned, and the
 // node that the loop is in, "" if it is in none.
 func (u *underWay) last() (event eventName, node string) {
 	u.mu.Lock()
@@ -87,14 +87,14 @@ func (u *underWay) last() (event eventName, node string) {
 	return u.handled, node
 }
 
-// now names the code that the loop is in, nil if it is in none.
+// now describes the code that the loop is in, nil if it is in none.
 func (u *underWay) now() []any {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.what()
 }
 
-// running names the event whose handler the loop is in, "" if it is in none.
+// running returns the event whose handler the loop is in, "" if it is in none.
 func (u *underWay) running() (stream, event string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -111,7 +111,7 @@ func (u *underWay) what() (names []any) {
 	return names
 }
 
-// tellLate tells an operator of code that has not returned.
+// tellLate logs code that has not returned.
 func (h *host) tellLate() {
 	if what := h.code.late(time.Now()); what != nil {
 		h.env.cfg.faults.Warn("a handler or node has not returned; nothing else of its space goes on until it does, and what takes long belongs in an action", h.space,

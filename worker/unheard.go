@@ -3,28 +3,28 @@ package worker
 import "context"
 
 // An owner learns that another runtime has taken its space over when an append or a save of
-// its own is refused, or by a question that is asked at the head. One that has nothing to do
-// would never learn it, and show what the other has left behind: if that ran another version
-// of the program, its derived values are not what this one derives (docs/adr/0026).
+// its own is refused, or by a query that reads the head. An owner without work
+// would never learn it, and show stale values: if the other ran another version
+// of the program, its derived values differ (docs/adr/0026).
 //
-// So the owner of a partition looks now and then whether the log has grown, which retention asks
-// for anyway, and asks for the heads of those spaces in memory that have not grown with it. What
-// other spaces have heard since says nothing about these.
+// So the owner of a partition periodically checks whether the log has grown, which retention
+// reads anyway, and reads the heads of those loaded spaces that have not grown with it. Commits
+// that other spaces have integrated since do not matter for these.
 
-// unheard finds commits that nobody in memory has heard of. It belongs to retention.
+// unheard finds commits that no loaded space has integrated. It belongs to retention.
 type unheard struct {
-	// last was the end of the log when it was looked at before: what was appended since may
-	// be on its way to whom it belongs.
+	// last was the end of the log at the previous check: later commits may
+	// still be on their way to their spaces.
 	last uint64
-	// next is the space with which to go on.
+	// next is the space to continue with.
 	next string
 }
 
-// headsStep is how many heads are asked for at a time, so that a worker with a hundred thousand
-// spaces in memory does not ask for all of them every minute.
+// headsStep is how many heads are read at a time, so that a worker with a hundred thousand
+// spaces in memory does not read all of them every minute.
 const headsStep = 2048
 
-// look takes in where the log ends, and has the spaces look whose log has grown. hosts are
+// look records the end of the log, and makes the spaces whose log has grown read it. hosts are
 // sorted by space.
 func (u *unheard) look(ctx context.Context, hosts []*host, end uint64) error {
 	before := u.last
@@ -50,7 +50,7 @@ func (u *unheard) look(ctx context.Context, hosts []*host, end uint64) error {
 			return err
 		}
 		if head > h.seen.Load() {
-			h.call(h.overtaken) // and if that fails, the next look finds it again
+			h.call(h.overtaken) // if that fails, the next check finds it again
 			continue
 		}
 		h.compared = before

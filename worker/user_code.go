@@ -6,12 +6,12 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// logError is what becomes of errors of user code if nobody has asked for them. That an
-// event has failed stands in its receipt, and is logged with that.
+// logError logs errors of user code; it is the default of OnError. Failed events are
+// in their receipts, and are logged with those.
 func (c *Config) logError(i space.ErrorInfo) {
 	if i.Event != "" {
 		if !i.Transient {
-			return // the event has failed, which is logged
+			return // the event has failed, which is logged elsewhere
 		}
 		c.Logger.Warn("handler", "space", i.Space, "stream", i.Stream, "event", i.Event, "attempt", i.Attempt, "again", i.Transient, "error", i.Err)
 		return
@@ -22,7 +22,7 @@ func (c *Config) logError(i space.ErrorInfo) {
 	}
 }
 
-// logConsole is what becomes of Tx.Log if nobody has asked for it.
+// logConsole logs the output of Tx.Log; it is the default of OnConsole.
 func (c *Config) logConsole(i space.ConsoleInfo) {
 	about := []any{"space", i.Space}
 	if i.Event != "" {
@@ -34,13 +34,13 @@ func (c *Config) logConsole(i space.ConsoleInfo) {
 }
 
 // stopwatch measures the runs of effects: slow ones are debounced, and the core has no
-// clock. Runs of computations are not measured, they may stand inside each other.
+// clock. Runs of computations are not measured, since they may be nested.
 type stopwatch struct {
 	began time.Time
 	took  []measured
 }
 
-// measured is a run that the core has not been told of: not in the middle of Settle.
+// measured is a run that has not been reported to the core yet, as that is not possible during Settle.
 type measured struct {
 	node string
 	took time.Duration
@@ -58,7 +58,7 @@ func (w *stopwatch) stop(node string, kind space.NodeKind) {
 	}
 }
 
-// tell reports what was measured.
+// tell reports the measured runs.
 func (w *stopwatch) tell(core *space.Space) {
 	for _, m := range w.took {
 		core.Measured(m.node, m.took)

@@ -14,23 +14,23 @@ import (
 )
 
 // LeaseTTL is how long an observation outlives its observer; observers renew
-// theirs three times in that time. It bounds for how long computations go on for
-// a client that vanished.
+// theirs three times in that time. It limits how long computations continue for
+// a client that has vanished.
 const LeaseTTL = 6 * time.Second
 
-// Watch is one observation of a document, from anywhere: demand, and the values.
+// Watch is one observation of a document, from any process: demand, and the values.
 //
-// Demand is a lease that is renewed, and given anew whenever a partition gets a
-// new owner and calls the roll. Values come from the log: confirmed, in order, and
-// whether or not anybody owns the space at the moment.
+// Demand is a lease that is renewed, and repeated whenever a partition gets a
+// new owner that calls the roll. Values come from the log: confirmed, in order, and
+// independent of whether the space has an owner at the moment.
 type Watch struct {
 	Bus        port.Client
 	Space, Doc string
-	// Watcher tells this observation from others of the same document.
+	// Watcher distinguishes this observation from others of the same document.
 	Watcher string
 	Logger  *slog.Logger
 
-	faults *faultlog.Log // of Logger; made when one is met first
+	faults *faultlog.Log // created at the first fault, logs to Logger
 }
 
 // Run delivers the document's confirmed value and then each change, with the log
@@ -39,7 +39,7 @@ func (w *Watch) Run(ctx context.Context, deliver func(v model.Value, revision ui
 	return w.Changes(ctx, func(c lookup.Change) { deliver(c.Value, c.Revision) })
 }
 
-// Changes is Run for those who want to know which value each one has replaced.
+// Changes is like Run, and also passes the value that each change has replaced.
 func (w *Watch) Changes(ctx context.Context, deliver func(lookup.Change)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.demand(ctx) })
@@ -51,9 +51,9 @@ func (w *Watch) lease(ttl time.Duration) error {
 	return w.Bus.Observe(model.Lease{Space: w.Space, Doc: w.Doc, Watcher: w.Watcher, TTL: ttl})
 }
 
-// demand holds the lease, and ends it with ctx, when nobody renews it any more.
+// demand holds the lease, and ends it with ctx.
 func (w *Watch) demand(ctx context.Context) error {
-	defer func() { _ = w.lease(0) }() // best effort: it would run out by itself
+	defer func() { _ = w.lease(0) }() // best effort: it would expire by itself
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.keepLease(ctx) })
 	g.Go(func() error { return w.answerRollCalls(ctx) })

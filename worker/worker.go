@@ -19,13 +19,13 @@ import (
 type Worker struct {
 	cfg     Config
 	bus     Bus
-	horizon time.Duration // for how long the deployment remembers events
+	horizon time.Duration // how long the deployment remembers events
 	roster  *roster.Roster
 	runs    *RunCounts
 
 	counters counters
 	awake    awake
-	// performing bounds the attempts at tasks.
+	// performing limits the concurrent attempts at tasks.
 	performing *tasks.Slots
 
 	// ctx ends when the worker stops or is killed.
@@ -34,7 +34,7 @@ type Worker struct {
 	tasks  sync.WaitGroup
 	moved  chan struct{} // the roster may have changed
 	shared chan struct{} // closed when the first share of the partitions is served
-	// speaking is held while an announcement is under way.
+	// speaking is held while an announcement is in flight.
 	speaking chan struct{}
 
 	mu sync.Mutex
@@ -42,20 +42,20 @@ type Worker struct {
 	// far too long.
 	announced, outage time.Time
 	partitions        map[int]*partition
-	// leaving are partitions that are being handed over. One that comes back
-	// meanwhile is served again when that is done: two of one number would fight
-	// over every space.
+	// leaving are partitions that are being handed over. One that returns
+	// meanwhile is served again when that is done: two of one number would compete
+	// for every space.
 	leaving   map[int]*partition
 	stopped   bool
 	besides   besides
 	figuresOf figuresOf
 }
 
-// minPayload leaves room for a receipt, whatever its event was like: see the least
+// minPayload leaves room for a receipt of any event: see the minimum of
 // space.Config.MaxCommitBytes, which is half of it.
 const minPayload = 64 << 10
 
-// New makes a worker that is not running yet.
+// New returns a worker that is not running yet.
 func New(bus Bus, cfg Config) (*Worker, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// Start announces the worker, learns of the others and takes its share of the
-// partitions. It returns once the shares are known and those partitions are being
+// Start announces the worker, reads the other members and takes its share of the
+// partitions. It returns once the shares are known and those partitions are
 // served that no other worker has to hand over first. It fails if a worker of that id
 // is alive.
 func (w *Worker) Start(ctx context.Context) error {
@@ -91,7 +91,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(w.ctx, cancel)()
 	known := make(chan struct{})
-	ready := sync.OnceFunc(func() { close(known) }) // it is called by every follow
+	ready := sync.OnceFunc(func() { close(known) }) // called by every successful subscription
 	w.keep("follow members", func(ctx context.Context) error {
 		return w.bus.FollowMembers(ctx, func(m model.Member) {
 			w.roster.Hear(m, time.Now())
@@ -118,8 +118,8 @@ func (w *Worker) Start(ctx context.Context) error {
 	}
 }
 
-// begin starts the worker's loops, unless it has been stopped meanwhile: who waits for its
-// goroutines counts on there being no new ones.
+// begin starts the worker's loops, unless it has been stopped meanwhile: after a stop there
+// must be no new goroutines.
 func (w *Worker) begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +133,7 @@ func (w *Worker) begin() bool {
 	return true
 }
 
-// run keeps the heartbeat and the placement going.
+// run maintains the heartbeat and the placement.
 func (w *Worker) run() {
 	beat := time.NewTicker(w.cfg.Heartbeat)
 	defer beat.Stop()
@@ -155,7 +155,7 @@ func (w *Worker) run() {
 		case <-w.ctx.Done():
 			return
 		case <-w.moved:
-			due = ticked(beat.C) // whichever of the two is looked at first
+			due = ticked(beat.C) // whichever of the two is received first
 		case <-beat.C:
 			due = true
 		}
@@ -163,10 +163,10 @@ func (w *Worker) run() {
 }
 
 // together is how long a change waits for others to be announced with it: partitions that
-// are let go of one by one at the same moment make one announcement.
+// are released one by one at the same moment make one announcement.
 const together = time.Millisecond
 
-// ticked reports whether a ticker has one to take.
+// ticked reports whether a ticker has a tick, and takes it.
 func ticked(c <-chan time.Time) bool {
 	select {
 	case <-c:
@@ -176,11 +176,11 @@ func ticked(c <-chan time.Time) bool {
 	}
 }
 
-// announce says that the worker is there, and notes when that took far too long: after
-// an outage of the store, or of this process, the others need a moment to be back.
+// announce announces the worker, and records when that took far too long: after
+// an outage of the store, or of this process, the others need a moment to return.
 func (w *Worker) announce() {
 	if w.ctx.Err() != nil {
-		return // a beat that came due with the end has nothing to say any more
+		return // a heartbeat that came due at the end has nothing to announce
 	}
 	err := w.say(w.ctx, false)
 	if err != nil && w.ctx.Err() == nil {
@@ -197,7 +197,7 @@ func (w *Worker) announce() {
 }
 
 // say announces the worker, one announcement after the other: an older one that
-// arrived behind a newer one would take back what that says.
+// arrived behind a newer one would undo it.
 func (w *Worker) say(ctx context.Context, left bool) error {
 	select {
 	case w.speaking <- struct{}{}:
@@ -206,13 +206,13 @@ func (w *Worker) say(ctx context.Context, left bool) error {
 		return ctx.Err()
 	}
 	if !left && w.roster.Self().Left {
-		return nil // that was the last word
+		return nil // the departure was announced
 	}
 	return w.bus.Announce(ctx, w.roster.Beat(left))
 }
 
-// watchPeers pings the others once per heartbeat. It is not done by run: a process
-// that hangs answers late or never, and nobody else is to wait for it.
+// watchPeers pings the others once per heartbeat, independently of run: a process
+// that hangs answers late or never, and must not delay anything else.
 func (w *Worker) watchPeers() {
 	_ = pause.For(w.ctx, w.cfg.Heartbeat/2) // halfway between two announcements
 	beat := time.NewTicker(w.cfg.Heartbeat)
@@ -232,8 +232,8 @@ func (w *Worker) watchPeers() {
 	}
 }
 
-// lookAround pings the other members, all at once: a process that is gone has
-// nobody listening.
+// lookAround pings the other members, all at once: the ping of a process that is gone has
+// no responder.
 func (w *Worker) lookAround() {
 	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Heartbeat)
 	defer cancel()
@@ -252,21 +252,21 @@ func (w *Worker) lookAround() {
 	pings.Wait()
 }
 
-// Kill stops the worker dead, as a crash would: nothing is finished, nothing is
-// saved, nobody is told. The bus should be killed with it.
+// Kill stops the worker at once, as a crash would: nothing is finished, saved
+// or announced. The bus should be killed with it.
 func (w *Worker) Kill() {
 	w.mu.Lock()
 	w.stopped = true
-	w.partitions, w.leaving = map[int]*partition{}, map[int]*partition{} // the dead remember their counts only
+	w.partitions, w.leaving = map[int]*partition{}, map[int]*partition{} // a killed worker keeps its counts only
 	w.mu.Unlock()
 	w.cancel()
 }
 
-// Done is closed when the worker is not running any more: it was stopped or killed, or
+// Done is closed when the worker has ended: it was stopped or killed, or
 // another process runs under its id.
 func (w *Worker) Done() <-chan struct{} { return w.ctx.Done() }
 
-// poke asks the run loop to look at the placement again.
+// poke makes the run loop check the placement again.
 func (w *Worker) poke() {
 	select {
 	case w.moved <- struct{}{}:
@@ -274,7 +274,7 @@ func (w *Worker) poke() {
 	}
 }
 
-// Partitions lists the partitions that the worker serves now.
+// Partitions returns the partitions that the worker serves now.
 func (w *Worker) Partitions() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -286,14 +286,14 @@ func (w *Worker) Partitions() []int {
 	return out
 }
 
-// keep runs f until the worker's end, again and again if it fails: a source may
-// be lost and come back. The goroutine ends with w.ctx.
+// keep runs f until the worker's end, and restarts it if it fails: a source may
+// be lost and return. The goroutine ends with w.ctx.
 func (w *Worker) keep(what string, f func(ctx context.Context) error) {
 	w.tasks.Go(func() { retry(w.ctx, &w.cfg, what, "", nil, f) })
 }
 
-// retry runs f until ctx ends or the bus is stopped, again and again if it fails. of and about name for the log what f
-// is about.
+// retry runs f until ctx ends or the bus is stopped, and restarts it if it fails. of and about name the
+// subject of f in the log.
 func retry(ctx context.Context, cfg *Config, what, of string, about []any, f func(ctx context.Context) error) {
 	for ctx.Err() == nil {
 		err := f(ctx)
@@ -302,7 +302,7 @@ func retry(ctx context.Context, cfg *Config, what, of string, about []any, f fun
 		}
 		wait := 200 * time.Millisecond
 		switch {
-		case errors.Is(err, model.ErrRewound): // of which the bus has told
+		case errors.Is(err, model.ErrRewound): // the bus has reported a rewind already
 		case isLoss(err) != nil: // see losses
 			wait = lossPause
 		default:
@@ -315,7 +315,7 @@ func retry(ctx context.Context, cfg *Config, what, of string, about []any, f fun
 	}
 }
 
-// wait waits for a group, but not beyond ctx.
+// wait waits for a group, until ctx ends.
 func wait(ctx context.Context, g *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() { g.Wait(); close(done) }() // ends with the group
