@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Place is a document of a space.
+// Place names a document of a space.
 type Place struct {
 	Space    string `json:"space"`
 	Document string `json:"document"`

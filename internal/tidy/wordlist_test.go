@@ -37,6 +37,14 @@ var heldToWords = []string{
 	"settletest",
 }
 
+// heldInComments are the directories whose comments keep to the word list, and whose texts are not
+// rewritten yet.
+var heldInComments = []string{
+	"worker",
+	"worker/roster",
+	"worker/tasks",
+}
+
 // wordRule is a phrase that comments and texts must not use, and what to write in its place.
 type wordRule struct {
 	pattern *regexp.Regexp
@@ -69,16 +77,16 @@ var wordRules = []wordRule{
 // leaves open which component acts has to be translated while reading.
 func TestWordList(t *testing.T) {
 	files := readTree(t, filepath.Join("..", ".."))
-	for _, dir := range heldToWords {
+	for _, dir := range slices.Concat(heldToWords, heldInComments) {
 		if !slices.ContainsFunc(files, func(f *file) bool { return heldFile(f) && f.dir() == dir }) {
 			t.Errorf("there is no package in directory %s: correct the list", dir)
 		}
 	}
 	for _, f := range files {
-		if !heldFile(f) || !slices.Contains(heldToWords, f.dir()) {
+		if !heldFile(f) || !slices.Contains(heldToWords, f.dir()) && !slices.Contains(heldInComments, f.dir()) {
 			continue
 		}
-		for _, found := range checkPhrases(f) {
+		for _, found := range checkPhrases(f, slices.Contains(heldToWords, f.dir())) {
 			t.Error(found)
 		}
 	}
@@ -86,13 +94,21 @@ func TestWordList(t *testing.T) {
 
 func heldFile(f *file) bool { return f.syntax != nil && !f.isTest() }
 
-// checkPhrases applies the rules to the comments of a file and to its string literals that are prose.
-// An exported name of the file, such as a field Who, may stand in its comments.
-func checkPhrases(f *file) []finding {
+// checkPhrases applies the rules to the comments of a file and, with texts, to its string literals that
+// are prose. An exported name of the file, such as a field Who, may stand in its comments, and so may
+// the name of a declaration, which its doc comment begins with.
+func checkPhrases(f *file, texts bool) []finding {
 	names := map[string]bool{}
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && id.IsExported() {
-			names[id.Name] = true
+		switch n := n.(type) {
+		case *ast.Ident:
+			if n.IsExported() {
+				names[n.Name] = true
+			}
+		case *ast.FuncDecl:
+			names[n.Name.Name] = true
+		case *ast.TypeSpec:
+			names[n.Name.Name] = true
 		}
 		return true
 	})
@@ -108,6 +124,9 @@ func checkPhrases(f *file) []finding {
 	}
 	for _, group := range f.syntax.Comments {
 		check(group, strings.Join(strings.Fields(group.Text()), " "))
+	}
+	if !texts {
+		return found
 	}
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && strings.Contains(lit.Value, " ") {

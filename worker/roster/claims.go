@@ -8,27 +8,27 @@ import (
 )
 
 // claim is a partition that a member is to serve and does not serve yet. Two members
-// that disagree cost each other refused appends; so that this does not happen whenever
-// the fleet changes, a member first asks for the partition in the one order in which all
-// hear of each other, that of the bucket, and begins when it hears itself: whoever held
-// the partition or had asked for it by then goes first. It is a courtesy and no lock:
-// it is not waited for longer than Patience says.
+// that disagree cause each other refused appends. To avoid that at every change of
+// the fleet, a member first requests the partition in the bucket, whose order all
+// members see, and begins when it reads its own request: a member that held
+// the partition or had requested it by then goes first. A claim is a courtesy and no lock:
+// it waits at most as long as Patience.
 type claim struct {
 	since time.Time // when the partition was first wanted
-	asked time.Time // when the announcement with it became due; zero while another has it
+	asked time.Time // when the announcement with it became due; zero while another member has the partition
 	beat  uint64    // of the first announcement with it
-	heard bool      // and nobody came before
+	heard bool      // and there was no earlier claim
 }
 
-// Patience is how long a claim waits, at the most.
+// Patience limits how long a claim waits.
 type Patience struct {
-	// Holder is for one who has the partition and is there: its drain takes so long.
-	// Echo is for this member's own announcement to come back.
+	// Holder applies if a live member has the partition: its drain takes so long.
+	// Echo applies while this member's own announcement has not come back.
 	Holder, Echo time.Duration
 }
 
-// May reports whether the member may begin to serve a partition that is its own. If
-// not, it has asked for it, or will when nobody else has it.
+// May reports whether the member may begin to serve a partition of its share. If
+// not, it has requested the partition, or will when no other member has it.
 func (r *Roster) May(p int, wait Patience, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,8 +49,8 @@ func (r *Roster) May(p int, wait Patience, now time.Time) bool {
 	return now.Sub(c.asked) >= wait.Echo
 }
 
-// rival reports whether somebody else who is there serves a partition, or, with wants,
-// has asked for it. r.mu is held.
+// rival reports whether another live member serves a partition, or, with wants,
+// has requested it. r.mu is held.
 func (r *Roster) rival(p int, now time.Time, wants bool) bool {
 	for _, e := range r.entries { // any order: whether there is one
 		if e.live(now, r.ttl) && (slices.Contains(e.member.Holds, p) || wants && slices.Contains(e.member.Wants, p)) {
@@ -60,14 +60,14 @@ func (r *Roster) rival(p int, now time.Time, wants bool) bool {
 	return false
 }
 
-// Contested reports whether somebody else who is there serves a partition, too.
+// Contested reports whether another live member serves a partition as well.
 func (r *Roster) Contested(p int, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rival(p, now, false)
 }
 
-// Hold notes that the member serves a partition, and returns how long it has waited for
+// Hold records that the member serves a partition, and returns how long it has waited for
 // that.
 func (r *Roster) Hold(p int, now time.Time) (waited time.Duration) {
 	r.mu.Lock()
@@ -80,7 +80,7 @@ func (r *Roster) Hold(p int, now time.Time) (waited time.Duration) {
 	return waited
 }
 
-// LetGo notes that the member does not serve a partition any more, or does not want to.
+// LetGo records that the member no longer serves or claims a partition.
 func (r *Roster) LetGo(p int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *Roster) LetGo(p int) {
 	delete(r.wants, p)
 }
 
-// Wanted says which partitions are claimed, and since when.
+// Wanted returns the claimed partitions, with the start of each claim.
 func (r *Roster) Wanted() map[int]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *Roster) Pending() bool {
 	return false
 }
 
-// Leave notes that the member means to leave.
+// Leave records that the member is about to leave.
 func (r *Roster) Leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *Roster) Due() bool {
 	return r.untold
 }
 
-// hearOwn takes in an announcement under this member's own id. r.mu is held.
+// hearOwn processes an announcement under this member's own id. r.mu is held.
 func (r *Roster) hearOwn(m model.Member, now time.Time) {
 	if m.Life != r.self.Life {
 		r.twin.hear(m)

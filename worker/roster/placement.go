@@ -12,13 +12,13 @@ import (
 
 // Divide returns, for each of n partitions, the member that it belongs to, by
 // weighted rendezvous hashing with bounded loads. Every member computes the same
-// answer from the same list; nothing if there are no members.
+// result from the same list; nothing if there are no members.
 //
 // Plain rendezvous hashing is fair for many partitions. With eight of them and two
-// workers it gives everything to one of them now and then, so each member takes at
-// most its share, rounded up: the pairs of partition and member are gone through
-// from the highest score down, and a member that has its share is passed over.
-// When a member comes or goes, what it gains or held moves, and few others do.
+// workers it sometimes gives everything to one of them, so each member takes at
+// most its share, rounded up: the pairs of partition and member are processed
+// from the highest score down, and a member that has its share is skipped.
+// When a member comes or goes, the partitions that it gains or held move, and few others do.
 func Divide(n int, members []model.Member) []string {
 	pairs := rank(n, members)
 	room := shares(n, members)
@@ -38,7 +38,7 @@ type candidate struct {
 	score             float64
 }
 
-// rank lists all candidates, best first. Ties go by name, so that the order of the
+// rank returns all candidates, best first. Ties are ordered by name, so that the order of the
 // list of members does not matter.
 func rank(n int, members []model.Member) []candidate {
 	pairs := make([]candidate, 0, n*len(members))
@@ -56,7 +56,7 @@ func rank(n int, members []model.Member) []candidate {
 	return pairs
 }
 
-// shares is how many of n partitions each member takes at most.
+// shares returns how many of n partitions each member takes at most.
 func shares(n int, members []model.Member) []int {
 	total := 0.0
 	for _, m := range members {
@@ -77,7 +77,7 @@ func weight(m model.Member) float64 {
 }
 
 // score is -w/ln(u) for a uniform u in (0,1) that depends on member and partition
-// alone: without a bound, the member with the highest score would win with
+// only: without a bound, the member with the highest score would win with
 // probability proportional to its weight.
 func score(m model.Member, partition int) float64 {
 	h := fnv.New64a()
@@ -94,17 +94,17 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Standing is how a member stands in the division of a partition.
+// Standing is a member's rank in the division of a partition.
 type Standing struct {
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
-	// Full says that the member has its share of partitions for which it scores higher.
+	// Full reports that the member has its share of partitions for which it scores higher.
 	Full bool `json:"full"`
-	// Owner is the one that gets it.
+	// Owner reports that the member owns the partition.
 	Owner bool `json:"owner"`
 }
 
-// Explain says why a partition, of n, belongs to whom it does: the members, the highest
+// Explain returns the ranking behind the owner of a partition, of n: the members, the highest
 // score first. The first that is not full is the owner.
 func Explain(partition, n int, members []model.Member) []Standing {
 	owner := make([]string, n)

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Roster is what a member believes of the others, and what it says of itself. Its methods
+// Roster is a member's view of the other members, and its own announcement. Its methods
 // may be called from any goroutine.
 type Roster struct {
 	mu      sync.Mutex
@@ -17,7 +17,7 @@ type Roster struct {
 	ttl     time.Duration
 	entries map[string]*entry
 	// holds are the partitions that this member serves or hands over, wants those that
-	// it is about to serve. untold is set when that has changed since the last beat.
+	// it is about to serve. untold is set when they have changed since the last beat.
 	holds  map[int]bool
 	wants  map[int]*claim
 	untold bool
@@ -29,18 +29,18 @@ type entry struct {
 	// heard is when the member's beat last moved, by this member's clock: clocks
 	// of different machines are never compared.
 	heard time.Time
-	// silent is set when nobody answered a ping, until the beat moves again.
+	// silent is set when a ping had no responder, until the beat moves again.
 	silent bool
-	// probation is how many more beats, each in time, a member has to show that had
-	// stood still for the TTL: one that flaps does not move partitions back and forth.
+	// probation is how many more beats, each in time, a member must show that had
+	// stood still for the TTL: a flapping member does not move partitions back and forth.
 	probation int
 }
 
 // probation of a member that had stood still and beats again.
 const probation = 2
 
-// New makes the roster of a member that knows of nobody yet. It hears those of the same role.
-// One whose beat stands still for the ttl is taken to be gone.
+// New returns the roster of a member that knows no other yet. It reads announcements of the same role.
+// A member whose beat stands still for the ttl counts as gone.
 func New(self model.Member, ttl time.Duration) *Roster {
 	return &Roster{
 		self: self, ttl: ttl, entries: map[string]*entry{},
@@ -48,7 +48,7 @@ func New(self model.Member, ttl time.Duration) *Roster {
 	}
 }
 
-// Hear takes in an announcement, also this member's own.
+// Hear processes an announcement, including this member's own.
 func (r *Roster) Hear(m model.Member, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *Roster) Hear(m model.Member, now time.Time) {
 	}
 }
 
-// probationAt is the probation of a member that beats again.
+// probationAt returns the probation of a member that beats again.
 func (e *entry) probationAt(now time.Time, ttl time.Duration) int {
 	switch gap := now.Sub(e.heard); {
 	case gap >= ttl:
@@ -86,7 +86,7 @@ func (e *entry) probationAt(now time.Time, ttl time.Duration) int {
 	return e.probation
 }
 
-// Suspect notes that nobody answered for a member whose last known beat was beat.
+// Suspect records that the pings of a member whose last known beat was beat had no responder.
 func (r *Roster) Suspect(id string, beat uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,22 +95,22 @@ func (r *Roster) Suspect(id string, beat uint64) {
 	}
 }
 
-// Excuse takes the time from since to now out of the silence of those who were
-// there then: the store was away, so nobody could be heard.
+// Excuse does not count the time from since to now as silence of the members
+// known then: the store was away, so no announcement could arrive.
 func (r *Roster) Excuse(since, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.entries { // any order: each on its own
 		switch {
 		case e.heard.After(since) && e.probation == probation:
-			e.probation = 0 // it was heard again before this member knew of the outage
+			e.probation = 0 // it was heard again before this member noticed the outage
 		case since.Sub(e.heard) < r.ttl:
 			e.heard = e.heard.Add(min(now.Sub(since), now.Sub(e.heard)))
 		}
 	}
 }
 
-// Live lists the members that are believed to be there, by id; this one always is.
+// Live returns the members that are believed to be live, by id; this one always is.
 func (r *Roster) Live(now time.Time) []model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,13 +128,13 @@ func (e *entry) live(now time.Time, ttl time.Duration) bool {
 	return !e.silent && e.probation == 0 && now.Sub(e.heard) < ttl
 }
 
-// Staying are the live members that do not mean to leave: those among which the partitions
+// Staying returns the live members that are not about to leave: those among which the partitions
 // are divided.
 func (r *Roster) Staying(now time.Time) []model.Member {
 	return slices.DeleteFunc(r.Live(now), func(m model.Member) bool { return m.Leaving || HasLeft(&m) })
 }
 
-// Share lists the partitions, of n, that fall to this member.
+// Share returns the partitions, of n, that this member is to serve.
 func (r *Roster) Share(n int, now time.Time) []int {
 	var mine []int
 	for p, owner := range Divide(n, r.Staying(now)) {
@@ -145,8 +145,8 @@ func (r *Roster) Share(n int, now time.Time) []int {
 	return slices.Clip(mine)
 }
 
-// HasLeft reports whether an announcement is a member's last. Others than workers say Left all
-// along (see model.Member.Role), and Leaving at the end.
+// HasLeft reports whether an announcement is a member's last. Members that are not workers set Left all
+// the time (see model.Member.Role), and Leaving at the end.
 func HasLeft(m *model.Member) bool {
 	if m.Role == "" {
 		return m.Left
@@ -154,15 +154,15 @@ func HasLeft(m *model.Member) bool {
 	return m.Leaving
 }
 
-// Self is this member's last announcement.
+// Self returns this member's last announcement.
 func (r *Roster) Self() model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.self
 }
 
-// Beat advances and returns this member's own announcement. One that has left stays
-// so, whatever a heartbeat that is still under way says.
+// Beat advances and returns this member's own announcement. After a member has left it
+// stays so, even if a heartbeat is still in flight.
 func (r *Roster) Beat(left bool) model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,9 +6,9 @@ import "github.com/settlehq/settle/model"
 type twin struct {
 	own   chan struct{} // see Roster.Echoed
 	older model.Member  // see Roster.Older
-	// other is the last announcement of one that spoke after that, beats how many in a
-	// row there were. If two run, because one had hung and was replaced or because they
-	// came at the same moment, the one that was started first ends.
+	// other is the last announcement of a process that announced itself after that, beats the number of
+	// successive ones. If two processes run, because one had hung and was replaced or because they
+	// were started at the same moment, the one that was started first ends.
 	other model.Member
 	beats int
 }
@@ -51,8 +51,8 @@ func (t *twin) hear(m model.Member) {
 // Echoed is closed when this member's own announcement has come back.
 func (r *Roster) Echoed() <-chan struct{} { return r.twin.own }
 
-// Older is the last announcement under this member's id of a process that came before it;
-// the zero Member if there is none, or not any more. One that lives keeps this one from
+// Older returns the last announcement under this member's id of a process that was started earlier;
+// the zero Member if there is none, or not any more. A live one prevents this one from
 // starting.
 func (r *Roster) Older() model.Member {
 	r.mu.Lock()
@@ -70,6 +70,6 @@ func (r *Roster) Replaced() (by model.Member, yes bool) {
 	return o, first && r.twin.beats >= twinBeats
 }
 
-// twinBeats is how many announcements one makes that stays. One that is refused at its
-// start has made one.
+// twinBeats is the number of announcements after which a process counts as staying. A process that is
+// refused at its start has made one.
 const twinBeats = 3

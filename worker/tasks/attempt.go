@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// attempt makes one attempt at a task and returns what is to be told of it, nil if the
+// attempt makes one attempt at a task and returns the completion to report, nil if the
 // attempt was cut off. It is called by a goroutine of its own.
 func (l *List) attempt(ctx context.Context, action string, how *Performer, t *task) *space.Completion {
 	a := &Attempt{Space: l.host.Space, Action: action, Key: t.Key}
@@ -43,11 +43,11 @@ func (l *List) attempt(ctx context.Context, action string, how *Performer, t *ta
 	return c
 }
 
-// overrun is how long an attempt may go on when its context has ended, until that is told.
+// overrun is how long an attempt may continue after its context has ended until that is logged.
 const overrun = 10 * time.Second
 
-// overlooked makes an attempt, and tells the operator if it goes on though its context has ended: it
-// holds one of the places of the action in the space, and one of the process, until it comes back.
+// overlooked makes an attempt, and logs if it continues though its context has ended: it
+// occupies one of the slots of the action in the space, and one of the process, until it returns.
 func (l *List) overlooked(ctx context.Context, action string, how *Performer, t *task) (model.Value, error) {
 	ctx, cancel := how.within(ctx)
 	defer cancel()
@@ -65,9 +65,9 @@ func (l *List) overlooked(ctx context.Context, action string, how *Performer, t 
 	return how.try(ctx, t.Key, t.In)
 }
 
-// tell sends the event that says how a task has ended, or an attempt at it, for the told-th
-// time. What was done is told even if ctx has ended meanwhile, or it would be done again. It
-// returns what was told, nil if it could not be.
+// tell sends the event that reports how a task, or an attempt at it, has ended, for the told-th
+// time. Finished work is reported even if ctx has ended meanwhile, or it would be done again. It
+// returns the reported completion, nil if it could not be sent.
 func (l *List) tell(ctx context.Context, action string, c *space.Completion, told int) *space.Completion {
 	for dry := 0; ; dry++ {
 		err := l.host.Send(model.Message{
@@ -87,8 +87,8 @@ func (l *List) tell(ctx context.Context, action string, c *space.Completion, tol
 	}
 }
 
-// completionID is the id of the event that tells something of a task: the same for everybody
-// who has it to tell.
+// completionID returns the id of the event that reports a completion: the same for every
+// worker that reports it.
 func completionID(c *space.Completion, told int) string {
 	what := "done"
 	switch {
@@ -105,5 +105,5 @@ func completionID(c *space.Completion, told int) string {
 	return fmt.Sprintf("%s-%d-%s", what, c.N, key)
 }
 
-// hashed begins what stands for a key that cannot be part of an id.
+// hashed is the prefix of the hash that replaces a key which cannot be part of an id.
 const hashed = "sha256-"

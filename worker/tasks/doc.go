@@ -1,19 +1,19 @@
 // Package tasks does the work outside of a space that its actions and inputs ask for
-// (space.ActionSpec, docs/adr/0029), beside the loop of who serves the space.
+// (space.ActionSpec, docs/adr/0029), beside the loop of the host that serves the space.
 //
-//	the log says   a task is pending        looked for in the confirmed documents, whenever
+//	the log has    a pending task           found in the confirmed documents, whenever
 //	                                        one that holds tasks has another revision
-//	attempt        Performer.Do             a goroutine each, so many per action and space, and
+//	attempt        Performer.Do             a goroutine each, limited per action and space, and
 //	                                        per worker
-//	told           an event to the action   through the lane, as from anybody, under an id that
-//	                                        follows from the task
-//	the log says   it is not pending
+//	report         an event to the action   through the lane, like any event, under an id that
+//	                                        is derived from the task
+//	the log has    the task ended
 //
-// What is speculative is never looked at, so nothing is done for a transaction that may be
-// undone. A task that is in the log is found by whoever serves the space, until an event in the
-// log has ended it: as long as one is pending, the space stays in memory, and what is saved of
-// it says that it wants to be woken at once, like one with a follow-up (see worker/due.go).
+// Speculative state is never read, so no work is done for a transaction that may be
+// undone. A task in the log is found by each owner of the space, until an event in the
+// log has ended it: while a task is pending, the space stays in memory, and its saved state
+// has it loaded at once, like a space with a follow-up (see worker/due.go).
 //
-// Nothing here has to be exact for that: of an event that is told twice, by two owners, the lane
-// keeps one, and one about a task that has ended does nothing.
+// This need not be exact: if two owners report the same completion, the lane
+// keeps one event, and an event about a task that has ended has no effect.
 package tasks

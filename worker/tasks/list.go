@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// List is the tasks of one space that are done here. It belongs to the loop of who serves the
+// List holds the tasks of one space that are performed here. It belongs to the loop of the host that serves the
 // space.
 type List struct {
 	host    Host
@@ -21,34 +21,34 @@ type List struct {
 	order   int
 }
 
-// Host is who serves the space, and does for its tasks what cannot be done by the loop.
+// Host is the host that serves the space, with the functions that its tasks need.
 type Host struct {
 	Space string
-	// Ctx ends when the space is not served any more, and all attempts with it.
+	// Ctx ends, with all attempts, when the space is not served any more.
 	Ctx context.Context
-	// Slots bound the attempts of the process.
+	// Slots limit the attempts of the process.
 	Slots *Slots
-	// Now is the time by the clock of the loop.
+	// Now returns the time by the clock of the loop.
 	Now func() time.Duration
-	// Go has a function run beside the loop, Call has one run by it.
+	// Go runs a function beside the loop, Call makes the loop run one.
 	Go, Call func(func())
 	// Send stores an event in a lane.
 	Send func(model.Message) error
-	// Report tells the operator of an error that passes.
+	// Report reports a transient error to the operator.
 	Report func(what string, err error)
 	Logger *slog.Logger
-	// Warn tells the operator of what may be so again and again: what, and of which task.
+	// Warn reports a possibly recurring problem to the operator: what it is, and of which task.
 	Warn func(what, of string, about ...any)
 }
 
-// New makes the list of a space, of which nothing is known yet.
+// New returns the list of a space whose tasks are not known yet.
 func New(host Host) *List { return &List{host: host} }
 
-// performing is an action of which tasks are done here.
+// performing is an action whose tasks are performed here.
 type performing struct {
 	spec *space.ActionSpec
 	how  *Performer
-	// doc is the document that shows what is pending, as of revision seen.
+	// doc is the document with the pending tasks, as of revision seen.
 	doc     model.Value
 	seen    uint64
 	pending map[string]*task
@@ -57,28 +57,28 @@ type performing struct {
 	limit int
 }
 
-// task is one that is pending.
+// task is a pending task.
 type task struct {
 	space.Task
-	// at is when it is to be looked at again, order who comes first of several.
+	// at is when to check it again, order decides between several.
 	at    time.Duration
 	order int
-	// cancel ends the attempt that is under way, nil if none is.
+	// cancel ends the running attempt, nil if there is none.
 	cancel context.CancelFunc
-	// ended is what has come of it, nil if nothing has yet, told how often that was said.
+	// ended is the outcome, nil if there is none yet, told how often it was reported.
 	ended *space.Completion
 	told  int
-	// place is where it is in the queue, -1 if something is under way for it.
+	// place is the index in the queue, -1 if an attempt or a report is running.
 	place int
-	// gone says that it is not pending any more.
+	// gone reports that the task is not pending any more.
 	gone bool
 }
 
-// tellAgain is when it is told again how a task has ended that is still pending, doubled each
+// tellAgain is when the outcome of a task that is still pending is reported again, doubled each
 // time: the event may have been refused by a program that did not know the action.
 const tellAgain = 30 * time.Second
 
-// Look takes in what the log says of tasks.
+// Look processes the log's records of tasks.
 func (l *List) Look(core *space.Space) {
 	l.core = core
 	if p := core.Program(); p != l.program {
@@ -93,15 +93,15 @@ func (l *List) Look(core *space.Space) {
 	}
 }
 
-// change takes in that the space runs another program. What is under way goes on; what the
-// program does not know any more is let go.
+// change records that the space runs another program. Running attempts continue; actions that the
+// program does not have are dropped.
 func (l *List) change(p *space.Program) {
 	old := l.actions
 	l.program, l.actions = p, nil
 	for _, spec := range p.Actions() {
 		how, ok := spec.Host.(*Performer)
 		if !ok {
-			continue // somebody else does them
+			continue // they are performed elsewhere
 		}
 		a := &performing{pending: map[string]*task{}}
 		if i := slices.IndexFunc(old, func(a *performing) bool { return a.spec.Name == spec.Name && a.spec.Input == spec.Input }); i >= 0 {
@@ -118,7 +118,7 @@ func (l *List) change(p *space.Program) {
 	}
 }
 
-// lookAt compares what is pending with what was.
+// lookAt compares the pending tasks with the previous ones.
 func (l *List) lookAt(a *performing, doc model.Value) {
 	changed := model.Diff("", a.spec.Entries(a.doc), a.spec.Entries(doc))
 	a.doc = doc
@@ -157,7 +157,7 @@ func (l *List) lookAtTask(a *performing, key string, entry model.Value) {
 	heap.Push(&a.queue, t)
 }
 
-// attemptsAt is how many attempts at a task have failed, by what the log says.
+// attemptsAt returns how many attempts at a task have failed, according to the log.
 func (l *List) attemptsAt(a *performing, t *space.Task) int {
 	if !a.spec.Input {
 		return t.Attempts
@@ -169,7 +169,7 @@ func (l *List) attemptsAt(a *performing, t *space.Task) int {
 	return 0
 }
 
-// drop ends what is under way for a task that is not pending any more.
+// drop ends the running attempt at a task that is not pending any more.
 func (t *task) drop() {
 	t.gone = true
 	if t.cancel != nil {
@@ -177,12 +177,12 @@ func (t *task) drop() {
 	}
 }
 
-// Pending reports whether any task is to be done here.
+// Pending reports whether any task is to be performed here.
 func (l *List) Pending() bool {
 	return slices.ContainsFunc(l.actions, func(a *performing) bool { return len(a.pending) > 0 })
 }
 
-// Perform begins what is to be done now.
+// Perform starts the tasks that are due.
 func (l *List) Perform() {
 	now := l.host.Now()
 	for _, a := range l.actions {
@@ -198,7 +198,7 @@ func (l *List) Perform() {
 	}
 }
 
-// Next is when the next task is to be looked at, 0 if none waits for a time.
+// Next returns when to check the next task, 0 if none waits for a time.
 func (l *List) Next() (at time.Duration) {
 	for _, a := range l.actions {
 		if t := a.queue.next(); t != nil && a.underWay < a.limit {
@@ -210,7 +210,7 @@ func (l *List) Next() (at time.Duration) {
 	return at
 }
 
-// begin makes an attempt at a task, or tells again how it has ended.
+// begin makes an attempt at a task, or reports its outcome again.
 func (l *List) begin(a *performing, t *task) {
 	ctx, cancel := context.WithCancel(l.host.Ctx)
 	t.cancel = cancel
@@ -219,7 +219,7 @@ func (l *List) begin(a *performing, t *task) {
 	if t.ended != nil {
 		do = func() *space.Completion { return t.ended }
 	}
-	l.host.Go(func() { // ends with ctx at the latest, as far as Do does
+	l.host.Go(func() { // ends with ctx at the latest, if Do does
 		c := do()
 		if c != nil {
 			c = l.tell(ctx, name, c, told)
@@ -233,12 +233,12 @@ func (l *List) begin(a *performing, t *task) {
 	})
 }
 
-// attempted takes in what has come of an attempt, nil if nothing has.
+// attempted processes the outcome of an attempt, nil if there is none.
 func (l *List) attempted(a *performing, t *task, c *space.Completion) {
 	switch {
 	case t.gone:
 		return
-	case c == nil: // the space is given away
+	case c == nil: // the space is handed over
 		t.at = l.host.Now() + a.how.pause(1)
 	case c.Attempt > 0:
 		t.Attempts = c.Attempt

@@ -12,28 +12,28 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Performer says how the tasks of an action are done, or an input is fetched: it is the Host of
+// Performer defines how the tasks of an action are performed, or an input is fetched: it is the Host of
 // a space.ActionSpec. It must not be changed once a space runs the program.
 type Performer struct {
 	// Do does the work. It is called when the task is in the log, in the process of the
 	// worker that serves the space, and again if it fails or the worker dies: at least once,
-	// with the same key and in each time. It must return when ctx ends, which it does when the
-	// space goes to another worker, or the task is cancelled. An error is tried again unless
+	// with the same key and in each time. It must return when ctx ends, which happens when the
+	// space moves to another worker, or the task is cancelled. An error is retried unless
 	// Permanent marks it.
 	Do func(ctx context.Context, key string, in model.Value) (model.Value, error)
-	// Attempts is how many there are until the task has failed; default without end.
+	// Attempts is the number of attempts after which the task has failed; default without limit.
 	Attempts int
-	// Backoff is the pause after the first attempt that failed, doubled after each other up
+	// Backoff is the pause after the first failed attempt, doubled after each further one up
 	// to MaxBackoff; default 1 s and 1 minute.
 	Backoff, MaxBackoff time.Duration
-	// Timeout is for one attempt; default 1 minute, negative for none. It ends the context,
-	// and nothing ends a Do that does not mind.
+	// Timeout limits one attempt; default 1 minute, negative for none. It ends the context;
+	// a Do that ignores its context is not stopped.
 	Timeout time.Duration
-	// AtATime is how many tasks of the action one space has done at a time; default 16.
+	// AtATime limits the concurrent tasks of the action in one space; default 16.
 	AtATime int
 }
 
-// Check refuses what makes no sense.
+// Check returns an error for invalid settings.
 func (p *Performer) Check() error {
 	switch {
 	case p.Do == nil:
@@ -44,7 +44,7 @@ func (p *Performer) Check() error {
 	return nil
 }
 
-// What a Performer does that says nothing else.
+// Defaults of a Performer.
 const (
 	defaultAtATime    = 16
 	defaultTimeout    = time.Minute
@@ -54,7 +54,7 @@ const (
 
 func (p *Performer) atATime() int { return cmp.Or(p.AtATime, defaultAtATime) }
 
-// pause is how long to wait after n attempts have failed.
+// pause returns how long to wait after n failed attempts.
 func (p *Performer) pause(n int) time.Duration {
 	d, most := cmp.Or(p.Backoff, defaultBackoff), cmp.Or(p.MaxBackoff, defaultMaxBackoff)
 	for ; n > 1 && d < most; n-- {
@@ -63,13 +63,13 @@ func (p *Performer) pause(n int) time.Duration {
 	return min(d, max(most, p.Backoff))
 }
 
-// last reports whether an error of the n-th attempt is the end of the task.
+// last reports whether an error of the n-th attempt ends the task.
 func (p *Performer) last(n int, err error) bool {
 	var permanent *permanentError
 	return errors.As(err, &permanent) || p.Attempts > 0 && n >= p.Attempts
 }
 
-// permanentError marks an error that another attempt would meet again.
+// permanentError marks an error that another attempt would repeat.
 type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
@@ -82,7 +82,7 @@ func Permanent(err error) error {
 	return &permanentError{err}
 }
 
-// panicked is a function that has panicked.
+// panicked is the error of a function that has panicked.
 type panicked struct {
 	with  any
 	stack []byte
@@ -90,8 +90,8 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panicked: %v", p.with) }
 
-// Tell is what to tell of an attempt at a task: that it has been done, that it is given up, or
-// that there will be another attempt.
+// Tell returns the completion to report after an attempt at a task: it succeeded, it is given up, or
+// there will be another attempt.
 func (p *Performer) Tell(t *space.Task, out model.Value, err error) *space.Completion {
 	c := &space.Completion{Key: t.Key, N: t.N, Out: out}
 	if err == nil {
@@ -114,7 +114,7 @@ func (p *Performer) Attempt(ctx context.Context, key string, in model.Value) (mo
 	return p.try(ctx, key, in)
 }
 
-// within is the context of one attempt.
+// within returns the context of one attempt.
 func (p *Performer) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := cmp.Or(p.Timeout, defaultTimeout)
 	if timeout < 0 {
@@ -123,7 +123,7 @@ func (p *Performer) within(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the attempt took longer than %s", timeout))
 }
 
-// try makes an attempt, and takes a panic for an error.
+// try makes an attempt, and turns a panic into an error.
 func (p *Performer) try(ctx context.Context, key string, in model.Value) (out model.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {

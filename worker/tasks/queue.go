@@ -2,10 +2,10 @@ package tasks
 
 import "container/heap"
 
-// queue has the tasks that nothing is under way for, by when they are to be looked at.
+// queue holds the tasks without a running attempt, ordered by when to check them.
 type queue []*task
 
-// next is the first, nil if there is none.
+// next returns the first task, nil if there is none.
 func (q queue) next() *task {
 	if len(q) == 0 {
 		return nil
@@ -13,8 +13,8 @@ func (q queue) next() *task {
 	return q[0]
 }
 
-// remove takes a task out that is not pending any more. It may be there for hours yet: one that
-// has been done waits to be told of again.
+// remove removes a task that is not pending any more. It might stay queued for hours otherwise: a task
+// that has ended waits for its outcome to be reported again.
 func (q *queue) remove(t *task) {
 	if t.place >= 0 {
 		heap.Remove(q, t.place)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Slots bound how many attempts are under way in a process, and know which.
+// Slots limit the concurrent attempts of a process, and list them.
 type Slots struct {
 	places   chan struct{}
 	mu       sync.Mutex
@@ -17,19 +17,19 @@ type Slots struct {
 // Attempt is one attempt at a task of an action, or to fetch a value of an input.
 type Attempt struct{ Space, Action, Key string }
 
-// NewSlots makes room for n attempts at a time.
+// NewSlots returns slots for n concurrent attempts.
 func NewSlots(n int) *Slots {
 	return &Slots{places: make(chan struct{}, n), underWay: map[*Attempt]bool{}}
 }
 
-// UnderWay lists the attempts that have not returned, in no order.
+// UnderWay returns the attempts that have not returned, in no order.
 func (s *Slots) UnderWay() []*Attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.underWay))
 }
 
-// enter waits for a place until ctx ends, and reports whether the attempt has one.
+// enter waits for a slot until ctx ends, and reports whether the attempt has one.
 func (s *Slots) enter(ctx context.Context, a *Attempt) bool {
 	select {
 	case s.places <- struct{}{}:
@@ -37,7 +37,7 @@ func (s *Slots) enter(ctx context.Context, a *Attempt) bool {
 		return false
 	}
 	if ctx.Err() != nil {
-		<-s.places // it may have ended at the same time
+		<-s.places // ctx may have ended at the same time
 		return false
 	}
 	s.mu.Lock()
