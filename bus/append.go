@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Append appends a commit if the head of its space is still where a.Expect says.
-// See worker.Log.
+// Append appends a commit if the head of its space is still at a.Expect.
+// See port.Log.
 func (b *Bus) Append(a model.Append, done func(seq uint64, err error)) {
 	if err := model.CheckName("space", a.Space); err != nil {
 		go done(0, fmt.Errorf("append: %w", err)) // ends when done returns
@@ -62,14 +62,14 @@ func (j *appending) refused(why string) ruling {
 	return ruling{err: fmt.Errorf("append %s of space %s behind %d: %s: %w", j.a.ID, j.a.Space, j.a.Expect, why, model.ErrRefused)}
 }
 
-// pastLimit is how long a head from before a.Expect is put down to a leader that
+// pastLimit is how long a head from before a.Expect is attributed to a leader that
 // does not know of its successor yet. Elections take 4 to 9 s.
 const pastLimit = 30 * time.Second
 
-// answerFromThePast deals with a head that is older than what the caller has seen
-// in the log. In a cluster a deposed leader says that, and it decides nothing. If
-// they keep saying it, or there is only one server, the log ends there indeed, and
-// what that means is for its readers to see.
+// answerFromThePast handles a head that is older than the one that the caller has seen
+// in the log. In a cluster a deposed leader may report it, and it decides nothing. If
+// leaders keep reporting it, or there is only one server, the log does end there, and
+// its readers handle the loss.
 func (j *appending) answerFromThePast(a answer) ruling {
 	now := time.Now()
 	if j.past.IsZero() {
@@ -81,7 +81,7 @@ func (j *appending) answerFromThePast(a answer) ruling {
 	return ruling{lookup: j.whetherBack}
 }
 
-// whetherBack decides a refusal by a log that ends before what the caller has seen in it.
+// whetherBack decides a refusal by a log that ends before the entries that the caller has seen in it.
 func (j *appending) whetherBack(ctx context.Context) ruling {
 	j.b.compare(ctx, j.stream)
 	if j.a.Epoch != j.b.Epoch() {
@@ -91,11 +91,11 @@ func (j *appending) whetherBack(ctx context.Context) ruling {
 }
 
 // whoseCommit decides a refusal that came after an attempt in doubt: the commit
-// that follows a.Expect is either this one or somebody else's.
+// that follows a.Expect is either this one or another runtime's.
 func (j *appending) whoseCommit(ctx context.Context) ruling {
 	next, err := j.b.leaderGet(ctx, j.stream, getRequest{Seq: j.a.Expect + 1, NextFor: j.subject})
 	switch {
-	case err != nil: // errNoMessage, too: that answer came from the past
+	case err != nil: // errNoMessage, too: that answer came from a deposed leader
 		return ruling{again: true}
 	case header(next.Header, headerCommit) == j.a.ID:
 		return ruling{seq: next.Seq}

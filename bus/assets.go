@@ -13,7 +13,7 @@ import (
 )
 
 // Schema is the version of the assets' layout: names, subjects, headers and
-// settings. Programs of one schema understand each other's.
+// settings. Programs of the same schema are compatible.
 const Schema = 1
 
 // Metadata of every asset.
@@ -30,16 +30,16 @@ const (
 	lostSpaces        = "spaces would be looked for in partitions where they are not"
 )
 
-// AssetError says that a stream does not have a setting on which a guarantee
+// AssetError reports that a stream lacks a setting on which a guarantee
 // rests.
 type AssetError struct {
 	Stream  string
 	Setting string
 	Found   string
 	Wanted  string
-	Breaks  string // the guarantee that does not hold with what was found
-	Fix     string // what to do
-	// Refused says that programs refuse the stream. Limits says that no guarantee is broken, and that work can stop.
+	Breaks  string // the guarantee that does not hold with the present setting
+	Fix     string // how to repair it
+	// Refused reports that programs refuse the stream; Limits that no guarantee is broken, but that work can stop.
 	Refused, Limits bool
 }
 
@@ -47,7 +47,7 @@ func (e *AssetError) Error() string {
 	return fmt.Sprintf("stream %s: %s is %s, must be %s: otherwise %s. %s", e.Stream, e.Setting, e.Found, e.Wanted, e.Breaks, e.Fix)
 }
 
-// partitionsError says that a deployment has another number of partitions.
+// partitionsError reports that a deployment has another number of partitions.
 func partitionsError(bucket string, stored, wanted int) error {
 	return &AssetError{
 		Stream: bucketStream(bucket), Setting: partitionsSetting, Refused: true,
@@ -59,7 +59,7 @@ func partitionsError(bucket string, stored, wanted int) error {
 
 const horizonSetting = "horizon (metadata " + metaHorizon + ")"
 
-// horizonError says that a deployment remembers events for another time.
+// horizonError reports that a deployment has another horizon.
 func horizonError(bucket string, stored, wanted time.Duration) error {
 	return &AssetError{
 		Stream: bucketStream(bucket), Setting: horizonSetting, Refused: true,
@@ -72,13 +72,13 @@ func horizonError(bucket string, stored, wanted time.Duration) error {
 // asset is a stream that the deployment needs.
 type asset struct {
 	component string // lane, log, state, workers, dead, programs
-	partition int    // AllPartitions for one that they share
+	partition int    // AllPartitions for a shared one
 	config    jetstream.StreamConfig
 	rules     []rule
 }
 
-// assets are all of them. The bucket of the workers comes first: it is the one of
-// which there is only one, so it decides between two programs that create a
+// assets returns all of them. The bucket of the workers comes first: there is only
+// one, so it decides between two programs that create a
 // deployment at the same time with different numbers of partitions.
 func (b *Bus) assets(partitions int) []asset {
 	all := []asset{b.workersAsset(), b.deadAsset(), b.programsAsset()}
@@ -132,8 +132,8 @@ func (b *Bus) workersAsset() asset {
 	return asset{component: "workers", config: c, rules: workersRules}
 }
 
-// memberAge is for how long what a member has said last is kept: those that have gone
-// are still seen for a while, and do not pile up.
+// memberAge is how long a member's last announcement is kept: departed members
+// stay visible for a while, and do not pile up.
 const memberAge = time.Hour
 
 func (b *Bus) programsAsset() asset {
@@ -142,7 +142,7 @@ func (b *Bus) programsAsset() asset {
 	return asset{component: "programs", config: c, rules: programsRules}
 }
 
-// deadAsset takes a letter about each event once, from any number of coordinators.
+// deadAsset stores one letter about each event, from any number of coordinators.
 func (b *Bus) deadAsset() asset {
 	c := streamConfig(b.names.deadStream(), b.names.deads())
 	c.Description = "Settle: the events that failed or were refused"
@@ -152,8 +152,8 @@ func (b *Bus) deadAsset() asset {
 	return asset{component: "dead", config: c, rules: deadRules}
 }
 
-// streamConfig is what LANE, LOG and DEAD have in common. The window for Nats-Msg-Id is
-// as small as the server allows: it can only swallow what is not a duplicate.
+// streamConfig returns the common settings of LANE, LOG and DEAD. The window for Nats-Msg-Id is
+// as small as the server allows: it could only swallow messages that are no duplicates.
 func streamConfig(name, subject string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: name, Subjects: []string{subject},
@@ -164,7 +164,7 @@ func streamConfig(name, subject string) jetstream.StreamConfig {
 	}
 }
 
-// bucketConfig is what every NATS client takes for a KV bucket with history 1.
+// bucketConfig returns the settings that every NATS client accepts as a KV bucket with history 1.
 func bucketConfig(bucket string) jetstream.StreamConfig {
 	c := streamConfig(bucketStream(bucket), bucketSubject(bucket, ">"))
 	c.MaxMsgsPerSubject = 1
@@ -172,8 +172,8 @@ func bucketConfig(bucket string) jetstream.StreamConfig {
 	return c
 }
 
-// How settings are compared and shown. The server completes what is left empty, so
-// equal settings can be spelt differently; these spell them alike.
+// How settings are compared and shown. The server completes empty settings, so
+// equal settings can be spelt differently; these functions normalise them.
 
 func onOff(on bool) string {
 	if on {
@@ -196,7 +196,7 @@ func age(d time.Duration) string {
 	return d.String()
 }
 
-// horizonText is the default for a deployment from before there was a choice.
+// horizonText returns the default for a deployment that stores no horizon.
 func horizonText(stored string) string {
 	if stored == "" {
 		return model.DefaultHorizon.String()

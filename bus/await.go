@@ -14,21 +14,21 @@ import (
 )
 
 // vigil paces a wait for something that is started elsewhere, and logs what it waits for: at once,
-// then ever more rarely.
+// then at growing intervals.
 type vigil struct {
 	log         *slog.Logger
 	wait        time.Duration
 	tries, tell int
 }
 
-// The first pause of a vigil, the longest, and how many tries are logged once at the least: a line
+// The first pause of a vigil, the longest, and the number of tries after which one is logged at least once: a line
 // every few minutes.
 const (
 	vigilFirst, vigilMost = 250 * time.Millisecond, 5 * time.Second
 	vigilTell             = 32
 )
 
-// failed notes a try in vain, logs it if it is time to, and returns the pause before the next.
+// failed records a failed try, logs it if it is time to, and returns the pause before the next.
 func (v *vigil) failed(what string, about ...any) time.Duration {
 	if v.tries++; v.tell == 0 {
 		v.wait, v.tell = vigilFirst, 1
@@ -60,7 +60,7 @@ func connectPatiently(ctx context.Context, cfg Config) (*Bus, error) {
 	}
 }
 
-// isAway reports whether no server was reached, so that the same attempt may succeed later. One that
+// isAway reports whether no server was reached, so that the same attempt may succeed later. A server that
 // refuses the credentials, or that speaks another protocol, was reached.
 func isAway(err error) bool {
 	for _, away := range []error{
@@ -76,10 +76,10 @@ func isAway(err error) bool {
 	return network || name
 }
 
-// AwaitDeployment waits until there is a deployment of the bus's prefix, and goes on with its number
-// of partitions and its horizon, whatever was assumed when the bus connected. What it waits for is
-// logged, ever more rarely, and is in the error when ctx ends first: ErrNoDeployment, or
-// ErrRestoring while one is restored.
+// AwaitDeployment waits until there is a deployment of the bus's prefix, and adopts its number
+// of partitions and its horizon, whatever was assumed when the bus connected. It logs what it waits for
+// at growing intervals, and returns it as the error if ctx ends first: ErrNoDeployment, or
+// ErrRestoring during a restore.
 func (b *Bus) AwaitDeployment(ctx context.Context) error {
 	v := vigil{log: b.log}
 	for {
@@ -100,8 +100,8 @@ func (b *Bus) AwaitDeployment(ctx context.Context) error {
 }
 
 // AwaitProvision waits until nothing of the deployment is missing, and checks it as Check does. It
-// is for users that may not create what is missing; what they wait for is logged as by
-// AwaitDeployment. A stream of a partition that was there once (Lost) is not waited for: other partitions can be
+// is for users that may not create missing streams; it logs what it waits for like
+// AwaitDeployment. It does not wait for a stream of a partition that existed once (Lost): other partitions can be
 // served without it.
 func (b *Bus) AwaitProvision(ctx context.Context) error {
 	lost, err := b.findLost(ctx)
@@ -111,9 +111,9 @@ func (b *Bus) AwaitProvision(ctx context.Context) error {
 	return b.awaitStreams(ctx, "waiting for streams that this user may not create; `settle provision` creates them", lost)
 }
 
-// Complete is Provision for programs that serve a deployment, on whatever occasion they are started. They create what
-// it lacks, but no stream that was there once (Lost): what that had would be forgotten without a word. The other
-// partitions can be served without one of a partition; the bucket of the workers is waited for.
+// Complete is Provision for programs that serve a deployment, at every start. It creates missing
+// streams, but none that existed once (Lost): a new one would silently replace its lost contents. The other
+// partitions can be served without a stream of one partition; Complete waits for the bucket of the workers.
 func (b *Bus) Complete(ctx context.Context) error {
 	lost, err := b.findLost(ctx)
 	switch {
@@ -129,7 +129,7 @@ func (b *Bus) Complete(ctx context.Context) error {
 	return err
 }
 
-// findLost is Lost, and logs which streams are.
+// findLost is Lost, and logs the lost streams.
 func (b *Bus) findLost(ctx context.Context) ([]string, error) {
 	lost, err := b.Lost(ctx)
 	if len(lost) > 0 {
@@ -138,7 +138,7 @@ func (b *Bus) findLost(ctx context.Context) ([]string, error) {
 	return lost, err
 }
 
-// awaitStreams waits until no stream is missing but those of partitions that are lost, and logs what it waits for.
+// awaitStreams waits until no stream is missing except those of partitions that are lost, and logs what it waits for.
 func (b *Bus) awaitStreams(ctx context.Context, what string, lost []string) error {
 	v := vigil{log: b.log}
 	for {

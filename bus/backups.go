@@ -10,12 +10,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// BackupNote is what a deployment knows of a backup of it. The files of the backup lie elsewhere,
-// and nothing here shows that they are still there.
+// BackupNote is a deployment's record of a backup of it. The files of the backup are elsewhere,
+// and the note does not show that they still exist.
 type BackupNote struct {
 	ID string `json:"id"`
-	// AsOf is the time before which everything that was acknowledged is in the backup, by the clock
-	// of the machine that has made it.
+	// AsOf is the time before which all acknowledged data is in the backup, by the clock
+	// of the machine that made it.
 	AsOf  time.Time `json:"asOf"`
 	Ended time.Time `json:"ended"`
 	// Manifest is the checksum of its manifest.
@@ -28,7 +28,7 @@ type BackupNote struct {
 	Noted time.Time `json:"-"`
 }
 
-// Made is when the backup was made: a clock that is ahead makes no backup newer than its note.
+// Made returns when the backup was made, or the time of its note if the backup's clock was ahead of that.
 func (n *BackupNote) Made() time.Time {
 	if n.AsOf.After(n.Noted) {
 		return n.Noted
@@ -36,14 +36,14 @@ func (n *BackupNote) Made() time.Time {
 	return n.AsOf
 }
 
-// backupKey is the record of the newest backup. Users of the role backup may store this one, and no other.
+// backupKey is the record of the newest backup. Users of the role backup may store only this one.
 const backupKey = "backup.newest"
 
-// noteTries is how often a note is stored again that another backup's was faster than.
+// noteTries is how often a note is stored again after a conflict with the note of another backup.
 const noteTries = 5
 
-// NoteBackup stores that a backup was made, unless one that is newer is noted already. It is
-// model.ErrForbidden for a user who may not.
+// NoteBackup stores that a backup was made, unless a newer one is recorded already. It returns
+// model.ErrForbidden for a user without that permission.
 func (b *Bus) NoteBackup(ctx context.Context, n *BackupNote) error {
 	data, err := json.Marshal(n)
 	if err != nil {
@@ -64,13 +64,13 @@ func (b *Bus) NoteBackup(ctx context.Context, n *BackupNote) error {
 	}
 }
 
-// LastBackup returns what is noted of the newest backup, nil if none ever was.
+// LastBackup returns the record of the newest backup, nil if there is none.
 func (b *Bus) LastBackup(ctx context.Context) (*BackupNote, error) {
 	n, _, err := b.lastBackup(ctx)
 	return n, err
 }
 
-// noteError says that a note cannot be read.
+// noteError reports that a note cannot be read.
 type noteError struct{ why error }
 
 func (e *noteError) Error() string { return fmt.Sprintf("the note of the newest backup: %v", e.why) }

@@ -12,11 +12,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// pageBytes bounds one batch, so that a page is a few commits of the largest kind
+// pageBytes limits one batch, so that a page is a few commits of the largest kind
 // or thousands of small ones.
 const pageBytes = 4 << 20
 
-// pageLimit bounds it in messages, and multiLastLimit is the server's own bound on
+// pageLimit limits it in messages, and multiLastLimit is the server's own limit of
 // the answer to a pattern.
 const (
 	pageLimit      = 512
@@ -27,8 +27,8 @@ const (
 var errTooMany = errors.New("too many results for one request")
 
 // batchGet reads a batch of messages by a direct get (ADR-31). Any replica may
-// answer, so the end of what it shows need not be the end; what it shows is in
-// order and without gaps. more says that the batch ended before that end.
+// answer, so the last message found need not be the end of the stream; the messages are in
+// order and without gaps. more reports that the batch ended before the replica's end.
 func (b *Bus) batchGet(ctx context.Context, stream string, req getRequest) (found []storedMsg, more bool, err error) {
 	err = b.persist(ctx, func(ctx context.Context) error {
 		found, more, err = b.batchOnce(ctx, stream, req)
@@ -65,7 +65,7 @@ func (b *Bus) batchOnce(ctx context.Context, stream string, req getRequest) ([]s
 }
 
 // collect receives a batch. The server numbers each message's predecessor within
-// the batch, so a lost one is noticed. multi says that the request was for the last
+// the batch, so a lost one is noticed. multi means that the request was for the last
 // messages of all subjects of a pattern.
 func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool) (found []storedMsg, more bool, err error) {
 	patience := time.NewTimer(b.cfg.AckTimeout)
@@ -97,17 +97,17 @@ func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool)
 	}
 }
 
-// errSilentReplicas: no server answers for the stream, as when it is not there, or has just lost its leader.
+// errSilentReplicas: no server answers for the stream, which is missing, or has just lost its leader.
 var errSilentReplicas = errors.New("no replica of the stream answers")
 
-// transient makes an error of the connection one that is worth another try;
+// transient marks an error of the connection as one that is worth another try;
 // persist ends the tries when the bus is stopped.
 func transient(err error) error { return fmt.Errorf("%w: %w", errTransient, err) }
 
-// noResults describes the 404 of a pattern of which no subject has a message. The other one,
-// "Message Not Found", says of a pattern that a message could not be loaded that was there
-// when the server listed them: it may have been replaced since, and what was sent is not all.
-// Of a batch after a sequence that one says that there is none.
+// noResults describes the 404 for a pattern of which no subject has a message. The other 404,
+// "Message Not Found", for a pattern means that a message could not be loaded that existed
+// when the server listed them: it may have been replaced since, and the answer is incomplete.
+// For a batch after a sequence, that one means that there are no messages.
 const noResults = "No Results"
 
 // endOfBatch reads the message that ends a batch.
@@ -133,7 +133,7 @@ func endOfBatch(found []storedMsg, last uint64, h nats.Header, multi bool) ([]st
 }
 
 // readPages reads up to limit messages that match the pattern after a sequence, in
-// as many batches as that takes. The pattern "" is all of them.
+// as many batches as necessary. The pattern "" matches all of them.
 func (b *Bus) readPages(ctx context.Context, stream, pattern string, after uint64, limit int) ([]storedMsg, error) {
 	var all []storedMsg
 	for len(all) < limit {

@@ -28,9 +28,9 @@ type Bus struct {
 	api   string // prefix of JetStream API subjects, with its dot
 	kv    string // what precedes $KV subjects when writing: api in another domain
 	log   *slog.Logger
-	// faults is where faults are logged that may last.
+	// faults logs faults that may last.
 	faults *faultlog.Log
-	// denied is what the server did not let this user do last, nil if nothing.
+	// denied is the last permissions violation of this user, nil if there was none.
 	denied atomic.Pointer[denial]
 
 	pub        *publisher
@@ -40,25 +40,25 @@ type Bus struct {
 	partitions atomic.Int64
 	horizon    atomic.Int64
 	clustered  atomic.Bool // the assets are, or may be, in a cluster
-	commits    atomic.Bool // the server has said that this user may append to a log, or does not tell
-	restoring  bool        // a deployment that is being restored is looked at as if it were not
+	commits    atomic.Bool // the server has confirmed that this user may append to a log, or does not report it
+	restoring  bool        // read a deployment that is being restored as if it were not
 	timing     timing
 
 	reconnects signal
-	stopped    chan struct{} // closed when the bus is of no more use
+	stopped    chan struct{} // closed when the bus has ended
 	stopOnce   sync.Once
 }
 
-// timing are the durations that only tests change.
+// timing holds the durations that only tests change.
 type timing struct {
 	pastLimit time.Duration // see appending.answerFromThePast
 	headCheck time.Duration // how often FollowSpace compares the head
 	heartbeat time.Duration // how often a quiet consumer shows that it is there
-	goneAfter time.Duration // how long a follow waits for a stream that is not there
+	goneAfter time.Duration // how long a subscription waits for a missing stream
 	placement time.Duration // how long a stream waits for the servers of its replicas
-	absent    time.Duration // how long a cluster says that there is no stream until it is believed
-	pastCheck time.Duration // how often what is remembered is compared with the streams
-	silent    time.Duration // how long a stream may be silent until Defects counts it as one that does not answer
+	absent    time.Duration // how long a cluster reports that there is no stream before that is believed
+	pastCheck time.Duration // how often the remembered messages are compared with the streams
+	silent    time.Duration // how long a stream may be silent before Defects counts it as not answering
 }
 
 var defaultTiming = timing{
@@ -68,14 +68,14 @@ var defaultTiming = timing{
 	goneAfter: 30 * time.Second,
 	pastCheck: 30 * time.Second,
 	silent:    10 * time.Second,
-	// Longer than the ten seconds after which each server of a cluster tells the others again
-	// how it is: until it has, nothing is placed on it.
+	// Longer than the ten seconds after which each server of a cluster repeats its status
+	// to the others: until then, nothing is placed on it.
 	placement: 15 * time.Second,
 	absent:    time.Second,
 }
 
-// Connect connects to a server and finds out what deployment it holds. It creates
-// nothing: see Provision. A cluster without a leader is waited for until ctx ends,
+// Connect connects to a server and reads the deployment's settings. It creates
+// nothing: see Provision. It waits for a cluster without a leader until ctx ends,
 // which bounds the call only; the bus lives until Close or Kill, whatever happens to
 // the connection. A server that cannot be reached is an error, unless Config.AwaitServer is set.
 func Connect(ctx context.Context, cfg Config) (*Bus, error) {
@@ -89,7 +89,7 @@ func Connect(ctx context.Context, cfg Config) (*Bus, error) {
 	return connectOnce(ctx, cfg)
 }
 
-// newBus is one that is not connected yet.
+// newBus returns a bus that is not connected yet.
 func newBus(cfg Config) *Bus {
 	return &Bus{
 		cfg: cfg, names: newNames(cfg.Prefix), log: cfg.Logger, faults: faultlog.New(cfg.Logger), timing: defaultTiming, stopped: make(chan struct{}),
@@ -109,7 +109,7 @@ func connectOnce(ctx context.Context, cfg Config) (*Bus, error) {
 	return b, nil
 }
 
-// dial makes the connection and everything that hangs on it.
+// dial makes the connection and everything that depends on it.
 func (b *Bus) dial() error {
 	conn, err := ResolveConnection(b.cfg, os.Getenv)
 	if err != nil {
@@ -149,11 +149,11 @@ func (b *Bus) options() []nats.Option {
 	}, b.cfg.Options...)
 }
 
-// apiPatience is how long the JetStream API has to answer one who says nothing of a deadline. Our
-// own requests do, and are made again.
+// apiPatience is the timeout of JetStream API requests without a deadline. This package's
+// own requests have one, and are repeated.
 const apiPatience = 30 * time.Second
 
-// useAPI chooses the JetStream domain or prefix that the context asks for.
+// useAPI selects the JetStream domain or prefix that the context requests.
 func (b *Bus) useAPI(s settings) (err error) {
 	patient := jetstream.WithDefaultTimeout(apiPatience)
 	switch {
@@ -186,7 +186,7 @@ func apiSubjects(s settings) string {
 	return jetstream.DefaultAPIPrefix
 }
 
-// open checks the server and learns the number of partitions.
+// open checks the server and reads the number of partitions.
 func (b *Bus) open(ctx context.Context) error {
 	if err := checkVersion(b.nc.ConnectedServerVersion()); err != nil {
 		return err
@@ -199,8 +199,8 @@ func (b *Bus) open(ctx context.Context) error {
 	return b.choose(stored)
 }
 
-// choose settles on what is stored, configured, or the default, in this order, and
-// refuses what is configured and not what is stored.
+// choose selects the stored setting, the configured one, or the default, in this order, and
+// returns an error if the configured one differs from the stored one.
 func (b *Bus) choose(stored settingsOfDeployment) error {
 	if n := b.cfg.Partitions; n != 0 && stored.partitions != 0 && n != stored.partitions {
 		return partitionsError(b.names.workersBucket(), stored.partitions, n)
@@ -213,11 +213,11 @@ func (b *Bus) choose(stored settingsOfDeployment) error {
 	return nil
 }
 
-// watchConnection passes on what happens to the connection. The handlers run one
+// watchConnection reacts to events of the connection. The handlers run one
 // at a time on a goroutine of the connection.
 func (b *Bus) watchConnection() {
 	b.nc.SetDisconnectErrHandler(func(_ *nats.Conn, err error) {
-		if err != nil || !b.nc.IsClosed() { // else it is our own doing
+		if err != nil || !b.nc.IsClosed() { // otherwise this bus has closed it
 			b.log.Warn("disconnected from NATS; requests wait until it is back", "error", err)
 		}
 		b.past.suspectAll()
@@ -228,7 +228,7 @@ func (b *Bus) watchConnection() {
 		if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
 			b.log.Error("reconnected to a server that is too old", "error", err)
 		}
-		b.pub.reconnected() // but for what waits until its stream has been compared
+		b.pub.reconnected() // except requests that wait until their stream has been compared
 		b.compareAll()
 		b.reconnects.raise()
 	})
@@ -250,7 +250,7 @@ func (b *Bus) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	}
 }
 
-// Close waits until what is under way has its answer, at most for the
+// Close waits until requests in flight have their answers, at most for the
 // acknowledgement timeout, ends the rest with model.ErrStopped and closes the
 // connection. It must not be called from a callback.
 func (b *Bus) Close() {
@@ -270,7 +270,7 @@ func (b *Bus) Kill() {
 	b.end()
 }
 
-// end lets everything know that the bus is of no more use.
+// end notifies everything that the bus has ended.
 func (b *Bus) end() {
 	b.stopOnce.Do(func() { close(b.stopped) })
 	b.pub.stop()
@@ -279,36 +279,36 @@ func (b *Bus) end() {
 // Reachable reports whether the bus is connected to a server now.
 func (b *Bus) Reachable() bool { return b.nc.IsConnected() }
 
-// Conn is the connection, for what a program does beside Settle's own business,
+// Conn returns the connection, for purposes of the program besides Settle,
 // such as offering a service. It is closed by Close.
 func (b *Bus) Conn() *nats.Conn { return b.nc }
 
-// JetStream is the JetStream context of the connection, in the domain that was
-// configured, for inspection and administration.
+// JetStream returns the JetStream context of the connection, in the
+// configured domain, for inspection and administration.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
-// ConnectionName is what the connection is called in the server's listings.
+// ConnectionName returns the connection's name in the server's listings.
 func (b *Bus) ConnectionName() string { return b.nc.Opts.Name }
 
-// ProgramVersion is the version of the program, as Config has it.
+// ProgramVersion returns the version of the program, from Config.
 func (b *Bus) ProgramVersion() string { return b.cfg.Version }
 
-// Prefix is what the subjects of the deployment begin with, and what it is called by.
+// Prefix returns the deployment's prefix: its name, and the first token of its subjects.
 func (b *Bus) Prefix() string { return b.cfg.Prefix }
 
-// Partitions is the number of partitions of the deployment.
+// Partitions returns the number of partitions of the deployment.
 func (b *Bus) Partitions() int { return int(b.partitions.Load()) }
 
-// Horizon is for how long the deployment remembers events.
+// Horizon returns how long the deployment remembers events.
 func (b *Bus) Horizon() time.Duration { return time.Duration(b.horizon.Load()) }
 
-// MaxPayload is the largest message in bytes, headers included, that the server
-// takes.
+// MaxPayload returns the largest message that the server accepts, in bytes, headers
+// included.
 func (b *Bus) MaxPayload() int { return int(b.nc.MaxPayload()) }
 
 func (b *Bus) partitionOf(space string) int { return model.PartitionOf(space, b.Partitions()) }
 
-// checkPartition keeps a wrong number from becoming a name of nothing.
+// checkPartition rejects a number that is no partition before it becomes part of a name.
 func (b *Bus) checkPartition(p int) error {
 	if n := b.Partitions(); p < 0 || p >= n {
 		return fmt.Errorf("partition %d does not exist: the deployment has %d, numbered from 0", p, n)

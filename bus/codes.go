@@ -6,9 +6,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Errors of the JetStream API that decide something here, under the names that they have in
-// nats-server, which this package does not link: a client would link it too. TestQ20_Answers holds
-// each number against the server's.
+// Error codes of the JetStream API that matter here, under their names in
+// nats-server, which this package does not link: a client would link it too. TestQ20_Answers compares
+// each number with the server's.
 const (
 	codeAccountResourcesExceeded  jetstream.ErrorCode = 10002
 	codeClusterNoPeers            jetstream.ErrorCode = 10005
@@ -33,7 +33,7 @@ const (
 	codeStreamTooManyRequests     jetstream.ErrorCode = 10167
 )
 
-// The error codeStreamStoreFailed has its reason in words only.
+// The error codeStreamStoreFailed has its reason only in its text.
 const (
 	reasonMaxMsgs           = "maximum messages exceeded"
 	reasonMaxBytes          = "maximum bytes exceeded"

@@ -13,30 +13,30 @@ import (
 const (
 	// DefaultPrefix begins all subjects, and in capitals all asset names.
 	DefaultPrefix = "settle"
-	// DefaultPartitions is the number of partitions of a new deployment for which
-	// nobody chose one. A partition costs three streams, and more of them let more
-	// workers share the spaces; the number can never be changed.
+	// DefaultPartitions is the number of partitions of a new deployment without a
+	// configured number. A partition costs three streams, and more of them let more
+	// workers share the spaces; the number cannot be changed later.
 	DefaultPartitions = 8
-	// DefaultAckTimeout is long enough for a loaded server and short enough that a
-	// lost acknowledgement is not mistaken for an outage by those who wait.
+	// DefaultAckTimeout is long enough for a loaded server and short enough that
+	// callers do not mistake a lost acknowledgement for an outage.
 	DefaultAckTimeout = 5 * time.Second
 )
 
 // InProcess is a NATS server in this process. Package bus/embedded has one.
 type InProcess interface {
-	// ConnOption makes a connection one that does not go through the network.
+	// ConnOption returns an option for connections that bypass the network.
 	ConnOption() nats.Option
-	// Sync returns when the server writes to its disk: "always", or how often.
+	// Sync returns when the server syncs to disk: "always", or an interval.
 	Sync() string
-	// Varz returns what the server reports at /varz of a monitoring port, as JSON.
+	// Varz returns the server's report at /varz of a monitoring port, as JSON.
 	Varz() ([]byte, error)
 }
 
-// Config says where the server is and what belongs to the deployment. The zero
+// Config configures the connection and the deployment. The zero
 // value connects as the nats command line tool would.
 type Config struct {
 	// Server connects within the process to an embedded server (package bus/embedded).
-	// Environment and contexts are then ignored: they are about other servers. Creds, NKey, User
+	// Environment and contexts are then ignored: they describe other servers. Creds, NKey, User
 	// with Password, and Token select a user of its configuration file, if that has users.
 	Server InProcess
 
@@ -55,46 +55,46 @@ type Config struct {
 	// Name is "<role>/<id>" of the process, such as "worker/w1". The connection is
 	// called "settle/<role>/<id>" in the server's listings.
 	Name string
-	// Version is that of the program. It is noted in the assets that it creates.
+	// Version is that of the program. It is recorded in the assets that the program creates.
 	Version string
 	// Prefix begins all subjects and, in capitals, all asset names, so that several
 	// deployments can share an account. Default DefaultPrefix.
 	Prefix string
-	// Partitions must be the number that the deployment was created with. 0 takes
-	// that number, whatever it is, and DefaultPartitions for a new deployment.
+	// Partitions must be the number that the deployment was created with. 0 accepts
+	// any existing number, and takes DefaultPartitions for a new deployment.
 	Partitions int
-	// Horizon is for how long events are remembered once they are handled, so that one
-	// that is sent again is recognised. It must be the one that the deployment was
-	// created with. 0 takes that one, and model.DefaultHorizon for a new deployment.
+	// Horizon is how long events are remembered after they are handled, so that a repeated
+	// one is recognised. It must be the one that the deployment was
+	// created with. 0 accepts any existing one, and takes model.DefaultHorizon for a new deployment.
 	Horizon time.Duration
 	// Replicas of every asset that Provision creates. 0 chooses 3 in a cluster and
-	// 1 on a single server. 1 in a cluster is refused: a server that restarts would
-	// come back with what it happens to have.
+	// 1 on a single server. 1 in a cluster is refused: a restarted server would
+	// return with an arbitrary earlier state.
 	Replicas int
-	// LaneMaxBytes bounds the size of each LANE stream that Provision creates. A
-	// full lane refuses events. 0 means no bound but the server's own.
+	// LaneMaxBytes limits the size of each LANE stream that Provision creates. A
+	// full lane refuses events. 0 means no limit except the server's own.
 	LaneMaxBytes int64
-	// DeadLetterMaxAge is for how long the stream of dead letters that Provision
-	// creates keeps them. 0 means for ever.
+	// DeadLetterMaxAge is how long the stream of dead letters that Provision
+	// creates keeps them. 0 means without a limit.
 	DeadLetterMaxAge time.Duration
-	// AwaitServer has Connect wait until a server can be reached, as a process does that may be
-	// started before the servers are. It logs what it waits for, at once and then ever more rarely.
+	// AwaitServer makes Connect wait until a server can be reached, for processes that may be
+	// started before the servers. It logs what it waits for, at once and then at growing intervals.
 	// Without it, and for an embedded Server, Connect fails. A server that refuses the credentials
-	// ends the wait: they do not become right by waiting.
+	// ends the wait: waiting does not make them valid.
 	AwaitServer bool
-	// AckTimeout is how long an acknowledgement may take until the request is sent
+	// AckTimeout is how long to wait for an acknowledgement before the request is sent
 	// again. Default DefaultAckTimeout.
 	AckTimeout time.Duration
 	// Options are applied to the connection last.
 	Options []nats.Option
 	// Faults makes requests fail on purpose, for tests. Nil costs nothing.
 	Faults Faults
-	// Logger gets what nobody waits for: disconnections, requests that are not
-	// answered for long, messages that nobody can read. Nil discards it.
+	// Logger receives events that no caller waits for: disconnections, requests that are not
+	// answered for long, unreadable messages. Nil discards them.
 	Logger *slog.Logger
 }
 
-// withDefaults fills what is empty and reports what cannot be meant.
+// withDefaults fills empty fields and returns an error for invalid ones.
 func (c Config) withDefaults() (Config, error) {
 	if c.Name == "" {
 		c.Name = "client/" + shortID()
@@ -136,9 +136,9 @@ func (c Config) check() error {
 	return nil
 }
 
-// maxPartitions keeps a slip of the finger from creating more streams than a
-// server carries.
+// maxPartitions prevents a typing error from creating more streams than a
+// server supports.
 const maxPartitions = 1024
 
-// minHorizon is the shortest horizon: whoever retries needs some time to do so.
+// minHorizon is the shortest horizon: retries need some time.
 const minHorizon = time.Minute

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// SaveContext writes a nats context, over one of that name, and returns its file: from then on
+// SaveContext writes a nats context, replacing one of that name, and returns its file: from then on
 // `nats --context NAME` and Config.Context reach the server. It does not select the context.
 func SaveContext(name, url, description string) (file string, err error) {
 	if err := model.CheckName("context", name); err != nil {
@@ -30,7 +30,7 @@ func SaveContext(name, url, description string) (file string, err error) {
 	return file, os.WriteFile(file, append(text, '\n'), 0o600)
 }
 
-// ContextURL is the server that a nats context names, "" for none.
+// ContextURL returns the server that a nats context names, "" for none.
 func ContextURL(name string) string {
 	dir, err := contextDir()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Components of a deployment: what each of its streams is for.
+// Components of a deployment: the purpose of each of its streams.
 const (
 	ComponentLane     = "lane"
 	ComponentLog      = "log"
@@ -34,13 +34,13 @@ type Asset struct {
 	Partition int `json:"partition"`
 }
 
-// AllPartitions stands for the number of a partition where a stream is of all of them.
+// AllPartitions is the partition number of a shared stream.
 const AllPartitions = -1
 
-// Assets are the streams of the deployment.
+// Assets returns the streams of the deployment.
 func (b *Bus) Assets() []Asset { return AssetsOf(b.cfg.Prefix, b.Partitions()) }
 
-// AssetsOf are the streams of a deployment, those of one partition beside each other.
+// AssetsOf returns the streams of a deployment, those of one partition next to each other.
 func AssetsOf(prefix string, partitions int) []Asset {
 	n := newNames(prefix)
 	all := []Asset{
@@ -55,7 +55,7 @@ func AssetsOf(prefix string, partitions int) []Asset {
 	return all
 }
 
-// StreamReach says how far a stream reaches, and what bounds it besides.
+// StreamReach is the extent of a stream, and its limits.
 type StreamReach struct {
 	First, Last uint64
 	Messages    uint64
@@ -64,7 +64,7 @@ type StreamReach struct {
 	MaxAge      time.Duration
 }
 
-// Reach asks the stream's leader how far the stream reaches.
+// Reach asks the stream's leader for the extent of the stream.
 func (b *Bus) Reach(ctx context.Context, stream string) (StreamReach, error) {
 	info, err := b.streamInfo(ctx, stream)
 	if err != nil {
@@ -74,21 +74,21 @@ func (b *Bus) Reach(ctx context.Context, stream string) (StreamReach, error) {
 	return StreamReach{First: s.FirstSeq, Last: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, MaxAge: info.Config.MaxAge}, nil
 }
 
-// Stored is a message with everything that a stream keeps of it.
+// Stored is a message with everything that a stream stores of it.
 type Stored struct {
 	Subject string
 	Seq     uint64
 	Time    time.Time
 	Header  []byte // as it is on the wire; nil if there is none
 	Data    []byte
-	// Expected is the sequence behind which a commit was appended, and Reflects the log
-	// sequence that an item of a STATE bucket is of.
+	// Expected is the sequence after which a commit was appended, and Reflects the log
+	// sequence of an item in a STATE bucket.
 	Expected, Reflects uint64
 }
 
 // CopyStream delivers the messages of a stream after a sequence, in order, up to the sequence
-// upTo, or, if that is 0, up to a moment at which nothing more was there. A message that was
-// replaced during the copy may be delivered besides the one that has replaced it. An error
+// upTo, or, if that is 0, up to a moment at which no further message existed. A message that was
+// replaced during the copy may be delivered in addition to its replacement. An error
 // of take ends the copy.
 func (b *Bus) CopyStream(ctx context.Context, stream string, after, upTo uint64, take func(*Stored) error) error {
 	if upTo > 0 && after >= upTo {
@@ -129,7 +129,7 @@ func storedOf(d delivery) *Stored {
 	}
 }
 
-// wireHeader writes headers as they are sent and stored.
+// wireHeader returns headers as they are sent and stored.
 func wireHeader(h nats.Header) []byte {
 	if len(h) == 0 {
 		return nil
@@ -148,13 +148,13 @@ func wireHeader(h nats.Header) []byte {
 	return append(b, "\r\n"...)
 }
 
-// SpaceOfCommit is the space of a message of a LOG stream.
+// SpaceOfCommit returns the space of a message of a LOG stream.
 func SpaceOfCommit(s *Stored) string { return lastToken(s.Subject) }
 
-// EventOf is the event of a message of a LANE stream, and false for a message that is none.
+// EventOf returns the event of a message of a LANE stream, and false for a message that is none.
 func EventOf(s *Stored) (m model.Message, ok bool) { return parseEvent(s.Subject) }
 
-// MarkOf is the space whose mark a message of a STATE bucket is, "" if it is none.
+// MarkOf returns the space whose mark a message of a STATE bucket is, "" if it is none.
 func (b *Bus) MarkOf(partition int, s *Stored) string {
 	key := strings.TrimPrefix(s.Subject, bucketSubject(b.names.stateBucket(partition), ""))
 	space, found := strings.CutSuffix(key, "."+markKey)
@@ -164,7 +164,7 @@ func (b *Bus) MarkOf(partition int, s *Stored) string {
 	return space
 }
 
-// PositionOf is the name of the position that a message of a STATE bucket is, "" if it is none.
+// PositionOf returns the name of the position that a message of a STATE bucket is, "" if it is none.
 func (b *Bus) PositionOf(partition int, s *Stored) string {
 	name, found := strings.CutPrefix(s.Subject, bucketSubject(b.names.stateBucket(partition), positionPrefix))
 	if !found {
@@ -173,14 +173,14 @@ func (b *Bus) PositionOf(partition int, s *Stored) string {
 	return name
 }
 
-// ArchiveWriter writes messages as the server's own snapshots do, compressed, without the state
-// of the stream at their beginning and the mark at their end.
+// ArchiveWriter writes messages in the format of the server's own snapshots, compressed, without the state
+// of the stream at the beginning and the mark at the end.
 type ArchiveWriter struct {
 	packed *s2.Writer
 	w      *archive.Writer
 }
 
-// NewArchive is a writer onto w.
+// NewArchive returns a writer onto w.
 func NewArchive(w io.Writer) *ArchiveWriter {
 	packed := s2.NewWriter(w, s2.WriterConcurrency(1))
 	return &ArchiveWriter{packed: packed, w: archive.NewWriter(packed)}
@@ -199,7 +199,7 @@ func (a *ArchiveWriter) Add(s *Stored) error {
 	return err
 }
 
-// Close writes what is left.
+// Close writes buffered data.
 func (a *ArchiveWriter) Close() error {
 	return errors.Join(a.w.Close(), a.packed.Close())
 }
@@ -231,5 +231,5 @@ func ReadArchive(r io.Reader, take func(*Stored) error) error {
 	}
 }
 
-// maxArchived is more than a server takes as one message.
+// maxArchived is more than the largest message of a server.
 const maxArchived = 128 << 20

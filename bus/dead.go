@@ -10,7 +10,7 @@ import (
 )
 
 // Bury stores a dead letter unless there is one about the event. See
-// worker.DeadLetters.
+// port.DeadLetters.
 func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -38,8 +38,8 @@ func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
 	return nil
 }
 
-// judgeLetter is sending.judge but for want of room, which is waited for: nobody is
-// there who could be told to come back.
+// judgeLetter is like sending.judge, except that it waits for room: no caller
+// could be asked to retry.
 func (b *Bus) judgeLetter(subject string) func(answer, bool) ruling {
 	lookFor := func(ctx context.Context) ruling {
 		_, err := b.leaderGet(ctx, b.names.deadStream(), getRequest{LastFor: subject})
@@ -60,7 +60,7 @@ func (b *Bus) judgeLetter(subject string) func(answer, bool) ruling {
 	}
 }
 
-// ReadDead returns up to limit dead letters. See worker.DeadLetters.
+// ReadDead returns up to limit dead letters. See port.DeadLetters.
 func (b *Bus) ReadDead(ctx context.Context, space string, after uint64, limit int) ([]model.DeadLetter, error) {
 	if err := checkIfAny("space", space); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (b *Bus) ReadDead(ctx context.Context, space string, after uint64, limit in
 	return all, nil
 }
 
-// FindDead returns the dead letters about an event. See worker.DeadLetters.
+// FindDead returns the dead letters about an event. See port.DeadLetters.
 func (b *Bus) FindDead(ctx context.Context, space, id string) ([]model.DeadLetter, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func checkIfAny(what, name string) error {
 	return model.CheckName(what, name)
 }
 
-// letters decodes what a read has found. Who may publish there may write anything:
-// what is not a letter about the event that its subject names is passed over.
+// letters decodes the results of a read. Clients with the right to publish there may write anything:
+// messages that are no letter about the event in their subject are skipped.
 func (b *Bus) letters(found []storedMsg, err error) ([]model.DeadLetter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dead letters: %w", err)

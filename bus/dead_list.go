@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// ListDead returns the names of the dead letters of a space. See worker.DeadLetters. The server
-// keeps them as an index, of which it tells 100,000 at a time.
+// ListDead returns the names of the dead letters of a space. See port.DeadLetters. The server
+// keeps them as an index, and returns 100,000 at a time.
 func (b *Bus) ListDead(ctx context.Context, space string) ([]model.DeadName, error) {
 	if err := checkIfAny("space", space); err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (b *Bus) ListDead(ctx context.Context, space string) ([]model.DeadName, err
 		return nil, fmt.Errorf("list dead letters: %w", err)
 	}
 	names := make([]model.DeadName, 0, len(subjects))
-	for subject := range subjects { // any order: the caller is promised none
+	for subject := range subjects { // any order: the contract promises none
 		if name, is := b.deadName(subject); is {
 			names = append(names, name)
 		}
@@ -30,8 +30,8 @@ func (b *Bus) ListDead(ctx context.Context, space string) ([]model.DeadName, err
 	return names, nil
 }
 
-// subjects are those of a stream that match a pattern, in as many pages as that takes. A page may
-// be of another moment than the one before it, so that a subject that has come meanwhile may be
+// subjects returns the subjects of a stream that match a pattern, in as many pages as necessary. Pages may
+// be of different moments, so that a subject that was added meanwhile may be
 // missing.
 func (b *Bus) subjects(ctx context.Context, stream, pattern string) (map[string]uint64, error) {
 	all := map[string]uint64{}
@@ -68,11 +68,11 @@ func (b *Bus) subjects(ctx context.Context, stream, pattern string) (map[string]
 	}
 }
 
-// getDeadAtOnce is how many letters are asked for by name at once: the server answers 1024, and
-// stops when that were too many bytes.
+// getDeadAtOnce is how many letters are requested by name at once: the server answers 1024, and
+// stops when that is too many bytes.
 const getDeadAtOnce = 512
 
-// GetDead returns the letters of those names. See worker.DeadLetters.
+// GetDead returns the letters of those names. See port.DeadLetters.
 func (b *Bus) GetDead(ctx context.Context, names []model.DeadName) ([]model.DeadLetter, error) {
 	for _, n := range names {
 		if err := n.Check(); err != nil {

@@ -10,25 +10,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Defect says why one stream of a deployment cannot be relied on: it is missing, a setting on which a guarantee
+// Defect is why one stream of a deployment cannot be relied on: it is missing, a setting on which a guarantee
 // rests was altered, or it does not answer.
 type Defect struct {
 	Asset
 	Err error
 }
 
-// Missing reports whether the stream is not there.
+// Missing reports whether the stream does not exist.
 func (d *Defect) Missing() bool { return errors.Is(d.Err, errNoStream) }
 
 // ErrSilent is the error of a stream that did not answer.
 var ErrSilent = errors.New("it may have no leader, or this user may not ask; `settle doctor` says which")
 
-// Silent reports whether the stream has not answered, as while it elects a leader: it may answer soon.
+// Silent reports whether the stream has not answered, for example while it elects a leader: it may answer soon.
 func (d *Defect) Silent() bool { return errors.Is(d.Err, ErrSilent) }
 
-// Defects checks every stream as Check does, and returns what is wrong with each, in the order of Assets; nothing if
-// all is well. A stream that has not answered after a while has a defect. The error is ErrNoDeployment if
-// every stream is missing, or that ctx has ended.
+// Defects checks every stream as Check does, and returns their defects, in the order of Assets; nil if
+// there are none. A stream that has not answered after a while has a defect. The error is ErrNoDeployment if
+// every stream is missing, or that of ctx.
 func (b *Bus) Defects(ctx context.Context) ([]Defect, error) {
 	return b.defects(ctx, b.timing.silent)
 }
@@ -36,11 +36,11 @@ func (b *Bus) Defects(ctx context.Context) ([]Defect, error) {
 // checkers is how many streams are checked at a time.
 const checkers = 16
 
-// defects is Defects. A stream may take so long to answer; 0 waits until ctx ends.
+// defects is Defects with a limit on how long a stream may take to answer; 0 waits until ctx ends.
 func (b *Bus) defects(ctx context.Context, silent time.Duration) ([]Defect, error) {
 	assets := b.assets(b.Partitions())
 	errs := make([]error, len(assets))
-	var asked atomic.Bool // the leader has been asked for a missing stream for long enough
+	var asked atomic.Bool // the leader has reported a missing stream for long enough
 	var g errgroup.Group
 	g.SetLimit(checkers)
 	for i := range assets {
@@ -56,7 +56,7 @@ func (b *Bus) defects(ctx context.Context, silent time.Duration) ([]Defect, erro
 			return nil
 		})
 	}
-	_ = g.Wait() // there are no errors
+	_ = g.Wait() // the functions return no errors
 	if ctx.Err() != nil {
 		return nil, errors.Join(append([]error{ctx.Err()}, errs...)...)
 	}
@@ -79,7 +79,7 @@ func (b *Bus) defects(ctx context.Context, silent time.Duration) ([]Defect, erro
 	return found, nil
 }
 
-// checkWithin is check of a stream that may be silent for so long, or until ctx ends if that is 0.
+// checkWithin checks a stream that may be silent for so long, or until ctx ends if silent is 0.
 func (b *Bus) checkWithin(ctx context.Context, a *asset, absent, silent time.Duration) error {
 	if silent == 0 {
 		return b.check(ctx, *a, absent)

@@ -1,7 +1,7 @@
-// Package bus is all of Settle's NATS: the streams and subjects, what is written
-// to them and how an answer is read, the connection and the embedded server. It
+// Package bus is all of Settle's NATS: the streams and subjects, the messages written
+// to them and the interpretation of answers, the connection and the embedded server. It
 // satisfies port.Bus over JetStream and is the only package that imports
-// nats.go. Package membus means the same in memory; buscontract checks both.
+// nats.go. Package membus has the same semantics in memory; buscontract checks both.
 //
 // # Assets
 //
@@ -9,8 +9,8 @@
 // "SETTLE" are Config.Prefix.
 //
 //	LANE   stream SETTLE_LANE_<p>    settle.lane.<p>.<space>.<stream>.<event id>
-//	                                 exactly these tokens: whoever publishes to
-//	                                 another subject is told that nobody listens
+//	                                 exactly these tokens: a message published to
+//	                                 another subject has no responders
 //	LOG    stream SETTLE_LOG_<p>     settle.log.<p>.<space>
 //	       republished to            settle.feed.<p>.<space>
 //	STATE  bucket SETTLE_STATE_<p>   <space>.<doc>         a document, plain JSON
@@ -19,25 +19,25 @@
 //	                                 =pos.<name>           a position, a number
 //	       bucket SETTLE_WORKERS     <worker id>           an announcement, JSON
 //	       bucket SETTLE_PROGRAMS    version.<program>.<n> a program, immutable
-//	                                 rule.<spaces>         which version those run
-//	                                 dead.totals           how many dead letters there are
-//	                                 rewind.<stream>       when it has gone back, and which process noticed
+//	                                 rule.<spaces>         the version that those spaces run
+//	                                 dead.totals           the number of dead letters
+//	                                 rewind.<stream>       its rewinds, and the processes that detected them
 //	                                 backup.newest         the newest backup
 //	DEAD   stream SETTLE_DEAD        settle.dead.<space>.<stream>.<event id>
 //	                                 one for the deployment: letters are rare
 //
-// And core NATS, where a message exists only while it travels:
+// And core NATS, where messages are not stored:
 //
-//	settle.demand.<p>     leases of those who watch
-//	settle.rollcall.<p>   a new owner asks for the leases again
+//	settle.demand.<p>     leases of observers
+//	settle.rollcall.<p>   a new owner requests the leases again
 //	settle.ping.<id>      answered by the process of that id
-//	settle.api.<name>     a question; one of the processes that serve it answers, as
+//	settle.api.<name>     a request; one of the processes that serve it answers, as
 //	                      a NATS micro service
 //
-// An event and a commit are one message each. What is about a message and not in
-// it travels in headers: Settle-Commit (the append's id), Settle-Position, Settle-Term and
+// An event and a commit are one message each. Metadata of a message
+// travels in headers: Settle-Commit (the append's id), Settle-Position, Settle-Term and
 // Settle-Prev-Term (the terms of an event that a space has sent, and of the one before it), Settle-Replay-Key
-// (what it stands for, whichever transaction has sent it), Settle-Depth, Settle-Not-Before, Settle-Invalid (the message is a tombstone, and why), Settle-Seq (the
+// (the identity of the send, independent of the transaction), Settle-Depth, Settle-Not-Before, Settle-Invalid (the message is a tombstone, with the reason), Settle-Seq (the
 // log sequence that a document reflects), traceparent and tracestate. Nats-Msg-Id is never
 // set: its window forgets.
 //
@@ -51,11 +51,11 @@
 //	nothing acknowledged is    file storage, no limits by age, count or size that
 //	lost or forgotten          evict, no rollup, no deletes, no TTL; replication in
 //	                           a cluster, fsync on a single server
-//	what the feed says is      LOG republishes a message after it was stored, on R3
-//	committed                  after the quorum has it, and names the sequence that
+//	the feed has only          LOG republishes a message after it was stored, on R3
+//	committed entries          after the quorum has it, and names the sequence that
 //	                           preceded it on its subject
-//	what is not handled stays  a purge of LANE names a sequence up to which everything
-//	                           is done; what it removes, it is told the age of by the
+//	unhandled events stay      a purge of LANE names a sequence up to which everything
+//	                           is done; the age of the removed events is decided by the
 //	                           server's clock, and the last message always stays
 //	a purged log does not pass a commit carries the sequence that it was appended
 //	for a whole one            behind, and a purge of a space's log never takes its
@@ -63,12 +63,12 @@
 //	an old state never covers  expected last sequence of the bucket's key, and the
 //	a newer one                Settle-Seq found there when that is refused
 //
-// Each of these settings is checked when the assets are opened, and one that was
-// altered is refused with an *AssetError. See assets.go, where the reasons stand
-// beside the settings.
+// Each of these settings is checked when the assets are opened, and an
+// altered one is refused with an *AssetError. See assets.go, which gives the reasons
+// next to the settings.
 //
-// Whoever may publish to the LANE, LOG and feed subjects or to $KV is trusted:
-// headers alone can do damage there. Everybody else goes through a service.
+// Users with the right to publish to the LANE, LOG and feed subjects or to $KV are trusted:
+// headers alone can do damage there. All other users go through a service.
 //
 // # When an answer is missing
 //
@@ -78,37 +78,37 @@
 //	     --> refused                               --> done, unless in doubt
 //	     --> no leader, in flight, no room         --> wait, send again
 //	     --> silence, disconnected  (in doubt now) --> send again
-//	     in doubt and refused: read who stands there; ours --> done, stored
+//	     in doubt and refused: read the stored message; ours --> done, stored
 //
 // Every attempt is the identical message under the identical condition, so of all
-// attempts at most one is stored. No read ever proves that something is absent: a
-// deposed leader answers from the past. For the same reason a refusal that names
+// attempts at most one is stored. No read ever proves that a message is absent: a
+// deposed leader answers from an earlier state. For the same reason a refusal that names
 // a head older than the one expected is not believed in a cluster, until it has
 // been repeated for longer than any election takes.
 //
 // An event that is "refused: one message per subject" is no duplicate yet: on R3
-// the server says so while the other one is still on its way to the quorum, and may
-// be lost. Only the refused expectation says that it is stored.
+// the server may answer so while the other message is still on its way to the quorum, and may
+// be lost. Only the refused expectation proves that it is stored.
 //
-// # What happens on failure
+// # Failures
 //
 //   - The connection breaks: requests wait and are sent again on the next one, all
-//     of them in doubt. Nothing is buffered in between. Follows begin again behind
+//     of them in doubt. Nothing is buffered in between. Subscriptions continue after
 //     the last message that they delivered.
 //   - A stream has no leader, or no room: requests wait; a send into a full lane
 //     gets model.ErrLaneFull.
-//   - A stream is gone: requests wait, with a warning in the log; follows end with
+//   - A stream is gone: requests wait, with a warning in the log; subscriptions end with
 //     an error after a while.
-//   - Close: waits for what is under way, then ends the rest with
+//   - Close: waits for requests in flight, then ends the rest with
 //     model.ErrStopped. Kill: ends everything with it at once.
 //
 // # Feeds
 //
 // FollowSpace needs no consumer, so any number of spaces can be followed. It
-// subscribes to the space's feed, reads from the log what was there before, and
+// subscribes to the space's feed, reads the earlier entries from the log, and
 // from then on delivers a feed message if its predecessor is the entry that was
 // delivered last. If not, the log is read again. A feed message that was lost
-// without a successor is noticed when the leader is asked what comes next: every few
+// without a successor is noticed when the leader is asked for the next entry: every few
 // seconds, after each reconnect, and after messages were dropped here.
 //
 // FollowLog and FollowLane use an ephemeral push consumer in memory, without

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// DueSpaces lists the spaces of a partition that want to be woken. See worker.State.
+// DueSpaces returns the spaces of a partition that must be woken at a time. See port.State.
 func (b *Bus) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
 	if err := b.checkPartition(partition); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func dues(found []storedMsg, prefix string) []model.Due {
 	return list
 }
 
-// LoadItem returns one item of a space, or its mark. See worker.State.
+// LoadItem returns one item of a space, or its mark. See port.State.
 func (b *Bus) LoadItem(ctx context.Context, space, key string) (model.StateDoc, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return model.StateDoc{}, err

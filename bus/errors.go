@@ -14,30 +14,30 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// outcome is what an answer of the server says about one attempt to store a
-// message. This file is the only place that knows the server's codes.
+// outcome is the meaning of the server's answer to one attempt to store a
+// message. Only this file knows the server's codes.
 type outcome int
 
 const (
 	// stored: the message is in the stream.
 	stored outcome = iota
-	// moved: the expected last sequence is not the one that stands there.
+	// moved: the last sequence is not the expected one.
 	moved
-	// taken: the subject holds the most messages that it may. On R3 that may be
-	// one that is still on its way and can yet be lost, so it proves nothing.
+	// taken: the subject holds its maximum of messages. On R3 the other message may
+	// still be on its way and can yet be lost, so this proves nothing.
 	taken
-	// busy: something else is on its way to the same subject. Nobody's fault.
+	// busy: another message is on its way to the same subject.
 	busy
 	// full: the stream, the account or the server has no room.
 	full
-	// tooLarge: this message is never going to be stored.
+	// tooLarge: this message can never be stored.
 	tooLarge
-	// unavailable: nobody was there who could have stored it.
+	// unavailable: no server could have stored it.
 	unavailable
 	// forbidden: the server has dropped the message, because the user may not publish there.
 	forbidden
-	// unclear: the server has answered, and whether it stored the message cannot
-	// be told from that.
+	// unclear: the server has answered, and the answer does not show whether it stored
+	// the message.
 	unclear
 )
 
@@ -48,7 +48,7 @@ func (o outcome) String() string { return outcomeNames[o] }
 // answer is one answer of the server to an attempt.
 type answer struct {
 	outcome outcome
-	// seq is where the message was stored, or what stands there when it moved.
+	// seq is where the message was stored, or the present last sequence if it moved.
 	seq uint64
 	// why is the server's own text, for logs and errors.
 	why string
@@ -98,7 +98,7 @@ func storedSeq(data []byte) (uint64, bool) {
 }
 
 // readStatus reads an answer that is only a header. 503 comes from the server that
-// we are connected to: nobody listens on the subject, so nobody got the message.
+// this process is connected to: the subject has no subscriber, so the message was not delivered.
 func readStatus(h nats.Header) answer {
 	status := header(h, headerStatus)
 	if status == "503" {
@@ -145,15 +145,15 @@ func storeFailure(description string) outcome {
 	return unclear
 }
 
-// standing reads N off "wrong last sequence: N".
+// standing reads N from "wrong last sequence: N".
 func standing(description string) uint64 {
 	_, n, _ := strings.Cut(description, ": ")
 	seq, _ := strconv.ParseUint(n, 10, 64)
 	return seq
 }
 
-// notSentAnswer explains a message that could not be handed to the connection. Only
-// where the client library refuses it before writing anything is that certain.
+// notSentAnswer classifies the error of a message that could not be passed to the connection. It is
+// certain only if the client library refuses the message before writing anything.
 func notSentAnswer(err error) answer {
 	a := answer{outcome: unclear, why: err.Error()}
 	switch {
@@ -165,8 +165,8 @@ func notSentAnswer(err error) answer {
 	return a
 }
 
-// forbiddenSubject is the subject to which a message was dropped that this user may not
-// publish, "" if an error of the connection says anything else.
+// forbiddenSubject returns the subject whose message was dropped because this user may not
+// publish there, "" for any other error of the connection.
 func forbiddenSubject(err error) string {
 	const begin = `Permissions Violation for Publish to "`
 	if !errors.Is(err, nats.ErrPermissionViolation) {
@@ -177,7 +177,7 @@ func forbiddenSubject(err error) string {
 	return subject
 }
 
-// apiError is an error of the JetStream API about a read.
+// apiError classifies an error of the JetStream API about a read.
 func apiError(e *jetstream.APIError) error {
 	switch e.ErrorCode {
 	case codeNoMessageFound:
@@ -198,7 +198,7 @@ var (
 	errNoMessage   = errors.New("no such message")
 	errNoStream    = model.ErrNoStream
 	errNoJetStream = errors.New("JetStream is not enabled for this account")
-	// errTransient: asking again may help.
+	// errTransient: another request may succeed.
 	errTransient = errors.New("not available just now")
 )
 

@@ -14,7 +14,7 @@ const (
 	opAnnounce Op = "announce"
 )
 
-// Fault is what becomes of one attempt.
+// Fault is the fate of one attempt.
 type Fault int
 
 const (
@@ -36,12 +36,12 @@ type Attempt struct {
 	Try int
 }
 
-// Faults decides the fate of every attempt. It is called on the way out, from any
-// goroutine. It may hold up the attempt, and with it whatever that goroutine would
+// Faults decides the fate of every attempt. It is called before a message is sent, from any
+// goroutine. It may block the attempt, and with it everything that the goroutine would
 // do next, such as sending other requests again.
 type Faults func(Attempt) Fault
 
-// of is the fate of an attempt; no Faults at all means delivery.
+// of returns the fate of an attempt; nil Faults deliver everything.
 func (f Faults) of(a Attempt) Fault {
 	if f == nil {
 		return Deliver

@@ -15,10 +15,10 @@ import (
 // dropped, which shows as a gap and is read from the log.
 const feedRoom = 256
 
-// fillPage is how many entries a gap is read by.
+// fillPage is how many entries of a gap are read at a time.
 const fillPage = 512
 
-// FollowSpace delivers the entries of one space. See worker.Log, and the package
+// FollowSpace delivers the entries of one space. See port.Log, and the package
 // comment for how it works. It runs on the caller's goroutine.
 func (b *Bus) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
 	if err := model.CheckName("space", space); err != nil {
@@ -41,7 +41,7 @@ func (b *Bus) FollowSpace(ctx context.Context, space string, after uint64, deliv
 	return b.followError(ctx, space, err)
 }
 
-// followError is how a follow ends: with the reason why it should, if there is one.
+// followError returns the error that a subscription ends with: the reason why it must end, if there is one.
 func (b *Bus) followError(ctx context.Context, space string, err error) error {
 	if over := b.over(ctx); over != nil {
 		return over
@@ -58,7 +58,7 @@ type feed struct {
 	deliver func(model.LogEntry)
 
 	stream, subject string
-	epoch           uint64 // in which it was begun
+	epoch           uint64 // the store's epoch at the start
 
 	sub      *nats.Subscription
 	messages <-chan *nats.Msg
@@ -104,8 +104,8 @@ func (f *feed) run(ctx context.Context) error {
 	}
 }
 
-// receive takes a message of the feed. The server says which entry of the space
-// preceded it; if that is not the one delivered last, something is missing.
+// receive processes a message of the feed. The server names the entry of the space that
+// preceded it; if that is not the one delivered last, entries are missing.
 func (f *feed) receive(ctx context.Context, m *nats.Msg) error {
 	seq := addedNumber(m.Header, headerSequence)
 	if seq <= f.last {
@@ -121,7 +121,7 @@ func (f *feed) receive(ctx context.Context, m *nats.Msg) error {
 }
 
 // missed reports, once no message is waiting, whether some were dropped since the
-// last time. Those had no successor to show the gap, if they were the last ones.
+// last call. If they were the last ones, no successor shows the gap.
 func (f *feed) missed() bool {
 	if len(f.messages) > 0 {
 		return false
@@ -144,9 +144,9 @@ func (f *feed) next(e model.LogEntry) error {
 	return nil
 }
 
-// compareHead notices an entry whose feed message was lost and that has no
-// successor to show the gap. It asks the leader what comes next, which is nothing
-// most of the time.
+// compareHead detects an entry whose feed message was lost and that has no
+// successor to show the gap. It asks the leader for the next entry; usually there
+// is none.
 func (f *feed) compareHead(ctx context.Context) error {
 	p := f.b.partitionOf(f.space)
 	next, err := f.b.leaderGet(ctx, f.b.names.logStream(p), getRequest{Seq: f.last + 1, NextFor: f.b.names.log(p, f.space)})
@@ -159,8 +159,8 @@ func (f *feed) compareHead(ctx context.Context) error {
 	return f.fillTo(ctx, next.Seq)
 }
 
-// fillTo delivers from the log what is missing up to a sequence that is known to be
-// there. A replica that is behind does not show it yet, so it is asked again.
+// fillTo delivers the missing entries from the log, up to a sequence that is known to
+// exist. A replica that is behind does not show it yet, so the read is repeated.
 func (f *feed) fillTo(ctx context.Context, seq uint64) error {
 	for try := 1; f.last < seq; try++ {
 		if err := f.fill(ctx); err != nil {
@@ -176,7 +176,7 @@ func (f *feed) fillTo(ctx context.Context, seq uint64) error {
 	return nil
 }
 
-// fill delivers what the log holds after the last delivery.
+// fill delivers the entries of the log after the last delivery.
 func (f *feed) fill(ctx context.Context) error {
 	for {
 		entries, err := f.b.ReadLog(ctx, f.space, f.last, fillPage)

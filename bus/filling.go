@@ -13,14 +13,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A lane that has lost its end gives sequences out again, under which spaces have handled other
-// events. It is filled up to what they know, so that no more of that happens. See
-// worker.Lanes.
+// A lane that has lost its end would assign sequences again under which spaces have handled other
+// events. It is filled up to the last known sequence to prevent that. See
+// port.Lanes.
 
 // The names of the messages that fill a lane, which no event can have.
 const fillSpace, fillStream = "=", "="
 
-// LaneEvent returns the message at a sequence of a partition's lane. See worker.Lanes.
+// LaneEvent returns the message at a sequence of a partition's lane. See port.Lanes.
 func (b *Bus) LaneEvent(ctx context.Context, partition int, seq uint64) (m model.Message, there bool, err error) {
 	if err := b.checkPartition(partition); err != nil {
 		return model.Message{}, false, err
@@ -37,13 +37,13 @@ func (b *Bus) LaneEvent(ctx context.Context, partition int, seq uint64) (m model
 	}
 	m, ok := eventOf(s)
 	if !ok {
-		m = model.Message{Seq: s.Seq, Stored: s.Time} // one that fills the lane, or of a name that can be none
+		m = model.Message{Seq: s.Seq, Stored: s.Time} // a filling message, or one with an invalid name
 	}
 	return m, true, nil
 }
 
-// LaneBefore is the last sequence of a lane up to which everything was stored before a time.
-// See worker.Lanes.
+// LaneBefore returns the last sequence of a lane up to which everything was stored before a time.
+// See port.Lanes.
 func (b *Bus) LaneBefore(ctx context.Context, partition int, at time.Time) (uint64, error) {
 	if err := b.checkPartition(partition); err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func (b *Bus) LaneBefore(ctx context.Context, partition int, at time.Time) (uint
 	return info.State.LastSeq, nil
 }
 
-// FillLane stores messages that are no events. See worker.Lanes.
+// FillLane stores messages that are no events. See port.Lanes.
 func (b *Bus) FillLane(ctx context.Context, partition int, upTo uint64, names []model.Message) error {
 	if err := b.checkPartition(partition); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (b *Bus) FillLane(ctx context.Context, partition int, upTo uint64, names []
 	}
 }
 
-// fill stores a message that is no event under each of the subjects that is free, in their
+// fill stores a message that is no event under each free subject, in their
 // order.
 func (b *Bus) fill(ctx context.Context, partition int, subjects []string) error {
 	for window := range slices.Chunk(subjects, saveWindow) {
@@ -128,7 +128,7 @@ func (b *Bus) fillWindow(ctx context.Context, partition int, subjects []string) 
 	return nil
 }
 
-// judgeFill is content with whatever stands there.
+// judgeFill accepts any message at the subject.
 func judgeFill(a answer, _ bool) ruling {
 	switch a.outcome {
 	case stored:
@@ -141,7 +141,7 @@ func judgeFill(a answer, _ bool) ruling {
 	return ruling{again: true}
 }
 
-// LogTail returns the last entries of a partition's log. See worker.Log.
+// LogTail returns the last entries of a partition's log. See port.Log.
 func (b *Bus) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error) {
 	if err := b.checkPartition(partition); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (b *Bus) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, 
 	return entries, nil
 }
 
-// MovePosition keeps a number, also if it is smaller than what is kept. See worker.State.
+// MovePosition stores a number, even if it is smaller than the stored one. See port.State.
 func (b *Bus) MovePosition(ctx context.Context, partition int, name string, seq uint64) error {
 	for try := 1; ; try++ {
 		there, err := b.position(ctx, partition, name)

@@ -9,7 +9,7 @@ import (
 )
 
 // FindEvents returns the events of an id, of a space or of all of them. See
-// worker.Lanes.
+// port.Lanes.
 func (b *Bus) FindEvents(ctx context.Context, space, id string) ([]model.Message, error) {
 	if err := checkIfAny("space", space); err != nil {
 		return nil, err

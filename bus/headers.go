@@ -11,7 +11,7 @@ import (
 )
 
 // Headers that Settle writes. They are read by name without regard to case, since
-// libraries disagree on how to spell them.
+// libraries spell them differently.
 const (
 	headerCommit   = "Settle-Commit"   // Append.ID
 	headerPosition = "Settle-Position" // Message.Position
@@ -50,20 +50,20 @@ func setNumber(h nats.Header, name string, n uint64) {
 	h[name] = []string{strconv.FormatUint(n, 10)}
 }
 
-// setPositive leaves a header out that would be 0.
+// setPositive sets a header unless its value is 0.
 func setPositive(h nats.Header, name string, n uint64) {
 	if n > 0 {
 		setNumber(h, name, n)
 	}
 }
 
-// number is the value of a decimal header, 0 if it is absent or not a number.
+// number returns the value of a decimal header, 0 if it is absent or not a number.
 func number(h nats.Header, name string) uint64 {
 	n, _ := strconv.ParseUint(header(h, name), 10, 64)
 	return n
 }
 
-// header is the first value of a header, by its exact name if that is there.
+// header returns the first value of a header, by its exact name if present.
 func header(h nats.Header, name string) string {
 	if values, ok := h[name]; ok && len(values) > 0 {
 		return values[0]
@@ -76,8 +76,8 @@ func header(h nats.Header, name string) string {
 	return ""
 }
 
-// added is the value of a header that the server has added to a stored message: the
-// last one of that name, for whoever wrote the message may have put one there too.
+// added returns the value of a header that the server has added to a stored message: the
+// last one of that name, since the author of the message may have set one too.
 func added(h nats.Header, name string) string {
 	values := h[name]
 	if len(values) == 0 {
@@ -91,7 +91,7 @@ func addedNumber(h nats.Header, name string) uint64 {
 	return n
 }
 
-// addedTime is when a message was stored, the zero time if the server does not say.
+// addedTime returns when a message was stored, the zero time if the server does not report it.
 func addedTime(h nats.Header) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, added(h, headerTimeStamp))
 	if err != nil {
@@ -111,8 +111,8 @@ func setTrace(h nats.Header, t model.Trace) {
 	}
 }
 
-// The W3C trace context has 55 characters in its first version, and lets those who
-// pass a state on drop one of more than 512.
+// The W3C trace context has 55 characters in its first version, and permits
+// dropping a state of more than 512.
 const (
 	maxTraceparent = 128
 	maxTracestate  = 512
@@ -124,7 +124,7 @@ func trace(h nats.Header) model.Trace {
 	}
 	t := model.Trace{Parent: header(h, headerParent), State: header(h, headerState)}
 	if len(t.Parent) > maxTraceparent {
-		return model.Trace{} // not one: and it would travel on in all that the event causes
+		return model.Trace{} // invalid: it would be passed on to everything that the event causes
 	}
 	if len(t.State) > maxTracestate {
 		t.State = ""

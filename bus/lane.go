@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// FollowLane delivers the events of a partition. See worker.Lanes.
+// FollowLane delivers the events of a partition. See port.Lanes.
 func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
 	if err := b.checkPartition(partition); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliv
 	})
 }
 
-// ReadLane returns up to limit events of one space. See worker.Lanes.
+// ReadLane returns up to limit events of one space. See port.Lanes.
 func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit in
 	return events, nil
 }
 
-// FindEvent returns the event of that name. See worker.Lanes.
+// FindEvent returns the event of that name. See port.Lanes.
 func (b *Bus) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
 	m := model.Message{Space: space, Stream: stream, ID: id}
 	if err := checkMessage(&m); err != nil {
@@ -71,7 +71,7 @@ func (b *Bus) FindEvent(ctx context.Context, space, stream, id string) (model.Me
 	return m, ok, nil
 }
 
-// LaneEnd is the last sequence of a partition's lane. See worker.Lanes.
+// LaneEnd returns the last sequence of a partition's lane. See port.Lanes.
 func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 	if err := b.checkPartition(partition); err != nil {
 		return 0, err
@@ -84,8 +84,8 @@ func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 	return info.State.LastSeq, nil
 }
 
-// CountLane counts the events of a space in a part of its lane. See worker.Lanes. The server counts
-// them as it makes a consumer, which delivers none.
+// CountLane counts the events of a space in a part of its lane. See port.Lanes. The server counts
+// them when it creates a consumer, which delivers none.
 func (b *Bus) CountLane(ctx context.Context, space string, after, upTo uint64) (int, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
@@ -125,15 +125,15 @@ func (b *Bus) countBehind(ctx context.Context, stream, pattern string, after uin
 	return c.CachedInfo().NumPending, nil
 }
 
-// event reads an event of a partition as it stands in its lane, unless it is none. One of
-// another partition is not found here: whoever follows the lane sends it to its own.
+// event reads an event of a partition as it is in its lane; ok is false if the message is none. An event of
+// another partition is not found here: the lane's owner forwards it to the right one.
 func (b *Bus) event(partition int, s storedMsg) (model.Message, bool) {
 	m, ok := eventOf(s)
 	return m, ok && b.partitionOf(m.Space) == partition
 }
 
-// eventOf reads an event. Anybody with the right to publish to a lane can write a name there
-// that is none, which nobody could ever handle.
+// eventOf reads an event. Clients with the right to publish to a lane can write an invalid
+// name there, which could never be handled.
 func eventOf(s storedMsg) (model.Message, bool) {
 	m, ok := parseEvent(s.Subject)
 	if !ok || header(s.Header, headerFill) != "" {
@@ -142,7 +142,7 @@ func eventOf(s storedMsg) (model.Message, bool) {
 	m.Seq, m.Stored, m.Payload = s.Seq, s.Time, s.Data
 	m.Position, m.Depth = number(s.Header, headerPosition), number(s.Header, headerDepth)
 	m.Trace = trace(s.Header)
-	if m.Position > 0 { // only what a space has sent has a place to be kept
+	if m.Position > 0 { // only events sent by a space have a position
 		m.Invalid = header(s.Header, headerInvalid)
 		m.Term, m.PrevTerm, m.ReplayKey = number(s.Header, headerTerm), number(s.Header, headerPrevTerm), number(s.Header, headerReplay)
 	}
@@ -155,8 +155,8 @@ func eventOf(s storedMsg) (model.Message, bool) {
 	return m, true
 }
 
-// millis is the time of a header. One that is none is -1: nobody can tell when the event
-// was to be handled.
+// millis returns the time in a header, -1 if it is invalid: then the time of the event is
+// unknown.
 func millis(text string) int64 {
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ms < 0 {

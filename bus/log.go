@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Head is the sequence of the space's last commit, 0 if it has none. See
-// worker.Log.
+// Head returns the sequence of the space's last commit, 0 if it has none. See
+// port.Log.
 func (b *Bus) Head(ctx context.Context, space string) (uint64, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
@@ -27,7 +27,7 @@ func (b *Bus) Head(ctx context.Context, space string) (uint64, error) {
 }
 
 // ReadLog returns up to limit entries of the space after a sequence. See
-// worker.Log.
+// port.Log.
 func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
@@ -52,18 +52,18 @@ func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int
 	return entries, nil
 }
 
-// endsAt reports whether a space has no commit after a sequence. Where a space wakes, that is so,
-// mostly: the server knows where the last message of a subject is, and would have to search the
+// endsAt reports whether a space has no commit after a sequence. That is the usual case when a space is
+// loaded: the server knows the last message of a subject, and would have to search the
 // log to its end for one behind it.
 func (b *Bus) endsAt(ctx context.Context, space string, after uint64) (bool, error) {
 	if after == 0 {
-		return false, nil // a space that is new is not in the server's index, which says so at once
+		return false, nil // a new space is not in the server's index, which answers at once
 	}
 	head, err := b.Head(ctx, space)
 	return head <= after, err
 }
 
-// FollowLog delivers the entries of all spaces of a partition. See worker.Log.
+// FollowLog delivers the entries of all spaces of a partition. See port.Log.
 func (b *Bus) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
 	if err := b.checkPartition(partition); err != nil {
 		return err

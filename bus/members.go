@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Announce says that a member is there, replacing what it said before. See
-// worker.Members.
+// Announce stores a member's announcement, replacing its previous one. See
+// port.Members.
 func (b *Bus) Announce(ctx context.Context, m model.Member) error {
 	if err := model.CheckName("worker", m.ID); err != nil {
 		return err
@@ -45,7 +45,7 @@ func judgeStore(a answer, doubt bool) ruling {
 	return judgePut(a, doubt)
 }
 
-// store puts a message into the bucket of the workers, over whatever stands there.
+// store puts a message into the bucket of the workers, replacing the present one.
 func (b *Bus) store(ctx context.Context, subject string, body []byte) error {
 	stored := make(chan error, 1)
 	r := b.pub.start(task{
@@ -62,7 +62,7 @@ func (b *Bus) store(ctx context.Context, subject string, body []byte) error {
 }
 
 // FollowMembers delivers the last announcement of every member, calls ready, and
-// then delivers each new one. See worker.Members.
+// then delivers each new one. See port.Members.
 func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
 	t := tail{stream: bucketStream(b.names.workersBucket()), latest: true, reached: ready}
 	return b.follow(ctx, t, func(d delivery) {
@@ -79,12 +79,12 @@ func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), rea
 }
 
 // AnswerPings makes Ping(id) true until ctx ends or the bus is stopped. It returns
-// when the server knows. See worker.Members.
+// when the server has the subscription. See port.Members.
 func (b *Bus) AnswerPings(ctx context.Context, id string) error {
 	if err := model.CheckName("worker", id); err != nil {
 		return err
 	}
-	sub, err := b.nc.Subscribe(b.names.ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // who asks has a timeout
+	sub, err := b.nc.Subscribe(b.names.ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // the requester has a timeout
 	if err == nil {
 		err = b.flush(ctx)
 	}
@@ -98,11 +98,11 @@ func (b *Bus) AnswerPings(ctx context.Context, id string) error {
 	return nil
 }
 
-// Ping reports whether a member's process is there. See worker.Members. The
-// question is asked again until it is answered: a request can get lost with the
-// process that it was given to. The error, when ctx ends (or after twice the
+// Ping reports whether a member's process exists. See port.Members. The
+// request is repeated until it is answered: it can get lost with the
+// process that received it. The error, when ctx ends (or after twice the
 // acknowledgement timeout, if it has no deadline), means that the process listens
-// and does not answer, or that this one is cut off.
+// and does not answer, or that this one is disconnected.
 func (b *Bus) Ping(ctx context.Context, id string) (bool, error) {
 	if err := model.CheckName("worker", id); err != nil {
 		return false, err
@@ -123,7 +123,7 @@ func (b *Bus) Ping(ctx context.Context, id string) (bool, error) {
 	return there, nil
 }
 
-// bounded gives a deadline to a context that has none.
+// bounded adds a deadline to a context that has none.
 func (b *Bus) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, bounded := ctx.Deadline(); bounded {
 		return context.WithCancel(ctx)

@@ -15,8 +15,8 @@ import (
 // dropped: they are renewed anyway.
 const topicRoom = 4096
 
-// Observe tells the owner of a space that somebody watches one of its documents.
-// See worker.Observers. The error says only that nothing was sent.
+// Observe notifies the owner of a space that one of its documents is watched.
+// See port.Observers. An error means that nothing was sent.
 func (b *Bus) Observe(l model.Lease) error {
 	if err := l.Check(); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (b *Bus) Observe(l model.Lease) error {
 	return b.say(b.names.demand(b.partitionOf(l.Space)), body)
 }
 
-// CallRoll asks those who observe spaces of a partition to say so again.
+// CallRoll asks the observers of spaces of a partition to repeat their leases.
 func (b *Bus) CallRoll(partition int) error {
 	if err := b.checkPartition(partition); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (b *Bus) CallRoll(partition int) error {
 	return b.say(b.names.rollCall(partition), nil)
 }
 
-// say publishes what nobody acknowledges.
+// say publishes a message without acknowledgement.
 func (b *Bus) say(subject string, body []byte) error {
 	if err := b.over(context.Background()); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (b *Bus) say(subject string, body []byte) error {
 	return nil
 }
 
-// FollowLeases delivers the leases of a partition. See worker.Observers.
+// FollowLeases delivers the leases of a partition. See port.Observers.
 func (b *Bus) FollowLeases(ctx context.Context, partition int, deliver func(model.Lease)) error {
 	if err := b.checkPartition(partition); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (b *Bus) FollowLeases(ctx context.Context, partition int, deliver func(mode
 }
 
 // FollowRollCalls delivers the numbers of partitions whose roll is called. See
-// worker.Observers.
+// port.Observers.
 func (b *Bus) FollowRollCalls(ctx context.Context, deliver func(partition int)) error {
 	return b.listen(ctx, b.names.rollCalls(), func(m *nats.Msg) {
 		p, err := strconv.Atoi(lastToken(m.Subject))

@@ -18,8 +18,8 @@ import (
 // if they were lost on the way.
 const listenRoom = 1024
 
-// Listen asks one of those who serve the endpoint, and delivers the parts of its answer.
-// See worker.Services. The connection renews the subscription by itself.
+// Listen sends a request to one of the processes that serve the endpoint, and delivers the parts of its answer.
+// See port.Services. The connection renews the subscription by itself.
 func (b *Bus) Listen(ctx context.Context, endpoint string, request []byte, deliver func(model.Part)) error {
 	if err := model.CheckName("endpoint", endpoint); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (b *Bus) Listen(ctx context.Context, endpoint string, request []byte, deliv
 
 func (b *Bus) hear(ctx context.Context, subject string, request []byte, deliver func(model.Part)) error {
 	parts := make(chan *nats.Msg, listenRoom)
-	inbox := b.nc.NewInbox() // of its own: those of requests have somebody listening until the connection ends
+	inbox := b.nc.NewInbox() // a separate inbox: that of requests keeps its subscription until the connection ends
 	sub, err := b.nc.ChanSubscribe(inbox, parts)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (b *Bus) hear(ctx context.Context, subject string, request []byte, deliver 
 	}
 }
 
-// partOf is the part that a message carries.
+// partOf returns the part in a message.
 func partOf(m *nats.Msg) model.Part {
 	if code := header(m.Header, micro.ErrorCodeHeader); code != "" {
 		n, _ := strconv.Atoi(code)
@@ -84,13 +84,13 @@ func partOf(m *nats.Msg) model.Part {
 	return p
 }
 
-// nobodyListened reports whether m is the server's word that a message has reached nobody.
+// nobodyListened reports whether m is the server's notice that a message had no responders.
 func nobodyListened(m *nats.Msg) bool {
 	return len(m.Data) == 0 && header(m.Header, "Status") == "503"
 }
 
-// outlet is where the parts of one answer go. Every one is a request, of which nobody
-// expects an answer: the server says so at once if there is nobody to answer it.
+// outlet sends the parts of one answer. Each part is sent as a request, so that
+// "no responders" reveals a departed client; no answer is expected.
 type outlet struct {
 	b     *Bus
 	to    string
@@ -129,19 +129,19 @@ func (o *outlet) Say(p model.Part) error {
 	return o.b.nc.PublishMsg(m)
 }
 
-// oneLine is text as a header can carry it.
+// oneLine returns text in a form that fits a header.
 func oneLine(text string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
 }
 
-// Gone is closed when nobody listens any more. See model.Outlet.
+// Gone is closed when the client has stopped listening. See model.Outlet.
 func (o *outlet) Gone() <-chan struct{} { return o.gone }
 
 // Close ends the answer.
 func (o *outlet) Close() { o.b.outlets.remove(o) }
 
-// outlets are those of one connection, by the subject under which each hears that nobody
-// listens. They share a subscription.
+// outlets are those of one connection, by the subject on which each receives the
+// "no responders" notice. They share a subscription.
 type outlets struct {
 	mu    sync.Mutex
 	inbox string
@@ -167,7 +167,7 @@ func (s *outlets) add(nc *nats.Conn, o *outlet) error {
 
 func (s *outlets) hear(m *nats.Msg) {
 	if !nobodyListened(m) {
-		return // somebody has answered, which is not asked for
+		return // a reply, which was not requested
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

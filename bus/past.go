@@ -13,32 +13,32 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// past is what a bus remembers of its streams: of each the newest message that it knows.
+// past is a bus's memory of its streams: the newest known message of each.
 // A store that has gone back to an earlier state has another one there, or none. Until a
-// stream has been compared with what is remembered, nothing is stored in it. The zero
+// stream has been compared with the memory, nothing is stored in it. The zero
 // value is ready.
 type past struct {
 	mu      sync.Mutex
 	epoch   uint64
-	rewinds []model.Rewind // the last of each stream that has gone back, as they were noticed
+	rewinds []model.Rewind // the last rewind of each stream that has gone back, in the order of detection
 	anchors map[string]anchor
-	// suspect are the streams that may have gone back since they were heard of last. As long as
-	// there are any, what follows from what was read is not stored in others either; but a
-	// stream without a leader does not hold them up for ever. unsettled counts the times that
-	// all have to be compared.
+	// suspect are the streams that may have gone back since their last message was read. While
+	// there are any, nothing that depends on what was read is stored in other streams either; but a
+	// stream without a leader does not block them without a limit. unsettled counts how often
+	// all of them had to be compared.
 	suspect   map[string]bool
 	unsettled int
-	// contradicted are the streams of which a leader has said that they are not what they were, as long
-	// as that is not believed. Nothing rests on what was read before it is decided.
+	// contradicted are the streams whose leader has reported another state than the known one, until
+	// that is believed or refuted. Nothing that depends on earlier reads is stored until it is decided.
 	contradicted map[string]bool
-	// changed is raised when a stream is suspected no more, and with every new epoch.
+	// changed is raised when a stream is no longer suspect, and with every new epoch.
 	changed signal
 }
 
 // anchor is a message that is known to be in a stream, or to have been purged from it.
 type anchor struct {
 	seq uint64
-	// What follows is compared as far as it is known.
+	// The other fields are compared if they are known.
 	time    time.Time
 	subject string
 	commit  string // the Settle-Commit header
@@ -48,21 +48,21 @@ func anchorOf(m *storedMsg) anchor {
 	return anchor{seq: m.Seq, time: m.Time, subject: m.Subject, commit: header(m.Header, headerCommit)}
 }
 
-// errOtherEpoch is the answer to what rests on an earlier state of the store.
+// errOtherEpoch is the error of a request that depends on an earlier state of the store.
 var errOtherEpoch = fmt.Errorf("not sent: %w", model.ErrRewound)
 
-// Epoch counts how often the store was found to have gone back. See port.Bus.
+// Epoch returns how often the store was found to have gone back. See port.Bus.
 func (b *Bus) Epoch() uint64 { return b.past.now() }
 
-// Rewinds returns, for each stream that was found to have gone back since the bus was connected, the last time that it
-// was, in the order in which that was noticed.
+// Rewinds returns, for each stream that was found to have gone back since the bus was connected, the last
+// rewind, in the order of detection.
 func (b *Bus) Rewinds() []model.Rewind {
 	b.past.mu.Lock()
 	defer b.past.mu.Unlock()
 	return slices.Clone(b.past.rewinds)
 }
 
-// Hindsight is for how long a leader may answer from the past. See port.Bus.
+// Hindsight returns how long a leader may answer from an earlier state. See port.Bus.
 func (b *Bus) Hindsight() time.Duration {
 	if b.clustered.Load() {
 		return b.timing.pastLimit
@@ -76,7 +76,7 @@ func (p *past) now() uint64 {
 	return p.epoch
 }
 
-// note remembers a message, unless a newer one is known of its stream.
+// note records a message, unless a newer one of its stream is known.
 func (p *past) note(stream string, a anchor) {
 	if stream == "" {
 		return
@@ -86,13 +86,13 @@ func (p *past) note(stream string, a anchor) {
 	if p.anchors == nil {
 		p.anchors, p.suspect, p.contradicted = map[string]anchor{}, map[string]bool{}, map[string]bool{}
 	}
-	// What was stored before a stream went back may be heard of only after that.
+	// A message stored before a stream went back may be read only after that.
 	if was := p.anchors[stream]; a.seq > was.seq && !p.suspect[stream] {
 		p.anchors[stream] = a
 	}
 }
 
-// suspectAll says that any stream may have gone back: the connection is lost.
+// suspectAll marks all streams as suspect, after the connection is lost.
 func (p *past) suspectAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *past) suspectAll() {
 	}
 }
 
-// suspectOne says that a stream may have gone back, and reports whether that is news: then it is to be compared.
+// suspectOne marks a stream as suspect, and reports whether it was not: then it must be compared.
 func (p *past) suspectOne(stream string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +113,8 @@ func (p *past) suspectOne(stream string) bool {
 	return true
 }
 
-// settled says that all streams have been compared that were suspected the first n times, or
-// could not be for long. One that a leader contradicts is waited for all the same.
+// settled records that all streams have been compared that were suspected the first n times, or
+// could not be compared for long. A stream that a leader contradicts still blocks.
 func (p *past) settled(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,14 +124,14 @@ func (p *past) settled(n int) {
 	}
 }
 
-// times is how often the streams have been suspected and not compared.
+// times returns how often the streams have been suspected and not compared.
 func (p *past) times() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.unsettled
 }
 
-// holdsBack reports whether a message is to wait until its stream has been compared.
+// holdsBack reports whether a message must wait until its stream has been compared.
 func (p *past) holdsBack(stream string, bound bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func (p *past) suspects(stream string) bool {
 	return p.suspect[stream]
 }
 
-// known are the streams of which anything is remembered.
+// known returns the streams with a remembered message.
 func (p *past) known() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,17 +161,17 @@ func (p *past) anchor(stream string) anchor {
 	return p.anchors[stream]
 }
 
-// contradicts says that a leader does not have what is remembered of a stream.
+// contradicts records that a leader does not have the remembered message of a stream.
 func (p *past) contradicts(stream string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, known := p.anchors[stream]; known { // else it was decided meanwhile
+	if _, known := p.anchors[stream]; known { // otherwise it was decided meanwhile
 		p.contradicted[stream] = true
 	}
 }
 
-// holds says that a stream has been compared, and has not gone back. was is what it was
-// compared with, found the message that stands there.
+// holds records that a stream has been compared, and has not gone back. was is the message that it was
+// compared with, found the message in the stream.
 func (p *past) holds(stream string, was, found anchor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +185,7 @@ func (p *past) holds(stream string, was, found anchor) {
 	}
 }
 
-// isBack begins a new epoch, unless that was noticed meanwhile: a stream is not what it was.
+// isBack begins a new epoch because a stream has gone back, unless that was detected meanwhile.
 func (p *past) isBack(stream string, was anchor, r model.Rewind) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +203,7 @@ func (p *past) isBack(stream string, was anchor, r model.Rewind) bool {
 	return true
 }
 
-// steady waits until a stream has been compared, if it is suspected, and returns
+// steady waits until a suspect stream has been compared, and returns
 // model.ErrRewound if the epoch is another one by then.
 func (b *Bus) steady(ctx context.Context, stream string, epoch uint64) error {
 	for {
@@ -224,10 +224,10 @@ func (b *Bus) steady(ctx context.Context, stream string, epoch uint64) error {
 	}
 }
 
-// comparing bounds how many streams are compared at a time.
+// comparing limits how many streams are compared at a time.
 const comparing = 16
 
-// compareAll compares every stream with what is remembered, each until there is an answer.
+// compareAll compares every stream with the remembered messages, each until there is an answer.
 // It does not wait for that.
 func (b *Bus) compareAll() {
 	b.pub.mu.Lock()
@@ -248,7 +248,7 @@ func (b *Bus) compareAll() {
 	})
 }
 
-// suspect compares a stream that may not be what it was, and has what is stored in it wait for that. It does not wait.
+// suspect compares a stream that may have gone back, and delays messages for it until then. It does not wait.
 func (b *Bus) suspect(stream string) {
 	b.pub.mu.Lock()
 	defer b.pub.mu.Unlock()
@@ -263,11 +263,11 @@ func (b *Bus) compareEach(ctx context.Context) {
 	for _, stream := range b.past.known() {
 		g.Go(func() error { b.compare(ctx, stream); return nil })
 	}
-	_ = g.Wait() // there are no errors
+	_ = g.Wait() // the functions return no errors
 }
 
-// comparePast compares all streams now and then: a leader that has lost the end of its
-// stream costs no connection.
+// comparePast compares all streams periodically: a leader may lose the end of its
+// stream without losing a connection.
 func (b *Bus) comparePast(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -281,12 +281,12 @@ func (b *Bus) comparePast(every time.Duration) {
 	}
 }
 
-// compare compares one stream with what is remembered of it, and acts on the outcome. A
-// leader that does not know yet that it is deposed may answer from the past, and one that has just been elected may
-// not know of the stream, so in a cluster a stream that is too short or not there is looked at again, for as
-// long as that can be. A stream that has no leader says nothing: only answers count.
+// compare compares one stream with its remembered message, and acts on the outcome. A
+// leader that does not know yet that it is deposed may answer from an earlier state, and one that has just been elected may
+// not know of the stream, so in a cluster a stream that is too short or missing is read again, for as
+// long as that is possible. A stream without a leader proves nothing: only answers count.
 func (b *Bus) compare(ctx context.Context, stream string) {
-	var since time.Time // leaders have contradicted, without a pause
+	var since time.Time // since when leaders have contradicted without interruption
 	for try := 1; ; try++ {
 		was, asked := b.past.anchor(stream), time.Now()
 		found, why, err := b.lookBack(ctx, stream, was)
@@ -299,7 +299,7 @@ func (b *Bus) compare(ctx context.Context, stream string) {
 			return
 		default:
 			b.past.contradicts(stream)
-			if since.IsZero() || time.Since(asked) > b.cfg.AckTimeout { // no leader has answered meanwhile
+			if since.IsZero() || time.Since(asked) > b.cfg.AckTimeout { // no leader has answered in between
 				since = time.Now()
 			}
 			if !b.clustered.Load() || time.Since(since) >= b.timing.pastLimit {
@@ -313,9 +313,9 @@ func (b *Bus) compare(ctx context.Context, stream string) {
 	}
 }
 
-// lookBack asks the leader of a stream for the message of an anchor. why says what is wrong
-// with the answer, "" that nothing is. A message that is not there has been purged, as
-// long as the stream reaches further. A stream that is not there has lost all that it had.
+// lookBack asks the leader of a stream for the message of an anchor. why is the contradiction
+// in the answer, "" if there is none. A missing message has been purged, if
+// the stream reaches further. A missing stream has lost all its messages.
 func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found anchor, why string, err error) {
 	if was.seq == 0 {
 		return was, "", nil
@@ -343,10 +343,10 @@ func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found an
 	return was, "", nil
 }
 
-// noSuchStream is what is wrong with a stream that was there.
+// noSuchStream describes a stream that existed and is missing.
 const noSuchStream = "there is no such stream: it was deleted, or the store is another one"
 
-// differs says what tells two messages of one sequence apart, "" if nothing does.
+// differs describes the difference between two messages of one sequence, "" if there is none.
 func (a *anchor) differs(found anchor) string {
 	switch {
 	case !a.time.IsZero() && !a.time.Equal(found.time):
@@ -359,7 +359,7 @@ func (a *anchor) differs(found anchor) string {
 	return ""
 }
 
-// wentBack ends what rests on the stream as it was, and says so.
+// wentBack ends everything that depends on the earlier state of the stream, and logs it.
 func (b *Bus) wentBack(stream string, was anchor, why string) {
 	r := model.Rewind{At: time.Now().UTC(), Stream: stream, Known: was.seq, Found: why}
 	if !b.past.isBack(stream, was, r) {

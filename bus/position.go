@@ -10,18 +10,18 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A position is an item of the STATE bucket that reflects the log sequence which
-// it is. Its text is for people; what counts is the Settle-Seq header, as with
+// A position is an item of the STATE bucket whose reflected log sequence is the
+// position. Its text is for people; the Settle-Seq header is decisive, as with
 // every item.
 
-// LoadPosition returns the number kept for a partition under a name, 0 if there is
-// none. See worker.State.
+// LoadPosition returns the number stored for a partition under a name, 0 if there is
+// none. See port.State.
 func (b *Bus) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
 	there, err := b.position(ctx, partition, name)
 	return there.Seq, err
 }
 
-// SavePosition keeps seq if it is larger than what is kept. See worker.State.
+// SavePosition stores seq if it is larger than the stored number. See port.State.
 func (b *Bus) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
 	return b.savePosition(ctx, partition, name, seq, strconv.AppendUint(nil, seq, 10))
 }
@@ -40,7 +40,7 @@ func (b *Bus) savePosition(ctx context.Context, partition int, name string, seq 
 	return err
 }
 
-// PositionStored is when a number was kept last. See worker.State.
+// PositionStored returns when a number was last stored. See port.State.
 func (b *Bus) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
 	if err := b.checkPartition(partition); err != nil {
 		return time.Time{}, err
@@ -56,8 +56,8 @@ func (b *Bus) PositionStored(ctx context.Context, partition int, name string) (t
 	return m.Time, nil
 }
 
-// LoadAhead returns how far a partition is done with its lane but for a few spaces. One that cannot
-// be read is as good as none. See worker.State.
+// LoadAhead returns how far a partition is done with its lane except for a few spaces. An unreadable
+// item counts as none. See port.State.
 func (b *Bus) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
 	there, err := b.position(ctx, partition, model.AheadPosition)
 	if err != nil || there.Seq == 0 || len(there.Data) > 0 && there.Data[0] != '{' { // it was moved
@@ -74,7 +74,7 @@ func (b *Bus) LoadAhead(ctx context.Context, partition int) (model.Ahead, error)
 	return a, nil
 }
 
-// SaveAhead keeps a if its UpTo is larger than what is kept. See worker.State.
+// SaveAhead stores a if its UpTo is larger than the stored one. See port.State.
 func (b *Bus) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
 	data, err := a.Encode()
 	if err != nil {

@@ -13,23 +13,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Provision creates what the deployment lacks, and checks what it has as Check
-// does. It may be called at any time, by any number of programs at once.
+// Provision creates missing assets of the deployment, and checks existing ones as Check
+// does. It may be called at any time, by any number of programs concurrently.
 //
-// What is created is empty. Of a deployment that was whole once, ask Lost first: a stream that was there has
-// been forgotten with all that it had.
+// Created streams are empty. For a deployment that was complete before, call Lost first: creating a lost stream
+// anew discards the information that its data is missing.
 func (b *Bus) Provision(ctx context.Context) error { return b.provisionBut(ctx, nil) }
 
-// provisionBut is Provision of all streams but those that are lost.
+// provisionBut is Provision of all streams except lost ones.
 func (b *Bus) provisionBut(ctx context.Context, lost []string) error {
 	stored, err := b.storedSettings(ctx)
-	if err == nil && stored.horizon == 0 { // the bucket that has it is not there
+	if err == nil && stored.horizon == 0 { // the bucket that stores it is missing
 		err = b.createWorkers(ctx, stored)
 	}
 	if err != nil {
 		return err
 	}
-	stored, err = b.storedSettings(ctx) // maybe another program has just decided them
+	stored, err = b.storedSettings(ctx) // another program may have just decided them
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (b *Bus) provisionBut(ctx context.Context, lost []string) error {
 	}
 	away := false
 	return b.eachAsset(func(a asset) error {
-		if away || slices.Contains(lost, a.config.Name) { // the next one would wait in vain as long
+		if away || slices.Contains(lost, a.config.Name) { // the next one would wait for as long without effect
 			return nil
 		}
 		err := b.provision(ctx, a)
@@ -47,8 +47,8 @@ func (b *Bus) provisionBut(ctx context.Context, lost []string) error {
 	})
 }
 
-// createWorkers creates the bucket that says what is fixed of a deployment. One whose other streams are there has as
-// many partitions as those say; for how long it remembers events, only that bucket said.
+// createWorkers creates the bucket with the fixed settings of a deployment. If other streams exist, they
+// determine the number of partitions; only the bucket stores the horizon.
 func (b *Bus) createWorkers(ctx context.Context, stored settingsOfDeployment) error {
 	if stored.partitions > 0 && b.cfg.Horizon == 0 {
 		return fmt.Errorf("stream %s is missing, and other streams of the deployment are there: restore it, or say with which horizon it was created (`settle provision --horizon`)", bucketStream(b.names.workersBucket()))
@@ -59,9 +59,9 @@ func (b *Bus) createWorkers(ctx context.Context, stored settingsOfDeployment) er
 	return b.create(ctx, b.workersAssetOf(b.Partitions()).config)
 }
 
-// Lost are the streams of partitions that are missing, and the bucket of the workers, if others of the deployment
-// have data: they were there once. A stream that is created in place of one is empty. One that is being restored is
-// lost until that has ended.
+// Lost returns the missing streams of partitions, and the bucket of the workers, if other streams of the deployment
+// have data: the missing ones existed once. A stream created in place of one is empty. One that is being restored
+// counts as lost until that has ended.
 func (b *Bus) Lost(ctx context.Context) (lost []string, err error) {
 	stored, err := b.storedSettings(ctx)
 	if err != nil || stored.partitions == 0 {
@@ -92,12 +92,12 @@ func (b *Bus) Lost(ctx context.Context) (lost []string, err error) {
 	return lost, nil
 }
 
-// Check compares every setting on which a guarantee rests with what is wanted, and
-// creates nothing. The error joins an *AssetError for each that was altered, and
-// says which assets are missing; it is ErrNoDeployment if all are.
+// Check compares every setting on which a guarantee rests with the required one, and
+// creates nothing. The error joins an *AssetError for each altered asset, and
+// names the missing ones; it is ErrNoDeployment if all are missing.
 func (b *Bus) Check(ctx context.Context) error { return b.checkBut(ctx, nil) }
 
-// checkBut is Check of all streams but those of partitions that are lost.
+// checkBut is Check of all streams except those of partitions that are lost.
 func (b *Bus) checkBut(ctx context.Context, lost []string) error {
 	found, err := b.defects(ctx, 0)
 	if err != nil {
@@ -112,11 +112,11 @@ func (b *Bus) checkBut(ctx context.Context, lost []string) error {
 	return errors.Join(errs...)
 }
 
-// ErrNoDeployment says that nothing of a deployment is there.
+// ErrNoDeployment reports that no asset of a deployment exists.
 var ErrNoDeployment = errors.New("there is no deployment of this prefix on this server; create it with Provision")
 
 // Deployments returns the prefixes of the deployments in the account, sorted: those that have a stream of the
-// log of partition 0. It lists streams, which no role may do. It returns none for a user that may not.
+// log of partition 0. It lists streams, which no role permits. It returns none for a user without that permission.
 func (b *Bus) Deployments(ctx context.Context) (prefixes []string, err error) {
 	if b.mayPublish(ctx, "list streams", "", "$JS.API.STREAM.LIST") != nil {
 		return nil, ctx.Err()
@@ -143,7 +143,7 @@ func (b *Bus) eachAsset(do func(asset) error) error {
 	return errors.Join(errs...)
 }
 
-// provision creates an asset if it is not there, and checks it.
+// provision creates a missing asset, and checks it.
 func (b *Bus) provision(ctx context.Context, a asset) error {
 	err := b.check(ctx, a, 0)
 	if !errors.Is(err, errNoStream) {
@@ -155,7 +155,7 @@ func (b *Bus) provision(ctx context.Context, a asset) error {
 	return b.check(ctx, a, b.timing.placement)
 }
 
-// create creates a stream. One of that name which appeared meanwhile is no error:
+// create creates a stream. If one of that name appeared meanwhile, that is no error:
 // it is checked next.
 func (b *Bus) create(ctx context.Context, c jetstream.StreamConfig) error {
 	err := b.createReplicated(ctx, c, b.cfg.Replicas)
@@ -165,8 +165,8 @@ func (b *Bus) create(ctx context.Context, c jetstream.StreamConfig) error {
 	return err
 }
 
-// createReplicated creates a stream with so many replicas. 0 is 3 where that is
-// possible: only a single server refuses it for being none of a cluster.
+// createReplicated creates a stream with so many replicas. 0 is 3 if that is
+// possible: only a single server refuses it, as it is not in a cluster.
 func (b *Bus) createReplicated(ctx context.Context, c jetstream.StreamConfig, replicas int) error {
 	if replicas == 0 {
 		err := b.createReplicated(ctx, c, 3)
@@ -182,8 +182,8 @@ func (b *Bus) createReplicated(ctx context.Context, c jetstream.StreamConfig, re
 	return explainCreate(b.createPatiently(ctx, c), c)
 }
 
-// createPatiently asks until there is an answer: while a cluster comes up, a request may
-// reach none of its servers. Whoever asks twice for the same stream gets the same one.
+// createPatiently repeats the request until there is an answer: while a cluster starts, a request may
+// reach none of its servers. Creating the same stream twice has no further effect.
 func (b *Bus) createPatiently(ctx context.Context, c jetstream.StreamConfig) error {
 	placement := time.Now().Add(b.timing.placement)
 	return b.persist(ctx, func(ctx context.Context) error {
@@ -198,7 +198,7 @@ func (b *Bus) createPatiently(ctx context.Context, c jetstream.StreamConfig) err
 }
 
 // isAwayPeer reports whether a stream could not be placed because the cluster has not heard
-// from one of its servers: of late, or since a route to it was made anew.
+// from one of its servers recently, or since its route was renewed.
 func isAwayPeer(err error) bool {
 	return err != nil && isCode(err, codeClusterNoPeers) && strings.Contains(err.Error(), "peer offline")
 }
@@ -219,7 +219,7 @@ func singleReplica(stream, cluster string) error {
 	}
 }
 
-// explainCreate says what to do about an error that a person has to resolve.
+// explainCreate adds advice to an error that an operator has to resolve.
 func explainCreate(err error, c jetstream.StreamConfig) error {
 	switch {
 	case err == nil, errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
@@ -234,8 +234,8 @@ func explainCreate(err error, c jetstream.StreamConfig) error {
 	return fmt.Errorf("create stream %s: %w", c.Name, err)
 }
 
-// check compares an asset with what is there; errNoStream if it is missing, which is believed as
-// askStream does.
+// check compares an asset with the existing one; it returns errNoStream if it is missing, after the confirmation that
+// askStream requires.
 func (b *Bus) check(ctx context.Context, a asset, absent time.Duration) error {
 	info, err := b.askStream(ctx, absent, a.config.Name)
 	switch {
@@ -243,7 +243,7 @@ func (b *Bus) check(ctx context.Context, a asset, absent time.Duration) error {
 		return fmt.Errorf("stream %s (%s): %w; `settle doctor` says what to do: if it was there once, an empty one in its place has forgotten everything", a.config.Name, a.component, err)
 	case err != nil:
 		return fmt.Errorf("stream %s (%s): %w", a.config.Name, a.component, err)
-	case isRestoring(info) && a.component != ComponentWorkers: // that one is marked while all are restored
+	case isRestoring(info) && a.component != ComponentWorkers: // the workers' bucket is marked during a full restore
 		return fmt.Errorf("stream %s (%s): %w", a.config.Name, a.component, errStreamRestoring)
 	}
 	errs := a.check(info.Config)
@@ -253,7 +253,7 @@ func (b *Bus) check(ctx context.Context, a asset, absent time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// isRestoring reports whether a stream is one that a restore has not opened yet.
+// isRestoring reports whether a stream is being restored and not open yet.
 func isRestoring(info *jetstream.StreamInfo) bool { return info.Config.Metadata[metaRestoring] != "" }
 
 // checkStoredReplicas refuses a number of replicas that is not the configured one,
@@ -273,7 +273,7 @@ func (b *Bus) checkStoredReplicas(info *jetstream.StreamInfo) error {
 	return nil
 }
 
-// clusterOf is the name of the cluster that a stream is in, "" on a single server.
+// clusterOf returns the name of the stream's cluster, "" on a single server.
 func clusterOf(info *jetstream.StreamInfo) string {
 	if info.Cluster == nil {
 		return ""
@@ -282,13 +282,13 @@ func clusterOf(info *jetstream.StreamInfo) string {
 }
 
 // settingsOfDeployment are fixed when a deployment is created; they are zero while
-// there is none. The horizon alone is zero if the bucket of the workers is missing and others are there.
+// there is none. Only the horizon is zero if the bucket of the workers is missing and other streams exist.
 type settingsOfDeployment struct {
 	partitions int
 	horizon    time.Duration
 }
 
-// storedSettings are those that the deployment was created with.
+// storedSettings returns those that the deployment was created with.
 func (b *Bus) storedSettings(ctx context.Context) (settingsOfDeployment, error) {
 	var none settingsOfDeployment
 	name := bucketStream(b.names.workersBucket())
@@ -322,11 +322,11 @@ func partitionsIn(info *jetstream.StreamInfo) (int, error) {
 	return n, nil
 }
 
-// settingsOfOthers are those that the other streams of a deployment say whose bucket of workers is missing, which every
-// stream of it says: that it is not taken for one that does not exist, and created with other partitions.
+// settingsOfOthers reads the settings from the other streams of a deployment whose bucket of workers is missing. Every
+// stream stores them, so that the deployment is not taken for a missing one, and created with other partitions.
 func (b *Bus) settingsOfOthers(ctx context.Context) (settingsOfDeployment, error) {
 	for _, a := range []asset{b.logAsset(0), b.laneAsset(0), b.stateAsset(0), b.deadAsset()} {
-		info, err := b.askStream(ctx, 0, a.config.Name) // the leader has been asked for long enough
+		info, err := b.askStream(ctx, 0, a.config.Name) // the leader has confirmed it for long enough
 		switch {
 		case errors.Is(err, errNoStream):
 			continue
@@ -344,9 +344,9 @@ func (b *Bus) streamInfo(ctx context.Context, name string, opts ...jetstream.Str
 	return b.askStream(ctx, b.timing.absent, name, opts...)
 }
 
-// askStream asks the stream's leader; errNoStream if there is no such stream. A cluster is asked for
-// as long as absent before that is believed: the server that leads it speaks for all, and one that has just
-// become leader has still to apply what was decided before, as has one that led it before a halt.
+// askStream asks the stream's leader; errNoStream if there is no such stream. A cluster must report that
+// for as long as absent before it is believed: its leader answers for all servers, and a new
+// leader, or one that was just restarted, may still have to apply earlier decisions.
 func (b *Bus) askStream(ctx context.Context, absent time.Duration, name string, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	if b.nc.ConnectedClusterName() == "" {
 		absent = 0
@@ -376,8 +376,8 @@ func (b *Bus) askStream(ctx context.Context, absent time.Duration, name string, 
 	return info, nil
 }
 
-// apiTransient tells errors of the client library that are worth another try from
-// those that are not.
+// apiTransient classifies errors of the client library by whether another try may
+// succeed.
 func apiTransient(err error) error {
 	var api *jetstream.APIError
 	switch {

@@ -15,30 +15,30 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// task is a message that is to be stored, and what its answers mean.
+// task is a message to be stored, with the interpretation of its answers.
 type task struct {
 	op Op
 	// msg is the same in every attempt, down to the reply subject.
 	msg *nats.Msg
-	// judge decides what an answer means. doubt says that an earlier attempt may
-	// have been stored without our hearing of it.
+	// judge decides what an answer means. doubt reports that an earlier attempt may
+	// have been stored without confirmation.
 	judge func(a answer, doubt bool) ruling
-	// done gets the definite answer, exactly once.
+	// done receives the definite result, exactly once.
 	done func(seq uint64, err error)
 
-	// stream is where the message is to be stored, and subject under which name: a stream that
-	// may have gone back is compared with what is remembered of it before anything is sent.
+	// stream is the stream to store the message in, and subject its subject there: a stream that
+	// may have gone back is compared with its remembered message before anything is sent.
 	stream, subject string
 	// holder is the stream of a message that names none before it is sent.
 	holder string
-	// bound says that the message follows from what was read before: it is not sent in another
+	// bound reports that the message depends on earlier reads: it is not sent in a later
 	// epoch than this one.
 	bound bool
 	epoch uint64
 }
 
-// ruling is what follows from an answer: the end of the task (the zero again and
-// lookup), another attempt, or a question that must be asked first.
+// ruling is the consequence of an answer: the end of the task (zero again and
+// lookup), another attempt, or a lookup that must be made first.
 type ruling struct {
 	seq    uint64
 	err    error
@@ -46,12 +46,12 @@ type ruling struct {
 	lookup func(context.Context) ruling
 }
 
-// publisher sends tasks and sees to it that each gets a definite answer.
+// publisher sends tasks until each has a definite answer.
 //
 // All replies arrive at one wildcard subscription, whose last token names the
 // request, so a request costs no subscription and no goroutine. Its goroutines
-// are the sweeper, and one for every lookup under way; stop ends them. Where a
-// callback would run inside the call that it answers, it gets a goroutine, which
+// are the sweeper, and one for every running lookup; stop ends them. If a
+// callback would run inside the call that it answers, it gets its own goroutine, which
 // ends with it.
 type publisher struct {
 	nc      *nats.Conn
@@ -73,29 +73,29 @@ type publisher struct {
 	idle    signal // raised when nothing is pending any more
 	refused unstored
 
-	// answers asks for a stream, and returns nil if it is there. asked is when that was done last of each
-	// stream that does not answer what is to be stored.
+	// answers queries a stream, and returns nil if it is there. asked is when that was last done for each
+	// stream that does not answer store requests.
 	answers func(ctx context.Context, stream string) error
 	asked   map[string]time.Time
 }
 
-// unstored is when the server was found last not to store something, and why: there was no room, it has
-// failed to, or it does not answer.
+// unstored is when the server was last found not to store a message, and why: there was no room, it
+// failed, or it did not answer.
 type unstored struct {
 	at  time.Time
 	why string
 }
 
-// Refusal is when the server has last not stored something, for want of room or because it has failed to,
-// and why; the zero time if it never has. A server that does not answer what is to be stored, and all else,
-// is one of these.
+// Refusal returns when the server last did not store a message, for lack of room or because of a failure,
+// and why; the zero time if it never happened. It includes a server that answers other requests
+// but no store requests.
 func (b *Bus) Refusal() (at time.Time, why string) {
 	b.pub.mu.Lock()
 	defer b.pub.mu.Unlock()
 	return b.pub.refused.at, b.pub.refused.why
 }
 
-// request is a task under way. The publisher's mutex guards it, but for task,
+// request is a task in flight. The publisher's mutex guards it, except for task,
 // token and the message, which never change.
 type request struct {
 	task
@@ -103,12 +103,12 @@ type request struct {
 
 	state  requestState
 	sent   time.Time // the last attempt
-	silent time.Time // the first attempt since which no answer has come, zero if there is none
+	silent time.Time // the first attempt since the last answer, zero if there is none
 	tries  int
 	rests  int
-	deaf   int  // answers to ignore, for Faults
-	doubt  bool // an attempt may have been stored that nobody confirmed
-	held   bool // it rests until its stream has been compared, without a timer
+	deaf   int  // number of answers to ignore, for Faults
+	doubt  bool // an attempt may have been stored without confirmation
+	held   bool // it waits without a timer until its stream has been compared
 	reason string
 }
 
@@ -116,7 +116,7 @@ type requestState int
 
 const (
 	onTheWire requestState = iota // an answer is awaited
-	resting                       // a timer will send it again, or the end of a comparison
+	resting                       // a timer, or the end of a comparison, will send it again
 	asking                        // an answer or a lookup is being judged
 )
 
@@ -132,7 +132,7 @@ func newPublisher(nc *nats.Conn, timeout time.Duration, faults Faults, past *pas
 		return nil, err
 	}
 	p.sub = sub
-	_ = sub.SetPendingLimits(-1, -1) // acknowledgements are small, and losing one is dear
+	_ = sub.SetPendingLimits(-1, -1) // acknowledgements are small, and losing one is costly
 	p.running.Go(p.sweep)            // ends with p.ctx
 	return p, nil
 }
@@ -153,7 +153,7 @@ func (p *publisher) start(t task) *request {
 	return r
 }
 
-// payload is the size that the server compares with max_payload.
+// payload returns the size that the server compares with max_payload.
 func payload(m *nats.Msg) int { return m.Size() - len(m.Subject) - len(m.Reply) }
 
 func (p *publisher) register(r *request) error {
@@ -183,12 +183,12 @@ func (p *publisher) transmit(r *request) {
 		err = p.nc.PublishMsg(r.msg)
 	}
 	if err != nil {
-		go p.notSent(r, err) // ends at once; it may call back, and start may not
+		go p.notSent(r, err) // ends at once; it may call back, which start must not do
 	}
 }
 
-// prepare notes that an attempt is about to be made, unless r has ended. The
-// fault is chosen without the mutex, for a test may hold up an attempt.
+// prepare records that an attempt is about to be made, unless r has ended. The
+// fault is chosen without the mutex, since a test may block an attempt.
 func (p *publisher) prepare(r *request) (Fault, bool) {
 	try, ok := p.begin(r)
 	if !ok {
@@ -209,8 +209,8 @@ func (p *publisher) prepare(r *request) (Fault, bool) {
 	return fault, p.pending[r.token] == r
 }
 
-// begin counts the attempt. If another one is on the wire, either may be stored and
-// the refusal of the other be heard first.
+// begin counts the attempt. If another one is in flight, either may be stored and
+// the refusal of the other arrive first.
 func (p *publisher) begin(r *request) (try int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,7 +232,7 @@ func (p *publisher) begin(r *request) (try int, ok bool) {
 	return r.tries, true
 }
 
-// notSent deals with an attempt that could not be handed to the connection.
+// notSent handles an attempt that could not be passed to the connection.
 func (p *publisher) notSent(r *request, err error) {
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining) {
 		p.settle(r, 0, model.ErrStopped)
@@ -241,7 +241,7 @@ func (p *publisher) notSent(r *request, err error) {
 	p.answered(r, notSentAnswer(err))
 }
 
-// receive gets all replies, on the one goroutine of the subscription.
+// receive handles all replies, on the one goroutine of the subscription.
 func (p *publisher) receive(m *nats.Msg) {
 	token, err := strconv.ParseUint(m.Subject[len(p.prefix):], 36, 64)
 	if err != nil {
@@ -253,7 +253,7 @@ func (p *publisher) receive(m *nats.Msg) {
 }
 
 // forbid answers the requests to a subject to which this user may not publish: the server
-// says so to the connection, and nothing to whoever waits for a reply.
+// reports that to the connection only, not as a reply.
 func (p *publisher) forbid(subject string, err error) {
 	p.mu.Lock()
 	var dropped []*request
@@ -268,7 +268,7 @@ func (p *publisher) forbid(subject string, err error) {
 	}
 }
 
-// listening is the request of that token, unless it has ended or is to miss this
+// listening returns the request of that token, unless it has ended or must ignore this
 // answer.
 func (p *publisher) listening(token uint64) *request {
 	p.mu.Lock()
@@ -281,8 +281,8 @@ func (p *publisher) listening(token uint64) *request {
 	return r
 }
 
-// answered acts on an answer. One that says "stored" counts whenever it comes; any
-// other only while an answer is awaited, for it may be about an earlier attempt.
+// answered acts on an answer. "stored" counts whenever it arrives; any
+// other answer only while one is awaited, since it may belong to an earlier attempt.
 func (p *publisher) answered(r *request, a answer) {
 	p.mu.Lock()
 	if a.outcome == full || a.outcome == unclear {
@@ -299,7 +299,7 @@ func (p *publisher) answered(r *request, a answer) {
 	r.state, r.reason = asking, a.why
 	doubt := r.doubt
 	p.mu.Unlock()
-	if a.outcome == unavailable && p.suspect != nil { // it may be gone, and come back as what it once was
+	if a.outcome == unavailable && p.suspect != nil { // the stream may be gone, and return with an earlier state
 		p.suspect(r.stream)
 	}
 	p.act(r, r.judge(a, doubt))
@@ -317,7 +317,7 @@ func (p *publisher) act(r *request, v ruling) {
 }
 
 // ask runs a lookup on a goroutine of its own, which ends with the lookup or with
-// p.ctx, and acts on what it finds.
+// p.ctx, and acts on its ruling.
 func (p *publisher) ask(r *request, lookup func(context.Context) ruling) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -332,7 +332,7 @@ func (p *publisher) ask(r *request, lookup func(context.Context) ruling) {
 	})
 }
 
-// rest waits a little before the next attempt.
+// rest waits before the next attempt.
 func (p *publisher) rest(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -355,8 +355,8 @@ func (p *publisher) rested(r *request, rests int) {
 	}
 }
 
-// pause doubles from 5 ms to 1 s, give or take half, so that those who collided
-// once do not collide again.
+// pause doubles from 5 ms to 1 s, with a random factor, so that colliding
+// requests do not collide again.
 func pause(n int) time.Duration {
 	d := min(5*time.Millisecond<<min(n-1, 10), time.Second)
 	return d/2 + rand.N(d)
@@ -372,7 +372,7 @@ func (p *publisher) settle(r *request, seq uint64, err error) {
 	}
 }
 
-// withdraw ends a request without calling done. What was sent may still be stored.
+// withdraw ends a request without calling done. A sent message may still be stored.
 func (p *publisher) withdraw(r *request) {
 	if r != nil {
 		p.forget(r)
@@ -392,7 +392,7 @@ func (p *publisher) forget(r *request) bool {
 	return true
 }
 
-// sweep sends again what was not answered in time, until p.ctx ends.
+// sweep resends requests without a timely answer, until p.ctx ends.
 func (p *publisher) sweep() {
 	tick := time.NewTicker(max(p.timeout/4, time.Millisecond))
 	defer tick.Stop()
@@ -407,8 +407,8 @@ func (p *publisher) sweep() {
 	}
 }
 
-// patience is how long an answer is awaited. One that is to be lost on purpose is lost when
-// it has come, so that whoever injects that knows that the server did as it was told.
+// patience returns how long to wait for an answer. An answer that a fault loses on purpose is lost only after
+// it has arrived, so that the test knows that the server has acted on the request.
 func (p *publisher) patience(r *request) time.Duration {
 	if r.deaf > 0 {
 		return max(p.timeout, lostAckPatience)
@@ -416,28 +416,28 @@ func (p *publisher) patience(r *request) time.Duration {
 	return p.timeout
 }
 
-// lostAckPatience bounds that: an answer that is to be lost may get lost by itself.
+// lostAckPatience limits that: such an answer may get lost by itself.
 const lostAckPatience = 30 * time.Second
 
-// disconnected puts everything in doubt that was on the wire.
+// disconnected puts every request in flight in doubt.
 func (p *publisher) disconnected() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.pending { // any order: each on its own
-		r.silent = time.Time{} // that is why
+		r.silent = time.Time{} // the disconnection explains the silence
 		if r.state == onTheWire {
 			r.doubt, r.reason = true, "the connection broke"
 		}
 	}
 }
 
-// reconnected sends everything again that may not have arrived.
+// reconnected resends every request that may not have arrived.
 func (p *publisher) reconnected() {
 	p.resend(func(r *request) bool { return r.state != asking })
 }
 
 // resend makes another attempt for all requests that which selects, oldest first.
-// Those that were on the wire are in doubt from here on.
+// Those that were in flight are in doubt from here on.
 func (p *publisher) resend(which func(*request) bool) {
 	for _, r := range p.doubtful(which) {
 		p.transmit(r)
@@ -462,8 +462,8 @@ func (p *publisher) doubtful(which func(*request) bool) []*request {
 	return found
 }
 
-// complain says in the log that a request takes long: at the fourth attempt, and
-// then ever more rarely. The mutex is held.
+// complain logs that a request takes long: at the fourth attempt, and
+// then at growing intervals. The mutex is held.
 func (p *publisher) complain(r *request) {
 	if r.tries >= 4 && r.tries&(r.tries-1) == 0 {
 		p.log.Warn("request still without a definite answer; it is sent again until there is one",

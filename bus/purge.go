@@ -9,17 +9,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// purgeStep bounds what one PurgeLane removes. Most of the work is done by whole
+// purgeStep limits the messages that one PurgeLane removes. Most of the work is done by whole
 // blocks of the file store, so a step should span some.
 const purgeStep = 100_000
 
 // PurgeLane removes events up to a sequence that have been stored for longer than
-// age. See worker.Lanes.
+// age. See port.Lanes.
 //
 // The server has no purge by age. But it stores messages in the order of their times,
 // so the last one that is old enough is found by bisection; the server's own clock
-// says what time it is. Nothing happens if the request is made again, or comes late:
-// a purge names a sequence, and what is up to there stays old and done.
+// is used. A repeated or late request does no harm:
+// a purge names a sequence, and events up to it stay old and done.
 func (b *Bus) PurgeLane(ctx context.Context, partition int, upTo uint64, age time.Duration) (more bool, err error) {
 	if err := b.checkPartition(partition); err != nil {
 		return false, err
@@ -44,7 +44,7 @@ func (b *Bus) purge(ctx context.Context, stream string, upTo uint64, age time.Du
 	if info.State.Msgs < 2 || !info.State.FirstTime.Before(oldest) {
 		return false, nil
 	}
-	// The last message stays, so that the stream keeps its place in every event.
+	// The last message stays, so that the stream keeps its last sequence.
 	end := min(upTo, info.State.LastSeq-1, first+purgeStep-1)
 	if end < first {
 		return false, nil
@@ -57,7 +57,7 @@ func (b *Bus) purge(ctx context.Context, stream string, upTo uint64, age time.Du
 	return last == first+purgeStep-1, err
 }
 
-// lastBefore is the last sequence in [first, end] with everything up to it stored
+// lastBefore returns the last sequence in [first, end] up to which everything was stored
 // before a time; first-1 if there is none.
 func (b *Bus) lastBefore(ctx context.Context, stream string, first, end uint64, before time.Time) (uint64, error) {
 	low, high := first-1, end+1 // old enough up to low, and not from high on

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// LogState says how large a partition's log is. See worker.Log. What is old is found by
+// LogState returns the size of a partition's log. See port.Log. Old commits are found by
 // bisection, as for the lane: the server stores messages in the order of their times.
 func (b *Bus) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
 	if err := b.checkPartition(partition); err != nil {
@@ -44,7 +44,7 @@ func (b *Bus) LogState(ctx context.Context, partition int, age time.Duration) (m
 	return st, nil
 }
 
-// LogSpaces lists the spaces that have more than one commit in the log. See worker.Log.
+// LogSpaces returns the spaces that have more than one commit in the log. See port.Log.
 func (b *Bus) LogSpaces(ctx context.Context, partition int) ([]string, error) {
 	if err := b.checkPartition(partition); err != nil {
 		return nil, err
@@ -64,10 +64,10 @@ func (b *Bus) LogSpaces(ctx context.Context, partition int) ([]string, error) {
 	return spaces, nil
 }
 
-// PurgeLog removes the commits of a space below a sequence. See worker.Log.
+// PurgeLog removes the commits of a space below a sequence. See port.Log.
 //
-// The head is what the next append is compared with, so it must stay whatever the caller
-// believes. A leader that is deposed may show an older one; then less is removed.
+// The next append is compared with the head, so the head must stay whatever the caller
+// passes. A deposed leader may show an older one; then less is removed.
 func (b *Bus) PurgeLog(ctx context.Context, space string, below uint64) error {
 	p := b.partitionOf(space)
 	if err := b.steady(ctx, b.names.logStream(p), b.past.now()); err != nil {
@@ -77,7 +77,7 @@ func (b *Bus) PurgeLog(ctx context.Context, space string, below uint64) error {
 	if err != nil {
 		return err
 	}
-	if below = min(below, head); below <= 1 { // the server takes 0 for: everything
+	if below = min(below, head); below <= 1 { // 0 means everything to the server
 		return nil
 	}
 	req := purgeRequest{Subject: b.names.log(p, space), Sequence: below}
@@ -87,7 +87,7 @@ func (b *Bus) PurgeLog(ctx context.Context, space string, below uint64) error {
 	return nil
 }
 
-// purgeSubject has the server remove messages of one subject.
+// purgeSubject makes the server remove messages of one subject.
 func (b *Bus) purgeSubject(ctx context.Context, stream string, req *purgeRequest) error {
 	var resp struct {
 		Error   *jetstream.APIError `json:"error"`
@@ -105,7 +105,7 @@ func (b *Bus) purgeSubject(ctx context.Context, stream string, req *purgeRequest
 	return nil
 }
 
-// LoadMark returns the mark of a space and when it was stored. See worker.State.
+// LoadMark returns the mark of a space and when it was stored. See port.State.
 func (b *Bus) LoadMark(ctx context.Context, space string) (mark model.StateDoc, stored time.Time, err error) {
 	if err := model.CheckName("space", space); err != nil {
 		return model.StateDoc{}, time.Time{}, err
@@ -121,8 +121,8 @@ func (b *Bus) LoadMark(ctx context.Context, space string) (mark model.StateDoc, 
 	return stateDoc(m), m.Time, nil
 }
 
-// PurgeState removes markers of deleted items. See worker.State. Whatever is stored under a
-// key later has a higher revision, and stays.
+// PurgeState removes markers of deleted items. See port.State. An item stored later
+// under the same key has a higher revision, and stays.
 func (b *Bus) PurgeState(ctx context.Context, space string, markers []model.StateDoc) error {
 	items, err := stateItems(space, markers)
 	if err != nil {

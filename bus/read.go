@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// getRequest asks for messages of a stream (ADR-31).
+// getRequest requests messages of a stream (ADR-31).
 type getRequest struct {
 	Seq       uint64   `json:"seq,omitempty"`          // from here on
 	LastFor   string   `json:"last_by_subj,omitempty"` // the last one of a subject
@@ -32,9 +32,9 @@ type storedMsg struct {
 	Data    []byte
 }
 
-// leaderGet asks the stream's leader for one message. The leader may be one that
-// does not know yet that it is deposed, so an answer may be out of date; but
-// whatever it shows has been committed. errNoMessage means that it has none.
+// leaderGet asks the stream's leader for one message. The leader may not
+// know yet that it is deposed, so an answer may be out of date; but
+// every message in it has been committed. errNoMessage means that it has none.
 func (b *Bus) leaderGet(ctx context.Context, stream string, req getRequest) (storedMsg, error) {
 	var found storedMsg
 	err := b.persist(ctx, func(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (b *Bus) request(ctx context.Context, subject string, req, resp any) error 
 	return nil
 }
 
-// persist repeats a read as long as asking again may help, until ctx ends or the
+// persist repeats a read as long as another try may succeed, until ctx ends or the
 // bus is stopped.
 func (b *Bus) persist(ctx context.Context, read func(context.Context) error) error {
 	for try := 1; ; try++ {
@@ -106,7 +106,7 @@ func (b *Bus) persist(ctx context.Context, read func(context.Context) error) err
 	}
 }
 
-// sleep waits, and returns early with the reason if there is no use in going on.
+// sleep waits, and returns early with the reason if ctx or the bus has ended.
 func (b *Bus) sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -120,7 +120,7 @@ func (b *Bus) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// over is why nothing more should be done for ctx, nil if it should.
+// over returns why nothing more should be done for ctx, nil if it should.
 func (b *Bus) over(ctx context.Context) error {
 	select {
 	case <-b.stopped:

@@ -13,8 +13,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The records of a deployment lie in one bucket, each under its key. They are programs, and
-// which space runs which.
+// The records of a deployment are in one bucket, each under its key: programs, and
+// the rules that assign them to spaces.
 
 // SaveRecord stores r over the revision r.Rev, and returns the new one. See port.Records.
 func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
@@ -45,12 +45,12 @@ func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 	}
 }
 
-// judgeRecord is judgePut, and looks whose record stands there when that has moved.
+// judgeRecord is judgePut, and reads the present record if that has moved.
 func (b *Bus) judgeRecord(r model.Record) func(answer, bool) ruling {
 	whose := func(ctx context.Context) ruling {
 		there, err := b.readRecord(ctx, r.Key)
 		switch {
-		case err != nil: // errNoMessage, too: that answer came from the past
+		case err != nil: // errNoMessage, too: that answer came from a deposed leader
 			return ruling{again: true}
 		case bytes.Equal(there.Data, r.Data):
 			return ruling{seq: there.Rev}
@@ -69,7 +69,7 @@ func (b *Bus) judgeRecord(r model.Record) func(answer, bool) ruling {
 	}
 }
 
-// LoadRecord returns what stands under a key. See port.Records.
+// LoadRecord returns the record under a key. See port.Records.
 func (b *Bus) LoadRecord(ctx context.Context, key string) (model.Record, error) {
 	if err := model.CheckRecordKey(key); err != nil {
 		return model.Record{}, err

@@ -16,7 +16,7 @@ import (
 const saveWindow = 256
 
 // SaveState writes documents and then, if none of them was refused, the mark. See
-// worker.State. A document that is too large or outdated does not keep the others
+// port.State. A document that is too large or outdated does not keep the others
 // from being saved; the error joins those of all of them.
 func (b *Bus) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
 	items, err := stateItems(space, docs)

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Send stores an event unless its id is in the lane already. See worker.Lanes.
+// Send stores an event unless its id is in the lane already. See port.Lanes.
 //
 // An event whose name cannot be a subject is refused with a *model.NameError.
 // model.ErrLaneFull after an attempt in doubt cannot promise that the event was

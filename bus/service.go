@@ -15,7 +15,7 @@ import (
 )
 
 // Serve answers requests as a NATS micro service, which `nats micro ls` shows. See
-// worker.Services.
+// port.Services.
 func (b *Bus) Serve(ctx context.Context, s model.Service) error {
 	if err := b.over(ctx); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (b *Bus) addEndpoint(service micro.Service, e *model.Endpoint) error {
 // the process that it was given to.
 const askPatience = 15 * time.Second
 
-// Ask asks one of those who serve the endpoint. See worker.Services. Without a
+// Ask asks one of those who serve the endpoint. See port.Services. Without a
 // deadline it gives up after askPatience.
 func (b *Bus) Ask(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
 	if err := model.CheckName("endpoint", endpoint); err != nil {

@@ -36,7 +36,7 @@ func (b *Bus) Spaces(ctx context.Context) ([]string, error) {
 	return spaces, errors.Join(missing...)
 }
 
-// SavedSpaces lists the spaces of a partition that have a mark. See worker.State.
+// SavedSpaces lists the spaces of a partition that have a mark. See port.State.
 func (b *Bus) SavedSpaces(ctx context.Context, partition int) ([]string, error) {
 	if err := b.checkPartition(partition); err != nil {
 		return nil, err

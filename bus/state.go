@@ -14,7 +14,7 @@ import (
 )
 
 // LoadState returns the documents of a space, sorted by name, and its mark. See
-// worker.State.
+// port.State.
 //
 // Any replica may answer, and one that is behind would show a state from before
 // parts of the log were purged. So the mark is compared with the leader's, and an
@@ -47,7 +47,7 @@ func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, er
 	return state, nil
 }
 
-// Forget lets go of what is remembered of a space's items. See worker.State.
+// Forget lets go of what is remembered of a space's items. See port.State.
 func (b *Bus) Forget(space string) { b.seen.forget(space) }
 
 func (b *Bus) checkMark(ctx context.Context, space string, mark model.StateDoc) error {
