@@ -90,7 +90,7 @@ func (b *Bus) readRecord(ctx context.Context, key string) (model.Record, error) 
 	return recordOf(key, m), nil
 }
 
-// recordOf reads a record. One that was deleted with a tool is as good as none, but for its
+// recordOf reads a record. A record deleted with a tool counts as absent, except for its
 // revision, over which the next one is stored.
 func recordOf(key string, m storedMsg) model.Record {
 	r := model.Record{Key: key, Data: m.Data, Rev: m.Seq, Stored: m.Time}

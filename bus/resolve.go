@@ -12,8 +12,8 @@ import (
 	"github.com/synadia-io/orbit.go/natscontext"
 )
 
-// Connection is how to reach a server: a nats context, and what replaces parts of
-// it. An empty field leaves the context's value alone.
+// Connection is how to reach a server: a nats context, and settings that replace parts of
+// it. An empty field keeps the context's value.
 type Connection struct {
 	// Context is a context's name or the absolute path of its file; "" is the
 	// selected one, if there is one.
@@ -69,10 +69,10 @@ func (c Connection) check() error {
 	return nil
 }
 
-// ErrNoLogin says that an embedded server has users, and that the connection is none of them.
+// ErrNoLogin reports that an embedded server has users, and that the connection names none of them.
 var ErrNoLogin = errors.New("the server's configuration has users, and this is none of them")
 
-// settings are what a context knows beyond the connection itself.
+// settings are the settings of a context besides the connection itself.
 type settings struct{ domain, apiPrefix string }
 
 // connect dials. The given options win over the context's.
@@ -100,7 +100,7 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error
 	return nc, settings{domain: s.JSDomain, apiPrefix: s.JSAPIPrefix}, nil
 }
 
-// where names the servers that were tried, and who named them.
+// where names the servers that were tried, and the source of their addresses.
 func (c Connection) where(tried []string) (text string) {
 	for i, s := range tried {
 		if u, err := url.Parse(s); err == nil {
@@ -123,7 +123,7 @@ func (c Connection) where(tried []string) (text string) {
 	return text + " (the selected nats context)"
 }
 
-// override puts the connection's own settings over those of the context. One way
+// override replaces the context's settings by the connection's own. One way
 // of logging in replaces every other.
 func (c Connection) override(o *nats.Options) error {
 	if c.URL != "" {
@@ -152,8 +152,8 @@ func splitURLs(urls string) []string {
 	return split
 }
 
-// login returns the options to log in by, after forgetting those of the context,
-// or none if the connection does not say how.
+// login returns the options to log in with, after clearing those of the context,
+// or none if the connection has no login.
 func (c Connection) login(o *nats.Options) []nats.Option {
 	if c.User == "" && c.Token == "" && c.Creds == "" && c.NKey == "" {
 		return nil

@@ -25,7 +25,7 @@ const (
 	stageOpening = "opening"
 )
 
-// ErrRestoring says that a deployment must not be used: a restore is under way, or was interrupted.
+// ErrRestoring reports that a deployment must not be used: a restore is running, or was interrupted.
 var ErrRestoring = errors.New("this deployment is being restored, or a restore of it was interrupted: wait for it to end, or run `settle restore` again with the same backup")
 
 // errStreamRestoring is ErrRestoring of one stream.
@@ -34,8 +34,8 @@ var errStreamRestoring = fmt.Errorf("%w (with --stream)", ErrRestoring)
 // oldestRestorer is the first version of nats-server that restores messages with their sequences.
 var oldestRestorer = [3]int{2, 15, 0}
 
-// Restorer fills a deployment that is not there with the messages of a backup. Nothing can use
-// the deployment before Finish.
+// Restorer fills a new deployment with the messages of a backup. The deployment cannot be used
+// before Finish.
 type Restorer struct {
 	b     *Bus
 	id    string // of the backup
@@ -45,8 +45,8 @@ type Restorer struct {
 	Resumed bool
 }
 
-// BeginRestore connects, and makes sure that there is no deployment of cfg.Prefix, or one that an
-// interrupted restore has left. That is removed, unless everything was copied. cfg names the
+// BeginRestore connects, and makes sure that there is no deployment of cfg.Prefix, or only the remains of an
+// interrupted restore. It removes those, unless everything was copied. cfg has the
 // number of partitions and the horizon.
 func BeginRestore(ctx context.Context, cfg Config, backup string) (*Restorer, error) {
 	cfg, err := cfg.withDefaults()
@@ -102,7 +102,7 @@ func (r *Restorer) begin(ctx context.Context) error {
 	return r.b.createReplicated(ctx, c, r.b.cfg.Replicas)
 }
 
-// canKeepSequences refuses a server that gives restored messages sequences of its own.
+// canKeepSequences returns an error for a server that assigns new sequences to restored messages.
 func (r *Restorer) canKeepSequences() error {
 	version := r.b.nc.ConnectedServerVersion()
 	if v, ok := parseVersion(version); !ok || older(v, oldestRestorer) {
@@ -111,7 +111,7 @@ func (r *Restorer) canKeepSequences() error {
 	return nil
 }
 
-// needs are the subjects that a restore publishes to.
+// needs returns the subjects that a restore publishes to.
 func (r *Restorer) needs() (subjects []string) {
 	for _, a := range r.b.assets(r.b.Partitions()) {
 		for _, verb := range []string{"INFO", "CREATE", "UPDATE", "DELETE", "RESTORE"} {
@@ -138,7 +138,7 @@ func cutMark(mark string) (stage, id, token string) {
 	return stage, id, token
 }
 
-// mark is what the bucket of the workers says of a restore. It is created first and freed last.
+// mark returns the restore mark in the bucket of the workers, which is created first and freed last.
 func (r *Restorer) mark(ctx context.Context) (mark string, there bool, err error) {
 	info, err := r.b.streamInfo(ctx, bucketStream(r.b.names.workersBucket()))
 	switch {
@@ -150,7 +150,7 @@ func (r *Restorer) mark(ctx context.Context) (mark string, there bool, err error
 	return info.Config.Metadata[metaRestoring], true, nil
 }
 
-// setMark changes the bucket of the workers; the stage "" takes the mark away.
+// setMark sets the mark in the bucket of the workers; the stage "" removes it.
 func (r *Restorer) setMark(ctx context.Context, stage string) error {
 	c := r.b.workersAssetOf(r.b.Partitions()).config
 	if stage != "" {
@@ -173,7 +173,7 @@ func (r *Restorer) own(ctx context.Context) error {
 
 var errOtherRestore = errors.New("another restore has begun meanwhile; this one leaves everything to it")
 
-// removeCopied deletes what an interrupted restore has copied, and refuses to delete anything else.
+// removeCopied deletes the remains of an interrupted restore, and refuses to delete anything else.
 func (r *Restorer) removeCopied(ctx context.Context) error {
 	for _, a := range r.b.assets(r.b.Partitions())[1:] {
 		info, err := r.b.streamInfo(ctx, a.config.Name)
@@ -193,7 +193,7 @@ func (r *Restorer) removeCopied(ctx context.Context) error {
 	return nil
 }
 
-// Restored is what is to be made of a stream.
+// Restored describes a stream to be restored.
 type Restored struct {
 	Asset
 	First, Last     uint64
@@ -202,8 +202,8 @@ type Restored struct {
 	MaxAge          time.Duration
 }
 
-// config is the stream's own. closed is one that nobody can store to yet, and that has no
-// subjects to publish to.
+// config returns the stream's own configuration. With closed, the stream has no
+// subjects, so nothing can be stored in it yet.
 func (r *Restorer) config(s *Restored) (jetstream.StreamConfig, error) {
 	for _, a := range r.b.assets(r.b.Partitions()) {
 		if a.config.Name != s.Stream {
@@ -229,7 +229,7 @@ func (r *Restorer) closed(c jetstream.StreamConfig) jetstream.StreamConfig {
 }
 
 // Copy creates a stream with the messages of an archive, each at its sequence. It fails unless
-// the stream has become what s says.
+// the result matches s.
 func (r *Restorer) Copy(ctx context.Context, s *Restored, messages io.Reader) error {
 	c, err := r.config(s)
 	if err != nil {
@@ -245,7 +245,7 @@ func (r *Restorer) Copy(ctx context.Context, s *Restored, messages io.Reader) er
 	return r.verify(ctx, s)
 }
 
-// replicas are those that Provision would choose.
+// replicas returns the number that Provision would choose.
 func (r *Restorer) replicas(stream string) (int, error) {
 	switch n := r.b.cfg.Replicas; {
 	case n != 0:
@@ -256,7 +256,7 @@ func (r *Restorer) replicas(stream string) (int, error) {
 	return 1, nil
 }
 
-// verify compares a stream with what it should have become.
+// verify compares a stream with its description.
 func (r *Restorer) verify(ctx context.Context, s *Restored) error {
 	reach, err := r.b.Reach(ctx, s.Stream)
 	if err != nil {
@@ -271,12 +271,12 @@ func (r *Restorer) verify(ctx context.Context, s *Restored) error {
 	return nil
 }
 
-// restoreChunk is what one request carries of an archive.
+// restoreChunk is the part of an archive in one request.
 const restoreChunk = 128 << 10
 
-// transfer has the server create a stream of an archive.
+// transfer makes the server create a stream from an archive.
 func (r *Restorer) transfer(ctx context.Context, c jetstream.StreamConfig, s *Restored, messages io.Reader) error {
-	// The server waits seconds for each part, so nothing but reading the file is between two.
+	// The server waits only seconds for each part, so nothing but reading the file happens between two.
 	var resp struct {
 		Error *jetstream.APIError `json:"error"`
 		To    string              `json:"deliver_subject"`
@@ -316,7 +316,7 @@ func (r *Restorer) sendChunks(ctx context.Context, to string, archive io.Reader)
 	}
 }
 
-// sendFirst sends the first part of an archive. The servers of a cluster tell each other who
+// sendFirst sends the first part of an archive. The servers of a cluster first have to learn which of them
 // waits for it, which may take a moment.
 func (r *Restorer) sendFirst(ctx context.Context, to string, chunk []byte) error {
 	for try := 1; ; try++ {
@@ -336,10 +336,10 @@ const (
 	firstPause = 100 * time.Millisecond
 )
 
-// endPatience is for how long the server may take to make a stream of what it has received.
+// endPatience is how long the server may take to create a stream from the received data.
 const endPatience = 5 * time.Minute
 
-// sendChunk sends a part of an archive, and waits for the server to have taken it. An empty one
+// sendChunk sends a part of an archive, and waits for the server's confirmation. An empty one
 // ends the archive.
 func (r *Restorer) sendChunk(ctx context.Context, to string, chunk []byte) error {
 	patience := max(r.b.cfg.AckTimeout, 30*time.Second)
@@ -367,7 +367,7 @@ func (r *Restorer) sendChunk(ctx context.Context, to string, chunk []byte) error
 	return nil
 }
 
-// writeSnapshot puts the state of the stream before the messages, and the mark of the end behind them.
+// writeSnapshot writes the state of the stream, the messages, and the mark of the end.
 func writeSnapshot(w io.Writer, state jetstream.StreamState, messages io.Reader) error {
 	a := NewArchive(w)
 	text, err := json.Marshal(state)
@@ -389,8 +389,8 @@ func writeSnapshot(w io.Writer, state jetstream.StreamState, messages io.Reader)
 	return a.Close()
 }
 
-// Open lets clients store in the streams again. From here on, what they store must not be lost,
-// so a restore that is interrupted goes on from here.
+// Open lets clients store in the streams again. From here on, their messages must not be lost,
+// so an interrupted restore continues from here.
 func (r *Restorer) Open(ctx context.Context, streams []Restored) error {
 	if err := r.own(ctx); err != nil {
 		return err
@@ -410,7 +410,7 @@ func (r *Restorer) Open(ctx context.Context, streams []Restored) error {
 	return nil
 }
 
-// update changes a stream's configuration, and leaves its replicas as they are.
+// update changes a stream's configuration, except its replicas.
 func (r *Restorer) update(ctx context.Context, c jetstream.StreamConfig) error {
 	info, err := r.b.streamInfo(ctx, c.Name)
 	if err != nil {
@@ -429,7 +429,7 @@ func (r *Restorer) update(ctx context.Context, c jetstream.StreamConfig) error {
 	return nil
 }
 
-// Finish lets workers start.
+// Finish allows workers to start.
 func (r *Restorer) Finish(ctx context.Context) error {
 	if err := r.own(ctx); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// BeginStreamRestore connects, and makes sure that a deployment of cfg.Prefix lacks a stream, or has one that an
-// interrupted restore has left, which is removed. cfg names the number of partitions and the horizon of the backup. The
-// stream is made by Copy, cannot be stored in until OpenStream, and is the only one that is touched.
+// BeginStreamRestore connects, and makes sure that a deployment of cfg.Prefix lacks a stream, or has the remains of an
+// interrupted restore of it, which it removes. cfg has the number of partitions and the horizon of the backup. Copy
+// creates the stream, and OpenStream allows messages to be stored in it. No other stream is changed.
 func BeginStreamRestore(ctx context.Context, cfg Config, backup, stream string) (*Restorer, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Restorer) beginStream(ctx context.Context, wanted settingsOfDeployment)
 	return r.removeInterrupted(ctx)
 }
 
-// asset is the stream that is restored.
+// asset returns the stream that is restored.
 func (r *Restorer) asset() (asset, error) {
 	for _, a := range r.b.assets(r.b.Partitions()) {
 		switch {
@@ -84,8 +84,8 @@ func (r *Restorer) asset() (asset, error) {
 	return asset{}, fmt.Errorf("deployment %s with %d partitions has no stream %s; `settle doctor` names those that are missing", r.b.cfg.Prefix, r.b.Partitions(), r.only)
 }
 
-// removeInterrupted deletes what an interrupted restore of the stream has left, in which nobody could store anything, and refuses
-// one that no restore has made.
+// removeInterrupted deletes the remains of an interrupted restore of the stream, in which nothing can have been stored, and returns
+// an error for a stream that was not created by a restore.
 func (r *Restorer) removeInterrupted(ctx context.Context) error {
 	info, err := r.b.streamInfo(ctx, r.only)
 	switch {
@@ -106,7 +106,7 @@ func (r *Restorer) removeInterrupted(ctx context.Context) error {
 	return nil
 }
 
-// OpenStream lets clients and workers store in the stream again, which is all that a restore of one stream has still to do.
+// OpenStream allows clients and workers to store in the stream again, the last step of a restore of one stream.
 func (r *Restorer) OpenStream(ctx context.Context, s *Restored) error {
 	info, err := r.b.streamInfo(ctx, s.Stream)
 	if err != nil {
@@ -129,15 +129,15 @@ func (r *Restorer) OpenStream(ctx context.Context, s *Restored) error {
 	return r.b.check(ctx, a, 0)
 }
 
-// Place is where a message stands, and what tells it from another one there.
+// Place is a position in a stream, with the identity of the message there.
 type Place struct {
 	Seq     uint64
 	Time    time.Time
 	Subject string
 }
 
-// MayHold reports whether a stream of the deployment may be the one that reached up to a sequence and had a message in some place: it
-// reaches as far, and has no other message there; the message may have been purged. A missing stream is model.ErrNoStream.
+// MayHold reports whether a stream of the deployment may be the one that reached up to a sequence and had a message at a place: it
+// reaches as far, and has no other message there; the message may have been purged. The error for a missing stream is model.ErrNoStream.
 func (r *Restorer) MayHold(ctx context.Context, stream string, upTo uint64, p Place) (bool, error) {
 	info, err := r.b.streamInfo(ctx, stream)
 	switch {

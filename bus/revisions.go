@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// revisions remembers of items that were lately saved or loaded which log sequence
-// they reflect, and under which revision they are stored. It forgets the older half
-// when it is full, and a space when it is told to; what it does not know can be read
+// revisions remembers, for recently saved or loaded items, the log sequence that
+// they reflect, and the revision under which they are stored. It drops the older half
+// when it is full, and a space on request; unknown items can be read
 // again. The zero value is ready.
 type revisions struct {
 	mu          sync.Mutex
 	recent, old generation
 }
 
-// generation is half of what is remembered: by space, the items under their keys.
+// generation is one half: by space, the items under their keys.
 type generation struct {
 	spaces map[string]map[string]revision
 	n      int
@@ -23,10 +23,10 @@ type generation struct {
 type revision struct{ rev, seq uint64 }
 
 // revisionsRoom is how many items each half holds: a few MB at most, and more than
-// are saved again before long.
+// are saved again soon.
 const revisionsRoom = 1 << 15
 
-// note remembers an item. The key begins with the name of its space and a dot.
+// note records an item. The key begins with the name of its space and a dot.
 func (r *revisions) note(key string, rev, seq uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +36,7 @@ func (r *revisions) note(key string, rev, seq uint64) {
 	r.recent.put(key, revision{rev, seq})
 }
 
-// seq is the sequence that an item reflects if it is stored under a revision.
+// seq returns the sequence that an item reflects if it is stored under a revision.
 // Revision 0, under which nothing is stored, is always known.
 func (r *revisions) seq(key string, rev uint64) (seq uint64, known bool) {
 	if rev == 0 {
@@ -51,7 +51,7 @@ func (r *revisions) seq(key string, rev uint64) (seq uint64, known bool) {
 	return noted.seq, known && noted.rev == rev
 }
 
-// forget lets go of the items of a space.
+// forget drops the items of a space.
 func (r *revisions) forget(space string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *revisions) forget(space string) {
 	r.old.drop(space)
 }
 
-// len is the number of items that are remembered.
+// len returns the number of remembered items.
 func (r *revisions) len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// userInfo is what a server says of the user of a connection.
+// userInfo is a server's description of the user of a connection.
 type userInfo struct {
 	User, Account string
 	// Permissions are nil if everything is allowed.
 	Permissions *struct{ Publish, Subscribe *subjectRules }
 }
 
-// askUser asks the server who this connection is, and what it may do.
+// askUser asks the server for the user of this connection and its permissions.
 func (b *Bus) askUser(ctx context.Context) (*userInfo, error) {
 	m, err := b.nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
 	if err != nil {
@@ -31,13 +31,13 @@ func (b *Bus) askUser(ctx context.Context) (*userInfo, error) {
 	return &reply.Data, nil
 }
 
-// denial is a permissions violation that the server has told of.
+// denial is a permissions violation that the server has reported.
 type denial struct {
 	at  time.Time
 	why string
 }
 
-// LastDenial is when the server has last refused this user a subject, and which; the zero time if it never has.
+// LastDenial returns when the server last denied this user a subject, and which; the zero time if it never did.
 func (b *Bus) LastDenial() (at time.Time, why string) {
 	if d := b.denied.Load(); d != nil {
 		return d.at, d.why
@@ -45,12 +45,12 @@ func (b *Bus) LastDenial() (at time.Time, why string) {
 	return at, ""
 }
 
-// rightsPatience is how long a server may take to say what a user may do, until that is left open.
+// rightsPatience is how long a server may take to report a user's permissions until they count as unknown.
 const rightsPatience = 3 * time.Second
 
-// mayPublish is an error if the server says that this user may not publish to one of the subjects.
-// A request to such a subject gets no answer, so what needs it would wait for ever. If the server
-// does not tell, it is nil.
+// mayPublish returns an error if the server reports that this user may not publish to one of the subjects.
+// A request to such a subject gets no answer, so its caller would wait without end. If the server
+// does not report permissions, it returns nil.
 func (b *Bus) mayPublish(ctx context.Context, what, role string, subjects ...string) error {
 	asking, cancel := context.WithTimeout(ctx, rightsPatience)
 	defer cancel()
@@ -65,7 +65,7 @@ func (b *Bus) mayPublish(ctx context.Context, what, role string, subjects ...str
 	return nil
 }
 
-// fewOf are the first of what a user lacks.
+// fewOf returns the first of the subjects that a user lacks.
 func fewOf(lacks []string) string {
 	const most = 3
 	if len(lacks) > most {
@@ -74,7 +74,7 @@ func fewOf(lacks []string) string {
 	return strings.Join(lacks, ", ")
 }
 
-// MayCommit is model.ErrForbidden if the server says that this user may not append to the log of a
+// MayCommit returns model.ErrForbidden if the server reports that this user may not append to the log of a
 // space, and nil if it may, or if that is not known.
 func (b *Bus) MayCommit(ctx context.Context, space string) error {
 	if b.commits.Load() {
@@ -85,7 +85,7 @@ func (b *Bus) MayCommit(ctx context.Context, space string) error {
 	return err
 }
 
-// MayProvision is model.ErrForbidden if the server says that this user may not create the streams of a
+// MayProvision returns model.ErrForbidden if the server reports that this user may not create the streams of a
 // deployment, and nil if it may, or if that is not known.
 func (b *Bus) MayProvision(ctx context.Context) error {
 	var subjects []string
@@ -95,10 +95,10 @@ func (b *Bus) MayProvision(ctx context.Context) error {
 	return b.mayPublish(ctx, "creating a deployment", RoleOperator, subjects...)
 }
 
-// subjectRules are permissions as the server tells them.
+// subjectRules are permissions in the server's format.
 type subjectRules struct{ Allow, Deny []string }
 
-// lacks are those of the subjects that are not wholly allowed.
+// lacks returns those of the subjects that are not wholly allowed.
 func (r *subjectRules) lacks(what string, subjects []string) (lacks []string) {
 	if r == nil {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Role is what one kind of user of a deployment may do: the subjects that it publishes and
-// subscribes to. Everything else is to be denied. deploy/nats/permissions.conf is made of
+// Role lists the permissions of one kind of user of a deployment: the subjects that it publishes and
+// subscribes to. Everything else must be denied. deploy/nats/permissions.conf is generated from
 // these, and a test tries every cell of the table against a server that enforces it.
 type Role struct {
 	Name  string
@@ -18,7 +18,7 @@ type Role struct {
 
 // The roles. Each is a user of the deployment's account, which is the border between
 // tenants: a reader reads everything in it. Readers and clients are programs that are trusted
-// with that. What is not, asks the service of the workers.
+// with that. Other programs use the service of the workers.
 const (
 	RoleWorker      = "worker"
 	RoleCoordinator = "coordinator"
@@ -28,8 +28,8 @@ const (
 	RoleOperator    = "operator"
 )
 
-// Roles are those of a deployment with so many partitions. A wildcard stands for a whole
-// token, so whatever has the partition within one is listed for each.
+// Roles returns the roles of a deployment with so many partitions. A wildcard stands for a whole
+// token, so subjects with the partition inside a token are listed for each.
 func Roles(prefix string, partitions int) []Role {
 	n := newNames(prefix)
 	all := []Role{n.reader(), n.client(), n.worker(partitions), n.coordinator(partitions), n.backup(), n.operator()}
@@ -39,8 +39,8 @@ func Roles(prefix string, partitions int) []Role {
 	return all
 }
 
-// reads are what reading takes: questions about streams, single messages, ranges of them,
-// and consumers that need no acknowledgement. Whoever creates a consumer says where it
+// reads returns the subjects needed for reading: questions about streams, single messages, ranges of them,
+// and consumers that need no acknowledgement. The creator of a consumer chooses where it
 // delivers to, so this is for trusted programs.
 func (n names) reads() []string {
 	return []string{
@@ -50,12 +50,12 @@ func (n names) reads() []string {
 	}
 }
 
-// asks are what demand, and questions to services and workers, take.
+// asks returns the subjects needed for demand, and for requests to services and workers.
 func (n names) asks() []string {
 	return []string{n.prefix + ".demand.*", n.prefix + ".api.>", n.prefix + ".own.>", n.prefix + ".ping.*", "$SRV.>"}
 }
 
-// answers is what answering takes. It is no allow_responses: a live query is one question
+// answers returns the subjects needed for answering. It is not allow_responses: a live query is one request
 // with answers for days.
 func (n names) answers() []string { return []string{"_INBOX.>"} }
 
@@ -81,7 +81,7 @@ func (n names) worker(partitions int) Role {
 	r := n.reader()
 	r.Name, r.About = RoleWorker, "hosts spaces: commits, checkpoints, purges, membership"
 	r.Publish = append(r.Publish, n.answers()...)
-	// To lanes, it sends what has come of tasks, and what stands in the wrong one.
+	// To lanes, it sends the outcomes of tasks, and misrouted events.
 	r.Publish = append(r.Publish, n.prefix+".log.>", n.prefix+".lane.>", n.rollCalls(), bucketSubject(n.workersBucket(), "*"), n.rewinds())
 	for p := range partitions {
 		r.Publish = append(r.Publish, bucketSubject(n.stateBucket(p), ">"),

@@ -10,31 +10,31 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// setting is one that a stream has.
+// setting is a setting of a stream.
 type setting struct {
 	name  string
 	value func(jetstream.StreamConfig) string
-	// back returns what sets it back, given what is wanted: arguments of `nats stream edit`, "" if the server does
-	// not change it back.
+	// back returns arguments of `nats stream edit` that restore the wanted value, "" if the server does
+	// not allow the change.
 	back func(want jetstream.StreamConfig) string
 }
 
-// rule says that a setting must not be altered, and what happens otherwise.
+// rule requires the value of a setting, and describes the consequences of another one.
 type rule struct {
 	setting
 	breaks string
 	effect effect
 }
 
-// effect is how grave it is that a setting was altered.
+// effect is how grave an altered setting is.
 type effect int
 
 const (
 	// refused: a guarantee does not hold. Programs refuse the stream.
 	refused effect = iota
-	// unsafe: a guarantee may not hold. Programs use the stream, as they have always done, and the doctor tells.
+	// unsafe: a guarantee may not hold. Programs use the stream, as in earlier versions, and the doctor reports it.
 	unsafe
-	// limiting: no guarantee is broken, and work can come to a stop. The doctor tells.
+	// limiting: no guarantee is broken, and work can stop. The doctor reports it.
 	limiting
 )
 
@@ -49,7 +49,7 @@ func (a *asset) check(found jetstream.StreamConfig) []error {
 	return errs
 }
 
-// compare returns an error for every setting that is not as a rule wants it.
+// compare returns an error for every setting that violates a rule.
 func (a *asset) compare(found jetstream.StreamConfig) (broken []*AssetError) {
 	for _, r := range a.rules {
 		is, must := r.value(found), r.value(a.config)
@@ -63,7 +63,7 @@ func (a *asset) compare(found jetstream.StreamConfig) (broken []*AssetError) {
 	return broken
 }
 
-// fix says how the setting is set back.
+// fix describes how to restore the setting.
 func (s *setting) fix(want jetstream.StreamConfig) string {
 	args := s.back(want)
 	if args == "" {
@@ -75,10 +75,10 @@ func (s *setting) fix(want jetstream.StreamConfig) string {
 	return fmt.Sprintf("Set it back with `nats stream edit %s %s`", want.Name, args)
 }
 
-// interactive begins what has no flag that sets it back. What follows is what the editor is to have.
+// interactive is the prefix for settings that no flag restores. The rest is the text for the editor.
 const interactive = "--interactive "
 
-// The ways to set something back.
+// The ways to restore a setting.
 
 func inEditor(text string) func(jetstream.StreamConfig) string {
 	return func(jetstream.StreamConfig) string { return interactive + text }
@@ -113,7 +113,7 @@ func (s setting) named(name string) setting {
 
 func never(jetstream.StreamConfig) string { return "" }
 
-// The settings that rules are about.
+// The settings that rules check.
 var (
 	setStorage = setting{"storage", func(c jetstream.StreamConfig) string { return c.Storage.String() }, never}
 	setPersist = setting{"persist mode", func(c jetstream.StreamConfig) string { return c.PersistMode.String() }, never}
@@ -157,7 +157,7 @@ var (
 	setConsumers = setting{"maximum consumers", func(c jetstream.StreamConfig) string { return limit(int64(c.MaxConsumers)) }, inEditor("max_consumers: -1")}
 	setConsumer  = setting{"consumer limits", func(c jetstream.StreamConfig) string { return consumerLimits(c.ConsumerLimits) }, inEditor("no consumer_limits")}
 	setPurges    = setting{"purges denied", func(c jetstream.StreamConfig) string { return onOff(c.DenyPurge) }, never}
-	// A window that is shorter than what is created is a server's own limit, and does no harm.
+	// A window that is shorter than the created one is a server's own limit, and does no harm.
 	setWindow = setting{"duplicate window", func(c jetstream.StreamConfig) string { return max(c.Duplicates, duplicateWindow).String() }, byFlag("--dupe-window=" + duplicateWindow.String())}
 	// Announcements are kept for an hour or longer: deployments of earlier versions have no limit.
 	setMemberAge = setting{"maximum age", func(c jetstream.StreamConfig) string {
@@ -206,7 +206,7 @@ var commonRules = []rule{
 	{setConsumer, blind, limiting},
 }
 
-// keepRules hold where nothing may disappear by itself.
+// keepRules hold for streams from which nothing may disappear by itself.
 var keepRules = append(slices.Clone(commonRules),
 	rule{setRetention, evicts, refused},
 	rule{setDiscard, evicts, refused},
@@ -218,8 +218,8 @@ var keepRules = append(slices.Clone(commonRules),
 	rule{setPerSubject, forgets, refused},
 )
 
-// laneRules: a lane may be full, but it may not forget. A bound on its bytes may be chosen; one on its messages is of
-// no use, as nothing of Settle sets it or reports how full it is.
+// laneRules: a lane may be full, but it must not lose messages. A limit on its bytes may be chosen; one on its messages is of
+// no use, as nothing in Settle sets it or reports how full it is.
 var laneRules = append(slices.Clone(keepRules),
 	rule{setDiscardEach, "an event could be stored twice", refused},
 	rule{setRollup, rewrites, refused},
@@ -228,7 +228,7 @@ var laneRules = append(slices.Clone(keepRules),
 	rule{setPurges, grows, limiting},
 )
 
-// logRules: a log has no limits but the server's.
+// logRules: a log has no limits except the server's.
 var logRules = append(slices.Clone(keepRules),
 	rule{setRollup, rewrites, refused},
 	rule{setRepublish, unfollows, refused},
@@ -246,8 +246,8 @@ var stateRules = append(slices.Clone(keepRules),
 	rule{setPurges, grows, limiting},
 )
 
-// programsRules: a client that can write there decides what runs, and a program that was deployed
-// stays.
+// programsRules: a client that can write there decides what runs, and deployed programs
+// stay.
 var programsRules = append(slices.Clone(keepRules),
 	rule{setRepublish, foreign, refused},
 	rule{setMessages, "programs could not be deployed when it is reached", refused},
@@ -268,7 +268,7 @@ var workersRules = append(slices.Clone(commonRules),
 	rule{setRepublish, spreads, unsafe},
 )
 
-// deadRules: letters are about what lies in the log, so an operator may let them
+// deadRules: letters are about events in the log, so an operator may let them
 // expire.
 var deadRules = append(slices.Clone(commonRules),
 	rule{setRetention, hidden, refused},
@@ -295,7 +295,7 @@ func (a *asset) narrow(found jetstream.StreamConfig, maxPayload int) *AssetError
 	}
 }
 
-// duplicateWindow is for how long a server remembers the Nats-Msg-Id of messages, as short as it allows.
+// duplicateWindow is how long a server remembers the Nats-Msg-Id of messages, as short as it allows.
 const duplicateWindow = 100 * time.Millisecond
 
 func consumerLimits(l jetstream.StreamConsumerLimits) string {

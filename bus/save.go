@@ -11,12 +11,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// saveWindow is how many documents are under way at once: enough to hide the way
-// to the server, few enough not to flood it.
+// saveWindow is how many documents are in flight at once: enough to hide the latency
+// of the server, few enough not to flood it.
 const saveWindow = 256
 
 // SaveState writes documents and then, if none of them was refused, the mark. See
-// port.State. A document that is too large or outdated does not keep the others
+// port.State. A document that is too large or outdated does not prevent the others
 // from being saved; the error joins those of all of them.
 func (b *Bus) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
 	items, err := stateItems(space, docs)
@@ -59,7 +59,7 @@ type put struct {
 	err error
 }
 
-// Another revision of the item stands there. In doubt, it may be our own.
+// The item has another revision. In doubt, it may be our own.
 var (
 	errMoved        = errors.New("another revision is stored")
 	errMovedInDoubt = fmt.Errorf("%w, maybe by an earlier attempt", errMoved)
@@ -80,9 +80,9 @@ func (b *Bus) saveItems(ctx context.Context, partition int, epoch uint64, items 
 	return errors.Join(refused...)
 }
 
-// saveWindow writes items all at once and waits for all of them. refused are the
-// errors about single items, err one that ends it all. What is still under way
-// then may yet be stored; its revision says over what, so that does no harm.
+// saveWindow writes items concurrently and waits for all of them. refused are the
+// errors about single items, err one that ends the save. Items in flight
+// may then still be stored; they name the revision that they replace, so that does no harm.
 func (b *Bus) saveWindow(ctx context.Context, partition int, epoch uint64, items []item) (refused []error, err error) {
 	answers := make(chan put, len(items))
 	requests := make(map[string]*request, len(items))
@@ -119,13 +119,13 @@ func (b *Bus) withdraw(requests map[string]*request) {
 	}
 }
 
-// definite errors are about one item; the others can still be saved.
+// definite reports whether an error is about one item only; the others can still be saved.
 func definite(err error) bool {
 	return errors.Is(err, model.ErrOutdated) || errors.Is(err, model.ErrTooLarge)
 }
 
-// startPut sends one attempt, under the revision that the item is believed to have.
-// Under a revision of which the sequence is not known, the item is read first: the
+// startPut sends one attempt, over the known revision of the item.
+// If the sequence of that revision is not known, the item is read first: the
 // server compares revisions, and would let an older state replace a newer one.
 func (b *Bus) startPut(partition int, epoch uint64, it item, answers chan<- put) *request {
 	bucket := b.names.stateBucket(partition)
@@ -171,9 +171,9 @@ func judgePut(a answer, doubt bool) ruling {
 	return ruling{again: true}
 }
 
-// conclude takes the new revision, or finds out by whom the item was moved: one
-// with an older state is replaced, by another attempt. A revision only grows, so one that
-// is smaller than what was known is of a bucket that has gone back.
+// conclude records the new revision, or finds out which state has replaced the item: an
+// older state is replaced by another attempt. Revisions only grow, so a revision
+// smaller than the known one belongs to a bucket that has gone back.
 func (b *Bus) conclude(ctx context.Context, partition int, epoch uint64, p put) (again bool, err error) {
 	if p.err == nil {
 		p.StateDoc.Rev = p.rev
@@ -187,7 +187,7 @@ func (b *Bus) conclude(ctx context.Context, partition int, epoch uint64, p put) 
 		if b.compare(ctx, bucketStream(b.names.stateBucket(partition))); b.Epoch() != epoch {
 			return false, errOtherEpoch
 		}
-		there, err = b.readItem(ctx, partition, p.key) // it was a leader of before that has answered, or the item was purged
+		there, err = b.readItem(ctx, partition, p.key) // a deposed leader has answered, or the item was purged
 	}
 	switch {
 	case errors.Is(err, errNoMessage):

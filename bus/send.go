@@ -13,7 +13,7 @@ import (
 // Send stores an event unless its id is in the lane already. See port.Lanes.
 //
 // An event whose name cannot be a subject is refused with a *model.NameError.
-// model.ErrLaneFull after an attempt in doubt cannot promise that the event was
+// model.ErrLaneFull after an attempt in doubt does not guarantee that the event was
 // not stored; sending it again is harmless either way.
 func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
 	if err := checkMessage(&m); err != nil {
@@ -28,10 +28,10 @@ func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
 // sending judges the answers to one send.
 //
 // The lane's configuration alone makes every event id create-only. The expected
-// sequence of 0 says the same once more, for the sake of the answer: on R3 the
-// configuration also refuses an event whose twin is still on its way to the
-// replicas and may be lost, while the expectation is compared with what the
-// quorum has.
+// sequence of 0 repeats the condition for the sake of the answer: on R3 the
+// configuration also refuses an event whose duplicate is still on its way to the
+// replicas and may be lost, while the expectation is compared with the
+// quorum's state.
 type sending struct {
 	b               *Bus
 	m               model.Message
@@ -48,7 +48,7 @@ func (s *sending) message() *nats.Msg {
 	setPositive(h, headerPrevTerm, s.m.PrevTerm)
 	setPositive(h, headerReplay, s.m.ReplayKey)
 	setPositive(h, headerDepth, s.m.Depth)
-	if s.m.NotBefore != 0 { // one that is no time goes on as none
+	if s.m.NotBefore != 0 { // an invalid time is sent as none
 		h[headerNotBefore] = []string{strconv.FormatInt(s.m.NotBefore, 10)}
 	}
 	if s.m.Expires != 0 {
@@ -61,7 +61,7 @@ func (s *sending) message() *nats.Msg {
 	return &nats.Msg{Subject: s.subject, Header: h, Data: s.m.Payload}
 }
 
-// expectNothing is shared by all messages and never written to.
+// expectNothing is shared by all messages and must not be written to.
 var expectNothing = []string{"0"}
 
 func (s *sending) judge(a answer, doubt bool) ruling {
@@ -83,11 +83,11 @@ func (s *sending) judge(a answer, doubt bool) ruling {
 }
 
 // isThere is the ruling on an event that is in the lane already. It has no
-// sequence, which is how finish tells it from one that was stored.
+// sequence, by which finish distinguishes it from one that was stored.
 var isThere = ruling{}
 
-// lookFor finds out whether the event that takes the subject is really there. If
-// it is not to be seen yet, the next attempt will tell.
+// lookFor checks whether the event that occupies the subject is really stored. If
+// it is not visible yet, the next attempt decides.
 func (s *sending) lookFor(ctx context.Context) ruling {
 	if _, err := s.b.leaderGet(ctx, s.stream, getRequest{LastFor: s.subject}); err != nil {
 		return ruling{again: true}
@@ -95,8 +95,8 @@ func (s *sending) lookFor(ctx context.Context) ruling {
 	return isThere
 }
 
-// noRoom gives up at once, unless an earlier attempt is in doubt: then a few more
-// attempts are worth while, since one that finds the event there is a success.
+// noRoom gives up at once, unless an earlier attempt is in doubt: then it makes a few more
+// attempts, since one that finds the event is a success.
 func (s *sending) noRoom(a answer, doubt bool) ruling {
 	s.fullTries++
 	if doubt && s.fullTries < 8 {

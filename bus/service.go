@@ -50,8 +50,8 @@ func (b *Bus) Serve(ctx context.Context, s model.Service) error {
 	return nil
 }
 
-// flush returns when the server knows of every subscription that was made before. A server that
-// is slow to say so is asked again, for as long as one attempt to ask anything may take.
+// flush returns when the server has every subscription that was made before. A slow server
+// is asked again, for as long as one attempt of any request may take.
 func (b *Bus) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
@@ -63,8 +63,8 @@ func (b *Bus) flush(ctx context.Context) error {
 	})
 }
 
-// Metadata of a service: the id of the server that its process embeds, and when that writes to its
-// disk, which no client is told by the server itself.
+// Metadata of a service: the id of the server that its process embeds, and that server's sync
+// interval, which the server itself does not report to clients.
 const (
 	metaEmbeds = "settle.io/embeds"
 	metaSync   = "settle.io/sync" // syncAlways, or a duration
@@ -79,7 +79,7 @@ func (b *Bus) serviceMetadata() map[string]string {
 	return m
 }
 
-// semver is what micro takes for a version.
+// semver matches versions that micro accepts.
 var semver = regexp.MustCompile(`^v?(\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]*)?)$`)
 
 func serviceVersion(program string) string {
@@ -100,10 +100,10 @@ func (b *Bus) addEndpoint(service micro.Service, e *model.Endpoint) error {
 		}
 		if err != nil {
 			said := model.AsServiceError(err)
-			_ = r.Error(strconv.Itoa(said.Code), said.Text, nil) // who asks has a timeout
+			_ = r.Error(strconv.Itoa(said.Code), said.Text, nil) // the requester has a timeout
 			return
 		}
-		_ = r.Respond(reply) // who asks has a timeout
+		_ = r.Respond(reply) // the requester has a timeout
 	}
 	if e.Open != nil {
 		answer = func(r micro.Request) { e.Open(r.Data(), b.newOutlet(r.Reply())) }
@@ -113,11 +113,11 @@ func (b *Bus) addEndpoint(service micro.Service, e *model.Endpoint) error {
 		micro.WithEndpointMetadata(map[string]string{"description": e.Description}))
 }
 
-// askPatience is how long one attempt to ask may take: a question can get lost with
-// the process that it was given to.
+// askPatience is how long one attempt of a request may take: it can get lost with
+// the process that received it.
 const askPatience = 15 * time.Second
 
-// Ask asks one of those who serve the endpoint. See port.Services. Without a
+// Ask sends a request to one of the processes that serve the endpoint. See port.Services. Without a
 // deadline it gives up after askPatience.
 func (b *Bus) Ask(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
 	if err := model.CheckName("endpoint", endpoint); err != nil {

@@ -2,7 +2,7 @@ package bus
 
 import "sync"
 
-// signal tells any number of waiters that something has happened. The zero signal
+// signal wakes any number of waiters. The zero signal
 // is ready.
 type signal struct {
 	mu      sync.Mutex

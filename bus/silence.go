@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A NATS server that cannot write to its disk does not answer what it was to store, and logs why. Its
-// streams answer all other questions. So that is looked at: a stream that says that it is there, and for a
+// A NATS server that cannot write to its disk does not answer store requests, and logs why. Its
+// streams answer all other requests. That combination is detected: a stream that confirms its existence, and for a
 // while has answered none of several attempts to store a message in it, does not store.
 
-// silence is how long no attempt of a request may be answered until its stream is asked for, and how often
-// that is done: the first attempt has its time, and those that follow have as much.
+// silence is how long all attempts of a request may stay unanswered until its stream is queried, and the interval of
+// the queries: one timeout for the first attempt, and one for the following.
 func (p *publisher) silence() time.Duration { return 2 * p.timeout }
 
-// judgeSilence asks for the streams that do not answer what is to be stored in them.
+// judgeSilence queries the streams that do not answer store requests.
 func (p *publisher) judgeSilence(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -29,7 +29,7 @@ func (p *publisher) judgeSilence(now time.Time) {
 			continue
 		}
 		p.asked[stream] = now
-		p.running.Go(func() { p.judgeStream(r, stream) }) // ends with the question, or with p.ctx
+		p.running.Go(func() { p.judgeStream(r, stream) }) // ends with the query, or with p.ctx
 	}
 }
 
@@ -38,13 +38,13 @@ func (p *publisher) isSilent(r *request, now time.Time) bool {
 	return p.pending[r.token] == r && r.state == onTheWire && r.tries > 1 && !r.silent.IsZero() && now.Sub(r.silent) >= p.silence()
 }
 
-// judgeStream finds out whether a stream is there, and notes that it does not store if a request is still
-// without an answer then.
+// judgeStream checks whether a stream exists, and if so records that it does not store if a request is still
+// unanswered then.
 func (p *publisher) judgeStream(r *request, stream string) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.silence())
 	defer cancel()
 	if p.answers(ctx, stream) != nil {
-		return // the server, or the stream, is out of reach
+		return // the server, or the stream, cannot be reached
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *publisher) judgeStream(r *request, stream string) {
 	}
 }
 
-// answersFor asks once for a stream.
+// answersFor queries a stream once.
 func (b *Bus) answersFor(ctx context.Context, stream string) error {
 	_, err := b.js.Stream(ctx, stream)
 	return err

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Spaces lists the spaces that exist, sorted: those of which the log holds a commit. It asks
-// the leader of each partition's log, and may miss the newest. If logs are missing, it lists the spaces of the other
+// Spaces returns the spaces with a commit in the log, sorted. It asks
+// the leader of each partition's log, and may miss the newest. If logs are missing, it returns the spaces of the other
 // partitions, and the error is model.ErrNoStream and names the missing ones.
 func (b *Bus) Spaces(ctx context.Context) ([]string, error) {
 	var spaces []string
@@ -36,7 +36,7 @@ func (b *Bus) Spaces(ctx context.Context) ([]string, error) {
 	return spaces, errors.Join(missing...)
 }
 
-// SavedSpaces lists the spaces of a partition that have a mark. See port.State.
+// SavedSpaces returns the spaces of a partition that have a mark. See port.State.
 func (b *Bus) SavedSpaces(ctx context.Context, partition int) ([]string, error) {
 	if err := b.checkPartition(partition); err != nil {
 		return nil, err

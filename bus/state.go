@@ -47,7 +47,7 @@ func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, er
 	return state, nil
 }
 
-// Forget lets go of what is remembered of a space's items. See port.State.
+// Forget drops the remembered revisions of a space's items. See port.State.
 func (b *Bus) Forget(space string) { b.seen.forget(space) }
 
 func (b *Bus) checkMark(ctx context.Context, space string, mark model.StateDoc) error {
@@ -78,11 +78,11 @@ func (b *Bus) readState(ctx context.Context, space string) (model.SpaceState, er
 	return arrange(found, prefix), nil
 }
 
-// stateBytes bounds what the server sends at once without waiting for us to read
-// it; it cuts off clients that 64 MiB wait for.
+// stateBytes limits what the server sends at once; it
+// disconnects clients with 64 MiB of unread data.
 const stateBytes = 16 << 20
 
-// arrange sorts the items of a space by what they are.
+// arrange sorts the items of a space by kind.
 func arrange(found []storedMsg, prefix string) model.SpaceState {
 	var state model.SpaceState
 	for _, m := range found {
@@ -92,7 +92,7 @@ func arrange(found []storedMsg, prefix string) model.SpaceState {
 			continue
 		}
 		if model.CheckStateKey(name) != nil {
-			continue // somebody's own key in our bucket
+			continue // a foreign key in the bucket
 		}
 		item.Doc = name
 		list := state.ListOf(name)
@@ -134,7 +134,7 @@ func (b *Bus) readItem(ctx context.Context, partition int, key string) (model.St
 }
 
 // scan reads the last message of every subject of a pattern by a consumer, which
-// has flow control and no bound on their number.
+// has flow control and no limit on their number.
 func (b *Bus) scan(ctx context.Context, stream, pattern string) ([]storedMsg, error) {
 	within, end := context.WithCancel(ctx)
 	defer end()
@@ -151,7 +151,7 @@ func (b *Bus) scan(ctx context.Context, stream, pattern string) ([]storedMsg, er
 	return found, b.checkComplete(ctx, stream, pattern, found)
 }
 
-// checkComplete compares what was found with the subjects that the leader lists. A
+// checkComplete compares the result with the subjects that the leader lists. A
 // document that was being replaced while it was read could be missing.
 func (b *Bus) checkComplete(ctx context.Context, stream, pattern string, found []storedMsg) error {
 	there := make(map[string]bool, len(found))
@@ -170,7 +170,7 @@ func (b *Bus) checkComplete(ctx context.Context, stream, pattern string, found [
 	return nil
 }
 
-// latest drops what was replaced while the scan ran.
+// latest drops items that were replaced while the scan ran.
 func latest(found []storedMsg) []storedMsg {
 	at := make(map[string]int, len(found))
 	kept := found[:0]

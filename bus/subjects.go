@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// names builds and takes apart every name that the server sees. Its methods trust
+// names builds and parses every name that the server sees. Its methods do not check
 // their arguments: names are checked where they enter the bus.
 type names struct {
 	prefix string // of subjects
@@ -31,7 +31,7 @@ func (n names) programsBucket() string { return n.upper + "_PROGRAMS" }
 
 func (n names) deadStream() string { return n.upper + "_DEAD" }
 
-// bucketStream is the stream that holds a KV bucket, by the convention of all
+// bucketStream returns the stream that holds a KV bucket, by the convention of all
 // NATS clients.
 func bucketStream(bucket string) string { return "KV_" + bucket }
 
@@ -47,12 +47,12 @@ func (n names) event(p int, m *model.Message) string {
 	return n.laneOf(p) + m.Space + "." + m.Stream + "." + m.ID
 }
 
-// eventsOf are the events of an id, of a space or of all of them ("").
+// eventsOf returns the subjects of the events with an id, in a space or in all of them ("").
 func (n names) eventsOf(p int, space, id string) string {
 	return n.laneOf(p) + any1(space) + ".*." + id
 }
 
-// any1 is a token, or the wildcard for one.
+// any1 returns a token, or the wildcard for one.
 func any1(token string) string {
 	if token == "" {
 		return "*"
@@ -76,15 +76,15 @@ func (n names) log(p int, space string) string {
 	return n.prefix + ".log." + strconv.Itoa(p) + "." + space
 }
 
-// feeds is what the log subjects are republished to, as a subject transform.
+// feeds returns the subjects that the log is republished to, as a subject transform.
 func (n names) feeds(p int) string { return n.feed(p, "{{wildcard(1)}}") }
 
 func (n names) feed(p int, space string) string {
 	return n.prefix + ".feed." + strconv.Itoa(p) + "." + space
 }
 
-// Keys of a STATE bucket. No space and no document can begin with '=', so nothing
-// collides.
+// Keys of a STATE bucket. No name of a space or document can begin with '=', so keys do not
+// collide.
 
 const (
 	markKey        = "=checkpoint"
@@ -101,8 +101,8 @@ func (n names) rollCalls() string           { return n.prefix + ".rollcall.*" }
 func (n names) endpoint(name string) string { return n.prefix + ".api." + name }
 func (n names) ping(id string) string       { return n.prefix + ".ping." + id }
 
-// parseEvent reads space, stream and event id off a lane subject, and reports
-// false for one that no Settle program would have written.
+// parseEvent reads space, stream and event id from a lane subject; ok is
+// false for one that no Settle program writes.
 func parseEvent(subject string) (m model.Message, ok bool) {
 	rest := subject
 	if m.ID, rest, ok = cutLast(rest); !ok {
@@ -116,7 +116,7 @@ func parseEvent(subject string) (m model.Message, ok bool) {
 	return m, ok
 }
 
-// lastToken is the part of a subject behind its last dot.
+// lastToken returns the part of a subject after its last dot.
 func lastToken(subject string) string {
 	return subject[strings.LastIndexByte(subject, '.')+1:]
 }
@@ -129,7 +129,7 @@ func cutLast(subject string) (last, rest string, ok bool) {
 	return subject[dot+1:], subject[:dot], true
 }
 
-// checkMessage reports whether the names of an event can be tokens of a subject.
+// checkMessage returns an error if the names of an event cannot be tokens of a subject.
 func checkMessage(m *model.Message) error {
 	if err := model.CheckName("space", m.Space); err != nil {
 		return err
@@ -140,5 +140,5 @@ func checkMessage(m *model.Message) error {
 	return model.CheckAnyEventID(m.ID)
 }
 
-// shortID is unique enough for what only people and the server's listings see.
+// shortID returns an id that is unique enough for people and the server's listings.
 func shortID() string { return nuid.Next()[14:] }

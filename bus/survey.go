@@ -17,15 +17,15 @@ import (
 )
 
 // Survey is what a connection can find out about a deployment without changing anything: facts,
-// and for whatever could not be seen why not. It judges nothing.
+// and for facts that could not be read, the reason. It contains no judgement.
 type Survey struct {
 	Prefix  string
 	Now     time.Time
-	Cluster string // "" for a server that is none of a cluster
+	Cluster string // "" for a server outside a cluster
 	// Connected is the name of the server that was asked.
 	Connected string
 	Servers   []ServerFacts
-	// Unreachable are addresses of the cluster at which nobody could be spoken to.
+	// Unreachable are addresses of the cluster that could not be connected to.
 	Unreachable []Unseen
 	User        UserFacts
 	// Storage is of the account, on all servers together.
@@ -35,11 +35,11 @@ type Survey struct {
 	// Monitor is why the servers' own settings are not known, nil if they are.
 	Monitor error
 
-	// NoDeployment: there is none of this prefix. Else Streams are its assets.
+	// NoDeployment: there is none of this prefix. Otherwise Streams are its assets.
 	NoDeployment bool
-	// Others are, with NoDeployment, the prefixes of the deployments that the account has, if this user may list them.
+	// Others are, with NoDeployment, the prefixes of the account's deployments, if this user may list them.
 	Others []string
-	// Settings is why the deployment's settings could not be read or are not those asked for.
+	// Settings is why the deployment's settings could not be read or differ from the configured ones.
 	Settings   error
 	Partitions int
 	Horizon    time.Duration
@@ -47,9 +47,9 @@ type Survey struct {
 	Reaches    []ReachFacts
 	Members    []MemberFacts
 	Services   []ServiceFacts
-	// Created is when the deployment was, zero if that is not known.
+	// Created is when the deployment was created, zero if that is not known.
 	Created time.Time
-	// Backup is the newest backup that is noted, nil if none is; BackupUnseen is why that is not known.
+	// Backup is the newest recorded backup, nil if there is none; BackupUnseen is why that is not known.
 	Backup       *BackupNote
 	BackupUnseen error
 	// Rewinds are what processes have noted of streams that have gone back to an earlier state.
@@ -58,7 +58,7 @@ type Survey struct {
 	MembersUnseen, ServicesUnseen error
 }
 
-// Unseen is something that could not be looked at.
+// Unseen is something that could not be read.
 type Unseen struct {
 	What string
 	Why  error
@@ -67,14 +67,14 @@ type Unseen struct {
 // ServerFacts are about one server.
 type ServerFacts struct {
 	Name, URL, Version, Cluster string
-	// ID tells it from all others; "" for a server that was not spoken to itself.
+	// ID identifies the server; "" for a server that was not connected to directly.
 	ID string
-	// RTT is 0 for a server that was not spoken to itself.
+	// RTT is 0 for a server that was not connected to directly.
 	RTT        time.Duration
 	JetStream  bool
 	APILevel   int // of JetStream; 0 is not known
 	MaxPayload int64
-	// TooOld is why this version will not do.
+	// TooOld is why this version is not sufficient.
 	TooOld error
 	Disk   *DiskFacts  // nil if it is not known
 	Clock  *ClockFacts // nil if it is not known
@@ -85,47 +85,47 @@ type DiskFacts struct {
 	SyncAlways   bool
 	SyncInterval time.Duration
 	Used, Limit  int64 // bytes
-	// ByProcess: it is the process that embeds the server that says so, and nothing of Used and
+	// ByProcess: the process that embeds the server has reported this, without Used and
 	// Limit.
 	ByProcess bool
 }
 
-// ClockFacts compare a server's clock with that of this process: it is ahead by Offset, which
-// may be wrong by Uncertainty.
+// ClockFacts compare a server's clock with that of this process: it is ahead by Offset, with
+// an error of at most Uncertainty.
 type ClockFacts struct{ Offset, Uncertainty time.Duration }
 
-// UserFacts are who this connection is.
+// UserFacts describe the user of this connection.
 type UserFacts struct {
 	User, Account string
-	// Unknown is why it is not known what the user may do.
+	// Unknown is why the user's permissions are not known.
 	Unknown error
-	// Roles are those of Roles that the user's permissions suffice for, and Lacks what each
-	// other one needs besides.
+	// Roles are those of Roles that the user's permissions suffice for, and Lacks the subjects that each
+	// other role needs in addition.
 	Roles []string
 	Lacks map[string][]string
 	// Unlimited: there are no permissions, so everything is allowed.
 	Unlimited bool
 }
 
-// StorageFacts are of an account. A limit of 0 or less is none.
+// StorageFacts are of an account. A limit of 0 or less means no limit.
 type StorageFacts struct{ Used, Limit int64 }
 
-// SurveyConfig says where else a survey may look.
+// SurveyConfig lists further sources of a survey.
 type SurveyConfig struct {
 	// Monitor are URLs of the servers' monitoring ports, such as http://127.0.0.1:8222.
 	Monitor []string
 	// SystemCreds is a credentials file, and SystemUser a user, of the system account.
 	SystemCreds, SystemUser, SystemPassword string
-	// Restoring looks at a deployment that is being restored, too.
+	// Restoring includes a deployment that is being restored.
 	Restoring bool
 }
 
-// quiet is how long those who answer one question together may be silent until the last is
-// taken to have answered.
+// quiet is the silence after the last answer to a request for many responders until all are
+// assumed to have answered.
 const quiet = 400 * time.Millisecond
 
-// NewSurvey looks at the deployment that cfg names. The error is that there is no connection
-// at all; everything else that fails is part of what is found.
+// NewSurvey examines the deployment that cfg names. It returns an error only if there is no connection
+// at all; every other failure is part of the result.
 func NewSurvey(ctx context.Context, cfg Config, more SurveyConfig) (*Survey, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -150,19 +150,19 @@ func NewSurvey(ctx context.Context, cfg Config, more SurveyConfig) (*Survey, err
 	return s.Survey, ctx.Err()
 }
 
-// surveyor is a survey under way.
+// surveyor is a running survey.
 type surveyor struct {
 	*Survey
 	b    *Bus
 	more SurveyConfig
 }
 
-// ask bounds one question, so that a deployment that answers nothing is seen as that.
+// ask limits one request, so that a deployment that answers nothing is detected.
 func (s *surveyor) ask(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.b.cfg.AckTimeout)
 }
 
-// servers speaks to every server that the connection knows of.
+// servers connects to every server that the connection knows of.
 func (s *surveyor) servers() {
 	s.Servers = append(s.Servers, serverFacts(s.b.nc))
 	if s.b.cfg.Server != nil {
@@ -183,7 +183,7 @@ func (s *surveyor) servers() {
 	slices.SortFunc(s.Servers, func(a, b ServerFacts) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// speakTo makes a connection to one server and to no other.
+// speakTo connects to one server and to no other.
 func (b *Bus) speakTo(url string) (ServerFacts, error) {
 	opts := b.nc.Opts
 	opts.Url, opts.Servers, opts.AllowReconnect, opts.RetryOnFailedConnect = url, []string{url}, false, false
@@ -209,7 +209,7 @@ func serverFacts(nc *nats.Conn) ServerFacts {
 	return f
 }
 
-// account asks for what JetStream grants.
+// account reads the account's JetStream limits.
 func (s *surveyor) account(ctx context.Context) {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
@@ -225,7 +225,7 @@ func (s *surveyor) account(ctx context.Context) {
 	}
 }
 
-// user asks the server who we are, and compares with the roles.
+// user asks the server for this connection's user, and compares its permissions with the roles.
 func (s *surveyor) user(ctx context.Context) {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
@@ -249,7 +249,7 @@ func (s *surveyor) user(ctx context.Context) {
 	}
 }
 
-// askError is why there is no answer to a question that was not let through.
+// askError returns why a request without permission has no answer.
 func askError(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
 		return errors.New("no answer (often this means that the user may not ask)")
@@ -257,7 +257,7 @@ func askError(err error) error {
 	return err
 }
 
-// collect gathers the answers of all who answer one question.
+// collect gathers the answers of all responders to one request.
 func collect(ctx context.Context, nc *nats.Conn, subject string, body []byte) (answers []*nats.Msg, err error) {
 	inbox := nc.NewInbox()
 	messages := make(chan *nats.Msg, 256)
@@ -287,7 +287,7 @@ func collect(ctx context.Context, nc *nats.Conn, subject string, body []byte) (a
 	}
 }
 
-// members reads the announcements of workers, and asks which of them are there.
+// members reads the announcements of workers, and pings their processes.
 func (s *surveyor) members(ctx context.Context) {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
@@ -298,7 +298,7 @@ func (s *surveyor) members(ctx context.Context) {
 		last = slices.DeleteFunc(last, func(o model.Member) bool { return o.ID == m.ID })
 		last = append(last, m)
 	}, done)
-	if ctx.Err() != nil || !errors.Is(err, context.Canceled) { // a follow ends with an error, always
+	if ctx.Err() != nil || !errors.Is(err, context.Canceled) { // a subscription always ends with an error
 		s.MembersUnseen = askError(cmp.Or(ctx.Err(), err))
 		return
 	}
@@ -320,21 +320,21 @@ type MemberFacts struct {
 	ID      string
 	Role    string // "" for a worker
 	Version string
-	Program string // what a worker calls what it hosts, "" if it does not tell
-	Left    bool   // it has said good-bye
-	Answers bool   // its process is there
+	Program string // a worker's name for its programs, "" if it has none
+	Left    bool   // it has announced its departure
+	Answers bool   // its process answers
 	Unknown error
 }
 
-// ServiceFacts are about a process of this deployment that answers questions. Endpoints are
-// what it answers, sorted.
+// ServiceFacts are about a process of this deployment that answers requests. Endpoints are
+// those that it serves, sorted.
 type ServiceFacts struct {
 	Name, Connection, Version string
 	Endpoints                 []string
 }
 
-// services asks who answers questions. Those of all deployments of the account do: whose a
-// service is, the subjects of its endpoints tell.
+// services finds the processes that answer requests. Those of all deployments of the account respond; the
+// subjects of a service's endpoints show its deployment.
 func (s *surveyor) services(ctx context.Context) {
 	answers, err := collect(ctx, s.b.nc, "$SRV.INFO", nil)
 	if err != nil && !errors.Is(err, nats.ErrNoResponders) {
@@ -367,7 +367,7 @@ func (s *surveyor) services(ctx context.Context) {
 	})
 }
 
-// embedded takes in what a process says of the server that it embeds, unless that has told itself.
+// embedded uses a process's report about its embedded server, unless the server has reported itself.
 func (s *surveyor) embedded(says map[string]string) {
 	i := slices.IndexFunc(s.Servers, func(f ServerFacts) bool { return f.ID != "" && f.ID == says[metaEmbeds] })
 	if i < 0 || s.Servers[i].Disk != nil {

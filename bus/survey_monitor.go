@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// varz is what a server says of itself, on its monitoring port and to the system account.
+// varz is a server's report about itself, on its monitoring port and to the system account.
 type varz struct {
 	Name       string    `json:"server_name"`
 	Version    string    `json:"version"`
@@ -38,10 +38,10 @@ type varz struct {
 	} `json:"jetstream"`
 }
 
-// ErrNoMonitor says that a survey was given no way to see the servers' settings.
+// ErrNoMonitor reports that a survey has no way to read the servers' settings.
 var ErrNoMonitor = errors.New("servers tell how they store only on their monitoring port and to the system account")
 
-// monitor asks the servers themselves, in every way that there is.
+// monitor asks the servers themselves, in every available way.
 func (s *surveyor) monitor(ctx context.Context) {
 	s.Monitor = ErrNoMonitor
 	var errs []error
@@ -127,7 +127,7 @@ func (s *surveyor) askSystem(ctx context.Context) error {
 	return nil
 }
 
-// take adds what a server says of itself to what is known of it.
+// take adds a server's report to the known facts about it.
 func (s *surveyor) take(body []byte, asked time.Time) error {
 	var v varz
 	answered := time.Now()
@@ -152,7 +152,7 @@ func (s *surveyor) take(body []byte, asked time.Time) error {
 	return nil
 }
 
-// clockFacts compare a time that was read between two of ours.
+// clockFacts compares a time that was read between two local ones.
 func clockFacts(theirs, asked, answered time.Time) *ClockFacts {
 	if theirs.IsZero() {
 		return nil

@@ -17,34 +17,34 @@ import (
 // StreamFacts are about one asset of the deployment.
 type StreamFacts struct {
 	Name, Component string
-	// Partition is AllPartitions for one that they share.
+	// Partition is AllPartitions for a shared stream.
 	Partition int
 	Missing   bool
 	// Restoring: a restore of the stream has not ended, or was interrupted. Nothing can be stored in it.
 	Restoring bool
 	Unseen    error         // why nothing is known of it
-	Broken    []*AssetError // settings that were altered, and what that means
+	Broken    []*AssetError // altered settings, with their consequences
 	Version   string        // of the program that created it
 	Replicas  int
 	// Leader and Followers are servers; there are none outside a cluster.
 	Leader         string
 	Followers      []FollowerFacts
 	Messages       uint64
-	MaxMessages    int64      // 0 or less is no limit
+	MaxMessages    int64      // 0 or less means no limit
 	Dead           *DeadFacts // of the stream of dead letters; nil if it could not be counted
-	Bytes, Limit   int64      // Limit 0 or less is none
+	Bytes, Limit   int64      // a Limit of 0 or less means no limit
 	Clock          *ClockFacts
-	Consumers      []string // that are none of Settle's
+	Consumers      []string // foreign ones
 	ConsumersError error
 }
 
 // DeadFacts are about the dead letters.
 type DeadFacts struct {
 	model.DeadCounts
-	// OldestOpen is when the event of the oldest one ended about which nothing was done, zero if
+	// OldestOpen is when the event of the oldest open letter ended, zero if
 	// there is none among the first.
 	OldestOpen time.Time
-	// Stream is that of most of the open ones, OfStream how many those are, and Error that of the first
+	// Stream is the stream with most open letters, OfStream their number, and Error that of the first
 	// of them, "" if it is not among the first letters.
 	Stream   string
 	OfStream int
@@ -58,9 +58,9 @@ type FollowerFacts struct {
 	Lag              uint64
 }
 
-// ReachFacts are how far a partition's streams reach, beside how far others know them to: a
-// stream that ends before what is known of it has lost messages. The ends were asked for last,
-// and a stream only grows, so nothing that went on meanwhile looks like a loss.
+// ReachFacts are the ends of a partition's streams, and the known positions in them: a
+// stream that ends before a known position has lost messages. The ends were read last,
+// and a stream only grows, so concurrent activity does not look like a loss.
 type ReachFacts struct {
 	Partition int
 	LogLast   uint64
@@ -69,12 +69,12 @@ type ReachFacts struct {
 	Saved     uint64 // the log sequence that the newest checkpoint reflects
 	Handled   uint64 // the lane sequence that the newest commit, or the workers' position, has behind it
 	Behind    uint64 // how many entries the coordinators have still to read
-	// Missing: a stream of the partition is not there, so nothing was compared. Unseen is why else nothing was.
+	// Missing: a stream of the partition is missing, so nothing was compared. Unseen is any other reason why nothing was.
 	Missing bool
 	Unseen  error
 }
 
-// deployment looks at every asset.
+// deployment examines every asset.
 func (s *surveyor) deployment(ctx context.Context) {
 	stored, err := s.settings(ctx)
 	if errors.Is(err, ErrNoDeployment) {
@@ -113,12 +113,12 @@ func (s *surveyor) rewinds(ctx context.Context) {
 	s.Rewinds, _ = s.b.RewindNotes(ctx)
 }
 
-// backup looks for the note of the newest backup.
+// backup reads the record of the newest backup.
 func (s *surveyor) backup(ctx context.Context) {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
 	var err error
-	if s.Backup, err = s.b.LastBackup(ctx); err != nil && !errors.Is(err, errNoStream) { // a missing stream is said to be so elsewhere
+	if s.Backup, err = s.b.LastBackup(ctx); err != nil && !errors.Is(err, errNoStream) { // a missing stream is reported elsewhere
 		s.BackupUnseen = askError(err)
 	}
 }
@@ -136,7 +136,7 @@ func (s *surveyor) settings(ctx context.Context) (settingsOfDeployment, error) {
 	return stored, nil
 }
 
-// stream looks at one asset.
+// stream examines one asset.
 func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
@@ -179,11 +179,11 @@ func (s *surveyor) stream(ctx context.Context, a asset) (f StreamFacts) {
 	return f
 }
 
-// oldestWithin is in how many of the first dead letters the oldest open one is looked for, in pages
+// oldestWithin is how many of the first dead letters are searched for the oldest open one, in pages
 // of some hundred.
 const oldestWithin = 10_000
 
-// dead counts the dead letters. What cannot be asked is not known: the figures are for people.
+// dead counts the dead letters; nil if they cannot be read. The figures are for people.
 func (s *surveyor) dead(ctx context.Context) *DeadFacts {
 	f := &DeadFacts{}
 	var index model.DeadIndex // of all letters, if it is at hand
@@ -272,7 +272,7 @@ func (f *StreamFacts) cluster(c *jetstream.ClusterInfo) {
 	}
 }
 
-// consumers are those that nothing of Settle has created.
+// consumers returns those that Settle has not created.
 func (s *surveyor) consumers(ctx context.Context, stream string) (foreign []string, err error) {
 	handle, err := s.b.js.Stream(ctx, stream)
 	if err != nil {
@@ -290,11 +290,11 @@ func (s *surveyor) consumers(ctx context.Context, stream string) (foreign []stri
 	return foreign, nil
 }
 
-// looks is how often the ends of a partition's streams are asked for before something is said to
-// be lost: a server that has just come to lead may not have taken in everything yet.
+// looks is how often the ends of a partition's streams are read before a loss is
+// reported: a new leader may not have applied everything yet.
 const looks = 3
 
-// reach compares how far the streams of a partition reach with what others know.
+// reach compares the ends of a partition's streams with the known positions.
 func (s *surveyor) reach(ctx context.Context, p int) ReachFacts {
 	ctx, cancel := s.ask(ctx)
 	defer cancel()
@@ -310,7 +310,7 @@ func (s *surveyor) reach(ctx context.Context, p int) ReachFacts {
 	}
 	r.Unseen = errors.Join(errs...)
 	if r.Missing = errors.Is(r.Unseen, errNoStream); r.Missing {
-		r.Unseen = nil // it is told with the streams
+		r.Unseen = nil // it is reported with the streams
 	}
 	if r.Unseen == nil && !r.Missing && r.LogLast > r.Released {
 		r.Behind = r.LogLast - r.Released
@@ -318,9 +318,9 @@ func (s *surveyor) reach(ctx context.Context, p int) ReachFacts {
 	return r
 }
 
-// known is how far others know the streams of a partition to reach. Each of these was taken from
-// the stream that it is about: of what else is in the bucket, some is of the lane, and some counts
-// on by itself.
+// known reads the known positions in the streams of a partition. Each of these was taken from
+// the stream that it is about: other positions in the bucket are of another stream, or advance
+// independently.
 func (s *surveyor) known(ctx context.Context, r *ReachFacts) error {
 	var errs [4]error
 	var lane uint64
@@ -332,8 +332,8 @@ func (s *surveyor) known(ctx context.Context, r *ReachFacts) error {
 	return errors.Join(errs[:]...)
 }
 
-// ends is how far the streams of a partition reach. One that cannot be asked, or is not there, is
-// said to be so elsewhere: nothing is known to be lost of it here.
+// ends reads the ends of a partition's streams. A stream that cannot be read, or is missing, is
+// reported elsewhere, and not as a loss.
 func (s *surveyor) ends(ctx context.Context, r *ReachFacts) error {
 	end := func(stream string) (uint64, error) {
 		info, err := s.b.streamInfo(ctx, stream)
@@ -348,7 +348,7 @@ func (s *surveyor) ends(ctx context.Context, r *ReachFacts) error {
 	return errors.Join(errs[:]...)
 }
 
-// saved is the log sequence that the newest checkpoint in the bucket reflects.
+// saved returns the log sequence that the newest checkpoint in the bucket reflects.
 func (s *surveyor) saved(ctx context.Context, p int) (uint64, error) {
 	bucket := s.b.names.stateBucket(p)
 	m, err := s.b.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, "*."+markKey)})
@@ -358,7 +358,7 @@ func (s *surveyor) saved(ctx context.Context, p int) (uint64, error) {
 	return number(m.Header, headerSeq), nil
 }
 
-// handled is the lane sequence up to which the newest commit has handled everything of its
+// handled returns the lane sequence up to which the newest commit has handled everything of its
 // space.
 func (s *surveyor) handled(ctx context.Context, p int) (uint64, error) {
 	stream := s.b.names.logStream(p)
@@ -373,7 +373,7 @@ func (s *surveyor) handled(ctx context.Context, p int) (uint64, error) {
 	return c.Cursor.Floor, nil
 }
 
-// reachError is nil for a message that is not there: there was none yet, or it was purged.
+// reachError returns nil for a missing message: there was none yet, or it was purged.
 func reachError(stream string, err error) error {
 	if errors.Is(err, errNoMessage) {
 		return nil
@@ -381,7 +381,7 @@ func reachError(stream string, err error) error {
 	return fmt.Errorf("last message of %s: %w", stream, askError(err))
 }
 
-// Lost says in words that the streams have lost messages, for each; nothing if they have not.
+// Lost describes the losses of the streams as text; nil if there are none.
 func (r ReachFacts) Lost(prefix string) (lost []string) {
 	n := newNames(prefix)
 	known := max(r.Released, r.Saved)
@@ -394,7 +394,7 @@ func (r ReachFacts) Lost(prefix string) (lost []string) {
 	return lost
 }
 
-// mostOpen is the stream of which most open letters are, the first by name of several, and how many.
+// mostOpen returns the stream with most open letters, the first by name of several, and their number.
 func mostOpen(names []model.DeadName, index model.DeadIndex) (stream string, n int) {
 	open := map[string]int{}
 	for _, name := range names {

@@ -15,16 +15,16 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// tail says what of a stream is to be followed.
+// tail describes a subscription to a stream.
 type tail struct {
 	stream  string
 	pattern string // of the subjects; "" is all of them
-	after   uint64 // deliver what follows this sequence
-	// latest asks for the last message of every subject first, and then for all
-	// that follow. after is then 0.
+	after   uint64 // deliver messages after this sequence
+	// latest requests the last message of every subject first, and then all
+	// later ones. after is then 0.
 	latest bool
-	// reached, if set, is called once when everything has been delivered that was
-	// there when the follow began, or what has taken its place.
+	// reached, if set, is called once when everything has been delivered that
+	// existed when the subscription began, or its replacement.
 	reached func()
 }
 
@@ -34,24 +34,24 @@ type delivery struct {
 	seq     uint64    // in the stream
 	nth     uint64    // of this consumer's deliveries, from 1
 	time    time.Time // when it was stored, by the server's clock
-	pending uint64    // how many more are there
+	pending uint64    // how many more exist
 }
 
-// errInterrupted: the consumer is not to be relied on any more; another one takes
-// over behind what was delivered.
+// errInterrupted: the consumer is unreliable; another one continues
+// after the last delivery.
 var errInterrupted = errors.New("consumer interrupted")
 
 // errReconnected: likewise, and all streams are being compared.
 var errReconnected = fmt.Errorf("%w: the connection is another one", errInterrupted)
 
 // follow delivers a stream in order, each message once, until ctx ends, the bus is
-// stopped, the store was found to have gone back, or the stream has been gone for a while.
+// stopped, the store was found to have gone back, or the stream has been missing for a while.
 // deliver is called from one goroutine at a time, and not after the return.
 //
-// It is a push consumer without acknowledgements, in memory and with one replica:
-// the server tells a consumer's deliveries apart by number, so whatever is lost on
-// the way leaves a gap, and a consumer that is lost itself leaves its heartbeat
-// out. Flow control keeps the server from running ahead of deliver.
+// It uses a push consumer without acknowledgements, in memory and with one replica:
+// the server numbers a consumer's deliveries, so a message lost on
+// the way leaves a gap, and a consumer that is lost itself stops its
+// heartbeat. Flow control keeps the server from running ahead of deliver.
 func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error {
 	var gone absence
 	epoch := b.past.now()
@@ -67,7 +67,7 @@ func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error 
 			return fmt.Errorf("follow stream %s: %w", t.stream, err)
 		}
 		if !errors.Is(err, errReconnected) {
-			b.suspect(t.stream) // the consumer may have ended with the stream, and another one be in its place
+			b.suspect(t.stream) // the consumer may have ended with the stream, and another stream be in its place
 		}
 		if gone.time(err) > b.timing.goneAfter {
 			return fmt.Errorf("follow stream %s: %w; it was deleted, or this is another account: check the connection, then provision", t.stream, err)
@@ -75,7 +75,7 @@ func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error 
 		if !errors.Is(err, errInterrupted) {
 			b.faults.Warn("cannot follow a stream just now; trying again", t.stream+" "+t.pattern, "stream", t.stream, "after", t.after, "error", err)
 		}
-		if try == 0 { // it worked for a while: begin again at once
+		if try == 0 { // it worked for a while: start again at once
 			continue
 		}
 		if err := b.sleep(ctx, pause(try)); err != nil {
@@ -84,10 +84,10 @@ func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error 
 	}
 }
 
-// absence measures for how long a stream has not been there.
+// absence measures how long a stream has been missing.
 type absence struct{ since time.Time }
 
-// time is how long that is, given the outcome of one more try.
+// time returns how long that is, given the outcome of one more try.
 func (a *absence) time(err error) time.Duration {
 	switch {
 	case !errors.Is(err, errNoStream):
@@ -99,7 +99,7 @@ func (a *absence) time(err error) time.Duration {
 	return time.Since(a.since)
 }
 
-// followOnce follows by one consumer, until that is interrupted.
+// followOnce subscribes with one consumer, until that is interrupted.
 func (b *Bus) followOnce(ctx context.Context, t *tail, epoch uint64, deliver func(delivery)) error {
 	reconnected := b.reconnects.wait()
 	f := newFollower(b, t, deliver)
@@ -119,11 +119,11 @@ func (b *Bus) followOnce(ctx context.Context, t *tail, epoch uint64, deliver fun
 	return f.watch(ctx, reconnected, epoch)
 }
 
-// createTries is how often one consumer is asked for. A server that is busy would otherwise have
-// ever more of them to make, each for somebody who has given up.
+// createTries is how often one consumer is requested. A busy server would otherwise have to create
+// ever more of them, each for a caller that has given up.
 const createTries = 3
 
-// createTail creates the consumer. If there is no answer in time, the same one is asked for again.
+// createTail creates the consumer. If there is no answer in time, the same one is requested again.
 func (b *Bus) createTail(ctx context.Context, t *tail, inbox string) (*jetstream.ConsumerInfo, error) {
 	cfg := b.tailConfig(t, inbox)
 	for try := 1; ; try++ {
@@ -134,14 +134,14 @@ func (b *Bus) createTail(ctx context.Context, t *tail, inbox string) (*jetstream
 		case late && try < createTries && b.over(ctx) == nil:
 			continue
 		case err != nil:
-			b.deleteTail(t.stream, cfg.Name) // it may be there yet
+			b.deleteTail(t.stream, cfg.Name) // it may have been created
 			return nil, fmt.Errorf("create consumer: %w", err)
 		}
 		return consumer.CachedInfo(), nil
 	}
 }
 
-// tryTail asks once. late says that there was no answer.
+// tryTail requests it once. late reports that there was no answer.
 func (b *Bus) tryTail(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (c jetstream.PushConsumer, late bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func (b *Bus) tryTail(ctx context.Context, stream string, cfg jetstream.Consumer
 	return c, errors.Is(err, context.DeadlineExceeded), err
 }
 
-// tailPrefix begins the names of Settle's own consumers.
+// tailPrefix is the prefix of the names of Settle's own consumers.
 const tailPrefix = "settle-"
 
 func (b *Bus) tailConfig(t *tail, inbox string) jetstream.ConsumerConfig {
@@ -161,7 +161,7 @@ func (b *Bus) tailConfig(t *tail, inbox string) jetstream.ConsumerConfig {
 		MaxDeliver:        1,
 		FlowControl:       true,
 		IdleHeartbeat:     b.timing.heartbeat,
-		InactiveThreshold: 10 * time.Second, // it is deleted after use; this is for when that gets lost
+		InactiveThreshold: 10 * time.Second, // it is deleted after use; this is for a lost deletion
 		MemoryStorage:     true,
 		Replicas:          1,
 	}
@@ -179,7 +179,7 @@ func (b *Bus) tailConfig(t *tail, inbox string) jetstream.ConsumerConfig {
 	return c
 }
 
-// deleteTail lets the server forget a consumer, without waiting for it to say so.
+// deleteTail deletes a consumer without waiting for the answer.
 func (b *Bus) deleteTail(stream, consumer string) {
 	_ = b.nc.Publish(b.api+"CONSUMER.DELETE."+stream+"."+consumer, nil)
 }
@@ -189,13 +189,13 @@ type follower struct {
 	b           *Bus
 	t           *tail
 	deliver     func(delivery)
-	interrupted chan struct{} // closed when the consumer is not to be relied on any more
+	interrupted chan struct{} // closed when the consumer is unreliable
 	once        sync.Once
 
 	mu      sync.Mutex // held during deliver
 	stopped bool
 	nth     uint64
-	heard   bool // since the last look of watch
+	heard   bool // since the last check of watch
 	end     end
 }
 
@@ -207,7 +207,7 @@ func newFollower(b *Bus, t *tail, deliver func(delivery)) *follower {
 	return f
 }
 
-// receive gets the consumer's messages, on the one goroutine of the subscription.
+// receive handles the consumer's messages, on the one goroutine of the subscription.
 func (f *follower) receive(m *nats.Msg) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,11 +232,11 @@ func (f *follower) receive(m *nats.Msg) {
 	f.perhapsReached()
 }
 
-// control answers flow control, now that everything before it has been delivered,
+// control answers flow control, after everything before it has been delivered,
 // and reads a heartbeat, which names the last delivery.
 func (f *follower) control(m *nats.Msg) {
 	if m.Reply != "" {
-		_ = m.Respond(nil) // if that gets lost, the heartbeat says so
+		_ = m.Respond(nil) // if that gets lost, the heartbeat shows it
 		return
 	}
 	if stalled := header(m.Header, "Nats-Consumer-Stalled"); stalled != "" {
@@ -254,7 +254,7 @@ func (f *follower) interrupt() {
 	f.once.Do(func() { close(f.interrupted) })
 }
 
-// hasFound says how many messages the consumer found when it was made.
+// hasFound records how many messages the consumer found when it was created.
 func (f *follower) hasFound(n uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -271,8 +271,8 @@ func (f *follower) perhapsReached() {
 	}
 }
 
-// watch returns when the consumer is not to be relied on any more: after a gap, a
-// reconnect, a new epoch, or three heartbeats that were not heard.
+// watch returns when the consumer is unreliable: after a gap, a
+// reconnect, a new epoch, or three missing heartbeats.
 func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}, epoch uint64) error {
 	tick := time.NewTicker(3 * f.b.timing.heartbeat)
 	defer tick.Stop()
@@ -299,8 +299,8 @@ func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}, epoch
 	}
 }
 
-// alive reports whether anything was heard since the last call. A deliver that
-// takes its time holds the mutex, and what it keeps waiting counts as heard.
+// alive reports whether anything was received since the last call. A slow deliver
+// holds the mutex, and the messages that it delays count as received.
 func (f *follower) alive() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -309,7 +309,7 @@ func (f *follower) alive() bool {
 	return heard
 }
 
-// stop waits for a deliver under way and lets no other one follow.
+// stop waits for a running deliver and prevents further ones.
 func (f *follower) stop(sub *nats.Subscription) {
 	_ = sub.Unsubscribe() // fails only if the connection is closed
 	f.mu.Lock()

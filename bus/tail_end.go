@@ -2,15 +2,15 @@ package bus
 
 import "time"
 
-// end tells when a consumer has delivered what was there when it was made. The last delivery says
-// that nothing is pending. But a message that is replaced before it was delivered is pending no
-// more, and what takes its place is not yet: so whoever wants the last message of each subject
-// waits for as many subjects as there were. (One that is there for the first time meanwhile counts
-// as one of them: whoever joins just then may hide somebody else, until that says something again.)
+// end detects when a consumer has delivered the messages that existed when it was created. The last delivery reports
+// that nothing is pending. But a message that is replaced before its delivery is no longer pending,
+// and its replacement is not pending yet: so a subscription to the last message of each subject
+// waits for as many subjects as there were. (A subject that is new meanwhile counts
+// as one of them: a member that joins at that moment may hide another, until that one announces itself again.)
 type end struct {
-	found    uint64 // how many messages there were, if known
+	found    uint64 // the number of messages, if known
 	known    bool
-	subjects map[string]bool // that were delivered; nil if one may have several messages
+	subjects map[string]bool // the delivered ones; nil if a subject may have several messages
 	since    time.Time       // when nothing was pending for the first time
 }
 
@@ -23,7 +23,7 @@ func (e *end) delivered(d delivery) {
 	}
 }
 
-// reached reports whether it is. A subject may also be gone for good: so it is after patience.
+// reached reports whether they are delivered. A subject may also be gone for good: so it returns true after patience.
 func (e *end) reached(patience time.Duration) bool {
 	switch {
 	case e.known && e.found == 0:

@@ -10,7 +10,7 @@ import (
 // sequences correctly in all cases (nats-server issue 8376).
 var oldestServer = [3]int{2, 14, 4}
 
-// checkVersion refuses a server that is too old for the guarantees.
+// checkVersion returns an error for a server that is too old for the guarantees.
 func checkVersion(found string) error {
 	v, ok := parseVersion(found)
 	if !ok {
