@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Change is a finding that has come or gone, or that all is well.
+// Change is a finding that is new or gone, or the notice that all is well.
 type Change struct {
 	At     time.Time `json:"at"`
 	Change string    `json:"change"` // new, gone or well
-	// Level, Check and so on are those of the finding, as it was seen last.
+	// Level, Check and the other fields are those of the finding, as it was last reported.
 	Finding
 }
 
-// The changes that there are.
+// The kinds of change.
 const (
 	changeNew  = "new"
 	changeGone = "gone"
 	changeWell = "well"
 )
 
-// String is a line for people.
+// String returns a line for people.
 func (c Change) String() string {
 	line := c.At.Format(time.TimeOnly) + "  " + fmt.Sprintf("%-5s", c.Change)
 	if c.Change == changeWell {
@@ -30,15 +30,15 @@ func (c Change) String() string {
 	return line + signs[c.Level] + " " + c.Check + ": " + c.Found
 }
 
-// Changes tells what is different from one report to the next. The zero value has seen none.
+// Changes compares successive reports. The zero value has seen none.
 type Changes struct {
 	seen  bool
 	level Level
 	last  []Finding
 }
 
-// Since is what has changed since the report before: what is new first, then what has gone. A
-// finding of which only figures are others is the same. The first report has every finding that
+// Since returns the changes since the previous report: new findings first, then those that are gone. A
+// finding that differs only in figures is the same. For the first report, it returns every finding that
 // is not well.
 func (c *Changes) Since(r *Report) (out []Change) {
 	var now []Finding
@@ -70,15 +70,15 @@ func (c *Changes) Since(r *Report) (out []Change) {
 	return out
 }
 
-// figure is what changes in a finding from one look to the next: numbers, sizes, spans.
+// figure matches the parts of a finding that change between reports: numbers, sizes, spans.
 var figure = regexp.MustCompile(`\b[0-9][0-9a-zµ.,:]*`)
 
-// key is the same for a finding that is seen again.
+// key is the same for a finding that is reported again.
 func (f *Finding) key() string {
 	return f.Level.String() + "|" + f.Check + "|" + figure.ReplaceAllString(f.Found, "#")
 }
 
-// Unreachable is the report on a deployment that could not be looked at.
+// Unreachable returns the report on a deployment that could not be examined.
 func Unreachable(err error) *Report {
 	return &Report{Level: Failure, Findings: []Finding{{
 		Failure, CheckServers, "nothing could be reached: " + err.Error(), "Nothing is known of the deployment.", "Check the address, and that a server runs there.",

@@ -59,7 +59,7 @@ func (j *judge) streams() {
 	}
 }
 
-// withoutStream is what does not work without a stream.
+// withoutStream describes what does not work without a stream.
 func withoutStream(s *bus.StreamFacts) string {
 	switch s.Component {
 	case bus.ComponentWorkers:
@@ -72,10 +72,10 @@ func withoutStream(s *bus.StreamFacts) string {
 	return fmt.Sprintf("The spaces of partition %d stand still. Those of other partitions go on, and so do workers, coordinators and commands for them.", s.Partition)
 }
 
-// manyBehind is how many entries a follower may lag without a word.
+// manyBehind is how many entries a follower may lag before that is reported.
 const manyBehind = 1000
 
-// replicas tells of servers that are behind, each once.
+// replicas reports servers that are behind, each once.
 func (j *judge) replicas() {
 	fine := 0
 	behind := map[string][]string{}
@@ -103,7 +103,7 @@ func (j *judge) replicas() {
 	}
 }
 
-// upToDate reports whether all followers of a stream are, and notes which are not.
+// upToDate reports whether all followers of a stream are, and records which are not.
 func upToDate(s *bus.StreamFacts, behind map[string][]string) bool {
 	good := true
 	for _, f := range s.Followers {
@@ -152,7 +152,7 @@ func (j *judge) consumers() {
 	}
 }
 
-// Clocks that differ by more than these are told of.
+// Clocks that differ by more than these are reported.
 const (
 	skewWarning = time.Second
 	skewFailure = time.Minute
@@ -165,7 +165,7 @@ func (j *judge) clock() {
 		if c == nil {
 			return
 		}
-		// What may be the way of the message is no difference.
+		// The part that the network delay may explain does not count.
 		surely := max(0, c.Offset.Abs()-c.Uncertainty)
 		if c.Offset < 0 {
 			surely = -surely

@@ -1,5 +1,5 @@
-// Package doctor judges a deployment: of the facts of a bus.Survey it says which are well, which
-// are not, why that matters and what to do, and what can be lost. It does no I/O.
+// Package doctor judges a deployment: it turns the facts of a bus.Survey into findings, each with a level,
+// the reason why it matters and advice, and lists what can be lost. It does no I/O.
 package doctor
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 )
 
-// Level is how bad something is.
+// Level is the severity of a finding.
 type Level int
 
-// The levels, by what they mean for a script: they are exit codes.
+// The levels are also the exit codes.
 const (
 	OK      Level = iota
 	Warning       // it works, and can cost something
@@ -27,25 +27,25 @@ var levelNames = [...]string{"ok", "warning", "failure"}
 
 func (l Level) String() string { return levelNames[l] }
 
-// MarshalText makes levels words in JSON.
+// MarshalText returns the level's name for JSON.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Level Level  `json:"level"`
-	Check string `json:"check"` // the same word for the same check, always
+	Check string `json:"check"` // the name of the check, which is stable
 	Found string `json:"found"`
 	Why   string `json:"why,omitempty"` // it matters
 	Do    string `json:"do,omitempty"`
 }
 
-// Loss says what is lost when something happens.
+// Loss describes what is lost when something happens.
 type Loss struct {
 	When string `json:"when"`
 	Lost string `json:"lost"`
 }
 
-// Report is a deployment judged.
+// Report is the judgement of a deployment.
 type Report struct {
 	Level    Level     `json:"level"` // the worst of the findings
 	Findings []Finding `json:"findings"`
@@ -84,10 +84,10 @@ const (
 // judge gathers findings.
 type judge struct {
 	*bus.Survey
-	fleet    *fleet.Fleet // nil if it could not be looked at
-	unseen   error        // why
+	fleet    *fleet.Fleet // nil if it could not be read
+	unseen   error        // the reason
 	findings []Finding
-	oldest   time.Duration // that the newest backup may be; 0 looks at none
+	oldest   time.Duration // the permitted age of the newest backup; 0 for no check
 }
 
 func (j *judge) ok(check, format string, args ...any) {
@@ -98,9 +98,9 @@ func (j *judge) bad(level Level, check, found, why, do string) {
 	j.findings = append(j.findings, Finding{level, check, found, why, do})
 }
 
-// Judge judges. f is what the processes say of themselves, nil if they could not be asked, for
-// the reason unseen if there is one. backupAge is how old the newest backup may be, 0 for no
-// matter how old.
+// Judge returns the report on a deployment. f holds the processes' own figures, nil if they could not be read, for
+// the reason unseen if there is one. backupAge is the permitted age of the newest backup, 0 for no
+// limit.
 func Judge(s *bus.Survey, f *fleet.Fleet, unseen error, backupAge time.Duration) *Report {
 	j := &judge{Survey: shortNamed(s), fleet: f, unseen: unseen, oldest: backupAge}
 	j.servers()
@@ -133,7 +133,7 @@ func Judge(s *bus.Survey, f *fleet.Fleet, unseen error, backupAge time.Duration)
 	return r
 }
 
-// shortNamed calls servers that were given no name by the beginning of their id.
+// shortNamed names servers without a name by the beginning of their id.
 func shortNamed(s *bus.Survey) *bus.Survey {
 	short := *s
 	short.Servers = slices.Clone(s.Servers)
@@ -145,7 +145,7 @@ func shortNamed(s *bus.Survey) *bus.Survey {
 	return &short
 }
 
-// idLength is that of a server's id.
+// idLength is the length of a server's id.
 const idLength = 56
 
 func (j *judge) servers() {
@@ -175,8 +175,8 @@ func (j *judge) servers() {
 	}
 }
 
-// payload limits, in bytes: below the first, commits are refused soon; above the other, the
-// server's own advice ends.
+// Limits of max_payload, in bytes: below the first, commits are soon refused; above the other, it exceeds the
+// server's own advice.
 const (
 	smallPayload = 256 << 10
 	largePayload = 8 << 20
@@ -274,7 +274,7 @@ func (j *judge) fill(what string, used, limit int64, do string) {
 	j.filled(fmt.Sprintf("%s holds %s of %s (%d %%)", what, size(used), size(limit), percent), percent, do)
 }
 
-// filled judges something that is filled to so many percent of its limit.
+// filled judges something that is filled to a percentage of its limit.
 func (j *judge) filled(text string, percent int64, do string) {
 	switch {
 	case percent >= fillFailure:

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/bus"
 )
 
-// sync is what is known of when the servers write through.
+// sync is the knowledge about when the servers sync to disk.
 type sync int
 
 const (
@@ -18,7 +18,7 @@ const (
 	interval
 )
 
-// syncs is the weakest of what is known, and the longest interval.
+// syncs returns the weakest known value, and the longest interval.
 func (j *judge) syncs() (weakest sync, longest time.Duration) {
 	weakest = always
 	for _, s := range j.Servers {
@@ -36,7 +36,7 @@ func (j *judge) syncs() (weakest sync, longest time.Duration) {
 	return weakest, longest
 }
 
-// allKnown reports whether every server that answers has told how it stores.
+// allKnown reports whether the sync interval of every server that answers is known.
 func (j *judge) allKnown() bool {
 	return !slices.ContainsFunc(j.Servers, func(s bus.ServerFacts) bool { return s.JetStream && s.Disk == nil })
 }
@@ -81,7 +81,7 @@ func (j *judge) durability() {
 		"Give --monitor http://HOST:8222 for each server, or --system-creds FILE, or look for `sync_interval: always` in their configuration.")
 }
 
-// replicas of the streams: the fewest.
+// fewestReplicas returns the smallest number of replicas of a stream.
 func (j *judge) fewestReplicas() int {
 	fewest := 0
 	for i := range j.Streams {
@@ -94,7 +94,7 @@ func (j *judge) fewestReplicas() int {
 
 const nothing = "Nothing that was acknowledged."
 
-// losses say what is lost when what happens. test/powerloss has tried each.
+// losses lists what each kind of failure can lose. test/powerloss has tested each.
 func (j *judge) losses() []Loss {
 	process := Loss{"A worker, a coordinator or a client is killed", nothing + " Others go on where it was."}
 	if j.fewestReplicas() >= 3 {

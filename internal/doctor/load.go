@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// lateTimers is how long a timer may be due without a word: a worker that has just begun to serve a
-// partition wakes those that came due meanwhile.
+// lateTimers is how long a timer may be due before that is reported: a worker that has just begun to serve a
+// partition wakes the spaces that came due meanwhile.
 const lateTimers = 30 * time.Second
 
-// missedFor is for how long it is told that times of a job were passed over, from the first of them on.
+// missedFor is how long missed times of a job are reported, from the first of them on.
 const missedFor = 24 * time.Hour
 
-// timers judges what is due and not handled.
+// timers judges timers, jobs and delayed events that are due and not handled.
 func (j *judge) timers() {
 	fine := true
 	for i := range j.fleet.Workers {
@@ -55,7 +55,7 @@ func (j *judge) timers() {
 	}
 }
 
-// manyWaking is how many spaces may wait to be loaded without a word: a worker loads 64 at a time.
+// manyWaking is how many spaces may wait to be loaded before that is reported: a worker loads 64 at a time.
 const manyWaking = 100
 
 // waking judges how many spaces wait to be loaded into memory.
@@ -81,10 +81,10 @@ func (j *judge) waking() {
 	}
 }
 
-// manyWatches is from which share of its limit on a worker's watches are told of, in percent.
+// manyWatches is the share of its limit from which a worker's watches are reported, in percent.
 const manyWatches = 80
 
-// watches judges how many live queries the workers answer.
+// watches judges how many live queries the workers serve.
 func (j *judge) watches() {
 	fine, open := true, 0
 	for i := range j.fleet.Workers {
@@ -110,7 +110,7 @@ func (j *judge) watches() {
 	}
 }
 
-// unrunnable tells of deployed versions that workers cannot run.
+// unrunnable reports deployed versions that workers cannot run.
 func (j *judge) unrunnable() {
 	told := map[string]bool{}
 	for i := range j.fleet.Workers {
@@ -120,7 +120,7 @@ func (j *judge) unrunnable() {
 		}
 		for _, text := range m.Figures.Unrunnable {
 			if told[text] {
-				continue // the others are told the same
+				continue // already reported
 			}
 			told[text] = true
 			j.bad(Failure, CheckPrograms, "on worker "+m.ID+": "+text,
