@@ -11,7 +11,7 @@ import (
 type Deployment interface {
 	// Partitions returns the number of partitions of the deployment.
 	Partitions() int
-	// Horizon returns for how long the deployment remembers events.
+	// Horizon returns how long the deployment remembers events.
 	Horizon() time.Duration
 	// MaxPayload returns the size in bytes of the largest message that the server takes, headers
 	// included.
@@ -26,9 +26,9 @@ type Deployment interface {
 	Hindsight() time.Duration
 }
 
-// StaleLeader is for how long the leader of a stream may answer from the past because it does not
-// know yet that it has been deposed. A caller that was told by a leader that something is absent,
-// and that is notified of it in no other way, looks again after this time.
+// StaleLeader is how long the leader of a stream may answer from an earlier state because it does not
+// know yet that it has been deposed. A caller to which a leader has reported that something is absent,
+// and that is not notified of it in another way, asks again after this time.
 const StaleLeader = 30 * time.Second
 
 // Client is what a client of a deployment needs: to send events, to read what the log, the lanes

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// coordinatorService is what coordinators call themselves.
+// coordinatorService is the service name of coordinators.
 const coordinatorService = trail.ServiceName
 
 func (j *judge) workers() {
@@ -53,7 +53,7 @@ func (j *judge) workers() {
 	}
 }
 
-// hanging names the workers that do not answer, and says what has become of their partitions.
+// hanging reports the workers that do not answer, and the present owners of their partitions.
 func (j *judge) hanging(frozen []string) {
 	became := map[string]string{}
 	if j.fleet != nil {
@@ -75,7 +75,7 @@ func (j *judge) hanging(frozen []string) {
 	}
 }
 
-// programs warns of workers that host different ones.
+// programs warns of workers that host different programs.
 func (j *judge) programs() {
 	by := map[string][]string{}
 	for _, m := range j.Members {
@@ -103,8 +103,8 @@ func clip(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// manyUnread is how many log entries the coordinators may have before them without a word:
-// they save where they are once a second.
+// manyUnread is how many unread log entries of the coordinators are not reported:
+// they save their position once a second.
 const manyUnread = 10_000
 
 func (j *judge) coordinators() {
@@ -181,7 +181,7 @@ func (j *judge) present() {
 	}
 }
 
-// Open dead letters are told of if they are many, or old.
+// The number and the age from which open dead letters are reported.
 const (
 	deadWarning = 100
 	deadFailure = 10_000
@@ -231,7 +231,7 @@ func (j *judge) openDead(d *bus.DeadFacts) {
 		"`settle dead --open` says why. When that is mended: `settle redrive --all`; else `settle dismiss --all`, with --error, --stream or --older for some of them.")
 }
 
-// firstLine is the beginning of a text that may be long.
+// firstLine returns the beginning of a text that may be long.
 func firstLine(text string) string {
 	const most = 200
 	line, _, _ := strings.Cut(text, "\n")
@@ -241,12 +241,12 @@ func firstLine(text string) string {
 	return line
 }
 
-// BackupAge is how old the newest backup may be, and how old a deployment without one, if that is not
-// said otherwise.
+// BackupAge is the default for how old the newest backup may be, and how old a deployment without a
+// backup.
 const BackupAge = 7 * 24 * time.Hour
 
-// backup judges when the newest backup was made. A deployment that is younger than a backup may be
-// old has nothing to answer for.
+// backup judges the age of the newest backup. A deployment that is younger than a backup may be
+// needs none yet.
 func (j *judge) backup() {
 	const why = "If the disks are lost, or data is deleted by mistake, what was stored since the newest backup is gone."
 	const do = "`settle backup DIR`, regularly. If backups are made otherwise, --backup-age 0 says nothing of them."
@@ -268,7 +268,7 @@ func (j *judge) backup() {
 	}
 }
 
-// age is that of the newest backup or, if there is none, of the deployment; 0 if it is not known.
+// age returns the age of the newest backup or, if there is none, of the deployment; 0 if it is not known.
 func (j *judge) age() time.Duration {
 	since := j.Created
 	if j.Backup != nil {
@@ -280,8 +280,8 @@ func (j *judge) age() time.Duration {
 	return max(0, j.Now.Sub(since)).Round(time.Second)
 }
 
-// denied warns of processes whose user may do too little. What is denied is tried again, so it looks like
-// something that is slow.
+// denied warns of processes whose user lacks permissions. Denied requests are retried, so the symptom looks
+// like slowness.
 func (j *judge) denied() {
 	if j.fleet == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// processes judges what the workers say of themselves.
+// processes judges the workers' figures.
 func (j *judge) processes() {
 	j.rewound()
 	if j.fleet == nil {
@@ -38,7 +38,7 @@ func (j *judge) processes() {
 	j.unrunnable()
 }
 
-// fullLanes tells of lanes that hold up what coordinators release. Two coordinators may tell of one lane.
+// fullLanes reports lanes without room for events that coordinators release. Two coordinators may report the same lane.
 func (j *judge) fullLanes() {
 	told := map[int]bool{}
 	for i := range j.fleet.Coordinators {
@@ -82,8 +82,8 @@ func (j *judge) workerClocks() {
 	}
 }
 
-// rewound tells of a store that has gone back: as it is noted in the deployment, and as members have noticed it
-// where that is not noted.
+// rewound reports a store that has gone back: from the records in the deployment, and from the figures of members
+// for rewinds without a record.
 func (j *judge) rewound() {
 	const lost = "What was stored last is lost, events that were acknowledged among it. What is sent since is handled."
 	const do = "Find out why: a power cut without fsync, a snapshot of the machine, older files. Senders that have the events can send them again. "
@@ -109,7 +109,7 @@ func (j *judge) rewound() {
 	}
 }
 
-// refusals names what workers refuse because the store has lost what is known of it.
+// refusals reports the partitions and spaces that workers refuse because the store has lost data of them.
 func (j *judge) refusals() {
 	told := 0
 	for i := range j.fleet.Workers {
@@ -135,11 +135,11 @@ func (j *judge) refusals() {
 	}
 }
 
-// restart is what the operator of a single server has to do after its disk was full: nats-server keeps the
+// restart is the advice for the operator of a single server after its disk was full: nats-server keeps the
 // error of a write until it is restarted.
 const restart = "After a full or failed disk, restart the NATS server as well when there is room: it goes on refusing until then. After a limit that was reached, Settle goes on by itself."
 
-// unstored tells of a store that is full or fails, whatever the reason.
+// unstored reports a store that is full or fails, for whatever reason.
 func (j *judge) unstored() {
 	for i := range j.fleet.Workers {
 		m := &j.fleet.Workers[i]
@@ -147,7 +147,7 @@ func (j *judge) unstored() {
 			j.bad(Failure, CheckStorage, "worker "+m.ID+" could not store something within the last minute: "+m.Figures.Unstored,
 				"The store has no room, or fails. Events are refused, and spaces stop at their next commit; nothing that was acknowledged is lost.",
 				"Free the disk, or raise the limit that the text names. "+restart)
-			return // the others find the same
+			return // the other workers report the same
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (j *judge) unstored() {
 func (j *judge) unserved() {
 	var numbers []string
 	for _, p := range j.fleet.Partitions {
-		if len(p.Served) == 0 && len(p.Silent) == 0 { // those of workers that do not answer are named with these
+		if len(p.Served) == 0 && len(p.Silent) == 0 { // the partitions of workers that do not answer are reported with those workers
 			numbers = append(numbers, fmt.Sprint(p.Number))
 		}
 	}
@@ -166,7 +166,7 @@ func (j *judge) unserved() {
 	}
 }
 
-// Spaces that stand still are told of from the first on; the other makes it a failure.
+// The age from which a space that stands still is reported, and the age from which it is a failure.
 const (
 	stuckWarning = 30 * time.Second
 	stuckFailure = 10 * time.Minute
@@ -181,7 +181,7 @@ func (j *judge) stuck() {
 		s := &j.fleet.Stuck[i]
 		age := j.fleet.At.Sub(s.Since)
 		if age < stuckWarning && s.Cause != worker.CauseNoProgram && s.Cause != worker.CauseFailed {
-			continue // it may go on by itself
+			continue // it may continue by itself
 		}
 		if told++; told > maxNamed {
 			continue
@@ -204,8 +204,8 @@ func (j *judge) stuck() {
 	}
 }
 
-// stuckText describes a space that stands still. An event that waited for its turn for long before is
-// older than the standstill, so that is told apart.
+// stuckText describes a space that stands still. An event may have waited for its turn long before, and is then
+// older than the standstill, so its age is reported separately.
 func stuckText(s *fleet.Stuck, now time.Time) string {
 	what := "space " + s.Space
 	if s.Event != "" {
@@ -218,7 +218,7 @@ func stuckText(s *fleet.Stuck, now time.Time) string {
 	return text
 }
 
-// stuckAdvice is what to do, by worker.Stuck.Cause.
+// stuckAdvice is the advice for each worker.Stuck.Cause.
 var stuckAdvice = map[string]string{
 	worker.CauseNoProgram:   "Deploy a program for it, or a rule that says which it runs: `settle deploy`. Its events are kept.",
 	worker.CauseRunning:     "Code that does not return belongs in an action. Restart the worker to end it; if it hangs again, deploy a program that does not.",
@@ -228,7 +228,7 @@ var stuckAdvice = map[string]string{
 	worker.CauseFailed:      "See the log of its worker, and the log and lanes of its partition above.",
 }
 
-// givenUp tells of goroutines in code that did not return and was given up.
+// givenUp reports goroutines in code that did not return and was given up.
 func (j *judge) givenUp() {
 	fine := true
 	for i := range j.fleet.Workers {
@@ -249,7 +249,7 @@ func (j *judge) givenUp() {
 	}
 }
 
-// oldBacklog is how long the oldest event of a partition may wait without a word.
+// oldBacklog is how long the oldest event of a partition may wait before that is reported.
 const oldBacklog = 30 * time.Second
 
 func (j *judge) backlog() {

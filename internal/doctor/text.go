@@ -9,10 +9,10 @@ import (
 // signs begin a line, by level.
 var signs = [...]string{"✓", "!", "✗"}
 
-// width is that of a terminal that was not made wider.
+// width is the default width of a terminal.
 const width = 80
 
-// Print writes the report for people, at most 80 columns wide where words allow it.
+// Print writes the report for people, at most 80 columns wide unless a word is longer.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
 	last, worst := "", [len(levelNames)]int{}
@@ -45,7 +45,7 @@ func (r *Report) Print(w io.Writer) error {
 
 var indent = strings.Repeat(" ", 16)
 
-// fold writes text in lines, the first behind a label and the others below it.
+// fold writes text in lines, the first after a label and the others below it.
 func fold(b *strings.Builder, label, text string) {
 	margin := strings.Repeat(" ", len([]rune(label))+1)
 	line := label

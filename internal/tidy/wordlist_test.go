@@ -41,6 +41,8 @@ var heldToWords = []string{
 // rewritten yet.
 var heldInComments = []string{
 	"bus",
+	"internal/doctor",
+	"port",
 	"worker",
 	"worker/roster",
 	"worker/tasks",
