@@ -33,6 +33,8 @@ func newRewinds() *rewinds {
 	return &rewinds{Handler: slog.DiscardHandler, streams: map[string]string{}, changed: make(chan struct{}, 1)}
 }
 
+func (r *rewinds) logger() *slog.Logger { return slog.New(r) }
+
 func (*rewinds) Enabled(context.Context, slog.Level) bool { return true }
 func (r *rewinds) WithAttrs([]slog.Attr) slog.Handler     { return r }
 func (r *rewinds) WithGroup(string) slog.Handler          { return r }
@@ -51,6 +53,10 @@ func (r *rewinds) Handle(_ context.Context, rec slog.Record) error {
 	default:
 	}
 	return nil
+}
+
+func partitionOf(d *deployment, space string) string {
+	return strconv.Itoa(model.PartitionOf(space, d.Bus().Partitions()))
 }
 
 // until waits until it was said of a stream.
@@ -78,14 +84,14 @@ func TestRewind_AStoreThatWasReplacedByAnEmptyOne(t *testing.T) {
 	cfg := m.config()
 	cfg.Idle = 10 * time.Millisecond
 	said := newRewinds()
-	cfg.Logger = slog.New(said)
+	cfg.Logger = said.logger()
 	d := deploy(t, cfg)
 	c := d.Client()
 	sendAll(t, c, 1, 20)
 	eventually(t, c, "a", "departed", 20)
 	eventually(t, c, "b", "arrived", 20)
 	m.replace()
-	of := strconv.Itoa(model.PartitionOf("a", d.Bus().Partitions()))
+	of := partitionOf(d, "a")
 	for _, stream := range []string{"SETTLE_LOG_" + of, "SETTLE_LANE_" + of} {
 		if found := said.until(t, stream); !strings.HasPrefix(found, "there is no such stream") {
 			t.Errorf("of stream %s it is said: %s", stream, found)
