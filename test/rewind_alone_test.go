@@ -156,7 +156,7 @@ func TestRewind_ProgramsAloneGoBack(t *testing.T) {
 	cfg.Programs, cfg.Hosted, cfg.Bus.Logger = nil, true, said.logger()
 	d, _ := alone(t, cfg)
 	u := &upgrade{t: t, d: d}
-	one, two := u.publish(edition("one", nil)), program.Target{}
+	one := u.publish(edition("one", nil))
 	deploy := func(spaces string, to program.Target) {
 		t.Helper()
 		persistently(testContext(t), t, "decide about "+spaces, func(ctx context.Context) error {
@@ -193,7 +193,7 @@ func TestRewind_ProgramsAloneGoBack(t *testing.T) {
 	deploy("s1", one)
 	untilBy("s1", "one")
 	old := m.copy()
-	two = u.publish(edition("two", nil))
+	two := u.publish(edition("two", nil))
 	deploy("s1", two)
 	deploy("s2", two)
 	untilBy("s1", "two")
