@@ -21,6 +21,7 @@ import (
 // Cluster is a few servers that are one JetStream cluster.
 type Cluster struct {
 	Servers []*server.Server
+	options []*server.Options
 }
 
 // members are as many as three replicas need.
@@ -102,17 +103,43 @@ func (c *Cluster) add(i int, ports []int, dir string) error {
 	for _, port := range ports {
 		routes = append(routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
 	}
-	ns, err := server.NewServer(&server.Options{
+	o := &server.Options{
 		ServerName: fmt.Sprintf("n%d", i+1), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: dir, JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 28,
 		Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[i]},
 		Routes:  routes,
-	})
+	}
+	ns, err := server.NewServer(o)
 	if err != nil {
 		return err
 	}
-	c.Servers = append(c.Servers, ns)
+	c.Servers, c.options = append(c.Servers, ns), append(c.options, o)
 	go ns.Start() // ends when the server has started
+	return nil
+}
+
+// Stop stops a server of the cluster, and returns when it has ended and where its files are.
+func (c *Cluster) Stop(i int) (files string) {
+	ns := c.Servers[i]
+	c.options[i].Port = ns.Addr().(*net.TCPAddr).Port // clients know it
+	ns.Shutdown()
+	ns.WaitForShutdown()
+	return c.options[i].StoreDir
+}
+
+// Start starts a server that was stopped, with the files that are in a directory.
+func (c *Cluster) Start(i int, files string) error {
+	o := c.options[i].Clone()
+	o.StoreDir = files
+	ns, err := server.NewServer(o)
+	if err != nil {
+		return err
+	}
+	c.Servers[i], c.options[i] = ns, o
+	go ns.Start() // ends when the server has started
+	if !ns.ReadyForConnections(patience) {
+		return fmt.Errorf("server %s does not start again within %v", o.ServerName, patience)
+	}
 	return nil
 }
 
