@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,28 @@ type DeadFacts struct {
 	Stream   string
 	OfStream int
 	Error    string
+	// Firsts are the first open letters of a few streams, in their order, as far as they are among the
+	// letters that were read to find that of Stream.
+	Firsts []model.DeadLetter
+}
+
+// maxFirsts is how many streams have one in DeadFacts.Firsts.
+const maxFirsts = 4
+
+// first takes in an open letter.
+func (f *DeadFacts) first(d *model.DeadLetter) {
+	if f.OldestOpen.IsZero() {
+		f.OldestOpen = d.Ended
+	}
+	if slices.ContainsFunc(f.Firsts, func(of model.DeadLetter) bool { return of.Stream == d.Stream }) {
+		return
+	}
+	if d.Stream == f.Stream {
+		f.Error = d.Error
+	}
+	if d.Stream == f.Stream || len(f.Firsts) < maxFirsts-1 {
+		f.Firsts = append(f.Firsts, *d)
+	}
 }
 
 // FollowerFacts are about a replica that does not lead.
@@ -223,15 +246,10 @@ func (s *surveyor) dead(ctx context.Context) *DeadFacts {
 			if !known.Open(page[i].Name()) {
 				continue
 			}
-			if f.OldestOpen.IsZero() {
-				f.OldestOpen = page[i].Ended
-			}
-			if page[i].Stream == f.Stream {
-				f.Error = page[i].Error
-				return f
-			}
+			f.first(&page[i])
 		}
-		if read += len(page); len(page) < pageLimit {
+		found := slices.ContainsFunc(f.Firsts, func(of model.DeadLetter) bool { return of.Stream == f.Stream })
+		if read += len(page); found || len(page) < pageLimit {
 			return f
 		}
 	}

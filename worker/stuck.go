@@ -45,6 +45,7 @@ const (
 // Causes of the core, for importers that do not import package space.
 const (
 	CauseRetry = space.CauseRetry
+	CauseLost  = space.CauseLost
 	CauseTurn  = space.CauseTurn
 )
 

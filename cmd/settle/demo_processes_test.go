@@ -10,8 +10,11 @@ import (
 )
 
 // TestMain runs the program instead of the tests where the demo has started this file as
-// one of its processes.
+// one of its processes, and a worker where a test has.
 func TestMain(m *testing.M) {
+	if id := os.Getenv(workerProcess); id != "" {
+		serveAsProcess(id)
+	}
 	if len(os.Args) > 2 && os.Args[1] == "demo" && os.Args[2] == "role" {
 		main()
 	}

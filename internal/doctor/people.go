@@ -212,9 +212,7 @@ func (j *judge) openDead(d *bus.DeadFacts) {
 	}
 	if d.Stream != "" {
 		text += fmt.Sprintf("; %d of these of stream %s", d.OfStream, d.Stream)
-		if d.Error != "" {
-			text += ", the first because: " + firstLine(d.Error)
-		}
+		text += firstsOf(d)
 	}
 	level := OK
 	switch {
@@ -229,6 +227,20 @@ func (j *judge) openDead(d *bus.DeadFacts) {
 	}
 	j.bad(level, CheckDead, text, "What these events should have done is not done, and nobody has looked at them.",
 		"`settle dead --open` says why. When that is mended: `settle redrive --all`; else `settle dismiss --all`, with --error, --stream or --older for some of them.")
+}
+
+// firstsOf returns why the first letter of each of a few streams exists, beginning with the stream of most letters.
+func firstsOf(d *bus.DeadFacts) (text string) {
+	for i := range d.Firsts {
+		f := &d.Firsts[i]
+		why := fmt.Sprintf("the first because: %s (event %s of space %s)", firstLine(f.Error), f.Event, f.Space)
+		if f.Stream == d.Stream {
+			text = ", " + why + text
+		} else {
+			text += "; of stream " + f.Stream + ", " + why
+		}
+	}
+	return text
 }
 
 // firstLine returns the beginning of a text that may be long.

@@ -180,7 +180,7 @@ func (j *judge) stuck() {
 	for i := range j.fleet.Stuck {
 		s := &j.fleet.Stuck[i]
 		age := j.fleet.At.Sub(s.Since)
-		if age < stuckWarning && s.Cause != worker.CauseNoProgram && s.Cause != worker.CauseFailed {
+		if age < stuckWarning && s.Cause != worker.CauseNoProgram && s.Cause != worker.CauseFailed && s.Cause != worker.CauseLost {
 			continue // it may continue by itself
 		}
 		if told++; told > maxNamed {
@@ -225,6 +225,7 @@ var stuckAdvice = map[string]string{
 	space.CauseDocument:     "See that the other space exists, that a worker serves it, and that it has a program that writes the document.",
 	worker.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed, and its NATS server restarted then.",
 	worker.CauseUncommitted: "See cluster, replicas and storage above.",
+	worker.CauseLost:        "See what the process that ended last has written: a panic in a goroutine of the handler's own, os.Exit, or no memory. After three such attempts the event fails, and its space goes on.",
 	worker.CauseFailed:      "See the log of its worker, and the log and lanes of its partition above.",
 }
 

@@ -122,7 +122,11 @@ type Partition struct {
 	Unread string `json:"unread,omitzero"`
 
 	logEnd uint64
+	lost   []Stuck
 }
+
+// youngWorker is how young a worker is that may have taken the place of one that has just ended.
+const youngWorker = 10 * time.Minute
 
 // patience is how long a member has to answer, and measurePatience how long the streams of a partition have.
 const (
@@ -159,13 +163,14 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 			f.Workers = append(f.Workers, *m)
 		}
 	}
-	f.gatherStuck()
 	f.rewinds(ctx, b)
 	f.measure(ctx, b)
+	f.gatherStuck()
 	return f, ctx.Err()
 }
 
-// gatherStuck puts together what the workers say, the oldest first.
+// gatherStuck puts together what the workers say, and what the logs say of attempts that ended with their
+// process, the oldest first.
 func (f *Fleet) gatherStuck() {
 	f.Stuck = []Stuck{}
 	for _, m := range f.Workers {
@@ -175,6 +180,14 @@ func (f *Fleet) gatherStuck() {
 		f.StuckCount += m.Figures.StuckCount
 		for _, s := range m.Figures.Stuck {
 			f.Stuck = append(f.Stuck, Stuck{s, m.ID})
+		}
+	}
+	for _, p := range f.Partitions {
+		for _, s := range p.lost {
+			if !slices.ContainsFunc(f.Stuck, func(of Stuck) bool { return of.Space == s.Space }) {
+				f.StuckCount++
+				f.Stuck = append(f.Stuck, s)
+			}
 		}
 	}
 	slices.SortFunc(f.Stuck, func(a, b Stuck) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) })
@@ -344,6 +357,9 @@ func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
 	}
 	if end > done {
 		p.Oldest = oldest(ctx, b, p.Number, done)
+		if f.endedProcess(p) {
+			p.lost = p.lostAttempts(ctx, b)
+		}
 	}
 	if err := p.count(ctx, b, done, end); err != nil || p.Events == 0 {
 		return err
