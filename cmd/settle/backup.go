@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -34,7 +35,7 @@ func (backupCmd) Help() string {
 // Run copies a deployment.
 func (c *backupCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, need{whole: true}, func(b *bus.Bus, _ *settle.Client) error {
-		bars := newBars(io.err)
+		bars := newBars(io)
 		m, err := backup.Make(ctx, b, c.Dir, bars.progress())
 		bars.end()
 		if err != nil {
@@ -78,7 +79,7 @@ func (restoreCmd) Help() string {
 
 // Run restores a deployment.
 func (c *restoreCmd) Run(ctx context.Context, io streams) error {
-	bars := newBars(io.err)
+	bars := newBars(io)
 	defer bars.end()
 	if c.Check {
 		m, err := backup.Check(c.Dir, bars.progress())
@@ -145,24 +146,62 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/k)
 }
 
-// bars show on a terminal how a long command gets on, and nothing elsewhere.
+// bars show how far a long command is: as a bar on a terminal, and elsewhere as a line of text that is printed when
+// at least progressEvery has passed since the one before, or since the command began.
 type bars struct {
-	out io.Writer // nil if it is no terminal
-	bar *progressbar.ProgressBar
+	out io.Writer
+	bar *progressbar.ProgressBar // nil elsewhere
+
+	terminal bool
+	now      func() time.Time
+
+	mu       sync.Mutex
+	said     time.Time
+	what     string
+	done, of int64
 }
 
-func newBars(out io.Writer) *bars {
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return &bars{out: out}
+// progressEvery is how often a line says how far a command is.
+const progressEvery = 5 * time.Second
+
+// newBars returns bars for a command that begins now. They write to its standard error.
+func newBars(io streams) *bars {
+	b := &bars{out: io.err, now: io.now, said: io.now()}
+	if f, ok := io.err.(*os.File); ok {
+		b.terminal = term.IsTerminal(int(f.Fd()))
 	}
-	return &bars{}
+	return b
 }
 
 func (b *bars) progress() backup.Progress {
-	if b.out == nil {
-		return backup.Progress{}
+	if !b.terminal {
+		return backup.Progress{Begin: b.note, Add: b.tell}
 	}
 	return backup.Progress{Begin: b.begin, Add: func(n int64) { _ = b.bar.Add64(n) }} // it is only shown
+}
+
+// note takes in what is done next, and how much of it there is, 0 if that is not known.
+func (b *bars) note(what string, of int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.what, b.done, b.of = what, 0, of
+}
+
+// tell takes in that so much more is done, and prints a line if it is time for one.
+func (b *bars) tell(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done += n
+	now := b.now()
+	if now.Sub(b.said) < progressEvery {
+		return
+	}
+	b.said = now
+	text := fmt.Sprintf("%s: %d", b.what, b.done)
+	if b.of > 0 {
+		text += fmt.Sprintf(" of %d", b.of)
+	}
+	fmt.Fprintln(b.out, text)
 }
 
 func (b *bars) begin(what string, of int64) {

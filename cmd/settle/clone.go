@@ -191,12 +191,10 @@ func (x *cloning) copy(ctx context.Context, io streams) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	bars := newBars(io.err)
+	bars := newBars(io)
 	defer bars.end()
 	progress := bars.progress()
-	if progress.Begin != nil {
-		progress.Begin("spaces", int64(len(spaces)))
-	}
+	progress.Begin("spaces", int64(len(spaces)))
 	g, copying := errgroup.WithContext(ctx)
 	g.SetLimit(cloneSpaces)
 	for _, name := range spaces {
@@ -208,9 +206,7 @@ func (x *cloning) copy(ctx context.Context, io streams) (n int, err error) {
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			x.written, x.same, x.removed = x.written+counts.written, x.same+counts.same, x.removed+counts.removed
-			if progress.Add != nil {
-				progress.Add(1)
-			}
+			progress.Add(1)
 			if x.copied != nil {
 				x.copied(name)
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -82,7 +83,7 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 			kill()
 		}
 	}}
-	if err := first.Run(killed, streams{io.Discard, &errs}); err == nil || !strings.Contains(err.Error(), "run it again, and it goes on") {
+	if err := first.Run(killed, streams{io.Discard, &errs, time.Now}); err == nil || !strings.Contains(err.Error(), "run it again, and it goes on") {
 		t.Fatalf("killed in the middle: %v\n%s", err, &errs)
 	}
 	if err := a.Transact(t.Context(), "hand", func(tx *settle.Tx) error { tx.Delete("written"); return nil }); err != nil {

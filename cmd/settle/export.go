@@ -42,9 +42,9 @@ func (c *exportCmd) Run(ctx context.Context, io streams) error {
 	}
 	return c.use(ctx, io, ofSpaces(c.Spaces...), func(b *bus.Bus, _ *settle.Client) error {
 		if c.Output == "" {
-			return c.export(ctx, io.out, io.err, b)
+			return c.export(ctx, io, io.out, b)
 		}
-		return whole(c.Output, func(f *os.File) error { return c.export(ctx, f, io.err, b) })
+		return whole(c.Output, func(f *os.File) error { return c.export(ctx, io, f, b) })
 	})
 }
 
@@ -64,7 +64,7 @@ func whole(name string, write func(*os.File) error) error {
 	return err
 }
 
-func (c *exportCmd) export(ctx context.Context, out, notes io.Writer, b *bus.Bus) error {
+func (c *exportCmd) export(ctx context.Context, to streams, out io.Writer, b *bus.Bus) error {
 	spaces := c.Spaces
 	if c.All {
 		var err error
@@ -72,12 +72,10 @@ func (c *exportCmd) export(ctx context.Context, out, notes io.Writer, b *bus.Bus
 			return err
 		}
 	}
-	bars := newBars(notes)
+	bars := newBars(to)
 	defer bars.end()
 	progress := bars.progress()
-	if progress.Begin != nil {
-		progress.Begin("spaces", int64(len(spaces)))
-	}
+	progress.Begin("spaces", int64(len(spaces)))
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	documents := 0
 	for _, space := range spaces {
@@ -86,15 +84,13 @@ func (c *exportCmd) export(ctx context.Context, out, notes io.Writer, b *bus.Bus
 			return err
 		}
 		documents += n
-		if progress.Add != nil {
-			progress.Add(1)
-		}
+		progress.Add(1)
 		if len(spaces) == 1 {
-			fmt.Fprintf(notes, "%s: as of log sequence %d\n", space, seq)
+			fmt.Fprintf(to.err, "%s: as of log sequence %d\n", space, seq)
 		}
 	}
 	bars.end()
-	fmt.Fprintf(notes, "%s of %s\n", count(documents, "document"), count(len(spaces), "space"))
+	fmt.Fprintf(to.err, "%s of %s\n", count(documents, "document"), count(len(spaces), "space"))
 	return buffered.Flush()
 }
 

@@ -43,21 +43,17 @@ func (c *importCmd) Run(ctx context.Context, io streams) error {
 		return usage(err)
 	}
 	return c.use(ctx, io, need{whole: true}, func(b *bus.Bus, _ *settle.Client) error {
-		bars := newBars(io.err)
+		bars := newBars(io)
 		defer bars.end()
 		progress := bars.progress()
-		if progress.Begin != nil {
-			progress.Begin("spaces", int64(len(spaces)))
-		}
+		progress.Begin("spaces", int64(len(spaces)))
 		var written, same int
 		for i := range spaces {
 			err := c.write(ctx, b, &spaces[i], &written, &same)
 			if err != nil {
 				return fmt.Errorf("%d of %d spaces are imported, and then: %w; nothing more was written, and the import may be run again", i, len(spaces), err)
 			}
-			if progress.Add != nil {
-				progress.Add(1)
-			}
+			progress.Add(1)
 		}
 		bars.end()
 		fmt.Fprintf(io.out, "%s of %s written, %d there already\n", count(written, "document"), count(len(spaces), "space"), same)

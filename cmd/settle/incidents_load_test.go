@@ -42,12 +42,18 @@ func (g *gate) wait(*settle.Tx, *settle.Event) (settle.Value, error) {
 // judgedAfter is what the doctor would say of the deployment as it is, if it were so for a while longer.
 func judgedAfter(t *testing.T, d *settle.Deployment, longer time.Duration) string {
 	t.Helper()
+	return judgedOf(t, d, d.Server().ClientURL(), longer)
+}
+
+// judgedOf is judgedAfter of a deployment with a server of its own.
+func judgedOf(t *testing.T, d *settle.Deployment, url string, longer time.Duration) string {
+	t.Helper()
 	f, err := fleet.Look(t.Context(), d.Bus())
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.At = f.At.Add(longer)
-	return judged(t, d.Server().ClientURL(), f)
+	return judged(t, url, f)
 }
 
 // soon is how much longer an incident may last that was made a few seconds ago, so that it is a minute old
@@ -97,6 +103,27 @@ func sendTo(t *testing.T, d *settle.Deployment, space, stream string, n int) {
 		}
 	}
 }
+
+// sendMany sends an event each of so many ids, several at a time, to the space of each.
+func sendMany(t *testing.T, d *settle.Deployment, stream string, n int, space func(i int) string) {
+	t.Helper()
+	var next atomic.Int64
+	var sending sync.WaitGroup
+	for range 32 {
+		sending.Go(func() { // ends when all are sent
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space(i), Stream: stream, ID: fmt.Sprint("m", i)}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	sending.Wait()
+}
+
+// many is how many of something an incident has that is one by its number.
+const many = 2000
 
 // goneSoon waits until `settle fleet` does not say something any more.
 func goneSoon(t *testing.T, what string) {
@@ -216,21 +243,23 @@ func TestIncident_AStormOfTimers(t *testing.T) {
 	d := started(t, settle.Config{
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 		Programs: settle.Always(settle.NewProgram("clock").Handle("ring", g.wait).
-			Handle("plan", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
-				for i := range 30 {
-					tx.SetTimer(fmt.Sprint("t", i), "ring", tx.Now().Add(time.Hour), nil)
+			Handle("plan", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+				for i := range many / 4 {
+					tx.SetTimer(fmt.Sprint(ev.ID, "-", i), "ring", tx.Now().Add(time.Hour), nil)
 				}
 				return settle.Value{}, nil
 			})),
 	})
 	defer g.release()
-	want(t, 0, "handled", "send", "tower", "plan", "--wait")
+	for i := range 4 {
+		want(t, 0, "handled", "send", "tower", "plan", "--id", fmt.Sprint("t", i), "--wait")
+	}
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "late")
 	says(t, judgedAfter(t, d, 0), "✓ timers none is late")
 	ahead.Store(int64(2 * time.Hour))
 	// However many have come due, only one is being handled.
-	wantSoon(t, 0, "timers of space tower are late on w1: the first of 30 events that wait was due at", "fleet")
-	wantSoon(t, 2, `"check": "timers" | space tower, on w1: the first of 30 events that wait for their time was due 1h | settle timers tower`, "doctor", "--json")
+	wantSoon(t, 0, "timers of space tower are late on w1: the first of 2000 events that wait was due at", "fleet")
+	wantSoon(t, 2, `"check": "timers" | space tower, on w1: the first of 2000 events that wait for their time was due 1h | settle timers tower`, "doctor", "--json")
 	g.release()
 	goneSoon(t, "timers of space")
 }
@@ -273,16 +302,13 @@ func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 func TestIncident_ManySpacesAreWokenAtOnce(t *testing.T) {
 	g := newGate()
 	defer g.release()
-	d := started(t, settle.Config{MaxAwake: 2, Programs: settle.Always(settle.NewProgram("many").Handle("slow", g.wait))})
+	d := started(t, settle.Config{MaxAwake: 50, Programs: settle.Always(settle.NewProgram("many").Handle("slow", g.wait))})
 	defer g.release()
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "wait to be loaded")
 	says(t, judgedAfter(t, d, 0), "✓ waking fewer than 100 spaces")
-	const n = 120
-	for i := range n {
-		sendTo(t, d, fmt.Sprintf("s%03d", i), "slow", 1)
-	}
-	wantSoon(t, 0, "118 spaces wait to be loaded by w1, the next ones: s0 | 2 are in memory", "fleet")
-	wantSoon(t, 1, `"check": "waking" | 118 spaces wait to be loaded by w1, the next ones: s0 | 2 are in memory, of at most 2 | --max-awake`, "doctor", "--json")
+	sendMany(t, d, "slow", many, func(i int) string { return fmt.Sprintf("s%04d", i) })
+	wantSoon(t, 0, "1950 spaces wait to be loaded by w1, the next ones: s | 50 are in memory", "fleet")
+	wantSoon(t, 1, `"check": "waking" | 1950 spaces wait to be loaded by w1, the next ones: s | 50 are in memory, of at most 50 | --max-awake`, "doctor", "--json")
 	g.release()
 	goneSoon(t, "wait to be loaded")
 }
@@ -291,7 +317,7 @@ func TestIncident_ManySpacesAreWokenAtOnce(t *testing.T) {
 // refused.
 func TestIncident_AStormOfWatches(t *testing.T) {
 	d := started(t, settle.Config{Programs: settle.Always(counter()), Workers: -1})
-	const most = 5
+	const most = many
 	w, err := settle.StartWorker(t.Context(), d.Bus(), settle.WorkerConfig{ID: "w7", Programs: settle.Always(counter()), Live: live.Config{MaxWatches: most}})
 	if err != nil {
 		t.Fatal(err)
@@ -316,8 +342,8 @@ func TestIncident_AStormOfWatches(t *testing.T) {
 			_ = (&live.Client{Bus: d.Bus()}).Watch(ctx, q, func(live.Event) {})
 		})
 	}
-	wantSoon(t, 0, "w7 answers 5 watches, which is as many as it may | of them of cart/n; it has refused", "fleet")
-	wantSoon(t, 1, `"check": "watches" | worker w7 answers 5 watches, of at most 5 | of document n of space cart; it has refused`, "doctor", "--json")
+	wantSoon(t, 0, "w7 answers 2000 watches, which is as many as it may | of them of cart/n; it has refused", "fleet")
+	wantSoon(t, 1, `"check": "watches" | worker w7 answers 2000 watches, of at most 2000 | of document n of space cart; it has refused`, "doctor", "--json")
 	cancel()
 	goneSoon(t, "watches")
 }
@@ -400,4 +426,6 @@ func TestIncident_AFloodOfDeadLetters(t *testing.T) {
 	sendTo(t, d, "street", "post", 99)
 	wantSoon(t, 1, "100 open | 99 of these of stream post, the first because: the letter box is full", "doctor", "--json")
 	says(t, judgedAfter(t, d, 0), "! dead letters 100 events, ever")
+	sendMany(t, d, "post", many-100, func(int) string { return "street" })
+	wantSoon(t, 1, "2000 open | 1999 of these of stream post, the first because: the letter box is full | of stream call, the first because: the line is dead (event e0 of space street)", "doctor", "--json")
 }

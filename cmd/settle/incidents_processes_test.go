@@ -6,32 +6,32 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/process"
 )
 
-// workerProcess is the variable with the id of the worker as which TestMain runs this file.
-const workerProcess = "SETTLE_TEST_WORKER"
+// roleOfProcess is the variable with the role and the id of the process as which TestMain runs this file.
+const roleOfProcess = "SETTLE_TEST_ROLE"
 
-// serveAsProcess is the worker of a process of its own, with a counter whose stream end ends the process.
-func serveAsProcess(id string) {
+// serveAsProcess is a coordinator, or a worker with a counter whose stream end ends the process.
+func serveAsProcess(role, id string) {
 	programs := settle.Always(counter().Handle("end", func(*settle.Tx, *settle.Event) (settle.Value, error) {
 		os.Exit(3)
 		return settle.Value{}, nil
 	}))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	err := process.Flags{ID: id, Prefix: "settle", Log: "info"}.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
-		w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{ID: p.ID, Programs: programs, Heartbeat: 100 * time.Millisecond, Logger: p.Logger})
-		if err != nil {
-			return nil, err
-		}
-		return w.Stop, nil
+	err := process.Flags{ID: id, Prefix: "settle", Log: "info"}.Run(ctx, role, os.Stderr, func(p process.Process) (func(context.Context) error, error) {
+		return beginRole(ctx, role, p, programs)
 	})
 	stop()
 	if err != nil {
@@ -41,64 +41,65 @@ func serveAsProcess(id string) {
 	os.Exit(0)
 }
 
-// workerOf is a process that runs as a worker.
-type workerOf struct {
+// member is a process that runs as a worker or a coordinator.
+type member struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// newWorkerProcess starts a worker as a process of its own, from a program file that is this one or a copy. It is
-// killed at the end of the test.
-func newWorkerProcess(t *testing.T, file, id string) *workerOf {
+// newMember starts a process from a program file that is this one or a copy. It is killed at the end of the test.
+func newMember(t *testing.T, file, role, id string) *member {
 	t.Helper()
-	w := &workerOf{cmd: exec.Command(file), ended: make(chan struct{})}
-	w.cmd.Env = append(os.Environ(), workerProcess+"="+id)
-	var out processText
-	w.cmd.Stdout, w.cmd.Stderr = &out, &out
-	if err := w.cmd.Start(); err != nil {
+	m := &member{cmd: exec.Command(file), ended: make(chan struct{})}
+	m.cmd.Env = append(os.Environ(), roleOfProcess+"="+role+" "+id)
+	out := &output{}
+	m.cmd.Stdout, m.cmd.Stderr = out, out
+	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() { // ends with the process
-		_ = w.cmd.Wait()
-		close(w.ended)
+		_ = m.cmd.Wait()
+		close(m.ended)
 	}()
 	t.Cleanup(func() {
-		_ = w.cmd.Process.Kill() // it may have ended
-		<-w.ended
+		m.kill()
 		if t.Failed() {
-			t.Logf("worker %s:\n%s", id, &out)
+			t.Logf("%s %s:\n%s", role, id, out)
 		}
 	})
-	return w
+	return m
 }
 
-// processText is what a process writes.
-type processText struct {
-	mu sync.Mutex
-	b  strings.Builder
+// kill ends the process as kill -9 does, also one that is frozen.
+func (m *member) kill() {
+	_ = m.cmd.Process.Kill() // it may have ended
+	<-m.ended
 }
 
-func (l *processText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
+// signal sends the process a signal.
+func (m *member) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := m.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
 }
 
-func (l *processText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+// thisFile is the program file of the tests.
+func thisFile(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self
 }
 
 // A handler that ends its process is seldom there to be asked. The space, the event and the attempt are named all the
 // same while processes end, and in the dead letter that the third attempt leaves. Others of the space are handled.
 func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
-	d := started(t, settle.Config{Programs: settle.Always(counter()), Workers: -1})
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorkerProcess(t, self, "w-ends")
+	counting(t, -1)
+	self := thisFile(t)
+	w := newMember(t, self, "worker", "w-ends")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a1", "--wait")
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "attempt", "STUCK")
 	saysNot(t, wantSoon(t, 1, "1 worker: w-ends", "doctor"), "! stuck spaces", "open")
@@ -112,7 +113,7 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 		if died > 6 {
 			t.Fatalf("%d processes have ended", died)
 		}
-		w = newWorkerProcess(t, self, "w-ends")
+		w = newMember(t, self, "worker", "w-ends")
 		<-w.ended
 		f := wantSoon(t, 0, "no worker is here", "fleet")
 		if next := fmt.Sprintf("attempt %d has begun", attempt+1); strings.Contains(f, next) {
@@ -121,9 +122,178 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 			wantSoon(t, 2, fmt.Sprintf(`"check": "stuck spaces" | space cart at event bad of stream end, on | attempt %d has begun`, attempt), "doctor", "--json")
 		}
 	}
-	newWorkerProcess(t, self, "w-ends")
+	newMember(t, self, "worker", "w-ends")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
 	wantSoon(t, 1, "1 open | 1 of these of stream end, the first because: the handler never came back: the process ended, or it was given up, in each of 3 attempts (event bad of space cart)", "doctor", "--json")
 	goneSoon(t, "attempt")
-	_ = d
+}
+
+// A coordinator that is frozen is named beside one that is well, and not as one that does its work. When the other
+// is killed, it is said that none is there.
+func TestIncident_ACoordinatorIsFrozenAndTheOtherDies(t *testing.T) {
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Shutdown)
+	t.Setenv("NATS_URL", s.ClientURL())
+	want(t, 0, "deployment settle", "provision", "--partitions", "2")
+	self := thisFile(t)
+	newMember(t, self, "worker", "w-well")
+	frozen, well := newMember(t, self, "coordinator", "c-frozen"), newMember(t, self, "coordinator", "c-well")
+	out := wantSoon(t, 0, "1 worker, 2 coordinators, 2 partitions | c-frozen     here | c-well       here", "fleet")
+	saysNot(t, out, "does not answer", "no coordinator")
+	saysNot(t, wantSoon(t, 1, "coordinators   2", "doctor"), "does not answer", "no coordinator")
+
+	frozen.signal(t, syscall.SIGSTOP)
+	out = wantSoon(t, 0, "! c-frozen does not answer: it hangs, or its machine is cut off. Another coordinator does its work", "fleet")
+	saysNot(t, out, "c-well does not answer", "no coordinator is here")
+	out = wantSoon(t, 1, "coordinators   one | listens and does not answer: c-frozen | those that answer do its work", "doctor")
+	saysNot(t, out, "answer: c-well")
+
+	well.kill()
+	wantSoon(t, 0, "c-well has ended without leaving | no coordinator is here: what spaces send to each other waits. Start one: coordinator", "fleet")
+	wantSoon(t, 2, "✗ coordinators | no coordinator answers | Start one", "doctor")
+	frozen.signal(t, syscall.SIGCONT)
+	goneSoon(t, "no coordinator is here")
+	saysNot(t, wantSoon(t, 1, "coordinators   one", "doctor"), "no coordinator answers")
+}
+
+// A worker of another program file is named beside those of the same one.
+func TestIncident_WorkersOfDifferentFiles(t *testing.T) {
+	counting(t, -1)
+	self := thisFile(t)
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, append(program, 0), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	newMember(t, self, "worker", "w-old1")
+	newMember(t, self, "worker", "w-old2")
+	saysNot(t, wantSoon(t, 0, "2 workers, 1 coordinator", "fleet"), "program files")
+	saysNot(t, wantSoon(t, 1, "2 workers: w-old1, w-old2", "doctor"), "program files")
+	newMember(t, other, "worker", "w-new")
+	wantSoon(t, 0, "! workers of different program files: | (w-new) | (w-old1, w-old2) | That is right during an upgrade", "fleet")
+	wantSoon(t, 1, `"check": "versions" | workers run different program files: | (w-new) | (w-old1, w-old2)`, "doctor", "--json")
+}
+
+// An event that waits for a document of another space, which cannot be read, is named with the document, and
+// nothing of spaces that go on.
+func TestIncident_AnEventWaitsForAnotherSpace(t *testing.T) {
+	here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	t.Setenv("NATS_URL", server.ClientURL())
+	d := begun(t, settle.Config{
+		Programs: settle.Always(counter().Handle("price", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) { return tx.GetFrom(there, "double"), nil })),
+		Bus:      bus.Config{URL: server.ClientURL(), Partitions: 2},
+	})
+	want(t, 0, "handled", "send", beside, "price", "--id", "p0", "--wait")
+	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "STUCK")
+	if err := d.Bus().JetStream().DeleteStream(t.Context(), "KV_SETTLE_STATE_1"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 0, "stored", "send", here, "price", "--id", "p1", "--wait=none")
+	want(t, 0, "handled", "send", beside, "add", "--id", "a1", "--wait")
+	out := wantSoon(t, 0, "STUCK SPACE | "+here+" | price/p1 | waits for document @"+there+"/double, which is not here", "fleet")
+	saysNot(t, out, beside+" ")
+	text := judgedOf(t, d, server.ClientURL(), soon)
+	says(t, text, "! stuck spaces space "+here+" at event p1 of stream price", "waits for document @"+there+"/double", "See that the other space exists")
+	saysNot(t, text, "space "+beside)
+}
+
+// What a space has done and the store does not take is named: at the log, whose answer its event waits for, and at
+// the state, which only it has to be saved to. When the store takes it, all goes on.
+func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
+	for stream, why := range map[string]string{
+		"SETTLE_LOG_1":      "the log has not answered its commit yet",
+		"KV_SETTLE_STATE_1": "what it has done ",
+	} {
+		t.Run(stream, func(t *testing.T) {
+			d := started(t, settle.Config{Programs: settle.Always(counter()), Checkpoint: 20 * time.Millisecond})
+			limit := func(bytes int64) {
+				t.Helper()
+				s, err := d.Bus().JetStream().Stream(t.Context(), stream)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := s.CachedInfo().Config
+				c.MaxBytes, c.Discard = bytes, jetstream.DiscardNew
+				if _, err := d.Bus().JetStream().UpdateStream(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			space, beside := spaceIn(1), spaceIn(0)
+			want(t, 0, "handled", "send", space, "add", "--id", "a0", "--wait")
+			saved(t, d, space)
+			saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "STUCK")
+			limit(1)
+			if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: "add", ID: "a1"}); err != nil { // as one that was connected before
+				t.Fatal(err)
+			}
+			want(t, 0, "handled", "send", beside, "add", "--id", "a1", "--wait")
+			out := wantSoon(t, 0, "STUCK SPACE | "+space+" | "+why+" | the store has no room", "fleet")
+			saysNot(t, out, beside+" ")
+			text := judgedAfter(t, d, soon)
+			says(t, text, "! stuck spaces space "+space, why, "✗ storage worker w1 could not store something")
+			saysNot(t, text, "space "+beside)
+			limit(-1)
+			want(t, 0, "handled", "send", space, "add", "--id", "a1", "--wait")
+			goneSoon(t, "STUCK")
+		})
+	}
+}
+
+// A log and a lane that end before what is known of them are said to, by a doctor that comes when nothing runs.
+func TestIncident_ALogAndALaneHaveLostTheirEnds(t *testing.T) {
+	dir := t.TempDir()
+	start := func(files string) *embedded.Server {
+		t.Helper()
+		s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: filepath.Join(dir, files), Fsync: embedded.FsyncInterval, Listen: ":0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("NATS_URL", s.ClientURL())
+		return s
+	}
+	s := start("now")
+	want(t, 0, "deployment settle", "provision", "--partitions", "2")
+	s.Shutdown()
+	if err := os.CopyFS(filepath.Join(dir, "old"), os.DirFS(filepath.Join(dir, "now"))); err != nil {
+		t.Fatal(err)
+	}
+	s = start("now")
+	d, err := settle.Start(t.Context(), settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: s.ClientURL(), Partitions: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		want(t, 0, "settled", "send", spaceIn(i), "pass", `"`+spaceIn(1-i)+`"`, "--id", "p1", "--wait=tree")
+	}
+	untilSaved(t, d, "released")
+	if err := d.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	saysNot(t, wantSoon(t, 2, "no worker answers", "doctor"), "is known to have reached", "✗ log and lanes")
+	s.Shutdown()
+	for _, stream := range []string{"SETTLE_LOG_1", "SETTLE_LANE_0"} {
+		at := filepath.Join("jetstream", "$G", "streams", stream)
+		if err := os.RemoveAll(filepath.Join(dir, "now", at)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(filepath.Join(dir, "now", at), os.DirFS(filepath.Join(dir, "old", at))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = start("now")
+	defer s.Shutdown()
+	out := wantSoon(t, 2, "✗ log and lanes | SETTLE_LOG_1 ends at 0, and is known to have reached | SETTLE_LANE_0 ends at 0, and events up to | were handled", "doctor")
+	saysNot(t, out, "SETTLE_LOG_0 ends", "SETTLE_LANE_1 ends")
+	wantSoon(t, 0, "no worker is here", "fleet")
 }

@@ -223,7 +223,7 @@ func TestIncident_AHandlerThatFailsAndADocumentThatIsTooLarge(t *testing.T) {
 	want(t, 0, "stored", "send", "cart", "fail", "--id", "f1", "--wait=none")
 	want(t, 0, "stored", "send", "cart", "grow", "--id", "g1", "--wait=none")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a1", "--wait")
-	wantSoon(t, 1, "2 events, ever; 2 open, the oldest for", "doctor", "--json")
+	wantSoon(t, 1, "2 events, ever; 2 open, the oldest for | because: the shelf is empty (event f1 of space cart) | because: write all: the document would have | (event g1 of space cart)", "doctor", "--json")
 	want(t, 0, "the shelf is empty | the document would have | split it into several documents", "dead", "cart", "--full")
 	out := wantSoon(t, 0, "1 worker, 1 coordinator, 1 partition", "fleet")
 	if strings.Contains(out, "STUCK") {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -107,10 +108,20 @@ func main() {
 }
 
 // streams are where a command writes: results, and everything else.
-type streams struct{ out, err io.Writer }
+type streams struct {
+	out, err io.Writer
+	// now is the clock by which a long command reports how far it is.
+	now func() time.Time
+}
 
 // run is the program, with everything that it touches as an argument.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAt(ctx, args, streams{stdout, stderr, time.Now})
+}
+
+// runAt is run with a clock.
+func runAt(ctx context.Context, args []string, io streams) int {
+	stdout, stderr := io.out, io.err
 	exited := -1
 	parser, err := kong.New(&cli{},
 		kong.Name("settle"),
@@ -120,7 +131,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Exit(func(code int) { exited = code }),
 		kong.UsageOnError(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(streams{stdout, stderr}),
+		kong.Bind(io),
 	)
 	if err != nil {
 		fmt.Fprintln(stderr, "settle:", err)

@@ -9,7 +9,7 @@ import (
 
 func TestWatch_SaysThatThereIsNoDocumentYetAndWhyOneIsNotUpToDate(t *testing.T) {
 	var out, err bytes.Buffer
-	p := changePrinter{cmd: &watchCmd{Space: "city", Docs: []string{"sign"}}, io: streams{&out, &err}, stale: map[string]bool{}}
+	p := changePrinter{cmd: &watchCmd{Space: "city", Docs: []string{"sign"}}, io: streams{out: &out, err: &err}, stale: map[string]bool{}}
 	p.print("sgn", live.Event{Kind: live.Deleted})
 	p.print("sign", live.Event{Kind: live.Current}) // as is to be expected
 	p.print("sign", live.Event{Kind: live.Stale, Stale: "sign could not be computed: no light\nnone at all"})
