@@ -45,11 +45,9 @@ type DeadFacts struct {
 	// OldestOpen is when the event of the oldest open letter ended, zero if
 	// there is none among the first.
 	OldestOpen time.Time
-	// Stream is the stream with most open letters, OfStream their number, and Error that of the first
-	// of them, "" if it is not among the first letters.
+	// Stream is the stream with most open letters, and OfStream their number.
 	Stream   string
 	OfStream int
-	Error    string
 	// Firsts are the first open letters of a few streams, in their order, as far as they are among the
 	// letters that were read to find that of Stream.
 	Firsts []model.DeadLetter
@@ -65,9 +63,6 @@ func (f *DeadFacts) first(d *model.DeadLetter) {
 	}
 	if slices.ContainsFunc(f.Firsts, func(of model.DeadLetter) bool { return of.Stream == d.Stream }) {
 		return
-	}
-	if d.Stream == f.Stream {
-		f.Error = d.Error
 	}
 	if d.Stream == f.Stream || len(f.Firsts) < maxFirsts-1 {
 		f.Firsts = append(f.Firsts, *d)

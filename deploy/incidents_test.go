@@ -38,12 +38,12 @@ func TestIncident_AWorkerIsFrozen(t *testing.T) {
 	if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the doctor names the one that hangs", func() bool {
+	soon(t, "the doctor names the one that hangs", func() bool {
 		out := looks("doctor")
 		return strings.Contains(out, hangs) && strings.Contains(out, "1 worker: w-well")
 	})
-	eventually(t, "the fleet names the one that hangs", func() bool { return strings.Contains(looks("fleet"), silent) })
-	eventually(t, "the other has taken its partitions over, and both say so", func() bool {
+	soon(t, "the fleet names the one that hangs", func() bool { return strings.Contains(looks("fleet"), silent) })
+	soon(t, "the other has taken its partitions over, and both say so", func() bool {
 		fleet, doctor := looks("fleet"), looks("doctor")
 		for _, out := range []string{fleet, doctor} {
 			if strings.Contains(out, "disagree") || strings.Contains(out, "at once") || strings.Contains(out, "moves to") {
@@ -108,11 +108,11 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 		}
 	}
 	const subject = `Permissions Violation for Publish to "$KV.SETTLE_STATE_`
-	eventually(t, "the doctor names what is denied", func() bool {
+	soon(t, "the doctor names what is denied", func() bool {
 		out := looks("doctor")
 		return strings.Contains(out, "worker w-unsaving was denied within the last ten minutes") && !strings.Contains(out, "worker w-all was denied")
 	})
-	eventually(t, "the fleet names what is denied", func() bool {
+	soon(t, "the fleet names what is denied", func() bool {
 		out := looks("fleet")
 		return strings.Contains(out, "w-unsaving is denied by the server") && strings.Contains(out, subject)
 	})

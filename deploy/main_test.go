@@ -83,9 +83,21 @@ func read(t *testing.T, name string) string {
 // eventually waits until ok, and fails if that never comes.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
+	within(t, patience, what, ok)
+}
+
+// soon waits until ok, for as long as an operator is to wait until an incident is seen: a minute.
+func soon(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	within(t, time.Minute, what, ok)
+}
+
+// within waits until ok for a time.
+func within(t *testing.T, most time.Duration, what string, ok func() bool) {
+	t.Helper()
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(most)
 	defer limit.Stop()
 	for !ok() {
 		select {

@@ -50,9 +50,9 @@ const (
 )
 
 const (
-	// stuckAfter is how long a space holds the position back before it counts as stuck:
+	// StuckAfter is how long a space holds the position back before it counts as stuck:
 	// handled events are saved a second later, and the save may be retried.
-	stuckAfter = 5 * time.Second
+	StuckAfter = 5 * time.Second
 	// maxStuck is how many are named, the oldest.
 	maxStuck = 20
 	// tellWithin is how long the spaces have to report their state.
@@ -152,7 +152,7 @@ func (p *partition) standing(now time.Time) (out []found) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for space, s := range p.stuck.at { // any order: sorted by the caller
-		if now.Sub(s.since) < stuckAfter {
+		if now.Sub(s.since) < StuckAfter {
 			continue
 		}
 		f := found{p: p, host: p.hosts[space], done: s.done, Stuck: Stuck{Space: space, Partition: p.number, Since: s.since.UTC()}}

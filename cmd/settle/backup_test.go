@@ -93,6 +93,7 @@ func TestRestore_OneStream(t *testing.T) {
 		"restore", dir, "--stream", "SETTLE_LOG_0")
 	add(there, "a3")
 	want(t, 0, "stored", "send", here, "add", "--id", "a3", "--wait=none")
+	wantSoon(t, 0, "space "+here+" is refused by", "fleet")
 	wantSoon(t, 2, "refuses space "+here, "doctor", "--json")
 	want(t, 0, "space "+here+" (partition 0): accepted", "accept-loss", "--partition", "0", "--yes")
 	add(here, "a3")

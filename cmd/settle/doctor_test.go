@@ -85,6 +85,8 @@ func TestDoctor_CountsOnlyWhoBelongsToTheDeployment(t *testing.T) {
 	running(t)
 	want(t, 0, "deployment second", "provision", "--prefix", "second", "--partitions", "2")
 	wantSoon(t, 2, "no coordinator answers | no worker answers", "doctor", "--prefix", "second")
+	saysNot(t, wantSoon(t, 0, "second  0 workers, 0 coordinators, 2 partitions | no worker is here | no coordinator is here", "fleet", "--prefix", "second"), "w1")
+	saysNot(t, wantSoon(t, 0, "settle  1 worker, 1 coordinator, 2 partitions", "fleet"), "second")
 	wantSoon(t, 1, "coordinators   one", "doctor")
 }
 

@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -36,15 +38,17 @@ func TestEveryCheckAndEveryCauseIsExplained(t *testing.T) {
 	}
 }
 
-// A row of the table of incidents is there because a test makes the incident.
+// A row of the table of incidents is there because a test makes the incident with servers and workers, and looks at
+// what the commands of its columns print.
 func TestEveryIncidentIsATest(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(text), "## Incidents")
-	var tests strings.Builder
-	for _, pattern := range []string{"*_test.go", "../../bus/*_test.go", "../../cmd/settle/*_test.go", "../../worker/*_test.go", "../../deploy/*_test.go"} {
+	tests := map[string]string{} // their code, by name: those with servers, workers and the commands
+	function := regexp.MustCompile(`(?ms)^func (Test\w+)\(.*?^}$`)
+	for _, pattern := range []string{"../../cmd/settle/*_test.go", "../../deploy/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
@@ -54,7 +58,9 @@ func TestEveryIncidentIsATest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tests.Write(code)
+			for _, f := range function.FindAllStringSubmatch(string(code), -1) {
+				tests[f[1]] = f[0]
+			}
 		}
 	}
 	rows := 0
@@ -67,16 +73,49 @@ func TestEveryIncidentIsATest(t *testing.T) {
 		if len(names) == 0 {
 			t.Errorf("no test: %s", line)
 		}
+		code := ""
 		for _, name := range names {
-			if !strings.Contains(tests.String(), "func "+name[1]+"(") {
-				t.Errorf("there is no %s", name[1])
+			if tests[name[1]] == "" {
+				t.Errorf("there is no %s in cmd/settle or deploy", name[1])
 			}
-			if strings.HasSuffix(name[1], "IsJudged") {
-				t.Errorf("%s makes no incident: it judges facts that are made up", name[1])
+			code += tests[name[1]]
+		}
+		for i, looks := range map[int]*regexp.Regexp{2: regexp.MustCompile(`"fleet"`), 3: regexp.MustCompile(`"doctor"|[dD]octor\(|judged`)} {
+			command := map[int]string{2: "fleet", 3: "doctor"}[i]
+			column := strings.TrimSpace(strings.Split(line, "|")[i])
+			if column != "" && !looks.MatchString(code) {
+				t.Errorf("what settle %s shows is not looked at in the test of: %s", command, line)
 			}
 		}
 	}
 	if rows < 28 {
 		t.Errorf("%d rows", rows)
+	}
+}
+
+// What is told of only after a while is told of within a minute, also if all that is waited for came one after the
+// other; and the table says for how long that is.
+func TestThresholds_ASumOfAllIsBelowAMinute(t *testing.T) {
+	const looks = 2 * time.Second // a worker notes a standstill once per checkpoint, and a command takes a while
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## Incidents")
+	for what, after := range map[string]time.Duration{CheckStuck: stuckWarning, CheckBacklog: oldBacklog, CheckTimers: lateTimers} {
+		if after+worker.StuckAfter+looks >= time.Minute {
+			t.Errorf("%s are told of after %v", what, after+worker.StuckAfter+looks)
+		}
+		if said := fmt.Sprintf("it tells after %d s", after/time.Second); !strings.Contains(table, said) {
+			t.Errorf("the text above the table does not say of %s that %s", what, said)
+		}
+	}
+	for _, said := range []string{"a space that stands still after five to\nseven", "within a minute"} {
+		if !strings.Contains(table, said) {
+			t.Errorf("the text above the table does not say %q", said)
+		}
+	}
+	if worker.StuckAfter != 5*time.Second {
+		t.Errorf("a worker names a space after %v, and the text says five seconds", worker.StuckAfter)
 	}
 }

@@ -170,8 +170,11 @@ var deployments = []struct {
 	{"a flood of dead letters", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(100_000, 100_000, time.Hour) }, Failure, "✗ dead letters 100000 events, ever; 100000 open"},
 	{"dead letters with a cause", single, func(s *bus.Survey) {
 		s.Streams[1].Dead = letters(3, 3, time.Hour)
-		s.Streams[1].Dead.Stream, s.Streams[1].Dead.OfStream, s.Streams[1].Dead.Error = "add", 2, "boom\n at x"
-	}, OK, "3 open, the oldest for 1h0m0s; 2 of these of stream add, the first because: boom:"},
+		s.Streams[1].Dead.Stream, s.Streams[1].Dead.OfStream = "add", 2
+		s.Streams[1].Dead.Firsts = []model.DeadLetter{
+			{Space: "s2", Stream: "ship", Event: "e1", Error: "no room"}, {Space: "s1", Stream: "add", Event: "e7", Error: "boom\n at x"},
+		}
+	}, OK, "3 open, the oldest for 1h0m0s; 2 of these of stream add, the first because: boom (event e7 of space s1); of stream ship, the first because: no room (event e1 of space s2):"},
 	{"an old dead letter", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(1, 1, 30*time.Hour) }, Warning, "! dead letters 1 event, ever; 1 open, the oldest for 30h0m0s"},
 	{"many that were dismissed", single, func(s *bus.Survey) { s.Streams[1].Dead = letters(100_000, 0, 0) }, OK, "dead letters 100000 events, ever; 0 open:"},
 	{"dead letters that cannot be counted", single, func(s *bus.Survey) { s.Streams[1].Dead = nil }, Warning, "dead letters could not be counted"},
