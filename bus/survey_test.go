@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -185,6 +186,9 @@ func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
 		d := &model.DeadLetter{
 			Version: model.DeadVersion, Space: "cart", Stream: "s", Event: "e" + strconv.Itoa(i), Outcome: model.Failed, Ended: begun.Add(time.Duration(i) * time.Second),
 		}
+		if of := i - 601; of >= 0 && of < 10 {
+			d.Stream = "t" + strconv.Itoa(of)
+		}
 		if err := b.Bury(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
@@ -215,8 +219,16 @@ func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
 			if f.Component != "dead" {
 				continue
 			}
-			if f.Dead == nil || f.Dead.Letters != 700 || f.Dead.Open != 100 || f.Dead.Dismissed != 600 || !f.Dead.OldestOpen.Equal(begun.Add(600*time.Second)) || f.Dead.Stream != "s" || f.Dead.OfStream != 100 {
+			if f.Dead == nil || f.Dead.Letters != 700 || f.Dead.Open != 100 || f.Dead.Dismissed != 600 || !f.Dead.OldestOpen.Equal(begun.Add(600*time.Second)) || f.Dead.Stream != "s" || f.Dead.OfStream != 90 {
 				t.Errorf("%s: the dead letters are %+v, begun %v", when, f.Dead, begun)
+				continue
+			}
+			var firsts []string
+			for i := range f.Dead.Firsts {
+				firsts = append(firsts, f.Dead.Firsts[i].Stream+"/"+f.Dead.Firsts[i].Event)
+			}
+			if want := []string{"s/e600", "t0/e601", "t1/e602"}; !slices.Equal(firsts, want) {
+				t.Errorf("%s: the first of streams are %v, want %v", when, firsts, want)
 			}
 		}
 		if n := asked.Load(); n > most {

@@ -4,16 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/worker"
 )
-
-// logTailer is a bus that reads the end of a partition's log.
-type logTailer interface {
-	LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error)
-}
 
 // attemptsWithin is how many of the last log entries of a partition are searched for records of attempts.
 const attemptsWithin = 128
@@ -26,35 +22,47 @@ func (f *Fleet) endedProcess(p *Partition) bool {
 	})
 }
 
+// lostAttempt is the last record of an attempt in a space.
+type lostAttempt struct {
+	*model.Trying
+	stored time.Time
+}
+
 // lostAttempts finds the events at which processes have ended, as the log has recorded their attempts. A worker
 // that ends with each attempt is seldom there to be asked. What cannot be read is not known: the figures are for
 // people.
 func (p *Partition) lostAttempts(ctx context.Context, b Bus) (out []Stuck) {
-	bus, can := b.(logTailer)
-	if !can {
-		return nil
-	}
-	tail, err := bus.LogTail(ctx, p.Number, attemptsWithin)
+	tail, err := b.LogTail(ctx, p.Number, attemptsWithin)
 	if err != nil {
 		return nil
 	}
-	seen := map[string]bool{}
-	for _, e := range slices.Backward(tail) { // the last commit of each space says what it is at
-		if seen[e.Space] {
+	last := map[string]lostAttempt{}
+	for i := range tail {
+		space := tail[i].Space
+		c, err := model.DecodeCommit(tail[i].Data)
+		if err != nil {
+			continue // of a newer version
+		}
+		if c.Trying != nil {
+			last[space] = lostAttempt{c.Trying, tail[i].Stored}
+		}
+		for k := range c.Txs {
+			if t, tx := last[space].Trying, &c.Txs[k]; t != nil && tx.Receipt != nil && tx.Receipt.Event == t.Event && tx.By == t.By {
+				delete(last, space)
+			}
+		}
+	}
+	for space, t := range last { // any order: the caller sorts them
+		if t.Back {
 			continue
 		}
-		seen[e.Space] = true
-		c, err := model.DecodeCommit(e.Data)
-		if err != nil || c.Trying == nil || c.Trying.Back {
-			continue
-		}
-		stream, is := receipts.Stream(c.Trying.By)
-		n := c.Trying.Tries
+		stream, is := receipts.Stream(t.By)
+		n := t.Tries
 		if !is || n < 2 && len(p.Served) > 0 {
 			continue // it is the first attempt that is recorded, and may be under way
 		}
 		s := Stuck{Worker: p.Owner, Stuck: worker.Stuck{
-			Space: e.Space, Partition: p.Number, Stream: stream, Event: c.Trying.Event, Since: e.Stored.UTC(), Cause: worker.CauseLost,
+			Space: space, Partition: p.Number, Stream: stream, Event: t.Event, Since: t.stored.UTC(), Cause: worker.CauseLost,
 			Why: fmt.Sprintf("attempt %d has begun, and its worker is not here any more", n),
 		}}
 		switch before := "the one before it"; {
