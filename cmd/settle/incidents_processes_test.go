@@ -76,6 +76,16 @@ func (m *member) kill() {
 	<-m.ended
 }
 
+// ends waits until the process has ended by itself.
+func (m *member) ends(t *testing.T) {
+	t.Helper()
+	select {
+	case <-m.ended:
+	case <-time.After(time.Minute):
+		t.Fatal("the process does not end")
+	}
+}
+
 // signal sends the process a signal.
 func (m *member) signal(t *testing.T, s os.Signal) {
 	t.Helper()
@@ -105,7 +115,7 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 	saysNot(t, wantSoon(t, 1, "1 worker: w-ends", "doctor"), "! stuck spaces", "open")
 	want(t, 0, "stored", "send", "cart", "end", "--id", "bad", "--wait=none")
 	want(t, 0, "stored", "send", "cart", "add", "--id", "a2", "--wait=none")
-	<-w.ended
+	w.ends(t)
 	wantSoon(t, 0, "no worker is here | w-ends has ended without leaving", "fleet")
 
 	attempt := 0
@@ -114,7 +124,7 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 			t.Fatalf("%d processes have ended", died)
 		}
 		w = newMember(t, self, "worker", "w-ends")
-		<-w.ended
+		w.ends(t)
 		f := wantSoon(t, 0, "no worker is here", "fleet")
 		if next := fmt.Sprintf("attempt %d has begun", attempt+1); strings.Contains(f, next) {
 			attempt++
