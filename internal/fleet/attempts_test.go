@@ -72,8 +72,11 @@ func TestEndedProcess_IsSuspectedOfWorkersThatAreGoneOrYoung(t *testing.T) {
 		p       *Partition
 		want    bool
 	}{
-		{[]Member{old}, by("w1"), false}, {[]Member{old, young}, by("w1"), false}, {[]Member{old, young}, by("w2"), true},
-		{[]Member{old, gone}, by("w1"), true}, {[]Member{old}, by(), true},
+		{[]Member{old}, by("w1"), false},
+		{[]Member{old, young}, by("w1"), false},
+		{[]Member{old, young}, by("w2"), true},
+		{[]Member{old, gone}, by("w1"), true},
+		{[]Member{old}, by(), true},
 	} {
 		if got := (&Fleet{At: now, Workers: c.workers}).endedProcess(c.p); got != c.want {
 			t.Errorf("case %d: %v", i, got)
