@@ -169,6 +169,14 @@ func TestEverySpoiltRunIsFound(t *testing.T) {
 			d[1].value++
 			return d
 		})},
+		"a watch goes on behind the end of the log": {Watches, watching(func(s *synthetic, d []delivery) []delivery {
+			for range 2 {
+				last := d[len(d)-1]
+				last.revision += 1 << 40
+				d = append(d, last)
+			}
+			return d
+		})},
 		"the next watch begins in the past": {Regression, watching(func(s *synthetic, d []delivery) []delivery {
 			again := d[1]
 			again.session = 2

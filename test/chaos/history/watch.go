@@ -104,6 +104,8 @@ func (c *Checker) session(number int, o *observer, s *session) {
 		case i > 0 && at > from && !o.newest && !anew:
 			c.violate(Watches, "observer %d of %s/%s: %d versions before revision %d were left out", number, o.space, o.doc, at-from, got.seq)
 		}
-		at++
+		if at < len(texts) && texts[at].seq == got.seq {
+			at++
+		}
 	}
 }
