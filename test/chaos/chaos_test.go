@@ -171,6 +171,22 @@ func TestSoak_EveryProfileIsARun(t *testing.T) {
 	}
 }
 
+// The line that repeats a run has all its flags, and the seed that was drawn for it.
+func TestTheReportSaysHowToRunItAgain(t *testing.T) {
+	got := again([]string{"run", "--power", "--only", "power cut,it's"}, 7)
+	if want := `go run ./test/chaos run --power --only 'power cut,it'\''s' --seed 7`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	var c commands
+	k, err := kong.New(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Parse([]string{"run", "--seed", "3", "--power", "--seed", "7"}); err != nil || c.Run.Seed != 7 {
+		t.Errorf("the last seed does not count: %d, %v", c.Run.Seed, err)
+	}
+}
+
 func TestBadOptionsAreRefused(t *testing.T) {
 	good := options{Spaces: 24, Clients: 16, Workers: 3, Coordinators: 2, Partitions: 8}
 	if err := good.fill(); err != nil || good.Seed == 0 {

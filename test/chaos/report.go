@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,7 +94,19 @@ func (c *chaos) write(w io.Writer) {
 	}
 	line("verdict", "VIOLATED")
 	line("to look at it", "the data and logs are below %s: run nats-server -js -sd <one of n1..n3> and the nats command line, or read log/", c.kept())
-	line("to run it again", "go run ./test/chaos --topology %s --seed %d --duration %v --rate %v (the same faults in the same order; what they meet is chance)", o.Topology, o.Seed, o.Duration, o.Rate)
+	line("to run it again", "%s (the same faults in the same order; what they meet is chance)", again(os.Args[1:], o.Seed))
+}
+
+// again is the command line that repeats a run whose arguments and seed are given.
+func again(args []string, seed uint64) string {
+	line := "go run ./test/chaos"
+	for _, arg := range args {
+		if strings.ContainsAny(arg, " ,'") {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		line += " " + arg
+	}
+	return line + " --seed " + strconv.FormatUint(seed, 10)
 }
 
 func (c *chaos) writeFaults(line func(name, format string, args ...any)) {
