@@ -1,8 +1,10 @@
 package bus
 
 import (
+	"cmp"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -14,7 +16,7 @@ func TestBatch_ItsEndIsTakenForOneOnlyIfAllHasArrived(t *testing.T) {
 		name, status, description string
 		found                     int
 		multi, more, fails        bool
-		pending                   string
+		pending, last             string
 	}{
 		{name: "nothing matches a pattern", status: "404", description: "No Results", multi: true},
 		{name: "the first of a pattern is gone", status: "404", description: "Message Not Found", multi: true, fails: true},
@@ -22,6 +24,7 @@ func TestBatch_ItsEndIsTakenForOneOnlyIfAllHasArrived(t *testing.T) {
 		{name: "nothing after a sequence", status: "404", description: "Message Not Found"},
 		{name: "something, and then it is not", status: "404", description: "Message Not Found", found: 1, fails: true},
 		{name: "all", status: "204", description: "EOB", found: 2, multi: true, pending: "0"},
+		{name: "all, and one was lost", status: "204", description: "EOB", found: 2, pending: "0", last: "9", fails: true},
 		{name: "a part", status: "204", description: "EOB", found: 2, pending: "3", more: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -29,7 +32,7 @@ func TestBatch_ItsEndIsTakenForOneOnlyIfAllHasArrived(t *testing.T) {
 			h.Set(headerStatus, c.status)
 			h.Set(headerDescription, c.description)
 			if c.status == "204" {
-				h.Set(headerLastSequence, "7")
+				h.Set(headerLastSequence, cmp.Or(c.last, "7"))
 				h.Set(headerNumPending, c.pending)
 			}
 			found, more, err := endOfBatch(make([]storedMsg, c.found), 7, h, c.multi)
@@ -40,5 +43,34 @@ func TestBatch_ItsEndIsTakenForOneOnlyIfAllHasArrived(t *testing.T) {
 				t.Errorf("%d messages, and more: %v", len(found), more)
 			}
 		})
+	}
+}
+
+// Each message of a batch names the one before it.
+func TestBatch_APartThatWasLostIsNoticed(t *testing.T) {
+	part := func(seq, before uint64) *nats.Msg {
+		m := &nats.Msg{Header: nats.Header{}}
+		setNumber(m.Header, headerSequence, seq)
+		setNumber(m.Header, headerLastSequence, before)
+		return m
+	}
+	end := &nats.Msg{Header: nats.Header{headerStatus: {"204"}, headerLastSequence: {"9"}}}
+	b := &Bus{cfg: Config{AckTimeout: time.Minute}}
+	for name, c := range map[string]struct {
+		parts []*nats.Msg
+		want  error
+	}{
+		"all are there":    {[]*nats.Msg{part(4, 0), part(6, 4), part(9, 6), end}, nil},
+		"the first is not": {[]*nats.Msg{part(6, 4), part(9, 6), end}, errTransient},
+		"another is not":   {[]*nats.Msg{part(4, 0), part(9, 6), end}, errTransient},
+		"the last is not":  {[]*nats.Msg{part(4, 0), part(6, 4), end}, errTransient},
+	} {
+		replies := make(chan *nats.Msg, len(c.parts))
+		for _, m := range c.parts {
+			replies <- m
+		}
+		if found, _, err := b.collect(t.Context(), replies, false); !errors.Is(err, c.want) {
+			t.Errorf("%s: %d messages, %v", name, len(found), err)
+		}
 	}
 }

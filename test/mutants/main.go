@@ -21,12 +21,13 @@ func main() {
 	quick := flag.Int("quick", 0, "run only so many of the steps for each mutant; those that pass them stay open for the next run")
 	reportOnly := flag.Bool("report", false, "write README.md anew, and run nothing")
 	brief := flag.Bool("brief", false, "with -quick: run only the fastest tests of each step")
+	tests := flag.String("tests", "", "with -quick: run only the tests of each step whose names match")
 	dir := flag.String("dir", filepath.Join(os.TempDir(), "settle-mutants"), "the directory for the copy of the tree")
 	limit := flag.Duration("limit", mostTime, "how long the tests of a package may take on a mutant")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	c := campaign{root: ".", dir: *dir, limit: *limit, survivors: *survivors, quick: *quick, brief: *brief, steps: (*mutant).steps}
+	c := campaign{root: ".", dir: *dir, limit: *limit, survivors: *survivors, quick: *quick, brief: *brief, tests: *tests, steps: (*mutant).steps}
 	if *only != "" {
 		c.only = strings.Split(*only, ",")
 	}
@@ -44,6 +45,7 @@ type campaign struct {
 	survivors bool
 	quick     int
 	brief     bool
+	tests     string
 	steps     func(*mutant) []step
 }
 
@@ -90,7 +92,7 @@ func (c *campaign) tryAll(ctx context.Context, list []*mutant) error {
 	if err := copyTree(ctx, c.root, c.dir); err != nil {
 		return err
 	}
-	t := &tree{dir: c.dir, limit: c.limit, brief: c.brief, steps: c.steps, woven: map[string]bool{}, suite: map[string]*suite{}}
+	t := &tree{dir: c.dir, limit: c.limit, brief: c.brief, tests: c.tests, steps: c.steps, woven: map[string]bool{}, suite: map[string]*suite{}}
 	bad, err := t.plant(ctx, wanted)
 	if err != nil {
 		return err

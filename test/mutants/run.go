@@ -57,6 +57,7 @@ type tree struct {
 	dir   string
 	limit time.Duration
 	brief bool
+	tests string // a pattern, "" for all
 	steps func(*mutant) []step
 	woven map[string]bool // the mutants that are in it
 	suite map[string]*suite
@@ -236,10 +237,24 @@ func (t *tree) try(ctx context.Context, m *mutant, most int) (result, error) {
 // firstSteps are the first steps for a mutant, and what it is that passes them.
 func (t *tree) firstSteps(m *mutant, most int) (steps []step, verdict string) {
 	steps = t.steps(m)
+	if t.tests != "" {
+		return matching(steps[:min(max(most, 1), len(steps))], t.tests), open
+	}
 	if most > 0 && most < len(steps) {
 		return steps[:most], open
 	}
 	return steps, survived
+}
+
+// matching narrows the steps down to the tests whose names match; a step that names its tests stays as it is.
+func matching(steps []step, tests string) (list []step) {
+	for _, s := range steps {
+		if len(s.args) == 0 {
+			s.args = []string{"-run=" + tests}
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 // tryAlone builds and tests a tree with one mutant, which is in no function.

@@ -1,0 +1,148 @@
+package bus
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/model"
+)
+
+// feedOf is a feed of the space cart that has delivered the log up to last, and what it delivers.
+func feedOf(b *Bus, last uint64) (f *feed, got *[]model.LogEntry) {
+	got = &[]model.LogEntry{}
+	f = &feed{
+		b: b, space: "cart", last: last, deliver: func(e model.LogEntry) { *got = append(*got, e) },
+		stream: pastLog, subject: b.names.log(0, "cart"), epoch: b.past.now(),
+	}
+	return f, got
+}
+
+// published is the n-th commit of a log as the feed has it, behind the entry before.
+func published(n, before uint64) *nats.Msg {
+	m := &nats.Msg{Header: nats.Header{headerCommit: {"of the feed"}}}
+	setNumber(m.Header, headerSequence, n)
+	setNumber(m.Header, headerLastSequence, before)
+	return m
+}
+
+func sequences(entries []model.LogEntry) (list []uint64) {
+	for _, e := range entries {
+		list = append(list, e.Seq)
+	}
+	return list
+}
+
+// A message that follows what was delivered last is delivered as it is. Any other shows that the feed has lost
+// something, or is of another log, and the log is read instead.
+func TestFeed_AMessageThatDoesNotFollowMakesItReadTheLog(t *testing.T) {
+	b := storedLog(t, Config{})
+	for _, c := range []struct {
+		name         string
+		last, before uint64
+		deliver      []uint64
+		id           string // of the last of them
+	}{
+		{"it follows", 2, 2, []uint64{3}, "of the feed"},
+		{"one before it is missing", 1, 2, []uint64{2, 3}, "a/0/3"},
+		{"it follows an earlier one", 2, 1, []uint64{3}, "a/0/3"},
+		{"it is there already", 3, 2, nil, ""},
+	} {
+		f, got := feedOf(b, c.last)
+		if err := f.receive(t.Context(), published(3, c.before)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(sequences(*got), c.deliver) {
+			t.Errorf("%s: delivered %v, want %v", c.name, sequences(*got), c.deliver)
+		}
+		if n := len(*got); n > 0 && (*got)[n-1].ID != c.id {
+			t.Errorf("%s: the last one is of commit %s, want %s", c.name, (*got)[n-1].ID, c.id)
+		}
+	}
+}
+
+// The last messages of a feed have no successor that would show that they were lost: the head of the space
+// shows it. A replica that is behind does not have them yet, and is asked again.
+func TestFeed_LostLastMessagesAreFoundByTheHead(t *testing.T) {
+	b := storedLog(t, Config{})
+	b.HurryUp()
+	behind := 0
+	relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
+		if !strings.HasPrefix(request, "DIRECT.GET.") || behind == 2 {
+			return false
+		}
+		behind++
+		batchIsOver(m, "404", "Message Not Found")
+		return true
+	})
+	f, got := feedOf(b, 1)
+	if err := f.compareHead(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []uint64{2, 3}; !slices.Equal(sequences(*got), want) || behind != 2 {
+		t.Errorf("delivered %v, want %v, after %d answers of a replica that is behind", sequences(*got), want, behind)
+	}
+	if err := f.compareHead(t.Context()); err != nil || len(*got) != 2 {
+		t.Errorf("what was delivered is delivered again: %v, %v", sequences(*got), err)
+	}
+}
+
+// Messages that come faster than they are taken are dropped. That is told once, when those that were not
+// dropped are taken.
+func TestFeed_WhatWasDroppedIsReadFromTheLog(t *testing.T) {
+	b := storedLog(t, Config{})
+	messages := make(chan *nats.Msg, 1)
+	sub, err := b.nc.ChanSubscribe("a.feed", messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := b.nc.Publish("a.feed", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.nc.Flush(); err != nil { // its answer comes behind them
+		t.Fatal(err)
+	}
+	f, _ := feedOf(b, 3)
+	f.sub, f.messages = sub, messages
+	if f.missed() {
+		t.Error("the log is read while a message waits")
+	}
+	<-messages
+	if !f.missed() {
+		t.Error("two were dropped, and the log is not read")
+	}
+	if f.missed() {
+		t.Error("the log is read again for them")
+	}
+}
+
+// The server ends a page where it wants to, and says that there is more.
+func TestReadPages_APageThatIsNotTheLastIsFollowedByTheNext(t *testing.T) {
+	b := storedLog(t, Config{})
+	pages := 0
+	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
+		var r getRequest
+		if !strings.HasPrefix(request, "DIRECT.GET.") || json.Unmarshal(m.Data, &r) != nil || r.Batch == 0 {
+			return false
+		}
+		pages++
+		r.Batch = 1
+		if data, err := json.Marshal(r); err == nil {
+			_ = nc.PublishRequest(jetstream.DefaultAPIPrefix+request, m.Reply, data) // fails only at the end of the test
+		}
+		return true
+	})
+	entries, err := b.ReadLog(t.Context(), "cart", 0, 10)
+	if want := []uint64{1, 2, 3}; err != nil || !slices.Equal(sequences(entries), want) {
+		t.Errorf("read %v, %v, want %v", sequences(entries), err, want)
+	}
+	if pages < 3 {
+		t.Errorf("in %d pages, which proves nothing", pages)
+	}
+}

@@ -1,0 +1,95 @@
+package bus
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+func letter(event string) *model.DeadLetter {
+	return &model.DeadLetter{Version: model.DeadVersion, Space: "cart", Stream: "add", Event: event, Error: "no"}
+}
+
+// A client that may publish there can put anything under any name.
+func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
+	b := embeddedBus(t, Config{})
+	body, err := letter("e1").Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.store(t.Context(), b.names.dead("cart", "add", "e2"), body), b.Bury(t.Context(), letter("e3"))); err != nil {
+		t.Fatal(err)
+	}
+	letters, err := b.ReadDead(t.Context(), "", 0, 10)
+	if err != nil || len(letters) != 1 || letters[0].Event != "e3" {
+		t.Errorf("read %+v, %v, want that of e3", letters, err)
+	}
+}
+
+// A coordinator that begins anew buries again.
+func TestBury_ALetterThatStandsThereAlreadyIsASuccess(t *testing.T) {
+	b := &Bus{}
+	r := b.judgeLetter("any")(answer{outcome: moved, seq: 7}, false)
+	if r.again || r.lookup != nil || r.err != nil {
+		t.Errorf("it comes to %+v", r)
+	}
+}
+
+// The server tells so many subjects at a time.
+func TestListDead_OfMoreThanOneAnswerHolds(t *testing.T) {
+	b := embeddedBus(t, Config{})
+	for _, event := range []string{"e1", "e2", "e3"} {
+		if err := b.Bury(t.Context(), letter(event)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers := 0
+	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
+		if !isInfo(request) || !strings.Contains(string(m.Data), "subjects_filter") {
+			return false
+		}
+		answers++
+		return amend(nc, request, m, func(page *map[string]any) { // the first subject of those that are left
+			state, _ := (*page)["state"].(map[string]any)
+			subjects, _ := state["subjects"].(map[string]any)
+			for _, subject := range slices.Sorted(maps.Keys(subjects))[min(1, len(subjects)):] {
+				delete(subjects, subject)
+			}
+		})
+	})
+	names, err := b.ListDead(t.Context(), "")
+	if err != nil || len(names) != 3 || answers < 3 {
+		t.Errorf("listed %v in %d answers, %v", names, answers, err)
+	}
+}
+
+// A record stands over the revision that its writer has seen, or not at all. One that was stored by an
+// attempt whose answer was lost is the writer's own.
+func TestSaveRecord_OverARevisionAndInDoubt(t *testing.T) {
+	lost := false
+	b := embeddedBus(t, Config{Faults: func(a Attempt) Fault {
+		if a.Op == OpRecord && a.Try == 1 && lost {
+			return DropAck
+		}
+		return Deliver
+	}})
+	first := model.Record{Key: "program.p", Data: []byte("1")}
+	rev, err := b.SaveRecord(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.SaveRecord(t.Context(), model.Record{Key: "program.p", Data: []byte("2")}); !errors.Is(err, model.ErrOutdated) {
+		t.Errorf("a record of another is overwritten: %v", err)
+	}
+	lost = true
+	next, err := b.SaveRecord(t.Context(), model.Record{Key: "program.p", Data: []byte("3"), Rev: rev})
+	if err != nil || next <= rev {
+		t.Errorf("revision %d, %v", next, err)
+	}
+}
