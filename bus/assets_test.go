@@ -130,6 +130,17 @@ func TestRulesOfAssets(t *testing.T) {
 	}
 }
 
+// An operator who sets one setting back is not told of the next one only then.
+func TestCheck_TellsOfEachSettingThatWasAltered(t *testing.T) {
+	for _, a := range testAssets() {
+		found := a.config
+		found.Storage, found.NoAck, found.Sealed = jetstream.MemoryStorage, true, true
+		if errs := a.check(found); len(errs) != 3 {
+			t.Errorf("%s: of three altered settings it tells %v", a.component, errs)
+		}
+	}
+}
+
 // A lane may have a bound on its bytes that the largest event has room in: it refuses what is new. With one on its
 // messages, programs use it as well, and that is told.
 func TestLaneMayBeBounded(t *testing.T) {

@@ -164,9 +164,9 @@ func TestDefects_NameEachStreamAndDoNotWaitForOneThatIsSilent(t *testing.T) {
 	}
 	var got []string
 	for _, d := range found {
-		got = append(got, fmt.Sprint(d.Stream, " of ", d.Partition, ", missing: ", d.Missing()))
+		got = append(got, fmt.Sprint(d.Stream, " of ", d.Partition, ", missing: ", d.Missing(), ", silent: ", d.Silent()))
 	}
-	want := "SETTLE_DEAD of -1, missing: true; SETTLE_LOG_0 of 0, missing: false; SETTLE_LANE_0 of 0, missing: false"
+	want := "SETTLE_DEAD of -1, missing: true, silent: false; SETTLE_LOG_0 of 0, missing: false, silent: true; SETTLE_LANE_0 of 0, missing: false, silent: false"
 	if text := strings.Join(got, "; "); text != want {
 		t.Errorf("the defects are %s, want %s", text, want)
 	}
