@@ -1,10 +1,6 @@
 package worker
 
-import (
-	"time"
-
-	"github.com/settlehq/settle/internal/pause"
-)
+import "time"
 
 // The pause after which a space whose host failed to load, or failed later, is loaded again. It is
 // doubled after each failure, up to the longest.
@@ -67,10 +63,11 @@ func (p *partition) putOff(space string) bool {
 	}
 	p.waiting[space] = nil
 	p.tasks.Go(func() { // ends with p.ctx
-		_ = pause.For(p.ctx, left)
-		if p.w.awake.admit(p, space) {
-			p.w.awake.admitted(wish{p, space})
-		}
+		p.returns.after(p.ctx, left, space, func() {
+			if p.w.awake.admit(p, space) {
+				p.w.awake.admitted(wish{p, space})
+			}
+		})
 	})
 	return true
 }

@@ -68,6 +68,7 @@ type partition struct {
 	losses     losses
 	overruns   overruns
 	failings   failings
+	returns    returns
 
 	activations, evictions uint64
 
@@ -329,12 +330,13 @@ func (p *partition) forget(h *host) {
 	if h.handedOver() {
 		return
 	}
-	_ = pause.For(p.ctx, p.w.cfg.Heartbeat)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, behind := p.asleep[h.space]; behind || p.leases.any(h.space) {
-		p.hostOf(h.space, false)
-	}
+	p.returns.after(p.ctx, p.w.cfg.Heartbeat, h.space, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if _, behind := p.asleep[h.space]; behind || p.leases.any(h.space) {
+			p.hostOf(h.space, false)
+		}
+	})
 }
 
 // tick does the periodic work: it ends leases, saves spaces and the lane

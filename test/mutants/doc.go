@@ -27,7 +27,7 @@
 // simulation. The summary is README.md. A run takes hours: a mutant takes up to a minute, a survivor
 // several. It works on a copy of the tree in -dir, so the tree may be edited meanwhile. With -quick 1
 // only the tests of the mutant's own package are run, and a mutant that passes them is open: the next
-// run without it goes on there. What came of an entry that was changed since does not count.
+// run without it goes on there. -tests narrows that down to the tests whose names match. What came of an entry that was changed since does not count.
 //
 // TestListIsTrue fails when a mutant's old text is not in its file any more. To mend the entry,
 // look for the code that now keeps the promise, put that in, and run `go run ./test/mutants -only

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
@@ -19,9 +20,9 @@ func (p *plan) deploySteps() {
 	if !p.has("versions") {
 		return
 	}
-	at, most := deploySteps, 5
+	at, most := p.stepsOfDeploys(), 5
 	if p.isNewest() {
-		at, most = slices.Concat(deploySteps, moreDeploySteps), 12
+		most = 12
 	}
 	for i := range p.times("steps", most) {
 		c := keyed(p.seed, "deploy at a step", i)
@@ -30,6 +31,14 @@ func (p *plan) deploySteps() {
 			label: oneOf(c, at...), moment: c.below(3),
 		})
 	}
+}
+
+// stepsOfDeploys are the labels of the requests at which a program may be deployed.
+func (p *plan) stepsOfDeploys() []string {
+	if p.isNewest() {
+		return slices.Concat(deploySteps, moreDeploySteps)
+	}
+	return deploySteps
 }
 
 // moments name those of a request at which something is done to its process.
@@ -54,4 +63,24 @@ func (w *world) deployAt(p *process, s membus.Step) {
 		w.deploy(item{moment: d.lane})
 		w.hear(p)
 	})
+}
+
+// TestDeploySteps_AreAllThatProcessesCrashAt: the newest plans deploy at every step at which they let a worker crash. The
+// older ones deploy at fewer, so that their stories stay what they were. Coordinators have no part in it: they run no program.
+func TestDeploySteps_AreAllThatProcessesCrashAt(t *testing.T) {
+	if none := (&plan{seed: firstNewer}).stepsOfDeploys(); slices.Contains(none, "load-position") {
+		t.Errorf("an older plan deploys at %v", none)
+	}
+	newest := (&plan{seed: firstNewest}).stepsOfDeploys()
+	for _, label := range steps {
+		if !slices.Contains(newest, label) {
+			t.Errorf("no program is deployed at %s", label)
+		}
+	}
+	expected := slices.Concat(sometimesNewest, seldomNewest())
+	for _, label := range newest {
+		if what := "programs deployed at: " + label; !slices.Contains(expected, what) {
+			t.Errorf("no run has to have %s", what)
+		}
+	}
 }

@@ -324,6 +324,9 @@ func seldomNewest() []string {
 		"store errors: purge-state",
 		"store errors: read-dead",
 	}
+	for _, label := range moreDeploySteps {
+		list = append(list, "programs deployed at: "+label)
+	}
 	for _, label := range slices.Compact(slices.Clone(deploySteps)) {
 		for _, moment := range moments {
 			list = append(list, deployedAt(label, moment))

@@ -32,9 +32,11 @@ const (
 type outside struct {
 	tried map[string]int // attempts, by space, action and key
 	done  map[string]int // those that came to something
+	// limits are how many attempts of a space have until a time, and did not end before it.
+	limits map[string]int
 }
 
-func newOutside() outside { return outside{map[string]int{}, map[string]int{}} }
+func newOutside() outside { return outside{map[string]int{}, map[string]int{}, map[string]int{}} }
 
 // tasks are the items that have to do with tasks.
 func (p *plan) tasks() {
@@ -145,6 +147,10 @@ func (w *world) perform(ctx context.Context, of, action, key string, in model.Va
 	w.mu.Lock()
 	w.outside.tried[name]++
 	n, healed := w.outside.tried[name], w.healed
+	deadline, _ := ctx.Deadline()
+	limit := fmt.Sprint(of, deadline.UnixNano())
+	w.outside.limits[limit]++
+	defer w.ended(ctx, limit)
 	w.checkStarted(w.folds[of], action, key, in)
 	w.mu.Unlock()
 	w.count("attempts at tasks")
@@ -152,7 +158,7 @@ func (w *world) perform(ctx context.Context, of, action, key string, in model.Va
 	takes, notice := c.between(time.Millisecond, 600*time.Millisecond), c.between(1, time.Millisecond)
 	if how := c.below(12); !healed && n < 6 {
 		w.pass(ctx, takes)
-		if ctx.Err() != nil && w.plan.isNewest() { // two that are cut off in one instant do not end in one
+		if ctx.Err() != nil && (w.plan.isNewest() || w.plan.isNewer() && w.endTogether(limit)) { // two that are cut off in one instant do not end in one
 			w.pass(context.Background(), notice)
 		}
 		switch {
@@ -177,6 +183,22 @@ func (w *world) perform(ctx context.Context, of, action, key string, in model.Va
 		return model.Value{}, ctx.Err()
 	}
 	return w.performed(name), nil
+}
+
+// ended counts an attempt off that ends before its limit.
+func (w *world) ended(ctx context.Context, limit string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() == nil {
+		w.outside.limits[limit]--
+	}
+}
+
+// endTogether reports whether several attempts of a space are cut off in one instant, as those that began in one.
+func (w *world) endTogether(limit string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.outside.limits[limit] > 1
 }
 
 func (w *world) performed(name string) model.Value {
