@@ -78,6 +78,35 @@ func TestReissue_WhatIsNewIsToldFromWhatWasHandled(t *testing.T) {
 	}
 }
 
+// What the lane is told and has not asked for, it does not take in: it would forget what was handled. An event that is in the log
+// under the id that it comes with has no earlier receipt.
+func TestReissue_OnlyWhatWasAskedForIsTakenIn(t *testing.T) {
+	l := New(State{}, 0)
+	lost := []model.Event{inTerm(2, 10, 0, 102, 2), inTerm(3, 10, 0, 103, 3), inTerm(4, 10, 0, 104, 4)}
+	l.Offer(inTerm(1, 10, model.NoTerm, 101, 1))
+	for _, ev := range lost {
+		l.Offer(ev)
+	}
+	drain(l)
+	confirmAll(l)
+	own := inTerm(2, 20, 10, 103, 5)
+	l.Offer(own)
+	of, asked := l.Reissued()
+	if !asked {
+		t.Fatal("it does not ask")
+	}
+	l.Recall(of, append(handled(lost[0], lost[2]), handled(own)...))
+	l.Recall(of, nil)
+	l.Offer(inTerm(3, 20, 0, 104, 6))
+	for _, want := range []struct{ id, earlier string }{{"o:20:2:0", ""}, {"o:20:3:0", "o:10:4:0"}} {
+		ev := l.Peek()
+		if ev == nil || ev.ID != want.id || (ev.Earlier != nil) != (want.earlier != "") || ev.Earlier != nil && ev.Earlier.Event != want.earlier {
+			t.Fatalf("next is %+v, want %+v", ev, want)
+		}
+		l.Take()
+	}
+}
+
 // An event that the cursor has set aside, and that is queued when the lane has been told, is open until it is handled: the cursor goes on
 // naming it, also where it is the last event that the lane has seen.
 func TestReissue_WhatIsQueuedBehindTheCursorIsNamedByIt(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,21 @@ func TestKnown_IsReadInBothForms(t *testing.T) {
 		var k live.Known
 		if err := k.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is read as %+v", text, k)
+		}
+	}
+}
+
+// Values of one revision are told apart by their prints, and one value has one print.
+func TestKnown_ValuesHavePrintsOfTheirOwn(t *testing.T) {
+	prints := map[string]int{}
+	for n := range 1000 {
+		data := []byte(strconv.Itoa(n))
+		print := (&live.Answer{Revision: 7, Value: data}).Known().Print
+		if other, is := prints[print]; is {
+			t.Fatalf("%d and %d have the print %s", other, n, print)
+		}
+		if prints[print] = n; (&live.Answer{Revision: 8, Value: data}).Known().Print != print {
+			t.Fatalf("%d has two prints", n)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -186,6 +188,49 @@ func TestReissue_WhatIsSentUnderPositionsThatAreGivenOutAgainArrivesOnce(t *test
 			}
 		}
 	}
+}
+
+// recallFails is a bus that cannot read the log of a space for a while.
+type recallFails struct {
+	*membus.Bus
+	space string
+	fails atomic.Int64 // so often yet
+}
+
+func (b *recallFails) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	if space == b.space && b.fails.Add(-1) >= 0 {
+		return nil, errStore
+	}
+	return b.Bus.ReadLog(ctx, space, after, limit)
+}
+
+// What the target has handled cannot be read at first. That counts for no answer, and it is read again.
+func TestReissue_WhatWasHandledIsReadAgainWhenThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReissue(t)
+		r.pay(1, 5)
+		r.wantOnce(r.to, "got", 5)
+		old := r.server.Snapshot()
+		r.pay(6, 8)
+		r.wantOnce(r.to, "got", 8)
+		r.stop()
+		r.server.GoBackIn(0, old, false)
+		r.pass(time.Second)
+		bus := &recallFails{space: r.to}
+		r.process(worker.Config{ID: "w2", Programs: r.program}, func(b *membus.Bus) port.Bus {
+			bus.Bus = b
+			return bus
+		})
+		r.send(r.to, "got", "wakes", `"wakes"`)
+		r.wantOnce(r.to, "got", 9)
+		bus.fails.Store(3)
+		r.coordinator() // which brings what the origin sends
+		r.pay(9, 12)
+		r.wantOnce(r.to, "got", 13)
+		if n := bus.fails.Load(); n >= 0 {
+			t.Errorf("%d reads have yet to fail", n)
+		}
+	})
 }
 
 // The target sleeps while its origin goes back: it finds in its lane what the lost commits had sent and what was sent after

@@ -325,7 +325,9 @@ func seldomNewest() []string {
 		"store errors: read-dead",
 	}
 	for _, label := range moreDeploySteps {
-		list = append(list, "programs deployed at: "+label)
+		if label != seldomDeployStep {
+			list = append(list, "programs deployed at: "+label)
+		}
 	}
 	for _, label := range slices.Compact(slices.Clone(deploySteps)) {
 		for _, moment := range moments {

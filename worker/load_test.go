@@ -1,0 +1,44 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/settlehq/settle/space"
+)
+
+// A space that has more in its lane than it has room for comes before all others, and of several the one of which
+// most is left; then those of most events.
+func TestLoads_TheSpaceForWhichMostWaitsIsFirst(t *testing.T) {
+	loads := []Load{
+		{Space: "few", Events: 1},
+		{Space: "near", Events: 512, unread: true, span: 2000},
+		{Space: "many", Events: 40},
+		{Space: "far", Events: 0, unread: true, span: 90_000},
+		{Space: "as many", Events: 40},
+		{Space: "behind", Events: 40, span: 50},
+	}
+	slices.SortFunc(loads, compareLoads)
+	var got []string
+	for _, l := range loads {
+		got = append(got, l.Space)
+	}
+	if want := []string{"far", "near", "behind", "as many", "many", "few"}; !slices.Equal(got, want) {
+		t.Errorf("the order is %v, want %v", got, want)
+	}
+}
+
+// Of each job of a space the last times that it has missed are kept, of few jobs.
+func TestMissed_TheLastOfEachJobIsKept(t *testing.T) {
+	var l missedLog
+	for n, m := range []struct{ space, cron string }{{"s", "a"}, {"s", "b"}, {"t", "a"}, {"s", "a"}, {"u", "a"}, {"u", "b"}, {"u", "c"}} {
+		l.note(m.space, space.Missed{Cron: m.cron, Times: n})
+	}
+	var got []int
+	for _, m := range l.newest() {
+		got = append(got, m.Times)
+	}
+	if want := []int{2, 3, 4, 5, 6}; !slices.Equal(got, want) {
+		t.Errorf("kept are those of %v, want %v", got, want)
+	}
+}
