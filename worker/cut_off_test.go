@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +104,41 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 		if n := w.left("s"); n > 2 {
 			t.Errorf("when nothing is in doubt any more, the log holds %d commits", n)
 		}
+	})
+}
+
+// A space that is asked for before the lane was compared is taken over after that: what its cursor has passed over and has no
+// receipt would never be handled otherwise.
+func TestLostEnd_NoSpaceIsTakenOverBeforeTheLaneWasCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		first := w.worker("w1")
+		w.sendMany("s", "add", 10)
+		w.eventuallyHandled("s", 10)
+		first.stop()
+		w.server.LoseLane(0, 4)
+		w.send("s", "add", "n1")
+		var late atomic.Int64 // questions for the end of the lane
+		var bus *membus.Bus
+		w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) port.Bus {
+			bus = b
+			b.Inject(func(op membus.Op) membus.Fate {
+				if op.Label == "lane-end" && late.Add(1) == 1 {
+					return membus.Delay
+				}
+				return membus.Deliver
+			})
+			return b
+		})
+		seen := w.watch("s", "n")
+		defer seen.end()
+		w.pass(time.Second)
+		if late.Load() == 0 {
+			t.Fatal("nothing asks for the end of the lane, which proves nothing")
+		}
+		bus.Release()
+		w.eventuallyHandled("s", 11)
+		w.wantHandled("s", append(numbered(10), "n1")...)
 	})
 }
 
