@@ -3,6 +3,7 @@ package worker
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle/space"
 )
@@ -40,5 +41,20 @@ func TestMissed_TheLastOfEachJobIsKept(t *testing.T) {
 	}
 	if want := []int{2, 3, 4, 5, 6}; !slices.Equal(got, want) {
 		t.Errorf("kept are those of %v, want %v", got, want)
+	}
+}
+
+// What has just come due is handled now, and is not late yet.
+func TestLate_IsWhatHasBeenDueForASecond(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	p := &partition{hosts: map[string]*host{}}
+	for name, due := range map[string]int64{"now": 1_000_000, "soon": 1_000_500, "just": 999_001, "late": 999_000, "later": 1_000, "none": 0, "at work": atOnce} {
+		h := &host{space: name}
+		h.due.Store(due)
+		p.hosts[name] = h
+	}
+	_, late, count := loadOf([]*partition{p}, now)
+	if count != 2 || len(late) != 2 || late[0].Space != "later" || late[1].Space != "late" {
+		t.Errorf("%d are late: %+v", count, late)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -84,6 +85,29 @@ func TestReport_OfAMutantThatWasChangedNothingIsKnown(t *testing.T) {
 	m.new = "three"
 	if text := report([]*mutant{m}, results); !strings.Contains(text, "| it works | not tried yet |") || strings.Contains(text, "a TestIt") {
 		t.Error(text)
+	}
+}
+
+// TestReadResults_WhatIsCaughtSaysByWhat: the test, the seed or the panic; a package alone is no proof.
+func TestReadResults_WhatIsCaughtSaysByWhat(t *testing.T) {
+	for how, good := range map[string]bool{
+		"": false, "a": false, "a TestIt": true, "a seed 7 (log)": true, "a TestIt (does not end)": true, "a (panic: no)": true, "a (goroutines are left)": true,
+	} { // any order: each by itself
+		file := filepath.Join(t.TempDir(), "results.txt")
+		if err := os.WriteFile(file, []byte(result{"E01", "12345678", caught, how}.String()+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readResults(file); (err == nil) != good {
+			t.Errorf("caught by %q is read: %v", how, err)
+		}
+	}
+}
+
+// TestMatching_NarrowsAStepDown: but for one that says itself which tests it is of.
+func TestMatching_NarrowsAStepDown(t *testing.T) {
+	got := matching([]step{{pkg: "./a"}, fewSeeds}, "TestIt")
+	if want := []string{"-run=TestIt"}; !slices.Equal(got[0].args, want) || !slices.Equal(got[1].args, fewSeeds.args) {
+		t.Errorf("the steps are %+v", got)
 	}
 }
 
