@@ -72,6 +72,53 @@ func TestPositions_OfManyOthersAreSavedInPiecesAndOnlyWhatHasChanged(t *testing.
 	}
 }
 
+// The mark holds the positions until they are too many. Those that have not changed since are saved in pieces with the others then.
+func TestPositions_TheFirstPiecesHoldWhatTheMarkHad(t *testing.T) {
+	r := New(home)
+	handles := func(seq uint64, first, last int) Checkpoint {
+		c := &model.Commit{}
+		for i := first; i <= last; i++ {
+			id := model.TxID{Space: fmt.Sprint("s", i), Epoch: 1, N: seq}.Event(0)
+			c.Txs = append(c.Txs, model.Tx{N: uint64(i + 1), Receipt: &model.Receipt{Event: id, Lane: seq, Pos: seq}})
+		}
+		if _, err := r.Apply(seq, c); err != nil {
+			t.Fatal(err)
+		}
+		saved, err := r.Checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return saved
+	}
+	if saved := handles(1, 1, manyOthers); len(saved.Docs) > 0 {
+		t.Errorf("%d pieces are saved of what the mark can hold", len(saved.Docs))
+	}
+	saved := handles(2, manyOthers+1, manyOthers+1)
+	loaded, err := Load(home, model.SpaceState{Mark: saved.Mark, Pieces: saved.Docs})
+	if err != nil || !reflect.DeepEqual(loaded.Inbound, r.Inbound) {
+		t.Errorf("of %d positions %d were saved, %v", len(r.Inbound), len(loaded.Inbound), err)
+	}
+}
+
+// A piece that is older than what is known puts nothing back.
+func TestPositions_TheFurthestOfSeveralIsValid(t *testing.T) {
+	r := New(home)
+	var older, newer model.Positions
+	for space, pos := range map[string][2]uint64{"a": {3, 5}, "b": {7, 2}} { // any order: each by itself
+		older.Receive(space, &model.Received{Position: pos[0]})
+		older.Send(space, model.Sent{Position: pos[0]})
+		newer.Receive(space, &model.Received{Position: pos[1]})
+		newer.Send(space, model.Sent{Position: pos[1]})
+	}
+	r.know(&older)
+	r.know(&newer)
+	for space, want := range map[string]uint64{"a": 5, "b": 7} { // any order: each by itself
+		if in, out := r.Inbound[space].Position, r.Outbound[space].Position; in != want || out != want {
+			t.Errorf("of %s, %d was received and %d sent, want %d", space, in, out, want)
+		}
+	}
+}
+
 func TestPositions_APieceThatCannotBeReadIsAnError(t *testing.T) {
 	st := model.SpaceState{Pieces: []model.StateDoc{{Doc: model.StateKeyOfPiece(3), Data: []byte(`{`), Seq: 3}}}
 	if _, err := Load(home, st); err == nil {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,4 +29,25 @@ func TestFigures_ADenialIsToldOfForSomeMinutes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// rewoundBus is a bus under which streams have gone back.
+type rewoundBus struct {
+	Bus
+	all []model.Rewind
+}
+
+func (b rewoundBus) Rewinds() []model.Rewind { return slices.Clone(b.all) }
+
+// Of the streams that have gone back the newest are told, the last one first.
+func TestFigures_TheNewestRewindIsToldFirst(t *testing.T) {
+	var bus rewoundBus
+	for n := range maxStuck + 2 {
+		bus.all = append(bus.all, model.Rewind{Known: uint64(n)})
+	}
+	var f Figures
+	f.Describe(model.Member{}, bus, time.Now())
+	if len(f.Rewinds) != maxStuck || f.Rewinds[0].Known != maxStuck+1 || f.Rewinds[maxStuck-1].Known != 2 || f.Rewound.Known != maxStuck+1 || f.RewindCount != maxStuck+2 {
+		t.Errorf("of %d it tells %+v, the last of them %+v", f.RewindCount, f.Rewinds, f.Rewound)
+	}
 }

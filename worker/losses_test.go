@@ -211,8 +211,12 @@ func TestLoss_ASpaceWithoutEventsIsServedAgain(t *testing.T) {
 		seen := w.watch("s", "n")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: 1})
 		seen.end()
+		since := second.Figures().Losses[0].Since
 		w.pass(2 * time.Minute)
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: 1})
+		if now := second.Figures().Losses[0].Since; !now.Equal(since) {
+			t.Errorf("it is named since %v, and was since %v", now, since)
+		}
 		w.accept(0)
 		w.eventually("nothing is named any more", func() bool { return second.Figures().LossCount == 0 })
 		w.send("s", "add", "n1")
