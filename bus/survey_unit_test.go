@@ -44,9 +44,13 @@ func TestReach_OneLookIsNotEnough(t *testing.T) {
 func TestDead_TheOldestOpenLetterAndTheStreamOfMost(t *testing.T) {
 	b := embeddedBus(t, Config{AckTimeout: 10 * time.Second})
 	begun := time.Now().UTC()
+	dismissed := model.DeadName{Space: "cart", Stream: "done", Event: "e1"}.Note(model.Dismissed)
 	for n, d := range []model.DeadLetter{
-		{Stream: "done", Event: "e1"}, {Stream: "done", Event: model.DeadName{Space: "cart", Stream: "done", Event: "e1"}.Note(model.Dismissed).Event},
-		{Stream: "few", Event: "e2"}, {Stream: "more", Event: "e3"}, {Stream: "more", Event: "e4"},
+		{Stream: "done", Event: "e1"},
+		{Stream: "done", Event: dismissed.Event},
+		{Stream: "few", Event: "e2"},
+		{Stream: "more", Event: "e3"},
+		{Stream: "more", Event: "e4"},
 	} {
 		d.Version, d.Space, d.Outcome, d.Ended, d.Error = model.DeadVersion, "cart", model.Failed, begun.Add(time.Duration(n)*time.Second), "of "+d.Event
 		if n == 1 {

@@ -50,11 +50,11 @@ func TestKnown_ValuesHavePrintsOfTheirOwn(t *testing.T) {
 	prints := map[string]int{}
 	for n := range 1000 {
 		data := []byte(strconv.Itoa(n))
-		print := (&live.Answer{Revision: 7, Value: data}).Known().Print
-		if other, is := prints[print]; is {
-			t.Fatalf("%d and %d have the print %s", other, n, print)
+		mark := (&live.Answer{Revision: 7, Value: data}).Known().Print
+		if other, is := prints[mark]; is {
+			t.Fatalf("%d and %d have the print %s", other, n, mark)
 		}
-		if prints[print] = n; (&live.Answer{Revision: 8, Value: data}).Known().Print != print {
+		if prints[mark] = n; (&live.Answer{Revision: 8, Value: data}).Known().Print != mark {
 			t.Fatalf("%d has two prints", n)
 		}
 	}
