@@ -61,7 +61,7 @@ func TestDead_TheOldestOpenLetterAndTheStreamOfMost(t *testing.T) {
 		}
 	}
 	f := (&surveyor{Survey: &Survey{}, b: b}).dead(context.Background())
-	if f == nil || !f.OldestOpen.Equal(begun.Add(2*time.Second)) || f.Stream != "more" || f.OfStream != 2 || f.Error != "of e3" {
+	if f == nil || !f.OldestOpen.Equal(begun.Add(2*time.Second)) || f.Stream != "more" || f.OfStream != 2 || len(f.Firsts) != 2 || f.Firsts[1].Error != "of e3" {
 		t.Errorf("it says %+v, begun %v", f, begun)
 	}
 }

@@ -106,8 +106,8 @@ func TestThresholds_ASumOfAllIsBelowAMinute(t *testing.T) {
 		if after+worker.StuckAfter+looks >= time.Minute {
 			t.Errorf("%s are told of after %v", what, after+worker.StuckAfter+looks)
 		}
-		if said := fmt.Sprintf("it tells after %d s", after/time.Second); !strings.Contains(table, said) {
-			t.Errorf("the text above the table does not say of %s that %s", what, said)
+		if said := fmt.Sprintf("late timers after %d s", after/time.Second); !strings.Contains(table, said) {
+			t.Errorf("the text above the table does not say of %s: %s", what, said)
 		}
 	}
 	for _, said := range []string{"a space that stands still after five to\nseven", "within a minute"} {
