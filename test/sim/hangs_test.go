@@ -176,11 +176,11 @@ func limits(limit time.Duration) (over, late time.Duration) {
 	return limit + 2*look, limit + runlimit.Grace + 2*look
 }
 
-// isTakenBack reports whether the plan cancels an event. Its grace may begin with that, just before the limit is noticed, and is
+// isTakenBack reports whether the plan may cancel an event. Its grace may begin with that, just before the limit is noticed, and is
 // counted in looks of its own.
 func (p *plan) isTakenBack(key eventKey) bool {
 	return slices.ContainsFunc(p.items, func(it item) bool {
-		return it.do == "cancel" && it.space == key.space && it.stream == key.stream && it.id == key.id
+		return it.space == key.space && (it.do == "skip" || it.do == "cancel" && it.stream == key.stream && it.id == key.id)
 	})
 }
 
