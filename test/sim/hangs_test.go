@@ -116,7 +116,7 @@ func (p *plan) hang() {
 }
 
 // hangBound is what code that hangs adds to the bound on rest: each event three attempts and the pauses between
-// them, or five that heed their context; applications, for which the limit is longer, one; nodes that rest, twice.
+// them, or five that heed their context, as many in an application, for which the limit is longer; nodes that rest, twice.
 func (p *plan) hangBound() (d time.Duration) {
 	if !p.has("hangs") {
 		return 0
@@ -124,10 +124,10 @@ func (p *plan) hangBound() (d time.Duration) {
 	for _, it := range p.items {
 		if it.stream == "hang" || it.do == "redrive" {
 			d += 15 * time.Second
+			if !p.hangs.within {
+				d += eventRetries * attachedLimit
+			}
 		}
-	}
-	if !p.hangs.within {
-		d += 2 * attachedLimit
 	}
 	if p.hangs.nodes {
 		d += 4 * time.Minute

@@ -452,7 +452,10 @@ func (w *world) end() {
 	for _, p := range w.alive() {
 		if p.worker != nil && p.up {
 			stopping.Go(func() { // ends within the minute
-				if err := p.worker.Stop(ctx); err != nil {
+				err := p.worker.Stop(ctx)
+				if _, givenUp := errors.AsType[*space.LimitError](err); givenUp && w.plan.has("hangs") {
+					w.count("workers that stopped and said that a space was given up")
+				} else if err != nil {
 					w.violate("stop", "worker %s: %v", p.name, err)
 				}
 			})
