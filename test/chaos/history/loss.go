@@ -12,7 +12,8 @@ type Loss struct {
 	Known time.Time
 }
 
-// Noticing is how long a worker may show from its memory what its servers have lost, once they are whole again.
+// Noticing is how long a worker may show from its memory what its servers have lost, once they are whole again; and how long a
+// watch that has come back may go on where it was, until it begins anew: its client has to notice the loss, too.
 const Noticing = 2 * time.Second
 
 // losing reports whether what was acknowledged at a time may be lost.

@@ -84,6 +84,7 @@ func TestAnAnswerThatWasLostMayBeAnother(t *testing.T) {
 
 // A watch may show what is lost until the workers have noticed, and begins again then with what there is.
 func TestAWatchMayShowWhatIsLost(t *testing.T) {
+	pause := Noticing
 	check := func(shownAt func(Loss) time.Time, again ...int) *Checker {
 		s, before, _, after := losing(2)
 		for range 3 {
@@ -94,8 +95,8 @@ func TestAWatchMayShowWhatIsLost(t *testing.T) {
 		lost.revision, lost.value, lost.at = 1<<40, 7, shownAt(s.losses[0])
 		d[0].at = before
 		s.watched = []delivery{d[0], lost}
-		for _, i := range again {
-			d[i].at = after
+		for k, i := range again {
+			d[i].at = after.Add(time.Duration(k) * pause)
 			s.watched = append(s.watched, d[i])
 		}
 		return s.check()
@@ -118,6 +119,12 @@ func TestAWatchMayShowWhatIsLost(t *testing.T) {
 	} {
 		if c.Sound() {
 			t.Errorf("%s: all is well", name)
+		}
+	}
+	pause = Noticing / 4 // the watch has gone on where it was, and begins anew then
+	for _, again := range [][]int{{0, 1, 1, 2}, {0, 2}} {
+		if c := check(during, again...); !c.Sound() {
+			t.Errorf("%v after the loss, the client notices it late: %v", again, c.Examples)
 		}
 	}
 }
