@@ -45,3 +45,14 @@ func (c *Checker) between(from, to time.Time) bool {
 	}
 	return false
 }
+
+// back reports whether servers began to come back from a loss between two times. Deliveries that come after the first
+// one since then do not extend what is excused.
+func (c *Checker) back(from, to time.Time) bool {
+	for _, l := range c.Losses {
+		if from.Before(l.Until) && !to.Before(l.Until) {
+			return true
+		}
+	}
+	return false
+}

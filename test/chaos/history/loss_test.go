@@ -128,3 +128,33 @@ func TestAWatchMayShowWhatIsLost(t *testing.T) {
 		}
 	}
 }
+
+// A watch that is shown something soon after the loss has to notice it soon: what comes later does not extend the time.
+func TestAWatchThatIsBackEarlyIsNotExcusedForLonger(t *testing.T) {
+	check := func(again ...int) *Checker {
+		s, before, _, _ := losing(2)
+		for range 4 {
+			s.compute("s00", 1, 1)
+		}
+		d, known := s.watched, s.losses[0].Known
+		d[0].at = before
+		s.watched = []delivery{d[0]}
+		for k, i := range again {
+			d[i].at = known.Add(time.Duration(k) * Noticing) // the first time, at its end, and when it is over
+			if k == len(again)-1 {
+				d[i].at = known.Add(Noticing + Noticing/2)
+			}
+			s.watched = append(s.watched, d[i])
+		}
+		return s.check()
+	}
+	if c := check(1, 2, 3); !c.Sound() {
+		t.Errorf("every version: %v", c.Examples)
+	}
+	if c := check(0, 1, 3); c.Violations[Watches] != 1 {
+		t.Errorf("a version left out when the time is over: %v", c.Violations)
+	}
+	if c := check(1, 3, 3); c.Violations[Regression] != 1 {
+		t.Errorf("a version again when the time is over: %v", c.Violations)
+	}
+}

@@ -78,14 +78,14 @@ func (c *Checker) watches() {
 func (c *Checker) session(number int, o *observer, s *session) {
 	texts := c.spaces[o.space].texts[o.doc]
 	var before *shown   // what was surely there
-	var heard time.Time // when the watch was shown something for the first time after the last loss
+	var heard time.Time // when the watch was shown something for the first time since servers came back from a loss
 	at := 0
 	for i := range s.seen {
 		got := &s.seen[i]
-		if i > 0 && c.between(s.seen[i-1].at, got.at) {
+		if i > 0 && c.back(s.seen[i-1].at, got.at) {
 			heard = got.at
 		}
-		anew := before == nil || got.at.Sub(heard) < Noticing
+		anew := before == nil || i > 0 && c.between(s.seen[i-1].at, got.at) || got.at.Sub(heard) < Noticing
 		if got.unsure {
 			continue
 		}
