@@ -26,8 +26,10 @@ type past struct {
 	// there are any, nothing that depends on what was read is stored in other streams either; but a
 	// stream without a leader does not block them without a limit. unsettled counts how often
 	// all of them had to be compared.
-	suspect   map[string]bool
-	unsettled int
+	// Each has the number of the suspicion: an answer to a question that was asked before does not end it.
+	suspect    map[string]uint64
+	suspicions uint64
+	unsettled  int
 	// contradicted are the streams whose leader has reported another state than the known one, until
 	// that is believed or refuted. Nothing that depends on earlier reads is stored until it is decided.
 	contradicted map[string]bool
@@ -84,10 +86,10 @@ func (p *past) note(stream string, a anchor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.anchors == nil {
-		p.anchors, p.suspect, p.contradicted = map[string]anchor{}, map[string]bool{}, map[string]bool{}
+		p.anchors, p.suspect, p.contradicted = map[string]anchor{}, map[string]uint64{}, map[string]bool{}
 	}
 	// A message stored before a stream went back may be read only after that.
-	if was := p.anchors[stream]; a.seq > was.seq && !p.suspect[stream] {
+	if was := p.anchors[stream]; a.seq > was.seq && p.suspect[stream] == 0 {
 		p.anchors[stream] = a
 	}
 }
@@ -97,20 +99,24 @@ func (p *past) suspectAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unsettled++
+	p.suspicions++
 	for stream := range p.anchors { // any order: all of them
-		p.suspect[stream] = true
+		p.suspect[stream] = p.suspicions
 	}
 }
 
-// suspectOne marks a stream as suspect, and reports whether it was not: then it must be compared.
+// suspectOne marks a stream as suspect, and reports whether it was not: then it must be compared. Where it was, the comparison under way
+// asks once more.
 func (p *past) suspectOne(stream string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, known := p.anchors[stream]; !known || p.suspect[stream] {
+	if _, known := p.anchors[stream]; !known {
 		return false
 	}
-	p.suspect[stream] = true
-	return true
+	was := p.suspect[stream]
+	p.suspicions++
+	p.suspect[stream] = p.suspicions
+	return was == 0
 }
 
 // settled records that all streams have been compared that were suspected the first n times, or
@@ -135,14 +141,10 @@ func (p *past) times() int {
 func (p *past) holdsBack(stream string, bound bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.suspect[stream] || bound && p.unsettled > 0
+	return p.suspect[stream] > 0 || bound && p.unsettled > 0
 }
 
-func (p *past) suspects(stream string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.suspect[stream]
-}
+func (p *past) suspects(stream string) bool { return p.suspicion(stream) > 0 }
 
 // known returns the streams with a remembered message.
 func (p *past) known() []string {
@@ -161,6 +163,13 @@ func (p *past) anchor(stream string) anchor {
 	return p.anchors[stream]
 }
 
+// suspicion returns the number of the suspicion of a stream, 0 if it is not suspect.
+func (p *past) suspicion(stream string) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.suspect[stream]
+}
+
 // contradicts records that a leader does not have the remembered message of a stream.
 func (p *past) contradicts(stream string) {
 	p.mu.Lock()
@@ -171,18 +180,23 @@ func (p *past) contradicts(stream string) {
 }
 
 // holds records that a stream has been compared, and has not gone back. was is the message that it was
-// compared with, found the message in the stream.
-func (p *past) holds(stream string, was, found anchor) {
+// compared with, found the message in the stream, and suspicion was the stream's before the question was asked. It returns false if the stream has become suspect since: the
+// answer may be of the time before, and the stream must be compared again.
+func (p *past) holds(stream string, was, found anchor, suspicion uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.suspect[stream] > suspicion {
+		return false
+	}
 	if now := p.anchors[stream]; now == was && found.seq == was.seq {
 		p.anchors[stream] = found // its time is known from now on
 	}
 	delete(p.contradicted, stream)
-	if p.suspect[stream] {
+	if p.suspect[stream] > 0 {
 		delete(p.suspect, stream)
 		p.changed.raise()
 	}
+	return true
 }
 
 // isBack begins a new epoch because a stream has gone back, unless that was detected meanwhile.
@@ -288,13 +302,18 @@ func (b *Bus) comparePast(every time.Duration) {
 func (b *Bus) compare(ctx context.Context, stream string) {
 	var since time.Time // since when leaders have contradicted without interruption
 	for try := 1; ; try++ {
-		was, asked := b.past.anchor(stream), time.Now()
+		asked := time.Now()
+		suspicion := b.past.suspicion(stream) // before the rest: of two suspicions, the earlier one counts
+		was := b.past.anchor(stream)
 		found, why, err := b.lookBack(ctx, stream, was)
 		switch {
 		case err != nil:
 			since = time.Time{}
 		case why == "":
-			b.past.holds(stream, was, found)
+			if !b.past.holds(stream, was, found, suspicion) {
+				since = time.Time{}
+				continue
+			}
 			b.pub.resend(func(r *request) bool { return r.stream == stream && r.held })
 			return
 		default:
@@ -316,20 +335,16 @@ func (b *Bus) compare(ctx context.Context, stream string) {
 // lookBack asks the leader of a stream for the message of an anchor. why is the contradiction
 // in the answer, "" if there is none. A missing message has been purged, if
 // the stream reaches further. A missing stream has lost all its messages.
+//
+// A stream that has gone back may grow to where it was, with other messages, between the two questions. So the message is asked for
+// again, once it is known that there must be one, or have been.
 func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found anchor, why string, err error) {
 	if was.seq == 0 {
 		return was, "", nil
 	}
-	m, err := b.leaderGet(ctx, stream, getRequest{Seq: was.seq})
-	if err == nil {
-		found = anchorOf(&m)
-		return found, was.differs(found), nil
-	}
-	if errors.Is(err, errNoStream) {
-		return was, noSuchStream, nil
-	}
+	found, why, err = b.compareMessage(ctx, stream, was)
 	if !errors.Is(err, errNoMessage) {
-		return was, "", err
+		return found, why, err
 	}
 	info, err := b.streamInfo(ctx, stream)
 	switch {
@@ -340,7 +355,25 @@ func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found an
 	case info.State.LastSeq < was.seq:
 		return was, fmt.Sprintf("it ends at %d", info.State.LastSeq), nil
 	}
-	return was, "", nil
+	found, why, err = b.compareMessage(ctx, stream, was)
+	if errors.Is(err, errNoMessage) {
+		err = nil // it was purged
+	}
+	return found, why, err
+}
+
+// compareMessage asks the leader of a stream for the message of an anchor, and compares the two. The error is errNoMessage if there is
+// none.
+func (b *Bus) compareMessage(ctx context.Context, stream string, was anchor) (found anchor, why string, err error) {
+	m, err := b.leaderGet(ctx, stream, getRequest{Seq: was.seq})
+	switch {
+	case errors.Is(err, errNoStream):
+		return was, noSuchStream, nil
+	case err != nil:
+		return was, "", err
+	}
+	found = anchorOf(&m)
+	return found, was.differs(found), nil
 }
 
 // noSuchStream describes a stream that existed and is missing.

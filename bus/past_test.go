@@ -73,7 +73,7 @@ func TestPast_StreamsAreSettledByTheLastComparisons(t *testing.T) {
 // believed or taken back.
 func TestPast_NothingIsSettledWhileALeaderContradicts(t *testing.T) {
 	for name, decide := range map[string]func(p *past){
-		"taken back": func(p *past) { p.holds("LOG", anchor{seq: 7}, anchor{seq: 7}) },
+		"taken back": func(p *past) { p.holds("LOG", anchor{seq: 7}, anchor{seq: 7}, p.suspicion("LOG")) },
 		"believed": func(p *past) {
 			p.isBack("LOG", anchor{seq: 7}, model.Rewind{Stream: "LOG", Known: 7, Found: "it ends at 5"})
 		},

@@ -262,3 +262,47 @@ func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
 		}
 	}
 }
+
+// The connection is lost and back between the question and its answer: that is of the time before, and the stream may have gone
+// back since.
+func TestPast_AnAnswerOfTheTimeBeforeADisconnectSettlesNothing(t *testing.T) {
+	b := storedLog(t, Config{})
+	asked := 0 // by the one comparison
+	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
+		if !strings.HasPrefix(request, "STREAM.MSG.GET.") {
+			return false
+		}
+		if asked++; asked > 1 {
+			return false
+		}
+		return amend(nc, request, m, func(*server.JSApiMsgGetResponse) { b.past.suspectAll() })
+	})
+	b.past.suspectAll()
+	b.compare(t.Context(), pastLog)
+	if asked != 2 || b.past.suspects(pastLog) {
+		t.Errorf("the stream was asked %d times, and is suspect: %v", asked, b.past.suspects(pastLog))
+	}
+}
+
+// A stream that has gone back, and has grown to where it was when it is asked for its end, has not purged what it lacked a moment before.
+func TestPast_AStreamThatGrowsWhileItIsComparedHasGoneBack(t *testing.T) {
+	b := storedLog(t, Config{})
+	b.past.mu.Lock()
+	b.past.anchors[pastLog] = anchor{seq: 3, commit: "a/0/9"} // and a/0/3 stands there since
+	b.past.mu.Unlock()
+	asked := 0
+	relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
+		if !strings.HasPrefix(request, "STREAM.MSG.GET.") {
+			return false
+		}
+		if asked++; asked > 1 {
+			return false
+		}
+		_ = m.Respond([]byte(`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`))
+		return true
+	})
+	b.compare(t.Context(), pastLog)
+	if b.Epoch() != 1 {
+		t.Errorf("the epoch is %d: the message counts as purged", b.Epoch())
+	}
+}
