@@ -91,7 +91,7 @@ func TestFeed_LostLastMessagesAreFoundByTheHead(t *testing.T) {
 	}
 }
 
-// Messages that come faster than they are taken are dropped. That is told once, when those that were not
+// Messages that arrive faster than the follower reads them are dropped. One warning reports it, when those that were not
 // dropped are taken.
 func TestFeed_WhatWasDroppedIsReadFromTheLog(t *testing.T) {
 	b := storedLog(t, Config{})

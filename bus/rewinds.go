@@ -19,8 +19,6 @@ const rewindKey = "rewind"
 const (
 	// keptRewinds is how many rewinds of a stream are kept.
 	keptRewinds = 5
-	// sameRewind is how far apart two processes may notice one rewind.
-	sameRewind = 10 * time.Minute
 	// longestPause is the longest time until it is tried again to note a rewind.
 	longestPause = time.Minute
 )
@@ -34,7 +32,7 @@ type rewindRecord struct {
 
 // has reports whether another process has noted the same rewind.
 func (r *rewindRecord) has(n model.RewindNote) bool {
-	return slices.ContainsFunc(r.Rewinds, func(o model.RewindNote) bool { return o.By != n.By && o.At.Sub(n.At).Abs() < sameRewind })
+	return slices.ContainsFunc(r.Rewinds, func(o model.RewindNote) bool { return o.By != n.By && o.IsSame(&n.Rewind) })
 }
 
 // noteRewind notes that a stream has gone back, unless another process has. It tries until that is

@@ -1,10 +1,8 @@
 package coordinator
 
 import (
-	"slices"
-	"time"
-
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // Figures is what a coordinator answers at its endpoint. Earlier versions answer nothing.
@@ -19,24 +17,5 @@ type Figures struct {
 	RewindCount int            `json:"rewind_count,omitzero"`
 }
 
-const (
-	// deniedFor is for how long a permissions violation is reported.
-	deniedFor = 10 * time.Minute
-	// maxRewinds is how many streams that have gone back are named.
-	maxRewinds = 20
-)
-
 // Figures returns what the coordinator has noticed, as far as its bus knows it.
-func (c *Coordinator) Figures() (f Figures) {
-	if knows, can := c.bus.(interface{ LastDenial() (time.Time, string) }); can {
-		if at, why := knows.LastDenial(); time.Since(at) < deniedFor {
-			f.Denied = why
-		}
-	}
-	if knows, can := c.bus.(interface{ Rewinds() []model.Rewind }); can {
-		all := knows.Rewinds()
-		slices.Reverse(all)
-		f.Rewinds, f.RewindCount = all[:min(len(all), maxRewinds)], len(all)
-	}
-	return f
-}
+func (c *Coordinator) Figures() Figures { return Figures(port.NoticedBy(c.bus)) }

@@ -78,7 +78,7 @@ func TestReissue_WhatIsNewIsToldFromWhatWasHandled(t *testing.T) {
 	}
 }
 
-// What the lane is told and has not asked for, it does not take in: it would forget what was handled. An event that is in the log
+// The lane ignores receipts that it has not asked for: it would forget what was handled. An event that is in the log
 // under the id that it comes with has no earlier receipt.
 func TestReissue_OnlyWhatWasAskedForIsTakenIn(t *testing.T) {
 	l := New(State{}, 0)

@@ -45,7 +45,7 @@ func TestKnown_IsReadInBothForms(t *testing.T) {
 	}
 }
 
-// Values of one revision are told apart by their prints, and one value has one print.
+// The prints distinguish values of one revision, and one value has one print.
 func TestKnown_ValuesHavePrintsOfTheirOwn(t *testing.T) {
 	prints := map[string]int{}
 	for n := range 1000 {

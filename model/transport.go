@@ -48,6 +48,14 @@ type Rewind struct {
 	Found string `json:"found"`
 }
 
+// sameRewind is how far apart two processes may notice one rewind.
+const sameRewind = 10 * time.Minute
+
+// IsSame reports whether two processes have noticed the same rewind.
+func (r *Rewind) IsSame(o *Rewind) bool {
+	return r.Stream == o.Stream && o.At.Sub(r.At).Abs() < sameRewind
+}
+
 // RewindNote is a Rewind that a process has noted in the deployment, for operators.
 type RewindNote struct {
 	Rewind

@@ -36,12 +36,7 @@ func alone(t *testing.T, cfg settle.Config) (*deployment, *settle.Worker) {
 func TestRewind_StateAloneGoesBack(t *testing.T) {
 	for name, anew := range map[string]bool{"under live workers": false, "under a worker that starts": true} {
 		t.Run(name, func(t *testing.T) {
-			m := startTimeMachine(t)
-			cfg := m.config()
-			cfg.Idle = 10 * time.Millisecond
-			said := newRewinds()
-			cfg.Logger = said.logger()
-			d := deploy(t, cfg)
+			m, d, said := overheard(t)
 			c := d.Client()
 			sendAll(t, c, 1, 20)
 			eventually(t, c, "a", "departed", 20)

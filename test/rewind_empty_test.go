@@ -35,6 +35,15 @@ func newRewinds() *rewinds {
 
 func (r *rewinds) logger() *slog.Logger { return slog.New(r) }
 
+// overheard is a deployment whose store can go back and whose spaces leave memory at once, and what its processes log of that.
+func overheard(t *testing.T) (*timeMachine, *deployment, *rewinds) {
+	t.Helper()
+	m, said := startTimeMachine(t), newRewinds()
+	cfg := m.config()
+	cfg.Idle, cfg.Logger = 10*time.Millisecond, said.logger()
+	return m, deploy(t, cfg), said
+}
+
 func (*rewinds) Enabled(context.Context, slog.Level) bool { return true }
 func (r *rewinds) WithAttrs([]slog.Attr) slog.Handler     { return r }
 func (r *rewinds) WithGroup(string) slog.Handler          { return r }
@@ -80,12 +89,7 @@ func (r *rewinds) until(t *testing.T, stream string) (found string) {
 // Live workers notice an empty store in place of theirs before anybody has made a deployment in it, and serve the one that is
 // made: nothing of the former one makes them pass over an event.
 func TestRewind_AStoreThatWasReplacedByAnEmptyOne(t *testing.T) {
-	m := startTimeMachine(t)
-	cfg := m.config()
-	cfg.Idle = 10 * time.Millisecond
-	said := newRewinds()
-	cfg.Logger = said.logger()
-	d := deploy(t, cfg)
+	m, d, said := overheard(t)
 	c := d.Client()
 	sendAll(t, c, 1, 20)
 	eventually(t, c, "a", "departed", 20)

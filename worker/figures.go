@@ -15,6 +15,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // Figures is a worker's answer to a status request (FiguresEndpoint).
@@ -138,9 +139,6 @@ func (w *Worker) Figures() Figures {
 	return f
 }
 
-// deniedFor is how long a permissions violation is reported.
-const deniedFor = 10 * time.Minute
-
 // Describe fills in the figures of the process, independent of its partitions, and what its bus knows of the
 // store.
 func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
@@ -151,18 +149,10 @@ func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
 			f.Unstored = why
 		}
 	}
-	if says, can := bus.(interface{ LastDenial() (time.Time, string) }); can {
-		if at, why := says.LastDenial(); time.Since(at) < deniedFor {
-			f.Denied = why
-		}
-	}
-	if says, can := bus.(interface{ Rewinds() []model.Rewind }); can {
-		all := says.Rewinds()
-		slices.Reverse(all)
-		f.Rewinds, f.RewindCount = all[:min(len(all), maxStuck)], len(all)
-		if len(all) > 0 {
-			f.Rewound = all[0]
-		}
+	noticed := port.NoticedBy(bus)
+	f.Denied, f.Rewinds, f.RewindCount = noticed.Denied, noticed.Rewinds, noticed.RewindCount
+	if len(f.Rewinds) > 0 {
+		f.Rewound = f.Rewinds[0]
 	}
 }
 

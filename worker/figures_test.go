@@ -17,7 +17,7 @@ type denyingBus struct {
 
 func (b denyingBus) LastDenial() (time.Time, string) { return b.at, "may not" }
 
-// A permissions violation is told of for some minutes: it may have been set right since.
+// A permissions violation is reported for ten minutes: the permissions may have been corrected since.
 func TestFigures_ADenialIsToldOfForSomeMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for ago, want := range map[time.Duration]string{ // any order: each by itself
@@ -25,7 +25,7 @@ func TestFigures_ADenialIsToldOfForSomeMinutes(t *testing.T) {
 		} {
 			var f Figures
 			if f.Describe(model.Member{}, denyingBus{at: time.Now().Add(-ago)}, time.Now()); f.Denied != want {
-				t.Errorf("%v after it, it is told %q, want %q", ago, f.Denied, want)
+				t.Errorf("%v after it, the figures say %q, want %q", ago, f.Denied, want)
 			}
 		}
 	})
@@ -39,7 +39,7 @@ type rewoundBus struct {
 
 func (b rewoundBus) Rewinds() []model.Rewind { return slices.Clone(b.all) }
 
-// Of the streams that have gone back the newest are told, the last one first.
+// Of the streams that have gone back the newest are reported, the last one first.
 func TestFigures_TheNewestRewindIsToldFirst(t *testing.T) {
 	var bus rewoundBus
 	for n := range maxStuck + 2 {

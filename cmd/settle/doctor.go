@@ -32,7 +32,7 @@ type doctorCmd struct {
 
 // Help says more than fits in a line.
 func (doctorCmd) Help() string {
-	return "It changes nothing, but for --acknowledge. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached. With --watch it is 0 when it is interrupted. docs/operations.md explains each finding."
+	return "It changes nothing, except with --acknowledge. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached. With --watch it is 0 when it is interrupted. docs/operations.md explains each finding."
 }
 
 // Run looks at a deployment, and says what is well, what is not, and what can be lost.

@@ -329,7 +329,7 @@ func acknowledged(t *testing.T) {
 	}
 }
 
-// What a coordinator alone has known to be in the store is told, also when it has ended.
+// A loss that only a coordinator could notice is reported, also after the coordinator has ended.
 func TestIncident_AStoreHasGoneBackAndACoordinatorAloneKnewIt(t *testing.T) {
 	s := startBackwards(t)
 	d := s.adding()

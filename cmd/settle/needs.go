@@ -65,8 +65,9 @@ func (n *need) met(ctx context.Context, look func(context.Context) ([]bus.Defect
 		if err != nil {
 			return nil, err
 		}
+		lasting := slices.DeleteFunc(slices.Clone(defects), func(d bus.Defect) bool { return d.Silent() })
 		err = n.check(defects, partitions)
-		if err == nil || within.Err() != nil || n.check(slices.DeleteFunc(slices.Clone(defects), func(d bus.Defect) bool { return d.Silent() }), partitions) != nil {
+		if err == nil || n.check(lasting, partitions) != nil || within.Err() != nil {
 			return defects, err
 		}
 	}

@@ -93,8 +93,8 @@ func TestEveryIncidentIsATest(t *testing.T) {
 	}
 }
 
-// What is told of only after a while is told of within a minute, also if all that is waited for came one after the
-// other; and the table says for how long that is.
+// Findings with a threshold are reported within a minute, also if all waits came one after the
+// other; and the table names the thresholds.
 func TestThresholds_ASumOfAllIsBelowAMinute(t *testing.T) {
 	const looks = 2 * time.Second // a worker notes a standstill once per checkpoint, and a command takes a while
 	text, err := os.ReadFile("../../docs/operations.md")
@@ -104,7 +104,7 @@ func TestThresholds_ASumOfAllIsBelowAMinute(t *testing.T) {
 	_, table, _ := strings.Cut(string(text), "## Incidents")
 	for what, after := range map[string]time.Duration{CheckStuck: stuckWarning, CheckBacklog: oldBacklog, CheckTimers: lateTimers} {
 		if after+worker.StuckAfter+looks >= time.Minute {
-			t.Errorf("%s are told of after %v", what, after+worker.StuckAfter+looks)
+			t.Errorf("%s is reported after %v", what, after+worker.StuckAfter+looks)
 		}
 		if said := fmt.Sprintf("late timers after %d s", after/time.Second); !strings.Contains(table, said) {
 			t.Errorf("the text above the table does not say of %s: %s", what, said)

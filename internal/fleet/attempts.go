@@ -29,7 +29,7 @@ type lostAttempt struct {
 }
 
 // lostAttempts finds the events at which processes have ended, as the log has recorded their attempts. A worker
-// that ends with each attempt is seldom there to be asked. What cannot be read is not known: the figures are for
+// that ends with each attempt is seldom there to be asked. A log that cannot be read yields nothing: the figures are for
 // people.
 func (p *Partition) lostAttempts(ctx context.Context, b Bus) (out []Stuck) {
 	tail, err := b.LogTail(ctx, p.Number, attemptsWithin)
@@ -65,11 +65,11 @@ func (p *Partition) lostAttempts(ctx context.Context, b Bus) (out []Stuck) {
 			Space: space, Partition: p.Number, Stream: stream, Event: t.Event, Since: t.stored.UTC(), Cause: worker.CauseLost,
 			Why: fmt.Sprintf("attempt %d has begun, and its worker is not here any more", n),
 		}}
-		switch before := "the one before it"; {
-		case n > 2:
+		before := "the one before it"
+		if n > 2 {
 			before = fmt.Sprintf("the %d before it", n-1)
-			fallthrough
-		case n == 2:
+		}
+		if n > 1 {
 			s.Why = fmt.Sprintf("attempt %d has begun, and %s never came back: the process ended, or the handler was given up", n, before)
 		}
 		if s.Worker == "" {

@@ -16,8 +16,8 @@ const maxRewinds = 6
 // together is how far apart streams may be noticed to have gone back that did so by one event.
 const together = time.Minute
 
-// rewinds reads what processes have noted of streams that have gone back. What cannot be read is not
-// told: members say what they have noticed themselves, and the doctor says what cannot be read.
+// rewinds reads what processes have noted of streams that have gone back. If the notes cannot be read, there
+// are none here: members report what they have noticed themselves, and the doctor reports what cannot be read.
 func (f *Fleet) rewinds(ctx context.Context, b Bus) {
 	knows, can := b.(interface {
 		RewindNotes(context.Context) ([]model.RewindNote, error)
@@ -38,9 +38,6 @@ func (f *Fleet) rewinds(ctx context.Context, b Bus) {
 // Noted are all rewinds that are noted, also those that are old or acknowledged.
 func (f *Fleet) Noted() []model.RewindNote { return f.noted }
 
-// sameRewind is how far apart two processes may notice one rewind.
-const sameRewind = 10 * time.Minute
-
 // WentBack says for people which streams the member has noticed to have gone back, and when; "" if none has.
 // It leaves out what is noted: RewindText says that.
 func (m *Member) WentBack(noted []model.RewindNote) string {
@@ -57,7 +54,7 @@ func (m *Member) WentBack(noted []model.RewindNote) string {
 	before := len(all)
 	all = slices.DeleteFunc(all, func(r model.Rewind) bool {
 		return slices.ContainsFunc(noted, func(n model.RewindNote) bool {
-			return n.Stream == r.Stream && (n.At.Sub(r.At).Abs() < sameRewind || n.Acknowledged && r.At.Before(n.At))
+			return n.IsSame(&r) || n.Acknowledged && n.Stream == r.Stream && r.At.Before(n.At)
 		})
 	})
 	return rewindText(all, count-(before-len(all)))

@@ -107,7 +107,7 @@ func (d *powerDisk) close(keep bool) error {
 
 // cutPowerOf cuts the power of some servers at one moment, and starts them again after a while. Where servers do not write
 // through what they acknowledge, everything is written through at a moment before; what is acknowledged between the
-// two is lost, and the checker is told of it.
+// two is lost, and the checker knows it.
 func (f *injury) cutPowerOf(ctx context.Context, victims []*child) error {
 	var errs []error
 	loss := history.Loss{}
