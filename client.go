@@ -313,7 +313,8 @@ func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, 
 // its revision, and blocks until ctx ends. While it runs, everything that the document is computed
 // from is kept up to date, in all spaces. While no server is reachable nothing is delivered, and
 // while no worker runs nothing is computed; both resume by themselves. WatchStatus reports that
-// state.
+// state. Revisions increase, unless the store goes back to an earlier state, as after a power cut without fsync:
+// then deliver gets the document as it is now, at a revision that may be the same or lower, and changes between may be left out.
 func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64), opts ...WatchOption) error {
 	return c.changes(ctx, space, doc, func(ch lookup.Change) { deliver(ch.Value, ch.Revision) }, opts)
 }
