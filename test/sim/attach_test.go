@@ -21,7 +21,7 @@ func (w *world) startAttached(p *process, i item) {
 		Settings: space.Config{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup, MaxChain: maxChain},
 		Logger:   slog.New(logger{w, p, ""}),
 	}
-	p.space, p.runLimit = i.space, attachedLimit
+	p.space, p.id, p.runLimit = i.space, cfg.ID, attachedLimit
 	p.attached = make(chan struct{})
 	w.running.Go(func() { // ends when the application is attached, or has been killed
 		for p.ctx.Err() == nil {

@@ -82,7 +82,7 @@ func (w *world) count(what string) {
 // process is one life of a worker, a coordinator or a client.
 type process struct {
 	who, name string // the slot, and the life
-	id        string // of a worker
+	id        string // of a worker or an attachment
 	bus       *membus.Bus
 	ctx       context.Context
 	cancel    context.CancelFunc
