@@ -18,6 +18,7 @@ import (
 // The leader of all streams in a cluster of three stops, comes back with older files, and leads again: the others give it what it has lost before it
 // does, so nothing is lost, nothing is handled twice, and nothing stands still.
 func TestRewind_ALeaderThatLostItsTailInAClusterLeadsAgain(t *testing.T) {
+	t.Parallel() // a cluster takes its time, and nearly no CPU
 	c, err := natstest.StartCluster(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +81,7 @@ func TestRewind_ALeaderThatLostItsTailInAClusterLeadsAgain(t *testing.T) {
 // Two of three servers come back with older files and elect a leader of their own; the third, which has everything,
 // follows and loses it. That is a store gone back: it is recorded, and what is sent afterwards is handled, once.
 func TestRewind_AMajorityOfAClusterGoesBack(t *testing.T) {
+	t.Parallel()
 	c, err := natstest.StartCluster(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
