@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/gateway"
-	"github.com/settlehq/settle/internal/here"
+	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/worker"
 )
@@ -67,7 +67,7 @@ type Config struct {
 // DefaultStoreDir is where an embedded server keeps its data, relative to the working directory,
 // unless Config.Server names another directory. If the server listens, it writes its address there,
 // so that settle commands run in the same working directory find it.
-const DefaultStoreDir = here.Store
+const DefaultStoreDir = devserver.Store
 
 // Deployment is a server, workers and a coordinator in this process.
 type Deployment struct {
@@ -156,7 +156,7 @@ func (d *Deployment) announce() {
 	if d.server == nil || d.server.ClientURL() == "" {
 		return
 	}
-	p := here.Place{NATS: d.server.ClientURL(), PID: os.Getpid()}
+	p := devserver.Server{NATS: d.server.ClientURL(), PID: os.Getpid()}
 	if d.cfg.HTTP.Addr != "" {
 		p.HTTP = "http://" + d.cfg.HTTP.Addr
 	}

@@ -104,7 +104,7 @@ func (c *cloneCmd) open(ctx context.Context, io streams, from *bus.Bus) (*bus.Bu
 		cfg.URL, cfg.Context, cfg.Creds = c.To, "", c.ToCreds
 	} else {
 		own := c.connection
-		own.here()
+		own.useLocalServer()
 		cfg.URL = own.NATS
 	}
 	to, err := bus.Connect(ctx, cfg)

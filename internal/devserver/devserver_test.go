@@ -1,4 +1,4 @@
-package here
+package devserver
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestPlace_IsFoundFromBelowUntilItIsTakenBack(t *testing.T) {
+func TestServer_IsFoundFromBelowUntilItsRecordIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	deep := filepath.Join(dir, "deep", "er")
 	for _, d := range []string{deep, filepath.Join(dir, Store)} {
@@ -15,8 +15,8 @@ func TestPlace_IsFoundFromBelowUntilItIsTakenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := Place{NATS: "nats://127.0.0.1:7422", PID: os.Getpid()}
-	revoke, err := p.Announce(filepath.Join(dir, Store))
+	p := Server{NATS: "nats://127.0.0.1:7422", PID: os.Getpid()}
+	remove, err := p.Announce(filepath.Join(dir, Store))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,21 +24,21 @@ func TestPlace_IsFoundFromBelowUntilItIsTakenBack(t *testing.T) {
 	if got != p || !found || file != filepath.Join(dir, Store, "dev.json") {
 		t.Errorf("found %v in %q, %v", got, file, found)
 	}
-	revoke()
+	remove()
 	if p, _, found := Find(deep); found && p == got {
-		t.Error("it is found after it was taken back")
+		t.Error("it is found after its record was removed")
 	}
 }
 
-func TestPlace_KnowsWhetherItsProcessHasEnded(t *testing.T) {
-	if (Place{PID: os.Getpid()}).Gone() {
-		t.Error("this process has ended")
+func TestServer_RecognisesThatItsProcessHasExited(t *testing.T) {
+	if (Server{PID: os.Getpid()}).Exited() {
+		t.Error("this process has exited")
 	}
 	cmd := exec.Command("true")
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if !(Place{PID: cmd.Process.Pid}).Gone() {
-		t.Error("a process that has ended is there")
+	if !(Server{PID: cmd.Process.Pid}).Exited() {
+		t.Error("an exited process counts as running")
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/settlehq/settle/internal/here"
+	"github.com/settlehq/settle/internal/devserver"
 )
 
 const (
 	// Store is the directory of the data, below the working directory.
-	Store = here.Store
+	Store = devserver.Store
 	// ContextName is the name of the nats context that is written.
 	ContextName = "settle-dev"
 
@@ -24,8 +24,8 @@ const (
 	manyPorts = 50
 )
 
-// Place is where a dev server listens, as announced in its directory.
-type Place = here.Place
+// Server describes a dev server, as recorded in its directory.
+type Server = devserver.Server
 
 // ports are the last ports of a directory's server, which its clients reconnect to.
 type ports struct {
@@ -41,9 +41,9 @@ func portsOf(dir string) (p ports) {
 	return p
 }
 
-// keepPorts saves the ports of a place for the next start.
-func keepPorts(p Place, dir string) error {
-	text, err := json.Marshal(ports{NATS: portIn(p.NATS), HTTP: portIn(p.HTTP)})
+// keepPorts saves the ports of a server for the next start.
+func keepPorts(s Server, dir string) error {
+	text, err := json.Marshal(ports{NATS: portIn(s.NATS), HTTP: portIn(s.HTTP)})
 	if err != nil {
 		return err
 	}
