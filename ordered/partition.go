@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/serverclock"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
@@ -38,7 +38,7 @@ type partition struct {
 	serving sync.WaitGroup // the hosts
 
 	clock  serverclock.Clock // that of the server
-	strays *stray.Forwarder  // what stands in the lane and belongs to other partitions
+	strays *misroute.Forwarder  // what stands in the lane and belongs to other partitions
 
 	mu    sync.Mutex
 	hosts map[string]*host
@@ -58,7 +58,7 @@ type partition struct {
 
 func startPartition(s *server, number int) *partition {
 	p := &partition{s: s, bus: port.Session(s.bus), number: number, name: strconv.Itoa(number), began: time.Now(), leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
-	p.strays = stray.New(p.bus, number, s.cfg.Logger)
+	p.strays = misroute.New(p.bus, number, s.cfg.Logger)
 	p.ctx, p.cancel = context.WithCancel(s.ctx)
 	p.keep("follow the lane", p.followLane)
 	p.tasks.Go(p.tick)                         // ends with p.ctx

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/doubt"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/replica"
@@ -122,7 +122,7 @@ func unitHost(t *testing.T) (*host, *fakeBus) {
 	t.Cleanup(cancel)
 	s.ctx, s.cancel = ctx, cancel
 	p := &partition{s: s, bus: b, ctx: ctx, cancel: cancel, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
-	p.strays = stray.New(b, 0, s.cfg.Logger)
+	p.strays = misroute.New(b, 0, s.cfg.Logger)
 	h := newHost(p, "k", 0)
 	p.hosts["k"] = h
 	rep := replica.New("k")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/setaside"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/model"
 )
 
@@ -140,7 +140,7 @@ func (p *partition) reached(now time.Time) (r reach, read uint64) {
 // worker owns the partition by the time it is written.
 func (p *partition) savePosition(ctx context.Context) {
 	r, read := p.reached(time.Now())
-	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, stray.Position, sent) {
+	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, misroute.Position, sent) {
 		p.strays.Saved(sent)
 	}
 	p.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/serverclock"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -49,7 +49,7 @@ type partition struct {
 	// credit belongs to the lane reader.
 	credit credit
 	// strays forwards events in the lane that belong to other partitions.
-	strays *stray.Forwarder
+	strays *misroute.Forwarder
 	// read is the lane sequence up to which events were passed to hosts, saved the
 	// position that was saved last.
 	read  uint64
@@ -84,7 +84,7 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 	p := &partition{
 		w: w, bus: bus, number: number, name: strconv.Itoa(number), began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
 		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(), overruns: overruns{}, failings: failings{},
-		strays: stray.New(bus, number, w.cfg.Logger),
+		strays: misroute.New(bus, number, w.cfg.Logger),
 	}
 	p.losses.p = p
 	p.compared = make(chan struct{})

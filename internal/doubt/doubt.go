@@ -26,7 +26,7 @@ import (
 
 	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 )
@@ -338,7 +338,7 @@ func (l *Lane) put(ctx context.Context, f *findings, at time.Time) (*Range, uint
 	if err := l.extend(ctx, r); err != nil {
 		return nil, 0, err
 	}
-	for _, name := range []string{stray.Position, model.AheadPosition, PositionLane} { // the latter last: it is what ends the doubt
+	for _, name := range []string{misroute.Position, model.AheadPosition, PositionLane} { // the latter last: it is what ends the doubt
 		if err := l.moveBack(ctx, name, r.After); err != nil {
 			return nil, 0, err
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/faultlog"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/model"
 )
 
@@ -69,7 +69,7 @@ func eventID(seq uint64) string {
 // cutOff is a lane whose n events were handled, one a second, and of which the first end are left.
 func cutOff(t *testing.T, n, end uint64) *fakeBus {
 	t.Helper()
-	b := &fakeBus{began: time.Now().Add(-time.Hour), end: end, positions: map[string]uint64{PositionLane: n, model.AheadPosition: n, stray.Position: n}}
+	b := &fakeBus{began: time.Now().Add(-time.Hour), end: end, positions: map[string]uint64{PositionLane: n, model.AheadPosition: n, misroute.Position: n}}
 	for seq := uint64(1); seq <= n; seq++ {
 		c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Txs: []model.Tx{{
 			N: seq, By: "handle x", Receipt: &model.Receipt{Event: eventID(seq), Lane: seq, Outcome: model.Handled},
@@ -98,7 +98,7 @@ func TestCompare_MovesEveryPositionBack(t *testing.T) {
 	if r.After > 80 || r.UpTo != 100 || from != r.After {
 		t.Errorf("in doubt are (%d, %d], read from %d", r.After, r.UpTo, from)
 	}
-	for _, name := range []string{PositionLane, model.AheadPosition, stray.Position} {
+	for _, name := range []string{PositionLane, model.AheadPosition, misroute.Position} {
 		if got := b.positions[name]; got != r.After {
 			t.Errorf("position %s is %d, want %d", name, got, r.After)
 		}

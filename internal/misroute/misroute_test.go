@@ -1,4 +1,4 @@
-package stray
+package misroute
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// lanes answer a send with what is scripted for that attempt, and keep what was accepted. What is
-// followed is lane, and saved the position.
+// lanes answers each send with the next error of the script, and stores accepted events. FollowLane
+// delivers lane; LoadPosition returns saved.
 type lanes struct {
 	mu     sync.Mutex
 	script []error
@@ -59,14 +59,14 @@ func (l *lanes) Send(m model.Message, done func(model.SendResult, error)) {
 	go done(model.SendResult{}, err) // ends at once
 }
 
-// sentOn is what was accepted.
-func (l *lanes) sentOn() []model.Message {
+// forwarded returns the accepted events.
+func (l *lanes) forwarded() []model.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.stored)
 }
 
-// of is a space of a partition.
+// of returns the name of a space in a partition.
 func of(partition int) string {
 	for n := 0; ; n++ {
 		if name := fmt.Sprintf("space-%d", n); model.PartitionOf(name, 2) == partition {
@@ -94,37 +94,37 @@ func begin(t *testing.T, l *lanes) *Forwarder {
 	return f
 }
 
-func TestForwarder_SendsOnInOrderWhatBelongsElsewhere(t *testing.T) {
+func TestForwarder_ForwardsMisroutedEventsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lanes{script: []error{nil, model.ErrLaneFull, model.ErrLaneFull, nil, errors.New("no responders")}}
 		f := begin(t, l)
 		home := model.Message{Space: of(0), Stream: "add", ID: "mine", Seq: 9}
 		if f.Take(&home) || f.Done() != NonePending {
-			t.Errorf("an event of the partition was taken over, or nothing is done beyond %d", f.Done())
+			t.Errorf("an event of the partition itself was taken, or nothing is done beyond %d", f.Done())
 		}
 		sent := events(3)
 		for i := range sent {
 			if !f.Take(&sent[i]) {
-				t.Errorf("an event of another partition was not taken over: %+v", sent[i])
+				t.Errorf("an event of another partition was not taken: %+v", sent[i])
 			}
 		}
 		synctest.Wait()
 		if f.Done() != 10 {
 			t.Errorf("with the second event under way, all up to %d is done, want 10", f.Done())
 		}
-		time.Sleep(4 * again)
+		time.Sleep(4 * retryDelay)
 		synctest.Wait()
 		for i := range sent {
 			sent[i].Seq, sent[i].Stored = 0, time.Time{}
 		}
-		if !slices.EqualFunc(l.sentOn(), sent, func(a, b model.Message) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) || f.Done() != NonePending {
-			t.Errorf("sent on were %v, want %v; then all up to %d is done", l.sentOn(), sent, f.Done())
+		if !slices.EqualFunc(l.forwarded(), sent, func(a, b model.Message) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) || f.Done() != NonePending {
+			t.Errorf("forwarded were %v, want %v; then all up to %d is done", l.forwarded(), sent, f.Done())
 		}
 	})
 }
 
-// What was not sent on when the reader ends is what the next one begins with.
-func TestForwarder_IsNotDoneWithWhatItCouldNotSend(t *testing.T) {
+// The next reader of the lane begins with the events that were not forwarded.
+func TestForwarder_IsNotDoneWithAnEventThatItCouldNotSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lanes{script: []error{nil, model.ErrStopped}}
 		f := begin(t, l)
@@ -132,42 +132,42 @@ func TestForwarder_IsNotDoneWithWhatItCouldNotSend(t *testing.T) {
 			f.Take(&m)
 		}
 		synctest.Wait()
-		if len(l.sentOn()) != 1 || f.Done() != 10 {
-			t.Errorf("%d were sent on, and all up to %d is done, want 1 and 10", len(l.sentOn()), f.Done())
+		if len(l.forwarded()) != 1 || f.Done() != 10 {
+			t.Errorf("%d were forwarded, and all up to %d is done, want 1 and 10", len(l.forwarded()), f.Done())
 		}
 	})
 }
 
-// The reader of the lane never waits. What has no room in memory is read again, in order, and
-// what is not sent on holds the position.
-func TestForwarder_WhatHasNoRoomIsReadAgain(t *testing.T) {
+// The reader of the lane is never blocked. Events that do not fit into memory are read again, in
+// order, and an event that is not forwarded holds the position back.
+func TestForwarder_ReadsEventsAgainThatDoNotFitIntoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := events(3 * room)
+		all := events(3 * queueSize)
 		l := &lanes{lane: all, script: slices.Repeat([]error{model.ErrLaneFull}, 5)}
 		f := begin(t, l)
 		for _, m := range all {
 			f.Take(&m)
 		}
 		synctest.Wait()
-		if len(l.sentOn()) != 0 || f.Done() != 9 || f.Sent(1000) != 0 {
-			t.Errorf("%d were sent on, all up to %d is done, and the position is %d", len(l.sentOn()), f.Done(), f.Sent(1000))
+		if len(l.forwarded()) != 0 || f.Done() != 9 || f.Sent(1000) != 0 {
+			t.Errorf("%d were forwarded, all up to %d is done, and the position is %d", len(l.forwarded()), f.Done(), f.Sent(1000))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		for i, m := range l.sentOn() {
+		for i, m := range l.forwarded() {
 			if m.ID != all[i].ID {
 				t.Fatalf("number %d is %s, want %s", i, m.ID, all[i].ID)
 			}
 		}
 		last := all[len(all)-1].Seq
-		if len(l.sentOn()) != len(all) || f.Done() != last || f.Sent(1000) != last || f.Sent(50) != 50 {
-			t.Errorf("%d were sent on, all up to %d is done, and the position is %d", len(l.sentOn()), f.Done(), f.Sent(1000))
+		if len(l.forwarded()) != len(all) || f.Done() != last || f.Sent(1000) != last || f.Sent(50) != 50 {
+			t.Errorf("%d were forwarded, all up to %d is done, and the position is %d", len(l.forwarded()), f.Done(), f.Sent(1000))
 		}
 	})
 }
 
-// What was sent on once is not again, however far the lane position lags behind.
-func TestForwarder_SendsNothingOnThatWasBefore(t *testing.T) {
+// A forwarded event is not forwarded again, however far the lane position lags behind.
+func TestForwarder_ForwardsNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lanes{saved: 11}
 		f := begin(t, l)
@@ -175,8 +175,8 @@ func TestForwarder_SendsNothingOnThatWasBefore(t *testing.T) {
 			f.Take(&m)
 		}
 		synctest.Wait()
-		if len(l.sentOn()) != 1 || l.sentOn()[0].ID != "e-2" || f.Done() != NonePending || f.Sent(12) != 12 {
-			t.Errorf("sent on: %v; all up to %d is done, and the position is %d", l.sentOn(), f.Done(), f.Sent(12))
+		if len(l.forwarded()) != 1 || l.forwarded()[0].ID != "e-2" || f.Done() != NonePending || f.Sent(12) != 12 {
+			t.Errorf("forwarded: %v; all up to %d is done, and the position is %d", l.forwarded(), f.Done(), f.Sent(12))
 		}
 		f.Saved(12)
 		if f.Sent(12) != 0 {
@@ -185,7 +185,7 @@ func TestForwarder_SendsNothingOnThatWasBefore(t *testing.T) {
 	})
 }
 
-func TestForwarder_PassesOverWhatIsTooLarge(t *testing.T) {
+func TestForwarder_SkipsEventsThatAreTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lanes{script: []error{model.ErrTooLarge}}
 		f := begin(t, l)
@@ -193,8 +193,8 @@ func TestForwarder_PassesOverWhatIsTooLarge(t *testing.T) {
 			f.Take(&m)
 		}
 		synctest.Wait()
-		if len(l.sentOn()) != 1 || l.sentOn()[0].ID != "e-1" || f.Done() != NonePending {
-			t.Errorf("sent on: %v, done up to %d; want the second alone, and all", l.sentOn(), f.Done())
+		if len(l.forwarded()) != 1 || l.forwarded()[0].ID != "e-1" || f.Done() != NonePending {
+			t.Errorf("forwarded: %v, done up to %d; want the second alone, and all", l.forwarded(), f.Done())
 		}
 	})
 }
