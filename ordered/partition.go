@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/coordinator"
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/internal/misroute"
@@ -18,7 +18,7 @@ import (
 )
 
 // positionLane names the saved position up to which a lane is done with, as workers have it.
-const positionLane = doubt.PositionLane
+const positionLane = truncation.PositionLane
 
 // partition serves the keys of one partition: it reads the lane, hands events to the keys'
 // hosts, and purges what nobody needs any more.
@@ -48,7 +48,7 @@ type partition struct {
 	aside       aside
 	marks       map[string]uint64 // see retain
 	// doubt is the range of the lane that is in doubt. Compared says that this is known.
-	doubt    *doubt.Range
+	doubt    *truncation.Range
 	compared bool
 	// lost is what is refused, by key, and under "" all of the partition.
 	lost map[string]worker.Loss

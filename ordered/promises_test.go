@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
@@ -505,7 +505,7 @@ func TestPartition_ThePositionWaits(t *testing.T) {
 		t.Errorf("saved up to %d, %v, %v", p.saved, b.positions, err)
 	}
 	h.low.Store(allDone)
-	p.doubt = &doubt.Range{After: 2, UpTo: 9}
+	p.doubt = &truncation.Range{After: 2, UpTo: 9}
 	if err := p.savePosition(t.Context()); err != nil || p.saved != 9 || p.doubt != nil {
 		t.Errorf("saved up to %d, %v, in doubt is %v", p.saved, err, p.doubt)
 	}

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/replica"
 )
 
-// lane returns the partition's lane as package doubt reads it.
-func (p *partition) lane() *doubt.Lane {
-	return &doubt.Lane{
-		Bus: p.bus, Partition: p.number, Margin: min(doubt.Margin, p.w.cfg.PurgeDelay/2), Again: p.w.cfg.Heartbeat,
+// lane returns the partition's lane for package truncation.
+func (p *partition) lane() *truncation.Lane {
+	return &truncation.Lane{
+		Bus: p.bus, Partition: p.number, Margin: min(truncation.Margin, p.w.cfg.PurgeDelay/2), Retry: p.w.cfg.Heartbeat,
 		Faults: p.w.cfg.faults, Process: []any{"worker", p.w.cfg.ID},
 	}
 }
@@ -50,7 +50,7 @@ func (p *partition) purges() bool {
 }
 
 // inDoubt returns the range that is in doubt, nil if there is none.
-func (p *partition) inDoubt() *doubt.Range {
+func (p *partition) inDoubt() *truncation.Range {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.doubt
@@ -77,7 +77,7 @@ func (h *host) mend(r *replica.Replica) error {
 	if d == nil || r.Cursor.Floor <= d.After {
 		return nil
 	}
-	c, err := d.Mend(h.ctx, h.env.bus, h.space, r.Cursor, r.Seq)
+	c, err := d.Reopen(h.ctx, h.env.bus, h.space, r.Cursor, r.Seq)
 	if err != nil {
 		return err
 	}

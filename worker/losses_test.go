@@ -18,7 +18,7 @@ import (
 // accept has workers go on without what is lost of a partition, and returns what that is.
 func (w *world) accept(partition int) []*loss.Loss {
 	w.Helper()
-	lost, err := loss.In(w.Context(), w.client, partition)
+	lost, err := loss.InPartition(w.Context(), w.client, partition)
 	for _, l := range lost {
 		if err == nil {
 			err = l.Accept(w.Context(), w.client, nil)
@@ -27,7 +27,7 @@ func (w *world) accept(partition int) []*loss.Loss {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if left, err := loss.In(w.Context(), w.client, partition); len(left) > 0 || err != nil {
+	if left, err := loss.InPartition(w.Context(), w.client, partition); len(left) > 0 || err != nil {
 		w.Fatalf("after that, there is still %v, %v", left, err)
 	}
 	return lost
@@ -237,7 +237,7 @@ func TestLoss_AStateThatIsLostCannotBeAccepted(t *testing.T) {
 		second := w.process(worker.Config{ID: "w2"}, nil)
 		w.send("s", "add", "n1")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfState, Space: "s"})
-		l, err := loss.Of(t.Context(), w.client, "s")
+		l, err := loss.InSpace(t.Context(), w.client, "s")
 		if err != nil || l == nil {
 			t.Fatalf("what is lost is %v, %v", l, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/internal/misroute"
@@ -19,7 +19,7 @@ import (
 
 // positionLane names the saved position up to which a partition's lane has been
 // handled completely: where the next owner starts to read.
-const positionLane = doubt.PositionLane
+const positionLane = truncation.PositionLane
 
 // partition serves the spaces of one partition: it reads the lane, passes events
 // and leases to the spaces' hosts, and has them saved periodically.
@@ -57,7 +57,7 @@ type partition struct {
 	aside aside
 	// doubt is the range of the lane that is in doubt. compared is closed when the range is known,
 	// or when laneErr holds the reason why it is not: no space is served before.
-	doubt *doubt.Range
+	doubt *truncation.Range
 	// clock is the server's clock.
 	clock      serverclock.Clock
 	laneErr    error

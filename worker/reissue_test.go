@@ -441,7 +441,7 @@ func TestReissue_AnAcceptedLossIsGoneOnBehind(t *testing.T) {
 		p.crash()
 		r.server.LoseLog(0, end)
 		r.start()
-		lost, err := loss.Of(t.Context(), r.client, r.from)
+		lost, err := loss.InSpace(t.Context(), r.client, r.from)
 		if err != nil || lost == nil || lost.Events() != 2 {
 			t.Fatalf("%+v, %v", lost, err)
 		}

@@ -31,7 +31,7 @@ var usual = []struct {
 	{"gateway", []step{{pkg: "./gateway"}, {pkg: "./test"}}},
 	{"program", []step{{pkg: "./program"}, {pkg: "./program/star"}, {pkg: "./test"}, {pkg: "./cmd/settle"}}},
 	{"ordered", []step{{pkg: "./ordered"}, {pkg: "./test"}}},
-	{"internal/doubt", []step{{pkg: "./worker"}, {pkg: "./ordered"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
+	{"internal/truncation", []step{{pkg: "./worker"}, {pkg: "./ordered"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
 	{"bus", []step{{pkg: "./bus"}, {pkg: "./test"}, {pkg: "./cmd/settle"}}},
 }
 

@@ -318,7 +318,7 @@ func (w *past) operate(ctx context.Context) {
 	defer bus.Kill()
 	for ; ctx.Err() == nil; w.pass(keyed(w.seed, "operator", int(w.now())).between(time.Second, 5*time.Second)) {
 		for partition := range w.server.Partitions() {
-			list, err := loss.In(ctx, bus, partition)
+			list, err := loss.InPartition(ctx, bus, partition)
 			for _, l := range list {
 				if err == nil {
 					w.note("the operator accepts %v", &l.LossError)

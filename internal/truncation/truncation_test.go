@@ -1,4 +1,4 @@
-package doubt
+package truncation
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// fakeBus is a lane that ends at end, of which events were stored a second apart, and a log of one
-// receipt a commit.
+// fakeBus is a lane that ends at end, whose events were stored one second apart, and a log with one
+// receipt per commit.
 type fakeBus struct {
 	Bus
 	began     time.Time
@@ -66,8 +66,8 @@ func eventID(seq uint64) string {
 	return "e" + string(rune('a'+seq%26)) + string(rune('a'+seq/26%26)) + string(rune('a'+seq/676))
 }
 
-// cutOff is a lane whose n events were handled, one a second, and of which the first end are left.
-func cutOff(t *testing.T, n, end uint64) *fakeBus {
+// truncated returns a lane whose n events were handled, one per second, and of which the first end are left.
+func truncated(t *testing.T, n, end uint64) *fakeBus {
 	t.Helper()
 	b := &fakeBus{began: time.Now().Add(-time.Hour), end: end, positions: map[string]uint64{PositionLane: n, model.AheadPosition: n, misroute.Position: n}}
 	for seq := uint64(1); seq <= n; seq++ {
@@ -84,13 +84,13 @@ func cutOff(t *testing.T, n, end uint64) *fakeBus {
 }
 
 func laneOf(b *fakeBus) *Lane {
-	return &Lane{Bus: b, Margin: Margin, Again: time.Millisecond, Faults: faultlog.New(slog.New(slog.DiscardHandler))}
+	return &Lane{Bus: b, Margin: Margin, Retry: time.Millisecond, Faults: faultlog.New(slog.New(slog.DiscardHandler))}
 }
 
-// Every position goes back to where the doubt begins: what was sent on to another partition from
-// there on may be something else by now.
+// Every position goes back to the begin of the range: events that were forwarded to another partition
+// may have been replaced by others.
 func TestCompare_MovesEveryPositionBack(t *testing.T) {
-	b := cutOff(t, 100, 80)
+	b := truncated(t, 100, 80)
 	r, from, err := laneOf(b).Compare(t.Context(), 100)
 	if err != nil || r == nil {
 		t.Fatal(r, err)
@@ -105,9 +105,9 @@ func TestCompare_MovesEveryPositionBack(t *testing.T) {
 	}
 }
 
-// A lane that is cut off again keeps in doubt what was before.
-func TestCompare_KeepsADoubtThatWasThereBefore(t *testing.T) {
-	b := cutOff(t, 100, 80)
+// A second truncation keeps the earlier range in doubt.
+func TestCompare_KeepsAnEarlierRangeInDoubt(t *testing.T) {
+	b := truncated(t, 100, 80)
 	b.positions[positionAfter], b.positions[positionUpTo], b.positions[PositionLane] = 20, 110, 20
 	r, from, err := laneOf(b).Compare(t.Context(), 20)
 	if err != nil || r == nil {
@@ -118,10 +118,10 @@ func TestCompare_KeepsADoubtThatWasThereBefore(t *testing.T) {
 	}
 }
 
-// More receipts than are read at once lie in the range: all of them are known.
-func TestCompare_ReadsReceiptsBackToWhereTheDoubtBegins(t *testing.T) {
-	const n, end = 3 * tailLook, tailLook / 2
-	b := cutOff(t, n, end)
+// The range has more receipts than one read returns: all of them are known.
+func TestCompare_ReadsReceiptsBackToTheBeginOfTheRange(t *testing.T) {
+	const n, end = 3 * tailLength, tailLength / 2
+	b := truncated(t, n, end)
 	r, _, err := laneOf(b).Compare(t.Context(), n)
 	if err != nil || r == nil {
 		t.Fatal(r, err)
@@ -132,6 +132,6 @@ func TestCompare_ReadsReceiptsBackToWhereTheDoubtBegins(t *testing.T) {
 		}
 	}
 	if len(b.filled) != int(n-r.After) {
-		t.Errorf("%d names are taken in the lane, want %d", len(b.filled), n-r.After)
+		t.Errorf("%d ids are occupied in the lane, want %d", len(b.filled), n-r.After)
 	}
 }
