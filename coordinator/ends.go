@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )

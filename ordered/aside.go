@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/setaside"
-	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 )

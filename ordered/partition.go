@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/coordinator"
-	"github.com/settlehq/settle/internal/truncation"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/serverclock"
-	"github.com/settlehq/settle/internal/misroute"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
@@ -37,8 +37,8 @@ type partition struct {
 	tasks   sync.WaitGroup
 	serving sync.WaitGroup // the hosts
 
-	clock  serverclock.Clock // that of the server
-	strays *misroute.Forwarder  // what stands in the lane and belongs to other partitions
+	clock  serverclock.Clock   // that of the server
+	strays *misroute.Forwarder // what stands in the lane and belongs to other partitions
 
 	mu    sync.Mutex
 	hosts map[string]*host

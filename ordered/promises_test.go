@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/internal/misroute"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/replica"

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/setaside"
-	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/model"
 )
 

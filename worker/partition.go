@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/settlehq/settle/internal/truncation"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/serverclock"
-	"github.com/settlehq/settle/internal/misroute"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"

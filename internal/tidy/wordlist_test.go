@@ -27,7 +27,7 @@ var heldToWords = []string{
 	"internal/pause",
 	"internal/process",
 	"internal/replay",
-	"internal/shape",
+	"internal/codec",
 	"internal/starter",
 	"lookup",
 	"model",

@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"encoding"
@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// codec converts between values of one Go type and documents.
-type codec struct {
+// converter converts between values of one Go type and documents.
+type converter struct {
 	// decode stores v, which is not absent, in to, which is settable and the zero value.
 	decode func(v model.Value, to reflect.Value) error
 	// encode returns from as a value nested in depth containers. An absent result becomes null
@@ -21,42 +21,42 @@ type codec struct {
 	encode func(from reflect.Value, depth int) (model.Value, error)
 }
 
-// codecs are the complete codecs, by type.
-var codecs sync.Map // of reflect.Type to *codec
+// converters are the complete converters, by type.
+var converters sync.Map // of reflect.Type to *converter
 
-// codecOf returns the codec of t, or an error if t cannot be encoded.
-func codecOf(t reflect.Type) (*codec, error) {
-	if c, ok := codecs.Load(t); ok {
-		return c.(*codec), nil
+// converterOf returns the converter of t, or an error if t cannot be encoded.
+func converterOf(t reflect.Type) (*converter, error) {
+	if c, ok := converters.Load(t); ok {
+		return c.(*converter), nil
 	}
 	b := builder{}
-	c, err := b.codec(t)
+	c, err := b.converter(t)
 	if err != nil {
 		return nil, err
 	}
 	for t, c := range b { // any order: each is stored under its own type
-		codecs.LoadOrStore(t, c)
+		converters.LoadOrStore(t, c)
 	}
 	return c, nil
 }
 
-// builder compiles one type and all types that it contains. It holds incomplete codecs, so that a
+// builder compiles one type and all types that it contains. It holds incomplete converters, so that a
 // type may contain itself.
-type builder map[reflect.Type]*codec
+type builder map[reflect.Type]*converter
 
-func (b builder) codec(t reflect.Type) (*codec, error) {
-	if c, ok := codecs.Load(t); ok {
-		return c.(*codec), nil
+func (b builder) converter(t reflect.Type) (*converter, error) {
+	if c, ok := converters.Load(t); ok {
+		return c.(*converter), nil
 	}
 	if c, ok := b[t]; ok {
 		return c, nil
 	}
-	c := new(codec)
+	c := new(converter)
 	b[t] = c
 	return c, b.compile(c, t)
 }
 
-// Types that have a codec of their own although they have methods or another kind.
+// Types that have a converter of their own although they have methods or another kind.
 var (
 	valueType    = reflect.TypeFor[model.Value]()
 	linkType     = reflect.TypeFor[model.Link]()
@@ -65,45 +65,45 @@ var (
 	anyType      = reflect.TypeFor[any]()
 )
 
-// compile sets the functions of c, the codec of t.
-func (b builder) compile(c *codec, t reflect.Type) error {
+// compile sets the functions of c, the converter of t.
+func (b builder) compile(c *converter, t reflect.Type) error {
 	switch t {
 	case valueType:
-		*c = valueCodec
+		*c = valueConverter
 		return nil
 	case linkType:
-		*c = linkCodec
+		*c = linkConverter
 		return nil
 	case timeType:
-		*c = timeCodec
+		*c = timeConverter
 		return nil
 	case anyType:
-		*c = anyCodec()
+		*c = anyConverter()
 		return nil
 	case durationType:
 		return problem("a time.Duration has no form of its own in JSON; store a number and say its unit in the name, such as delayMs")
 	}
 	if hasMethods(t) {
-		*c = textCodec
+		*c = textConverter
 		return nil
 	}
 	return b.compileKind(c, t)
 }
 
-func (b builder) compileKind(c *codec, t reflect.Type) error {
+func (b builder) compileKind(c *converter, t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Bool:
-		*c = boolCodec
+		*c = boolConverter
 	case reflect.String:
-		*c = stringCodec
+		*c = stringConverter
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		*c = intCodec(t)
+		*c = intConverter(t)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		*c = uintCodec(t)
+		*c = uintConverter(t)
 	case reflect.Float32:
-		*c = float32Codec
+		*c = float32Converter
 	case reflect.Float64:
-		*c = float64Codec
+		*c = float64Converter
 	case reflect.Pointer:
 		return b.pointer(c, t)
 	case reflect.Slice:
@@ -115,7 +115,7 @@ func (b builder) compileKind(c *codec, t reflect.Type) error {
 	case reflect.Struct:
 		return b.structure(c, t)
 	case reflect.Interface:
-		*c = textCodec
+		*c = textConverter
 	default:
 		return problem(fmt.Sprintf("a %s cannot be part of a document: it means nothing outside its process; leave the field out with the tag `json:\"-\"`", t.Kind()))
 	}

@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"math"
@@ -13,10 +13,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The oracle is what a Shape stands in for: model.Of and Value.Decode, through text.
+// The oracle is what a Codec stands in for: model.Of and Value.Decode, through text.
 
-// encodesAlike holds the codec of t against model.Of.
-func encodesAlike(t rapid.TB, c *codec, x reflect.Value) (model.Value, bool) {
+// encodesAlike holds the converter of t against model.Of.
+func encodesAlike(t rapid.TB, c *converter, x reflect.Value) (model.Value, bool) {
 	got, err := c.encode(x, 0)
 	want, wantErr := model.Of(addressed(x).Interface()) // of a pointer: always through text
 	got = orNullValue(got)
@@ -29,8 +29,8 @@ func encodesAlike(t rapid.TB, c *codec, x reflect.Value) (model.Value, bool) {
 	return want, err == nil
 }
 
-// decodesAlike holds the codec of a type against Value.Decode.
-func decodesAlike(t rapid.TB, c *codec, typ reflect.Type, v model.Value) {
+// decodesAlike holds the converter of a type against Value.Decode.
+func decodesAlike(t rapid.TB, c *converter, typ reflect.Type, v model.Value) {
 	got, want := reflect.New(typ), reflect.New(typ)
 	err := c.decode(v, got.Elem())
 	wantErr := v.Decode(want.Interface())
@@ -103,7 +103,7 @@ func alikeMaps(a, b reflect.Value) bool {
 func TestCodec_EqualsModelOfAndValueDecode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typ := genType(3).Draw(t, "type")
-		c, err := codecOf(typ)
+		c, err := converterOf(typ)
 		if err != nil {
 			t.Fatalf("%s: %v", typ, err)
 		}
@@ -127,7 +127,7 @@ func FuzzDecode_EqualsValueDecode(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	typ := reflect.TypeFor[journey]()
-	c, err := codecOf(typ)
+	c, err := converterOf(typ)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"reflect"
@@ -6,20 +6,20 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// structField is a field that is a key of the object, and the codec of its type.
+// structField is a field that is a key of the object, and the converter of its type.
 type structField struct {
 	field
-	codec  *codec
-	isZero func(reflect.Value) bool // of a field with omitzero
+	converter *converter
+	isZero    func(reflect.Value) bool // of a field with omitzero
 }
 
-// structCodec converts between a struct and an object.
-type structCodec struct {
+// structConverter converts between a struct and an object.
+type structConverter struct {
 	fields []structField // sorted by name
 	keys   model.Keys    // the names
 }
 
-func (b builder) structure(c *codec, t reflect.Type) error {
+func (b builder) structure(c *converter, t reflect.Type) error {
 	if err := probe(t); err != nil {
 		return err
 	}
@@ -27,29 +27,29 @@ func (b builder) structure(c *codec, t reflect.Type) error {
 	if l.refused != nil {
 		return l.refused
 	}
-	s := &structCodec{fields: make([]structField, len(l.fields))}
+	s := &structConverter{fields: make([]structField, len(l.fields))}
 	names := make([]string, len(l.fields))
 	for i, f := range l.fields {
-		fc, err := b.codec(f.typ)
+		fc, err := b.converter(f.typ)
 		if err != nil {
 			return at(f.name, err)
 		}
 		names[i] = f.name
-		s.fields[i] = structField{field: f, codec: fc}
+		s.fields[i] = structField{field: f, converter: fc}
 		if f.omitzero {
 			s.fields[i].isZero = zeroTest(f.typ)
 		}
 	}
 	var err error
 	if s.keys, err = model.KeysOf(names); err != nil || l.odd {
-		*c = textCodec
+		*c = textConverter
 		return err
 	}
 	c.decode, c.encode = s.decode, s.encode
 	return nil
 }
 
-func (s *structCodec) decode(v model.Value, to reflect.Value) error {
+func (s *structConverter) decode(v model.Value, to reflect.Value) error {
 	if v.Kind() != model.KindObject {
 		return orNull(v, "an object")
 	}
@@ -65,7 +65,7 @@ func (s *structCodec) decode(v model.Value, to reflect.Value) error {
 			break
 		}
 		if f := &s.fields[i]; f.name == key {
-			if err := f.codec.decode(x, f.of(to)); err != nil {
+			if err := f.converter.decode(x, f.of(to)); err != nil {
 				return at(key, err)
 			}
 			i++
@@ -75,21 +75,21 @@ func (s *structCodec) decode(v model.Value, to reflect.Value) error {
 }
 
 // pick is decode for an object with many more keys than the struct has fields.
-func (s *structCodec) pick(v model.Value, to reflect.Value) error {
+func (s *structConverter) pick(v model.Value, to reflect.Value) error {
 	for i := range s.fields {
 		f := &s.fields[i]
 		x := v.Get(f.name)
 		if x.IsAbsent() {
 			continue
 		}
-		if err := f.codec.decode(x, f.of(to)); err != nil {
+		if err := f.converter.decode(x, f.of(to)); err != nil {
 			return at(f.name, err)
 		}
 	}
 	return nil
 }
 
-func (s *structCodec) encode(from reflect.Value, depth int) (model.Value, error) {
+func (s *structConverter) encode(from reflect.Value, depth int) (model.Value, error) {
 	if err := tooDeep(depth); err != nil {
 		return model.Value{}, err
 	}
@@ -102,7 +102,7 @@ func (f *structField) encode(of reflect.Value, depth int) (model.Value, error) {
 	if f.isZero != nil && f.isZero(from) {
 		return model.Value{}, nil
 	}
-	x, err := f.codec.encode(from, depth)
+	x, err := f.converter.encode(from, depth)
 	if err != nil {
 		return model.Value{}, at(f.name, err)
 	}

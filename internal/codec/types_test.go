@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The types of the tests. Each stands for something that a codec must know about.
+// The types of the tests. Each stands for something that a converter must know about.
 
 type (
 	airport string

@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"reflect"
@@ -9,22 +9,22 @@ import (
 // shortcut sets decode and encode if they need no reflection: T is a scalar or a type that model.Of
 // converts directly. The latter must go through model.Of, because it does not round a float at the
 // root or in a []any to its text.
-func (s *Shape[T]) shortcut() {
+func (s *Codec[T]) shortcut() {
 	switch s := any(s).(type) {
-	case *Shape[string]:
+	case *Codec[string]:
 		s.decode = model.Value.AsString
-	case *Shape[bool]:
+	case *Codec[bool]:
 		s.decode = model.Value.AsBool
 		s.encode = func(b bool) (model.Value, error) { return model.Bool(b), nil }
-	case *Shape[int64]:
+	case *Codec[int64]:
 		s.decode = model.Value.AsInt
 		s.encode = func(i int64) (model.Value, error) { return model.Int(i), nil }
-	case *Shape[int]:
+	case *Codec[int]:
 		s.decode = decodeInt
 		s.encode = func(i int) (model.Value, error) { return model.Int(int64(i)), nil }
-	case *Shape[float64]:
+	case *Codec[float64]:
 		s.decode = model.Value.AsFloat
-	case *Shape[model.Value]:
+	case *Codec[model.Value]:
 		s.decode = func(v model.Value) (model.Value, bool) { return v, true }
 	}
 	if s.encode == nil && direct(reflect.TypeFor[T]()) {

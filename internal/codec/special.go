@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"reflect"
@@ -8,7 +8,7 @@ import (
 )
 
 // A model.Value inside a Go value is used unchanged.
-var valueCodec = codec{
+var valueConverter = converter{
 	decode: func(v model.Value, to reflect.Value) error {
 		*to.Addr().Interface().(*model.Value) = v
 		return nil
@@ -18,7 +18,7 @@ var valueCodec = codec{
 	},
 }
 
-var linkCodec = codec{
+var linkConverter = converter{
 	decode: func(v model.Value, to reflect.Value) error {
 		l, ok := v.AsLink()
 		if !ok {
@@ -36,7 +36,7 @@ var linkCodec = codec{
 	},
 }
 
-var timeCodec = codec{
+var timeConverter = converter{
 	decode: func(v model.Value, to reflect.Value) error {
 		s, ok := v.AsString()
 		if !ok {
@@ -82,8 +82,8 @@ func addressed(from reflect.Value) reflect.Value {
 	return p
 }
 
-// textCodec goes through JSON text.
-var textCodec = codec{
+// textConverter goes through JSON text.
+var textConverter = converter{
 	decode: func(v model.Value, to reflect.Value) error {
 		return inText(v.Decode(to.Addr().Interface()))
 	},

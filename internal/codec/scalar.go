@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-var boolCodec = codec{
+var boolConverter = converter{
 	decode: func(v model.Value, to reflect.Value) error {
 		b, ok := v.AsBool()
 		if !ok {
@@ -24,7 +24,7 @@ var boolCodec = codec{
 	encode: func(from reflect.Value, _ int) (model.Value, error) { return model.Bool(from.Bool()), nil },
 }
 
-var stringCodec = codec{
+var stringConverter = converter{
 	decode: func(v model.Value, to reflect.Value) error {
 		s, ok := v.AsString()
 		if !ok {
@@ -52,9 +52,9 @@ func orNull(v model.Value, wanted string) error {
 	return misfit(v, wanted)
 }
 
-func intCodec(t reflect.Type) codec {
+func intConverter(t reflect.Type) converter {
 	least := int64(math.MinInt64) >> (64 - t.Bits())
-	return codec{
+	return converter{
 		decode: func(v model.Value, to reflect.Value) error {
 			i, ok := v.AsInt()
 			if !ok {
@@ -70,10 +70,10 @@ func intCodec(t reflect.Type) codec {
 	}
 }
 
-func uintCodec(t reflect.Type) codec {
+func uintConverter(t reflect.Type) converter {
 	most := uint64(math.MaxUint64) >> (64 - t.Bits())
 	wanted := fmt.Sprintf("an integer from 0 to %d", most)
-	return codec{
+	return converter{
 		decode: func(v model.Value, to reflect.Value) error {
 			i, ok := v.AsInt()
 			switch {
@@ -100,7 +100,7 @@ func uintCodec(t reflect.Type) codec {
 // exact is the bound up to which a float64 holds all integers.
 const exact = 1 << 53
 
-var float64Codec = codec{
+var float64Converter = converter{
 	decode: func(v model.Value, to reflect.Value) error {
 		f, ok := v.AsFloat()
 		if !ok {
@@ -119,7 +119,7 @@ var float64Codec = codec{
 }
 
 // A float32 is encoded as its shortest decimal text, 0.1 and not 0.10000000149011612.
-var float32Codec = codec{
+var float32Converter = converter{
 	decode: func(v model.Value, to reflect.Value) error {
 		f, ok := v.AsFloat()
 		if !ok {

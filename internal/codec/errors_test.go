@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"errors"
@@ -101,7 +101,7 @@ func TestOf_RefusesWhatCannotBeADocument(t *testing.T) {
 		A int `json:"a,omitEmpty"` //nolint:staticcheck // the slip is the point
 	}
 	integer := reflect.TypeFor[int]()
-	_, twice := codecOf(reflect.StructOf([]reflect.StructField{{Name: "A", Type: integer, Tag: `json:"x"`}, {Name: "B", Type: integer, Tag: `json:"x"`}}))
+	_, twice := converterOf(reflect.StructOf([]reflect.StructField{{Name: "A", Type: integer, Tag: `json:"x"`}, {Name: "B", Type: integer, Tag: `json:"x"`}}))
 	type formatted struct {
 		A time.Time `json:"a,format:DateOnly"`
 	}
@@ -129,10 +129,10 @@ func TestOf_RefusesWhatCannotBeADocument(t *testing.T) {
 // What is refused when it is declared could not have been stored either.
 func TestOf_RefusesADurationAsModelOfDoes(t *testing.T) {
 	if v, err := model.Of(time.Second); err == nil {
-		t.Errorf("a duration is %s now: give it a codec", v)
+		t.Errorf("a duration is %s now: give it a converter", v)
 	}
 	if err := model.Int(1).Decode(new(time.Duration)); err == nil {
-		t.Error("a number is a duration now: give it a codec")
+		t.Error("a number is a duration now: give it a converter")
 	}
 }
 
@@ -171,13 +171,13 @@ func TestField_IsTheTypeOfAPlace(t *testing.T) {
 
 func TestField_SaysWhatThereIs(t *testing.T) {
 	for want, path := range map[string][]string{
-		`shape.journey has no /legs/0/dely: did you mean "delay"? there is at, delay, from, to`: {"legs", "0", "dely"},
-		`shape.journey has no /legs/0/nothing: there is at, delay, from, to`:                    {"legs", "0", "nothing"},
-		`shape.journey has no /legs/first: a []shape.leg is an array, and "first" is no index`:  {"legs", "first"},
-		`shape.journey has no /id/x: a string has no parts`:                                     {"id", "x"},
-		`shape.journey has no /price/cents: a shape.money writes its JSON itself`:               {"price", "cents"},
-		`shape.journey has no /Skip: `:                                                          {"Skip"},
-		`shape.journey has no /ID: did you mean "id"?`:                                          {"ID"},
+		`codec.journey has no /legs/0/dely: did you mean "delay"? there is at, delay, from, to`: {"legs", "0", "dely"},
+		`codec.journey has no /legs/0/nothing: there is at, delay, from, to`:                    {"legs", "0", "nothing"},
+		`codec.journey has no /legs/first: a []codec.leg is an array, and "first" is no index`:  {"legs", "first"},
+		`codec.journey has no /id/x: a string has no parts`:                                     {"id", "x"},
+		`codec.journey has no /price/cents: a codec.money writes its JSON itself`:               {"price", "cents"},
+		`codec.journey has no /Skip: `:                                                          {"Skip"},
+		`codec.journey has no /ID: did you mean "id"?`:                                          {"ID"},
 	} {
 		if got, err := Field(reflect.TypeFor[journey](), path...); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, %v\nwant %s", got, err, want)

@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"cmp"
@@ -19,8 +19,8 @@ func tooDeep(depth int) error {
 	return fmt.Errorf("nested deeper than %d, the limit; does it contain itself?", model.MaxDepth)
 }
 
-func (b builder) pointer(c *codec, t reflect.Type) error {
-	elem, err := b.codec(t.Elem())
+func (b builder) pointer(c *converter, t reflect.Type) error {
+	elem, err := b.converter(t.Elem())
 	c.decode = func(v model.Value, to reflect.Value) error {
 		if v.IsNull() {
 			return nil
@@ -41,21 +41,21 @@ func (b builder) pointer(c *codec, t reflect.Type) error {
 	return err
 }
 
-// elements returns the codec of the elements of a slice or array; nil if the elements have none, or
+// elements returns the converter of the elements of a slice or array; nil if the elements have none, or
 // if the whole value goes through text.
-func (b builder) elements(c *codec, t reflect.Type) (*codec, error) {
+func (b builder) elements(c *converter, t reflect.Type) (*converter, error) {
 	if t.Elem().Kind() == reflect.Uint8 { // base64
-		*c = textCodec
+		*c = textConverter
 		return nil, nil
 	}
-	elem, err := b.codec(t.Elem())
+	elem, err := b.converter(t.Elem())
 	if err != nil {
 		return nil, at("*", err)
 	}
 	return elem, nil
 }
 
-func (b builder) slice(c *codec, t reflect.Type) error {
+func (b builder) slice(c *converter, t reflect.Type) error {
 	elem, err := b.elements(c, t)
 	if elem == nil {
 		return err
@@ -75,7 +75,7 @@ func (b builder) slice(c *codec, t reflect.Type) error {
 	return nil
 }
 
-func (b builder) array(c *codec, t reflect.Type) error {
+func (b builder) array(c *converter, t reflect.Type) error {
 	elem, err := b.elements(c, t)
 	if elem == nil {
 		return err
@@ -94,7 +94,7 @@ func (b builder) array(c *codec, t reflect.Type) error {
 }
 
 // decodeElements stores the elements of v in a slice or array of the same length.
-func decodeElements(elem *codec, v model.Value, to reflect.Value) error {
+func decodeElements(elem *converter, v model.Value, to reflect.Value) error {
 	i := 0
 	for x := range v.Elements() {
 		if err := elem.decode(x, to.Index(i)); err != nil {
@@ -105,8 +105,8 @@ func decodeElements(elem *codec, v model.Value, to reflect.Value) error {
 	return nil
 }
 
-// encodeElements encodes a slice or array whose elements have codec c.
-func (c *codec) encodeElements(from reflect.Value, depth int) (model.Value, error) {
+// encodeElements encodes a slice or array whose elements have converter c.
+func (c *converter) encodeElements(from reflect.Value, depth int) (model.Value, error) {
 	if err := tooDeep(depth); err != nil {
 		return model.Value{}, err
 	}
@@ -119,13 +119,13 @@ func (c *codec) encodeElements(from reflect.Value, depth int) (model.Value, erro
 	})
 }
 
-func (b builder) mapping(c *codec, t reflect.Type) error {
-	elem, err := b.codec(t.Elem())
+func (b builder) mapping(c *converter, t reflect.Type) error {
+	elem, err := b.converter(t.Elem())
 	if err != nil {
 		return at("*", err)
 	}
 	if t.Key().Kind() != reflect.String || hasMethods(t.Key()) {
-		*c = textCodec
+		*c = textConverter
 		return checkKey(t.Key())
 	}
 	c.decode = func(v model.Value, to reflect.Value) error {
@@ -155,7 +155,7 @@ func checkKey(t reflect.Type) error {
 }
 
 // decodeMembers stores the members of v in the map m, whose keys are strings.
-func decodeMembers(elem *codec, v model.Value, m reflect.Value) error {
+func decodeMembers(elem *converter, v model.Value, m reflect.Value) error {
 	key, x := reflect.New(m.Type().Key()).Elem(), reflect.New(m.Type().Elem()).Elem()
 	for k, member := range v.All() {
 		key.SetString(k)
@@ -174,8 +174,8 @@ type member struct {
 	value model.Value
 }
 
-// encodeMap encodes a map from strings to values of codec c.
-func (c *codec) encodeMap(from reflect.Value, depth int) (model.Value, error) {
+// encodeMap encodes a map from strings to values of converter c.
+func (c *converter) encodeMap(from reflect.Value, depth int) (model.Value, error) {
 	if err := tooDeep(depth); err != nil {
 		return model.Value{}, err
 	}
@@ -196,7 +196,7 @@ func (c *codec) encodeMap(from reflect.Value, depth int) (model.Value, error) {
 
 // members returns the entries of a map, sorted by key, or the error of the first entry that has
 // one.
-func (c *codec) members(from reflect.Value, depth int) (members []member, first error) {
+func (c *converter) members(from reflect.Value, depth int) (members []member, first error) {
 	members = make([]member, 0, from.Len())
 	failed := ""
 	k, x := reflect.New(from.Type().Key()).Elem(), reflect.New(from.Type().Elem()).Elem()
@@ -213,7 +213,7 @@ func (c *codec) members(from reflect.Value, depth int) (members []member, first 
 	return members, first
 }
 
-func (c *codec) member(key string, x reflect.Value, depth int) (member, error) {
+func (c *converter) member(key string, x reflect.Value, depth int) (member, error) {
 	v, err := c.encode(x, depth+1)
 	switch {
 	case !utf8.ValidString(key):

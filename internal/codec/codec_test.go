@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// agree holds a Shape against model.Of and Value.Decode: the values there and back, and
+// agree holds a Codec against model.Of and Value.Decode: the values there and back, and
 // what else is decoded.
 func agree[T any](t *testing.T, values []T, texts ...string) {
 	t.Helper()
@@ -39,7 +39,7 @@ func agree[T any](t *testing.T, values []T, texts ...string) {
 	}
 }
 
-func decodeAgrees[T any](t *testing.T, s *Shape[T], v model.Value) {
+func decodeAgrees[T any](t *testing.T, s *Codec[T], v model.Value) {
 	t.Helper()
 	var want T
 	got, err := s.Decode(v)
@@ -52,7 +52,7 @@ func decodeAgrees[T any](t *testing.T, s *Shape[T], v model.Value) {
 	}
 }
 
-func TestShape_EqualsModelOfAndValueDecode(t *testing.T) {
+func TestCodec_EqualsModelOfAndValueDecodeForExamples(t *testing.T) {
 	agree(t, []string{"", "x", "\xff"})
 	agree(t, []airport{"RIX", "\xff"})
 	agree(t, []bool{true, false})
@@ -158,7 +158,7 @@ func TestEncode_ACircleIsAnError(t *testing.T) {
 	around := loop{nil}
 	around[0] = around
 	for _, x := range []any{up, m, around} {
-		c, err := codecOf(reflect.TypeOf(x))
+		c, err := converterOf(reflect.TypeOf(x))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestEncode_RefusesWhatNobodyCouldReadBack(t *testing.T) {
 }
 
 func TestOf_IsCompiledOnce(t *testing.T) {
-	found := make([]*Shape[journey], 8)
+	found := make([]*Codec[journey], 8)
 	var all sync.WaitGroup
 	for i := range found {
 		all.Go(func() { found[i], _ = Of[journey]() })
@@ -188,7 +188,7 @@ func TestOf_IsCompiledOnce(t *testing.T) {
 	all.Wait()
 	for _, s := range found {
 		if s == nil || s != found[0] {
-			t.Fatal("the shapes of one type differ")
+			t.Fatal("the codecs of one type differ")
 		}
 	}
 }

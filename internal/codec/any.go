@@ -1,4 +1,4 @@
-package shape
+package codec
 
 import (
 	"reflect"
@@ -6,9 +6,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// anyCodec is the codec of the type any: decoding yields what encoding/json would, and encoding
-// uses the codec of the dynamic type.
-func anyCodec() codec { return codec{decode: decodeAny, encode: encodeAny} }
+// anyConverter is the converter of the type any: decoding yields what encoding/json would, and encoding
+// uses the converter of the dynamic type.
+func anyConverter() converter { return converter{decode: decodeAny, encode: encodeAny} }
 
 func decodeAny(v model.Value, to reflect.Value) error {
 	if x := plain(v); x != nil {
@@ -22,9 +22,9 @@ func encodeAny(from reflect.Value, depth int) (model.Value, error) {
 		return model.Null(), nil
 	}
 	x := from.Elem()
-	c, err := codecOf(x.Type())
+	c, err := converterOf(x.Type())
 	if err != nil { // the rest is not encoded: an invalid field may not be reached
-		c = &textCodec
+		c = &textConverter
 	}
 	return c.encode(x, depth)
 }

@@ -1,15 +1,15 @@
-// Package shape converts between Go values and documents without JSON text in between.
+// Package codec converts between Go values and documents without JSON text in between.
 //
 // [model.Of] and [model.Value.Decode] define the document of a Go value: the result of
 // github.com/go-json-experiment/json, with `json` tags. They go through text, which is written only
-// to be parsed again. A Shape gives the same results directly. It is compiled once per type, so
+// to be parsed again. A Codec gives the same results directly. It is compiled once per type, so
 // that facts about the type are not determined again for every value.
 //
 // # How
 //
-// Each type reachable from T has a codec: a pair of functions, from a reflect.Value and to one.
-// Those of structs, maps, slices, arrays and pointers call the codecs of their elements; a type
-// that contains itself finds its own incomplete codec in the builder's table. Strings, and values
+// Each type reachable from T has a converter: a pair of functions, from a reflect.Value and to one.
+// Those of structs, maps, slices, arrays and pointers call the converters of their elements; a type
+// that contains itself finds its own incomplete converter in the builder's table. Strings, and values
 // of type model.Value, are shared with the document and not copied. Decoding a struct walks its
 // fields and the keys of the object, both sorted, in parallel, so that unknown keys cost only a
 // comparison. The objects made from a struct type share their keys.
@@ -37,4 +37,4 @@
 // value as a JSON Pointer, the value there, and what was expected:
 //
 //	/legs/0/delay: "x" is a string; an integer is wanted
-package shape
+package codec
