@@ -111,17 +111,17 @@ func (c *RunCounts) all() map[RunKey]uint64 {
 type Counts struct {
 	// Commits that were accepted, takeovers included.
 	Commits uint64
-	// Receipts in them: events that this worker has handled exactly once.
-	Receipts uint64
+	// Receipts in them, and those of them whose outcome is not "handled".
+	Receipts, Failed uint64
 	// Refused appends: another runtime had appended first.
 	Refused uint64
 }
 
 type counters struct {
-	commits, receipts, refused atomic.Uint64
-	abandoned                  runlimit.Abandoned
-	backlog                    atomic.Int64 // bytes of the events that wait for their spaces
-	missed                     missedLog
+	commits, receipts, failed, refused atomic.Uint64
+	abandoned                          runlimit.Abandoned
+	backlog                            atomic.Int64 // bytes of the events that wait for their spaces
+	missed                             missedLog
 }
 
 // Counts returns the counters.
@@ -130,18 +130,19 @@ func (w *Worker) Counts() Counts {
 }
 
 func (c *counters) read() Counts {
-	return Counts{Commits: c.commits.Load(), Receipts: c.receipts.Load(), Refused: c.refused.Load()}
+	return Counts{Commits: c.commits.Load(), Receipts: c.receipts.Load(), Failed: c.failed.Load(), Refused: c.refused.Load()}
 }
 
 func (c *counters) committed(commit *model.Commit) {
 	c.commits.Add(1)
-	n := uint64(0)
 	for i := range commit.Txs {
-		if commit.Txs[i].Receipt != nil {
-			n++
+		if r := commit.Txs[i].Receipt; r != nil {
+			c.receipts.Add(1)
+			if r.Outcome != model.Handled {
+				c.failed.Add(1)
+			}
 		}
 	}
-	c.receipts.Add(n)
 }
 
 // trace returns the callbacks that the core calls for the host.

@@ -65,7 +65,7 @@ func TestDoctor_WorkersOfOtherFilesAndOtherClocks(t *testing.T) {
 	wantSoon(t, 0, "! workers of different program files: | another (x1)", "fleet")
 	impostor(t, d.Server().ClientURL(), worker.Figures{Worker: "x2", Now: time.Now().Add(-10 * time.Minute)})
 	wantSoon(t, 2, `"check": "clock" | the clock of worker x2 is | behind this machine's`, "doctor", "--json")
-	wantSoon(t, 0, "! the clock of x2 is | from this machine's", "fleet")
+	wantSoon(t, 0, "! the clock of x2 differs from this machine's by", "fleet")
 }
 
 // A worker that is stopped keeps its connection, and says nothing.
@@ -185,7 +185,7 @@ func TestDoctor_AFullStoreIsSeenWithoutAMonitoringPort(t *testing.T) {
 	}
 	fill(t, server.ClientURL())
 	wantSoon(t, 2, `"check": "storage" | could not store something within the last minute: | insufficient`, "doctor", "--json")
-	wantSoon(t, 0, "the store has no room, or fails, as", "fleet")
+	wantSoon(t, 0, "the store has no room, or fails;", "fleet")
 }
 
 // fill stores messages until the server has no room for more.

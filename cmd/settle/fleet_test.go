@@ -60,7 +60,7 @@ func TestFleet_WithNobodyThereItSaysWhatToDo(t *testing.T) {
 	if code := run(t.Context(), []string{"fleet", "--nats", server.ClientURL()}, &out, io.Discard); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{"no worker is here", "Start one: spaceworker", "no coordinator is here"} {
+	for _, want := range []string{"no worker runs", "Start one: spaceworker", "no coordinator runs"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output does not say %q:\n%s", want, &out)
 		}
@@ -100,7 +100,7 @@ func TestFleet_FitsIntoEightyColumns(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"w4 has ended without leaving", "w8 does not answer", "nobody yet, w4 is to", "w10, moves to w1"} {
+	for _, want := range []string{"w4 has ended without leaving", "w8 does not answer", "no worker yet, next: w4", "w10, moves to w1"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output does not say %q", want)
 		}

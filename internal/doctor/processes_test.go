@@ -78,7 +78,7 @@ var fleets = []struct {
 	{"two program files", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "def" }, Warning, "versions workers run different program files: abc (w1), def (w2)", ""},
 	{"a partition whose lane was lost", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Losses = []worker.Loss{{Kind: model.LossOfLane, Partition: 3, Known: 90, Since: time.Unix(0, 0).UTC(), Why: "the lane ends at 0"}}
-	}, Failure, "✗ log and lanes worker w1 refuses partition 3 since 1970-01-01T00:00:00Z: the lane ends at 0|`settle accept-loss` says what is lost", ""},
+	}, Failure, "✗ log and lanes worker w1 refuses partition 3 since 1970-01-01T00:00:00Z: the lane ends at 0|`settle accept-loss` lists what is lost", ""},
 	{"a space whose state was lost", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Losses = []worker.Loss{{Kind: model.LossOfState, Space: "cart", Why: "no checkpoint"}}
 	}, Failure, "refuses space cart since|This cannot be accepted", "accept-loss"},
@@ -89,11 +89,11 @@ var fleets = []struct {
 	}, Failure, "2 more are refused", ""},
 	{"a store that has gone back", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Rewound = model.Rewind{At: time.Unix(0, 0).UTC(), Stream: "SETTLE_LANE_0", Known: 90, Found: "it ends at 80"}
-	}, Warning, "! log and lanes the store has gone back, as worker w1 noticed at 1970-01-01T00:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80", ""},
+	}, Warning, "! log and lanes the store has gone back to an earlier state; worker w1 noticed it at 1970-01-01T00:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80", ""},
 	{"a store that has gone back, as a coordinator knows", func(f *fleet.Fleet) {
 		back := []model.Rewind{{At: time.Unix(0, 0).UTC(), Stream: "SETTLE_LOG_0", Known: 90, Found: "it ends at 80"}}
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Noticed: &coordinator.Figures{Rewinds: back, RewindCount: 3}}}
-	}, Warning, "! log and lanes the store has gone back, as coordinator c1 noticed at 1970-01-01T00:00:00Z: stream SETTLE_LOG_0 was known up to 90, and it ends at 80; and 2 more|until it is started again", "worker w1 noticed"},
+	}, Warning, "! log and lanes the store has gone back to an earlier state; coordinator c1 noticed it at 1970-01-01T00:00:00Z: stream SETTLE_LOG_0 was known up to 90, and it ends at 80; and 2 more|until it is started again", "worker w1 noticed"},
 	{"a coordinator that has noticed nothing", func(f *fleet.Fleet) {
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Noticed: &coordinator.Figures{}}}
 	}, OK, "", "gone back|denied"},
@@ -113,11 +113,11 @@ var fleets = []struct {
 	{"a lane without room", func(f *fleet.Fleet) {
 		full := []model.FullLane{{Partition: 1, Space: "cart", Since: time.Unix(0, 0).UTC(), Waiting: 1024}}
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Full: full}, {ID: "c2", State: fleet.Here, Full: full}}
-	}, Warning, "! coordinator c1 has found no room in the lane of partition 1 since 1970-01-01T00:00:00Z: 1024 events of other spaces that it holds back, the first one for space cart|Raise the limit", "c2 has found"},
+	}, Warning, "! coordinator c1 finds no room in the lane of partition 1 since 1970-01-01T00:00:00Z: 1024 events from other spaces wait, the first one for space cart|Raise the limit", "c2 has found"},
 	{"a lane without room, of a coordinator that has ended", func(f *fleet.Fleet) {
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Gone, Full: []model.FullLane{{Partition: 1, Space: "cart"}}}}
 	}, OK, "", "no room"},
-	{"a partition that nobody serves", func(f *fleet.Fleet) { f.Partitions[1].Served = nil }, Warning, "partitions that nobody serves: 1", ""},
+	{"a partition that no worker serves", func(f *fleet.Fleet) { f.Partitions[1].Served = nil }, Warning, "partitions that no worker serves: 1", ""},
 	{"a space that stands still for an hour", standing(time.Hour, worker.CauseRunning), Failure, "✗ stuck spaces space cart at event p1 of stream pay, on w1, for 1h0m0s: its handler has been running since 10:02:00 UTC|Code that does not return belongs in an action", ""},
 	{"a space that stands still for a minute", standing(time.Minute, "gate"), Warning, "! stuck spaces space cart at event p1|See the log of w1", ""},
 	{"a space that has just stopped at an old event", func(f *fleet.Fleet) {
@@ -139,19 +139,19 @@ var fleets = []struct {
 	{"handlers that were given up", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 3 }, Warning, "! given up worker w2 has 3 goroutines in handlers or nodes that were given up and have not returned|At 100, no more is given up|restart the worker", "worker w1 has|No more is given up"},
 	{"as many as may be", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 100 }, Failure, "✗ given up worker w2 has 100 goroutines|No more is given up", "has still to return"},
 	{"all have returned", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 0 }, OK, "✓ given up no handler or node that was given up has still to return", "goroutine"},
-	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago|more workers, or fewer events", "partition 0:"},
+	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago|add workers, or send less", "partition 0:"},
 	{"a backlog that is mostly of one space", func(f *fleet.Fleet) {
 		p := &f.Partitions[1]
 		p.Events, p.Oldest, p.Busiest, p.BusiestEvents = 1_000_003, noon.Add(-time.Hour), "hot", 1_000_000
 	}, Warning, "1h0m0s ago; 1000000 of them of space hot|More workers do not help one space", "fewer events"},
-	{"timers that are late", late(31*time.Second, 7), Warning, "! timers space clock, on w1: the first of 3 events that wait for their time was due 31s ago, at 2026-11-21T11:59:29Z|`settle timers clock`|6 spaces more on w1 are late", "none is late"},
+	{"timers that are late", late(31*time.Second, 7), Warning, "! timers space clock, on w1: the first of 3 events was due 31s ago, at 2026-11-21T11:59:29Z|`settle timers clock`|6 spaces more on w1 are late", "none is late"},
 	{"timers that have just come due", late(29*time.Second, 7), OK, "✓ timers none is late by more than 30s", "space clock"},
-	{"a job that was missed", missed(23 * time.Hour), Warning, "! timers job hourly of space clock has passed over 9 times behind the one of 2026-11-20T13:00:00Z, as w1 saw", "none is late"},
+	{"a job that was missed", missed(23 * time.Hour), Warning, "! timers job hourly of space clock has skipped 9 times after the one of 2026-11-20T13:00:00Z, as w1 reports", "none is late"},
 	{"a job that was missed long ago", missed(25 * time.Hour), OK, "✓ timers none is late", "hourly"},
-	{"many spaces that wait to be loaded", queued(100, 0), Warning, "! waking 100 spaces wait to be loaded by w2, the next ones: a, b; 7 are in memory Their", "--max-awake"},
-	{"many that find no room", queued(10_000, 7), Warning, "10000 spaces wait to be loaded by w2, the next ones: a, b; 7 are in memory, of at most 7|(--max-awake)", ""},
+	{"many spaces that wait to be loaded", queued(100, 0), Warning, "! waking 100 spaces wait to be loaded by w2, next: a, b; 7 are in memory Their", "--max-awake"},
+	{"many that find no room", queued(10_000, 7), Warning, "10000 spaces wait to be loaded by w2, next: a, b; 7 are in memory, of at most 7|(--max-awake)", ""},
 	{"a few spaces that wait to be loaded", queued(99, 7), OK, "✓ waking fewer than 100 spaces", "a, b"},
-	{"many watches", watches(80, 0), Warning, "! watches worker w1 answers 80 watches, of at most 100; 60 of them of document n of space cart", "refused 0"},
+	{"many watches", watches(80, 0), Warning, "! watches worker w1 serves 80 watches, of at most 100; 60 of them of document n of space cart", "refused 0"},
 	{"too many watches", watches(100, 3), Warning, "of space cart; it has refused 3", ""},
 	{"watches for which there is room", watches(79, 0), OK, "✓ watches 79, and room for more", "cart"},
 	{"a version that does not compile", func(f *fleet.Fleet) {
@@ -201,10 +201,10 @@ func TestWorkersThatHangAndThatCannotBeAsked(t *testing.T) {
 	f.Workers[1].State, f.Workers[1].Holds = fleet.Silent, []int{0, 1}
 	f.Partitions[0].Silent, f.Partitions[1].Silent, f.Partitions[1].Served = []string{"w2"}, []string{"w2"}, nil
 	text := strings.Join(strings.Fields(printed(t, Judge(s, f, nil, BackupAge))), " ")
-	if strings.Contains(text, "nobody serves") {
+	if strings.Contains(text, "no worker serves") {
 		t.Errorf("the partition of a worker that hangs is named twice:\n%s", text)
 	}
-	for _, part := range []string{"! listens and does not answer: w2; partition 0 that it served is served by w1 now, and partition 1 that it serves stands still until", "have ended without a word, as when they are killed: w3"} {
+	for _, part := range []string{"! listens and does not answer: w2; partition 0 that it served is served by w1 now, and partition 1 that it serves stands still until", "have ended without leaving, as when they are killed: w3"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}
@@ -268,7 +268,7 @@ func TestRewinds_AreSaidAsTheyAreNoted(t *testing.T) {
 		r.At = noon.Add(-ago)
 		return &fleet.Fleet{At: noon, Workers: []fleet.Member{{ID: "w1", State: fleet.Here, Figures: &worker.Figures{Rewinds: []model.Rewind{r}, RewindCount: 1, Rewound: r}}}}
 	}
-	const noted = "the store has gone back, as client shop noticed at 2026-11-20T12:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80"
+	const noted = "the store has gone back to an earlier state; client shop noticed it at 2026-11-20T12:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80"
 	for name, c := range map[string]struct {
 		notes []model.RewindNote
 		fleet *fleet.Fleet
