@@ -59,10 +59,11 @@ func Attach(ctx context.Context, bus port.Bus, cfg AttachConfig) (*Attachment, e
 		Logger:   cfg.Logger, Tracer: cfg.Tracer, OnError: cfg.OnError, OnConsole: cfg.OnConsole,
 	}
 	if p := cfg.Program; p != nil {
-		if p.Err() != nil {
-			return nil, p.Err()
+		core, err := p.Core()
+		if err != nil {
+			return nil, err
 		}
-		own.Program = p.p
+		own.Program = core
 	}
 	if b, knows := bus.(interface {
 		MayCommit(ctx context.Context, space string) error
