@@ -46,7 +46,7 @@ func cancelling(t *testing.T, wait func(string), workers int) (context.Context, 
 	ctx, cancel := context.WithTimeout(context.Background(), cancelPatience)
 	t.Cleanup(cancel)
 	d, err := settle.Start(ctx, settle.Config{
-		Programs: settle.Always(gateProgram(wait)), Workers: workers, Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond,
+		Programs: settle.Always(gateProgram(wait)), Workers: workers, Options: settle.Options{Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond},
 		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: 2}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

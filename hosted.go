@@ -44,7 +44,7 @@ func (cfg *WorkerConfig) host(ctx context.Context, bus port.Bus) (*hosting, erro
 	h.registry, err = program.Open(ctx, records, program.Config{
 		Logger: logger.With("worker", cfg.ID), OnChange: h.refresh,
 		Compile: func(v *program.Version) (*space.Program, error) {
-			p, err := star.Compile(v.Source(), star.Options{Limits: cfg.Limits, Context: within})
+			p, err := star.Compile(v.Source(), star.Options{Limits: cfg.Starlark, Context: within})
 			if err != nil {
 				return nil, err
 			}

@@ -21,8 +21,7 @@ func alone(t *testing.T, cfg settle.Config) (*deployment, *settle.Worker) {
 	b := connect(t, d)
 	t.Cleanup(b.Close)
 	w, err := settle.StartWorker(testContext(t), b, settle.WorkerConfig{
-		ID: "w1", Programs: cfg.Programs, Hosted: cfg.Hosted, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint,
-		Idle: cfg.Idle,
+		ID: "w1", Programs: cfg.Programs, Hosted: cfg.Hosted, Options: settle.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint, Idle: cfg.Idle},
 	})
 	if err != nil {
 		t.Fatal(err)

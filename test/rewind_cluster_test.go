@@ -25,7 +25,7 @@ func TestRewind_ALeaderThatLostItsTailInAClusterLeadsAgain(t *testing.T) {
 	}
 	t.Cleanup(c.Shutdown)
 	d := deploy(t, settle.Config{
-		Programs: settle.Always(relay()), Heartbeat: 5 * deployHeartbeat, Idle: 10 * time.Millisecond,
+		Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: 5 * deployHeartbeat, Idle: 10 * time.Millisecond},
 		Bus: bus.Config{
 			URL: c.URLs(), Prefix: "tail", Partitions: 1, AckTimeout: 2 * time.Second,
 			Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(patience)},

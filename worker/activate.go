@@ -23,15 +23,7 @@ func (h *host) activate() error {
 	if err != nil {
 		return err
 	}
-	cfg := h.env.cfg.Space
-	cfg.Space, cfg.Runtime = h.space, h.env.cfg.ID
-	if limit := h.env.bus.MaxPayload() / 2; cfg.MaxCommitBytes == 0 || cfg.MaxCommitBytes > limit {
-		cfg.MaxCommitBytes = limit
-	}
-	cfg.Trace = h.trace()
-	cfg.Guard = h.guard()
-	cfg.DocumentWait = max(h.env.cfg.DocumentWait, 0)
-	if h.core, err = space.New(cfg, h.program, r); err != nil {
+	if h.core, err = space.New(h.settings(), h.program, r); err != nil {
 		return err
 	}
 	h.core.Rehydrate(observations(st, h.build()))
@@ -51,6 +43,17 @@ func (h *host) activate() error {
 	// the events that were already delivered have been read.
 	h.core.LeftInStream(h.behind)
 	return h.readLane()
+}
+
+// settings returns the configuration of the core. The server may have come back with another
+// max_payload since the worker has started.
+func (h *host) settings() space.Config {
+	cfg := h.env.cfg
+	return space.Config{
+		Space: h.space, Runtime: cfg.ID, Limits: cfg.within(h.env.bus.MaxPayload()).Limits, Budgets: cfg.Budgets,
+		WithoutEvents: cfg.withoutEvents, DocumentWait: max(cfg.DocumentWait, 0),
+		CheckIdempotency: cfg.CheckIdempotency, Rehearsals: cfg.Rehearsals, Guard: h.guard(), Trace: h.trace(),
+	}
 }
 
 // readClock reads the server's time, unless the partition has done so.

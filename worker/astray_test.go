@@ -49,7 +49,7 @@ func TestAstray_WhatCouldNotBeSentOnIsFoundByTheNextOwner(t *testing.T) {
 		w.send(neighbour, "add", "e1")
 		w.send(spacesOf(1, 2, 2)[1], "add", "e1")
 		w.server.LimitLanes(1)
-		p := w.process(worker.Config{ID: "a", Checkpoint: 10 * time.Millisecond}, nil)
+		p := w.process(worker.Config{ID: "a", Options: worker.Options{Checkpoint: 10 * time.Millisecond}}, nil)
 		w.eventuallyHandled(neighbour, 1)
 		w.pass(time.Second)
 		w.wantPosition(wrong, 0)

@@ -189,7 +189,7 @@ func (h *host) ended(i space.HandleInfo) {
 			"event", i.Event.ID, "error", i.Receipt.Error)
 	}
 	if i.Event.Depth == longChain && slices.ContainsFunc(i.Sends, func(s model.Send) bool { return s.Depth > longChain }) {
-		h.env.cfg.Logger.Warn(fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at space.Config.MaxChain", longChain),
+		h.env.cfg.Logger.Warn(fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at MaxChain", longChain),
 			"space", h.space, "stream", i.Event.Stream, "event", i.Event.ID)
 	}
 	if i.Stack != nil {

@@ -67,7 +67,7 @@ func (w *world) handledAt(name, id string) time.Time {
 func TestDue_ASpaceThatSleepsIsWokenWhenItsTimeHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(reminders(t))}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(reminders(t))}, nil)
 		at := time.Now().Add(time.Hour)
 		for i := range 20 {
 			w.sendLater(fmt.Sprint("s", i), "later", at.Add(time.Duration(i)*time.Second))
@@ -102,7 +102,7 @@ func TestDue_AWorkerIsKilledWhileEventsWaitAndTheNextOneHandlesThem(t *testing.T
 		t.Run(fmt.Sprint("saved ", saved), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Hour, Idle: -1}
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Hour, Idle: -1}}
 				if saved {
 					cfg.Checkpoint = time.Second
 				}
@@ -137,9 +137,9 @@ func TestDue_WhatATimerSendsIsFoundByTheNextOwnerWheneverTheWorkerDies(t *testin
 				w := newWorld(t, 1)
 				var requests atomic.Int64
 				var w1 *process
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 20 * time.Millisecond, Idle: -1}
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: -1}}
 				// One event goes into each commit, so that the follow-up is in another one.
-				cfg.Space.MaxGroup = 1
+				cfg.MaxGroup = 1
 				w1 = w.process(cfg, nil)
 				w.send("s", "remind", "e1", `{"in":60000,"on":"chain"}`)
 				w.send("other", "now", "e2")
@@ -180,7 +180,7 @@ func TestDue_AJumpForwardsFiresWhatHasComeDueAndOneBackLosesNothing(t *testing.T
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
 				var c clock
-				w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Idle: idle, Now: c.now}, nil)
+				w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Idle: idle}, Now: c.now}, nil)
 				start := time.Now()
 				w.sendLater("s", "e1", start.Add(time.Hour))
 				w.sendLater("s", "e2", start.Add(2*time.Hour))
@@ -241,7 +241,7 @@ func TestDue_ATimerOfAnAttachedRuntimeFiresThoughItAndTheOwnerDieAtOnce(t *testi
 		t.Run(fmt.Sprint("follow-up ", follow), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Hour}
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Hour}}
 				w.send("s", "now", "e1")
 				w1 := w.process(worker.Config{ID: "w1", Programs: cfg.Programs}, nil)
 				w.eventuallyHandled("s", 1)
@@ -283,7 +283,7 @@ func TestLater_ManyWaitInOneSpaceAndAreSavedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 5000
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Idle: -1}
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Idle: -1}}
 		w1 := w.process(cfg, nil)
 		at := time.Now().Add(time.Hour)
 		for i := range n {
@@ -379,7 +379,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Second}, nil)
+		w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Second}}, nil)
 		w.sendLater("s", "e1", time.Now().Add(time.Minute))
 		w.pass(3 * time.Second)
 		began := w.server.Head("s")
@@ -410,7 +410,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 func TestDue_TheTimerOfAnAttachedRuntimeHidesNothingThatIsDueBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
 		w.sendLater("s", "e1", time.Now().Add(time.Minute))
 		w.pass(time.Second)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -168,7 +169,7 @@ func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
 func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
 	h := newTestHost(t, 0)
 	var err error
-	if h.core, err = space.New(space.Config{Space: "s", Runtime: "w", ConflictWindow: time.Minute}, space.NewProgram("none"), replica.New("s")); err != nil {
+	if h.core, err = space.New(space.Config{Space: "s", Runtime: "w", Limits: ledger.Limits{ConflictWindow: time.Minute}}, space.NewProgram("none"), replica.New("s")); err != nil {
 		t.Fatal(err)
 	}
 	first, second, third := &direct{ctx: t.Context()}, &direct{ctx: t.Context()}, &direct{ctx: t.Context()}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -11,11 +12,11 @@ import (
 
 func newTestHost(t *testing.T, laneLimit int) *host {
 	t.Helper()
-	core, err := space.New(space.Config{Space: "s", Runtime: "w", LaneLimit: laneLimit}, space.NewProgram("none"), replica.New("s"))
+	core, err := space.New(space.Config{Space: "s", Runtime: "w", Limits: ledger.Limits{LaneLimit: laneLimit}}, space.NewProgram("none"), replica.New("s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &partition{w: &Worker{cfg: Config{BacklogBytes: 1 << 20}}, ctx: t.Context()}
+	p := &partition{w: &Worker{cfg: Config{Options: Options{BacklogBytes: 1 << 20}}}, ctx: t.Context()}
 	h := newHost(p.env(), "s", space.NewProgram("none"), backlog{})
 	t.Cleanup(h.cancel)
 	h.core = core

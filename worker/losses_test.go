@@ -276,7 +276,7 @@ func TestLoss_ALogThatEndsBeforeADocumentIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &halfway{}
-		first := w.process(worker.Config{ID: "w1", Checkpoint: 100 * time.Millisecond}, func(b *membus.Bus) port.Bus {
+		first := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 100 * time.Millisecond}}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

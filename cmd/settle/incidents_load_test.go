@@ -302,7 +302,7 @@ func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 func TestIncident_ManySpacesAreWokenAtOnce(t *testing.T) {
 	g := newGate()
 	defer g.release()
-	d := started(t, settle.Config{MaxAwake: 50, Programs: settle.Always(settle.NewProgram("many").Handle("slow", g.wait))})
+	d := started(t, settle.Config{Options: settle.Options{MaxAwake: 50}, Programs: settle.Always(settle.NewProgram("many").Handle("slow", g.wait))})
 	defer g.release()
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "wait to be loaded")
 	says(t, judgedAfter(t, d, 0), "✓ waking fewer than 100 spaces")

@@ -226,7 +226,7 @@ func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 		"KV_SETTLE_STATE_1": "what it has done ",
 	} {
 		t.Run(stream, func(t *testing.T) {
-			d := started(t, settle.Config{Programs: settle.Always(counter()), Checkpoint: 20 * time.Millisecond})
+			d := started(t, settle.Config{Programs: settle.Always(counter()), Options: settle.Options{Checkpoint: 20 * time.Millisecond}})
 			limit := func(bytes int64) {
 				t.Helper()
 				s, err := d.Bus().JetStream().Stream(t.Context(), stream)

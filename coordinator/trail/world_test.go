@@ -107,7 +107,7 @@ func (w *world) work(id string) (kill func()) {
 	w.Helper()
 	b := w.server.Connect(id)
 	p := actor(w.T)
-	wk, err := worker.New(b, worker.Config{ID: id, History: 60 * 24 * time.Hour, Programs: func(name string) (*space.Program, error) {
+	wk, err := worker.New(b, worker.Config{ID: id, Options: worker.Options{History: 60 * 24 * time.Hour}, Programs: func(name string) (*space.Program, error) {
 		if strings.HasPrefix(name, "idle") {
 			return nil, nil
 		}

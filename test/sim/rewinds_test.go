@@ -384,8 +384,7 @@ func (w *past) start(who string) {
 	}
 	cfg := worker.Config{
 		ID: who, Programs: func(string) (*space.Program, error) { return twice(w), nil }, Logger: slog.New(w),
-		Heartbeat: 50 * time.Millisecond, MemberTTL: 400 * time.Millisecond, Checkpoint: c.about(100 * time.Millisecond),
-		Idle: c.about(300 * time.Millisecond),
+		Options: worker.Options{Heartbeat: 50 * time.Millisecond, MemberTTL: 400 * time.Millisecond, Checkpoint: c.about(100 * time.Millisecond), Idle: c.about(300 * time.Millisecond)},
 	}
 	if w.history > 0 {
 		cfg.HistoryBytes, cfg.PurgeDelay = w.history, 1
