@@ -159,7 +159,7 @@ func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 	if err != nil || len(tree.Root.Caused) != 1 {
 		t.Fatalf("tree: %+v, %v", tree, err)
 	}
-	for _, of := range []settle.EventRef{at("e0"), tree.Root.Caused[0].Ref} {
+	for _, of := range []settle.EventRef{at("e0"), tree.Root.Caused[0].EventRef} {
 		rc, err := d.Client().Cancel(ctx, of, "no")
 		if err != nil || rc.Outcome != settle.EventCancelled {
 			t.Errorf("%v: %+v, %v", of, rc, err)
@@ -219,7 +219,7 @@ func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 		if err != nil || len(tree.Root.Caused) != 1 {
 			t.Fatalf("tree: %+v, %v", tree, err)
 		}
-		sent = append(sent, tree.Root.Caused[0].Ref)
+		sent = append(sent, tree.Root.Caused[0].EventRef)
 	}
 	short, end := context.WithTimeout(ctx, time.Second)
 	defer end()

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -24,7 +24,7 @@ type feed struct {
 	mu     sync.Mutex
 	back   bool   // the store has gone back while this process has known it
 	newest Event  // the zero Event as long as nothing is known
-	read   uint64 // up to where the log was read for that, see lookup.Change
+	read   uint64 // up to where the log was read for that, see history.Change
 	subs   map[*sub]bool
 	// confirming says that the document is being read for watchers that wait to be admitted.
 	confirming bool
@@ -59,7 +59,7 @@ func (s *Server) begin(ctx context.Context, f *feed) {
 		Bus: s.bus, Space: f.space, Doc: f.doc, Logger: s.log,
 		Watcher: s.host.ID() + "-live-" + rand.Text()[:12],
 	}
-	take := func(c lookup.Change) {
+	take := func(c history.Change) {
 		f.mu.Lock()
 		f.back = s.bus.Epoch() > 0
 		f.mu.Unlock()
@@ -85,7 +85,7 @@ func textOf(v model.Value) []byte {
 const again = 200 * time.Millisecond
 
 // take passes a change on to all who watch, unless it is known.
-func (f *feed) take(c lookup.Change) {
+func (f *feed) take(c history.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c.Rewound {
@@ -155,7 +155,7 @@ func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, Heartbeat)
 	defer cancel()
-	d, err := lookup.Read(ctx, s.bus, f.space, f.doc)
+	d, err := history.Read(ctx, s.bus, f.space, f.doc)
 	if err != nil {
 		return // it is asked again
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -125,7 +125,7 @@ func (h *host) checkHead(known uint64) error {
 
 // load reads the space from its checkpoint and the log behind it.
 func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
-	err = lookup.OverGaps(h.ctx, h.space, func() error {
+	err = history.OverGaps(h.ctx, h.space, func() error {
 		if st, err = h.env.bus.LoadState(h.ctx, h.space); err != nil {
 			return fmt.Errorf("load checkpoint: %w", err)
 		}
@@ -133,7 +133,7 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 			return err
 		}
 		h.saver.remember(st, r.LaneDone())
-		return lookup.Replay(h.ctx, h.env.bus, r)
+		return history.Replay(h.ctx, h.env.bus, r)
 	})
 	p := h.env.partition
 	wasLost := p != nil && p.losses.has(h.space) // otherwise the takeover is refused if the log has lost its end

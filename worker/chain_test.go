@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
@@ -76,7 +76,7 @@ func TestChain_EndsInADeadLetterWhoeverHandlesItAndGoesOnIfRedriven(t *testing.T
 			t.Fatalf("%d events of the chain were handled, want %d; it ended in space %s with %+v", n, most, in, last)
 		}
 		w.eventually("the event is a dead letter", func() bool {
-			_, _, err := trail.Redrive(t.Context(), w.client, in, "on", last.Event)
+			_, _, err := history.Redrive(t.Context(), w.client, in, "on", last.Event)
 			return err == nil
 		})
 		w.eventually("it has gone on for as many again", func() bool {

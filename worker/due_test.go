@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -336,7 +336,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 		w.send("s", "remind", "e2", `{"in":90000,"on":"now"}`)
 		w.eventuallyHandled("s", 1)
 		find := func(stream, id string) string {
-			h, err := lookup.FindReceipt(t.Context(), w.client, "s", stream, id)
+			h, err := history.FindReceipt(t.Context(), w.client, "s", stream, id)
 			if err != nil {
 				return err.Error()
 			}
@@ -359,7 +359,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 			}
 			w.pass(5 * time.Second)
 		}
-		waiting, err := lookup.FindWaiting(t.Context(), w.client, "s", "now", "e1")
+		waiting, err := history.FindWaiting(t.Context(), w.client, "s", "now", "e1")
 		if err != nil || waiting == nil || waiting.NotBefore != model.NotBefore(at) {
 			t.Errorf("it waits: %+v, %v", waiting, err)
 		}
@@ -387,11 +387,11 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 		w.eventuallyHandled("s", 1)
 		w.pass(3 * time.Second)
 		w.server.PurgeLog("s", began+1)
-		if h, err := lookup.FindReceipt(t.Context(), w.client, "s", "now", "e1"); h != nil || err != nil {
+		if h, err := history.FindReceipt(t.Context(), w.client, "s", "now", "e1"); h != nil || err != nil {
 			t.Errorf("while it waits: %+v, %v", h, err)
 		}
 		w.pass(time.Minute)
-		h, err := lookup.FindReceipt(t.Context(), w.client, "s", "now", "e1")
+		h, err := history.FindReceipt(t.Context(), w.client, "s", "now", "e1")
 		if err != nil || h == nil || h.Tx.Receipt.Outcome != model.Handled {
 			t.Fatalf("when it is handled: %+v, %v", h, err)
 		}
@@ -399,7 +399,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 		w.eventuallyHandled("s", 3)
 		w.pass(3 * time.Second)
 		w.server.PurgeLog("s", h.Seq+1)
-		if _, err := lookup.FindReceipt(t.Context(), w.client, "s", "now", "e1"); !errors.Is(err, lookup.ErrForgotten) {
+		if _, err := history.FindReceipt(t.Context(), w.client, "s", "now", "e1"); !errors.Is(err, history.ErrForgotten) {
 			t.Errorf("when the log has forgotten it: %v", err)
 		}
 	})

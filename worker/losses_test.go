@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/loss"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
@@ -183,8 +183,8 @@ func TestLoss_ALogThatEndsBeforeItsStateIsRefusedUntilItIsAccepted(t *testing.T)
 		if got := w.doc("b", "n"); got != "2" {
 			t.Errorf("n of b is %s, want 2", got)
 		}
-		if _, err := lookup.FindReceipt(t.Context(), w.client, "s", "forward", "e3"); !errors.Is(err, lookup.ErrForgotten) {
-			t.Errorf("the receipt of e3: %v, want %v", err, lookup.ErrForgotten)
+		if _, err := history.FindReceipt(t.Context(), w.client, "s", "forward", "e3"); !errors.Is(err, history.ErrForgotten) {
+			t.Errorf("the receipt of e3: %v, want %v", err, history.ErrForgotten)
 		}
 		if !w.sendAgain("s", "forward", "e3") {
 			t.Error("e3 is taken for a new event, and its lane has it")

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -24,7 +24,7 @@ func (h *host) follow(ref space.Ref) {
 	h.env.tasks.Go(func() { // ends with follow
 		of, about := h.space+" "+ref.Space+" "+ref.Doc, []any{"space", h.space, "of", ref.Space, "document", ref.Doc}
 		retry(follow, h.env.cfg, "mirror document", of, about, func(ctx context.Context) error {
-			return watch.Changes(ctx, func(c lookup.Change) {
+			return watch.Changes(ctx, func(c history.Change) {
 				revision, news := c.Since(last)
 				if begun && !news {
 					return

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/worker"
 )
@@ -16,7 +16,7 @@ func (w *world) saveAsAnother(space string) {
 	w.Helper()
 	r, err := replica.Load(space, w.server.LoadState(space))
 	if err == nil {
-		err = lookup.Replay(w.Context(), w.client, r)
+		err = history.Replay(w.Context(), w.client, r)
 	}
 	if err != nil {
 		w.Fatal(err)

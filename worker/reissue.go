@@ -1,8 +1,8 @@
 package worker
 
 import (
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 )
 
@@ -16,7 +16,7 @@ func (h *host) recall() {
 	h.recalling = true
 	upTo := h.core.Seq()
 	h.env.tasks.Go(func() { // ends with the read
-		handled, err := lookup.Recall(h.ctx, h.env.bus, h.space, of, upTo)
+		handled, err := history.Recall(h.ctx, h.env.bus, h.space, of, upTo)
 		if err != nil {
 			_ = pause.For(h.ctx, askPause)
 		}

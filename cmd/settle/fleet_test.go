@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
@@ -160,7 +160,7 @@ func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
 // `nats micro info NAME` is to show one answer per process.
 func TestFleet_EveryServiceOfAProcessHasANameOfItsOwn(t *testing.T) {
 	url, _ := deployed(t, orders())
-	all := []string{live.ServiceName, worker.FleetService, trail.ServiceName}
+	all := []string{live.ServiceName, worker.FleetService, history.ServiceName}
 	names := map[string]int{}
 	seen := func() bool {
 		survey, err := bus.NewSurvey(t.Context(), bus.Config{URL: url}, bus.SurveyConfig{})

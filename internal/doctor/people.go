@@ -9,13 +9,13 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 )
 
 // coordinatorService is the service name of coordinators.
-const coordinatorService = trail.ServiceName
+const coordinatorService = history.ServiceName
 
 func (j *judge) workers() {
 	if j.MembersUnseen != nil {

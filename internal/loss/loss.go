@@ -22,10 +22,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/truncation"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
@@ -179,14 +179,14 @@ type stored struct {
 }
 
 func read(ctx context.Context, b Bus, space string) (s stored, err error) {
-	err = lookup.OverGaps(ctx, space, func() error {
+	err = history.OverGaps(ctx, space, func() error {
 		if s.state, err = b.LoadState(ctx, space); err != nil {
 			return err
 		}
 		if s.Replica, err = replica.Load(space, s.state); err != nil {
 			return err
 		}
-		return lookup.Replay(ctx, b, s.Replica)
+		return history.Replay(ctx, b, s.Replica)
 	})
 	if err == nil {
 		s.known = s.state.Newest()

@@ -78,7 +78,7 @@ var importRules = []importRule{
 	{in: []string{"worker/roster"}, only: []string{"model"}, instead: "worker/roster judges by what it is told, on model alone; package worker carries its words"},
 	{in: []string{"worker/roster"}, never: []string{"context", "net", "os", "log", "math/rand", "crypto/rand"}, instead: "worker/roster does no I/O: hand it what was heard, and the time"},
 	{in: []string{"worker/tasks"}, only: []string{"model", "space", "internal/pause"}, instead: "worker/tasks does work for a space: what it needs of who serves that, it takes as tasks.Host"},
-	{in: []string{"lookup"}, never: above("worker", "ordered", "live", "coordinator", "gateway", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "lookup reads what the log has, without a worker: declare in lookup.Bus what it needs"},
+	{in: []string{"history"}, never: above("worker", "ordered", "live", "coordinator", "gateway", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "history reads what the log and the lanes have, without a worker: it takes a port.Client"},
 	{in: []string{"worker"}, never: above("coordinator"), instead: "the coordinator stands on worker; neither waits for the other"},
 	{in: []string{"worker", "coordinator"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface in port/ and let the package above satisfy it"},
 	{in: []string{"live", "gateway"}, never: above("bus", "coordinator", "program", "workflow", "", "cmd", "examples", "test"), instead: "live and gateway stand on worker and port; the root package joins them with a bus"},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -144,7 +144,7 @@ func (w *world) checkOp(o *op) {
 		}
 		w.count("events that were too large")
 		return
-	case errors.Is(o.err, lookup.ErrForgotten) && h != nil && !w.inLog(o.space, h.seq):
+	case errors.Is(o.err, history.ErrForgotten) && h != nil && !w.inLog(o.space, h.seq):
 		w.count("receipts that were forgotten")
 		return
 	case o.err != nil:
