@@ -17,6 +17,7 @@ import (
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -113,7 +114,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*Worker, 
 	}
 	answers := live.NewServer(bus, w, cfg.Live)
 	w.Beside(answers.Run)
-	w.Tell(func(f *worker.Figures) { f.Watches = answers.Watches() })
+	w.Tell(func(f *status.Figures) { f.Watches = answers.Watches() })
 	serveHTTP(w, answers)
 	return w, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -228,10 +229,10 @@ func (s *sub) take() (news []Event) {
 }
 
 // Watches says how many watches are served now, and what most of them are of.
-func (s *Server) Watches() worker.Watches {
+func (s *Server) Watches() status.Watches {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := worker.Watches{Open: s.watching, Limit: s.cfg.MaxWatches, Refused: s.refused}
+	w := status.Watches{Open: s.watching, Limit: s.cfg.MaxWatches, Refused: s.refused}
 	for at, f := range s.feeds { // any order: the most, and of several the first by name
 		f.mu.Lock()
 		n := len(f.subs)

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // refused is the loss that an error is, nil if it is none.
@@ -26,13 +26,13 @@ const refusing = "refused: the store has lost what is known of it"
 func (p *partition) noteLoss(e *model.LossError) {
 	p.mu.Lock()
 	if p.lost == nil {
-		p.lost = map[string]worker.Loss{}
+		p.lost = map[string]status.Loss{}
 	}
 	since := time.Now().UTC()
 	if was, known := p.lost[e.Space]; known {
 		since = was.Since
 	}
-	p.lost[e.Space] = worker.Loss{Kind: e.Kind, Partition: p.number, Space: e.Space, Known: e.Known, Found: e.Found, Since: since, Why: e.Error()}
+	p.lost[e.Space] = status.Loss{Kind: e.Kind, Partition: p.number, Space: e.Space, Known: e.Known, Found: e.Found, Since: since, Why: e.Error()}
 	p.mu.Unlock()
 	p.s.cfg.faults.Error(refusing, p.name+" "+e.Space, "server", p.s.cfg.id, "partition", e.Partition, "key", e.Space, "error", e)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // positionLane names the saved position up to which a lane is done with, as workers have it.
@@ -51,7 +51,7 @@ type partition struct {
 	doubt    *truncation.Range
 	compared bool
 	// lost is what is refused, by key, and under "" all of the partition.
-	lost map[string]worker.Loss
+	lost map[string]status.Loss
 	// still are the keys that hold the position back.
 	still map[string]standstill
 }

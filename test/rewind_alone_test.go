@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/program"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // alone starts a deployment on a server that goes back, with one worker that is at hand.
@@ -127,7 +127,7 @@ func TestRewind_StateAloneGoesBackBehindAPurgedLog(t *testing.T) {
 	send("still", "two")
 	eventually(t, c, "still", "arrived", 2)
 	refused := func(space string) bool {
-		return slices.ContainsFunc(w.Figures().Losses, func(l worker.Loss) bool { return l.Space == space })
+		return slices.ContainsFunc(w.Figures().Losses, func(l status.Loss) bool { return l.Space == space })
 	}
 	until(t, func() bool { return refused("a") })
 	if losses := w.Figures().Losses; refused("still") || refused("") {

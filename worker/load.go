@@ -7,73 +7,38 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 )
 
-// Load is a space with many waiting events.
-type Load struct {
-	Space     string `json:"space"`
-	Partition int    `json:"partition"`
-	// Events were read and are not handled; more may wait in the lane, even if Events
-	// is 0.
-	Events int `json:"events"`
-
+// load is what waits for a space.
+type load struct {
+	status.Load
 	// unread reports that events wait in the lane for which the space has no room. span bounds the number of
 	// events that the space is not known to be done with.
 	unread bool
 	span   uint64
 }
 
-// Late is a space whose timers, jobs or delayed events are due and not handled.
-type Late struct {
-	Space     string `json:"space"`
-	Partition int    `json:"partition"`
-	// Waiting events of the space wait for their time, or are late; Since is when the first of them
-	// was due, by the worker's clock.
-	Waiting int       `json:"waiting"`
-	Since   time.Time `json:"since"`
-}
-
-// Missed are times of a job that were passed over: they are replaced by one event, which was due At,
-// or skipped, according to the job's CatchUp.
-type Missed struct {
-	Space string    `json:"space"`
-	Cron  string    `json:"cron"`
-	Times int       `json:"times"`
-	At    time.Time `json:"at"`
-}
-
 // missedLog holds the last of a worker.
 type missedLog struct {
 	mu  sync.Mutex
-	all []Missed
+	all []status.Missed
 }
 
 func (l *missedLog) note(name string, m space.Missed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = slices.DeleteFunc(l.all, func(was Missed) bool { return was.Space == name && was.Cron == m.Cron })
-	l.all = append(l.all, Missed{name, m.Cron, m.Times, time.UnixMilli(m.At).UTC()})
+	l.all = slices.DeleteFunc(l.all, func(was status.Missed) bool { return was.Space == name && was.Cron == m.Cron })
+	l.all = append(l.all, status.Missed{Space: name, Cron: m.Cron, Times: m.Times, At: time.UnixMilli(m.At).UTC()})
 	if len(l.all) > maxLoads {
 		l.all = l.all[1:]
 	}
 }
 
-func (l *missedLog) newest() []Missed {
+func (l *missedLog) newest() []status.Missed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.all)
-}
-
-// Watches are the live queries that a worker serves.
-type Watches struct {
-	// Open is the number of open ones, of at most Limit; Refused found no room.
-	Open    int    `json:"open"`
-	Limit   int    `json:"limit"`
-	Refused uint64 `json:"refused,omitzero"`
-	// Space and Document name the document with most watches, and Most is their number.
-	Space    string `json:"space,omitzero"`
-	Document string `json:"document,omitzero"`
-	Most     int    `json:"most,omitzero"`
 }
 
 const (
@@ -86,10 +51,10 @@ const (
 // waits returns what waits for the space of a host, false if the space is done with its lane. If more waits
 // for a space than it has room for, it reads and handles one page at a time, so that at times no event
 // that was read is left; and handled events count as not done until they are saved.
-func (h *host) waits(partition int) (Load, bool) {
+func (h *host) waits(partition int) (load, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := Load{Space: h.space, Partition: partition, Events: len(h.inbox.events) + h.inCore}
+	l := load{Load: status.Load{Space: h.space, Partition: partition, Events: len(h.inbox.events) + h.inCore}}
 	low := h.low.Load()
 	if low == allDone {
 		return l, l.Events > 0
@@ -99,7 +64,7 @@ func (h *host) waits(partition int) (Load, bool) {
 }
 
 // compareLoads orders spaces by the number of waiting events, largest first.
-func compareLoads(a, b Load) int {
+func compareLoads(a, b load) int {
 	switch {
 	case a.unread && !b.unread:
 		return -1
@@ -113,20 +78,24 @@ func compareLoads(a, b Load) int {
 
 // loadOf returns the spaces with most waiting events, and those with late events, the
 // oldest first, with the number of all late spaces.
-func loadOf(partitions []*partition, now time.Time) (busiest []Load, late []Late, lateCount int) {
+func loadOf(partitions []*partition, now time.Time) (busiest []status.Load, late []status.Late, lateCount int) {
+	var loads []load
 	for _, p := range partitions {
 		for _, h := range p.all() {
 			if l, some := h.waits(p.number); some {
-				busiest = append(busiest, l)
+				loads = append(loads, l)
 			}
 			if due := h.due.Load(); due > atOnce && due <= now.Add(-lateAfter).UnixMilli() {
-				late = append(late, Late{h.space, p.number, int(h.timers.Load()), time.UnixMilli(due).UTC()})
+				late = append(late, status.Late{Space: h.space, Partition: p.number, Waiting: int(h.timers.Load()), Since: time.UnixMilli(due).UTC()})
 			}
 		}
 	}
-	slices.SortFunc(busiest, compareLoads)
-	slices.SortFunc(late, func(a, b Late) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) })
-	return busiest[:min(len(busiest), maxLoads)], late[:min(len(late), maxLoads)], len(late)
+	slices.SortFunc(loads, compareLoads)
+	for _, l := range loads[:min(len(loads), maxLoads)] {
+		busiest = append(busiest, l.Load)
+	}
+	slices.SortFunc(late, func(a, b status.Late) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) })
+	return busiest, late[:min(len(late), maxLoads)], len(late)
 }
 
 // nextFew returns the first few of the spaces that wait to be loaded.
@@ -142,17 +111,17 @@ func (a *awake) nextFew() (names []string) {
 // figuresOf are the additions of sidecars to the worker's figures.
 type figuresOf struct {
 	mu  sync.Mutex
-	add []func(*Figures)
+	add []func(*status.Figures)
 }
 
 // Tell registers f, which adds to the figures of the worker at each status request.
-func (w *Worker) Tell(f func(*Figures)) {
+func (w *Worker) Tell(f func(*status.Figures)) {
 	w.figuresOf.mu.Lock()
 	defer w.figuresOf.mu.Unlock()
 	w.figuresOf.add = append(w.figuresOf.add, f)
 }
 
-func (o *figuresOf) fill(f *Figures) {
+func (o *figuresOf) fill(f *status.Figures) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, add := range o.add {

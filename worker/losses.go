@@ -4,39 +4,18 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/status"
 )
-
-// Loss is a partition or a space that a worker refuses to serve, because a stream lacks data that it is
-// known to have had: see model.LossError.
-type Loss struct {
-	Kind      model.LossKind `json:"kind"`
-	Partition int            `json:"partition"`
-	Space     string         `json:"space,omitzero"`
-	Known     uint64         `json:"known,omitzero"`
-	Found     uint64         `json:"found,omitzero"`
-	// Since is when the worker detected it first, Why is the reason as text.
-	Since time.Time `json:"since"`
-	Why   string    `json:"why"`
-}
-
-// What names the refused partition or space.
-func (l *Loss) What() string {
-	if l.Space != "" {
-		return "space " + l.Space
-	}
-	return "partition " + strconv.Itoa(l.Partition)
-}
 
 // losses are the refusals of a partition, by space; the key "" means that the whole partition is refused.
 type losses struct {
 	p   *partition
 	mu  sync.Mutex
-	all map[string]*Loss
+	all map[string]*status.Loss
 }
 
 // lossPause is the pause before a loss is checked again.
@@ -50,9 +29,9 @@ func (l *losses) note(e *model.LossError) {
 	defer l.mu.Unlock()
 	r := l.all[e.Space]
 	if r == nil {
-		r = &Loss{Since: time.Now().UTC()}
+		r = &status.Loss{Since: time.Now().UTC()}
 		if l.all == nil {
-			l.all = map[string]*Loss{}
+			l.all = map[string]*status.Loss{}
 		}
 		l.all[e.Space] = r
 	}
@@ -86,7 +65,7 @@ func (l *losses) over(space string) bool {
 }
 
 // now returns the losses of the partition.
-func (l *losses) now() (list []Loss) {
+func (l *losses) now() (list []status.Loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.all { // any order: sorted by the caller
@@ -109,11 +88,11 @@ func (p *partition) retryLost() {
 }
 
 // lossesNow returns the first losses of all partitions, and the number of all.
-func lossesNow(partitions []*partition) (first []Loss, count int) {
+func lossesNow(partitions []*partition) (first []status.Loss, count int) {
 	for _, p := range partitions {
 		first = append(first, p.losses.now()...)
 	}
-	slices.SortFunc(first, func(a, b Loss) int {
+	slices.SortFunc(first, func(a, b status.Loss) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Space, b.Space))
 	})
 	return first[:min(len(first), maxStuck)], len(first)

@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker/roster"
 )
 
@@ -75,7 +75,7 @@ func TestFleet_FitsIntoEightyColumns(t *testing.T) {
 		m := fleet.Member{
 			ID: fmt.Sprintf("w%d", i+1), State: fleet.Here, Since: at.Add(-time.Duration(i*i) * time.Minute), Weight: 1,
 			Host: "a-host-with-a-long-name.example.com", Version: "1.2.3", Holds: []int{i, i + 1, i + 2},
-			Figures: &worker.Figures{Worker: "w", Receipts: uint64(i) * 123_456, Awake: i * 100},
+			Figures: &status.Figures{Worker: "w", Receipts: uint64(i) * 123_456, Awake: i * 100},
 		}
 		switch i {
 		case 3:
@@ -160,7 +160,7 @@ func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
 // `nats micro info NAME` is to show one answer per process.
 func TestFleet_EveryServiceOfAProcessHasANameOfItsOwn(t *testing.T) {
 	url, _ := deployed(t, orders())
-	all := []string{live.ServiceName, worker.FleetService, history.ServiceName}
+	all := []string{live.ServiceName, status.ServiceName, history.ServiceName}
 	names := map[string]int{}
 	seen := func() bool {
 		survey, err := bus.NewSurvey(t.Context(), bus.Config{URL: url}, bus.SurveyConfig{})

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // processes judges the workers' figures.
@@ -180,7 +180,7 @@ func (j *judge) stuck() {
 	for i := range j.fleet.Stuck {
 		s := &j.fleet.Stuck[i]
 		age := j.fleet.At.Sub(s.Since)
-		if age < stuckWarning && s.Cause != worker.CauseNoProgram && s.Cause != worker.CauseFailed && s.Cause != worker.CauseLost {
+		if age < stuckWarning && s.Cause != status.CauseNoProgram && s.Cause != status.CauseFailed && s.Cause != status.CauseLost {
 			continue // it may continue by itself
 		}
 		if told++; told > maxNamed {
@@ -218,15 +218,15 @@ func stuckText(s *fleet.Stuck, now time.Time) string {
 	return text
 }
 
-// stuckAdvice is the advice for each worker.Stuck.Cause.
+// stuckAdvice is the advice for each status.Stuck.Cause.
 var stuckAdvice = map[string]string{
-	worker.CauseNoProgram:   "Deploy a program for it, or a rule that says which it runs: `settle deploy`. Its events are kept.",
-	worker.CauseRunning:     "Code that does not return belongs in an action. Restart the worker to end it; if it hangs again, deploy a program that does not.",
+	status.CauseNoProgram:   "Deploy a program for it, or a rule that says which it runs: `settle deploy`. Its events are kept.",
+	status.CauseRunning:     "Code that does not return belongs in an action. Restart the worker to end it; if it hangs again, deploy a program that does not.",
 	space.CauseDocument:     "See that the other space exists, that a worker serves it, and that it has a program that writes the document.",
-	worker.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed, and its NATS server restarted then.",
-	worker.CauseUncommitted: "See cluster, replicas and storage above.",
-	worker.CauseLost:        "See what the process that ended last has written: a panic in a goroutine of the handler's own, os.Exit, or no memory. After three such attempts the event fails, and its space goes on.",
-	worker.CauseFailed:      "See the log of its worker, and the log and lanes of its partition above.",
+	status.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed, and its NATS server restarted then.",
+	status.CauseUncommitted: "See cluster, replicas and storage above.",
+	status.CauseLost:        "See what the process that ended last has written: a panic in a goroutine of the handler's own, os.Exit, or no memory. After three such attempts the event fails, and its space goes on.",
+	status.CauseFailed:      "See the log of its worker, and the log and lanes of its partition above.",
 }
 
 // givenUp reports goroutines in code that did not return and was given up.

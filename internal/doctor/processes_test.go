@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -19,7 +19,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func well() *fleet.Fleet {
 	f := &fleet.Fleet{At: noon}
 	for i, id := range []string{"w1", "w2"} {
-		f.Workers = append(f.Workers, fleet.Member{ID: id, State: fleet.Here, Weight: 1, Holds: []int{i}, Figures: &worker.Figures{Worker: id, Binary: "abc"}})
+		f.Workers = append(f.Workers, fleet.Member{ID: id, State: fleet.Here, Weight: 1, Holds: []int{i}, Figures: &status.Figures{Worker: id, Binary: "abc"}})
 		f.Partitions = append(f.Partitions, fleet.Partition{Number: i, Owner: id, Served: []string{id}, Events: 3, Oldest: noon.Add(-time.Second)})
 	}
 	return f
@@ -29,7 +29,7 @@ func well() *fleet.Fleet {
 func standing(age time.Duration, cause string) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.StuckCount++
-		f.Stuck = append(f.Stuck, fleet.Stuck{Worker: "w1", Stuck: worker.Stuck{
+		f.Stuck = append(f.Stuck, fleet.Stuck{Worker: "w1", Stuck: status.Stuck{
 			Space: "cart", Stream: "pay", Event: "p1", Since: noon.Add(-age), Cause: cause, Why: "its handler has been running since 10:02:00 UTC",
 		}})
 	}
@@ -40,7 +40,7 @@ func late(age time.Duration, spaces int) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		g := f.Workers[0].Figures
 		g.Now, g.LateCount = noon, spaces
-		g.Late = []worker.Late{{Space: "clock", Waiting: 3, Since: noon.Add(-age)}}
+		g.Late = []status.Late{{Space: "clock", Waiting: 3, Since: noon.Add(-age)}}
 	}
 }
 
@@ -48,7 +48,7 @@ func late(age time.Duration, spaces int) func(*fleet.Fleet) {
 func missed(age time.Duration) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Now = noon
-		f.Workers[0].Figures.Missed = []worker.Missed{{Space: "clock", Cron: "hourly", Times: 9, At: noon.Add(-age)}}
+		f.Workers[0].Figures.Missed = []status.Missed{{Space: "clock", Cron: "hourly", Times: 9, At: noon.Add(-age)}}
 	}
 }
 
@@ -63,7 +63,7 @@ func queued(n, limit int) func(*fleet.Fleet) {
 // watches has a worker answer so many of 100.
 func watches(open int, refused uint64) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
-		f.Workers[0].Figures.Watches = worker.Watches{Open: open, Limit: 100, Refused: refused, Space: "cart", Document: "n", Most: 60}
+		f.Workers[0].Figures.Watches = status.Watches{Open: open, Limit: 100, Refused: refused, Space: "cart", Document: "n", Most: 60}
 	}
 }
 
@@ -77,14 +77,14 @@ var fleets = []struct {
 	{"all is well", func(*fleet.Fleet) {}, OK, "stuck spaces none for longer than 30s|backlog no event waits for longer than 30s", "program files|clock of worker"},
 	{"two program files", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "def" }, Warning, "versions workers run different program files: abc (w1), def (w2)", ""},
 	{"a partition whose lane was lost", func(f *fleet.Fleet) {
-		f.Workers[0].Figures.Losses = []worker.Loss{{Kind: model.LossOfLane, Partition: 3, Known: 90, Since: time.Unix(0, 0).UTC(), Why: "the lane ends at 0"}}
+		f.Workers[0].Figures.Losses = []status.Loss{{Kind: model.LossOfLane, Partition: 3, Known: 90, Since: time.Unix(0, 0).UTC(), Why: "the lane ends at 0"}}
 	}, Failure, "✗ log and lanes worker w1 refuses partition 3 since 1970-01-01T00:00:00Z: the lane ends at 0|`settle accept-loss` lists what is lost", ""},
 	{"a space whose state was lost", func(f *fleet.Fleet) {
-		f.Workers[0].Figures.Losses = []worker.Loss{{Kind: model.LossOfState, Space: "cart", Why: "no checkpoint"}}
+		f.Workers[0].Figures.Losses = []status.Loss{{Kind: model.LossOfState, Space: "cart", Why: "no checkpoint"}}
 	}, Failure, "refuses space cart since|This cannot be accepted", "accept-loss"},
 	{"many spaces whose logs were lost", func(f *fleet.Fleet) {
 		for range 7 {
-			f.Workers[0].Figures.Losses = append(f.Workers[0].Figures.Losses, worker.Loss{Kind: model.LossOfLog, Space: "cart"})
+			f.Workers[0].Figures.Losses = append(f.Workers[0].Figures.Losses, status.Loss{Kind: model.LossOfLog, Space: "cart"})
 		}
 	}, Failure, "2 more are refused", ""},
 	{"a store that has gone back", func(f *fleet.Fleet) {
@@ -118,21 +118,21 @@ var fleets = []struct {
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Gone, Full: []model.FullLane{{Partition: 1, Space: "cart"}}}}
 	}, OK, "", "no room"},
 	{"a partition that no worker serves", func(f *fleet.Fleet) { f.Partitions[1].Served = nil }, Warning, "partitions that no worker serves: 1", ""},
-	{"a space that stands still for an hour", standing(time.Hour, worker.CauseRunning), Failure, "✗ stuck spaces space cart at event p1 of stream pay, on w1, for 1h0m0s: its handler has been running since 10:02:00 UTC|Code that does not return belongs in an action", ""},
+	{"a space that stands still for an hour", standing(time.Hour, status.CauseRunning), Failure, "✗ stuck spaces space cart at event p1 of stream pay, on w1, for 1h0m0s: its handler has been running since 10:02:00 UTC|Code that does not return belongs in an action", ""},
 	{"a space that stands still for a minute", standing(time.Minute, "gate"), Warning, "! stuck spaces space cart at event p1|See the log of w1", ""},
 	{"a space that has just stopped at an old event", func(f *fleet.Fleet) {
-		standing(20*time.Second, worker.CauseRunning)(f)
+		standing(20*time.Second, status.CauseRunning)(f)
 		f.Stuck[0].Stored = noon.Add(-time.Hour)
 	}, OK, "stuck spaces none for longer than 30s", "cart"},
 	{"a space that stands still at an old event", func(f *fleet.Fleet) {
-		standing(time.Minute, worker.CauseRunning)(f)
+		standing(time.Minute, status.CauseRunning)(f)
 		f.Stuck[0].Stored = noon.Add(-time.Hour)
 	}, Warning, "! stuck spaces space cart at event p1 of stream pay, on w1, for 1m0s: its handler has been running since 10:02:00 UTC; the event was stored 1h0m0s ago", "✗"},
-	{"a space that has just stopped", standing(20*time.Second, worker.CauseRunning), OK, "stuck spaces none for longer than 30s", "cart"},
-	{"a space that has just been found to have no program", standing(6*time.Second, worker.CauseNoProgram), Warning, "space cart at event p1|Deploy a program for it", ""},
+	{"a space that has just stopped", standing(20*time.Second, status.CauseRunning), OK, "stuck spaces none for longer than 30s", "cart"},
+	{"a space that has just been found to have no program", standing(6*time.Second, status.CauseNoProgram), Warning, "space cart at event p1|Deploy a program for it", ""},
 	{"many of them", func(f *fleet.Fleet) {
 		for range 9 {
-			standing(time.Hour, worker.CauseNoProgram)(f)
+			standing(time.Hour, status.CauseNoProgram)(f)
 		}
 		f.StuckCount = 400
 	}, Failure, "395 more stand still|`settle fleet` names the 20 oldest", ""},
@@ -266,7 +266,7 @@ func TestRewinds_AreSaidAsTheyAreNoted(t *testing.T) {
 	knows := func(ago time.Duration) *fleet.Fleet {
 		r := back
 		r.At = noon.Add(-ago)
-		return &fleet.Fleet{At: noon, Workers: []fleet.Member{{ID: "w1", State: fleet.Here, Figures: &worker.Figures{Rewinds: []model.Rewind{r}, RewindCount: 1, Rewound: r}}}}
+		return &fleet.Fleet{At: noon, Workers: []fleet.Member{{ID: "w1", State: fleet.Here, Figures: &status.Figures{Rewinds: []model.Rewind{r}, RewindCount: 1, Rewound: r}}}}
 	}
 	const noted = "the store has gone back to an earlier state; client shop noticed it at 2026-11-20T12:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80"
 	for name, c := range map[string]struct {

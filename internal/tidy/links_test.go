@@ -29,6 +29,7 @@ var linkRules = []linkRule{
 	{"port", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 115},
 	{"history", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 122},
 	{"coordinator", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
+	{"status", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 116},
 	{"worker", []string{natsServer, starlark, exporters, testKit}, 245},
 	{"live", []string{natsServer, starlark, exporters, testKit}, 245},
 	{"gateway", []string{natsServer, starlark, exporters, testKit}, 250},

@@ -34,6 +34,7 @@ var heldToWords = []string{
 	"receipts",
 	"replica",
 	"settletest",
+	"status",
 }
 
 // heldInComments are the directories whose comments keep to the word list, and whose texts are not

@@ -1,4 +1,4 @@
-package worker
+package status
 
 import (
 	"slices"
@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // denyingBus is a bus whose user was denied something.
 type denyingBus struct {
-	Bus
+	port.Client
 	at time.Time
 }
 
@@ -33,7 +34,7 @@ func TestFigures_ADenialIsToldOfForSomeMinutes(t *testing.T) {
 
 // rewoundBus is a bus under which streams have gone back.
 type rewoundBus struct {
-	Bus
+	port.Client
 	all []model.Rewind
 }
 
@@ -41,13 +42,14 @@ func (b rewoundBus) Rewinds() []model.Rewind { return slices.Clone(b.all) }
 
 // Of the streams that have gone back the newest are reported, the last one first.
 func TestFigures_TheNewestRewindIsToldFirst(t *testing.T) {
+	const most = 20
 	var bus rewoundBus
-	for n := range maxStuck + 2 {
+	for n := range most + 2 {
 		bus.all = append(bus.all, model.Rewind{Known: uint64(n)})
 	}
 	var f Figures
 	f.Describe(model.Member{}, bus, time.Now())
-	if len(f.Rewinds) != maxStuck || f.Rewinds[0].Known != maxStuck+1 || f.Rewinds[maxStuck-1].Known != 2 || f.Rewound.Known != maxStuck+1 || f.RewindCount != maxStuck+2 {
+	if len(f.Rewinds) != most || f.Rewinds[0].Known != most+1 || f.Rewinds[most-1].Known != 2 || f.Rewound.Known != most+1 || f.RewindCount != most+2 {
 		t.Errorf("of %d it tells %+v, the last of them %+v", f.RewindCount, f.Rewinds, f.Rewound)
 	}
 }
