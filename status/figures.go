@@ -22,7 +22,9 @@ type Figures struct {
 	Since    time.Time `json:"since"`
 	Commits  uint64    `json:"commits"`
 	Receipts uint64    `json:"receipts"`
-	Refused  uint64    `json:"refused"`
+	// Failed counts the receipts whose outcome is not "handled", Refused the refused appends.
+	Failed  uint64 `json:"failed,omitzero"`
+	Refused uint64 `json:"refused"`
 	// Awake spaces are in memory, Loading of them are being loaded, and Queued ones wait
 	// for that. Backlog is the size of the waiting events in bytes.
 	Awake      int         `json:"awake"`
