@@ -338,7 +338,7 @@ func TestCancelAll_MarksAParkedEventWhenItIsReleased(t *testing.T) {
 		if err != nil || len(tree.Root.Caused) != 1 || tree.States["parked"] != 1 {
 			t.Fatalf("%+v, %v", tree, err)
 		}
-		parked := []settle.EventRef{tree.Root.Caused[0].Ref}
+		parked := []settle.EventRef{tree.Root.Caused[0].EventRef}
 		short, end := context.WithTimeout(t.Context(), 10*time.Second)
 		defer end()
 		all, err := c.CancelAll(short, parked, "no")

@@ -88,7 +88,7 @@ func TestRewind_AMajorityOfAClusterGoesBack(t *testing.T) {
 	}
 	t.Cleanup(c.Shutdown)
 	d := deploy(t, settle.Config{
-		Programs: settle.Always(relay()), Heartbeat: 5 * deployHeartbeat,
+		Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: 5 * deployHeartbeat},
 		Bus: bus.Config{
 			URL: c.URLs(), Prefix: "most", Partitions: 1, AckTimeout: 2 * time.Second,
 			Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(patience)},
