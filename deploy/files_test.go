@@ -126,7 +126,7 @@ func TestComposeUsesFlagsAndSettingsThatExist(t *testing.T) {
 
 // A unit must leave a program longer than it gives itself.
 func TestUnitsAndComposeLeaveTimeToStop(t *testing.T) {
-	gives := find(t, "internal/process", read(t, "../internal/process/process.go"), `stopTimeout = (\d+) \* time.Second`)
+	gives := find(t, "internal/process", read(t, "../internal/process/process.go"), `default:"(\d+)s" env:"SETTLE_STOP_TIMEOUT"`)
 	for file, pattern := range map[string]string{ // any order: each stands for itself
 		"systemd/settle-spaceworker@.service": `TimeoutStopSec=(\d+)`, "systemd/settle-coordinator@.service": `TimeoutStopSec=(\d+)`,
 		"compose/compose.yaml": `20 s\.\n  stop_grace_period: (\d+)s`,

@@ -164,11 +164,12 @@ func worst(r *doctor.Report) string {
 // provisionCmd is `settle provision`.
 type provisionCmd struct {
 	connection
-	Partitions   int           `help:"Partitions of the deployment, fixed when it is created; 0 keeps the present number, or takes 8 for a new one." default:"0" env:"SETTLE_PARTITIONS"`
-	Horizon      time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
-	Replicas     int           `help:"Replicas of each stream; 0 chooses 3 in a cluster and 1 on a single server." default:"0"`
-	LaneMaxBytes int64         `help:"Bytes that each lane may hold; a full lane refuses events. 0 for no limit." default:"0"`
-	Wait         time.Duration `help:"How long to try again while the servers are not ready." default:"0"`
+	Partitions       int           `help:"Partitions of the deployment, fixed when it is created; 0 keeps the present number, or takes 8 for a new one." default:"0" env:"SETTLE_PARTITIONS"`
+	Horizon          time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
+	Replicas         int           `help:"Replicas of each stream; 0 chooses 3 in a cluster and 1 on a single server." default:"0" env:"SETTLE_REPLICAS"`
+	LaneMaxBytes     int64         `help:"Bytes that each lane may hold; a full lane refuses events. 0 for no limit." default:"0" env:"SETTLE_LANE_MAX_BYTES"`
+	DeadLetterMaxAge time.Duration `help:"How long dead letters are kept; 0 for no limit." default:"0" env:"SETTLE_DEAD_LETTER_MAX_AGE"`
+	Wait             time.Duration `help:"How long to try again while the servers are not ready." default:"0"`
 }
 
 // Run creates what is missing of a deployment, and checks what is there.
@@ -196,7 +197,7 @@ func (c *provisionCmd) Run(ctx context.Context, io streams) error {
 func (c *provisionCmd) once(ctx context.Context, io streams) error {
 	b, err := bus.Connect(ctx, bus.Config{
 		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/provision", Version: version,
-		Partitions: c.Partitions, Horizon: c.Horizon, Replicas: c.Replicas, LaneMaxBytes: c.LaneMaxBytes,
+		Partitions: c.Partitions, Horizon: c.Horizon, Replicas: c.Replicas, LaneMaxBytes: c.LaneMaxBytes, DeadLetterMaxAge: c.DeadLetterMaxAge,
 	})
 	if err != nil {
 		return err

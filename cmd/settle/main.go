@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/settlehq/settle/internal/flags"
 )
 
 // cli is the whole command line. Help, defaults and environment variables all
@@ -123,7 +125,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func runAt(ctx context.Context, args []string, io streams) int {
 	stdout, stderr := io.out, io.err
 	exited := -1
-	parser, err := kong.New(&cli{},
+	grammar := &cli{}
+	parser, err := kong.New(grammar,
+		flags.Names(&grammar.Dev.Worker),
 		kong.Name("settle"),
 		kong.Description(description),
 		kong.Vars{"version": version},

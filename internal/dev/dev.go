@@ -18,6 +18,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/internal/flags"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -31,6 +32,8 @@ type Config struct {
 	Dir string
 	// Reset removes the data first.
 	Reset bool
+	// Worker has the options of the workers.
+	Worker flags.Worker
 	// Version is the version of the executable.
 	Version string
 	// Out receives the output for people.
@@ -149,7 +152,10 @@ func (d *dev) start(ctx context.Context) error {
 		Hosted: true, Workers: -1, // added by begin, when they have something to run
 		Server:    embedded.Config{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
 		Bus:       bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
-		HTTP:      gateway.Config{Addr: http},
+		Options:   d.cfg.Worker.Options,
+		Starlark:  d.cfg.Worker.Starlark,
+		Live:      d.cfg.Worker.Live,
+		HTTP:      gateway.Config{Addr: http, WriteTimeout: d.cfg.Worker.HTTP.WriteTimeout},
 		OnConsole: d.console, OnError: d.wrong,
 		Logger: slog.New(screen{out: d.cfg.Out}),
 	})
