@@ -112,11 +112,9 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 		return p, nil, err
 	}
 	p.Tracer = tracer
-	p.Bus, err = bus.Connect(ctx, bus.Config{
-		URL: f.NATS, Context: f.Context, Creds: f.Creds, Prefix: f.Prefix,
-		Partitions: f.Partitions, Horizon: f.Horizon, AckTimeout: f.AckTimeout, Name: role + "/" + p.ID, Version: Version, Logger: p.Logger, AwaitServer: true,
-	})
-	if err != nil {
+	cfg := f.bus()
+	cfg.Name, cfg.Logger = role+"/"+p.ID, p.Logger
+	if p.Bus, err = bus.Connect(ctx, cfg); err != nil {
 		return p, nil, err
 	}
 	if err := f.deployment(ctx, p.Bus); err != nil {
@@ -124,6 +122,14 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 		return p, nil, err
 	}
 	return p, flush, nil
+}
+
+// bus returns the configuration of the connection.
+func (f Flags) bus() bus.Config {
+	return bus.Config{
+		URL: f.NATS, Context: f.Context, Creds: f.Creds, Prefix: f.Prefix,
+		Partitions: f.Partitions, Horizon: f.Horizon, AckTimeout: f.AckTimeout, Version: Version, AwaitServer: true,
+	}
 }
 
 // tellUnstarted logs that the program was stopped before it ran, and what it was waiting for.
