@@ -17,14 +17,14 @@ import (
 // Worker are the flags of a command that runs workers.
 type Worker struct {
 	settle.Options
-	Live     live.Config    `embed:""`
 	Starlark star.Limits    `embed:"" prefix:"starlark-"`
+	Live     live.Config    `embed:""`
 	HTTP     gateway.Config `embed:"" prefix:"http-"`
 }
 
 // Config returns the configuration of a worker with these options.
 func (w *Worker) Config() settle.WorkerConfig {
-	return settle.WorkerConfig{Options: w.Options, Live: w.Live, Starlark: w.Starlark, HTTP: w.HTTP}
+	return settle.WorkerConfig{Options: w.Options, Starlark: w.Starlark, Live: w.Live, HTTP: w.HTTP}
 }
 
 // Names makes a parser give the flags of w, which is a part of its grammar, the environment variables
