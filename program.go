@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
 )
 
 // The types of programs and clients under the names that users write. They are aliases of types of
@@ -186,12 +187,7 @@ func Within(d time.Duration) HandlerOption {
 // Context returns a context that is cancelled when the handler reaches its limit (see Within), when
 // its space is handed over, and when the handler returns. Pass it to code that the handler calls.
 // In settletest, which has no limits, it is never cancelled.
-func Context(tx *Tx) context.Context {
-	if host, has := tx.Host().(interface{ Context() context.Context }); has {
-		return host.Context()
-	}
-	return context.Background()
-}
+func Context(tx *Tx) context.Context { return worker.Context(tx) }
 
 // CatchUp selects what happens to the ticks of a cron job that were missed while no worker served
 // the space: FireOnce, Skip or All.

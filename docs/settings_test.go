@@ -61,6 +61,45 @@ func TestLimits_WhatCanBeSetIsSetInGoByFlagAndByVariable(t *testing.T) {
 	}
 }
 
+// The doc comment of an option that has a default names it.
+func TestOptions_DocCommentsNameTheDefaults(t *testing.T) {
+	says := regexp.MustCompile(`[Dd]efault ([\d,.]+(?: [A-Za-z]+)?)`)
+	defaults := map[string]float64{}
+	for _, o := range options.Of(&settle.WorkerConfig{}) {
+		_ = o.Set(o.Default) // "" leaves it 0
+		name := o.Path[strings.LastIndexByte(o.Path, '.')+1:]
+		defaults[name] = o.Value.Convert(reflect.TypeFor[float64]()).Float()
+	}
+	compared := 0
+	for _, dir := range []string{"worker", "ledger", "space", "live", "program/star", "gateway"} {
+		s, err := load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range s.files {
+			ast.Inspect(f, func(n ast.Node) bool {
+				field, ok := n.(*ast.Field)
+				if !ok || field.Tag == nil || !strings.Contains(field.Tag.Value, "help:") {
+					return true
+				}
+				text := strings.Join(strings.Fields(field.Doc.Text()), " ")
+				m, name := says.FindStringSubmatch(text), field.Names[0].Name
+				if m == nil || defaults[name] == 0 {
+					return true
+				}
+				compared++
+				if figure, err := parseFigure(m[1]); err != nil || figure != defaults[name] {
+					t.Errorf("the doc comment of %s in %s says %q, and the default is %v", name, dir, m[0], defaults[name])
+				}
+				return true
+			})
+		}
+	}
+	if compared < 25 {
+		t.Errorf("only %d doc comments name a default", compared)
+	}
+}
+
 var inCode = regexp.MustCompile("`([^`]+)`")
 
 // settingsOf returns the names in a cell of the column "set by".

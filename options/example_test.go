@@ -22,3 +22,14 @@ func ExampleBind() {
 	fmt.Println(cfg.Idle, cfg.EventRetries)
 	// Output: 30s 8
 }
+
+func counter() *settle.Program { return settle.NewProgram("counter") }
+
+func Example() {
+	cfg := settle.WorkerConfig{ID: "w1", Programs: settle.Always(counter())}
+	if err := options.Bind(flag.CommandLine, &cfg); err != nil {
+		log.Fatal(err)
+	}
+	flag.Parse()
+	fmt.Println(cfg.Idle)
+}

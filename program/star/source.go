@@ -111,11 +111,11 @@ const maxDepth = 500
 func (l *Limits) Fill() error {
 	switch {
 	case l.Memory < 0:
-		return fmt.Errorf("Memory is %d; use a positive number, or 0 for the default", l.Memory)
+		return fmt.Errorf("limit Memory is %d; use a positive number, or 0 for the default", l.Memory)
 	case l.Output < 0:
-		return fmt.Errorf("Output is %d; use a positive number, or 0 for the default", l.Output)
+		return fmt.Errorf("limit Output is %d; use a positive number, or 0 for the default", l.Output)
 	case l.Depth < 0 || l.Depth > maxDepth:
-		return fmt.Errorf("Depth is %d; use 1 to %d, or 0 for the default", l.Depth, maxDepth)
+		return fmt.Errorf("limit Depth is %d; use 1 to %d, or 0 for the default", l.Depth, maxDepth)
 	}
 	*l = l.fill()
 	return nil
