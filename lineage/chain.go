@@ -6,16 +6,16 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// DefaultMaxChain is how many events of a chain have been sent by the one before, at the most.
+// DefaultMaxChain is the largest length of a chain of events, each sent by the handling of the one before.
 const DefaultMaxChain = 10_000
 
-// Next is the depth of what the handling of an event sends with no time to wait for: one more
-// than its own (docs/adr/0030). That it would be more than most is an error, unless most is
+// Next returns the depth of events that the handling of an event sends without a delay: one more
+// than its own (docs/adr/0030). A depth of more than most is an error, unless most is
 // negative.
 func Next(of *model.Event, most int) (uint64, error) {
 	if most < 0 || of.Depth < uint64(most) {
 		return of.Depth + 1, nil
 	}
-	return 0, fmt.Errorf("event %s of stream %s is the last of a chain of events that send each other: its depth is %d, and %d is the most (MaxChain). "+
-		"If the chain is to go on, put a time between its events (SendAfter in Go, after = \"1ms\" in Starlark, a timer); redriving this one has it go on for as many again", of.ID, of.Stream, of.Depth, most)
+	return 0, fmt.Errorf("event %s of stream %s is the last of a chain of events that send each other: its depth is %d, and the limit is %d (MaxChain). "+
+		"If the chain is meant to continue, delay its events (SendAfter in Go, after = \"1ms\" in Starlark, a timer); redriving this one lets it continue for as many again", of.ID, of.Stream, of.Depth, most)
 }

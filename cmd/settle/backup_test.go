@@ -33,7 +33,7 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 	wantSoon(t, 1, "! backup | the newest was made", "doctor", "--backup-age", "1ns")
 	want(t, 1, "nothing was backed up | is not empty", "backup", dir)
 	want(t, 0, "deployment settle, 2 partitions, | as of 20", "restore", dir, "--check")
-	want(t, 1, "is no backup, or one that was interrupted", "restore", store, "--check")
+	want(t, 1, "is not a backup, or an interrupted one", "restore", store, "--check")
 	want(t, 1, "there is a deployment with prefix settle on this server already", "restore", dir)
 	want(t, 1, "use --prefix settle", "restore", dir, "--prefix", "other")
 	want(t, 2, "give --store or a server to connect to, not both", "restore", dir, "--store", store, "--nats", "nats://127.0.0.1:1")

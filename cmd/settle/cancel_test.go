@@ -31,7 +31,7 @@ func TestCancel_OneEventOrAllThatItHasCaused(t *testing.T) {
 	want(t, 1, "alice/remind r1 had ended before: cancelled, not needed", "cancel", "r1")
 	want(t, 1, "alice/plan p1 had ended before: handled", "cancel", "p1")
 	want(t, 0, "bob/remind alice:1: | :0: cancelled | alice/remind alice:1: | :1: cancelled", "cancel", "p1", "--tree")
-	want(t, 1, "there is nothing to take back: everything has ended", "cancel", "p1", "--tree")
+	want(t, 1, "there is nothing to cancel: every event has ended", "cancel", "p1", "--tree")
 	want(t, 1, "no event", "cancel", "nobody")
 	want(t, 0, "2 cancelled", "tree", "p1")
 	want(t, 0, "not needed", "receipts", "alice", "--outcome", "cancelled")

@@ -77,7 +77,7 @@ func TestImport_RefusesWhatIsNoDocument(t *testing.T) {
 		good + `{"space":"alice","document":"m"}`:         "line 2: document m has no value",
 		good + good: "line 2: document n of space alice stands there twice",
 		`{"space":"alice","document":"n","path":["x"],"value":1}`:                               "line 1: it is a part of document n",
-		`{"space":"alice","document":"mail","value":{"tasks":{"k":{"state":"pending","n":1}}}}`: "holds 1 task that is not done: imported, they would be performed once more; leave them out with --skip mail",
+		`{"space":"alice","document":"mail","value":{"tasks":{"k":{"state":"pending","n":1}}}}`: "holds 1 task that is not done: imported, they would be performed again; omit them with --skip mail",
 	} {
 		file := filepath.Join(t.TempDir(), "in.jsonl")
 		if err := os.WriteFile(file, []byte(line), 0o600); err != nil {

@@ -169,7 +169,7 @@ func TestUnpin_SaysWhatDecidesFromThenOn(t *testing.T) {
 			t.Errorf("%s: %s", spaces, got)
 		}
 	}
-	if got := general(&program.Table{}, "door"); got != "no other rule has them run a program: their events wait" {
+	if got := general(&program.Table{}, "door"); got != "no other rule assigns a program to them: their events wait" {
 		t.Error(got)
 	}
 }

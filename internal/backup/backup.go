@@ -12,11 +12,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Progress hears how a backup or a restore gets on. It may be zero.
+// Progress receives the progress of a backup or a restore. It may be zero.
 type Progress struct {
-	// Begin says what is to be done, and of how many messages or bytes that is about.
+	// Begin is called at the begin of a step, with its name and the approximate number of messages or bytes.
 	Begin func(what string, of int64)
-	// Add says that so much more is done.
+	// Add is called with the amount of work done since the last call.
 	Add func(n int64)
 }
 
@@ -32,18 +32,18 @@ func (p Progress) add(n int64) {
 	}
 }
 
-// What Progress.Begin hears besides the names of streams.
+// The steps that Progress.Begin receives besides the names of streams.
 const (
 	StepChecksums = "checksums"
 	StepLogEnds   = "the ends of the logs"
-	StepBehind    = "what was stored meanwhile"
-	StepCompare   = "compare with what is there"
+	StepBehind    = "messages stored meanwhile"
+	StepCompare   = "compare with the existing streams"
 )
 
-// errMoved says that something was purged while it was copied which the copy needs.
-var errMoved = errors.New("what the copy needs was purged meanwhile")
+// errMoved is returned if messages were purged during the copy that the copy needs.
+var errMoved = errors.New("messages that the copy needs were purged meanwhile")
 
-// attempts is how often a copy is begun again if something was purged meanwhile. That takes a
+// attempts is the number of attempts if messages are purged meanwhile. That takes a
 // copy that lasts for minutes, and a small history.
 const attempts = 3
 
@@ -69,7 +69,7 @@ func Make(ctx context.Context, b *bus.Bus, dir string, progress Progress) (*Mani
 	}
 }
 
-// prepare makes a directory for a backup, private to the user: it holds everything.
+// prepare creates the directory of a backup, private to the user because it contains all data.
 func prepare(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -84,7 +84,7 @@ func prepare(dir string) error {
 	return nil
 }
 
-// empty removes what a failed attempt has written.
+// empty removes the files of a failed attempt.
 func empty(dir string) error {
 	found, err := os.ReadDir(dir)
 	for _, f := range found {
@@ -120,7 +120,7 @@ func makeOnce(ctx context.Context, b *bus.Bus, dir string, progress Progress) (_
 	return c.m, c.m.write(dir)
 }
 
-// copier is a backup under way.
+// copier is a backup in progress.
 type copier struct {
 	b        *bus.Bus
 	dir      string
@@ -130,19 +130,19 @@ type copier struct {
 	singles  map[string]*file // by component
 }
 
-// part is what is copied of one partition.
+// part is the copied data of one partition.
 type part struct {
 	number           int
 	state, log, lane *file
-	// known is, of each space, up to where its log is known: its mark, then its commits.
+	// known is, for each space, the log sequence that the copy reaches: its mark, then its commits.
 	known map[string]uint64
-	// laneSaved is the position in the lane of which the copied state knows.
+	// laneSaved is the lane position in the copied state.
 	laneSaved, laneFirst uint64
-	// handled is, of each space, up to where commits in the copy have handled its events.
+	// handled is, for each space, the lane sequence up to which commits in the copy have handled its events.
 	handled map[string]uint64
-	// laneEnd and logEnd are the ends that were chosen.
+	// laneEnd and logEnd are the chosen ends.
 	laneEnd, logEnd uint64
-	// events and commits were stored behind them.
+	// events and commits were stored after them.
 	events  []event
 	commits []commit
 }
@@ -173,7 +173,7 @@ func (c *copier) create() error {
 	return nil
 }
 
-// files are all of them, in the order of the manifest.
+// files returns all files, in the order of the manifest.
 func (c *copier) files() (all []*file) {
 	for _, component := range []string{bus.ComponentPrograms, bus.ComponentDead} {
 		all = append(all, c.singles[component])
@@ -184,7 +184,7 @@ func (c *copier) files() (all []*file) {
 	return all
 }
 
-// abandon closes what is open after an error.
+// abandon closes the open files after an error.
 func (c *copier) abandon() {
 	for _, f := range c.files() {
 		if f != nil {
@@ -240,10 +240,10 @@ func (c *copier) copyState(ctx context.Context, p *part) error {
 	})
 }
 
-// lanePosition is the position up to which workers know the events of a lane to be handled.
+// lanePosition returns the saved position up to which the events of a lane are handled.
 const lanePosition = "lane"
 
-// copyLog copies the log up to a sequence. deep takes in how far commits have handled events.
+// copyLog copies the log up to a sequence. With deep, it decodes which events the commits have handled.
 func (c *copier) copyLog(ctx context.Context, p *part, upTo, about uint64, deep bool) error {
 	c.progress.begin(p.log.Stream, int64(about))
 	return c.b.CopyStream(ctx, p.log.Stream, p.log.Last, upTo, func(s *bus.Stored) error {
@@ -262,7 +262,7 @@ func (c *copier) copyLog(ctx context.Context, p *part, upTo, about uint64, deep 
 	})
 }
 
-// follows makes sure that no commit is missing that neither the copy of the state nor that of the log has.
+// follows returns an error if a commit is missing from both the copied state and the copied log.
 func (p *part) follows(s *bus.Stored) error {
 	space := bus.SpaceOfCommit(s)
 	if s.Seq <= p.known[space] {
@@ -280,7 +280,7 @@ func (c *copier) copyLane(ctx context.Context, p *part, upTo, about uint64) erro
 	c.progress.begin(p.lane.Stream, int64(about))
 	return c.b.CopyStream(ctx, p.lane.Stream, p.lane.Last, upTo, func(s *bus.Stored) error {
 		if p.lane.First == 0 && s.Seq > p.laneFirst && s.Seq > p.laneSaved+1 && p.laneFirst <= p.laneSaved {
-			return fmt.Errorf("%w: %s begins at %d, and the saved state knows of %d", errMoved, p.lane.Stream, s.Seq, p.laneSaved)
+			return fmt.Errorf("%w: %s begins at %d, and the saved state reaches %d", errMoved, p.lane.Stream, s.Seq, p.laneSaved)
 		}
 		c.progress.add(1)
 		return p.lane.add(s)
@@ -303,7 +303,7 @@ func (c *copier) copySingle(ctx context.Context, component string) error {
 	return f.copyExactly(ctx, c.b, func(*bus.Stored) error { c.progress.add(1); return nil })
 }
 
-// chooseEnds looks where the lanes end, and then where the logs do, and copies up to there.
+// chooseEnds reads the ends of the lanes, then those of the logs, and copies up to them.
 func (c *copier) chooseEnds(ctx context.Context) error {
 	c.m.AsOf = time.Now().UTC()
 	for _, p := range c.parts {
@@ -332,8 +332,8 @@ func (c *copier) chooseEnds(ctx context.Context) error {
 	return nil
 }
 
-// copyBehind reads into memory what was stored behind the chosen ends, first of the lanes and then
-// of the logs: of the events that are read, every commit that sent one is read then.
+// copyBehind reads the messages after the chosen ends into memory, first those of the lanes and then
+// those of the logs, so that every commit that sent one of these events is read.
 func (c *copier) copyBehind(ctx context.Context) error {
 	c.progress.begin(StepBehind, 0)
 	for _, p := range c.parts {
@@ -366,7 +366,7 @@ func (c *copier) copyBehind(ctx context.Context) error {
 	return nil
 }
 
-// cutAndAdd adds what the chosen ends need from behind them.
+// cutAndAdd adds the messages after the chosen ends that the copy needs.
 func (c *copier) cutAndAdd(context.Context) error {
 	cut(c.parts)
 	for _, p := range c.parts {

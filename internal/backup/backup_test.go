@@ -366,7 +366,7 @@ func TestRestore_RefusesWhatIsDamaged(t *testing.T) {
 		spoil func(t *testing.T, dir string)
 		says  string
 	}{
-		"no manifest": {func(t *testing.T, dir string) { remove(t, dir, "manifest.json") }, "no backup, or one that was interrupted"},
+		"no manifest": {func(t *testing.T, dir string) { remove(t, dir, "manifest.json") }, "not a backup, or an interrupted one"},
 		"a manifest that was changed": {func(t *testing.T, dir string) {
 			change(t, dir, "manifest.json", func(b []byte) []byte {
 				return []byte(strings.Replace(string(b), `"partitions": 4`, `"partitions": 3`, 1))

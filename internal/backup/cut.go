@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// event is one of a lane behind the chosen end.
+// event is an event of a lane after the chosen end.
 type event struct {
 	*bus.Stored
 	space, id string
@@ -19,7 +19,7 @@ func readEvent(s *bus.Stored) event {
 	return event{Stored: s, space: m.Space, id: m.ID}
 }
 
-// commit is one of a log behind the chosen end.
+// commit is a commit of a log after the chosen end.
 type commit struct {
 	*bus.Stored
 	space   string
@@ -42,8 +42,8 @@ func readCommit(s *bus.Stored) (commit, error) {
 	return d, nil
 }
 
-// take notes what a transaction has handled, and what can come of it: what it sends, and for an
-// event that did not end well the notice of that, and the event that is sent again.
+// take records the event that a transaction has handled, and the ids of events that it can cause: those it sends, and for an
+// event that failed, its failure notice and its redriven event.
 func (d *commit) take(tx *model.Tx) {
 	for k := range tx.Sends {
 		d.causes = append(d.causes, tx.Sends[k].ID)
@@ -66,8 +66,8 @@ type place struct {
 	seq uint64
 }
 
-// cut moves the chosen ends of the logs, and takes events behind those of the lanes, until
-// whatever is in the backup has in it what it came from. It moves no end further than it must.
+// cut moves the chosen ends of the logs, and takes events after those of the lanes, until
+// the backup contains the cause of each of its messages. It moves no end further than necessary.
 func cut(parts []*part) {
 	from := map[string]place{}
 	for _, p := range parts {

@@ -20,7 +20,7 @@ type file struct {
 	buffer  *bufio.Writer
 	sum     hash.Hash
 	archive *bus.ArchiveWriter
-	// subjects are those that were seen, of a stream that keeps one message for each.
+	// subjects are the subjects seen so far in a stream that keeps one message for each.
 	subjects map[string]bool
 }
 
@@ -35,7 +35,7 @@ func create(dir string, a bus.Asset) (*file, error) {
 	return f, nil
 }
 
-// writers writes what goes into a file into its checksum as well.
+// writers writes to a file and to its checksum.
 type writers struct{ f *file }
 
 func (w writers) Write(p []byte) (int, error) {
@@ -61,7 +61,7 @@ func (f *file) add(s *bus.Stored) error {
 	return f.archive.Add(s)
 }
 
-// messageOverhead is what a server stores beside a message, about.
+// messageOverhead is the approximate overhead of a stored message, in bytes.
 const messageOverhead = 30
 
 // finish closes the file.
@@ -74,8 +74,8 @@ func (f *file) finish() (File, error) {
 	return f.File, err
 }
 
-// copyExactly copies a stream that keeps one message for each subject as it was at one moment. The
-// copy goes on until nothing more is there: then every message that the stream has was read.
+// copyExactly copies a stream that keeps one message for each subject as of one moment. The
+// copy continues until no message is left: then every message of the stream was read.
 func (f *file) copyExactly(ctx context.Context, b *bus.Bus, see func(*bus.Stored) error) error {
 	f.subjects = map[string]bool{}
 	read, err := b.Reach(ctx, f.Stream)
@@ -104,5 +104,5 @@ func (f *file) copyExactly(ctx context.Context, b *bus.Bus, see func(*bus.Stored
 	return nil // it is being written to all the time, and each time everything that was there was read
 }
 
-// exactTries is how often a stream is looked at again that was written to meanwhile.
+// exactTries is the number of attempts for a stream that is written to meanwhile.
 const exactTries = 20

@@ -335,7 +335,7 @@ func TestRestoreStream_Refuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	lose(ctx, t, d, log)
-	refuse(log, "stream "+lane+" does not have what the backup has of it")
+	refuse(log, "stream "+lane+" differs from the backup up to")
 
 	other, _ := start(t, t.TempDir()) // another deployment of that name, which has more
 	payAll(ctx, t, other, 101, 160)

@@ -50,7 +50,7 @@ func (j *judge) fullLanes() {
 			told[l.Partition] = true
 			j.bad(Warning, CheckCoordinator, fmt.Sprintf("coordinator %s finds no room in the lane of partition %d since %s: %s from other spaces wait, the first one for space %s", c.ID, l.Partition, l.Since.Format(time.RFC3339), count(l.Waiting, "event"), l.Space),
 				"Events from other spaces to this partition wait, and so may later events in the same logs, for other partitions too. Nothing is lost.",
-				"Raise the limit of the lane's stream (`nats stream edit`), or of the account, if storage says that it is full. The events in a lane are not handled yet, or were handled within the horizon.")
+				"Raise the limit of the lane's stream (`nats stream edit`), or of the account, if storage reports it full. The events in a lane are not handled yet, or were handled within the horizon.")
 		}
 	}
 }
