@@ -16,6 +16,6 @@ func Next(of *model.Event, most int) (uint64, error) {
 	if most < 0 || of.Depth < uint64(most) {
 		return of.Depth + 1, nil
 	}
-	return 0, fmt.Errorf("event %s of stream %s is the last of a chain of events that send each other: its depth is %d, and the limit is %d (MaxChain). "+
-		"If the chain is meant to continue, delay its events (SendAfter in Go, after = \"1ms\" in Starlark, a timer); redriving this one lets it continue for as many again", of.ID, of.Stream, of.Depth, most)
+	return 0, fmt.Errorf("event %s of stream %s is the last of a chain of events that send each other: its depth is %d, and %d is the most (MaxChain). "+
+		"If the chain is to go on, put a time between its events (SendAfter in Go, after = \"1ms\" in Starlark, a timer); redriving this one has it go on for as many again", of.ID, of.Stream, of.Depth, most)
 }

@@ -89,7 +89,7 @@ func TestRestore_OneStream(t *testing.T) {
 	}
 	gone("SETTLE_LOG_0")
 	wantSoon(t, 2, "stream SETTLE_LOG_0 (log) is missing | `settle restore DIR --stream SETTLE_LOG_0`", "doctor", "--json")
-	want(t, 0, "SETTLE_LOG_0: restored with | lost: what spaces of the partition have committed since | space "+here+" (partition 0) is refused | settle accept-loss --partition 0 --yes",
+	want(t, 0, "SETTLE_LOG_0: restored with | lost: commits of the partition since then | space "+here+" (partition 0) is refused | settle accept-loss --partition 0 --yes",
 		"restore", dir, "--stream", "SETTLE_LOG_0")
 	add(there, "a3")
 	want(t, 0, "stored", "send", here, "add", "--id", "a3", "--wait=none")
@@ -104,9 +104,9 @@ func TestRestore_OneStream(t *testing.T) {
 	want(t, 0, "KV_SETTLE_STATE_1: restored with | nothing of partition 1 is refused", "restore", dir, "--stream", "KV_SETTLE_STATE_1")
 	add(there, "a4")
 	gone("KV_SETTLE_PROGRAMS")
-	want(t, 0, "KV_SETTLE_PROGRAMS: restored with | lost: what was deployed", "restore", dir, "--stream", "KV_SETTLE_PROGRAMS")
+	want(t, 0, "KV_SETTLE_PROGRAMS: restored with | lost: deployments, rollbacks", "restore", dir, "--stream", "KV_SETTLE_PROGRAMS")
 	gone("SETTLE_LANE_1")
-	want(t, 0, "SETTLE_LANE_1: restored with | lost: events that have come since", "restore", dir, "--stream", "SETTLE_LANE_1")
+	want(t, 0, "SETTLE_LANE_1: restored with | lost: events that arrived since then", "restore", dir, "--stream", "SETTLE_LANE_1")
 	add(there, "a4") // it was handled
 	add(there, "a5")
 	if v, _, err := d.Client().Get(t.Context(), there, "n"); err != nil || v.String() != "5" {

@@ -64,7 +64,7 @@ func TestCancel_ATreeMarksAllBeforeItWaits(t *testing.T) {
 	<-at
 	want(t, 0, "f1: handled", "send", "alice", "fan", "--id", "f1", "--wait")
 	eventually(t, "2 queued", "tree", "f1")
-	wantInVain(t, ":0: not ended yet | :1: not ended yet | of 2 events, 0 were cancelled, 2 are taken back and have not ended yet", "cancel", "f1", "--tree", "--reason", "not needed")
+	wantInVain(t, ":0: not ended yet | :1: not ended yet | of 2 events, 0 were cancelled, 2 are marked and have not ended yet", "cancel", "f1", "--tree", "--reason", "not needed")
 	open()
 	want(t, 0, "k1: handled", "send", "kid", "add", "--id", "k1", "--wait")
 	out := want(t, 0, ":0 | :1 | not needed", "receipts", "kid", "--outcome", "cancelled")
