@@ -21,7 +21,7 @@ const (
 	topologyCluster = "cluster"
 )
 
-// options are those of a run.
+// options are the options of a run.
 type options struct {
 	Topology     string        `help:"One server that writes through, or a cluster of three that keeps everything three times: ${enum}." enum:"single,cluster" default:"single"`
 	Sync         string        `help:"When servers write through: ${enum}. Default: always for one server, interval for a cluster." enum:"default,always,interval" default:"default"`
@@ -63,7 +63,7 @@ func (o *options) workload() history.Workload {
 	return history.Workload{Seed: o.Seed, Spaces: o.Spaces, Clients: o.Clients, Hosted: o.Hosted}
 }
 
-// historyBytes is what workers keep of the log; without a limit unless it is to be purged.
+// historyBytes returns the size of the log that workers keep; without a limit unless it is to be purged.
 func (o *options) historyBytes() int64 {
 	if o.Purge > 0 {
 		return o.Purge
@@ -81,7 +81,7 @@ func (o *options) fsync() string {
 	return "always"
 }
 
-// lossy reports whether a power cut loses what was acknowledged.
+// lossy reports whether a power failure loses acknowledged data.
 func (o *options) lossy() bool { return o.Power && o.fsync() != "always" }
 
 func (o *options) fill() error {
@@ -100,10 +100,10 @@ func (o *options) fill() error {
 	return nil
 }
 
-// runCmd is a run.
+// runCmd is the command of a run.
 type runCmd struct{ options }
 
-// Run makes the run. Exit status 1 is a violation.
+// Run runs it. Exit status 1 is a violation.
 func (r *runCmd) Run() error {
 	if err := r.fill(); err != nil {
 		return err

@@ -27,7 +27,7 @@ const (
 	Sums       Rule = "sums"
 	Watches    Rule = "watches"
 	Regression Rule = "watch regressions"
-	Unwatched  Rule = "computed for nobody"
+	Unwatched  Rule = "computed without an observer"
 	Dead       Rule = "dead letters"
 	State      Rule = "buckets differ from the log"
 	Broken     Rule = "unreadable"
@@ -283,7 +283,7 @@ type LaneMessage struct {
 func (c *Checker) Lane(m LaneMessage) {
 	s := c.spaces[m.Space]
 	if s == nil {
-		c.violate(Unsent, "lane of %s: event %s %s for a space that nobody sends to", m.Space, m.Stream, m.ID)
+		c.violate(Unsent, "lane of %s: event %s %s for a space without senders", m.Space, m.Stream, m.ID)
 		return
 	}
 	if m.Invalid {

@@ -40,7 +40,7 @@ func (c *Checker) Saved(space string, st model.SpaceState) {
 		}
 		delete(stored, id)
 	}
-	for id, v := range stored { // any order: each is told
+	for id, v := range stored { // any order: each is reported
 		c.violate(State, "%s/%s: the bucket has %v, the log nothing", space, id, v)
 	}
 }
@@ -62,7 +62,7 @@ func (c *Checker) Finish() {
 		}
 	}
 	c.watches()
-	for k := range c.dead { // any order: each is told
+	for k := range c.dead { // any order: each is reported
 		c.violate(Dead, "there is no letter about %s %s of %s, which did not end well", k.stream, k.id, k.space)
 	}
 }
@@ -75,23 +75,23 @@ func (c *Checker) unhandled(s *spaceHistory) {
 				c.violate(Lost, "%s: %s stands in the lane at %d, and has no receipt", s.name, EventID(i, n), seq)
 			}
 		}
-		for n := range h.seen { // any order: each is told
+		for n := range h.seen { // any order: each is reported
 			if h.unsure[n] {
 				continue
 			}
-			c.violate(Answers, "%s: a client was told of a receipt of %s, and the log has none", s.name, EventID(i, n))
+			c.violate(Answers, "%s: a client received a receipt of %s, and the log has none", s.name, EventID(i, n))
 		}
 	}
-	for id := range s.own { // any order: each is told
+	for id := range s.own { // any order: each is reported
 		c.violate(Lost, "%s: follow-up %s has no receipt", s.name, id)
 	}
-	for id := range s.waits { // any order: each is told
+	for id := range s.waits { // any order: each is reported
 		c.violate(Lost, "%s: %s, which was to wait for its time, has no receipt", s.name, id)
 	}
-	for key := range s.jobs { // any order: each is told
+	for key := range s.jobs { // any order: each is reported
 		c.violate(Lost, "%s: the end of task %s has no receipt", s.name, key)
 	}
-	for id := range s.notices { // any order: each is told
+	for id := range s.notices { // any order: each is reported
 		c.violate(Lost, "%s: notice %s has no receipt", s.name, id)
 	}
 }

@@ -143,7 +143,7 @@ func (c *Checker) computed(s *spaceHistory, e model.LogEntry, tx *model.Tx, hand
 		return
 	}
 	if !c.wanted(s.name, node) {
-		c.violate(Unwatched, "%s, sequence %d: %s was computed, and nobody looks", s.name, e.Seq, node)
+		c.violate(Unwatched, "%s, sequence %d: %s was computed without an observer", s.name, e.Seq, node)
 	}
 }
 
@@ -270,7 +270,7 @@ func (c *Checker) fromClient(s *spaceHistory, e model.LogEntry, stream string, c
 	s.lastLane = max(s.lastLane, rc.Lane)
 	if a, told := h.seen[n]; told {
 		if is := (Answer{rc.Outcome, Hash(rc.Result.String())}); a != is && !h.unsure[n] {
-			c.violate(Answers, "%s, sequence %d: %s: a client was told %v, the log says %v", s.name, e.Seq, rc.Event, a, is)
+			c.violate(Answers, "%s, sequence %d: %s: a client received %v, the log has %v", s.name, e.Seq, rc.Event, a, is)
 		}
 		delete(h.seen, n)
 	}

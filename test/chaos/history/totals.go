@@ -96,7 +96,7 @@ func (c *Checker) FinishWithoutLog() {
 		// A timer that is set again before its time replaces the former one.
 		own = min(own+alarms, max(own, seen[name]))
 		want[name], want[model.Undelivered], want[Job] = own, strays, jobs
-		for source := range seen { // any order: what nobody should have sent is there, too
+		for source := range seen { // any order: unexpected events are counted, too
 			if _, other := c.work.SpaceNumber(source); !other {
 				want[source] += 0
 			}
