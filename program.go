@@ -338,7 +338,7 @@ func Always(p *Program) Programs { return func(string) *Program { return p } }
 // resolve converts ps to the form that package worker takes.
 func (ps Programs) resolve() (func(string) (*space.Program, error), error) {
 	if ps == nil {
-		return nil, fmt.Errorf("settle: Config.Programs is nil; it tells which program a space runs")
+		return nil, fmt.Errorf("settle: Config.Programs is nil; it selects the program of a space")
 	}
 	if p := ps(""); p != nil && p.Err() != nil {
 		return nil, p.Err()

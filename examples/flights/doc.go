@@ -15,5 +15,5 @@
 // The package holds the program (program.go), the input and its checks (input.go),
 // and the same statistics by one plain pass over the input (plain.go), against
 // which a run is verified. Package audit does that, with nothing but a NATS client;
-// "settle demo flights" runs it all. README.md tells what happens step by step.
+// "settle demo flights" runs it all. README.md describes it step by step.
 package flights

@@ -226,7 +226,7 @@ func (j *judge) openDead(d *bus.DeadFacts) {
 		return
 	}
 	j.bad(level, CheckDead, text, "What these events should have done is not done, and no operator has looked at them.",
-		"`settle dead --open` says why. When that is mended: `settle redrive --all`; else `settle dismiss --all`, with --error, --stream or --older for some of them.")
+		"`settle dead --open` says why. When the cause is repaired: `settle redrive --all`; else `settle dismiss --all`, with --error, --stream or --older for some of them.")
 }
 
 // firstsOf returns why the first letter of each of a few streams exists, beginning with the stream of most letters.

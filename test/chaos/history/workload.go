@@ -25,7 +25,7 @@ const (
 	Chain  = "chain"  // sends a hop to another space, which sends one on, three in all
 	Fan    = "fan"    // sends a leaf to each of four other spaces
 	Echo   = "echo"   // sends its own space a follow-up, which sends it another
-	Flaky  = "flaky"  // fails now and then in a way that may pass
+	Flaky  = "flaky"  // sometimes fails with a transient error
 	Fail   = "fail"   // writes and sends, and then fails
 	Nobody = "nobody" // has no handler
 	Stray  = "stray"  // sends to a stream of another space that has no handler
