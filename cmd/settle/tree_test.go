@@ -282,7 +282,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 		t.Errorf("a redrive is advised that is not possible:\n%s", out)
 	}
 	w.Kill()
-	wantInVain(t, "the event is stored, and will be handled when a worker runs its space; `settle tree o2 --space shop` says where it is",
+	wantInVain(t, "the event is stored, and will be handled when a worker runs its space; `settle tree o2 --space shop` shows its state",
 		"send", "shop", "order", "--id", "o2", "--wait")
 }
 
