@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -10,16 +11,23 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
+// logs are the commit logs of all spaces.
+type logs struct {
+	*streams
+	// mayCommit: the server has confirmed that this user may append to a log, or does not report it.
+	mayCommit atomic.Bool
+}
+
 // Append appends a commit if the head of its space is still at a.Expect.
 // See port.Log.
-func (b *Bus) Append(a model.Append, done func(seq uint64, err error)) {
+func (l *logs) Append(a model.Append, done func(seq uint64, err error)) {
 	if err := model.CheckName("space", a.Space); err != nil {
 		go done(0, fmt.Errorf("append: %w", err)) // ends when done returns
 		return
 	}
-	p := b.partitionOf(a.Space)
-	j := appending{b: b, a: a, stream: b.names.logStream(p), subject: b.names.log(p, a.Space)}
-	b.pub.start(task{
+	p := l.partitionOf(a.Space)
+	j := appending{logs: l, a: a, stream: l.names.logStream(p), subject: l.names.log(p, a.Space)}
+	l.pub.start(task{
 		op: OpAppend, msg: j.message(), judge: j.judge, done: done,
 		stream: j.stream, subject: j.subject, bound: true, epoch: a.Epoch,
 	})
@@ -27,7 +35,7 @@ func (b *Bus) Append(a model.Append, done func(seq uint64, err error)) {
 
 // appending judges the answers to one append.
 type appending struct {
-	b               *Bus
+	logs            *logs
 	a               model.Append
 	stream, subject string
 	// past is when the server first named a head from before a.Expect.
@@ -75,7 +83,7 @@ func (j *appending) answerFromThePast(a answer) ruling {
 	if j.past.IsZero() {
 		j.past = now
 	}
-	if j.b.clustered.Load() && now.Sub(j.past) < j.b.timing.pastLimit {
+	if j.logs.clustered.Load() && now.Sub(j.past) < j.logs.timing.pastLimit {
 		return ruling{again: true}
 	}
 	return ruling{lookup: j.whetherBack}
@@ -83,8 +91,8 @@ func (j *appending) answerFromThePast(a answer) ruling {
 
 // whetherBack decides a refusal by a log that ends before the entries that the caller has seen in it.
 func (j *appending) whetherBack(ctx context.Context) ruling {
-	j.b.compare(ctx, j.stream)
-	if j.a.Epoch != j.b.Epoch() {
+	j.logs.compare(ctx, j.stream)
+	if j.a.Epoch != j.logs.Epoch() {
 		return ruling{err: errOtherEpoch}
 	}
 	return j.refused("the log ends before what was expected")
@@ -93,7 +101,7 @@ func (j *appending) whetherBack(ctx context.Context) ruling {
 // whoseCommit decides a refusal that came after an attempt in doubt: the commit
 // that follows a.Expect is either this one or another runtime's.
 func (j *appending) whoseCommit(ctx context.Context) ruling {
-	next, err := j.b.leaderGet(ctx, j.stream, getRequest{Seq: j.a.Expect + 1, NextFor: j.subject})
+	next, err := j.logs.leaderGet(ctx, j.stream, getRequest{Seq: j.a.Expect + 1, NextFor: j.subject})
 	switch {
 	case err != nil: // errNoMessage, too: that answer came from a deposed leader
 		return ruling{again: true}

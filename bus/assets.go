@@ -80,53 +80,53 @@ type asset struct {
 // assets returns all of them. The bucket of the workers comes first: there is only
 // one, so it decides between two programs that create a
 // deployment at the same time with different numbers of partitions.
-func (b *Bus) assets(partitions int) []asset {
-	all := []asset{b.workersAsset(), b.deadAsset(), b.programsAsset()}
+func (pr *provisioner) assets(partitions int) []asset {
+	all := []asset{pr.workersAsset(), pr.deadAsset(), pr.programsAsset()}
 	for i := range all {
 		all[i].partition = AllPartitions
 	}
 	for p := range partitions {
-		all = append(all, b.logAsset(p), b.laneAsset(p), b.stateAsset(p))
+		all = append(all, pr.logAsset(p), pr.laneAsset(p), pr.stateAsset(p))
 	}
 	for i := range all {
 		all[i].config.Metadata = map[string]string{
 			metaComponent:  all[i].component,
-			metaVersion:    b.cfg.Version,
+			metaVersion:    pr.version,
 			metaSchema:     strconv.Itoa(Schema),
 			metaPartitions: strconv.Itoa(partitions),
 		}
 	}
-	all[0].config.Metadata[metaHorizon] = b.Horizon().String()
+	all[0].config.Metadata[metaHorizon] = pr.Horizon().String()
 	return all
 }
 
-func (b *Bus) logAsset(p int) asset {
-	c := streamConfig(b.names.logStream(p), b.names.logs(p))
+func (pr *provisioner) logAsset(p int) asset {
+	c := streamConfig(pr.names.logStream(p), pr.names.logs(p))
 	c.Description = "Settle: the commits of the spaces of partition " + strconv.Itoa(p)
 	c.MaxMsgsPerSubject = -1
-	c.RePublish = &jetstream.RePublish{Source: b.names.logs(p), Destination: b.names.feeds(p)}
+	c.RePublish = &jetstream.RePublish{Source: pr.names.logs(p), Destination: pr.names.feeds(p)}
 	return asset{component: ComponentLog, partition: p, config: c, rules: logRules}
 }
 
-func (b *Bus) laneAsset(p int) asset {
-	c := streamConfig(b.names.laneStream(p), b.names.lanes(p))
+func (pr *provisioner) laneAsset(p int) asset {
+	c := streamConfig(pr.names.laneStream(p), pr.names.lanes(p))
 	c.Description = "Settle: the events for the spaces of partition " + strconv.Itoa(p)
 	c.MaxMsgsPerSubject = 1
 	c.DiscardNewPerSubject = true
-	if b.cfg.LaneMaxBytes > 0 {
-		c.MaxBytes = b.cfg.LaneMaxBytes
+	if pr.want.LaneMaxBytes > 0 {
+		c.MaxBytes = pr.want.LaneMaxBytes
 	}
 	return asset{component: ComponentLane, partition: p, config: c, rules: laneRules}
 }
 
-func (b *Bus) stateAsset(p int) asset {
-	c := bucketConfig(b.names.stateBucket(p))
+func (pr *provisioner) stateAsset(p int) asset {
+	c := bucketConfig(pr.names.stateBucket(p))
 	c.Description = "Settle: the documents of the spaces of partition " + strconv.Itoa(p)
 	return asset{component: ComponentState, partition: p, config: c, rules: stateRules}
 }
 
-func (b *Bus) workersAsset() asset {
-	c := bucketConfig(b.names.workersBucket())
+func (pr *provisioner) workersAsset() asset {
+	c := bucketConfig(pr.names.workersBucket())
 	c.Description = "Settle: the workers, and the number of partitions"
 	c.MaxAge = memberAge
 	return asset{component: "workers", config: c, rules: workersRules}
@@ -136,19 +136,19 @@ func (b *Bus) workersAsset() asset {
 // stay visible for a while, and do not pile up.
 const memberAge = time.Hour
 
-func (b *Bus) programsAsset() asset {
-	c := bucketConfig(b.names.programsBucket())
+func (pr *provisioner) programsAsset() asset {
+	c := bucketConfig(pr.names.programsBucket())
 	c.Description = "Settle: the versions of hosted programs, and which space runs which"
 	return asset{component: "programs", config: c, rules: programsRules}
 }
 
 // deadAsset stores one letter about each event, from any number of coordinators.
-func (b *Bus) deadAsset() asset {
-	c := streamConfig(b.names.deadStream(), b.names.deads())
+func (pr *provisioner) deadAsset() asset {
+	c := streamConfig(pr.names.deadStream(), pr.names.deads())
 	c.Description = "Settle: the events that failed or were refused"
 	c.MaxMsgsPerSubject = 1
 	c.DiscardNewPerSubject = true
-	c.MaxAge = b.cfg.DeadLetterMaxAge
+	c.MaxAge = pr.want.DeadLetterMaxAge
 	return asset{component: "dead", config: c, rules: deadRules}
 }
 

@@ -50,8 +50,7 @@ var alterations = map[string]func(*jetstream.StreamConfig){
 }
 
 func testAssets() []asset {
-	b := &Bus{names: newNames("settle"), cfg: Config{Version: "test"}}
-	return b.assets(1)
+	return unconnected(Config{Version: "test"}).assets(1)
 }
 
 // plainSetting is a setting's name without what is said in brackets.

@@ -80,21 +80,21 @@ func isAway(err error) bool {
 // of partitions and its horizon, whatever was assumed when the bus connected. It logs what it waits for
 // at growing intervals, and returns it as the error if ctx ends first: ErrNoDeployment, or
 // ErrRestoring during a restore.
-func (b *Bus) AwaitDeployment(ctx context.Context) error {
-	v := vigil{log: b.log}
+func (pr *provisioner) AwaitDeployment(ctx context.Context) error {
+	v := vigil{log: pr.log}
 	for {
-		stored, err := b.storedSettings(ctx)
+		stored, err := pr.storedSettings(ctx)
 		switch {
 		case err == nil && stored.partitions > 0:
-			return b.choose(stored)
+			return pr.choose(stored)
 		case err == nil:
 			err = ErrNoDeployment
 		case !errors.Is(err, ErrRestoring):
 			return err
 		}
-		wait := v.failed("waiting for a deployment", "prefix", b.cfg.Prefix, "server", b.nc.ConnectedUrlRedacted(), "why", err)
-		if over := b.sleep(ctx, wait); over != nil {
-			return fmt.Errorf("waited for the deployment %s: %w (%w)", b.cfg.Prefix, over, err)
+		wait := v.failed("waiting for a deployment", "prefix", pr.names.prefix, "server", pr.nc.ConnectedUrlRedacted(), "why", err)
+		if over := pr.sleep(ctx, wait); over != nil {
+			return fmt.Errorf("waited for the deployment %s: %w (%w)", pr.names.prefix, over, err)
 		}
 	}
 }
@@ -103,52 +103,52 @@ func (b *Bus) AwaitDeployment(ctx context.Context) error {
 // is for users that may not create missing streams; it logs what it waits for like
 // AwaitDeployment. It does not wait for a stream of a partition that existed once (Lost): other partitions can be
 // served without it.
-func (b *Bus) AwaitProvision(ctx context.Context) error {
-	lost, err := b.findLost(ctx)
+func (pr *provisioner) AwaitProvision(ctx context.Context) error {
+	lost, err := pr.findLost(ctx)
 	if err != nil {
 		return err
 	}
-	return b.awaitStreams(ctx, "waiting for streams that this user may not create; `settle provision` creates them", lost)
+	return pr.awaitStreams(ctx, "waiting for streams that this user may not create; `settle provision` creates them", lost)
 }
 
 // Complete is Provision for programs that serve a deployment, at every start. It creates missing
 // streams, but none that existed once (Lost): a new one would silently replace its lost contents. The other
 // partitions can be served without a stream of one partition; Complete waits for the bucket of the workers.
-func (b *Bus) Complete(ctx context.Context) error {
-	lost, err := b.findLost(ctx)
+func (pr *provisioner) Complete(ctx context.Context) error {
+	lost, err := pr.findLost(ctx)
 	switch {
 	case err != nil:
 		return err
-	case slices.Contains(lost, bucketStream(b.names.workersBucket())):
-		return b.awaitStreams(ctx, "waiting for the bucket of the workers, which is gone; `settle doctor` says what to do", lost)
+	case slices.Contains(lost, bucketStream(pr.names.workersBucket())):
+		return pr.awaitStreams(ctx, "waiting for the bucket of the workers, which is gone; `settle doctor` says what to do", lost)
 	}
-	err = b.provisionBut(ctx, lost)
+	err = pr.provisionBut(ctx, lost)
 	if errors.Is(err, errStreamRestoring) { // one that all partitions share
-		return b.awaitStreams(ctx, "waiting for a stream that is being restored", lost)
+		return pr.awaitStreams(ctx, "waiting for a stream that is being restored", lost)
 	}
 	return err
 }
 
 // findLost is Lost, and logs the lost streams.
-func (b *Bus) findLost(ctx context.Context) ([]string, error) {
-	lost, err := b.Lost(ctx)
+func (pr *provisioner) findLost(ctx context.Context) ([]string, error) {
+	lost, err := pr.Lost(ctx)
 	if len(lost) > 0 {
-		b.log.Error("streams of the deployment are gone, and others have data: nothing is created in their place, and their partitions are not served; restore them, or `settle provision` makes empty ones", "streams", lost)
+		pr.log.Error("streams of the deployment are gone, and others have data: nothing is created in their place, and their partitions are not served; restore them, or `settle provision` makes empty ones", "streams", lost)
 	}
 	return lost, err
 }
 
 // awaitStreams waits until no stream is missing except those of partitions that are lost, and logs what it waits for.
-func (b *Bus) awaitStreams(ctx context.Context, what string, lost []string) error {
-	v := vigil{log: b.log}
+func (pr *provisioner) awaitStreams(ctx context.Context, what string, lost []string) error {
+	v := vigil{log: pr.log}
 	for {
-		err := b.checkBut(ctx, lost)
+		err := pr.checkBut(ctx, lost)
 		if !errors.Is(err, errNoStream) && !errors.Is(err, ErrNoDeployment) && !errors.Is(err, errStreamRestoring) {
 			return err
 		}
-		wait := v.failed(what, "prefix", b.cfg.Prefix, "missing", err)
-		if over := b.sleep(ctx, wait); over != nil {
-			return fmt.Errorf("waited for the streams of deployment %s: %w (%w)", b.cfg.Prefix, over, err)
+		wait := v.failed(what, "prefix", pr.names.prefix, "missing", err)
+		if over := pr.sleep(ctx, wait); over != nil {
+			return fmt.Errorf("waited for the streams of deployment %s: %w (%w)", pr.names.prefix, over, err)
 		}
 	}
 }

@@ -39,12 +39,12 @@ func (n *BackupNote) Made() time.Time {
 // backupKey is the record of the newest backup. Users of the role backup may store only this one.
 const backupKey = "backup.newest"
 
-// noteTries is how often a note is stored again after a conflict with the note of another backup.
-const noteTries = 5
+// backups keeps the note of the newest backup, which is a record.
+type backups struct{ *records }
 
 // NoteBackup stores that a backup was made, unless a newer one is recorded already. It returns
 // model.ErrForbidden for a user without that permission.
-func (b *Bus) NoteBackup(ctx context.Context, n *BackupNote) error {
+func (b *backups) NoteBackup(ctx context.Context, n *BackupNote) error {
 	data, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (b *Bus) NoteBackup(ctx context.Context, n *BackupNote) error {
 }
 
 // LastBackup returns the record of the newest backup, nil if there is none.
-func (b *Bus) LastBackup(ctx context.Context) (*BackupNote, error) {
+func (b *backups) LastBackup(ctx context.Context) (*BackupNote, error) {
 	n, _, err := b.lastBackup(ctx)
 	return n, err
 }
@@ -76,7 +76,7 @@ type noteError struct{ why error }
 func (e *noteError) Error() string { return fmt.Sprintf("the note of the newest backup: %v", e.why) }
 func (e *noteError) Unwrap() error { return e.why }
 
-func (b *Bus) lastBackup(ctx context.Context) (n *BackupNote, rev uint64, err error) {
+func (b *backups) lastBackup(ctx context.Context) (n *BackupNote, rev uint64, err error) {
 	r, err := b.LoadRecord(ctx, backupKey)
 	switch {
 	case err != nil:

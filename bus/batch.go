@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,11 +30,11 @@ var errTooMany = errors.New("too many results for one request")
 // batchGet reads a batch of messages by a direct get (ADR-31). Any replica may
 // answer, so the last message found need not be the end of the stream; the messages are in
 // order and without gaps. more reports that the batch ended before the replica's end.
-func (b *Bus) batchGet(ctx context.Context, stream string, req getRequest) (found []storedMsg, more bool, err error) {
-	err = b.persist(ctx, func(ctx context.Context) error {
-		found, more, err = b.batchOnce(ctx, stream, req)
+func (l *link) batchGet(ctx context.Context, stream string, req getRequest) (found []storedMsg, more bool, err error) {
+	err = l.persist(ctx, func(ctx context.Context) error {
+		found, more, err = l.batchOnce(ctx, stream, req)
 		if errors.Is(err, errSilentReplicas) {
-			if _, info := b.streamInfo(ctx, stream); errors.Is(info, errNoStream) {
+			if _, info := l.streamInfo(ctx, stream); errors.Is(info, errNoStream) {
 				return info
 			}
 		}
@@ -45,42 +46,42 @@ func (b *Bus) batchGet(ctx context.Context, stream string, req getRequest) (foun
 	return found, more, nil
 }
 
-func (b *Bus) batchOnce(ctx context.Context, stream string, req getRequest) ([]storedMsg, bool, error) {
+func (l *link) batchOnce(ctx context.Context, stream string, req getRequest) ([]storedMsg, bool, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return nil, false, err
 	}
 	// Room for every message that the request allows, so none is ever dropped.
 	replies := make(chan *nats.Msg, max(req.Batch, min(len(req.MultiLast), 1)*multiLastLimit)+1)
-	inbox := b.nc.NewInbox()
-	sub, err := b.nc.ChanSubscribe(inbox, replies)
+	inbox := l.nc.NewInbox()
+	sub, err := l.nc.ChanSubscribe(inbox, replies)
 	if err != nil {
 		return nil, false, transient(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
-	if err := b.nc.PublishRequest(b.api+"DIRECT.GET."+stream, inbox, body); err != nil {
+	if err := l.nc.PublishRequest(l.api+"DIRECT.GET."+stream, inbox, body); err != nil {
 		return nil, false, transient(err)
 	}
-	return b.collect(ctx, replies, len(req.MultiLast) > 0)
+	return l.collect(ctx, replies, len(req.MultiLast) > 0)
 }
 
 // collect receives a batch. The server numbers each message's predecessor within
 // the batch, so a lost one is noticed. multi means that the request was for the last
 // messages of all subjects of a pattern.
-func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool) (found []storedMsg, more bool, err error) {
-	patience := time.NewTimer(b.cfg.AckTimeout)
+func (l *link) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool) (found []storedMsg, more bool, err error) {
+	patience := time.NewTimer(l.ackTimeout)
 	defer patience.Stop()
 	var last uint64
 	for {
 		var m *nats.Msg
 		select {
 		case m = <-replies:
-			patience.Reset(b.cfg.AckTimeout)
+			patience.Reset(l.ackTimeout)
 		case <-patience.C:
-			return nil, false, fmt.Errorf("%w: no answer within %v", errTransient, b.cfg.AckTimeout)
+			return nil, false, fmt.Errorf("%w: no answer within %v", errTransient, l.ackTimeout)
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
-		case <-b.stopped:
+		case <-l.stopped:
 			return nil, false, model.ErrStopped
 		}
 		seq := addedNumber(m.Header, headerSequence)
@@ -99,10 +100,6 @@ func (b *Bus) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool)
 
 // errSilentReplicas: no server answers for the stream, which is missing, or has just lost its leader.
 var errSilentReplicas = errors.New("no replica of the stream answers")
-
-// transient marks an error of the connection as one that is worth another try;
-// persist ends the tries when the bus is stopped.
-func transient(err error) error { return fmt.Errorf("%w: %w", errTransient, err) }
 
 // noResults describes the 404 for a pattern of which no subject has a message. The other 404,
 // "Message Not Found", for a pattern means that a message could not be loaded that existed
@@ -134,10 +131,10 @@ func endOfBatch(found []storedMsg, last uint64, h nats.Header, multi bool) ([]st
 
 // readPages reads up to limit messages that match the pattern after a sequence, in
 // as many batches as necessary. The pattern "" matches all of them.
-func (b *Bus) readPages(ctx context.Context, stream, pattern string, after uint64, limit int) ([]storedMsg, error) {
+func (l *link) readPages(ctx context.Context, stream, pattern string, after uint64, limit int) ([]storedMsg, error) {
 	var all []storedMsg
 	for len(all) < limit {
-		page, more, err := b.batchGet(ctx, stream, getRequest{
+		page, more, err := l.batchGet(ctx, stream, getRequest{
 			Seq: after + 1, NextFor: pattern, Batch: min(limit-len(all), pageLimit), MaxBytes: pageBytes,
 		})
 		if err != nil {
@@ -151,3 +148,38 @@ func (b *Bus) readPages(ctx context.Context, stream, pattern string, after uint6
 	}
 	return all, nil
 }
+
+// readAll reads the one message of each subject of a pattern, of which there are few.
+func (l *link) readAll(ctx context.Context, stream, pattern string) ([]storedMsg, error) {
+	found, more, err := l.batchGet(ctx, stream, getRequest{MultiLast: []string{pattern}, MaxBytes: stateBytes})
+	if err == nil && more {
+		err = errTooMany
+	}
+	return found, err
+}
+
+// readNamed reads the last messages of subjects, in halves if they are too large for one answer.
+func (l *link) readNamed(ctx context.Context, stream string, subjects []string) ([]storedMsg, error) {
+	if room := l.MaxPayload() / 2; len(strings.Join(subjects, `","`)) > room && len(subjects) > 1 {
+		return l.readHalves(ctx, stream, subjects)
+	}
+	found, more, err := l.batchGet(ctx, stream, getRequest{MultiLast: subjects, MaxBytes: stateBytes})
+	if err == nil && more && len(subjects) > 1 {
+		return l.readHalves(ctx, stream, subjects)
+	}
+	return found, err
+}
+
+func (l *link) readHalves(ctx context.Context, stream string, subjects []string) ([]storedMsg, error) {
+	half := len(subjects) / 2
+	first, err := l.readNamed(ctx, stream, subjects[:half])
+	if err != nil {
+		return nil, err
+	}
+	rest, err := l.readNamed(ctx, stream, subjects[half:])
+	return append(first, rest...), err
+}
+
+// stateBytes limits what the server sends at once; it
+// disconnects clients with 64 MiB of unread data.
+const stateBytes = 16 << 20

@@ -55,7 +55,7 @@ func TestBatch_APartThatWasLostIsNoticed(t *testing.T) {
 		return m
 	}
 	end := &nats.Msg{Header: nats.Header{headerStatus: {"204"}, headerLastSequence: {"9"}}}
-	b := &Bus{cfg: Config{AckTimeout: time.Minute}}
+	b := unconnected(Config{AckTimeout: time.Minute})
 	for name, c := range map[string]struct {
 		parts []*nats.Msg
 		want  error

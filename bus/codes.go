@@ -49,9 +49,3 @@ type storedMessage struct {
 	Data     []byte    `json:"data"`
 	Time     time.Time `json:"time"`
 }
-
-// purgeRequest asks the JetStream API to remove the messages of a subject below a sequence.
-type purgeRequest struct {
-	Sequence uint64 `json:"seq,omitempty"`
-	Subject  string `json:"filter,omitempty"`
-}

@@ -38,7 +38,7 @@ type Asset struct {
 const AllPartitions = -1
 
 // Assets returns the streams of the deployment.
-func (b *Bus) Assets() []Asset { return AssetsOf(b.cfg.Prefix, b.Partitions()) }
+func (pr *provisioner) Assets() []Asset { return AssetsOf(pr.names.prefix, pr.Partitions()) }
 
 // AssetsOf returns the streams of a deployment, those of one partition next to each other.
 func AssetsOf(prefix string, partitions int) []Asset {
@@ -64,9 +64,12 @@ type StreamReach struct {
 	MaxAge      time.Duration
 }
 
+// copier copies streams as they are stored.
+type copier struct{ *streams }
+
 // Reach asks the stream's leader for the extent of the stream.
-func (b *Bus) Reach(ctx context.Context, stream string) (StreamReach, error) {
-	info, err := b.streamInfo(ctx, stream)
+func (c *copier) Reach(ctx context.Context, stream string) (StreamReach, error) {
+	info, err := c.streamInfo(ctx, stream)
 	if err != nil {
 		return StreamReach{}, fmt.Errorf("state of stream %s: %w", stream, err)
 	}
@@ -90,7 +93,7 @@ type Stored struct {
 // upTo, or, if that is 0, up to a moment at which no further message existed. A message that was
 // replaced during the copy may be delivered in addition to its replacement. An error
 // of take ends the copy.
-func (b *Bus) CopyStream(ctx context.Context, stream string, after, upTo uint64, take func(*Stored) error) error {
+func (c *copier) CopyStream(ctx context.Context, stream string, after, upTo uint64, take func(*Stored) error) error {
 	if upTo > 0 && after >= upTo {
 		return nil
 	}
@@ -99,7 +102,7 @@ func (b *Bus) CopyStream(ctx context.Context, stream string, after, upTo uint64,
 	var failed error
 	complete := false
 	t := tail{stream: stream, after: after, reached: func() { complete = true; end() }}
-	err := b.follow(within, t, func(d delivery) {
+	err := c.follow(within, t, func(d delivery) {
 		switch {
 		case complete || failed != nil:
 			return
@@ -155,8 +158,8 @@ func SpaceOfCommit(s *Stored) string { return lastToken(s.Subject) }
 func EventOf(s *Stored) (m model.Message, ok bool) { return parseEvent(s.Subject) }
 
 // MarkOf returns the space whose mark a message of a STATE bucket is, "" if it is none.
-func (b *Bus) MarkOf(partition int, s *Stored) string {
-	key := strings.TrimPrefix(s.Subject, bucketSubject(b.names.stateBucket(partition), ""))
+func (c *copier) MarkOf(partition int, s *Stored) string {
+	key := strings.TrimPrefix(s.Subject, bucketSubject(c.names.stateBucket(partition), ""))
 	space, found := strings.CutSuffix(key, "."+markKey)
 	if !found {
 		return ""
@@ -165,8 +168,8 @@ func (b *Bus) MarkOf(partition int, s *Stored) string {
 }
 
 // PositionOf returns the name of the position that a message of a STATE bucket is, "" if it is none.
-func (b *Bus) PositionOf(partition int, s *Stored) string {
-	name, found := strings.CutPrefix(s.Subject, bucketSubject(b.names.stateBucket(partition), positionPrefix))
+func (c *copier) PositionOf(partition int, s *Stored) string {
+	name, found := strings.CutPrefix(s.Subject, bucketSubject(c.names.stateBucket(partition), positionPrefix))
 	if !found {
 		return ""
 	}

@@ -38,11 +38,11 @@ var errBehind = errors.New("the last dead letters cannot be read")
 var errManyDead = errors.New("too many dead letters are not counted yet")
 
 // CountDead counts the dead letters of a space and a stream, "" for any. See port.DeadCounter.
-func (b *Bus) CountDead(ctx context.Context, space, stream string) (model.DeadCounts, error) {
+func (dl *deadLetters) CountDead(ctx context.Context, space, stream string) (model.DeadCounts, error) {
 	if err := errors.Join(checkIfAny("space", space), checkIfAny("stream", stream)); err != nil {
 		return model.DeadCounts{}, err
 	}
-	counted, err := b.countDead(ctx)
+	counted, err := dl.countDead(ctx)
 	if err == nil {
 		if c, kept := counted.totals.Of(space, stream); kept {
 			return c, nil
@@ -50,7 +50,7 @@ func (b *Bus) CountDead(ctx context.Context, space, stream string) (model.DeadCo
 	} else if !uncounted(err) {
 		return model.DeadCounts{}, fmt.Errorf("count dead letters: %w", err)
 	}
-	names, err := b.ListDead(ctx, space)
+	names, err := dl.ListDead(ctx, space)
 	return model.NewDeadIndex(names).Count(func(n model.DeadName) bool { return stream == "" || n.Stream == stream }), err
 }
 
@@ -60,19 +60,19 @@ func uncounted(err error) bool {
 }
 
 // countDead counts all letters that are there: the totals that are kept, and what was stored since.
-func (b *Bus) countDead(ctx context.Context) (*deadCount, error) {
-	kept, _, err := b.keptTotals(ctx)
+func (dl *deadLetters) countDead(ctx context.Context) (*deadCount, error) {
+	kept, _, err := dl.keptTotals(ctx)
 	if err != nil {
 		return nil, err
 	}
-	info, err := b.streamInfo(ctx, b.names.deadStream())
+	info, err := dl.streamInfo(ctx, dl.names.deadStream())
 	if err != nil {
 		return nil, err
 	}
 	if info.State.LastSeq > kept.Seq+manyDead {
 		return nil, errManyDead
 	}
-	c := newDeadCount(b, kept, info.State)
+	c := newDeadCount(dl, kept, info.State)
 	for pages := 0; !c.done; pages++ {
 		if pages > manyDead/pageLimit { // they are large
 			return nil, errManyDead
@@ -85,8 +85,8 @@ func (b *Bus) countDead(ctx context.Context) (*deadCount, error) {
 }
 
 // keptTotals are those that a coordinator has stored, and their revision; empty ones if none has.
-func (b *Bus) keptTotals(ctx context.Context) (*model.DeadTotals, uint64, error) {
-	r, err := b.LoadRecord(ctx, deadTotalsKey)
+func (dl *deadLetters) keptTotals(ctx context.Context) (*model.DeadTotals, uint64, error) {
+	r, err := dl.LoadRecord(ctx, deadTotalsKey)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -99,16 +99,16 @@ func (b *Bus) keptTotals(ctx context.Context) (*model.DeadTotals, uint64, error)
 
 // deadCount counts the messages that a stream of dead letters had in a state.
 type deadCount struct {
-	b      *Bus
-	totals *model.DeadTotals
-	state  jetstream.StreamState
-	done   bool
+	letters *deadLetters
+	totals  *model.DeadTotals
+	state   jetstream.StreamState
+	done    bool
 	// names are all that were counted, nil if they are not known or are many.
 	names model.DeadIndex
 }
 
-func newDeadCount(b *Bus, from *model.DeadTotals, s jetstream.StreamState) *deadCount {
-	c := &deadCount{b: b, totals: from, state: s}
+func newDeadCount(letters *deadLetters, from *model.DeadTotals, s jetstream.StreamState) *deadCount {
+	c := &deadCount{letters: letters, totals: from, state: s}
 	if from.Seq == 0 {
 		c.names = model.DeadIndex{}
 	}
@@ -123,7 +123,7 @@ func (c *deadCount) page(ctx context.Context) error {
 	var found []storedMsg
 	if end > 0 {
 		var err error
-		found, _, err = c.b.batchGet(ctx, c.b.names.deadStream(), getRequest{Seq: max(t.Seq, 1), Batch: pageLimit + 1, MaxBytes: pageBytes})
+		found, _, err = c.letters.batchGet(ctx, c.letters.names.deadStream(), getRequest{Seq: max(t.Seq, 1), Batch: pageLimit + 1, MaxBytes: pageBytes})
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func isLastOf(t *model.DeadTotals, found []storedMsg) bool {
 func (c *deadCount) add(ctx context.Context, found []storedMsg) error {
 	names := make([]model.DeadName, 0, len(found))
 	for i := range found {
-		if n, is := c.b.deadName(found[i].Subject); is {
+		if n, is := c.letters.deadName(found[i].Subject); is {
 			names = append(names, n)
 		}
 	}
@@ -199,17 +199,17 @@ func (c *deadCount) before(ctx context.Context, names []model.DeadName) (model.D
 	var subjects []string
 	for _, n := range all {
 		if !fresh[n] && n.Check() == nil {
-			subjects = append(subjects, c.b.names.dead(n.Space, n.Stream, n.Event))
+			subjects = append(subjects, c.letters.names.dead(n.Space, n.Stream, n.Event))
 		}
 	}
 	before := model.DeadIndex{}
 	for part := range slices.Chunk(subjects, getDeadAtOnce) {
-		found, err := c.b.readNamed(ctx, c.b.names.deadStream(), part)
+		found, err := c.letters.readNamed(ctx, c.letters.names.deadStream(), part)
 		if err != nil {
 			return nil, err
 		}
 		for i := range found {
-			if n, is := c.b.deadName(found[i].Subject); is && found[i].Seq <= c.totals.Seq {
+			if n, is := c.letters.deadName(found[i].Subject); is && found[i].Seq <= c.totals.Seq {
 				before[n] = true
 			}
 		}
@@ -218,19 +218,19 @@ func (c *deadCount) before(ctx context.Context, names []model.DeadName) (model.D
 }
 
 // deadName reads the name of a letter or a note off its subject.
-func (b *Bus) deadName(subject string) (model.DeadName, bool) {
+func (dl *deadLetters) deadName(subject string) (model.DeadName, bool) {
 	m, ok := parseEvent(subject)
-	return model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID}, ok && b.names.dead(m.Space, m.Stream, m.ID) == subject
+	return model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID}, ok && dl.names.dead(m.Space, m.Stream, m.ID) == subject
 }
 
 // KeepDeadTotals counts what was stored since the totals were, if it is some hundred messages, and
 // stores them. See port.DeadCounter.
-func (b *Bus) KeepDeadTotals(ctx context.Context) error {
-	kept, rev, err := b.keptTotals(ctx)
+func (dl *deadLetters) KeepDeadTotals(ctx context.Context) error {
+	kept, rev, err := dl.keptTotals(ctx)
 	if err != nil {
 		return err
 	}
-	info, err := b.streamInfo(ctx, b.names.deadStream())
+	info, err := dl.streamInfo(ctx, dl.names.deadStream())
 	if err != nil {
 		return err
 	}
@@ -238,28 +238,28 @@ func (b *Bus) KeepDeadTotals(ctx context.Context) error {
 	case info.Config.MaxAge > 0: // letters that expire are counted by those that are left
 		return nil
 	case last >= kept.Seq && last-kept.Seq < fewDead && kept.Messages+last-kept.Seq == info.State.Msgs:
-		if err := b.sameDead(ctx, kept); !errors.Is(err, errNotTheSame) {
+		if err := dl.sameDead(ctx, kept); !errors.Is(err, errNotTheSame) {
 			return err
 		}
 	}
 	if kept.Begun.IsZero() {
 		kept.Begun = time.Now().UTC()
 	}
-	c := newDeadCount(b, kept, info.State)
+	c := newDeadCount(dl, kept, info.State)
 	if rev, err = c.keep(ctx, rev); !errors.Is(err, errNotTheSame) || time.Since(kept.Begun).Abs() < recount {
 		return err
 	}
-	c = newDeadCount(b, &model.DeadTotals{Begun: time.Now().UTC()}, info.State)
+	c = newDeadCount(dl, &model.DeadTotals{Begun: time.Now().UTC()}, info.State)
 	_, err = c.keep(ctx, rev)
 	return err
 }
 
 // sameDead returns errNotTheSame unless the last message that is counted is there.
-func (b *Bus) sameDead(ctx context.Context, kept *model.DeadTotals) error {
+func (dl *deadLetters) sameDead(ctx context.Context, kept *model.DeadTotals) error {
 	if kept.Seq == 0 {
 		return nil
 	}
-	found, _, err := b.batchGet(ctx, b.names.deadStream(), getRequest{Seq: kept.Seq, Batch: 1})
+	found, _, err := dl.batchGet(ctx, dl.names.deadStream(), getRequest{Seq: kept.Seq, Batch: 1})
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (c *deadCount) keep(ctx context.Context, rev uint64) (uint64, error) {
 		if err != nil {
 			return rev, err
 		}
-		if rev, err = c.b.SaveRecord(ctx, model.Record{Key: deadTotalsKey, Data: data, Rev: rev}); err != nil {
+		if rev, err = c.letters.SaveRecord(ctx, model.Record{Key: deadTotalsKey, Data: data, Rev: rev}); err != nil {
 			return rev, err // model.ErrOutdated: another coordinator counts, too
 		}
 	}

@@ -29,27 +29,27 @@ func (d *Defect) Silent() bool { return errors.Is(d.Err, ErrSilent) }
 // Defects checks every stream as Check does, and returns their defects, in the order of Assets; nil if
 // there are none. A stream that has not answered after a while has a defect. The error is ErrNoDeployment if
 // every stream is missing, or that of ctx.
-func (b *Bus) Defects(ctx context.Context) ([]Defect, error) {
-	return b.defects(ctx, b.timing.silent)
+func (pr *provisioner) Defects(ctx context.Context) ([]Defect, error) {
+	return pr.defects(ctx, pr.timing.silent)
 }
 
 // checkers is how many streams are checked at a time.
 const checkers = 16
 
 // defects is Defects with a limit on how long a stream may take to answer; 0 waits until ctx ends.
-func (b *Bus) defects(ctx context.Context, silent time.Duration) ([]Defect, error) {
-	assets := b.assets(b.Partitions())
+func (pr *provisioner) defects(ctx context.Context, silent time.Duration) ([]Defect, error) {
+	assets := pr.assets(pr.Partitions())
 	errs := make([]error, len(assets))
 	var asked atomic.Bool // the leader has reported a missing stream for long enough
 	var g errgroup.Group
 	g.SetLimit(checkers)
 	for i := range assets {
 		g.Go(func() error { // ends when the stream has answered, or with ctx
-			absent := b.timing.absent
+			absent := pr.timing.absent
 			if asked.Load() {
 				absent = 0
 			}
-			errs[i] = b.checkWithin(ctx, &assets[i], absent, silent)
+			errs[i] = pr.checkWithin(ctx, &assets[i], absent, silent)
 			if errors.Is(errs[i], errNoStream) {
 				asked.Store(true)
 			}
@@ -80,13 +80,13 @@ func (b *Bus) defects(ctx context.Context, silent time.Duration) ([]Defect, erro
 }
 
 // checkWithin checks a stream that may be silent for so long, or until ctx ends if silent is 0.
-func (b *Bus) checkWithin(ctx context.Context, a *asset, absent, silent time.Duration) error {
+func (pr *provisioner) checkWithin(ctx context.Context, a *asset, absent, silent time.Duration) error {
 	if silent == 0 {
-		return b.check(ctx, *a, absent)
+		return pr.check(ctx, *a, absent)
 	}
 	within, end := context.WithTimeout(ctx, silent)
 	defer end()
-	err := b.check(within, *a, absent)
+	err := pr.check(within, *a, absent)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("stream %s (%s) has not answered within %v: %w", a.config.Name, a.component, silent, ErrSilent)
 	}

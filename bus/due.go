@@ -11,17 +11,17 @@ import (
 )
 
 // DueSpaces returns the spaces of a partition that must be woken at a time. See port.State.
-func (b *Bus) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
-	if err := b.checkPartition(partition); err != nil {
+func (s *states) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
+	if err := s.checkPartition(partition); err != nil {
 		return nil, err
 	}
-	bucket := b.names.stateBucket(partition)
+	bucket := s.names.stateBucket(partition)
 	var list []model.Due
-	err := b.persist(ctx, func(ctx context.Context) error {
+	err := s.persist(ctx, func(ctx context.Context) error {
 		pattern := bucketSubject(bucket, "*."+model.DueKey)
-		found, more, err := b.batchGet(ctx, bucketStream(bucket), getRequest{MultiLast: []string{pattern}, MaxBytes: stateBytes})
+		found, more, err := s.batchGet(ctx, bucketStream(bucket), getRequest{MultiLast: []string{pattern}, MaxBytes: stateBytes})
 		if more || errors.Is(err, errTooMany) {
-			found, err = b.scan(ctx, bucketStream(bucket), pattern)
+			found, err = s.scan(ctx, bucketStream(bucket), pattern)
 		}
 		if err == nil {
 			list = dues(found, bucketSubject(bucket, ""))
@@ -44,23 +44,4 @@ func dues(found []storedMsg, prefix string) []model.Due {
 		}
 	}
 	return list
-}
-
-// LoadItem returns one item of a space, or its mark. See port.State.
-func (b *Bus) LoadItem(ctx context.Context, space, key string) (model.StateDoc, error) {
-	if err := model.CheckName("space", space); err != nil {
-		return model.StateDoc{}, err
-	}
-	name := key
-	if key == "" {
-		name = markKey
-	} else if err := model.CheckStateKey(key); err != nil {
-		return model.StateDoc{}, err
-	}
-	d, err := b.readItem(ctx, b.partitionOf(space), space+"."+name)
-	if err != nil && !errors.Is(err, errNoMessage) {
-		return model.StateDoc{}, fmt.Errorf("load %s of space %s: %w", name, space, err)
-	}
-	d.Doc = key
-	return d, nil
 }

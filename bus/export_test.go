@@ -20,6 +20,15 @@ func (b *Bus) HurryUp() {
 	}
 }
 
+// unconnected is a bus that has no connection.
+func unconnected(cfg Config) *Bus {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		panic(err)
+	}
+	return newBus(cfg)
+}
+
 // Wanted are the configurations of all assets, as Provision creates them.
 func (b *Bus) Wanted() []jetstream.StreamConfig {
 	var all []jetstream.StreamConfig

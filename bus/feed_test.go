@@ -16,7 +16,7 @@ import (
 func feedOf(b *Bus, last uint64) (f *feed, got *[]model.LogEntry) {
 	got = &[]model.LogEntry{}
 	f = &feed{
-		b: b, space: "cart", last: last, deliver: func(e model.LogEntry) { *got = append(*got, e) },
+		logs: b.logs, space: "cart", last: last, deliver: func(e model.LogEntry) { *got = append(*got, e) },
 		stream: pastLog, subject: b.names.log(0, "cart"), epoch: b.past.now(),
 	}
 	return f, got

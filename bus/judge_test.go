@@ -31,9 +31,9 @@ func TestAppendRulings(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := &Bus{timing: defaultTiming}
+			b := unconnected(Config{})
 			b.clustered.Store(true)
-			j := &appending{b: b, a: model.Append{Space: "cart", Expect: 5}}
+			j := &appending{logs: b.logs, a: model.Append{Space: "cart", Expect: 5}}
 			if got := describe(j.judge(test.a, test.doubt)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
@@ -45,13 +45,14 @@ func TestAppendRulings(t *testing.T) {
 // not where there is only one server.
 func TestAppendBelievesAShorterLogInTheEnd(t *testing.T) {
 	past := answer{outcome: moved, seq: 4}
-	b := &Bus{timing: timing{pastLimit: time.Minute}}
-	alone := &appending{b: b, a: model.Append{Space: "cart", Expect: 5}}
+	b := unconnected(Config{})
+	b.timing.pastLimit = time.Minute
+	alone := &appending{logs: b.logs, a: model.Append{Space: "cart", Expect: 5}}
 	if got := describe(alone.judge(past, false)); got != "lookup" { // whether the store has gone back
 		t.Errorf("on a single server: %s, want lookup", got)
 	}
 	b.clustered.Store(true)
-	member := &appending{b: b, a: model.Append{Space: "cart", Expect: 5}}
+	member := &appending{logs: b.logs, a: model.Append{Space: "cart", Expect: 5}}
 	if got := describe(member.judge(past, false)); got != "again" {
 		t.Errorf("in a cluster: %s, want again", got)
 	}

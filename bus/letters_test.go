@@ -34,7 +34,7 @@ func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
 
 // A coordinator that begins anew buries again.
 func TestBury_ALetterThatStandsThereAlreadyIsASuccess(t *testing.T) {
-	b := &Bus{}
+	b := unconnected(Config{})
 	r := b.judgeLetter("any")(answer{outcome: moved, seq: 7}, false)
 	if r.again || r.lookup != nil || r.err != nil {
 		t.Errorf("it comes to %+v", r)

@@ -11,9 +11,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
+// members tells the processes of a deployment of each other.
+type members struct{ *streams }
+
 // Announce stores a member's announcement, replacing its previous one. See
 // port.Members.
-func (b *Bus) Announce(ctx context.Context, m model.Member) error {
+func (ms *members) Announce(ctx context.Context, m model.Member) error {
 	if err := model.CheckName("worker", m.ID); err != nil {
 		return err
 	}
@@ -21,8 +24,8 @@ func (b *Bus) Announce(ctx context.Context, m model.Member) error {
 	if err != nil {
 		return fmt.Errorf("announce %s: %w", m.ID, err)
 	}
-	subject := b.kv + bucketSubject(b.names.workersBucket(), m.Key())
-	err = b.store(ctx, subject, body)
+	subject := ms.kv + bucketSubject(ms.names.workersBucket(), m.Key())
+	err = ms.store(ctx, subject, body)
 	if errors.Is(err, model.ErrForbidden) {
 		role := RoleWorker
 		if m.Role == model.RoleCoordinator {
@@ -46,32 +49,32 @@ func judgeStore(a answer, doubt bool) ruling {
 }
 
 // store puts a message into the bucket of the workers, replacing the present one.
-func (b *Bus) store(ctx context.Context, subject string, body []byte) error {
+func (ms *members) store(ctx context.Context, subject string, body []byte) error {
 	stored := make(chan error, 1)
-	r := b.pub.start(task{
+	r := ms.pub.start(task{
 		op: opAnnounce, msg: &nats.Msg{Subject: subject, Data: body}, judge: judgeStore,
-		done: func(_ uint64, err error) { stored <- err }, holder: bucketStream(b.names.workersBucket()),
+		done: func(_ uint64, err error) { stored <- err }, holder: bucketStream(ms.names.workersBucket()),
 	})
 	select {
 	case err := <-stored:
 		return err
 	case <-ctx.Done():
-		b.pub.withdraw(r)
+		ms.pub.withdraw(r)
 		return ctx.Err()
 	}
 }
 
 // FollowMembers delivers the last announcement of every member, calls ready, and
 // then delivers each new one. See port.Members.
-func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
-	t := tail{stream: bucketStream(b.names.workersBucket()), latest: true, reached: ready}
-	return b.follow(ctx, t, func(d delivery) {
+func (ms *members) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
+	t := tail{stream: bucketStream(ms.names.workersBucket()), latest: true, reached: ready}
+	return ms.follow(ctx, t, func(d delivery) {
 		if isDeleted(d.Header) {
 			return
 		}
 		var m model.Member
 		if err := json.Unmarshal(d.Data, &m); err != nil || m.Key() != lastToken(d.Subject) {
-			b.log.Warn("announcement passed over: it is not the JSON of the member that it is stored under", "subject", d.Subject, "error", err)
+			ms.log.Warn("announcement passed over: it is not the JSON of the member that it is stored under", "subject", d.Subject, "error", err)
 			return
 		}
 		deliver(m)
@@ -80,16 +83,16 @@ func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), rea
 
 // AnswerPings makes Ping(id) true until ctx ends or the bus is stopped. It returns
 // when the server has the subscription. See port.Members.
-func (b *Bus) AnswerPings(ctx context.Context, id string) error {
+func (ms *members) AnswerPings(ctx context.Context, id string) error {
 	if err := model.CheckName("worker", id); err != nil {
 		return err
 	}
-	sub, err := b.nc.Subscribe(b.names.ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // the requester has a timeout
+	sub, err := ms.nc.Subscribe(ms.names.ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // the requester has a timeout
 	if err == nil {
-		err = b.flush(ctx)
+		err = ms.flush(ctx)
 	}
 	if err != nil {
-		if over := b.over(ctx); over != nil {
+		if over := ms.over(ctx); over != nil {
 			return over
 		}
 		return fmt.Errorf("answer pings of %s: %w", id, err)
@@ -103,18 +106,18 @@ func (b *Bus) AnswerPings(ctx context.Context, id string) error {
 // process that received it. The error, when ctx ends (or after twice the
 // acknowledgement timeout, if it has no deadline), means that the process listens
 // and does not answer, or that this one is disconnected.
-func (b *Bus) Ping(ctx context.Context, id string) (bool, error) {
+func (ms *members) Ping(ctx context.Context, id string) (bool, error) {
 	if err := model.CheckName("worker", id); err != nil {
 		return false, err
 	}
-	bounded, cancel := b.bounded(ctx)
+	bounded, cancel := ms.bounded(ctx)
 	defer cancel()
 	var there bool
-	err := b.persist(bounded, func(ctx context.Context) (err error) {
-		there, err = b.pingOnce(ctx, id)
+	err := ms.persist(bounded, func(ctx context.Context) (err error) {
+		there, err = ms.pingOnce(ctx, id)
 		return err
 	})
-	if over := b.over(ctx); over != nil {
+	if over := ms.over(ctx); over != nil {
 		return false, over
 	}
 	if err != nil {
@@ -123,18 +126,10 @@ func (b *Bus) Ping(ctx context.Context, id string) (bool, error) {
 	return there, nil
 }
 
-// bounded adds a deadline to a context that has none.
-func (b *Bus) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, bounded := ctx.Deadline(); bounded {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, 2*b.cfg.AckTimeout)
-}
-
-func (b *Bus) pingOnce(ctx context.Context, id string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout/4)
+func (ms *members) pingOnce(ctx context.Context, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, ms.ackTimeout/4)
 	defer cancel()
-	_, err := b.nc.RequestWithContext(ctx, b.names.ping(id), nil)
+	_, err := ms.nc.RequestWithContext(ctx, ms.names.ping(id), nil)
 	switch {
 	case err == nil:
 		return true, nil

@@ -1,14 +1,10 @@
 package bus
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/settlehq/settle/model"
 )
@@ -52,25 +48,6 @@ func anchorOf(m *storedMsg) anchor {
 
 // errOtherEpoch is the error of a request that depends on an earlier state of the store.
 var errOtherEpoch = fmt.Errorf("not sent: %w", model.ErrRewound)
-
-// Epoch returns how often the store was found to have gone back. See port.Bus.
-func (b *Bus) Epoch() uint64 { return b.past.now() }
-
-// Rewinds returns, for each stream that was found to have gone back since the bus was connected, the last
-// rewind, in the order of detection.
-func (b *Bus) Rewinds() []model.Rewind {
-	b.past.mu.Lock()
-	defer b.past.mu.Unlock()
-	return slices.Clone(b.past.rewinds)
-}
-
-// Hindsight returns how long a leader may answer from an earlier state. See port.Bus.
-func (b *Bus) Hindsight() time.Duration {
-	if b.clustered.Load() {
-		return b.timing.pastLimit
-	}
-	return 0
-}
 
 func (p *past) now() uint64 {
 	p.mu.Lock()
@@ -217,168 +194,6 @@ func (p *past) isBack(stream string, was anchor, r model.Rewind) bool {
 	return true
 }
 
-// steady waits until a suspect stream has been compared, and returns
-// model.ErrRewound if the epoch is another one by then.
-func (b *Bus) steady(ctx context.Context, stream string, epoch uint64) error {
-	for {
-		changed := b.past.changed.wait()
-		switch {
-		case b.past.now() != epoch:
-			return model.ErrRewound
-		case !b.past.suspects(stream):
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-b.stopped:
-			return model.ErrStopped
-		}
-	}
-}
-
-// comparing limits how many streams are compared at a time.
-const comparing = 16
-
-// compareAll compares every stream with the remembered messages, each until there is an answer.
-// It does not wait for that.
-func (b *Bus) compareAll() {
-	b.pub.mu.Lock()
-	defer b.pub.mu.Unlock()
-	if b.pub.closed {
-		return
-	}
-	n := b.past.times()
-	settle := func() {
-		b.past.settled(n)
-		b.pub.resend(func(r *request) bool { return r.held })
-	}
-	b.pub.running.Go(func() { // ends when all are compared, or with b.pub.ctx
-		defer time.AfterFunc(b.timing.pastLimit, settle).Stop()
-		if b.compareEach(b.pub.ctx); b.pub.ctx.Err() == nil {
-			settle()
-		}
-	})
-}
-
-// suspect compares a stream that may have gone back, and delays messages for it until then. It does not wait.
-func (b *Bus) suspect(stream string) {
-	b.pub.mu.Lock()
-	defer b.pub.mu.Unlock()
-	if !b.pub.closed && b.past.suspectOne(stream) {
-		b.pub.running.Go(func() { b.compare(b.pub.ctx, stream) }) // ends when it is compared, or with b.pub.ctx
-	}
-}
-
-func (b *Bus) compareEach(ctx context.Context) {
-	var g errgroup.Group
-	g.SetLimit(comparing)
-	for _, stream := range b.past.known() {
-		g.Go(func() error { b.compare(ctx, stream); return nil })
-	}
-	_ = g.Wait() // the functions return no errors
-}
-
-// comparePast compares all streams periodically: a leader may lose the end of its
-// stream without losing a connection.
-func (b *Bus) comparePast(every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			b.compareEach(b.pub.ctx)
-		case <-b.pub.ctx.Done():
-			return
-		}
-	}
-}
-
-// compare compares one stream with its remembered message, and acts on the outcome. A
-// leader that does not know yet that it is deposed may answer from an earlier state, and one that has just been elected may
-// not know of the stream, so in a cluster a stream that is too short or missing is read again, for as
-// long as that is possible. A stream without a leader proves nothing: only answers count.
-func (b *Bus) compare(ctx context.Context, stream string) {
-	var since time.Time // since when leaders have contradicted without interruption
-	for try := 1; ; try++ {
-		asked := time.Now()
-		suspicion := b.past.suspicion(stream) // before the rest: of two suspicions, the earlier one counts
-		was := b.past.anchor(stream)
-		found, why, err := b.lookBack(ctx, stream, was)
-		switch {
-		case err != nil:
-			since = time.Time{}
-		case why == "":
-			if !b.past.holds(stream, was, found, suspicion) {
-				since = time.Time{}
-				continue
-			}
-			b.pub.resend(func(r *request) bool { return r.stream == stream && r.held })
-			return
-		default:
-			b.past.contradicts(stream)
-			if since.IsZero() || time.Since(asked) > b.cfg.AckTimeout { // no leader has answered in between
-				since = time.Now()
-			}
-			if !b.clustered.Load() || time.Since(since) >= b.timing.pastLimit {
-				b.wentBack(stream, was, why)
-				return
-			}
-		}
-		if b.sleep(ctx, pause(try)) != nil {
-			return
-		}
-	}
-}
-
-// lookBack asks the leader of a stream for the message of an anchor. why is the contradiction
-// in the answer, "" if there is none. A missing message has been purged, if
-// the stream reaches further. A missing stream has lost all its messages.
-//
-// A stream that has gone back may grow to where it was, with other messages, between the two questions. So the message is asked for
-// again, once it is known that there must be one, or have been.
-func (b *Bus) lookBack(ctx context.Context, stream string, was anchor) (found anchor, why string, err error) {
-	if was.seq == 0 {
-		return was, "", nil
-	}
-	found, why, err = b.compareMessage(ctx, stream, was)
-	if !errors.Is(err, errNoMessage) {
-		return found, why, err
-	}
-	info, err := b.streamInfo(ctx, stream)
-	switch {
-	case errors.Is(err, errNoStream):
-		return was, noSuchStream, nil
-	case err != nil:
-		return was, "", err
-	case info.State.LastSeq < was.seq:
-		return was, fmt.Sprintf("it ends at %d", info.State.LastSeq), nil
-	}
-	found, why, err = b.compareMessage(ctx, stream, was)
-	if errors.Is(err, errNoMessage) {
-		err = nil // it was purged
-	}
-	return found, why, err
-}
-
-// compareMessage asks the leader of a stream for the message of an anchor, and compares the two. The error is errNoMessage if there is
-// none.
-func (b *Bus) compareMessage(ctx context.Context, stream string, was anchor) (found anchor, why string, err error) {
-	m, err := b.leaderGet(ctx, stream, getRequest{Seq: was.seq})
-	switch {
-	case errors.Is(err, errNoStream):
-		return was, noSuchStream, nil
-	case err != nil:
-		return was, "", err
-	}
-	found = anchorOf(&m)
-	return found, was.differs(found), nil
-}
-
-// noSuchStream describes a stream that existed and is missing.
-const noSuchStream = "there is no such stream: it was deleted, or the store is another one"
-
 // differs describes the difference between two messages of one sequence, "" if there is none.
 func (a *anchor) differs(found anchor) string {
 	switch {
@@ -390,22 +205,4 @@ func (a *anchor) differs(found anchor) string {
 		return "another commit stands there: " + found.commit
 	}
 	return ""
-}
-
-// wentBack ends everything that depends on the earlier state of the stream, and logs it.
-func (b *Bus) wentBack(stream string, was anchor, why string) {
-	r := model.Rewind{At: time.Now().UTC(), Stream: stream, Known: was.seq, Found: why}
-	if !b.past.isBack(stream, was, r) {
-		return
-	}
-	b.seen.clear()
-	b.log.Error("a stream has gone back to an earlier state (a power cut without fsync, a snapshot, an older copy of its files): what was stored last is lost; everything is read anew",
-		"stream", stream, "known_up_to", was.seq, "found", why)
-	b.pub.abandon(func(r *request) bool { return r.bound }, fmt.Errorf("stream %s was known up to %d, and %s: %w", stream, was.seq, why, model.ErrRewound))
-	b.pub.resend(func(r *request) bool { return r.stream == stream && r.held })
-	b.pub.mu.Lock()
-	defer b.pub.mu.Unlock()
-	if !b.pub.closed {
-		b.pub.running.Go(func() { b.noteRewind(r) }) // ends when it is noted, or with b.pub.ctx
-	}
 }

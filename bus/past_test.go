@@ -370,7 +370,7 @@ func TestPast_WhatIsFollowedAndLoadedIsRemembered(t *testing.T) {
 	if got := b.past.anchor(bucket).seq; got != docs[0].Rev {
 		t.Errorf("revision %d of the bucket is remembered, want %d", got, docs[0].Rev)
 	}
-	f := newFollower(b, &tail{stream: "FOLLOWED"}, func(delivery) {})
+	f := newFollower(b.streams, &tail{stream: "FOLLOWED"}, func(delivery) {})
 	f.receive(message(1))
 	if got := b.past.anchor("FOLLOWED").seq; got != 100 {
 		t.Errorf("message %d of the followed stream is remembered, want 100", got)
@@ -379,10 +379,10 @@ func TestPast_WhatIsFollowedAndLoadedIsRemembered(t *testing.T) {
 
 // Who follows a stream of an earlier epoch is told.
 func TestPast_AFollowerOfAnEarlierEpochEnds(t *testing.T) {
-	b := &Bus{timing: defaultTiming, stopped: make(chan struct{})}
+	b := unconnected(Config{})
 	b.past.note("LOG", anchor{seq: 7})
 	b.past.isBack("LOG", anchor{seq: 7}, model.Rewind{Stream: "LOG", Known: 7, Found: "it ends at 5"})
-	f := newFollower(b, &tail{stream: "LOG"}, func(delivery) {})
+	f := newFollower(b.streams, &tail{stream: "LOG"}, func(delivery) {})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := f.watch(ctx, make(chan struct{}), 0); !errors.Is(err, model.ErrRewound) {

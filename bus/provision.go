@@ -9,39 +9,52 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
+
+// provisioner creates and checks the streams of a deployment.
+type provisioner struct {
+	*streams
+	want      provisionConfig
+	restoring bool // read a deployment that is being restored as if it were not
+}
+
+// provisionConfig are the settings of Config about the streams of a deployment.
+type provisionConfig struct {
+	Partitions, Replicas      int
+	Horizon, DeadLetterMaxAge time.Duration
+	LaneMaxBytes              int64
+}
 
 // Provision creates missing assets of the deployment, and checks existing ones as Check
 // does. It may be called at any time, by any number of programs concurrently.
 //
 // Created streams are empty. For a deployment that was complete before, call Lost first: creating a lost stream
 // anew discards the information that its data is missing.
-func (b *Bus) Provision(ctx context.Context) error { return b.provisionBut(ctx, nil) }
+func (pr *provisioner) Provision(ctx context.Context) error { return pr.provisionBut(ctx, nil) }
 
 // provisionBut is Provision of all streams except lost ones.
-func (b *Bus) provisionBut(ctx context.Context, lost []string) error {
-	stored, err := b.storedSettings(ctx)
+func (pr *provisioner) provisionBut(ctx context.Context, lost []string) error {
+	stored, err := pr.storedSettings(ctx)
 	if err == nil && stored.horizon == 0 { // the bucket that stores it is missing
-		err = b.createWorkers(ctx, stored)
+		err = pr.createWorkers(ctx, stored)
 	}
 	if err != nil {
 		return err
 	}
-	stored, err = b.storedSettings(ctx) // another program may have just decided them
+	stored, err = pr.storedSettings(ctx) // another program may have just decided them
 	if err != nil {
 		return err
 	}
-	if err := b.choose(stored); err != nil {
+	if err := pr.choose(stored); err != nil {
 		return err
 	}
 	away := false
-	return b.eachAsset(func(a asset) error {
+	return pr.eachAsset(func(a asset) error {
 		if away || slices.Contains(lost, a.config.Name) { // the next one would wait for as long without effect
 			return nil
 		}
-		err := b.provision(ctx, a)
+		err := pr.provision(ctx, a)
 		away = isAwayPeer(err)
 		return err
 	})
@@ -49,31 +62,31 @@ func (b *Bus) provisionBut(ctx context.Context, lost []string) error {
 
 // createWorkers creates the bucket with the fixed settings of a deployment. If other streams exist, they
 // determine the number of partitions; only the bucket stores the horizon.
-func (b *Bus) createWorkers(ctx context.Context, stored settingsOfDeployment) error {
-	if stored.partitions > 0 && b.cfg.Horizon == 0 {
-		return fmt.Errorf("stream %s is missing, and other streams of the deployment are there: restore it, or say with which horizon it was created (`settle provision --horizon`)", bucketStream(b.names.workersBucket()))
+func (pr *provisioner) createWorkers(ctx context.Context, stored settingsOfDeployment) error {
+	if stored.partitions > 0 && pr.want.Horizon == 0 {
+		return fmt.Errorf("stream %s is missing, and other streams of the deployment are there: restore it, or say with which horizon it was created (`settle provision --horizon`)", bucketStream(pr.names.workersBucket()))
 	}
-	if err := b.choose(stored); err != nil {
+	if err := pr.choose(stored); err != nil {
 		return err
 	}
-	return b.create(ctx, b.workersAssetOf(b.Partitions()).config)
+	return pr.create(ctx, pr.workersAssetOf(pr.Partitions()).config)
 }
 
 // Lost returns the missing streams of partitions, and the bucket of the workers, if other streams of the deployment
 // have data: the missing ones existed once. A stream created in place of one is empty. One that is being restored
 // counts as lost until that has ended.
-func (b *Bus) Lost(ctx context.Context) (lost []string, err error) {
-	stored, err := b.storedSettings(ctx)
+func (pr *provisioner) Lost(ctx context.Context) (lost []string, err error) {
+	stored, err := pr.storedSettings(ctx)
 	if err != nil || stored.partitions == 0 {
 		return nil, err
 	}
 	if stored.horizon == 0 {
-		lost = append(lost, bucketStream(b.names.workersBucket()))
+		lost = append(lost, bucketStream(pr.names.workersBucket()))
 	}
 	used := false
 	for p := range stored.partitions {
-		for _, a := range []asset{b.logAsset(p), b.laneAsset(p), b.stateAsset(p)} {
-			info, err := b.streamInfo(ctx, a.config.Name)
+		for _, a := range []asset{pr.logAsset(p), pr.laneAsset(p), pr.stateAsset(p)} {
+			info, err := pr.streamInfo(ctx, a.config.Name)
 			switch {
 			case errors.Is(err, errNoStream):
 				lost = append(lost, a.config.Name)
@@ -95,11 +108,11 @@ func (b *Bus) Lost(ctx context.Context) (lost []string, err error) {
 // Check compares every setting on which a guarantee rests with the required one, and
 // creates nothing. The error joins an *AssetError for each altered asset, and
 // names the missing ones; it is ErrNoDeployment if all are missing.
-func (b *Bus) Check(ctx context.Context) error { return b.checkBut(ctx, nil) }
+func (pr *provisioner) Check(ctx context.Context) error { return pr.checkBut(ctx, nil) }
 
 // checkBut is Check of all streams except those of partitions that are lost.
-func (b *Bus) checkBut(ctx context.Context, lost []string) error {
-	found, err := b.defects(ctx, 0)
+func (pr *provisioner) checkBut(ctx context.Context, lost []string) error {
+	found, err := pr.defects(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -117,11 +130,11 @@ var ErrNoDeployment = errors.New("there is no deployment of this prefix on this 
 
 // Deployments returns the prefixes of the deployments in the account, sorted: those that have a stream of the
 // log of partition 0. It lists streams, which no role permits. It returns none for a user without that permission.
-func (b *Bus) Deployments(ctx context.Context) (prefixes []string, err error) {
-	if b.mayPublish(ctx, "list streams", "", "$JS.API.STREAM.LIST") != nil {
+func (pr *provisioner) Deployments(ctx context.Context) (prefixes []string, err error) {
+	if pr.mayPublish(ctx, "list streams", "", "$JS.API.STREAM.LIST") != nil {
 		return nil, ctx.Err()
 	}
-	list := b.js.ListStreams(ctx, jetstream.WithStreamListSubject("*.log.0.*"))
+	list := pr.js.ListStreams(ctx, jetstream.WithStreamListSubject("*.log.0.*"))
 	for info := range list.Info() {
 		for _, subject := range info.Config.Subjects {
 			if prefix, is := strings.CutSuffix(subject, ".log.0.*"); is && info.Config.Name == newNames(prefix).logStream(0) {
@@ -133,32 +146,32 @@ func (b *Bus) Deployments(ctx context.Context) (prefixes []string, err error) {
 	return prefixes, list.Err()
 }
 
-func (b *Bus) workersAssetOf(partitions int) asset { return b.assets(partitions)[0] }
+func (pr *provisioner) workersAssetOf(partitions int) asset { return pr.assets(partitions)[0] }
 
-func (b *Bus) eachAsset(do func(asset) error) error {
+func (pr *provisioner) eachAsset(do func(asset) error) error {
 	var errs []error
-	for _, a := range b.assets(b.Partitions()) {
+	for _, a := range pr.assets(pr.Partitions()) {
 		errs = append(errs, do(a))
 	}
 	return errors.Join(errs...)
 }
 
 // provision creates a missing asset, and checks it.
-func (b *Bus) provision(ctx context.Context, a asset) error {
-	err := b.check(ctx, a, 0)
+func (pr *provisioner) provision(ctx context.Context, a asset) error {
+	err := pr.check(ctx, a, 0)
 	if !errors.Is(err, errNoStream) {
 		return err
 	}
-	if err := b.create(ctx, a.config); err != nil {
+	if err := pr.create(ctx, a.config); err != nil {
 		return err
 	}
-	return b.check(ctx, a, b.timing.placement)
+	return pr.check(ctx, a, pr.timing.placement)
 }
 
 // create creates a stream. If one of that name appeared meanwhile, that is no error:
 // it is checked next.
-func (b *Bus) create(ctx context.Context, c jetstream.StreamConfig) error {
-	err := b.createReplicated(ctx, c, b.cfg.Replicas)
+func (pr *provisioner) create(ctx context.Context, c jetstream.StreamConfig) error {
+	err := pr.createReplicated(ctx, c, pr.want.Replicas)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil
 	}
@@ -167,29 +180,29 @@ func (b *Bus) create(ctx context.Context, c jetstream.StreamConfig) error {
 
 // createReplicated creates a stream with so many replicas. 0 is 3 if that is
 // possible: only a single server refuses it, as it is not in a cluster.
-func (b *Bus) createReplicated(ctx context.Context, c jetstream.StreamConfig, replicas int) error {
+func (pr *provisioner) createReplicated(ctx context.Context, c jetstream.StreamConfig, replicas int) error {
 	if replicas == 0 {
-		err := b.createReplicated(ctx, c, 3)
+		err := pr.createReplicated(ctx, c, 3)
 		if isCode(err, codeReplicasNotSupported) {
-			return b.createReplicated(ctx, c, 1)
+			return pr.createReplicated(ctx, c, 1)
 		}
 		return err
 	}
-	if err := b.checkReplicas(c.Name, replicas); err != nil {
+	if err := pr.checkReplicas(c.Name, replicas); err != nil {
 		return err
 	}
 	c.Replicas = replicas
-	return explainCreate(b.createPatiently(ctx, c), c)
+	return explainCreate(pr.createPatiently(ctx, c), c)
 }
 
 // createPatiently repeats the request until there is an answer: while a cluster starts, a request may
 // reach none of its servers. Creating the same stream twice has no further effect.
-func (b *Bus) createPatiently(ctx context.Context, c jetstream.StreamConfig) error {
-	placement := time.Now().Add(b.timing.placement)
-	return b.persist(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
+func (pr *provisioner) createPatiently(ctx context.Context, c jetstream.StreamConfig) error {
+	placement := time.Now().Add(pr.timing.placement)
+	return pr.persist(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, pr.ackTimeout)
 		defer cancel()
-		_, err := b.js.CreateStream(ctx, c)
+		_, err := pr.js.CreateStream(ctx, c)
 		if isAwayPeer(err) && time.Now().Before(placement) {
 			return transient(err)
 		}
@@ -204,8 +217,8 @@ func isAwayPeer(err error) bool {
 }
 
 // checkReplicas refuses a single replica in a cluster before anything is created.
-func (b *Bus) checkReplicas(stream string, replicas int) error {
-	if cluster := b.nc.ConnectedClusterName(); replicas == 1 && cluster != "" && b.kv == "" {
+func (pr *provisioner) checkReplicas(stream string, replicas int) error {
+	if cluster := pr.nc.ConnectedClusterName(); replicas == 1 && cluster != "" && pr.kv == "" {
 		return singleReplica(stream, cluster)
 	}
 	return nil
@@ -236,8 +249,8 @@ func explainCreate(err error, c jetstream.StreamConfig) error {
 
 // check compares an asset with the existing one; it returns errNoStream if it is missing, after the confirmation that
 // askStream requires.
-func (b *Bus) check(ctx context.Context, a asset, absent time.Duration) error {
-	info, err := b.askStream(ctx, absent, a.config.Name)
+func (pr *provisioner) check(ctx context.Context, a asset, absent time.Duration) error {
+	info, err := pr.askStream(ctx, absent, a.config.Name)
 	switch {
 	case errors.Is(err, errNoStream):
 		return fmt.Errorf("stream %s (%s): %w; `settle doctor` says what to do: if it was there once, an empty one in its place has forgotten everything", a.config.Name, a.component, err)
@@ -247,7 +260,7 @@ func (b *Bus) check(ctx context.Context, a asset, absent time.Duration) error {
 		return fmt.Errorf("stream %s (%s): %w", a.config.Name, a.component, errStreamRestoring)
 	}
 	errs := a.check(info.Config)
-	if err := b.checkStoredReplicas(info); err != nil {
+	if err := pr.checkStoredReplicas(info); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -258,8 +271,8 @@ func isRestoring(info *jetstream.StreamInfo) bool { return info.Config.Metadata[
 
 // checkStoredReplicas refuses a number of replicas that is not the configured one,
 // and one replica in a cluster.
-func (b *Bus) checkStoredReplicas(info *jetstream.StreamInfo) error {
-	found, wanted := info.Config.Replicas, b.cfg.Replicas
+func (pr *provisioner) checkStoredReplicas(info *jetstream.StreamInfo) error {
+	found, wanted := info.Config.Replicas, pr.want.Replicas
 	if wanted != 0 && found != wanted {
 		return &AssetError{
 			Refused: true, Stream: info.Config.Name, Setting: "replicas", Found: strconv.Itoa(found), Wanted: strconv.Itoa(wanted),
@@ -273,14 +286,6 @@ func (b *Bus) checkStoredReplicas(info *jetstream.StreamInfo) error {
 	return nil
 }
 
-// clusterOf returns the name of the stream's cluster, "" on a single server.
-func clusterOf(info *jetstream.StreamInfo) string {
-	if info.Cluster == nil {
-		return ""
-	}
-	return info.Cluster.Name
-}
-
 // settingsOfDeployment are fixed when a deployment is created; they are zero while
 // there is none. Only the horizon is zero if the bucket of the workers is missing and other streams exist.
 type settingsOfDeployment struct {
@@ -289,16 +294,16 @@ type settingsOfDeployment struct {
 }
 
 // storedSettings returns those that the deployment was created with.
-func (b *Bus) storedSettings(ctx context.Context) (settingsOfDeployment, error) {
+func (pr *provisioner) storedSettings(ctx context.Context) (settingsOfDeployment, error) {
 	var none settingsOfDeployment
-	name := bucketStream(b.names.workersBucket())
-	info, err := b.streamInfo(ctx, name)
+	name := bucketStream(pr.names.workersBucket())
+	info, err := pr.streamInfo(ctx, name)
 	switch {
 	case errors.Is(err, errNoStream):
-		return b.settingsOfOthers(ctx)
+		return pr.settingsOfOthers(ctx)
 	case err != nil:
 		return none, fmt.Errorf("look for the deployment: %w", err)
-	case info.Config.Metadata[metaRestoring] != "" && !b.restoring:
+	case info.Config.Metadata[metaRestoring] != "" && !pr.restoring:
 		return none, ErrRestoring
 	}
 	n, err := partitionsIn(info)
@@ -324,9 +329,9 @@ func partitionsIn(info *jetstream.StreamInfo) (int, error) {
 
 // settingsOfOthers reads the settings from the other streams of a deployment whose bucket of workers is missing. Every
 // stream stores them, so that the deployment is not taken for a missing one, and created with other partitions.
-func (b *Bus) settingsOfOthers(ctx context.Context) (settingsOfDeployment, error) {
-	for _, a := range []asset{b.logAsset(0), b.laneAsset(0), b.stateAsset(0), b.deadAsset()} {
-		info, err := b.askStream(ctx, 0, a.config.Name) // the leader has confirmed it for long enough
+func (pr *provisioner) settingsOfOthers(ctx context.Context) (settingsOfDeployment, error) {
+	for _, a := range []asset{pr.logAsset(0), pr.laneAsset(0), pr.stateAsset(0), pr.deadAsset()} {
+		info, err := pr.askStream(ctx, 0, a.config.Name) // the leader has confirmed it for long enough
 		switch {
 		case errors.Is(err, errNoStream):
 			continue
@@ -339,65 +344,12 @@ func (b *Bus) settingsOfOthers(ctx context.Context) (settingsOfDeployment, error
 	return settingsOfDeployment{}, nil
 }
 
-// streamInfo asks the stream's leader; errNoStream if there is no such stream.
-func (b *Bus) streamInfo(ctx context.Context, name string, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
-	return b.askStream(ctx, b.timing.absent, name, opts...)
-}
-
-// askStream asks the stream's leader; errNoStream if there is no such stream. A cluster must report that
-// for as long as absent before it is believed: its leader answers for all servers, and a new
-// leader, or one that was just restarted, may still have to apply earlier decisions.
-func (b *Bus) askStream(ctx context.Context, absent time.Duration, name string, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
-	if b.nc.ConnectedClusterName() == "" {
-		absent = 0
+// MayProvision returns model.ErrForbidden if the server reports that this user may not create the streams of a
+// deployment, and nil if it may, or if that is not known.
+func (pr *provisioner) MayProvision(ctx context.Context) error {
+	var subjects []string
+	for _, a := range pr.assets(pr.Partitions()) {
+		subjects = append(subjects, pr.api+"STREAM.CREATE."+a.config.Name)
 	}
-	var info *jetstream.StreamInfo
-	believed := time.Now().Add(absent)
-	err := b.persist(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
-		defer cancel()
-		stream, err := b.js.Stream(ctx, name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) && time.Now().Before(believed) {
-			return transient(errNoStream)
-		}
-		if err != nil {
-			return apiTransient(err)
-		}
-		info = stream.CachedInfo()
-		if len(opts) > 0 {
-			info, err = stream.Info(ctx, opts...)
-		}
-		return apiTransient(err)
-	})
-	if err != nil {
-		return nil, err
-	}
-	b.clustered.Store(clusterOf(info) != "")
-	return info, nil
-}
-
-// apiTransient classifies errors of the client library by whether another try may
-// succeed.
-func apiTransient(err error) error {
-	var api *jetstream.APIError
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return errNoStream
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w: %w; start the server with -js, or enable JetStream for the account", errNoJetStream, err)
-	case errors.As(err, &api):
-		if errors.Is(apiError(api), errTransient) {
-			return transient(err)
-		}
-		return err
-	}
-	return transient(err)
-}
-
-// isCode reports whether err is that error of the JetStream API.
-func isCode(err error, code jetstream.ErrorCode) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == code
+	return pr.mayPublish(ctx, "creating a deployment", RoleOperator, subjects...)
 }

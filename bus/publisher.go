@@ -79,37 +79,21 @@ type publisher struct {
 	asked   map[string]time.Time
 }
 
-// unstored is when the server was last found not to store a message, and why: there was no room, it
-// failed, or it did not answer.
-type unstored struct {
-	at  time.Time
-	why string
-}
-
-// Refusal returns when the server last did not store a message, for lack of room or because of a failure,
-// and why; the zero time if it never happened. It includes a server that answers other requests
-// but no store requests.
-func (b *Bus) Refusal() (at time.Time, why string) {
-	b.pub.mu.Lock()
-	defer b.pub.mu.Unlock()
-	return b.pub.refused.at, b.pub.refused.why
-}
-
 // request is a task in flight. The publisher's mutex guards it, except for task,
 // token and the message, which never change.
 type request struct {
 	task
 	token uint64
 
-	state  requestState
-	sent   time.Time // the last attempt
-	silent time.Time // the first attempt since the last answer, zero if there is none
-	tries  int
-	rests  int
-	deaf   int  // number of answers to ignore, for Faults
-	doubt  bool // an attempt may have been stored without confirmation
-	held   bool // it waits without a timer until its stream has been compared
-	reason string
+	state       requestState
+	sent        time.Time // the last attempt
+	silent      time.Time // the first attempt since the last answer, zero if there is none
+	tries       int
+	rests       int
+	dropReplies int  // number of answers to ignore, for Faults
+	doubt       bool // an attempt may have been stored without confirmation
+	held        bool // it waits without a timer until its stream has been compared
+	reason      string
 }
 
 type requestState int
@@ -202,7 +186,7 @@ func (p *publisher) prepare(r *request) (Fault, bool) {
 	defer p.mu.Unlock()
 	switch fault {
 	case DropAck:
-		r.deaf++
+		r.dropReplies++
 	case Duplicate:
 		r.doubt = true
 	}
@@ -274,8 +258,8 @@ func (p *publisher) listening(token uint64) *request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.pending[token]
-	if r != nil && r.deaf > 0 {
-		r.deaf--
+	if r != nil && r.dropReplies > 0 {
+		r.dropReplies--
 		return nil
 	}
 	return r
@@ -341,7 +325,7 @@ func (p *publisher) rest(r *request) {
 	}
 	r.state, r.held = resting, false
 	r.rests++
-	p.complain(r)
+	p.logSlow(r)
 	rests := r.rests
 	time.AfterFunc(pause(rests), func() { p.rested(r, rests) }) // a no-op once r has ended
 }
@@ -410,7 +394,7 @@ func (p *publisher) sweep() {
 // patience returns how long to wait for an answer. An answer that a fault loses on purpose is lost only after
 // it has arrived, so that the test knows that the server has acted on the request.
 func (p *publisher) patience(r *request) time.Duration {
-	if r.deaf > 0 {
+	if r.dropReplies > 0 {
 		return max(p.timeout, lostAckPatience)
 	}
 	return p.timeout
@@ -454,7 +438,7 @@ func (p *publisher) doubtful(which func(*request) bool) []*request {
 		}
 		if r.state == onTheWire {
 			r.doubt = true
-			p.complain(r)
+			p.logSlow(r)
 		}
 		found = append(found, r)
 	}
@@ -462,9 +446,9 @@ func (p *publisher) doubtful(which func(*request) bool) []*request {
 	return found
 }
 
-// complain logs that a request takes long: at the fourth attempt, and
+// logSlow logs that a request takes long: at the fourth attempt, and
 // then at growing intervals. The mutex is held.
-func (p *publisher) complain(r *request) {
+func (p *publisher) logSlow(r *request) {
 	if r.tries >= 4 && r.tries&(r.tries-1) == 0 {
 		p.log.Warn("request still without a definite answer; it is sent again until there is one",
 			"op", r.op, "subject", r.msg.Subject, "tries", r.tries, "reason", r.reason)

@@ -3,14 +3,11 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/settlehq/settle/model"
 )
 
 // getRequest requests messages of a stream (ADR-31).
@@ -35,14 +32,14 @@ type storedMsg struct {
 // leaderGet asks the stream's leader for one message. The leader may not
 // know yet that it is deposed, so an answer may be out of date; but
 // every message in it has been committed. errNoMessage means that it has none.
-func (b *Bus) leaderGet(ctx context.Context, stream string, req getRequest) (storedMsg, error) {
+func (l *link) leaderGet(ctx context.Context, stream string, req getRequest) (storedMsg, error) {
 	var found storedMsg
-	err := b.persist(ctx, func(ctx context.Context) error {
+	err := l.persist(ctx, func(ctx context.Context) error {
 		var resp struct {
 			Error   *jetstream.APIError `json:"error"`
 			Message *storedMessage      `json:"message"`
 		}
-		if err := b.request(ctx, "STREAM.MSG.GET."+stream, req, &resp); err != nil {
+		if err := l.request(ctx, "STREAM.MSG.GET."+stream, req, &resp); err != nil {
 			return err
 		}
 		if resp.Error != nil {
@@ -75,14 +72,14 @@ func decodeStored(m *storedMessage) (storedMsg, error) {
 }
 
 // request makes one request to the JetStream API.
-func (b *Bus) request(ctx context.Context, subject string, req, resp any) error {
+func (l *link) request(ctx context.Context, subject string, req, resp any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.ackTimeout)
 	defer cancel()
-	m, err := b.nc.RequestWithContext(ctx, b.api+subject, body)
+	m, err := l.nc.RequestWithContext(ctx, l.api+subject, body)
 	if err != nil {
 		return transient(err)
 	}
@@ -90,42 +87,4 @@ func (b *Bus) request(ctx context.Context, subject string, req, resp any) error 
 		return fmt.Errorf("answer to %s: %w", subject, err)
 	}
 	return nil
-}
-
-// persist repeats a read as long as another try may succeed, until ctx ends or the
-// bus is stopped.
-func (b *Bus) persist(ctx context.Context, read func(context.Context) error) error {
-	for try := 1; ; try++ {
-		err := read(ctx)
-		if !errors.Is(err, errTransient) {
-			return err
-		}
-		if stop := b.sleep(ctx, pause(try)); stop != nil {
-			return fmt.Errorf("%w (last: %w)", stop, err)
-		}
-	}
-}
-
-// sleep waits, and returns early with the reason if ctx or the bus has ended.
-func (b *Bus) sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return b.over(ctx)
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-b.stopped:
-		return model.ErrStopped
-	}
-}
-
-// over returns why nothing more should be done for ctx, nil if it should.
-func (b *Bus) over(ctx context.Context) error {
-	select {
-	case <-b.stopped:
-		return model.ErrStopped
-	default:
-		return ctx.Err()
-	}
 }

@@ -16,8 +16,11 @@ import (
 // The records of a deployment are in one bucket, each under its key: programs, and
 // the rules that assign them to spaces.
 
+// records are what a deployment keeps beside its spaces.
+type records struct{ *streams }
+
 // SaveRecord stores r over the revision r.Rev, and returns the new one. See port.Records.
-func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
+func (rs *records) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 	if err := model.CheckRecordKey(r.Key); err != nil {
 		return 0, err
 	}
@@ -28,9 +31,9 @@ func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 	h := make(nats.Header, 1)
 	setNumber(h, headerExpect, r.Rev)
 	stored := make(chan answer, 1)
-	under := b.pub.start(task{
-		op: OpRecord, msg: &nats.Msg{Subject: b.kv + bucketSubject(b.names.programsBucket(), r.Key), Header: h, Data: r.Data},
-		judge: b.judgeRecord(r), holder: bucketStream(b.names.programsBucket()),
+	under := rs.pub.start(task{
+		op: OpRecord, msg: &nats.Msg{Subject: rs.kv + bucketSubject(rs.names.programsBucket(), r.Key), Header: h, Data: r.Data},
+		judge: rs.judgeRecord(r), holder: bucketStream(rs.names.programsBucket()),
 		done: func(rev uint64, err error) { stored <- answer{rev, err} },
 	})
 	select {
@@ -40,15 +43,15 @@ func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 		}
 		return a.rev, nil
 	case <-ctx.Done():
-		b.pub.withdraw(under)
+		rs.pub.withdraw(under)
 		return 0, ctx.Err()
 	}
 }
 
 // judgeRecord is judgePut, and reads the present record if that has moved.
-func (b *Bus) judgeRecord(r model.Record) func(answer, bool) ruling {
+func (rs *records) judgeRecord(r model.Record) func(answer, bool) ruling {
 	whose := func(ctx context.Context) ruling {
-		there, err := b.readRecord(ctx, r.Key)
+		there, err := rs.readRecord(ctx, r.Key)
 		switch {
 		case err != nil: // errNoMessage, too: that answer came from a deposed leader
 			return ruling{again: true}
@@ -70,20 +73,20 @@ func (b *Bus) judgeRecord(r model.Record) func(answer, bool) ruling {
 }
 
 // LoadRecord returns the record under a key. See port.Records.
-func (b *Bus) LoadRecord(ctx context.Context, key string) (model.Record, error) {
+func (rs *records) LoadRecord(ctx context.Context, key string) (model.Record, error) {
 	if err := model.CheckRecordKey(key); err != nil {
 		return model.Record{}, err
 	}
-	r, err := b.readRecord(ctx, key)
+	r, err := rs.readRecord(ctx, key)
 	if errors.Is(err, errNoMessage) {
 		return model.Record{Key: key}, nil
 	}
 	return r, err
 }
 
-func (b *Bus) readRecord(ctx context.Context, key string) (model.Record, error) {
-	bucket := b.names.programsBucket()
-	m, err := b.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, key)})
+func (rs *records) readRecord(ctx context.Context, key string) (model.Record, error) {
+	bucket := rs.names.programsBucket()
+	m, err := rs.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, key)})
 	if err != nil {
 		return model.Record{}, err
 	}
@@ -101,14 +104,14 @@ func recordOf(key string, m storedMsg) model.Record {
 }
 
 // ListRecords returns the records below a key. See port.Records.
-func (b *Bus) ListRecords(ctx context.Context, under string) ([]model.Record, error) {
+func (rs *records) ListRecords(ctx context.Context, under string) ([]model.Record, error) {
 	if err := model.CheckRecordKey(under); err != nil {
 		return nil, err
 	}
-	bucket := b.names.programsBucket()
+	bucket := rs.names.programsBucket()
 	var found []storedMsg
-	err := b.persist(ctx, func(ctx context.Context) (err error) {
-		found, err = b.scan(ctx, bucketStream(bucket), bucketSubject(bucket, under+".>"))
+	err := rs.persist(ctx, func(ctx context.Context) (err error) {
+		found, err = rs.scan(ctx, bucketStream(bucket), bucketSubject(bucket, under+".>"))
 		return err
 	})
 	if err != nil {
@@ -126,14 +129,17 @@ func (b *Bus) ListRecords(ctx context.Context, under string) ([]model.Record, er
 
 // FollowRecords delivers the records below a key, calls ready, and then delivers each that is
 // stored. See port.Records.
-func (b *Bus) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
+func (rs *records) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
 	if err := model.CheckRecordKey(under); err != nil {
 		return err
 	}
-	bucket := b.names.programsBucket()
+	bucket := rs.names.programsBucket()
 	t := tail{stream: bucketStream(bucket), pattern: bucketSubject(bucket, under+".>"), latest: true, reached: ready}
-	return b.follow(ctx, t, func(d delivery) {
+	return rs.follow(ctx, t, func(d delivery) {
 		key := strings.TrimPrefix(d.Subject, bucketSubject(bucket, ""))
 		deliver(recordOf(key, storedMsg{Subject: d.Subject, Seq: d.seq, Time: d.time, Header: d.Header, Data: d.Data}))
 	})
 }
+
+// noteTries is how often a note is stored again after a conflict with the note of another backup.
+const noteTries = 5

@@ -72,11 +72,8 @@ func (c Connection) check() error {
 // ErrNoLogin reports that an embedded server has users, and that the connection names none of them.
 var ErrNoLogin = errors.New("the server's configuration has users, and this is none of them")
 
-// settings are the settings of a context besides the connection itself.
-type settings struct{ domain, apiPrefix string }
-
 // connect dials. The given options win over the context's.
-func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error) {
+func (c Connection) connect(options ...nats.Option) (*nats.Conn, apiSettings, error) {
 	if c.embedded != nil {
 		own := func(o *nats.Options) error {
 			return errors.Join(apply(o, c.embedded.ConnOption()), apply(o, c.login(o)...))
@@ -85,7 +82,7 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, io.ErrClosedPipe) { // it hangs up either way
 			err = fmt.Errorf("%w: %w", ErrNoLogin, err)
 		}
-		return nc, settings{}, err
+		return nc, apiSettings{}, err
 	}
 	var tried []string
 	override := func(o *nats.Options) error {
@@ -95,9 +92,9 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error
 	}
 	nc, s, err := natscontext.Connect(c.Context, append([]nats.Option{override}, options...)...)
 	if err != nil {
-		return nil, settings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(tried), err)
+		return nil, apiSettings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(tried), err)
 	}
-	return nc, settings{domain: s.JSDomain, apiPrefix: s.JSAPIPrefix}, nil
+	return nc, apiSettings{domain: s.JSDomain, apiPrefix: s.JSAPIPrefix}, nil
 }
 
 // where names the servers that were tried, and the source of their addresses.

@@ -342,7 +342,7 @@ const endPatience = 5 * time.Minute
 // sendChunk sends a part of an archive, and waits for the server's confirmation. An empty one
 // ends the archive.
 func (r *Restorer) sendChunk(ctx context.Context, to string, chunk []byte) error {
-	patience := max(r.b.cfg.AckTimeout, 30*time.Second)
+	patience := max(r.b.ackTimeout, 30*time.Second)
 	if len(chunk) == 0 {
 		patience = endPatience
 	}
@@ -418,7 +418,7 @@ func (r *Restorer) update(ctx context.Context, c jetstream.StreamConfig) error {
 	}
 	c.Replicas = info.Config.Replicas
 	err = r.b.persist(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, r.b.cfg.AckTimeout)
+		ctx, cancel := context.WithTimeout(ctx, r.b.ackTimeout)
 		defer cancel()
 		_, err := r.b.js.UpdateStream(ctx, c)
 		return apiTransient(err)

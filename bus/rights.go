@@ -19,8 +19,8 @@ type userInfo struct {
 }
 
 // askUser asks the server for the user of this connection and its permissions.
-func (b *Bus) askUser(ctx context.Context) (*userInfo, error) {
-	m, err := b.nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
+func (l *link) askUser(ctx context.Context) (*userInfo, error) {
+	m, err := l.nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask the server who we are ($SYS.REQ.USER.INFO): %w", err)
 	}
@@ -38,8 +38,8 @@ type denial struct {
 }
 
 // LastDenial returns when the server last denied this user a subject, and which; the zero time if it never did.
-func (b *Bus) LastDenial() (at time.Time, why string) {
-	if d := b.denied.Load(); d != nil {
+func (l *link) LastDenial() (at time.Time, why string) {
+	if d := l.denied.Load(); d != nil {
 		return d.at, d.why
 	}
 	return at, ""
@@ -51,10 +51,10 @@ const rightsPatience = 3 * time.Second
 // mayPublish returns an error if the server reports that this user may not publish to one of the subjects.
 // A request to such a subject gets no answer, so its caller would wait without end. If the server
 // does not report permissions, it returns nil.
-func (b *Bus) mayPublish(ctx context.Context, what, role string, subjects ...string) error {
+func (l *link) mayPublish(ctx context.Context, what, role string, subjects ...string) error {
 	asking, cancel := context.WithTimeout(ctx, rightsPatience)
 	defer cancel()
-	u, err := b.askUser(asking)
+	u, err := l.askUser(asking)
 	if err != nil || u.Permissions == nil {
 		return ctx.Err()
 	}
@@ -72,27 +72,6 @@ func fewOf(lacks []string) string {
 		return strings.Join(lacks[:most], ", ") + fmt.Sprintf(" and %d more", len(lacks)-most)
 	}
 	return strings.Join(lacks, ", ")
-}
-
-// MayCommit returns model.ErrForbidden if the server reports that this user may not append to the log of a
-// space, and nil if it may, or if that is not known.
-func (b *Bus) MayCommit(ctx context.Context, space string) error {
-	if b.commits.Load() {
-		return nil
-	}
-	err := b.mayPublish(ctx, "writing to a space", RoleWorker, b.names.log(model.PartitionOf(space, b.Partitions()), space))
-	b.commits.Store(err == nil)
-	return err
-}
-
-// MayProvision returns model.ErrForbidden if the server reports that this user may not create the streams of a
-// deployment, and nil if it may, or if that is not known.
-func (b *Bus) MayProvision(ctx context.Context) error {
-	var subjects []string
-	for _, a := range b.assets(b.Partitions()) {
-		subjects = append(subjects, b.api+"STREAM.CREATE."+a.config.Name)
-	}
-	return b.mayPublish(ctx, "creating a deployment", RoleOperator, subjects...)
 }
 
 // subjectRules are permissions in the server's format.

@@ -10,19 +10,22 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
+// lanes are the queues of events of all partitions.
+type lanes struct{ *streams }
+
 // Send stores an event unless its id is in the lane already. See port.Lanes.
 //
 // An event whose name cannot be a subject is refused with a *model.NameError.
 // model.ErrLaneFull after an attempt in doubt does not guarantee that the event was
 // not stored; sending it again is harmless either way.
-func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
+func (l *lanes) Send(m model.Message, done func(model.SendResult, error)) {
 	if err := checkMessage(&m); err != nil {
 		go done(model.SendResult{}, fmt.Errorf("send: %w", err)) // ends when done returns
 		return
 	}
-	p := b.partitionOf(m.Space)
-	s := &sending{b: b, m: m, stream: b.names.laneStream(p), subject: b.names.event(p, &m), done: done}
-	b.pub.start(task{op: OpSend, msg: s.message(), judge: s.judge, done: s.finish, stream: s.stream, subject: s.subject, bound: m.Bound, epoch: m.Epoch})
+	p := l.partitionOf(m.Space)
+	s := &sending{lanes: l, m: m, stream: l.names.laneStream(p), subject: l.names.event(p, &m), done: done}
+	l.pub.start(task{op: OpSend, msg: s.message(), judge: s.judge, done: s.finish, stream: s.stream, subject: s.subject, bound: m.Bound, epoch: m.Epoch})
 }
 
 // sending judges the answers to one send.
@@ -33,7 +36,7 @@ func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
 // replicas and may be lost, while the expectation is compared with the
 // quorum's state.
 type sending struct {
-	b               *Bus
+	lanes           *lanes
 	m               model.Message
 	stream, subject string
 	fullTries       int
@@ -89,7 +92,7 @@ var isThere = ruling{}
 // lookFor checks whether the event that occupies the subject is really stored. If
 // it is not visible yet, the next attempt decides.
 func (s *sending) lookFor(ctx context.Context) ruling {
-	if _, err := s.b.leaderGet(ctx, s.stream, getRequest{LastFor: s.subject}); err != nil {
+	if _, err := s.lanes.leaderGet(ctx, s.stream, getRequest{LastFor: s.subject}); err != nil {
 		return ruling{again: true}
 	}
 	return isThere

@@ -52,9 +52,3 @@ func (p *publisher) judgeStream(r *request, stream string) {
 		p.refused = unstored{now, r.msg.Subject + ": stream " + stream + " is there and does not store, and does not say why: see the server's log for a disk that is full or has failed"}
 	}
 }
-
-// answersFor queries a stream once.
-func (b *Bus) answersFor(ctx context.Context, stream string) error {
-	_, err := b.js.Stream(ctx, stream)
-	return err
-}

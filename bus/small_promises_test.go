@@ -159,7 +159,7 @@ func TestHeaders_WhatTheServerAddsIsTheLast(t *testing.T) {
 
 func TestOpen_WithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 	for configured, refused := range map[int]bool{4: false, 0: false, 3: true, 5: true} {
-		b := &Bus{cfg: Config{Partitions: configured}, names: newNames("settle")}
+		b := unconnected(Config{Partitions: configured})
 		if err := b.choose(settingsOfDeployment{partitions: 4}); (err != nil) != refused {
 			t.Errorf("%d configured and 4 stored: %v", configured, err)
 		}

@@ -159,7 +159,7 @@ type surveyor struct {
 
 // ask limits one request, so that a deployment that answers nothing is detected.
 func (s *surveyor) ask(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.b.cfg.AckTimeout)
+	return context.WithTimeout(ctx, s.b.ackTimeout)
 }
 
 // servers connects to every server that the connection knows of.

@@ -52,33 +52,33 @@ var errReconnected = fmt.Errorf("%w: the connection is another one", errInterrup
 // the server numbers a consumer's deliveries, so a message lost on
 // the way leaves a gap, and a consumer that is lost itself stops its
 // heartbeat. Flow control keeps the server from running ahead of deliver.
-func (b *Bus) follow(ctx context.Context, t tail, deliver func(delivery)) error {
+func (s *streams) follow(ctx context.Context, t tail, deliver func(delivery)) error {
 	var gone absence
-	epoch := b.past.now()
+	epoch := s.past.now()
 	for try := 1; ; try++ {
-		err := b.steady(ctx, t.stream, epoch)
+		err := s.steady(ctx, t.stream, epoch)
 		if err == nil {
-			err = b.followOnce(ctx, &t, epoch, func(d delivery) { try = 0; deliver(d) })
+			err = s.followOnce(ctx, &t, epoch, func(d delivery) { try = 0; deliver(d) })
 		}
-		if over := b.over(ctx); over != nil {
+		if over := s.over(ctx); over != nil {
 			return over
 		}
 		if errors.Is(err, model.ErrRewound) {
 			return fmt.Errorf("follow stream %s: %w", t.stream, err)
 		}
 		if !errors.Is(err, errReconnected) {
-			b.suspect(t.stream) // the consumer may have ended with the stream, and another stream be in its place
+			s.suspect(t.stream) // the consumer may have ended with the stream, and another stream be in its place
 		}
-		if gone.time(err) > b.timing.goneAfter {
+		if gone.time(err) > s.timing.goneAfter {
 			return fmt.Errorf("follow stream %s: %w; it was deleted, or this is another account: check the connection, then provision", t.stream, err)
 		}
 		if !errors.Is(err, errInterrupted) {
-			b.faults.Warn("cannot follow a stream just now; trying again", t.stream+" "+t.pattern, "stream", t.stream, "after", t.after, "error", err)
+			s.faults.Warn("cannot follow a stream just now; trying again", t.stream+" "+t.pattern, "stream", t.stream, "after", t.after, "error", err)
 		}
 		if try == 0 { // it worked for a while: start again at once
 			continue
 		}
-		if err := b.sleep(ctx, pause(try)); err != nil {
+		if err := s.sleep(ctx, pause(try)); err != nil {
 			return err
 		}
 	}
@@ -100,21 +100,21 @@ func (a *absence) time(err error) time.Duration {
 }
 
 // followOnce subscribes with one consumer, until that is interrupted.
-func (b *Bus) followOnce(ctx context.Context, t *tail, epoch uint64, deliver func(delivery)) error {
-	reconnected := b.reconnects.wait()
-	f := newFollower(b, t, deliver)
-	inbox := b.nc.NewInbox()
-	sub, err := b.nc.Subscribe(inbox, f.receive)
+func (s *streams) followOnce(ctx context.Context, t *tail, epoch uint64, deliver func(delivery)) error {
+	reconnected := s.reconnects.wait()
+	f := newFollower(s, t, deliver)
+	inbox := s.nc.NewInbox()
+	sub, err := s.nc.Subscribe(inbox, f.receive)
 	if err != nil {
 		return transient(err)
 	}
 	defer f.stop(sub)
 	_ = sub.SetPendingLimits(-1, -1) // flow control is the limit
-	consumer, err := b.createTail(ctx, t, inbox)
+	consumer, err := s.createTail(ctx, t, inbox)
 	if err != nil {
 		return err
 	}
-	defer b.deleteTail(t.stream, consumer.Name)
+	defer s.deleteTail(t.stream, consumer.Name)
 	f.hasFound(consumer.NumPending + consumer.Delivered.Consumer)
 	return f.watch(ctx, reconnected, epoch)
 }
@@ -124,17 +124,17 @@ func (b *Bus) followOnce(ctx context.Context, t *tail, epoch uint64, deliver fun
 const createTries = 3
 
 // createTail creates the consumer. If there is no answer in time, the same one is requested again.
-func (b *Bus) createTail(ctx context.Context, t *tail, inbox string) (*jetstream.ConsumerInfo, error) {
-	cfg := b.tailConfig(t, inbox)
+func (l *link) createTail(ctx context.Context, t *tail, inbox string) (*jetstream.ConsumerInfo, error) {
+	cfg := l.tailConfig(t, inbox)
 	for try := 1; ; try++ {
-		consumer, late, err := b.tryTail(ctx, t.stream, cfg)
+		consumer, late, err := l.tryTail(ctx, t.stream, cfg)
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return nil, errNoStream
-		case late && try < createTries && b.over(ctx) == nil:
+		case late && try < createTries && l.over(ctx) == nil:
 			continue
 		case err != nil:
-			b.deleteTail(t.stream, cfg.Name) // it may have been created
+			l.deleteTail(t.stream, cfg.Name) // it may have been created
 			return nil, fmt.Errorf("create consumer: %w", err)
 		}
 		return consumer.CachedInfo(), nil
@@ -142,17 +142,17 @@ func (b *Bus) createTail(ctx context.Context, t *tail, inbox string) (*jetstream
 }
 
 // tryTail requests it once. late reports that there was no answer.
-func (b *Bus) tryTail(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (c jetstream.PushConsumer, late bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
+func (l *link) tryTail(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (c jetstream.PushConsumer, late bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.ackTimeout)
 	defer cancel()
-	c, err = b.js.CreatePushConsumer(ctx, stream, cfg)
+	c, err = l.js.CreatePushConsumer(ctx, stream, cfg)
 	return c, errors.Is(err, context.DeadlineExceeded), err
 }
 
 // tailPrefix is the prefix of the names of Settle's own consumers.
 const tailPrefix = "settle-"
 
-func (b *Bus) tailConfig(t *tail, inbox string) jetstream.ConsumerConfig {
+func (l *link) tailConfig(t *tail, inbox string) jetstream.ConsumerConfig {
 	c := jetstream.ConsumerConfig{
 		Name:              tailPrefix + shortID(),
 		DeliverSubject:    inbox,
@@ -160,7 +160,7 @@ func (b *Bus) tailConfig(t *tail, inbox string) jetstream.ConsumerConfig {
 		AckPolicy:         jetstream.AckNonePolicy,
 		MaxDeliver:        1,
 		FlowControl:       true,
-		IdleHeartbeat:     b.timing.heartbeat,
+		IdleHeartbeat:     l.timing.heartbeat,
 		InactiveThreshold: 10 * time.Second, // it is deleted after use; this is for a lost deletion
 		MemoryStorage:     true,
 		Replicas:          1,
@@ -180,13 +180,13 @@ func (b *Bus) tailConfig(t *tail, inbox string) jetstream.ConsumerConfig {
 }
 
 // deleteTail deletes a consumer without waiting for the answer.
-func (b *Bus) deleteTail(stream, consumer string) {
-	_ = b.nc.Publish(b.api+"CONSUMER.DELETE."+stream+"."+consumer, nil)
+func (l *link) deleteTail(stream, consumer string) {
+	_ = l.nc.Publish(l.api+"CONSUMER.DELETE."+stream+"."+consumer, nil)
 }
 
 // follower is one consumer's receiving end.
 type follower struct {
-	b           *Bus
+	streams     *streams
 	t           *tail
 	deliver     func(delivery)
 	interrupted chan struct{} // closed when the consumer is unreliable
@@ -199,8 +199,8 @@ type follower struct {
 	end     end
 }
 
-func newFollower(b *Bus, t *tail, deliver func(delivery)) *follower {
-	f := &follower{b: b, t: t, deliver: deliver, interrupted: make(chan struct{})}
+func newFollower(s *streams, t *tail, deliver func(delivery)) *follower {
+	f := &follower{streams: s, t: t, deliver: deliver, interrupted: make(chan struct{})}
 	if t.latest && t.after == 0 {
 		f.end.subjects = map[string]bool{}
 	}
@@ -225,7 +225,7 @@ func (f *follower) receive(m *nats.Msg) {
 		return
 	}
 	f.nth, f.t.after = d.nth, d.seq
-	f.b.past.note(f.t.stream, anchor{seq: d.seq, time: d.time, subject: d.Subject, commit: header(d.Header, headerCommit)})
+	f.streams.past.note(f.t.stream, anchor{seq: d.seq, time: d.time, subject: d.Subject, commit: header(d.Header, headerCommit)})
 	f.deliver(d)
 	f.heard = true
 	f.end.delivered(d)
@@ -240,7 +240,7 @@ func (f *follower) control(m *nats.Msg) {
 		return
 	}
 	if stalled := header(m.Header, "Nats-Consumer-Stalled"); stalled != "" {
-		_ = f.b.nc.Publish(stalled, nil)
+		_ = f.streams.nc.Publish(stalled, nil)
 	}
 	if last := header(m.Header, "Nats-Last-Consumer"); last != "" && last != strconv.FormatUint(f.nth, 10) {
 		f.interrupt()
@@ -264,7 +264,7 @@ func (f *follower) hasFound(n uint64) {
 
 // perhapsReached calls t.reached once, at the end. f.mu is held.
 func (f *follower) perhapsReached() {
-	if f.t.reached != nil && !f.stopped && f.end.reached(f.b.timing.heartbeat) {
+	if f.t.reached != nil && !f.stopped && f.end.reached(f.streams.timing.heartbeat) {
 		reached := f.t.reached
 		f.t.reached, f.end.subjects = nil, nil
 		reached()
@@ -274,11 +274,11 @@ func (f *follower) perhapsReached() {
 // watch returns when the consumer is unreliable: after a gap, a
 // reconnect, a new epoch, or three missing heartbeats.
 func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}, epoch uint64) error {
-	tick := time.NewTicker(3 * f.b.timing.heartbeat)
+	tick := time.NewTicker(3 * f.streams.timing.heartbeat)
 	defer tick.Stop()
 	for {
-		changed := f.b.past.changed.wait()
-		if f.b.past.now() != epoch {
+		changed := f.streams.past.changed.wait()
+		if f.streams.past.now() != epoch {
 			return model.ErrRewound
 		}
 		select {
@@ -287,7 +287,7 @@ func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}, epoch
 			return errInterrupted
 		case <-reconnected:
 			return errReconnected
-		case <-f.b.stopped:
+		case <-f.streams.stopped:
 			return errInterrupted
 		case <-ctx.Done():
 			return ctx.Err()

@@ -18,7 +18,7 @@ type reading struct {
 
 func newReading() *reading {
 	r := &reading{}
-	r.follower = newFollower(&Bus{timing: defaultTiming}, &tail{latest: true, reached: func() { r.reached = true }}, func(delivery) {})
+	r.follower = newFollower(unconnected(Config{}).streams, &tail{latest: true, reached: func() { r.reached = true }}, func(delivery) {})
 	return r
 }
 

@@ -11,7 +11,7 @@ import (
 // following is a follow that remembers what it has delivered.
 func following() (f *follower, got *[]uint64) {
 	got = &[]uint64{}
-	f = newFollower(&Bus{timing: defaultTiming}, &tail{}, func(d delivery) { *got = append(*got, d.seq) })
+	f = newFollower(unconnected(Config{}).streams, &tail{}, func(d delivery) { *got = append(*got, d.seq) })
 	return f, got
 }
 
