@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -36,9 +37,6 @@ func (n *BackupNote) Made() time.Time {
 	return n.AsOf
 }
 
-// backupKey is the record of the newest backup. Users of the role backup may store only this one.
-const backupKey = "backup.newest"
-
 // backups keeps the note of the newest backup, which is a record.
 type backups struct{ *records }
 
@@ -57,7 +55,7 @@ func (b *backups) NoteBackup(ctx context.Context, n *BackupNote) error {
 		if _, unreadable := errors.AsType[*noteError](err); err != nil && !unreadable {
 			return err
 		}
-		_, err = b.SaveRecord(ctx, model.Record{Key: backupKey, Data: data, Rev: rev})
+		_, err = b.SaveRecord(ctx, model.Record{Key: wire.BackupKey, Data: data, Rev: rev})
 		if !errors.Is(err, model.ErrOutdated) || try == noteTries {
 			return err
 		}
@@ -77,7 +75,7 @@ func (e *noteError) Error() string { return fmt.Sprintf("the note of the newest 
 func (e *noteError) Unwrap() error { return e.why }
 
 func (b *backups) lastBackup(ctx context.Context) (n *BackupNote, rev uint64, err error) {
-	r, err := b.LoadRecord(ctx, backupKey)
+	r, err := b.LoadRecord(ctx, wire.BackupKey)
 	switch {
 	case err != nil:
 		return nil, 0, err

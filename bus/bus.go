@@ -1,12 +1,15 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"os"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
@@ -14,9 +17,9 @@ import (
 // from many goroutines. Each part has what it needs for its own methods, and knows none of the others but
 // those that it is built on.
 type Bus struct {
-	cfg Config
+	cfg     Config
+	streams *wire.Streams
 
-	*streams
 	*lanes
 	*logs
 	*states
@@ -27,8 +30,7 @@ type Bus struct {
 	*members
 	*observers
 	*services
-	*provisioner
-	*copier
+	*provision.Provisioner
 }
 
 // Connect connects to a server and reads the deployment's settings. It creates
@@ -48,21 +50,37 @@ func Connect(ctx context.Context, cfg Config) (*Bus, error) {
 
 // newBus returns a bus that is not connected yet.
 func newBus(cfg Config) *Bus {
-	s := &streams{link: newLink(linkConfig{name: cfg.Name, version: cfg.Version, prefix: cfg.Prefix, ackTimeout: cfg.AckTimeout, log: cfg.Logger})}
+	s := &wire.Streams{Link: wire.NewLink(wire.LinkConfig{Name: cfg.Name, Version: cfg.Version, Prefix: cfg.Prefix, AckTimeout: cfg.AckTimeout, Log: cfg.Logger})}
 	r := &records{s}
 	b := &Bus{
 		cfg: cfg, streams: s, records: r,
-		lanes: &lanes{s}, logs: &logs{streams: s}, states: &states{streams: s},
+		lanes: &lanes{s}, logs: &logs{Streams: s}, states: &states{Streams: s},
 		deadLetters: &deadLetters{r}, rewinds: &rewinds{r}, backups: &backups{r},
-		members: &members{s}, observers: &observers{s}, services: &services{streams: s, server: cfg.Server},
-		provisioner: &provisioner{streams: s, want: provisionConfig{
+		members: &members{s}, observers: &observers{s}, services: &services{Streams: s, server: cfg.Server},
+		Provisioner: &provision.Provisioner{Streams: s, Want: provision.Config{
 			Partitions: cfg.Partitions, Replicas: cfg.Replicas, Horizon: cfg.Horizon, DeadLetterMaxAge: cfg.DeadLetterMaxAge, LaneMaxBytes: cfg.LaneMaxBytes,
 		}},
-		copier: &copier{s},
 	}
-	s.forgetRead, s.reportRewind = b.seen.clear, b.noteRewind
+	s.ForgetRead, s.ReportRewind = b.states.seen.clear, b.rewinds.noteRewind
 	return b
 }
+
+// Dial connects and reads nothing: the deployment may be missing, or damaged. Packages that examine or restore
+// a deployment use it; everything else uses Connect.
+func Dial(cfg Config) (*Bus, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b := newBus(cfg)
+	if err := b.dial(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Streams returns the streams below the spaces, for packages that examine or copy them.
+func (b *Bus) Streams() *wire.Streams { return b.streams }
 
 // connectOnce fails if no server can be reached now.
 func connectOnce(ctx context.Context, cfg Config) (*Bus, error) {
@@ -87,7 +105,7 @@ func (b *Bus) dial() error {
 	if err != nil {
 		return err
 	}
-	if err := b.streams.open(nc, api, b.cfg.Faults); err != nil {
+	if err := b.streams.Open(nc, api, b.cfg.Faults); err != nil {
 		nc.Close()
 		return err
 	}
@@ -103,34 +121,78 @@ func (b *Bus) options() []nats.Option {
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { // until watchConnection
-			b.faults.Warn("NATS reports an error", err.Error(), "error", err)
+			b.streams.Faults.Warn("NATS reports an error", err.Error(), "error", err)
 		}),
 	}, b.cfg.Options...)
 }
 
 // readSettings checks the server and reads the number of partitions.
 func (b *Bus) readSettings(ctx context.Context) error {
-	if err := checkVersion(b.nc.ConnectedServerVersion()); err != nil {
+	if err := wire.CheckVersion(b.streams.NC.ConnectedServerVersion()); err != nil {
 		return err
 	}
-	b.clustered.Store(b.nc.ConnectedClusterName() != "" || b.kv != "")
-	stored, err := b.storedSettings(ctx)
+	b.streams.Clustered.Store(b.streams.NC.ConnectedClusterName() != "" || b.streams.KV != "")
+	stored, err := b.StoredSettings(ctx)
 	if err != nil {
 		return err
 	}
-	return b.choose(stored)
+	return b.Choose(stored)
 }
 
-// choose selects the stored setting, the configured one, or the default, in this order, and
-// returns an error if the configured one differs from the stored one.
-func (pr *provisioner) choose(stored settingsOfDeployment) error {
-	if n := pr.want.Partitions; n != 0 && stored.partitions != 0 && n != stored.partitions {
-		return partitionsError(pr.names.workersBucket(), stored.partitions, n)
-	}
-	if h := pr.want.Horizon; h != 0 && stored.horizon != 0 && h != stored.horizon {
-		return horizonError(pr.names.workersBucket(), stored.horizon, h)
-	}
-	pr.partitions.Store(int64(cmp.Or(stored.partitions, pr.want.Partitions, DefaultPartitions)))
-	pr.horizon.Store(int64(cmp.Or(stored.horizon, pr.want.Horizon, model.DefaultHorizon)))
-	return nil
-}
+// Close waits until requests in flight have their answers, at most for the
+// acknowledgement timeout, ends the rest with model.ErrStopped and closes the
+// connection. It must not be called from a callback.
+func (b *Bus) Close() { b.streams.Close() }
+
+// Kill closes the connection at once, as the end of the process would, and ends
+// everything with model.ErrStopped. It waits for nothing. It must not be called
+// from a callback.
+func (b *Bus) Kill() { b.streams.Kill() }
+
+// Reachable reports whether the bus is connected to a server now.
+func (b *Bus) Reachable() bool { return b.streams.NC.IsConnected() }
+
+// Conn returns the connection, for purposes of the program besides Settle,
+// such as offering a service. It is closed by Close.
+func (b *Bus) Conn() *nats.Conn { return b.streams.NC }
+
+// JetStream returns the JetStream context of the connection, in the
+// configured domain, for inspection and administration.
+func (b *Bus) JetStream() jetstream.JetStream { return b.streams.JS }
+
+// ConnectionName returns the connection's name in the server's listings.
+func (b *Bus) ConnectionName() string { return b.streams.NC.Opts.Name }
+
+// ProgramVersion returns the version of the program, from Config.
+func (b *Bus) ProgramVersion() string { return b.cfg.Version }
+
+// Prefix returns the deployment's prefix: its name, and the first token of its subjects.
+func (b *Bus) Prefix() string { return b.cfg.Prefix }
+
+// Partitions returns the number of partitions of the deployment.
+func (b *Bus) Partitions() int { return b.streams.Partitions() }
+
+// Horizon returns how long the deployment remembers events.
+func (b *Bus) Horizon() time.Duration { return b.streams.Horizon() }
+
+// MaxPayload returns the largest message that the server accepts, in bytes, headers
+// included.
+func (b *Bus) MaxPayload() int { return b.streams.MaxPayload() }
+
+// Epoch returns how often the store was found to have gone back. See port.Deployment.
+func (b *Bus) Epoch() uint64 { return b.streams.Now() }
+
+// Hindsight returns how long a leader may answer from an earlier state. See port.Deployment.
+func (b *Bus) Hindsight() time.Duration { return b.streams.Hindsight() }
+
+// Rewinds returns, for each stream that was found to have gone back since the bus was connected, the last
+// rewind, in the order of detection.
+func (b *Bus) Rewinds() []model.Rewind { return b.streams.Past.Rewound() }
+
+// Refusal returns when the server last did not store a message, for lack of room or because of a failure,
+// and why; the zero time if it never happened. It includes a server that answers other requests
+// but no store requests.
+func (b *Bus) Refusal() (at time.Time, why string) { return b.streams.Pub.LastRefusal() }
+
+// LastDenial returns when the server last denied this user a subject, and which; the zero time if it never did.
+func (b *Bus) LastDenial() (at time.Time, why string) { return b.streams.LastDenial() }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -22,17 +24,17 @@ func (dl *deadLetters) Bury(ctx context.Context, d *model.DeadLetter) error {
 	if err != nil {
 		return err
 	}
-	subject := dl.names.dead(d.Space, d.Stream, d.Event)
+	subject := dl.Names.Dead(d.Space, d.Stream, d.Event)
 	stored := make(chan error, 1)
-	r := dl.pub.start(task{
-		op: OpBury, msg: &nats.Msg{Subject: subject, Header: nats.Header{headerExpect: expectNothing}, Data: body},
-		judge: dl.judgeLetter(subject), holder: dl.names.deadStream(), bound: true, epoch: dl.past.now(),
-		done: func(_ uint64, err error) { stored <- err },
+	r := dl.Pub.Start(wire.Task{
+		Op: faults.OpBury, Msg: &nats.Msg{Subject: subject, Header: nats.Header{wire.HeaderExpect: expectNothing}, Data: body},
+		Judge: dl.judgeLetter(subject), Holder: dl.Names.DeadStream(), Bound: true, Epoch: dl.Past.Now(),
+		Done: func(_ uint64, err error) { stored <- err },
 	})
 	select {
 	case err = <-stored:
 	case <-ctx.Done():
-		dl.pub.withdraw(r)
+		dl.Pub.Withdraw(r)
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -43,23 +45,23 @@ func (dl *deadLetters) Bury(ctx context.Context, d *model.DeadLetter) error {
 
 // judgeLetter is like sending.judge, except that it waits for room: no caller
 // could be asked to retry.
-func (dl *deadLetters) judgeLetter(subject string) func(answer, bool) ruling {
-	lookFor := func(ctx context.Context) ruling {
-		_, err := dl.leaderGet(ctx, dl.names.deadStream(), getRequest{LastFor: subject})
-		return ruling{again: err != nil}
+func (dl *deadLetters) judgeLetter(subject string) func(wire.Answer, bool) wire.Ruling {
+	lookFor := func(ctx context.Context) wire.Ruling {
+		_, err := dl.LeaderGet(ctx, dl.Names.DeadStream(), wire.GetRequest{LastFor: subject})
+		return wire.Ruling{Again: err != nil}
 	}
-	return func(a answer, _ bool) ruling {
-		switch a.outcome {
-		case stored:
-			return ruling{seq: a.seq}
-		case moved:
+	return func(a wire.Answer, _ bool) wire.Ruling {
+		switch a.Outcome {
+		case wire.Stored:
+			return wire.Ruling{Seq: a.Seq}
+		case wire.Moved:
 			return isThere
-		case taken:
-			return ruling{lookup: lookFor}
-		case tooLarge:
-			return ruling{err: fmt.Errorf("%s: %w", a.why, model.ErrTooLarge)}
+		case wire.Taken:
+			return wire.Ruling{Lookup: lookFor}
+		case wire.TooLarge:
+			return wire.Ruling{Err: fmt.Errorf("%s: %w", a.Why, model.ErrTooLarge)}
 		}
-		return ruling{again: true}
+		return wire.Ruling{Again: true}
 	}
 }
 
@@ -70,12 +72,12 @@ func (dl *deadLetters) ReadDead(ctx context.Context, space string, after uint64,
 	}
 	pattern := ""
 	if space != "" { // for a pattern, the server goes through all subjects for each page
-		pattern = dl.names.dead(space, "", "")
+		pattern = dl.Names.Dead(space, "", "")
 	}
 	var all []model.DeadLetter
 	for len(all) < limit {
 		want := limit - len(all)
-		found, err := dl.readPages(ctx, dl.names.deadStream(), pattern, after, want)
+		found, err := dl.ReadPages(ctx, dl.Names.DeadStream(), pattern, after, want)
 		letters, err := dl.letters(found, err)
 		if err != nil {
 			return nil, err
@@ -97,7 +99,7 @@ func (dl *deadLetters) FindDead(ctx context.Context, space, id string) ([]model.
 	if err := model.CheckAnyEventID(id); err != nil {
 		return nil, err
 	}
-	return dl.letters(dl.readAll(ctx, dl.names.deadStream(), dl.names.dead(space, "", id)))
+	return dl.letters(dl.ReadAll(ctx, dl.Names.DeadStream(), dl.Names.Dead(space, "", id)))
 }
 
 func checkIfAny(what, name string) error {
@@ -109,15 +111,15 @@ func checkIfAny(what, name string) error {
 
 // letters decodes the results of a read. Clients with the right to publish there may write anything:
 // messages that are no letter about the event in their subject are skipped.
-func (dl *deadLetters) letters(found []storedMsg, err error) ([]model.DeadLetter, error) {
+func (dl *deadLetters) letters(found []wire.StoredMsg, err error) ([]model.DeadLetter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dead letters: %w", err)
 	}
 	letters := make([]model.DeadLetter, 0, len(found))
 	for _, m := range found {
 		d, err := model.DecodeDead(m.Data)
-		if err != nil || m.Subject != dl.names.dead(d.Space, d.Stream, d.Event) {
-			dl.log.Warn("dead letter passed over: it is not the JSON of a letter about the event of its subject", "subject", m.Subject, "sequence", m.Seq, "error", err)
+		if err != nil || m.Subject != dl.Names.Dead(d.Space, d.Stream, d.Event) {
+			dl.Log.Warn("dead letter passed over: it is not the JSON of a letter about the event of its subject", "subject", m.Subject, "sequence", m.Seq, "error", err)
 			continue
 		}
 		d.Seq = m.Seq

@@ -14,7 +14,7 @@ func (dl *deadLetters) ListDead(ctx context.Context, space string) ([]model.Dead
 	if err := checkIfAny("space", space); err != nil {
 		return nil, err
 	}
-	subjects, err := dl.subjects(ctx, dl.names.deadStream(), dl.names.dead(space, "", ""))
+	subjects, err := dl.Subjects(ctx, dl.Names.DeadStream(), dl.Names.Dead(space, "", ""))
 	if err != nil {
 		return nil, fmt.Errorf("list dead letters: %w", err)
 	}
@@ -42,9 +42,9 @@ func (dl *deadLetters) GetDead(ctx context.Context, names []model.DeadName) ([]m
 	for part := range slices.Chunk(names, getDeadAtOnce) {
 		subjects := make([]string, len(part))
 		for i, n := range part {
-			subjects[i] = dl.names.dead(n.Space, n.Stream, n.Event)
+			subjects[i] = dl.Names.Dead(n.Space, n.Stream, n.Event)
 		}
-		letters, err := dl.letters(dl.readNamed(ctx, dl.names.deadStream(), subjects))
+		letters, err := dl.letters(dl.ReadNamed(ctx, dl.Names.DeadStream(), subjects))
 		if err != nil {
 			return nil, err
 		}

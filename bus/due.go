@@ -7,24 +7,25 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
 // DueSpaces returns the spaces of a partition that must be woken at a time. See port.State.
 func (s *states) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
-	if err := s.checkPartition(partition); err != nil {
+	if err := s.CheckPartition(partition); err != nil {
 		return nil, err
 	}
-	bucket := s.names.stateBucket(partition)
+	bucket := s.Names.StateBucket(partition)
 	var list []model.Due
-	err := s.persist(ctx, func(ctx context.Context) error {
-		pattern := bucketSubject(bucket, "*."+model.DueKey)
-		found, more, err := s.batchGet(ctx, bucketStream(bucket), getRequest{MultiLast: []string{pattern}, MaxBytes: stateBytes})
-		if more || errors.Is(err, errTooMany) {
-			found, err = s.scan(ctx, bucketStream(bucket), pattern)
+	err := s.Persist(ctx, func(ctx context.Context) error {
+		pattern := wire.BucketSubject(bucket, "*."+model.DueKey)
+		found, more, err := s.BatchGet(ctx, wire.BucketStream(bucket), wire.GetRequest{MultiLast: []string{pattern}, MaxBytes: wire.StateBytes})
+		if more || errors.Is(err, wire.ErrTooMany) {
+			found, err = s.Scan(ctx, wire.BucketStream(bucket), pattern)
 		}
 		if err == nil {
-			list = dues(found, bucketSubject(bucket, ""))
+			list = dues(found, wire.BucketSubject(bucket, ""))
 		}
 		return err
 	})
@@ -34,7 +35,7 @@ func (s *states) DueSpaces(ctx context.Context, partition int) ([]model.Due, err
 	return list, nil
 }
 
-func dues(found []storedMsg, prefix string) []model.Due {
+func dues(found []wire.StoredMsg, prefix string) []model.Due {
 	list := make([]model.Due, 0, len(found))
 	for _, m := range found {
 		space := strings.TrimSuffix(strings.TrimPrefix(m.Subject, prefix), "."+model.DueKey)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -20,15 +22,15 @@ const fillSpace, fillStream = "=", "="
 
 // FillLane stores messages that are no events. See port.Lanes.
 func (l *lanes) FillLane(ctx context.Context, partition int, upTo uint64, names []model.Message) error {
-	if err := l.checkPartition(partition); err != nil {
+	if err := l.CheckPartition(partition); err != nil {
 		return err
 	}
 	var taken []string
 	for i := range names {
-		if err := checkMessage(&names[i]); err != nil {
+		if err := wire.CheckMessage(&names[i]); err != nil {
 			return err
 		}
-		taken = append(taken, l.names.event(partition, &names[i]))
+		taken = append(taken, l.Names.Event(partition, &names[i]))
 	}
 	if err := l.fill(ctx, partition, taken); err != nil {
 		return fmt.Errorf("take the names of %d events in lane %d: %w", len(names), partition, err)
@@ -40,7 +42,7 @@ func (l *lanes) FillLane(ctx context.Context, partition int, upTo uint64, names 
 		}
 		window := make([]string, min(upTo-end, saveWindow))
 		for i := range window {
-			window[i] = l.names.laneOf(partition) + fillSpace + "." + fillStream + "." + shortID()
+			window[i] = l.Names.LaneOf(partition) + fillSpace + "." + fillStream + "." + wire.ShortID()
 		}
 		if err := l.fill(ctx, partition, window); err != nil {
 			return fmt.Errorf("fill lane %d from %d to %d: %w", partition, end, upTo, err)
@@ -61,17 +63,17 @@ func (l *lanes) fill(ctx context.Context, partition int, subjects []string) erro
 
 func (l *lanes) fillWindow(ctx context.Context, partition int, subjects []string) error {
 	answers := make(chan error, len(subjects))
-	requests := make([]*request, len(subjects))
+	requests := make([]*wire.Request, len(subjects))
 	defer func() {
 		for _, r := range requests {
-			l.pub.withdraw(r)
+			l.Pub.Withdraw(r)
 		}
 	}()
 	for i, subject := range subjects {
-		requests[i] = l.pub.start(task{
-			op: OpSend, msg: &nats.Msg{Subject: subject, Header: nats.Header{headerExpect: expectNothing, headerFill: {"1"}}}, judge: judgeFill,
-			done:   func(_ uint64, err error) { answers <- err },
-			stream: l.names.laneStream(partition), subject: subject,
+		requests[i] = l.Pub.Start(wire.Task{
+			Op: faults.OpSend, Msg: &nats.Msg{Subject: subject, Header: nats.Header{wire.HeaderExpect: expectNothing, wire.HeaderFill: {"1"}}}, Judge: judgeFill,
+			Done:   func(_ uint64, err error) { answers <- err },
+			Stream: l.Names.LaneStream(partition), Subject: subject,
 		})
 	}
 	for range subjects {
@@ -88,14 +90,14 @@ func (l *lanes) fillWindow(ctx context.Context, partition int, subjects []string
 }
 
 // judgeFill accepts any message at the subject.
-func judgeFill(a answer, _ bool) ruling {
-	switch a.outcome {
-	case stored:
-		return ruling{seq: a.seq}
-	case moved, taken:
+func judgeFill(a wire.Answer, _ bool) wire.Ruling {
+	switch a.Outcome {
+	case wire.Stored:
+		return wire.Ruling{Seq: a.Seq}
+	case wire.Moved, wire.Taken:
 		return isThere
-	case full, tooLarge, forbidden:
-		return ruling{err: errors.New(a.why)}
+	case wire.Full, wire.TooLarge, wire.Forbidden:
+		return wire.Ruling{Err: errors.New(a.Why)}
 	}
-	return ruling{again: true}
+	return wire.Ruling{Again: true}
 }

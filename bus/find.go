@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -18,13 +19,13 @@ func (l *lanes) FindEvents(ctx context.Context, space, id string) ([]model.Messa
 		return nil, err
 	}
 	if space != "" {
-		return l.findEvents(ctx, l.partitionOf(space), space, id)
+		return l.findEvents(ctx, l.PartitionOf(space), space, id)
 	}
 	var all []model.Message
 	var missing []error
 	for p := range l.Partitions() {
 		found, err := l.findEvents(ctx, p, space, id)
-		if errors.Is(err, errNoStream) {
+		if errors.Is(err, wire.ErrNoStream) {
 			missing = append(missing, err)
 			continue
 		}
@@ -37,7 +38,7 @@ func (l *lanes) FindEvents(ctx context.Context, space, id string) ([]model.Messa
 }
 
 func (l *lanes) findEvents(ctx context.Context, p int, space, id string) ([]model.Message, error) {
-	found, err := l.readAll(ctx, l.names.laneStream(p), l.names.eventsOf(p, space, id))
+	found, err := l.ReadAll(ctx, l.Names.LaneStream(p), l.Names.EventsOf(p, space, id))
 	if err != nil {
 		return nil, fmt.Errorf("find events %s in lane %d: %w", id, p, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/model"
 )
 
@@ -14,15 +16,15 @@ func (l *logs) Head(ctx context.Context, space string) (uint64, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
 	}
-	p := l.partitionOf(space)
-	last, err := l.leaderGet(ctx, l.names.logStream(p), getRequest{LastFor: l.names.log(p, space)})
+	p := l.PartitionOf(space)
+	last, err := l.LeaderGet(ctx, l.Names.LogStream(p), wire.GetRequest{LastFor: l.Names.Log(p, space)})
 	switch {
-	case errors.Is(err, errNoMessage):
+	case errors.Is(err, wire.ErrNoMessage):
 		return 0, nil
 	case err != nil:
 		return 0, fmt.Errorf("head of space %s: %w", space, err)
 	}
-	l.past.note(l.names.logStream(p), anchorOf(&last))
+	l.Past.Note(l.Names.LogStream(p), wire.AnchorOf(&last))
 	return last.Seq, nil
 }
 
@@ -32,21 +34,21 @@ func (l *logs) ReadLog(ctx context.Context, space string, after uint64, limit in
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
 	}
-	p := l.partitionOf(space)
+	p := l.PartitionOf(space)
 	if none, err := l.endsAt(ctx, space, after); err != nil || none {
 		return nil, err
 	}
-	found, err := l.readPages(ctx, l.names.logStream(p), l.names.log(p, space), after, limit)
+	found, err := l.ReadPages(ctx, l.Names.LogStream(p), l.Names.Log(p, space), after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("log of space %s after %d: %w", space, after, err)
 	}
 	if n := len(found); n > 0 {
-		l.past.note(l.names.logStream(p), anchorOf(&found[n-1]))
+		l.Past.Note(l.Names.LogStream(p), wire.AnchorOf(&found[n-1]))
 	}
 	entries := make([]model.LogEntry, len(found))
 	for i, m := range found {
 		entries[i] = model.LogEntry{
-			Space: space, Seq: m.Seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: m.Time, Prev: number(m.Header, headerExpect),
+			Space: space, Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time, Prev: wire.Number(m.Header, wire.HeaderExpect),
 		}
 	}
 	return entries, nil
@@ -65,14 +67,14 @@ func (l *logs) endsAt(ctx context.Context, space string, after uint64) (bool, er
 
 // FollowLog delivers the entries of all spaces of a partition. See port.Log.
 func (l *logs) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
-	if err := l.checkPartition(partition); err != nil {
+	if err := l.CheckPartition(partition); err != nil {
 		return err
 	}
-	t := tail{stream: l.names.logStream(partition), after: after}
-	return l.follow(ctx, t, func(m delivery) {
+	t := wire.Tail{Stream: l.Names.LogStream(partition), After: after}
+	return l.Follow(ctx, t, func(m wire.Delivery) {
 		deliver(model.LogEntry{
-			Space: lastToken(m.Subject), Seq: m.seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: m.time,
-			Prev: number(m.Header, headerExpect),
+			Space: wire.LastToken(m.Subject), Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time,
+			Prev: wire.Number(m.Header, wire.HeaderExpect),
 		})
 	})
 }
@@ -83,31 +85,31 @@ func (l *logs) MayCommit(ctx context.Context, space string) error {
 	if l.mayCommit.Load() {
 		return nil
 	}
-	err := l.mayPublish(ctx, "writing to a space", RoleWorker, l.names.log(model.PartitionOf(space, l.Partitions()), space))
+	err := l.MayPublish(ctx, "writing to a space", roles.Worker, l.Names.Log(model.PartitionOf(space, l.Partitions()), space))
 	l.mayCommit.Store(err == nil)
 	return err
 }
 
 // LogTail returns the last entries of a partition's log. See port.Log.
 func (l *logs) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error) {
-	if err := l.checkPartition(partition); err != nil {
+	if err := l.CheckPartition(partition); err != nil {
 		return nil, err
 	}
-	stream := l.names.logStream(partition)
-	info, err := l.streamInfo(ctx, stream)
+	stream := l.Names.LogStream(partition)
+	info, err := l.StreamInfo(ctx, stream)
 	if err != nil {
 		return nil, fmt.Errorf("end of log %d: %w", partition, err)
 	}
 	after := info.State.LastSeq - min(info.State.LastSeq, uint64(max(n, 0)))
-	found, err := l.readPages(ctx, stream, l.names.logs(partition), after, n)
+	found, err := l.ReadPages(ctx, stream, l.Names.Logs(partition), after, n)
 	if err != nil {
 		return nil, fmt.Errorf("end of log %d: %w", partition, err)
 	}
 	entries := make([]model.LogEntry, len(found))
 	for i, m := range found {
 		entries[i] = model.LogEntry{
-			Space: lastToken(m.Subject), Seq: m.Seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: m.Time,
-			Prev: number(m.Header, headerExpect),
+			Space: wire.LastToken(m.Subject), Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time,
+			Prev: wire.Number(m.Header, wire.HeaderExpect),
 		}
 	}
 	return entries, nil

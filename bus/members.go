@@ -8,11 +8,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/model"
 )
 
 // members tells the processes of a deployment of each other.
-type members struct{ *streams }
+type members struct{ *wire.Streams }
 
 // Announce stores a member's announcement, replacing its previous one. See
 // port.Members.
@@ -24,12 +27,12 @@ func (ms *members) Announce(ctx context.Context, m model.Member) error {
 	if err != nil {
 		return fmt.Errorf("announce %s: %w", m.ID, err)
 	}
-	subject := ms.kv + bucketSubject(ms.names.workersBucket(), m.Key())
+	subject := ms.KV + wire.BucketSubject(ms.Names.WorkersBucket(), m.Key())
 	err = ms.store(ctx, subject, body)
 	if errors.Is(err, model.ErrForbidden) {
-		role := RoleWorker
+		role := roles.Worker
 		if m.Role == model.RoleCoordinator {
-			role = RoleCoordinator
+			role = roles.Coordinator
 		}
 		return fmt.Errorf("announce %s: %w: it may not publish to %s, which needs the role %s (`settle permissions` prints which role may do what)",
 			m.ID, err, subject, role)
@@ -41,9 +44,9 @@ func (ms *members) Announce(ctx context.Context, m model.Member) error {
 }
 
 // judgeStore is judgePut for a message that is not stored again if this user may not store it.
-func judgeStore(a answer, doubt bool) ruling {
-	if a.outcome == forbidden {
-		return ruling{err: model.ErrForbidden}
+func judgeStore(a wire.Answer, doubt bool) wire.Ruling {
+	if a.Outcome == wire.Forbidden {
+		return wire.Ruling{Err: model.ErrForbidden}
 	}
 	return judgePut(a, doubt)
 }
@@ -51,15 +54,15 @@ func judgeStore(a answer, doubt bool) ruling {
 // store puts a message into the bucket of the workers, replacing the present one.
 func (ms *members) store(ctx context.Context, subject string, body []byte) error {
 	stored := make(chan error, 1)
-	r := ms.pub.start(task{
-		op: opAnnounce, msg: &nats.Msg{Subject: subject, Data: body}, judge: judgeStore,
-		done: func(_ uint64, err error) { stored <- err }, holder: bucketStream(ms.names.workersBucket()),
+	r := ms.Pub.Start(wire.Task{
+		Op: faults.OpAnnounce, Msg: &nats.Msg{Subject: subject, Data: body}, Judge: judgeStore,
+		Done: func(_ uint64, err error) { stored <- err }, Holder: wire.BucketStream(ms.Names.WorkersBucket()),
 	})
 	select {
 	case err := <-stored:
 		return err
 	case <-ctx.Done():
-		ms.pub.withdraw(r)
+		ms.Pub.Withdraw(r)
 		return ctx.Err()
 	}
 }
@@ -67,14 +70,14 @@ func (ms *members) store(ctx context.Context, subject string, body []byte) error
 // FollowMembers delivers the last announcement of every member, calls ready, and
 // then delivers each new one. See port.Members.
 func (ms *members) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
-	t := tail{stream: bucketStream(ms.names.workersBucket()), latest: true, reached: ready}
-	return ms.follow(ctx, t, func(d delivery) {
+	t := wire.Tail{Stream: wire.BucketStream(ms.Names.WorkersBucket()), Latest: true, Reached: ready}
+	return ms.Follow(ctx, t, func(d wire.Delivery) {
 		if isDeleted(d.Header) {
 			return
 		}
 		var m model.Member
-		if err := json.Unmarshal(d.Data, &m); err != nil || m.Key() != lastToken(d.Subject) {
-			ms.log.Warn("announcement passed over: it is not the JSON of the member that it is stored under", "subject", d.Subject, "error", err)
+		if err := json.Unmarshal(d.Data, &m); err != nil || m.Key() != wire.LastToken(d.Subject) {
+			ms.Log.Warn("announcement passed over: it is not the JSON of the member that it is stored under", "subject", d.Subject, "error", err)
 			return
 		}
 		deliver(m)
@@ -87,12 +90,12 @@ func (ms *members) AnswerPings(ctx context.Context, id string) error {
 	if err := model.CheckName("worker", id); err != nil {
 		return err
 	}
-	sub, err := ms.nc.Subscribe(ms.names.ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // the requester has a timeout
+	sub, err := ms.NC.Subscribe(ms.Names.Ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // the requester has a timeout
 	if err == nil {
-		err = ms.flush(ctx)
+		err = ms.Flush(ctx)
 	}
 	if err != nil {
-		if over := ms.over(ctx); over != nil {
+		if over := ms.Over(ctx); over != nil {
 			return over
 		}
 		return fmt.Errorf("answer pings of %s: %w", id, err)
@@ -110,14 +113,14 @@ func (ms *members) Ping(ctx context.Context, id string) (bool, error) {
 	if err := model.CheckName("worker", id); err != nil {
 		return false, err
 	}
-	bounded, cancel := ms.bounded(ctx)
+	bounded, cancel := ms.Bounded(ctx)
 	defer cancel()
 	var there bool
-	err := ms.persist(bounded, func(ctx context.Context) (err error) {
+	err := ms.Persist(bounded, func(ctx context.Context) (err error) {
 		there, err = ms.pingOnce(ctx, id)
 		return err
 	})
-	if over := ms.over(ctx); over != nil {
+	if over := ms.Over(ctx); over != nil {
 		return false, over
 	}
 	if err != nil {
@@ -127,14 +130,14 @@ func (ms *members) Ping(ctx context.Context, id string) (bool, error) {
 }
 
 func (ms *members) pingOnce(ctx context.Context, id string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, ms.ackTimeout/4)
+	ctx, cancel := context.WithTimeout(ctx, ms.AckTimeout/4)
 	defer cancel()
-	_, err := ms.nc.RequestWithContext(ctx, ms.names.ping(id), nil)
+	_, err := ms.NC.RequestWithContext(ctx, ms.Names.Ping(id), nil)
 	switch {
 	case err == nil:
 		return true, nil
 	case errors.Is(err, nats.ErrNoResponders):
 		return false, nil
 	}
-	return false, transient(err)
+	return false, wire.Transient(err)
 }

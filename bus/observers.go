@@ -8,11 +8,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
 // observers carries leases from the observers of documents to the owners of their spaces.
-type observers struct{ *streams }
+type observers struct{ *wire.Streams }
 
 // Observe notifies the owner of a space that one of its documents is watched.
 // See port.Observers. An error means that nothing was sent.
@@ -24,26 +25,26 @@ func (o *observers) Observe(l model.Lease) error {
 	if err != nil {
 		return fmt.Errorf("observe %s of space %s: %w", l.Doc, l.Space, err)
 	}
-	return o.publish(o.names.demand(o.partitionOf(l.Space)), body)
+	return o.Publish(o.Names.Demand(o.PartitionOf(l.Space)), body)
 }
 
 // CallRoll asks the observers of spaces of a partition to repeat their leases.
 func (o *observers) CallRoll(partition int) error {
-	if err := o.checkPartition(partition); err != nil {
+	if err := o.CheckPartition(partition); err != nil {
 		return err
 	}
-	return o.publish(o.names.rollCall(partition), nil)
+	return o.Publish(o.Names.RollCall(partition), nil)
 }
 
 // FollowLeases delivers the leases of a partition. See port.Observers.
 func (o *observers) FollowLeases(ctx context.Context, partition int, deliver func(model.Lease)) error {
-	if err := o.checkPartition(partition); err != nil {
+	if err := o.CheckPartition(partition); err != nil {
 		return err
 	}
-	return o.listen(ctx, o.names.demand(partition), func(m *nats.Msg) {
+	return o.Listen(ctx, o.Names.Demand(partition), func(m *nats.Msg) {
 		var l model.Lease
-		if err := json.Unmarshal(m.Data, &l); err != nil || o.partitionOf(l.Space) != partition {
-			o.log.Warn("lease passed over: it is not the JSON of a lease of this partition", "subject", m.Subject, "error", err)
+		if err := json.Unmarshal(m.Data, &l); err != nil || o.PartitionOf(l.Space) != partition {
+			o.Log.Warn("lease passed over: it is not the JSON of a lease of this partition", "subject", m.Subject, "error", err)
 			return
 		}
 		deliver(l)
@@ -53,10 +54,10 @@ func (o *observers) FollowLeases(ctx context.Context, partition int, deliver fun
 // FollowRollCalls delivers the numbers of partitions whose roll is called. See
 // port.Observers.
 func (o *observers) FollowRollCalls(ctx context.Context, deliver func(partition int)) error {
-	return o.listen(ctx, o.names.rollCalls(), func(m *nats.Msg) {
-		p, err := strconv.Atoi(lastToken(m.Subject))
-		if err != nil || o.checkPartition(p) != nil {
-			o.log.Warn("roll call passed over: there is no such partition", "subject", m.Subject)
+	return o.Listen(ctx, o.Names.RollCalls(), func(m *nats.Msg) {
+		p, err := strconv.Atoi(wire.LastToken(m.Subject))
+		if err != nil || o.CheckPartition(p) != nil {
+			o.Log.Warn("roll call passed over: there is no such partition", "subject", m.Subject)
 			return
 		}
 		deliver(p)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -27,13 +29,13 @@ func (s *states) SavePosition(ctx context.Context, partition int, name string, s
 }
 
 func (s *states) savePosition(ctx context.Context, partition int, name string, seq uint64, data []byte) error {
-	epoch := s.past.now()
+	epoch := s.Past.Now()
 	there, err := s.position(ctx, partition, name)
 	if err != nil || there.Seq >= seq {
 		return err
 	}
 	d := model.StateDoc{Data: data, Seq: seq, Rev: there.Rev}
-	err = s.saveItems(ctx, partition, epoch, []item{{positionPrefix + name, &d}})
+	err = s.saveItems(ctx, partition, epoch, []item{{wire.PositionPrefix + name, &d}})
 	if errors.Is(err, model.ErrOutdated) {
 		return nil
 	}
@@ -42,15 +44,15 @@ func (s *states) savePosition(ctx context.Context, partition int, name string, s
 
 // PositionStored returns when a number was last stored. See port.State.
 func (s *states) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
-	if err := s.checkPartition(partition); err != nil {
+	if err := s.CheckPartition(partition); err != nil {
 		return time.Time{}, err
 	}
 	if err := model.CheckName("position", name); err != nil {
 		return time.Time{}, err
 	}
-	bucket := s.names.stateBucket(partition)
-	m, err := s.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, positionPrefix+name)})
-	if err != nil && !errors.Is(err, errNoMessage) {
+	bucket := s.Names.StateBucket(partition)
+	m, err := s.LeaderGet(ctx, wire.BucketStream(bucket), wire.GetRequest{LastFor: wire.BucketSubject(bucket, wire.PositionPrefix+name)})
+	if err != nil && !errors.Is(err, wire.ErrNoMessage) {
 		return time.Time{}, fmt.Errorf("when position %s of partition %d was saved: %w", name, partition, err)
 	}
 	return m.Time, nil
@@ -68,7 +70,7 @@ func (s *states) LoadAhead(ctx context.Context, partition int) (model.Ahead, err
 		err = fmt.Errorf("it is of %d, and was saved as %d", a.UpTo, there.Seq)
 	}
 	if err != nil {
-		s.faults.Warn("cannot read how far a lane is done with but for some spaces; it is read from where all are", strconv.Itoa(partition), "partition", partition, "error", err)
+		s.Faults.Warn("cannot read how far a lane is done with but for some spaces; it is read from where all are", strconv.Itoa(partition), "partition", partition, "error", err)
 		return model.Ahead{}, nil
 	}
 	return a, nil
@@ -84,14 +86,14 @@ func (s *states) SaveAhead(ctx context.Context, partition int, a model.Ahead) er
 }
 
 func (s *states) position(ctx context.Context, partition int, name string) (model.StateDoc, error) {
-	if err := s.checkPartition(partition); err != nil {
+	if err := s.CheckPartition(partition); err != nil {
 		return model.StateDoc{}, err
 	}
 	if err := model.CheckName("position", name); err != nil {
 		return model.StateDoc{}, err
 	}
-	there, err := s.readItem(ctx, partition, positionPrefix+name)
-	if err != nil && !errors.Is(err, errNoMessage) {
+	there, err := s.readItem(ctx, partition, wire.PositionPrefix+name)
+	if err != nil && !errors.Is(err, wire.ErrNoMessage) {
 		return model.StateDoc{}, fmt.Errorf("position %s of partition %d: %w", name, partition, err)
 	}
 	return there, nil
@@ -104,13 +106,13 @@ func (s *states) MovePosition(ctx context.Context, partition int, name string, s
 		if err != nil || there.Seq == seq {
 			return err
 		}
-		bucket, key := s.names.stateBucket(partition), positionPrefix+name
+		bucket, key := s.Names.StateBucket(partition), wire.PositionPrefix+name
 		d := &model.StateDoc{Data: strconv.AppendUint(nil, seq, 10), Seq: seq, Rev: there.Rev}
 		moved := make(chan put, 1)
-		r := s.pub.start(task{
-			op: OpSave, msg: s.putMessage(partition, item{key, d}), judge: judgePut,
-			done:   func(rev uint64, err error) { moved <- put{item{key, d}, rev, err} },
-			stream: bucketStream(bucket), subject: bucketSubject(bucket, key), bound: true, epoch: s.past.now(),
+		r := s.Pub.Start(wire.Task{
+			Op: faults.OpSave, Msg: s.putMessage(partition, item{key, d}), Judge: judgePut,
+			Done:   func(rev uint64, err error) { moved <- put{item{key, d}, rev, err} },
+			Stream: wire.BucketStream(bucket), Subject: wire.BucketSubject(bucket, key), Bound: true, Epoch: s.Past.Now(),
 		})
 		select {
 		case p := <-moved:
@@ -122,10 +124,10 @@ func (s *states) MovePosition(ctx context.Context, partition int, name string, s
 				return fmt.Errorf("move position %s of partition %d to %d: %w", name, partition, seq, p.err)
 			}
 		case <-ctx.Done():
-			s.pub.withdraw(r)
+			s.Pub.Withdraw(r)
 			return ctx.Err()
 		}
-		if err := s.sleep(ctx, pause(try)); err != nil {
+		if err := s.Sleep(ctx, wire.Pause(try)); err != nil {
 			return err
 		}
 	}

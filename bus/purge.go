@@ -18,11 +18,11 @@ const purgeStep = 100_000
 // is used. A repeated or late request does no harm:
 // a purge names a sequence, and events up to it stay old and done.
 func (l *lanes) PurgeLane(ctx context.Context, partition int, upTo uint64, age time.Duration) (more bool, err error) {
-	if err := l.checkPartition(partition); err != nil {
+	if err := l.CheckPartition(partition); err != nil {
 		return false, err
 	}
-	stream := l.names.laneStream(partition)
-	if err = l.steady(ctx, stream, l.past.now()); err == nil {
+	stream := l.Names.LaneStream(partition)
+	if err = l.Steady(ctx, stream, l.Past.Now()); err == nil {
 		more, err = l.purge(ctx, stream, upTo, age)
 	}
 	if err != nil {
@@ -32,7 +32,7 @@ func (l *lanes) PurgeLane(ctx context.Context, partition int, upTo uint64, age t
 }
 
 func (l *lanes) purge(ctx context.Context, stream string, upTo uint64, age time.Duration) (more bool, err error) {
-	info, err := l.streamInfo(ctx, stream)
+	info, err := l.StreamInfo(ctx, stream)
 	if err != nil {
 		return false, err
 	}
@@ -46,10 +46,10 @@ func (l *lanes) purge(ctx context.Context, stream string, upTo uint64, age time.
 	if end < first {
 		return false, nil
 	}
-	last, err := l.lastBefore(ctx, stream, first, end, oldest)
+	last, err := l.LastBefore(ctx, stream, first, end, oldest)
 	if err != nil || last < first {
 		return false, err
 	}
-	err = l.persist(ctx, func(ctx context.Context) error { return l.purgeTo(ctx, stream, last) })
+	err = l.Persist(ctx, func(ctx context.Context) error { return l.PurgeTo(ctx, stream, last) })
 	return last == first+purgeStep-1, err
 }

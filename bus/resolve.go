@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/synadia-io/orbit.go/natscontext"
 )
 
@@ -73,7 +74,7 @@ func (c Connection) check() error {
 var ErrNoLogin = errors.New("the server's configuration has users, and this is none of them")
 
 // connect dials. The given options win over the context's.
-func (c Connection) connect(options ...nats.Option) (*nats.Conn, apiSettings, error) {
+func (c Connection) connect(options ...nats.Option) (*nats.Conn, wire.APISettings, error) {
 	if c.embedded != nil {
 		own := func(o *nats.Options) error {
 			return errors.Join(apply(o, c.embedded.ConnOption()), apply(o, c.login(o)...))
@@ -82,7 +83,7 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, apiSettings, er
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, io.ErrClosedPipe) { // it hangs up either way
 			err = fmt.Errorf("%w: %w", ErrNoLogin, err)
 		}
-		return nc, apiSettings{}, err
+		return nc, wire.APISettings{}, err
 	}
 	var tried []string
 	override := func(o *nats.Options) error {
@@ -92,9 +93,9 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, apiSettings, er
 	}
 	nc, s, err := natscontext.Connect(c.Context, append([]nats.Option{override}, options...)...)
 	if err != nil {
-		return nil, apiSettings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(tried), err)
+		return nil, wire.APISettings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(tried), err)
 	}
-	return nc, apiSettings{domain: s.JSDomain, apiPrefix: s.JSAPIPrefix}, nil
+	return nc, wire.APISettings{Domain: s.JSDomain, ApiPrefix: s.JSAPIPrefix}, nil
 }
 
 // where names the servers that were tried, and the source of their addresses.

@@ -9,12 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/model"
 )
-
-// rewindKey begins the keys of the records in which processes note that a stream has gone back: there
-// is one for each such stream.
-const rewindKey = "rewind"
 
 const (
 	// keptRewinds is how many rewinds of a stream are kept.
@@ -41,25 +39,25 @@ type rewinds struct{ *records }
 // noteRewind notes that a stream has gone back, unless another process has. It tries until that is
 // stored, or this user may not, or the bus is stopped.
 func (w *rewinds) noteRewind(r model.Rewind) {
-	n := model.RewindNote{Rewind: r, By: w.name}
+	n := model.RewindNote{Rewind: r, By: w.Name}
 	for try := 1; ; try++ {
-		err := w.tryNoteRewind(w.pub.ctx, n)
+		err := w.tryNoteRewind(w.Pub.Ctx, n)
 		switch {
-		case err == nil || w.over(w.pub.ctx) != nil:
+		case err == nil || w.Over(w.Pub.Ctx) != nil:
 			return
 		case errors.Is(err, model.ErrForbidden):
-			w.log.Warn("that a stream has gone back is not noted in the deployment, so that only this log tells of it", "stream", r.Stream, "error", err)
+			w.Log.Warn("that a stream has gone back is not noted in the deployment, so that only this log tells of it", "stream", r.Stream, "error", err)
 			return
 		}
-		w.faults.Warn("cannot note that a stream has gone back; trying again", r.Stream, "stream", r.Stream, "error", err)
-		if w.sleep(w.pub.ctx, min(pause(try)*time.Duration(try), longestPause)) != nil {
+		w.Faults.Warn("cannot note that a stream has gone back; trying again", r.Stream, "stream", r.Stream, "error", err)
+		if w.Sleep(w.Pub.Ctx, min(wire.Pause(try)*time.Duration(try), longestPause)) != nil {
 			return
 		}
 	}
 }
 
 func (w *rewinds) tryNoteRewind(ctx context.Context, n model.RewindNote) error {
-	key := rewindKey + "." + n.Stream
+	key := wire.RewindKey + "." + n.Stream
 	var denied error
 	err := w.changeRewinds(ctx, key, func(r *rewindRecord) bool {
 		if r.has(n) {
@@ -67,7 +65,7 @@ func (w *rewinds) tryNoteRewind(ctx context.Context, n model.RewindNote) error {
 		}
 		r.Rewinds = append(r.Rewinds, n)
 		r.Rewinds = r.Rewinds[max(0, len(r.Rewinds)-keptRewinds):]
-		denied = w.mayPublish(ctx, "noting that a stream has gone back", RoleClient, bucketSubject(w.names.programsBucket(), key))
+		denied = w.MayPublish(ctx, "noting that a stream has gone back", roles.Client, wire.BucketSubject(w.Names.ProgramsBucket(), key))
 		return denied == nil
 	})
 	return errors.Join(denied, err)
@@ -104,7 +102,7 @@ func readRewinds(there model.Record) (r rewindRecord) {
 
 // RewindNotes returns what processes have noted of streams that have gone back, the oldest first.
 func (w *rewinds) RewindNotes(ctx context.Context) ([]model.RewindNote, error) {
-	records, err := w.ListRecords(ctx, rewindKey)
+	records, err := w.ListRecords(ctx, wire.RewindKey)
 	if err != nil {
 		return nil, fmt.Errorf("list the streams that have gone back: %w", err)
 	}
@@ -112,7 +110,7 @@ func (w *rewinds) RewindNotes(ctx context.Context) ([]model.RewindNote, error) {
 	for _, there := range records {
 		r := readRewinds(there)
 		for _, n := range r.Rewinds {
-			n.Stream = strings.TrimPrefix(there.Key, rewindKey+".")
+			n.Stream = strings.TrimPrefix(there.Key, wire.RewindKey+".")
 			n.Acknowledged = !n.At.After(r.Acknowledged)
 			all = append(all, n)
 		}
@@ -124,7 +122,7 @@ func (w *rewinds) RewindNotes(ctx context.Context) ([]model.RewindNote, error) {
 // AcknowledgeRewinds records that an operator knows of all rewinds that are noted, and returns how many
 // of them were not acknowledged before.
 func (w *rewinds) AcknowledgeRewinds(ctx context.Context) (n int, err error) {
-	records, err := w.ListRecords(ctx, rewindKey)
+	records, err := w.ListRecords(ctx, wire.RewindKey)
 	if err != nil {
 		return 0, fmt.Errorf("list the streams that have gone back: %w", err)
 	}

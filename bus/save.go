@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -23,12 +25,12 @@ func (s *states) SaveState(ctx context.Context, space string, docs []model.State
 	if err != nil {
 		return err
 	}
-	partition := s.partitionOf(space)
-	epoch := s.past.now()
+	partition := s.PartitionOf(space)
+	epoch := s.Past.Now()
 	if err := s.saveItems(ctx, partition, epoch, items); err != nil || mark == nil {
 		return err
 	}
-	return s.saveItems(ctx, partition, epoch, []item{{space + "." + markKey, mark}})
+	return s.saveItems(ctx, partition, epoch, []item{{space + "." + wire.MarkKey, mark}})
 }
 
 // item is a document under its key.
@@ -85,7 +87,7 @@ func (s *states) saveItems(ctx context.Context, partition int, epoch uint64, ite
 // may then still be stored; they name the revision that they replace, so that does no harm.
 func (s *states) saveWindow(ctx context.Context, partition int, epoch uint64, items []item) (refused []error, err error) {
 	answers := make(chan put, len(items))
-	requests := make(map[string]*request, len(items))
+	requests := make(map[string]*wire.Request, len(items))
 	start := func(it item) { requests[it.key] = s.startPut(partition, epoch, it, answers) }
 	for _, it := range items {
 		start(it)
@@ -113,9 +115,9 @@ func (s *states) saveWindow(ctx context.Context, partition int, epoch uint64, it
 	return refused, nil
 }
 
-func (s *states) withdraw(requests map[string]*request) {
+func (s *states) withdraw(requests map[string]*wire.Request) {
 	for _, r := range requests { // any order: each on its own
-		s.pub.withdraw(r)
+		s.Pub.Withdraw(r)
 	}
 }
 
@@ -127,8 +129,8 @@ func definite(err error) bool {
 // startPut sends one attempt, over the known revision of the item.
 // If the sequence of that revision is not known, the item is read first: the
 // server compares revisions, and would let an older state replace a newer one.
-func (s *states) startPut(partition int, epoch uint64, it item, answers chan<- put) *request {
-	bucket := s.names.stateBucket(partition)
+func (s *states) startPut(partition int, epoch uint64, it item, answers chan<- put) *wire.Request {
+	bucket := s.Names.StateBucket(partition)
 	seq, known := s.seen.seq(it.key, it.Rev)
 	switch {
 	case !known:
@@ -138,37 +140,37 @@ func (s *states) startPut(partition int, epoch uint64, it item, answers chan<- p
 		answers <- put{it, it.Rev, outdated(seq, it.Rev, it.Seq)}
 		return nil
 	}
-	return s.pub.start(task{
-		op: OpSave, msg: s.putMessage(partition, it), judge: judgePut,
-		done:   func(seq uint64, err error) { answers <- put{it, seq, err} },
-		stream: bucketStream(bucket), subject: bucketSubject(bucket, it.key), bound: true, epoch: epoch,
+	return s.Pub.Start(wire.Task{
+		Op: faults.OpSave, Msg: s.putMessage(partition, it), Judge: judgePut,
+		Done:   func(seq uint64, err error) { answers <- put{it, seq, err} },
+		Stream: wire.BucketStream(bucket), Subject: wire.BucketSubject(bucket, it.key), Bound: true, Epoch: epoch,
 	})
 }
 
 func (s *states) putMessage(partition int, it item) *nats.Msg {
 	h := make(nats.Header, 3)
-	setNumber(h, headerExpect, it.Rev)
-	setNumber(h, headerSeq, it.Seq)
+	wire.SetNumber(h, wire.HeaderExpect, it.Rev)
+	wire.SetNumber(h, wire.HeaderSeq, it.Seq)
 	if it.Data == nil {
-		h[headerKVOperation] = []string{"DEL"}
+		h[wire.HeaderKVOperation] = []string{"DEL"}
 	}
-	return &nats.Msg{Subject: s.kv + bucketSubject(s.names.stateBucket(partition), it.key), Header: h, Data: it.Data}
+	return &nats.Msg{Subject: s.KV + wire.BucketSubject(s.Names.StateBucket(partition), it.key), Header: h, Data: it.Data}
 }
 
-func judgePut(a answer, doubt bool) ruling {
+func judgePut(a wire.Answer, doubt bool) wire.Ruling {
 	switch {
-	case a.outcome == stored:
-		return ruling{seq: a.seq}
-	case a.outcome == moved && doubt:
-		return ruling{err: errMovedInDoubt}
-	case a.outcome == moved:
-		return ruling{err: errMoved}
-	case a.outcome == tooLarge:
-		return ruling{err: fmt.Errorf("%s: %w", a.why, model.ErrTooLarge)}
-	case a.outcome == full:
-		return ruling{err: errors.New(a.why)}
+	case a.Outcome == wire.Stored:
+		return wire.Ruling{Seq: a.Seq}
+	case a.Outcome == wire.Moved && doubt:
+		return wire.Ruling{Err: errMovedInDoubt}
+	case a.Outcome == wire.Moved:
+		return wire.Ruling{Err: errMoved}
+	case a.Outcome == wire.TooLarge:
+		return wire.Ruling{Err: fmt.Errorf("%s: %w", a.Why, model.ErrTooLarge)}
+	case a.Outcome == wire.Full:
+		return wire.Ruling{Err: errors.New(a.Why)}
 	}
-	return ruling{again: true}
+	return wire.Ruling{Again: true}
 }
 
 // conclude records the new revision, or finds out which state has replaced the item: an
@@ -183,14 +185,14 @@ func (s *states) conclude(ctx context.Context, partition int, epoch uint64, p pu
 		return false, p.err
 	}
 	there, err := s.readItem(ctx, partition, p.key)
-	if (err == nil || errors.Is(err, errNoMessage)) && there.Rev < p.Rev {
-		if s.compare(ctx, bucketStream(s.names.stateBucket(partition))); s.Epoch() != epoch {
-			return false, errOtherEpoch
+	if (err == nil || errors.Is(err, wire.ErrNoMessage)) && there.Rev < p.Rev {
+		if s.Compare(ctx, wire.BucketStream(s.Names.StateBucket(partition))); s.Now() != epoch {
+			return false, wire.ErrOtherEpoch
 		}
 		there, err = s.readItem(ctx, partition, p.key) // a deposed leader has answered, or the item was purged
 	}
 	switch {
-	case errors.Is(err, errNoMessage):
+	case errors.Is(err, wire.ErrNoMessage):
 		p.StateDoc.Rev = 0
 		return true, nil
 	case err != nil:

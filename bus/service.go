@@ -10,12 +10,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
 // services asks the processes that serve endpoints, and serves endpoints itself.
 type services struct {
-	*streams
+	*wire.Streams
 	server  InProcess // the embedded server, nil if there is none
 	outlets outlets
 }
@@ -23,11 +25,11 @@ type services struct {
 // Serve answers requests as a NATS micro service, which `nats micro ls` shows. See
 // port.Services.
 func (sv *services) Serve(ctx context.Context, s model.Service) error {
-	if err := sv.over(ctx); err != nil {
+	if err := sv.Over(ctx); err != nil {
 		return err
 	}
-	service, err := micro.AddService(sv.nc, micro.Config{
-		Name: s.Name, Description: s.Description, Version: serviceVersion(sv.version), Metadata: sv.serviceMetadata(),
+	service, err := micro.AddService(sv.NC, micro.Config{
+		Name: s.Name, Description: s.Description, Version: serviceVersion(sv.Version), Metadata: sv.serviceMetadata(),
 	})
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", s.Name, err)
@@ -39,9 +41,9 @@ func (sv *services) Serve(ctx context.Context, s model.Service) error {
 			return fmt.Errorf("serve %s: %w", s.Name, err)
 		}
 	}
-	if err := sv.flush(ctx); err != nil {
+	if err := sv.Flush(ctx); err != nil {
 		stop()
-		if over := sv.over(ctx); over != nil {
+		if over := sv.Over(ctx); over != nil {
 			return over
 		}
 		return fmt.Errorf("serve %s: %w", s.Name, err)
@@ -49,25 +51,17 @@ func (sv *services) Serve(ctx context.Context, s model.Service) error {
 	go func() { // ends with ctx or the bus
 		select {
 		case <-ctx.Done():
-		case <-sv.stopped:
+		case <-sv.Stopped:
 		}
 		stop()
 	}()
 	return nil
 }
 
-// Metadata of a service: the id of the server that its process embeds, and that server's sync
-// interval, which the server itself does not report to clients.
-const (
-	metaEmbeds = "settle.io/embeds"
-	metaSync   = "settle.io/sync" // syncAlways, or a duration
-	syncAlways = "always"
-)
-
 func (sv *services) serviceMetadata() map[string]string {
-	m := map[string]string{"connection": sv.nc.Opts.Name, metaVersion: sv.version}
+	m := map[string]string{"connection": sv.NC.Opts.Name, provision.MetaVersion: sv.Version}
 	if sv.server != nil {
-		m[metaEmbeds], m[metaSync] = sv.nc.ConnectedServerId(), sv.server.Sync()
+		m[wire.MetaEmbeds], m[wire.MetaSync] = sv.NC.ConnectedServerId(), sv.server.Sync()
 	}
 	return m
 }
@@ -102,7 +96,7 @@ func (sv *services) addEndpoint(service micro.Service, e *model.Endpoint) error 
 		answer = func(r micro.Request) { e.Open(r.Data(), sv.newOutlet(r.Reply())) }
 	}
 	return service.AddEndpoint(e.Name, micro.HandlerFunc(answer),
-		micro.WithEndpointSubject(sv.names.endpoint(e.Name)),
+		micro.WithEndpointSubject(sv.Names.Endpoint(e.Name)),
 		micro.WithEndpointMetadata(map[string]string{"description": e.Description}))
 }
 
@@ -113,40 +107,40 @@ func (sv *services) Ask(ctx context.Context, endpoint string, request []byte) ([
 		return nil, err
 	}
 	if size, limit := len(request), sv.MaxPayload(); size > limit {
-		return nil, tooLargeError("question to "+endpoint, size, limit)
+		return nil, wire.TooLargeError("question to "+endpoint, size, limit)
 	}
 	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if _, has := ctx.Deadline(); !has {
-		bounded, cancel = context.WithTimeout(ctx, askPatience)
+		bounded, cancel = context.WithTimeout(ctx, wire.AskPatience)
 	}
 	defer cancel()
 	var reply []byte
-	err := sv.persist(bounded, func(ctx context.Context) (err error) {
+	err := sv.Persist(bounded, func(ctx context.Context) (err error) {
 		reply, err = sv.askOnce(ctx, endpoint, request)
 		return err
 	})
-	if over := sv.over(ctx); over != nil {
+	if over := sv.Over(ctx); over != nil {
 		return nil, over
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", sv.names.endpoint(endpoint), err)
+		return nil, fmt.Errorf("ask %s: %w", sv.Names.Endpoint(endpoint), err)
 	}
 	return reply, nil
 }
 
 func (sv *services) askOnce(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, wire.AskPatience)
 	defer cancel()
-	m, err := sv.nc.RequestWithContext(ctx, sv.names.endpoint(endpoint), request)
+	m, err := sv.NC.RequestWithContext(ctx, sv.Names.Endpoint(endpoint), request)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, model.ErrNobody
 	case err != nil:
-		return nil, transient(err)
+		return nil, wire.Transient(err)
 	}
-	if code := header(m.Header, micro.ErrorCodeHeader); code != "" {
+	if code := wire.Header(m.Header, micro.ErrorCodeHeader); code != "" {
 		n, _ := strconv.Atoi(code)
-		return nil, &model.ServiceError{Code: n, Text: header(m.Header, micro.ErrorHeader)}
+		return nil, &model.ServiceError{Code: n, Text: wire.Header(m.Header, micro.ErrorHeader)}
 	}
 	return m.Data, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/settlehq/settle/bus/internal/wire"
 )
 
 // Spaces returns the spaces with a commit in the log, sorted. It asks
@@ -16,9 +17,9 @@ func (l *logs) Spaces(ctx context.Context) ([]string, error) {
 	var spaces []string
 	var missing []error
 	for p := range l.Partitions() {
-		stream := l.names.logStream(p)
-		info, err := l.streamInfo(ctx, stream, jetstream.WithSubjectFilter(l.names.logs(p)))
-		if errors.Is(err, errNoStream) {
+		stream := l.Names.LogStream(p)
+		info, err := l.StreamInfo(ctx, stream, jetstream.WithSubjectFilter(l.Names.Logs(p)))
+		if errors.Is(err, wire.ErrNoStream) {
 			missing = append(missing, fmt.Errorf("the spaces of partition %d are not listed: stream %s: %w", p, stream, err))
 			continue
 		}
@@ -26,7 +27,7 @@ func (l *logs) Spaces(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("list the spaces of partition %d: %w", p, err)
 		}
 		for subject := range info.State.Subjects { // any order: sorted below
-			spaces = append(spaces, lastToken(subject))
+			spaces = append(spaces, wire.LastToken(subject))
 		}
 	}
 	slices.Sort(spaces)

@@ -12,12 +12,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
 // states are the saved documents of all spaces, and the positions of the partitions.
 type states struct {
-	*streams
+	*wire.Streams
 	seen revisions
 }
 
@@ -32,7 +33,7 @@ func (s *states) LoadState(ctx context.Context, space string) (model.SpaceState,
 		return model.SpaceState{}, err
 	}
 	var state model.SpaceState
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.Persist(ctx, func(ctx context.Context) error {
 		var err error
 		if state, err = s.readState(ctx, space); err != nil {
 			return err
@@ -42,16 +43,16 @@ func (s *states) LoadState(ctx context.Context, space string) (model.SpaceState,
 	if err != nil {
 		return model.SpaceState{}, fmt.Errorf("state of space %s: %w", space, err)
 	}
-	bucket, newest := s.names.stateBucket(s.partitionOf(space)), anchor{}
+	bucket, newest := s.Names.StateBucket(s.PartitionOf(space)), wire.Anchor{}
 	for _, items := range [][]model.StateDoc{state.Docs, state.Observations, state.Pieces, state.Later, state.Due} {
 		for _, d := range items {
 			s.seen.note(space+"."+d.Doc, d.Rev, d.Seq)
-			if d.Rev > newest.seq {
-				newest = anchor{seq: d.Rev, subject: bucketSubject(bucket, space+"."+d.Doc)}
+			if d.Rev > newest.Seq {
+				newest = wire.Anchor{Seq: d.Rev, Subject: wire.BucketSubject(bucket, space+"."+d.Doc)}
 			}
 		}
 	}
-	s.past.note(bucketStream(bucket), newest)
+	s.Past.Note(wire.BucketStream(bucket), newest)
 	return state, nil
 }
 
@@ -59,14 +60,14 @@ func (s *states) LoadState(ctx context.Context, space string) (model.SpaceState,
 func (s *states) Forget(space string) { s.seen.forget(space) }
 
 func (s *states) checkMark(ctx context.Context, space string, mark model.StateDoc) error {
-	newest, err := s.readItem(ctx, s.partitionOf(space), space+"."+markKey)
+	newest, err := s.readItem(ctx, s.PartitionOf(space), space+"."+wire.MarkKey)
 	switch {
-	case errors.Is(err, errNoMessage):
+	case errors.Is(err, wire.ErrNoMessage):
 		return nil
 	case err != nil:
 		return err
 	case mark.Rev < newest.Rev:
-		return fmt.Errorf("%w: a replica shows a checkpoint that has been replaced", errTransient)
+		return fmt.Errorf("%w: a replica shows a checkpoint that has been replaced", wire.ErrTransient)
 	}
 	return nil
 }
@@ -74,11 +75,11 @@ func (s *states) checkMark(ctx context.Context, space string, mark model.StateDo
 // readState reads all items of a space, as one replica has them at one moment: in
 // one request if they are few, else by a consumer.
 func (s *states) readState(ctx context.Context, space string) (model.SpaceState, error) {
-	bucket := s.names.stateBucket(s.partitionOf(space))
-	prefix := bucketSubject(bucket, space+".")
-	found, more, err := s.batchGet(ctx, bucketStream(bucket), getRequest{MultiLast: []string{prefix + ">"}, MaxBytes: stateBytes})
-	if more || errors.Is(err, errTooMany) {
-		found, err = s.scan(ctx, bucketStream(bucket), prefix+">")
+	bucket := s.Names.StateBucket(s.PartitionOf(space))
+	prefix := wire.BucketSubject(bucket, space+".")
+	found, more, err := s.BatchGet(ctx, wire.BucketStream(bucket), wire.GetRequest{MultiLast: []string{prefix + ">"}, MaxBytes: wire.StateBytes})
+	if more || errors.Is(err, wire.ErrTooMany) {
+		found, err = s.Scan(ctx, wire.BucketStream(bucket), prefix+">")
 	}
 	if err != nil {
 		return model.SpaceState{}, err
@@ -87,11 +88,11 @@ func (s *states) readState(ctx context.Context, space string) (model.SpaceState,
 }
 
 // arrange sorts the items of a space by kind.
-func arrange(found []storedMsg, prefix string) model.SpaceState {
+func arrange(found []wire.StoredMsg, prefix string) model.SpaceState {
 	var state model.SpaceState
 	for _, m := range found {
 		name, item := strings.TrimPrefix(m.Subject, prefix), stateDoc(m)
-		if name == markKey {
+		if name == wire.MarkKey {
 			state.Mark = item
 			continue
 		}
@@ -114,26 +115,26 @@ func sortByKey(items []model.StateDoc) {
 }
 
 // stateDoc reads an item of a bucket. A delete marker has no data.
-func stateDoc(m storedMsg) model.StateDoc {
-	d := model.StateDoc{Seq: number(m.Header, headerSeq), Rev: m.Seq, Data: m.Data}
+func stateDoc(m wire.StoredMsg) model.StateDoc {
+	d := model.StateDoc{Seq: wire.Number(m.Header, wire.HeaderSeq), Rev: m.Seq, Data: m.Data}
 	if isDeleted(m.Header) {
 		d.Data = nil
 	}
 	return d
 }
 
-func isDeleted(h nats.Header) bool { return header(h, headerKVOperation) != "" }
+func isDeleted(h nats.Header) bool { return wire.Header(h, wire.HeaderKVOperation) != "" }
 
 // readItem reads one item from the leader; errNoMessage if there is none.
 func (s *states) readItem(ctx context.Context, partition int, key string) (model.StateDoc, error) {
-	bucket := s.names.stateBucket(partition)
-	m, err := s.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, key)})
+	bucket := s.Names.StateBucket(partition)
+	m, err := s.LeaderGet(ctx, wire.BucketStream(bucket), wire.GetRequest{LastFor: wire.BucketSubject(bucket, key)})
 	if err != nil {
 		return model.StateDoc{}, err
 	}
 	d := stateDoc(m)
 	s.seen.note(key, d.Rev, d.Seq)
-	s.past.note(bucketStream(bucket), anchorOf(&m))
+	s.Past.Note(wire.BucketStream(bucket), wire.AnchorOf(&m))
 	return d, nil
 }
 
@@ -142,10 +143,10 @@ func (s *states) LoadMark(ctx context.Context, space string) (mark model.StateDo
 	if err := model.CheckName("space", space); err != nil {
 		return model.StateDoc{}, time.Time{}, err
 	}
-	bucket := s.names.stateBucket(s.partitionOf(space))
-	m, err := s.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, space+"."+markKey)})
+	bucket := s.Names.StateBucket(s.PartitionOf(space))
+	m, err := s.LeaderGet(ctx, wire.BucketStream(bucket), wire.GetRequest{LastFor: wire.BucketSubject(bucket, space+"."+wire.MarkKey)})
 	switch {
-	case errors.Is(err, errNoMessage):
+	case errors.Is(err, wire.ErrNoMessage):
 		return model.StateDoc{}, time.Time{}, nil
 	case err != nil:
 		return model.StateDoc{}, time.Time{}, fmt.Errorf("mark of space %s: %w", space, err)
@@ -160,19 +161,19 @@ func (s *states) PurgeState(ctx context.Context, space string, markers []model.S
 	if err != nil {
 		return err
 	}
-	partition := s.partitionOf(space)
-	bucket := s.names.stateBucket(partition)
-	if err := s.steady(ctx, bucketStream(bucket), s.past.now()); err != nil {
+	partition := s.PartitionOf(space)
+	bucket := s.Names.StateBucket(partition)
+	if err := s.Steady(ctx, wire.BucketStream(bucket), s.Past.Now()); err != nil {
 		return err
 	}
 	for _, it := range items {
 		there, err := s.readItem(ctx, partition, it.key)
-		if errors.Is(err, errNoMessage) || err == nil && (there.Data != nil || there.Rev != it.Rev) {
+		if errors.Is(err, wire.ErrNoMessage) || err == nil && (there.Data != nil || there.Rev != it.Rev) {
 			continue
 		}
 		if err == nil {
-			req := purgeRequest{Subject: bucketSubject(bucket, it.key), Sequence: it.Rev + 1}
-			err = s.persist(ctx, func(ctx context.Context) error { return s.purgeSubject(ctx, bucketStream(bucket), &req) })
+			req := wire.PurgeRequest{Subject: wire.BucketSubject(bucket, it.key), Sequence: it.Rev + 1}
+			err = s.Persist(ctx, func(ctx context.Context) error { return s.PurgeSubject(ctx, wire.BucketStream(bucket), &req) })
 		}
 		if err != nil {
 			return fmt.Errorf("purge the marker of %s: %w", it.key, err)
@@ -183,17 +184,17 @@ func (s *states) PurgeState(ctx context.Context, space string, markers []model.S
 
 // SavedSpaces returns the spaces of a partition that have a mark. See port.State.
 func (s *states) SavedSpaces(ctx context.Context, partition int) ([]string, error) {
-	if err := s.checkPartition(partition); err != nil {
+	if err := s.CheckPartition(partition); err != nil {
 		return nil, err
 	}
-	bucket := s.names.stateBucket(partition)
-	info, err := s.streamInfo(ctx, bucketStream(bucket), jetstream.WithSubjectFilter(bucketSubject(bucket, "*."+markKey)))
+	bucket := s.Names.StateBucket(partition)
+	info, err := s.StreamInfo(ctx, wire.BucketStream(bucket), jetstream.WithSubjectFilter(wire.BucketSubject(bucket, "*."+wire.MarkKey)))
 	if err != nil {
 		return nil, fmt.Errorf("list the spaces that are saved in partition %d: %w", partition, err)
 	}
 	var spaces []string
 	for subject := range info.State.Subjects { // any order: sorted below
-		space := strings.TrimSuffix(strings.TrimPrefix(subject, bucketSubject(bucket, "")), "."+markKey)
+		space := strings.TrimSuffix(strings.TrimPrefix(subject, wire.BucketSubject(bucket, "")), "."+wire.MarkKey)
 		if model.CheckName("space", space) == nil {
 			spaces = append(spaces, space)
 		}
@@ -209,12 +210,12 @@ func (s *states) LoadItem(ctx context.Context, space, key string) (model.StateDo
 	}
 	name := key
 	if key == "" {
-		name = markKey
+		name = wire.MarkKey
 	} else if err := model.CheckStateKey(key); err != nil {
 		return model.StateDoc{}, err
 	}
-	d, err := s.readItem(ctx, s.partitionOf(space), space+"."+name)
-	if err != nil && !errors.Is(err, errNoMessage) {
+	d, err := s.readItem(ctx, s.PartitionOf(space), space+"."+name)
+	if err != nil && !errors.Is(err, wire.ErrNoMessage) {
 		return model.StateDoc{}, fmt.Errorf("load %s of space %s: %w", name, space, err)
 	}
 	d.Doc = key

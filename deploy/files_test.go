@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/roles"
 )
 
 // find is the first group of a pattern that has to be there.
@@ -37,7 +38,7 @@ func TestVersionsAreThoseOfGoMod(t *testing.T) {
 
 func TestPermissionsAreThoseOfTheCode(t *testing.T) {
 	var want bytes.Buffer
-	if err := bus.WritePermissions(&want, bus.DefaultPrefix, bus.DefaultPartitions); err != nil {
+	if err := roles.WritePermissions(&want, bus.DefaultPrefix, bus.DefaultPartitions); err != nil {
 		t.Fatal(err)
 	}
 	if read(t, "nats/permissions.conf") != want.String() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -111,7 +112,7 @@ func (c *cloneCmd) open(ctx context.Context, io streams, from *bus.Bus) (*bus.Bu
 	if err != nil {
 		return nil, err
 	}
-	if errors.Is(to.Check(ctx), bus.ErrNoDeployment) && (c.Partitions == 0 || c.Horizon == 0) {
+	if errors.Is(to.Check(ctx), provision.ErrNoDeployment) && (c.Partitions == 0 || c.Horizon == 0) {
 		to.Close()
 		if c.Partitions == 0 {
 			cfg.Partitions = from.Partitions()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
@@ -54,7 +55,7 @@ func (c *deadChoice) chosen() bool { return *c != deadChoice{} }
 
 // Run lists dead letters.
 func (c *deadCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, need{shared: []string{bus.ComponentDead}}, func(b *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{provision.ComponentDead}}, func(b *bus.Bus, client *settle.Client) error {
 		if c.Count {
 			noteUnattended(ctx, io, b)
 			return usageIfName(c.count(ctx, io, client))

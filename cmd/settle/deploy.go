@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
@@ -90,7 +91,7 @@ func (c *deployCmd) Run(ctx context.Context, io streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{provision.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
 		d, err := c.plan(ctx, b, v, compiled)
 		if err == nil && !c.DryRun {
 			err = c.carryOut(ctx, b, v, d)

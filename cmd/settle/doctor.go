@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/roles"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/pause"
@@ -90,7 +93,7 @@ func (c *doctorCmd) config() bus.Config {
 // look examines the deployment once. It fails if no server could be reached.
 func (c *doctorCmd) look(ctx context.Context) (*doctor.Report, error) {
 	cfg := c.config()
-	survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
+	survey, err := survey.New(ctx, cfg, survey.Config{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +185,7 @@ func (c *provisionCmd) Run(ctx context.Context, io streams) error {
 	}
 	for {
 		err := c.once(ctx, io)
-		if _, altered := errors.AsType[*bus.AssetError](err); err == nil || altered || c.Wait == 0 || ctx.Err() != nil {
+		if _, altered := errors.AsType[*provision.AssetError](err); err == nil || altered || c.Wait == 0 || ctx.Err() != nil {
 			return err
 		}
 		fmt.Fprintln(io.err, "not yet:", err)
@@ -218,5 +221,5 @@ type permissionsCmd struct {
 
 // Run prints the permissions of each role, for a nats-server configuration.
 func (c *permissionsCmd) Run(io streams) error {
-	return bus.WritePermissions(io.out, cmp.Or(c.Prefix, bus.DefaultPrefix), c.Partitions)
+	return roles.WritePermissions(io.out, cmp.Or(c.Prefix, bus.DefaultPrefix), c.Partitions)
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
@@ -40,7 +40,7 @@ func ofSpaces(names ...string) need {
 }
 
 // check returns an error if a needed stream has a defect, with the remedy.
-func (n *need) check(defects []bus.Defect, partitions int) error {
+func (n *need) check(defects []provision.Defect, partitions int) error {
 	var errs []error
 	for i := range defects {
 		d := &defects[i]
@@ -48,7 +48,7 @@ func (n *need) check(defects []bus.Defect, partitions int) error {
 		switch {
 		case at >= 0:
 			errs = append(errs, fmt.Errorf("space %s is in partition %d, which cannot be used now: %w", n.spaces[at], d.Partition, d.Err))
-		case n.whole, n.every && d.Partition != bus.AllPartitions, slices.Contains(n.shared, d.Component):
+		case n.whole, n.every && d.Partition != provision.AllPartitions, slices.Contains(n.shared, d.Component):
 			errs = append(errs, d.Err)
 		}
 	}
@@ -57,7 +57,7 @@ func (n *need) check(defects []bus.Defect, partitions int) error {
 
 // met returns the defects of a deployment, and an error if a needed stream has one. It
 // waits for needed streams that do not answer, within the command's patience.
-func (n *need) met(ctx context.Context, look func(context.Context) ([]bus.Defect, error), partitions int) ([]bus.Defect, error) {
+func (n *need) met(ctx context.Context, look func(context.Context) ([]provision.Defect, error), partitions int) ([]provision.Defect, error) {
 	within, end := context.WithTimeout(ctx, cmp.Or(n.patience, defaultPatience))
 	defer end()
 	for {
@@ -65,7 +65,7 @@ func (n *need) met(ctx context.Context, look func(context.Context) ([]bus.Defect
 		if err != nil {
 			return nil, err
 		}
-		lasting := slices.DeleteFunc(slices.Clone(defects), func(d bus.Defect) bool { return d.Silent() })
+		lasting := slices.DeleteFunc(slices.Clone(defects), func(d provision.Defect) bool { return d.Silent() })
 		err = n.check(defects, partitions)
 		if err == nil || n.check(lasting, partitions) != nil || within.Err() != nil {
 			return defects, err
@@ -77,10 +77,10 @@ func (n *need) met(ctx context.Context, look func(context.Context) ([]bus.Defect
 const maxDefects = 5
 
 // printDefects prints the defective streams, and which parts of the deployment can be used nevertheless.
-func printDefects(w io.Writer, defects []bus.Defect) {
+func printDefects(w io.Writer, defects []provision.Defect) {
 	for i := range defects[:min(len(defects), maxDefects)] {
 		d := &defects[i]
-		if d.Partition == bus.AllPartitions {
+		if d.Partition == provision.AllPartitions {
 			fmt.Fprintf(w, "not all of the deployment can be used: %v\n", d.Err)
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -67,7 +68,7 @@ func (d *decided) print(io streams) {
 func (c *deciding) with(ctx context.Context, io streams, f func(context.Context, *bus.Bus) ([]decided, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{provision.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
 		all, err := f(ctx, b)
 		if c.JSON && err == nil {
 			return fleetJSON(io.out, all)

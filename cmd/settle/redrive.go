@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
 )
 
@@ -42,7 +43,7 @@ func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection,
 	case c.Rate < 0:
 		return usage(fmt.Errorf("--rate %v: use a positive number", c.Rate))
 	}
-	needs := need{shared: []string{bus.ComponentDead}}
+	needs := need{shared: []string{provision.ComponentDead}}
 	if !c.All {
 		needs.spaces = []string{c.Space}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/internal/backup"
 	"github.com/settlehq/settle/internal/loss"
 	"github.com/settlehq/settle/model"
@@ -49,9 +50,9 @@ func (c *restoreCmd) restoreStream(ctx context.Context, io streams, cfg bus.Conf
 
 // lostSince describes what a deployment has lost with a stream that was restored alone, by the kind of stream.
 var lostSince = map[string]string{
-	bus.ComponentLog:      "commits of the partition since then: their receipts, and document changes that were not saved yet",
-	bus.ComponentLane:     "events that arrived since then and were not handled. Workers recognise handled events by their receipts, and coordinators release the events of other spaces again; clients can send theirs again",
-	bus.ComponentState:    "nothing of spaces whose log reaches back to then: workers read later changes from it",
-	bus.ComponentDead:     "the dead letters of events that have failed since then, and the records of redrives and dismissals since then. Receipts are in the logs",
-	bus.ComponentPrograms: "deployments, rollbacks, pins and unpins since then: repeat them in the same order",
+	provision.ComponentLog:      "commits of the partition since then: their receipts, and document changes that were not saved yet",
+	provision.ComponentLane:     "events that arrived since then and were not handled. Workers recognise handled events by their receipts, and coordinators release the events of other spaces again; clients can send theirs again",
+	provision.ComponentState:    "nothing of spaces whose log reaches back to then: workers read later changes from it",
+	provision.ComponentDead:     "the dead letters of events that have failed since then, and the records of redrives and dismissals since then. Receipts are in the logs",
+	provision.ComponentPrograms: "deployments, rollbacks, pins and unpins since then: repeat them in the same order",
 }

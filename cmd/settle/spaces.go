@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/model"
 )
@@ -41,7 +42,7 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 	}
 	defer b.Close()
 	defects, err := n.met(ctx, b.Defects, b.Partitions())
-	if errors.Is(err, bus.ErrNoDeployment) {
+	if errors.Is(err, provision.ErrNoDeployment) {
 		hint := "check --prefix"
 		if others, _ := b.Deployments(ctx); len(others) > 0 {
 			hint = "the account has deployments with --prefix " + strings.Join(others, ", ")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -55,7 +56,7 @@ func (c *versionsCmd) Run(ctx context.Context, io streams) error {
 			return usage(err)
 		}
 	}
-	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}}, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{provision.ComponentPrograms}}, func(b *bus.Bus, _ *settle.Client) error {
 		all, err := program.Versions(ctx, b, c.Name)
 		if err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
 	"github.com/settlehq/settle/model"
 )
 
@@ -96,7 +98,7 @@ func empty(dir string) error {
 func makeOnce(ctx context.Context, b *bus.Bus, dir string, progress Progress) (_ *Manifest, err error) {
 	c := &copier{b: b, dir: dir, progress: progress, singles: map[string]*file{}}
 	c.m = &Manifest{
-		Version: Version, ID: rand.Text(), Program: b.ProgramVersion(), Schema: bus.Schema,
+		Version: Version, ID: rand.Text(), Program: b.ProgramVersion(), Schema: provision.Schema,
 		Deployment: b.Prefix(), Partitions: b.Partitions(), Horizon: b.Horizon(), Began: time.Now().UTC(),
 	}
 	defer func() {
@@ -152,7 +154,7 @@ func (c *copier) create() error {
 		c.parts = append(c.parts, &part{number: len(c.parts), known: map[string]uint64{}, handled: map[string]uint64{}})
 	}
 	for _, a := range c.b.Assets() {
-		if a.Component == bus.ComponentWorkers {
+		if a.Component == provision.ComponentWorkers {
 			continue // members announce themselves
 		}
 		f, err := create(c.dir, a)
@@ -160,11 +162,11 @@ func (c *copier) create() error {
 			return err
 		}
 		switch a.Component {
-		case bus.ComponentState:
+		case provision.ComponentState:
 			c.parts[a.Partition].state = f
-		case bus.ComponentLog:
+		case provision.ComponentLog:
 			c.parts[a.Partition].log = f
-		case bus.ComponentLane:
+		case provision.ComponentLane:
 			c.parts[a.Partition].lane = f
 		default:
 			c.singles[a.Component] = f
@@ -175,7 +177,7 @@ func (c *copier) create() error {
 
 // files returns all files, in the order of the manifest.
 func (c *copier) files() (all []*file) {
-	for _, component := range []string{bus.ComponentPrograms, bus.ComponentDead} {
+	for _, component := range []string{provision.ComponentPrograms, provision.ComponentDead} {
 		all = append(all, c.singles[component])
 	}
 	for _, p := range c.parts {
@@ -199,12 +201,12 @@ func (c *copier) copyPartitions(ctx context.Context) error {
 		if err := c.copyState(ctx, p); err != nil {
 			return err
 		}
-		reach, err := c.b.Reach(ctx, p.log.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.log.Stream)
 		if err == nil {
 			err = c.copyLog(ctx, p, reach.Last, reach.Messages, false)
 		}
 		if err == nil {
-			reach, err = c.b.Reach(ctx, p.lane.Stream)
+			reach, err = streamcopy.Reach(ctx, c.b, p.lane.Stream)
 		}
 		if err == nil {
 			p.lane.MaxBytes = reach.MaxBytes
@@ -218,21 +220,21 @@ func (c *copier) copyPartitions(ctx context.Context) error {
 }
 
 func (c *copier) copyState(ctx context.Context, p *part) error {
-	reach, err := c.b.Reach(ctx, p.state.Stream)
+	reach, err := streamcopy.Reach(ctx, c.b, p.state.Stream)
 	if err != nil {
 		return err
 	}
-	lane, err := c.b.Reach(ctx, p.lane.Stream)
+	lane, err := streamcopy.Reach(ctx, c.b, p.lane.Stream)
 	if err != nil {
 		return err
 	}
 	p.laneFirst = lane.First
 	c.progress.begin(p.state.Stream, int64(reach.Messages))
-	return p.state.copyExactly(ctx, c.b, func(s *bus.Stored) error {
-		if space := c.b.MarkOf(p.number, s); space != "" {
+	return p.state.copyExactly(ctx, c.b, func(s *streamcopy.Stored) error {
+		if space := streamcopy.MarkOf(c.b, p.number, s); space != "" {
 			p.known[space] = s.Reflects
 		}
-		if c.b.PositionOf(p.number, s) == lanePosition {
+		if streamcopy.PositionOf(c.b, p.number, s) == lanePosition {
 			p.laneSaved = s.Reflects
 		}
 		c.progress.add(1)
@@ -246,7 +248,7 @@ const lanePosition = "lane"
 // copyLog copies the log up to a sequence. With deep, it decodes which events the commits have handled.
 func (c *copier) copyLog(ctx context.Context, p *part, upTo, about uint64, deep bool) error {
 	c.progress.begin(p.log.Stream, int64(about))
-	return c.b.CopyStream(ctx, p.log.Stream, p.log.Last, upTo, func(s *bus.Stored) error {
+	return streamcopy.Copy(ctx, c.b, p.log.Stream, p.log.Last, upTo, func(s *streamcopy.Stored) error {
 		if err := p.follows(s); err != nil {
 			return err
 		}
@@ -263,8 +265,8 @@ func (c *copier) copyLog(ctx context.Context, p *part, upTo, about uint64, deep 
 }
 
 // follows returns an error if a commit is missing from both the copied state and the copied log.
-func (p *part) follows(s *bus.Stored) error {
-	space := bus.SpaceOfCommit(s)
+func (p *part) follows(s *streamcopy.Stored) error {
+	space := streamcopy.SpaceOfCommit(s)
 	if s.Seq <= p.known[space] {
 		return nil
 	}
@@ -278,7 +280,7 @@ func (p *part) follows(s *bus.Stored) error {
 
 func (c *copier) copyLane(ctx context.Context, p *part, upTo, about uint64) error {
 	c.progress.begin(p.lane.Stream, int64(about))
-	return c.b.CopyStream(ctx, p.lane.Stream, p.lane.Last, upTo, func(s *bus.Stored) error {
+	return streamcopy.Copy(ctx, c.b, p.lane.Stream, p.lane.Last, upTo, func(s *streamcopy.Stored) error {
 		if p.lane.First == 0 && s.Seq > p.laneFirst && s.Seq > p.laneSaved+1 && p.laneFirst <= p.laneSaved {
 			return fmt.Errorf("%w: %s begins at %d, and the saved state reaches %d", errMoved, p.lane.Stream, s.Seq, p.laneSaved)
 		}
@@ -287,27 +289,29 @@ func (c *copier) copyLane(ctx context.Context, p *part, upTo, about uint64) erro
 	})
 }
 
-func (c *copier) copyDead(ctx context.Context) error { return c.copySingle(ctx, bus.ComponentDead) }
+func (c *copier) copyDead(ctx context.Context) error {
+	return c.copySingle(ctx, provision.ComponentDead)
+}
 
 func (c *copier) copyPrograms(ctx context.Context) error {
-	return c.copySingle(ctx, bus.ComponentPrograms)
+	return c.copySingle(ctx, provision.ComponentPrograms)
 }
 
 func (c *copier) copySingle(ctx context.Context, component string) error {
 	f := c.singles[component]
-	reach, err := c.b.Reach(ctx, f.Stream)
+	reach, err := streamcopy.Reach(ctx, c.b, f.Stream)
 	if err != nil {
 		return err
 	}
 	c.progress.begin(f.Stream, int64(reach.Messages))
-	return f.copyExactly(ctx, c.b, func(*bus.Stored) error { c.progress.add(1); return nil })
+	return f.copyExactly(ctx, c.b, func(*streamcopy.Stored) error { c.progress.add(1); return nil })
 }
 
 // chooseEnds reads the ends of the lanes, then those of the logs, and copies up to them.
 func (c *copier) chooseEnds(ctx context.Context) error {
 	c.m.AsOf = time.Now().UTC()
 	for _, p := range c.parts {
-		reach, err := c.b.Reach(ctx, p.lane.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.lane.Stream)
 		if err != nil {
 			return err
 		}
@@ -315,7 +319,7 @@ func (c *copier) chooseEnds(ctx context.Context) error {
 	}
 	for _, p := range c.parts {
 		c.progress.begin(StepLogEnds, 0)
-		reach, err := c.b.Reach(ctx, p.log.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.log.Stream)
 		if err != nil {
 			return err
 		}
@@ -337,11 +341,11 @@ func (c *copier) chooseEnds(ctx context.Context) error {
 func (c *copier) copyBehind(ctx context.Context) error {
 	c.progress.begin(StepBehind, 0)
 	for _, p := range c.parts {
-		reach, err := c.b.Reach(ctx, p.lane.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.lane.Stream)
 		if err != nil {
 			return err
 		}
-		err = c.b.CopyStream(ctx, p.lane.Stream, p.laneEnd, reach.Last, func(s *bus.Stored) error {
+		err = streamcopy.Copy(ctx, c.b, p.lane.Stream, p.laneEnd, reach.Last, func(s *streamcopy.Stored) error {
 			p.events = append(p.events, readEvent(s))
 			return nil
 		})
@@ -350,11 +354,11 @@ func (c *copier) copyBehind(ctx context.Context) error {
 		}
 	}
 	for _, p := range c.parts {
-		reach, err := c.b.Reach(ctx, p.log.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.log.Stream)
 		if err != nil {
 			return err
 		}
-		err = c.b.CopyStream(ctx, p.log.Stream, p.logEnd, reach.Last, func(s *bus.Stored) error {
+		err = streamcopy.Copy(ctx, c.b, p.log.Stream, p.logEnd, reach.Last, func(s *streamcopy.Stored) error {
 			d, err := readCommit(s)
 			p.commits = append(p.commits, d)
 			return err

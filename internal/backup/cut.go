@@ -3,36 +3,36 @@ package backup
 import (
 	"fmt"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/streamcopy"
 	"github.com/settlehq/settle/model"
 )
 
 // event is an event of a lane after the chosen end.
 type event struct {
-	*bus.Stored
+	*streamcopy.Stored
 	space, id string
 	taken     bool
 }
 
-func readEvent(s *bus.Stored) event {
-	m, _ := bus.EventOf(s) // what is no event belongs to no space, and is not taken
+func readEvent(s *streamcopy.Stored) event {
+	m, _ := streamcopy.EventOf(s) // what is no event belongs to no space, and is not taken
 	return event{Stored: s, space: m.Space, id: m.ID}
 }
 
 // commit is a commit of a log after the chosen end.
 type commit struct {
-	*bus.Stored
+	*streamcopy.Stored
 	space   string
 	handled uint64   // up to where it has handled the events of its space
 	causes  []string // the ids of the events that come from it
 }
 
-func readCommit(s *bus.Stored) (commit, error) {
+func readCommit(s *streamcopy.Stored) (commit, error) {
 	c, err := model.DecodeCommit(s.Data)
 	if err != nil {
 		return commit{}, fmt.Errorf("message %d of %s: %w", s.Seq, s.Subject, err)
 	}
-	d := commit{Stored: s, space: bus.SpaceOfCommit(s), handled: c.Cursor.Floor}
+	d := commit{Stored: s, space: streamcopy.SpaceOfCommit(s), handled: c.Cursor.Floor}
 	for _, held := range c.Cursor.Held {
 		d.handled = max(d.handled, held)
 	}

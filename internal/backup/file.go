@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
 )
 
 // file is the copy of one stream while it is written.
@@ -19,19 +21,19 @@ type file struct {
 	out     *os.File
 	buffer  *bufio.Writer
 	sum     hash.Hash
-	archive *bus.ArchiveWriter
+	archive *streamcopy.ArchiveWriter
 	// subjects are the subjects seen so far in a stream that keeps one message for each.
 	subjects map[string]bool
 }
 
-func create(dir string, a bus.Asset) (*file, error) {
+func create(dir string, a provision.Asset) (*file, error) {
 	f := &file{File: File{Name: a.Stream + ".s2", Asset: a}, sum: sha256.New()}
 	var err error
 	if f.out, err = os.OpenFile(filepath.Join(dir, f.Name), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
 	f.buffer = bufio.NewWriterSize(writers{f}, 1<<20)
-	f.archive = bus.NewArchive(f.buffer)
+	f.archive = streamcopy.NewArchive(f.buffer)
 	return f, nil
 }
 
@@ -46,7 +48,7 @@ func (w writers) Write(p []byte) (int, error) {
 }
 
 // add writes a message that is in the stream.
-func (f *file) add(s *bus.Stored) error {
+func (f *file) add(s *streamcopy.Stored) error {
 	f.Last = max(f.Last, s.Seq)
 	if f.subjects == nil || !f.subjects[s.Subject] {
 		f.Messages++
@@ -76,21 +78,21 @@ func (f *file) finish() (File, error) {
 
 // copyExactly copies a stream that keeps one message for each subject as of one moment. The
 // copy continues until no message is left: then every message of the stream was read.
-func (f *file) copyExactly(ctx context.Context, b *bus.Bus, see func(*bus.Stored) error) error {
+func (f *file) copyExactly(ctx context.Context, b *bus.Bus, see func(*streamcopy.Stored) error) error {
 	f.subjects = map[string]bool{}
-	read, err := b.Reach(ctx, f.Stream)
+	read, err := streamcopy.Reach(ctx, b, f.Stream)
 	if err != nil {
 		return err
 	}
 	f.MaxBytes, f.MaxAge = read.MaxBytes, read.MaxAge
 	for range exactTries {
-		err := b.CopyStream(ctx, f.Stream, f.Last, 0, func(s *bus.Stored) error {
+		err := streamcopy.Copy(ctx, b, f.Stream, f.Last, 0, func(s *streamcopy.Stored) error {
 			return errors.Join(f.add(s), see(s))
 		})
 		if err != nil {
 			return err
 		}
-		now, err := b.Reach(ctx, f.Stream)
+		now, err := streamcopy.Reach(ctx, b, f.Stream)
 		switch {
 		case err != nil:
 			return err

@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 )
 
 // Version of the format. A program refuses versions that it does not know.
@@ -67,7 +68,7 @@ type Manifest struct {
 // File is the copy of one stream.
 type File struct {
 	Name string `json:"name"`
-	bus.Asset
+	provision.Asset
 	First    uint64        `json:"first"`
 	Last     uint64        `json:"last"`
 	Messages uint64        `json:"messages"`
@@ -163,8 +164,8 @@ func Read(dir string) (*Manifest, error) {
 	if m.Version != Version {
 		return nil, fmt.Errorf("the backup in %s has format %d, and this program reads %d; use the version of settle that made it (%s)", dir, m.Version, Version, m.Program)
 	}
-	if m.Schema != bus.Schema {
-		return nil, fmt.Errorf("the backup in %s is of a deployment with schema %d, and this program has %d; use the version of settle that made it (%s)", dir, m.Schema, bus.Schema, m.Program)
+	if m.Schema != provision.Schema {
+		return nil, fmt.Errorf("the backup in %s is of a deployment with schema %d, and this program has %d; use the version of settle that made it (%s)", dir, m.Schema, provision.Schema, m.Program)
 	}
 	sum, err := m.sum()
 	if err != nil {

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/pause"
 )
@@ -27,7 +30,7 @@ func Restore(ctx context.Context, cfg bus.Config, dir string, progress Progress)
 		return nil, fmt.Errorf("this is a backup of deployment %s, which is restored under its own name: use --prefix %s; for another name or another number of partitions there are `settle export` and `settle import`", m.Deployment, m.Deployment)
 	}
 	cfg.Partitions, cfg.Horizon = m.Partitions, m.Horizon
-	r, err := bus.BeginRestore(ctx, cfg, m.ID)
+	r, err := streamcopy.BeginRestore(ctx, cfg, m.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +76,8 @@ func Check(dir string, progress Progress) (*Manifest, error) {
 
 // complete returns an error unless the backup has a file for every stream of the deployment.
 func (m *Manifest) complete(dir string) error {
-	for _, a := range bus.AssetsOf(m.Deployment, m.Partitions) {
-		there := a.Component == bus.ComponentWorkers
+	for _, a := range provision.AssetsOf(m.Deployment, m.Partitions) {
+		there := a.Component == provision.ComponentWorkers
 		for i := range m.Files {
 			there = there || m.Files[i].Asset == a
 		}
@@ -85,8 +88,8 @@ func (m *Manifest) complete(dir string) error {
 	return nil
 }
 
-func (m *Manifest) restore(ctx context.Context, r *bus.Restorer, dir string, progress Progress) error {
-	var streams []bus.Restored
+func (m *Manifest) restore(ctx context.Context, r *streamcopy.Restorer, dir string, progress Progress) error {
+	var streams []streamcopy.Restored
 	for i := range m.Files {
 		streams = append(streams, m.Files[i].restored())
 	}
@@ -102,13 +105,13 @@ func (m *Manifest) restore(ctx context.Context, r *bus.Restorer, dir string, pro
 }
 
 // restored returns the stream that a file is restored to.
-func (f *File) restored() bus.Restored {
-	return bus.Restored{
+func (f *File) restored() streamcopy.Restored {
+	return streamcopy.Restored{
 		Asset: f.Asset, First: f.First, Last: f.Last, Messages: f.Messages, Bytes: f.Bytes, MaxBytes: f.MaxBytes, MaxAge: f.MaxAge,
 	}
 }
 
-func restoreFile(ctx context.Context, r *bus.Restorer, name string, s *bus.Restored, tell func(int64)) error {
+func restoreFile(ctx context.Context, r *streamcopy.Restorer, name string, s *streamcopy.Restored, tell func(int64)) error {
 	in, err := os.Open(name)
 	if err != nil {
 		return err
@@ -126,7 +129,7 @@ func examine(ctx context.Context, cfg bus.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, examinePatience)
 	defer cancel()
 	for {
-		survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{Restoring: true})
+		survey, err := survey.New(ctx, cfg, survey.Config{Restoring: true})
 		if err != nil {
 			return err
 		}

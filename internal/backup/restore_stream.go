@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
@@ -31,7 +34,7 @@ func RestoreStream(ctx context.Context, cfg bus.Config, dir, stream string, prog
 		return nil, nil, fmt.Errorf("this is a backup of deployment %s: use --prefix %s", m.Deployment, m.Deployment)
 	}
 	cfg.Partitions, cfg.Horizon = m.Partitions, m.Horizon
-	r, err := bus.BeginStreamRestore(ctx, cfg, m.ID, stream)
+	r, err := streamcopy.BeginStreamRestore(ctx, cfg, m.ID, stream)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,14 +64,14 @@ func (m *Manifest) file(stream string) (*File, error) {
 
 // fits returns an error unless the other streams are later states of those in the backup, and contain the messages that
 // the stream depends on.
-func (m *Manifest) fits(ctx context.Context, r *bus.Restorer, dir string, f *File, now time.Time, progress Progress) error {
-	if age := now.Sub(m.AsOf); f.Component == bus.ComponentState && age > m.Horizon {
+func (m *Manifest) fits(ctx context.Context, r *streamcopy.Restorer, dir string, f *File, now time.Time, progress Progress) error {
+	if age := now.Sub(m.AsOf); f.Component == provision.ComponentState && age > m.Horizon {
 		return fmt.Errorf("the backup is %v old, and events are remembered for %v: later events may not be in the lanes any more, and spaces would not be woken for their timers. Restore all streams where there is no deployment, or export the documents (`settle export`) to a new one",
 			age.Round(time.Minute), m.Horizon)
 	}
 	for i := range m.Files {
 		other := &m.Files[i]
-		if other.Component != bus.ComponentLog && other.Component != bus.ComponentLane || other.Stream == f.Stream {
+		if other.Component != provision.ComponentLog && other.Component != provision.ComponentLane || other.Stream == f.Stream {
 			continue
 		}
 		progress.begin(StepCompare, other.Size)
@@ -78,7 +81,7 @@ func (m *Manifest) fits(ctx context.Context, r *bus.Restorer, dir string, f *Fil
 		}
 		may, err := r.MayHold(ctx, other.Stream, other.Last, last)
 		switch {
-		case errors.Is(err, model.ErrNoStream) && f.Component == bus.ComponentState && other.Partition == f.Partition && other.Component == bus.ComponentLog:
+		case errors.Is(err, model.ErrNoStream) && f.Component == provision.ComponentState && other.Partition == f.Partition && other.Component == provision.ComponentLog:
 			return fmt.Errorf("stream %s is missing too, and %s depends on it: restore it first", other.Stream, f.Stream)
 		case errors.Is(err, model.ErrNoStream): // it may be the next to be restored
 		case err != nil:
@@ -91,20 +94,20 @@ func (m *Manifest) fits(ctx context.Context, r *bus.Restorer, dir string, f *Fil
 }
 
 // lastOf returns the last message of a file.
-func lastOf(name string, tell func(int64)) (last bus.Place, err error) {
+func lastOf(name string, tell func(int64)) (last streamcopy.Place, err error) {
 	in, err := os.Open(name)
 	if err != nil {
 		return last, err
 	}
 	defer func() { _ = in.Close() }() // it was only read
-	err = bus.ReadArchive(bufio.NewReaderSize(&telling{in, tell}, 1<<20), func(s *bus.Stored) error {
-		last = bus.Place{Seq: s.Seq, Time: s.Time, Subject: s.Subject}
+	err = streamcopy.ReadArchive(bufio.NewReaderSize(&telling{in, tell}, 1<<20), func(s *streamcopy.Stored) error {
+		last = streamcopy.Place{Seq: s.Seq, Time: s.Time, Subject: s.Subject}
 		return nil
 	})
 	return last, err
 }
 
-func (m *Manifest) restoreStream(ctx context.Context, cfg bus.Config, r *bus.Restorer, dir string, f *File, progress Progress) error {
+func (m *Manifest) restoreStream(ctx context.Context, cfg bus.Config, r *streamcopy.Restorer, dir string, f *File, progress Progress) error {
 	s := f.restored()
 	progress.begin(f.Stream, f.Size)
 	if err := restoreFile(ctx, r, filepath.Join(dir, f.Name), &s, progress.add); err != nil {
@@ -121,7 +124,7 @@ func examineStream(ctx context.Context, cfg bus.Config, stream string) error {
 	ctx, cancel := context.WithTimeout(ctx, examinePatience)
 	defer cancel()
 	for {
-		survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{})
+		survey, err := survey.New(ctx, cfg, survey.Config{})
 		if err != nil {
 			return err
 		}
@@ -137,7 +140,7 @@ func examineStream(ctx context.Context, cfg bus.Config, stream string) error {
 
 // wrongWith returns the failures that the doctor has found in one stream, "" for none. Failures of other streams, and that they know the
 // stream to have reached further, does not count.
-func wrongWith(s *bus.Survey, stream string) string {
+func wrongWith(s *survey.Survey, stream string) string {
 	alone := *s
 	alone.Streams, alone.Reaches = nil, nil
 	for _, f := range s.Streams {
