@@ -24,7 +24,7 @@ func (s *stream[T]) ofUntil(space string, seq uint64, limit int, end uint64) []T
 	return found
 }
 
-func (s *Server) headBehind(space string, n int) uint64 {
+func (s *logStore) headBehind(space string, n int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.of(space).log
@@ -36,21 +36,21 @@ func (s *Server) headBehind(space string, n int) uint64 {
 	return seqs[stop-1]
 }
 
-func (s *Server) readLogBehind(space string, after uint64, limit, n int) []model.LogEntry {
+func (s *logStore) readLogBehind(space string, after uint64, limit, n int) []model.LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.of(space).log
 	return cloneEntries(log.readUntil(space, after, limit, less(log.end(), n)))
 }
 
-func (s *Server) readLaneBehind(space string, after uint64, limit, n int) []model.Message {
+func (s *laneStore) readLaneBehind(space string, after uint64, limit, n int) []model.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.of(space).lane
 	return cloneMessages(l.ofUntil(space, after, limit, less(l.end(), n)))
 }
 
-func (s *Server) findEventBehind(space, stream, id string, n int) (model.Message, bool) {
+func (s *laneStore) findEventBehind(space, stream, id string, n int) (model.Message, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.of(space).lane
@@ -64,7 +64,7 @@ func (s *Server) findEventBehind(space, stream, id string, n int) (model.Message
 	return cloneMessages([]model.Message{l.at(seq)})[0], true
 }
 
-func (s *Server) laneEndBehind(partition, n int) uint64 {
+func (s *laneStore) laneEndBehind(partition, n int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return less(s.partitions[partition].lane.end(), n)
@@ -72,7 +72,7 @@ func (s *Server) laneEndBehind(partition, n int) uint64 {
 
 // Remember keeps everything that is put into the STATE buckets from here on, so that
 // replicas of them can be behind. Without it they never are.
-func (s *Server) Remember() {
+func (s *stateStore) Remember() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.partitions {
@@ -86,16 +86,16 @@ type put struct {
 	doc   model.StateDoc // its name is the key: mark for the mark
 }
 
-func (s *Server) loadStateBehind(space string, n int) model.SpaceState {
+func (s *stateStore) loadStateBehind(space string, n int) model.SpaceState {
 	if n <= 0 || !s.remembers(space) {
 		return s.LoadState(space)
 	}
 	return s.stateBehind(space, n).LoadState(space)
 }
 
-// stateBehind is a server of one partition that holds what was in the space's bucket n
+// stateBehind is a store of one partition that holds what was in the space's bucket n
 // changes ago.
-func (s *Server) stateBehind(space string, n int) *Server {
+func (s *stateStore) stateBehind(space string, n int) *stateStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := &s.of(space).state
@@ -107,10 +107,10 @@ func (s *Server) stateBehind(space string, n int) *Server {
 		}
 		old.state.keep(p.space, p.doc.Doc, p.doc)
 	}
-	return &Server{partitions: []*partition{old}}
+	return &stateStore{&data{partitions: []*partition{old}}}
 }
 
-func (s *Server) remembers(space string) bool {
+func (s *stateStore) remembers(space string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.of(space).state.remember

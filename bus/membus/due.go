@@ -11,7 +11,7 @@ import (
 )
 
 // DueSpaces lists the spaces of a partition that want to be woken, by name.
-func (s *Server) DueSpaces(partition int) []model.Due {
+func (s *stateStore) DueSpaces(partition int) []model.Due {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []model.Due
@@ -26,17 +26,17 @@ func (s *Server) DueSpaces(partition int) []model.Due {
 }
 
 // DueSpaces lists the spaces of a partition that want to be woken.
-func (b *Bus) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *stateClient) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
+	if err := c.server.checkPartition(partition); err != nil {
 		return nil, err
 	}
-	return recall(ctx, b, Op{Label: "due", Key: number(partition)}, func(behind int) []model.Due {
-		return b.server.dueBehind(partition, behind)
+	return recall(ctx, c.client, Op{Label: "due", Key: number(partition)}, func(behind int) []model.Due {
+		return c.server.dueBehind(partition, behind)
 	})
 }
 
 // dueBehind is DueSpaces as it was n changes of the bucket ago.
-func (s *Server) dueBehind(number, n int) []model.Due {
+func (s *stateStore) dueBehind(number, n int) []model.Due {
 	s.mu.Lock()
 	st := &s.partitions[number].state
 	if n <= 0 || !st.remember {
@@ -48,11 +48,11 @@ func (s *Server) dueBehind(number, n int) []model.Due {
 		old.state.keep(p.space, p.doc.Doc, p.doc)
 	}
 	s.mu.Unlock()
-	return (&Server{partitions: []*partition{old}}).DueSpaces(0)
+	return (&stateStore{&data{partitions: []*partition{old}}}).DueSpaces(0)
 }
 
 // LoadItem returns one item of a space, or its mark if key is "".
-func (b *Bus) LoadItem(ctx context.Context, space, key string) (model.StateDoc, error) {
+func (c *stateClient) LoadItem(ctx context.Context, space, key string) (model.StateDoc, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return model.StateDoc{}, err
 	}
@@ -61,8 +61,8 @@ func (b *Bus) LoadItem(ctx context.Context, space, key string) (model.StateDoc, 
 			return model.StateDoc{}, err
 		}
 	}
-	return ask(ctx, b, Op{Label: "load-item", Space: space, Key: key}, func(int) model.StateDoc {
-		d, _ := b.server.Saved(space, key)
+	return ask(ctx, c.client, Op{Label: "load-item", Space: space, Key: key}, func(int) model.StateDoc {
+		d, _ := c.server.Saved(space, key)
 		d.Doc, d.Data = key, bytes.Clone(d.Data)
 		return d
 	})

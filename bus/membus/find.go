@@ -7,7 +7,7 @@ import (
 )
 
 // FindEvents returns the events of an id, of a space or of all if it is "".
-func (s *Server) FindEvents(space, id string) []model.Message {
+func (s *laneStore) FindEvents(space, id string) []model.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []model.Message
@@ -22,14 +22,14 @@ func (s *Server) FindEvents(space, id string) []model.Message {
 }
 
 // FindEvents returns the events of an id, of a space or of all if it is "".
-func (b *Bus) FindEvents(ctx context.Context, space, id string) ([]model.Message, error) {
+func (c *laneClient) FindEvents(ctx context.Context, space, id string) ([]model.Message, error) {
 	if err := checkIfAny("space", space); err != nil {
 		return nil, err
 	}
 	if err := model.CheckAnyEventID(id); err != nil {
 		return nil, err
 	}
-	return ask(ctx, b, Op{Label: "find-events", Space: space, Key: id}, func(int) []model.Message {
-		return b.server.FindEvents(space, id)
+	return ask(ctx, c.client, Op{Label: "find-events", Space: space, Key: id}, func(int) []model.Message {
+		return c.server.FindEvents(space, id)
 	})
 }

@@ -26,13 +26,13 @@ func newLane() lane {
 // Send stores an event unless one of its name is there, and answers with
 // model.ErrTooLarge or model.ErrLaneFull if it cannot. A name that is there is a
 // duplicate even when the lane is full: nothing would have to be stored.
-func (s *Server) Send(m model.Message) (model.SendResult, error) {
+func (s *laneStore) Send(m model.Message) (model.SendResult, error) {
 	return s.SendTo(model.PartitionOf(m.Space, len(s.partitions)), m)
 }
 
 // SendTo stores an event in the lane of a partition, which may be that of other spaces: as
 // a client can that does not ask, a server does not know.
-func (s *Server) SendTo(partition int, m model.Message) (model.SendResult, error) {
+func (s *laneStore) SendTo(partition int, m model.Message) (model.SendResult, error) {
 	if messageSize(m) > s.maxPayload {
 		return model.SendResult{}, model.ErrTooLarge
 	}
@@ -59,21 +59,21 @@ func numbered(m model.Message, now time.Time) func(uint64) model.Message {
 
 // LimitLanes lets each partition's lane hold n events and no more; 0 lifts the
 // limit. Events beyond it that are there already stay.
-func (s *Server) LimitLanes(n int) {
+func (s *laneStore) LimitLanes(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.laneLimit = n
 }
 
 // LaneEnd is the last sequence of a partition's lane, 0 if it is empty.
-func (s *Server) LaneEnd(partition int) uint64 {
+func (s *laneStore) LaneEnd(partition int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.partitions[partition].lane.end()
 }
 
 // CountLane counts the events of a space behind after, up to upTo.
-func (s *Server) CountLane(space string, after, upTo uint64) (n int) {
+func (s *laneStore) CountLane(space string, after, upTo uint64) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.of(space).lane.of(space, after, math.MaxInt) {
@@ -85,20 +85,20 @@ func (s *Server) CountLane(space string, after, upTo uint64) (n int) {
 }
 
 // ReadLane returns up to limit events of the space behind after.
-func (s *Server) ReadLane(space string, after uint64, limit int) []model.Message {
+func (s *laneStore) ReadLane(space string, after uint64, limit int) []model.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cloneMessages(s.of(space).lane.of(space, after, limit))
 }
 
 // FindEvent returns the event of that name, if the lane has one.
-func (s *Server) FindEvent(space, stream, id string) (model.Message, bool) {
+func (s *laneStore) FindEvent(space, stream, id string) (model.Message, bool) {
 	return s.findEventBehind(space, stream, id, 0)
 }
 
 // FollowLane returns up to limit events of a partition behind after; more is
 // closed by the next one.
-func (s *Server) FollowLane(partition int, after uint64, limit int) (events []model.Message, more <-chan struct{}) {
+func (s *laneStore) FollowLane(partition int, after uint64, limit int) (events []model.Message, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.partitions[partition].lane

@@ -9,7 +9,7 @@ import (
 // Append stores a commit if the head of the space is where a.Expect says, and
 // answers with its sequence, model.ErrRefused or model.ErrTooLarge. The refusal
 // does not say whose commit stands there: see Owned.
-func (s *Server) Append(a model.Append) (uint64, error) {
+func (s *logStore) Append(a model.Append) (uint64, error) {
 	if appendSize(a) > s.maxPayload {
 		return 0, model.ErrTooLarge
 	}
@@ -26,7 +26,7 @@ func (s *Server) Append(a model.Append) (uint64, error) {
 // which sequence. It is the second question after a refusal: at most one append
 // can ever have followed there, so its id tells a lost acknowledgement from a
 // lost race, however much was appended since.
-func (s *Server) Owned(a model.Append) (uint64, bool) {
+func (s *logStore) Owned(a model.Append) (uint64, bool) {
 	next := s.ReadLog(a.Space, a.Expect, 1)
 	if len(next) == 0 || next[0].ID != a.ID || next[0].Prev != a.Expect {
 		return 0, false
@@ -35,14 +35,14 @@ func (s *Server) Owned(a model.Append) (uint64, bool) {
 }
 
 // Head is the sequence of the space's last commit, 0 if it has none.
-func (s *Server) Head(space string) uint64 {
+func (s *logStore) Head(space string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.of(space).log.head(space)
 }
 
 // ReadLog returns up to limit entries of the space behind after.
-func (s *Server) ReadLog(space string, after uint64, limit int) []model.LogEntry {
+func (s *logStore) ReadLog(space string, after uint64, limit int) []model.LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cloneEntries(s.of(space).log.read(space, after, limit))
@@ -50,7 +50,7 @@ func (s *Server) ReadLog(space string, after uint64, limit int) []model.LogEntry
 
 // FollowSpace is ReadLog for one who wants to know when to look again: more is
 // closed by the partition's next append.
-func (s *Server) FollowSpace(space string, after uint64, limit int) (entries []model.LogEntry, more <-chan struct{}) {
+func (s *logStore) FollowSpace(space string, after uint64, limit int) (entries []model.LogEntry, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.of(space).log
@@ -58,7 +58,7 @@ func (s *Server) FollowSpace(space string, after uint64, limit int) (entries []m
 }
 
 // FollowLog is FollowSpace for all spaces of a partition.
-func (s *Server) FollowLog(partition int, after uint64, limit int) (entries []model.LogEntry, more <-chan struct{}) {
+func (s *logStore) FollowLog(partition int, after uint64, limit int) (entries []model.LogEntry, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.partitions[partition].log

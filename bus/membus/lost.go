@@ -11,7 +11,7 @@ import (
 
 // LoseLane takes the events behind a sequence out of a partition's lane, as a power cut does
 // that costs one stream its end and others nothing.
-func (s *Server) LoseLane(partition int, behind uint64) {
+func (s *laneStore) LoseLane(partition int, behind uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.partitions[partition].lane
@@ -22,7 +22,7 @@ func (s *Server) LoseLane(partition int, behind uint64) {
 
 // LoseLog takes the commits behind a sequence out of a partition's log, likewise. Nothing of them
 // may have been purged.
-func (s *Server) LoseLog(partition int, behind uint64) {
+func (s *logStore) LoseLog(partition int, behind uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.partitions[partition].log
@@ -49,7 +49,7 @@ func (s *stream[T]) truncate(behind uint64) []T {
 }
 
 // LaneEvent returns the message at a sequence of a lane, if it is there.
-func (s *Server) LaneEvent(partition int, seq uint64) (model.Message, bool) {
+func (s *laneStore) LaneEvent(partition int, seq uint64) (model.Message, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.partitions[partition].lane
@@ -60,7 +60,7 @@ func (s *Server) LaneEvent(partition int, seq uint64) (model.Message, bool) {
 }
 
 // LaneBefore is the last sequence of a lane up to which everything was stored before a time.
-func (s *Server) LaneBefore(partition int, at time.Time) uint64 {
+func (s *laneStore) LaneBefore(partition int, at time.Time) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.partitions[partition].lane
@@ -69,7 +69,7 @@ func (s *Server) LaneBefore(partition int, at time.Time) uint64 {
 }
 
 // FillLane stores messages that are no events until a lane reaches a sequence.
-func (s *Server) FillLane(partition int, upTo uint64, names []model.Message) {
+func (s *laneStore) FillLane(partition int, upTo uint64, names []model.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.partitions[partition].lane
@@ -84,7 +84,7 @@ func (s *Server) FillLane(partition int, upTo uint64, names []model.Message) {
 }
 
 // LogTail returns the last entries of a partition's log, n at most.
-func (s *Server) LogTail(partition, n int) []model.LogEntry {
+func (s *logStore) LogTail(partition, n int) []model.LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.partitions[partition].log
@@ -92,23 +92,23 @@ func (s *Server) LogTail(partition, n int) []model.LogEntry {
 }
 
 // MovePosition keeps a number under a name, whatever was kept.
-func (s *Server) MovePosition(partition int, name string, seq uint64) {
+func (s *stateStore) MovePosition(partition int, name string, seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.partitions[partition].positions[name] = position{seq, s.time()}
 }
 
 // LaneEvent returns the message at a sequence of a partition's lane. See worker.Lanes.
-func (b *Bus) LaneEvent(ctx context.Context, partition int, seq uint64) (model.Message, bool, error) {
+func (c *laneClient) LaneEvent(ctx context.Context, partition int, seq uint64) (model.Message, bool, error) {
 	type found struct {
 		m     model.Message
 		there bool
 	}
-	if err := b.server.checkPartition(partition); err != nil {
+	if err := c.server.checkPartition(partition); err != nil {
 		return model.Message{}, false, err
 	}
-	f, err := ask(ctx, b, Op{Label: "lane-event", Key: number(partition)}, func(int) (f found) {
-		f.m, f.there = b.server.LaneEvent(partition, seq)
+	f, err := ask(ctx, c.client, Op{Label: "lane-event", Key: number(partition)}, func(int) (f found) {
+		f.m, f.there = c.server.LaneEvent(partition, seq)
 		return f
 	})
 	return f.m, f.there, err
@@ -116,67 +116,67 @@ func (b *Bus) LaneEvent(ctx context.Context, partition int, seq uint64) (model.M
 
 // LaneBefore is the last sequence of a lane up to which everything is older than a time. See
 // worker.Lanes.
-func (b *Bus) LaneBefore(ctx context.Context, partition int, at time.Time) (uint64, error) {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *laneClient) LaneBefore(ctx context.Context, partition int, at time.Time) (uint64, error) {
+	if err := c.server.checkPartition(partition); err != nil {
 		return 0, err
 	}
-	return ask(ctx, b, Op{Label: "lane-before", Key: number(partition)}, func(int) uint64 { return b.server.LaneBefore(partition, at) })
+	return ask(ctx, c.client, Op{Label: "lane-before", Key: number(partition)}, func(int) uint64 { return c.server.LaneBefore(partition, at) })
 }
 
 // FillLane stores messages that are no events. See worker.Lanes.
-func (b *Bus) FillLane(ctx context.Context, partition int, upTo uint64, names []model.Message) error {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *laneClient) FillLane(ctx context.Context, partition int, upTo uint64, names []model.Message) error {
+	if err := c.server.checkPartition(partition); err != nil {
 		return err
 	}
-	_, err := store(ctx, b, Op{Label: "fill-lane", Key: number(partition)}, func(Op) struct{} {
-		b.server.FillLane(partition, upTo, names)
+	_, err := store(ctx, c.client, Op{Label: "fill-lane", Key: number(partition)}, func(Op) struct{} {
+		c.server.FillLane(partition, upTo, names)
 		return struct{}{}
 	})
 	return err
 }
 
 // LogTail returns the last entries of a partition's log. See worker.Log.
-func (b *Bus) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error) {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *logClient) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error) {
+	if err := c.server.checkPartition(partition); err != nil {
 		return nil, err
 	}
-	return ask(ctx, b, Op{Label: "log-tail", Key: number(partition)}, func(int) []model.LogEntry { return b.server.LogTail(partition, n) })
+	return ask(ctx, c.client, Op{Label: "log-tail", Key: number(partition)}, func(int) []model.LogEntry { return c.server.LogTail(partition, n) })
 }
 
 // MovePosition keeps a number that may be smaller than what is stored. See worker.State.
-func (b *Bus) MovePosition(ctx context.Context, partition int, name string, seq uint64) error {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *stateClient) MovePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	if err := c.server.checkPartition(partition); err != nil {
 		return err
 	}
-	_, err := store(ctx, b, Op{Label: "move-position", Key: number(partition)}, func(Op) struct{} {
-		b.server.MovePosition(partition, name, seq)
+	_, err := store(ctx, c.client, Op{Label: "move-position", Key: number(partition)}, func(Op) struct{} {
+		c.server.MovePosition(partition, name, seq)
 		return struct{}{}
 	})
 	return err
 }
 
 // PositionStored is when a number was kept last. See worker.State.
-func (b *Bus) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *stateClient) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
+	if err := c.server.checkPartition(partition); err != nil {
 		return time.Time{}, err
 	}
-	return ask(ctx, b, Op{Label: "position-stored", Key: number(partition)}, func(int) time.Time {
-		b.server.mu.Lock()
-		defer b.server.mu.Unlock()
-		return b.server.partitions[partition].positions[name].stored
+	return ask(ctx, c.client, Op{Label: "position-stored", Key: number(partition)}, func(int) time.Time {
+		c.server.mu.Lock()
+		defer c.server.mu.Unlock()
+		return c.server.partitions[partition].positions[name].stored
 	})
 }
 
 // SavedSpaces lists the spaces of a partition that have a mark. See worker.State.
-func (b *Bus) SavedSpaces(ctx context.Context, partition int) ([]string, error) {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *stateClient) SavedSpaces(ctx context.Context, partition int) ([]string, error) {
+	if err := c.server.checkPartition(partition); err != nil {
 		return nil, err
 	}
-	return ask(ctx, b, Op{Label: "saved-spaces", Key: number(partition)}, func(int) []string {
-		b.server.mu.Lock()
-		defer b.server.mu.Unlock()
+	return ask(ctx, c.client, Op{Label: "saved-spaces", Key: number(partition)}, func(int) []string {
+		c.server.mu.Lock()
+		defer c.server.mu.Unlock()
 		var spaces []string
-		for space, items := range b.server.partitions[partition].state.spaces { // any order: sorted below
+		for space, items := range c.server.partitions[partition].state.spaces { // any order: sorted below
 			if _, is := items[mark]; is {
 				spaces = append(spaces, space)
 			}

@@ -24,7 +24,7 @@ type Announcement struct {
 func newMembers() members { return members{last: map[string]Announcement{}} }
 
 // Announce replaces what the member said before.
-func (s *Server) Announce(m model.Member) {
+func (s *memberStore) Announce(m model.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members.revision++
@@ -35,7 +35,7 @@ func (s *Server) Announce(m model.Member) {
 // FollowMembers returns the last announcements behind revision after, oldest
 // first; more is closed by the next one. Who looks too seldom misses those that
 // were replaced meanwhile.
-func (s *Server) FollowMembers(after uint64) (found []Announcement, more <-chan struct{}) {
+func (s *memberStore) FollowMembers(after uint64) (found []Announcement, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// any order: sorted below

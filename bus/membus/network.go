@@ -92,16 +92,6 @@ type Step struct {
 	Err error
 }
 
-// Dial attaches a client that is connected through a network. It must be ended by
-// Close or Kill.
-func (s *Server) Dial(id string, net Network) *Bus {
-	b := newBus(s, id)
-	b.net = net
-	b.journeys, b.counts = map[*request]*journey{}, map[countKey]counted{}
-	go b.runJourneys() // ends when the client is closed or killed
-	return b
-}
-
 // countKey is what requests are counted by, see Op.Nth.
 type countKey struct{ label, space, key string }
 
@@ -111,29 +101,29 @@ type counted struct {
 }
 
 // count numbers a request among those that are alike. b.mu is held.
-func (b *Bus) count(op *Op) {
+func (cl *client) count(op *Op) {
 	k := countKey{op.Label, op.Space, op.Key}
-	c := b.counts[k]
+	c := cl.counts[k]
 	c.n++
-	b.counts[k] = c
+	cl.counts[k] = c
 	op.Nth = c.n
 }
 
 // countQuestion is count for what changes nothing. If several ask the same in one instant,
 // it cannot be said who was first, and it is one question. b.mu is held.
-func (b *Bus) countQuestion(op *Op) {
+func (cl *client) countQuestion(op *Op) {
 	k := countKey{op.Label, op.Space, op.Key}
-	c := b.counts[k]
+	c := cl.counts[k]
 	if now := time.Now(); c.n == 0 || !c.last.Equal(now) {
 		c = counted{c.n + 1, now}
-		b.counts[k] = c
+		cl.counts[k] = c
 	}
 	op.Nth = c.n
 }
 
 // tell reports a step, if anybody wants to know.
-func (b *Bus) tell(s Step) {
-	if b.net != nil {
-		b.net.Step(s)
+func (cl *client) tell(s Step) {
+	if cl.net != nil {
+		cl.net.Step(s)
 	}
 }

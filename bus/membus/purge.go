@@ -10,7 +10,7 @@ const purgeStep = 1000
 
 // PurgeLane removes events up to a sequence that are older than age, up to purgeStep
 // of them and never the last one, and reports whether there may be more.
-func (s *Server) PurgeLane(partition int, upTo uint64, age time.Duration) (more bool) {
+func (s *laneStore) PurgeLane(partition int, upTo uint64, age time.Duration) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.partitions[partition].lane
@@ -26,9 +26,9 @@ func (s *Server) PurgeLane(partition int, upTo uint64, age time.Duration) (more 
 }
 
 // PurgeLane removes old events of a partition.
-func (b *Bus) PurgeLane(ctx context.Context, partition int, upTo uint64, age time.Duration) (more bool, err error) {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *laneClient) PurgeLane(ctx context.Context, partition int, upTo uint64, age time.Duration) (more bool, err error) {
+	if err := c.server.checkPartition(partition); err != nil {
 		return false, err
 	}
-	return ask(ctx, b, Op{Label: "purge-lane", Key: number(partition)}, func(int) bool { return b.server.PurgeLane(partition, upTo, age) })
+	return ask(ctx, c.client, Op{Label: "purge-lane", Key: number(partition)}, func(int) bool { return c.server.PurgeLane(partition, upTo, age) })
 }

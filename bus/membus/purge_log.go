@@ -9,11 +9,11 @@ import (
 )
 
 // LogState says how large the log of a partition is, and up to where it is older than age.
-func (s *Server) LogState(partition int, age time.Duration) model.LogState {
+func (s *logStore) LogState(partition int, age time.Duration) model.LogState {
 	return s.logStateBehind(partition, age, 0)
 }
 
-func (s *Server) logStateBehind(partition int, age time.Duration, behind int) model.LogState {
+func (s *logStore) logStateBehind(partition int, age time.Duration, behind int) model.LogState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.partitions[partition].log
@@ -30,7 +30,7 @@ func (s *Server) logStateBehind(partition int, age time.Duration, behind int) mo
 }
 
 // LogSpaces lists the spaces that have more than one commit in the log.
-func (s *Server) LogSpaces(partition int) []string {
+func (s *logStore) LogSpaces(partition int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.partitions[partition].log
@@ -45,14 +45,14 @@ func (s *Server) LogSpaces(partition int) []string {
 }
 
 // PurgeLog removes the commits of a space below a sequence, but not the last one.
-func (s *Server) PurgeLog(space string, below uint64) {
+func (s *logStore) PurgeLog(space string, below uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.of(space).log.purge(space, below)
 }
 
 // History is the log of a space as if nothing had ever been purged.
-func (s *Server) History(space string) []model.LogEntry {
+func (s *logStore) History(space string) []model.LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.of(space).log
@@ -60,37 +60,37 @@ func (s *Server) History(space string) []model.LogEntry {
 }
 
 // LogState says how large the log of a partition is.
-func (b *Bus) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *logClient) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
+	if err := c.server.checkPartition(partition); err != nil {
 		return model.LogState{}, err
 	}
-	return recall(ctx, b, Op{Label: "log-state", Key: number(partition)}, func(behind int) model.LogState {
-		return b.server.logStateBehind(partition, age, behind)
+	return recall(ctx, c.client, Op{Label: "log-state", Key: number(partition)}, func(behind int) model.LogState {
+		return c.server.logStateBehind(partition, age, behind)
 	})
 }
 
 // LogSpaces lists the spaces that have more than one commit in the log.
-func (b *Bus) LogSpaces(ctx context.Context, partition int) ([]string, error) {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *logClient) LogSpaces(ctx context.Context, partition int) ([]string, error) {
+	if err := c.server.checkPartition(partition); err != nil {
 		return nil, err
 	}
-	return ask(ctx, b, Op{Label: "log-spaces", Key: number(partition)}, func(int) []string { return b.server.LogSpaces(partition) })
+	return ask(ctx, c.client, Op{Label: "log-spaces", Key: number(partition)}, func(int) []string { return c.server.LogSpaces(partition) })
 }
 
 // PurgeLog removes the commits of a space below a sequence.
-func (b *Bus) PurgeLog(ctx context.Context, space string, below uint64) error {
+func (c *logClient) PurgeLog(ctx context.Context, space string, below uint64) error {
 	if err := model.CheckName("space", space); err != nil {
 		return err
 	}
-	_, err := ask(ctx, b, Op{Label: "purge-log", Space: space}, func(int) bool {
-		b.server.PurgeLog(space, below)
+	_, err := ask(ctx, c.client, Op{Label: "purge-log", Space: space}, func(int) bool {
+		c.server.PurgeLog(space, below)
 		return true
 	})
 	return err
 }
 
 // LoadMark returns the mark of a space, and when it was stored.
-func (b *Bus) LoadMark(ctx context.Context, space string) (mark model.StateDoc, stored time.Time, err error) {
+func (c *stateClient) LoadMark(ctx context.Context, space string) (mark model.StateDoc, stored time.Time, err error) {
 	if err := model.CheckName("space", space); err != nil {
 		return model.StateDoc{}, time.Time{}, err
 	}
@@ -98,16 +98,16 @@ func (b *Bus) LoadMark(ctx context.Context, space string) (mark model.StateDoc, 
 		mark   model.StateDoc
 		stored time.Time
 	}
-	a, err := recall(ctx, b, Op{Label: "load-mark", Space: space}, func(behind int) answer {
-		st := b.server.loadStateBehind(space, behind)
-		return answer{st.Mark, b.server.marked(space)}
+	a, err := recall(ctx, c.client, Op{Label: "load-mark", Space: space}, func(behind int) answer {
+		st := c.server.loadStateBehind(space, behind)
+		return answer{st.Mark, c.server.marked(space)}
 	})
 	return a.mark, a.stored, err
 }
 
 // ForgetState drops everything that is saved of a space, as the restore of an old backup
 // does.
-func (s *Server) ForgetState(space string) {
+func (s *stateStore) ForgetState(space string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.of(space).state.spaces, space)

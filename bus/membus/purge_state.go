@@ -7,7 +7,7 @@ import (
 )
 
 // PurgeState removes the marker of a deleted item, if it is still what is stored.
-func (s *Server) PurgeState(space string, marker model.StateDoc) {
+func (s *stateStore) PurgeState(space string, marker model.StateDoc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := &s.of(space).state
@@ -23,13 +23,13 @@ func (s *Server) PurgeState(space string, marker model.StateDoc) {
 const purgedRev = 0
 
 // PurgeState removes markers of deleted items.
-func (b *Bus) PurgeState(ctx context.Context, space string, markers []model.StateDoc) error {
+func (c *stateClient) PurgeState(ctx context.Context, space string, markers []model.StateDoc) error {
 	if err := checkState(space, markers); err != nil {
 		return err
 	}
 	for _, m := range markers {
-		_, err := ask(ctx, b, Op{Label: "purge-state", Space: space, Key: m.Doc}, func(int) bool {
-			b.server.PurgeState(space, m)
+		_, err := ask(ctx, c.client, Op{Label: "purge-state", Space: space, Key: m.Doc}, func(int) bool {
+			c.server.PurgeState(space, m)
 			return true
 		})
 		if err != nil {

@@ -23,7 +23,7 @@ type records struct {
 func newRecords() records { return records{last: map[string]model.Record{}} }
 
 // SaveRecord stores a record over the one of its revision, or answers model.ErrOutdated.
-func (s *Server) SaveRecord(r model.Record) (uint64, error) {
+func (s *recordStore) SaveRecord(r model.Record) (uint64, error) {
 	if len(r.Data)+headerSize("Nats-Expected-Last-Subject-Sequence", "0") > s.maxPayload {
 		return 0, model.ErrTooLarge
 	}
@@ -40,7 +40,7 @@ func (s *Server) SaveRecord(r model.Record) (uint64, error) {
 }
 
 // LoadRecord returns what stands under a key.
-func (s *Server) LoadRecord(key string) model.Record {
+func (s *recordStore) LoadRecord(key string) model.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r, there := s.records.last[key]; there {
@@ -50,7 +50,7 @@ func (s *Server) LoadRecord(key string) model.Record {
 }
 
 // ListRecords returns the records below a key, by key.
-func (s *Server) ListRecords(under string) []model.Record {
+func (s *recordStore) ListRecords(under string) []model.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []model.Record
@@ -64,7 +64,7 @@ func (s *Server) ListRecords(under string) []model.Record {
 
 // FollowRecords returns the records below a key that were stored behind a revision, oldest
 // first; more is closed by the next one.
-func (s *Server) FollowRecords(under string, after uint64) (found []model.Record, more <-chan struct{}) {
+func (s *recordStore) FollowRecords(under string, after uint64) (found []model.Record, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// any order: sorted below
@@ -79,7 +79,7 @@ func (s *Server) FollowRecords(under string, after uint64) (found []model.Record
 
 // SaveRecord stores a record over its revision. When the answer is lost and it is asked again,
 // it is its own record that stands there.
-func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
+func (c *recordClient) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 	if err := model.CheckRecordKey(r.Key); err != nil {
 		return 0, err
 	}
@@ -87,9 +87,9 @@ func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 		rev uint64
 		err error
 	}
-	a, err := ask(ctx, b, Op{Label: "record", Key: r.Key}, func(try int) answer {
-		rev, err := b.server.SaveRecord(r)
-		if there := b.server.LoadRecord(r.Key); err == model.ErrOutdated && there.Rev > r.Rev && bytes.Equal(there.Data, r.Data) { //nolint:errorlint // as the server says it
+	a, err := ask(ctx, c.client, Op{Label: "record", Key: r.Key}, func(try int) answer {
+		rev, err := c.server.SaveRecord(r)
+		if there := c.server.LoadRecord(r.Key); err == model.ErrOutdated && there.Rev > r.Rev && bytes.Equal(there.Data, r.Data) { //nolint:errorlint // as the server says it
 			return answer{there.Rev, nil}
 		}
 		return answer{rev, err}
@@ -104,41 +104,41 @@ func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 }
 
 // LoadRecord returns what stands under a key, with Rev 0 if nothing does.
-func (b *Bus) LoadRecord(ctx context.Context, key string) (model.Record, error) {
+func (c *recordClient) LoadRecord(ctx context.Context, key string) (model.Record, error) {
 	if err := model.CheckRecordKey(key); err != nil {
 		return model.Record{}, err
 	}
-	return ask(ctx, b, Op{Label: "load-record", Key: key}, func(int) model.Record { return b.server.LoadRecord(key) })
+	return ask(ctx, c.client, Op{Label: "load-record", Key: key}, func(int) model.Record { return c.server.LoadRecord(key) })
 }
 
 // ListRecords returns the records whose keys begin with so many whole names, by key.
-func (b *Bus) ListRecords(ctx context.Context, under string) ([]model.Record, error) {
+func (c *recordClient) ListRecords(ctx context.Context, under string) ([]model.Record, error) {
 	if err := model.CheckRecordKey(under); err != nil {
 		return nil, err
 	}
-	return ask(ctx, b, Op{Label: "list-records", Key: under}, func(int) []model.Record { return b.server.ListRecords(under) })
+	return ask(ctx, c.client, Op{Label: "list-records", Key: under}, func(int) []model.Record { return c.server.ListRecords(under) })
 }
 
 // FollowRecords delivers the records whose keys begin with so many whole names, calls ready,
 // and goes on with new ones.
-func (b *Bus) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
+func (c *recordClient) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
 	if err := model.CheckRecordKey(under); err != nil {
 		return err
 	}
-	if err := b.awaitLink(ctx); err != nil {
+	if err := c.awaitLink(ctx); err != nil {
 		return err
 	}
-	op := b.following(Op{Label: "follow-records", Key: under})
-	if err := b.underWay(ctx, Delivery{Op: op}, time.Now()); err != nil {
+	op := c.following(Op{Label: "follow-records", Key: under})
+	if err := c.underWay(ctx, Delivery{Op: op}, time.Now()); err != nil {
 		return err
 	}
 	var after uint64
-	known, _ := b.server.FollowRecords(under, after)
+	known, _ := c.server.FollowRecords(under, after)
 	for _, r := range known {
 		deliver(r)
 		after = r.Rev
 	}
 	ready()
-	look := func(after uint64) ([]model.Record, <-chan struct{}) { return b.server.FollowRecords(under, after) }
-	return follow(ctx, b, op, after, look, func(r model.Record) uint64 { return r.Rev }, deliver)
+	look := func(after uint64) ([]model.Record, <-chan struct{}) { return c.server.FollowRecords(under, after) }
+	return follow(ctx, c.client, op, after, look, func(r model.Record) uint64 { return r.Rev }, deliver)
 }

@@ -10,26 +10,26 @@ import (
 )
 
 // LoadState returns what is stored of a space.
-func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
+func (c *stateClient) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return model.SpaceState{}, err
 	}
-	return recall(ctx, b, Op{Label: "load", Space: space}, func(behind int) model.SpaceState {
-		return b.server.loadStateBehind(space, behind)
+	return recall(ctx, c.client, Op{Label: "load", Space: space}, func(behind int) model.SpaceState {
+		return c.server.loadStateBehind(space, behind)
 	})
 }
 
 // Forget has nothing to let go of.
-func (b *Bus) Forget(string) {}
+func (c *stateClient) Forget(string) {}
 
 // SaveState writes the documents and, if none of them was refused, the mark.
-func (b *Bus) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
+func (c *stateClient) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
 	if err := checkState(space, docs); err != nil {
 		return err
 	}
 	var refused []error
 	for i := range docs {
-		err := b.save(ctx, space, docs[i].Doc, &docs[i])
+		err := c.save(ctx, space, docs[i].Doc, &docs[i])
 		if err != nil && !definite(err) {
 			return err
 		}
@@ -38,7 +38,7 @@ func (b *Bus) SaveState(ctx context.Context, space string, docs []model.StateDoc
 	if err := errors.Join(refused...); err != nil || mark == nil {
 		return err
 	}
-	return b.save(ctx, space, "", mark)
+	return c.save(ctx, space, "", mark)
 }
 
 // checkState looks at all names before anything is stored.
@@ -65,12 +65,12 @@ type saved struct {
 	err error
 }
 
-func (b *Bus) save(ctx context.Context, space, key string, d *model.StateDoc) error {
+func (c *stateClient) save(ctx context.Context, space, key string, d *model.StateDoc) error {
 	doc := *d
-	answer, err := store(ctx, b, Op{Label: "save", Space: space}, func(op Op) saved {
-		rev, err := b.server.put(space, key, doc)
-		b.tell(Step{Moment: Arrives, Op: op, Doc: &doc, Seq: rev, Err: err})
-		if (op.Try > 1 || b.net != nil) && errors.Is(err, model.ErrOutdated) && b.holds(space, key, doc) {
+	answer, err := store(ctx, c.client, Op{Label: "save", Space: space}, func(op Op) saved {
+		rev, err := c.server.put(space, key, doc)
+		c.tell(Step{Moment: Arrives, Op: op, Doc: &doc, Seq: rev, Err: err})
+		if (op.Try > 1 || c.net != nil) && errors.Is(err, model.ErrOutdated) && c.holds(space, key, doc) {
 			err = nil // an earlier try was stored, or a copy, and its answer lost
 		}
 		return saved{rev, err}
@@ -86,57 +86,57 @@ func (b *Bus) save(ctx context.Context, space, key string, d *model.StateDoc) er
 }
 
 // holds reports whether the stored state is exactly this one.
-func (b *Bus) holds(space, key string, d model.StateDoc) bool {
-	stored, there := b.server.Saved(space, key)
+func (c *stateClient) holds(space, key string, d model.StateDoc) bool {
+	stored, there := c.server.Saved(space, key)
 	return there && stored.Seq == d.Seq && bytes.Equal(stored.Data, d.Data)
 }
 
 // LoadPosition returns the number kept for a partition under a name.
-func (b *Bus) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
-	if err := b.checkPosition(partition, name); err != nil {
+func (c *stateClient) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
+	if err := c.checkPosition(partition, name); err != nil {
 		return 0, err
 	}
-	return ask(ctx, b, Op{Label: "load-position", Key: name + number(partition)}, func(int) uint64 {
-		return b.server.LoadPosition(partition, name)
+	return ask(ctx, c.client, Op{Label: "load-position", Key: name + number(partition)}, func(int) uint64 {
+		return c.server.LoadPosition(partition, name)
 	})
 }
 
 // SavePosition keeps seq if it is larger than what is kept.
-func (b *Bus) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
-	if err := b.checkPosition(partition, name); err != nil {
+func (c *stateClient) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	if err := c.checkPosition(partition, name); err != nil {
 		return err
 	}
-	_, err := ask(ctx, b, Op{Label: "save-position", Key: name + number(partition)}, func(int) bool {
-		b.server.SavePosition(partition, name, seq)
+	_, err := ask(ctx, c.client, Op{Label: "save-position", Key: name + number(partition)}, func(int) bool {
+		c.server.SavePosition(partition, name, seq)
 		return true
 	})
 	return err
 }
 
 // LoadAhead returns how far a partition is done with its lane but for a few spaces.
-func (b *Bus) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *stateClient) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
+	if err := c.server.checkPartition(partition); err != nil {
 		return model.Ahead{}, err
 	}
-	return ask(ctx, b, Op{Label: "load-position", Key: "ahead" + number(partition)}, func(int) model.Ahead {
-		return b.server.LoadAhead(partition)
+	return ask(ctx, c.client, Op{Label: "load-position", Key: "ahead" + number(partition)}, func(int) model.Ahead {
+		return c.server.LoadAhead(partition)
 	})
 }
 
 // SaveAhead keeps a if it reaches further than what is kept.
-func (b *Bus) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *stateClient) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
+	if err := c.server.checkPartition(partition); err != nil {
 		return err
 	}
-	_, err := ask(ctx, b, Op{Label: "save-position", Key: "ahead" + number(partition)}, func(int) bool {
-		b.server.SaveAhead(partition, a)
+	_, err := ask(ctx, c.client, Op{Label: "save-position", Key: "ahead" + number(partition)}, func(int) bool {
+		c.server.SaveAhead(partition, a)
 		return true
 	})
 	return err
 }
 
-func (b *Bus) checkPosition(partition int, name string) error {
-	if err := b.server.checkPartition(partition); err != nil {
+func (c *stateClient) checkPosition(partition int, name string) error {
+	if err := c.server.checkPartition(partition); err != nil {
 		return err
 	}
 	return model.CheckName("position", name)

@@ -26,6 +26,21 @@ type Config struct {
 // the answer that a JetStream server would give to the request. It may be used
 // from many goroutines, and has none.
 type Server struct {
+	*data
+	laneStore
+	logStore
+	stateStore
+	deadStore
+	recordStore
+	memberStore
+	topicStore
+	serviceStore
+	clients map[*client]bool
+}
+
+// data is what all streams of a deployment share: the partitions, the clock, and the lock that makes a request
+// one step.
+type data struct {
 	maxPayload int
 	horizon    time.Duration
 	now        func() time.Time
@@ -34,14 +49,36 @@ type Server struct {
 
 	mu         sync.Mutex
 	partitions []*partition
-	laneLimit  int // per partition, in messages; 0 is none
-	members    members
-	topics     topics
-	dead       dead
-	records    records
-	services   services
-	clients    map[*Bus]bool
 }
+
+type (
+	laneStore struct {
+		*data
+		laneLimit int // per partition, in messages; 0 is none
+	}
+	logStore   struct{ *data }
+	stateStore struct{ *data }
+	deadStore  struct {
+		*data
+		dead dead
+	}
+	recordStore struct {
+		*data
+		records records
+	}
+	memberStore struct {
+		*data
+		members members
+	}
+	topicStore struct {
+		*data
+		topics topics
+	}
+	serviceStore struct {
+		*data
+		services services
+	}
+)
 
 // partition is the slice of a deployment that belongs to some of its spaces.
 type partition struct {
@@ -72,9 +109,13 @@ func NewServer(c Config) *Server {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &Server{maxPayload: c.MaxPayload, horizon: c.Horizon, now: c.Now, members: newMembers(), topics: newTopics(), dead: newDead(), records: newRecords(), services: services{}, clients: map[*Bus]bool{}}
+	d := &data{maxPayload: c.MaxPayload, horizon: c.Horizon, now: c.Now}
+	s := &Server{
+		data: d, laneStore: laneStore{data: d}, logStore: logStore{d}, stateStore: stateStore{d}, deadStore: deadStore{d, newDead()}, recordStore: recordStore{d, newRecords()},
+		memberStore: memberStore{d, newMembers()}, topicStore: topicStore{d, newTopics()}, serviceStore: serviceStore{d, services{}}, clients: map[*client]bool{},
+	}
 	for range c.Partitions {
-		s.partitions = append(s.partitions, newPartition())
+		d.partitions = append(d.partitions, newPartition())
 	}
 	return s
 }
@@ -89,24 +130,24 @@ func newPartition() *partition {
 }
 
 // Partitions is the number of partitions of the deployment.
-func (s *Server) Partitions() int { return len(s.partitions) }
+func (s *data) Partitions() int { return len(s.partitions) }
 
 // time is the time by the server's clock, as a message carries it.
-func (s *Server) time() time.Time { return time.Unix(0, s.now().UnixNano()).UTC() }
+func (s *data) time() time.Time { return time.Unix(0, s.now().UnixNano()).UTC() }
 
 // Horizon is for how long the deployment remembers events.
-func (s *Server) Horizon() time.Duration { return s.horizon }
+func (s *data) Horizon() time.Duration { return s.horizon }
 
 // MaxPayload is the largest message in bytes, headers included.
-func (s *Server) MaxPayload() int { return s.maxPayload }
+func (s *data) MaxPayload() int { return s.maxPayload }
 
 // of is the partition that a space belongs to.
-func (s *Server) of(space string) *partition {
+func (s *data) of(space string) *partition {
 	return s.partitions[model.PartitionOf(space, len(s.partitions))]
 }
 
 // checkPartition keeps a wrong number from becoming a panic deep inside.
-func (s *Server) checkPartition(p int) error {
+func (s *data) checkPartition(p int) error {
 	if p < 0 || p >= len(s.partitions) {
 		return fmt.Errorf("partition %d: the deployment has %d", p, len(s.partitions))
 	}

@@ -16,11 +16,11 @@ type services map[string][]*served
 // served is an endpoint that one client serves.
 type served struct {
 	*model.Endpoint
-	by *Bus
+	by *client
 }
 
 // offer makes an endpoint one that can be asked, until canceled.
-func (s *Server) offer(e *served) (cancel func()) {
+func (s *serviceStore) offer(e *served) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.services[e.Name] = append(s.services[e.Name], e)
@@ -32,7 +32,7 @@ func (s *Server) offer(e *served) (cancel func()) {
 }
 
 // choose takes the first that can answer, and puts it behind the others.
-func (s *Server) choose(endpoint string) *served {
+func (s *serviceStore) choose(endpoint string) *served {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.services[endpoint]
@@ -46,25 +46,25 @@ func (s *Server) choose(endpoint string) *served {
 }
 
 // Serve answers requests until ctx ends or the client stops.
-func (b *Bus) Serve(ctx context.Context, s model.Service) error {
+func (cl *serviceClient) Serve(ctx context.Context, s model.Service) error {
 	for i := range s.Endpoints {
 		if err := model.CheckName("endpoint", s.Endpoints[i].Name); err != nil {
 			return fmt.Errorf("serve %s: %w", s.Name, err)
 		}
 	}
-	if err := b.awaitLink(ctx); err != nil {
+	if err := cl.awaitLink(ctx); err != nil {
 		return err
 	}
 	ctx, end := context.WithCancel(ctx)
 	for i := range s.Endpoints {
-		cancel := b.server.offer(&served{&s.Endpoints[i], b})
+		cancel := cl.server.offer(&served{&s.Endpoints[i], cl.client})
 		context.AfterFunc(ctx, cancel)
 	}
 	go func() { // ends with ctx or the client
 		defer end()
 		select {
 		case <-ctx.Done():
-		case <-b.stopped:
+		case <-cl.stopped:
 		}
 	}()
 	return nil
@@ -78,17 +78,17 @@ type reply struct {
 
 // Ask asks one of those who serve the endpoint. Its answer is made on a goroutine of
 // its own: who answers may ask the bus in turn.
-func (b *Bus) Ask(ctx context.Context, endpoint string, question []byte) ([]byte, error) {
+func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []byte) ([]byte, error) {
 	if err := model.CheckName("endpoint", endpoint); err != nil {
 		return nil, err
 	}
-	if len(question) > b.MaxPayload() {
+	if len(question) > cl.MaxPayload() {
 		return nil, fmt.Errorf("question to %s: %w", endpoint, model.ErrTooLarge)
 	}
 	replies := make(chan reply, 1)
-	b.submit(&request{
+	cl.submit(&request{
 		op:      Op{Label: "ask", Key: endpoint + " " + string(question)},
-		arrive:  func(int) func() { return b.ask(endpoint, bytes.Clone(question), replies) },
+		arrive:  func(int) func() { return cl.ask(endpoint, bytes.Clone(question), replies) },
 		stopped: func() { tell(replies, reply{err: model.ErrStopped}) },
 	})
 	select {
@@ -97,7 +97,7 @@ func (b *Bus) Ask(ctx context.Context, endpoint string, question []byte) ([]byte
 			return nil, fmt.Errorf("ask %s: %w", endpoint, r.err)
 		}
 		return r.data, nil
-	case <-b.stopped:
+	case <-cl.stopped:
 		return nil, model.ErrStopped
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -105,19 +105,19 @@ func (b *Bus) Ask(ctx context.Context, endpoint string, question []byte) ([]byte
 }
 
 // ask has the question answered, and returns what is known at once.
-func (b *Bus) ask(endpoint string, request []byte, replies chan<- reply) func() {
-	e := b.server.choose(endpoint)
+func (cl *serviceClient) ask(endpoint string, request []byte, replies chan<- reply) func() {
+	e := cl.server.choose(endpoint)
 	if e == nil {
 		return func() { tell(replies, reply{err: model.ErrNobody}) }
 	}
 	if e.Open != nil {
-		go b.openOnce(e, request, replies) // ends with the first part
+		go cl.openOnce(e, request, replies) // ends with the first part
 		return func() {}
 	}
 	go func() { // ends with the answer
 		data, err := e.Answer(request)
-		if err == nil && len(data) > b.MaxPayload() {
-			err = &model.ServiceError{Code: model.CodeTooLarge, Text: fmt.Sprintf("the answer has %d bytes, the server takes %d; ask for less", len(data), b.MaxPayload())}
+		if err == nil && len(data) > cl.MaxPayload() {
+			err = &model.ServiceError{Code: model.CodeTooLarge, Text: fmt.Sprintf("the answer has %d bytes, the server takes %d; ask for less", len(data), cl.MaxPayload())}
 		}
 		if err != nil {
 			err = model.AsServiceError(err)

@@ -30,18 +30,18 @@ func newState() state {
 // SaveDoc stores a document of a space, or answers model.ErrOutdated if what is
 // stored is as new or newer. Either way the revision that is stored now comes
 // back.
-func (s *Server) SaveDoc(space string, d model.StateDoc) (rev uint64, err error) {
+func (s *stateStore) SaveDoc(space string, d model.StateDoc) (rev uint64, err error) {
 	return s.put(space, d.Doc, d)
 }
 
 // SaveMark is SaveDoc for the checkpoint mark.
-func (s *Server) SaveMark(space string, m model.StateDoc) (rev uint64, err error) {
+func (s *stateStore) SaveMark(space string, m model.StateDoc) (rev uint64, err error) {
 	return s.put(space, mark, m)
 }
 
 // put compares by Seq alone. A real bucket compares revisions, and its client
 // reads and tries again when they differ; what comes out of that is this.
-func (s *Server) put(space, key string, d model.StateDoc) (uint64, error) {
+func (s *stateStore) put(space, key string, d model.StateDoc) (uint64, error) {
 	if docSize(d) > s.maxPayload {
 		return d.Rev, model.ErrTooLarge
 	}
@@ -58,7 +58,7 @@ func (s *Server) put(space, key string, d model.StateDoc) (uint64, error) {
 }
 
 // marked is when the mark of a space was put.
-func (s *Server) marked(space string) time.Time {
+func (s *stateStore) marked(space string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.of(space).state.marked[space]
@@ -84,7 +84,7 @@ func (st *state) keep(space, key string, d model.StateDoc) {
 
 // Saved returns what is stored under a document's name, and false if nothing is.
 // The name of the mark is "".
-func (s *Server) Saved(space, doc string) (model.StateDoc, bool) {
+func (s *stateStore) Saved(space, doc string) (model.StateDoc, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d, there := s.of(space).state.spaces[space][doc]
@@ -93,7 +93,7 @@ func (s *Server) Saved(space, doc string) (model.StateDoc, bool) {
 }
 
 // LoadState returns all that is stored of a space, its documents by name.
-func (s *Server) LoadState(space string) model.SpaceState {
+func (s *stateStore) LoadState(space string) model.SpaceState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var loaded model.SpaceState
@@ -117,14 +117,14 @@ func (s *Server) LoadState(space string) model.SpaceState {
 func byKey(a, b model.StateDoc) int { return cmp.Compare(a.Doc, b.Doc) }
 
 // LoadPosition returns the number that is kept under a name, 0 if none is.
-func (s *Server) LoadPosition(partition int, name string) uint64 {
+func (s *stateStore) LoadPosition(partition int, name string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.partitions[partition].positions[name].seq
 }
 
 // SavePosition keeps the larger of the stored number and seq.
-func (s *Server) SavePosition(partition int, name string, seq uint64) {
+func (s *stateStore) SavePosition(partition int, name string, seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if positions := s.partitions[partition].positions; seq > positions[name].seq {
@@ -133,7 +133,7 @@ func (s *Server) SavePosition(partition int, name string, seq uint64) {
 }
 
 // LoadAhead returns what SaveAhead has kept.
-func (s *Server) LoadAhead(partition int) model.Ahead {
+func (s *stateStore) LoadAhead(partition int) model.Ahead {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.partitions[partition].ahead
@@ -145,7 +145,7 @@ func (s *Server) LoadAhead(partition int) model.Ahead {
 }
 
 // SaveAhead keeps an Ahead that reaches further than what is kept.
-func (s *Server) SaveAhead(partition int, a model.Ahead) {
+func (s *stateStore) SaveAhead(partition int, a model.Ahead) {
 	a.Aside = slices.Clone(a.Aside)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,14 +32,14 @@ func (t topic[T]) publish(v T) {
 // Subscription collects what is published from the moment it was made until it
 // is canceled.
 type Subscription[T any] struct {
-	server *Server
+	server *data
 	topic  topic[T]
 	posted []T
 	grown  signal
 }
 
 // subscribe expects the caller to hold the lock.
-func subscribe[T any](s *Server, t topic[T]) *Subscription[T] {
+func subscribe[T any](s *data, t topic[T]) *Subscription[T] {
 	sub := &Subscription[T]{server: s, topic: t}
 	t[sub] = true
 	return sub
@@ -61,34 +61,34 @@ func (sub *Subscription[T]) Cancel() {
 }
 
 // Observe tells those who listen to the leases of the space's partition.
-func (s *Server) Observe(l model.Lease) {
+func (s *topicStore) Observe(l model.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.topics.leases[model.PartitionOf(l.Space, len(s.partitions))].publish(l)
 }
 
 // SubscribeLeases listens to the leases of a partition.
-func (s *Server) SubscribeLeases(partition int) *Subscription[model.Lease] {
+func (s *topicStore) SubscribeLeases(partition int) *Subscription[model.Lease] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.topics.leases[partition] == nil {
 		s.topics.leases[partition] = topic[model.Lease]{}
 	}
-	return subscribe(s, s.topics.leases[partition])
+	return subscribe(s.data, s.topics.leases[partition])
 }
 
 // CallRoll asks all who observe spaces of a partition to say so again.
-func (s *Server) CallRoll(partition int) {
+func (s *topicStore) CallRoll(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.topics.rolls.publish(partition)
 }
 
 // SubscribeRollCalls listens to the roll calls of all partitions.
-func (s *Server) SubscribeRollCalls() *Subscription[int] {
+func (s *topicStore) SubscribeRollCalls() *Subscription[int] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return subscribe(s, s.topics.rolls)
+	return subscribe(s.data, s.topics.rolls)
 }
 
 // answer is somebody who replies to pings while online says that it can.
@@ -96,7 +96,7 @@ type answer struct{ online func() bool }
 
 // Answer makes Answering true for id whenever online is, until canceled. online
 // must not call the server.
-func (s *Server) Answer(id string, online func() bool) (cancel func()) {
+func (s *topicStore) Answer(id string, online func() bool) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.topics.answers[id] == nil {
@@ -107,14 +107,14 @@ func (s *Server) Answer(id string, online func() bool) (cancel func()) {
 	return func() { s.unanswer(id, a) }
 }
 
-func (s *Server) unanswer(id string, a *answer) {
+func (s *topicStore) unanswer(id string, a *answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.topics.answers[id], a)
 }
 
 // Answering reports whether somebody replies to pings of id.
-func (s *Server) Answering(id string) bool {
+func (s *topicStore) Answering(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for a := range s.topics.answers[id] {
