@@ -2,6 +2,7 @@ package membus
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -26,20 +27,6 @@ type client struct {
 	link   signal // raised when down changes
 
 	travel
-}
-
-// travel is the state of a client that is connected through a network.
-type travel struct {
-	net      Network
-	journeys map[*request]*journey // under way
-	counts   map[countKey]counted
-	mute     bool // nothing leaves
-	deaf     bool // nothing comes in
-	asleep   bool // see Pause
-	frozen   []frozen
-	woken    signal
-	opened   int        // answers that were listened to so far
-	calling  sync.Mutex // held during callbacks
 }
 
 // request is something that a client wants of the server. Its callback is
@@ -338,3 +325,14 @@ func await[T any](ctx context.Context, c *client, op Op, build func(chan<- answe
 
 // newEnd has room for the one end that a request has.
 func newEnd[T any]() chan answered[T] { return make(chan answered[T], 1) }
+
+// Partitions is the number of partitions of the deployment.
+func (cl *client) Partitions() int { return cl.server.Partitions() }
+
+// Horizon is for how long the deployment remembers events.
+func (cl *client) Horizon() time.Duration { return cl.server.Horizon() }
+
+// MaxPayload is the largest message in bytes, headers included.
+func (cl *client) MaxPayload() int { return cl.server.MaxPayload() }
+
+func number(partition int) string { return strconv.Itoa(partition) }

@@ -1,6 +1,10 @@
 package membus
 
-import "time"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // journey is a request of a client that is connected through a network: one try of it
 // after the other is sent, until an answer comes through.
@@ -158,4 +162,41 @@ func (cl *client) runJourneys() {
 		}
 		r.stopped()
 	}
+}
+
+// travel is the state of a client that is connected through a network.
+type travel struct {
+	net      Network
+	journeys map[*request]*journey // under way
+	counts   map[countKey]counted
+	mute     bool // nothing leaves
+	deaf     bool // nothing comes in
+	asleep   bool // see Pause
+	frozen   []frozen
+	woken    signal
+	opened   int        // answers that were listened to so far
+	calling  sync.Mutex // held during callbacks
+}
+
+// publish submits a message that nobody acknowledges: it is sent at most once,
+// and its answer is that there is none.
+func (cl *client) publish(op Op, arrive func()) error {
+	if err := cl.err(context.Background()); err != nil {
+		return err
+	}
+	if cl.net != nil {
+		cl.post(op, arrive)
+		return nil
+	}
+	cl.submit(&request{
+		op: op,
+		arrive: func(try int) func() {
+			if try == 1 {
+				arrive()
+			}
+			return func() {}
+		},
+		stopped: func() {},
+	})
+	return nil
 }

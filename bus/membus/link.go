@@ -13,31 +13,6 @@ func (cl *client) Disconnect() { cl.setDown(true) }
 // Reconnect ends what Disconnect began.
 func (cl *client) Reconnect() { cl.setDown(false) }
 
-// Disconnect cuts all clients off, as a restart of the server does.
-func (s *Server) Disconnect() {
-	for _, b := range s.connected() {
-		b.Disconnect()
-	}
-}
-
-// Reconnect ends what Disconnect began.
-func (s *Server) Reconnect() {
-	for _, b := range s.connected() {
-		b.Reconnect()
-	}
-}
-
-func (s *Server) connected() []*client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []*client
-	// any order: each is independent of the others
-	for b := range s.clients {
-		all = append(all, b)
-	}
-	return all
-}
-
 func (cl *client) setDown(down bool) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

@@ -15,6 +15,12 @@ type members struct {
 	announced signal
 }
 
+// memberStore are the announcements of members.
+type memberStore struct {
+	*data
+	members members
+}
+
 // Announcement is what a member said last, and the revision under which it did.
 type Announcement struct {
 	model.Member

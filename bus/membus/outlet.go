@@ -6,107 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/settlehq/settle/model"
 )
-
-// channel is what the parts of one answer go through. What is said while nobody listens is
-// gone, and whoever says it learns of that.
-type channel struct {
-	// key is what fates are decided by.
-	key  string
-	subs topic[model.Part]
-}
-
-func (s *topicStore) subscribeChannel(c *channel) *Subscription[model.Part] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return subscribe(s.data, c.subs)
-}
-
-// say reports whether anybody listens.
-func (s *topicStore) say(c *channel, p model.Part) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.subs.publish(p)
-	return len(c.subs) > 0
-}
-
-// Listen asks one of those who serve the endpoint, and delivers the parts of its answer.
-func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question []byte, deliver func(model.Part)) error {
-	if err := model.CheckName("endpoint", endpoint); err != nil {
-		return err
-	}
-	if len(question) > cl.MaxPayload() {
-		return fmt.Errorf("question to %s: %w", endpoint, model.ErrTooLarge)
-	}
-	if err := cl.err(ctx); err != nil {
-		return err
-	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	cl.mu.Lock()
-	cl.opened++
-	c := &channel{key: cl.id + "/" + endpoint + "/" + strconv.Itoa(cl.opened), subs: topic[model.Part]{}}
-	cl.mu.Unlock()
-	first := cl.server.subscribeChannel(c) // before the question: nothing of the answer is to be missed
-	open := func() *Subscription[model.Part] {
-		sub := first
-		if first = nil; sub == nil {
-			sub = cl.server.subscribeChannel(c)
-		}
-		return sub
-	}
-	cl.submit(&request{
-		op: Op{Label: "listen", Key: endpoint},
-		arrive: func(try int) func() {
-			if try > 1 || cl.open(endpoint, bytes.Clone(question), c) { // it asks once
-				return func() {}
-			}
-			return func() { end(fmt.Errorf("ask %s: %w", endpoint, model.ErrNobody)) }
-		},
-		stopped: func() { end(model.ErrStopped) },
-	})
-	err := listen(ctx, cl.client, Op{Label: "follow-answer", Key: endpoint}, open, func(p model.Part) {
-		switch {
-		case ctx.Err() != nil:
-		case p.Err != nil:
-			end(fmt.Errorf("ask %s: %w", endpoint, p.Err))
-		default:
-			deliver(p)
-		}
-	})
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
-}
-
-// open hands a question to somebody who serves the endpoint, and reports whether there is
-// anybody.
-func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool {
-	e := cl.server.choose(endpoint)
-	switch {
-	case e == nil:
-		return false
-	case e.Open != nil:
-		e.Open(question, &outlet{client: e.by, c: c, gone: make(chan struct{})})
-		return true
-	}
-	go func() { // ends with the answer
-		o := &outlet{client: e.by, c: c, gone: make(chan struct{})}
-		data, err := e.Answer(question)
-		if err != nil {
-			_ = o.Say(model.Part{Err: model.AsServiceError(err)}) // who asks has a timeout
-			return
-		}
-		_ = o.Say(model.Part{Data: data}) // as above
-	}()
-	return true
-}
 
 // outlet is where the parts of one answer go. See model.Outlet.
 type outlet struct {
@@ -188,12 +92,6 @@ type single struct {
 	gone    chan struct{}
 	once    sync.Once
 	limit   int
-}
-
-// openOnce has a question answered that is given to an endpoint of many parts, by one who
-// takes the first only.
-func (cl *serviceClient) openOnce(e *served, request []byte, replies chan<- reply) {
-	e.Open(request, &single{replies: replies, gone: make(chan struct{}), limit: cl.MaxPayload()})
 }
 
 // Say sends the only part that is heard.

@@ -93,3 +93,38 @@ func (s *signal) raise() {
 		s.waiting = nil
 	}
 }
+
+// What a replica answers that is behind: the same questions, put to a stream that ends n
+// messages earlier. A deposed leader answers like that, too.
+
+// less is end without n, and not below zero.
+func less(end uint64, n int) uint64 { return end - min(end, uint64(max(n, 0))) }
+
+// ofUntil is of, in a stream that ends at end.
+func (s *stream[T]) ofUntil(space string, seq uint64, limit int, end uint64) []T {
+	seqs := s.spaces[space]
+	start, _ := slices.BinarySearch(seqs, seq+1)
+	stop, _ := slices.BinarySearch(seqs, end+1)
+	var found []T
+	for _, n := range first(seqs[start:max(start, stop)], limit) {
+		found = append(found, s.at(n))
+	}
+	return found
+}
+
+// truncate removes the messages behind a sequence, and returns them.
+func (s *stream[T]) truncate(behind uint64) []T {
+	behind = max(behind, s.purged)
+	if behind >= s.end() {
+		return nil
+	}
+	lost := slices.Clone(s.messages[behind-s.purged:])
+	s.messages = slices.Clone(s.messages[:behind-s.purged])
+	for space, seqs := range s.spaces { // any order: each on its own
+		n, _ := slices.BinarySearch(seqs, behind+1)
+		if s.spaces[space] = slices.Clone(seqs[:n]); n == 0 {
+			delete(s.spaces, space)
+		}
+	}
+	return lost
+}

@@ -2,6 +2,12 @@ package membus
 
 import "github.com/settlehq/settle/model"
 
+// topicStore are the subscriptions to what no stream keeps.
+type topicStore struct {
+	*data
+	topics topics
+}
+
 // topics are the subjects that no stream stores: what nobody is subscribed to
 // hear is gone.
 type topics struct {
@@ -123,4 +129,26 @@ func (s *topicStore) Answering(id string) bool {
 		}
 	}
 	return false
+}
+
+func (s *topicStore) subscribeChannel(c *channel) *Subscription[model.Part] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return subscribe(s.data, c.subs)
+}
+
+// say reports whether anybody listens.
+func (s *topicStore) say(c *channel, p model.Part) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.subs.publish(p)
+	return len(c.subs) > 0
+}
+
+// channel is what the parts of one answer go through. What is said while nobody listens is
+// gone, and whoever says it learns of that.
+type channel struct {
+	// key is what fates are decided by.
+	key  string
+	subs topic[model.Part]
 }
