@@ -9,8 +9,9 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
-	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/synadia-io/orbit.go/natscontext"
+
+	"github.com/settlehq/settle/bus/internal/wire"
 )
 
 // Connection is how to reach a server: a nats context, and settings that replace parts of
@@ -95,7 +96,7 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, wire.APISetting
 	if err != nil {
 		return nil, wire.APISettings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(tried), err)
 	}
-	return nc, wire.APISettings{Domain: s.JSDomain, ApiPrefix: s.JSAPIPrefix}, nil
+	return nc, wire.APISettings{Domain: s.JSDomain, APIPrefix: s.JSAPIPrefix}, nil
 }
 
 // where names the servers that were tried, and the source of their addresses.

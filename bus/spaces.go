@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/settlehq/settle/bus/internal/wire"
 )
 

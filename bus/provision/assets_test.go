@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/settlehq/settle/bus/internal/bustest"
 	"github.com/settlehq/settle/bus/internal/wire"
 )

@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/settlehq/settle/bus/internal/wire"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/settlehq/settle/bus/internal/wire"
 )
 
 // Defect is why one stream of a deployment cannot be relied on: it is missing, a setting on which a guarantee

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/model"
@@ -210,7 +211,7 @@ func (pr *Provisioner) createPatiently(ctx context.Context, c jetstream.StreamCo
 		if isAwayPeer(err) && time.Now().Before(placement) {
 			return wire.Transient(err)
 		}
-		return wire.ApiTransient(err)
+		return wire.APITransient(err)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/bus/provision"
@@ -411,7 +412,7 @@ func (r *Restorer) update(ctx context.Context, c jetstream.StreamConfig) error {
 		ctx, cancel := context.WithTimeout(ctx, r.b.Streams().AckTimeout)
 		defer cancel()
 		_, err := r.b.Streams().JS.UpdateStream(ctx, c)
-		return wire.ApiTransient(err)
+		return wire.APITransient(err)
 	})
 	if err != nil {
 		return fmt.Errorf("open stream %s: %w", c.Name, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/bus/provision"

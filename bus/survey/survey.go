@@ -212,7 +212,7 @@ func (s *surveyor) account(ctx context.Context) {
 	defer cancel()
 	info, err := s.b.Streams().JS.AccountInfo(ctx)
 	if err != nil {
-		s.JetStream = cmp.Or(wire.ApiTransient(err), err)
+		s.JetStream = cmp.Or(wire.APITransient(err), err)
 		return
 	}
 	s.Storage = StorageFacts{Used: int64(info.Store), Limit: info.Limits.MaxStore}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/internal/bustest"
 	"github.com/settlehq/settle/bus/provision"

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/settlehq/settle/model"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/settlehq/settle/model"
 )
 
 // Steady waits until a suspect stream has been compared, and returns

@@ -32,13 +32,13 @@ func (l *Link) AskStream(ctx context.Context, absent time.Duration, name string,
 			return Transient(ErrNoStream)
 		}
 		if err != nil {
-			return ApiTransient(err)
+			return APITransient(err)
 		}
 		info = stream.CachedInfo()
 		if len(opts) > 0 {
 			info, err = stream.Info(ctx, opts...)
 		}
-		return ApiTransient(err)
+		return APITransient(err)
 	})
 	if err != nil {
 		return nil, err
@@ -47,9 +47,9 @@ func (l *Link) AskStream(ctx context.Context, absent time.Duration, name string,
 	return info, nil
 }
 
-// ApiTransient classifies errors of the client library by whether another try may
+// APITransient classifies errors of the client library by whether another try may
 // succeed.
-func ApiTransient(err error) error {
+func APITransient(err error) error {
 	var api *jetstream.APIError
 	switch {
 	case err == nil:
@@ -145,9 +145,9 @@ func (l *Link) PurgeTo(ctx context.Context, name string, last uint64) error {
 	defer cancel()
 	stream, err := l.JS.Stream(ctx, name)
 	if err != nil {
-		return ApiTransient(err)
+		return APITransient(err)
 	}
-	return ApiTransient(stream.Purge(ctx, jetstream.WithPurgeSequence(last+1)))
+	return APITransient(stream.Purge(ctx, jetstream.WithPurgeSequence(last+1)))
 }
 
 // PurgeSubject makes the server remove messages of one subject.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/model"
 )
@@ -93,8 +94,8 @@ var defaultTiming = Timing{
 func (l *Link) useAPI(s APISettings) (err error) {
 	patient := jetstream.WithDefaultTimeout(apiPatience)
 	switch {
-	case s.ApiPrefix != "":
-		l.JS, err = jetstream.NewWithAPIPrefix(l.NC, s.ApiPrefix, patient)
+	case s.APIPrefix != "":
+		l.JS, err = jetstream.NewWithAPIPrefix(l.NC, s.APIPrefix, patient)
 	case s.Domain != "":
 		l.JS, err = jetstream.NewWithDomain(l.NC, s.Domain, patient)
 	default:
@@ -111,7 +112,7 @@ func (l *Link) useAPI(s APISettings) (err error) {
 }
 
 // APISettings are the settings of a nats context about the JetStream API.
-type APISettings struct{ Domain, ApiPrefix string }
+type APISettings struct{ Domain, APIPrefix string }
 
 // apiPatience is the timeout of JetStream API requests without a deadline. This package's
 // own requests have one, and are repeated.
@@ -119,10 +120,10 @@ const apiPatience = 30 * time.Second
 
 func apiSubjects(s APISettings) string {
 	switch {
-	case s.ApiPrefix != "" && s.ApiPrefix[len(s.ApiPrefix)-1] == '.':
-		return s.ApiPrefix
-	case s.ApiPrefix != "":
-		return s.ApiPrefix + "."
+	case s.APIPrefix != "" && s.APIPrefix[len(s.APIPrefix)-1] == '.':
+		return s.APIPrefix
+	case s.APIPrefix != "":
+		return s.APIPrefix + "."
 	case s.Domain != "":
 		return "$JS." + s.Domain + ".API."
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/model"

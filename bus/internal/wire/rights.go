@@ -11,20 +11,20 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// userInfo is a server's description of the user of a connection.
-type userInfo struct {
+// UserInfo is a server's description of the user of a connection.
+type UserInfo struct {
 	User, Account string
 	// Permissions are nil if everything is allowed.
-	Permissions *struct{ Publish, Subscribe *subjectRules }
+	Permissions *struct{ Publish, Subscribe *SubjectRules }
 }
 
 // AskUser asks the server for the user of this connection and its permissions.
-func (l *Link) AskUser(ctx context.Context) (*userInfo, error) {
+func (l *Link) AskUser(ctx context.Context) (*UserInfo, error) {
 	m, err := l.NC.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask the server who we are ($SYS.REQ.USER.INFO): %w", err)
 	}
-	var reply struct{ Data userInfo }
+	var reply struct{ Data UserInfo }
 	if err := json.Unmarshal(m.Data, &reply); err != nil {
 		return nil, fmt.Errorf("read what the server says of us: %w", err)
 	}
@@ -74,11 +74,11 @@ func fewOf(lacks []string) string {
 	return strings.Join(lacks, ", ")
 }
 
-// subjectRules are permissions in the server's format.
-type subjectRules struct{ Allow, Deny []string }
+// SubjectRules are permissions in the server's format.
+type SubjectRules struct{ Allow, Deny []string }
 
 // Lacks returns those of the subjects that are not wholly allowed.
-func (r *subjectRules) Lacks(what string, subjects []string) (lacks []string) {
+func (r *SubjectRules) Lacks(what string, subjects []string) (lacks []string) {
 	if r == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
 	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/model"
 )
