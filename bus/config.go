@@ -16,8 +16,6 @@ import (
 const (
 	// DefaultPrefix begins all subjects, and in capitals all asset names.
 	DefaultPrefix = "settle"
-	// DefaultPartitions is the number of partitions of a new deployment without a configured number.
-	DefaultPartitions = provision.DefaultPartitions
 	// DefaultAckTimeout is long enough for a loaded server and short enough that
 	// callers do not mistake a lost acknowledgement for an outage.
 	DefaultAckTimeout = 5 * time.Second
@@ -62,7 +60,7 @@ type Config struct {
 	// deployments can share an account. Default DefaultPrefix.
 	Prefix string
 	// Partitions must be the number that the deployment was created with. 0 accepts
-	// any existing number, and takes DefaultPartitions for a new deployment.
+	// any existing number, and takes provision.DefaultPartitions for a new deployment.
 	Partitions int
 	// Horizon is how long events are remembered after they are handled, so that a repeated
 	// one is recognised. It must be the one that the deployment was

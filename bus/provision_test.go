@@ -89,7 +89,7 @@ func TestProvisionAtOnce(t *testing.T) {
 			if err := b.Provision(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if b.Partitions() != bus.DefaultPartitions {
+			if b.Partitions() != provision.DefaultPartitions {
 				t.Errorf("%d partitions", b.Partitions())
 			}
 		})

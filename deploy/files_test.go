@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/bus/roles"
 )
 
@@ -38,7 +39,7 @@ func TestVersionsAreThoseOfGoMod(t *testing.T) {
 
 func TestPermissionsAreThoseOfTheCode(t *testing.T) {
 	var want bytes.Buffer
-	if err := roles.WritePermissions(&want, bus.DefaultPrefix, bus.DefaultPartitions); err != nil {
+	if err := roles.WritePermissions(&want, bus.DefaultPrefix, provision.DefaultPartitions); err != nil {
 		t.Fatal(err)
 	}
 	if read(t, "nats/permissions.conf") != want.String() {

@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
@@ -56,7 +57,7 @@ func (c *cast) as(role, name string) *bus.Bus {
 	c.t.Helper()
 	b, err := bus.Connect(c.t.Context(), bus.Config{
 		URL: c.server.ClientURL(), User: role, Password: password(role), Name: role + "/" + name,
-		Partitions: bus.DefaultPartitions, Logger: slog.New(refusals{role, &c.mu, &c.refused}),
+		Partitions: provision.DefaultPartitions, Logger: slog.New(refusals{role, &c.mu, &c.refused}),
 		Options: []nats.Option{nats.Timeout(patience)},
 	})
 	if err != nil {
@@ -171,7 +172,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	}
 
 	// An event that a client has sent to the lane of another partition, and work outside.
-	wrong := (model.PartitionOf("shop", bus.DefaultPartitions) + 1) % bus.DefaultPartitions
+	wrong := (model.PartitionOf("shop", provision.DefaultPartitions) + 1) % provision.DefaultPartitions
 	stray := connectAs(t, c.server, roles.Client)
 	if !stray.mayPublish(fmt.Sprintf("settle.lane.%d.shop.pack.p1", wrong)) {
 		t.Fatal("a client may not send")
@@ -223,7 +224,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	}
 
 	worker := c.as(roles.Worker, "purger")
-	p := model.PartitionOf("shop", bus.DefaultPartitions)
+	p := model.PartitionOf("shop", provision.DefaultPartitions)
 	if _, err := worker.PurgeLane(t.Context(), p, 1, 0); err != nil {
 		t.Errorf("purge a lane: %v", err)
 	}
