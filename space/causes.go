@@ -34,14 +34,6 @@ func (c *causes) names() []string {
 	return names
 }
 
-// fire marks a read as a cause.
-func (g *graph) fire(d *dep) {
-	if d.fired == 0 {
-		g.shots++
-		d.fired = g.shots
-	}
-}
-
 // addCause notes a cause that is not a read.
 func (n *node) addCause(cause string) {
 	if x := n.ext(); !slices.Contains(x.causes, cause) && len(x.causes) <= maxCauses {
@@ -104,21 +96,6 @@ func (r *runner) whyRuns(n *node, from int) causes {
 		c.other = n.more.firing
 	}
 	return c
-}
-
-// giveBack returns causes to a node whose run did not come to an end. What it does not
-// read any more goes by its name.
-func (g *graph) giveBack(n *node, c causes) {
-	for _, name := range c.other {
-		n.addCause(name)
-	}
-	for _, d := range c.reads {
-		if d.indexed {
-			g.fire(d)
-		} else {
-			n.addCause(d.String())
-		}
-	}
 }
 
 // causesOf names the causes of the run of n that is under way.

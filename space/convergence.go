@@ -153,11 +153,6 @@ func (b *budgets) note(deferred []string) {
 	}
 }
 
-// backsOff reports whether a node is held back for not converging.
-func (g *graph) backsOff() bool {
-	return slices.ContainsFunc(g.gated, func(n *node) bool { return n.more.gate.backoffUntil > g.now })
-}
-
 // unfinished takes the nodes that this pass cannot bring to an end: those that have
 // used up their budget, and, if it has used up its iterations, all that are left. Of the
 // materializers that wait for the rest to be done these are the ones that have run: a

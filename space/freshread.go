@@ -16,25 +16,3 @@ type freshRead struct {
 func (l *readLog) noteFresh(d *doc) {
 	l.fresh = append(l.fresh, freshRead{l.list[len(l.list)-1], d.value})
 }
-
-// catchUp tells the node of a run what it could not be told before: that its first reads of
-// an address are out of date.
-func (g *graph) catchUp(l *readLog) {
-	for i := range l.fresh {
-		if f := &l.fresh[i]; touches(f.root, f.dep.doc.value, f.dep.path, f.dep.shallow) {
-			g.invalidate(l.node, f.dep.String())
-		}
-	}
-}
-
-// acquit takes back that a node is to run again, if all that had changed while it ran is
-// something that it used to read and does not any more: nothing that this run has read (I3).
-func (g *graph) acquit(n *node) {
-	if n.status != Invalid || n.hasCause() {
-		return
-	}
-	if n.more != nil {
-		n.more.gate.armed = false
-	}
-	g.setStatus(n, Clean)
-}

@@ -3,6 +3,7 @@ package space
 import (
 	"container/heap"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -65,89 +66,105 @@ func (gt *gate) apply(spec GateSpec) {
 	gt.debounce, gt.maxWait, gt.throttle, gt.noAuto = spec.Debounce, spec.MaxWait, spec.Throttle, spec.NoAutoDebounce
 }
 
+// gates hold nodes back until a time.
+type gates struct {
+	queue *queue
+	now   time.Duration
+	// ticked says that now is known.
+	ticked bool
+	gated  gated
+	// arming are the nodes whose debounce begins when the time is next known.
+	arming []*node
+}
+
 // armGate starts the debounce again, since something has changed. The time may not be
 // known yet: an input came between two calls of Settle.
-func (g *graph) armGate(n *node) {
+func (gs *gates) armGate(n *node) {
 	if n.debounce() == 0 {
 		return
 	}
 	gt := &n.more.gate
-	if !g.ticked {
+	if !gs.ticked {
 		if !gt.arming {
 			gt.arming = true
-			g.arming = append(g.arming, n)
+			gs.arming = append(gs.arming, n)
 		}
 		return
 	}
 	if !gt.armed {
-		gt.firstAt = g.now
+		gt.firstAt = gs.now
 	}
-	gt.armed, gt.changedAt = true, g.now
+	gt.armed, gt.changedAt = true, gs.now
 	if n.held {
-		g.hold(n)
+		gs.hold(n)
 	}
 }
 
 // tick makes the time known, once for everything that this Settle decides (a second
 // reading could call an event neither ready nor parked), and lets go of what has waited
 // long enough.
-func (g *graph) tick(now time.Duration) {
-	g.now, g.ticked = max(g.now, now), true
-	for _, n := range g.arming {
+func (gs *gates) tick(now time.Duration) {
+	gs.now, gs.ticked = max(gs.now, now), true
+	for _, n := range gs.arming {
 		n.more.gate.arming = false
-		g.armGate(n)
+		gs.armGate(n)
 	}
-	g.arming = g.arming[:0]
-	for len(g.gated) > 0 && g.gated[0].more.gate.heldAt <= now {
-		g.unhold(g.gated[0])
+	gs.arming = gs.arming[:0]
+	for len(gs.gated) > 0 && gs.gated[0].more.gate.heldAt <= now {
+		gs.unhold(gs.gated[0])
 	}
 }
 
 // hold sets a node aside until it may run, or until another time than before.
-func (g *graph) hold(n *node) {
+func (gs *gates) hold(n *node) {
 	n.more.gate.heldAt = n.eligibleAt()
 	if n.held {
-		heap.Fix(&g.gated, n.more.gate.place)
+		heap.Fix(&gs.gated, n.more.gate.place)
 		return
 	}
 	n.held = true
-	heap.Push(&g.gated, n)
+	heap.Push(&gs.gated, n)
 }
 
 // unhold puts a node that was set aside back into the queue.
-func (g *graph) unhold(n *node) {
-	g.letGo(n)
-	g.enqueue(n)
+func (gs *gates) unhold(n *node) {
+	gs.letGo(n)
+	gs.queue.enqueue(n)
 }
 
 // letGo ends a node's waiting for a time. One that nobody needs any more has nothing to
 // wait for: a timer for it would wake nobody.
-func (g *graph) letGo(n *node) {
+func (gs *gates) letGo(n *node) {
 	if n.held {
-		heap.Remove(&g.gated, n.more.gate.place)
+		heap.Remove(&gs.gated, n.more.gate.place)
 		n.held = false
 	}
 }
 
 // changeGate changes the gates of a node that is there.
-func (g *graph) changeGate(n *node, change func(*gate)) {
+func (gs *gates) changeGate(n *node, change func(*gate)) {
 	gt := &n.ext().gate
 	if n.runs > 0 && !gt.ran {
-		gt.ran, gt.ranAt = true, g.now // when it was, nobody has noted
+		gt.ran, gt.ranAt = true, gs.now // when it was, nobody has noted
 	}
 	change(gt)
-	g.regate(n)
+	gs.regate(n)
 }
 
 // regate has a node wait, or not, as its gates now say.
-func (g *graph) regate(n *node) {
+func (gs *gates) regate(n *node) {
 	switch {
 	case !n.held:
-	case n.eligibleAt() > g.now:
-		g.hold(n)
+	case n.eligibleAt() > gs.now:
+		gs.hold(n)
 	default:
-		g.unhold(n)
+		gs.unhold(n)
 	}
+}
+
+// backsOff reports whether a node is held back for not converging.
+func (gs *gates) backsOff() bool {
+	return slices.ContainsFunc(gs.gated, func(n *node) bool { return n.more.gate.backoffUntil > gs.now })
 }
 
 // gated are the nodes that wait for a time, each once, as a heap with the earliest first.

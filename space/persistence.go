@@ -278,14 +278,6 @@ func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 	return deps, status
 }
 
-// compareLater notes what a resumed node has seen of a document that is not here.
-func (g *graph) compareLater(d *dep, seen uint64) {
-	if g.comparing == nil {
-		g.comparing = map[*dep]uint64{}
-	}
-	g.comparing[d] = seen
-}
-
 // mayDiffer reports whether a document may not be what it was with all commits up to basis. Of
 // one that is not there nobody can say since when: that it was deleted is forgotten in the end.
 func (all *observations) mayDiffer(d *doc, basis uint64) bool {
@@ -330,26 +322,4 @@ func (all *observations) adoptRestored(n *node, o *Observation, deps []*dep, sta
 	g.enqueue(n)
 	g.reshaped(n.handle)
 	all.graph.stats.Resumed++
-}
-
-// arrive gives a foreign document its first value. What has read it in this life hears of
-// it as of any change, what was resumed if it is not what it has seen.
-func (g *graph) arrive(d *doc, v model.Value) {
-	before := d.value
-	g.setLoaded(d, true)
-	d.value = v
-	g.from = origin{}
-	if f := g.trace.Changed; f != nil && !model.Equal(before, v) {
-		f(g.changeInfo(d, before))
-	}
-	for _, r := range d.readers {
-		differs := touches(before, v, r.path, r.shallow)
-		if seen, ok := g.comparing[r]; ok {
-			delete(g.comparing, r)
-			differs = fingerprint(v, r.path, r.shallow) != seen
-		}
-		if differs || r.node.waiting {
-			g.concern(r)
-		}
-	}
 }

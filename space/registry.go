@@ -129,18 +129,6 @@ func (g *graph) surfaceAdded(s *surface) {
 	g.keepStale(s.node)
 }
 
-// place gives n a handle: one that was freed, so that observations which come and go
-// take no more room than there are at a time, or the next.
-func (g *graph) place(n *node) {
-	if last := len(g.free) - 1; last >= 0 {
-		n.handle, g.free = g.free[last], g.free[:last]
-		g.nodes[n.handle] = n
-		return
-	}
-	n.handle = uint32(len(g.nodes))
-	g.nodes = append(g.nodes, n)
-}
-
 // remove takes a node out, with all that it has made. Its demand ends; its output
 // stays as it is.
 func (g *graph) remove(n *node) {

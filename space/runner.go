@@ -116,7 +116,7 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 	newReads := r.graph.applyReads(&tx.log)
 	r.graph.catchUp(&tx.log)
 	if newReads {
-		r.graph.acquit(n)
+		r.graph.clearSuspicion(n)
 	}
 	if err == nil {
 		err = tx.err

@@ -47,7 +47,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 }
 
 func (s *Space) pass() {
-	s.graph.loosen()
+	s.graph.recheckBackEdges()
 	if s.ledger.BeginPass() {
 		s.runner.jobs.check = true // timers may lie too far ahead, now that the clock was set back
 	}
@@ -84,7 +84,9 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	deferred := s.runner.budgets.end(outOfRounds, s.ledger.Full())
 	s.runner.inv.passed(s, info)
 	g.expireProvisional()
-	g.lower()
+	if g.lower() {
+		g.queue.relevel()
+	}
 	if info.Events+info.Runs > 0 {
 		s.runner.budgets.passes++
 	}
@@ -142,11 +144,11 @@ func (r *runner) sweep() (runs int) {
 	g := r.graph
 	q := &g.queue
 	r.promoteIdle()
-	q.now, q.next = q.next, q.now
+	q.sweep, q.next = q.next, q.sweep
 	q.sweeping = true
-	for q.now.n > 0 {
-		q.at = q.now.lowest()
-		for _, n := range q.now.take() {
+	for q.sweep.n > 0 {
+		q.at = q.sweep.lowest()
+		for _, n := range q.sweep.take() {
 			if r.turn(n) {
 				runs++
 			}

@@ -69,18 +69,6 @@ func newStructure() (*structure, error) {
 	return &structure{db: db}, nil
 }
 
-// reshaped notes that the structure of a node has changed.
-func (g *graph) reshaped(handle uint32) {
-	number := handle / pageSize
-	for int(number) >= len(g.dirty) {
-		g.dirty = append(g.dirty, 0)
-	}
-	if g.dirty[number] == 0 {
-		g.dirtyPages = append(g.dirtyPages, number)
-	}
-	g.dirty[number] |= 1 << (handle % pageSize)
-}
-
 // lookedAt is for how many passes the tables are kept current after somebody has taken a
 // snapshot. Writing them takes longer than most passes, and mostly nobody looks.
 const lookedAt = 1024

@@ -1,0 +1,92 @@
+package space
+
+// nodeTable holds the nodes of a space.
+type nodeTable struct {
+	nodes []*node // by handle; nil once removed
+	byID  map[string]*node
+	free  []uint32 // the handles of nodes that were removed
+	// spareNodes are records that are not used yet.
+	spareNodes []node
+	ordinals   ordinals
+	times      pastTimes
+	// dirty has a bit for each handle whose structure changed since the last flush, by
+	// page, and dirtyPages are the pages that have any.
+	dirty      []uint64
+	dirtyPages []uint32
+}
+
+func (t *nodeTable) newNode() *node {
+	if len(t.spareNodes) == 0 {
+		return &node{}
+	}
+	n := &t.spareNodes[0]
+	t.spareNodes = t.spareNodes[1:]
+	return n
+}
+
+// place gives n a handle: one that was freed, so that observations which come and go
+// take no more room than there are at a time, or the next.
+func (t *nodeTable) place(n *node) {
+	if last := len(t.free) - 1; last >= 0 {
+		n.handle, t.free = t.free[last], t.free[:last]
+		t.nodes[n.handle] = n
+		return
+	}
+	n.handle = uint32(len(t.nodes))
+	t.nodes = append(t.nodes, n)
+}
+
+// reshaped notes that the structure of a node has changed.
+func (t *nodeTable) reshaped(handle uint32) {
+	number := handle / pageSize
+	for int(number) >= len(t.dirty) {
+		t.dirty = append(t.dirty, 0)
+	}
+	if t.dirty[number] == 0 {
+		t.dirtyPages = append(t.dirtyPages, number)
+	}
+	t.dirty[number] |= 1 << (handle % pageSize)
+}
+
+// ordinals remembers when a node was first registered, over its being removed and
+// registered again: ties are to be broken the same way then (behaviour B08). It keeps
+// the latest few of those that are gone.
+type ordinals struct {
+	next uint32 // after 2^32 new names some would share one, and so a tie
+	gone map[string]uint32
+	fifo []string
+}
+
+const maxGone = 4096
+
+func (o *ordinals) of(id string) uint32 {
+	if n, ok := o.gone[id]; ok {
+		return n
+	}
+	o.next++
+	return o.next
+}
+
+func (o *ordinals) retire(n *node) {
+	if o.gone == nil {
+		o.gone = map[string]uint32{}
+	}
+	if _, ok := o.gone[n.id()]; ok {
+		return
+	}
+	o.gone[n.id()] = n.ordinal
+	if o.fifo = append(o.fifo, n.id()); len(o.fifo) > maxGone {
+		delete(o.gone, o.fifo[0])
+		o.fifo = o.fifo[1:]
+	}
+}
+
+// marks numbers searches: a node that a search has met bears its number. They are of 32 bits, which
+// keeps nodes small; see runner.renewMarks.
+type marks struct{ stamp int32 }
+
+// next begins a search: no node has this mark yet.
+func (m *marks) next() int32 {
+	m.stamp++
+	return m.stamp
+}
