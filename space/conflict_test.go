@@ -289,11 +289,11 @@ func TestL18_AHistoryDoesNotNameFortyWrites(t *testing.T) {
 	})
 	w := newWorld(t)
 	h := w.owner("w1", p.Program)
-	h.core.SetTrace(TraceRuns, true)
+	h.core.Recorder().RecordRuns(true)
 	w.send(home, "fill", "e1", 40)
 	w.send(home, "fill", "e2", 25)
 	h.run()
-	runs := h.core.RunTrace()
+	runs := h.core.Recorder().Runs()
 	if len(runs) != 2 {
 		t.Fatalf("%d entries, want 2", len(runs))
 	}

@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // What does not converge waits, for longer and longer (seed 001 section 7.7).
 
 // budgets bounds what a pass runs, and holds back what does not converge.
 type budgets struct {
-	cfg       *Config
-	graph     *graph
-	diagnosis *diagnosis
+	cfg      *Config
+	graph    *graph
+	recorder *inspect.Recorder
 	// ran are the nodes that ran in this pass, spent those that were to run again when their budget was
 	// used up.
 	ran, spent []*node
@@ -138,12 +139,12 @@ func (b *budgets) note(deferred []string) {
 	case len(deferred) > 0:
 		b.nonConverging = true
 		b.suspects = slices.DeleteFunc(b.suspects, func(n *node) bool { return n.removed })
-		if b.diagnosis.deferred(b.passes, deferred) && b.cfg.Trace.Unsettled != nil {
+		if b.recorder.Deferred(b.passes, deferred) && b.cfg.Trace.Unsettled != nil {
 			b.cfg.Trace.Unsettled(deferred)
 		}
 	case b.nonConverging && !b.graph.backsOff():
 		b.nonConverging = false
-		b.diagnosis.deferred(b.passes, nil)
+		b.recorder.Deferred(b.passes, nil)
 		for _, n := range b.suspects {
 			if n.status == Clean {
 				n.forgive()

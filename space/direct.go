@@ -89,8 +89,8 @@ func (r *runner) addDirect(tx *Tx, by string) (uint64, error) {
 		return 0, err
 	}
 	r.ledger.Direct(n)
-	if w := r.graph.watch; w != nil {
-		w.wrote(by, n, tx.attempt.Writes)
+	if w := r.graph.recorder; w.On() {
+		w.Wrote(by, n, tx.attempt.Writes)
 	}
 	r.applyWrites(tx, n)
 	return n, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // What is done with the event at the head of the lane, package ledger decides (Ledger.Next). Here is what it
@@ -172,12 +173,24 @@ func (r *runner) postponed(a *ledger.Attempt, why ledger.Postponement, until tim
 }
 
 func (r *runner) traceHandled(info HandleInfo) {
-	if w := r.graph.watch; w != nil {
-		w.handled(&info)
+	if w := r.graph.recorder; w.On() {
+		w.Ran(handleEntry(&info), info.Writes)
 	}
 	if f := r.cfg.Trace.HandleEnd; f != nil {
 		f(info)
 	}
+}
+
+// handleEntry is an attempt that has ended, for the recorder.
+func handleEntry(info *HandleInfo) inspect.RunEntry {
+	e := inspect.RunEntry{
+		Stream: info.Event.Stream, Event: info.Event.ID, By: "handler of " + info.Event.Stream + ", event " + info.Event.ID,
+		Tx: info.Tx, Waits: info.Waits, Err: info.Err,
+	}
+	if info.Receipt != nil {
+		e.Outcome = info.Receipt.Outcome
+	}
+	return e
 }
 
 // eventFailed reports an attempt that ended in an error.

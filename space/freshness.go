@@ -27,8 +27,8 @@ func (s *Space) Freshness(id string) Freshness {
 	switch {
 	case o == nil:
 		return Freshness{Pending: true, Why: "nobody observes it"}
-	case s.halted() != "":
-		return Freshness{Pending: true, Why: "the space stands still: " + s.halted()}
+	case halted(s.ledger) != "":
+		return Freshness{Pending: true, Why: "the space stands still: " + halted(s.ledger)}
 	case s.graph.isStale(o.node):
 		return s.pending(o.node)
 	}

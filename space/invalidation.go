@@ -1,6 +1,9 @@
 package space
 
-import "github.com/settlehq/settle/model"
+import (
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space/inspect"
+)
 
 // origin says where a change comes from. The zero origin is somebody else.
 type origin struct {
@@ -40,8 +43,7 @@ type changes struct {
 	// comparing are the reads of resumed nodes of documents that were not here, and what
 	// the nodes have seen there.
 	comparing map[*dep]uint64
-	// watch records what happens while that is wanted, nil if it is not.
-	watch *recorder
+	recorder  *inspect.Recorder
 }
 
 // change gives a document a new value and marks the readers that it concerns.
@@ -105,15 +107,28 @@ func (c *changes) notifyReader(r *dep) {
 	if f := c.trace.Invalidated; f != nil {
 		f(InvalidInfo{Node: n.id(), Cause: r.String(), Live: n.live})
 	}
-	if w := c.watch; w != nil {
-		w.because(r, &c.from)
-		w.triggered(n, r.String())
+	if w := c.recorder; w.On() {
+		w.Triggered(c.trigger(n, r), r.doc.key.String())
 	}
 	if n.status == NeverRan {
 		return // it is to run anyway, and has read nothing yet
 	}
 	c.fire(r)
 	c.invalid(n)
+}
+
+// trigger is the change that is being applied as a reason for a node to run.
+func (c *changes) trigger(n *node, r *dep) inspect.TriggerEntry {
+	t := inspect.TriggerEntry{Node: n.id(), Cause: r.String(), Live: n.live, NeverRan: n.status == NeverRan}
+	if by := c.from.node; by != nil {
+		t.Writer = by.id()
+	}
+	if c.from.remote {
+		t.Seq = c.from.at
+	} else {
+		t.Tx = c.from.at
+	}
+	return t
 }
 
 func (c *changes) changeInfo(d *doc, before model.Value) ChangeInfo {
@@ -129,8 +144,8 @@ func (c *changes) invalidate(n *node, cause string) {
 	if f := c.trace.Invalidated; f != nil {
 		f(InvalidInfo{Node: n.id(), Cause: cause, Live: n.live})
 	}
-	if w := c.watch; w != nil {
-		w.triggered(n, cause)
+	if w := c.recorder; w.On() {
+		w.Triggered(inspect.TriggerEntry{Node: n.id(), Cause: cause, Live: n.live, NeverRan: n.status == NeverRan}, "")
 	}
 	if n.status == NeverRan {
 		return

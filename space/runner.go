@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // runner runs what a pass comes to, nodes and handlers, each in a transaction, and makes what they have written
@@ -44,14 +45,14 @@ type runner struct {
 	rehearsed  map[string]int // see repetitions
 }
 
-func newRunner(cfg *Config, program *Program, g *graph, h *hooks, d *diagnosis, confirmed *replica.Replica) *runner {
+func newRunner(cfg *Config, program *Program, g *graph, h *hooks, confirmed *replica.Replica) *runner {
 	r := &runner{cfg: cfg, program: program, graph: g, hooks: h}
 	r.sizes = sizes{graph: g, most: cfg.MaxCommitBytes - ledger.FrameBytes}
 	r.ledger = ledger.New(cfg.ledger(), r.ledgerHost(), confirmed)
 	r.ledger.Runs(program.Version)
 	r.jobs = jobTimers{space: cfg.Space, specs: program.crons, ledger: r.ledger, hooks: h}
 	r.observations = observations{graph: g, ledger: r.ledger}
-	r.budgets = budgets{cfg: cfg, graph: g, diagnosis: d}
+	r.budgets = budgets{cfg: cfg, graph: g}
 	r.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: g, hooks: h}
 	r.overruns = overruns{graph: g, hooks: h}
 	g.removing = r.retire
@@ -80,7 +81,7 @@ func (r *runner) runNode(n *node) {
 	if f := r.cfg.Trace.RunBegan; f != nil {
 		f(n.id(), n.kind)
 	}
-	if f := r.cfg.Trace.RunStart; f != nil || r.graph.watch != nil {
+	if f := r.cfg.Trace.RunStart; f != nil || r.graph.recorder.On() {
 		info.Causes = r.causesOf(n, why)
 		if f != nil {
 			f(info)
@@ -94,12 +95,25 @@ func (r *runner) runNode(n *node) {
 	if info.Err != nil {
 		r.nodeFailed(n, &info)
 	}
-	if w := r.graph.watch; w != nil {
-		w.ran(n, &info)
+	if w := r.graph.recorder; w.On() {
+		w.Ran(runEntry(n, &info), info.Writes)
 	}
 	if f := r.cfg.Trace.RunEnd; f != nil {
 		f(info)
 	}
+}
+
+// runEntry is a run that has ended, for the recorder.
+func runEntry(n *node, info *RunInfo) inspect.RunEntry {
+	e := inspect.RunEntry{
+		Node: n.id(), Kind: n.kind.String(), By: n.kind.String() + " " + n.id(), Causes: slices.Clone(info.Causes),
+		Tx: info.Tx, Waits: info.Waits, Err: info.Err,
+	}
+	if p := n.parent(); p != nil {
+		e.Parent = p.id()
+	}
+	n.eachSurface(true, func(s *surface) { e.Declared = append(e.Declared, s.doc.key.String()+s.path.String()) })
+	return e
 }
 
 // finishRun makes the run and notes in info what came of it.

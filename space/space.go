@@ -7,6 +7,7 @@ import (
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // Space is one space as one runtime hosts it. It is not safe for concurrent use:
@@ -26,8 +27,7 @@ type Space struct {
 	undone     []uint64 // see Ready.Undone
 
 	observers map[string]*observer
-	diagnosis *diagnosis
-	recorder  recorder
+	recorder  *inspect.Recorder
 	slow      autoDebounceSettings
 	structure *structure
 	stats     Stats
@@ -44,11 +44,13 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	}
 	s := &Space{
 		cfg: cfg, hooks: hooks{space: cfg.Space, program: program.Name},
-		diagnosis: newDiagnosis(diagnosisSettings{}), slow: autoDebounceSettings{}.filled(), observers: map[string]*observer{},
+		slow: autoDebounceSettings{}.filled(), observers: map[string]*observer{},
 	}
 	s.graph = newGraph(&s.cfg.Trace, &s.stats)
-	s.runner = newRunner(&s.cfg, program, s.graph, &s.hooks, s.diagnosis, r)
+	s.runner = newRunner(&s.cfg, program, s.graph, &s.hooks, r)
 	s.ledger = s.runner.ledger
+	s.recorder = inspect.NewRecorder(&s.runner.budgets.passes, &s.graph.now)
+	s.graph.recorder, s.runner.budgets.recorder = s.recorder, s.recorder
 	var err error
 	if s.structure, err = newStructure(); err != nil {
 		return nil, err

@@ -375,8 +375,8 @@ func (h *host) settle() space.Ready {
 	began := h.now()
 	ready := h.core.Settle(began)
 	h.watch.tell(h.core)
-	if h.core.Busy(h.now() - began) {
-		found := h.core.Markers()
+	if h.core.Recorder().Busy(h.now() - began) {
+		found := h.core.Recorder().Markers()
 		last := found[len(found)-1]
 		h.env.cfg.faults.Warn("a space does not come to rest: it is at work most of the time", h.space, "space", h.space,
 			"at_work", last.Busy.Round(time.Millisecond), "within", max(last.Window, last.Busy).Round(time.Millisecond))

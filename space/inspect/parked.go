@@ -1,4 +1,4 @@
-package space
+package inspect
 
 import (
 	"fmt"
@@ -24,40 +24,20 @@ type Parked struct {
 	Fails time.Duration
 }
 
-// Parked says why the event at the head of the lane has not been handled; false if there
-// is no event. What it needs is known when an attempt has met it.
-func (s *Space) Parked() (Parked, bool) {
-	h, ok := s.ledger.HeadInfo()
-	if !ok {
-		return Parked{}, false
-	}
-	p := Parked{
-		Stream: h.Event.Stream, Event: h.Event.ID, Attempts: h.Attempts,
-		Most: s.cfg.EventRetries, Lost: h.Lost, MostLost: s.cfg.LostAttempts,
-	}
-	if !h.Known {
-		return p, true
-	}
-	if at := s.ledger.NotBefore(); at > s.graph.now {
-		p.Until = at
-	}
-	for _, d := range s.runner.needs.docs {
-		if !d.loaded {
-			p.Docs = append(p.Docs, d.key.String())
+// WhyParked says why the event at the head of the lane has not been handled; false if there
+// is no event. What it needs is known when an attempt has met it. r may be nil.
+func WhyParked(v View, r *Recorder) (Parked, bool) {
+	p, needed, ok := v.Parked()
+	for _, id := range needed {
+		n, there := v.Node(id)
+		if !there {
+			continue
 		}
-	}
-	p.Fails = s.runner.needs.failsAt()
-	for _, n := range s.runner.needs.nodes {
-		e := s.explain(n)
-		if up := laggard(n); up != nil {
-			behind := s.explain(up)
-			e.Behind = &behind
-		}
-		if n.status != Clean || e.Behind != nil {
+		if e := explainBehind(v, r, n); e.Status != clean || e.Behind != nil {
 			p.Behind = append(p.Behind, e)
 		}
 	}
-	return p, true
+	return p, ok
 }
 
 // Causes why the event at the head of a lane waits, for programs.
@@ -85,16 +65,16 @@ func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
 	}
 	for i := range p.Behind {
 		late := &p.Behind[i]
-		if late.Status == Clean {
+		if late.Status == clean {
 			late = late.Behind
 		}
 		switch late.Standing {
 		case Gated:
-			return CauseGate, "waits for " + late.Node + ", which is gated (" + late.Gate + ") until " + clock(late.Until)
+			return CauseGate, "waits for " + late.ID + ", which is gated (" + late.Gate + ") until " + clock(late.Until)
 		case Waiting:
-			return CauseDocument, "waits for " + late.Node + ", which waits for document " + late.Waits + p.fails(clock)
+			return CauseDocument, "waits for " + late.ID + ", which waits for document " + late.Waits + p.fails(clock)
 		default:
-			return CauseComputation, "waits for " + late.Node + ": " + late.standing()
+			return CauseComputation, "waits for " + late.ID + ": " + late.standing()
 		}
 	}
 	return CauseTurn, "is to be handled"
@@ -123,10 +103,10 @@ func (p Parked) String() string {
 	}
 	for _, e := range p.Behind {
 		late := &e
-		if e.Status == Clean {
+		if e.Status == clean {
 			late = e.Behind
 		}
-		lines = append(lines, "waits for "+late.Node+", which is "+late.Status.String()+": "+late.standing())
+		lines = append(lines, "waits for "+late.ID+", which is "+late.Status+": "+late.standing())
 	}
 	if len(lines) == 1 {
 		return lines[0] + " waits for its turn"

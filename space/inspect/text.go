@@ -1,23 +1,19 @@
-package space
+package inspect
 
 import (
 	"fmt"
 	"strings"
 )
 
-func (s Standing) String() string {
-	return [...]string{"up to date", "running", "runnable", "dormant", "gated", "waiting", "spent", "halted"}[s]
-}
-
 // String tells in sentences, one to a line: what the node is, why it ran last, why it does
 // not run now, who needs it, and what it is behind.
 func (e Explanation) String() string {
-	lines := []string{e.headline(), e.lastRun(), e.standing(), e.demand()}
+	lines := []string{e.headline(), e.ranLast(), e.standing(), e.demand()}
 	if e.Stats.LastErr != nil {
 		lines = append(lines, fmt.Sprintf("its last run failed: %v", e.Stats.LastErr))
 	}
 	if b := e.Behind; b != nil {
-		lines = append(lines, "it is behind "+b.Node+", which is "+b.Status.String()+": "+b.standing())
+		lines = append(lines, "it is behind "+b.ID+", which is "+b.Status+": "+b.standing())
 	}
 	return strings.Join(lines, "\n  ")
 }
@@ -27,7 +23,7 @@ func (e *Explanation) headline() string {
 	if e.Live {
 		live = "live"
 	}
-	line := fmt.Sprintf("%s: %s, %s, %s, %s", e.Node, e.Kind, e.Status, live, count(e.Stats.Runs, "run"))
+	line := fmt.Sprintf("%s: %s, %s, %s, %s", e.ID, e.Kind, e.Status, live, count(e.Stats.Runs, "run"))
 	if e.Stats.Errors > 0 {
 		line += ", " + count(e.Stats.Errors, "error")
 	}
@@ -41,23 +37,23 @@ func count(n uint64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func (e *Explanation) lastRun() string {
+func (e *Explanation) ranLast() string {
 	switch {
-	case e.Stats.Runs == 0 && e.Status == NeverRan:
+	case e.Stats.Runs == 0 && e.Status == neverRan:
 		return "it never ran"
 	case e.Stats.Runs == 0:
 		return "it was resumed, and has not run here"
-	case e.Last == nil:
+	case e.LastRun == nil:
 		return "why it ran last is not recorded"
 	}
-	line := fmt.Sprintf("it ran last in pass %d", e.Last.Pass)
-	if e.Last.Tx != 0 {
-		line += fmt.Sprintf(" as transaction %d", e.Last.Tx)
+	line := fmt.Sprintf("it ran last in pass %d", e.LastRun.Pass)
+	if e.LastRun.Tx != 0 {
+		line += fmt.Sprintf(" as transaction %d", e.LastRun.Tx)
 	}
-	if len(e.Last.Causes) == 0 {
+	if len(e.LastRun.Causes) == 0 {
 		return line + ", for the first time or because it was made again"
 	}
-	return line + ", because of " + reasons(e.Last.Causes, e.LastTriggers)
+	return line + ", because of " + reasons(e.LastRun.Causes, e.LastTriggers)
 }
 
 // reasons lists causes, each with how it came about if that is known.
@@ -66,7 +62,7 @@ func reasons(causes []string, triggers []TriggerEntry) string {
 	for _, c := range causes {
 		for i := range triggers {
 			if triggers[i].Cause == c {
-				c += triggers[i].origin()
+				c += triggers[i].Origin()
 				break
 			}
 		}
@@ -75,8 +71,8 @@ func reasons(causes []string, triggers []TriggerEntry) string {
 	return strings.Join(parts, ", ")
 }
 
-// origin says where the change came from, " (...)" or "".
-func (t *TriggerEntry) origin() string {
+// Origin says where the change came from, " (...)" or "".
+func (t *TriggerEntry) Origin() string {
 	switch {
 	case t.Writer != "" && t.Tx != 0:
 		return fmt.Sprintf(" (written by %s in transaction %d)", t.Writer, t.Tx)
@@ -125,10 +121,10 @@ func (e *Explanation) demand() string {
 		way += l.Node + " (" + l.Address + ")"
 	}
 	switch {
-	case e.Root != "" && way == "":
-		return "it is live: " + e.Root
-	case e.Root != "":
-		return "it is live: read by " + way + ", " + e.Root
+	case e.Need != "" && way == "":
+		return "it is live: " + e.Need
+	case e.Need != "":
+		return "it is live: read by " + way + ", " + e.Need
 	case e.Live:
 		return "it is live, and nothing says why" // invariant 2 of node is broken
 	case way == "":

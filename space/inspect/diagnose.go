@@ -1,4 +1,4 @@
-package space
+package inspect
 
 import (
 	"fmt"
@@ -47,23 +47,22 @@ func (m Marker) String() string { return m.text }
 // Diagnose begins to record which node's write makes which node invalid, from nothing, or
 // stops. Circles tells what came of it. To record costs a lookup for each invalidation;
 // no more than the 4096 edges seen last are kept.
-func (s *Space) Diagnose(on bool) {
-	s.diagnosis.record(on)
-	s.diagnosis.auto.recording = false
-	s.attach()
+func (r *Recorder) Diagnose(on bool) {
+	r.record(on)
+	r.auto.recording = false
 }
 
 // DiagnoseWhenBusy makes the recording begin by itself when a busy stretch is found (see
 // Busy), and stop when that is over.
-func (s *Space) DiagnoseWhenBusy(on bool) { s.diagnosis.auto.on = on }
+func (r *Recorder) DiagnoseWhenBusy(on bool) { r.auto.on = on }
 
 // Circles lists the causal circles of the recording under way or, if there is none, of the
 // last one. There can be more circles than nodes, so not all of them are listed, but each
 // node that lies on one lies on one that is.
-func (s *Space) Circles() []Circle {
-	found := s.diagnosis.found
-	if s.diagnosis.causes != nil {
-		found = s.diagnosis.circles()
+func (r *Recorder) Circles() []Circle {
+	found := r.found
+	if r.causes != nil {
+		found = r.circles()
 	}
 	var out []Circle
 	for _, spelled := range found {
@@ -77,9 +76,9 @@ func (s *Space) Circles() []Circle {
 }
 
 // Markers lists the latest signs that the space does not come to rest, oldest first.
-func (s *Space) Markers() []Marker {
+func (r *Recorder) Markers() []Marker {
 	var out []Marker
-	for _, m := range s.diagnosis.markers() {
+	for _, m := range r.markers() {
 		out = append(out, Marker{
 			Pass: m.pass, Deferred: m.count, Nodes: slices.Clone(m.nodes),
 			Until: m.at, Window: m.window, Busy: m.busy, text: m.String(),
@@ -88,24 +87,28 @@ func (s *Space) Markers() []Marker {
 	return out
 }
 
+// Deferred takes in which nodes a pass held back at its end, none when an episode of passes that did has ended.
+// It reports whether an episode begins by it.
+func (r *Recorder) Deferred(pass uint64, nodes []string) (begins bool) {
+	return r.deferred(pass, nodes)
+}
+
 // NonSettling reports whether the last pass had to defer something.
-func (s *Space) NonSettling() bool { return s.diagnosis.nonSettling() }
+func (r *Recorder) NonSettling() bool { return r.nonSettling() }
 
 // Busy tells how long the last call of Settle took, which only the host knows: the core
 // has no clock. It reports whether a busy stretch was found by that, which it does once
 // per stretch: the space was at work for more than 30 % of more than 5 s.
-func (s *Space) Busy(took time.Duration) (found bool) {
-	d := s.diagnosis
-	found = d.busy(s.graph.now, took)
+func (r *Recorder) Busy(took time.Duration) (found bool) {
+	d := &r.diagnosis
+	found = d.busy(*r.now, took)
 	switch a := &d.auto; {
 	case found && a.on && d.causes == nil:
 		d.record(true)
 		a.recording = true
-		s.attach()
 	case a.recording && !d.load.high:
 		d.record(false)
 		a.recording = false
-		s.attach()
 	}
 	return found
 }
