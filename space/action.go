@@ -172,12 +172,3 @@ func (t *Tx) action(name string, input bool) (*ActionSpec, error) {
 	}
 	return a, nil
 }
-
-// notOwn refuses writes into the documents of actions.
-func (t *Tx) notOwn(doc string) error {
-	owner := t.core.program.taskDocs[doc]
-	if owner == "" || t.tasking {
-		return nil
-	}
-	return fmt.Errorf("this document holds the tasks of %s; start, cancel or forget those", owner)
-}

@@ -67,39 +67,3 @@ func byArrival(reads []*dep) {
 		slices.SortFunc(reads, func(a, b *dep) int { return cmp.Compare(a.fired, b.fired) })
 	}
 }
-
-// takeCauses takes the causes of a node that is about to run. The reads lie in s.firing
-// from the index on that it returns, until the caller cuts that back when the run is over:
-// runs may stand inside each other. The others lie in n.more.firing.
-func (r *runner) takeCauses(n *node) (from int) {
-	from = len(r.firing)
-	for _, d := range n.deps {
-		if d.fired != 0 {
-			r.firing = append(r.firing, d)
-		}
-	}
-	fired := r.firing[from:]
-	byArrival(fired)
-	for _, d := range fired {
-		d.fired = 0
-	}
-	if n.more != nil {
-		n.more.firing, n.more.causes = n.more.causes, nil
-	}
-	return from
-}
-
-// whyRuns are the causes of the run of n that is under way.
-func (r *runner) whyRuns(n *node, from int) causes {
-	c := causes{reads: r.firing[from:]}
-	if n.more != nil {
-		c.other = n.more.firing
-	}
-	return c
-}
-
-// causesOf names the causes of the run of n that is under way.
-func (r *runner) causesOf(n *node, from int) []string {
-	c := r.whyRuns(n, from)
-	return c.names()
-}

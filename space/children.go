@@ -98,16 +98,6 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 	return nil
 }
 
-// former is a child as it was before a run registered it again: whose it was, and how often
-// that had run.
-type former struct {
-	child, parent *node
-	parentRuns    uint64
-	spec          *NodeSpec
-	doomed        bool
-	outdated      bool
-}
-
 // noteFormer remembers what is given back if the run fails.
 func (t *Tx) noteFormer(n *node) {
 	f := former{child: n, parent: n.more.parent, spec: n.spec, doomed: n.doomed, outdated: n.more.outdated}
@@ -115,35 +105,6 @@ func (t *Tx) noteFormer(n *node) {
 		f.parentRuns = f.parent.runs
 	}
 	t.kept = append(t.kept, f)
-}
-
-// giveBack undoes that a run has registered children again, which were there. One that was
-// another's goes back to that, unless it has run meanwhile without wanting it.
-func (r *runner) giveBack(n *node, tx *Tx) {
-	g := r.graph
-	for _, f := range tx.kept {
-		c := f.child
-		if c.removed || c.more.parent != n {
-			continue // somebody else has it by now
-		}
-		if f.spec.Gate != c.spec.Gate {
-			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
-		}
-		c.spec, c.doomed, c.more.outdated = f.spec, f.doomed, f.outdated
-		if f.parent == n {
-			continue
-		}
-		g.leaveParent(c)
-		switch p := f.parent; {
-		case p == nil: // it was being removed
-		case p.removed || p.runs != f.parentRuns:
-			g.remove(c)
-		default:
-			c.more.parent = p
-			p.ext().children = append(p.more.children, c)
-			g.reshaped(c.handle)
-		}
-	}
 }
 
 // descendsFrom reports whether a node was made by another, directly or by way of others.
@@ -163,36 +124,4 @@ func sameShape(a, b *NodeSpec) bool {
 
 func sameAddresses(a, b []Address) bool {
 	return slices.EqualFunc(a, b, func(x, y Address) bool { return x.String() == y.String() })
-}
-
-// adopt makes the children that a run has registered those of its node. A run that did
-// not come to its end changes nothing: what it made is taken back.
-func (r *runner) adopt(n *node, tx *Tx, ok bool) {
-	if n.more == nil {
-		return
-	}
-	blueprint := n.more.blueprint
-	n.more.blueprint = nil
-	n.more.renewing = n.more.renewing && !ok
-	if !ok {
-		r.giveBack(n, tx)
-		for _, c := range tx.made {
-			r.graph.remove(c)
-		}
-		return
-	}
-	kept, gone := n.more.children[:0], []*node(nil)
-	for _, c := range n.more.children {
-		if blueprint[c.id()] {
-			kept = append(kept, c)
-		} else {
-			gone = append(gone, c)
-		}
-	}
-	clear(n.more.children[len(kept):])
-	n.more.children = kept
-	r.graph.removeAll(gone)
-	for _, c := range kept {
-		r.graph.descend(c) // what has been read may have raised n
-	}
 }

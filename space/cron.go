@@ -70,27 +70,6 @@ const (
 	cronPrefix   = "=cron." // of the timer's name, which no program can choose
 )
 
-// Cron registers a job that every space of the program has. Its times begin when the space
-// first comes to life. A handler of its stream is called with the payload
-//
-//	{"cron": NAME, "at": TIME, "missed": N, ...}
-//
-// TIME being that of the schedule, in RFC 3339, and N how many times before it (with
-// FireOnce: behind it) were missed.
-func (p *Program) Cron(c CronSpec) error {
-	if err := c.check(); err != nil {
-		return fmt.Errorf("program %s: cron %q: %w", p.Name, c.Name, err)
-	}
-	if p.crons[c.Name] != nil {
-		return fmt.Errorf("program %s: cron %q: there is one of that name already", p.Name, c.Name)
-	}
-	if p.crons == nil {
-		p.crons = map[string]*CronSpec{}
-	}
-	p.crons[c.Name] = &c
-	return nil
-}
-
 func (c *CronSpec) check() error {
 	if err := model.CheckName("cron", c.Name); err != nil {
 		return err
@@ -242,34 +221,11 @@ func (j *jobTimers) setNext(tx *Tx, ev *model.Event) {
 	j.set(tx, c, next)
 }
 
-// Missed are times of a job at which nothing was there to see them, as after a downtime.
-type Missed struct {
-	Cron string
-	// Times is how many were passed over because of the job's CatchUp: they are not handled, or
-	// are only counted by the event (Tick.Missed) that was due At, in milliseconds since 1970.
-	Times int
-	At    int64
-}
-
-// LastMissed is what a job has passed over last since the space was loaded, zero if none has.
-func (s *Space) LastMissed() Missed { return s.runner.jobs.missed }
-
 // noteMissed notes that a job passes over so many times with the event that was due at a time.
 func (j *jobTimers) noteMissed(c *CronSpec, times int, at int64) {
 	if times > 0 {
 		j.missed = Missed{c.Name, times, at}
 	}
-}
-
-// MissedError says that times of a job were skipped, because there were more than are made
-// up for.
-type MissedError struct {
-	Cron   string
-	Missed int
-}
-
-func (e *MissedError) Error() string {
-	return fmt.Sprintf("cron %s: %d times were missed beyond those that have been made up for (Limit), and are skipped", e.Cron, e.Missed)
 }
 
 func (j *jobTimers) set(tx *Tx, c *CronSpec, o occurrence) {

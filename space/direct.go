@@ -1,19 +1,9 @@
 package space
 
 import (
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/settlehq/settle/ledger"
 )
-
-// ErrNoRoom is returned for a transaction that must wait for the next group: it may
-// be made again when the append under way has been answered.
-var ErrNoRoom = ledger.ErrNoRoom
-
-// ErrNotRunning is returned by what needs a space that this runtime owns and runs.
-var ErrNotRunning = errors.New("the space is not running here")
 
 // Transact makes a transaction that answers no event: a write by the application that
 // hosts the space. It applies at once and is committed with the next group. It returns
@@ -80,18 +70,4 @@ func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
 		}
 	}()
 	return f(tx)
-}
-
-func (r *runner) addDirect(tx *Tx, by string) (uint64, error) {
-	tx.attempt.By = by
-	n, err := r.ledger.Record(&tx.attempt.Draft)
-	if err != nil {
-		return 0, err
-	}
-	r.ledger.Direct(n)
-	if w := r.graph.recorder; w.On() {
-		w.Wrote(by, n, tx.attempt.Writes)
-	}
-	r.applyWrites(tx, n)
-	return n, nil
 }

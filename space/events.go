@@ -201,17 +201,6 @@ func (r *runner) eventFailed(a *ledger.Attempt, tries int, again bool) {
 	})
 }
 
-// LostError says that a handler did not come back from any of its attempts: each ended with
-// the process, or was given up.
-type LostError struct {
-	Event    string
-	Attempts int
-}
-
-func (e *LostError) Error() string {
-	return fmt.Sprintf("the handler never came back: the process ended, or it was given up, in each of %d attempts", e.Attempts)
-}
-
 // lost is the error of an event whose handler is not called any more.
 func (r *runner) lost(ev *model.Event, tries int, overran bool) error {
 	if overran {
@@ -241,4 +230,32 @@ func (r *runner) skipped(ev *model.Event) *ledger.Draft {
 	tx.attempt.By = byCron
 	r.jobs.skip(tx, ev)
 	return &tx.attempt.Draft
+}
+
+// dispatchSome handles events until the lane is empty, its head must wait, or the
+// commit is full.
+func (r *runner) dispatchSome() int {
+	n := 0
+	for !r.ledger.Closed() && !r.ledger.Full() {
+		r.firstEvent = n == 0
+		if r.ledger.Next() != ledger.Handled {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func (r *runner) addDirect(tx *Tx, by string) (uint64, error) {
+	tx.attempt.By = by
+	n, err := r.ledger.Record(&tx.attempt.Draft)
+	if err != nil {
+		return 0, err
+	}
+	r.ledger.Direct(n)
+	if w := r.graph.recorder; w.On() {
+		w.Wrote(by, n, tx.attempt.Writes)
+	}
+	r.applyWrites(tx, n)
+	return n, nil
 }

@@ -196,58 +196,18 @@ func (h *gated) Pop() any {
 	return n
 }
 
-// SetDebounce makes a node wait until nothing that it reads has changed for d; 0 clears
-// it. One that waits already waits accordingly from its last change on.
-func (s *Space) SetDebounce(node string, d time.Duration) error {
-	return s.setGate(node, d, func(gt *gate) { gt.debounce = d })
+// GateSpec are the time gates of a node (seed 001 section 8.2); 0 for none.
+type GateSpec struct {
+	// Debounce lets the node run when nothing that it reads has changed for so long.
+	Debounce time.Duration
+	// MaxWait bounds how long the debounce holds the node when changes go on: from the first
+	// change on that it has not run for. 0 is ten times the debounce, negative for no bound.
+	MaxWait time.Duration `json:",omitzero"`
+	// Throttle is the least time between two runs.
+	Throttle time.Duration
+	// NoAutoDebounce exempts an effect that is slow from being debounced for it.
+	NoAutoDebounce bool
 }
-
-// SetMaxWait bounds how long a debounce holds a node when changes go on, as GateSpec.MaxWait
-// does.
-func (s *Space) SetMaxWait(node string, d time.Duration) error {
-	return s.setGate(node, max(d, 0), func(gt *gate) { gt.maxWait = d })
-}
-
-// SetThrottle sets the least time between two runs of a node; 0 clears it. If the node ran
-// before it ever had anything to do with time, that counts as having been just now.
-func (s *Space) SetThrottle(node string, d time.Duration) error {
-	return s.setGate(node, d, func(gt *gate) { gt.throttle = d })
-}
-
-// SetNoAutoDebounce exempts an effect from being debounced for being slow, or not.
-func (s *Space) SetNoAutoDebounce(node string, exempt bool) error {
-	return s.setGate(node, 0, func(gt *gate) { gt.noAuto = exempt })
-}
-
-// Gate says what holds a node back in time, as it stands. The second result is false if
-// there is no such node.
-func (s *Space) Gate(node string) (GateSpec, bool) {
-	n := s.graph.byID[node]
-	if n == nil {
-		return GateSpec{}, false
-	}
-	if n.more == nil {
-		return GateSpec{}, true
-	}
-	return GateSpec{Debounce: n.debounce(), MaxWait: n.more.gate.maxWait, Throttle: n.more.gate.throttle, NoAutoDebounce: n.more.gate.noAuto}, true
-}
-
-// Measured tells how long a run of a node took, which only the host knows: the core has
-// no clock. It feeds the statistics, and the debounce of slow effects.
-func (s *Space) Measured(node string, took time.Duration) {
-	n := s.graph.byID[node]
-	if n == nil {
-		return
-	}
-	gt := &n.ext().gate
-	gt.auto.policy = &s.slow // debounce says for whom it is in force
-	gt.auto.ran(took)
-	s.graph.regate(n)
-}
-
-// maxGate is the longest gate: a mistake beyond it, and near the largest duration a sum
-// would wrap.
-const maxGate = 365 * 24 * time.Hour
 
 func checkGate(d time.Duration) error {
 	if d < 0 || d > maxGate {
@@ -272,15 +232,6 @@ func (g *GateSpec) checkDebounce() error {
 	return nil
 }
 
-func (s *Space) setGate(node string, d time.Duration, set func(*gate)) error {
-	n := s.graph.byID[node]
-	if n == nil {
-		return fmt.Errorf("space %s has no node %s", s.cfg.Space, node)
-	}
-	if err := checkGate(d); err != nil {
-		return fmt.Errorf("node %s: %w", node, err)
-	}
-	s.graph.changeGate(n, set)
-	s.runner.observations.note(n)
-	return nil
-}
+// maxGate is the longest gate: a mistake beyond it, and near the largest duration a sum
+// would wrap.
+const maxGate = 365 * 24 * time.Hour

@@ -3,55 +3,9 @@ package space
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/settlehq/settle/model"
 )
-
-// Violation is a computation that is not idempotent: run again over the same documents,
-// it came to something else (seed 001 section 4.2). A scheduler may run it at any time,
-// so its result would depend on chance. Likewise a handler: an attempt may be undone and made
-// again, and only one of them takes effect.
-type Violation struct {
-	Node string
-	// Stream and Event are set instead for a handler.
-	Stream, Event string
-	// Differences are the places of which the runs made different things.
-	Differences []Difference
-	// Moved says that what the node reads was changed by its own writes: it feeds itself,
-	// and how often it runs is how far it gets.
-	Moved bool
-}
-
-// Difference is a place of which two runs made different things. One of them is absent if
-// only the other run made something of it. Of a handler it may be "result", or a send
-// ("send 1 to SPACE/STREAM").
-type Difference struct {
-	Place         string
-	First, Second model.Value
-}
-
-// OfSecond are the differences at places of which the second run made something: what a
-// repetition would have added or replaced, without what it left out.
-func (v Violation) OfSecond() []Difference {
-	return slices.DeleteFunc(slices.Clone(v.Differences), func(d Difference) bool { return d.Second.IsAbsent() })
-}
-
-func (v Violation) String() string {
-	var parts []string
-	for _, d := range v.Differences {
-		parts = append(parts, fmt.Sprintf("%s: %s, then %s", d.Place, d.First, d.Second))
-	}
-	who := "node " + v.Node
-	if v.Node == "" {
-		who = "the handler of " + v.Stream
-	}
-	line := fmt.Sprintf("%s is not idempotent: %s", who, strings.Join(parts, "; "))
-	if v.Moved {
-		line += "; it reads what it has written itself"
-	}
-	return line
-}
 
 // firstRuns is how many runs of a function count as its first ones; see Config.Rehearsals.
 const firstRuns = 3
@@ -209,8 +163,3 @@ func (r *runner) violated(v Violation, attempt int) {
 	}
 	r.hooks.report(ErrorInfo{Node: v.Node, Stream: v.Stream, Event: v.Event, Err: &IdempotencyError{v}, Attempt: attempt})
 }
-
-// IdempotencyError reports a Violation to OnError.
-type IdempotencyError struct{ Violation }
-
-func (e *IdempotencyError) Error() string { return e.String() }

@@ -300,3 +300,123 @@ type gate struct {
 	// echoUntil holds a node that answers another runtime's writes with its own.
 	echoUntil time.Duration
 }
+
+// pathIndex finds the readers of a document that a change concerns: a tree by path, in
+// which equal parts of the two values are passed over.
+type pathIndex struct{ root pathNode }
+
+// pathNode holds the readers of one path.
+type pathNode struct {
+	step string // the last of the path
+	here []*dep
+	kids map[string]*pathNode
+	// order are the kids in order of first use, for what is told to whom first must not
+	// depend on the order of a map. One that was dropped, of size 0, may stay for a while.
+	order []*pathNode
+	size  int // readers here and below
+}
+
+func (n *node) failed() bool { return n.more != nil && n.more.lastErr != nil }
+
+// isVolatile reports whether the document is not in the log.
+func (d *doc) isVolatile() bool { return d.writer != nil && d.writer.node.spec.Volatile }
+
+// isWritten reports whether any node may write the document.
+func (d *doc) isWritten() bool { return d.writer != nil || len(d.others) > 0 }
+
+// owner is the node whose primary output the document is, or nil.
+func (d *doc) owner() *node {
+	if d.writer == nil {
+		return nil
+	}
+	return d.writer.node
+}
+
+// surface is the i-th of those that eachSurface visits, nil if there are fewer.
+func (d *doc) surface(i int) *surface {
+	if d.writer != nil {
+		if i--; i < 0 {
+			return d.writer
+		}
+	}
+	if i < len(d.others) {
+		return d.others[i]
+	}
+	return nil
+}
+
+// surface is the i-th of those that eachSurface visits, nil if there are fewer.
+func (n *node) surface(i int) *surface {
+	if n.own.doc != nil {
+		if i--; i < 0 {
+			return &n.own
+		}
+	}
+	if n.more == nil {
+		return nil
+	}
+	if i < len(n.more.outputs) {
+		return n.more.outputs[i]
+	}
+	if i -= len(n.more.outputs); i < len(n.more.envelope) {
+		return n.more.envelope[i]
+	}
+	return nil
+}
+
+// by names the node in the log.
+func (n *node) by() string {
+	if n.kind == Effect {
+		return "effect " + n.id()
+	}
+	return "compute " + n.id()
+}
+
+// shownAs is what people know the node's work by: its output, or itself.
+func (n *node) shownAs() string {
+	if n.own.doc != nil {
+		return n.own.doc.key.String()
+	}
+	return n.id()
+}
+
+// mayWriteAt reports whether a place lies within what the node has declared.
+func (n *node) mayWriteAt(d *doc, path model.Path) bool {
+	within := false
+	n.eachSurface(true, func(s *surface) { within = within || s.doc == d && path.HasPrefix(s.path) })
+	return within
+}
+
+// lacking reports whether the node is not up to date by itself, in a way that is worth
+// waiting for. One that was removed while an event waited for it will never be.
+func (n *node) lacking() bool {
+	return n.status != Clean && !n.removed && (n.more == nil || n.more.gate.streak < patience)
+}
+
+// patience is the number of exhausted passes in a row after which an event no longer
+// waits for a node that does not converge: there is no value to wait for, and the
+// lane must not stand still for ever (I6). With the default backoff that is after
+// about four seconds.
+const patience = 5
+
+// NodeKind tells computations from effects (seed 001 section 4.2).
+type NodeKind uint8
+
+func (k NodeKind) String() string {
+	switch k {
+	case Computation:
+		return "computation"
+	case Effect:
+		return "effect"
+	default:
+		return "unknown"
+	}
+}
+
+// Address is a place: a path in a document, of this space if Space is "".
+type Address struct {
+	Space, Doc string
+	Path       model.Path
+}
+
+func (a Address) String() string { return docKey{a.Space, a.Doc}.String() + a.Path.String() }

@@ -2,18 +2,6 @@ package space
 
 import "slices"
 
-// patience is the number of exhausted passes in a row after which an event no longer
-// waits for a node that does not converge: there is no value to wait for, and the
-// lane must not stand still for ever (I6). With the default backoff that is after
-// about four seconds.
-const patience = 5
-
-// lacking reports whether the node is not up to date by itself, in a way that is worth
-// waiting for. One that was removed while an event waited for it will never be.
-func (n *node) lacking() bool {
-	return n.status != Clean && !n.removed && (n.more == nil || n.more.gate.streak < patience)
-}
-
 // staleness knows which nodes are not up to date, and finds those that depend on them.
 type staleness struct {
 	documents *documents
@@ -249,36 +237,4 @@ func (p *preflight) isRoot(n *node) bool {
 	root := false
 	n.eachSurface(true, func(s *surface) { root = root || s.doc == p.read.doc && s.overlaps(p.read) })
 	return root
-}
-
-// surface is the i-th of those that eachSurface visits, nil if there are fewer.
-func (d *doc) surface(i int) *surface {
-	if d.writer != nil {
-		if i--; i < 0 {
-			return d.writer
-		}
-	}
-	if i < len(d.others) {
-		return d.others[i]
-	}
-	return nil
-}
-
-// surface is the i-th of those that eachSurface visits, nil if there are fewer.
-func (n *node) surface(i int) *surface {
-	if n.own.doc != nil {
-		if i--; i < 0 {
-			return &n.own
-		}
-	}
-	if n.more == nil {
-		return nil
-	}
-	if i < len(n.more.outputs) {
-		return n.more.outputs[i]
-	}
-	if i -= len(n.more.outputs); i < len(n.more.envelope) {
-		return n.more.envelope[i]
-	}
-	return nil
 }

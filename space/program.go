@@ -40,34 +40,12 @@ type Program struct {
 // the event fail at once.
 type Handler func(tx *Tx, ev *model.Event) (model.Value, error)
 
-// NodeKind tells computations from effects (seed 001 section 4.2).
-type NodeKind uint8
-
 const (
 	// Computation derives documents from others and runs only under demand.
 	Computation NodeKind = iota + 1
 	// Effect observes. It is demand by itself.
 	Effect
 )
-
-func (k NodeKind) String() string {
-	switch k {
-	case Computation:
-		return "computation"
-	case Effect:
-		return "effect"
-	default:
-		return "unknown"
-	}
-}
-
-// Address is a place: a path in a document, of this space if Space is "".
-type Address struct {
-	Space, Doc string
-	Path       model.Path
-}
-
-func (a Address) String() string { return docKey{a.Space, a.Doc}.String() + a.Path.String() }
 
 // NodeSpec describes a node. All of it is fixed for the node's lifetime; in
 // particular what a node can write is never learned from its runs (P4).
@@ -110,19 +88,6 @@ type NodeSpec struct {
 	// result of a node without an output is ignored. It may be called while another
 	// node's Run is in the middle of a Get, which pulled this one.
 	Run func(tx *Tx) (model.Value, error)
-}
-
-// GateSpec are the time gates of a node (seed 001 section 8.2); 0 for none.
-type GateSpec struct {
-	// Debounce lets the node run when nothing that it reads has changed for so long.
-	Debounce time.Duration
-	// MaxWait bounds how long the debounce holds the node when changes go on: from the first
-	// change on that it has not run for. 0 is ten times the debounce, negative for no bound.
-	MaxWait time.Duration `json:",omitzero"`
-	// Throttle is the least time between two runs.
-	Throttle time.Duration
-	// NoAutoDebounce exempts an effect that is slow from being debounced for it.
-	NoAutoDebounce bool
 }
 
 // NewProgram makes an empty program.
@@ -266,4 +231,113 @@ func (n *NodeSpec) checkPlaces() error {
 		}
 	}
 	return nil
+}
+
+// check refuses what no commit could carry.
+func (p *Program) check() error {
+	if len(p.Version) > maxVersion {
+		return fmt.Errorf("program %s: the version is %d bytes; %d are the most", p.Name, len(p.Version), maxVersion)
+	}
+	return nil
+}
+
+// maxVersion bounds Program.Version, which goes into commits.
+const maxVersion = 256
+
+// Cron registers a job that every space of the program has. Its times begin when the space
+// first comes to life. A handler of its stream is called with the payload
+//
+//	{"cron": NAME, "at": TIME, "missed": N, ...}
+//
+// TIME being that of the schedule, in RFC 3339, and N how many times before it (with
+// FireOnce: behind it) were missed.
+func (p *Program) Cron(c CronSpec) error {
+	if err := c.check(); err != nil {
+		return fmt.Errorf("program %s: cron %q: %w", p.Name, c.Name, err)
+	}
+	if p.crons[c.Name] != nil {
+		return fmt.Errorf("program %s: cron %q: there is one of that name already", p.Name, c.Name)
+	}
+	if p.crons == nil {
+		p.crons = map[string]*CronSpec{}
+	}
+	p.crons[c.Name] = &c
+	return nil
+}
+
+// Within limits how long the handler of a stream may take; negative for no limit. Without,
+// the host says how long.
+func (p *Program) Within(stream string, d time.Duration) error {
+	if d == 0 {
+		return fmt.Errorf("program %s: stream %s: a limit of 0 leaves no time at all; a negative one stands for none", p.Name, stream)
+	}
+	if p.handlers[stream] == nil {
+		return fmt.Errorf("program %s: stream %s has no handler to limit; register it first", p.Name, stream)
+	}
+	if p.limits == nil {
+		p.limits = map[string]time.Duration{}
+	}
+	p.limits[stream] = d
+	return nil
+}
+
+// HandlerLimit is the limit of a stream's handler, negative for none, 0 if the program says
+// nothing of it.
+func (p *Program) HandlerLimit(stream string) time.Duration { return p.limits[stream] }
+
+// Clash says that two computations write one place, or one of them inside what the other
+// writes. What stands there depends on which of them has run last, so that at rest it need
+// not be what recomputing everything would give (I1).
+type Clash struct{ First, Second Writer }
+
+// Writer is a place that a node is registered to write.
+type Writer struct {
+	Node  string
+	Place Address
+}
+
+func (c *Clash) Error() string {
+	return fmt.Sprintf("computation %q writes %s, and computation %q writes %s: what stands there would depend on which of them has run last; let one of them derive it, or give each a place of its own",
+		c.First.Node, c.First.Place, c.Second.Node, c.Second.Place)
+}
+
+// Clash is the first one among the computations that were added, nil if there is none. Add
+// does not refuse it: the core runs such programs, and it is for who takes programs from
+// people to ask. That a value of an input is wanted, any number of nodes may write.
+func (p *Program) Clash() *Clash {
+	of := map[string][]Writer{}
+	for _, n := range p.nodes {
+		if n.Kind != Computation {
+			continue
+		}
+		for _, w := range n.writers() {
+			doc := w.Place.Doc
+			if p.isWanted(doc) {
+				continue
+			}
+			if at := slices.IndexFunc(of[doc], w.meets); at >= 0 {
+				return &Clash{of[doc][at], w}
+			}
+			of[doc] = append(of[doc], w)
+		}
+	}
+	return nil
+}
+
+func (n *NodeSpec) writers() (all []Writer) {
+	for _, place := range slices.Concat(n.Writes, n.Envelope) {
+		all = append(all, Writer{n.ID, place})
+	}
+	if n.Output != "" {
+		all = append(all, Writer{n.ID, Address{Doc: n.Output}})
+	}
+	return all
+}
+
+func (w Writer) meets(o Writer) bool { return w.Node != o.Node && w.Place.Path.Overlaps(o.Place.Path) }
+
+// isWanted reports whether a document says which values of an input are wanted.
+func (p *Program) isWanted(doc string) bool {
+	a := p.actions[p.taskDocs[doc]]
+	return a != nil && a.Input && a.Pending() == doc
 }

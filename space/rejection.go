@@ -139,3 +139,23 @@ func rejectionBy(w ledger.Why) Rejection {
 		return ByConflict
 	}
 }
+
+// transient marks an error that may pass.
+type transient struct{ error }
+
+func (t transient) Unwrap() error { return t.error }
+
+// Transient marks an error of a handler or node as one that may pass: it is tried
+// again, see Config.EventRetries and Config.RunRetries. Since functions are to be
+// deterministic, that helps if they depend on something that the space does not see.
+func Transient(err error) error {
+	if err == nil {
+		return nil
+	}
+	return transient{err}
+}
+
+func isTransient(err error) bool {
+	var t transient
+	return errors.As(err, &t)
+}

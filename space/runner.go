@@ -249,14 +249,6 @@ func anyCause(causes []string) []string {
 	return []string{"*"}
 }
 
-// by names the node in the log.
-func (n *node) by() string {
-	if n.kind == Effect {
-		return "effect " + n.id()
-	}
-	return "compute " + n.id()
-}
-
 func callNode(n *node, tx *Tx) (v model.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -344,3 +336,235 @@ func (r *runner) dequeue(n *node) {
 		n.queued = false
 	}
 }
+
+// retire ends what the space knows of a node that goes. What it has come to goes with it if
+// that is not in the log: nobody would compute it again after a restart.
+func (r *runner) retire(n *node) {
+	r.echoes.retire(n)
+	if n.saved {
+		r.observations.forgotten = append(r.observations.forgotten, n.id())
+	}
+	if d := n.own.doc; d != nil && n.spec.Volatile {
+		r.graph.change(d, r.ledger.Value(d.key.doc), origin{node: n})
+	}
+}
+
+// nodeFailed counts and reports a run that ended in an error.
+func (r *runner) nodeFailed(n *node, info *RunInfo) {
+	r.graph.stats.NodeErrors++
+	r.graph.setErr(n, info.Err)
+	n.more.errors++
+	r.hooks.report(ErrorInfo{
+		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack, Rejection: rejectionOf(info.Err),
+		Transient: n.status != Clean, Attempt: int(n.runs),
+	})
+}
+
+// takeCauses takes the causes of a node that is about to run. The reads lie in s.firing
+// from the index on that it returns, until the caller cuts that back when the run is over:
+// runs may stand inside each other. The others lie in n.more.firing.
+func (r *runner) takeCauses(n *node) (from int) {
+	from = len(r.firing)
+	for _, d := range n.deps {
+		if d.fired != 0 {
+			r.firing = append(r.firing, d)
+		}
+	}
+	fired := r.firing[from:]
+	byArrival(fired)
+	for _, d := range fired {
+		d.fired = 0
+	}
+	if n.more != nil {
+		n.more.firing, n.more.causes = n.more.causes, nil
+	}
+	return from
+}
+
+// whyRuns are the causes of the run of n that is under way.
+func (r *runner) whyRuns(n *node, from int) causes {
+	c := causes{reads: r.firing[from:]}
+	if n.more != nil {
+		c.other = n.more.firing
+	}
+	return c
+}
+
+// causesOf names the causes of the run of n that is under way.
+func (r *runner) causesOf(n *node, from int) []string {
+	c := r.whyRuns(n, from)
+	return c.names()
+}
+
+// revert gives documents their confirmed values back, and has the runs that are undone
+// made again for the causes that they had: what made them necessary still holds, although
+// nothing that they read may change any more (D07, docs/adr/0006). A node that reads what
+// it alone has written gets no further cause from that (docs/adr/0008): it sees again what
+// its run saw.
+func (r *runner) revert(u undone) {
+	ids := sortedKeys(u.changed)
+	for _, id := range ids {
+		r.graph.undoing = u.changed[id]
+		r.graph.change(r.graph.known(id), r.ledger.Replica().Doc(id).Value, origin{})
+		r.graph.undoing = nil
+	}
+	for _, ran := range u.runs {
+		if n := ran.node; !n.removed {
+			r.inv.undone(n)
+			n.ext().gate.owed = true
+			r.runAgain(n, causes{other: ran.causes})
+			r.graph.regate(n)
+		}
+	}
+	for _, id := range ids {
+		// An output that changed and whose node is clean: it was written by another of
+		// this name, which is gone, or before there was any, and the node has come to the
+		// same.
+		if d := r.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
+			r.graph.invalidate(d.writer.node, d.key.String())
+		}
+	}
+	for _, l := range u.speculative {
+		if n := l.node; n.status == Clean && !n.removed {
+			r.inv.undone(n)
+			r.graph.invalidate(n, l.doc.key.String())
+		}
+	}
+}
+
+// integrated shows the documents that a commit of another runtime has changed.
+func (r *runner) integrated(c *model.Commit, changed []string) error {
+	places := writtenIn(c)
+	for _, id := range changed {
+		if err := r.show(id, places[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show makes the confirmed value of a document the current one. If it is the output
+// of a computation that says otherwise here, that must run again.
+func (r *runner) show(id string, by *written) error {
+	d, err := r.graph.ensureDoc(docKey{doc: id})
+	if err != nil {
+		return err
+	}
+	from := origin{remote: true, at: r.ledger.Replica().Seq}
+	if by != nil {
+		from.group, from.paths = by.group, by.paths
+	}
+	if d.isVolatile() {
+		from.paths = nil // the log does not have what was here, so more differs than was written
+	}
+	before := d.value
+	r.graph.change(d, r.ledger.Replica().Doc(id).Value, from)
+	if d.writer != nil && !model.Equal(before, d.value) {
+		r.graph.invalidate(d.writer.node, d.key.String())
+	}
+	return nil
+}
+
+// written says where a commit writes in a document, and in which change group, if it is
+// one.
+type written struct {
+	group string
+	paths []model.Path
+}
+
+// writtenIn goes through a commit once for all documents: it may write thousands.
+func writtenIn(c *model.Commit) map[string]*written {
+	in := map[string]*written{}
+	for i := range c.Txs {
+		tx := &c.Txs[i]
+		for j := range tx.Writes {
+			w := in[tx.Writes[j].Doc]
+			if w == nil {
+				w = &written{group: tx.Group}
+				in[tx.Writes[j].Doc] = w
+			} else if w.group != tx.Group {
+				w.group = ""
+			}
+			w.paths = append(w.paths, tx.Writes[j].Path)
+		}
+	}
+	return in
+}
+
+// giveBack undoes that a run has registered children again, which were there. One that was
+// another's goes back to that, unless it has run meanwhile without wanting it.
+func (r *runner) giveBack(n *node, tx *Tx) {
+	g := r.graph
+	for _, f := range tx.kept {
+		c := f.child
+		if c.removed || c.more.parent != n {
+			continue // somebody else has it by now
+		}
+		if f.spec.Gate != c.spec.Gate {
+			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
+		}
+		c.spec, c.doomed, c.more.outdated = f.spec, f.doomed, f.outdated
+		if f.parent == n {
+			continue
+		}
+		g.leaveParent(c)
+		switch p := f.parent; {
+		case p == nil: // it was being removed
+		case p.removed || p.runs != f.parentRuns:
+			g.remove(c)
+		default:
+			c.more.parent = p
+			p.ext().children = append(p.more.children, c)
+			g.reshaped(c.handle)
+		}
+	}
+}
+
+// adopt makes the children that a run has registered those of its node. A run that did
+// not come to its end changes nothing: what it made is taken back.
+func (r *runner) adopt(n *node, tx *Tx, ok bool) {
+	if n.more == nil {
+		return
+	}
+	blueprint := n.more.blueprint
+	n.more.blueprint = nil
+	n.more.renewing = n.more.renewing && !ok
+	if !ok {
+		r.giveBack(n, tx)
+		for _, c := range tx.made {
+			r.graph.remove(c)
+		}
+		return
+	}
+	kept, gone := n.more.children[:0], []*node(nil)
+	for _, c := range n.more.children {
+		if blueprint[c.id()] {
+			kept = append(kept, c)
+		} else {
+			gone = append(gone, c)
+		}
+	}
+	clear(n.more.children[len(kept):])
+	n.more.children = kept
+	r.graph.removeAll(gone)
+	for _, c := range kept {
+		r.graph.descend(c) // what has been read may have raised n
+	}
+}
+
+// renewMarks begins the numbers again if one has become large.
+func (r *runner) renewMarks() {
+	g := r.graph
+	if max(g.stamp, r.seek, r.txs, int32(g.shots>>1)) < lastMark {
+		return
+	}
+	g.stamp, r.seek, r.txs, g.shots = 0, 0, 0, 0
+	for _, n := range g.nodes {
+		if n != nil {
+			g.renewNode(n)
+		}
+	}
+}
+
+// lastMark is where they do: between two passes, when no search or run is under way.
+const lastMark = 1 << 30

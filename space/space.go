@@ -189,42 +189,6 @@ func (s *Space) Refuse() {
 	s.runner.revert(s.runner.undo.drop(gone))
 }
 
-// revert gives documents their confirmed values back, and has the runs that are undone
-// made again for the causes that they had: what made them necessary still holds, although
-// nothing that they read may change any more (D07, docs/adr/0006). A node that reads what
-// it alone has written gets no further cause from that (docs/adr/0008): it sees again what
-// its run saw.
-func (r *runner) revert(u undone) {
-	ids := sortedKeys(u.changed)
-	for _, id := range ids {
-		r.graph.undoing = u.changed[id]
-		r.graph.change(r.graph.known(id), r.ledger.Replica().Doc(id).Value, origin{})
-		r.graph.undoing = nil
-	}
-	for _, ran := range u.runs {
-		if n := ran.node; !n.removed {
-			r.inv.undone(n)
-			n.ext().gate.owed = true
-			r.runAgain(n, causes{other: ran.causes})
-			r.graph.regate(n)
-		}
-	}
-	for _, id := range ids {
-		// An output that changed and whose node is clean: it was written by another of
-		// this name, which is gone, or before there was any, and the node has come to the
-		// same.
-		if d := r.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
-			r.graph.invalidate(d.writer.node, d.key.String())
-		}
-	}
-	for _, l := range u.speculative {
-		if n := l.node; n.status == Clean && !n.removed {
-			r.inv.undone(n)
-			r.graph.invalidate(n, l.doc.key.String())
-		}
-	}
-}
-
 // Integrate takes in commits that other runtimes have made, in log order; those that are
 // known already are passed over. If an append is under way it has failed, and Refuse comes
 // first. The error is model.ErrPurged if commits are missing between what is known and
@@ -232,65 +196,6 @@ func (r *runner) revert(u undone) {
 func (s *Space) Integrate(entries ...model.LogEntry) error {
 	defer s.runner.inv.step(s)
 	return s.ledger.Integrate(entries...)
-}
-
-// integrated shows the documents that a commit of another runtime has changed.
-func (r *runner) integrated(c *model.Commit, changed []string) error {
-	places := writtenIn(c)
-	for _, id := range changed {
-		if err := r.show(id, places[id]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// show makes the confirmed value of a document the current one. If it is the output
-// of a computation that says otherwise here, that must run again.
-func (r *runner) show(id string, by *written) error {
-	d, err := r.graph.ensureDoc(docKey{doc: id})
-	if err != nil {
-		return err
-	}
-	from := origin{remote: true, at: r.ledger.Replica().Seq}
-	if by != nil {
-		from.group, from.paths = by.group, by.paths
-	}
-	if d.isVolatile() {
-		from.paths = nil // the log does not have what was here, so more differs than was written
-	}
-	before := d.value
-	r.graph.change(d, r.ledger.Replica().Doc(id).Value, from)
-	if d.writer != nil && !model.Equal(before, d.value) {
-		r.graph.invalidate(d.writer.node, d.key.String())
-	}
-	return nil
-}
-
-// written says where a commit writes in a document, and in which change group, if it is
-// one.
-type written struct {
-	group string
-	paths []model.Path
-}
-
-// writtenIn goes through a commit once for all documents: it may write thousands.
-func writtenIn(c *model.Commit) map[string]*written {
-	in := map[string]*written{}
-	for i := range c.Txs {
-		tx := &c.Txs[i]
-		for j := range tx.Writes {
-			w := in[tx.Writes[j].Doc]
-			if w == nil {
-				w = &written{group: tx.Group}
-				in[tx.Writes[j].Doc] = w
-			} else if w.group != tx.Group {
-				w.group = ""
-			}
-			w.paths = append(w.paths, tx.Writes[j].Path)
-		}
-	}
-	return in
 }
 
 // Resume ends the standstill after Refuse.
@@ -329,3 +234,151 @@ func (s *Space) MarkersGo(behind []model.Standing) { s.replica().MarkersGo(behin
 
 // SpoilCheckpoint gives a checkpoint back that could not be saved.
 func (s *Space) SpoilCheckpoint(c replica.Checkpoint) { s.replica().Spoil(c) }
+
+// Register adds a node to this space, beside those of its program: something that the
+// application observes, or derives for itself. It lasts until Remove, and no longer than
+// the space is hosted here. Nothing runs before the next Settle.
+func (s *Space) Register(spec NodeSpec) error {
+	defer s.runner.inv.step(s)
+	if err := spec.check(); err != nil {
+		return fmt.Errorf("node %q: %w", spec.ID, err)
+	}
+	_, err := s.graph.register(spec.clone(), nil)
+	return err
+}
+
+// Remove takes a node out that Register has added, with all that it has made. Its demand
+// ends; what it has written stays, but for a volatile output. It reports whether there was
+// such a node. A node of the program would be missing for good; a child comes again with its
+// parent's next run.
+func (s *Space) Remove(id string) bool {
+	defer s.runner.inv.step(s)
+	n := s.graph.byID[id]
+	if n == nil {
+		return false
+	}
+	s.graph.remove(n)
+	return true
+}
+
+// Overran tells the space of code that did not return, before it takes over. An event whose
+// handler that was counts one more attempt that never came back (Config.LostAttempts). A node
+// is held back, and nobody waits for it meanwhile: they have what it wrote last.
+func (s *Space) Overran(o Overrun) {
+	if o.Node == "" {
+		s.runner.overruns.limit = o.Limit
+		s.ledger.Overran(o.Stream, o.Event)
+		return
+	}
+	s.graph.arrival = s.arrived
+	s.runner.overruns.note(o)
+}
+
+// arrived takes in that a node was registered of which something is known from before.
+func (s *Space) arrived(n *node) {
+	s.runner.observations.resumeChild(n)
+	s.runner.overruns.hold(n)
+}
+
+// LastMissed is what a job has passed over last since the space was loaded, zero if none has.
+func (s *Space) LastMissed() Missed { return s.runner.jobs.missed }
+
+// Observations returns the observations that have changed since the last call: those of
+// nodes that have run and are at rest. gone are the ids of nodes that are not there any
+// more. It returns none while anything is undecided, since what a node saw might not come
+// to be; the next call has them.
+//
+// They are saved with a checkpoint, under the node's id. Saved ones that are older than
+// the checkpoint do no harm: what has changed since their basis is compared.
+func (s *Space) Observations() (out []Observation, gone []string) {
+	if !s.Settled() {
+		return nil, nil
+	}
+	return s.runner.observations.take()
+}
+
+// Unsaved reports whether Observations may have anything to tell.
+func (s *Space) Unsaved() bool {
+	return len(s.runner.observations.unsaved)+len(s.runner.observations.forgotten) > 0
+}
+
+// Rehydrate takes up where another run of this program has left off (seed 001 section 9.2):
+// a node whose observation holds is clean and does not run, and nothing that it read is
+// looked at unless its document has changed since. It is called once, before the first
+// Settle.
+//
+//	nothing known, or of another version      never ran
+//	or shape
+//	failed, or an address differs             invalid: it runs when somebody needs it
+//	else                                      clean
+//
+// A node that has made nodes is run again, since they must come to be; its children are
+// resumed when it registers them. Documents of other spaces are compared when they
+// arrive.
+func (s *Space) Rehydrate(saved []Observation) {
+	defer s.runner.inv.step(s)
+	s.graph.arrival = s.arrived
+	s.runner.observations.rehydrate(saved)
+}
+
+// Measured tells how long a run of a node took, which only the host knows: the core has
+// no clock. It feeds the statistics, and the debounce of slow effects.
+func (s *Space) Measured(node string, took time.Duration) {
+	n := s.graph.byID[node]
+	if n == nil {
+		return
+	}
+	gt := &n.ext().gate
+	gt.auto.policy = &s.slow // debounce says for whom it is in force
+	gt.auto.ran(took)
+	s.graph.regate(n)
+}
+
+// Gate says what holds a node back in time, as it stands. The second result is false if
+// there is no such node.
+func (s *Space) Gate(node string) (GateSpec, bool) {
+	n := s.graph.byID[node]
+	if n == nil {
+		return GateSpec{}, false
+	}
+	if n.more == nil {
+		return GateSpec{}, true
+	}
+	return GateSpec{Debounce: n.debounce(), MaxWait: n.more.gate.maxWait, Throttle: n.more.gate.throttle, NoAutoDebounce: n.more.gate.noAuto}, true
+}
+
+func (s *Space) setGate(node string, d time.Duration, set func(*gate)) error {
+	n := s.graph.byID[node]
+	if n == nil {
+		return fmt.Errorf("space %s has no node %s", s.cfg.Space, node)
+	}
+	if err := checkGate(d); err != nil {
+		return fmt.Errorf("node %s: %w", node, err)
+	}
+	s.graph.changeGate(n, set)
+	s.runner.observations.note(n)
+	return nil
+}
+
+// SetDebounce makes a node wait until nothing that it reads has changed for d; 0 clears
+// it. One that waits already waits accordingly from its last change on.
+func (s *Space) SetDebounce(node string, d time.Duration) error {
+	return s.setGate(node, d, func(gt *gate) { gt.debounce = d })
+}
+
+// SetMaxWait bounds how long a debounce holds a node when changes go on, as GateSpec.MaxWait
+// does.
+func (s *Space) SetMaxWait(node string, d time.Duration) error {
+	return s.setGate(node, max(d, 0), func(gt *gate) { gt.maxWait = d })
+}
+
+// SetThrottle sets the least time between two runs of a node; 0 clears it. If the node ran
+// before it ever had anything to do with time, that counts as having been just now.
+func (s *Space) SetThrottle(node string, d time.Duration) error {
+	return s.setGate(node, d, func(gt *gate) { gt.throttle = d })
+}
+
+// SetNoAutoDebounce exempts an effect from being debounced for being slow, or not.
+func (s *Space) SetNoAutoDebounce(node string, exempt bool) error {
+	return s.setGate(node, 0, func(gt *gate) { gt.noAuto = exempt })
+}

@@ -139,15 +139,6 @@ func (s *structure) setHandlers(p *Program) {
 // Structure is a snapshot of the graph's shape. Any goroutine may read it, at leisure.
 type Structure struct{ txn *memdb.Txn }
 
-// Structure takes a snapshot as of now. Like all methods of Space it is for the owner; the
-// snapshot is for anybody. For the next thousand passes the tables stay current at the end
-// of each, for those who wait on a Watch.
-func (s *Space) Structure() Structure {
-	s.structure.looks = lookedAt
-	s.structure.flush(s.graph)
-	return Structure{txn: s.structure.db.Txn(false)}
-}
-
 // Nodes lists the nodes in order of registration.
 func (st Structure) Nodes() []NodeInfo {
 	it, err := st.txn.Get(tableNodes, indexID)

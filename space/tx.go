@@ -231,21 +231,6 @@ func (t *Tx) mayWrite(d *doc, path model.Path) error {
 	return nil
 }
 
-// owner is the node whose primary output the document is, or nil.
-func (d *doc) owner() *node {
-	if d.writer == nil {
-		return nil
-	}
-	return d.writer.node
-}
-
-// mayWriteAt reports whether a place lies within what the node has declared.
-func (n *node) mayWriteAt(d *doc, path model.Path) bool {
-	within := false
-	n.eachSurface(true, func(s *surface) { within = within || s.doc == d && path.HasPrefix(s.path) })
-	return within
-}
-
 // apply adds a write to the transaction unless it changes nothing.
 func (t *Tx) apply(d *doc, w model.Write) {
 	before := t.current(d)
@@ -360,15 +345,53 @@ func (t *Tx) waits() string {
 	return t.stale.shownAs()
 }
 
-// shownAs is what people know the node's work by: its output, or itself.
-func (n *node) shownAs() string {
-	if n.own.doc != nil {
-		return n.own.doc.key.String()
-	}
-	return n.id()
-}
-
 // drop forgets everything the transaction would have changed.
 func (t *Tx) drop() {
 	t.attempt.Writes, t.after, t.attempt.Sends, t.attempt.Cancels = nil, nil, nil, nil
+}
+
+// Log writes a line for the operator: a message and key-value pairs, as with log/slog.
+// It goes to the functions registered with OnConsole, with the name of the node or
+// event it belongs to. It changes nothing.
+func (t *Tx) Log(message string, args ...any) {
+	if len(t.core.hooks.onConsole) == 0 || t.rehearsal {
+		return
+	}
+	info := ConsoleInfo{Space: t.space, Program: t.core.program.Name, Message: message, Args: args}
+	if t.node != nil {
+		info.Node = t.node.id()
+	}
+	if t.attempt.Event != nil {
+		info.Stream, info.Event = t.attempt.Event.Stream, t.attempt.Event.ID
+	}
+	tellAll(t.core.hooks.onConsole, info)
+}
+
+func (t *Tx) used() {
+	if f := t.core.cfg.Guard.Used; f != nil {
+		f()
+	}
+}
+
+// Host is what the runtime offers around the transaction, for layers above; nil if that is
+// nothing.
+func (t *Tx) Host() any { return t.core.cfg.Guard.Host }
+
+// former is a child as it was before a run registered it again: whose it was, and how often
+// that had run.
+type former struct {
+	child, parent *node
+	parentRuns    uint64
+	spec          *NodeSpec
+	doomed        bool
+	outdated      bool
+}
+
+// notOwn refuses writes into the documents of actions.
+func (t *Tx) notOwn(doc string) error {
+	owner := t.core.program.taskDocs[doc]
+	if owner == "" || t.tasking {
+		return nil
+	}
+	return fmt.Errorf("this document holds the tasks of %s; start, cancel or forget those", owner)
 }

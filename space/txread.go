@@ -6,9 +6,6 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// reading is how a transaction reads an address.
-type reading uint8
-
 const (
 	deep    reading = iota // the value and everything below it matters
 	shallow                // only its keys, its length, or the scalar
@@ -197,9 +194,6 @@ func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool)
 	return false
 }
 
-// isWritten reports whether any node may write the document.
-func (d *doc) isWritten() bool { return d.writer != nil || len(d.others) > 0 }
-
 // freshen brings the writers of an address up to date.
 func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
 	if !d.isWritten() {
@@ -276,3 +270,6 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 func (t *Tx) mayLead(d *doc, path model.Path) bool {
 	return len(path) > 0 && d.writer != nil && d.writer.node != t.node
 }
+
+// reading is how a transaction reads an address.
+type reading uint8

@@ -54,14 +54,6 @@ func (e *echoGuard) tripped(n *node, d *doc) {
 	}
 }
 
-// EchoError says that a node and another runtime write a document in answer to each
-// other, each time something else. The node is slowed down.
-type EchoError struct{ Node, Doc string }
-
-func (e *EchoError) Error() string {
-	return "node " + e.Node + " and another runtime write " + e.Doc + " in answer to each other; it is slowed down. A node that writes what it reads must come to an end"
-}
-
 func (e *echoGuard) over(c echoCleared) {
 	if n := e.graph.byID[c.node]; n != nil && n.more != nil {
 		n.more.gate.echoUntil = e.breaker.deferredUntil(c.node)

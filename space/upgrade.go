@@ -23,17 +23,6 @@ import (
 // by one program. The sealed group may be under way: if it is refused, its work is done again
 // by the new program.
 
-// maxVersion bounds Program.Version, which goes into commits.
-const maxVersion = 256
-
-// check refuses what no commit could carry.
-func (p *Program) check() error {
-	if len(p.Version) > maxVersion {
-		return fmt.Errorf("program %s: the version is %d bytes; %d are the most", p.Name, len(p.Version), maxVersion)
-	}
-	return nil
-}
-
 // Change has the space run another program from the next transaction on, or, if some are made
 // and not sealed yet, as soon as they are. Of several that are asked for meanwhile, the last
 // counts. The documents and all that waits stay. A handler that failed for a reason that may
@@ -234,14 +223,4 @@ func (t *Tx) makeWay(spec *NodeSpec) {
 			t.graph.remove(n)
 		}
 	}
-}
-
-// ProgramInfo says what a change of the program has come to, in nodes: those that stay as
-// they are, those that stay and whose code is another, those that are new or have another
-// shape, those that are gone, and those that run again because they make nodes.
-type ProgramInfo struct {
-	Name, Version string
-	// Before is the version until now.
-	Before                           string
-	Kept, Changed, New, Gone, Makers int
 }

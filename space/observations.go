@@ -53,20 +53,6 @@ type observations struct {
 	resumable map[string]*Observation
 }
 
-// Observations returns the observations that have changed since the last call: those of
-// nodes that have run and are at rest. gone are the ids of nodes that are not there any
-// more. It returns none while anything is undecided, since what a node saw might not come
-// to be; the next call has them.
-//
-// They are saved with a checkpoint, under the node's id. Saved ones that are older than
-// the checkpoint do no harm: what has changed since their basis is compared.
-func (s *Space) Observations() (out []Observation, gone []string) {
-	if !s.Settled() {
-		return nil, nil
-	}
-	return s.runner.observations.take()
-}
-
 func (all *observations) take() (out []Observation, gone []string) {
 	var later []*node
 	for _, n := range all.unsaved {
@@ -88,19 +74,9 @@ func (all *observations) take() (out []Observation, gone []string) {
 	return out, slices.DeleteFunc(gone, func(id string) bool { return all.graph.byID[id] != nil })
 }
 
-// Unsaved reports whether Observations may have anything to tell.
-func (s *Space) Unsaved() bool {
-	return len(s.runner.observations.unsaved)+len(s.runner.observations.forgotten) > 0
-}
-
 // ofFormerCode reports whether the node has run code of which nobody can say that it is that
 // of the program: it was made under a former one, and names no version.
 func (n *node) ofFormerCode() bool { return n.more != nil && n.more.outdated && n.spec.Version == "" }
-
-// inSync reports whether all that n has read is here.
-func (g *graph) inSync(n *node) bool {
-	return !slices.ContainsFunc(n.deps, func(d *dep) bool { return !d.doc.loaded })
-}
 
 func (all *observations) observe(n *node) Observation {
 	o := Observation{Node: n.id(), Version: n.spec.Version, Shape: n.spec.shape(), Basis: all.ledger.Replica().Seq}
@@ -163,57 +139,6 @@ func (n *NodeSpec) shape() uint64 {
 		add("envelope ", a.String())
 	}
 	return h.Sum64()
-}
-
-// fingerprint tells apart what may be read at a path of a document: values, or the shapes of
-// values. What is not there is not null, and a place that a link leads away from is not empty.
-// It is the same in every process.
-func fingerprint(v model.Value, path model.Path, shallow bool) uint64 {
-	h := fnv.New64a()
-	for i := range path {
-		if v.IsLink() {
-			_, _ = h.Write([]byte{'>', byte(i)})
-			break
-		}
-		v = v.At(path[i : i+1])
-	}
-	if v.IsAbsent() {
-		_, _ = h.Write([]byte{'-'})
-		return h.Sum64()
-	}
-	if !shallow || v.IsLink() || !container(v) {
-		_, _ = h.Write(v.AppendJSON(nil))
-		return h.Sum64()
-	}
-	if v.Kind() == model.KindArray {
-		_, _ = h.Write([]byte{'['})
-		_, _ = h.Write(model.Int(int64(v.Len())).AppendJSON(nil))
-		return h.Sum64()
-	}
-	_, _ = h.Write([]byte{'{'})
-	for _, key := range v.Keys() {
-		_, _ = h.Write(model.String(key).AppendJSON(nil))
-	}
-	return h.Sum64()
-}
-
-// Rehydrate takes up where another run of this program has left off (seed 001 section 9.2):
-// a node whose observation holds is clean and does not run, and nothing that it read is
-// looked at unless its document has changed since. It is called once, before the first
-// Settle.
-//
-//	nothing known, or of another version      never ran
-//	or shape
-//	failed, or an address differs             invalid: it runs when somebody needs it
-//	else                                      clean
-//
-// A node that has made nodes is run again, since they must come to be; its children are
-// resumed when it registers them. Documents of other spaces are compared when they
-// arrive.
-func (s *Space) Rehydrate(saved []Observation) {
-	defer s.runner.inv.step(s)
-	s.graph.arrival = s.arrived
-	s.runner.observations.rehydrate(saved)
 }
 
 func (all *observations) rehydrate(saved []Observation) {
@@ -296,9 +221,6 @@ func (all *observations) outputMoved(n *node, o *Observation) bool {
 	d := n.own.doc
 	return d != nil && (n.spec.Volatile || all.ledger.Replica().Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)
 }
-
-// isVolatile reports whether the document is not in the log.
-func (d *doc) isVolatile() bool { return d.writer != nil && d.writer.node.spec.Volatile }
 
 func (all *observations) adoptRestored(n *node, o *Observation, deps []*dep, status Status) {
 	g := all.graph
