@@ -1,9 +1,6 @@
 package space
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -57,82 +54,11 @@ type ActionSpec struct {
 	Host any
 }
 
-const (
-	wantedSuffix = "-wanted"
-	inTasks      = "tasks"
-	inGeneration = "gen"
-	defaultKeep  = 24 * time.Hour
-	mostKept     = 1000
-	// MaxTaskKey bounds the key of a task, in bytes.
-	MaxTaskKey = 256
-)
-
-// Action registers an action or an input. Its stream is handled by it, and its documents are
-// written by nobody else.
-func (p *Program) Action(a *ActionSpec) error {
-	if err := p.addAction(a); err != nil {
-		return fmt.Errorf("program %s: action %q: %w", p.Name, a.Name, err)
-	}
-	return nil
-}
-
-func (p *Program) addAction(a *ActionSpec) error {
-	if err := model.CheckSendStream(a.Name); err != nil {
-		return err
-	}
-	if err := model.CheckName("document", a.Pending()); err != nil {
-		return err
-	}
-	if a.Keep < 0 {
-		return fmt.Errorf("it keeps tasks for %s; that must not be negative, and 0 is the default", a.Keep)
-	}
-	for _, doc := range a.docs() {
-		if node := p.outputs[doc]; node != "" {
-			return fmt.Errorf("document %s is written by node %s; the tasks need a document of their own", doc, node)
-		}
-		if owner := p.taskDocs[doc]; owner != "" {
-			return fmt.Errorf("document %s holds the tasks of action %s", doc, owner)
-		}
-	}
-	if err := p.Handle(a.Name, a.tell); err != nil {
-		return err
-	}
-	if p.actions == nil {
-		p.actions, p.taskDocs = map[string]*ActionSpec{}, map[string]string{}
-	}
-	p.actions[a.Name] = a
-	for _, doc := range a.docs() {
-		p.taskDocs[doc] = a.Name
-	}
-	return nil
-}
-
-// Actions are the actions and inputs of the program, by name.
-func (p *Program) Actions() []*ActionSpec {
-	out := make([]*ActionSpec, 0, len(p.actions))
-	for _, name := range slices.Sorted(maps.Keys(p.actions)) {
-		out = append(out, p.actions[name])
-	}
-	return out
-}
-
-// HoldsTasks reports whether a document holds tasks that may be pending.
-func (p *Program) HoldsTasks(doc string) bool { return p.taskDocs[doc] != "" }
-
-func (a *ActionSpec) docs() []string {
-	if a.Input {
-		return []string{a.Name, a.Pending()}
-	}
-	return []string{a.Name}
-}
-
 // Pending is the document that shows what is pending.
-func (a *ActionSpec) Pending() string {
-	if a.Input {
-		return a.Name + wantedSuffix
-	}
-	return a.Name
-}
+func (a *ActionSpec) Pending() string { return a.list().pending() }
+
+// list is how the tasks are kept.
+func (a *ActionSpec) list() *taskList { return &taskList{name: a.Name, input: a.Input, keep: a.Keep} }
 
 // Entries are the entries of the document Pending, by key.
 func (a *ActionSpec) Entries(doc model.Value) model.Value {
@@ -154,21 +80,3 @@ func (a *ActionSpec) PendingTask(key string, entry model.Value) (Task, bool) {
 
 // Wants is where a node writes that wants an input: it is one of its Writes.
 func (a *ActionSpec) Wants() Address { return Address{Doc: a.Pending()} }
-
-// action is a registered action (input says which kind is expected).
-func (t *Tx) action(name string, input bool) (*ActionSpec, error) {
-	a := t.core.program.actions[name]
-	switch {
-	case a == nil:
-		register := "Perform or External"
-		if input {
-			register = "Fetch"
-		}
-		return nil, fmt.Errorf("program %s has none of that name; register it with %s", t.core.program.Name, register)
-	case a.Input && !input:
-		return nil, fmt.Errorf("it is an input: it is wanted, not started")
-	case !a.Input && input:
-		return nil, fmt.Errorf("it is an action: it is started, not wanted")
-	}
-	return a, nil
-}

@@ -2,7 +2,6 @@ package space
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Nodes create nodes (seed 001, D4 and section 5.3). A computation or effect that runs
@@ -26,17 +25,18 @@ func (t *Tx) Node(spec NodeSpec) {
 	if t.err != nil || t.rehearsal {
 		return
 	}
-	if err := t.register(&spec); err != nil {
+	err := spec.check()
+	if err == nil {
+		err = t.register(spec.declare())
+	}
+	if err != nil {
 		t.fail(fmt.Errorf("register node %q: %w", spec.ID, err))
 	}
 }
 
-func (t *Tx) register(spec *NodeSpec) error {
+func (t *Tx) register(spec *declaration) error {
 	if t.node == nil {
 		return fmt.Errorf("nodes are made by computations and effects; write a document that one of them makes its children from")
-	}
-	if err := spec.check(); err != nil {
-		return err
 	}
 	p := t.node
 	blueprint := p.ext().blueprint
@@ -55,7 +55,7 @@ func (t *Tx) register(spec *NodeSpec) error {
 		blueprint[spec.ID] = true
 		return nil
 	}
-	n, err := t.graph.register(spec.clone(), p)
+	n, err := t.graph.register(spec, p)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (t *Tx) register(spec *NodeSpec) error {
 }
 
 // keep goes on with a child that is there.
-func (t *Tx) keep(n *node, spec *NodeSpec) error {
+func (t *Tx) keep(n *node, spec *declaration) error {
 	g := t.graph
 	switch {
 	case n == t.node || n.parent() == nil && !n.doomed:
@@ -91,7 +91,7 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
 	}
 	again := n.spec.Version != spec.Version || n.more.outdated && spec.Version == ""
-	n.spec, n.more.outdated = spec.clone(), false
+	n.spec, n.more.outdated = spec, false
 	if again {
 		g.invalidate(n, "version")
 	}
@@ -117,11 +117,16 @@ func (n *node) descendsFrom(maker *node) bool {
 	return false
 }
 
-func sameShape(a, b *NodeSpec) bool {
-	return a.Kind == b.Kind && a.Output == b.Output && a.Volatile == b.Volatile &&
-		sameAddresses(a.Writes, b.Writes) && sameAddresses(a.Envelope, b.Envelope)
-}
-
-func sameAddresses(a, b []Address) bool {
-	return slices.EqualFunc(a, b, func(x, y Address) bool { return x.String() == y.String() })
+// makeWay removes what a former program has made and its successor makes in another shape, or
+// under another name with the same output.
+func (t *Tx) makeWay(spec *declaration) {
+	outdated := func(n *node) bool { return n.more != nil && n.more.outdated && !n.running && n != t.node }
+	if n := t.graph.byID[spec.ID]; n != nil && outdated(n) && !t.node.descendsFrom(n) && !sameShape(n.spec, spec) {
+		t.graph.remove(n)
+	}
+	if d := t.graph.local(spec.Output); d != nil && d.writer != nil {
+		if n := d.writer.node; n.id() != spec.ID && outdated(n) && !t.node.descendsFrom(n) {
+			t.graph.remove(n)
+		}
+	}
 }

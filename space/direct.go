@@ -13,14 +13,14 @@ import (
 // Derived documents are read as they stand, without waiting for what is not up to date.
 // by says in the log who it was.
 func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	if s.graph.ticked {
 		return 0, fmt.Errorf("transaction of %s: not from within a handler, a run or a hook; they have a transaction, or are to call later", by)
 	}
 	if !s.ledger.Begins() {
 		return 0, fmt.Errorf("transaction of %s: %w", by, ErrNotRunning)
 	}
-	tx := s.runner.begin(nil)
+	tx := s.handling.begin(nil)
 	tx.lax = true
 	err := callDirect(f, tx)
 	if err == nil {
@@ -30,12 +30,12 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 		err = fmt.Errorf("document %s of another space is not here; only events wait for it", tx.missing.key)
 	}
 	if err == nil {
-		err = s.runner.sizes.documentsFit(&tx.attempt.Draft)
+		err = s.handling.sizes.documentsFit(&tx.attempt.Draft)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)
 	}
-	n, err := s.runner.addDirect(tx, by)
+	n, err := s.handling.addDirect(tx, by)
 	if err != nil {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)
 	}
@@ -61,13 +61,4 @@ func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Dur
 		return 0, nil
 	}
 	return s.ledger.ConflictPause(by, n), nil
-}
-
-func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panicked: %v", p)
-		}
-	}()
-	return f(tx)
 }

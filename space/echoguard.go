@@ -11,15 +11,6 @@ type echoGuard struct {
 	hooks   *hooks
 }
 
-// noteRemote remembers that another runtime's commit has woken the node by a document
-// that it may write itself. Most nodes never do.
-func (n *node) noteRemote(d *doc) {
-	mine := d.writer != nil && d.writer.node == n || slices.ContainsFunc(d.others, func(s *surface) bool { return s.node == n })
-	if mine && !slices.Contains(n.ext().remote, d) {
-		n.more.remote = append(n.more.remote, d)
-	}
-}
-
 // note judges a run by what it did to the documents that others had changed: after
 // are those that it is about to write.
 func (e *echoGuard) note(n *node, after []docValue) {

@@ -50,14 +50,6 @@ type hooks struct {
 	host           any // see Tx.Slot
 }
 
-// OnError registers a function that is told of errors of user code. They are called in
-// the middle of Settle and must not call the space.
-func (s *Space) OnError(f func(ErrorInfo)) { s.hooks.onError = append(s.hooks.onError, f) }
-
-// OnConsole registers a function that is told of what user code logs, likewise. What an
-// attempt or run logs that is made again is logged again.
-func (s *Space) OnConsole(f func(ConsoleInfo)) { s.hooks.onConsole = append(s.hooks.onConsole, f) }
-
 func (h *hooks) report(info ErrorInfo) {
 	info.Space, info.Program = h.space, h.program
 	tellAll(h.onError, info)

@@ -2,7 +2,6 @@ package space
 
 import (
 	"container/heap"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -195,43 +194,3 @@ func (h *gated) Pop() any {
 	*h = old[:len(old)-1]
 	return n
 }
-
-// GateSpec are the time gates of a node (seed 001 section 8.2); 0 for none.
-type GateSpec struct {
-	// Debounce lets the node run when nothing that it reads has changed for so long.
-	Debounce time.Duration
-	// MaxWait bounds how long the debounce holds the node when changes go on: from the first
-	// change on that it has not run for. 0 is ten times the debounce, negative for no bound.
-	MaxWait time.Duration `json:",omitzero"`
-	// Throttle is the least time between two runs.
-	Throttle time.Duration
-	// NoAutoDebounce exempts an effect that is slow from being debounced for it.
-	NoAutoDebounce bool
-}
-
-func checkGate(d time.Duration) error {
-	if d < 0 || d > maxGate {
-		return fmt.Errorf("a gate is between 0, for none, and %s; not %s", maxGate, d)
-	}
-	return nil
-}
-
-// checkDebounce refuses a debounce that cannot be, and a bound of it that makes no sense.
-func (g *GateSpec) checkDebounce() error {
-	if err := checkGate(g.Debounce); err != nil {
-		return fmt.Errorf("debounce: %w", err)
-	}
-	switch {
-	case g.MaxWait > maxGate:
-		return fmt.Errorf("longest wait: %w", checkGate(g.MaxWait))
-	case g.MaxWait != 0 && g.Debounce == 0:
-		return fmt.Errorf("there is a longest wait of %s, and no debounce that it bounds; set that, too", g.MaxWait)
-	case g.MaxWait > 0 && g.MaxWait < g.Debounce:
-		return fmt.Errorf("the longest wait, %s, is shorter than the debounce, %s, which would never count", g.MaxWait, g.Debounce)
-	}
-	return nil
-}
-
-// maxGate is the longest gate: a mistake beyond it, and near the largest duration a sum
-// would wrap.
-const maxGate = 365 * 24 * time.Hour

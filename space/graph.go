@@ -96,27 +96,6 @@ func (g *graph) unindex(d *dep) {
 	d.eachWriter(true, func(s *surface) { g.keepStale(s.node) })
 }
 
-// readNames lists the read set for people and for the log: document, then a JSON
-// pointer; a shallow read ends in "#".
-func (n *node) readNames() []string {
-	var names []string
-	for _, d := range n.deps {
-		if !d.covered && !d.declared {
-			names = append(names, d.String())
-		}
-	}
-	return names
-}
-
-// String names the address, as in a cause.
-func (d *dep) String() string {
-	name := d.doc.key.String() + d.path.String()
-	if d.shallow {
-		name += "#"
-	}
-	return name
-}
-
 // setErr notes how the last run of a node has ended.
 func (g *graph) setErr(n *node, err error) {
 	if n.failed() {
@@ -133,7 +112,7 @@ func (g *graph) setErr(n *node, err error) {
 // register adds a node. Nothing runs because of it and no data is read: an effect
 // is live and will run in the next pass, a computation waits until something
 // reads its output (P3).
-func (g *graph) register(spec *NodeSpec, parent *node) (*node, error) {
+func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 	if g.byID[spec.ID] != nil {
 		return nil, fmt.Errorf("node %s is registered already; remove it first, or use another id", spec.ID)
 	}

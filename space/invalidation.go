@@ -56,10 +56,10 @@ func (c *changes) change(d *doc, after model.Value, from origin) {
 
 // changeByRun is change for what a node's run has made. It fills the origin in place:
 // copying it costs more than the rest.
-func (c *changes) changeByRun(d *doc, after model.Value, n *node, tx *Tx, at uint64) {
+func (c *changes) changeByRun(d *doc, after model.Value, n *node, group string, paths []model.Path, at uint64) {
 	from := &c.from
-	from.node, from.group, from.remote, from.at = n, tx.attempt.Group, false, at
-	from.paths = tx.pathsIn(d)
+	from.node, from.group, from.remote, from.at = n, group, false, at
+	from.paths = paths
 	c.apply(d, after)
 }
 

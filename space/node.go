@@ -7,22 +7,6 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Status is where a node stands (seed 001 section 4.1).
-type Status uint8
-
-const (
-	// NeverRan: no completed run, so no read set.
-	NeverRan Status = iota
-	// Clean: nothing it read has changed since its last run began.
-	Clean
-	// Invalid: something it read has.
-	Invalid
-)
-
-func (s Status) String() string {
-	return [...]string{"never-ran", "clean", "invalid"}[s]
-}
-
 // node is the hot record of a node: what changes while it runs. What is fixed stands
 // in its spec, which all spaces of a program share. Its structure is mirrored in the
 // structure tables for others to read.
@@ -38,7 +22,7 @@ func (s Status) String() string {
 //  5. a node whose status is Invalid, or NeverRan while somebody reads what it writes or
 //     it writes more than its output, is in graph.stale.
 type node struct {
-	spec *NodeSpec
+	spec *declaration
 	// own is the surface of the primary output; own.doc is nil if there is none.
 	own  surface
 	deps []*dep
@@ -218,16 +202,6 @@ type dep struct {
 	listed  bool
 }
 
-// docKey addresses a document; space is "" for the own space.
-type docKey struct{ space, doc string }
-
-func (k docKey) String() string {
-	if k.space == "" {
-		return k.doc
-	}
-	return "@" + k.space + "/" + k.doc
-}
-
 // doc is the hot record of a document: its value as this runtime sees it now,
 // speculative transactions included, and who reads and writes it.
 type doc struct {
@@ -399,24 +373,39 @@ func (n *node) lacking() bool {
 // about four seconds.
 const patience = 5
 
-// NodeKind tells computations from effects (seed 001 section 4.2).
-type NodeKind uint8
+// String names the address, as in a cause.
+func (d *dep) String() string {
+	name := d.doc.key.String() + d.path.String()
+	if d.shallow {
+		name += "#"
+	}
+	return name
+}
 
-func (k NodeKind) String() string {
-	switch k {
-	case Computation:
-		return "computation"
-	case Effect:
-		return "effect"
-	default:
-		return "unknown"
+// readNames lists the read set for people and for the log: document, then a JSON
+// pointer; a shallow read ends in "#".
+func (n *node) readNames() []string {
+	var names []string
+	for _, d := range n.deps {
+		if !d.covered && !d.declared {
+			names = append(names, d.String())
+		}
+	}
+	return names
+}
+
+// noteRemote remembers that another runtime's commit has woken the node by a document
+// that it may write itself. Most nodes never do.
+func (n *node) noteRemote(d *doc) {
+	mine := d.writer != nil && d.writer.node == n || slices.ContainsFunc(d.others, func(s *surface) bool { return s.node == n })
+	if mine && !slices.Contains(n.ext().remote, d) {
+		n.more.remote = append(n.more.remote, d)
 	}
 }
 
-// Address is a place: a path in a document, of this space if Space is "".
-type Address struct {
-	Space, Doc string
-	Path       model.Path
+// docValue is a document and the value a transaction leaves it with.
+type docValue struct {
+	doc   *doc
+	value model.Value
+	added int // bytes that the writes can have added at most
 }
-
-func (a Address) String() string { return docKey{a.Space, a.Doc}.String() + a.Path.String() }

@@ -2,6 +2,9 @@ package space
 
 import linked "container/list"
 
+// pageSize is how many nodes with consecutive handles a page of the structure tables holds.
+const pageSize = 64
+
 // nodeTable holds the nodes of a space.
 type nodeTable struct {
 	nodes []*node // by handle; nil once removed

@@ -2,7 +2,6 @@ package space
 
 import (
 	"cmp"
-	"hash/fnv"
 	"slices"
 
 	"github.com/settlehq/settle/ledger"
@@ -115,30 +114,6 @@ func (all *observations) note(n *node) {
 		}
 	}
 	all.unsaved = append(all.unsaved, n)
-}
-
-// shape tells the surfaces of a node apart, as sameShape does.
-func (n *NodeSpec) shape() uint64 {
-	switch {
-	case len(n.Writes)+len(n.Envelope) > 0 || n.Volatile:
-	case n.Kind == Computation && n.Output == n.ID:
-		return 0
-	case n.Kind == Effect:
-		return 1
-	}
-	h := fnv.New64a()
-	add := func(kind, text string) { _, _ = h.Write([]byte(kind + text + "\n")) }
-	add(n.Kind.String()+" ", n.Output)
-	if n.Volatile {
-		add("volatile", "")
-	}
-	for _, a := range n.Writes {
-		add("writes ", a.String())
-	}
-	for _, a := range n.Envelope {
-		add("envelope ", a.String())
-	}
-	return h.Sum64()
 }
 
 func (all *observations) rehydrate(saved []Observation) {

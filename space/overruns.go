@@ -2,15 +2,12 @@ package space
 
 import (
 	"slices"
-	"time"
 )
 
 // overruns is what is known of code that did not return in an earlier life.
 type overruns struct {
 	graph *graph
 	hooks *hooks
-	// limit is that of the handler, which package ledger knows.
-	limit time.Duration
 	// nodes have not been registered yet, resting are those that are held back for it.
 	nodes   map[string]Overrun
 	resting []*node

@@ -20,12 +20,12 @@ type Program struct {
 	Version string
 
 	handlers map[string]Handler
-	nodes    []*NodeSpec
+	nodes    []*declaration
 	ids      map[string]bool
 	outputs  map[string]string // primary output -> node
 	crons    map[string]*CronSpec
 	actions  map[string]*ActionSpec
-	taskDocs map[string]string // document -> action
+	tasks    taskLists
 	limits   map[string]time.Duration
 }
 
@@ -39,13 +39,6 @@ type Program struct {
 // error that Transient marks is tried again, see Config.EventRetries; any other makes
 // the event fail at once.
 type Handler func(tx *Tx, ev *model.Event) (model.Value, error)
-
-const (
-	// Computation derives documents from others and runs only under demand.
-	Computation NodeKind = iota + 1
-	// Effect observes. It is demand by itself.
-	Effect
-)
 
 // NodeSpec describes a node. All of it is fixed for the node's lifetime; in
 // particular what a node can write is never learned from its runs (P4).
@@ -148,7 +141,7 @@ func (p *Program) Add(n NodeSpec) error {
 	if err != nil {
 		return fmt.Errorf("program %s: node %q: %w", p.Name, n.ID, err)
 	}
-	p.nodes = append(p.nodes, n.clone())
+	p.nodes = append(p.nodes, n.declare())
 	p.ids[n.ID] = true
 	if n.Output != "" {
 		p.outputs[n.Output] = n.ID
@@ -163,19 +156,10 @@ func (p *Program) checkUnique(n *NodeSpec) error {
 	if o := p.outputs[n.Output]; o != "" {
 		return fmt.Errorf("document %s is written by node %s already", n.Output, o)
 	}
-	if a := p.taskDocs[n.Output]; a != "" {
+	if a := p.tasks.owner[n.Output]; a != "" {
 		return fmt.Errorf("document %s holds the tasks of action %s; derive another one", n.Output, a)
 	}
 	return nil
-}
-
-// clone keeps the spec apart from slices that are the caller's.
-func (n *NodeSpec) clone() *NodeSpec {
-	c := *n
-	c.Writes = slices.Clone(n.Writes)
-	c.Envelope = slices.Clone(n.Envelope)
-	c.DeclaredReads = slices.Clone(n.DeclaredReads)
-	return &c
 }
 
 // check refuses what can be seen to be wrong with a node by itself.
@@ -285,59 +269,66 @@ func (p *Program) Within(stream string, d time.Duration) error {
 // nothing of it.
 func (p *Program) HandlerLimit(stream string) time.Duration { return p.limits[stream] }
 
-// Clash says that two computations write one place, or one of them inside what the other
-// writes. What stands there depends on which of them has run last, so that at rest it need
-// not be what recomputing everything would give (I1).
-type Clash struct{ First, Second Writer }
-
-// Writer is a place that a node is registered to write.
-type Writer struct {
-	Node  string
-	Place Address
+// declare is what the graph is to know of the node, apart from slices that are the caller's.
+func (n *NodeSpec) declare() *declaration {
+	return &declaration{
+		ID: n.ID, Kind: n.Kind, Output: n.Output, Writes: slices.Clone(n.Writes), Envelope: slices.Clone(n.Envelope),
+		DeclaredReads: slices.Clone(n.DeclaredReads), Gate: n.Gate, Group: n.Group, Volatile: n.Volatile, Version: n.Version,
+		code: nodeCode(n.Run),
+	}
 }
 
-func (c *Clash) Error() string {
-	return fmt.Sprintf("computation %q writes %s, and computation %q writes %s: what stands there would depend on which of them has run last; let one of them derive it, or give each a place of its own",
-		c.First.Node, c.First.Place, c.Second.Node, c.Second.Place)
-}
-
-// Clash is the first one among the computations that were added, nil if there is none. Add
-// does not refuse it: the core runs such programs, and it is for who takes programs from
-// people to ask. That a value of an input is wanted, any number of nodes may write.
-func (p *Program) Clash() *Clash {
-	of := map[string][]Writer{}
-	for _, n := range p.nodes {
-		if n.Kind != Computation {
-			continue
-		}
-		for _, w := range n.writers() {
-			doc := w.Place.Doc
-			if p.isWanted(doc) {
-				continue
-			}
-			if at := slices.IndexFunc(of[doc], w.meets); at >= 0 {
-				return &Clash{of[doc][at], w}
-			}
-			of[doc] = append(of[doc], w)
-		}
+// Action registers an action or an input. Its stream is handled by it, and its documents are
+// written by nobody else.
+func (p *Program) Action(a *ActionSpec) error {
+	if err := p.addAction(a); err != nil {
+		return fmt.Errorf("program %s: action %q: %w", p.Name, a.Name, err)
 	}
 	return nil
 }
 
-func (n *NodeSpec) writers() (all []Writer) {
-	for _, place := range slices.Concat(n.Writes, n.Envelope) {
-		all = append(all, Writer{n.ID, place})
+func (p *Program) addAction(a *ActionSpec) error {
+	if err := model.CheckSendStream(a.Name); err != nil {
+		return err
 	}
-	if n.Output != "" {
-		all = append(all, Writer{n.ID, Address{Doc: n.Output}})
+	if err := model.CheckName("document", a.Pending()); err != nil {
+		return err
 	}
-	return all
+	if a.Keep < 0 {
+		return fmt.Errorf("it keeps tasks for %s; that must not be negative, and 0 is the default", a.Keep)
+	}
+	for _, doc := range a.list().docs() {
+		if node := p.outputs[doc]; node != "" {
+			return fmt.Errorf("document %s is written by node %s; the tasks need a document of their own", doc, node)
+		}
+		if owner := p.tasks.owner[doc]; owner != "" {
+			return fmt.Errorf("document %s holds the tasks of action %s", doc, owner)
+		}
+	}
+	list := a.list()
+	conclude := func(tx *Tx, ev *model.Event) (model.Value, error) { return list.conclude(tx, ev, a.Done) }
+	if err := p.Handle(a.Name, conclude); err != nil {
+		return err
+	}
+	if p.actions == nil {
+		p.actions = map[string]*ActionSpec{}
+		p.tasks = taskLists{byName: map[string]*taskList{}, owner: map[string]string{}}
+	}
+	p.actions[a.Name], p.tasks.byName[a.Name] = a, list
+	for _, doc := range a.list().docs() {
+		p.tasks.owner[doc] = a.Name
+	}
+	return nil
 }
 
-func (w Writer) meets(o Writer) bool { return w.Node != o.Node && w.Place.Path.Overlaps(o.Place.Path) }
-
-// isWanted reports whether a document says which values of an input are wanted.
-func (p *Program) isWanted(doc string) bool {
-	a := p.actions[p.taskDocs[doc]]
-	return a != nil && a.Input && a.Pending() == doc
+// Actions are the actions and inputs of the program, by name.
+func (p *Program) Actions() []*ActionSpec {
+	out := make([]*ActionSpec, 0, len(p.actions))
+	for _, name := range slices.Sorted(maps.Keys(p.actions)) {
+		out = append(out, p.actions[name])
+	}
+	return out
 }
+
+// HoldsTasks reports whether a document holds tasks that may be pending.
+func (p *Program) HoldsTasks(doc string) bool { return p.tasks.owner[doc] != "" }

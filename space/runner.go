@@ -3,59 +3,37 @@ package space
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// runner runs what a pass comes to, nodes and handlers, each in a transaction, and makes what they have written
-// part of the ledger and of the graph.
+// runner runs nodes, each in a transaction, and makes what they have written part of the ledger and of the
+// graph.
 type runner struct {
-	cfg     *Config
-	program *Program
-	ledger  *ledger.Ledger
-	graph   *graph
-	hooks   *hooks
+	*transactions
+	sizes      *sizes
+	rehearsals *rehearsals
 
 	undo         undoLog
-	needs        needs
-	sizes        sizes
-	jobs         jobTimers
 	observations observations
 	budgets      budgets
 	echoes       echoGuard
-	overruns     overruns
-	inv          invariants
 
-	scratch []*Tx           // see begin
-	handed  model.Event     // what the handler sees
-	txs     int32           // transactions begun
-	nested  int             // runs within runs
-	seek    int32           // see freshen
-	failed  map[*node]int32 // see failedFreshen
-	sweeps  uint64
+	seek   int32           // see freshen
+	failed map[*node]int32 // see failedFreshen
 	// firing are the causes of the runs under way, innermost last; see takeCauses.
 	firing []*dep
-	// firstEvent says that no event was handled since nodes ran last.
-	firstEvent bool
-	rehearsed  map[string]int // see repetitions
 }
 
-func newRunner(cfg *Config, program *Program, g *graph, h *hooks, confirmed *replica.Replica) *runner {
-	r := &runner{cfg: cfg, program: program, graph: g, hooks: h}
-	r.sizes = sizes{graph: g, most: cfg.MaxCommitBytes - ledger.FrameBytes}
-	r.ledger = ledger.New(cfg.ledger(), r.ledgerHost(), confirmed)
-	r.ledger.Runs(program.Version)
-	r.jobs = jobTimers{space: cfg.Space, specs: program.crons, ledger: r.ledger, hooks: h}
-	r.observations = observations{graph: g, ledger: r.ledger}
-	r.budgets = budgets{cfg: cfg, graph: g}
-	r.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: g, hooks: h}
-	r.overruns = overruns{graph: g, hooks: h}
-	g.removing = r.retire
+func newRunner(txs *transactions, s *sizes, re *rehearsals) *runner {
+	r := &runner{transactions: txs, sizes: s, rehearsals: re}
+	r.observations = observations{graph: r.graph, ledger: r.ledger}
+	r.budgets = budgets{cfg: r.cfg, graph: r.graph}
+	r.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: r.graph, hooks: r.hooks}
+	r.refresh, r.graph.removing = r.freshen, r.retire
 	return r
 }
 
@@ -69,7 +47,7 @@ func (r *runner) runNode(n *node) {
 	r.graph.setStatus(n, Clean)
 	r.budgets.charge(n)
 	n.runs++
-	r.inv.runs(r, n, why)
+	r.inv.runs(r.graph, &r.budgets, n, r.nested, len(r.firing) > why || n.more != nil && len(n.more.firing) > 0)
 	if n.more != nil {
 		n.more.cleanAs = ""
 		gt := &n.more.gate
@@ -90,7 +68,7 @@ func (r *runner) runNode(n *node) {
 	info.Err = r.finishRun(n, why, &info)
 	r.firing = r.firing[:why]
 	if info.Waits == "" && !info.Crowded {
-		r.inv.ran(r, n)
+		r.inv.ran(n)
 	}
 	if info.Err != nil {
 		r.nodeFailed(n, &info)
@@ -188,11 +166,11 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 	}
 	was := n.status
 	if info.Changed { // and volatile
-		r.graph.changeByRun(n.own.doc, v, n, tx, 0)
+		r.graph.changeByRun(n.own.doc, v, n, tx.attempt.Group, tx.pathsIn(n.own.doc), 0)
 	}
 	if len(after) == 0 {
 		r.inv.wrote(n, was)
-		r.validate(n, after, v)
+		r.rehearsals.validate(n, after, v)
 		return nil
 	}
 	err := r.commitRun(n, tx, after, why, newReads, info)
@@ -204,7 +182,7 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 	info.Changed = err == nil
 	if err == nil {
 		r.inv.wrote(n, was)
-		r.validate(n, after, v)
+		r.rehearsals.validate(n, after, v)
 	}
 	return err
 }
@@ -236,7 +214,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	info.Tx, info.Writes = rec.N, tx.attempt.Writes
 	for _, w := range after {
 		r.ledger.Note(w.doc.key.doc, w.value)
-		r.graph.changeByRun(w.doc, w.value, n, tx, rec.N)
+		r.graph.changeByRun(w.doc, w.value, n, tx.attempt.Group, tx.pathsIn(w.doc), rec.N)
 	}
 	return nil
 }
@@ -247,16 +225,6 @@ func anyCause(causes []string) []string {
 		return nil
 	}
 	return []string{"*"}
-}
-
-func callNode(n *node, tx *Tx) (v model.Value, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			tx.stack = debug.Stack()
-			v, err = model.Value{}, fmt.Errorf("node %s panicked: %v", n.id(), p)
-		}
-	}()
-	return n.spec.Run(tx)
 }
 
 // maxNested bounds the runs that stand inside each other. Beyond it a reader gets the
@@ -298,13 +266,13 @@ func (r *runner) freshen(n *node) {
 
 // failedFreshen reports whether n could not be brought up to date a moment ago, and nothing
 // has run since. Where many ways lead up to what is held back, each would be gone.
-func (r *runner) failedFreshen(n *node) bool { return len(r.failed) > 0 && r.failed[n] == r.txs }
+func (r *runner) failedFreshen(n *node) bool { return len(r.failed) > 0 && r.failed[n] == r.begun }
 
 func (r *runner) noteFailed(n *node) {
 	if r.failed == nil {
 		r.failed = map[*node]int32{}
 	}
-	r.failed[n] = r.txs
+	r.failed[n] = r.begun
 }
 
 // freshenMakers brings those up to date first that have made n: they may be about to
@@ -555,10 +523,10 @@ func (r *runner) adopt(n *node, tx *Tx, ok bool) {
 // renewMarks begins the numbers again if one has become large.
 func (r *runner) renewMarks() {
 	g := r.graph
-	if max(g.stamp, r.seek, r.txs, int32(g.shots>>1)) < lastMark {
+	if max(g.stamp, r.seek, r.begun, int32(g.shots>>1)) < lastMark {
 		return
 	}
-	g.stamp, r.seek, r.txs, g.shots = 0, 0, 0, 0
+	g.stamp, r.seek, r.begun, g.shots = 0, 0, 0, 0
 	for _, n := range g.nodes {
 		if n != nil {
 			g.renewNode(n)

@@ -25,7 +25,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	s.runner.renewMarks()
 	s.ledger.Tick(now)
 	s.graph.tick(now)
-	s.runner.overruns.endRests()
+	s.overruns.endRests()
 	if s.ledger.Begins() {
 		s.pass()
 	}
@@ -39,17 +39,17 @@ func (s *Space) Settle(now time.Duration) Ready {
 	if !s.ledger.Closed() {
 		s.noteDurable()
 	}
-	s.runner.inv.step(s)
+	s.stepped()
 	return r
 }
 
 func (s *Space) pass() {
 	s.graph.recheckBackEdges()
 	if s.ledger.BeginPass() {
-		s.runner.jobs.check = true // timers may lie too far ahead, now that the clock was set back
+		s.jobs.check = true // timers may lie too far ahead, now that the clock was set back
 	}
-	if s.runner.jobs.check && s.Owned() && s.ledger.Wall() != 0 && !s.cfg.WithoutEvents {
-		s.runner.jobs.checkTimers(s.runner.begin(nil))
+	if s.jobs.check && s.Owned() && s.ledger.Wall() != 0 && !s.cfg.WithoutEvents {
+		s.jobs.checkTimers(&s.runner.begin(nil).attempt.Draft)
 	}
 	var info PassInfo
 	rounds := 0 // iterations since an event was handled
@@ -58,12 +58,12 @@ func (s *Space) pass() {
 		rounds++
 		events := 0
 		if !turn {
-			events = s.runner.dispatchSome()
+			events = s.handling.dispatchSome()
 		}
 		if events > 0 {
 			rounds = 1
 		}
-		runs := s.runner.iterate(&info)
+		runs := s.sweeper.iterate(&info)
 		info.Events += events
 		info.Runs += runs
 		if events+runs == 0 && !turn && !s.graph.queue.waits() || s.ledger.Full() {
@@ -79,7 +79,7 @@ func (s *Space) pass() {
 func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	g := s.graph
 	deferred := s.runner.budgets.end(outOfRounds, s.ledger.Full())
-	s.runner.inv.passed(s, info)
+	s.runner.inv.passed(s.cfg.MaxIterations, info)
 	g.expireProvisional()
 	if g.lower() {
 		g.queue.relevel()

@@ -2,6 +2,7 @@ package space
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/ledger"
@@ -17,10 +18,14 @@ type Space struct {
 	// next is the program that is to take over, nil if there is none.
 	next *Program
 
-	ledger *ledger.Ledger
-	graph  *graph
-	runner *runner
-	hooks  hooks
+	ledger   *ledger.Ledger
+	graph    *graph
+	runner   *runner
+	handling *handling
+	sweeper  sweeper
+	jobs     jobTimers
+	overruns overruns
+	hooks    hooks
 
 	background int
 	wasDurable bool
@@ -46,11 +51,7 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 		cfg: cfg, hooks: hooks{space: cfg.Space, program: program.Name},
 		slow: autoDebounceSettings{}.filled(), observers: map[string]*observer{},
 	}
-	s.graph = newGraph(&s.cfg.Trace, &s.stats)
-	s.runner = newRunner(&s.cfg, program, s.graph, &s.hooks, r)
-	s.ledger = s.runner.ledger
-	s.recorder = inspect.NewRecorder(&s.runner.budgets.passes, &s.graph.now)
-	s.graph.recorder, s.runner.budgets.recorder = s.recorder, s.recorder
+	s.connect(program, r)
 	var err error
 	if s.structure, err = newStructure(); err != nil {
 		return nil, err
@@ -58,11 +59,39 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	return s, s.populate()
 }
 
+// connect makes the parts of the space, each with those that it uses.
+func (s *Space) connect(program *Program, confirmed *replica.Replica) {
+	s.graph = newGraph(&s.cfg.Trace, &s.stats)
+	txs := &transactions{cfg: &s.cfg, graph: s.graph, hooks: &s.hooks, jobs: &s.jobs, tasks: program.tasks}
+	sizes := &sizes{graph: s.graph, most: s.cfg.MaxCommitBytes - ledger.FrameBytes}
+	repeat := &rehearsals{transactions: txs}
+	s.handling = &handling{transactions: txs, program: program, sizes: sizes, rehearsals: repeat}
+	s.ledger = ledger.New(s.cfg.ledger(), s.handling.ledgerHost(func(c *model.Commit, changed []string) error {
+		return s.runner.integrated(c, changed)
+	}), confirmed)
+	s.ledger.Runs(program.Version)
+	txs.ledger = s.ledger
+	s.runner = newRunner(txs, sizes, repeat)
+	s.handling.budgets = &s.runner.budgets
+	s.sweeper = sweeper{runner: s.runner}
+	s.jobs = jobTimers{space: s.cfg.Space, specs: program.crons, ledger: s.ledger, hooks: &s.hooks}
+	s.overruns = overruns{graph: s.graph, hooks: &s.hooks}
+	s.recorder = inspect.NewRecorder(&s.runner.budgets.passes, &s.graph.now)
+	s.graph.recorder, s.runner.budgets.recorder = s.recorder, s.recorder
+}
+
+// stepped is called at the end of every input.
+func (s *Space) stepped() {
+	if checking {
+		s.runner.inv.step(s.graph, s.ledger, s.Idle())
+	}
+}
+
 // populate fills the graph with the documents and the program's nodes. Nodes start
 // as never run: what is not observed stays so.
 func (s *Space) populate() error {
 	docs := s.replica().DocIDs()
-	s.graph.expect(len(s.runner.program.nodes), len(docs))
+	s.graph.expect(len(s.handling.program.nodes), len(docs))
 	for _, id := range docs {
 		d, err := s.graph.ensureDoc(docKey{doc: id})
 		if err != nil {
@@ -70,12 +99,12 @@ func (s *Space) populate() error {
 		}
 		d.value = s.replica().Doc(id).Value
 	}
-	for i := range s.runner.program.nodes {
-		if _, err := s.graph.register(s.runner.program.nodes[i], nil); err != nil {
-			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.runner.program.Name, err)
+	for i := range s.handling.program.nodes {
+		if _, err := s.graph.register(s.handling.program.nodes[i], nil); err != nil {
+			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.handling.program.Name, err)
 		}
 	}
-	s.structure.setHandlers(s.runner.program)
+	s.structure.setHandlers(s.handling.program)
 	return nil
 }
 
@@ -168,10 +197,10 @@ func (s *Space) FollowsUp() bool { return len(s.replica().Own) > 0 }
 
 // Confirm says that the append under way is in the log at seq.
 func (s *Space) Confirm(seq uint64) error {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	entered, err := s.ledger.Confirm(seq)
 	if entered {
-		s.runner.jobs.check = true
+		s.jobs.check = true
 	} else {
 		s.runner.undo.confirm()
 	}
@@ -182,10 +211,10 @@ func (s *Space) Confirm(seq uint64) error {
 // the head. The whole suffix is undone; the space stands still until the caller
 // has passed every commit after Seq to Integrate and calls Resume.
 func (s *Space) Refuse() {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	gone := s.ledger.Refuse()
 	s.undone = append(s.undone, gone.Direct...)
-	s.runner.jobs.check = true
+	s.jobs.check = true
 	s.runner.revert(s.runner.undo.drop(gone))
 }
 
@@ -194,7 +223,7 @@ func (s *Space) Refuse() {
 // first. The error is model.ErrPurged if commits are missing between what is known and
 // these: the space must be loaded anew.
 func (s *Space) Integrate(entries ...model.LogEntry) error {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	return s.ledger.Integrate(entries...)
 }
 
@@ -211,7 +240,7 @@ func (s *Space) Resume() {
 // asked for: once when it is first known (absent included), then with each
 // change.
 func (s *Space) Mirror(space, id string, v model.Value) {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	d := s.graph.lookup(docKey{space: space, doc: id})
 	if d == nil || !d.followed {
 		return // delivered after Unfollow: it may be out of date by now
@@ -239,11 +268,11 @@ func (s *Space) SpoilCheckpoint(c replica.Checkpoint) { s.replica().Spoil(c) }
 // application observes, or derives for itself. It lasts until Remove, and no longer than
 // the space is hosted here. Nothing runs before the next Settle.
 func (s *Space) Register(spec NodeSpec) error {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	if err := spec.check(); err != nil {
 		return fmt.Errorf("node %q: %w", spec.ID, err)
 	}
-	_, err := s.graph.register(spec.clone(), nil)
+	_, err := s.graph.register(spec.declare(), nil)
 	return err
 }
 
@@ -252,7 +281,7 @@ func (s *Space) Register(spec NodeSpec) error {
 // such a node. A node of the program would be missing for good; a child comes again with its
 // parent's next run.
 func (s *Space) Remove(id string) bool {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	n := s.graph.byID[id]
 	if n == nil {
 		return false
@@ -266,22 +295,22 @@ func (s *Space) Remove(id string) bool {
 // is held back, and nobody waits for it meanwhile: they have what it wrote last.
 func (s *Space) Overran(o Overrun) {
 	if o.Node == "" {
-		s.runner.overruns.limit = o.Limit
+		s.handling.limit = o.Limit
 		s.ledger.Overran(o.Stream, o.Event)
 		return
 	}
 	s.graph.arrival = s.arrived
-	s.runner.overruns.note(o)
+	s.overruns.note(o)
 }
 
 // arrived takes in that a node was registered of which something is known from before.
 func (s *Space) arrived(n *node) {
 	s.runner.observations.resumeChild(n)
-	s.runner.overruns.hold(n)
+	s.overruns.hold(n)
 }
 
 // LastMissed is what a job has passed over last since the space was loaded, zero if none has.
-func (s *Space) LastMissed() Missed { return s.runner.jobs.missed }
+func (s *Space) LastMissed() Missed { return s.jobs.missed }
 
 // Observations returns the observations that have changed since the last call: those of
 // nodes that have run and are at rest. gone are the ids of nodes that are not there any
@@ -316,7 +345,7 @@ func (s *Space) Unsaved() bool {
 // resumed when it registers them. Documents of other spaces are compared when they
 // arrive.
 func (s *Space) Rehydrate(saved []Observation) {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	s.graph.arrival = s.arrived
 	s.runner.observations.rehydrate(saved)
 }
@@ -382,3 +411,89 @@ func (s *Space) SetThrottle(node string, d time.Duration) error {
 func (s *Space) SetNoAutoDebounce(node string, exempt bool) error {
 	return s.setGate(node, 0, func(gt *gate) { gt.noAuto = exempt })
 }
+
+// OnError registers a function that is told of errors of user code. They are called in
+// the middle of Settle and must not call the space.
+func (s *Space) OnError(f func(ErrorInfo)) { s.hooks.onError = append(s.hooks.onError, f) }
+
+// OnConsole registers a function that is told of what user code logs, likewise. What an
+// attempt or run logs that is made again is logged again.
+func (s *Space) OnConsole(f func(ConsoleInfo)) { s.hooks.onConsole = append(s.hooks.onConsole, f) }
+
+// observer is the effect behind the observations of one document. However many
+// watch a document, it is one effect.
+type observer struct {
+	node  *node
+	count int
+}
+
+// Observe creates demand for a document of this space, until Unobserve: the
+// computations that it needs become live. A live query of a client is one of
+// these, and so is a computation of another space that reads the document.
+func (s *Space) Observe(id string) error {
+	defer s.stepped()
+	if o := s.observers[id]; o != nil {
+		o.count++
+		return nil
+	}
+	if err := model.CheckName("document", id); err != nil {
+		return err
+	}
+	n, err := s.graph.register((&NodeSpec{
+		ID: "observe:" + id, Kind: Effect,
+		Run: func(tx *Tx) (model.Value, error) { return tx.Get(id), nil },
+	}).declare(), nil)
+	if err != nil {
+		return fmt.Errorf("observe document %s: %w", id, err)
+	}
+	s.observers[id] = &observer{node: n, count: 1}
+	return nil
+}
+
+// Unobserve takes one Observe back.
+func (s *Space) Unobserve(id string) {
+	defer s.stepped()
+	o := s.observers[id]
+	if o == nil {
+		return
+	}
+	if o.count--; o.count == 0 {
+		s.graph.remove(o.node)
+		delete(s.observers, id)
+	}
+}
+
+// Idle reports whether the space has come to rest (seed 001 section 8.4): it runs
+// nothing, no event waits, and nothing is runnable. Held work counts if its result is
+// being waited for: an effect, a materializer, the first run of what somebody needs, or
+// a node that is not converging, for three passes. The re-run of a computation that is
+// merely debounced or throttled does not: that is a bound on freshness.
+//
+// Commits may still be under way; Durable waits for them. A space that is closed or was
+// taken over by another runtime has come to rest here, as soon as it is not in the middle
+// of a pass.
+func (s *Space) Idle() bool {
+	switch {
+	case s.ledger.Closed() || s.Deposed():
+		return !s.graph.ticked
+	case !s.ledger.Running() || s.background > 0 || !s.cfg.WithoutEvents && !s.ledger.Lane().Quiet():
+		return false
+	case s.graph.queue.waits() || s.graph.pending > 0:
+		return false
+	}
+	return !slices.ContainsFunc(s.graph.gated, s.awaited)
+}
+
+// awaited reports whether the space is not at rest while n is held.
+func (s *Space) awaited(n *node) bool {
+	gt := &n.more.gate
+	if gt.backoffUntil > s.graph.now && n.status != NeverRan {
+		return gt.holds < maxHolds
+	}
+	return n.status == NeverRan || n.kind == Effect || n.materializer()
+}
+
+// maxHolds is for how many exhausted passes a node that does not converge keeps the
+// space from being idle: long enough for a wave that converges in more than one pass,
+// short enough that a circle that never does holds nobody up (seed 001, I6).
+const maxHolds = 3

@@ -32,8 +32,8 @@ type NodeInfo struct {
 	Reads []string
 	// Parent is the node that made it, "" for one of the program's.
 	Parent string
-	// Spec is what it was registered with: side-writes, envelope, declared reads.
-	Spec *NodeSpec
+	// Writes and Envelope are the places that it may write besides its output.
+	Writes, Envelope []Address
 }
 
 // HandlerInfo names a stream that has a handler.
@@ -47,7 +47,6 @@ type page struct {
 }
 
 const (
-	pageSize     = 64
 	tableNodes   = "nodes"
 	tableHandler = "handlers"
 	indexID      = "id"
@@ -118,7 +117,7 @@ func describe(n *node) *NodeInfo {
 	if n == nil {
 		return nil
 	}
-	info := &NodeInfo{ID: n.id(), Handle: n.handle, Kind: n.kind, Output: n.spec.Output, Reads: n.readNames(), Spec: n.spec}
+	info := &NodeInfo{ID: n.id(), Handle: n.handle, Kind: n.kind, Output: n.spec.Output, Reads: n.readNames(), Writes: n.spec.Writes, Envelope: n.spec.Envelope}
 	if p := n.parent(); p != nil {
 		info.Parent = p.id()
 	}

@@ -2,26 +2,32 @@ package space
 
 import "slices"
 
+// sweeper goes through what is due.
+type sweeper struct {
+	*runner
+	sweeps uint64
+}
+
 // iterate goes once through what is due, primary work if there is any, else the
 // materializers (seed 001 section 4.3, rule 1).
-func (r *runner) iterate(info *PassInfo) (runs int) {
-	q := &r.graph.queue
+func (w *sweeper) iterate(info *PassInfo) (runs int) {
+	q := &w.graph.queue
 	if q.next.n == 0 && len(q.idle) > 0 {
-		r.releaseIdle()
+		w.releaseIdle()
 	}
 	if q.next.n == 0 {
 		return 0
 	}
 	info.Iterations++
-	if f := r.cfg.Trace.Iteration; f != nil {
+	if f := w.cfg.Trace.Iteration; f != nil {
 		f(info.Iterations)
 	}
-	return r.sweep()
+	return w.sweep()
 }
 
 // releaseIdle puts all idle materializers into the queue.
-func (r *runner) releaseIdle() {
-	q := &r.graph.queue
+func (w *sweeper) releaseIdle() {
+	q := &w.graph.queue
 	idle := q.idle
 	q.idle = nil
 	for _, n := range idle {
@@ -30,17 +36,17 @@ func (r *runner) releaseIdle() {
 }
 
 // sweep runs what is due from low to high.
-func (r *runner) sweep() (runs int) {
-	r.sweeps++
-	g := r.graph
+func (w *sweeper) sweep() (runs int) {
+	w.sweeps++
+	g := w.graph
 	q := &g.queue
-	r.promoteIdle()
+	w.promoteIdle()
 	q.sweep, q.next = q.next, q.sweep
 	q.sweeping = true
 	for q.sweep.n > 0 {
 		q.at = q.sweep.lowest()
 		for _, n := range q.sweep.take() {
-			if r.turn(n) {
+			if w.turn(n) {
 				runs++
 			}
 		}
@@ -51,8 +57,8 @@ func (r *runner) sweep() (runs int) {
 
 // promoteIdle makes idle materializers take part in this sweep if something in it reads
 // inside their envelope; the envelope has put them before it.
-func (r *runner) promoteIdle() {
-	g := r.graph
+func (w *sweeper) promoteIdle() {
+	g := w.graph
 	for _, n := range slices.Clone(g.queue.idle) {
 		wanted := false
 		n.eachReader(true, func(d *dep) { wanted = wanted || d.node.queued && !d.node.materializer() })
@@ -65,21 +71,21 @@ func (r *runner) promoteIdle() {
 // turn looks at a node whose turn it is, and runs it if it may (the run gate, seed 001
 // section 7.3): somebody needs it, something it read has changed, no gate holds it, and
 // it has not used up its budget for this pass.
-func (r *runner) turn(n *node) (ran bool) {
-	g := r.graph
+func (w *sweeper) turn(n *node) (ran bool) {
+	g := w.graph
 	n.queued = false
 	g.stats.Visits++
 	switch {
 	case !n.due():
 		return false
-	case r.ledger.Crowded() || r.ledger.Closed() || n.height > g.queue.at || r.parentFirst(n):
+	case w.ledger.Crowded() || w.ledger.Closed() || n.height > g.queue.at || w.parentFirst(n):
 		g.enqueue(n)
 		return false
 	}
 	if len(g.queue.idle) > 0 {
 		next := &g.queue.next
 		waiting := next.n
-		if r.promoteFor(n); !n.due() {
+		if w.promoteFor(n); !n.due() {
 			return false // in a circle, one of those has pulled it
 		}
 		if next.n > waiting && next.lowest() < n.height {
@@ -87,11 +93,11 @@ func (r *runner) turn(n *node) (ran bool) {
 			return false
 		}
 	}
-	if !r.budgets.mayRun(n) {
-		r.budgets.setAside(n)
+	if !w.budgets.mayRun(n) {
+		w.budgets.setAside(n)
 		return false
 	}
-	r.runNode(n)
+	w.runNode(n)
 	return true
 }
 
@@ -99,11 +105,11 @@ func (r *runner) turn(n *node) (ran bool) {
 // that made that: descend has put it behind them, but they may have been raised since. It
 // waits once in a sweep: two makers that each read what the other's child makes would be
 // put behind each other for ever.
-func (r *runner) parentFirst(n *node) bool {
-	for p := n.parent(); p != nil && n.more.waited != r.sweeps; p = p.parent() {
-		if p.queued && p.height >= n.height && !p.materializer() && !r.graph.reaches(n, p) {
-			n.more.waited = r.sweeps
-			r.graph.raise(n, p.height+1)
+func (w *sweeper) parentFirst(n *node) bool {
+	for p := n.parent(); p != nil && n.more.waited != w.sweeps; p = p.parent() {
+		if p.queued && p.height >= n.height && !p.materializer() && !w.graph.reaches(n, p) {
+			n.more.waited = w.sweeps
+			w.graph.raise(n, p.height+1)
 			return true
 		}
 	}
@@ -112,8 +118,8 @@ func (r *runner) parentFirst(n *node) bool {
 
 // promoteFor runs the idle materializers in whose envelope n reads; they came up after
 // the sweep had begun.
-func (r *runner) promoteFor(n *node) {
-	q := &r.graph.queue
+func (w *sweeper) promoteFor(n *node) {
+	q := &w.graph.queue
 	for i := 0; i < len(q.idle); i++ {
 		m := q.idle[i]
 		reads := false
@@ -121,7 +127,7 @@ func (r *runner) promoteFor(n *node) {
 		if !reads {
 			continue
 		}
-		if r.freshen(m); i >= len(q.idle) || q.idle[i] != m {
+		if w.freshen(m); i >= len(q.idle) || q.idle[i] != m {
 			i = -1 // it has run, and what it wrote may concern another one
 		}
 	}

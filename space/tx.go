@@ -1,12 +1,9 @@
 package space
 
 import (
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/settlehq/settle/ledger"
-	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
 
@@ -18,7 +15,7 @@ import (
 // fails the whole transaction with an error that says why; later calls then do
 // nothing. Err tells whether that has happened.
 type Tx struct {
-	core   *runner
+	core   *transactions
 	graph  *graph
 	node   *node // nil in a handler
 	space  string
@@ -51,18 +48,36 @@ type Tx struct {
 	attempt ledger.Attempt
 }
 
+// transactions makes transactions: one at a time, but for the runs that a run pulls, which stand inside it. It
+// holds what they need of the space.
+type transactions struct {
+	cfg    *Config
+	ledger *ledger.Ledger
+	graph  *graph
+	hooks  *hooks
+	jobs   *jobTimers
+	tasks  taskLists // of the program
+	inv    invariants
+	// refresh brings a node up to date in the middle of a run that is about to read what it writes.
+	refresh func(*node)
+
+	scratch []*Tx // see begin
+	begun   int32 // how many, counted for readLog
+	nested  int   // runs within runs
+}
+
 // begin makes the transaction of a handler (n is nil) or of a node's run. But for
 // the runs that a run pulls (see freshen) there is one at a time, so its buffers are
 // used again; what a commit keeps is not.
-func (r *runner) begin(n *node) *Tx {
-	for r.nested >= len(r.scratch) {
-		t := &Tx{core: r, graph: r.graph, space: r.cfg.Space}
+func (s *transactions) begin(n *node) *Tx {
+	for s.nested >= len(s.scratch) {
+		t := &Tx{core: s, graph: s.graph, space: s.cfg.Space}
 		t.attempt.Context = t
-		r.scratch = append(r.scratch, t)
+		s.scratch = append(s.scratch, t)
 	}
-	t := r.scratch[r.nested]
-	r.txs++
-	t.log.begin(n, r.txs)
+	t := s.scratch[s.nested]
+	s.begun++
+	t.log.begin(n, s.begun)
 	t.clear()
 	t.node = n
 	return t
@@ -93,13 +108,6 @@ func (t *Tx) clear() {
 		t.kept = t.kept[:0]
 	}
 	t.stale, t.missing, t.leans = nil, nil, nil
-}
-
-// docValue is a document and the value a transaction leaves it with.
-type docValue struct {
-	doc   *doc
-	value model.Value
-	added int // bytes that the writes can have added at most
 }
 
 // Space is the name of the space that the transaction is in.
@@ -174,85 +182,6 @@ func (t *Tx) addPlace(v docValue) {
 	}
 }
 
-// Set writes a value at a path of a document; without a path it replaces the
-// document. Objects along the path are created; a link on the way is followed, one at
-// the end is replaced. Writing what is there already writes nothing. v may be a
-// model.Value or anything that encodes to JSON.
-func (t *Tx) Set(doc string, v any, path ...string) {
-	val, err := model.Of(v)
-	if err != nil {
-		t.fail(fmt.Errorf("write %s%s: %w", doc, model.Path(path), err))
-		return
-	}
-	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Value: val, Delete: val.IsAbsent()})
-}
-
-// Delete removes the value at a path of a document, or the whole document.
-func (t *Tx) Delete(doc string, path ...string) {
-	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Delete: true})
-}
-
-func (t *Tx) write(w model.Write) {
-	t.used()
-	if t.err != nil {
-		return
-	}
-	d, err := t.throughLinks(&w)
-	if err == nil {
-		err = t.notOwn(w.Doc)
-	}
-	if err == nil {
-		err = t.mayWrite(d, w.Path)
-	}
-	if err != nil {
-		t.fail(fmt.Errorf("write %s%s: %w", w.Doc, w.Path, err))
-		return
-	}
-	t.apply(d, w)
-}
-
-// mayWrite refuses a write to what belongs to a computation, and those of nodes that
-// have not declared that they write at all.
-func (t *Tx) mayWrite(d *doc, path model.Path) error {
-	switch n := t.node; {
-	case n != nil && n == d.owner():
-		return fmt.Errorf("this document is the node's output; return its value instead")
-	case d.writer != nil:
-		return fmt.Errorf("this document is the output of computation %s; change what that reads instead", d.writer.node.id())
-	case n == nil || n.mayWriteAt(d, path):
-		return nil
-	case len(n.spec.Writes)+len(n.spec.Envelope) == 0:
-		return fmt.Errorf("%s %s may only read; a computation writes by returning a value, and elsewhere to what it declares in Writes or Envelope", n.kind, n.id())
-	}
-	// Nothing will be brought up to date on behalf of readers of that place.
-	if !t.rehearsal {
-		t.graph.stats.OutsideWrites++
-	}
-	return nil
-}
-
-// apply adds a write to the transaction unless it changes nothing.
-func (t *Tx) apply(d *doc, w model.Write) {
-	before := t.current(d)
-	after, err := w.Apply(before)
-	if err != nil {
-		t.fail(err)
-		return
-	}
-	if model.Equal(before, after) {
-		if t.holds(d) {
-			t.leans = d
-		}
-		return
-	}
-	t.attempt.Writes = append(t.attempt.Writes, w)
-	if i := t.place(d); i >= 0 {
-		t.after[i].value = after
-		return
-	}
-	t.addPlace(docValue{doc: d, value: after})
-}
-
 // holds reports whether an undecided transaction has written to a document.
 func (t *Tx) holds(d *doc) bool { return d.key.space == "" && t.core.ledger.Holds(d.key.doc) }
 
@@ -269,66 +198,6 @@ func (t *Tx) pathsIn(d *doc) []model.Path {
 		}
 	}
 	return paths
-}
-
-// Send emits an event to a stream of a space, this one or another. It takes
-// effect if and only if this transaction commits, and exactly once. An event to
-// this space queues behind the events that are waiting now; one to another space
-// is released when the commit is durable. Events that send each other like that, with no time
-// between, come to an end: see Config.MaxChain.
-func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
-	if t.err != nil {
-		return
-	}
-	s, err := t.makeSend(space, stream, payload, options)
-	if err == nil {
-		err = t.chain(&s)
-	}
-	if err != nil {
-		t.fail(fmt.Errorf("send to %s/%s: %w", space, stream, err))
-		return
-	}
-	t.attempt.Sends = append(t.attempt.Sends, s)
-}
-
-// SendOption says more about an event that is sent.
-type SendOption func(*model.Send)
-
-// ExpiresAt has the event not be handled after a time any more, by the clock of the worker that
-// serves its space: it ends with the receipt Expired then. The zero time is none.
-func ExpiresAt(at time.Time) SendOption {
-	return func(s *model.Send) {
-		if !at.IsZero() {
-			s.Expires = model.NotBefore(at)
-		}
-	}
-}
-
-func (t *Tx) makeSend(space, stream string, payload any, options []SendOption) (model.Send, error) {
-	t.used()
-	if t.node != nil {
-		return model.Send{}, fmt.Errorf("%s %s cannot send; events are sent by handlers", t.node.kind, t.node.id())
-	}
-	if err := model.CheckName("space", space); err != nil {
-		return model.Send{}, err
-	}
-	if err := model.CheckSendStream(stream); err != nil {
-		return model.Send{}, err
-	}
-	v, err := model.Of(payload)
-	s := model.Send{To: space, Stream: stream, Payload: v}
-	for _, set := range options {
-		set(&s)
-	}
-	return s, err
-}
-
-// chain makes a send the next in the chain of the event that is being handled.
-func (t *Tx) chain(s *model.Send) (err error) {
-	if t.attempt.Event != nil {
-		s.Depth, err = lineage.Next(t.attempt.Event, t.core.cfg.MaxChain)
-	}
-	return err
 }
 
 func (t *Tx) fail(err error) {
@@ -357,7 +226,7 @@ func (t *Tx) Log(message string, args ...any) {
 	if len(t.core.hooks.onConsole) == 0 || t.rehearsal {
 		return
 	}
-	info := ConsoleInfo{Space: t.space, Program: t.core.program.Name, Message: message, Args: args}
+	info := ConsoleInfo{Space: t.space, Program: t.core.hooks.program, Message: message, Args: args}
 	if t.node != nil {
 		info.Node = t.node.id()
 	}
@@ -382,16 +251,12 @@ func (t *Tx) Host() any { return t.core.cfg.Guard.Host }
 type former struct {
 	child, parent *node
 	parentRuns    uint64
-	spec          *NodeSpec
+	spec          *declaration
 	doomed        bool
 	outdated      bool
 }
 
-// notOwn refuses writes into the documents of actions.
-func (t *Tx) notOwn(doc string) error {
-	owner := t.core.program.taskDocs[doc]
-	if owner == "" || t.tasking {
-		return nil
-	}
-	return fmt.Errorf("this document holds the tasks of %s; start, cancel or forget those", owner)
-}
+// nodeCode is the function of a node.
+type nodeCode func(tx *Tx) (model.Value, error)
+
+func (nodeCode) isCode() {}

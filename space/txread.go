@@ -177,7 +177,7 @@ func (t *Tx) remember(key docKey) *doc {
 func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
 	flat := how == shallow && !link
 	if t.node == nil && how != peek && !t.rehearsal {
-		t.core.inv.reads(t, d, path, flat)
+		t.core.inv.reads(t.attempt.Event, d, path, flat)
 	}
 	switch {
 	case how == peek || t.rehearsal:
@@ -200,9 +200,9 @@ func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
 		return false
 	}
 	probe := dep{node: t.node, doc: d, path: path, shallow: shallow}
-	before := t.core.txs
-	probe.eachWriter(true, func(s *surface) { t.core.freshen(s.node) })
-	if t.core.txs != before {
+	before := t.core.begun
+	probe.eachWriter(true, func(s *surface) { t.core.refresh(s.node) })
+	if t.core.begun != before {
 		t.rebase()
 	}
 	return true
@@ -226,49 +226,6 @@ func (t *Tx) rebase() {
 			w.value = v
 		}
 	}
-}
-
-// throughLinks resolves the links on the way of a write, as a directory that is a link
-// is followed and a file that is one is replaced. Where a write goes depends on them, so
-// they are read: a node writes elsewhere when they come to point elsewhere, and a handler
-// waits until they are up to date.
-func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
-	doc, path := w.Doc, w.Path
-	for hops := 0; hops <= maxHops; hops++ {
-		d, err := t.graph.ensureDoc(docKey{doc: w.Doc})
-		if err != nil {
-			return nil, err
-		}
-		v, rest, hop := t.hop(d, w.Path, raw)
-		if !hop {
-			if t.mayLead(d, w.Path) && t.note(d, w.Path, deep, false) {
-				hops--
-				continue
-			}
-			return d, nil
-		}
-		at := w.Path[:len(w.Path)-len(rest)]
-		if t.note(d, at, raw, true) {
-			hops--
-			continue // its writer has run: look again
-		}
-		link, ok := v.AsLink()
-		switch {
-		case !ok:
-			return nil, fmt.Errorf("%s%s has the key $link and is not a link", w.Doc, at)
-		case link.Space != "" && link.Space != t.space:
-			return nil, fmt.Errorf("%s%s links to space %s; a space is changed by itself only, send it an event", w.Doc, at, link.Space)
-		}
-		w.Doc, w.Path = link.Doc, join(link.Path, rest)
-	}
-	w.Doc, w.Path = doc, path
-	return nil, fmt.Errorf("more than %d links on the way; they go round", maxHops)
-}
-
-// mayLead reports whether a write into a document, where no link was found on the way, may
-// find one later: what is derived is written through links only.
-func (t *Tx) mayLead(d *doc, path model.Path) bool {
-	return len(path) > 0 && d.writer != nil && d.writer.node != t.node
 }
 
 // reading is how a transaction reads an address.

@@ -32,7 +32,7 @@ import (
 // output. A document that was derived, and is not any more, is an ordinary document from then
 // on, with the value that it has.
 func (s *Space) Change(p *Program) error {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	if s.graph.ticked {
 		return fmt.Errorf("change to program %s: not from within a handler, a run or a hook", p.Name)
 	}
@@ -45,7 +45,7 @@ func (s *Space) Change(p *Program) error {
 }
 
 // Program is the program that the space runs.
-func (s *Space) Program() *Program { return s.runner.program }
+func (s *Space) Program() *Program { return s.handling.program }
 
 // mayTurnOver reports whether a change has been asked for that can take place now.
 func (s *Space) mayTurnOver() bool {
@@ -58,18 +58,18 @@ func (s *Space) turnOver() {
 		return
 	}
 	p := s.next
-	if s.next = nil; p != s.runner.program {
+	if s.next = nil; p != s.handling.program {
 		s.changeOver(p)
 	}
 }
 
 func (s *Space) changeOver(p *Program) {
-	info := ProgramInfo{Name: p.Name, Version: p.Version, Before: s.runner.program.Version}
-	old := s.runner.program
-	s.runner.program, s.hooks.program = p, p.Name
+	info := ProgramInfo{Name: p.Name, Version: p.Version, Before: s.handling.program.Version}
+	old := s.handling.program
+	s.handling.program, s.handling.tasks, s.hooks.program = p, p.tasks, p.Name
 	s.ledger.Runs(p.Version)
 	s.ledger.LetGo() // the new handler says itself what it lacks
-	s.runner.jobs.specs, s.runner.jobs.check = p.crons, true
+	s.jobs.specs, s.jobs.check = p.crons, true
 	s.structure.setHandlers(p)
 	for id, o := range s.runner.observations.resumable { // any order: each by itself
 		if o.Version == "" {
@@ -96,7 +96,7 @@ func (s *Space) changeOver(p *Program) {
 
 // makeRoom removes what the new program does not have, and what would be in its way.
 func (g *graph) makeRoom(old, p *Program) (gone int) {
-	wanted := make(map[string]*NodeSpec, len(p.nodes))
+	wanted := make(map[string]*declaration, len(p.nodes))
 	for _, spec := range p.nodes {
 		wanted[spec.ID] = spec
 	}
@@ -123,20 +123,20 @@ func (g *graph) makeRoom(old, p *Program) (gone int) {
 }
 
 // fits reports whether a node can go on with another spec of its id.
-func fits(n *node, spec *NodeSpec) bool {
+func fits(n *node, spec *declaration) bool {
 	return sameShape(n.spec, spec) && (n.status != NeverRan || sameAddresses(n.spec.DeclaredReads, spec.DeclaredReads))
 }
 
 // mustRegister registers a node of a program. Its names were checked when it was added to the
 // program, and there is room for it, so an error is a mistake here.
-func (g *graph) mustRegister(spec *NodeSpec) {
+func (g *graph) mustRegister(spec *declaration) {
 	if _, err := g.register(spec, nil); err != nil {
 		panic(fmt.Sprintf("space: change of program: %v", err))
 	}
 }
 
 // replace goes on with a node under another spec, and reports whether its code is another.
-func (s *Space) replace(n *node, spec *NodeSpec) (changed bool) {
+func (s *Space) replace(n *node, spec *declaration) (changed bool) {
 	g, before := s.graph, n.spec
 	n.spec = spec
 	g.reshaped(n.handle)
@@ -163,7 +163,7 @@ const (
 // renew has a node run again because its code is another, from a clean slate: what it is held
 // back for, the former code may be to blame. If the code is the one again under which it was
 // clean last, and nothing has changed since, it is clean.
-func (g *graph) renew(n *node, before *NodeSpec) {
+func (g *graph) renew(n *node, before *declaration) {
 	x := n.ext()
 	if x.cleanAs != "" && x.cleanAs == n.spec.Version && n.onlyBecause(causeVersion) {
 		x.causes, x.cleanAs, x.gate.armed = nil, "", false
@@ -209,18 +209,4 @@ func (g *graph) makeAnew() (makers int) {
 		}
 	}
 	return makers
-}
-
-// makeWay removes what a former program has made and its successor makes in another shape, or
-// under another name with the same output.
-func (t *Tx) makeWay(spec *NodeSpec) {
-	outdated := func(n *node) bool { return n.more != nil && n.more.outdated && !n.running && n != t.node }
-	if n := t.graph.byID[spec.ID]; n != nil && outdated(n) && !t.node.descendsFrom(n) && !sameShape(n.spec, spec) {
-		t.graph.remove(n)
-	}
-	if d := t.graph.local(spec.Output); d != nil && d.writer != nil {
-		if n := d.writer.node; n.id() != spec.ID && outdated(n) && !t.node.descendsFrom(n) {
-			t.graph.remove(n)
-		}
-	}
 }

@@ -11,7 +11,7 @@ import (
 // View returns the space for package inspect to read. It belongs to the owner of the space, as all its
 // methods do.
 func (s *Space) View() inspect.View {
-	return view{graph: s.graph, ledger: s.ledger, needs: &s.runner.needs, cfg: &s.cfg}
+	return view{graph: s.graph, ledger: s.ledger, needs: &s.handling.needs, cfg: &s.cfg}
 }
 
 // Recorder records what the space does, as far as that is switched on.

@@ -5,8 +5,69 @@ import (
 	"slices"
 	"time"
 
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
+
+// Send emits an event to a stream of a space, this one or another. It takes
+// effect if and only if this transaction commits, and exactly once. An event to
+// this space queues behind the events that are waiting now; one to another space
+// is released when the commit is durable. Events that send each other like that, with no time
+// between, come to an end: see Config.MaxChain.
+func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
+	if t.err != nil {
+		return
+	}
+	s, err := t.makeSend(space, stream, payload, options)
+	if err == nil {
+		err = t.chain(&s)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("send to %s/%s: %w", space, stream, err))
+		return
+	}
+	t.attempt.Sends = append(t.attempt.Sends, s)
+}
+
+// SendOption says more about an event that is sent.
+type SendOption func(*model.Send)
+
+// ExpiresAt has the event not be handled after a time any more, by the clock of the worker that
+// serves its space: it ends with the receipt Expired then. The zero time is none.
+func ExpiresAt(at time.Time) SendOption {
+	return func(s *model.Send) {
+		if !at.IsZero() {
+			s.Expires = model.NotBefore(at)
+		}
+	}
+}
+
+func (t *Tx) makeSend(space, stream string, payload any, options []SendOption) (model.Send, error) {
+	t.used()
+	if t.node != nil {
+		return model.Send{}, fmt.Errorf("%s %s cannot send; events are sent by handlers", t.node.kind, t.node.id())
+	}
+	if err := model.CheckName("space", space); err != nil {
+		return model.Send{}, err
+	}
+	if err := model.CheckSendStream(stream); err != nil {
+		return model.Send{}, err
+	}
+	v, err := model.Of(payload)
+	s := model.Send{To: space, Stream: stream, Payload: v}
+	for _, set := range options {
+		set(&s)
+	}
+	return s, err
+}
+
+// chain makes a send the next in the chain of the event that is being handled.
+func (t *Tx) chain(s *model.Send) (err error) {
+	if t.attempt.Event != nil {
+		s.Depth, err = lineage.Next(t.attempt.Event, t.core.cfg.MaxChain)
+	}
+	return err
+}
 
 // Now is the wall time of this attempt, as the host has told it, in UTC and to the
 // millisecond. Another attempt at the same event has a later one, or an earlier one if the

@@ -10,8 +10,14 @@ import (
 // firstRuns is how many runs of a function count as its first ones; see Config.Rehearsals.
 const firstRuns = 3
 
+// rehearsals repeat runs and attempts, to see whether they come to the same.
+type rehearsals struct {
+	*transactions
+	rehearsed map[string]int // see repetitions
+}
+
 // repetitions is how often a run of a function is to be made again.
-func (r *runner) repetitions(who string) int {
+func (r *rehearsals) repetitions(who string) int {
 	if r.rehearsed == nil {
 		r.rehearsed = map[string]int{}
 	}
@@ -25,7 +31,7 @@ func (r *runner) repetitions(who string) int {
 // validate repeats a run that has just been applied, and reports if a repetition
 // would have changed anything. Nothing of it is kept. A repetition that fails says
 // nothing: functions may fail. after is what the run has changed.
-func (r *runner) validate(n *node, after []docValue, v model.Value) {
+func (r *rehearsals) validate(n *node, after []docValue, v model.Value) {
 	switch {
 	case !r.cfg.CheckIdempotency || n.kind != Computation:
 		return
@@ -44,7 +50,7 @@ func (r *runner) validate(n *node, after []docValue, v model.Value) {
 }
 
 // repeat makes a run again, of which v came, and lists what it would change.
-func (r *runner) repeat(n *node, v model.Value) (out []Difference) {
+func (r *rehearsals) repeat(n *node, v model.Value) (out []Difference) {
 	r.nested++ // it gets a transaction of its own
 	again := r.begin(n)
 	again.rehearsal = true
@@ -64,7 +70,7 @@ func (r *runner) repeat(n *node, v model.Value) (out []Difference) {
 
 // rehearse repeats an attempt that has come to its end and is not applied yet, and reports if
 // the repetition did something else. Nothing of it is kept.
-func (r *runner) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
+func (r *rehearsals) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
 	if !r.cfg.CheckIdempotency || tx.stale != nil || tx.missing != nil {
 		return
 	}
@@ -78,12 +84,12 @@ func (r *runner) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
 
 // attemptAgain makes an attempt again, and lists what it does otherwise than the first, of
 // which tx and v came.
-func (r *runner) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) []Difference {
+func (r *rehearsals) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) []Difference {
 	r.nested++
 	again := r.begin(nil)
 	again.attempt.Event, again.rehearsal = ev, true
-	r.handed = *ev
-	u, err := callHandler(h, again, &r.handed)
+	handed := *ev
+	u, err := callHandler(h, again, &handed)
 	r.nested--
 	if err == nil {
 		err = again.err
@@ -156,7 +162,7 @@ func differences(doc string, first, second model.Value) []Difference {
 	return out
 }
 
-func (r *runner) violated(v Violation, attempt int) {
+func (r *rehearsals) violated(v Violation, attempt int) {
 	r.graph.stats.Violations++
 	if f := r.cfg.Trace.Violated; f != nil {
 		f(v)

@@ -1,8 +1,6 @@
 package space
 
 import (
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/settlehq/settle/ledger"
@@ -22,42 +20,58 @@ import (
 // What becomes of an attempt that is rejected, the table in rejection.go says. A node's run that a refusal
 // undoes is made again whatever was in the way (see revert). Its output shows the confirmed value until then.
 
+// handling calls the handlers of events, each in a transaction.
+type handling struct {
+	*transactions
+	program    *Program
+	sizes      *sizes
+	budgets    *budgets
+	rehearsals *rehearsals
+
+	needs needs
+	// limit is that of a handler that did not return in an earlier life.
+	limit  time.Duration
+	handed model.Event // what the handler sees
+	// firstEvent says that no event was handled since nodes ran last.
+	firstEvent bool
+}
+
 // ledgerHost is what the ledger needs of the space.
-func (r *runner) ledgerHost() ledger.Host {
+func (h *handling) ledgerHost(integrated func(*model.Commit, []string) error) ledger.Host {
 	return ledger.Host{
-		Integrated: r.integrated,
-		Attempt:    r.attempt, Unhandled: r.unhandled, Conclude: r.conclude, Fits: r.sizes.documentsFit,
-		Recorded: r.recorded, Postponed: r.postponed, Failed: r.eventFailed, Lost: r.lost, Unconverged: r.unconverged,
-		Lacks:   func() bool { return r.needs.lacks(r.graph) },
-		Overdue: func() error { return r.needs.overdue(r.graph, r.documentWait()) },
-		Release: func() { r.needs.release(r.graph) },
-		Instead: r.skipped, Later: r.later,
+		Integrated: integrated,
+		Attempt:    h.attempt, Unhandled: h.unhandled, Conclude: h.conclude, Fits: h.sizes.documentsFit,
+		Recorded: h.recorded, Postponed: h.postponed, Failed: h.eventFailed, Lost: h.lost, Unconverged: h.unconverged,
+		Lacks:   func() bool { return h.needs.lacks(h.graph) },
+		Overdue: func() error { return h.needs.overdue(h.graph, h.documentWait()) },
+		Release: func() { h.needs.release(h.graph) },
+		Instead: h.skipped, Later: h.later,
 	}
 }
 
 // documentWait is for how long the head waits for documents of other spaces, 0 for no end of it. What a
 // runtime that is attached cannot read, the owner may.
-func (r *runner) documentWait() time.Duration {
-	if r.ledger.Role() == ledger.Attached {
+func (h *handling) documentWait() time.Duration {
+	if h.ledger.Role() == ledger.Attached {
 		return 0
 	}
-	return r.cfg.DocumentWait
+	return h.cfg.DocumentWait
 }
 
 // attempt calls the handler of ev in a transaction.
-func (r *runner) attempt(ev *model.Event) *ledger.Attempt {
+func (h *handling) attempt(ev *model.Event) *ledger.Attempt {
 	var trace model.Trace
-	if f := r.cfg.Trace.HandleStart; f != nil {
+	if f := h.cfg.Trace.HandleStart; f != nil {
 		trace = f(ev)
 	} else {
 		trace = ev.Trace
 	}
-	tx := r.begin(nil)
-	r.inv.attempt()
+	tx := h.begin(nil)
+	h.inv.attempt()
 	a := &tx.attempt
 	a.Event, a.Trace, a.MayPass = ev, trace, false
-	a.Receipt, a.Err = r.callHandler(tx, ev)
-	if late := r.cfg.Guard.returned(true); late != nil {
+	a.Receipt, a.Err = h.callHandler(tx, ev)
+	if late := h.cfg.Guard.returned(true); late != nil {
 		tx.drop()
 		a.Receipt, a.Err = receipts.Failed(ev, late), late
 	}
@@ -69,20 +83,20 @@ func (r *runner) attempt(ev *model.Event) *ledger.Attempt {
 
 // callHandler runs the handler and says how the event ended, and with what error if that was the
 // handler's. Writes and sends of a handler that did not succeed are dropped from tx.
-func (r *runner) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
+func (h *handling) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if ev.Invalid != "" {
 		return receipts.Refused(ev, ev.Invalid), nil
 	}
-	h := r.program.handler(ev.Stream)
-	if h == nil {
-		return receipts.Refused(ev, r.program.unhandled(ev.Stream)), nil
+	f := h.program.handler(ev.Stream)
+	if f == nil {
+		return receipts.Refused(ev, h.program.unhandled(ev.Stream)), nil
 	}
-	r.handed = r.jobs.seenBy(ev)
+	h.handed = h.jobs.seenBy(ev)
 	var given *model.Event // as it was: the handler may change what it is given
-	if r.cfg.CheckIdempotency {
-		given = new(r.handed)
+	if h.cfg.CheckIdempotency {
+		given = new(h.handed)
 	}
-	v, err := callHandler(h, tx, &r.handed)
+	v, err := callHandler(f, tx, &h.handed)
 	if err == nil {
 		err = tx.err
 	}
@@ -90,29 +104,17 @@ func (r *runner) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 		tx.drop()
 		return receipts.Failed(ev, err), err
 	}
-	r.rehearse(h, tx, given, v)
+	h.rehearsals.rehearse(f, tx, given, v)
 	return receipts.Handled(ev, v), nil
-}
-
-func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			// The stack is for the host's log: it differs from run to run, and a receipt
-			// is read by strangers.
-			tx.stack = debug.Stack()
-			err = fmt.Errorf("handler of %s panicked: %v", ev.Stream, p)
-		}
-	}()
-	return h(tx, ev)
 }
 
 // unhandled begins the end of an event whose handler is not called. It takes the mark away by which the
 // event was cancelled.
-func (r *runner) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
-	tx := r.begin(nil)
+func (h *handling) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
+	tx := h.begin(nil)
 	a := &tx.attempt
 	a.Event, a.Trace, a.Receipt, a.Err, a.MayPass, a.Waits = ev, ev.Trace, rc, nil, false, false
-	if key := CancelKey(ev.Stream, ev.ID); rc.Outcome == model.Cancelled && !r.ledger.Value(CancelDoc).Get(key).IsAbsent() {
+	if key := CancelKey(ev.Stream, ev.ID); rc.Outcome == model.Cancelled && !h.ledger.Value(CancelDoc).Get(key).IsAbsent() {
 		tx.Delete(CancelDoc, key)
 		if tx.err != nil { // a program that derives a document of that name keeps the mark
 			tx.drop()
@@ -123,60 +125,60 @@ func (r *runner) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
 
 // conclude adds to the transaction that ends an event what belongs into it however the event has ended: the
 // next time of a job, and the end of a task.
-func (r *runner) conclude(a *ledger.Attempt, dropped bool) {
+func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 	tx := a.Context.(*Tx)
 	if dropped {
 		tx.drop()
 	} else {
-		if r.firstEvent {
-			r.budgets.converged()
+		if h.firstEvent {
+			h.budgets.converged()
 		}
-		r.inv.handles(r, tx)
+		h.inv.handles(a.Event)
 	}
-	r.jobs.setNext(tx, a.Event)
+	h.jobs.setNext(&tx.attempt.Draft, a.Event)
 	if a.Receipt.Outcome != model.Handled {
-		r.endTask(tx, a.Event, a.Receipt.Error)
+		tx.endTask(h.sizes, a.Event, a.Receipt.Error)
 	}
 }
 
 // recorded applies what the transaction that ends an event has written.
-func (r *runner) recorded(a *ledger.Attempt, n uint64) {
+func (h *handling) recorded(a *ledger.Attempt, n uint64) {
 	tx := a.Context.(*Tx)
-	r.applyWrites(tx, n)
-	r.traceHandled(HandleInfo{
+	h.applyWrites(tx, n)
+	h.traceHandled(HandleInfo{
 		Event: a.Event, Tx: n, Receipt: a.Receipt, Rejection: rejectionOfHandling(a.Receipt, a.Err),
 		Writes: a.Writes, Sends: a.Sends, Trace: a.Trace, Stack: tx.stack,
 	})
 }
 
 // applyWrites shows what a transaction of a handler or of the application has written.
-func (r *runner) applyWrites(tx *Tx, n uint64) {
+func (h *handling) applyWrites(tx *Tx, n uint64) {
 	for _, w := range tx.after {
-		r.ledger.Note(w.doc.key.doc, w.value)
-		r.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: tx.pathsIn(w.doc)})
+		h.ledger.Note(w.doc.key.doc, w.value)
+		h.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: tx.pathsIn(w.doc)})
 	}
 }
 
 // postponed takes in that nothing is kept of an attempt for now. What it lacked is demanded until then.
-func (r *runner) postponed(a *ledger.Attempt, why ledger.Postponement, until time.Duration) {
+func (h *handling) postponed(a *ledger.Attempt, why ledger.Postponement, until time.Duration) {
 	tx := a.Context.(*Tx)
 	info := HandleInfo{Event: a.Event, Trace: a.Trace, Until: until}
 	switch why {
 	case ledger.Parked:
-		r.graph.stats.Parked++
-		r.needs.add(r.graph, tx.missing, tx.stale, r.documentWait())
+		h.graph.stats.Parked++
+		h.needs.add(h.graph, tx.missing, tx.stale, h.documentWait())
 		info.Waits = tx.waits()
 	case ledger.PutOff:
 		info.Err, info.Rejection, info.Stack = a.Err, rejectionOf(a.Err), tx.stack
 	}
-	r.traceHandled(info)
+	h.traceHandled(info)
 }
 
-func (r *runner) traceHandled(info HandleInfo) {
-	if w := r.graph.recorder; w.On() {
+func (h *handling) traceHandled(info HandleInfo) {
+	if w := h.graph.recorder; w.On() {
 		w.Ran(handleEntry(&info), info.Writes)
 	}
-	if f := r.cfg.Trace.HandleEnd; f != nil {
+	if f := h.cfg.Trace.HandleEnd; f != nil {
 		f(info)
 	}
 }
@@ -194,51 +196,51 @@ func handleEntry(info *HandleInfo) inspect.RunEntry {
 }
 
 // eventFailed reports an attempt that ended in an error.
-func (r *runner) eventFailed(a *ledger.Attempt, tries int, again bool) {
-	r.hooks.report(ErrorInfo{
+func (h *handling) eventFailed(a *ledger.Attempt, tries int, again bool) {
+	h.hooks.report(ErrorInfo{
 		Stream: a.Event.Stream, Event: a.Event.ID, Err: a.Err, Stack: a.Context.(*Tx).stack, Rejection: rejectionOf(a.Err),
 		Transient: again, Attempt: tries,
 	})
 }
 
 // lost is the error of an event whose handler is not called any more.
-func (r *runner) lost(ev *model.Event, tries int, overran bool) error {
+func (h *handling) lost(ev *model.Event, tries int, overran bool) error {
 	if overran {
-		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: r.overruns.limit, Attempts: tries}
+		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: h.limit, Attempts: tries}
 	}
 	return &LostError{Event: ev.ID, Attempts: tries}
 }
 
 // unconverged reports an event that has met conflicts for too long.
-func (r *runner) unconverged(ev *model.Event, conflicts int) {
-	r.hooks.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: conflicts}, Transient: true, Attempt: conflicts})
+func (h *handling) unconverged(ev *model.Event, conflicts int) {
+	h.hooks.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: conflicts}, Transient: true, Attempt: conflicts})
 }
 
-func (r *runner) later(w *model.Waiting, tx uint64) {
-	if f := r.cfg.Trace.Later; f != nil {
+func (h *handling) later(w *model.Waiting, tx uint64) {
+	if f := h.cfg.Trace.Later; f != nil {
 		f(LaterInfo{Event: w.ID, Stream: w.Stream, NotBefore: w.NotBefore, Tx: tx})
 	}
 }
 
 // skipped is the transaction that takes the place of the event of a job that is too late, nil for any other
 // event.
-func (r *runner) skipped(ev *model.Event) *ledger.Draft {
-	if !r.jobs.tooLate(ev) {
+func (h *handling) skipped(ev *model.Event) *ledger.Draft {
+	if !h.jobs.tooLate(ev) {
 		return nil
 	}
-	tx := r.begin(nil)
+	tx := h.begin(nil)
 	tx.attempt.By = byCron
-	r.jobs.skip(tx, ev)
+	h.jobs.skip(&tx.attempt.Draft, ev)
 	return &tx.attempt.Draft
 }
 
 // dispatchSome handles events until the lane is empty, its head must wait, or the
 // commit is full.
-func (r *runner) dispatchSome() int {
+func (h *handling) dispatchSome() int {
 	n := 0
-	for !r.ledger.Closed() && !r.ledger.Full() {
-		r.firstEvent = n == 0
-		if r.ledger.Next() != ledger.Handled {
+	for !h.ledger.Closed() && !h.ledger.Full() {
+		h.firstEvent = n == 0
+		if h.ledger.Next() != ledger.Handled {
 			break
 		}
 		n++
@@ -246,16 +248,16 @@ func (r *runner) dispatchSome() int {
 	return n
 }
 
-func (r *runner) addDirect(tx *Tx, by string) (uint64, error) {
+func (h *handling) addDirect(tx *Tx, by string) (uint64, error) {
 	tx.attempt.By = by
-	n, err := r.ledger.Record(&tx.attempt.Draft)
+	n, err := h.ledger.Record(&tx.attempt.Draft)
 	if err != nil {
 		return 0, err
 	}
-	r.ledger.Direct(n)
-	if w := r.graph.recorder; w.On() {
+	h.ledger.Direct(n)
+	if w := h.graph.recorder; w.On() {
 		w.Wrote(by, n, tx.attempt.Writes)
 	}
-	r.applyWrites(tx, n)
+	h.applyWrites(tx, n)
 	return n, nil
 }

@@ -1,0 +1,63 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Clash says that two computations write one place, or one of them inside what the other
+// writes. What stands there depends on which of them has run last, so that at rest it need
+// not be what recomputing everything would give (I1).
+type Clash struct{ First, Second Writer }
+
+// Writer is a place that a node is registered to write.
+type Writer struct {
+	Node  string
+	Place Address
+}
+
+func (c *Clash) Error() string {
+	return fmt.Sprintf("computation %q writes %s, and computation %q writes %s: what stands there would depend on which of them has run last; let one of them derive it, or give each a place of its own",
+		c.First.Node, c.First.Place, c.Second.Node, c.Second.Place)
+}
+
+// Clash is the first one among the computations that were added, nil if there is none. Add
+// does not refuse it: the core runs such programs, and it is for who takes programs from
+// people to ask. That a value of an input is wanted, any number of nodes may write.
+func (p *Program) Clash() *Clash {
+	of := map[string][]Writer{}
+	for _, n := range p.nodes {
+		if n.Kind != Computation {
+			continue
+		}
+		for _, w := range n.writers() {
+			doc := w.Place.Doc
+			if p.isWanted(doc) {
+				continue
+			}
+			if at := slices.IndexFunc(of[doc], w.meets); at >= 0 {
+				return &Clash{of[doc][at], w}
+			}
+			of[doc] = append(of[doc], w)
+		}
+	}
+	return nil
+}
+
+func (w Writer) meets(o Writer) bool { return w.Node != o.Node && w.Place.Path.Overlaps(o.Place.Path) }
+
+// isWanted reports whether a document says which values of an input are wanted.
+func (p *Program) isWanted(doc string) bool {
+	a := p.actions[p.tasks.owner[doc]]
+	return a != nil && a.Input && a.Pending() == doc
+}
+
+func (n *declaration) writers() (all []Writer) {
+	for _, place := range slices.Concat(n.Writes, n.Envelope) {
+		all = append(all, Writer{n.ID, place})
+	}
+	if n.Output != "" {
+		all = append(all, Writer{n.ID, Address{Doc: n.Output}})
+	}
+	return all
+}
