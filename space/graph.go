@@ -16,7 +16,7 @@ type graph struct {
 	documents
 	nodeTable
 	marks
-	order
+	heights
 	queue
 	gates
 	liveness
@@ -36,9 +36,9 @@ type graph struct {
 func newGraph(trace *Trace, stats *Stats) *graph {
 	g := &graph{trace: trace, stats: stats}
 	g.docs, g.far, g.byID = map[string]*doc{}, map[docKey]*doc{}, map[string]*node{}
-	g.order = order{table: &g.nodeTable, marks: &g.marks, stats: stats}
+	g.heights = heights{table: &g.nodeTable, marks: &g.marks, stats: stats}
 	g.gates = gates{queue: &g.queue}
-	g.liveness = liveness{documents: &g.documents, order: &g.order, queue: &g.queue, gates: &g.gates, marks: &g.marks, stats: stats}
+	g.liveness = liveness{documents: &g.documents, heights: &g.heights, queue: &g.queue, gates: &g.gates, marks: &g.marks, stats: stats}
 	g.staleness = staleness{documents: &g.documents, queue: &g.queue, marks: &g.marks, stats: stats}
 	g.changes = changes{documents: &g.documents, queue: &g.queue, gates: &g.gates, staleness: &g.staleness, trace: trace, stats: stats}
 	return g

@@ -17,8 +17,8 @@ import (
 //
 // A node also comes after the one that made it, unless data says otherwise.
 
-// order keeps the heights.
-type order struct {
+// heights keeps the heights of nodes.
+type heights struct {
 	table *nodeTable
 	marks *marks
 	stats *Stats
@@ -34,42 +34,42 @@ type order struct {
 }
 
 // orderEdge makes the reader of d come after the writer s.
-func (o *order) orderEdge(s *surface, d *dep) {
+func (h *heights) orderEdge(s *surface, d *dep) {
 	n, w := d.node, s.node
 	if n.height > w.height || d.back {
 		return
 	}
-	if o.reaches(n, w) {
-		o.setBack(d, true)
+	if h.reaches(n, w) {
+		h.setBack(d, true)
 		return
 	}
-	o.raise(n, w.height+1)
+	h.raise(n, w.height+1)
 }
 
 // orderDep makes the reader of d come after all that write there. Whether one of them is
 // downstream of it is asked of all before anything is raised: d is among the readers of
 // each already, and raising would go round for ever.
-func (o *order) orderDep(d *dep) {
+func (h *heights) orderDep(d *dep) {
 	n := d.node
 	height := n.height
 	d.eachWriter(true, func(s *surface) {
 		switch w := s.node; {
 		case d.back || n.height > w.height:
-		case o.reaches(n, w):
-			o.setBack(d, true)
+		case h.reaches(n, w):
+			h.setBack(d, true)
 		default:
 			height = max(height, w.height+1)
 		}
 	})
 	if !d.back {
-		o.raise(n, height)
+		h.raise(n, height)
 	}
 }
 
 // reaches reports whether to is downstream of from. Heights grow along edges, so what
 // is above to cannot lead there.
-func (o *order) reaches(from, to *node) bool {
-	stamp := o.marks.next()
+func (h *heights) reaches(from, to *node) bool {
+	stamp := h.marks.next()
 	from.mark = stamp
 	work := []*node{from}
 	for len(work) > 0 {
@@ -78,7 +78,7 @@ func (o *order) reaches(from, to *node) bool {
 		if n == to {
 			return true
 		}
-		o.stats.Visits++
+		h.stats.Visits++
 		n.eachReader(true, func(d *dep) {
 			if r := d.node; !d.back && r.mark != stamp && r.height <= to.height {
 				r.mark = stamp
@@ -93,25 +93,25 @@ func (o *order) reaches(from, to *node) bool {
 // can be further up than by the number of nodes, unless a circle was not found to be one:
 // its last edge is left out of account then, as any that closes one, instead of going round
 // for ever.
-func (o *order) raise(n *node, height int32) {
+func (h *heights) raise(n *node, height int32) {
 	if n.height >= height {
 		return
 	}
 	n.height = height
-	o.top = max(o.top, height)
-	ceiling := height + int32(len(o.table.nodes))
+	h.top = max(h.top, height)
+	ceiling := height + int32(len(h.table.nodes))
 	work := []*node{n}
 	for len(work) > 0 {
 		n, work = work[len(work)-1], work[:len(work)-1]
-		o.stats.Visits++
+		h.stats.Visits++
 		n.eachReader(true, func(d *dep) {
 			if r := d.node; !d.back && r.height <= n.height {
 				if n.height == ceiling {
-					o.setBack(d, true)
+					h.setBack(d, true)
 					return
 				}
 				r.height = n.height + 1
-				o.top = max(o.top, r.height)
+				h.top = max(h.top, r.height)
 				work = append(work, r)
 			}
 		})
@@ -119,24 +119,24 @@ func (o *order) raise(n *node, height int32) {
 }
 
 // setBack notes that an edge closes a circle, or does not any more.
-func (o *order) setBack(d *dep, back bool) {
+func (h *heights) setBack(d *dep, back bool) {
 	switch {
 	case d.back == back:
 		return
 	case !back:
-		o.backEdges--
+		h.backEdges--
 	default:
-		o.backEdges++
+		h.backEdges++
 		if !d.listed {
 			d.listed = true
-			o.backs = append(o.backs, d)
+			h.backs = append(h.backs, d)
 		}
 	}
 	d.back = back
 }
 
 // edgeGone notes that circles may have been opened.
-func (o *order) edgeGone() { o.unchecked = len(o.backs) }
+func (h *heights) edgeGone() { h.unchecked = len(h.backs) }
 
 // maxRechecked bounds how many edges are looked at again per pass.
 const maxRechecked = 16
@@ -144,56 +144,56 @@ const maxRechecked = 16
 // recheckBackEdges looks at edges that have closed a circle again, in turn, after others have gone.
 // Without this the reader would come before its writer for good. Those that close none any
 // more are only dropped, and do not count: else they could come faster than they go.
-func (o *order) recheckBackEdges() {
-	if o.unchecked == 0 {
+func (h *heights) recheckBackEdges() {
+	if h.unchecked == 0 {
 		return
 	}
 	n, again := 0, []*dep(nil)
-	for ; n < o.unchecked && len(again) < maxRechecked; n++ {
-		d := o.backs[n]
+	for ; n < h.unchecked && len(again) < maxRechecked; n++ {
+		d := h.backs[n]
 		d.listed = false
 		if d.back {
 			again = append(again, d)
 		}
 	}
-	o.unchecked -= n
-	o.backs = slices.Delete(o.backs, 0, n)
+	h.unchecked -= n
+	h.backs = slices.Delete(h.backs, 0, n)
 	for _, d := range again {
-		o.setBack(d, false)
-		o.orderDep(d)
+		h.setBack(d, false)
+		h.orderDep(d)
 	}
 }
 
 // descend makes a node come after the one that made it, which may be about to remove it
 // (seed 001 section 7.4, rule 2). Data outweighs that: a parent that reads what its child
 // makes comes after it. Only what is known now counts; see also Space.parentFirst.
-func (o *order) descend(n *node) {
-	if p := n.parent(); p != nil && n.height <= p.height && !o.reaches(n, p) {
-		o.raise(n, p.height+1)
+func (h *heights) descend(n *node) {
+	if p := n.parent(); p != nil && n.height <= p.height && !h.reaches(n, p) {
+		h.raise(n, p.height+1)
 	}
 }
 
 // lower gives all nodes the least heights when the highest has become twice what was
 // needed last time, and reports whether it has. Edges that come and go push each other up, and would without end.
-func (o *order) lower() (lowered bool) {
-	if o.top <= o.rebuildHeight {
+func (h *heights) lower() (lowered bool) {
+	if h.top <= h.rebuildHeight {
 		return false
 	}
 	var nodes []*node
-	for _, n := range o.table.nodes {
+	for _, n := range h.table.nodes {
 		if n != nil {
 			nodes = append(nodes, n)
 		}
 	}
 	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(a.height, b.height) })
-	done := o.marks.next()
-	o.top = 0
+	done := h.marks.next()
+	h.top = 0
 	for _, n := range nodes {
 		n.height = n.leastHeight(done)
 		n.mark = done
-		o.top = max(o.top, n.height)
+		h.top = max(h.top, n.height)
 	}
-	o.rebuildHeight = 2*o.top + 64 + int32(len(nodes)/16)
+	h.rebuildHeight = 2*h.top + 64 + int32(len(nodes)/16)
 	return true
 }
 

@@ -66,6 +66,3 @@ func (s *Space) Throttled() (until time.Duration) {
 	}
 	return until
 }
-
-// Waiting is the number of events that were offered and that no handler has taken yet.
-func (s *Space) Waiting() int { return s.ledger.Lane().Waiting() + s.ledger.Lane().Held() }

@@ -10,7 +10,7 @@ import "slices"
 // liveness keeps which nodes are live.
 type liveness struct {
 	documents *documents
-	order     *order
+	heights   *heights
 	queue     *queue
 	gates     *gates
 	marks     *marks
@@ -44,7 +44,7 @@ func (l *liveness) passOn(d *dep, live bool, work []*node) []*node {
 			}
 			return
 		}
-		if s.refs--; s.refs == 0 || s.node.live && l.order.backEdges > 0 {
+		if s.refs--; s.refs == 0 || s.node.live && l.heights.backEdges > 0 {
 			work = append(work, s.node) // what is left may be a circle
 		}
 	})
@@ -97,7 +97,7 @@ func (l *liveness) wanted(n *node) bool {
 	case !n.isObserved():
 		return false
 	}
-	return !n.live || l.order.backEdges == 0 || l.rooted(n)
+	return !n.live || l.heights.backEdges == 0 || l.rooted(n)
 }
 
 // isObserved reports whether there is any live reader of what n writes.

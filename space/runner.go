@@ -413,7 +413,7 @@ func (r *runner) integrated(c *model.Commit, changed []string) error {
 
 // show makes the confirmed value of a document the current one. If it is the output
 // of a computation that says otherwise here, that must run again.
-func (r *runner) show(id string, by *written) error {
+func (r *runner) show(id string, by *writtenPlaces) error {
 	d, err := r.graph.ensureDoc(docKey{doc: id})
 	if err != nil {
 		return err
@@ -433,22 +433,22 @@ func (r *runner) show(id string, by *written) error {
 	return nil
 }
 
-// written says where a commit writes in a document, and in which change group, if it is
+// writtenPlaces says where a commit writes in a document, and in which change group, if it is
 // one.
-type written struct {
+type writtenPlaces struct {
 	group string
 	paths []model.Path
 }
 
 // writtenIn goes through a commit once for all documents: it may write thousands.
-func writtenIn(c *model.Commit) map[string]*written {
-	in := map[string]*written{}
+func writtenIn(c *model.Commit) map[string]*writtenPlaces {
+	in := map[string]*writtenPlaces{}
 	for i := range c.Txs {
 		tx := &c.Txs[i]
 		for j := range tx.Writes {
 			w := in[tx.Writes[j].Doc]
 			if w == nil {
-				w = &written{group: tx.Group}
+				w = &writtenPlaces{group: tx.Group}
 				in[tx.Writes[j].Doc] = w
 			} else if w.group != tx.Group {
 				w.group = ""

@@ -18,6 +18,10 @@ type Space struct {
 	// next is the program that is to take over, nil if there is none.
 	next *Program
 
+	Lane
+	Tenure
+	Saved
+
 	ledger   *ledger.Ledger
 	graph    *graph
 	runner   *runner
@@ -71,6 +75,7 @@ func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	}), confirmed)
 	s.ledger.Runs(program.Version)
 	txs.ledger = s.ledger
+	s.Lane, s.Tenure, s.Saved = Lane{s.ledger}, Tenure{s.ledger}, Saved{s.ledger}
 	s.runner = newRunner(txs, sizes, repeat)
 	s.handling.budgets = &s.runner.budgets
 	s.sweeper = sweeper{runner: s.runner}
@@ -110,90 +115,6 @@ func (s *Space) populate() error {
 
 // replica is the confirmed state.
 func (s *Space) replica() *replica.Replica { return s.ledger.Replica() }
-
-// TakeOver asks to become the owner: the next Ready carries a takeover commit, or, if one
-// is under way, the first after that was refused. An owner has nothing to ask for, nor has
-// a runtime that is attached.
-func (s *Space) TakeOver() { s.ledger.TakeOver() }
-
-// Attach asks to take part beside the owner, likewise (DESIGN 8.4). A runtime that is
-// attached deposes nobody and is deposed by nobody. It makes transactions like an owner;
-// what keeps them apart is the compare-and-set on the head alone: whoever comes second is
-// refused, integrates, and does again what is still to do.
-func (s *Space) Attach() { s.ledger.Attach() }
-
-// Owned reports whether this runtime owns the space, as far as it knows.
-func (s *Space) Owned() bool { return s.ledger.Entered() && s.ledger.Role() == ledger.Owner }
-
-// Attached reports whether this runtime takes part beside the owner.
-func (s *Space) Attached() bool { return s.ledger.Entered() && s.ledger.Role() == ledger.Attached }
-
-// Transacts reports whether Transact may be called now. After a refusal it may not, until what stands in the log is integrated.
-func (s *Space) Transacts() bool { return s.ledger.Begins() }
-
-// Deposed reports whether another runtime has taken the space over.
-func (s *Space) Deposed() bool { return s.ledger.Phase() == ledger.Deposed }
-
-// Seq is the log sequence up to which the confirmed state reaches.
-func (s *Space) Seq() uint64 { return s.replica().Seq }
-
-// Offer hands the space an event from its lane. It reports false if the event was
-// left in the stream for want of room; Ready.Refill asks for it again.
-func (s *Space) Offer(ev model.Event) bool { return s.ledger.Lane().Offer(ev) }
-
-// TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join
-// begins a term of that time (docs/adr/0035). Without it the entry begins none, and positions that are
-// given out again after the log has lost its end cannot be told apart from those of before.
-func (s *Space) TermAt(at uint64) { s.ledger.TermAt(at) }
-
-// Reissued returns positions that the space needs to know more of before it goes on with events of their
-// origin, see Recall; false if there are none, or not yet.
-func (s *Space) Reissued() (model.Reissued, bool) { return s.ledger.Lane().Reissued() }
-
-// Recall passes to the space the events that it has handled under positions which their origin has given
-// out again: the receipts are in its log. One that comes again under another id ends as it did before,
-// without being handled.
-func (s *Space) Recall(of model.Reissued, handled []model.Receipt) {
-	s.ledger.Lane().Recall(of, handled)
-}
-
-// LeftInStream notes that the event at a lane sequence was not offered, for want
-// of room on the way; Ready.Refill will ask for it.
-func (s *Space) LeftInStream(lane uint64) { s.ledger.Lane().LeftInStream(lane) }
-
-// ReadLaneAfter is the lane sequence after which the space's events must be read
-// and offered, so that it misses none.
-func (s *Space) ReadLaneAfter() uint64 { return s.ledger.Lane().ReadAfter() }
-
-// LaneRoom is how many events can be offered now without being left in the stream.
-func (s *Space) LaneRoom() int { return s.ledger.Lane().Room() }
-
-// LaneDone is the lane sequence up to which nothing is left to do, as far as it
-// is confirmed (see replica.LaneDone).
-func (s *Space) LaneDone() uint64 { return s.replica().LaneDone() }
-
-// Hold makes the space finish: it starts no more transactions, but still seals
-// and confirms those that are made. There is no way back.
-func (s *Space) Hold() { s.ledger.Hold() }
-
-// Settled reports whether every transaction is in the log.
-func (s *Space) Settled() bool { return s.ledger.Settled() }
-
-// Clock tells the wall time. It is called before Settle, and whenever a transaction is to
-// be made at a time. Time may go back: an event that is in the log as handled stays so, any
-// other waits until its time comes again.
-func (s *Space) Clock(wall time.Time) { s.ledger.Clock(wall) }
-
-// NextDue is when the first of the events that wait wants to be handled, as far as that is
-// in the log, in milliseconds since 1970; 0 if none waits.
-func (s *Space) NextDue() int64 { return s.replica().Later.Next() }
-
-// WaitForTime is how many events wait for a time, as far as that is in the log.
-func (s *Space) WaitForTime() int { return s.replica().Later.Len() }
-
-// FollowsUp reports whether an event is in the log that the space has sent to itself and not
-// handled yet.
-func (s *Space) FollowsUp() bool { return len(s.replica().Own) > 0 }
 
 // Confirm says that the append under way is in the log at seq.
 func (s *Space) Confirm(seq uint64) error {
@@ -251,18 +172,6 @@ func (s *Space) Mirror(space, id string, v model.Value) {
 	}
 	s.graph.change(d, v, origin{})
 }
-
-// Checkpoint returns what must be saved to bring the saved state up to Seq.
-func (s *Space) Checkpoint() (replica.Checkpoint, error) { return s.replica().Checkpoint() }
-
-// MarkStands says that the mark of a checkpoint was saved, and where it stands.
-func (s *Space) MarkStands(m model.Standing) { s.replica().MarkStands(m) }
-
-// MarkersGo names marks behind which markers of deleted documents are purged from now on.
-func (s *Space) MarkersGo(behind []model.Standing) { s.replica().MarkersGo(behind) }
-
-// SpoilCheckpoint gives a checkpoint back that could not be saved.
-func (s *Space) SpoilCheckpoint(c replica.Checkpoint) { s.replica().Spoil(c) }
 
 // Register adds a node to this space, beside those of its program: something that the
 // application observes, or derives for itself. It lasts until Remove, and no longer than
@@ -361,55 +270,6 @@ func (s *Space) Measured(node string, took time.Duration) {
 	gt.auto.policy = &s.slow // debounce says for whom it is in force
 	gt.auto.ran(took)
 	s.graph.regate(n)
-}
-
-// Gate says what holds a node back in time, as it stands. The second result is false if
-// there is no such node.
-func (s *Space) Gate(node string) (GateSpec, bool) {
-	n := s.graph.byID[node]
-	if n == nil {
-		return GateSpec{}, false
-	}
-	if n.more == nil {
-		return GateSpec{}, true
-	}
-	return GateSpec{Debounce: n.debounce(), MaxWait: n.more.gate.maxWait, Throttle: n.more.gate.throttle, NoAutoDebounce: n.more.gate.noAuto}, true
-}
-
-func (s *Space) setGate(node string, d time.Duration, set func(*gate)) error {
-	n := s.graph.byID[node]
-	if n == nil {
-		return fmt.Errorf("space %s has no node %s", s.cfg.Space, node)
-	}
-	if err := checkGate(d); err != nil {
-		return fmt.Errorf("node %s: %w", node, err)
-	}
-	s.graph.changeGate(n, set)
-	s.runner.observations.note(n)
-	return nil
-}
-
-// SetDebounce makes a node wait until nothing that it reads has changed for d; 0 clears
-// it. One that waits already waits accordingly from its last change on.
-func (s *Space) SetDebounce(node string, d time.Duration) error {
-	return s.setGate(node, d, func(gt *gate) { gt.debounce = d })
-}
-
-// SetMaxWait bounds how long a debounce holds a node when changes go on, as GateSpec.MaxWait
-// does.
-func (s *Space) SetMaxWait(node string, d time.Duration) error {
-	return s.setGate(node, max(d, 0), func(gt *gate) { gt.maxWait = d })
-}
-
-// SetThrottle sets the least time between two runs of a node; 0 clears it. If the node ran
-// before it ever had anything to do with time, that counts as having been just now.
-func (s *Space) SetThrottle(node string, d time.Duration) error {
-	return s.setGate(node, d, func(gt *gate) { gt.throttle = d })
-}
-
-// SetNoAutoDebounce exempts an effect from being debounced for being slow, or not.
-func (s *Space) SetNoAutoDebounce(node string, exempt bool) error {
-	return s.setGate(node, 0, func(gt *gate) { gt.noAuto = exempt })
 }
 
 // OnError registers a function that is told of errors of user code. They are called in

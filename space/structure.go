@@ -96,7 +96,7 @@ func (s *structure) flush(g *graph) {
 			p.nodes[at] = describe(g.nodes[number*pageSize+at])
 		}
 		g.dirty[number] = 0
-		must(txn.Insert(tableNodes, p))
+		checked(txn.Insert(tableNodes, p))
 	}
 	txn.Commit()
 	g.dirtyPages = g.dirtyPages[:0]
@@ -106,7 +106,7 @@ func (s *structure) flush(g *graph) {
 func (s *structure) page(txn *memdb.Txn, number uint32) *page {
 	p := &page{number: number}
 	row, err := txn.First(tableNodes, indexID, number)
-	must(err)
+	checked(err)
 	if row != nil {
 		*p = *row.(*page)
 	}
@@ -128,9 +128,9 @@ func (s *structure) setHandlers(p *Program) {
 	txn := s.db.Txn(true)
 	defer txn.Abort()
 	_, err := txn.DeleteAll(tableHandler, indexID)
-	must(err)
+	checked(err)
 	for _, stream := range sortedKeys(p.handlers) {
-		must(txn.Insert(tableHandler, &HandlerInfo{Stream: stream}))
+		checked(txn.Insert(tableHandler, &HandlerInfo{Stream: stream}))
 	}
 	txn.Commit()
 }
@@ -141,7 +141,7 @@ type Structure struct{ txn *memdb.Txn }
 // Nodes lists the nodes in order of registration.
 func (st Structure) Nodes() []NodeInfo {
 	it, err := st.txn.Get(tableNodes, indexID)
-	must(err)
+	checked(err)
 	var out []NodeInfo
 	for row := it.Next(); row != nil; row = it.Next() {
 		for _, n := range row.(*page).nodes {
@@ -156,7 +156,7 @@ func (st Structure) Nodes() []NodeInfo {
 // Handlers lists the streams that have a handler, sorted.
 func (st Structure) Handlers() []string {
 	it, err := st.txn.Get(tableHandler, indexID)
-	must(err)
+	checked(err)
 	var out []string
 	for row := it.Next(); row != nil; row = it.Next() {
 		out = append(out, row.(*HandlerInfo).Stream)
@@ -168,7 +168,7 @@ func (st Structure) Handlers() []string {
 // this snapshot was taken.
 func (st Structure) Watch() <-chan struct{} {
 	it, err := st.txn.Get(tableNodes, indexID)
-	must(err)
+	checked(err)
 	return it.WatchCh()
 }
 
@@ -192,9 +192,9 @@ func (pageIndex) FromObject(row any) (bool, []byte, error) {
 	return true, binary.BigEndian.AppendUint32(nil, row.(*page).number), nil
 }
 
-// must panics: the schema and the rows are this file's own, so an error is a
+// checked panics: the schema and the rows are this file's own, so an error is a
 // mistake in it and not something that can happen to a running space.
-func must(err error) {
+func checked(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("space: structure tables: %v", err))
 	}

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	deep    reading = iota // the value and everything below it matters
-	shallow                // only its keys, its length, or the scalar
-	peek                   // nothing: it makes no dependency
-	raw                    // as deep, and a link at the end is not followed
+	readDeep    reading = iota // the value and everything below it matters
+	readShallow                // only its keys, its length, or the scalar
+	readNothing                // nothing: it makes no dependency
+	readLink                   // as deep, and a link at the end is not followed
 )
 
 // Get reads the value at a path of a document of this space, absent if there is
@@ -21,25 +21,25 @@ const (
 // A link on the way or at the end is followed, and the hop becomes part of the read set
 // as well: the node runs again when the link comes to point elsewhere. Links inside of
 // the value stay links.
-func (t *Tx) Get(doc string, path ...string) model.Value { return t.read("", doc, path, deep) }
+func (t *Tx) Get(doc string, path ...string) model.Value { return t.read("", doc, path, readDeep) }
 
 // GetShallow reads like Get, but for a computation or effect only the shape counts: it
 // runs again when a key of the object or an element of the array comes or goes, or a
 // scalar there changes, and not when something inside does. Look at keys and length
 // only.
 func (t *Tx) GetShallow(doc string, path ...string) model.Value {
-	return t.read("", doc, path, shallow)
+	return t.read("", doc, path, readShallow)
 }
 
 // Peek reads without consequences: the node does not run again because of what was
 // read, and it does not make anything live or current. For what is looked at and does
 // not matter, such as the previous output (seed 002, ignoreReadForScheduling).
-func (t *Tx) Peek(doc string, path ...string) model.Value { return t.read("", doc, path, peek) }
+func (t *Tx) Peek(doc string, path ...string) model.Value { return t.read("", doc, path, readNothing) }
 
 // Link reads the link at a path itself, without following it; false if there is none. One
 // that was found in another space, through links on the way, names that space.
 func (t *Tx) Link(doc string, path ...string) (model.Link, bool) {
-	return t.read("", doc, path, raw).AsLink()
+	return t.read("", doc, path, readLink).AsLink()
 }
 
 // GetFrom reads a document of another space. The space it lives in is not
@@ -48,11 +48,11 @@ func (t *Tx) Link(doc string, path ...string) (model.Link, bool) {
 // may be as old as its last observation; reading it makes it current, but not
 // before this read has seen the old value.
 func (t *Tx) GetFrom(space, doc string, path ...string) model.Value {
-	return t.read(space, doc, path, deep)
+	return t.read(space, doc, path, readDeep)
 }
 
 // Follow reads what a link points to, wherever that is.
-func (t *Tx) Follow(l model.Link) model.Value { return t.read(l.Space, l.Doc, l.Path, deep) }
+func (t *Tx) Follow(l model.Link) model.Value { return t.read(l.Space, l.Doc, l.Path, readDeep) }
 
 // maxHops bounds the links that one read follows: they may go round.
 const maxHops = 32
@@ -60,7 +60,7 @@ const maxHops = 32
 // read follows links until it has the value.
 func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
 	t.used()
-	if t.node != nil && how == deep && len(t.after) == 0 {
+	if t.node != nil && how == readDeep && len(t.after) == 0 {
 		if v, ok := t.log.asBefore(space, id, path); ok {
 			return v
 		}
@@ -105,7 +105,7 @@ func (t *Tx) resolve(space, id string, path model.Path, how reading) (v model.Va
 
 // seenFrom gives a link that is read itself the space that it stands in.
 func seenFrom(space string, v model.Value, how reading) model.Value {
-	if how != raw || space == "" {
+	if how != readLink || space == "" {
 		return v
 	}
 	l, ok := v.AsLink()
@@ -130,7 +130,7 @@ func (t *Tx) hop(d *doc, path model.Path, how reading) (v model.Value, rest mode
 		}
 		v = v.At(path[i : i+1])
 	}
-	return v, nil, v.IsLink() && how != raw
+	return v, nil, v.IsLink() && how != readLink
 }
 
 // find returns the record of a document, nil if nothing is known of it and nothing
@@ -152,7 +152,7 @@ func (t *Tx) find(space, id string, how reading) *doc {
 
 // present notes that a document is not here yet.
 func (t *Tx) present(d *doc, how reading) *doc {
-	if !d.loaded && t.missing == nil && how != peek {
+	if !d.loaded && t.missing == nil && how != readNothing {
 		t.missing = d
 	}
 	return d
@@ -175,12 +175,12 @@ func (t *Tx) remember(key docKey) *doc {
 // for the first time has its writers brought up to date, which note reports; a handler is
 // given up if one of them is not. Of a link that is followed it is the target that counts.
 func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
-	flat := how == shallow && !link
-	if t.node == nil && how != peek && !t.rehearsal {
+	flat := how == readShallow && !link
+	if t.node == nil && how != readNothing && !t.rehearsal {
 		t.core.inv.reads(t.attempt.Event, d, path, flat)
 	}
 	switch {
-	case how == peek || t.rehearsal:
+	case how == readNothing || t.rehearsal:
 	case t.node != nil:
 		if t.log.add(d, path, flat) {
 			looked = t.freshen(d, path, flat)

@@ -97,16 +97,16 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 		if err != nil {
 			return nil, err
 		}
-		v, rest, hop := t.hop(d, w.Path, raw)
+		v, rest, hop := t.hop(d, w.Path, readLink)
 		if !hop {
-			if t.mayLead(d, w.Path) && t.note(d, w.Path, deep, false) {
+			if t.mayLead(d, w.Path) && t.note(d, w.Path, readDeep, false) {
 				hops--
 				continue
 			}
 			return d, nil
 		}
 		at := w.Path[:len(w.Path)-len(rest)]
-		if t.note(d, at, raw, true) {
+		if t.note(d, at, readLink, true) {
 			hops--
 			continue // its writer has run: look again
 		}
