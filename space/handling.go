@@ -155,7 +155,7 @@ func (h *handling) recorded(a *ledger.Attempt, n uint64) {
 func (h *handling) applyWrites(tx *Tx, n uint64) {
 	for _, w := range tx.after {
 		h.ledger.Note(w.doc.key.doc, w.value)
-		h.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: tx.pathsIn(w.doc)})
+		h.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: pathsIn(tx.attempt.Writes, w.doc)})
 	}
 }
 

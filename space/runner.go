@@ -161,12 +161,12 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 		}
 	}
 	r.echoes.note(n, after)
-	if tx.leans != nil {
-		r.undo.relies(n, tx.leans)
+	if tx.speculative != nil {
+		r.undo.relies(n, tx.speculative)
 	}
 	was := n.status
 	if info.Changed { // and volatile
-		r.graph.changeByRun(n.own.doc, v, n, tx.attempt.Group, tx.pathsIn(n.own.doc), 0)
+		r.graph.changeByRun(n.own.doc, v, n, tx.attempt.Group, pathsIn(tx.attempt.Writes, n.own.doc), 0)
 	}
 	if len(after) == 0 {
 		r.inv.wrote(n, was)
@@ -214,7 +214,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	info.Tx, info.Writes = rec.N, tx.attempt.Writes
 	for _, w := range after {
 		r.ledger.Note(w.doc.key.doc, w.value)
-		r.graph.changeByRun(w.doc, w.value, n, tx.attempt.Group, tx.pathsIn(w.doc), rec.N)
+		r.graph.changeByRun(w.doc, w.value, n, tx.attempt.Group, pathsIn(tx.attempt.Writes, w.doc), rec.N)
 	}
 	return nil
 }

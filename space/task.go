@@ -184,3 +184,21 @@ func brief(v model.Value) string {
 	}
 	return text
 }
+
+// find is a registered action (input says which kind is expected).
+func (ls taskLists) find(program, name string, input bool) (*taskList, error) {
+	a := ls.byName[name]
+	switch {
+	case a == nil:
+		register := "Perform or External"
+		if input {
+			register = "Fetch"
+		}
+		return nil, fmt.Errorf("program %s has none of that name; register it with %s", program, register)
+	case a.input && !input:
+		return nil, fmt.Errorf("it is an input: it is wanted, not started")
+	case !a.input && input:
+		return nil, fmt.Errorf("it is an action: it is started, not wanted")
+	}
+	return a, nil
+}

@@ -15,16 +15,15 @@ import (
 // fails the whole transaction with an error that says why; later calls then do
 // nothing. Err tells whether that has happened.
 type Tx struct {
-	core   *transactions
-	graph  *graph
-	node   *node // nil in a handler
-	space  string
-	log    readLog
-	after  []docValue
-	places map[*doc]int // of after, when they are many
-	err    error
-	made   []*node  // children that this run has added
-	kept   []former // children that this run has registered and that were there
+	overlay
+	core  *transactions
+	graph *graph
+	node  *node // nil in a handler
+	space string
+	log   readLog
+	err   error
+	made  []*node  // children that this run has added
+	kept  []former // children that this run has registered and that were there
 
 	// stale is the first computation whose output was read while it was not up to
 	// date, missing the first foreign document that was read before it was there.
@@ -34,9 +33,9 @@ type Tx struct {
 	probe   dep // of the read that is looked at; not kept
 	// rehearsal is set in a run that is made for comparison only.
 	rehearsal bool
-	// leans is a document to which a write changed nothing because an undecided
+	// speculative is a document to which a write changed nothing because an undecided
 	// transaction had made it so, nil if there is none.
-	leans *doc
+	speculative *doc
 	// lax is set in a transaction that takes derived documents as they are.
 	lax bool
 	// tasking is set while the transaction writes what actions keep.
@@ -107,7 +106,7 @@ func (t *Tx) clear() {
 		clear(t.kept)
 		t.kept = t.kept[:0]
 	}
-	t.stale, t.missing, t.leans = nil, nil, nil
+	t.stale, t.missing, t.speculative = nil, nil, nil
 }
 
 // Space is the name of the space that the transaction is in.
@@ -143,62 +142,6 @@ func (t *Tx) Declares(doc string, path ...string) bool {
 // are not told of them (see NodeSpec.Group). For those who need not hear what they
 // have said.
 func (t *Tx) Group(name string) { t.attempt.Group = name }
-
-// current is the document as the transaction sees it.
-func (t *Tx) current(d *doc) model.Value {
-	if i := t.place(d); i >= 0 {
-		return t.after[i].value
-	}
-	return d.value
-}
-
-// place is where in after a document stands, -1 if the transaction has not written it.
-func (t *Tx) place(d *doc) int {
-	if len(t.after) > manyReads {
-		if i, ok := t.places[d]; ok {
-			return i
-		}
-		return -1
-	}
-	for i := range t.after {
-		if t.after[i].doc == d {
-			return i
-		}
-	}
-	return -1
-}
-
-// addPlace begins to remember what a document is left with.
-func (t *Tx) addPlace(v docValue) {
-	t.after = append(t.after, v)
-	switch n := len(t.after); {
-	case n == manyReads+1:
-		t.places = make(map[*doc]int, 2*n)
-		for i := range t.after {
-			t.places[t.after[i].doc] = i
-		}
-	case n > manyReads:
-		t.places[v.doc] = n - 1
-	}
-}
-
-// holds reports whether an undecided transaction has written to a document.
-func (t *Tx) holds(d *doc) bool { return d.key.space == "" && t.core.ledger.Holds(d.key.doc) }
-
-// pathsIn lists where the transaction writes in a document, nil if it is not one of a
-// few places.
-func (t *Tx) pathsIn(d *doc) []model.Path {
-	if d.paths == nil {
-		return nil // nobody will ask
-	}
-	var paths []model.Path
-	for i := range t.attempt.Writes {
-		if t.attempt.Writes[i].Doc == d.key.doc {
-			paths = append(paths, t.attempt.Writes[i].Path)
-		}
-	}
-	return paths
-}
 
 func (t *Tx) fail(err error) {
 	if t.err == nil {

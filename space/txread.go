@@ -6,13 +6,6 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-const (
-	readDeep    reading = iota // the value and everything below it matters
-	readShallow                // only its keys, its length, or the scalar
-	readNothing                // nothing: it makes no dependency
-	readLink                   // as deep, and a link at the end is not followed
-)
-
 // Get reads the value at a path of a document of this space, absent if there is
 // none. The transaction sees its own writes. In a computation or effect the
 // address becomes part of the read set: the node runs again when the value there
@@ -120,19 +113,6 @@ func join(a, b model.Path) model.Path {
 	return append(a[:len(a):len(a)], b...)
 }
 
-// hop walks path in the document as far as the first link that is to be followed. It
-// returns the value there, the part of the path that is left, and whether it is a link.
-func (t *Tx) hop(d *doc, path model.Path, how reading) (v model.Value, rest model.Path, hop bool) {
-	v = t.current(d)
-	for i := range path {
-		if v.IsLink() {
-			return v, path[i:], true
-		}
-		v = v.At(path[i : i+1])
-	}
-	return v, nil, v.IsLink() && how != readLink
-}
-
 // find returns the record of a document, nil if nothing is known of it and nothing
 // needs to be.
 func (t *Tx) find(space, id string, how reading) *doc {
@@ -227,6 +207,3 @@ func (t *Tx) rebase() {
 		}
 	}
 }
-
-// reading is how a transaction reads an address.
-type reading uint8

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
@@ -123,7 +124,7 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 	if s.Expires > 0 && s.Expires < ms {
 		return fmt.Errorf("it expires before it may be handled")
 	}
-	if !t.paces(ms) {
+	if !paces(t.attempt.Event, t.core.ledger.Wall(), ms) {
 		if err := t.chain(s); err != nil {
 			return err
 		}
@@ -136,17 +137,6 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 		return model.CheckNotBefore(at, time.UnixMilli(t.core.ledger.Wall()))
 	}
 	return t.core.ledger.CheckWait(&t.attempt.Draft, s, t.attempt.Event != nil && t.core.jobs.of(t.attempt.Event) != nil)
-}
-
-// paces reports whether what is sent for a time begins a chain of its own: that time is to
-// come, or it comes after the one for which the event that is being handled had waited. A timer
-// that makes up for times that have passed is on its way to the present.
-func (t *Tx) paces(ms int64) bool {
-	since := t.core.ledger.Wall()
-	if t.attempt.Event != nil && t.attempt.Event.NotBefore > 0 {
-		since = min(since, t.attempt.Event.NotBefore)
-	}
-	return ms > since
 }
 
 // SetTimer has an event to a stream of this space handled when a time has come, under a
@@ -162,7 +152,7 @@ func (t *Tx) SetTimer(name, stream string, at time.Time, payload any, options ..
 		err = model.CheckName("timer", name)
 	}
 	if err == nil {
-		t.unset(name)
+		unset(&t.attempt.Draft, name)
 		s.Timer = name
 		err = t.wait(&s, at)
 	}
@@ -187,7 +177,7 @@ func (t *Tx) CancelTimer(name string) {
 		t.fail(fmt.Errorf("cancel timer %s: %w", name, err))
 		return
 	}
-	t.unset(name)
+	unset(&t.attempt.Draft, name)
 	t.attempt.Cancels = append(t.attempt.Cancels, name)
 }
 
@@ -207,7 +197,18 @@ func (t *Tx) Timer(name string) (time.Time, bool) {
 	return time.UnixMilli(w.NotBefore).UTC(), true
 }
 
-// unset forgets that the transaction has set a timer.
-func (t *Tx) unset(name string) {
-	t.attempt.Sends = slices.DeleteFunc(t.attempt.Sends, func(s model.Send) bool { return s.Timer == name })
+// unset forgets that a transaction has set a timer.
+func unset(d *ledger.Draft, name string) {
+	d.Sends = slices.DeleteFunc(d.Sends, func(s model.Send) bool { return s.Timer == name })
+}
+
+// paces reports whether what is sent for a time begins a chain of its own: that time is to
+// come, or it comes after the one for which the event that is being handled had waited. A timer
+// that makes up for times that have passed is on its way to the present.
+func paces(ev *model.Event, wall, ms int64) bool {
+	since := wall
+	if ev != nil && ev.NotBefore > 0 {
+		since = min(since, ev.NotBefore)
+	}
+	return ms > since
 }

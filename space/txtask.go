@@ -114,7 +114,7 @@ func (t *Tx) WantTask(input, key string) Task {
 	if t.err != nil {
 		return Task{}
 	}
-	a, err := t.action(input, true)
+	a, err := t.core.tasks.find(t.core.hooks.program, input, true)
 	if err == nil {
 		err = checkTaskKey(key)
 	}
@@ -158,7 +158,7 @@ func (t *Tx) RefreshTask(input, key string) {
 
 // handlersAction is an action for what handlers do with it.
 func (t *Tx) handlersAction(name, key string, input bool) (*taskList, error) {
-	a, err := t.action(name, input)
+	a, err := t.core.tasks.find(t.core.hooks.program, name, input)
 	switch {
 	case err != nil:
 		return nil, err
@@ -210,24 +210,6 @@ func (l *taskList) tidy(t *Tx) {
 		}
 		l.remove(t, task)
 	}
-}
-
-// action is a registered action (input says which kind is expected).
-func (t *Tx) action(name string, input bool) (*taskList, error) {
-	a := t.core.tasks.byName[name]
-	switch {
-	case a == nil:
-		register := "Perform or External"
-		if input {
-			register = "Fetch"
-		}
-		return nil, fmt.Errorf("program %s has none of that name; register it with %s", t.core.hooks.program, register)
-	case a.input && !input:
-		return nil, fmt.Errorf("it is an input: it is wanted, not started")
-	case !a.input && input:
-		return nil, fmt.Errorf("it is an action: it is started, not wanted")
-	}
-	return a, nil
 }
 
 // conclude is the handler of an action's stream: an event says what has become of a task. done, if not nil, is

@@ -73,8 +73,8 @@ func (t *Tx) apply(d *doc, w model.Write) {
 		return
 	}
 	if model.Equal(before, after) {
-		if t.holds(d) {
-			t.leans = d
+		if d.key.space == "" && t.core.ledger.Holds(d.key.doc) {
+			t.speculative = d
 		}
 		return
 	}
@@ -99,7 +99,7 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 		}
 		v, rest, hop := t.hop(d, w.Path, readLink)
 		if !hop {
-			if t.mayLead(d, w.Path) && t.note(d, w.Path, readDeep, false) {
+			if mayLead(d, w.Path, t.node) && t.note(d, w.Path, readDeep, false) {
 				hops--
 				continue
 			}
@@ -123,12 +123,6 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 	return nil, fmt.Errorf("more than %d links on the way; they go round", maxHops)
 }
 
-// mayLead reports whether a write into a document, where no link was found on the way, may
-// find one later: what is derived is written through links only.
-func (t *Tx) mayLead(d *doc, path model.Path) bool {
-	return len(path) > 0 && d.writer != nil && d.writer.node != t.node
-}
-
 // notOwn refuses writes into the documents of actions.
 func (t *Tx) notOwn(doc string) error {
 	owner := t.core.tasks.owner[doc]
@@ -136,4 +130,10 @@ func (t *Tx) notOwn(doc string) error {
 		return nil
 	}
 	return fmt.Errorf("this document holds the tasks of %s; start, cancel or forget those", owner)
+}
+
+// mayLead reports whether a write into a document, where no link was found on the way, may
+// find one later: what is derived is written through links only.
+func mayLead(d *doc, path model.Path, by *node) bool {
+	return len(path) > 0 && d.writer != nil && d.writer.node != by
 }
