@@ -213,7 +213,7 @@
 //	                         one that fails keeps its last output.
 //	I2   dormancy            what is due is live; registering reads nothing. Liveness is
 //	                         counted per surface, and a circle does not keep itself live.
-//	I3   value-gated runs    one door for changes (graph.change), which compares the
+//	I3   value-gated runs    one door for changes (changes.change), which compares the
 //	                         values at the addresses that were read.
 //	I4   order, consistency  the lane decides the order, the gate above the rest.
 //	I5   self-stability      a run's change does not mark the node that made it.
@@ -234,12 +234,22 @@
 //
 // # Where things are
 //
-// The nine components of seed 001, section 12: registry (registry, program, change, children), graph
-// (node, graph, reads, freshread, index, match, height, marks, liveness, forget, structure),
-// invalidation (with causes), settle (with queue and convergence), runner (tx, txread,
-// idempotency, echo), events (with preflight and errors), gates (with autodebounce and
-// pasttimes), persistence, and introspection (explain, dependents, recorder, diagnose with
-// diagnosis and circles, trace). Around them: config, space, size, ready, idle, direct and observe
-// are what the host talks to; the transactions and the lane are package ledger's, and undo and needs
-// are what the graph remembers of them.
+// Each file calls only those before it:
+//
+//	words     spec, rejection, trace, errors, config, match (what a change concerns), task and
+//	          cancel (documents with a meaning), autodebounce, echo
+//	records   node (nodes, surfaces, reads, documents), index and causes
+//	graph     documents, nodes, queue, height (order), gates, liveness, preflight (what is not up
+//	          to date), invalidation and reads are its parts; graph brings nodes and edges in and
+//	          out of all of them; audit compares them with a rebuild
+//	upkeep    convergence (budgets), echoguard, overruns, observations, undo, needs, cron: each owns
+//	          what it is about
+//	code      tx with overlay, txread, txwrite, txsend, txtask and children is what functions of a
+//	          program see; program, action and clash are programs
+//	pass      rehearsals, runner (nodes), handling (events) and sweep
+//	space     space with host, direct, upgrade, idle, ready, settle, freshness and introspection is what
+//	          the host talks to; structure publishes the shape of the graph
+//
+// Package inspect, below this one, explains a space: view shows it how the space stands. Transactions in
+// the log and the lane are package ledger's.
 package space
