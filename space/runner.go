@@ -28,13 +28,13 @@ type runner struct {
 	firing []*dep
 }
 
-func newRunner(txs *transactions, s *sizes, re *rehearsals) *runner {
-	r := &runner{transactions: txs, sizes: s, rehearsals: re}
-	r.observations = observations{graph: r.graph, ledger: r.ledger}
-	r.budgets = budgets{cfg: r.cfg, graph: r.graph}
-	r.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: r.graph, hooks: r.hooks}
-	r.refresh, r.graph.removing = r.freshen, r.retire
-	return r
+func newRunner(txs *transactions, s *sizes, re *rehearsals) runner {
+	return runner{
+		transactions: txs, sizes: s, rehearsals: re,
+		observations: observations{graph: txs.graph, ledger: txs.ledger},
+		budgets:      budgets{cfg: txs.cfg, graph: txs.graph},
+		echoes:       echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: txs.graph, hooks: txs.hooks},
+	}
 }
 
 // runNode runs a node once, in a transaction of its own (seed 001 section 7.3).

@@ -22,14 +22,10 @@ type Space struct {
 	Tenure
 	Saved
 
-	ledger   *ledger.Ledger
-	graph    *graph
-	runner   *runner
-	handling *handling
-	sweeper  sweeper
-	jobs     jobTimers
-	overruns overruns
-	hooks    hooks
+	ledger *ledger.Ledger
+	graph  *graph
+	work
+	hooks hooks
 
 	background int
 	wasDurable bool
@@ -40,6 +36,18 @@ type Space struct {
 	slow      autoDebounceSettings
 	structure *structure
 	stats     Stats
+}
+
+// work is what passes are made of.
+type work struct {
+	txs        transactions
+	sizes      sizes
+	rehearsals rehearsals
+	runner     runner
+	handling   handling
+	sweeper    sweeper
+	jobs       jobTimers
+	overruns   overruns
 }
 
 // New makes a space out of its confirmed state. It makes no transactions until
@@ -65,22 +73,21 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 
 // connect makes the parts of the space, each with those that it uses.
 func (s *Space) connect(program *Program, confirmed *replica.Replica) {
-	s.graph = newGraph(&s.cfg.Trace, &s.stats)
-	txs := &transactions{cfg: &s.cfg, graph: s.graph, hooks: &s.hooks, jobs: &s.jobs, tasks: program.tasks}
-	sizes := &sizes{graph: s.graph, most: s.cfg.MaxCommitBytes - ledger.FrameBytes}
-	repeat := &rehearsals{transactions: txs}
-	s.handling = &handling{transactions: txs, program: program, sizes: sizes, rehearsals: repeat}
-	s.ledger = ledger.New(s.cfg.ledger(), s.handling.ledgerHost(func(c *model.Commit, changed []string) error {
-		return s.runner.integrated(c, changed)
-	}), confirmed)
-	s.ledger.Runs(program.Version)
-	txs.ledger = s.ledger
-	s.Lane, s.Tenure, s.Saved = Lane{s.ledger}, Tenure{s.ledger}, Saved{s.ledger}
-	s.runner = newRunner(txs, sizes, repeat)
-	s.handling.budgets = &s.runner.budgets
-	s.sweeper = sweeper{runner: s.runner}
-	s.jobs = jobTimers{space: s.cfg.Space, specs: program.crons, ledger: s.ledger, hooks: &s.hooks}
-	s.overruns = overruns{graph: s.graph, hooks: &s.hooks}
+	g, txs := newGraph(&s.cfg.Trace, &s.stats), &s.txs
+	s.graph = g
+	*txs = transactions{cfg: &s.cfg, graph: g, hooks: &s.hooks, jobs: &s.jobs, tasks: program.tasks, refresh: s.runner.freshen}
+	s.sizes = sizes{graph: g, most: s.cfg.MaxCommitBytes - ledger.FrameBytes}
+	s.rehearsals = rehearsals{transactions: txs}
+	s.handling = handling{transactions: txs, program: program, sizes: &s.sizes, budgets: &s.runner.budgets, rehearsals: &s.rehearsals}
+	l := ledger.New(s.cfg.ledger(), s.handling.ledgerHost(s.runner.integrated), confirmed)
+	l.Runs(program.Version)
+	s.ledger, txs.ledger = l, l
+	s.Lane, s.Tenure, s.Saved = Lane{l}, Tenure{l}, Saved{l}
+	s.runner = newRunner(txs, &s.sizes, &s.rehearsals)
+	g.removing = s.runner.retire
+	s.sweeper = sweeper{runner: &s.runner}
+	s.jobs = jobTimers{space: s.cfg.Space, specs: program.crons, ledger: l, hooks: &s.hooks}
+	s.overruns = overruns{graph: g, hooks: &s.hooks}
 	s.recorder = inspect.NewRecorder(&s.runner.budgets.passes, &s.graph.now)
 	s.graph.recorder, s.runner.budgets.recorder = s.recorder, s.recorder
 }

@@ -31,10 +31,12 @@ type NodeInfo struct {
 	// of other spaces as @space/document.
 	Reads []string
 	// Parent is the node that made it, "" for one of the program's.
-	Parent string
-	// Writes and Envelope are the places that it may write besides its output.
-	Writes, Envelope []Address
+	Parent   string
+	declared *declaration
 }
+
+// Places are the places that the node may write besides its output.
+func (n *NodeInfo) Places() []Address { return slices.Concat(n.declared.Writes, n.declared.Envelope) }
 
 // HandlerInfo names a stream that has a handler.
 type HandlerInfo struct{ Stream string }
@@ -117,7 +119,7 @@ func describe(n *node) *NodeInfo {
 	if n == nil {
 		return nil
 	}
-	info := &NodeInfo{ID: n.id(), Handle: n.handle, Kind: n.kind, Output: n.spec.Output, Reads: n.readNames(), Writes: n.spec.Writes, Envelope: n.spec.Envelope}
+	info := &NodeInfo{ID: n.id(), Handle: n.handle, Kind: n.kind, Output: n.spec.Output, Reads: n.readNames(), declared: n.spec}
 	if p := n.parent(); p != nil {
 		info.Parent = p.id()
 	}

@@ -253,8 +253,8 @@ func TestI01_TheSurfaceIsSetAtRegistration(t *testing.T) {
 			t.Errorf("in mode %d: %v, want %v", mode, got, want)
 		}
 		spec := h.core.Structure().Nodes()[0]
-		if spec.Output != "out" || len(spec.Writes) != 2 {
-			t.Errorf("in mode %d: the structure says %s and %v", mode, spec.Output, spec.Writes)
+		if spec.Output != "out" || len(spec.Places()) != 2 {
+			t.Errorf("in mode %d: the structure says %s and %v", mode, spec.Output, spec.Places())
 		}
 	}
 	if n := h.runs["n"]; n != 5 {
