@@ -10,19 +10,19 @@ import (
 // as it takes and may fail (docs/adr/0029). What is to be done is state of the space, a task,
 // and so it is done if and only if the transaction that wants it is in the log. The core keeps
 // tasks and does not know how they are done: that is for the host, which looks at the confirmed
-// documents, or for anybody else who can send an event.
+// documents, or for any process that can send an event.
 //
 //	action   an outbox: handlers start tasks, in the document that is named as the action
 //	             {"tasks": {KEY: {"state": "pending", "n": 1, "in": ...}}}
 //	input    a cache of what comes from outside: a computation wants what is not there, by a
-//	         write beside its output, into a document of its own that nobody reads
+//	         write beside its output, into a document of its own that no node reads
 //	             NAME-wanted   {KEY: 1}
 //	             NAME          {"tasks": {KEY: {"state": "done", "n": 1, "out": ...}}}
 //
-// (If wants stood in the document that is read, whoever reads it would be demand for all who
-// want something.)
+// (If wants stood in the document that is read, each of its readers would be demand for all the nodes
+// that want something.)
 //
-// Whoever has done a task says so by an event to the stream that is named as the action:
+// The process that has done a task reports it by an event to the stream that is named as the action:
 //
 //	{"key": KEY, "n": 1, "out": ...}       or
 //	{"key": KEY, "n": 1, "error": TEXT}    or, if it is going to be tried again,
@@ -50,7 +50,7 @@ type ActionSpec struct {
 	Keep time.Duration
 	// Done, if not nil, is called when a task has ended, in the transaction in which it does.
 	Done func(tx *Tx, t Task) error
-	// Host is for who hosts the space: how tasks are done. Nothing looks at it here.
+	// Host belongs to the host of the space: how tasks are done. The core does not read it.
 	Host any
 }
 

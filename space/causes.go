@@ -7,7 +7,7 @@ import (
 
 // causes are why a node runs: the reads of which the value has changed, in order of
 // arrival, and what else there was. They are marks on the reads, so a dormant node that is
-// invalidated for years does not grow with it. Names are made when somebody wants them.
+// invalidated for years does not grow with it. Names are made when they are asked for.
 type causes struct {
 	reads []*dep
 	other []string

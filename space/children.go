@@ -16,7 +16,7 @@ import (
 
 // Node registers a child of the node that runs: a node that is there as long as its
 // parent goes on registering it. A child that is new has provisional demand: it runs
-// once, so that what it is for can be seen, and is left alone after that if nobody
+// once, so that what it is for can be seen, and is left alone after that if nothing
 // reads it. If another node has made a child of this id, it becomes this one's.
 //
 // The function of a child that stays is replaced; what it has captured is not tracked,

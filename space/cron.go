@@ -17,7 +17,7 @@ type Schedule interface {
 	Next(after time.Time) time.Time
 }
 
-// CatchUp says what becomes of the times of a job that nobody was there to see, because
+// CatchUp says what becomes of the times of a job at which the space was not awake, because
 // no worker ran, or a clock has jumped.
 type CatchUp uint8
 

@@ -11,7 +11,7 @@ import (
 // number is in Ready.Undone.
 //
 // Derived documents are read as they stand, without waiting for what is not up to date.
-// by says in the log who it was.
+// by names the writer in the log.
 func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 	defer s.stepped()
 	if s.graph.ticked {

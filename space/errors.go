@@ -9,7 +9,7 @@ import (
 )
 
 // Errors and output of user code are intercepted and handed, with what they belong to,
-// to whoever has registered (seed 002). The core itself writes nothing anywhere.
+// to the functions that are registered (seed 002). The core itself writes nothing anywhere.
 
 // ErrorInfo is an error of user code, and where it came from.
 type ErrorInfo struct {
@@ -70,7 +70,7 @@ func tellAll[T any](fs []func(T), info T) {
 // rate. A transaction is given up, and nothing of it is in the log.
 type ConvergenceError struct {
 	Event     string // or
-	By        string // who made the transaction
+	By        string // names the writer of the transaction
 	Conflicts int
 }
 

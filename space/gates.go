@@ -131,8 +131,8 @@ func (gs *gates) unhold(n *node) {
 	gs.queue.enqueue(n)
 }
 
-// letGo ends a node's waiting for a time. One that nobody needs any more has nothing to
-// wait for: a timer for it would wake nobody.
+// letGo ends a node's waiting for a time. One that nothing needs any more has nothing to
+// wait for: a timer for it would wake the space in vain.
 func (gs *gates) letGo(n *node) {
 	if n.held {
 		heap.Remove(&gs.gated, n.more.gate.place)
@@ -144,7 +144,7 @@ func (gs *gates) letGo(n *node) {
 func (gs *gates) changeGate(n *node, change func(*gate)) {
 	gt := &n.ext().gate
 	if n.runs > 0 && !gt.ran {
-		gt.ran, gt.ranAt = true, gs.now // when it was, nobody has noted
+		gt.ran, gt.ranAt = true, gs.now // when it was is not known
 	}
 	change(gt)
 	gs.regate(n)

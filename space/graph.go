@@ -143,8 +143,8 @@ func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 	return n, nil
 }
 
-// wire lays the node's surfaces and the reads that it declares. Whoever reads those
-// places already is connected by that.
+// wire lays the node's surfaces and the reads that it declares. Nodes that read those
+// places already are connected by that.
 func (g *graph) wire(n *node) error {
 	spec := n.spec
 	if spec.Gate != (GateSpec{}) {

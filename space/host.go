@@ -55,8 +55,8 @@ type Tenure struct{ ledger *ledger.Ledger }
 func (t *Tenure) TakeOver() { t.ledger.TakeOver() }
 
 // Attach asks to take part beside the owner, likewise (DESIGN 8.4). A runtime that is
-// attached deposes nobody and is deposed by nobody. It makes transactions like an owner;
-// what keeps them apart is the compare-and-set on the head alone: whoever comes second is
+// attached deposes no other and is deposed by none. It makes transactions like an owner;
+// what keeps them apart is the compare-and-set on the head alone: the runtime that comes second is
 // refused, integrates, and does again what is still to do.
 func (t *Tenure) Attach() { t.ledger.Attach() }
 

@@ -34,8 +34,7 @@ func (s *Space) Close() {
 // ceases to be, as of the end of a Settle. It must not call the space.
 func (s *Space) OnDurable(f func(bool)) { s.hooks.onDurable = append(s.hooks.onDurable, f) }
 
-// noteDurable tells whoever wants to know when the space becomes durable and when it
-// ceases to be.
+// noteDurable reports when the space becomes durable and when it ceases to be.
 func (s *Space) noteDurable() {
 	f := s.cfg.Trace.Durable
 	if f == nil && len(s.hooks.onDurable) == 0 {

@@ -67,8 +67,8 @@ func causeNames(n *node) []string {
 }
 
 // Structure takes a snapshot as of now. Like all methods of Space it is for the owner; the
-// snapshot is for anybody. For the next thousand passes the tables stay current at the end
-// of each, for those who wait on a Watch.
+// snapshot may be read by any goroutine. For the next thousand passes the tables stay current at the end
+// of each, for readers that wait on a Watch.
 func (s *Space) Structure() Structure {
 	s.structure.looks = lookedAt
 	s.structure.flush(s.graph)

@@ -5,7 +5,7 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// origin says where a change comes from. The zero origin is somebody else.
+// origin says where a change comes from. The zero origin is another runtime, or unknown.
 type origin struct {
 	// node is the node whose run made the change; it is not invalidated by it (P5,
 	// docs/adr/0007).

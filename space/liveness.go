@@ -107,7 +107,7 @@ func (n *node) isObserved() bool {
 
 // rooted reports whether something other than a circle of computations that keep each
 // other live needs n. It goes through live readers only, one at a time: of thousands, the
-// first mostly leads to somebody. One that is being removed may still have edges, and
+// first mostly leads to a root. One that is being removed may still have edges, and
 // needs nothing any more.
 func (l *liveness) rooted(n *node) bool {
 	stamp := l.marks.next()
@@ -133,7 +133,7 @@ func (l *liveness) rooted(n *node) bool {
 // isRoot reports whether a node is live by itself.
 func (n *node) isRoot() bool { return n.kind == Effect || n.materializer() || n.demand > 0 }
 
-// next goes on to the next edge to whoever reads what the node writes outside of an
+// next goes on to the next edge to a reader of what the node writes outside of an
 // envelope, and returns the reader, nil if there are none left.
 func (c *descent) next() *node {
 	for s := c.n.surface(c.surface); s != nil; s = c.n.surface(c.surface) {
@@ -161,7 +161,7 @@ func (l *liveness) releaseRun(n *node) {
 }
 
 // provide gives a node that a live run has made its provisional demand (seed 001
-// section 5.3): whoever made it shows that something live is being built here.
+// section 5.3): the maker shows that something live is being built here.
 func (l *liveness) provide(n *node) {
 	n.ext().provisional = true
 	l.fresh = append(l.fresh, n)

@@ -19,7 +19,7 @@ import (
 //     names, and of every surface there that the dep overlaps;
 //  4. a node that is due (live, and not Clean) is in one of the places of the queue, or
 //     waits for something that will put it there;
-//  5. a node whose status is Invalid, or NeverRan while somebody reads what it writes or
+//  5. a node whose status is Invalid, or NeverRan while another node reads what it writes or
 //     it writes more than its output, is in graph.stale.
 type node struct {
 	spec *declaration
@@ -132,7 +132,7 @@ func (n *node) eachSurface(envelope bool, visit func(*surface)) {
 	}
 }
 
-// eachReader visits the edges to whoever reads what the node writes.
+// eachReader visits the edges to the readers of what the node writes.
 func (n *node) eachReader(envelope bool, visit func(*dep)) {
 	n.eachSurface(envelope, func(s *surface) {
 		for _, d := range s.doc.readers {
@@ -203,7 +203,7 @@ type dep struct {
 }
 
 // doc is the hot record of a document: its value as this runtime sees it now,
-// speculative transactions included, and who reads and writes it.
+// speculative transactions included, and which nodes read and write it.
 type doc struct {
 	key   docKey
 	value model.Value
@@ -260,7 +260,7 @@ type gate struct {
 	// wait for debounce or throttle again (F20), as nothing that it read need have changed.
 	// Meanwhile what the node writes is older than it was.
 	owed bool
-	// ranAt is when the node last ran, as far as anybody has noted it: ran says so.
+	// ranAt is when the node last ran, as far as that is known: ran says so.
 	ranAt time.Duration
 	ran   bool
 	// heldAt is the time under which the node stands among the gated, place where.

@@ -73,7 +73,7 @@ func (all *observations) take() (out []Observation, gone []string) {
 	return out, slices.DeleteFunc(gone, func(id string) bool { return all.graph.byID[id] != nil })
 }
 
-// ofFormerCode reports whether the node has run code of which nobody can say that it is that
+// ofFormerCode reports whether the node has run code of which it is unknown whether it is that
 // of the program: it was made under a former one, and names no version.
 func (n *node) ofFormerCode() bool { return n.more != nil && n.more.outdated && n.spec.Version == "" }
 
@@ -101,7 +101,7 @@ func (all *observations) observe(n *node) Observation {
 
 // note remembers a node whose observation is out of date. Nodes that a run or the
 // application has added are known by their ids as well as those of the program. Those that
-// have gone are let go when room is needed: nobody may ask for observations at all.
+// have gone are let go when room is needed: a host need not ask for observations at all.
 func (all *observations) note(n *node) {
 	if n.unsaved {
 		return
@@ -179,7 +179,7 @@ func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 }
 
 // mayDiffer reports whether a document may not be what it was with all commits up to basis. Of
-// one that is not there nobody can say since when: that it was deleted is forgotten in the end.
+// one that is not there it is unknown since when: that it was deleted is forgotten in the end.
 func (all *observations) mayDiffer(d *doc, basis uint64) bool {
 	if d.value.IsAbsent() {
 		return true // it costs nothing to compare
@@ -191,7 +191,7 @@ func (all *observations) mayDiffer(d *doc, basis uint64) bool {
 	return differs
 }
 
-// outputMoved reports whether somebody else has written where the node writes.
+// outputMoved reports whether another writer has written where the node writes.
 func (all *observations) outputMoved(n *node, o *Observation) bool {
 	d := n.own.doc
 	return d != nil && (n.spec.Volatile || all.ledger.Replica().Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)

@@ -73,7 +73,7 @@ func (o *overlay) hop(d *doc, path model.Path, how reading) (v model.Value, rest
 // few places.
 func pathsIn(writes []model.Write, d *doc) []model.Path {
 	if d.paths == nil {
-		return nil // nobody will ask
+		return nil // it has no index that would use them
 	}
 	var paths []model.Path
 	for i := range writes {

@@ -39,7 +39,7 @@ func (s *staleness) mayMatter(n *node) bool {
 	return n.more != nil && len(n.more.outputs)+len(n.more.envelope) > 0 || s.isRead(n)
 }
 
-// isRead reports whether anybody else reads what n writes.
+// isRead reports whether another node reads what n writes.
 func (s *staleness) isRead(n *node) bool {
 	read := false
 	n.eachSurface(true, func(s *surface) {

@@ -15,7 +15,7 @@ import (
 type Program struct {
 	// Name says which program this is, in logs and traces.
 	Name string
-	// Version tells this program from others of its name, for who reads the log: it is in the
+	// Version tells this program from others of its name, for readers of the log: it is in the
 	// first commit that each life of a runtime makes with it. Optional; 256 bytes at the most.
 	Version string
 
@@ -70,7 +70,7 @@ type NodeSpec struct {
 	Group string
 	// Volatile keeps the output in memory only: it is not written to the log, so other
 	// spaces, other runtimes and the checkpoint do not have it, and a restart computes
-	// it again when somebody needs it. For intermediate values that change often.
+	// it again when something needs it. For intermediate values that change often.
 	Volatile bool
 	// Version tells implementations apart. A node that a run registers again with
 	// another version runs afresh; so does one that is resumed under another.
@@ -279,7 +279,7 @@ func (n *NodeSpec) declare() *declaration {
 }
 
 // Action registers an action or an input. Its stream is handled by it, and its documents are
-// written by nobody else.
+// written by it alone.
 func (p *Program) Action(a *ActionSpec) error {
 	if err := p.addAction(a); err != nil {
 		return fmt.Errorf("program %s: action %q: %w", p.Name, a.Name, err)

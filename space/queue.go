@@ -99,7 +99,7 @@ func (q *queue) enqueue(n *node) {
 	q.push(n)
 }
 
-// promote moves an idle materializer into the queue: somebody is about to read what it
+// promote moves an idle materializer into the queue: a node is about to read what it
 // may write (seed 001 section 4.3, rule 2).
 func (q *queue) promote(n *node) {
 	i := slices.Index(q.idle, n)

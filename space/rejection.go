@@ -52,13 +52,13 @@ const (
 	FollowsItsDocument
 	// NeverMade: what would have started it is dropped.
 	NeverMade
-	// Waits: nobody is told anything yet.
+	// Waits: there is no answer yet.
 	Waits
 	// AnsweredByTheOther: the receipt that stood in the way is the answer.
 	AnsweredByTheOther
 	// Answered: the receipt is the answer, and says why.
 	Answered
-	// NobodyWaits: nobody outside knows of the event.
+	// NobodyWaits: no client knows of the event.
 	NobodyWaits
 
 	consequenceCount
@@ -74,7 +74,7 @@ func (c Consequence) String() string {
 
 // Consequences say what a rejection does to a computation or effect whose run it was, or
 // was undone with it; to the handler whose attempt it was, or was undone with it; to a piece
-// that was started (docs/adr/0010); and to whoever waits for the receipt.
+// that was started (docs/adr/0010); and to the client that waits for the receipt.
 type Consequences struct{ Computation, Handler, Piece, Caller Consequence }
 
 // rejections is the one table of what each class does. The code asks it; docs/rejections.md

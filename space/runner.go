@@ -232,7 +232,7 @@ func anyCause(causes []string) []string {
 const maxNested = 1000
 
 // freshen brings a node up to date out of turn, because a run is about to read what it
-// writes and nobody knew before: it is dormant, or the edge is new. Running it now
+// writes and that was not known before: it is dormant, or the edge is new. Running it now
 // spares the reader a run on an old value, and a chain that is discovered link by link
 // a pass for every few links. What is upstream comes first.
 func (r *runner) freshen(n *node) {
@@ -306,7 +306,7 @@ func (r *runner) dequeue(n *node) {
 }
 
 // retire ends what the space knows of a node that goes. What it has come to goes with it if
-// that is not in the log: nobody would compute it again after a restart.
+// that is not in the log: no run would compute it again after a restart.
 func (r *runner) retire(n *node) {
 	r.echoes.retire(n)
 	if n.saved {
@@ -466,7 +466,7 @@ func (r *runner) giveBack(n *node, tx *Tx) {
 	for _, f := range tx.kept {
 		c := f.child
 		if c.removed || c.more.parent != n {
-			continue // somebody else has it by now
+			continue // another node has it by now
 		}
 		if f.spec.Gate != c.spec.Gate {
 			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })

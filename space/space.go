@@ -12,7 +12,7 @@ import (
 )
 
 // Space is one space as one runtime hosts it. It is not safe for concurrent use:
-// it has one owner, who calls its inputs and Settle one at a time.
+// it has one owner, which calls its inputs and Settle one at a time.
 type Space struct {
 	cfg Config
 	// next is the program that is to take over, nil if there is none.
@@ -135,7 +135,7 @@ func (s *Space) Confirm(seq uint64) error {
 	return err
 }
 
-// Refuse says that the append under way was refused: somebody else's commit is at
+// Refuse says that the append under way was refused: another runtime's commit is at
 // the head. The whole suffix is undone; the space stands still until the caller
 // has passed every commit after Seq to Integrate and calls Resume.
 func (s *Space) Refuse() {
@@ -208,7 +208,7 @@ func (s *Space) Remove(id string) bool {
 
 // Overran tells the space of code that did not return, before it takes over. An event whose
 // handler that was counts one more attempt that never came back (Config.LostAttempts). A node
-// is held back, and nobody waits for it meanwhile: they have what it wrote last.
+// is held back, and no event waits for it meanwhile: what it wrote last stands.
 func (s *Space) Overran(o Overrun) {
 	if o.Node == "" {
 		s.handling.limit = o.Limit
@@ -254,7 +254,7 @@ func (s *Space) Unsaved() bool {
 //
 //	nothing known, or of another version      never ran
 //	or shape
-//	failed, or an address differs             invalid: it runs when somebody needs it
+//	failed, or an address differs             invalid: it runs when something needs it
 //	else                                      clean
 //
 // A node that has made nodes is run again, since they must come to be; its children are
@@ -332,7 +332,7 @@ func (s *Space) Unobserve(id string) {
 
 // Idle reports whether the space has come to rest (seed 001 section 8.4): it runs
 // nothing, no event waits, and nothing is runnable. Held work counts if its result is
-// being waited for: an effect, a materializer, the first run of what somebody needs, or
+// being waited for: an effect, a materializer, the first run of what is needed, or
 // a node that is not converging, for three passes. The re-run of a computation that is
 // merely debounced or throttled does not: that is a bound on freshness.
 //
@@ -362,5 +362,5 @@ func (s *Space) awaited(n *node) bool {
 
 // maxHolds is for how many exhausted passes a node that does not converge keeps the
 // space from being idle: long enough for a wave that converges in more than one pass,
-// short enough that a circle that never does holds nobody up (seed 001, I6).
+// short enough that a circle that never does holds nothing up (seed 001, I6).
 const maxHolds = 3

@@ -70,11 +70,11 @@ func newStructure() (*structure, error) {
 	return &structure{db: db}, nil
 }
 
-// lookedAt is for how many passes the tables are kept current after somebody has taken a
-// snapshot. Writing them takes longer than most passes, and mostly nobody looks.
+// lookedAt is for how many passes the tables are kept current after a
+// snapshot was taken. Writing them takes longer than most passes, and mostly they are not read.
 const lookedAt = 1024
 
-// endPass writes what has changed, if somebody is looking.
+// endPass writes what has changed, if the tables are being read.
 func (s *structure) endPass(g *graph) {
 	if s.looks > 0 {
 		s.looks--

@@ -69,7 +69,7 @@ func (w *sweeper) promoteIdle() {
 }
 
 // turn looks at a node whose turn it is, and runs it if it may (the run gate, seed 001
-// section 7.3): somebody needs it, something it read has changed, no gate holds it, and
+// section 7.3): it is needed, something it read has changed, no gate holds it, and
 // it has not used up its budget for this pass.
 func (w *sweeper) turn(n *node) (ran bool) {
 	g := w.graph

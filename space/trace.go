@@ -128,7 +128,7 @@ type InvalidInfo struct {
 	Node string
 	// Cause is the address that the node read and that changed.
 	Cause string
-	// Live says whether anybody needs the node now. One that is dormant stays as it
+	// Live says whether the node is needed now. One that is dormant stays as it
 	// is (I2).
 	Live bool
 }

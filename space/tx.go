@@ -116,7 +116,7 @@ func (t *Tx) Space() string { return t.space }
 // answers none. It must not be changed.
 func (t *Tx) Event() *model.Event { return t.attempt.Event }
 
-// Slot belongs to whoever hosts programs of another language in the space: what a run
+// Slot belongs to the package that hosts programs of another language in the space: what a run
 // keeps there is found by the runs that it pulls. It is nil at first, and nothing else
 // looks at it.
 func (t *Tx) Slot() *any { return &t.core.hooks.host }
@@ -139,8 +139,8 @@ func (t *Tx) Declares(doc string, path ...string) bool {
 }
 
 // Group puts the transaction's changes into a change group: observers of that group
-// are not told of them (see NodeSpec.Group). For those who need not hear what they
-// have said.
+// are not told of them (see NodeSpec.Group). For clients that need no notice of what they
+// have written.
 func (t *Tx) Group(name string) { t.attempt.Group = name }
 
 func (t *Tx) fail(err error) {

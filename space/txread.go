@@ -37,7 +37,7 @@ func (t *Tx) Link(doc string, path ...string) (model.Link, bool) {
 
 // GetFrom reads a document of another space. The space it lives in is not
 // involved in the transaction: what is read is a confirmed value that this runtime
-// mirrors, of some moment ago. A derived document that nobody observed over there
+// mirrors, of some moment ago. A derived document that is not observed over there
 // may be as old as its last observation; reading it makes it current, but not
 // before this read has seen the old value.
 func (t *Tx) GetFrom(space, doc string, path ...string) model.Value {

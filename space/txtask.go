@@ -10,8 +10,8 @@ import (
 )
 
 // StartTask has a task of an action done, once this transaction is in the log, and not at all
-// if it never is. The key names it, in this space and outside: whoever does it may have to try
-// more than once, and says the same key each time.
+// if it never is. The key names it, in this space and outside: its performer may have to try
+// more than once, and uses the same key each time.
 //
 // What is pending or done is not started again: with the same in, nothing happens; with
 // another, the transaction fails. What has failed, was cancelled or forgotten is.
@@ -47,7 +47,7 @@ func (t *Tx) startTask(action, key string, in any) error {
 }
 
 // CancelTask has a task not be done, unless it is done already. It reports whether it was
-// pending. If somebody is just doing it, and has done it all the same, the task is done after
+// pending. If a performer is just doing it, and has done it all the same, the task is done after
 // all, and Done is called.
 func (t *Tx) CancelTask(action, key string) bool {
 	if t.err != nil {
@@ -68,7 +68,7 @@ func (t *Tx) CancelTask(action, key string) bool {
 }
 
 // ForgetTask removes a task that has ended, so that its key can be used again; of an input,
-// what was fetched, so that it is fetched again when somebody wants it.
+// what was fetched, so that it is fetched again when a node wants it.
 func (t *Tx) ForgetTask(name, key string) {
 	if t.err != nil {
 		return
@@ -132,7 +132,7 @@ func (t *Tx) WantTask(input, key string) Task {
 		if task.N == 0 {
 			task.N = a.nextN(t, 0)
 		}
-		// Written even if it is there: it may be undone with who wrote it.
+		// Written even if it is there: it may be undone with the transaction that wrote it.
 		t.writeTask(a.pending(), model.Int(task.N), key)
 	}
 	return task
@@ -277,8 +277,8 @@ func (l *taskList) end(t *Tx, task *Task) {
 // maxTaskError bounds the text that is kept of a task that could not be handled.
 const maxTaskError = 300
 
-// endTask ends the task of an event that has failed, in the transaction that says so: nobody
-// would say again that it has been done. It writes no more than it must, field by field: what
+// endTask ends the task of an event that has failed, in the transaction that says so: no other event
+// would say that it has been done. It writes no more than it must, field by field: what
 // has failed may have been too large.
 //
 // It is the only writer that no bound refuses, so it keeps one itself. In a document without room

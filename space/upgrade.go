@@ -12,9 +12,9 @@ import (
 // as it is, and the graph is brought in line with the new program as it is with what a run
 // has registered:
 //
-//	of the same id and shape     stays, with its reads and who reads it; runs again if its
+//	of the same id and shape     stays, with its reads and its readers; runs again if its
 //	                             Version is another, or it has none, or its last run failed
-//	of another shape, or new     is registered: it runs when somebody needs it
+//	of another shape, or new     is registered: it runs when something needs it
 //	gone                         is removed; what it has written stays
 //	has made nodes               runs again, so that those are of the new program, too; of
 //	                             them, those of the same shape and Version do not
@@ -189,7 +189,7 @@ func (n *node) onlyBecause(cause string) bool {
 }
 
 // makeAnew has the nodes that have made others run again: those are the former program's until
-// they are registered again. One that nobody needs runs once for that.
+// they are registered again. One that nothing needs runs once for that.
 func (g *graph) makeAnew() (makers int) {
 	for _, n := range g.nodes {
 		if n == nil || n.more == nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Causal circles: which nodes make each other invalid, found in a table of who did it to whom.
+// Causal circles: which nodes make each other invalid, found in a table of which made which invalid.
 
 // causalEdge says that writer wrote doc, which made reader invalid.
 type causalEdge struct{ writer, doc, reader string }

@@ -23,7 +23,7 @@ type RunEntry struct {
 	Pass uint64 // 0 for a transaction of the application
 	At   time.Duration
 	// Node and Kind are set for a run, Stream and Event for an attempt at an event. By is
-	// who it was, as in the log.
+	// the writer, as in the log.
 	Node          string
 	Kind          string
 	Stream, Event string
@@ -53,7 +53,7 @@ type TriggerEntry struct {
 	Node string
 	// Cause is the address that changed, as in Node.Causes.
 	Cause string
-	// Live says whether anybody needed the node then, NeverRan that it was to run anyway.
+	// Live says whether the node was needed then, NeverRan that it was to run anyway.
 	Live, NeverRan bool
 	// Writer is the node whose run made the change, "" if it was none, and Tx the
 	// transaction, 0 if it was none of this runtime's. Seq is the place in the log of a
@@ -62,7 +62,7 @@ type TriggerEntry struct {
 	Writer string
 	Tx     uint64
 	Seq    uint64
-	// By is who made the transaction, as in RunEntry. Only Explain fills it in.
+	// By names the writer of the transaction, as in RunEntry. Only Explain fills it in.
 	By string
 }
 

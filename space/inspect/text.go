@@ -6,7 +6,7 @@ import (
 )
 
 // String tells in sentences, one to a line: what the node is, why it ran last, why it does
-// not run now, who needs it, and what it is behind.
+// not run now, what needs it, and what it is behind.
 func (e Explanation) String() string {
 	lines := []string{e.headline(), e.ranLast(), e.standing(), e.demand()}
 	if e.Stats.LastErr != nil {
