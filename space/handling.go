@@ -76,7 +76,7 @@ func (h *handling) attempt(ev *model.Event) *ledger.Attempt {
 		a.Receipt, a.Err = receipts.Failed(ev, late), late
 	}
 	if a.Waits = tx.stale != nil || tx.missing != nil; !a.Waits && a.Err != nil {
-		a.MayPass = rejectionOf(a.Err).Consequences().Handler == AgainWithinBudget
+		a.MayPass = rejectionOf(a.Err).consequences().handler == thenAgainWithinBudget
 	}
 	return a
 }

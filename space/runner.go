@@ -135,7 +135,7 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 // retry has a node run again that failed for a reason that may pass, as often as the
 // budget allows; a success renews it. Any other failure waits for a change.
 func (r *runner) retry(n *node, why int, err error) error {
-	if rejectionOf(err).Consequences().Computation == AgainWithinBudget && n.ext().retries < r.cfg.RunRetries {
+	if rejectionOf(err).consequences().computation == thenAgainWithinBudget && n.ext().retries < r.cfg.RunRetries {
 		n.more.retries++
 		r.runAgain(n, r.whyRuns(n, why))
 	}

@@ -38,8 +38,8 @@ type NodeInfo struct {
 // Places are the places that the node may write besides its output.
 func (n *NodeInfo) Places() []Address { return slices.Concat(n.declared.Writes, n.declared.Envelope) }
 
-// HandlerInfo names a stream that has a handler.
-type HandlerInfo struct{ Stream string }
+// handlerRow names a stream that has a handler.
+type handlerRow struct{ Stream string }
 
 // page holds 64 nodes with consecutive handles in one row, which makes an update
 // about three times cheaper than a row for each.
@@ -132,7 +132,7 @@ func (s *structure) setHandlers(p *Program) {
 	_, err := txn.DeleteAll(tableHandler, indexID)
 	checked(err)
 	for _, stream := range sortedKeys(p.handlers) {
-		checked(txn.Insert(tableHandler, &HandlerInfo{Stream: stream}))
+		checked(txn.Insert(tableHandler, &handlerRow{Stream: stream}))
 	}
 	txn.Commit()
 }
@@ -161,7 +161,7 @@ func (st Structure) Handlers() []string {
 	checked(err)
 	var out []string
 	for row := it.Next(); row != nil; row = it.Next() {
-		out = append(out, row.(*HandlerInfo).Stream)
+		out = append(out, row.(*handlerRow).Stream)
 	}
 	return out
 }
