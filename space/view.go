@@ -129,18 +129,18 @@ func edgeTo(to *node, d *dep, at *surface) inspect.Edge {
 	}
 }
 
-// Parked implements inspect.View.
-func (v view) Parked() (p inspect.Parked, needed []string, ok bool) {
+// Head implements inspect.View.
+func (v view) Head() (inspect.Head, bool) {
 	h, ok := v.ledger.HeadInfo()
 	if !ok {
-		return p, nil, false
+		return inspect.Head{}, false
 	}
-	p = inspect.Parked{
+	p := inspect.Head{
 		Stream: h.Event.Stream, Event: h.Event.ID, Attempts: h.Attempts,
 		Most: v.cfg.EventRetries, Lost: h.Lost, MostLost: v.cfg.LostAttempts,
 	}
 	if !h.Known {
-		return p, nil, true
+		return p, true
 	}
 	if at := v.ledger.NotBefore(); at > v.graph.now {
 		p.Until = at
@@ -152,9 +152,9 @@ func (v view) Parked() (p inspect.Parked, needed []string, ok bool) {
 	}
 	p.Fails = v.needs.failsAt()
 	for _, n := range v.needs.nodes {
-		needed = append(needed, n.id())
+		p.Needs = append(p.Needs, n.id())
 	}
-	return p, needed, true
+	return p, true
 }
 
 // halted says why the space runs nothing, "" if it does.

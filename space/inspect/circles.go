@@ -18,22 +18,6 @@ type causalEdges struct {
 	recent linked.List // of causalEdge
 }
 
-// traceCauses begins to record causal edges, from nothing, or stops and forgets them.
-func (d *diagnosis) traceCauses(on bool) {
-	d.causes = nil
-	if on {
-		d.causes = &causalEdges{at: map[causalEdge]*linked.Element{}}
-	}
-}
-
-// caused takes in that writer wrote doc, which made reader invalid (S10). A writer ""
-// is no node, and nothing comes back to it. Switched off, this is a branch.
-func (d *diagnosis) caused(writer, doc, reader string) {
-	if d.causes != nil && writer != "" {
-		d.causes.add(causalEdge{writer, doc, reader}, d.settings.edges)
-	}
-}
-
 func (c *causalEdges) add(e causalEdge, limit int) {
 	if at := c.at[e]; at != nil {
 		c.recent.MoveToFront(at)
@@ -43,19 +27,6 @@ func (c *causalEdges) add(e causalEdge, limit int) {
 		delete(c.at, c.recent.Remove(c.recent.Back()).(causalEdge))
 	}
 	c.at[e] = c.recent.PushFront(e)
-}
-
-// circles returns the causal circles of what was recorded, each once, as a node, the
-// document that it wrote, the node that this made invalid, and so on; the last
-// document is the one that the first node read. Circles can be many more than nodes,
-// so not all are listed: for each node in order of names that lies on a circle and on
-// none listed before, the shortest one through it. So each node that lies on a circle
-// is on a listed one, and the result depends on the edges alone, not on their order.
-func (d *diagnosis) circles() [][]string {
-	if d.causes == nil {
-		return nil
-	}
-	return newCausalGraph(d.causes).circles()
 }
 
 // causalGraph is a set of causal edges, with the nodes numbered in order of names.

@@ -124,9 +124,3 @@ func (d *diagnosis) record(on bool) {
 	}
 	d.traceCauses(on)
 }
-
-// autoDiagnosis records causal edges during busy stretches.
-type autoDiagnosis struct {
-	on        bool
-	recording bool // and it began by itself
-}

@@ -8,27 +8,17 @@ import (
 
 // Parked says why the event at the head of the lane has not been handled yet.
 type Parked struct {
-	Stream, Event string
-	// Until is when it may be tried again, after errors that may pass or a conflict, and 0 if
-	// it need not wait for a time. Attempts is how many such errors there were.
-	Until    time.Duration
-	Attempts int
-	// Most is how many attempts an event has that fails in a way that may pass. Lost is how
-	// many attempts have ended with their process, of MostLost at most.
-	Most, Lost, MostLost int
-	// Docs are the documents of other spaces that it reads and that are not here, Behind
-	// the nodes that it needs and that are not up to date.
-	Docs   []string
+	Head
+	// Behind are the nodes that it needs and that are not up to date.
 	Behind []Explanation
-	// Fails is when it fails if a document of another space does not come, 0 for never.
-	Fails time.Duration
 }
 
 // WhyParked says why the event at the head of the lane has not been handled; false if there
 // is no event. What it needs is known when an attempt has met it. r may be nil.
 func WhyParked(v View, r *Recorder) (Parked, bool) {
-	p, needed, ok := v.Parked()
-	for _, id := range needed {
+	h, ok := v.Head()
+	p := Parked{Head: h}
+	for _, id := range h.Needs {
 		n, there := v.Node(id)
 		if !there {
 			continue

@@ -19,9 +19,8 @@ type View interface {
 	// write what it reads, in the order in which the space keeps them.
 	Readers(id string) []Edge
 	Writers(id string) []Edge
-	// Parked returns what is known of the event at the head of the lane; false if there is none. Behind is
-	// not filled in, but for the nodes' ids in needed.
-	Parked() (p Parked, needed []string, ok bool)
+	// Head returns what is known of the event at the head of the lane; false if there is none.
+	Head() (Head, bool)
 }
 
 // Node is a node as it stands.
@@ -91,6 +90,23 @@ type NodeStats struct {
 	// Measured is how many runs the host has measured; the rest is about those.
 	Measured             uint64
 	Total, Average, Last time.Duration
+}
+
+// Head is what is known of the event at the head of the lane, which has not been handled yet.
+type Head struct {
+	Stream, Event string
+	// Until is when it may be tried again, after errors that may pass or a conflict, and 0 if
+	// it need not wait for a time. Attempts is how many such errors there were.
+	Until    time.Duration
+	Attempts int
+	// Most is how many attempts an event has that fails in a way that may pass. Lost is how
+	// many attempts have ended with their process, of MostLost at most.
+	Most, Lost, MostLost int
+	// Docs are the documents of other spaces that it reads and that are not here, Needs the
+	// nodes that it needs.
+	Docs, Needs []string
+	// Fails is when it fails if a document of another space does not come, 0 for never.
+	Fails time.Duration
 }
 
 // Edge leads from one node to another: a place that one writes and the other reads, seen
