@@ -200,13 +200,13 @@ handle("look", look)
 	s.must("look", nil)
 	var count func(x *place) int
 	count = func(x *place) (n int) {
-		for _, k := range x.kids {
+		for _, k := range x.children {
 			n += 1 + count(k)
 		}
 		return n
 	}
-	for _, m := range p.idle {
-		if n := count(m.decls[0].fn.(*starlark.Function).Module().Globals()["c"].(*place)); n > maxKidsAll {
+	for _, inst := range p.idle {
+		if n := count(inst.decls[0].fn.(*starlark.Function).Module().Globals()["c"].(*place)); n > maxRemembered {
 			t.Errorf("%d places are remembered", n)
 		}
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func comparison(op syntax.Token) func(l *level, args starlark.Tuple) (starlark.Value, error) {
-	return func(l *level, args starlark.Tuple) (starlark.Value, error) {
-		ok, err := l.compare(op, args[0], args[1])
+func comparison(op syntax.Token) func(run *Run, args starlark.Tuple) (starlark.Value, error) {
+	return func(run *Run, args starlark.Tuple) (starlark.Value, error) {
+		ok, err := compare(run, op, args[0], args[1])
 		return starlark.Bool(ok), err
 	}
 }
 
 // compare is x op y. Every pair of values that is looked at counts as a step: a list that
 // holds the same list twice, and so on a hundredfold, would take for ever otherwise.
-func (l *level) compare(op syntax.Token, x, y starlark.Value) (bool, error) {
-	if isPlain(x, y) {
+func compare(run *Run, op syntax.Token, x, y starlark.Value) (bool, error) {
+	if areNumbers(x, y) {
 		return starlark.Compare(op, x, y)
 	}
 	if a, ok := x.(starlark.String); ok && len(a) < textStep && (op == syntax.EQL || op == syntax.NEQ) {
@@ -29,12 +29,12 @@ func (l *level) compare(op syntax.Token, x, y starlark.Value) (bool, error) {
 	}
 	switch op {
 	case syntax.EQL:
-		return l.equal(x, y, 0)
+		return equal(run, x, y, 0)
 	case syntax.NEQ:
-		same, err := l.equal(x, y, 0)
+		same, err := equal(run, x, y, 0)
 		return !same, err
 	}
-	c, err := l.order(x, y, 0)
+	c, err := orderOf(run, x, y, 0)
 	if err != nil {
 		return false, err
 	}
@@ -49,20 +49,13 @@ func (l *level) compare(op syntax.Token, x, y starlark.Value) (bool, error) {
 	return c >= 0, nil
 }
 
-func (l *level) tooDeep(depth int) error {
-	if depth <= l.m.p.limits.Depth {
-		return nil
-	}
-	return fmt.Errorf("the values are nested more than %d deep", l.m.p.limits.Depth)
-}
-
 // equal reports whether two values are: lists, dicts and what was read from documents by
 // what is in them.
-func (l *level) equal(x, y starlark.Value, depth int) (bool, error) {
-	if err := l.charge(1, 0); err != nil {
+func equal(run *Run, x, y starlark.Value, depth int) (bool, error) {
+	if err := run.charge(1, 0); err != nil {
 		return false, err
 	}
-	if err := l.tooDeep(depth); err != nil {
+	if err := run.checkDepth(depth); err != nil {
 		return false, err
 	}
 	switch x := x.(type) {
@@ -71,44 +64,44 @@ func (l *level) equal(x, y starlark.Value, depth int) (bool, error) {
 		if !ok || len(s) != len(x) {
 			return false, nil
 		}
-		return s == x, l.charge(len(s)/textStep, 0)
+		return s == x, run.charge(len(s)/textStep, 0)
 	case starlark.Tuple:
 		t, ok := y.(starlark.Tuple)
 		if !ok || len(t) != len(x) {
 			return false, nil
 		}
-		return l.equalElements(len(x), x.Index, t.Index, depth)
+		return equalElements(run, len(x), x.Index, t.Index, depth)
 	case *starlark.Set:
 		s, ok := y.(*starlark.Set)
 		if !ok || s.Len() != x.Len() {
 			return false, nil
 		}
-		if err := l.charge(x.Len()+rehash(x), 0); err != nil {
+		if err := run.charge(x.Len()+rehash(x), 0); err != nil {
 			return false, err
 		}
 		return starlark.Equal(x, s)
 	}
-	a, aok, err := l.sequence(x)
+	a, aok, err := asSequence(run, x)
 	if err != nil {
 		return false, err
 	}
 	if aok {
-		b, bok, err := l.sequence(y)
+		b, bok, err := asSequence(run, y)
 		if err != nil || !bok || a.n != b.n {
 			return false, err
 		}
-		return l.equalElements(a.n, a.at, b.at, depth)
+		return equalElements(run, a.n, a.at, b.at, depth)
 	}
-	o, ook, err := l.mapping(x)
+	o, ook, err := asMapping(run, x)
 	if err != nil {
 		return false, err
 	}
 	if ook {
-		q, qok, err := l.mapping(y)
+		q, qok, err := asMapping(run, y)
 		if err != nil || !qok || o.n != q.n {
 			return false, err
 		}
-		return l.equalMappings(o, q, depth)
+		return equalMappings(run, o, q, depth)
 	}
 	if x, err = scalarAt(x); err != nil {
 		return false, err
@@ -132,7 +125,7 @@ func scalarAt(x starlark.Value) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(v), nil
+	return fromModel(v), nil
 }
 
 func isContainerValue(y starlark.Value) bool {
@@ -143,9 +136,9 @@ func isContainerValue(y starlark.Value) bool {
 	return false
 }
 
-func (l *level) equalElements(n int, a, b func(int) starlark.Value, depth int) (bool, error) {
+func equalElements(run *Run, n int, a, b func(int) starlark.Value, depth int) (bool, error) {
 	for i := range n {
-		same, err := l.equal(a(i), b(i), depth+1)
+		same, err := equal(run, a(i), b(i), depth+1)
 		if !same || err != nil {
 			return false, err
 		}
@@ -159,15 +152,15 @@ type sequence struct {
 	at func(int) starlark.Value
 }
 
-func (l *level) sequence(x starlark.Value) (sequence, bool, error) {
+func asSequence(run *Run, x starlark.Value) (sequence, bool, error) {
 	if s, ok := x.(*starlark.List); ok {
 		return sequence{s.Len(), s.Index}, true, nil
 	}
-	v, err := viewed(x)
+	v, err := asView(x)
 	if v == nil || err != nil || v.v.Kind() != model.KindArray {
 		return sequence{}, false, err
 	}
-	return sequence{v.Len(), func(i int) starlark.Value { return show(v.v.Index(i)) }}, true, nil
+	return sequence{v.Len(), func(i int) starlark.Value { return fromModel(v.v.Index(i)) }}, true, nil
 }
 
 // mapping is a dict, or an object that was read.
@@ -177,34 +170,34 @@ type mapping struct {
 	get  func(k starlark.Value) (starlark.Value, bool)
 }
 
-func (l *level) mapping(x starlark.Value) (mapping, bool, error) {
+func asMapping(run *Run, x starlark.Value) (mapping, bool, error) {
 	if d, ok := x.(*starlark.Dict); ok {
 		return mapping{d.Len(), d.Entries(), func(k starlark.Value) (starlark.Value, bool) {
 			v, found, _ := d.Get(k)
 			return v, found
 		}}, true, nil
 	}
-	v, err := viewed(x)
+	v, err := asView(x)
 	if v == nil || err != nil || v.v.Kind() != model.KindObject {
 		return mapping{}, false, err
 	}
 	return mapping{v.Len(), func(yield func(k, v starlark.Value) bool) {
 		for k, f := range v.v.All() {
-			if !yield(starlark.String(k), show(f)) {
+			if !yield(starlark.String(k), fromModel(f)) {
 				return
 			}
 		}
 	}, func(k starlark.Value) (starlark.Value, bool) {
 		s, ok := k.(starlark.String)
 		f := v.v.Get(string(s))
-		return show(f), ok && !f.IsAbsent()
+		return fromModel(f), ok && !f.IsAbsent()
 	}}, true, nil
 }
 
-func (l *level) equalMappings(a, b mapping, depth int) (same bool, err error) {
+func equalMappings(run *Run, a, b mapping, depth int) (same bool, err error) {
 	same = true
 	a.each(func(k, v starlark.Value) bool {
-		if err = l.hashable(k); err != nil {
+		if err = run.chargeKey(k); err != nil {
 			return false
 		}
 		w, found := b.get(k)
@@ -212,44 +205,44 @@ func (l *level) equalMappings(a, b mapping, depth int) (same bool, err error) {
 			same = false
 			return false
 		}
-		same, err = l.equal(v, w, depth+1)
+		same, err = equal(run, v, w, depth+1)
 		return same && err == nil
 	})
 	return same && err == nil, err
 }
 
 // order compares numbers, strings, and lists or tuples of such, element by element.
-func (l *level) order(x, y starlark.Value, depth int) (int, error) {
-	if err := l.charge(1, 0); err != nil {
+func orderOf(run *Run, x, y starlark.Value, depth int) (int, error) {
+	if err := run.charge(1, 0); err != nil {
 		return 0, err
 	}
-	if err := l.tooDeep(depth); err != nil {
+	if err := run.checkDepth(depth); err != nil {
 		return 0, err
 	}
 	switch a := x.(type) {
 	case starlark.String:
 		if b, ok := y.(starlark.String); ok {
-			if err := l.charge(min(len(a), len(b))/textStep, 0); err != nil {
+			if err := run.charge(min(len(a), len(b))/textStep, 0); err != nil {
 				return 0, err
 			}
 			return threeWay(a < b, a > b), nil
 		}
 	case starlark.Tuple:
 		if b, ok := y.(starlark.Tuple); ok {
-			return l.orderElements(sequence{len(a), a.Index}, sequence{len(b), b.Index}, depth)
+			return orderElements(run, sequence{len(a), a.Index}, sequence{len(b), b.Index}, depth)
 		}
 	}
-	a, aok, err := l.sequence(x)
+	a, aok, err := asSequence(run, x)
 	if err != nil {
 		return 0, err
 	}
 	if aok {
-		b, bok, err := l.sequence(y)
+		b, bok, err := asSequence(run, y)
 		if err != nil {
 			return 0, err
 		}
 		if bok {
-			return l.orderElements(a, b, depth)
+			return orderElements(run, a, b, depth)
 		}
 	}
 	if x, err = scalarAt(x); err != nil {
@@ -279,9 +272,9 @@ func threeWay(less, more bool) int {
 	return 0
 }
 
-func (l *level) orderElements(a, b sequence, depth int) (int, error) {
+func orderElements(run *Run, a, b sequence, depth int) (int, error) {
 	for i := range min(a.n, b.n) {
-		c, err := l.order(a.at(i), b.at(i), depth+1)
+		c, err := orderOf(run, a.at(i), b.at(i), depth+1)
 		if c != 0 || err != nil {
 			return c, err
 		}

@@ -12,7 +12,7 @@ import (
 
 // show is a value of a document as the language sees it: scalars as they are, null and
 // what is not there as None, and containers as a view that converts what is looked at.
-func show(v model.Value) starlark.Value {
+func fromModel(v model.Value) starlark.Value {
 	switch v.Kind() {
 	case model.KindBool:
 		b, _ := v.AsBool()
@@ -44,7 +44,7 @@ func isContainer(v model.Value) bool {
 
 // leave makes a value of a document of one of the language. What is nested deeper or is
 // longer than the limits is an error, and so is what no document holds.
-func (l *level) leave(x starlark.Value) (model.Value, error) {
+func (run *Run) toModel(x starlark.Value) (model.Value, error) {
 	switch x := x.(type) { // the common cases, without an account
 	case starlark.Int:
 		if i, ok := x.Int64(); ok {
@@ -53,21 +53,21 @@ func (l *level) leave(x starlark.Value) (model.Value, error) {
 	case starlark.Bool:
 		return model.Bool(bool(x)), nil
 	}
-	return l.leaveAll(x)
+	return run.convert(x)
 }
 
-func (l *level) leaveAll(x starlark.Value) (model.Value, error) {
-	c := conversion{l: l, room: l.m.p.limits.Output}
+func (run *Run) convert(x starlark.Value) (model.Value, error) {
+	c := conversion{run: run, room: run.Bounds.Output}
 	v, err := c.value(x, 0)
 	if err != nil {
 		return model.Value{}, err
 	}
-	return v, l.charge(c.nodes, c.nodes*24+l.m.p.limits.Output-c.room)
+	return v, run.charge(c.nodes, c.nodes*24+run.Bounds.Output-c.room)
 }
 
 // conversion is the making of one value.
 type conversion struct {
-	l     *level
+	run   *Run
 	room  int // bytes left of Limits.Output
 	nodes int
 }
@@ -75,14 +75,14 @@ type conversion struct {
 func (c *conversion) take(n int) error {
 	c.nodes++
 	if c.room -= n; c.room < 0 {
-		return fmt.Errorf("the value has more than %s; that is the limit for what leaves a run", bytesText(int64(c.l.m.p.limits.Output)))
+		return fmt.Errorf("the value has more than %s; that is the limit for what leaves a run", bytesText(int64(c.run.Bounds.Output)))
 	}
 	return nil
 }
 
 func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
-	if depth > c.l.m.p.limits.Depth {
-		return model.Value{}, fmt.Errorf("the value is nested more than %d deep", c.l.m.p.limits.Depth)
+	if depth > c.run.Bounds.Depth {
+		return model.Value{}, fmt.Errorf("the value is nested more than %d deep", c.run.Bounds.Depth)
 	}
 	switch x := x.(type) {
 	case starlark.NoneType:
@@ -118,11 +118,11 @@ func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
 		}
 		return v, c.whole(v, depth)
 	case link:
-		v, err := model.Of(x.l)
+		v, err := model.Of(x.target)
 		if err != nil {
 			return model.Value{}, err
 		}
-		return v, c.take(len(x.l.Doc) + len(x.l.Space) + len(x.l.Path.String()) + 30)
+		return v, c.take(len(x.target.Doc) + len(x.target.Space) + len(x.target.Path.String()) + 30)
 	case *starlark.Dict:
 		return c.object(x, depth)
 	case *starlark.List:
@@ -139,8 +139,8 @@ func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
 func (c *conversion) whole(v model.Value, depth int) error {
 	size, nodes, deep := measure(v)
 	c.nodes += nodes
-	if depth+deep > c.l.m.p.limits.Depth {
-		return fmt.Errorf("the value is nested more than %d deep", c.l.m.p.limits.Depth)
+	if depth+deep > c.run.Bounds.Depth {
+		return fmt.Errorf("the value is nested more than %d deep", c.run.Bounds.Depth)
 	}
 	return c.take(size)
 }

@@ -55,16 +55,6 @@ func (e *Error) Error() string {
 // Unwrap is what the error was made of.
 func (e *Error) Unwrap() error { return e.cause }
 
-// maxMessage bounds the text of an error in bytes: it becomes part of a receipt.
-const maxMessage = 2000
-
-func clip(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "..."
-}
-
 // maxFrames is how many calls an error tells.
 const maxFrames = 20
 
@@ -85,7 +75,7 @@ func asError(file string, err error) error {
 	}
 	var list resolve.ErrorList
 	if errors.As(err, &list) && len(list) > 0 {
-		e := errorAt(list[0].Pos, "%s", hinted(list[0].Msg))
+		e := errorAt(list[0].Pos, "%s", nameHint(list[0].Msg))
 		e.cause = err
 		return e
 	}
@@ -116,36 +106,10 @@ func evalError(eval *starlark.EvalError) *Error {
 	return e
 }
 
-// absent are names that people look for in vain, and what there is instead.
-var absent = map[string]string{
-	"print":    "there is no print; use log(...)",
-	"random":   "there is no randomness: a run that is made again must come to the same; take it from the payload of the event",
-	"uuid":     "there is no randomness; event().id is unique",
-	"time":     "there is no clock but now() in a handler, and cron, timers and send(after = ...)",
-	"datetime": "there is no clock but now() in a handler, and cron, timers and send(after = ...)",
-	"sleep":    "nothing waits in a program; use send(after = ...) or set_timer",
-	"open":     "a program has no files, no network and no environment",
-	"os":       "a program has no files, no network and no environment",
-	"http":     "a program has no files, no network and no environment",
-	"requests": "a program has no files, no network and no environment",
-	"bytes":    "there are no bytes: documents have strings, numbers, lists and objects",
-	"eval":     "a program is its text; nothing is compiled while it runs",
-	"exec":     "a program is its text; nothing is compiled while it runs",
-	"globals":  "a program cannot look into itself",
-	"id":       "values have no identity that a run could see",
-	"hash":     "there is no hash: a key can be any string, and name_of(key) makes a name of it",
-	"dir":      "a program cannot look into itself; keys() are those of an object",
-}
-
-// hinted adds to "undefined: x" what to use instead.
-func hinted(msg string) string {
-	name, ok := strings.CutPrefix(msg, "undefined: ")
-	if !ok {
-		return msg
-	}
-	name, _, _ = strings.Cut(name, " ")
-	if hint := absent[name]; hint != "" {
-		return "undefined: " + name + ": " + hint
+// syntaxHint adds to what the parser says what it may be about.
+func syntaxHint(msg string) string {
+	if strings.HasPrefix(msg, "got string literal, want") {
+		return msg + "; there are no f-strings: use % or .format"
 	}
 	return msg
 }

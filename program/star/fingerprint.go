@@ -3,6 +3,7 @@ package star
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 
@@ -37,17 +38,19 @@ type body struct {
 	names  []string // see globals
 }
 
+// Bodies are the functions of a program, by position.
+type Bodies map[position]*body
+
 // bodiesOf finds the functions of a file. It is to be called before rewrite.
-func bodiesOf(f *syntax.File) (map[position]*body, error) {
-	r := bodyReader{found: map[position]*body{}, file: f.Path, in: &body{tokens: sha256.New()}}
+func read(f *syntax.File) (Bodies, error) {
+	r := bodyReader{found: Bodies{}, in: &body{tokens: sha256.New()}}
 	r.walk(f)
 	return r.found, r.err
 }
 
 // bodyReader goes through a file. in is the function that it is in, or the file.
 type bodyReader struct {
-	found map[position]*body
-	file  string
+	found Bodies
 	in    *body
 	depth int
 	err   error
@@ -92,7 +95,7 @@ func (r *bodyReader) tokens(root syntax.Node) {
 			return true
 		}
 		if r.depth++; r.depth > 4*maxNesting && r.err == nil {
-			r.err = errorAt(syntax.Position{}, "%s is nested too deep", r.file)
+			r.err = errors.New("the file is nested too deep")
 		}
 		if r.err != nil || !r.token(n, n == root) {
 			r.depth--
@@ -189,8 +192,8 @@ func (b *body) eachIdent(f func(*syntax.Ident)) {
 }
 
 // fingerprints makes those of a program's nodes.
-type fingerprints struct {
-	p *Program
+type maker struct {
+	bodies Bodies
 	// records are what was written of values that may be met again.
 	records map[starlark.Value]*record
 	room    int
@@ -199,16 +202,24 @@ type fingerprints struct {
 // maxFollowed is how many values the nodes of a program may name, counted for each node anew.
 const maxFollowed = 10_000_000
 
-func newFingerprints(p *Program) *fingerprints {
-	return &fingerprints{p: p, records: map[starlark.Value]*record{}, room: maxFollowed}
+func newMaker(bodies Bodies) *maker {
+	return &maker{bodies: bodies, records: map[starlark.Value]*record{}, room: maxFollowed}
+}
+
+// Node is a node as its program declares it.
+type Node2 struct {
+	Kind, ID string
+	Spec     *space.NodeSpec
+	Rows     *place // where a node for each row has its rows, nil for others
+	Function starlark.Callable
 }
 
 // of is the fingerprint of a node: of its function and options, and of all that the
 // function names, directly or through others.
-func (f *fingerprints) of(d *decl) (string, error) {
-	p := printing{p: f.p, h: sha256.New()}
-	s := &d.spec
-	p.put("%s %s %q %q %v %v %t %q", dialect, d.kind, d.id, s.Output, s.Gate.Debounce, s.Gate.Throttle, s.Volatile, s.Group)
+func (f *maker) of(n Node2) (string, error) {
+	p := recordWriter{bodies: f.bodies, h: sha256.New()}
+	s := n.Spec
+	p.put("%s %s %q %q %v %v %t %q", dialect, n.Kind, n.ID, s.Output, s.Gate.Debounce, s.Gate.Throttle, s.Volatile, s.Group)
 	if s.Gate.MaxWait != 0 { // else it is that of a program which knows of none
 		p.put("max_wait %v", s.Gate.MaxWait)
 	}
@@ -218,11 +229,11 @@ func (f *fingerprints) of(d *decl) (string, error) {
 			p.put("%q %q %q", a.Space, a.Doc, a.Path)
 		}
 	}
-	if d.from != nil {
-		p.value(d.from)
+	if n.Rows != nil {
+		p.value(n.Rows)
 	}
-	p.value(d.fn)
-	g := following{f: f, h: sha256.New(), number: map[starlark.Value]int{}}
+	p.value(n.Function)
+	g := traversal{f: f, h: sha256.New(), numbers: map[starlark.Value]int{}}
 	g.follow(p.record())
 	if f.room < 0 {
 		return "", fmt.Errorf("the nodes of the program name more than %d values, counted for each of them", maxFollowed)
@@ -233,36 +244,36 @@ func (f *fingerprints) of(d *decl) (string, error) {
 // record is what was written of a value, and the values in it that have records of their own:
 // what may be met more than once, and so in a circle.
 type record struct {
-	sum  []byte
-	kids []starlark.Value
+	sum   []byte
+	inner []starlark.Value
 }
 
 // following goes from record to record. One that was met already is told by its number.
-type following struct {
-	f      *fingerprints
-	h      hash.Hash
-	number map[starlark.Value]int
+type traversal struct {
+	f       *maker
+	h       hash.Hash
+	numbers map[starlark.Value]int
 }
 
-func (g *following) follow(r *record) {
-	if g.f.room -= 1 + len(r.kids); g.f.room < 0 {
+func (g *traversal) follow(r *record) {
+	if g.f.room -= 1 + len(r.inner); g.f.room < 0 {
 		return
 	}
 	g.h.Write(r.sum)
-	for _, k := range r.kids {
-		if n, met := g.number[k]; met {
+	for _, k := range r.inner {
+		if n, met := g.numbers[k]; met {
 			fmt.Fprintf(g.h, "again %d ", n)
 			continue
 		}
-		g.number[k] = len(g.number)
+		g.numbers[k] = len(g.numbers)
 		g.follow(g.f.recordOf(k))
 	}
 }
 
-func (f *fingerprints) recordOf(x starlark.Value) *record {
+func (f *maker) recordOf(x starlark.Value) *record {
 	r := f.records[x]
 	if r == nil {
-		p := printing{p: f.p, h: sha256.New()}
+		p := recordWriter{bodies: f.bodies, h: sha256.New()}
 		p.inside(x)
 		r = p.record()
 		f.records[x] = r
@@ -271,15 +282,15 @@ func (f *fingerprints) recordOf(x starlark.Value) *record {
 }
 
 // printing is the making of one record.
-type printing struct {
-	p    *Program
-	h    hash.Hash
-	kids []starlark.Value
+type recordWriter struct {
+	bodies Bodies
+	h      hash.Hash
+	inner  []starlark.Value
 }
 
-func (p *printing) record() *record { return &record{p.h.Sum(nil), p.kids} }
+func (p *recordWriter) record() *record { return &record{p.h.Sum(nil), p.inner} }
 
-func (p *printing) put(format string, args ...any) {
+func (p *recordWriter) put(format string, args ...any) {
 	fmt.Fprintf(p.h, format, args...)
 	p.h.Write([]byte{0})
 }
@@ -287,13 +298,13 @@ func (p *printing) put(format string, args ...any) {
 // longText is what a text of so many bytes is: one that gets a record of its own.
 const longText = 256
 
-func (p *printing) value(x starlark.Value) {
+func (p *recordWriter) value(x starlark.Value) {
 	switch x := x.(type) {
 	case nil:
 		p.put("unset")
 	case *starlark.Function, *place, *view, *starlark.List, *starlark.Set, *starlark.Dict:
 		p.put("kid")
-		p.kids = append(p.kids, x)
+		p.inner = append(p.inner, x)
 	case *starlark.Builtin:
 		p.put("builtin %s", x.Name())
 		p.value(x.Receiver())
@@ -305,7 +316,7 @@ func (p *printing) value(x starlark.Value) {
 	case starlark.String:
 		if len(x) > longText {
 			p.put("kid")
-			p.kids = append(p.kids, x)
+			p.inner = append(p.inner, x)
 			return
 		}
 		p.inside(x)
@@ -315,12 +326,12 @@ func (p *printing) value(x starlark.Value) {
 }
 
 // inside writes a value and tells of those in it.
-func (p *printing) inside(x starlark.Value) {
+func (p *recordWriter) inside(x starlark.Value) {
 	switch x := x.(type) {
 	case *starlark.Function:
 		p.function(x)
 	case *place:
-		p.put("place %s %s %s", x, x.def.Kind(), x.def)
+		p.put("place %s %s %s", x, x.byDefault.Kind(), x.byDefault)
 	case *view:
 		p.put("value %s", x.v)
 	case *starlark.List:
@@ -345,10 +356,10 @@ func (p *printing) inside(x starlark.Value) {
 }
 
 // function puts in the code of a function and what it names.
-func (p *printing) function(fn *starlark.Function) {
+func (p *recordWriter) function(fn *starlark.Function) {
 	at := positionOf(fn.Position())
 	p.put("function")
-	b := p.p.bodyAt(at)
+	b := p.bodies[at]
 	if b == nil {
 		p.put("%v", at) // cannot be; such a one changes with its place
 		return
@@ -371,95 +382,4 @@ func (p *printing) function(fn *starlark.Function) {
 		p.put("global %s", name)
 		p.value(globals[name])
 	}
-}
-
-func (p *Program) bodyAt(at position) *body {
-	if f := p.files[at.file]; f != nil {
-		return f.bodies[at]
-	}
-	return nil
-}
-
-// Bounds of what a program keeps: of everything that its globals hold.
-const (
-	maxKept      = 200_000
-	maxKeptDepth = 200
-)
-
-// mayFreeze refuses globals that cannot be gone through: freezing, fingerprints and much
-// else follow what they hold to its end.
-func (l *level) mayFreeze(g starlark.StringDict) error {
-	w := keeping{room: maxKept, seen: map[any]bool{}}
-	for _, name := range g.Keys() {
-		if !w.value(g[name], 0) {
-			return fmt.Errorf("the global %s holds more than %d values, or is nested more than %d deep", name, maxKept, maxKeptDepth)
-		}
-	}
-	for _, d := range l.m.decls {
-		if d.fn != nil && !w.value(d.fn, 0) {
-			return fmt.Errorf("function %s holds more than %d values, or is nested more than %d deep", d.fn.Name(), maxKept, maxKeptDepth)
-		}
-	}
-	return l.charge((maxKept-w.room)/16, 0)
-}
-
-// keeping goes through values. Lists, dicts and sets are looked at once, tuples and functions
-// as often as they are met, since freezing does the same: a function that holds another twice,
-// which holds another twice, has no end, and neither has one that holds itself.
-type keeping struct {
-	room int
-	seen map[any]bool
-}
-
-func (w *keeping) value(x starlark.Value, depth int) bool {
-	if w.room--; w.room < 0 || depth > maxKeptDepth {
-		return false
-	}
-	switch x := x.(type) {
-	case *starlark.List:
-		return w.met(x) || w.all(x.Elements(), depth)
-	case starlark.Tuple:
-		return w.all(x.Elements(), depth)
-	case *starlark.Set:
-		return w.met(x) || w.all(x.Elements(), depth)
-	case *starlark.Dict:
-		if w.met(x) {
-			return true
-		}
-		for k, v := range x.Entries() {
-			if !w.value(k, depth+1) || !w.value(v, depth+1) {
-				return false
-			}
-		}
-	case *starlark.Builtin: // a method that is kept
-		return x.Receiver() == nil || w.value(x.Receiver(), depth+1)
-	case *starlark.Function:
-		for i := range x.NumParams() {
-			if v := x.ParamDefault(i); v != nil && !w.value(v, depth+1) {
-				return false
-			}
-		}
-		for i := range x.NumFreeVars() {
-			if _, v := x.FreeVar(i); v != nil && !w.value(v, depth+1) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// met reports whether x was met before.
-func (w *keeping) met(x any) bool {
-	before := w.seen[x]
-	w.seen[x] = true
-	return before
-}
-
-func (w *keeping) all(elems func(yield func(starlark.Value) bool), depth int) bool {
-	ok := true
-	elems(func(e starlark.Value) bool {
-		ok = w.value(e, depth+1)
-		return ok
-	})
-	return ok
 }

@@ -5,8 +5,8 @@ import "go.starlark.net/syntax"
 // frame is what a call of a function takes: the interpreter makes room for its variables, and
 // for what is written out in a list, when the function is called, and counts nothing for it.
 type frame struct {
-	names map[string]bool // variables
-	wide  int             // elements of lists and tuples that are written out
+	names    map[string]bool // variables
+	literals int             // elements of lists and tuples that are written out
 }
 
 func newFrame() *frame { return &frame{names: map[string]bool{}} }
@@ -17,14 +17,14 @@ const smallFrame = 128
 // enter begins a function, and returns the frame of the one that it is in.
 func (r *rewriter) enter(params []syntax.Expr) (outer *frame) {
 	outer, r.frame = r.frame, newFrame()
-	r.frame.wide = len(params)
+	r.frame.literals = len(params)
 	return outer
 }
 
 // charged is the expression that counts the call of a function with a large frame, and has the
 // value of result, if there is one; nil for a function with a small frame.
-func (r *rewriter) charged(pos syntax.Position, result syntax.Expr) syntax.Expr {
-	size := len(r.frame.names) + r.frame.wide
+func (r *rewriter) frameCharge(pos syntax.Position, result syntax.Expr) syntax.Expr {
+	size := len(r.frame.names) + r.frame.literals
 	if size <= smallFrame {
 		return nil
 	}

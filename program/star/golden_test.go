@@ -130,6 +130,6 @@ func charged(t *testing.T, body string) string {
 	t.Helper()
 	p := compiled(t, "LIST = [1]\nTABLE = {}\nd = compute('d', lambda: 1)\n"+evaluator+body+"\nhandle('h', h)\n")
 	newStage(t, p.Space()).send("h", evaluated)
-	l := p.idle[0].levels[0]
-	return fmt.Sprintf("%d steps %d bytes: %s", l.thread.Steps, l.mem, strings.ReplaceAll(body, "\n", "\\n"))
+	c := p.idle[0].calls[0]
+	return fmt.Sprintf("%d steps %d bytes: %s", c.Thread.Steps, c.mem, strings.ReplaceAll(body, "\n", "\\n"))
 }

@@ -18,7 +18,7 @@ var methods = func() map[string]bool {
 			names[n] = true
 		}
 	}
-	for _, n := range habits {
+	for _, n := range foreignMethods {
 		names[n] = true
 	}
 	return names
@@ -26,24 +26,24 @@ var methods = func() map[string]bool {
 
 // method is x.name(args): of a builtin type with what it costs, of a place, or a function
 // that stands in a field.
-func (l *level) method(name string, t *starlark.Thread, x starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func callMethod(run *Run, name string, t *starlark.Thread, x starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	switch x := x.(type) {
 	case *place:
 		if f := placeMethods[name]; f != nil {
-			return f(l, x, name, args, kwargs)
+			return f(run, x, name, args, kwargs)
 		}
 	case *view:
-		if f := viewMethod[name]; f != nil {
-			return f(l, x, name, args, kwargs)
+		if f := viewMethods[name]; f != nil {
+			return f(run, x, name, args, kwargs)
 		}
 	case starlark.String:
-		return l.stringMethod(name, t, x, args, kwargs)
+		return stringMethod(run, name, t, x, args, kwargs)
 	case *starlark.List:
-		return l.listMethod(name, t, x, args, kwargs)
+		return listMethod(run, name, t, x, args, kwargs)
 	case *starlark.Dict:
-		return l.dictMethod(name, t, x, args, kwargs)
+		return dictMethod(run, name, t, x, args, kwargs)
 	case *starlark.Set:
-		return l.setMethod(name, t, x, args, kwargs)
+		return setMethod(run, name, t, x, args, kwargs)
 	}
 	f, err := fieldOf(x, name)
 	if _, callable := f.(starlark.Callable); !callable {
@@ -66,7 +66,7 @@ func native(name string, t *starlark.Thread, x starlark.HasAttrs, args starlark.
 
 // stringMethod charges for the string and the arguments, and for what comes of it if that
 // may be longer.
-func (l *level) stringMethod(name string, t *starlark.Thread, s starlark.String, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func stringMethod(run *Run, name string, t *starlark.Thread, s starlark.String, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	steps, bytes := sizeOf(s)
 	for _, a := range args {
 		n, _ := sizeOf(a)
@@ -82,37 +82,37 @@ func (l *level) stringMethod(name string, t *starlark.Thread, s starlark.String,
 		}
 	case "startswith", "endswith":
 		if len(args) > 0 {
-			steps += beginnings(s, args[0])
+			steps += prefixSteps(s, args[0])
 		}
 	case "join":
-		if args, bytes, err = l.joinable(s, args); err != nil {
+		if args, bytes, err = joinArguments(run, s, args); err != nil {
 			return nil, err
 		}
 		steps += bytes / textStep
 	case "replace":
-		bytes = replaced(string(s), args)
+		bytes = replacedLen(string(s), args)
 		steps += bytes / textStep
 	case "format":
-		if args, kwargs, bytes, err = l.formatted(string(s), args, kwargs); err != nil {
+		if args, kwargs, bytes, err = formatArguments(run, string(s), args, kwargs); err != nil {
 			return nil, err
 		}
 		steps += bytes / textStep
 	case "split", "rsplit":
-		bytes = 2 * slotBytes * (pieces(string(s), args) + 1)
+		bytes = 2 * slotBytes * (splitCount(string(s), args) + 1)
 		steps += bytes / textStep
 	case "splitlines":
 		bytes = 2 * slotBytes * (strings.Count(string(s), "\n") + strings.Count(string(s), "\r") + 1)
 	case "upper", "lower", "title", "capitalize":
 		bytes *= 4
 	}
-	if err := l.charge(steps, bytes); err != nil {
+	if err := run.charge(steps, bytes); err != nil {
 		return nil, err
 	}
 	return native(name, t, s, args, kwargs)
 }
 
 // beginnings is how long it takes to see whether s begins, or ends, with one of several texts.
-func beginnings(s starlark.String, x starlark.Value) (steps int) {
+func prefixSteps(s starlark.String, x starlark.Value) (steps int) {
 	several, _ := x.(starlark.Tuple)
 	for _, e := range several {
 		if p, ok := e.(starlark.String); ok && len(p) <= len(s) {
@@ -123,11 +123,11 @@ func beginnings(s starlark.String, x starlark.Value) (steps int) {
 }
 
 // joinable is what is to be joined, as a list, and how long it will be.
-func (l *level) joinable(sep starlark.String, args starlark.Tuple) (starlark.Tuple, int, error) {
+func joinArguments(run *Run, sep starlark.String, args starlark.Tuple) (starlark.Tuple, int, error) {
 	if len(args) != 1 {
 		return args, 0, nil
 	}
-	elems, err := l.collect(args[0])
+	elems, err := collect(run, args[0])
 	if err != nil {
 		return nil, 0, fmt.Errorf("join: %w", err)
 	}
@@ -141,7 +141,7 @@ func (l *level) joinable(sep starlark.String, args starlark.Tuple) (starlark.Tup
 }
 
 // replaced is how long s.replace(old, new) can be.
-func replaced(s string, args starlark.Tuple) int {
+func replacedLen(s string, args starlark.Tuple) int {
 	if len(args) < 2 {
 		return 0
 	}
@@ -154,7 +154,7 @@ func replaced(s string, args starlark.Tuple) int {
 }
 
 // pieces is how many parts a string is split into at most.
-func pieces(s string, args starlark.Tuple) int {
+func splitCount(s string, args starlark.Tuple) int {
 	if len(args) > 0 {
 		if sep, ok := starlark.AsString(args[0]); ok && sep != "" {
 			return strings.Count(s, sep) + 1
@@ -164,10 +164,10 @@ func pieces(s string, args starlark.Tuple) int {
 }
 
 // formatted makes the arguments of a format such that it is no longer than they look.
-func (l *level) formatted(s string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, []starlark.Tuple, int, error) {
+func formatArguments(run *Run, s string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, []starlark.Tuple, int, error) {
 	longest := 0
 	plain := func(x starlark.Value) (starlark.Value, error) {
-		y, n, err := l.plainText(x)
+		y, n, err := formatArgument(run, x)
 		longest = max(longest, n)
 		return y, err
 	}
@@ -189,42 +189,42 @@ func (l *level) formatted(s string, args starlark.Tuple, kwargs []starlark.Tuple
 	return own, named, len(s) + strings.Count(s, "{")*longest, nil
 }
 
-func (l *level) listMethod(name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func listMethod(run *Run, name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	switch name {
 	case "append":
 		if len(args) == 1 && len(kwargs) == 0 {
-			if err := l.charge(0, 2*slotBytes); err != nil {
+			if err := run.charge(0, 2*slotBytes); err != nil {
 				return nil, err
 			}
 			return starlark.None, x.Append(args[0])
 		}
 	case "extend":
 		if len(args) == 1 {
-			return starlark.None, l.extend(x, args[0])
+			return starlark.None, extend(run, x, args[0])
 		}
 	case "index", "remove":
 		if len(args) > 0 {
-			return l.findIn(name, t, x, args, kwargs)
+			return findIn(run, name, t, x, args, kwargs)
 		}
 	}
-	if err := l.charge(1+x.Len()/8, x.Len()); err != nil { // insert, pop: the rest is moved
+	if err := run.charge(1+x.Len()/8, x.Len()); err != nil { // insert, pop: the rest is moved
 		return nil, err
 	}
 	return native(name, t, x, args, kwargs)
 }
 
 // findIn is index and remove: what is looked for is compared as == does.
-func (l *level) findIn(name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func findIn(run *Run, name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if name == "index" && len(args) > 1 {
 		for i := range x.Len() { // the library looks within bounds
-			if _, err := l.equal(args[0], x.Index(i), 0); err != nil {
+			if _, err := equal(run, args[0], x.Index(i), 0); err != nil {
 				return nil, err
 			}
 		}
 		return native(name, t, x, args, kwargs)
 	}
 	for i := range x.Len() {
-		same, err := l.equal(args[0], x.Index(i), 0)
+		same, err := equal(run, args[0], x.Index(i), 0)
 		if err != nil {
 			return nil, err
 		}
@@ -234,7 +234,7 @@ func (l *level) findIn(name string, t *starlark.Thread, x *starlark.List, args s
 		if name == "index" {
 			return starlark.MakeInt(i), nil
 		}
-		if err := l.charge(1+x.Len()/8, 0); err != nil { // the rest is moved
+		if err := run.charge(1+x.Len()/8, 0); err != nil { // the rest is moved
 			return nil, err
 		}
 		return native("pop", t, x, starlark.Tuple{starlark.MakeInt(i)}, nil)
@@ -242,12 +242,12 @@ func (l *level) findIn(name string, t *starlark.Thread, x *starlark.List, args s
 	return nil, fmt.Errorf("%s: the value is not in the list", name)
 }
 
-func (l *level) dictMethod(name string, t *starlark.Thread, x *starlark.Dict, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func dictMethod(run *Run, name string, t *starlark.Thread, x *starlark.Dict, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	steps, bytes := 1, 0
 	switch name {
 	case "get", "pop", "setdefault":
 		if len(args) > 0 {
-			if err := l.hashable(args[0]); err != nil {
+			if err := run.chargeKey(args[0]); err != nil {
 				return nil, err
 			}
 		}
@@ -258,17 +258,17 @@ func (l *level) dictMethod(name string, t *starlark.Thread, x *starlark.Dict, ar
 	default:
 		steps, bytes = 1+x.Len(), x.Len()*3*slotBytes
 		for i, a := range args {
-			v, err := viewed(a)
+			v, err := asView(a)
 			if err != nil {
 				return nil, err
 			}
 			if v != nil && v.v.Kind() == model.KindObject {
-				if args[i], err = l.dictOf(v); err != nil {
+				if args[i], err = dictOf(run, v); err != nil {
 					return nil, err
 				}
 			}
 			if _, ok := args[i].(*starlark.Dict); !ok && name == "update" {
-				pairs, err := l.pairs(args[i])
+				pairs, err := pairs(run, args[i])
 				if err != nil {
 					return nil, err
 				}
@@ -278,27 +278,27 @@ func (l *level) dictMethod(name string, t *starlark.Thread, x *starlark.Dict, ar
 			steps, bytes = steps+n, bytes+b+n*entryBytes
 		}
 	}
-	if err := l.charge(steps, bytes); err != nil {
+	if err := run.charge(steps, bytes); err != nil {
 		return nil, err
 	}
 	return native(name, t, x, args, kwargs)
 }
 
-func (l *level) setMethod(name string, t *starlark.Thread, x *starlark.Set, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func setMethod(run *Run, name string, t *starlark.Thread, x *starlark.Set, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	own := make(starlark.Tuple, len(args))
 	for i, a := range args {
 		own[i] = a
 		switch name {
 		case "add", "discard", "remove":
-			if err := l.hashable(a); err != nil {
+			if err := run.chargeKey(a); err != nil {
 				return nil, err
 			}
-			if err := l.charge(1, entryBytes); err != nil {
+			if err := run.charge(1, entryBytes); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		elems, err := l.keysIn(a)
+		elems, err := keysIn(run, a)
 		if err != nil {
 			return nil, err
 		}
@@ -307,7 +307,7 @@ func (l *level) setMethod(name string, t *starlark.Thread, x *starlark.Set, args
 	switch name {
 	case "add", "discard", "remove", "pop":
 	default:
-		if err := l.charge(1+x.Len()+rehash(x), dictBytes+x.Len()*entryBytes); err != nil {
+		if err := run.charge(1+x.Len()+rehash(x), dictBytes+x.Len()*entryBytes); err != nil {
 			return nil, err
 		}
 	}
@@ -315,15 +315,15 @@ func (l *level) setMethod(name string, t *starlark.Thread, x *starlark.Set, args
 }
 
 // keysIn is what is in a sequence, each of it looked at as a key.
-func (l *level) keysIn(x starlark.Value) ([]starlark.Value, error) {
-	elems, err := l.collect(x)
+func keysIn(run *Run, x starlark.Value) ([]starlark.Value, error) {
+	elems, err := collect(run, x)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range elems {
-		if err := l.hashable(e); err != nil {
+		if err := run.chargeKey(e); err != nil {
 			return nil, err
 		}
 	}
-	return elems, l.charge(len(elems), len(elems)*entryBytes)
+	return elems, run.charge(len(elems), len(elems)*entryBytes)
 }

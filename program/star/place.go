@@ -23,18 +23,18 @@ import (
 //
 // What is not there has the value of the default, and is None where that says nothing.
 type place struct {
-	m     *machine
+	cur   *Current
 	space string // "" for the own one
 	doc   string
 	path  model.Path
 	// def is the default of the place, absent if there is none; origin that of the document.
-	def    model.Value
-	origin model.Value
-	weight int // how many values the default has, those inside included
+	byDefault   model.Value
+	docDefault  model.Value
+	defaultSize int // how many values the default has, those inside included
 	// kept is set on places that live as long as the machine; kids are those inside that
 	// were named, with their paths.
-	kept bool
-	kids map[string]*place
+	remembers bool
+	children  map[string]*place
 }
 
 var (
@@ -49,9 +49,9 @@ var (
 // Bounds of what is remembered: how many places inside of one, and of all of a machine, and
 // how long their names may be.
 const (
-	maxKids    = 64
-	maxKidsAll = 4096
-	maxKidName = 64
+	maxChildren   = 64
+	maxRemembered = 4096
+	maxChildName  = 64
 )
 
 func (x *place) Type() string          { return "place" }
@@ -63,47 +63,34 @@ func (x *place) String() string {
 	return space.Address{Space: x.space, Doc: x.doc, Path: x.path}.String()
 }
 
-// documents is what places read and write through: a transaction, or what a test has.
-type documents interface {
-	Space() string
-	Get(doc string, path ...string) model.Value
-	GetShallow(doc string, path ...string) model.Value
-	GetFrom(space, doc string, path ...string) model.Value
-	Peek(doc string, path ...string) model.Value
-	Set(doc string, v any, path ...string)
-	Delete(doc string, path ...string)
-	Declares(doc string, path ...string) bool
-	Err() error
-}
-
 // tx is the transaction of the run under way.
 func (x *place) tx() (documents, error) {
-	if x.m.cur == nil || x.m.cur.docs == nil {
+	if x.cur.Run == nil || x.cur.Run.docs == nil {
 		return nil, fmt.Errorf("%s is read while the program is loaded; documents are there in handlers, computations and effects", x)
 	}
-	return x.m.cur.docs, nil
+	return x.cur.Run.docs, nil
 }
 
 func (x *place) child(step string) *place {
-	if k := x.kids[step]; k != nil {
+	if k := x.children[step]; k != nil {
 		return k
 	}
-	k := &place{m: x.m, space: x.space, doc: x.doc, origin: x.origin}
+	k := &place{cur: x.cur, space: x.space, doc: x.doc, docDefault: x.docDefault}
 	k.path = append(x.path[:len(x.path):len(x.path)], step)
-	if x.def.Kind() == model.KindObject {
-		k.def = x.def.Get(step)
+	if x.byDefault.Kind() == model.KindObject {
+		k.byDefault = x.byDefault.Get(step)
 	}
-	if isContainer(k.def) {
-		_, k.weight, _ = measure(k.def)
-		x.m.chargeDefault(k.weight)
+	if isContainer(k.byDefault) {
+		_, k.defaultSize, _ = measure(k.byDefault)
+		x.cur.chargeDefault(k.defaultSize)
 	}
-	if x.kept && len(x.kids) < maxKids && x.m.kids < maxKidsAll && len(step) <= maxKidName {
-		x.m.kids++
-		if x.kids == nil {
-			x.kids = map[string]*place{}
+	if x.remembers && len(x.children) < maxChildren && x.cur.remembered < maxRemembered && len(step) <= maxChildName {
+		x.cur.remembered++
+		if x.children == nil {
+			x.children = map[string]*place{}
 		}
-		k.kept = true
-		x.kids[step] = k
+		k.remembers = true
+		x.children[step] = k
 	}
 	return k
 }
@@ -115,36 +102,36 @@ func (x *place) read() (model.Value, error) {
 		return model.Value{}, err
 	}
 	if x.space != "" {
-		return x.filled(tx.GetFrom(x.space, x.doc, x.path...)), tx.Err()
+		return x.withDefault(tx.GetFrom(x.space, x.doc, x.path...)), tx.Err()
 	}
-	return x.filled(tx.Get(x.doc, x.path...)), tx.Err()
+	return x.withDefault(tx.Get(x.doc, x.path...)), tx.Err()
 }
 
 // outline is the value, of which only the shape is looked at.
-func (x *place) outline() model.Value {
+func (x *place) readShallow() model.Value {
 	tx, err := x.tx()
 	switch {
 	case err != nil:
-		return x.def
+		return x.byDefault
 	case x.space != "":
-		return x.filled(tx.GetFrom(x.space, x.doc, x.path...))
+		return x.withDefault(tx.GetFrom(x.space, x.doc, x.path...))
 	}
-	return x.filled(tx.GetShallow(x.doc, x.path...))
+	return x.withDefault(tx.GetShallow(x.doc, x.path...))
 }
 
 // filled is what is at the place with what its default adds. To look at a large default is
 // charged for: what a charge finds wrong ends the run at its next instruction.
-func (x *place) filled(v model.Value) model.Value {
+func (x *place) withDefault(v model.Value) model.Value {
 	if !v.IsAbsent() {
-		x.m.chargeDefault(x.weight)
+		x.cur.chargeDefault(x.defaultSize)
 	}
-	return withDefaults(v, x.def)
+	return withDefaults(v, x.byDefault)
 }
 
 // chargeDefault counts the going through a default of n values.
-func (m *machine) chargeDefault(n int) {
-	if m.cur != nil && n >= 16 {
-		_ = m.cur.charge(n/4, 48*n)
+func (c *Current) chargeDefault(n int) {
+	if c.Run != nil && n >= 16 {
+		_ = c.Run.charge(n/4, 48*n)
 	}
 }
 
@@ -185,39 +172,39 @@ func (x *place) member(step string) (starlark.Value, error) {
 		return x.child(step), nil //nolint:nilerr // while the program is loaded, places are only named
 	}
 	c := x.child(step)
-	x.m.cur.missed = nil
+	x.cur.Run.missing = nil
 	if x.space != "" {
-		v := c.filled(tx.GetFrom(c.space, c.doc, c.path...))
+		v := c.withDefault(tx.GetFrom(c.space, c.doc, c.path...))
 		if v.IsAbsent() {
-			x.m.cur.missed = c
+			x.cur.Run.missing = c
 		}
-		return x.got(v), tx.Err()
+		return x.scalar(v), tx.Err()
 	}
-	v := c.probe(tx)
+	v := c.readScalar(tx)
 	switch {
 	case tx.Err() != nil:
 		return nil, tx.Err()
-	case v.IsAbsent() && !isContainer(c.def):
-		if c.def.IsAbsent() {
-			x.m.cur.missed = c
+	case v.IsAbsent() && !isContainer(c.byDefault):
+		if c.byDefault.IsAbsent() {
+			x.cur.Run.missing = c
 		}
-		return x.got(c.def), nil
+		return x.scalar(c.byDefault), nil
 	case v.IsAbsent() || isContainer(v):
 		return c, nil
 	}
-	return x.got(v), nil
+	return x.scalar(v), nil
 }
 
 // got is a value that was read, and notes it if it is a text: a test may take it for a place.
-func (x *place) got(v model.Value) starlark.Value {
-	x.m.cur.got, _ = v.AsString()
-	return show(v)
+func (x *place) scalar(v model.Value) starlark.Value {
+	x.cur.Run.lastText, _ = v.AsString()
+	return fromModel(v)
 }
 
 // probe reads a place if it holds a scalar, and finds out without a trace whether it holds
 // a container: that is read by whoever uses it.
-func (x *place) probe(tx documents) model.Value {
-	if !x.def.IsAbsent() && !isContainer(x.def) {
+func (x *place) readScalar(tx documents) model.Value {
+	if !x.byDefault.IsAbsent() && !isContainer(x.byDefault) {
 		return tx.Get(x.doc, x.path...) // a scalar, most likely
 	}
 	v := tx.Peek(x.doc, x.path...)
@@ -226,7 +213,7 @@ func (x *place) probe(tx documents) model.Value {
 		return v
 	case !v.IsAbsent():
 		return tx.Get(x.doc, x.path...)
-	case isContainer(x.def):
+	case isContainer(x.byDefault):
 		return v
 	}
 	return tx.GetShallow(x.doc, x.path...)
@@ -234,14 +221,14 @@ func (x *place) probe(tx documents) model.Value {
 
 // Attr is x.name.
 func (x *place) Attr(name string) (starlark.Value, error) {
-	if x.def.Kind() == model.KindObject && x.def.Len() > 0 && x.def.Get(name).IsAbsent() {
+	if x.byDefault.Kind() == model.KindObject && x.byDefault.Len() > 0 && x.byDefault.Get(name).IsAbsent() {
 		return nil, starlark.NoSuchAttrError(fmt.Sprintf("%s has no field %s: its default has none; declare it there, or use %s[%q]", x, name, x, name))
 	}
 	return x.member(name)
 }
 
 // AttrNames are the fields of the default.
-func (x *place) AttrNames() []string { return x.def.Keys() }
+func (x *place) AttrNames() []string { return x.byDefault.Keys() }
 
 // Get is x[k].
 func (x *place) Get(k starlark.Value) (starlark.Value, bool, error) {
@@ -258,25 +245,25 @@ func (x *place) step(k starlark.Value) (string, error) {
 	if s, ok := k.(starlark.String); ok {
 		return string(s), nil
 	}
-	return stepOf(x.outline(), k)
+	return stepOf(x.readShallow(), k)
 }
 
 // Truth is false for what is empty or not there; a document that is a scalar is as true as
 // that.
 func (x *place) Truth() starlark.Bool {
-	v := x.outline()
+	v := x.readShallow()
 	if isContainer(v) {
 		return v.Len() > 0
 	}
-	return show(v).Truth()
+	return fromModel(v).Truth()
 }
 
 // Len is how many keys or elements there are.
-func (x *place) Len() int { return x.outline().Len() }
+func (x *place) Len() int { return x.readShallow().Len() }
 
 // Has is k in x.
 func (x *place) Has(k starlark.Value) (bool, error) {
-	v := x.outline()
+	v := x.readShallow()
 	if v.Kind() == model.KindArray {
 		var err error
 		if v, err = x.read(); err != nil {
@@ -288,7 +275,7 @@ func (x *place) Has(k starlark.Value) (bool, error) {
 
 // Iterate goes through the keys, or the elements.
 func (x *place) Iterate() starlark.Iterator {
-	v := x.outline()
+	v := x.readShallow()
 	if v.Kind() == model.KindArray {
 		v, _ = x.read() // an error has failed the transaction
 	}
@@ -299,7 +286,7 @@ func (x *place) Iterate() starlark.Iterator {
 // that are a number or a string.
 func (x *place) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (starlark.Value, error) {
 	if isList(x) {
-		return joined(op, x, y, side)
+		return concat(op, x, y, side)
 	}
 	v, err := x.read()
 	if err != nil || isContainer(v) {
@@ -310,12 +297,12 @@ func (x *place) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (s
 		if err != nil {
 			return nil, err
 		}
-		y = show(w)
+		y = fromModel(w)
 	}
 	if side == starlark.Right {
-		return starlark.Binary(op, y, show(v))
+		return starlark.Binary(op, y, fromModel(v))
 	}
-	return starlark.Binary(op, show(v), y)
+	return starlark.Binary(op, fromModel(v), y)
 }
 
 // CompareSameType compares the values of two places.
@@ -333,7 +320,7 @@ func (x *place) CompareSameType(op syntax.Token, y starlark.Value, depth int) (b
 
 // SetField is x.name = v.
 func (x *place) SetField(name string, v starlark.Value) error {
-	if x.def.Kind() == model.KindObject && x.def.Len() > 0 && x.def.Get(name).IsAbsent() {
+	if x.byDefault.Kind() == model.KindObject && x.byDefault.Len() > 0 && x.byDefault.Get(name).IsAbsent() {
 		return starlark.NoSuchAttrError(fmt.Sprintf("%s has no field %s: its default has none; declare it there, or use %s[%q]", x, name, x, name))
 	}
 	return x.child(name).write(v)
@@ -353,40 +340,40 @@ func (x *place) write(v starlark.Value) error {
 	if err := x.mayWrite(); err != nil {
 		return err
 	}
-	l := x.m.cur
-	val, err := l.leave(v)
+	run := x.cur.Run
+	val, err := run.toModel(v)
 	if err == nil {
-		err = x.chargeWrite(l)
+		err = x.chargeWrite(run)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", x, err)
 	}
-	return x.put(l, val)
+	return x.put(run, val)
 }
 
 // chargeWrite counts what a write copies: the container that it is in, and those above.
-func (x *place) chargeWrite(l *level) error {
-	v, n := l.docs.Peek(x.doc), 1
+func (x *place) chargeWrite(run *Run) error {
+	v, n := run.docs.Peek(x.doc), 1
 	for i := 0; i < len(x.path) && v.Len() > 0; i++ {
 		n += v.Len() / 8
 		v = v.At(x.path[i : i+1])
 	}
-	return l.charge(n, 0)
+	return run.charge(n, 0)
 }
 
 // put writes a value. A document that is not there yet gets its default first, so that
 // whoever reads it elsewhere finds all of its fields.
-func (x *place) put(l *level, v model.Value) error {
-	if len(x.path) > 0 && x.origin.Len() > 0 && l.docs.Peek(x.doc).IsAbsent() {
-		whole, err := x.origin.Set(x.path, v)
+func (x *place) put(run *Run, v model.Value) error {
+	if len(x.path) > 0 && x.docDefault.Len() > 0 && run.docs.Peek(x.doc).IsAbsent() {
+		whole, err := x.docDefault.Set(x.path, v)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", x, err)
 		}
-		l.docs.Set(x.doc, whole)
-		return l.docs.Err()
+		run.docs.Set(x.doc, whole)
+		return run.docs.Err()
 	}
-	l.docs.Set(x.doc, v, x.path...)
-	return l.docs.Err()
+	run.docs.Set(x.doc, v, x.path...)
+	return run.docs.Err()
 }
 
 // mayWrite refuses what the core would refuse later, and what it only counts.
@@ -397,20 +384,19 @@ func (x *place) mayWrite() error {
 		return fmt.Errorf("%s is written while the program is loaded; handlers write documents", x)
 	case x.space != "" && x.space != tx.Space():
 		return fmt.Errorf("write %s: a space is changed by itself only; send it an event", x)
-	case x.m.cur.ev == nil && !tx.Declares(x.doc, x.path...):
-		d := x.m.cur.decl
-		return fmt.Errorf("write %s: %s %s may only read; a computation writes by returning a value, and elsewhere to what it declares with writes = [...]", x, d.kind, d.id)
+	case !x.cur.Run.handles && !tx.Declares(x.doc, x.path...):
+		return fmt.Errorf("write %s: %s %s may only read; a computation writes by returning a value, and elsewhere to what it declares with writes = [...]", x, x.cur.Run.kind, x.cur.Run.id)
 	}
 	return nil
 }
 
 // drop takes out what is at the place.
-func (x *place) drop() error {
+func (x *place) Delete() error {
 	if err := x.mayWrite(); err != nil {
 		return err
 	}
-	tx := x.m.cur.docs
-	if err := x.chargeWrite(x.m.cur); err != nil {
+	tx := x.cur.Run.docs
+	if err := x.chargeWrite(x.cur.Run); err != nil {
 		return err
 	}
 	tx.Delete(x.doc, x.path...)
@@ -418,19 +404,19 @@ func (x *place) drop() error {
 }
 
 // add appends to an array.
-func (x *place) add(v starlark.Value) error {
+func (x *place) Append(v starlark.Value) error {
 	if err := x.mayWrite(); err != nil {
 		return err
 	}
-	have := x.outline()
+	have := x.readShallow()
 	switch {
 	case have.IsAbsent():
 		return x.write(starlark.NewList([]starlark.Value{v}))
 	case have.Kind() != model.KindArray:
 		return fmt.Errorf("append: %s is not an array", x)
 	}
-	if x.m.cur.docs.Peek(x.doc, x.path...).IsAbsent() {
-		if err := x.put(x.m.cur, have); err != nil { // what the default has
+	if x.cur.Run.docs.Peek(x.doc, x.path...).IsAbsent() {
+		if err := x.put(x.cur.Run, have); err != nil { // what the default has
 			return err
 		}
 	}
@@ -439,7 +425,7 @@ func (x *place) add(v starlark.Value) error {
 
 // keys are those of an object, sorted.
 func (x *place) keys() ([]string, error) {
-	v := x.outline()
+	v := x.readShallow()
 	if v.Kind() == model.KindArray {
 		return nil, fmt.Errorf("%s is an array and has no keys", x)
 	}

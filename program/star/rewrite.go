@@ -1,6 +1,7 @@
 package star
 
 import (
+	"fmt"
 	"math/big"
 
 	"go.starlark.net/syntax"
@@ -45,7 +46,7 @@ func rewrite(f *syntax.File) (map[string]bool, error) {
 
 func (r *rewriter) refuse(n syntax.Node, format string, args ...any) {
 	if r.err == nil {
-		r.err = errorAt(syntax.Start(n), format, args...)
+		r.err = syntax.Error{Pos: syntax.Start(n), Msg: fmt.Sprintf(format, args...)}
 	}
 }
 
@@ -53,7 +54,7 @@ func (r *rewriter) refuse(n syntax.Node, format string, args ...any) {
 func (r *rewriter) deeper(pos syntax.Position) bool {
 	r.depth++
 	if r.depth > maxNesting && r.err == nil {
-		r.err = errorAt(pos, "this is nested more than %d deep", maxNesting)
+		r.err = syntax.Error{Pos: pos, Msg: fmt.Sprintf("this is nested more than %d deep", maxNesting)}
 	}
 	return r.err == nil
 }
@@ -80,7 +81,7 @@ func (r *rewriter) stmt(s syntax.Stmt) syntax.Stmt {
 		r.params(s.Params)
 		outer := r.enter(s.Params)
 		r.block(s.Def, s.Body)
-		if x := r.charged(s.Def, nil); x != nil {
+		if x := r.frameCharge(s.Def, nil); x != nil {
 			s.Body = append([]syntax.Stmt{&syntax.ExprStmt{X: x}}, s.Body...)
 		}
 		r.frame = outer
@@ -156,13 +157,13 @@ func (r *rewriter) assign(s *syntax.AssignStmt) syntax.Stmt {
 		lhs = p.X
 	}
 	s.LHS = lhs
-	plain := s.Op == syntax.EQ || (s.Op == syntax.PLUS_EQ || s.Op == syntax.MINUS_EQ) && isNumber(s.RHS)
+	plain := s.Op == syntax.EQ || (s.Op == syntax.PLUS_EQ || s.Op == syntax.MINUS_EQ) && isNumberLiteral(s.RHS)
 	op := &syntax.Literal{Token: syntax.STRING, TokenPos: s.OpPos, Value: s.Op.String()}
 	switch x := lhs.(type) {
 	case *syntax.Ident:
 		r.frame.names[x.Name] = true
 		if !plain {
-			s.RHS = r.call(s.OpPos, "%aug", x2(x), op, s.RHS)
+			s.RHS = r.call(s.OpPos, "%aug", sameName(x), op, s.RHS)
 			s.Op = syntax.EQ
 		}
 	case *syntax.DotExpr:
@@ -186,7 +187,7 @@ func (r *rewriter) assign(s *syntax.AssignStmt) syntax.Stmt {
 }
 
 // x2 is another use of a name.
-func x2(x *syntax.Ident) *syntax.Ident { return &syntax.Ident{NamePos: x.NamePos, Name: x.Name} }
+func sameName(x *syntax.Ident) *syntax.Ident { return &syntax.Ident{NamePos: x.NamePos, Name: x.Name} }
 
 // call is a call of an operation.
 func (r *rewriter) call(pos syntax.Position, op string, args ...syntax.Expr) syntax.Expr {
@@ -205,7 +206,7 @@ func (r *rewriter) expr(x syntax.Expr) syntax.Expr {
 	if x == nil || r.err != nil {
 		return x
 	}
-	if !r.deeper(shallowStart(x)) {
+	if !r.deeper(nearStart(x)) {
 		r.shallower()
 		return x
 	}
@@ -221,10 +222,10 @@ func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
 	case *syntax.ParenExpr:
 		x.X = r.expr(x.X)
 	case *syntax.ListExpr:
-		r.frame.wide += len(x.List)
+		r.frame.literals += len(x.List)
 		r.exprs(x.List)
 	case *syntax.TupleExpr:
-		r.frame.wide += len(x.List)
+		r.frame.literals += len(x.List)
 		r.exprs(x.List)
 	case *syntax.CondExpr:
 		x.Cond, x.True, x.False = r.expr(x.Cond), r.expr(x.True), r.expr(x.False)
@@ -234,7 +235,7 @@ func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
 		r.params(x.Params)
 		outer := r.enter(x.Params)
 		x.Body = r.expr(x.Body)
-		if charged := r.charged(x.Lambda, x.Body); charged != nil {
+		if charged := r.frameCharge(x.Lambda, x.Body); charged != nil {
 			x.Body = charged
 		}
 		r.frame = outer
@@ -247,7 +248,7 @@ func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
 		return r.call(x.Lbrack, "%slice", r.expr(x.X), r.orNone(x.Lo, x), r.orNone(x.Hi, x), r.orNone(x.Step, x))
 	case *syntax.IndexExpr:
 		x.X, x.Y = r.expr(x.X), r.expr(x.Y)
-		if !isShort(x.Y) {
+		if !isShortLiteral(x.Y) {
 			return r.call(x.Lbrack, "%index", x.X, x.Y)
 		}
 	case *syntax.BinaryExpr:
@@ -264,7 +265,7 @@ func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
 
 // shallowStart is about where an expression begins. That of a long chain would have to be
 // looked for at its other end.
-func shallowStart(x syntax.Expr) syntax.Position {
+func nearStart(x syntax.Expr) syntax.Position {
 	switch x := x.(type) {
 	case *syntax.BinaryExpr:
 		return x.OpPos
@@ -280,7 +281,7 @@ func shallowStart(x syntax.Expr) syntax.Position {
 		return x.If
 	case *syntax.TupleExpr:
 		if !x.Lparen.IsValid() && len(x.List) > 0 {
-			return shallowStart(x.List[0])
+			return nearStart(x.List[0])
 		}
 	}
 	return syntax.Start(x)
@@ -322,7 +323,7 @@ func (r *rewriter) binary(x *syntax.BinaryExpr) syntax.Expr {
 	case syntax.AND, syntax.OR, syntax.EQ:
 		return x
 	case syntax.PLUS, syntax.MINUS:
-		if isNumber(x.X) || isNumber(x.Y) {
+		if isNumberLiteral(x.X) || isNumberLiteral(x.Y) {
 			return x
 		}
 	case syntax.SLASH, syntax.SLASHSLASH, syntax.GTGT:
@@ -336,19 +337,19 @@ func (r *rewriter) binary(x *syntax.BinaryExpr) syntax.Expr {
 }
 
 // isNumber reports whether x is a number that is written out.
-func isNumber(x syntax.Expr) bool {
+func isNumberLiteral(x syntax.Expr) bool {
 	switch x := x.(type) {
 	case *syntax.Literal:
 		return x.Token == syntax.INT || x.Token == syntax.FLOAT
 	case *syntax.UnaryExpr:
-		return x.Op == syntax.MINUS && isNumber(x.X)
+		return x.Op == syntax.MINUS && isNumberLiteral(x.X)
 	}
 	return false
 }
 
 // isShort reports whether x is written out, and short enough to be hashed at the cost of an
 // instruction.
-func isShort(x syntax.Expr) bool {
+func isShortLiteral(x syntax.Expr) bool {
 	lit, ok := x.(*syntax.Literal)
 	if !ok {
 		return false
@@ -358,14 +359,14 @@ func isShort(x syntax.Expr) bool {
 }
 
 // isScalar reports whether x is a short scalar that is written out.
-func isScalar(x syntax.Expr) bool {
+func isScalarLiteral(x syntax.Expr) bool {
 	switch x := x.(type) {
 	case *syntax.Literal:
-		return isShort(x)
+		return isShortLiteral(x)
 	case *syntax.Ident:
 		return x.Name == "None" || x.Name == "True" || x.Name == "False"
 	}
-	return isNumber(x)
+	return isNumberLiteral(x)
 }
 
 // iterated is what a loop goes through: the keys of an object are listed first.
@@ -374,7 +375,7 @@ func (r *rewriter) iterated(x syntax.Expr) syntax.Expr {
 	if _, ok := x.(*syntax.ListExpr); ok {
 		return x
 	}
-	return r.call(shallowStart(x), "%iter", x)
+	return r.call(nearStart(x), "%iter", x)
 }
 
 // called rewrites a call.
@@ -420,10 +421,10 @@ func (r *rewriter) dict(x *syntax.DictExpr) syntax.Expr {
 // key is a key that is to be hashed.
 func (r *rewriter) key(k syntax.Expr) syntax.Expr {
 	k = r.expr(k)
-	if isScalar(k) {
+	if isScalarLiteral(k) {
 		return k
 	}
-	return r.call(shallowStart(k), "%key", k)
+	return r.call(nearStart(k), "%key", k)
 }
 
 func (r *rewriter) comprehension(x *syntax.Comprehension) syntax.Expr {

@@ -3,6 +3,7 @@ package star
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -184,4 +185,31 @@ func wrong(at, want string, v model.Value) error {
 		have = "nothing"
 	}
 	return fmt.Errorf("%s is to be %s and is %s", at, want, have)
+}
+
+// sample is JSON that fits.
+func (s *schema) sample() string {
+	switch {
+	case s.elem != nil:
+		return "[" + s.elem.sample() + "]"
+	case s.object:
+		var parts []string
+		for _, f := range s.fields {
+			if !f.optional {
+				parts = append(parts, strconv.Quote(f.name)+":"+f.inner.sample())
+			}
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	switch s.name {
+	case "str":
+		return `"x"`
+	case "int", "float":
+		return "1"
+	case "bool":
+		return "true"
+	case "dict":
+		return "{}"
+	}
+	return "null"
 }

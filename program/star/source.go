@@ -138,7 +138,7 @@ func (l Limits) fill() Limits {
 	return l
 }
 
-const (
-	stepBytes   = 32  // that a step counts as; no instruction allocates more in the mean
-	maxLogLines = 100 // of a run
-)
+// bounds returns the limits with the defaults filled in.
+func (l Limits) bounds() Bounds { return Bounds(l.fill()) }
+
+const maxLogLines = 100 // of a run

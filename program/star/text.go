@@ -13,30 +13,30 @@ import (
 // writer writes values as text, and charges for it while it does: what holds the same list
 // many times over is short in memory and endless on paper.
 type writer struct {
-	l   *level
+	run *Run
 	b   strings.Builder
 	err error
 	max int // bytes, 0 for no bound but the memory of the run
 }
 
 // text is str(x).
-func (l *level) text(x starlark.Value) (string, error) {
+func text(run *Run, x starlark.Value) (string, error) {
 	if s, ok := x.(starlark.String); ok {
 		return string(s), nil
 	}
-	return l.repr(x)
+	return repr(run, x)
 }
 
 // repr is repr(x).
-func (l *level) repr(x starlark.Value) (string, error) {
-	w := writer{l: l}
+func repr(run *Run, x starlark.Value) (string, error) {
+	w := writer{run: run}
 	w.value(x, 0)
 	return w.b.String(), w.err
 }
 
 // shortText is a value for an error message.
-func (l *level) shortText(x starlark.Value) string {
-	w := writer{l: l, max: 200}
+func shortText(run *Run, x starlark.Value) string {
+	w := writer{run: run, max: 200}
 	w.value(x, 0)
 	return w.b.String()
 }
@@ -50,7 +50,7 @@ func (w *writer) put(s string) {
 		w.err = fmt.Errorf("it is longer than %d bytes", w.max)
 		return
 	}
-	if w.err = w.l.charge(1+len(s)/textStep, 2*len(s)); w.err == nil {
+	if w.err = w.run.charge(1+len(s)/textStep, 2*len(s)); w.err == nil {
 		w.b.WriteString(s)
 	}
 }
@@ -59,7 +59,7 @@ func (w *writer) value(x starlark.Value, depth int) {
 	if w.err != nil {
 		return
 	}
-	if w.err = w.l.tooDeep(depth); w.err != nil {
+	if w.err = w.run.checkDepth(depth); w.err != nil {
 		return
 	}
 	switch x := x.(type) {
@@ -92,7 +92,7 @@ func (w *writer) value(x starlark.Value, depth int) {
 			w.err = err
 			return
 		}
-		w.value(show(v), depth)
+		w.value(fromModel(v), depth)
 	case *view:
 		w.view(x.v, depth)
 	case *starlark.Function:
@@ -136,7 +136,7 @@ func (w *writer) entries(d *starlark.Dict, depth int) {
 
 func (w *writer) view(v model.Value, depth int) {
 	if v.Kind() == model.KindArray {
-		w.elements("[", "]", v.Len(), func(i int) starlark.Value { return show(v.Index(i)) }, depth)
+		w.elements("[", "]", v.Len(), func(i int) starlark.Value { return fromModel(v.Index(i)) }, depth)
 		return
 	}
 	w.put("{")
@@ -147,22 +147,22 @@ func (w *writer) view(v model.Value, depth int) {
 		}
 		w.comma(&first)
 		w.put(starlark.String(k).String() + ": ")
-		w.value(show(f), depth+1)
+		w.value(fromModel(f), depth+1)
 	}
 	w.put("}")
 }
 
 // written is a text that stands for a value where the library writes it into another.
-type written string
+type rawText string
 
-func (t written) String() string        { return string(t) }
-func (t written) Type() string          { return "string" }
-func (t written) Freeze()               {}
-func (t written) Truth() starlark.Bool  { return len(t) > 0 }
-func (t written) Hash() (uint32, error) { return 0, nil }
+func (t rawText) String() string        { return string(t) }
+func (t rawText) Type() string          { return "string" }
+func (t rawText) Freeze()               {}
+func (t rawText) Truth() starlark.Bool  { return len(t) > 0 }
+func (t rawText) Hash() (uint32, error) { return 0, nil }
 
 // plainText makes of what a format is to insert something that is no longer than it looks.
-func (l *level) plainText(x starlark.Value) (starlark.Value, int, error) {
+func formatArgument(run *Run, x starlark.Value) (starlark.Value, int, error) {
 	x, err := scalarAt(x)
 	if err != nil {
 		return nil, 0, err
@@ -173,16 +173,16 @@ func (l *level) plainText(x starlark.Value) (starlark.Value, int, error) {
 	case starlark.Int, starlark.Float, starlark.Bool, starlark.NoneType:
 		return x, 400, nil // %f of a large float
 	}
-	s, err := l.repr(x)
-	return written(s), len(s), err
+	s, err := repr(run, x)
+	return rawText(s), len(s), err
 }
 
 // interpolate is format % x.
-func (l *level) interpolate(format string, x starlark.Value) (starlark.Value, error) {
+func formatPercent(run *Run, format string, x starlark.Value) (starlark.Value, error) {
 	verbs := strings.Count(format, "%")
 	longest, total := 0, 0
 	plain := func(x starlark.Value) (starlark.Value, error) {
-		y, n, err := l.plainText(x)
+		y, n, err := formatArgument(run, x)
 		longest, total = max(longest, n), total+n
 		return y, err
 	}
@@ -190,7 +190,7 @@ func (l *level) interpolate(format string, x starlark.Value) (starlark.Value, er
 	var err error
 	v, isPlace := x.(*place)
 	if isPlace {
-		if x, err = l.materialized(v); err != nil {
+		if x, err = valueAt(run, v); err != nil {
 			return nil, err
 		}
 	}
@@ -216,24 +216,24 @@ func (l *level) interpolate(format string, x starlark.Value) (starlark.Value, er
 		}
 		arg, total = d, longest*verbs
 	case *view:
-		d, err := l.dictOf(x)
+		d, err := dictOf(run, x)
 		if err != nil {
 			return nil, err
 		}
-		return l.interpolate(format, d)
+		return formatPercent(run, format, d)
 	default:
 		if arg, err = plain(x); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.charge(1+(len(format)+total)/textStep, len(format)+total); err != nil {
+	if err := run.charge(1+(len(format)+total)/textStep, len(format)+total); err != nil {
 		return nil, err
 	}
-	return callMethodless(format, arg)
+	return percent(format, arg)
 }
 
 // callMethodless formats what has been looked at.
-func callMethodless(format string, arg starlark.Value) (starlark.Value, error) {
+func percent(format string, arg starlark.Value) (starlark.Value, error) {
 	x, err := starlark.Binary(syntax.PERCENT, starlark.String(format), arg)
 	if err != nil && strings.HasPrefix(err.Error(), "unknown conversion") {
 		err = fmt.Errorf("%w; there are no widths: \"0\" * (3 - len(s)) + s is s in three digits", err)
@@ -242,7 +242,7 @@ func callMethodless(format string, arg starlark.Value) (starlark.Value, error) {
 }
 
 // materialized is the value of a place, as a value.
-func (l *level) materialized(x *place) (starlark.Value, error) {
+func valueAt(run *Run, x *place) (starlark.Value, error) {
 	v, err := x.read()
-	return show(v), err
+	return fromModel(v), err
 }

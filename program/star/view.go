@@ -59,7 +59,7 @@ func (x *view) Attr(name string) (starlark.Value, error) {
 }
 
 func (x *view) child(f model.Value, name string) starlark.Value {
-	y := show(f)
+	y := fromModel(f)
 	if v, ok := y.(*view); ok && x.schema != nil {
 		if s := x.schema.field(name); s != nil {
 			v.schema = s.inner
@@ -82,7 +82,7 @@ func (x *view) Get(k starlark.Value) (starlark.Value, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return show(x.v.At(model.Path{step})), true, nil
+	return fromModel(x.v.At(model.Path{step})), true, nil
 }
 
 // stepOf is a key or an index as a step of a path. An index that is negative counts from the
@@ -129,7 +129,7 @@ func sameScalar(e model.Value, k starlark.Value) bool {
 	if isContainer(e) {
 		return false
 	}
-	same, err := starlark.Equal(show(e), k)
+	same, err := starlark.Equal(fromModel(e), k)
 	return same && err == nil
 }
 
@@ -161,7 +161,7 @@ func (it *elementIterator) Next(p *starlark.Value) bool {
 	if it.i >= it.v.Len() {
 		return false
 	}
-	*p = show(it.v.Index(it.i))
+	*p = fromModel(it.v.Index(it.i))
 	it.i++
 	return true
 }
@@ -169,7 +169,7 @@ func (*elementIterator) Done() {}
 
 // Binary lets lists that were read be joined with others.
 func (x *view) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (starlark.Value, error) {
-	return joined(op, x, y, side)
+	return concat(op, x, y, side)
 }
 
 func isList(x starlark.Value) bool {
@@ -179,13 +179,13 @@ func isList(x starlark.Value) bool {
 	case *view:
 		return x.v.Kind() == model.KindArray
 	case *place:
-		return x.outline().Kind() == model.KindArray
+		return x.readShallow().Kind() == model.KindArray
 	}
 	return false
 }
 
 // joined is x + y for lists of which one at least was read.
-func joined(op syntax.Token, x, y starlark.Value, side starlark.Side) (starlark.Value, error) {
+func concat(op syntax.Token, x, y starlark.Value, side starlark.Side) (starlark.Value, error) {
 	if op != syntax.PLUS {
 		return nil, nil
 	}
@@ -222,16 +222,16 @@ func (x *view) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bo
 }
 
 // link is a link to a place, as a value: see model.Link.
-type link struct{ l model.Link }
+type link struct{ target model.Link }
 
 func (x link) Type() string          { return "link" }
 func (x link) Freeze()               {}
 func (x link) Truth() starlark.Bool  { return true }
 func (x link) Hash() (uint32, error) { return starlark.String(x.String()).Hash() }
 func (x link) String() string {
-	where := x.l.Doc + x.l.Path.String()
-	if x.l.Space != "" {
-		where = "@" + x.l.Space + "/" + where
+	where := x.target.Doc + x.target.Path.String()
+	if x.target.Space != "" {
+		where = "@" + x.target.Space + "/" + where
 	}
 	return "link(" + where + ")"
 }
@@ -240,12 +240,12 @@ func (x link) String() string {
 func (x link) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "space":
-		return starlark.String(x.l.Space), nil
+		return starlark.String(x.target.Space), nil
 	case "doc":
-		return starlark.String(x.l.Doc), nil
+		return starlark.String(x.target.Doc), nil
 	case "path":
-		t := make(starlark.Tuple, len(x.l.Path))
-		for i, s := range x.l.Path {
+		t := make(starlark.Tuple, len(x.target.Path))
+		for i, s := range x.target.Path {
 			t[i] = starlark.String(s)
 		}
 		return t, nil

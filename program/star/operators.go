@@ -11,95 +11,83 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// builtinFunc is the function of a builtin.
-type builtinFunc = func(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
-
 // operation is the function of an operation that stands for an operator or the like. What
 // the program is told in errors is its sign.
-type operation struct {
+type operator struct {
 	sign string
-	run  func(l *level, args starlark.Tuple) (starlark.Value, error)
+	run  func(run *Run, args starlark.Tuple) (starlark.Value, error)
 }
 
-var operations map[string]operation
+var operators map[string]operator
 
 func init() {
-	operations = map[string]operation{
+	operators = map[string]operator{
 		"%add": {"+", arithmetic(syntax.PLUS)}, "%sub": {"-", arithmetic(syntax.MINUS)}, "%mul": {"*", arithmetic(syntax.STAR)},
 		"%mod": {"%", arithmetic(syntax.PERCENT)}, "%or": {"|", arithmetic(syntax.PIPE)}, "%and": {"&", arithmetic(syntax.AMP)},
 		"%xor": {"^", arithmetic(syntax.CIRCUMFLEX)}, "%shl": {"<<", arithmetic(syntax.LTLT)},
 		"%eq": {"==", comparison(syntax.EQL)}, "%ne": {"!=", comparison(syntax.NEQ)},
 		"%lt": {"<", comparison(syntax.LT)}, "%le": {"<=", comparison(syntax.LE)},
 		"%gt": {">", comparison(syntax.GT)}, "%ge": {">=", comparison(syntax.GE)},
-		"%in": {"in", func(l *level, a starlark.Tuple) (starlark.Value, error) {
-			ok, err := l.in(a[0], a[1])
+		"%in": {"in", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+			ok, err := contains(run, a[0], a[1])
 			return starlark.Bool(ok), err
 		}},
-		"%notin": {"not in", func(l *level, a starlark.Tuple) (starlark.Value, error) {
-			ok, err := l.in(a[0], a[1])
+		"%notin": {"not in", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+			ok, err := contains(run, a[0], a[1])
 			return starlark.Bool(!ok), err
 		}},
-		"%index": {"[]", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.index(a[0], a[1]) }},
-		"%setindex": {"[]", func(l *level, a starlark.Tuple) (starlark.Value, error) {
-			return starlark.None, l.setIndex(a[0], a[1], a[2])
+		"%index": {"[]", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return elementAt(run, a[0], a[1]) }},
+		"%setindex": {"[]", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+			return starlark.None, setElement(run, a[0], a[1], a[2])
 		}},
-		"%augindex": {"[]", func(l *level, a starlark.Tuple) (starlark.Value, error) {
-			old, err := l.index(a[0], a[1])
+		"%augindex": {"[]", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+			old, err := elementAt(run, a[0], a[1])
 			if err == nil {
-				old, err = l.augmented(old, a[2], a[3])
+				old, err = augmented(run, old, a[2], a[3])
 			}
 			if err != nil {
 				return nil, err
 			}
-			return starlark.None, l.setIndex(a[0], a[1], old)
+			return starlark.None, setElement(run, a[0], a[1], old)
 		}},
-		"%aug":      {"=", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.augmented(a[0], a[1], a[2]) }},
-		"%augfield": {"=", augmentField},
-		"%slice":    {"[:]", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.slice(a[0], a[1], a[2], a[3]) }},
-		"%dict": {"dict", func(l *level, a starlark.Tuple) (starlark.Value, error) {
-			return a[0], l.charge(1, dictBytes+entryBytes*starlark.Len(a[0]))
+		"%aug":      {"=", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return augmented(run, a[0], a[1], a[2]) }},
+		"%augfield": {"=", augmentedField},
+		"%slice":    {"[:]", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return sliceOf(run, a[0], a[1], a[2], a[3]) }},
+		"%dict": {"dict", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+			return a[0], run.charge(1, dictBytes+entryBytes*starlark.Len(a[0]))
 		}},
-		"%key":  {"key", func(l *level, a starlark.Tuple) (starlark.Value, error) { return a[0], l.hashable(a[0]) }},
-		"%iter": {"in", func(l *level, a starlark.Tuple) (starlark.Value, error) { return a[0], l.chargeLoop(a[0]) }},
-		"%frame": {"call", func(l *level, a starlark.Tuple) (starlark.Value, error) {
+		"%key":  {"key", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return a[0], run.chargeKey(a[0]) }},
+		"%iter": {"in", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return a[0], chargeLoop(run, a[0]) }},
+		"%frame": {"call", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
 			n, _ := starlark.AsInt32(a[0])
-			return a[len(a)-1], l.charge(n/8, n*slotBytes)
+			return a[len(a)-1], run.charge(n/8, n*slotBytes)
 		}},
-		"%args":   {"*", func(l *level, a starlark.Tuple) (starlark.Value, error) { return l.spread(a[0]) }},
-		"%kwargs": {"**", spreadNames},
+		"%args":   {"*", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return spreadArgs(run, a[0]) }},
+		"%kwargs": {"**", spreadKwargs},
 	}
 }
-
-// What values cost, in bytes, above what they hold.
-const (
-	dictBytes  = 576
-	entryBytes = 100
-	slotBytes  = 16 // of a list
-	// textStep is how many bytes of a string count as a step.
-	textStep = 64
-)
 
 // maxArgs is how many arguments a star can make of a sequence.
 const maxArgs = 1000
 
 // chargeLoop counts the listing of keys that is made before a loop begins.
-func (l *level) chargeLoop(x starlark.Value) error {
+func chargeLoop(run *Run, x starlark.Value) error {
 	switch x := x.(type) {
 	case *view:
-		return l.charge(1+x.Len()/8, slotBytes*x.Len())
+		return run.charge(1+x.Len()/8, slotBytes*x.Len())
 	case *place:
 		n := x.Len()
-		return l.charge(1+n/8, slotBytes*n)
+		return run.charge(1+n/8, slotBytes*n)
 	}
 	return nil
 }
 
 // isPlain reports whether two operands are numbers: the common case, and cheap.
-func isPlain(x, y starlark.Value) bool {
-	return isNum(x) && isNum(y)
+func areNumbers(x, y starlark.Value) bool {
+	return isNumeric(x) && isNumeric(y)
 }
 
-func isNum(x starlark.Value) bool {
+func isNumeric(x starlark.Value) bool {
 	switch x.(type) {
 	case starlark.Int, starlark.Float:
 		return true
@@ -107,14 +95,14 @@ func isNum(x starlark.Value) bool {
 	return false
 }
 
-func arithmetic(op syntax.Token) func(l *level, args starlark.Tuple) (starlark.Value, error) {
-	return func(l *level, args starlark.Tuple) (starlark.Value, error) { return l.binary(op, args[0], args[1]) }
+func arithmetic(op syntax.Token) func(run *Run, args starlark.Tuple) (starlark.Value, error) {
+	return func(run *Run, args starlark.Tuple) (starlark.Value, error) { return binary(run, op, args[0], args[1]) }
 }
 
 // binary is x op y, charged for what it makes.
-func (l *level) binary(op syntax.Token, x, y starlark.Value) (starlark.Value, error) {
-	if isPlain(x, y) {
-		return fits(starlark.Binary(op, x, y))
+func binary(run *Run, op syntax.Token, x, y starlark.Value) (starlark.Value, error) {
+	if areNumbers(x, y) {
+		return checkNumber(starlark.Binary(op, x, y))
 	}
 	var err error
 	if x, err = scalarAt(x); err != nil { // what is at a place may be long
@@ -123,17 +111,17 @@ func (l *level) binary(op syntax.Token, x, y starlark.Value) (starlark.Value, er
 	if y, err = scalarAt(y); err != nil {
 		return nil, err
 	}
-	if err := l.charge(l.costOf(op, x, y)); err != nil {
+	if err := run.charge(operatorCost(run, op, x, y)); err != nil {
 		return nil, err
 	}
 	if format, ok := x.(starlark.String); ok && op == syntax.PERCENT {
-		return l.interpolate(string(format), y)
+		return formatPercent(run, string(format), y)
 	}
-	return fits(starlark.Binary(op, x, y))
+	return checkNumber(starlark.Binary(op, x, y))
 }
 
 // fits refuses integers beyond 64 bits and floats that are none.
-func fits(x starlark.Value, err error) (starlark.Value, error) {
+func checkNumber(x starlark.Value, err error) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -151,13 +139,13 @@ func fits(x starlark.Value, err error) (starlark.Value, error) {
 }
 
 // costOf is what joining or repeating goes through and makes.
-func (l *level) costOf(op syntax.Token, x, y starlark.Value) (steps, bytes int) {
+func operatorCost(run *Run, op syntax.Token, x, y starlark.Value) (steps, bytes int) {
 	if op == syntax.STAR {
 		if n, ok := x.(starlark.Int); ok {
-			return repeats(y, n)
+			return repeatCost(y, n)
 		}
 		if n, ok := y.(starlark.Int); ok {
-			return repeats(x, n)
+			return repeatCost(x, n)
 		}
 		return 1, 0
 	}
@@ -170,7 +158,7 @@ func (l *level) costOf(op syntax.Token, x, y starlark.Value) (steps, bytes int) 
 }
 
 // repeats is the cost of x * n.
-func repeats(x starlark.Value, n starlark.Int) (steps, bytes int) {
+func repeatCost(x starlark.Value, n starlark.Int) (steps, bytes int) {
 	count, ok := n.Int64()
 	if !ok || count > math.MaxInt32 {
 		count = math.MaxInt32
@@ -235,16 +223,16 @@ func hashSteps(k starlark.Value) (steps int) {
 }
 
 // augmented is x op= y. Lists and dicts are changed in place, as they are in Python.
-func (l *level) augmented(x, sign, y starlark.Value) (starlark.Value, error) {
+func augmented(run *Run, x, sign, y starlark.Value) (starlark.Value, error) {
 	op := augmentedOps[string(sign.(starlark.String))]
 	switch x := x.(type) {
 	case *starlark.List:
 		if op == syntax.PLUS {
-			return x, l.extend(x, y)
+			return x, extend(run, x, y)
 		}
 	case *starlark.Dict:
 		if d, ok := y.(*starlark.Dict); ok && op == syntax.PIPE {
-			if err := l.charge(sizeOf(d)); err != nil {
+			if err := run.charge(sizeOf(d)); err != nil {
 				return nil, err
 			}
 			for k, v := range d.Entries() {
@@ -255,11 +243,11 @@ func (l *level) augmented(x, sign, y starlark.Value) (starlark.Value, error) {
 			return x, nil
 		}
 	case starlark.Int, starlark.Float:
-		if isNum(y) {
-			return fits(starlark.Binary(op, x, y))
+		if isNumeric(y) {
+			return checkNumber(starlark.Binary(op, x, y))
 		}
 	}
-	return l.binary(op, x, y)
+	return binary(run, op, x, y)
 }
 
 var augmentedOps = map[string]syntax.Token{
@@ -268,8 +256,8 @@ var augmentedOps = map[string]syntax.Token{
 }
 
 // extend appends the elements of y.
-func (l *level) extend(x *starlark.List, y starlark.Value) error {
-	elems, err := l.collect(y)
+func extend(run *Run, x *starlark.List, y starlark.Value) error {
+	elems, err := collect(run, y)
 	if err != nil {
 		return err
 	}
@@ -281,13 +269,13 @@ func (l *level) extend(x *starlark.List, y starlark.Value) error {
 	return nil
 }
 
-func augmentField(l *level, a starlark.Tuple) (starlark.Value, error) {
+func augmentedField(run *Run, a starlark.Tuple) (starlark.Value, error) {
 	name := string(a[1].(starlark.String))
 	old, err := fieldOf(a[0], name)
 	if err != nil {
 		return nil, err
 	}
-	v, err := l.augmented(old, a[2], a[3])
+	v, err := augmented(run, old, a[2], a[3])
 	if err != nil {
 		return nil, err
 	}
@@ -310,13 +298,13 @@ func fieldOf(x starlark.Value, name string) (starlark.Value, error) {
 }
 
 // collect is what is in a sequence, as a slice of its own.
-func (l *level) collect(x starlark.Value) ([]starlark.Value, error) {
+func collect(run *Run, x starlark.Value) ([]starlark.Value, error) {
 	it, ok := x.(starlark.Iterable)
 	if !ok {
 		return nil, fmt.Errorf("%s value is not iterable", x.Type())
 	}
 	n := starlark.Len(x)
-	if err := l.charge(1+max(n, 0), max(n, 0)*slotBytes); err != nil {
+	if err := run.charge(1+max(n, 0), max(n, 0)*slotBytes); err != nil {
 		return nil, err
 	}
 	elems := make([]starlark.Value, 0, max(n, 0))
@@ -325,7 +313,7 @@ func (l *level) collect(x starlark.Value) ([]starlark.Value, error) {
 	var e starlark.Value
 	for iter.Next(&e) {
 		if n < 0 {
-			if err := l.charge(1, 2*slotBytes); err != nil {
+			if err := run.charge(1, 2*slotBytes); err != nil {
 				return nil, err
 			}
 		}
@@ -334,54 +322,16 @@ func (l *level) collect(x starlark.Value) ([]starlark.Value, error) {
 	return elems, nil
 }
 
-// hashable refuses keys that are long to hash.
-func (l *level) hashable(k starlark.Value) error {
-	switch k := k.(type) {
-	case starlark.String:
-		if len(k) > textStep {
-			return l.charge(1+len(k)/textStep, 0)
-		}
-	case starlark.Tuple:
-		room := 1000
-		if err := l.walkTuple(k, &room); err != nil {
-			return err
-		}
-		return l.chargeAlike(k)
-	case starlark.Int, starlark.Float:
-		return l.chargeAlike(k)
-	}
-	return nil
-}
-
-func (l *level) walkTuple(t starlark.Tuple, room *int) error {
-	if *room -= len(t) + 1; *room < 0 {
-		return fmt.Errorf("a tuple of more than 1000 values is no key")
-	}
-	if err := l.charge(1+len(t), 0); err != nil {
-		return err
-	}
-	for _, e := range t {
-		if inner, ok := e.(starlark.Tuple); ok {
-			if err := l.walkTuple(inner, room); err != nil {
-				return err
-			}
-		} else if err := l.hashable(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // index is x[k].
-func (l *level) index(x, k starlark.Value) (starlark.Value, error) {
+func elementAt(run *Run, x, k starlark.Value) (starlark.Value, error) {
 	switch x := x.(type) {
 	case *starlark.Dict:
-		if err := l.hashable(k); err != nil {
+		if err := run.chargeKey(k); err != nil {
 			return nil, err
 		}
 		v, found, err := x.Get(k)
 		if err == nil && !found {
-			err = fmt.Errorf("the key %s is not in the dict", l.shortText(k))
+			err = fmt.Errorf("the key %s is not in the dict", shortText(run, k))
 		}
 		return v, err
 	case starlark.Mapping:
@@ -405,10 +355,10 @@ func (l *level) index(x, k starlark.Value) (starlark.Value, error) {
 }
 
 // setIndex is x[k] = v.
-func (l *level) setIndex(x, k, v starlark.Value) error {
+func setElement(run *Run, x, k, v starlark.Value) error {
 	switch x := x.(type) {
 	case *starlark.Dict:
-		if err := l.hashable(k); err != nil {
+		if err := run.chargeKey(k); err != nil {
 			return err
 		}
 		before := x.Len()
@@ -416,7 +366,7 @@ func (l *level) setIndex(x, k, v starlark.Value) error {
 			return err
 		}
 		if x.Len() > before {
-			return l.charge(0, entryBytes)
+			return run.charge(0, entryBytes)
 		}
 		return nil
 	case starlark.HasSetKey:
@@ -425,7 +375,7 @@ func (l *level) setIndex(x, k, v starlark.Value) error {
 		i, err := starlark.AsInt32(k)
 		n := x.Len()
 		if err != nil || i < -n || i >= n {
-			return fmt.Errorf("index %s is outside of the %s of %d", l.shortText(k), x.Type(), n)
+			return fmt.Errorf("index %s is outside of the %s of %d", shortText(run, k), x.Type(), n)
 		}
 		if i < 0 {
 			i += n
@@ -436,13 +386,13 @@ func (l *level) setIndex(x, k, v starlark.Value) error {
 }
 
 // slice is x[lo:hi:step].
-func (l *level) slice(x, lo, hi, step starlark.Value) (starlark.Value, error) {
+func sliceOf(run *Run, x, lo, hi, step starlark.Value) (starlark.Value, error) {
 	switch v := x.(type) {
 	case *view, *place:
 		if !isList(x) {
 			return nil, fmt.Errorf("an object has no slices")
 		}
-		elems, err := l.collect(x)
+		elems, err := collect(run, x)
 		if err != nil {
 			return nil, err
 		}
@@ -451,11 +401,11 @@ func (l *level) slice(x, lo, hi, step starlark.Value) (starlark.Value, error) {
 		if step == starlark.None {
 			break // shares its bytes
 		}
-		if err := l.charge(1+len(v), 2*len(v)); err != nil {
+		if err := run.charge(1+len(v), 2*len(v)); err != nil {
 			return nil, err
 		}
 	default:
-		if err := l.charge(sizeOf(x)); err != nil {
+		if err := run.charge(sizeOf(x)); err != nil {
 			return nil, err
 		}
 	}
@@ -513,11 +463,11 @@ func sliced(x starlark.Sliceable, lo, hi, step starlark.Value) (starlark.Value, 
 }
 
 // spread is what f(*x) passes.
-func (l *level) spread(x starlark.Value) (starlark.Value, error) {
+func spreadArgs(run *Run, x starlark.Value) (starlark.Value, error) {
 	if n := starlark.Len(x); n > maxArgs {
 		return nil, fmt.Errorf("a call takes %d arguments at most, and this has %d", maxArgs, n)
 	}
-	elems, err := l.collect(x)
+	elems, err := collect(run, x)
 	if err == nil && len(elems) > maxArgs {
 		err = fmt.Errorf("a call takes %d arguments at most", maxArgs)
 	}
@@ -525,12 +475,12 @@ func (l *level) spread(x starlark.Value) (starlark.Value, error) {
 }
 
 // spreadNames is what f(**x) passes.
-func spreadNames(l *level, a starlark.Tuple) (starlark.Value, error) {
+func spreadKwargs(run *Run, a starlark.Tuple) (starlark.Value, error) {
 	d := a[0]
-	if x, err := viewed(d); err != nil {
+	if x, err := asView(d); err != nil {
 		return nil, err
 	} else if x != nil && x.v.Kind() == model.KindObject {
-		if d, err = l.dictOf(x); err != nil {
+		if d, err = dictOf(run, x); err != nil {
 			return nil, err
 		}
 	}
@@ -541,11 +491,11 @@ func spreadNames(l *level, a starlark.Tuple) (starlark.Value, error) {
 	if dict.Len() > maxArgs {
 		return nil, fmt.Errorf("a call takes %d arguments at most, and this has %d", maxArgs, dict.Len())
 	}
-	return dict, l.charge(sizeOf(dict))
+	return dict, run.charge(sizeOf(dict))
 }
 
 // viewed is the value of what was read or can be, nil for anything else.
-func viewed(x starlark.Value) (*view, error) {
+func asView(x starlark.Value) (*view, error) {
 	switch x := x.(type) {
 	case *view:
 		return x, nil
@@ -557,16 +507,16 @@ func viewed(x starlark.Value) (*view, error) {
 }
 
 // dictOf is a dict of the fields of an object.
-func (l *level) dictOf(x *view) (*starlark.Dict, error) {
-	if err := l.charge(1+x.Len(), dictBytes+x.Len()*entryBytes); err != nil {
+func dictOf(run *Run, x *view) (*starlark.Dict, error) {
+	if err := run.charge(1+x.Len(), dictBytes+x.Len()*entryBytes); err != nil {
 		return nil, err
 	}
 	d := starlark.NewDict(x.Len())
 	for k, v := range x.v.All() {
-		if err := l.hashable(starlark.String(k)); err != nil {
+		if err := run.chargeKey(starlark.String(k)); err != nil {
 			return nil, err
 		}
-		if err := d.SetKey(starlark.String(k), show(v)); err != nil {
+		if err := d.SetKey(starlark.String(k), fromModel(v)); err != nil {
 			return nil, err
 		}
 	}
@@ -574,32 +524,32 @@ func (l *level) dictOf(x *view) (*starlark.Dict, error) {
 }
 
 // in is x in y.
-func (l *level) in(x, y starlark.Value) (bool, error) {
+func contains(run *Run, x, y starlark.Value) (bool, error) {
 	switch y := y.(type) {
 	case starlark.String:
 		s, ok := x.(starlark.String)
 		if !ok {
 			return false, fmt.Errorf("only a string can be in a string, not a %s", x.Type())
 		}
-		if err := l.charge(1+len(y)/textStep, 0); err != nil {
+		if err := run.charge(1+len(y)/textStep, 0); err != nil {
 			return false, err
 		}
 		return strings.Contains(string(y), string(s)), nil
 	case *starlark.Dict:
-		if err := l.hashable(x); err != nil {
+		if err := run.chargeKey(x); err != nil {
 			return false, err
 		}
 		_, found, err := y.Get(x)
 		return found, err
 	case *starlark.Set:
-		if err := l.hashable(x); err != nil {
+		if err := run.chargeKey(x); err != nil {
 			return false, err
 		}
 		return y.Has(x)
 	case *starlark.List:
-		return l.among(x, y.Len(), y.Index)
+		return containsElement(run, x, y.Len(), y.Index)
 	case starlark.Tuple:
-		return l.among(x, len(y), y.Index)
+		return containsElement(run, x, len(y), y.Index)
 	case *place:
 		if !isList(y) {
 			return y.Has(x)
@@ -608,14 +558,14 @@ func (l *level) in(x, y starlark.Value) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		return l.in(x, &view{v: v})
+		return contains(run, x, &view{v: v})
 	case *view:
 		if y.v.Kind() == model.KindArray {
-			return l.among(x, y.Len(), func(i int) starlark.Value { return show(y.v.Index(i)) })
+			return containsElement(run, x, y.Len(), func(i int) starlark.Value { return fromModel(y.v.Index(i)) })
 		}
 		return y.Has(x)
 	case starlark.Container:
-		if err := l.charge(sizeOf(y)); err != nil {
+		if err := run.charge(sizeOf(y)); err != nil {
 			return false, err
 		}
 		return y.Has(x)
@@ -623,9 +573,9 @@ func (l *level) in(x, y starlark.Value) (bool, error) {
 	return false, fmt.Errorf("nothing can be in a %s", y.Type())
 }
 
-func (l *level) among(x starlark.Value, n int, at func(int) starlark.Value) (bool, error) {
+func containsElement(run *Run, x starlark.Value, n int, at func(int) starlark.Value) (bool, error) {
 	for i := range n {
-		same, err := l.equal(x, at(i), 0)
+		same, err := equal(run, x, at(i), 0)
 		if same || err != nil {
 			return same, err
 		}

@@ -2,7 +2,6 @@ package star
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,31 +13,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// isPassing reports whether a run failed for a reason that it says may pass.
-func isPassing(err error) bool {
-	var f *failure
-	return errors.As(err, &f) && f.passing
-}
-
-// transaction is that of the run under way.
-func (m *machine) transaction(b *starlark.Builtin) (*space.Tx, error) {
-	if m.cur == nil || m.cur.tx == nil {
-		return nil, fmt.Errorf("%s: while a program is loaded there is no space; call it in a handler, computation or effect", b.Name())
-	}
-	return m.cur.tx, nil
-}
-
-// inHandler is the transaction of a handler.
-func (m *machine) inHandler(b *starlark.Builtin, why string) (*space.Tx, error) {
-	tx, err := m.transaction(b)
-	if err == nil && m.cur.ev == nil {
-		return nil, fmt.Errorf("%s: %s %s cannot; %s", b.Name(), m.cur.decl.kind, m.cur.decl.id, why)
-	}
-	return tx, err
-}
-
 // when are the arguments that say when an event is to be handled.
-type when struct {
+type eventTime struct {
 	after starlark.String
 	at    starlark.Value
 	// expires is how long from now on it may be handled, "" for ever.
@@ -46,7 +22,7 @@ type when struct {
 }
 
 // time is the time, and false if there is none.
-func (w *when) time(tx *space.Tx) (time.Time, bool, error) {
+func (w *eventTime) due(tx *space.Tx) (time.Time, bool, error) {
 	switch {
 	case w.after != "" && w.at != nil:
 		return time.Time{}, false, fmt.Errorf("after and at are two ways to say one thing; use one")
@@ -61,7 +37,7 @@ func (w *when) time(tx *space.Tx) (time.Time, bool, error) {
 }
 
 // expiry is how long the event may be handled.
-func (w *when) expiry(tx *space.Tx) (space.SendOption, error) {
+func (w *eventTime) expiry(tx *space.Tx) (space.SendOption, error) {
 	d, err := durationOf("expires", w.expires)
 	if d == 0 || err != nil {
 		return space.ExpiresAt(time.Time{}), err
@@ -88,25 +64,25 @@ func asTime(x starlark.Value) (time.Time, error) {
 const sendsOnly = "events are sent by handlers; have one write what this reads, or send from there"
 
 // send is send(space, stream, payload = None, after = "24h", at = time, expires = "90s").
-func (m *machine) send(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) send(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var to, stream string
 	var payload starlark.Value = starlark.None
-	var w when
+	var w eventTime
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &to, "stream", &stream, "payload?", &payload, "after?", &w.after, "at?", &w.at, "expires?", &w.expires); err != nil {
 		return nil, err
 	}
-	tx, err := m.inHandler(b, sendsOnly)
+	tx, err := inst.inHandler(b, sendsOnly)
 	if err != nil {
 		return nil, err
 	}
 	if to == "" {
 		return nil, fmt.Errorf("send: the space is \"\"; this one is space()")
 	}
-	v, err := m.cur.leave(payload)
+	v, err := inst.cur.toModel(payload)
 	if err != nil {
 		return nil, fmt.Errorf("send: payload: %w", err)
 	}
-	at, waits, err := w.time(tx)
+	at, waits, err := w.due(tx)
 	expires, wrong := w.expiry(tx)
 	switch err = cmp.Or(err, wrong); {
 	case err != nil:
@@ -120,22 +96,22 @@ func (m *machine) send(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 }
 
 // setTimer is set_timer(name, stream, payload = None, after = ..., at = ..., expires = ...).
-func (m *machine) setTimer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) setTimer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name, stream string
 	var payload starlark.Value = starlark.None
-	var w when
+	var w eventTime
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "stream", &stream, "payload?", &payload, "after?", &w.after, "at?", &w.at, "expires?", &w.expires); err != nil {
 		return nil, err
 	}
-	tx, err := m.inHandler(b, "timers belong to handlers")
+	tx, err := inst.inHandler(b, "timers belong to handlers")
 	if err != nil {
 		return nil, err
 	}
-	v, err := m.cur.leave(payload)
+	v, err := inst.cur.toModel(payload)
 	if err != nil {
 		return nil, fmt.Errorf("set_timer %s: payload: %w", name, err)
 	}
-	at, waits, err := w.time(tx)
+	at, waits, err := w.due(tx)
 	expires, wrong := w.expiry(tx)
 	if err = cmp.Or(err, wrong); err == nil && !waits {
 		err = fmt.Errorf("it needs a time: after = \"10m\", or at = now() + 600000")
@@ -147,12 +123,12 @@ func (m *machine) setTimer(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	return starlark.None, tx.Err()
 }
 
-func (m *machine) cancelTimer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) cancelTimer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name); err != nil {
 		return nil, err
 	}
-	tx, err := m.inHandler(b, "timers belong to handlers")
+	tx, err := inst.inHandler(b, "timers belong to handlers")
 	if err != nil {
 		return nil, err
 	}
@@ -161,12 +137,12 @@ func (m *machine) cancelTimer(_ *starlark.Thread, b *starlark.Builtin, args star
 }
 
 // timer is the time that a timer is set to, None if it is not.
-func (m *machine) timer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) timer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name); err != nil {
 		return nil, err
 	}
-	tx, err := m.inHandler(b, "timers belong to handlers")
+	tx, err := inst.inHandler(b, "timers belong to handlers")
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +153,11 @@ func (m *machine) timer(_ *starlark.Thread, b *starlark.Builtin, args starlark.T
 }
 
 // now is the time, in milliseconds since 1970.
-func (m *machine) now(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) now(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
 		return nil, err
 	}
-	tx, err := m.inHandler(b, "it would not run again when the time has passed; have a handler write what is to be read")
+	tx, err := inst.inHandler(b, "it would not run again when the time has passed; have a handler write what is to be read")
 	if err != nil {
 		return nil, err
 	}
@@ -190,14 +166,14 @@ func (m *machine) now(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tup
 
 // event is what is being handled: its id, stream, origin (the space that sent it, None if
 // it comes from outside) and timer (its name, None if it is none).
-func (m *machine) event(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) event(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
 		return nil, err
 	}
-	if _, err := m.inHandler(b, "only a handler has an event"); err != nil {
+	if _, err := inst.inHandler(b, "only a handler has an event"); err != nil {
 		return nil, err
 	}
-	ev := m.cur.ev
+	ev := inst.cur.ev
 	orNull := func(s string) model.Value {
 		if s == "" {
 			return model.Null()
@@ -210,11 +186,11 @@ func (m *machine) event(_ *starlark.Thread, b *starlark.Builtin, args starlark.T
 	)}, nil
 }
 
-func (m *machine) spaceName(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) spaceName(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
 		return nil, err
 	}
-	tx, err := m.transaction(b)
+	tx, err := inst.transaction(b)
 	if err != nil {
 		return nil, err
 	}
@@ -223,12 +199,12 @@ func (m *machine) spaceName(_ *starlark.Thread, b *starlark.Builtin, args starla
 
 // group is group(name): the handler's changes are in a change group, whose nodes are not
 // woken by them.
-func (m *machine) group(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) group(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name); err != nil {
 		return nil, err
 	}
-	tx, err := m.inHandler(b, "a node has its group from group = ... where it is registered")
+	tx, err := inst.inHandler(b, "a node has its group from group = ... where it is registered")
 	if err == nil {
 		tx.Group(name)
 	}
@@ -236,11 +212,11 @@ func (m *machine) group(_ *starlark.Thread, b *starlark.Builtin, args starlark.T
 }
 
 // log is log(message, key = value): a line for whoever operates the space.
-func (m *machine) log(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	l := m.cur
+func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	c := inst.cur
 	var parts []string
 	for _, a := range args {
-		s, err := l.text(a)
+		s, err := text(c.Run, a)
 		if err != nil {
 			return nil, err
 		}
@@ -250,22 +226,22 @@ func (m *machine) log(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tup
 	pairs := make([]any, 0, 2*len(kwargs))
 	size := len(line)
 	for _, kv := range kwargs {
-		s, err := l.text(kv[1])
+		s, err := text(c.Run, kv[1])
 		if err != nil {
 			return nil, err
 		}
 		pairs = append(pairs, string(kv[0].(starlark.String)), s)
 		size += len(s) + len(kv[0].(starlark.String))
 	}
-	l.lines, l.out = l.lines+1, l.out+size
-	if limit := l.m.p.limits.Output; l.lines > maxLogLines || l.out > limit {
+	c.lines, c.out = c.lines+1, c.out+size
+	if limit := c.Bounds.Output; c.lines > maxLogLines || c.out > limit {
 		return nil, fmt.Errorf("log: a run logs no more than %d lines and %s", maxLogLines, bytesText(int64(limit)))
 	}
 	if !utf8.ValidString(line) {
 		line = strings.ToValidUTF8(line, "\uFFFD")
 	}
-	if l.tx != nil {
-		l.tx.Log(line, pairs...)
+	if c.tx != nil {
+		c.tx.Log(line, pairs...)
 	}
 	return starlark.None, nil
 }
@@ -274,7 +250,7 @@ func (m *machine) log(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tup
 const maxLink = 4096
 
 // link is link(place), or link(doc, step, ..., space = name): a value that points there.
-func (m *machine) link(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) link(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var in string
 	if err := starlark.UnpackArgs(b.Name(), nil, kwargs, "space?", &in); err != nil {
 		return nil, err
@@ -308,12 +284,12 @@ func (m *machine) link(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 }
 
 // follow is the place that a link points to.
-func (m *machine) follow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) follow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "link", &x); err != nil {
 		return nil, err
 	}
-	tx, err := m.transaction(b)
+	tx, err := inst.transaction(b)
 	if err != nil {
 		return nil, err
 	}
@@ -324,27 +300,27 @@ func (m *machine) follow(_ *starlark.Thread, b *starlark.Builtin, args starlark.
 	if !ok {
 		return nil, fmt.Errorf("follow: a %s is no link", x.Type())
 	}
-	in := l.l.Space
+	in := l.target.Space
 	if in == tx.Space() {
 		in = ""
 	}
-	c := &place{m: m, space: in, doc: l.l.Doc, path: l.l.Path}
+	c := &place{cur: &inst.Current, space: in, doc: l.target.Doc, path: l.target.Path}
 	if len(c.path) == 0 {
 		return c, nil
 	}
-	up := &place{m: m, space: in, doc: c.doc, path: c.path[:len(c.path)-1]}
+	up := &place{cur: &inst.Current, space: in, doc: c.doc, path: c.path[:len(c.path)-1]}
 	return up.member(c.path[len(c.path)-1])
 }
 
 // linkAt is link_at(place, key): the link that stands there, None if there is none. Reading
 // the place itself reads what the link points to.
-func (m *machine) linkAt(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (inst *instance) linkAt(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *place
 	var k starlark.Value
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "place", &x, "key?", &k); err != nil {
 		return nil, err
 	}
-	tx, err := m.transaction(b)
+	tx, err := inst.transaction(b)
 	if err != nil {
 		return nil, err
 	}
@@ -387,7 +363,7 @@ func timeOf(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs
 }
 
 // durationBuiltin is duration("24h"), in milliseconds.
-func durationBuiltin(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func durationMillis(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var text starlark.String
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "text", &text); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 )
 
 type (
-	placeFunc = func(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
-	viewFunc  = func(l *level, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
+	placeFunc = func(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
+	viewFunc  = func(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
 )
 
 // placeMethods are the methods of places. A field of one of these names is x.name without a
@@ -18,7 +18,7 @@ type (
 var placeMethods map[string]placeFunc
 
 // viewMethod are those of objects and arrays that were read.
-var viewMethod map[string]viewFunc
+var viewMethods map[string]viewFunc
 
 func init() {
 	placeMethods = map[string]placeFunc{
@@ -26,7 +26,7 @@ func init() {
 		"set": placeSet, "update": placeUpdate, "delete": placeDelete, "append": placeAppend, "pop": placePop,
 		"exists": placeExists, "setdefault": placeSetDefault,
 	}
-	viewMethod = map[string]viewFunc{"get": viewGet, "keys": viewKeys, "values": viewValues, "items": viewItems}
+	viewMethods = map[string]viewFunc{"get": viewGet, "keys": viewKeys, "values": viewValues, "items": viewItems}
 	for n := range placeMethods {
 		methods[n] = true
 	}
@@ -39,10 +39,10 @@ func unpack(name string, args starlark.Tuple, kwargs []starlark.Tuple, least int
 
 // placeGet is x.get(key, default=None): of what is not there, the default. x.get() is the
 // value of the place itself: for documents that are a number or a string.
-func placeGet(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeGet(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args)+len(kwargs) == 0 {
 		v, err := x.read()
-		return show(v), err
+		return fromModel(v), err
 	}
 	var k starlark.Value
 	var def starlark.Value = starlark.None
@@ -63,7 +63,7 @@ func placeGet(l *level, x *place, name string, args starlark.Tuple, kwargs []sta
 	return v, nil
 }
 
-func placeKeys(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeKeys(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := unpack(name, args, kwargs, 0); err != nil {
 		return nil, err
 	}
@@ -71,11 +71,11 @@ func placeKeys(l *level, x *place, name string, args starlark.Tuple, kwargs []st
 	if err != nil {
 		return nil, err
 	}
-	return l.strings(keys)
+	return stringList(run, keys)
 }
 
-func (l *level) strings(keys []string) (starlark.Value, error) {
-	if err := l.charge(1+len(keys), 2*len(keys)*slotBytes); err != nil {
+func stringList(run *Run, keys []string) (starlark.Value, error) {
+	if err := run.charge(1+len(keys), 2*len(keys)*slotBytes); err != nil {
 		return nil, err
 	}
 	elems := make([]starlark.Value, len(keys))
@@ -85,24 +85,24 @@ func (l *level) strings(keys []string) (starlark.Value, error) {
 	return starlark.NewList(elems), nil
 }
 
-func placeValues(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	return l.members(x, name, args, kwargs, func(_ string, v starlark.Value) starlark.Value { return v })
+func placeValues(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	return placeMembers(run, x, name, args, kwargs, func(_ string, v starlark.Value) starlark.Value { return v })
 }
 
-func placeItems(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	return l.members(x, name, args, kwargs, func(k string, v starlark.Value) starlark.Value {
+func placeItems(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	return placeMembers(run, x, name, args, kwargs, func(k string, v starlark.Value) starlark.Value {
 		return starlark.Tuple{starlark.String(k), v}
 	})
 }
 
 // members reads what is at each key, as x[key] does.
-func (l *level) members(x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple, as func(string, starlark.Value) starlark.Value) (starlark.Value, error) {
+func placeMembers(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple, as func(string, starlark.Value) starlark.Value) (starlark.Value, error) {
 	if err := unpack(name, args, kwargs, 0); err != nil {
 		return nil, err
 	}
 	keys, err := x.keys()
 	if err == nil {
-		err = l.charge(1+4*len(keys), len(keys)*250)
+		err = run.charge(1+4*len(keys), len(keys)*250)
 	}
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (l *level) members(x *place, name string, args starlark.Tuple, kwargs []sta
 	return starlark.NewList(elems), nil
 }
 
-func placeSet(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeSet(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var v starlark.Value
 	if err := unpack(name, args, kwargs, 1, &v); err != nil {
 		return nil, err
@@ -127,12 +127,12 @@ func placeSet(l *level, x *place, name string, args starlark.Tuple, kwargs []sta
 }
 
 // placeUpdate is x.update({...}, key = value): each key is written for itself.
-func placeUpdate(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeUpdate(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) > 1 {
 		return nil, fmt.Errorf("update takes one dict")
 	}
 	if len(args) == 1 {
-		m, ok, err := l.mapping(args[0])
+		m, ok, err := asMapping(run, args[0])
 		if err != nil {
 			return nil, err
 		}
@@ -156,31 +156,31 @@ func placeUpdate(l *level, x *place, name string, args starlark.Tuple, kwargs []
 }
 
 // placeDelete is x.delete(), or x.delete(key).
-func placeDelete(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeDelete(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k starlark.Value
 	if err := unpack(name, args, kwargs, 0, &k); err != nil {
 		return nil, err
 	}
 	if k == nil {
-		return starlark.None, x.drop()
+		return starlark.None, x.Delete()
 	}
 	step, err := x.step(k)
 	if err != nil {
 		return nil, err
 	}
-	return starlark.None, x.child(step).drop()
+	return starlark.None, x.child(step).Delete()
 }
 
-func placeAppend(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeAppend(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var v starlark.Value
 	if err := unpack(name, args, kwargs, 1, &v); err != nil {
 		return nil, err
 	}
-	return starlark.None, x.add(v)
+	return starlark.None, x.Append(v)
 }
 
 // placePop is x.pop(key, default): the value, which is taken out.
-func placePop(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placePop(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k, def starlark.Value
 	if err := unpack(name, args, kwargs, 1, &k, &def); err != nil {
 		return nil, err
@@ -199,11 +199,11 @@ func placePop(l *level, x *place, name string, args starlark.Tuple, kwargs []sta
 	case v.IsAbsent():
 		return nil, fmt.Errorf("pop: %s is not there", c)
 	}
-	return show(v), c.drop()
+	return fromModel(v), c.Delete()
 }
 
 // placeExists is x.exists(): whether anything is there, defaults aside.
-func placeExists(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeExists(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k starlark.Value
 	if err := unpack(name, args, kwargs, 0, &k); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func placeExists(l *level, x *place, name string, args starlark.Tuple, kwargs []
 }
 
 // placeSetDefault is x.setdefault(key, value): what is there, or the value, written.
-func placeSetDefault(l *level, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeSetDefault(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k, def starlark.Value
 	if err := unpack(name, args, kwargs, 2, &k, &def); err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func placeSetDefault(l *level, x *place, name string, args starlark.Tuple, kwarg
 	return x.member(step)
 }
 
-func viewGet(l *level, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func viewGet(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k starlark.Value
 	var def starlark.Value = starlark.None
 	if err := unpack(name, args, kwargs, 1, &k, &def); err != nil {
@@ -261,36 +261,36 @@ func viewGet(l *level, x *view, name string, args starlark.Tuple, kwargs []starl
 	return v, err
 }
 
-func viewKeys(l *level, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func viewKeys(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := unpack(name, args, kwargs, 0); err != nil {
 		return nil, err
 	}
-	return l.strings(x.v.Keys())
+	return stringList(run, x.v.Keys())
 }
 
-func viewValues(l *level, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	return l.fields(x, name, args, kwargs, func(_ string, v starlark.Value) starlark.Value { return v })
+func viewValues(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	return viewMembers(run, x, name, args, kwargs, func(_ string, v starlark.Value) starlark.Value { return v })
 }
 
-func viewItems(l *level, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	return l.fields(x, name, args, kwargs, func(k string, v starlark.Value) starlark.Value {
+func viewItems(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	return viewMembers(run, x, name, args, kwargs, func(k string, v starlark.Value) starlark.Value {
 		return starlark.Tuple{starlark.String(k), v}
 	})
 }
 
-func (l *level) fields(x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple, as func(string, starlark.Value) starlark.Value) (starlark.Value, error) {
+func viewMembers(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple, as func(string, starlark.Value) starlark.Value) (starlark.Value, error) {
 	if err := unpack(name, args, kwargs, 0); err != nil {
 		return nil, err
 	}
 	if x.v.Kind() != model.KindObject {
 		return nil, fmt.Errorf("%s: an array has no keys", name)
 	}
-	if err := l.charge(1+x.Len(), x.Len()*100); err != nil {
+	if err := run.charge(1+x.Len(), x.Len()*100); err != nil {
 		return nil, err
 	}
 	elems := make([]starlark.Value, 0, x.Len())
 	for k, v := range x.v.All() {
-		elems = append(elems, as(k, show(v)))
+		elems = append(elems, as(k, fromModel(v)))
 	}
 	return starlark.NewList(elems), nil
 }

@@ -1,0 +1,145 @@
+package star
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// decl is something that the files have registered. Every machine of a program has the
+// same ones, in the same order.
+type decl struct {
+	kind   string // handler, computation, effect, rows, cron, action
+	id     string // or the stream
+	pos    syntax.Position
+	fn     starlark.Callable
+	schema *schema
+	spec   space.NodeSpec
+	// rows: where they come from and where they go.
+	from *place
+	to   string
+	job  space.CronSpec
+	expr string
+	keep time.Duration // of an action
+}
+
+func (d *decl) output() string {
+	if d.kind == "rows" {
+		return d.to
+	}
+	return d.spec.Output
+}
+
+// takes refuses a function that cannot be called with so many arguments.
+func takes(fn starlark.Callable, n int, what string) error {
+	f, ok := fn.(*starlark.Function)
+	if !ok {
+		return fmt.Errorf("%s is a %s; it takes a function of the program", fn.Name(), fn.Type())
+	}
+	params := f.NumParams()
+	if f.HasVarargs() || f.HasKwargs() || f.NumKwonlyParams() > 0 {
+		return fmt.Errorf("function %s has parameters with stars; %s", f.Name(), what)
+	}
+	required := params
+	for required > 0 && f.ParamDefault(required-1) != nil {
+		required--
+	}
+	if n < required || n > params {
+		return fmt.Errorf("function %s has %d parameters; %s", f.Name(), params, what)
+	}
+	return nil
+}
+
+// options are the arguments that nodes of every kind have.
+type options struct {
+	debounce, maxWait, throttle, group starlark.String
+	volatile                           bool
+	writes, envelope, reads            *starlark.List
+	output                             starlark.Value
+}
+
+func (o *options) pairs() []any {
+	return []any{
+		"debounce?", &o.debounce, "max_wait?", &o.maxWait, "throttle?", &o.throttle, "group?", &o.group,
+		"volatile?", &o.volatile, "writes?", &o.writes, "envelope?", &o.envelope, "reads?", &o.reads,
+	}
+}
+
+// apply puts the options into a spec.
+func (o *options) apply(spec *space.NodeSpec) (err error) {
+	spec.Group, spec.Volatile = string(o.group), o.volatile
+	if spec.Gate.Debounce, err = durationOf("debounce", o.debounce); err != nil {
+		return err
+	}
+	if o.maxWait == "none" {
+		spec.Gate.MaxWait = -1
+	} else if spec.Gate.MaxWait, err = durationOf("max_wait", o.maxWait); err != nil {
+		return err
+	}
+	if spec.Gate.Throttle, err = durationOf("throttle", o.throttle); err != nil {
+		return err
+	}
+	for _, l := range []struct {
+		what string
+		list *starlark.List
+		to   *[]space.Address
+	}{{"writes", o.writes, &spec.Writes}, {"envelope", o.envelope, &spec.Envelope}, {"reads", o.reads, &spec.DeclaredReads}} {
+		if *l.to, err = addresses(l.what, l.list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addresses(what string, list *starlark.List) (out []space.Address, err error) {
+	if list == nil {
+		return nil, nil
+	}
+	for i := range list.Len() {
+		x, ok := list.Index(i).(*place)
+		if !ok {
+			return nil, fmt.Errorf("%s: a list of places is wanted, such as [stats, alarms[\"x\"]]; this has a %s", what, list.Index(i).Type())
+		}
+		out = append(out, space.Address{Space: x.space, Doc: x.doc, Path: x.path})
+	}
+	return out, nil
+}
+
+// durationOf reads a duration such as "100ms", "24h" or "7d"; "" is none.
+func durationOf(what string, s starlark.String) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	text := string(s)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err == nil && n >= 0 && n < 100_000 {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%s: %q is no duration; write it like \"100ms\", \"90s\", \"24h\" or \"7d\"", what, clip(text))
+	}
+	return d, nil
+}
+
+// taskView is a task as a program sees it.
+func taskView(t space.Task) starlark.Value {
+	fields := []model.Field{model.F("attempts", t.Attempts), model.F("error", t.Err)}
+	for _, f := range []model.Field{{Key: "input", Value: t.In}, {Key: "output", Value: t.Out}} {
+		if f.Value.IsAbsent() {
+			f.Value = model.Null()
+		}
+		fields = append(fields, f)
+	}
+	fields = append(fields, model.F("key", t.Key), model.F("state", string(t.State)))
+	return &view{v: model.Object(fields...)}
+}

@@ -1,0 +1,154 @@
+package star
+
+import (
+	"errors"
+	"fmt"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// machine is one instance of a program: its globals, frozen, and the calls of its functions, one
+// inside another. A run borrows a machine; a node that is pulled in the middle of the run is called on
+// the same one.
+type instance struct {
+	Current
+	code  *code
+	cur   *call // the one under way; nil while none is
+	calls []*call
+	depth int
+	decls []*decl
+	test  *testRun // of a machine that runs tests
+	// load executes another file; nil once the program is loaded.
+	load func(t *starlark.Thread, name string) (starlark.StringDict, error)
+}
+
+// call is one call of a registered function.
+type call struct {
+	*Run
+	inst  *instance
+	tx    *space.Tx // nil while the program is loaded, and in tests
+	ev    *model.Event
+	decl  *decl
+	out   int // bytes logged
+	lines int
+}
+
+// enter begins a run. leave ends it.
+func (inst *instance) enter(tx *space.Tx, d *decl, ev *model.Event) *call {
+	if inst.depth == len(inst.calls) {
+		inst.calls = append(inst.calls, inst.newCall())
+	}
+	c := inst.calls[inst.depth]
+	inst.depth++
+	c.tx, c.decl, c.ev, c.out, c.lines = tx, d, ev, 0, 0
+	if tx != nil {
+		c.docs = tx
+	}
+	if c.handles = ev != nil; d != nil {
+		c.kind, c.id = d.kind, d.id
+	}
+	c.missing, c.lastText = nil, ""
+	c.start()
+	inst.code.stop.check(&c.Thread)
+	inst.cur, inst.Run = c, c.Run
+	return c
+}
+
+func (inst *instance) leave() {
+	c := inst.cur
+	c.tx, c.docs, c.ev, c.decl = nil, nil, nil, nil
+	inst.depth--
+	inst.cur, inst.Run = nil, nil
+	if inst.depth > 0 {
+		inst.cur = inst.calls[inst.depth-1]
+		inst.Run = inst.cur.Run
+	}
+}
+
+func (inst *instance) newCall() *call {
+	c := &call{Run: &Run{Meter: Meter{Bounds: inst.code.bounds}}, inst: inst}
+	c.Thread.Name = inst.code.name
+	c.Thread.Load = func(t *starlark.Thread, name string) (starlark.StringDict, error) {
+		if inst.load == nil {
+			return nil, fmt.Errorf("files are loaded at the beginning only")
+		}
+		return inst.load(t, name)
+	}
+	c.Thread.OnMaxSteps = func(t *starlark.Thread) { t.Cancel(c.exhausted().Error()) }
+	inst.code.stop.watch(&c.Thread)
+	return c
+}
+
+// failure is what the space is told of a run that failed.
+func (c *call) failure(err error) error {
+	e := asError(c.inst.code.entry, err)
+	if own, ok := e.(*Error); ok { //nolint:errorlint // as asError has made it
+		own.Message = explain(own.Message, c.missing)
+	}
+	if isTransient(err) {
+		return space.Transient(e)
+	}
+	return e
+}
+
+// isPassing reports whether a run failed for a reason that it says may pass.
+func isTransient(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.transient
+}
+
+// transaction is that of the run under way.
+func (inst *instance) transaction(b *starlark.Builtin) (*space.Tx, error) {
+	if inst.cur == nil || inst.cur.tx == nil {
+		return nil, fmt.Errorf("%s: while a program is loaded there is no space; call it in a handler, computation or effect", b.Name())
+	}
+	return inst.cur.tx, nil
+}
+
+// inHandler is the transaction of a handler.
+func (inst *instance) inHandler(b *starlark.Builtin, why string) (*space.Tx, error) {
+	tx, err := inst.transaction(b)
+	if err == nil && inst.cur.ev == nil {
+		return nil, fmt.Errorf("%s: %s %s cannot; %s", b.Name(), inst.cur.decl.kind, inst.cur.decl.id, why)
+	}
+	return tx, err
+}
+
+// add takes a declaration in. It is the last thing that a registering builtin does.
+func (inst *instance) add(t *starlark.Thread, d *decl) error {
+	if inst.load == nil {
+		return fmt.Errorf("what a program consists of is registered while it is loaded, not while it runs")
+	}
+	if len(inst.decls) >= maxDecls {
+		return fmt.Errorf("a program registers %d things at most", maxDecls)
+	}
+	d.pos = callerOf(t)
+	inst.decls = append(inst.decls, d)
+	return nil
+}
+
+const maxDecls = 10_000
+
+// callerOf is where the builtin that runs was called.
+func callerOf(t *starlark.Thread) syntax.Position {
+	for i := 0; i < t.CallStackDepth(); i++ {
+		if f := t.CallFrame(i); f.Pos.Line > 0 {
+			return f.Pos
+		}
+	}
+	return syntax.Position{}
+}
+
+// functions are the functions that have been registered.
+func (inst *instance) functions() (all []starlark.Callable) {
+	for _, d := range inst.decls {
+		if d.fn != nil {
+			all = append(all, d.fn)
+		}
+	}
+	return all
+}

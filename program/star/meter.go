@@ -1,0 +1,107 @@
+package star
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// Bounds limit one run.
+type Bounds struct {
+	// Steps is how many instructions the run may execute, and Memory how many bytes it may allocate.
+	Steps  uint64
+	Memory int64
+	// Output is how many bytes each value has that leaves the run, and Depth how deep it may be nested.
+	Output, Depth int
+}
+
+// stepBytes is how many bytes a step counts as: no instruction allocates more on average.
+const stepBytes = 32
+
+// What values cost, in bytes, beside what they hold.
+const (
+	dictBytes  = 576
+	entryBytes = 100
+	slotBytes  = 16 // of a list
+	// textStep is how many bytes of a string count as a step.
+	textStep = 64
+)
+
+// Meter counts the steps and bytes of one run, on the thread that executes it.
+type Meter struct {
+	Thread starlark.Thread
+	Bounds Bounds
+	mem    int64 // bytes allocated, beside those that the steps stand for
+	keys   hashCounts
+}
+
+// start begins the count of a run.
+func (m *Meter) start() {
+	m.mem, m.keys = 0, hashCounts{}
+	m.Thread.Steps = 0
+	m.Thread.Uncancel()
+	m.allow()
+}
+
+// allow sets how many instructions the interpreter may still execute: those of Bounds.Steps, or
+// fewer if they would use up Bounds.Memory.
+func (m *Meter) allow() {
+	room := uint64(max(m.Bounds.Memory-m.mem, 0)) / stepBytes
+	m.Thread.SetMaxExecutionSteps(max(min(m.Bounds.Steps, room), 1))
+}
+
+// exhausted is the error that names the limit which has been reached.
+func (m *Meter) exhausted() error {
+	if m.mem+int64(min(m.Thread.Steps, m.Bounds.Steps))*stepBytes >= m.Bounds.Memory {
+		return fmt.Errorf("the run has used up its memory of %s", bytesText(m.Bounds.Memory))
+	}
+	return fmt.Errorf("the run has used up its %d steps", m.Bounds.Steps)
+}
+
+// charge counts an operation before it acts: steps for what it goes through, bytes for what it
+// allocates. After an error the operation must not act.
+func (m *Meter) charge(steps int, bytes int) error {
+	if bytes > 0 {
+		m.mem += int64(min(bytes, math.MaxInt32*1024))
+		m.allow()
+	}
+	m.Thread.Steps += uint64(steps)
+	if m.Thread.Steps >= m.Bounds.Steps || m.mem+int64(m.Thread.Steps)*stepBytes > m.Bounds.Memory {
+		err := m.exhausted()
+		m.Thread.Cancel(err.Error()) // the run ends even if the operation's caller drops the error
+		return err
+	}
+	return nil
+}
+
+// checkDepth refuses values that are nested deeper than Bounds.Depth.
+func (m *Meter) checkDepth(depth int) error {
+	if depth <= m.Bounds.Depth {
+		return nil
+	}
+	return fmt.Errorf("the values are nested more than %d deep", m.Bounds.Depth)
+}
+
+// bytesText writes a number of bytes in the largest unit that it is a multiple of.
+func bytesText(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// maxMessage bounds the text of an error in bytes: it becomes part of a receipt.
+const maxMessage = 2000
+
+// clip cuts a text for an error message.
+func clip(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + "..."
+}

@@ -1,0 +1,193 @@
+package star
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/cron"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// register makes the program of what its files have registered.
+func (p *Program) register(inst *instance) error {
+	p.space = space.NewProgram(p.code.name)
+	p.space.Version = p.version
+	prints := newMaker(p.code.bodies)
+	for i, d := range inst.decls {
+		if err := p.registerDecl(d, i, prints); err != nil {
+			return errorAt(d.pos, "%s", strings.TrimPrefix(err.Error(), "program "+p.code.name+": "))
+		}
+	}
+	if c := p.space.Clash(); c != nil {
+		return errorAt(inst.nodeNamed(c.Second.Node).pos, "%s", c)
+	}
+	for _, d := range inst.decls {
+		if d.kind == "cron" && !slices.Contains(p.streams, d.job.Stream) {
+			return errorAt(d.pos, "cron %s: there is no handler for stream %s; handle(%q, ...)", d.id, d.job.Stream, d.job.Stream)
+		}
+	}
+	return nil
+}
+
+// nodeNamed is what has registered a node.
+func (inst *instance) nodeNamed(id string) *decl {
+	at := slices.IndexFunc(inst.decls, func(d *decl) bool { return d.spec.ID == id })
+	return inst.decls[at]
+}
+
+// register puts the declaration into the program's space.Program.
+func (p *Program) registerDecl(d *decl, i int, prints *maker) error {
+	switch d.kind {
+	case "handler":
+		p.streams = append(p.streams, d.id)
+		s := Sample{Stream: d.id}
+		if d.schema != nil {
+			s.Payload = d.schema.sample()
+		}
+		p.samples = append(p.samples, s)
+		return p.space.Handle(d.id, p.handler(d, i))
+	case "action":
+		p.streams = append(p.streams, d.id)
+		return p.space.Action(p.actionSpec(d, i))
+	case "cron":
+		s, err := cron.Parse(d.expr)
+		if err != nil {
+			return err
+		}
+		d.job.Schedule = s
+		return p.space.Cron(d.job)
+	}
+	version, err := prints.of(Node2{Kind: d.kind, ID: d.id, Spec: &d.spec, Rows: d.from, Function: d.fn})
+	if err != nil {
+		return err
+	}
+	d.spec.Version = version
+	p.nodes = append(p.nodes, Node{ID: d.id, Kind: d.kind, Output: d.output(), Fingerprint: d.spec.Version})
+	spec := d.spec
+	if d.kind == "rows" {
+		spec.Run = p.parent(d, i)
+	} else {
+		spec.Run = func(tx *space.Tx) (v model.Value, err error) {
+			err = p.call(tx, i, nil, noArgs, func(c *call, x starlark.Value) error {
+				v, err = c.result(x)
+				return err
+			})
+			return v, err
+		}
+	}
+	return p.space.Add(spec)
+}
+
+func noArgs(*instance) (starlark.Tuple, error) { return nil, nil }
+
+// result is what a function has returned: absent if that is None.
+func (c *call) result(x starlark.Value) (model.Value, error) {
+	if x == starlark.None {
+		return model.Value{}, nil
+	}
+	if p, ok := x.(*place); ok {
+		v, err := p.read()
+		if err != nil || v.IsAbsent() {
+			return v, err
+		}
+		x = &view{v: v}
+	}
+	v, err := c.toModel(x)
+	if err != nil {
+		return v, &Error{File: c.decl.pos.Filename(), Line: int(c.decl.pos.Line), Col: int(c.decl.pos.Col), Message: fmt.Sprintf("what %s returns: %s", c.decl.fn.Name(), err)}
+	}
+	return v, nil
+}
+
+// handler is the handler of a stream.
+func (p *Program) handler(d *decl, i int) space.Handler {
+	return func(tx *space.Tx, ev *model.Event) (v model.Value, err error) {
+		err = p.call(tx, i, ev, func(inst *instance) (starlark.Tuple, error) { return inst.decls[i].payload(ev) }, func(c *call, x starlark.Value) error {
+			v, err = c.result(x)
+			return err
+		})
+		return v, err
+	}
+}
+
+// payload is the argument of a handler.
+func (d *decl) payload(ev *model.Event) (starlark.Tuple, error) {
+	if d.schema != nil {
+		if err := d.schema.check(ev.Payload, "payload"); err != nil {
+			return nil, errorAt(d.pos, "stream %s: %s", d.id, err)
+		}
+	}
+	if f, ok := d.fn.(*starlark.Function); ok && f.NumParams() == 0 {
+		return nil, nil
+	}
+	x := fromModel(ev.Payload)
+	if v, ok := x.(*view); ok {
+		v.schema = d.schema
+	}
+	return starlark.Tuple{x}, nil
+}
+
+// parent registers a node for each row, and takes out the rows whose keys are gone.
+func (p *Program) parent(d *decl, i int) func(tx *space.Tx) (model.Value, error) {
+	in, out := d.from, d.to
+	version, gate, group := d.spec.Version, d.spec.Gate, d.spec.Group
+	return func(tx *space.Tx) (model.Value, error) {
+		keys := tx.GetShallow(in.doc, in.path...).Keys()
+		for _, key := range keys {
+			tx.Node(space.NodeSpec{
+				ID: model.RowNode(out, key), Kind: space.Computation, Version: version, Gate: gate, Group: group,
+				Writes: []space.Address{{Doc: out, Path: model.Path{key}}}, Run: p.child(i, out, key),
+			})
+		}
+		there := tx.Peek(out)
+		if there.IsAbsent() {
+			tx.Set(out, model.Object())
+		}
+		for _, key := range there.Keys() {
+			if _, found := slices.BinarySearch(keys, key); !found {
+				tx.Delete(out, key)
+			}
+		}
+		return model.Value{}, nil
+	}
+}
+
+// child derives the row of a key.
+func (p *Program) child(i int, out, key string) func(tx *space.Tx) (model.Value, error) {
+	return func(tx *space.Tx) (model.Value, error) {
+		err := p.call(tx, i, nil, func(inst *instance) (starlark.Tuple, error) {
+			row, err := inst.decls[i].from.member(key)
+			return starlark.Tuple{starlark.String(key), row}, err
+		}, func(c *call, x starlark.Value) error {
+			v, err := c.result(x)
+			if err == nil && v.IsAbsent() {
+				tx.Delete(out, key)
+			} else if err == nil {
+				tx.Set(out, v, key)
+			}
+			return err
+		})
+		return model.Value{}, err
+	}
+}
+
+// outside hosts the actions of a program: somebody else performs their tasks, who sees them in
+// the document and says by an event what has come of them. A program cannot do it itself, as
+// it reaches nothing but documents.
+type externalHost struct{}
+
+// actionSpec is the action as a space has it.
+func (p *Program) actionSpec(d *decl, i int) *space.ActionSpec {
+	spec := &space.ActionSpec{Name: d.id, Keep: d.keep, Host: externalHost{}}
+	if d.fn != nil {
+		spec.Done = func(tx *space.Tx, t space.Task) error {
+			task := func(*instance) (starlark.Tuple, error) { return starlark.Tuple{taskView(t)}, nil }
+			return p.call(tx, i, tx.Event(), task, func(*call, starlark.Value) error { return nil })
+		}
+	}
+	return spec
+}
