@@ -8,6 +8,8 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
@@ -20,7 +22,7 @@ func (inst *instance) handle(t *starlark.Thread, b *starlark.Builtin, args starl
 	}
 	d := &decl{kind: "handler", id: stream, fn: fn}
 	if payload != nil && payload != starlark.None {
-		s, err := schemaOf(payload)
+		s, err := value.SchemaOf(payload)
 		if err != nil {
 			return nil, fmt.Errorf("handle %s: payload: %w", stream, err)
 		}
@@ -57,7 +59,7 @@ func (inst *instance) compute(t *starlark.Thread, b *starlark.Builtin, args star
 	if err := inst.add(t, d); err != nil || d.spec.Output == "" {
 		return starlark.None, err
 	}
-	return &place{cur: &inst.Current, doc: d.spec.Output, remembers: true}, nil
+	return &value.Place{Cur: &inst.Current, Doc: d.spec.Output, Remembers: true}, nil
 }
 
 func (inst *instance) effect(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -83,14 +85,14 @@ func (inst *instance) each(t *starlark.Thread, b *starlark.Builtin, args starlar
 		"debounce?", &o.debounce, "max_wait?", &o.maxWait, "throttle?", &o.throttle, "group?", &o.group); err != nil {
 		return nil, err
 	}
-	rows, ok := of.(*place)
+	rows, ok := of.(*value.Place)
 	if !ok {
-		return nil, fmt.Errorf("each %s: the rows are %s; a cell or doc is wanted, or a place in one: each(%q, cell(\"items\"), ...)", id, article(of.Type()), id)
+		return nil, fmt.Errorf("each %s: the rows are %s; a cell or doc is wanted, or a place in one: each(%q, cell(\"items\"), ...)", id, interp.Article(of.Type()), id)
 	}
 	d := &decl{kind: "rows", id: id, fn: fn, from: rows, to: id, spec: space.NodeSpec{ID: id, Kind: space.Computation}}
 	var err error
 	switch {
-	case rows.space != "":
+	case rows.Space != "":
 		err = fmt.Errorf("the rows are of another space; a space makes nodes of its own documents")
 	case strings.Contains(id, model.RowMark) || strings.HasSuffix(id, model.RowMark[:1]):
 		err = fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes are made with it", model.RowMark, model.RowMark[:1])
@@ -101,7 +103,7 @@ func (inst *instance) each(t *starlark.Thread, b *starlark.Builtin, args starlar
 	if err != nil {
 		return nil, fmt.Errorf("each %s: %w", id, err)
 	}
-	return &place{cur: &inst.Current, doc: id, remembers: true}, inst.add(t, d)
+	return &value.Place{Cur: &inst.Current, Doc: id, Remembers: true}, inst.add(t, d)
 }
 
 func (inst *instance) cron(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -147,17 +149,17 @@ func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlar
 			return nil, err
 		}
 	}
-	x := &place{cur: &inst.Current, space: in, doc: name, remembers: inst.load != nil}
+	x := &value.Place{Cur: &inst.Current, Space: in, Doc: name, Remembers: inst.load != nil}
 	if def != starlark.None {
-		v, err := inst.cur.toModel(def)
+		v, err := inst.cur.ToModel(def)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: default: %w", b.Name(), name, err)
 		}
-		x.byDefault, x.docDefault = v, v
-		_, x.defaultSize, _ = measure(v)
+		x.ByDefault, x.DocDefault = v, v
+		_, x.DefaultSize, _ = value.Measure(v)
 	}
-	if inst.cur != nil && inst.cur.docs != nil && in == inst.cur.docs.Space() {
-		x.space = ""
+	if inst.cur != nil && inst.cur.Docs != nil && in == inst.cur.Docs.Space() {
+		x.Space = ""
 	}
 	return x, nil
 }
@@ -179,12 +181,12 @@ func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starl
 	if done != nil && done != starlark.None {
 		fn, ok := done.(starlark.Callable)
 		if !ok {
-			return nil, fmt.Errorf("action %s: done is %s; it is the function that is called when a task has ended", name, article(done.Type()))
+			return nil, fmt.Errorf("action %s: done is %s; it is the function that is called when a task has ended", name, interp.Article(done.Type()))
 		}
 		if err := takes(fn, 1, "done has one, the task that has ended"); err != nil {
 			return nil, fmt.Errorf("action %s: %w", name, err)
 		}
 		d.fn = fn
 	}
-	return &place{cur: &inst.Current, doc: name, remembers: true}, inst.add(t, d)
+	return &value.Place{Cur: &inst.Current, Doc: name, Remembers: true}, inst.add(t, d)
 }

@@ -6,6 +6,8 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
@@ -14,12 +16,12 @@ func actionName(b *starlark.Builtin, x starlark.Value) (string, error) {
 	switch x := x.(type) {
 	case starlark.String:
 		return string(x), nil
-	case *place:
-		if x.space == "" && len(x.path) == 0 {
-			return x.doc, nil
+	case *value.Place:
+		if x.Space == "" && len(x.Path) == 0 {
+			return x.Doc, nil
 		}
 	}
-	return "", fmt.Errorf("%s: an action is wanted, or its name; not %s", b.Name(), article(x.Type()))
+	return "", fmt.Errorf("%s: an action is wanted, or its name; not %s", b.Name(), interp.Article(x.Type()))
 }
 
 // taskOf unpacks the arguments of a builtin that changes a task: its action, its key, and more.
@@ -43,7 +45,7 @@ func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args st
 	}
 	v := model.Value{}
 	if input != starlark.None {
-		if v, err = inst.cur.toModel(input); err != nil {
+		if v, err = inst.cur.ToModel(input); err != nil {
 			return nil, fmt.Errorf("start_task %s: input: %w", name, err)
 		}
 	}

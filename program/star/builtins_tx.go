@@ -10,6 +10,9 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
@@ -56,7 +59,7 @@ func asTime(x starlark.Value) (time.Time, error) {
 		if t, err := time.Parse(time.RFC3339, string(x)); err == nil {
 			return t.UTC(), nil
 		}
-		return time.Time{}, fmt.Errorf("%q is no time; write it like \"2026-11-22T09:00:00Z\"", clip(string(x)))
+		return time.Time{}, fmt.Errorf("%q is no time; write it like \"2026-11-22T09:00:00Z\"", meter.Clip(string(x)))
 	}
 	return time.Time{}, fmt.Errorf("a time is milliseconds since 1970, as from now(), or a text in RFC 3339; not a %s", x.Type())
 }
@@ -78,7 +81,7 @@ func (inst *instance) send(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	if to == "" {
 		return nil, fmt.Errorf("send: the space is \"\"; this one is space()")
 	}
-	v, err := inst.cur.toModel(payload)
+	v, err := inst.cur.ToModel(payload)
 	if err != nil {
 		return nil, fmt.Errorf("send: payload: %w", err)
 	}
@@ -107,7 +110,7 @@ func (inst *instance) setTimer(_ *starlark.Thread, b *starlark.Builtin, args sta
 	if err != nil {
 		return nil, err
 	}
-	v, err := inst.cur.toModel(payload)
+	v, err := inst.cur.ToModel(payload)
 	if err != nil {
 		return nil, fmt.Errorf("set_timer %s: payload: %w", name, err)
 	}
@@ -180,7 +183,7 @@ func (inst *instance) event(_ *starlark.Thread, b *starlark.Builtin, args starla
 		}
 		return model.String(s)
 	}
-	return &view{v: model.Object(
+	return &value.View{V: model.Object(
 		model.Field{Key: "id", Value: model.String(ev.ID)}, model.Field{Key: "origin", Value: orNull(ev.Origin())},
 		model.Field{Key: "stream", Value: model.String(ev.Stream)}, model.Field{Key: "timer", Value: orNull(ev.Timer)},
 	)}, nil
@@ -216,7 +219,7 @@ func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	c := inst.cur
 	var parts []string
 	for _, a := range args {
-		s, err := text(c.Run, a)
+		s, err := interp.Text(c.Run, a)
 		if err != nil {
 			return nil, err
 		}
@@ -226,7 +229,7 @@ func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	pairs := make([]any, 0, 2*len(kwargs))
 	size := len(line)
 	for _, kv := range kwargs {
-		s, err := text(c.Run, kv[1])
+		s, err := interp.Text(c.Run, kv[1])
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +238,7 @@ func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	}
 	c.lines, c.out = c.lines+1, c.out+size
 	if limit := c.Bounds.Output; c.lines > maxLogLines || c.out > limit {
-		return nil, fmt.Errorf("log: a run logs no more than %d lines and %s", maxLogLines, bytesText(int64(limit)))
+		return nil, fmt.Errorf("log: a run logs no more than %d lines and %s", maxLogLines, meter.BytesText(int64(limit)))
 	}
 	if !utf8.ValidString(line) {
 		line = strings.ToValidUTF8(line, "\uFFFD")
@@ -258,11 +261,11 @@ func (inst *instance) link(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	if len(args) == 0 {
 		return nil, fmt.Errorf("link: it needs a place, or the name of a document")
 	}
-	if p, ok := args[0].(*place); ok && len(args) == 1 && in == "" {
-		if size := len(p.path.String()); size > maxLink {
+	if p, ok := args[0].(*value.Place); ok && len(args) == 1 && in == "" {
+		if size := len(p.Path.String()); size > maxLink {
 			return nil, fmt.Errorf("link: the path of a link has %d bytes at most, and this has %d", maxLink, size)
 		}
-		return link{model.Link{Space: p.space, Doc: p.doc, Path: p.path}}, nil
+		return value.Link{Target: model.Link{Space: p.Space, Doc: p.Doc, Path: p.Path}}, nil
 	}
 	steps, size := make([]string, len(args)), 0
 	for i, a := range args {
@@ -280,7 +283,7 @@ func (inst *instance) link(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	if _, err := model.Of(l); err != nil {
 		return nil, err
 	}
-	return link{l}, nil
+	return value.Link{Target: l}, nil
 }
 
 // follow is the place that a link points to.
@@ -293,29 +296,29 @@ func (inst *instance) follow(_ *starlark.Thread, b *starlark.Builtin, args starl
 	if err != nil {
 		return nil, err
 	}
-	if p, ok := x.(*place); ok { // reads go through links by themselves
+	if p, ok := x.(*value.Place); ok { // reads go through links by themselves
 		return p, nil
 	}
-	l, ok := x.(link)
+	l, ok := x.(value.Link)
 	if !ok {
 		return nil, fmt.Errorf("follow: a %s is no link", x.Type())
 	}
-	in := l.target.Space
+	in := l.Target.Space
 	if in == tx.Space() {
 		in = ""
 	}
-	c := &place{cur: &inst.Current, space: in, doc: l.target.Doc, path: l.target.Path}
-	if len(c.path) == 0 {
+	c := &value.Place{Cur: &inst.Current, Space: in, Doc: l.Target.Doc, Path: l.Target.Path}
+	if len(c.Path) == 0 {
 		return c, nil
 	}
-	up := &place{cur: &inst.Current, space: in, doc: c.doc, path: c.path[:len(c.path)-1]}
-	return up.member(c.path[len(c.path)-1])
+	up := &value.Place{Cur: &inst.Current, Space: in, Doc: c.Doc, Path: c.Path[:len(c.Path)-1]}
+	return up.Member(c.Path[len(c.Path)-1])
 }
 
 // linkAt is link_at(place, key): the link that stands there, None if there is none. Reading
 // the place itself reads what the link points to.
 func (inst *instance) linkAt(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var x *place
+	var x *value.Place
 	var k starlark.Value
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "place", &x, "key?", &k); err != nil {
 		return nil, err
@@ -325,17 +328,17 @@ func (inst *instance) linkAt(_ *starlark.Thread, b *starlark.Builtin, args starl
 		return nil, err
 	}
 	if k != nil {
-		step, err := x.step(k)
+		step, err := x.Step(k)
 		if err != nil {
 			return nil, err
 		}
-		x = x.child(step)
+		x = x.Child(step)
 	}
-	if x.space != "" {
+	if x.Space != "" {
 		return nil, fmt.Errorf("link_at: %s is of another space", x)
 	}
-	if l, ok := tx.Link(x.doc, x.path...); ok {
-		return link{l}, tx.Err()
+	if l, ok := tx.Link(x.Doc, x.Path...); ok {
+		return value.Link{Target: l}, tx.Err()
 	}
 	return starlark.None, tx.Err()
 }

@@ -7,15 +7,19 @@ import (
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/program/star/internal/fingerprint"
+	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
 // code is the compiled text of a program, or of a file of tests. It is immutable.
 type code struct {
 	name   string
 	entry  string
-	bounds Bounds
+	bounds meter.Bounds
 	files  map[string]*file
-	bodies Bodies // for fingerprints
+	bodies fingerprint.Bodies // for fingerprints
 	// predeclared reports whether the files find a name beside the builtins that compute.
 	predeclared func(name string) bool
 	stop        stopper
@@ -49,7 +53,7 @@ func (c *code) read(src Source, names ...string) error {
 // of a run is contained by the space.
 func contain(file string, err *error) {
 	if p := recover(); p != nil {
-		*err = &Error{File: file, Message: clip(fmt.Sprintf("internal error: %v", p))}
+		*err = &Error{File: file, Message: meter.Clip(fmt.Sprintf("internal error: %v", p))}
 	}
 }
 
@@ -59,19 +63,19 @@ func (c *code) compileFile(name, text string) (_ *file, err error) {
 	if err != nil {
 		return nil, asError(name, err)
 	}
-	bodies, err := read(tree)
+	bodies, err := fingerprint.Read(tree)
 	if err != nil {
 		return nil, asError(name, err)
 	}
 	maps.Copy(c.bodies, bodies)
 	f := &file{doc: docOf(tree.Stmts)}
-	if f.ops, err = rewrite(tree); err != nil {
+	if f.ops, err = interp.Rewrite(tree); err != nil {
 		return nil, asError(name, err)
 	}
 	unknown := 0
 	f.code, err = starlark.FileProgram(tree, func(name string) bool {
 		switch {
-		case isBuiltin(name) || f.ops[name] || c.predeclared(name):
+		case interp.IsBuiltin(name) || f.ops[name] || c.predeclared(name):
 			return true
 		case starlark.Universe.Has(name):
 			return false

@@ -2,6 +2,8 @@ package star
 
 import (
 	"context"
+
+	"github.com/settlehq/settle/program/star/internal/fingerprint"
 )
 
 // Compile reads a program, executes its files once, under the limits, and collects what
@@ -12,7 +14,7 @@ func Compile(src Source, o Options) (_ *Program, err error) {
 		return nil, err
 	}
 	p := &Program{version: Version(src), code: &code{
-		name: src.Name, entry: src.Entry, bounds: o.Limits.bounds(), files: map[string]*file{}, bodies: Bodies{}, predeclared: spaceBuiltins.has,
+		name: src.Name, entry: src.Entry, bounds: o.Limits.bounds(), files: map[string]*file{}, bodies: fingerprint.Bodies{}, predeclared: spaceBuiltins.has,
 	}}
 	if o.Context != nil {
 		context.AfterFunc(o.Context, func() { p.Stop(context.Cause(o.Context).Error()) })

@@ -10,6 +10,8 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
@@ -20,10 +22,10 @@ type decl struct {
 	id     string // or the stream
 	pos    syntax.Position
 	fn     starlark.Callable
-	schema *schema
+	schema *value.Schema
 	spec   space.NodeSpec
 	// rows: where they come from and where they go.
-	from *place
+	from *value.Place
 	to   string
 	job  space.CronSpec
 	expr string
@@ -103,11 +105,11 @@ func addresses(what string, list *starlark.List) (out []space.Address, err error
 		return nil, nil
 	}
 	for i := range list.Len() {
-		x, ok := list.Index(i).(*place)
+		x, ok := list.Index(i).(*value.Place)
 		if !ok {
 			return nil, fmt.Errorf("%s: a list of places is wanted, such as [stats, alarms[\"x\"]]; this has a %s", what, list.Index(i).Type())
 		}
-		out = append(out, space.Address{Space: x.space, Doc: x.doc, Path: x.path})
+		out = append(out, space.Address{Space: x.Space, Doc: x.Doc, Path: x.Path})
 	}
 	return out, nil
 }
@@ -126,7 +128,7 @@ func durationOf(what string, s starlark.String) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%s: %q is no duration; write it like \"100ms\", \"90s\", \"24h\" or \"7d\"", what, clip(text))
+		return 0, fmt.Errorf("%s: %q is no duration; write it like \"100ms\", \"90s\", \"24h\" or \"7d\"", what, meter.Clip(text))
 	}
 	return d, nil
 }
@@ -141,5 +143,5 @@ func taskView(t space.Task) starlark.Value {
 		fields = append(fields, f)
 	}
 	fields = append(fields, model.F("key", t.Key), model.F("state", string(t.State)))
-	return &view{v: model.Object(fields...)}
+	return &value.View{V: model.Object(fields...)}
 }

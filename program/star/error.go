@@ -8,6 +8,9 @@ import (
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
 // Error is a mistake in a program, found when it was compiled or when it ran.
@@ -60,7 +63,7 @@ const maxFrames = 20
 
 // errorAt is an Error at a place.
 func errorAt(pos syntax.Position, format string, args ...any) *Error {
-	return &Error{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Message: clip(fmt.Sprintf(format, args...))}
+	return &Error{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Message: meter.Clip(fmt.Sprintf(format, args...))}
 }
 
 // asError turns what parsing, resolving or running has reported into an Error.
@@ -75,7 +78,7 @@ func asError(file string, err error) error {
 	}
 	var list resolve.ErrorList
 	if errors.As(err, &list) && len(list) > 0 {
-		e := errorAt(list[0].Pos, "%s", nameHint(list[0].Msg))
+		e := errorAt(list[0].Pos, "%s", interp.NameHint(list[0].Msg))
 		e.cause = err
 		return e
 	}
@@ -85,12 +88,12 @@ func asError(file string, err error) error {
 		e.cause = err
 		return e
 	}
-	return &Error{File: file, Message: clip(err.Error()), cause: err}
+	return &Error{File: file, Message: meter.Clip(err.Error()), cause: err}
 }
 
 // evalError names the innermost place in the program's own text.
 func evalError(eval *starlark.EvalError) *Error {
-	e := &Error{Message: clip(strings.TrimPrefix(eval.Msg, "Starlark computation cancelled: ")), cause: eval.Unwrap()}
+	e := &Error{Message: meter.Clip(strings.TrimPrefix(eval.Msg, "Starlark computation cancelled: ")), cause: eval.Unwrap()}
 	for i := range eval.CallStack {
 		f := eval.CallStack.At(i)
 		if f.Pos.Line == 0 {

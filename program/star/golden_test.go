@@ -131,5 +131,5 @@ func charged(t *testing.T, body string) string {
 	p := compiled(t, "LIST = [1]\nTABLE = {}\nd = compute('d', lambda: 1)\n"+evaluator+body+"\nhandle('h', h)\n")
 	newStage(t, p.Space()).send("h", evaluated)
 	c := p.idle[0].calls[0]
-	return fmt.Sprintf("%d steps %d bytes: %s", c.Thread.Steps, c.mem, strings.ReplaceAll(body, "\n", "\\n"))
+	return fmt.Sprintf("%d steps %d bytes: %s", c.Thread.Steps, c.Mem, strings.ReplaceAll(body, "\n", "\\n"))
 }

@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/interp"
 )
 
 // hostile are handlers that want more than they get, each with words of the error that
@@ -272,7 +273,7 @@ func TestMethods_AreAllKnown(t *testing.T) {
 		}
 	}
 	for name := range starlark.Universe {
-		if !slices.Contains([]string{"None", "True", "False"}, name) && !isBuiltin(name) && !spaceBuiltins.has(name) {
+		if !slices.Contains([]string{"None", "True", "False"}, name) && !interp.IsBuiltin(name) && !spaceBuiltins.has(name) {
 			t.Errorf("there is a builtin %s; look at what it costs", name)
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
@@ -15,7 +18,7 @@ import (
 // inside another. A run borrows a machine; a node that is pulled in the middle of the run is called on
 // the same one.
 type instance struct {
-	Current
+	value.Current
 	code  *code
 	cur   *call // the one under way; nil while none is
 	calls []*call
@@ -28,7 +31,7 @@ type instance struct {
 
 // call is one call of a registered function.
 type call struct {
-	*Run
+	*value.Run
 	inst  *instance
 	tx    *space.Tx // nil while the program is loaded, and in tests
 	ev    *model.Event
@@ -46,13 +49,13 @@ func (inst *instance) enter(tx *space.Tx, d *decl, ev *model.Event) *call {
 	inst.depth++
 	c.tx, c.decl, c.ev, c.out, c.lines = tx, d, ev, 0, 0
 	if tx != nil {
-		c.docs = tx
+		c.Docs = tx
 	}
-	if c.handles = ev != nil; d != nil {
-		c.kind, c.id = d.kind, d.id
+	if c.Handles = ev != nil; d != nil {
+		c.Kind, c.Id = d.kind, d.id
 	}
-	c.missing, c.lastText = nil, ""
-	c.start()
+	c.Missing, c.LastText = nil, ""
+	c.Start()
 	inst.code.stop.check(&c.Thread)
 	inst.cur, inst.Run = c, c.Run
 	return c
@@ -60,7 +63,7 @@ func (inst *instance) enter(tx *space.Tx, d *decl, ev *model.Event) *call {
 
 func (inst *instance) leave() {
 	c := inst.cur
-	c.tx, c.docs, c.ev, c.decl = nil, nil, nil, nil
+	c.tx, c.Docs, c.ev, c.decl = nil, nil, nil, nil
 	inst.depth--
 	inst.cur, inst.Run = nil, nil
 	if inst.depth > 0 {
@@ -70,7 +73,7 @@ func (inst *instance) leave() {
 }
 
 func (inst *instance) newCall() *call {
-	c := &call{Run: &Run{Meter: Meter{Bounds: inst.code.bounds}}, inst: inst}
+	c := &call{Run: &value.Run{Meter: meter.Meter{Bounds: inst.code.bounds}}, inst: inst}
 	c.Thread.Name = inst.code.name
 	c.Thread.Load = func(t *starlark.Thread, name string) (starlark.StringDict, error) {
 		if inst.load == nil {
@@ -78,7 +81,7 @@ func (inst *instance) newCall() *call {
 		}
 		return inst.load(t, name)
 	}
-	c.Thread.OnMaxSteps = func(t *starlark.Thread) { t.Cancel(c.exhausted().Error()) }
+	c.Thread.OnMaxSteps = func(t *starlark.Thread) { t.Cancel(c.Exhausted().Error()) }
 	inst.code.stop.watch(&c.Thread)
 	return c
 }
@@ -87,7 +90,7 @@ func (inst *instance) newCall() *call {
 func (c *call) failure(err error) error {
 	e := asError(c.inst.code.entry, err)
 	if own, ok := e.(*Error); ok { //nolint:errorlint // as asError has made it
-		own.Message = explain(own.Message, c.missing)
+		own.Message = interp.Explain(own.Message, c.Missing)
 	}
 	if isTransient(err) {
 		return space.Transient(e)
@@ -97,8 +100,8 @@ func (c *call) failure(err error) error {
 
 // isPassing reports whether a run failed for a reason that it says may pass.
 func isTransient(err error) bool {
-	var f *failure
-	return errors.As(err, &f) && f.transient
+	var f *interp.Failure
+	return errors.As(err, &f) && f.Transient
 }
 
 // transaction is that of the run under way.

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/program/star/internal/interp"
 )
 
 // builtinFunc is the function of a builtin.
@@ -38,14 +40,14 @@ func instantiate(c *code, table builtinTable, test *testRun) (inst *instance, gl
 
 // predeclared are the names that the files of an instance find.
 func predeclared(inst *instance, table builtinTable) starlark.StringDict {
-	pre := builtins(&inst.Current)
+	pre := interp.Builtins(&inst.Current)
 	for name, f := range table {
 		pre[name] = starlark.NewBuiltin(name, f(inst))
 	}
 	for _, f := range inst.code.files {
 		for op := range f.ops { // any order: each is made once
 			if pre[op] == nil {
-				pre[op] = operation(&inst.Current, op)
+				pre[op] = interp.Operation(&inst.Current, op)
 			}
 		}
 	}
@@ -79,7 +81,7 @@ func (s *modules) load(t *starlark.Thread, name string) (starlark.StringDict, er
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFreeze(s.inst.Run, g, s.inst.functions()); err != nil {
+	if err := interp.CheckFreeze(s.inst.Run, g, s.inst.functions()); err != nil {
 		return nil, err
 	}
 	g.Freeze()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/fingerprint"
+	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
@@ -16,7 +18,7 @@ import (
 func (p *Program) register(inst *instance) error {
 	p.space = space.NewProgram(p.code.name)
 	p.space.Version = p.version
-	prints := newMaker(p.code.bodies)
+	prints := fingerprint.NewHasher(p.code.bodies)
 	for i, d := range inst.decls {
 		if err := p.registerDecl(d, i, prints); err != nil {
 			return errorAt(d.pos, "%s", strings.TrimPrefix(err.Error(), "program "+p.code.name+": "))
@@ -40,13 +42,13 @@ func (inst *instance) nodeNamed(id string) *decl {
 }
 
 // register puts the declaration into the program's space.Program.
-func (p *Program) registerDecl(d *decl, i int, prints *maker) error {
+func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error {
 	switch d.kind {
 	case "handler":
 		p.streams = append(p.streams, d.id)
 		s := Sample{Stream: d.id}
 		if d.schema != nil {
-			s.Payload = d.schema.sample()
+			s.Payload = d.schema.Sample()
 		}
 		p.samples = append(p.samples, s)
 		return p.space.Handle(d.id, p.handler(d, i))
@@ -61,7 +63,7 @@ func (p *Program) registerDecl(d *decl, i int, prints *maker) error {
 		d.job.Schedule = s
 		return p.space.Cron(d.job)
 	}
-	version, err := prints.of(Node2{Kind: d.kind, ID: d.id, Spec: &d.spec, Rows: d.from, Function: d.fn})
+	version, err := prints.Of(fingerprint.Node{Kind: d.kind, ID: d.id, Spec: &d.spec, Rows: d.from, Function: d.fn})
 	if err != nil {
 		return err
 	}
@@ -89,14 +91,14 @@ func (c *call) result(x starlark.Value) (model.Value, error) {
 	if x == starlark.None {
 		return model.Value{}, nil
 	}
-	if p, ok := x.(*place); ok {
-		v, err := p.read()
+	if p, ok := x.(*value.Place); ok {
+		v, err := p.Read()
 		if err != nil || v.IsAbsent() {
 			return v, err
 		}
-		x = &view{v: v}
+		x = &value.View{V: v}
 	}
-	v, err := c.toModel(x)
+	v, err := c.ToModel(x)
 	if err != nil {
 		return v, &Error{File: c.decl.pos.Filename(), Line: int(c.decl.pos.Line), Col: int(c.decl.pos.Col), Message: fmt.Sprintf("what %s returns: %s", c.decl.fn.Name(), err)}
 	}
@@ -117,16 +119,16 @@ func (p *Program) handler(d *decl, i int) space.Handler {
 // payload is the argument of a handler.
 func (d *decl) payload(ev *model.Event) (starlark.Tuple, error) {
 	if d.schema != nil {
-		if err := d.schema.check(ev.Payload, "payload"); err != nil {
+		if err := d.schema.Check(ev.Payload, "payload"); err != nil {
 			return nil, errorAt(d.pos, "stream %s: %s", d.id, err)
 		}
 	}
 	if f, ok := d.fn.(*starlark.Function); ok && f.NumParams() == 0 {
 		return nil, nil
 	}
-	x := fromModel(ev.Payload)
-	if v, ok := x.(*view); ok {
-		v.schema = d.schema
+	x := value.FromModel(ev.Payload)
+	if v, ok := x.(*value.View); ok {
+		v.Schema = d.schema
 	}
 	return starlark.Tuple{x}, nil
 }
@@ -136,7 +138,7 @@ func (p *Program) parent(d *decl, i int) func(tx *space.Tx) (model.Value, error)
 	in, out := d.from, d.to
 	version, gate, group := d.spec.Version, d.spec.Gate, d.spec.Group
 	return func(tx *space.Tx) (model.Value, error) {
-		keys := tx.GetShallow(in.doc, in.path...).Keys()
+		keys := tx.GetShallow(in.Doc, in.Path...).Keys()
 		for _, key := range keys {
 			tx.Node(space.NodeSpec{
 				ID: model.RowNode(out, key), Kind: space.Computation, Version: version, Gate: gate, Group: group,
@@ -160,7 +162,7 @@ func (p *Program) parent(d *decl, i int) func(tx *space.Tx) (model.Value, error)
 func (p *Program) child(i int, out, key string) func(tx *space.Tx) (model.Value, error) {
 	return func(tx *space.Tx) (model.Value, error) {
 		err := p.call(tx, i, nil, func(inst *instance) (starlark.Tuple, error) {
-			row, err := inst.decls[i].from.member(key)
+			row, err := inst.decls[i].from.Member(key)
 			return starlark.Tuple{starlark.String(key), row}, err
 		}, func(c *call, x starlark.Value) error {
 			v, err := c.result(x)

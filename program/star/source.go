@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
 // Source is the text of a program: one or more files that know of nothing else.
@@ -139,6 +141,6 @@ func (l Limits) fill() Limits {
 }
 
 // bounds returns the limits with the defaults filled in.
-func (l Limits) bounds() Bounds { return Bounds(l.fill()) }
+func (l Limits) bounds() meter.Bounds { return meter.Bounds(l.fill()) }
 
 const maxLogLines = 100 // of a run

@@ -10,6 +10,8 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/value"
 )
 
 // testBuiltins are the builtins of tests. Those that have the name of one of a program's stand in its
@@ -68,7 +70,7 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payl
 	if err != nil {
 		return nil, err
 	}
-	v, err := inst.cur.toModel(payload)
+	v, err := inst.cur.ToModel(payload)
 	if err != nil {
 		return nil, fmt.Errorf("%s: payload: %w", b.Name(), err)
 	}
@@ -89,7 +91,7 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payl
 	case rc.Outcome != model.Handled:
 		return nil, fmt.Errorf("%s %s: the event is %s: %s", b.Name(), stream, rc.Outcome, rc.Error)
 	}
-	return fromModel(rc.Result), nil
+	return value.FromModel(rc.Result), nil
 }
 
 // testAdvance is advance("24h"): what is due on the way is done at its time.
@@ -123,29 +125,29 @@ func (inst *instance) testExpect(_ *starlark.Thread, b *starlark.Builtin, args s
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "doc", &what, "value", &want, "space?", &in); err != nil {
 		return nil, err
 	}
-	p, ok := what.(*place)
+	p, ok := what.(*value.Place)
 	if name, isName := what.(starlark.String); isName {
-		p, ok = &place{cur: &inst.Current, doc: string(name)}, true
+		p, ok = &value.Place{Cur: &inst.Current, Doc: string(name)}, true
 	}
 	if !ok {
 		return starlark.None, inst.cur.expectEqual(what, want, "the value")
 	}
 	if in != "" {
 		own := *p
-		own.space = in
+		own.Space = in
 		p = &own
 	}
-	if err := model.CheckName("document", p.doc); err != nil {
+	if err := model.CheckName("document", p.Doc); err != nil {
 		return nil, fmt.Errorf("expect: %w; it takes the name of a document, or a place, and equal(...) compares values", err)
 	}
-	v, err := p.read()
+	v, err := p.Read()
 	if err != nil {
 		return nil, err
 	}
-	if v.IsAbsent() && p != what && p.doc == inst.cur.lastText {
-		return nil, fmt.Errorf("expect: document %s is not there. If %q was read from a document just now: equal(...) compares what was read. If a document is meant: expect(doc(%q), ...)", p.doc, p.doc, p.doc)
+	if v.IsAbsent() && p != what && p.Doc == inst.cur.LastText {
+		return nil, fmt.Errorf("expect: document %s is not there. If %q was read from a document just now: equal(...) compares what was read. If a document is meant: expect(doc(%q), ...)", p.Doc, p.Doc, p.Doc)
 	}
-	err = inst.cur.expectEqual(fromModel(v), want, "document "+p.String())
+	err = inst.cur.expectEqual(value.FromModel(v), want, "document "+p.String())
 	if err != nil && v.IsAbsent() && p != what {
 		err = fmt.Errorf("%w. A name has no default: that of a cell counts if expect is given the place, which load takes from the program", err)
 		if _, text := want.(starlark.String); text {
@@ -166,15 +168,15 @@ func (inst *instance) testEqual(_ *starlark.Thread, b *starlark.Builtin, args st
 
 // differ is an error if two values are not equal.
 func (c *call) expectEqual(have, want starlark.Value, what string) error {
-	same, err := equal(c.Run, have, want, 0)
+	same, err := interp.Equal(c.Run, have, want, 0)
 	if err != nil || same {
 		return err
 	}
-	a, b := shortText(c.Run, have), shortText(c.Run, want)
+	a, b := interp.ShortText(c.Run, have), interp.ShortText(c.Run, want)
 	text := fmt.Sprintf("%s is %s; %s was expected", what, a, b)
-	x, err1 := c.toModel(have)
-	y, err2 := c.toModel(want)
-	if err1 == nil && err2 == nil && isContainer(x) && isContainer(y) {
+	x, err1 := c.ToModel(have)
+	y, err2 := c.ToModel(want)
+	if err1 == nil && err2 == nil && value.IsContainer(x) && value.IsContainer(y) {
 		var at []string
 		for _, w := range model.Diff("", y, x) {
 			if len(w.Path) > 0 { // else the line above says it
@@ -199,7 +201,7 @@ func (inst *instance) testCheck(_ *starlark.Thread, b *starlark.Builtin, args st
 		if s, ok := starlark.AsString(a); ok {
 			parts = append(parts, s)
 		} else {
-			parts = append(parts, shortText(inst.Run, a))
+			parts = append(parts, interp.ShortText(inst.Run, a))
 		}
 	}
 	if len(parts) > 1 {
@@ -237,7 +239,7 @@ func (inst *instance) testRan(_ *starlark.Thread, b *starlark.Builtin, args star
 		return nil, err
 	}
 	ran := slices.DeleteFunc(s.Ran(), func(id string) bool { return strings.ContainsAny(id, ":=") })
-	return stringList(inst.Run, ran)
+	return interp.StringList(inst.Run, ran)
 }
 
 func (inst *instance) spaceArgument(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (TestSpace, error) {
@@ -289,13 +291,13 @@ func (inst *instance) testProblems(_ *starlark.Thread, b *starlark.Builtin, args
 	for _, p := range inst.test.world.TakeProblems() {
 		texts = append(texts, p.Text)
 	}
-	return stringList(inst.Run, texts)
+	return interp.StringList(inst.Run, texts)
 }
 
 func (inst *instance) testLog(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var parts []string
 	for _, a := range args {
-		s, err := text(inst.Run, a)
+		s, err := interp.Text(inst.Run, a)
 		if err != nil {
 			return nil, err
 		}

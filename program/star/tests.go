@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/program/star/internal/fingerprint"
 )
 
 // TestOptions say how tests are run. Engine is required; package program/startest fills it in.
@@ -54,7 +56,7 @@ func RunTests(ctx context.Context, src Source, testFile string, o TestOptions) (
 	if err != nil {
 		return nil, err
 	}
-	tests := &code{name: src.Name, entry: testFile, bounds: testLimits.bounds(), files: map[string]*file{}, bodies: Bodies{}, predeclared: testBuiltins.has}
+	tests := &code{name: src.Name, entry: testFile, bounds: testLimits.bounds(), files: map[string]*file{}, bodies: fingerprint.Bodies{}, predeclared: testBuiltins.has}
 	defer context.AfterFunc(ctx, func() { tests.stop.stop(context.Cause(ctx).Error()) })()
 	if err := tests.read(src, append(src.names(), testFile)...); err != nil {
 		return nil, err
@@ -84,7 +86,7 @@ func (inst *instance) runTest(p *Program, fn *starlark.Function) (r TestResult) 
 	x.world = x.engine.World(p.Space(), x.start, x.addLog)
 	c := inst.enter(nil, &decl{kind: "test", id: fn.Name(), fn: fn, pos: fn.Position()}, nil)
 	defer inst.leave()
-	c.docs = &testDocs{test: x, name: testSpace}
+	c.Docs = &testDocs{test: x, name: testSpace}
 	err := x.call(c, fn)
 	if err != nil {
 		err = asError(inst.code.entry, err)

@@ -1,4 +1,7 @@
-package star
+// Package fingerprint hashes the code of a node: its function, and all that the function names. Two
+// programs whose nodes have the same fingerprint compute the same; comments, docstrings, layout and
+// positions do not count. A change of what is hashed here runs every node of every deployed program again.
+package fingerprint
 
 import (
 	"crypto/sha256"
@@ -11,6 +14,8 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
+	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
@@ -42,7 +47,7 @@ type body struct {
 type Bodies map[position]*body
 
 // bodiesOf finds the functions of a file. It is to be called before rewrite.
-func read(f *syntax.File) (Bodies, error) {
+func Read(f *syntax.File) (Bodies, error) {
 	r := bodyReader{found: Bodies{}, in: &body{tokens: sha256.New()}}
 	r.walk(f)
 	return r.found, r.err
@@ -94,7 +99,7 @@ func (r *bodyReader) tokens(root syntax.Node) {
 			r.emit(")")
 			return true
 		}
-		if r.depth++; r.depth > 4*maxNesting && r.err == nil {
+		if r.depth++; r.depth > 4*interp.MaxNesting && r.err == nil {
 			r.err = errors.New("the file is nested too deep")
 		}
 		if r.err != nil || !r.token(n, n == root) {
@@ -192,7 +197,7 @@ func (b *body) eachIdent(f func(*syntax.Ident)) {
 }
 
 // fingerprints makes those of a program's nodes.
-type maker struct {
+type Hasher struct {
 	bodies Bodies
 	// records are what was written of values that may be met again.
 	records map[starlark.Value]*record
@@ -202,21 +207,21 @@ type maker struct {
 // maxFollowed is how many values the nodes of a program may name, counted for each node anew.
 const maxFollowed = 10_000_000
 
-func newMaker(bodies Bodies) *maker {
-	return &maker{bodies: bodies, records: map[starlark.Value]*record{}, room: maxFollowed}
+func NewHasher(bodies Bodies) *Hasher {
+	return &Hasher{bodies: bodies, records: map[starlark.Value]*record{}, room: maxFollowed}
 }
 
 // Node is a node as its program declares it.
-type Node2 struct {
+type Node struct {
 	Kind, ID string
 	Spec     *space.NodeSpec
-	Rows     *place // where a node for each row has its rows, nil for others
+	Rows     *value.Place // where a node for each row has its rows, nil for others
 	Function starlark.Callable
 }
 
 // of is the fingerprint of a node: of its function and options, and of all that the
 // function names, directly or through others.
-func (f *maker) of(n Node2) (string, error) {
+func (f *Hasher) Of(n Node) (string, error) {
 	p := recordWriter{bodies: f.bodies, h: sha256.New()}
 	s := n.Spec
 	p.put("%s %s %q %q %v %v %t %q", dialect, n.Kind, n.ID, s.Output, s.Gate.Debounce, s.Gate.Throttle, s.Volatile, s.Group)
@@ -250,7 +255,7 @@ type record struct {
 
 // following goes from record to record. One that was met already is told by its number.
 type traversal struct {
-	f       *maker
+	f       *Hasher
 	h       hash.Hash
 	numbers map[starlark.Value]int
 }
@@ -270,7 +275,7 @@ func (g *traversal) follow(r *record) {
 	}
 }
 
-func (f *maker) recordOf(x starlark.Value) *record {
+func (f *Hasher) recordOf(x starlark.Value) *record {
 	r := f.records[x]
 	if r == nil {
 		p := recordWriter{bodies: f.bodies, h: sha256.New()}
@@ -302,7 +307,7 @@ func (p *recordWriter) value(x starlark.Value) {
 	switch x := x.(type) {
 	case nil:
 		p.put("unset")
-	case *starlark.Function, *place, *view, *starlark.List, *starlark.Set, *starlark.Dict:
+	case *starlark.Function, *value.Place, *value.View, *starlark.List, *starlark.Set, *starlark.Dict:
 		p.put("kid")
 		p.inner = append(p.inner, x)
 	case *starlark.Builtin:
@@ -330,10 +335,10 @@ func (p *recordWriter) inside(x starlark.Value) {
 	switch x := x.(type) {
 	case *starlark.Function:
 		p.function(x)
-	case *place:
-		p.put("place %s %s %s", x, x.byDefault.Kind(), x.byDefault)
-	case *view:
-		p.put("value %s", x.v)
+	case *value.Place:
+		p.put("place %s %s %s", x, x.ByDefault.Kind(), x.ByDefault)
+	case *value.View:
+		p.put("value %s", x.V)
 	case *starlark.List:
 		p.put("list %d", x.Len())
 		for e := range x.Elements() {

@@ -1,4 +1,4 @@
-package star
+package value
 
 import (
 	"fmt"
@@ -8,35 +8,36 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
 // view is an object or an array that was read: the payload of an event, a default, an
 // element of either. It never changes. Fields are attributes and keys; what is not there
 // is None.
-type view struct {
-	v      model.Value
-	schema *schema // of a payload; nil if there is none
+type View struct {
+	V      model.Value
+	Schema *Schema // of a payload; nil if there is none
 }
 
 var (
-	_ starlark.Mapping    = (*view)(nil)
-	_ starlark.Sequence   = (*view)(nil)
-	_ starlark.HasAttrs   = (*view)(nil)
-	_ starlark.Container  = (*view)(nil)
-	_ starlark.HasBinary  = (*view)(nil)
-	_ starlark.Comparable = (*view)(nil)
+	_ starlark.Mapping    = (*View)(nil)
+	_ starlark.Sequence   = (*View)(nil)
+	_ starlark.HasAttrs   = (*View)(nil)
+	_ starlark.Container  = (*View)(nil)
+	_ starlark.HasBinary  = (*View)(nil)
+	_ starlark.Comparable = (*View)(nil)
 )
 
-func (x *view) Type() string         { return typeOf(x.v) }
-func (x *view) Freeze()              {}
-func (x *view) Truth() starlark.Bool { return x.v.Len() > 0 }
-func (x *view) Len() int             { return x.v.Len() }
-func (x *view) String() string       { return x.Type() }
-func (x *view) Hash() (uint32, error) {
+func (x *View) Type() string         { return TypeOf(x.V) }
+func (x *View) Freeze()              {}
+func (x *View) Truth() starlark.Bool { return x.V.Len() > 0 }
+func (x *View) Len() int             { return x.V.Len() }
+func (x *View) String() string       { return x.Type() }
+func (x *View) Hash() (uint32, error) {
 	return 0, fmt.Errorf("unhashable: %s", x.Type())
 }
 
-func typeOf(v model.Value) string {
+func TypeOf(v model.Value) string {
 	if v.Kind() == model.KindArray {
 		return "array"
 	}
@@ -44,45 +45,45 @@ func typeOf(v model.Value) string {
 }
 
 // Attr is a field. Methods are called, and what is called is rewritten: see rewrite.go.
-func (x *view) Attr(name string) (starlark.Value, error) {
-	if x.v.Kind() != model.KindObject {
+func (x *View) Attr(name string) (starlark.Value, error) {
+	if x.V.Kind() != model.KindObject {
 		return nil, nil
 	}
-	f := x.v.Get(name)
+	f := x.V.Get(name)
 	if !f.IsAbsent() {
 		return x.child(f, name), nil
 	}
-	if x.schema != nil && x.schema.fields != nil && x.schema.field(name) == nil {
-		return nil, starlark.NoSuchAttrError(fmt.Sprintf("the payload has no field %s; its schema has %s", name, x.schema.names()))
+	if x.Schema != nil && x.Schema.fields != nil && x.Schema.field(name) == nil {
+		return nil, starlark.NoSuchAttrError(fmt.Sprintf("the payload has no field %s; its schema has %s", name, x.Schema.names()))
 	}
 	return starlark.None, nil
 }
 
-func (x *view) child(f model.Value, name string) starlark.Value {
-	y := fromModel(f)
-	if v, ok := y.(*view); ok && x.schema != nil {
-		if s := x.schema.field(name); s != nil {
-			v.schema = s.inner
+func (x *View) child(f model.Value, name string) starlark.Value {
+	y := FromModel(f)
+	if v, ok := y.(*View); ok && x.Schema != nil {
+		if s := x.Schema.field(name); s != nil {
+			v.Schema = s.inner
 		}
 	}
 	return y
 }
 
-func (x *view) AttrNames() []string {
-	if x.schema != nil && x.schema.fields != nil {
-		return x.schema.all()
+func (x *View) AttrNames() []string {
+	if x.Schema != nil && x.Schema.fields != nil {
+		return x.Schema.all()
 	}
-	names := x.v.Keys()
+	names := x.V.Keys()
 	return names[:min(len(names), 100)]
 }
 
 // Get is x[k].
-func (x *view) Get(k starlark.Value) (starlark.Value, bool, error) {
-	step, err := stepOf(x.v, k)
+func (x *View) Get(k starlark.Value) (starlark.Value, bool, error) {
+	step, err := stepOf(x.V, k)
 	if err != nil {
 		return nil, false, err
 	}
-	return fromModel(x.v.At(model.Path{step})), true, nil
+	return FromModel(x.V.At(model.Path{step})), true, nil
 }
 
 // stepOf is a key or an index as a step of a path. An index that is negative counts from the
@@ -91,7 +92,7 @@ func stepOf(v model.Value, k starlark.Value) (string, error) {
 	switch k := k.(type) {
 	case starlark.String:
 		if v.Kind() == model.KindArray {
-			return "", fmt.Errorf("an array has indexes, not the key %s", clip(k.String()))
+			return "", fmt.Errorf("an array has indexes, not the key %s", meter.Clip(k.String()))
 		}
 		return string(k), nil
 	case starlark.Int:
@@ -111,12 +112,12 @@ func stepOf(v model.Value, k starlark.Value) (string, error) {
 }
 
 // Has is `k in x`: a key of an object, an element of an array.
-func (x *view) Has(k starlark.Value) (bool, error) {
-	if x.v.Kind() == model.KindObject {
+func (x *View) Has(k starlark.Value) (bool, error) {
+	if x.V.Kind() == model.KindObject {
 		s, ok := k.(starlark.String)
-		return ok && !x.v.Get(string(s)).IsAbsent(), nil
+		return ok && !x.V.Get(string(s)).IsAbsent(), nil
 	}
-	for e := range x.v.Elements() {
+	for e := range x.V.Elements() {
 		if sameScalar(e, k) {
 			return true, nil
 		}
@@ -126,19 +127,19 @@ func (x *view) Has(k starlark.Value) (bool, error) {
 
 // sameScalar compares an element with a scalar. Containers go through containsDeep.
 func sameScalar(e model.Value, k starlark.Value) bool {
-	if isContainer(e) {
+	if IsContainer(e) {
 		return false
 	}
-	same, err := starlark.Equal(fromModel(e), k)
+	same, err := starlark.Equal(FromModel(e), k)
 	return same && err == nil
 }
 
 // Iterate goes through the keys of an object, or the elements of an array.
-func (x *view) Iterate() starlark.Iterator {
-	if x.v.Kind() == model.KindObject {
-		return &keyIterator{keys: x.v.Keys()}
+func (x *View) Iterate() starlark.Iterator {
+	if x.V.Kind() == model.KindObject {
+		return &keyIterator{keys: x.V.Keys()}
 	}
-	return &elementIterator{v: x.v}
+	return &elementIterator{v: x.V}
 }
 
 type keyIterator struct{ keys []string }
@@ -161,25 +162,25 @@ func (it *elementIterator) Next(p *starlark.Value) bool {
 	if it.i >= it.v.Len() {
 		return false
 	}
-	*p = fromModel(it.v.Index(it.i))
+	*p = FromModel(it.v.Index(it.i))
 	it.i++
 	return true
 }
 func (*elementIterator) Done() {}
 
 // Binary lets lists that were read be joined with others.
-func (x *view) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (starlark.Value, error) {
+func (x *View) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (starlark.Value, error) {
 	return concat(op, x, y, side)
 }
 
-func isList(x starlark.Value) bool {
+func IsList(x starlark.Value) bool {
 	switch x := x.(type) {
 	case *starlark.List:
 		return true
-	case *view:
-		return x.v.Kind() == model.KindArray
-	case *place:
-		return x.readShallow().Kind() == model.KindArray
+	case *View:
+		return x.V.Kind() == model.KindArray
+	case *Place:
+		return x.ReadShallow().Kind() == model.KindArray
 	}
 	return false
 }
@@ -192,7 +193,7 @@ func concat(op syntax.Token, x, y starlark.Value, side starlark.Side) (starlark.
 	if side == starlark.Right {
 		x, y = y, x
 	}
-	if !isList(x) || !isList(y) {
+	if !IsList(x) || !IsList(y) {
 		return nil, nil
 	}
 	var elems []starlark.Value
@@ -211,52 +212,52 @@ func concat(op syntax.Token, x, y starlark.Value, side starlark.Side) (starlark.
 }
 
 // CompareSameType compares two values that were read.
-func (x *view) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bool, error) {
+func (x *View) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bool, error) {
 	switch op {
 	case syntax.EQL:
-		return model.Equal(x.v, y.(*view).v), nil
+		return model.Equal(x.V, y.(*View).V), nil
 	case syntax.NEQ:
-		return !model.Equal(x.v, y.(*view).v), nil
+		return !model.Equal(x.V, y.(*View).V), nil
 	}
 	return false, fmt.Errorf("%s %s %s is not defined", x.Type(), op, y.Type())
 }
 
 // link is a link to a place, as a value: see model.Link.
-type link struct{ target model.Link }
+type Link struct{ Target model.Link }
 
-func (x link) Type() string          { return "link" }
-func (x link) Freeze()               {}
-func (x link) Truth() starlark.Bool  { return true }
-func (x link) Hash() (uint32, error) { return starlark.String(x.String()).Hash() }
-func (x link) String() string {
-	where := x.target.Doc + x.target.Path.String()
-	if x.target.Space != "" {
-		where = "@" + x.target.Space + "/" + where
+func (x Link) Type() string          { return "link" }
+func (x Link) Freeze()               {}
+func (x Link) Truth() starlark.Bool  { return true }
+func (x Link) Hash() (uint32, error) { return starlark.String(x.String()).Hash() }
+func (x Link) String() string {
+	where := x.Target.Doc + x.Target.Path.String()
+	if x.Target.Space != "" {
+		where = "@" + x.Target.Space + "/" + where
 	}
 	return "link(" + where + ")"
 }
 
 // Attr are the parts of a link.
-func (x link) Attr(name string) (starlark.Value, error) {
+func (x Link) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "space":
-		return starlark.String(x.target.Space), nil
+		return starlark.String(x.Target.Space), nil
 	case "doc":
-		return starlark.String(x.target.Doc), nil
+		return starlark.String(x.Target.Doc), nil
 	case "path":
-		t := make(starlark.Tuple, len(x.target.Path))
-		for i, s := range x.target.Path {
+		t := make(starlark.Tuple, len(x.Target.Path))
+		for i, s := range x.Target.Path {
 			t[i] = starlark.String(s)
 		}
 		return t, nil
 	}
 	return nil, nil
 }
-func (x link) AttrNames() []string { return []string{"doc", "path", "space"} }
+func (x Link) AttrNames() []string { return []string{"doc", "path", "space"} }
 
 // CompareSameType compares where two links point.
-func (x link) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bool, error) {
-	same := x.String() == y.(link).String()
+func (x Link) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bool, error) {
+	same := x.String() == y.(Link).String()
 	switch op {
 	case syntax.EQL:
 		return same, nil

@@ -1,4 +1,4 @@
-package star
+package interp
 
 import (
 	"fmt"
@@ -6,11 +6,13 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
 )
 
 type (
-	placeFunc = func(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
-	viewFunc  = func(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
+	placeFunc = func(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
+	viewFunc  = func(run *value.Run, x *value.View, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
 )
 
 // placeMethods are the methods of places. A field of one of these names is x.name without a
@@ -39,21 +41,21 @@ func unpack(name string, args starlark.Tuple, kwargs []starlark.Tuple, least int
 
 // placeGet is x.get(key, default=None): of what is not there, the default. x.get() is the
 // value of the place itself: for documents that are a number or a string.
-func placeGet(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeGet(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args)+len(kwargs) == 0 {
-		v, err := x.read()
-		return fromModel(v), err
+		v, err := x.Read()
+		return value.FromModel(v), err
 	}
 	var k starlark.Value
 	var def starlark.Value = starlark.None
 	if err := unpack(name, args, kwargs, 1, &k, &def); err != nil {
 		return nil, err
 	}
-	step, err := x.step(k)
+	step, err := x.Step(k)
 	if err != nil {
 		return nil, err
 	}
-	v, err := x.member(step)
+	v, err := x.Member(step)
 	if err != nil {
 		return nil, err
 	}
@@ -63,19 +65,19 @@ func placeGet(run *Run, x *place, name string, args starlark.Tuple, kwargs []sta
 	return v, nil
 }
 
-func placeKeys(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeKeys(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := unpack(name, args, kwargs, 0); err != nil {
 		return nil, err
 	}
-	keys, err := x.keys()
+	keys, err := x.Keys()
 	if err != nil {
 		return nil, err
 	}
-	return stringList(run, keys)
+	return StringList(run, keys)
 }
 
-func stringList(run *Run, keys []string) (starlark.Value, error) {
-	if err := run.charge(1+len(keys), 2*len(keys)*slotBytes); err != nil {
+func StringList(run *value.Run, keys []string) (starlark.Value, error) {
+	if err := run.Charge(1+len(keys), 2*len(keys)*meter.SlotBytes); err != nil {
 		return nil, err
 	}
 	elems := make([]starlark.Value, len(keys))
@@ -85,31 +87,31 @@ func stringList(run *Run, keys []string) (starlark.Value, error) {
 	return starlark.NewList(elems), nil
 }
 
-func placeValues(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeValues(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	return placeMembers(run, x, name, args, kwargs, func(_ string, v starlark.Value) starlark.Value { return v })
 }
 
-func placeItems(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeItems(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	return placeMembers(run, x, name, args, kwargs, func(k string, v starlark.Value) starlark.Value {
 		return starlark.Tuple{starlark.String(k), v}
 	})
 }
 
 // members reads what is at each key, as x[key] does.
-func placeMembers(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple, as func(string, starlark.Value) starlark.Value) (starlark.Value, error) {
+func placeMembers(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple, as func(string, starlark.Value) starlark.Value) (starlark.Value, error) {
 	if err := unpack(name, args, kwargs, 0); err != nil {
 		return nil, err
 	}
-	keys, err := x.keys()
+	keys, err := x.Keys()
 	if err == nil {
-		err = run.charge(1+4*len(keys), len(keys)*250)
+		err = run.Charge(1+4*len(keys), len(keys)*250)
 	}
 	if err != nil {
 		return nil, err
 	}
 	elems := make([]starlark.Value, len(keys))
 	for i, k := range keys {
-		v, err := x.member(k)
+		v, err := x.Member(k)
 		if err != nil {
 			return nil, err
 		}
@@ -118,16 +120,16 @@ func placeMembers(run *Run, x *place, name string, args starlark.Tuple, kwargs [
 	return starlark.NewList(elems), nil
 }
 
-func placeSet(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeSet(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var v starlark.Value
 	if err := unpack(name, args, kwargs, 1, &v); err != nil {
 		return nil, err
 	}
-	return starlark.None, x.write(v)
+	return starlark.None, x.Write(v)
 }
 
 // placeUpdate is x.update({...}, key = value): each key is written for itself.
-func placeUpdate(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeUpdate(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) > 1 {
 		return nil, fmt.Errorf("update takes one dict")
 	}
@@ -156,7 +158,7 @@ func placeUpdate(run *Run, x *place, name string, args starlark.Tuple, kwargs []
 }
 
 // placeDelete is x.delete(), or x.delete(key).
-func placeDelete(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeDelete(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k starlark.Value
 	if err := unpack(name, args, kwargs, 0, &k); err != nil {
 		return nil, err
@@ -164,14 +166,14 @@ func placeDelete(run *Run, x *place, name string, args starlark.Tuple, kwargs []
 	if k == nil {
 		return starlark.None, x.Delete()
 	}
-	step, err := x.step(k)
+	step, err := x.Step(k)
 	if err != nil {
 		return nil, err
 	}
-	return starlark.None, x.child(step).Delete()
+	return starlark.None, x.Child(step).Delete()
 }
 
-func placeAppend(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeAppend(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var v starlark.Value
 	if err := unpack(name, args, kwargs, 1, &v); err != nil {
 		return nil, err
@@ -180,17 +182,17 @@ func placeAppend(run *Run, x *place, name string, args starlark.Tuple, kwargs []
 }
 
 // placePop is x.pop(key, default): the value, which is taken out.
-func placePop(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placePop(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k, def starlark.Value
 	if err := unpack(name, args, kwargs, 1, &k, &def); err != nil {
 		return nil, err
 	}
-	step, err := x.step(k)
+	step, err := x.Step(k)
 	if err != nil {
 		return nil, err
 	}
-	c := x.child(step)
-	v, err := c.read()
+	c := x.Child(step)
+	v, err := c.Read()
 	switch {
 	case err != nil:
 		return nil, err
@@ -199,56 +201,56 @@ func placePop(run *Run, x *place, name string, args starlark.Tuple, kwargs []sta
 	case v.IsAbsent():
 		return nil, fmt.Errorf("pop: %s is not there", c)
 	}
-	return fromModel(v), c.Delete()
+	return value.FromModel(v), c.Delete()
 }
 
 // placeExists is x.exists(): whether anything is there, defaults aside.
-func placeExists(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeExists(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k starlark.Value
 	if err := unpack(name, args, kwargs, 0, &k); err != nil {
 		return nil, err
 	}
 	if k != nil {
-		step, err := x.step(k)
+		step, err := x.Step(k)
 		if err != nil {
 			return nil, err
 		}
-		x = x.child(step)
+		x = x.Child(step)
 	}
-	tx, err := x.tx()
+	tx, err := x.Tx()
 	if err != nil {
 		return nil, err
 	}
 	v := model.Value{}
-	if x.space != "" {
-		v = tx.GetFrom(x.space, x.doc, x.path...)
+	if x.Space != "" {
+		v = tx.GetFrom(x.Space, x.Doc, x.Path...)
 	} else {
-		v = tx.GetShallow(x.doc, x.path...)
+		v = tx.GetShallow(x.Doc, x.Path...)
 	}
 	return starlark.Bool(!v.IsAbsent()), tx.Err()
 }
 
 // placeSetDefault is x.setdefault(key, value): what is there, or the value, written.
-func placeSetDefault(run *Run, x *place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func placeSetDefault(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k, def starlark.Value
 	if err := unpack(name, args, kwargs, 2, &k, &def); err != nil {
 		return nil, err
 	}
-	step, err := x.step(k)
+	step, err := x.Step(k)
 	if err != nil {
 		return nil, err
 	}
-	v, err := x.member(step)
+	v, err := x.Member(step)
 	if err != nil || v != starlark.None {
 		return v, err
 	}
-	if err := x.child(step).write(def); err != nil {
+	if err := x.Child(step).Write(def); err != nil {
 		return nil, err
 	}
-	return x.member(step)
+	return x.Member(step)
 }
 
-func viewGet(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func viewGet(run *value.Run, x *value.View, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k starlark.Value
 	var def starlark.Value = starlark.None
 	if err := unpack(name, args, kwargs, 1, &k, &def); err != nil {
@@ -261,36 +263,36 @@ func viewGet(run *Run, x *view, name string, args starlark.Tuple, kwargs []starl
 	return v, err
 }
 
-func viewKeys(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func viewKeys(run *value.Run, x *value.View, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := unpack(name, args, kwargs, 0); err != nil {
 		return nil, err
 	}
-	return stringList(run, x.v.Keys())
+	return StringList(run, x.V.Keys())
 }
 
-func viewValues(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func viewValues(run *value.Run, x *value.View, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	return viewMembers(run, x, name, args, kwargs, func(_ string, v starlark.Value) starlark.Value { return v })
 }
 
-func viewItems(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func viewItems(run *value.Run, x *value.View, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	return viewMembers(run, x, name, args, kwargs, func(k string, v starlark.Value) starlark.Value {
 		return starlark.Tuple{starlark.String(k), v}
 	})
 }
 
-func viewMembers(run *Run, x *view, name string, args starlark.Tuple, kwargs []starlark.Tuple, as func(string, starlark.Value) starlark.Value) (starlark.Value, error) {
+func viewMembers(run *value.Run, x *value.View, name string, args starlark.Tuple, kwargs []starlark.Tuple, as func(string, starlark.Value) starlark.Value) (starlark.Value, error) {
 	if err := unpack(name, args, kwargs, 0); err != nil {
 		return nil, err
 	}
-	if x.v.Kind() != model.KindObject {
+	if x.V.Kind() != model.KindObject {
 		return nil, fmt.Errorf("%s: an array has no keys", name)
 	}
-	if err := run.charge(1+x.Len(), x.Len()*100); err != nil {
+	if err := run.Charge(1+x.Len(), x.Len()*100); err != nil {
 		return nil, err
 	}
 	elems := make([]starlark.Value, 0, x.Len())
-	for k, v := range x.v.All() {
-		elems = append(elems, as(k, fromModel(v)))
+	for k, v := range x.V.All() {
+		elems = append(elems, as(k, value.FromModel(v)))
 	}
 	return starlark.NewList(elems), nil
 }

@@ -1,4 +1,4 @@
-package star
+package value
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
 // schema is what a payload must look like, made of what stands in payload = ...:
@@ -17,9 +18,9 @@ import (
 //	[s]                       an array of s
 //	{"a": s, "b?": s}         an object with these fields and no others; b may be missing or null
 //	dict                      an object with any fields
-type schema struct {
+type Schema struct {
 	name   string // str, int, float, bool, any, dict; "" for the others
-	elem   *schema
+	elem   *Schema
 	fields []field
 	object bool
 	text   string
@@ -28,11 +29,11 @@ type schema struct {
 type field struct {
 	name     string
 	optional bool
-	inner    *schema
+	inner    *Schema
 }
 
 // schemaOf reads a schema.
-func schemaOf(x starlark.Value) (*schema, error) {
+func SchemaOf(x starlark.Value) (*Schema, error) {
 	room := maxSchema
 	return schemaAt(x, 0, &room)
 }
@@ -41,7 +42,7 @@ func schemaOf(x starlark.Value) (*schema, error) {
 // another twice, has many.
 const maxSchema = 2000
 
-func schemaAt(x starlark.Value, depth int, room *int) (*schema, error) {
+func schemaAt(x starlark.Value, depth int, room *int) (*Schema, error) {
 	if depth > 20 {
 		return nil, fmt.Errorf("the schema is nested more than 20 deep")
 	}
@@ -52,7 +53,7 @@ func schemaAt(x starlark.Value, depth int, room *int) (*schema, error) {
 	case *starlark.Builtin:
 		switch x.Name() {
 		case "str", "int", "float", "bool", "any", "dict":
-			return &schema{name: x.Name(), text: x.Name()}, nil
+			return &Schema{name: x.Name(), text: x.Name()}, nil
 		}
 	case *starlark.List:
 		if x.Len() != 1 {
@@ -62,15 +63,15 @@ func schemaAt(x starlark.Value, depth int, room *int) (*schema, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &schema{elem: elem, text: "[" + elem.text + "]"}, nil
+		return &Schema{elem: elem, text: "[" + elem.text + "]"}, nil
 	case *starlark.Dict:
 		return objectSchema(x, depth, room)
 	}
 	return nil, fmt.Errorf("%s is no schema; use str, int, float, bool, any, dict, [schema] or {\"field\": schema}", x.Type())
 }
 
-func objectSchema(d *starlark.Dict, depth int, room *int) (*schema, error) {
-	s := &schema{object: true, fields: []field{}}
+func objectSchema(d *starlark.Dict, depth int, room *int) (*Schema, error) {
+	s := &Schema{object: true, fields: []field{}}
 	for k, v := range d.Entries() {
 		name, ok := starlark.AsString(k)
 		if !ok {
@@ -93,7 +94,7 @@ func objectSchema(d *starlark.Dict, depth int, room *int) (*schema, error) {
 	return s, nil
 }
 
-func (s *schema) all() []string {
+func (s *Schema) all() []string {
 	names := make([]string, len(s.fields))
 	for i, f := range s.fields {
 		names[i] = f.name
@@ -101,9 +102,9 @@ func (s *schema) all() []string {
 	return names
 }
 
-func (s *schema) names() string { return strings.Join(s.all(), ", ") }
+func (s *Schema) names() string { return strings.Join(s.all(), ", ") }
 
-func (s *schema) field(name string) *field {
+func (s *Schema) field(name string) *field {
 	for i := range s.fields {
 		if s.fields[i].name == name {
 			return &s.fields[i]
@@ -113,7 +114,7 @@ func (s *schema) field(name string) *field {
 }
 
 // check refuses a value that is not as the schema says. at is where it stands.
-func (s *schema) check(v model.Value, at string) error {
+func (s *Schema) Check(v model.Value, at string) error {
 	switch {
 	case s.object:
 		return s.checkObject(v, at)
@@ -123,7 +124,7 @@ func (s *schema) check(v model.Value, at string) error {
 		}
 		i := 0
 		for e := range v.Elements() {
-			if err := s.elem.check(e, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+			if err := s.elem.Check(e, fmt.Sprintf("%s[%d]", at, i)); err != nil {
 				return err
 			}
 			i++
@@ -133,7 +134,7 @@ func (s *schema) check(v model.Value, at string) error {
 	return s.checkScalar(v, at)
 }
 
-func (s *schema) checkScalar(v model.Value, at string) error {
+func (s *Schema) checkScalar(v model.Value, at string) error {
 	k := v.Kind()
 	fits, want := true, s.name
 	switch s.name {
@@ -154,7 +155,7 @@ func (s *schema) checkScalar(v model.Value, at string) error {
 	return nil
 }
 
-func (s *schema) checkObject(v model.Value, at string) error {
+func (s *Schema) checkObject(v model.Value, at string) error {
 	if v.Kind() != model.KindObject {
 		return wrong(at, "an object", v)
 	}
@@ -167,13 +168,13 @@ func (s *schema) checkObject(v model.Value, at string) error {
 			}
 			continue
 		}
-		if err := f.inner.check(x, at+"."+f.name); err != nil {
+		if err := f.inner.Check(x, at+"."+f.name); err != nil {
 			return err
 		}
 	}
 	for k := range v.All() {
 		if s.field(k) == nil {
-			return fmt.Errorf("%s.%s is not expected; the schema has %s", at, clip(k), s.names())
+			return fmt.Errorf("%s.%s is not expected; the schema has %s", at, meter.Clip(k), s.names())
 		}
 	}
 	return nil
@@ -188,15 +189,15 @@ func wrong(at, want string, v model.Value) error {
 }
 
 // sample is JSON that fits.
-func (s *schema) sample() string {
+func (s *Schema) Sample() string {
 	switch {
 	case s.elem != nil:
-		return "[" + s.elem.sample() + "]"
+		return "[" + s.elem.Sample() + "]"
 	case s.object:
 		var parts []string
 		for _, f := range s.fields {
 			if !f.optional {
-				parts = append(parts, strconv.Quote(f.name)+":"+f.inner.sample())
+				parts = append(parts, strconv.Quote(f.name)+":"+f.inner.Sample())
 			}
 		}
 		return "{" + strings.Join(parts, ",") + "}"

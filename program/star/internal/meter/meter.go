@@ -1,4 +1,7 @@
-package star
+// Package meter counts what a run of a program does: steps for what it goes through, bytes for what it
+// allocates. An operation is charged before it acts, so a run is stopped at the same place on every
+// worker; meter reads no clock and does not look at the memory of the process.
+package meter
 
 import (
 	"fmt"
@@ -22,24 +25,24 @@ const stepBytes = 32
 
 // What values cost, in bytes, beside what they hold.
 const (
-	dictBytes  = 576
-	entryBytes = 100
-	slotBytes  = 16 // of a list
+	DictBytes  = 576
+	EntryBytes = 100
+	SlotBytes  = 16 // of a list
 	// textStep is how many bytes of a string count as a step.
-	textStep = 64
+	TextStep = 64
 )
 
 // Meter counts the steps and bytes of one run, on the thread that executes it.
 type Meter struct {
 	Thread starlark.Thread
 	Bounds Bounds
-	mem    int64 // bytes allocated, beside those that the steps stand for
+	Mem    int64 // bytes allocated, beside those that the steps stand for
 	keys   hashCounts
 }
 
 // start begins the count of a run.
-func (m *Meter) start() {
-	m.mem, m.keys = 0, hashCounts{}
+func (m *Meter) Start() {
+	m.Mem, m.keys = 0, hashCounts{}
 	m.Thread.Steps = 0
 	m.Thread.Uncancel()
 	m.allow()
@@ -48,28 +51,28 @@ func (m *Meter) start() {
 // allow sets how many instructions the interpreter may still execute: those of Bounds.Steps, or
 // fewer if they would use up Bounds.Memory.
 func (m *Meter) allow() {
-	room := uint64(max(m.Bounds.Memory-m.mem, 0)) / stepBytes
+	room := uint64(max(m.Bounds.Memory-m.Mem, 0)) / stepBytes
 	m.Thread.SetMaxExecutionSteps(max(min(m.Bounds.Steps, room), 1))
 }
 
 // exhausted is the error that names the limit which has been reached.
-func (m *Meter) exhausted() error {
-	if m.mem+int64(min(m.Thread.Steps, m.Bounds.Steps))*stepBytes >= m.Bounds.Memory {
-		return fmt.Errorf("the run has used up its memory of %s", bytesText(m.Bounds.Memory))
+func (m *Meter) Exhausted() error {
+	if m.Mem+int64(min(m.Thread.Steps, m.Bounds.Steps))*stepBytes >= m.Bounds.Memory {
+		return fmt.Errorf("the run has used up its memory of %s", BytesText(m.Bounds.Memory))
 	}
 	return fmt.Errorf("the run has used up its %d steps", m.Bounds.Steps)
 }
 
 // charge counts an operation before it acts: steps for what it goes through, bytes for what it
 // allocates. After an error the operation must not act.
-func (m *Meter) charge(steps int, bytes int) error {
+func (m *Meter) Charge(steps int, bytes int) error {
 	if bytes > 0 {
-		m.mem += int64(min(bytes, math.MaxInt32*1024))
+		m.Mem += int64(min(bytes, math.MaxInt32*1024))
 		m.allow()
 	}
 	m.Thread.Steps += uint64(steps)
-	if m.Thread.Steps >= m.Bounds.Steps || m.mem+int64(m.Thread.Steps)*stepBytes > m.Bounds.Memory {
-		err := m.exhausted()
+	if m.Thread.Steps >= m.Bounds.Steps || m.Mem+int64(m.Thread.Steps)*stepBytes > m.Bounds.Memory {
+		err := m.Exhausted()
 		m.Thread.Cancel(err.Error()) // the run ends even if the operation's caller drops the error
 		return err
 	}
@@ -77,7 +80,7 @@ func (m *Meter) charge(steps int, bytes int) error {
 }
 
 // checkDepth refuses values that are nested deeper than Bounds.Depth.
-func (m *Meter) checkDepth(depth int) error {
+func (m *Meter) CheckDepth(depth int) error {
 	if depth <= m.Bounds.Depth {
 		return nil
 	}
@@ -85,7 +88,7 @@ func (m *Meter) checkDepth(depth int) error {
 }
 
 // bytesText writes a number of bytes in the largest unit that it is a multiple of.
-func bytesText(n int64) string {
+func BytesText(n int64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
 		return fmt.Sprintf("%d MiB", n>>20)
@@ -99,7 +102,7 @@ func bytesText(n int64) string {
 const maxMessage = 2000
 
 // clip cuts a text for an error message.
-func clip(s string) string {
+func Clip(s string) string {
 	if len(s) <= maxMessage {
 		return s
 	}

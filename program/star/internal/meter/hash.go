@@ -1,4 +1,4 @@
-package star
+package meter
 
 import (
 	"fmt"
@@ -11,11 +11,11 @@ import (
 const maxKeyValues = 1000
 
 // chargeKey counts the hashing of a key, and refuses a tuple that is too large for one.
-func (m *Meter) chargeKey(k starlark.Value) error {
+func (m *Meter) ChargeKey(k starlark.Value) error {
 	switch k := k.(type) {
 	case starlark.String:
-		if len(k) > textStep {
-			return m.charge(1+len(k)/textStep, 0)
+		if len(k) > TextStep {
+			return m.Charge(1+len(k)/TextStep, 0)
 		}
 	case starlark.Tuple:
 		room := maxKeyValues
@@ -33,7 +33,7 @@ func (m *Meter) chargeTuple(t starlark.Tuple, room *int) error {
 	if *room -= len(t) + 1; *room < 0 {
 		return fmt.Errorf("a tuple of more than %d values cannot be a key", maxKeyValues)
 	}
-	if err := m.charge(1+len(t), 0); err != nil {
+	if err := m.Charge(1+len(t), 0); err != nil {
 		return err
 	}
 	for _, e := range t {
@@ -41,7 +41,7 @@ func (m *Meter) chargeTuple(t starlark.Tuple, room *int) error {
 			if err := m.chargeTuple(inner, room); err != nil {
 				return err
 			}
-		} else if err := m.chargeKey(e); err != nil {
+		} else if err := m.ChargeKey(e); err != nil {
 			return err
 		}
 	}
@@ -103,12 +103,12 @@ func (m *Meter) chargeCollisions(k starlark.Value) error {
 	if _, seen := m.keys.seen[n]; !seen {
 		m.keys.seen[n] = struct{}{}
 		m.keys.count[h]++
-		if err := m.charge(1, entryBytes); err != nil {
+		if err := m.Charge(1, EntryBytes); err != nil {
 			return err
 		}
 	}
 	if c := m.keys.count[h]; c >= 16 {
-		return m.charge(c/8, 0)
+		return m.Charge(c/8, 0)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package star
+package interp
 
 import (
 	"errors"
@@ -12,20 +12,22 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
 )
 
 // language are the builtins that compute: those of Starlark, charged for what they do.
-var languageBuiltins = map[string]func(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error){}
+var language = map[string]func(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error){}
 
 func init() {
-	for name, f := range map[string]func(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error){
+	for name, f := range map[string]func(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error){
 		"abs": callUniverse, "bool": callUniverse, "chr": callUniverse, "len": callUniverse,
 		"all": allOf, "any": anyOf, "dict": makeDict, "enumerate": callOverElements, "fail": fail, "float": makeFloat,
 		"hasattr": hasAttr, "int": makeInt, "list": makeList, "max": minMax, "min": minMax,
 		"name_of": nameOf, "ord": makeOrd, "range": makeRange, "repr": makeRepr, "reversed": callOverElements, "round": rounded, "set": makeSet,
 		"sorted": sorted, "str": makeStr, "sum": sum, "tuple": makeTuple, "type": typeName, "zip": zipped,
 	} {
-		languageBuiltins[name] = f
+		language[name] = f
 	}
 }
 
@@ -34,9 +36,9 @@ var withheldNames = []string{"print", "bytes", "hash", "dir"}
 
 // builtins are the builtins that compute, and what stands in the place of those that a program does
 // not get. They act on the run that is under way when they are called.
-func builtins(c *Current) starlark.StringDict {
+func Builtins(c *value.Current) starlark.StringDict {
 	pre := starlark.StringDict{}
-	for name, f := range languageBuiltins {
+	for name, f := range language {
 		pre[name] = starlark.NewBuiltin(name, func(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 			return f(c.Run, t, b, args, kwargs)
 		})
@@ -53,12 +55,12 @@ func builtins(c *Current) starlark.StringDict {
 }
 
 // isBuiltin reports whether a program gets, or is refused, a builtin that computes.
-func isBuiltin(name string) bool {
-	return languageBuiltins[name] != nil || name == "getattr" || slices.Contains(withheldNames, name)
+func IsBuiltin(name string) bool {
+	return language[name] != nil || name == "getattr" || slices.Contains(withheldNames, name)
 }
 
 // operation makes the builtin of an operation that rewrite has put in.
-func operation(c *Current, op string) starlark.Value {
+func Operation(c *value.Current, op string) starlark.Value {
 	if op == "%None" {
 		return starlark.None
 	}
@@ -80,9 +82,9 @@ func operation(c *Current, op string) starlark.Value {
 
 // attribute is x.name without a call, for a name that methods have: a field, or a method
 // that is charged like one that is called at once.
-func attribute(c *Current, name string, x starlark.Value) (starlark.Value, error) {
+func attribute(c *value.Current, name string, x starlark.Value) (starlark.Value, error) {
 	switch x.(type) {
-	case *place, *view:
+	case *value.Place, *value.View:
 		v, err := x.(starlark.HasAttrs).Attr(name)
 		if v == nil && err == nil {
 			err = fmt.Errorf("%s has no .%s field or method", x.Type(), name)
@@ -98,7 +100,7 @@ func attribute(c *Current, name string, x starlark.Value) (starlark.Value, error
 }
 
 // universal is a builtin of the library that costs one step.
-func callUniverse(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func callUniverse(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	return starlark.Universe[b.Name()].(*starlark.Builtin).CallInternal(t, args, kwargs)
 }
 
@@ -109,14 +111,14 @@ func oneArgument(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tup
 }
 
 // overElements is a builtin of the library over the elements of a sequence.
-func callOverElements(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func callOverElements(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	own := slices.Clone(args)
 	if len(own) > 0 {
 		elems, err := collect(run, own[0])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.Name(), err)
 		}
-		if err := run.charge(len(elems), 4*slotBytes*len(elems)); err != nil {
+		if err := run.Charge(len(elems), 4*meter.SlotBytes*len(elems)); err != nil {
 			return nil, err
 		}
 		own[0] = starlark.NewList(elems)
@@ -125,7 +127,7 @@ func callOverElements(run *Run, t *starlark.Thread, b *starlark.Builtin, args st
 }
 
 // truth goes through a sequence until an element is as wanted.
-func firstThat(run *Run, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple, until starlark.Bool) (starlark.Value, error) {
+func firstThat(run *value.Run, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple, until starlark.Bool) (starlark.Value, error) {
 	x, err := oneArgument(b, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func firstThat(run *Run, b *starlark.Builtin, args starlark.Tuple, kwargs []star
 	defer it.Done()
 	var e starlark.Value
 	for it.Next(&e) {
-		if err := run.charge(1, 0); err != nil {
+		if err := run.Charge(1, 0); err != nil {
 			return nil, err
 		}
 		if e.Truth() == until {
@@ -150,15 +152,15 @@ func firstThat(run *Run, b *starlark.Builtin, args starlark.Tuple, kwargs []star
 	return !until, nil
 }
 
-func allOf(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func allOf(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	return firstThat(run, b, args, kwargs, false)
 }
 
-func anyOf(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func anyOf(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	return firstThat(run, b, args, kwargs, true)
 }
 
-func makeList(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeList(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) == 0 {
 		return starlark.NewList(nil), nil
 	}
@@ -170,7 +172,7 @@ func makeList(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.T
 	return starlark.NewList(elems), err
 }
 
-func makeTuple(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeTuple(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) == 0 {
 		return starlark.Tuple(nil), nil
 	}
@@ -182,9 +184,9 @@ func makeTuple(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.
 	return starlark.Tuple(elems), err
 }
 
-func makeSet(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeSet(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) == 0 {
-		return starlark.NewSet(0), run.charge(1, dictBytes)
+		return starlark.NewSet(0), run.Charge(1, meter.DictBytes)
 	}
 	x, err := oneArgument(b, args, kwargs)
 	if err != nil {
@@ -200,25 +202,25 @@ func makeSet(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 			return nil, err
 		}
 	}
-	return s, run.charge(1, dictBytes)
+	return s, run.Charge(1, meter.DictBytes)
 }
 
 // makeDict is dict(pairs or object, key = value).
-func makeDict(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeDict(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	own := slices.Clone(args)
 	for i, a := range own {
 		v, err := asView(a)
 		if err != nil {
 			return nil, err
 		}
-		if v != nil && !isList(v) {
+		if v != nil && !value.IsList(v) {
 			if own[i], err = dictOf(run, v); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		if d, ok := a.(*starlark.Dict); ok {
-			if err := run.charge(sizeOf(d)); err != nil {
+			if err := run.Charge(sizeOf(d)); err != nil {
 				return nil, err
 			}
 			continue
@@ -229,14 +231,14 @@ func makeDict(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.T
 		}
 		own[i] = starlark.NewList(pairs)
 	}
-	if err := run.charge(1+len(kwargs), dictBytes+len(kwargs)*entryBytes); err != nil {
+	if err := run.Charge(1+len(kwargs), meter.DictBytes+len(kwargs)*meter.EntryBytes); err != nil {
 		return nil, err
 	}
 	return callUniverse(run, t, b, own, kwargs)
 }
 
 // pairs are the entries that a dict is made of.
-func pairs(run *Run, x starlark.Value) ([]starlark.Value, error) {
+func pairs(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	elems, err := collect(run, x)
 	if err != nil {
 		return nil, err
@@ -246,16 +248,16 @@ func pairs(run *Run, x starlark.Value) ([]starlark.Value, error) {
 		if err != nil || len(pair) != 2 {
 			return nil, fmt.Errorf("dict: element %d is no pair of a key and a value", i)
 		}
-		if err := run.chargeKey(pair[0]); err != nil {
+		if err := run.ChargeKey(pair[0]); err != nil {
 			return nil, err
 		}
 		elems[i] = starlark.Tuple(pair)
 	}
-	return elems, run.charge(len(elems), len(elems)*entryBytes)
+	return elems, run.Charge(len(elems), len(elems)*meter.EntryBytes)
 }
 
 // extreme is min and max.
-func minMax(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func minMax(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var key starlark.Callable
 	if err := starlark.UnpackArgs(b.Name(), nil, kwargs, "key?", &key); err != nil {
 		return nil, err
@@ -291,7 +293,7 @@ func minMax(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tup
 	return elems[best], nil
 }
 
-func keysOf(run *Run, t *starlark.Thread, elems []starlark.Value, key starlark.Callable) ([]starlark.Value, error) {
+func keysOf(run *value.Run, t *starlark.Thread, elems []starlark.Value, key starlark.Callable) ([]starlark.Value, error) {
 	if key == nil {
 		return elems, nil
 	}
@@ -307,7 +309,7 @@ func keysOf(run *Run, t *starlark.Thread, elems []starlark.Value, key starlark.C
 }
 
 // sorted sorts, stably; every comparison is charged.
-func sorted(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func sorted(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
 	var key starlark.Callable
 	var reverse bool
@@ -343,17 +345,17 @@ func sorted(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tup
 	for i, at := range order {
 		out[i] = elems[at]
 	}
-	return starlark.NewList(out), run.charge(0, 2*slotBytes*len(out))
+	return starlark.NewList(out), run.Charge(0, 2*meter.SlotBytes*len(out))
 }
 
-func zipped(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func zipped(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	own := slices.Clone(args)
 	for i, a := range own {
 		elems, err := collect(run, a)
 		if err != nil {
 			return nil, fmt.Errorf("zip: %w", err)
 		}
-		if err := run.charge(len(elems), 3*slotBytes*len(elems)); err != nil {
+		if err := run.Charge(len(elems), 3*meter.SlotBytes*len(elems)); err != nil {
 			return nil, err
 		}
 		own[i] = starlark.NewList(elems)
@@ -361,7 +363,7 @@ func zipped(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tup
 	return callUniverse(run, t, b, own, kwargs)
 }
 
-func sum(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func sum(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
 	var total starlark.Value = starlark.MakeInt(0)
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "numbers", &x, "start?", &total); err != nil {
@@ -383,7 +385,7 @@ func sum(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 }
 
 // rounded is round(x), an integer, or round(x, digits), half away from zero.
-func rounded(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func rounded(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
 	digits := -1
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "x", &x, "digits?", &digits); err != nil {
@@ -412,7 +414,7 @@ func rounded(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 	return checkNumber(i, nil)
 }
 
-func makeInt(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeInt(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	given := slices.Clone(args)
 	for _, kv := range kwargs {
 		given = append(given, kv[1])
@@ -425,7 +427,7 @@ func makeInt(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 	return checkNumber(callUniverse(run, t, b, args, kwargs))
 }
 
-func makeFloat(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeFloat(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) > 0 {
 		if s, ok := args[0].(starlark.String); ok && len(s) > 1000 {
 			return nil, fmt.Errorf("float: a text of %d bytes is no number", len(s))
@@ -434,9 +436,9 @@ func makeFloat(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.
 	return checkNumber(callUniverse(run, t, b, args, kwargs))
 }
 
-func makeOrd(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeOrd(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) > 0 {
-		if err := run.charge(sizeOf(args[0])); err != nil {
+		if err := run.Charge(sizeOf(args[0])); err != nil {
 			return nil, err
 		}
 	}
@@ -445,18 +447,18 @@ func makeOrd(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 
 // nameOf is name_of(key): a name that stands for a key. A key that is none is hashed, a few bytes
 // to a step.
-func nameOf(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func nameOf(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var key string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "key", &key); err != nil {
 		return nil, err
 	}
-	if err := run.charge(1+4*len(key)/textStep, 2*model.MaxNameLen); err != nil {
+	if err := run.Charge(1+4*len(key)/meter.TextStep, 2*model.MaxNameLen); err != nil {
 		return nil, err
 	}
 	return starlark.String(model.NameOf(key)), nil
 }
 
-func makeRange(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeRange(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	r, err := callUniverse(run, t, b, args, kwargs)
 	if err == nil && (starlark.Len(r) < 0 || starlark.Len(r) > math.MaxInt32) {
 		return nil, fmt.Errorf("range: it has more than %d numbers", math.MaxInt32)
@@ -464,16 +466,16 @@ func makeRange(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.
 	return r, err
 }
 
-func makeStr(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeStr(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	x, err := oneArgument(b, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	s, err := text(run, x)
+	s, err := Text(run, x)
 	return starlark.String(s), err
 }
 
-func makeRepr(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func makeRepr(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	x, err := oneArgument(b, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -484,18 +486,18 @@ func makeRepr(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.T
 
 // typeName is type(x). What was read from a document has the type of its value: "object"
 // or "array", which a dict and a list that the program made do not have.
-func typeName(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func typeName(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	x, err := oneArgument(b, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	if p, ok := x.(*place); ok {
-		x = fromModel(p.readShallow())
+	if p, ok := x.(*value.Place); ok {
+		x = value.FromModel(p.ReadShallow())
 	}
 	return starlark.String(x.Type()), nil
 }
 
-func getAttr(c *Current, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func getAttr(c *value.Current, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x, def starlark.Value
 	var name string
 	if err := starlark.UnpackPositionalArgs(b.Name(), args, kwargs, 2, &x, &name, &def); err != nil {
@@ -511,29 +513,29 @@ func getAttr(c *Current, b *starlark.Builtin, args starlark.Tuple, kwargs []star
 	return v, err
 }
 
-func hasAttr(run *Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func hasAttr(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
 	var name string
 	if err := starlark.UnpackPositionalArgs(b.Name(), args, kwargs, 2, &x, &name); err != nil {
 		return nil, err
 	}
 	if v, err := asView(x); v != nil || err != nil {
-		return starlark.Bool(v != nil && !v.v.Get(name).IsAbsent()), err
+		return starlark.Bool(v != nil && !v.V.Get(name).IsAbsent()), err
 	}
 	v, err := fieldOf(x, name)
 	return starlark.Bool(v != nil && err == nil), nil
 }
 
 // failure is what fail(...) ends a run with.
-type failure struct {
+type Failure struct {
 	message   string
-	transient bool
+	Transient bool
 }
 
-func (f *failure) Error() string { return f.message }
+func (f *Failure) Error() string { return f.message }
 
 // failed is fail(message..., transient = False).
-func fail(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func fail(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var passing bool
 	if err := starlark.UnpackArgs(b.Name(), nil, kwargs, "transient?", &passing); err != nil {
 		return nil, err
@@ -541,10 +543,10 @@ func fail(run *Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple
 	var parts []string
 	for _, a := range args {
 		if s, ok := a.(starlark.String); ok && utf8.ValidString(string(s)) {
-			parts = append(parts, clip(string(s)))
+			parts = append(parts, meter.Clip(string(s)))
 		} else {
-			parts = append(parts, shortText(run, a))
+			parts = append(parts, ShortText(run, a))
 		}
 	}
-	return nil, &failure{clip(strings.Join(parts, " ")), passing}
+	return nil, &Failure{meter.Clip(strings.Join(parts, " ")), passing}
 }

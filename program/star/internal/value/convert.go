@@ -1,4 +1,4 @@
-package star
+package value
 
 import (
 	"fmt"
@@ -8,11 +8,12 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
 // show is a value of a document as the language sees it: scalars as they are, null and
 // what is not there as None, and containers as a view that converts what is looked at.
-func fromModel(v model.Value) starlark.Value {
+func FromModel(v model.Value) starlark.Value {
 	switch v.Kind() {
 	case model.KindBool:
 		b, _ := v.AsBool()
@@ -29,22 +30,22 @@ func fromModel(v model.Value) starlark.Value {
 	case model.KindArray, model.KindObject:
 		if v.IsLink() {
 			l, _ := v.AsLink()
-			return link{l}
+			return Link{l}
 		}
-		return &view{v: v}
+		return &View{V: v}
 	}
 	return starlark.None
 }
 
 // isContainer reports whether a value is shown as one.
-func isContainer(v model.Value) bool {
+func IsContainer(v model.Value) bool {
 	k := v.Kind()
 	return (k == model.KindArray || k == model.KindObject) && !v.IsLink()
 }
 
 // leave makes a value of a document of one of the language. What is nested deeper or is
 // longer than the limits is an error, and so is what no document holds.
-func (run *Run) toModel(x starlark.Value) (model.Value, error) {
+func (run *Run) ToModel(x starlark.Value) (model.Value, error) {
 	switch x := x.(type) { // the common cases, without an account
 	case starlark.Int:
 		if i, ok := x.Int64(); ok {
@@ -62,7 +63,7 @@ func (run *Run) convert(x starlark.Value) (model.Value, error) {
 	if err != nil {
 		return model.Value{}, err
 	}
-	return v, run.charge(c.nodes, c.nodes*24+run.Bounds.Output-c.room)
+	return v, run.Charge(c.nodes, c.nodes*24+run.Bounds.Output-c.room)
 }
 
 // conversion is the making of one value.
@@ -75,7 +76,7 @@ type conversion struct {
 func (c *conversion) take(n int) error {
 	c.nodes++
 	if c.room -= n; c.room < 0 {
-		return fmt.Errorf("the value has more than %s; that is the limit for what leaves a run", bytesText(int64(c.run.Bounds.Output)))
+		return fmt.Errorf("the value has more than %s; that is the limit for what leaves a run", meter.BytesText(int64(c.run.Bounds.Output)))
 	}
 	return nil
 }
@@ -106,10 +107,10 @@ func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
 			return model.Value{}, fmt.Errorf("the string is not valid UTF-8")
 		}
 		return model.String(string(x)), c.take(len(x) + 2)
-	case *view:
-		return x.v, c.whole(x.v, depth)
-	case *place:
-		v, err := x.read()
+	case *View:
+		return x.V, c.whole(x.V, depth)
+	case *Place:
+		v, err := x.Read()
 		if err != nil {
 			return model.Value{}, err
 		}
@@ -117,12 +118,12 @@ func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
 			v = model.Null()
 		}
 		return v, c.whole(v, depth)
-	case link:
-		v, err := model.Of(x.target)
+	case Link:
+		v, err := model.Of(x.Target)
 		if err != nil {
 			return model.Value{}, err
 		}
-		return v, c.take(len(x.target.Doc) + len(x.target.Space) + len(x.target.Path.String()) + 30)
+		return v, c.take(len(x.Target.Doc) + len(x.Target.Space) + len(x.Target.Path.String()) + 30)
 	case *starlark.Dict:
 		return c.object(x, depth)
 	case *starlark.List:
@@ -137,7 +138,7 @@ func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
 
 // whole takes a value that is of a document already.
 func (c *conversion) whole(v model.Value, depth int) error {
-	size, nodes, deep := measure(v)
+	size, nodes, deep := Measure(v)
 	c.nodes += nodes
 	if depth+deep > c.run.Bounds.Depth {
 		return fmt.Errorf("the value is nested more than %d deep", c.run.Bounds.Depth)
@@ -147,20 +148,20 @@ func (c *conversion) whole(v model.Value, depth int) error {
 
 // measure is about how large a value is, how many values it has and how deep they are
 // nested.
-func measure(v model.Value) (size, nodes, depth int) {
+func Measure(v model.Value) (size, nodes, depth int) {
 	switch v.Kind() {
 	case model.KindString:
 		s, _ := v.AsString()
 		return len(s) + 2, 1, 0
 	case model.KindArray:
 		for e := range v.Elements() {
-			s, n, d := measure(e)
+			s, n, d := Measure(e)
 			size, nodes, depth = size+s+1, nodes+n, max(depth, d)
 		}
 		return size + 2, nodes + 1, depth + 1
 	case model.KindObject:
 		for k, e := range v.All() {
-			s, n, d := measure(e)
+			s, n, d := Measure(e)
 			size, nodes, depth = size+s+len(k)+4, nodes+n, max(depth, d)
 		}
 		return size + 2, nodes + 1, depth + 1

@@ -1,10 +1,16 @@
-package star
+// Package interp is the metered interpreter: Starlark's own, over a tree that Rewrite has changed so that
+// every operation that can cost more than an instruction is charged before it acts. It has the operators,
+// methods and builtins that compute. What is about spaces (registering, sending, timers) is in package
+// star.
+package interp
 
 import (
 	"fmt"
 	"math/big"
 
 	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
 // The interpreter counts instructions, and nothing else: one of them can join two lists of
@@ -26,7 +32,7 @@ import (
 // No program can name these operations. Positions stay what they were.
 
 // maxNesting is how deep statements and expressions may stand inside each other.
-const maxNesting = 300
+const MaxNesting = 300
 
 // rewriter rewrites one file.
 type rewriter struct {
@@ -38,7 +44,7 @@ type rewriter struct {
 
 // rewrite makes the tree of a file one whose costs are counted, and returns the operations
 // that it uses. What the dialect does not have is refused.
-func rewrite(f *syntax.File) (map[string]bool, error) {
+func Rewrite(f *syntax.File) (map[string]bool, error) {
 	r := &rewriter{ops: map[string]bool{}, frame: newFrame()}
 	r.stmts(f.Stmts)
 	return r.ops, r.err
@@ -53,8 +59,8 @@ func (r *rewriter) refuse(n syntax.Node, format string, args ...any) {
 // deeper reports whether there may be another level; shallower takes it back.
 func (r *rewriter) deeper(pos syntax.Position) bool {
 	r.depth++
-	if r.depth > maxNesting && r.err == nil {
-		r.err = syntax.Error{Pos: pos, Msg: fmt.Sprintf("this is nested more than %d deep", maxNesting)}
+	if r.depth > MaxNesting && r.err == nil {
+		r.err = syntax.Error{Pos: pos, Msg: fmt.Sprintf("this is nested more than %d deep", MaxNesting)}
 	}
 	return r.err == nil
 }
@@ -355,7 +361,7 @@ func isShortLiteral(x syntax.Expr) bool {
 		return false
 	}
 	text, _ := lit.Value.(string)
-	return len(text) <= textStep
+	return len(text) <= meter.TextStep
 }
 
 // isScalar reports whether x is a short scalar that is written out.

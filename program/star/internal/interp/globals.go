@@ -1,9 +1,11 @@
-package star
+package interp
 
 import (
 	"fmt"
 
 	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/program/star/internal/value"
 )
 
 // Bounds of what a program keeps: of everything that its globals hold.
@@ -14,7 +16,7 @@ const (
 
 // mayFreeze refuses globals that cannot be gone through: freezing, fingerprints and much
 // else follow what they hold to its end.
-func checkFreeze(run *Run, g starlark.StringDict, registered []starlark.Callable) error {
+func CheckFreeze(run *value.Run, g starlark.StringDict, registered []starlark.Callable) error {
 	w := freezeCheck{room: maxGlobals, seen: map[any]bool{}}
 	for _, name := range g.Keys() {
 		if !w.value(g[name], 0) {
@@ -26,7 +28,7 @@ func checkFreeze(run *Run, g starlark.StringDict, registered []starlark.Callable
 			return fmt.Errorf("function %s holds more than %d values, or is nested more than %d deep", fn.Name(), maxGlobals, maxGlobalsDepth)
 		}
 	}
-	return run.charge((maxGlobals-w.room)/16, 0)
+	return run.Charge((maxGlobals-w.room)/16, 0)
 }
 
 // keeping goes through values. Lists, dicts and sets are looked at once, tuples and functions

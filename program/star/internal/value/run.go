@@ -1,25 +1,30 @@
-package star
+// Package value is what a program sees of documents: a Place stands for a place in a document and reads
+// or writes it when it is used, a View is an object or array that was read, and ToModel and FromModel
+// convert between values of the language and of documents. It guarantees that what leaves a run keeps to
+// the limits of the run. It has no operators and no builtins; package interp has them.
+package value
 
 import (
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
 // Run is one run of a function of a program: what it has been charged, and the documents that it reads
 // and writes.
 type Run struct {
-	Meter
+	meter.Meter
 	// docs is nil while the program is loaded.
-	docs documents
+	Docs Documents
 	// kind and id name the node, handler or test that runs, for errors.
-	kind, id string
+	Kind, Id string
 	// handles is set for the run of a handler, which may write everywhere.
-	handles  bool
-	missing  *place // what was read last, if nothing is there
-	lastText string // the text that was read last
+	Handles  bool
+	Missing  *Place // what was read last, if nothing is there
+	LastText string // the text that was read last
 }
 
 // documents is what places read and write through: a transaction, or the documents of a test.
-type documents interface {
+type Documents interface {
 	Space() string
 	Get(doc string, path ...string) model.Value
 	GetShallow(doc string, path ...string) model.Value

@@ -1,4 +1,4 @@
-package star
+package value
 
 import (
 	"fmt"
@@ -22,116 +22,116 @@ import (
 //	for e in x                                     all of it, if x is an array: elements have no names
 //
 // What is not there has the value of the default, and is None where that says nothing.
-type place struct {
-	cur   *Current
-	space string // "" for the own one
-	doc   string
-	path  model.Path
+type Place struct {
+	Cur   *Current
+	Space string // "" for the own one
+	Doc   string
+	Path  model.Path
 	// def is the default of the place, absent if there is none; origin that of the document.
-	byDefault   model.Value
-	docDefault  model.Value
-	defaultSize int // how many values the default has, those inside included
+	ByDefault   model.Value
+	DocDefault  model.Value
+	DefaultSize int // how many values the default has, those inside included
 	// kept is set on places that live as long as the machine; kids are those inside that
 	// were named, with their paths.
-	remembers bool
-	children  map[string]*place
+	Remembers bool
+	Children  map[string]*Place
 }
 
 var (
-	_ starlark.HasSetField = (*place)(nil)
-	_ starlark.HasSetKey   = (*place)(nil)
-	_ starlark.Sequence    = (*place)(nil)
-	_ starlark.Container   = (*place)(nil)
-	_ starlark.Comparable  = (*place)(nil)
-	_ starlark.HasBinary   = (*place)(nil)
+	_ starlark.HasSetField = (*Place)(nil)
+	_ starlark.HasSetKey   = (*Place)(nil)
+	_ starlark.Sequence    = (*Place)(nil)
+	_ starlark.Container   = (*Place)(nil)
+	_ starlark.Comparable  = (*Place)(nil)
+	_ starlark.HasBinary   = (*Place)(nil)
 )
 
 // Bounds of what is remembered: how many places inside of one, and of all of a machine, and
 // how long their names may be.
 const (
 	maxChildren   = 64
-	maxRemembered = 4096
+	MaxRemembered = 4096
 	maxChildName  = 64
 )
 
-func (x *place) Type() string          { return "place" }
-func (x *place) Freeze()               {}
-func (x *place) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: place %s", x) }
+func (x *Place) Type() string          { return "place" }
+func (x *Place) Freeze()               {}
+func (x *Place) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: place %s", x) }
 
 // String names the place; str(x) gives its value.
-func (x *place) String() string {
-	return space.Address{Space: x.space, Doc: x.doc, Path: x.path}.String()
+func (x *Place) String() string {
+	return space.Address{Space: x.Space, Doc: x.Doc, Path: x.Path}.String()
 }
 
 // tx is the transaction of the run under way.
-func (x *place) tx() (documents, error) {
-	if x.cur.Run == nil || x.cur.Run.docs == nil {
+func (x *Place) Tx() (Documents, error) {
+	if x.Cur.Run == nil || x.Cur.Run.Docs == nil {
 		return nil, fmt.Errorf("%s is read while the program is loaded; documents are there in handlers, computations and effects", x)
 	}
-	return x.cur.Run.docs, nil
+	return x.Cur.Run.Docs, nil
 }
 
-func (x *place) child(step string) *place {
-	if k := x.children[step]; k != nil {
+func (x *Place) Child(step string) *Place {
+	if k := x.Children[step]; k != nil {
 		return k
 	}
-	k := &place{cur: x.cur, space: x.space, doc: x.doc, docDefault: x.docDefault}
-	k.path = append(x.path[:len(x.path):len(x.path)], step)
-	if x.byDefault.Kind() == model.KindObject {
-		k.byDefault = x.byDefault.Get(step)
+	k := &Place{Cur: x.Cur, Space: x.Space, Doc: x.Doc, DocDefault: x.DocDefault}
+	k.Path = append(x.Path[:len(x.Path):len(x.Path)], step)
+	if x.ByDefault.Kind() == model.KindObject {
+		k.ByDefault = x.ByDefault.Get(step)
 	}
-	if isContainer(k.byDefault) {
-		_, k.defaultSize, _ = measure(k.byDefault)
-		x.cur.chargeDefault(k.defaultSize)
+	if IsContainer(k.ByDefault) {
+		_, k.DefaultSize, _ = Measure(k.ByDefault)
+		x.Cur.chargeDefault(k.DefaultSize)
 	}
-	if x.remembers && len(x.children) < maxChildren && x.cur.remembered < maxRemembered && len(step) <= maxChildName {
-		x.cur.remembered++
-		if x.children == nil {
-			x.children = map[string]*place{}
+	if x.Remembers && len(x.Children) < maxChildren && x.Cur.remembered < MaxRemembered && len(step) <= maxChildName {
+		x.Cur.remembered++
+		if x.Children == nil {
+			x.Children = map[string]*Place{}
 		}
-		k.remembers = true
-		x.children[step] = k
+		k.Remembers = true
+		x.Children[step] = k
 	}
 	return k
 }
 
 // read is the value, all of it.
-func (x *place) read() (model.Value, error) {
-	tx, err := x.tx()
+func (x *Place) Read() (model.Value, error) {
+	tx, err := x.Tx()
 	if err != nil {
 		return model.Value{}, err
 	}
-	if x.space != "" {
-		return x.withDefault(tx.GetFrom(x.space, x.doc, x.path...)), tx.Err()
+	if x.Space != "" {
+		return x.withDefault(tx.GetFrom(x.Space, x.Doc, x.Path...)), tx.Err()
 	}
-	return x.withDefault(tx.Get(x.doc, x.path...)), tx.Err()
+	return x.withDefault(tx.Get(x.Doc, x.Path...)), tx.Err()
 }
 
 // outline is the value, of which only the shape is looked at.
-func (x *place) readShallow() model.Value {
-	tx, err := x.tx()
+func (x *Place) ReadShallow() model.Value {
+	tx, err := x.Tx()
 	switch {
 	case err != nil:
-		return x.byDefault
-	case x.space != "":
-		return x.withDefault(tx.GetFrom(x.space, x.doc, x.path...))
+		return x.ByDefault
+	case x.Space != "":
+		return x.withDefault(tx.GetFrom(x.Space, x.Doc, x.Path...))
 	}
-	return x.withDefault(tx.GetShallow(x.doc, x.path...))
+	return x.withDefault(tx.GetShallow(x.Doc, x.Path...))
 }
 
 // filled is what is at the place with what its default adds. To look at a large default is
 // charged for: what a charge finds wrong ends the run at its next instruction.
-func (x *place) withDefault(v model.Value) model.Value {
+func (x *Place) withDefault(v model.Value) model.Value {
 	if !v.IsAbsent() {
-		x.cur.chargeDefault(x.defaultSize)
+		x.Cur.chargeDefault(x.DefaultSize)
 	}
-	return withDefaults(v, x.byDefault)
+	return withDefaults(v, x.ByDefault)
 }
 
 // chargeDefault counts the going through a default of n values.
 func (c *Current) chargeDefault(n int) {
 	if c.Run != nil && n >= 16 {
-		_ = c.Run.charge(n/4, 48*n)
+		_ = c.Run.Charge(n/4, 48*n)
 	}
 }
 
@@ -166,17 +166,17 @@ func withDefaults(v, def model.Value) model.Value {
 }
 
 // member reads what is at a step: a scalar, or a place inside.
-func (x *place) member(step string) (starlark.Value, error) {
-	tx, err := x.tx()
+func (x *Place) Member(step string) (starlark.Value, error) {
+	tx, err := x.Tx()
 	if err != nil {
-		return x.child(step), nil //nolint:nilerr // while the program is loaded, places are only named
+		return x.Child(step), nil //nolint:nilerr // while the program is loaded, places are only named
 	}
-	c := x.child(step)
-	x.cur.Run.missing = nil
-	if x.space != "" {
-		v := c.withDefault(tx.GetFrom(c.space, c.doc, c.path...))
+	c := x.Child(step)
+	x.Cur.Run.Missing = nil
+	if x.Space != "" {
+		v := c.withDefault(tx.GetFrom(c.Space, c.Doc, c.Path...))
 		if v.IsAbsent() {
-			x.cur.Run.missing = c
+			x.Cur.Run.Missing = c
 		}
 		return x.scalar(v), tx.Err()
 	}
@@ -184,164 +184,164 @@ func (x *place) member(step string) (starlark.Value, error) {
 	switch {
 	case tx.Err() != nil:
 		return nil, tx.Err()
-	case v.IsAbsent() && !isContainer(c.byDefault):
-		if c.byDefault.IsAbsent() {
-			x.cur.Run.missing = c
+	case v.IsAbsent() && !IsContainer(c.ByDefault):
+		if c.ByDefault.IsAbsent() {
+			x.Cur.Run.Missing = c
 		}
-		return x.scalar(c.byDefault), nil
-	case v.IsAbsent() || isContainer(v):
+		return x.scalar(c.ByDefault), nil
+	case v.IsAbsent() || IsContainer(v):
 		return c, nil
 	}
 	return x.scalar(v), nil
 }
 
 // got is a value that was read, and notes it if it is a text: a test may take it for a place.
-func (x *place) scalar(v model.Value) starlark.Value {
-	x.cur.Run.lastText, _ = v.AsString()
-	return fromModel(v)
+func (x *Place) scalar(v model.Value) starlark.Value {
+	x.Cur.Run.LastText, _ = v.AsString()
+	return FromModel(v)
 }
 
 // probe reads a place if it holds a scalar, and finds out without a trace whether it holds
 // a container: that is read by whoever uses it.
-func (x *place) readScalar(tx documents) model.Value {
-	if !x.byDefault.IsAbsent() && !isContainer(x.byDefault) {
-		return tx.Get(x.doc, x.path...) // a scalar, most likely
+func (x *Place) readScalar(tx Documents) model.Value {
+	if !x.ByDefault.IsAbsent() && !IsContainer(x.ByDefault) {
+		return tx.Get(x.Doc, x.Path...) // a scalar, most likely
 	}
-	v := tx.Peek(x.doc, x.path...)
+	v := tx.Peek(x.Doc, x.Path...)
 	switch {
-	case isContainer(v):
+	case IsContainer(v):
 		return v
 	case !v.IsAbsent():
-		return tx.Get(x.doc, x.path...)
-	case isContainer(x.byDefault):
+		return tx.Get(x.Doc, x.Path...)
+	case IsContainer(x.ByDefault):
 		return v
 	}
-	return tx.GetShallow(x.doc, x.path...)
+	return tx.GetShallow(x.Doc, x.Path...)
 }
 
 // Attr is x.name.
-func (x *place) Attr(name string) (starlark.Value, error) {
-	if x.byDefault.Kind() == model.KindObject && x.byDefault.Len() > 0 && x.byDefault.Get(name).IsAbsent() {
+func (x *Place) Attr(name string) (starlark.Value, error) {
+	if x.ByDefault.Kind() == model.KindObject && x.ByDefault.Len() > 0 && x.ByDefault.Get(name).IsAbsent() {
 		return nil, starlark.NoSuchAttrError(fmt.Sprintf("%s has no field %s: its default has none; declare it there, or use %s[%q]", x, name, x, name))
 	}
-	return x.member(name)
+	return x.Member(name)
 }
 
 // AttrNames are the fields of the default.
-func (x *place) AttrNames() []string { return x.byDefault.Keys() }
+func (x *Place) AttrNames() []string { return x.ByDefault.Keys() }
 
 // Get is x[k].
-func (x *place) Get(k starlark.Value) (starlark.Value, bool, error) {
-	step, err := x.step(k)
+func (x *Place) Get(k starlark.Value) (starlark.Value, bool, error) {
+	step, err := x.Step(k)
 	if err != nil {
 		return nil, false, err
 	}
-	v, err := x.member(step)
+	v, err := x.Member(step)
 	return v, err == nil, err
 }
 
 // step is a key or an index as a step of a path. For an index the length is looked at.
-func (x *place) step(k starlark.Value) (string, error) {
+func (x *Place) Step(k starlark.Value) (string, error) {
 	if s, ok := k.(starlark.String); ok {
 		return string(s), nil
 	}
-	return stepOf(x.readShallow(), k)
+	return stepOf(x.ReadShallow(), k)
 }
 
 // Truth is false for what is empty or not there; a document that is a scalar is as true as
 // that.
-func (x *place) Truth() starlark.Bool {
-	v := x.readShallow()
-	if isContainer(v) {
+func (x *Place) Truth() starlark.Bool {
+	v := x.ReadShallow()
+	if IsContainer(v) {
 		return v.Len() > 0
 	}
-	return fromModel(v).Truth()
+	return FromModel(v).Truth()
 }
 
 // Len is how many keys or elements there are.
-func (x *place) Len() int { return x.readShallow().Len() }
+func (x *Place) Len() int { return x.ReadShallow().Len() }
 
 // Has is k in x.
-func (x *place) Has(k starlark.Value) (bool, error) {
-	v := x.readShallow()
+func (x *Place) Has(k starlark.Value) (bool, error) {
+	v := x.ReadShallow()
 	if v.Kind() == model.KindArray {
 		var err error
-		if v, err = x.read(); err != nil {
+		if v, err = x.Read(); err != nil {
 			return false, err
 		}
 	}
-	return (&view{v: v}).Has(k)
+	return (&View{V: v}).Has(k)
 }
 
 // Iterate goes through the keys, or the elements.
-func (x *place) Iterate() starlark.Iterator {
-	v := x.readShallow()
+func (x *Place) Iterate() starlark.Iterator {
+	v := x.ReadShallow()
 	if v.Kind() == model.KindArray {
-		v, _ = x.read() // an error has failed the transaction
+		v, _ = x.Read() // an error has failed the transaction
 	}
-	return (&view{v: v}).Iterate()
+	return (&View{V: v}).Iterate()
 }
 
 // Binary lets lists that were read be joined with others, and calculates with documents
 // that are a number or a string.
-func (x *place) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (starlark.Value, error) {
-	if isList(x) {
+func (x *Place) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (starlark.Value, error) {
+	if IsList(x) {
 		return concat(op, x, y, side)
 	}
-	v, err := x.read()
-	if err != nil || isContainer(v) {
+	v, err := x.Read()
+	if err != nil || IsContainer(v) {
 		return nil, err
 	}
-	if p, ok := y.(*place); ok {
-		w, err := p.read()
+	if p, ok := y.(*Place); ok {
+		w, err := p.Read()
 		if err != nil {
 			return nil, err
 		}
-		y = fromModel(w)
+		y = FromModel(w)
 	}
 	if side == starlark.Right {
-		return starlark.Binary(op, y, fromModel(v))
+		return starlark.Binary(op, y, FromModel(v))
 	}
-	return starlark.Binary(op, fromModel(v), y)
+	return starlark.Binary(op, FromModel(v), y)
 }
 
 // CompareSameType compares the values of two places.
-func (x *place) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bool, error) {
-	a, err := x.read()
+func (x *Place) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bool, error) {
+	a, err := x.Read()
 	if err != nil {
 		return false, err
 	}
-	b, err := y.(*place).read()
+	b, err := y.(*Place).Read()
 	if err != nil {
 		return false, err
 	}
-	return (&view{v: a}).CompareSameType(op, &view{v: b}, depth)
+	return (&View{V: a}).CompareSameType(op, &View{V: b}, depth)
 }
 
 // SetField is x.name = v.
-func (x *place) SetField(name string, v starlark.Value) error {
-	if x.byDefault.Kind() == model.KindObject && x.byDefault.Len() > 0 && x.byDefault.Get(name).IsAbsent() {
+func (x *Place) SetField(name string, v starlark.Value) error {
+	if x.ByDefault.Kind() == model.KindObject && x.ByDefault.Len() > 0 && x.ByDefault.Get(name).IsAbsent() {
 		return starlark.NoSuchAttrError(fmt.Sprintf("%s has no field %s: its default has none; declare it there, or use %s[%q]", x, name, x, name))
 	}
-	return x.child(name).write(v)
+	return x.Child(name).Write(v)
 }
 
 // SetKey is x[k] = v.
-func (x *place) SetKey(k, v starlark.Value) error {
-	step, err := x.step(k)
+func (x *Place) SetKey(k, v starlark.Value) error {
+	step, err := x.Step(k)
 	if err != nil {
 		return err
 	}
-	return x.child(step).write(v)
+	return x.Child(step).Write(v)
 }
 
 // write replaces what is at the place.
-func (x *place) write(v starlark.Value) error {
+func (x *Place) Write(v starlark.Value) error {
 	if err := x.mayWrite(); err != nil {
 		return err
 	}
-	run := x.cur.Run
-	val, err := run.toModel(v)
+	run := x.Cur.Run
+	val, err := run.ToModel(v)
 	if err == nil {
 		err = x.chargeWrite(run)
 	}
@@ -352,80 +352,80 @@ func (x *place) write(v starlark.Value) error {
 }
 
 // chargeWrite counts what a write copies: the container that it is in, and those above.
-func (x *place) chargeWrite(run *Run) error {
-	v, n := run.docs.Peek(x.doc), 1
-	for i := 0; i < len(x.path) && v.Len() > 0; i++ {
+func (x *Place) chargeWrite(run *Run) error {
+	v, n := run.Docs.Peek(x.Doc), 1
+	for i := 0; i < len(x.Path) && v.Len() > 0; i++ {
 		n += v.Len() / 8
-		v = v.At(x.path[i : i+1])
+		v = v.At(x.Path[i : i+1])
 	}
-	return run.charge(n, 0)
+	return run.Charge(n, 0)
 }
 
 // put writes a value. A document that is not there yet gets its default first, so that
 // whoever reads it elsewhere finds all of its fields.
-func (x *place) put(run *Run, v model.Value) error {
-	if len(x.path) > 0 && x.docDefault.Len() > 0 && run.docs.Peek(x.doc).IsAbsent() {
-		whole, err := x.docDefault.Set(x.path, v)
+func (x *Place) put(run *Run, v model.Value) error {
+	if len(x.Path) > 0 && x.DocDefault.Len() > 0 && run.Docs.Peek(x.Doc).IsAbsent() {
+		whole, err := x.DocDefault.Set(x.Path, v)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", x, err)
 		}
-		run.docs.Set(x.doc, whole)
-		return run.docs.Err()
+		run.Docs.Set(x.Doc, whole)
+		return run.Docs.Err()
 	}
-	run.docs.Set(x.doc, v, x.path...)
-	return run.docs.Err()
+	run.Docs.Set(x.Doc, v, x.Path...)
+	return run.Docs.Err()
 }
 
 // mayWrite refuses what the core would refuse later, and what it only counts.
-func (x *place) mayWrite() error {
-	tx, err := x.tx()
+func (x *Place) mayWrite() error {
+	tx, err := x.Tx()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s is written while the program is loaded; handlers write documents", x)
-	case x.space != "" && x.space != tx.Space():
+	case x.Space != "" && x.Space != tx.Space():
 		return fmt.Errorf("write %s: a space is changed by itself only; send it an event", x)
-	case !x.cur.Run.handles && !tx.Declares(x.doc, x.path...):
-		return fmt.Errorf("write %s: %s %s may only read; a computation writes by returning a value, and elsewhere to what it declares with writes = [...]", x, x.cur.Run.kind, x.cur.Run.id)
+	case !x.Cur.Run.Handles && !tx.Declares(x.Doc, x.Path...):
+		return fmt.Errorf("write %s: %s %s may only read; a computation writes by returning a value, and elsewhere to what it declares with writes = [...]", x, x.Cur.Run.Kind, x.Cur.Run.Id)
 	}
 	return nil
 }
 
 // drop takes out what is at the place.
-func (x *place) Delete() error {
+func (x *Place) Delete() error {
 	if err := x.mayWrite(); err != nil {
 		return err
 	}
-	tx := x.cur.Run.docs
-	if err := x.chargeWrite(x.cur.Run); err != nil {
+	tx := x.Cur.Run.Docs
+	if err := x.chargeWrite(x.Cur.Run); err != nil {
 		return err
 	}
-	tx.Delete(x.doc, x.path...)
+	tx.Delete(x.Doc, x.Path...)
 	return tx.Err()
 }
 
 // add appends to an array.
-func (x *place) Append(v starlark.Value) error {
+func (x *Place) Append(v starlark.Value) error {
 	if err := x.mayWrite(); err != nil {
 		return err
 	}
-	have := x.readShallow()
+	have := x.ReadShallow()
 	switch {
 	case have.IsAbsent():
-		return x.write(starlark.NewList([]starlark.Value{v}))
+		return x.Write(starlark.NewList([]starlark.Value{v}))
 	case have.Kind() != model.KindArray:
 		return fmt.Errorf("append: %s is not an array", x)
 	}
-	if x.cur.Run.docs.Peek(x.doc, x.path...).IsAbsent() {
-		if err := x.put(x.cur.Run, have); err != nil { // what the default has
+	if x.Cur.Run.Docs.Peek(x.Doc, x.Path...).IsAbsent() {
+		if err := x.put(x.Cur.Run, have); err != nil { // what the default has
 			return err
 		}
 	}
-	return x.child(strconv.Itoa(have.Len())).write(v)
+	return x.Child(strconv.Itoa(have.Len())).Write(v)
 }
 
 // keys are those of an object, sorted.
-func (x *place) keys() ([]string, error) {
-	v := x.readShallow()
+func (x *Place) Keys() ([]string, error) {
+	v := x.ReadShallow()
 	if v.Kind() == model.KindArray {
 		return nil, fmt.Errorf("%s is an array and has no keys", x)
 	}

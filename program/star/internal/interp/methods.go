@@ -1,4 +1,4 @@
-package star
+package interp
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
 )
 
 // methods are the names that a builtin type has as methods, those of places and of what
@@ -26,13 +28,13 @@ var methods = func() map[string]bool {
 
 // method is x.name(args): of a builtin type with what it costs, of a place, or a function
 // that stands in a field.
-func callMethod(run *Run, name string, t *starlark.Thread, x starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func callMethod(run *value.Run, name string, t *starlark.Thread, x starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	switch x := x.(type) {
-	case *place:
+	case *value.Place:
 		if f := placeMethods[name]; f != nil {
 			return f(run, x, name, args, kwargs)
 		}
-	case *view:
+	case *value.View:
 		if f := viewMethods[name]; f != nil {
 			return f(run, x, name, args, kwargs)
 		}
@@ -66,7 +68,7 @@ func native(name string, t *starlark.Thread, x starlark.HasAttrs, args starlark.
 
 // stringMethod charges for the string and the arguments, and for what comes of it if that
 // may be longer.
-func stringMethod(run *Run, name string, t *starlark.Thread, s starlark.String, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func stringMethod(run *value.Run, name string, t *starlark.Thread, s starlark.String, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	steps, bytes := sizeOf(s)
 	for _, a := range args {
 		n, _ := sizeOf(a)
@@ -77,7 +79,7 @@ func stringMethod(run *Run, name string, t *starlark.Thread, s starlark.String, 
 	case "strip", "lstrip", "rstrip":
 		if len(args) > 0 {
 			if chars, ok := args[0].(starlark.String); ok { // each letter is looked for among them
-				steps += len(s) / textStep * len(chars)
+				steps += len(s) / meter.TextStep * len(chars)
 			}
 		}
 	case "startswith", "endswith":
@@ -88,24 +90,24 @@ func stringMethod(run *Run, name string, t *starlark.Thread, s starlark.String, 
 		if args, bytes, err = joinArguments(run, s, args); err != nil {
 			return nil, err
 		}
-		steps += bytes / textStep
+		steps += bytes / meter.TextStep
 	case "replace":
 		bytes = replacedLen(string(s), args)
-		steps += bytes / textStep
+		steps += bytes / meter.TextStep
 	case "format":
 		if args, kwargs, bytes, err = formatArguments(run, string(s), args, kwargs); err != nil {
 			return nil, err
 		}
-		steps += bytes / textStep
+		steps += bytes / meter.TextStep
 	case "split", "rsplit":
-		bytes = 2 * slotBytes * (splitCount(string(s), args) + 1)
-		steps += bytes / textStep
+		bytes = 2 * meter.SlotBytes * (splitCount(string(s), args) + 1)
+		steps += bytes / meter.TextStep
 	case "splitlines":
-		bytes = 2 * slotBytes * (strings.Count(string(s), "\n") + strings.Count(string(s), "\r") + 1)
+		bytes = 2 * meter.SlotBytes * (strings.Count(string(s), "\n") + strings.Count(string(s), "\r") + 1)
 	case "upper", "lower", "title", "capitalize":
 		bytes *= 4
 	}
-	if err := run.charge(steps, bytes); err != nil {
+	if err := run.Charge(steps, bytes); err != nil {
 		return nil, err
 	}
 	return native(name, t, s, args, kwargs)
@@ -116,14 +118,14 @@ func prefixSteps(s starlark.String, x starlark.Value) (steps int) {
 	several, _ := x.(starlark.Tuple)
 	for _, e := range several {
 		if p, ok := e.(starlark.String); ok && len(p) <= len(s) {
-			steps += len(p) / textStep
+			steps += len(p) / meter.TextStep
 		}
 	}
 	return steps
 }
 
 // joinable is what is to be joined, as a list, and how long it will be.
-func joinArguments(run *Run, sep starlark.String, args starlark.Tuple) (starlark.Tuple, int, error) {
+func joinArguments(run *value.Run, sep starlark.String, args starlark.Tuple) (starlark.Tuple, int, error) {
 	if len(args) != 1 {
 		return args, 0, nil
 	}
@@ -164,7 +166,7 @@ func splitCount(s string, args starlark.Tuple) int {
 }
 
 // formatted makes the arguments of a format such that it is no longer than they look.
-func formatArguments(run *Run, s string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, []starlark.Tuple, int, error) {
+func formatArguments(run *value.Run, s string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, []starlark.Tuple, int, error) {
 	longest := 0
 	plain := func(x starlark.Value) (starlark.Value, error) {
 		y, n, err := formatArgument(run, x)
@@ -189,11 +191,11 @@ func formatArguments(run *Run, s string, args starlark.Tuple, kwargs []starlark.
 	return own, named, len(s) + strings.Count(s, "{")*longest, nil
 }
 
-func listMethod(run *Run, name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func listMethod(run *value.Run, name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	switch name {
 	case "append":
 		if len(args) == 1 && len(kwargs) == 0 {
-			if err := run.charge(0, 2*slotBytes); err != nil {
+			if err := run.Charge(0, 2*meter.SlotBytes); err != nil {
 				return nil, err
 			}
 			return starlark.None, x.Append(args[0])
@@ -207,24 +209,24 @@ func listMethod(run *Run, name string, t *starlark.Thread, x *starlark.List, arg
 			return findIn(run, name, t, x, args, kwargs)
 		}
 	}
-	if err := run.charge(1+x.Len()/8, x.Len()); err != nil { // insert, pop: the rest is moved
+	if err := run.Charge(1+x.Len()/8, x.Len()); err != nil { // insert, pop: the rest is moved
 		return nil, err
 	}
 	return native(name, t, x, args, kwargs)
 }
 
 // findIn is index and remove: what is looked for is compared as == does.
-func findIn(run *Run, name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func findIn(run *value.Run, name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if name == "index" && len(args) > 1 {
 		for i := range x.Len() { // the library looks within bounds
-			if _, err := equal(run, args[0], x.Index(i), 0); err != nil {
+			if _, err := Equal(run, args[0], x.Index(i), 0); err != nil {
 				return nil, err
 			}
 		}
 		return native(name, t, x, args, kwargs)
 	}
 	for i := range x.Len() {
-		same, err := equal(run, args[0], x.Index(i), 0)
+		same, err := Equal(run, args[0], x.Index(i), 0)
 		if err != nil {
 			return nil, err
 		}
@@ -234,7 +236,7 @@ func findIn(run *Run, name string, t *starlark.Thread, x *starlark.List, args st
 		if name == "index" {
 			return starlark.MakeInt(i), nil
 		}
-		if err := run.charge(1+x.Len()/8, 0); err != nil { // the rest is moved
+		if err := run.Charge(1+x.Len()/8, 0); err != nil { // the rest is moved
 			return nil, err
 		}
 		return native("pop", t, x, starlark.Tuple{starlark.MakeInt(i)}, nil)
@@ -242,27 +244,27 @@ func findIn(run *Run, name string, t *starlark.Thread, x *starlark.List, args st
 	return nil, fmt.Errorf("%s: the value is not in the list", name)
 }
 
-func dictMethod(run *Run, name string, t *starlark.Thread, x *starlark.Dict, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func dictMethod(run *value.Run, name string, t *starlark.Thread, x *starlark.Dict, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	steps, bytes := 1, 0
 	switch name {
 	case "get", "pop", "setdefault":
 		if len(args) > 0 {
-			if err := run.chargeKey(args[0]); err != nil {
+			if err := run.ChargeKey(args[0]); err != nil {
 				return nil, err
 			}
 		}
 		if name == "setdefault" {
-			bytes = entryBytes
+			bytes = meter.EntryBytes
 		}
 	case "popitem": // the first one
 	default:
-		steps, bytes = 1+x.Len(), x.Len()*3*slotBytes
+		steps, bytes = 1+x.Len(), x.Len()*3*meter.SlotBytes
 		for i, a := range args {
 			v, err := asView(a)
 			if err != nil {
 				return nil, err
 			}
-			if v != nil && v.v.Kind() == model.KindObject {
+			if v != nil && v.V.Kind() == model.KindObject {
 				if args[i], err = dictOf(run, v); err != nil {
 					return nil, err
 				}
@@ -275,25 +277,25 @@ func dictMethod(run *Run, name string, t *starlark.Thread, x *starlark.Dict, arg
 				args[i] = starlark.NewList(pairs)
 			}
 			n, b := sizeOf(args[i])
-			steps, bytes = steps+n, bytes+b+n*entryBytes
+			steps, bytes = steps+n, bytes+b+n*meter.EntryBytes
 		}
 	}
-	if err := run.charge(steps, bytes); err != nil {
+	if err := run.Charge(steps, bytes); err != nil {
 		return nil, err
 	}
 	return native(name, t, x, args, kwargs)
 }
 
-func setMethod(run *Run, name string, t *starlark.Thread, x *starlark.Set, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func setMethod(run *value.Run, name string, t *starlark.Thread, x *starlark.Set, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	own := make(starlark.Tuple, len(args))
 	for i, a := range args {
 		own[i] = a
 		switch name {
 		case "add", "discard", "remove":
-			if err := run.chargeKey(a); err != nil {
+			if err := run.ChargeKey(a); err != nil {
 				return nil, err
 			}
-			if err := run.charge(1, entryBytes); err != nil {
+			if err := run.Charge(1, meter.EntryBytes); err != nil {
 				return nil, err
 			}
 			continue
@@ -307,7 +309,7 @@ func setMethod(run *Run, name string, t *starlark.Thread, x *starlark.Set, args 
 	switch name {
 	case "add", "discard", "remove", "pop":
 	default:
-		if err := run.charge(1+x.Len()+rehash(x), dictBytes+x.Len()*entryBytes); err != nil {
+		if err := run.Charge(1+x.Len()+rehash(x), meter.DictBytes+x.Len()*meter.EntryBytes); err != nil {
 			return nil, err
 		}
 	}
@@ -315,15 +317,15 @@ func setMethod(run *Run, name string, t *starlark.Thread, x *starlark.Set, args 
 }
 
 // keysIn is what is in a sequence, each of it looked at as a key.
-func keysIn(run *Run, x starlark.Value) ([]starlark.Value, error) {
+func keysIn(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	elems, err := collect(run, x)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range elems {
-		if err := run.chargeKey(e); err != nil {
+		if err := run.ChargeKey(e); err != nil {
 			return nil, err
 		}
 	}
-	return elems, run.charge(len(elems), len(elems)*entryBytes)
+	return elems, run.Charge(len(elems), len(elems)*meter.EntryBytes)
 }

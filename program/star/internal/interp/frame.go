@@ -1,4 +1,4 @@
-package star
+package interp
 
 import "go.starlark.net/syntax"
 

@@ -1,4 +1,4 @@
-package star
+package interp
 
 import (
 	"fmt"
@@ -9,13 +9,15 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
 )
 
 // operation is the function of an operation that stands for an operator or the like. What
 // the program is told in errors is its sign.
 type operator struct {
 	sign string
-	run  func(run *Run, args starlark.Tuple) (starlark.Value, error)
+	run  func(run *value.Run, args starlark.Tuple) (starlark.Value, error)
 }
 
 var operators map[string]operator
@@ -28,19 +30,19 @@ func init() {
 		"%eq": {"==", comparison(syntax.EQL)}, "%ne": {"!=", comparison(syntax.NEQ)},
 		"%lt": {"<", comparison(syntax.LT)}, "%le": {"<=", comparison(syntax.LE)},
 		"%gt": {">", comparison(syntax.GT)}, "%ge": {">=", comparison(syntax.GE)},
-		"%in": {"in", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+		"%in": {"in", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 			ok, err := contains(run, a[0], a[1])
 			return starlark.Bool(ok), err
 		}},
-		"%notin": {"not in", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+		"%notin": {"not in", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 			ok, err := contains(run, a[0], a[1])
 			return starlark.Bool(!ok), err
 		}},
-		"%index": {"[]", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return elementAt(run, a[0], a[1]) }},
-		"%setindex": {"[]", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+		"%index": {"[]", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) { return elementAt(run, a[0], a[1]) }},
+		"%setindex": {"[]", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 			return starlark.None, setElement(run, a[0], a[1], a[2])
 		}},
-		"%augindex": {"[]", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+		"%augindex": {"[]", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 			old, err := elementAt(run, a[0], a[1])
 			if err == nil {
 				old, err = augmented(run, old, a[2], a[3])
@@ -50,19 +52,23 @@ func init() {
 			}
 			return starlark.None, setElement(run, a[0], a[1], old)
 		}},
-		"%aug":      {"=", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return augmented(run, a[0], a[1], a[2]) }},
+		"%aug": {"=", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
+			return augmented(run, a[0], a[1], a[2])
+		}},
 		"%augfield": {"=", augmentedField},
-		"%slice":    {"[:]", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return sliceOf(run, a[0], a[1], a[2], a[3]) }},
-		"%dict": {"dict", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
-			return a[0], run.charge(1, dictBytes+entryBytes*starlark.Len(a[0]))
+		"%slice": {"[:]", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
+			return sliceOf(run, a[0], a[1], a[2], a[3])
 		}},
-		"%key":  {"key", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return a[0], run.chargeKey(a[0]) }},
-		"%iter": {"in", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return a[0], chargeLoop(run, a[0]) }},
-		"%frame": {"call", func(run *Run, a starlark.Tuple) (starlark.Value, error) {
+		"%dict": {"dict", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
+			return a[0], run.Charge(1, meter.DictBytes+meter.EntryBytes*starlark.Len(a[0]))
+		}},
+		"%key":  {"key", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) { return a[0], run.ChargeKey(a[0]) }},
+		"%iter": {"in", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) { return a[0], chargeLoop(run, a[0]) }},
+		"%frame": {"call", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 			n, _ := starlark.AsInt32(a[0])
-			return a[len(a)-1], run.charge(n/8, n*slotBytes)
+			return a[len(a)-1], run.Charge(n/8, n*meter.SlotBytes)
 		}},
-		"%args":   {"*", func(run *Run, a starlark.Tuple) (starlark.Value, error) { return spreadArgs(run, a[0]) }},
+		"%args":   {"*", func(run *value.Run, a starlark.Tuple) (starlark.Value, error) { return spreadArgs(run, a[0]) }},
 		"%kwargs": {"**", spreadKwargs},
 	}
 }
@@ -71,13 +77,13 @@ func init() {
 const maxArgs = 1000
 
 // chargeLoop counts the listing of keys that is made before a loop begins.
-func chargeLoop(run *Run, x starlark.Value) error {
+func chargeLoop(run *value.Run, x starlark.Value) error {
 	switch x := x.(type) {
-	case *view:
-		return run.charge(1+x.Len()/8, slotBytes*x.Len())
-	case *place:
+	case *value.View:
+		return run.Charge(1+x.Len()/8, meter.SlotBytes*x.Len())
+	case *value.Place:
 		n := x.Len()
-		return run.charge(1+n/8, slotBytes*n)
+		return run.Charge(1+n/8, meter.SlotBytes*n)
 	}
 	return nil
 }
@@ -95,12 +101,14 @@ func isNumeric(x starlark.Value) bool {
 	return false
 }
 
-func arithmetic(op syntax.Token) func(run *Run, args starlark.Tuple) (starlark.Value, error) {
-	return func(run *Run, args starlark.Tuple) (starlark.Value, error) { return binary(run, op, args[0], args[1]) }
+func arithmetic(op syntax.Token) func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
+	return func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
+		return binary(run, op, args[0], args[1])
+	}
 }
 
 // binary is x op y, charged for what it makes.
-func binary(run *Run, op syntax.Token, x, y starlark.Value) (starlark.Value, error) {
+func binary(run *value.Run, op syntax.Token, x, y starlark.Value) (starlark.Value, error) {
 	if areNumbers(x, y) {
 		return checkNumber(starlark.Binary(op, x, y))
 	}
@@ -111,7 +119,7 @@ func binary(run *Run, op syntax.Token, x, y starlark.Value) (starlark.Value, err
 	if y, err = scalarAt(y); err != nil {
 		return nil, err
 	}
-	if err := run.charge(operatorCost(run, op, x, y)); err != nil {
+	if err := run.Charge(operatorCost(run, op, x, y)); err != nil {
 		return nil, err
 	}
 	if format, ok := x.(starlark.String); ok && op == syntax.PERCENT {
@@ -139,7 +147,7 @@ func checkNumber(x starlark.Value, err error) (starlark.Value, error) {
 }
 
 // costOf is what joining or repeating goes through and makes.
-func operatorCost(run *Run, op syntax.Token, x, y starlark.Value) (steps, bytes int) {
+func operatorCost(run *value.Run, op syntax.Token, x, y starlark.Value) (steps, bytes int) {
 	if op == syntax.STAR {
 		if n, ok := x.(starlark.Int); ok {
 			return repeatCost(y, n)
@@ -168,7 +176,7 @@ func repeatCost(x starlark.Value, n starlark.Int) (steps, bytes int) {
 		return 1, 0
 	}
 	bytes = int(min(int64(b)*count, math.MaxInt32*1024))
-	return 1 + bytes/textStep, bytes
+	return 1 + bytes/meter.TextStep, bytes
 }
 
 // sizeOf is how many steps it is to go through a value, and how many bytes to copy it; not
@@ -176,20 +184,20 @@ func repeatCost(x starlark.Value, n starlark.Int) (steps, bytes int) {
 func sizeOf(x starlark.Value) (steps, bytes int) {
 	switch x := x.(type) {
 	case starlark.String:
-		return 1 + len(x)/textStep, len(x)
+		return 1 + len(x)/meter.TextStep, len(x)
 	case *starlark.List:
-		return 1 + x.Len(), x.Len() * slotBytes
+		return 1 + x.Len(), x.Len() * meter.SlotBytes
 	case starlark.Tuple:
-		return 1 + len(x), len(x) * slotBytes
+		return 1 + len(x), len(x) * meter.SlotBytes
 	case *starlark.Dict, *starlark.Set:
 		n := starlark.Len(x)
-		return 1 + n + rehash(x), n * entryBytes
-	case *view:
+		return 1 + n + rehash(x), n * meter.EntryBytes
+	case *value.View:
 		return 1 + x.Len(), x.Len() * 48
-	case *place:
+	case *value.Place:
 		return 1 + x.Len(), x.Len() * 48
 	case starlark.Sequence:
-		return 1 + x.Len(), x.Len() * slotBytes
+		return 1 + x.Len(), x.Len() * meter.SlotBytes
 	}
 	return 1, 0
 }
@@ -213,7 +221,7 @@ func rehash(x starlark.Value) (steps int) {
 func hashSteps(k starlark.Value) (steps int) {
 	switch k := k.(type) {
 	case starlark.String:
-		return len(k) / textStep
+		return len(k) / meter.TextStep
 	case starlark.Tuple: // of 1000 values at most, see hashable
 		for _, e := range k {
 			steps += 1 + hashSteps(e)
@@ -223,7 +231,7 @@ func hashSteps(k starlark.Value) (steps int) {
 }
 
 // augmented is x op= y. Lists and dicts are changed in place, as they are in Python.
-func augmented(run *Run, x, sign, y starlark.Value) (starlark.Value, error) {
+func augmented(run *value.Run, x, sign, y starlark.Value) (starlark.Value, error) {
 	op := augmentedOps[string(sign.(starlark.String))]
 	switch x := x.(type) {
 	case *starlark.List:
@@ -232,7 +240,7 @@ func augmented(run *Run, x, sign, y starlark.Value) (starlark.Value, error) {
 		}
 	case *starlark.Dict:
 		if d, ok := y.(*starlark.Dict); ok && op == syntax.PIPE {
-			if err := run.charge(sizeOf(d)); err != nil {
+			if err := run.Charge(sizeOf(d)); err != nil {
 				return nil, err
 			}
 			for k, v := range d.Entries() {
@@ -256,7 +264,7 @@ var augmentedOps = map[string]syntax.Token{
 }
 
 // extend appends the elements of y.
-func extend(run *Run, x *starlark.List, y starlark.Value) error {
+func extend(run *value.Run, x *starlark.List, y starlark.Value) error {
 	elems, err := collect(run, y)
 	if err != nil {
 		return err
@@ -269,7 +277,7 @@ func extend(run *Run, x *starlark.List, y starlark.Value) error {
 	return nil
 }
 
-func augmentedField(run *Run, a starlark.Tuple) (starlark.Value, error) {
+func augmentedField(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 	name := string(a[1].(starlark.String))
 	old, err := fieldOf(a[0], name)
 	if err != nil {
@@ -298,13 +306,13 @@ func fieldOf(x starlark.Value, name string) (starlark.Value, error) {
 }
 
 // collect is what is in a sequence, as a slice of its own.
-func collect(run *Run, x starlark.Value) ([]starlark.Value, error) {
+func collect(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	it, ok := x.(starlark.Iterable)
 	if !ok {
 		return nil, fmt.Errorf("%s value is not iterable", x.Type())
 	}
 	n := starlark.Len(x)
-	if err := run.charge(1+max(n, 0), max(n, 0)*slotBytes); err != nil {
+	if err := run.Charge(1+max(n, 0), max(n, 0)*meter.SlotBytes); err != nil {
 		return nil, err
 	}
 	elems := make([]starlark.Value, 0, max(n, 0))
@@ -313,7 +321,7 @@ func collect(run *Run, x starlark.Value) ([]starlark.Value, error) {
 	var e starlark.Value
 	for iter.Next(&e) {
 		if n < 0 {
-			if err := run.charge(1, 2*slotBytes); err != nil {
+			if err := run.Charge(1, 2*meter.SlotBytes); err != nil {
 				return nil, err
 			}
 		}
@@ -323,15 +331,15 @@ func collect(run *Run, x starlark.Value) ([]starlark.Value, error) {
 }
 
 // index is x[k].
-func elementAt(run *Run, x, k starlark.Value) (starlark.Value, error) {
+func elementAt(run *value.Run, x, k starlark.Value) (starlark.Value, error) {
 	switch x := x.(type) {
 	case *starlark.Dict:
-		if err := run.chargeKey(k); err != nil {
+		if err := run.ChargeKey(k); err != nil {
 			return nil, err
 		}
 		v, found, err := x.Get(k)
 		if err == nil && !found {
-			err = fmt.Errorf("the key %s is not in the dict", shortText(run, k))
+			err = fmt.Errorf("the key %s is not in the dict", ShortText(run, k))
 		}
 		return v, err
 	case starlark.Mapping:
@@ -355,10 +363,10 @@ func elementAt(run *Run, x, k starlark.Value) (starlark.Value, error) {
 }
 
 // setIndex is x[k] = v.
-func setElement(run *Run, x, k, v starlark.Value) error {
+func setElement(run *value.Run, x, k, v starlark.Value) error {
 	switch x := x.(type) {
 	case *starlark.Dict:
-		if err := run.chargeKey(k); err != nil {
+		if err := run.ChargeKey(k); err != nil {
 			return err
 		}
 		before := x.Len()
@@ -366,7 +374,7 @@ func setElement(run *Run, x, k, v starlark.Value) error {
 			return err
 		}
 		if x.Len() > before {
-			return run.charge(0, entryBytes)
+			return run.Charge(0, meter.EntryBytes)
 		}
 		return nil
 	case starlark.HasSetKey:
@@ -375,7 +383,7 @@ func setElement(run *Run, x, k, v starlark.Value) error {
 		i, err := starlark.AsInt32(k)
 		n := x.Len()
 		if err != nil || i < -n || i >= n {
-			return fmt.Errorf("index %s is outside of the %s of %d", shortText(run, k), x.Type(), n)
+			return fmt.Errorf("index %s is outside of the %s of %d", ShortText(run, k), x.Type(), n)
 		}
 		if i < 0 {
 			i += n
@@ -386,10 +394,10 @@ func setElement(run *Run, x, k, v starlark.Value) error {
 }
 
 // slice is x[lo:hi:step].
-func sliceOf(run *Run, x, lo, hi, step starlark.Value) (starlark.Value, error) {
+func sliceOf(run *value.Run, x, lo, hi, step starlark.Value) (starlark.Value, error) {
 	switch v := x.(type) {
-	case *view, *place:
-		if !isList(x) {
+	case *value.View, *value.Place:
+		if !value.IsList(x) {
 			return nil, fmt.Errorf("an object has no slices")
 		}
 		elems, err := collect(run, x)
@@ -401,11 +409,11 @@ func sliceOf(run *Run, x, lo, hi, step starlark.Value) (starlark.Value, error) {
 		if step == starlark.None {
 			break // shares its bytes
 		}
-		if err := run.charge(1+len(v), 2*len(v)); err != nil {
+		if err := run.Charge(1+len(v), 2*len(v)); err != nil {
 			return nil, err
 		}
 	default:
-		if err := run.charge(sizeOf(x)); err != nil {
+		if err := run.Charge(sizeOf(x)); err != nil {
 			return nil, err
 		}
 	}
@@ -463,7 +471,7 @@ func sliced(x starlark.Sliceable, lo, hi, step starlark.Value) (starlark.Value, 
 }
 
 // spread is what f(*x) passes.
-func spreadArgs(run *Run, x starlark.Value) (starlark.Value, error) {
+func spreadArgs(run *value.Run, x starlark.Value) (starlark.Value, error) {
 	if n := starlark.Len(x); n > maxArgs {
 		return nil, fmt.Errorf("a call takes %d arguments at most, and this has %d", maxArgs, n)
 	}
@@ -475,11 +483,11 @@ func spreadArgs(run *Run, x starlark.Value) (starlark.Value, error) {
 }
 
 // spreadNames is what f(**x) passes.
-func spreadKwargs(run *Run, a starlark.Tuple) (starlark.Value, error) {
+func spreadKwargs(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 	d := a[0]
 	if x, err := asView(d); err != nil {
 		return nil, err
-	} else if x != nil && x.v.Kind() == model.KindObject {
+	} else if x != nil && x.V.Kind() == model.KindObject {
 		if d, err = dictOf(run, x); err != nil {
 			return nil, err
 		}
@@ -491,32 +499,32 @@ func spreadKwargs(run *Run, a starlark.Tuple) (starlark.Value, error) {
 	if dict.Len() > maxArgs {
 		return nil, fmt.Errorf("a call takes %d arguments at most, and this has %d", maxArgs, dict.Len())
 	}
-	return dict, run.charge(sizeOf(dict))
+	return dict, run.Charge(sizeOf(dict))
 }
 
 // viewed is the value of what was read or can be, nil for anything else.
-func asView(x starlark.Value) (*view, error) {
+func asView(x starlark.Value) (*value.View, error) {
 	switch x := x.(type) {
-	case *view:
+	case *value.View:
 		return x, nil
-	case *place:
-		v, err := x.read()
-		return &view{v: v}, err
+	case *value.Place:
+		v, err := x.Read()
+		return &value.View{V: v}, err
 	}
 	return nil, nil
 }
 
 // dictOf is a dict of the fields of an object.
-func dictOf(run *Run, x *view) (*starlark.Dict, error) {
-	if err := run.charge(1+x.Len(), dictBytes+x.Len()*entryBytes); err != nil {
+func dictOf(run *value.Run, x *value.View) (*starlark.Dict, error) {
+	if err := run.Charge(1+x.Len(), meter.DictBytes+x.Len()*meter.EntryBytes); err != nil {
 		return nil, err
 	}
 	d := starlark.NewDict(x.Len())
-	for k, v := range x.v.All() {
-		if err := run.chargeKey(starlark.String(k)); err != nil {
+	for k, v := range x.V.All() {
+		if err := run.ChargeKey(starlark.String(k)); err != nil {
 			return nil, err
 		}
-		if err := d.SetKey(starlark.String(k), fromModel(v)); err != nil {
+		if err := d.SetKey(starlark.String(k), value.FromModel(v)); err != nil {
 			return nil, err
 		}
 	}
@@ -524,25 +532,25 @@ func dictOf(run *Run, x *view) (*starlark.Dict, error) {
 }
 
 // in is x in y.
-func contains(run *Run, x, y starlark.Value) (bool, error) {
+func contains(run *value.Run, x, y starlark.Value) (bool, error) {
 	switch y := y.(type) {
 	case starlark.String:
 		s, ok := x.(starlark.String)
 		if !ok {
 			return false, fmt.Errorf("only a string can be in a string, not a %s", x.Type())
 		}
-		if err := run.charge(1+len(y)/textStep, 0); err != nil {
+		if err := run.Charge(1+len(y)/meter.TextStep, 0); err != nil {
 			return false, err
 		}
 		return strings.Contains(string(y), string(s)), nil
 	case *starlark.Dict:
-		if err := run.chargeKey(x); err != nil {
+		if err := run.ChargeKey(x); err != nil {
 			return false, err
 		}
 		_, found, err := y.Get(x)
 		return found, err
 	case *starlark.Set:
-		if err := run.chargeKey(x); err != nil {
+		if err := run.ChargeKey(x); err != nil {
 			return false, err
 		}
 		return y.Has(x)
@@ -550,22 +558,22 @@ func contains(run *Run, x, y starlark.Value) (bool, error) {
 		return containsElement(run, x, y.Len(), y.Index)
 	case starlark.Tuple:
 		return containsElement(run, x, len(y), y.Index)
-	case *place:
-		if !isList(y) {
+	case *value.Place:
+		if !value.IsList(y) {
 			return y.Has(x)
 		}
-		v, err := y.read()
+		v, err := y.Read()
 		if err != nil {
 			return false, err
 		}
-		return contains(run, x, &view{v: v})
-	case *view:
-		if y.v.Kind() == model.KindArray {
-			return containsElement(run, x, y.Len(), func(i int) starlark.Value { return fromModel(y.v.Index(i)) })
+		return contains(run, x, &value.View{V: v})
+	case *value.View:
+		if y.V.Kind() == model.KindArray {
+			return containsElement(run, x, y.Len(), func(i int) starlark.Value { return value.FromModel(y.V.Index(i)) })
 		}
 		return y.Has(x)
 	case starlark.Container:
-		if err := run.charge(sizeOf(y)); err != nil {
+		if err := run.Charge(sizeOf(y)); err != nil {
 			return false, err
 		}
 		return y.Has(x)
@@ -573,9 +581,9 @@ func contains(run *Run, x, y starlark.Value) (bool, error) {
 	return false, fmt.Errorf("nothing can be in a %s", y.Type())
 }
 
-func containsElement(run *Run, x starlark.Value, n int, at func(int) starlark.Value) (bool, error) {
+func containsElement(run *value.Run, x starlark.Value, n int, at func(int) starlark.Value) (bool, error) {
 	for i := range n {
-		same, err := equal(run, x, at(i), 0)
+		same, err := Equal(run, x, at(i), 0)
 		if same || err != nil {
 			return same, err
 		}

@@ -1,4 +1,4 @@
-package star
+package interp
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/value"
 )
 
 // What people write who know Python, and what they are told. Most of it would otherwise be
@@ -39,25 +40,25 @@ func noMethod(x starlark.Value, name string) error {
 	what := x.Type()
 	hint := insteadOf[name]
 	switch x := x.(type) {
-	case *place:
-		v := x.readShallow()
-		what = typeOf(v)
+	case *value.Place:
+		v := x.ReadShallow()
+		what = value.TypeOf(v)
 		switch {
 		case v.IsAbsent():
 			return fmt.Errorf("%s is not there, and has no method %s", x, name)
-		case !isContainer(v):
+		case !value.IsContainer(v):
 			what = v.Kind().String()
 		case v.Kind() == model.KindArray && replaceWhole[name] != "":
 			hint = "set it anew: " + replaceWhole[name]
 		case v.Kind() == model.KindObject && name == "clear":
 			hint = "set it anew: x.set({})"
 		}
-		what = fmt.Sprintf("%s is %s, which", x, article(what))
+		what = fmt.Sprintf("%s is %s, which", x, Article(what))
 		if hint == "" {
 			hint = "it has " + strings.Join(slices.Sorted(maps.Keys(placeMethods)), ", ")
 		}
 		return fmt.Errorf("%s has no method %s; %s", what, name, hint)
-	case *view:
+	case *value.View:
 		if replaceWhole[name] != "" || name == "append" || name == "set" || name == "update" || name == "pop" || name == "delete" {
 			hint = "what was read never changes, list(x) or dict(x) makes something that does"
 		}
@@ -65,10 +66,10 @@ func noMethod(x starlark.Value, name string) error {
 	if hint != "" {
 		hint = "; " + hint
 	}
-	return fmt.Errorf("%s has no method %s%s", article(what), name, hint)
+	return fmt.Errorf("%s has no method %s%s", Article(what), name, hint)
 }
 
-func article(what string) string {
+func Article(what string) string {
 	if what != "" && strings.ContainsAny(what[:1], "aeio") {
 		return "an " + what
 	}
@@ -77,15 +78,15 @@ func article(what string) string {
 
 // explain adds to the message of an error about None what it is that is not there: missed, if that is
 // not nil.
-func explain(message string, missed *place) string {
+func Explain(message string, missed *value.Place) string {
 	if missed == nil || !strings.Contains(message, "NoneType") {
 		return message
 	}
 	switch name, isField := strings.CutPrefix(message, "NoneType has no ."); {
-	case message == "invalid call of non-function (NoneType)" && len(missed.path) > 0:
+	case message == "invalid call of non-function (NoneType)" && len(missed.Path) > 0:
 		up := *missed
-		up.path = missed.path[:len(missed.path)-1]
-		return fmt.Sprintf("%s has no method %s", &up, missed.path[len(missed.path)-1])
+		up.Path = missed.Path[:len(missed.Path)-1]
+		return fmt.Sprintf("%s has no method %s", &up, missed.Path[len(missed.Path)-1])
 	case isField:
 		name, _, _ = strings.Cut(name, " ")
 		return fmt.Sprintf("%s is not there (None), so it has no .%s", missed, name)
@@ -115,7 +116,7 @@ var missingNames = map[string]string{
 }
 
 // hinted adds to "undefined: x" what to use instead.
-func nameHint(msg string) string {
+func NameHint(msg string) string {
 	name, ok := strings.CutPrefix(msg, "undefined: ")
 	if !ok {
 		return msg

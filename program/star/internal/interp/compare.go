@@ -1,4 +1,4 @@
-package star
+package interp
 
 import (
 	"fmt"
@@ -7,10 +7,12 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-func comparison(op syntax.Token) func(run *Run, args starlark.Tuple) (starlark.Value, error) {
-	return func(run *Run, args starlark.Tuple) (starlark.Value, error) {
+func comparison(op syntax.Token) func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
+	return func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
 		ok, err := compare(run, op, args[0], args[1])
 		return starlark.Bool(ok), err
 	}
@@ -18,20 +20,20 @@ func comparison(op syntax.Token) func(run *Run, args starlark.Tuple) (starlark.V
 
 // compare is x op y. Every pair of values that is looked at counts as a step: a list that
 // holds the same list twice, and so on a hundredfold, would take for ever otherwise.
-func compare(run *Run, op syntax.Token, x, y starlark.Value) (bool, error) {
+func compare(run *value.Run, op syntax.Token, x, y starlark.Value) (bool, error) {
 	if areNumbers(x, y) {
 		return starlark.Compare(op, x, y)
 	}
-	if a, ok := x.(starlark.String); ok && len(a) < textStep && (op == syntax.EQL || op == syntax.NEQ) {
+	if a, ok := x.(starlark.String); ok && len(a) < meter.TextStep && (op == syntax.EQL || op == syntax.NEQ) {
 		if b, ok := y.(starlark.String); ok {
 			return (a == b) == (op == syntax.EQL), nil
 		}
 	}
 	switch op {
 	case syntax.EQL:
-		return equal(run, x, y, 0)
+		return Equal(run, x, y, 0)
 	case syntax.NEQ:
-		same, err := equal(run, x, y, 0)
+		same, err := Equal(run, x, y, 0)
 		return !same, err
 	}
 	c, err := orderOf(run, x, y, 0)
@@ -51,11 +53,11 @@ func compare(run *Run, op syntax.Token, x, y starlark.Value) (bool, error) {
 
 // equal reports whether two values are: lists, dicts and what was read from documents by
 // what is in them.
-func equal(run *Run, x, y starlark.Value, depth int) (bool, error) {
-	if err := run.charge(1, 0); err != nil {
+func Equal(run *value.Run, x, y starlark.Value, depth int) (bool, error) {
+	if err := run.Charge(1, 0); err != nil {
 		return false, err
 	}
-	if err := run.checkDepth(depth); err != nil {
+	if err := run.CheckDepth(depth); err != nil {
 		return false, err
 	}
 	switch x := x.(type) {
@@ -64,7 +66,7 @@ func equal(run *Run, x, y starlark.Value, depth int) (bool, error) {
 		if !ok || len(s) != len(x) {
 			return false, nil
 		}
-		return s == x, run.charge(len(s)/textStep, 0)
+		return s == x, run.Charge(len(s)/meter.TextStep, 0)
 	case starlark.Tuple:
 		t, ok := y.(starlark.Tuple)
 		if !ok || len(t) != len(x) {
@@ -76,7 +78,7 @@ func equal(run *Run, x, y starlark.Value, depth int) (bool, error) {
 		if !ok || s.Len() != x.Len() {
 			return false, nil
 		}
-		if err := run.charge(x.Len()+rehash(x), 0); err != nil {
+		if err := run.Charge(x.Len()+rehash(x), 0); err != nil {
 			return false, err
 		}
 		return starlark.Equal(x, s)
@@ -117,28 +119,28 @@ func equal(run *Run, x, y starlark.Value, depth int) (bool, error) {
 
 // scalarAt is what is at a place that holds a scalar, or nothing; anything else is as it was.
 func scalarAt(x starlark.Value) (starlark.Value, error) {
-	p, ok := x.(*place)
+	p, ok := x.(*value.Place)
 	if !ok {
 		return x, nil
 	}
-	v, err := p.read()
+	v, err := p.Read()
 	if err != nil {
 		return nil, err
 	}
-	return fromModel(v), nil
+	return value.FromModel(v), nil
 }
 
 func isContainerValue(y starlark.Value) bool {
 	switch y.(type) {
-	case *view, *place, *starlark.List, *starlark.Dict, starlark.Tuple, *starlark.Set:
+	case *value.View, *value.Place, *starlark.List, *starlark.Dict, starlark.Tuple, *starlark.Set:
 		return true
 	}
 	return false
 }
 
-func equalElements(run *Run, n int, a, b func(int) starlark.Value, depth int) (bool, error) {
+func equalElements(run *value.Run, n int, a, b func(int) starlark.Value, depth int) (bool, error) {
 	for i := range n {
-		same, err := equal(run, a(i), b(i), depth+1)
+		same, err := Equal(run, a(i), b(i), depth+1)
 		if !same || err != nil {
 			return false, err
 		}
@@ -152,15 +154,15 @@ type sequence struct {
 	at func(int) starlark.Value
 }
 
-func asSequence(run *Run, x starlark.Value) (sequence, bool, error) {
+func asSequence(run *value.Run, x starlark.Value) (sequence, bool, error) {
 	if s, ok := x.(*starlark.List); ok {
 		return sequence{s.Len(), s.Index}, true, nil
 	}
 	v, err := asView(x)
-	if v == nil || err != nil || v.v.Kind() != model.KindArray {
+	if v == nil || err != nil || v.V.Kind() != model.KindArray {
 		return sequence{}, false, err
 	}
-	return sequence{v.Len(), func(i int) starlark.Value { return fromModel(v.v.Index(i)) }}, true, nil
+	return sequence{v.Len(), func(i int) starlark.Value { return value.FromModel(v.V.Index(i)) }}, true, nil
 }
 
 // mapping is a dict, or an object that was read.
@@ -170,7 +172,7 @@ type mapping struct {
 	get  func(k starlark.Value) (starlark.Value, bool)
 }
 
-func asMapping(run *Run, x starlark.Value) (mapping, bool, error) {
+func asMapping(run *value.Run, x starlark.Value) (mapping, bool, error) {
 	if d, ok := x.(*starlark.Dict); ok {
 		return mapping{d.Len(), d.Entries(), func(k starlark.Value) (starlark.Value, bool) {
 			v, found, _ := d.Get(k)
@@ -178,26 +180,26 @@ func asMapping(run *Run, x starlark.Value) (mapping, bool, error) {
 		}}, true, nil
 	}
 	v, err := asView(x)
-	if v == nil || err != nil || v.v.Kind() != model.KindObject {
+	if v == nil || err != nil || v.V.Kind() != model.KindObject {
 		return mapping{}, false, err
 	}
 	return mapping{v.Len(), func(yield func(k, v starlark.Value) bool) {
-		for k, f := range v.v.All() {
-			if !yield(starlark.String(k), fromModel(f)) {
+		for k, f := range v.V.All() {
+			if !yield(starlark.String(k), value.FromModel(f)) {
 				return
 			}
 		}
 	}, func(k starlark.Value) (starlark.Value, bool) {
 		s, ok := k.(starlark.String)
-		f := v.v.Get(string(s))
-		return fromModel(f), ok && !f.IsAbsent()
+		f := v.V.Get(string(s))
+		return value.FromModel(f), ok && !f.IsAbsent()
 	}}, true, nil
 }
 
-func equalMappings(run *Run, a, b mapping, depth int) (same bool, err error) {
+func equalMappings(run *value.Run, a, b mapping, depth int) (same bool, err error) {
 	same = true
 	a.each(func(k, v starlark.Value) bool {
-		if err = run.chargeKey(k); err != nil {
+		if err = run.ChargeKey(k); err != nil {
 			return false
 		}
 		w, found := b.get(k)
@@ -205,24 +207,24 @@ func equalMappings(run *Run, a, b mapping, depth int) (same bool, err error) {
 			same = false
 			return false
 		}
-		same, err = equal(run, v, w, depth+1)
+		same, err = Equal(run, v, w, depth+1)
 		return same && err == nil
 	})
 	return same && err == nil, err
 }
 
 // order compares numbers, strings, and lists or tuples of such, element by element.
-func orderOf(run *Run, x, y starlark.Value, depth int) (int, error) {
-	if err := run.charge(1, 0); err != nil {
+func orderOf(run *value.Run, x, y starlark.Value, depth int) (int, error) {
+	if err := run.Charge(1, 0); err != nil {
 		return 0, err
 	}
-	if err := run.checkDepth(depth); err != nil {
+	if err := run.CheckDepth(depth); err != nil {
 		return 0, err
 	}
 	switch a := x.(type) {
 	case starlark.String:
 		if b, ok := y.(starlark.String); ok {
-			if err := run.charge(min(len(a), len(b))/textStep, 0); err != nil {
+			if err := run.Charge(min(len(a), len(b))/meter.TextStep, 0); err != nil {
 				return 0, err
 			}
 			return threeWay(a < b, a > b), nil
@@ -272,7 +274,7 @@ func threeWay(less, more bool) int {
 	return 0
 }
 
-func orderElements(run *Run, a, b sequence, depth int) (int, error) {
+func orderElements(run *value.Run, a, b sequence, depth int) (int, error) {
 	for i := range min(a.n, b.n) {
 		c, err := orderOf(run, a.at(i), b.at(i), depth+1)
 		if c != 0 || err != nil {

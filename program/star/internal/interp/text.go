@@ -1,4 +1,4 @@
-package star
+package interp
 
 import (
 	"fmt"
@@ -8,19 +8,21 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
 )
 
 // writer writes values as text, and charges for it while it does: what holds the same list
 // many times over is short in memory and endless on paper.
 type writer struct {
-	run *Run
+	run *value.Run
 	b   strings.Builder
 	err error
 	max int // bytes, 0 for no bound but the memory of the run
 }
 
 // text is str(x).
-func text(run *Run, x starlark.Value) (string, error) {
+func Text(run *value.Run, x starlark.Value) (string, error) {
 	if s, ok := x.(starlark.String); ok {
 		return string(s), nil
 	}
@@ -28,14 +30,14 @@ func text(run *Run, x starlark.Value) (string, error) {
 }
 
 // repr is repr(x).
-func repr(run *Run, x starlark.Value) (string, error) {
+func repr(run *value.Run, x starlark.Value) (string, error) {
 	w := writer{run: run}
 	w.value(x, 0)
 	return w.b.String(), w.err
 }
 
 // shortText is a value for an error message.
-func shortText(run *Run, x starlark.Value) string {
+func ShortText(run *value.Run, x starlark.Value) string {
 	w := writer{run: run, max: 200}
 	w.value(x, 0)
 	return w.b.String()
@@ -50,7 +52,7 @@ func (w *writer) put(s string) {
 		w.err = fmt.Errorf("it is longer than %d bytes", w.max)
 		return
 	}
-	if w.err = w.run.charge(1+len(s)/textStep, 2*len(s)); w.err == nil {
+	if w.err = w.run.Charge(1+len(s)/meter.TextStep, 2*len(s)); w.err == nil {
 		w.b.WriteString(s)
 	}
 }
@@ -59,7 +61,7 @@ func (w *writer) value(x starlark.Value, depth int) {
 	if w.err != nil {
 		return
 	}
-	if w.err = w.run.checkDepth(depth); w.err != nil {
+	if w.err = w.run.CheckDepth(depth); w.err != nil {
 		return
 	}
 	switch x := x.(type) {
@@ -86,15 +88,15 @@ func (w *writer) value(x starlark.Value, depth int) {
 			w.value(e, depth+1)
 		}
 		w.put("])")
-	case *place:
-		v, err := x.read()
+	case *value.Place:
+		v, err := x.Read()
 		if err != nil {
 			w.err = err
 			return
 		}
-		w.value(fromModel(v), depth)
-	case *view:
-		w.view(x.v, depth)
+		w.value(value.FromModel(v), depth)
+	case *value.View:
+		w.view(x.V, depth)
 	case *starlark.Function:
 		w.put("<function " + x.Name() + ">")
 	default:
@@ -136,7 +138,7 @@ func (w *writer) entries(d *starlark.Dict, depth int) {
 
 func (w *writer) view(v model.Value, depth int) {
 	if v.Kind() == model.KindArray {
-		w.elements("[", "]", v.Len(), func(i int) starlark.Value { return fromModel(v.Index(i)) }, depth)
+		w.elements("[", "]", v.Len(), func(i int) starlark.Value { return value.FromModel(v.Index(i)) }, depth)
 		return
 	}
 	w.put("{")
@@ -147,7 +149,7 @@ func (w *writer) view(v model.Value, depth int) {
 		}
 		w.comma(&first)
 		w.put(starlark.String(k).String() + ": ")
-		w.value(fromModel(f), depth+1)
+		w.value(value.FromModel(f), depth+1)
 	}
 	w.put("}")
 }
@@ -162,7 +164,7 @@ func (t rawText) Truth() starlark.Bool  { return len(t) > 0 }
 func (t rawText) Hash() (uint32, error) { return 0, nil }
 
 // plainText makes of what a format is to insert something that is no longer than it looks.
-func formatArgument(run *Run, x starlark.Value) (starlark.Value, int, error) {
+func formatArgument(run *value.Run, x starlark.Value) (starlark.Value, int, error) {
 	x, err := scalarAt(x)
 	if err != nil {
 		return nil, 0, err
@@ -178,7 +180,7 @@ func formatArgument(run *Run, x starlark.Value) (starlark.Value, int, error) {
 }
 
 // interpolate is format % x.
-func formatPercent(run *Run, format string, x starlark.Value) (starlark.Value, error) {
+func formatPercent(run *value.Run, format string, x starlark.Value) (starlark.Value, error) {
 	verbs := strings.Count(format, "%")
 	longest, total := 0, 0
 	plain := func(x starlark.Value) (starlark.Value, error) {
@@ -188,7 +190,7 @@ func formatPercent(run *Run, format string, x starlark.Value) (starlark.Value, e
 	}
 	var arg starlark.Value
 	var err error
-	v, isPlace := x.(*place)
+	v, isPlace := x.(*value.Place)
 	if isPlace {
 		if x, err = valueAt(run, v); err != nil {
 			return nil, err
@@ -215,7 +217,7 @@ func formatPercent(run *Run, format string, x starlark.Value) (starlark.Value, e
 			}
 		}
 		arg, total = d, longest*verbs
-	case *view:
+	case *value.View:
 		d, err := dictOf(run, x)
 		if err != nil {
 			return nil, err
@@ -226,7 +228,7 @@ func formatPercent(run *Run, format string, x starlark.Value) (starlark.Value, e
 			return nil, err
 		}
 	}
-	if err := run.charge(1+(len(format)+total)/textStep, len(format)+total); err != nil {
+	if err := run.Charge(1+(len(format)+total)/meter.TextStep, len(format)+total); err != nil {
 		return nil, err
 	}
 	return percent(format, arg)
@@ -242,7 +244,7 @@ func percent(format string, arg starlark.Value) (starlark.Value, error) {
 }
 
 // materialized is the value of a place, as a value.
-func valueAt(run *Run, x *place) (starlark.Value, error) {
-	v, err := x.read()
-	return fromModel(v), err
+func valueAt(run *value.Run, x *value.Place) (starlark.Value, error) {
+	v, err := x.Read()
+	return value.FromModel(v), err
 }
