@@ -6,17 +6,9 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
-	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star/internal/meter"
 	"github.com/settlehq/settle/program/star/internal/value"
 )
-
-func comparison(op syntax.Token) func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
-	return func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
-		ok, err := compare(run, op, args[0], args[1])
-		return starlark.Bool(ok), err
-	}
-}
 
 // compare is x op y. Every pair of values that is looked at counts as a step: a list that
 // holds the same list twice, and so on a hundredfold, would take for ever otherwise.
@@ -117,27 +109,6 @@ func Equal(run *value.Run, x, y starlark.Value, depth int) (bool, error) {
 	return starlark.Equal(x, y)
 }
 
-// scalarAt is what is at a place that holds a scalar, or nothing; anything else is as it was.
-func scalarAt(x starlark.Value) (starlark.Value, error) {
-	p, ok := x.(*value.Place)
-	if !ok {
-		return x, nil
-	}
-	v, err := p.Read()
-	if err != nil {
-		return nil, err
-	}
-	return value.FromModel(v), nil
-}
-
-func isContainerValue(y starlark.Value) bool {
-	switch y.(type) {
-	case *value.View, *value.Place, *starlark.List, *starlark.Dict, starlark.Tuple, *starlark.Set:
-		return true
-	}
-	return false
-}
-
 func equalElements(run *value.Run, n int, a, b func(int) starlark.Value, depth int) (bool, error) {
 	for i := range n {
 		same, err := Equal(run, a(i), b(i), depth+1)
@@ -146,54 +117,6 @@ func equalElements(run *value.Run, n int, a, b func(int) starlark.Value, depth i
 		}
 	}
 	return true, nil
-}
-
-// sequence is a list, or an array that was read.
-type sequence struct {
-	n  int
-	at func(int) starlark.Value
-}
-
-func asSequence(run *value.Run, x starlark.Value) (sequence, bool, error) {
-	if s, ok := x.(*starlark.List); ok {
-		return sequence{s.Len(), s.Index}, true, nil
-	}
-	v, err := asView(x)
-	if v == nil || err != nil || v.V.Kind() != model.KindArray {
-		return sequence{}, false, err
-	}
-	return sequence{v.Len(), func(i int) starlark.Value { return value.FromModel(v.V.Index(i)) }}, true, nil
-}
-
-// mapping is a dict, or an object that was read.
-type mapping struct {
-	n    int
-	each func(yield func(k, v starlark.Value) bool)
-	get  func(k starlark.Value) (starlark.Value, bool)
-}
-
-func asMapping(run *value.Run, x starlark.Value) (mapping, bool, error) {
-	if d, ok := x.(*starlark.Dict); ok {
-		return mapping{d.Len(), d.Entries(), func(k starlark.Value) (starlark.Value, bool) {
-			v, found, _ := d.Get(k)
-			return v, found
-		}}, true, nil
-	}
-	v, err := asView(x)
-	if v == nil || err != nil || v.V.Kind() != model.KindObject {
-		return mapping{}, false, err
-	}
-	return mapping{v.Len(), func(yield func(k, v starlark.Value) bool) {
-		for k, f := range v.V.All() {
-			if !yield(starlark.String(k), value.FromModel(f)) {
-				return
-			}
-		}
-	}, func(k starlark.Value) (starlark.Value, bool) {
-		s, ok := k.(starlark.String)
-		f := v.V.Get(string(s))
-		return value.FromModel(f), ok && !f.IsAbsent()
-	}}, true, nil
 }
 
 func equalMappings(run *value.Run, a, b mapping, depth int) (same bool, err error) {

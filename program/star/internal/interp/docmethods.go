@@ -29,9 +29,6 @@ func init() {
 		"exists": placeExists, "setdefault": placeSetDefault,
 	}
 	viewMethods = map[string]viewFunc{"get": viewGet, "keys": viewKeys, "values": viewValues, "items": viewItems}
-	for n := range placeMethods {
-		methods[n] = true
-	}
 }
 
 // unpack reads positional arguments.

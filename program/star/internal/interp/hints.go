@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star/internal/value"
+	"github.com/settlehq/settle/space"
 )
 
 // What people write who know Python, and what they are told. Most of it would otherwise be
@@ -78,7 +79,7 @@ func Article(what string) string {
 
 // explain adds to the message of an error about None what it is that is not there: missed, if that is
 // not nil.
-func Explain(message string, missed *value.Place) string {
+func Explain(message string, missed *space.Address) string {
 	if missed == nil || !strings.Contains(message, "NoneType") {
 		return message
 	}

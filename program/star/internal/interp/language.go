@@ -237,25 +237,6 @@ func makeDict(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args star
 	return callUniverse(run, t, b, own, kwargs)
 }
 
-// pairs are the entries that a dict is made of.
-func pairs(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
-	elems, err := collect(run, x)
-	if err != nil {
-		return nil, err
-	}
-	for i, e := range elems {
-		pair, err := collect(run, e)
-		if err != nil || len(pair) != 2 {
-			return nil, fmt.Errorf("dict: element %d is no pair of a key and a value", i)
-		}
-		if err := run.ChargeKey(pair[0]); err != nil {
-			return nil, err
-		}
-		elems[i] = starlark.Tuple(pair)
-	}
-	return elems, run.Charge(len(elems), len(elems)*meter.EntryBytes)
-}
-
 // extreme is min and max.
 func minMax(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var key starlark.Callable
@@ -507,7 +488,7 @@ func getAttr(c *value.Current, b *starlark.Builtin, args starlark.Tuple, kwargs 
 	if (err != nil || v == starlark.None) && def != nil {
 		return def, nil
 	}
-	if _, ok := v.(*starlark.Builtin); ok && methods[name] {
+	if _, ok := v.(*starlark.Builtin); ok && isMethod(name) {
 		return nil, fmt.Errorf("getattr: %s is a method; write x.%s(...)", name, name)
 	}
 	return v, err

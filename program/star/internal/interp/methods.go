@@ -11,9 +11,9 @@ import (
 	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-// methods are the names that a builtin type has as methods, those of places and of what
-// was read included. A call x.name(...) of one of them is charged for what it does.
-var methods = func() map[string]bool {
+// libraryMethods are the names that a type of the library has as methods, or that authors who know
+// another language expect it to have.
+var libraryMethods = func() map[string]bool {
 	names := map[string]bool{}
 	for _, x := range []starlark.HasAttrs{starlark.String(""), starlark.NewList(nil), starlark.NewDict(0), starlark.NewSet(0)} {
 		for _, n := range x.AttrNames() {
@@ -25,6 +25,10 @@ var methods = func() map[string]bool {
 	}
 	return names
 }()
+
+// isMethod reports whether a type has a method of a name, places and what was read included. A call
+// x.name(...) of such a name is charged for what it does.
+func isMethod(name string) bool { return libraryMethods[name] || placeMethods[name] != nil }
 
 // method is x.name(args): of a builtin type with what it costs, of a place, or a function
 // that stands in a field.
@@ -314,18 +318,4 @@ func setMethod(run *value.Run, name string, t *starlark.Thread, x *starlark.Set,
 		}
 	}
 	return native(name, t, x, own, kwargs)
-}
-
-// keysIn is what is in a sequence, each of it looked at as a key.
-func keysIn(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
-	elems, err := collect(run, x)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range elems {
-		if err := run.ChargeKey(e); err != nil {
-			return nil, err
-		}
-	}
-	return elems, run.Charge(len(elems), len(elems)*meter.EntryBytes)
 }

@@ -76,31 +76,6 @@ func init() {
 // maxArgs is how many arguments a star can make of a sequence.
 const maxArgs = 1000
 
-// chargeLoop counts the listing of keys that is made before a loop begins.
-func chargeLoop(run *value.Run, x starlark.Value) error {
-	switch x := x.(type) {
-	case *value.View:
-		return run.Charge(1+x.Len()/8, meter.SlotBytes*x.Len())
-	case *value.Place:
-		n := x.Len()
-		return run.Charge(1+n/8, meter.SlotBytes*n)
-	}
-	return nil
-}
-
-// isPlain reports whether two operands are numbers: the common case, and cheap.
-func areNumbers(x, y starlark.Value) bool {
-	return isNumeric(x) && isNumeric(y)
-}
-
-func isNumeric(x starlark.Value) bool {
-	switch x.(type) {
-	case starlark.Int, starlark.Float:
-		return true
-	}
-	return false
-}
-
 func arithmetic(op syntax.Token) func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
 	return func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
 		return binary(run, op, args[0], args[1])
@@ -126,24 +101,6 @@ func binary(run *value.Run, op syntax.Token, x, y starlark.Value) (starlark.Valu
 		return formatPercent(run, string(format), y)
 	}
 	return checkNumber(starlark.Binary(op, x, y))
-}
-
-// fits refuses integers beyond 64 bits and floats that are none.
-func checkNumber(x starlark.Value, err error) (starlark.Value, error) {
-	if err != nil {
-		return nil, err
-	}
-	switch x := x.(type) {
-	case starlark.Int:
-		if _, ok := x.Int64(); !ok {
-			return nil, fmt.Errorf("the integer does not fit into 64 bits")
-		}
-	case starlark.Float:
-		if math.IsInf(float64(x), 0) || math.IsNaN(float64(x)) {
-			return nil, fmt.Errorf("the result is no finite number")
-		}
-	}
-	return x, nil
 }
 
 // costOf is what joining or repeating goes through and makes.
@@ -177,57 +134,6 @@ func repeatCost(x starlark.Value, n starlark.Int) (steps, bytes int) {
 	}
 	bytes = int(min(int64(b)*count, math.MaxInt32*1024))
 	return 1 + bytes/meter.TextStep, bytes
-}
-
-// sizeOf is how many steps it is to go through a value, and how many bytes to copy it; not
-// what it holds.
-func sizeOf(x starlark.Value) (steps, bytes int) {
-	switch x := x.(type) {
-	case starlark.String:
-		return 1 + len(x)/meter.TextStep, len(x)
-	case *starlark.List:
-		return 1 + x.Len(), x.Len() * meter.SlotBytes
-	case starlark.Tuple:
-		return 1 + len(x), len(x) * meter.SlotBytes
-	case *starlark.Dict, *starlark.Set:
-		n := starlark.Len(x)
-		return 1 + n + rehash(x), n * meter.EntryBytes
-	case *value.View:
-		return 1 + x.Len(), x.Len() * 48
-	case *value.Place:
-		return 1 + x.Len(), x.Len() * 48
-	case starlark.Sequence:
-		return 1 + x.Len(), x.Len() * meter.SlotBytes
-	}
-	return 1, 0
-}
-
-// rehash is how many steps it is to hash all keys of a dict or set again, beyond one for each:
-// whoever makes another of it does.
-func rehash(x starlark.Value) (steps int) {
-	switch x := x.(type) {
-	case *starlark.Dict:
-		for k := range x.Entries() {
-			steps += hashSteps(k)
-		}
-	case *starlark.Set:
-		for k := range x.Elements() {
-			steps += hashSteps(k)
-		}
-	}
-	return steps
-}
-
-func hashSteps(k starlark.Value) (steps int) {
-	switch k := k.(type) {
-	case starlark.String:
-		return len(k) / meter.TextStep
-	case starlark.Tuple: // of 1000 values at most, see hashable
-		for _, e := range k {
-			steps += 1 + hashSteps(e)
-		}
-	}
-	return steps
 }
 
 // augmented is x op= y. Lists and dicts are changed in place, as they are in Python.
@@ -292,42 +198,6 @@ func augmentedField(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 		return nil, fmt.Errorf("can't assign to .%s field of %s", name, a[0].Type())
 	}
 	return starlark.None, x.SetField(name, v)
-}
-
-// fieldOf is x.name.
-func fieldOf(x starlark.Value, name string) (starlark.Value, error) {
-	if h, ok := x.(starlark.HasAttrs); ok {
-		v, err := h.Attr(name)
-		if v != nil || err != nil {
-			return v, err
-		}
-	}
-	return nil, fmt.Errorf("%s has no .%s field or method", x.Type(), name)
-}
-
-// collect is what is in a sequence, as a slice of its own.
-func collect(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
-	it, ok := x.(starlark.Iterable)
-	if !ok {
-		return nil, fmt.Errorf("%s value is not iterable", x.Type())
-	}
-	n := starlark.Len(x)
-	if err := run.Charge(1+max(n, 0), max(n, 0)*meter.SlotBytes); err != nil {
-		return nil, err
-	}
-	elems := make([]starlark.Value, 0, max(n, 0))
-	iter := it.Iterate()
-	defer iter.Done()
-	var e starlark.Value
-	for iter.Next(&e) {
-		if n < 0 {
-			if err := run.Charge(1, 2*meter.SlotBytes); err != nil {
-				return nil, err
-			}
-		}
-		elems = append(elems, e)
-	}
-	return elems, nil
 }
 
 // index is x[k].
@@ -502,35 +372,6 @@ func spreadKwargs(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 	return dict, run.Charge(sizeOf(dict))
 }
 
-// viewed is the value of what was read or can be, nil for anything else.
-func asView(x starlark.Value) (*value.View, error) {
-	switch x := x.(type) {
-	case *value.View:
-		return x, nil
-	case *value.Place:
-		v, err := x.Read()
-		return &value.View{V: v}, err
-	}
-	return nil, nil
-}
-
-// dictOf is a dict of the fields of an object.
-func dictOf(run *value.Run, x *value.View) (*starlark.Dict, error) {
-	if err := run.Charge(1+x.Len(), meter.DictBytes+x.Len()*meter.EntryBytes); err != nil {
-		return nil, err
-	}
-	d := starlark.NewDict(x.Len())
-	for k, v := range x.V.All() {
-		if err := run.ChargeKey(starlark.String(k)); err != nil {
-			return nil, err
-		}
-		if err := d.SetKey(starlark.String(k), value.FromModel(v)); err != nil {
-			return nil, err
-		}
-	}
-	return d, nil
-}
-
 // in is x in y.
 func contains(run *value.Run, x, y starlark.Value) (bool, error) {
 	switch y := y.(type) {
@@ -589,4 +430,11 @@ func containsElement(run *value.Run, x starlark.Value, n int, at func(int) starl
 		}
 	}
 	return false, nil
+}
+
+func comparison(op syntax.Token) func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
+	return func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
+		ok, err := compare(run, op, args[0], args[1])
+		return starlark.Bool(ok), err
+	}
 }

@@ -247,7 +247,7 @@ func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
 		r.frame = outer
 	case *syntax.DotExpr:
 		x.X = r.expr(x.X)
-		if methods[x.Name.Name] {
+		if isMethod(x.Name.Name) {
 			return r.call(x.Dot, "%a."+x.Name.Name, x.X)
 		}
 	case *syntax.SliceExpr:
@@ -405,7 +405,7 @@ func (r *rewriter) called(x *syntax.CallExpr) syntax.Expr {
 		}
 		x.Args[i] = r.expr(a)
 	}
-	if dot, ok := x.Fn.(*syntax.DotExpr); ok && methods[dot.Name.Name] {
+	if dot, ok := x.Fn.(*syntax.DotExpr); ok && isMethod(dot.Name.Name) {
 		op := r.op("%m." + dot.Name.Name)
 		x.Args = append([]syntax.Expr{r.expr(dot.X)}, x.Args...)
 		x.Fn = &syntax.Ident{NamePos: dot.NamePos, Name: op}
@@ -453,4 +453,37 @@ func (r *rewriter) comprehension(x *syntax.Comprehension) syntax.Expr {
 	}
 	e.Key, e.Value = r.key(e.Key), r.expr(e.Value)
 	return r.call(x.Lbrack, "%dict", x)
+}
+
+// frame is what a call of a function takes: the interpreter makes room for its variables, and
+// for what is written out in a list, when the function is called, and counts nothing for it.
+type frame struct {
+	names    map[string]bool // variables
+	literals int             // elements of lists and tuples that are written out
+}
+
+func newFrame() *frame { return &frame{names: map[string]bool{}} }
+
+// smallFrame is how many values a call has room for at the cost of its instructions.
+const smallFrame = 128
+
+// enter begins a function, and returns the frame of the one that it is in.
+func (r *rewriter) enter(params []syntax.Expr) (outer *frame) {
+	outer, r.frame = r.frame, newFrame()
+	r.frame.literals = len(params)
+	return outer
+}
+
+// charged is the expression that counts the call of a function with a large frame, and has the
+// value of result, if there is one; nil for a function with a small frame.
+func (r *rewriter) frameCharge(pos syntax.Position, result syntax.Expr) syntax.Expr {
+	size := len(r.frame.names) + r.frame.literals
+	if size <= smallFrame {
+		return nil
+	}
+	n := &syntax.Literal{Token: syntax.INT, TokenPos: pos, Value: int64(size)}
+	if result == nil {
+		return r.call(pos, "%frame", n)
+	}
+	return r.call(pos, "%frame", n, result)
 }

@@ -242,9 +242,3 @@ func percent(format string, arg starlark.Value) (starlark.Value, error) {
 	}
 	return x, err
 }
-
-// materialized is the value of a place, as a value.
-func valueAt(run *value.Run, x *value.Place) (starlark.Value, error) {
-	v, err := x.Read()
-	return value.FromModel(v), err
-}

@@ -1,52 +1,10 @@
 package meter
 
 import (
-	"fmt"
 	"math"
 
 	"go.starlark.net/starlark"
 )
-
-// maxKeyValues is how many values a tuple that is a key may have, those in inner tuples included.
-const maxKeyValues = 1000
-
-// chargeKey counts the hashing of a key, and refuses a tuple that is too large for one.
-func (m *Meter) ChargeKey(k starlark.Value) error {
-	switch k := k.(type) {
-	case starlark.String:
-		if len(k) > TextStep {
-			return m.Charge(1+len(k)/TextStep, 0)
-		}
-	case starlark.Tuple:
-		room := maxKeyValues
-		if err := m.chargeTuple(k, &room); err != nil {
-			return err
-		}
-		return m.chargeCollisions(k)
-	case starlark.Int, starlark.Float:
-		return m.chargeCollisions(k)
-	}
-	return nil
-}
-
-func (m *Meter) chargeTuple(t starlark.Tuple, room *int) error {
-	if *room -= len(t) + 1; *room < 0 {
-		return fmt.Errorf("a tuple of more than %d values cannot be a key", maxKeyValues)
-	}
-	if err := m.Charge(1+len(t), 0); err != nil {
-		return err
-	}
-	for _, e := range t {
-		if inner, ok := e.(starlark.Tuple); ok {
-			if err := m.chargeTuple(inner, room); err != nil {
-				return err
-			}
-		} else if err := m.ChargeKey(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // hashCounts counts the keys of a run by hash. Keys of equal hash are easy to make: integers whose
 // lower 32 bits are the same, floats between the same integers, tuples of such. A dict or set
@@ -87,28 +45,24 @@ func identityOf(k starlark.Value) (keyIdentity, bool) {
 	return keyIdentity{}, false
 }
 
-// chargeCollisions counts the comparing of a key with the keys of the same hash.
-func (m *Meter) chargeCollisions(k starlark.Value) error {
+// add counts a key, and returns how many different keys have its hash and whether it is the first of its
+// identity.
+func (h *hashCounts) add(k starlark.Value) (same int, first bool) {
 	n, ok := identityOf(k)
 	if !ok {
-		return nil
+		return 0, false
 	}
-	h, err := k.Hash()
+	hash, err := k.Hash()
 	if err != nil {
-		return nil //nolint:nilerr // the dict or set reports it
+		return 0, false // the dict or set reports it
 	}
-	if m.keys.seen == nil {
-		m.keys = hashCounts{map[keyIdentity]struct{}{}, map[uint32]int{}}
+	if h.seen == nil {
+		*h = hashCounts{map[keyIdentity]struct{}{}, map[uint32]int{}}
 	}
-	if _, seen := m.keys.seen[n]; !seen {
-		m.keys.seen[n] = struct{}{}
-		m.keys.count[h]++
-		if err := m.Charge(1, EntryBytes); err != nil {
-			return err
-		}
+	if _, seen := h.seen[n]; !seen {
+		h.seen[n] = struct{}{}
+		h.count[hash]++
+		first = true
 	}
-	if c := m.keys.count[h]; c >= 16 {
-		return m.Charge(c/8, 0)
-	}
-	return nil
+	return h.count[hash], first
 }

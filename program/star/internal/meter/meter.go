@@ -79,6 +79,61 @@ func (m *Meter) Charge(steps int, bytes int) error {
 	return nil
 }
 
+// maxKeyValues is how many values a tuple that is a key may have, those in inner tuples included.
+const maxKeyValues = 1000
+
+// chargeKey counts the hashing of a key, and refuses a tuple that is too large for one.
+func (m *Meter) ChargeKey(k starlark.Value) error {
+	switch k := k.(type) {
+	case starlark.String:
+		if len(k) > TextStep {
+			return m.Charge(1+len(k)/TextStep, 0)
+		}
+	case starlark.Tuple:
+		room := maxKeyValues
+		if err := m.chargeTuple(k, &room); err != nil {
+			return err
+		}
+		return m.chargeCollisions(k)
+	case starlark.Int, starlark.Float:
+		return m.chargeCollisions(k)
+	}
+	return nil
+}
+
+func (m *Meter) chargeTuple(t starlark.Tuple, room *int) error {
+	if *room -= len(t) + 1; *room < 0 {
+		return fmt.Errorf("a tuple of more than %d values cannot be a key", maxKeyValues)
+	}
+	if err := m.Charge(1+len(t), 0); err != nil {
+		return err
+	}
+	for _, e := range t {
+		if inner, ok := e.(starlark.Tuple); ok {
+			if err := m.chargeTuple(inner, room); err != nil {
+				return err
+			}
+		} else if err := m.ChargeKey(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chargeCollisions counts the comparing of a key with the keys of the same hash.
+func (m *Meter) chargeCollisions(k starlark.Value) error {
+	same, first := m.keys.add(k)
+	if first {
+		if err := m.Charge(1, EntryBytes); err != nil {
+			return err
+		}
+	}
+	if same >= 16 {
+		return m.Charge(same/8, 0)
+	}
+	return nil
+}
+
 // checkDepth refuses values that are nested deeper than Bounds.Depth.
 func (m *Meter) CheckDepth(depth int) error {
 	if depth <= m.Bounds.Depth {

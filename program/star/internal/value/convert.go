@@ -11,38 +11,6 @@ import (
 	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
-// show is a value of a document as the language sees it: scalars as they are, null and
-// what is not there as None, and containers as a view that converts what is looked at.
-func FromModel(v model.Value) starlark.Value {
-	switch v.Kind() {
-	case model.KindBool:
-		b, _ := v.AsBool()
-		return starlark.Bool(b)
-	case model.KindInt:
-		i, _ := v.AsInt()
-		return starlark.MakeInt64(i)
-	case model.KindFloat:
-		f, _ := v.AsFloat()
-		return starlark.Float(f)
-	case model.KindString:
-		s, _ := v.AsString()
-		return starlark.String(s)
-	case model.KindArray, model.KindObject:
-		if v.IsLink() {
-			l, _ := v.AsLink()
-			return Link{l}
-		}
-		return &View{V: v}
-	}
-	return starlark.None
-}
-
-// isContainer reports whether a value is shown as one.
-func IsContainer(v model.Value) bool {
-	k := v.Kind()
-	return (k == model.KindArray || k == model.KindObject) && !v.IsLink()
-}
-
 // leave makes a value of a document of one of the language. What is nested deeper or is
 // longer than the limits is an error, and so is what no document holds.
 func (run *Run) ToModel(x starlark.Value) (model.Value, error) {
@@ -65,6 +33,9 @@ func (run *Run) convert(x starlark.Value) (model.Value, error) {
 	}
 	return v, run.Charge(c.nodes, c.nodes*24+run.Bounds.Output-c.room)
 }
+
+// reader is a place, the value of which leaves the run.
+type reader interface{ Read() (model.Value, error) }
 
 // conversion is the making of one value.
 type conversion struct {
@@ -109,7 +80,7 @@ func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
 		return model.String(string(x)), c.take(len(x) + 2)
 	case *View:
 		return x.V, c.whole(x.V, depth)
-	case *Place:
+	case reader:
 		v, err := x.Read()
 		if err != nil {
 			return model.Value{}, err
@@ -144,29 +115,6 @@ func (c *conversion) whole(v model.Value, depth int) error {
 		return fmt.Errorf("the value is nested more than %d deep", c.run.Bounds.Depth)
 	}
 	return c.take(size)
-}
-
-// measure is about how large a value is, how many values it has and how deep they are
-// nested.
-func Measure(v model.Value) (size, nodes, depth int) {
-	switch v.Kind() {
-	case model.KindString:
-		s, _ := v.AsString()
-		return len(s) + 2, 1, 0
-	case model.KindArray:
-		for e := range v.Elements() {
-			s, n, d := Measure(e)
-			size, nodes, depth = size+s+1, nodes+n, max(depth, d)
-		}
-		return size + 2, nodes + 1, depth + 1
-	case model.KindObject:
-		for k, e := range v.All() {
-			s, n, d := Measure(e)
-			size, nodes, depth = size+s+len(k)+4, nodes+n, max(depth, d)
-		}
-		return size + 2, nodes + 1, depth + 1
-	}
-	return 8, 1, 0
 }
 
 func (c *conversion) array(n int, at func(int) starlark.Value, depth int) (model.Value, error) {

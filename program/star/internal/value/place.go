@@ -59,8 +59,10 @@ func (x *Place) Freeze()               {}
 func (x *Place) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: place %s", x) }
 
 // String names the place; str(x) gives its value.
-func (x *Place) String() string {
-	return space.Address{Space: x.Space, Doc: x.Doc, Path: x.Path}.String()
+func (x *Place) String() string { return x.address().String() }
+
+func (x *Place) address() *space.Address {
+	return &space.Address{Space: x.Space, Doc: x.Doc, Path: x.Path}
 }
 
 // tx is the transaction of the run under way.
@@ -176,7 +178,7 @@ func (x *Place) Member(step string) (starlark.Value, error) {
 	if x.Space != "" {
 		v := c.withDefault(tx.GetFrom(c.Space, c.Doc, c.Path...))
 		if v.IsAbsent() {
-			x.Cur.Run.Missing = c
+			x.Cur.Run.Missing = c.address()
 		}
 		return x.scalar(v), tx.Err()
 	}
@@ -186,7 +188,7 @@ func (x *Place) Member(step string) (starlark.Value, error) {
 		return nil, tx.Err()
 	case v.IsAbsent() && !IsContainer(c.ByDefault):
 		if c.ByDefault.IsAbsent() {
-			x.Cur.Run.Missing = c
+			x.Cur.Run.Missing = c.address()
 		}
 		return x.scalar(c.ByDefault), nil
 	case v.IsAbsent() || IsContainer(v):
@@ -422,6 +424,8 @@ func (x *Place) Append(v starlark.Value) error {
 	}
 	return x.Child(strconv.Itoa(have.Len())).Write(v)
 }
+
+func (x *Place) isArray() bool { return x.ReadShallow().Kind() == model.KindArray }
 
 // keys are those of an object, sorted.
 func (x *Place) Keys() ([]string, error) {

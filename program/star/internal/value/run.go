@@ -7,6 +7,7 @@ package value
 import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/space"
 )
 
 // Run is one run of a function of a program: what it has been charged, and the documents that it reads
@@ -19,8 +20,8 @@ type Run struct {
 	Kind, Id string
 	// handles is set for the run of a handler, which may write everywhere.
 	Handles  bool
-	Missing  *Place // what was read last, if nothing is there
-	LastText string // the text that was read last
+	Missing  *space.Address // what was read last, if nothing is there
+	LastText string         // the text that was read last
 }
 
 // documents is what places read and write through: a transaction, or the documents of a test.

@@ -173,18 +173,6 @@ func (x *View) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (st
 	return concat(op, x, y, side)
 }
 
-func IsList(x starlark.Value) bool {
-	switch x := x.(type) {
-	case *starlark.List:
-		return true
-	case *View:
-		return x.V.Kind() == model.KindArray
-	case *Place:
-		return x.ReadShallow().Kind() == model.KindArray
-	}
-	return false
-}
-
 // joined is x + y for lists of which one at least was read.
 func concat(op syntax.Token, x, y starlark.Value, side starlark.Side) (starlark.Value, error) {
 	if op != syntax.PLUS {
@@ -222,47 +210,73 @@ func (x *View) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bo
 	return false, fmt.Errorf("%s %s %s is not defined", x.Type(), op, y.Type())
 }
 
-// link is a link to a place, as a value: see model.Link.
-type Link struct{ Target model.Link }
+// listLike is a view or a place, which may have elements.
+type listLike interface{ isArray() bool }
 
-func (x Link) Type() string          { return "link" }
-func (x Link) Freeze()               {}
-func (x Link) Truth() starlark.Bool  { return true }
-func (x Link) Hash() (uint32, error) { return starlark.String(x.String()).Hash() }
-func (x Link) String() string {
-	where := x.Target.Doc + x.Target.Path.String()
-	if x.Target.Space != "" {
-		where = "@" + x.Target.Space + "/" + where
+func (x *View) isArray() bool { return x.V.Kind() == model.KindArray }
+
+// IsList reports whether x is a list, or an array of a document.
+func IsList(x starlark.Value) bool {
+	switch x := x.(type) {
+	case *starlark.List:
+		return true
+	case listLike:
+		return x.isArray()
 	}
-	return "link(" + where + ")"
+	return false
 }
 
-// Attr are the parts of a link.
-func (x Link) Attr(name string) (starlark.Value, error) {
-	switch name {
-	case "space":
-		return starlark.String(x.Target.Space), nil
-	case "doc":
-		return starlark.String(x.Target.Doc), nil
-	case "path":
-		t := make(starlark.Tuple, len(x.Target.Path))
-		for i, s := range x.Target.Path {
-			t[i] = starlark.String(s)
+// show is a value of a document as the language sees it: scalars as they are, null and
+// what is not there as None, and containers as a view that converts what is looked at.
+func FromModel(v model.Value) starlark.Value {
+	switch v.Kind() {
+	case model.KindBool:
+		b, _ := v.AsBool()
+		return starlark.Bool(b)
+	case model.KindInt:
+		i, _ := v.AsInt()
+		return starlark.MakeInt64(i)
+	case model.KindFloat:
+		f, _ := v.AsFloat()
+		return starlark.Float(f)
+	case model.KindString:
+		s, _ := v.AsString()
+		return starlark.String(s)
+	case model.KindArray, model.KindObject:
+		if v.IsLink() {
+			l, _ := v.AsLink()
+			return Link{l}
 		}
-		return t, nil
+		return &View{V: v}
 	}
-	return nil, nil
+	return starlark.None
 }
-func (x Link) AttrNames() []string { return []string{"doc", "path", "space"} }
 
-// CompareSameType compares where two links point.
-func (x Link) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bool, error) {
-	same := x.String() == y.(Link).String()
-	switch op {
-	case syntax.EQL:
-		return same, nil
-	case syntax.NEQ:
-		return !same, nil
+// isContainer reports whether a value is shown as one.
+func IsContainer(v model.Value) bool {
+	k := v.Kind()
+	return (k == model.KindArray || k == model.KindObject) && !v.IsLink()
+}
+
+// measure is about how large a value is, how many values it has and how deep they are
+// nested.
+func Measure(v model.Value) (size, nodes, depth int) {
+	switch v.Kind() {
+	case model.KindString:
+		s, _ := v.AsString()
+		return len(s) + 2, 1, 0
+	case model.KindArray:
+		for e := range v.Elements() {
+			s, n, d := Measure(e)
+			size, nodes, depth = size+s+1, nodes+n, max(depth, d)
+		}
+		return size + 2, nodes + 1, depth + 1
+	case model.KindObject:
+		for k, e := range v.All() {
+			s, n, d := Measure(e)
+			size, nodes, depth = size+s+len(k)+4, nodes+n, max(depth, d)
+		}
+		return size + 2, nodes + 1, depth + 1
 	}
-	return false, fmt.Errorf("link %s link is not defined", op)
+	return 8, 1, 0
 }
