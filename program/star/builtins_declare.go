@@ -151,14 +151,14 @@ func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlar
 	}
 	x := &value.Place{Cur: &inst.Current, Space: in, Doc: name, Remembers: inst.load != nil}
 	if def != starlark.None {
-		v, err := inst.cur.ToModel(def)
+		v, err := inst.Run.ToModel(def)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: default: %w", b.Name(), name, err)
 		}
 		x.ByDefault, x.DocDefault = v, v
 		_, x.DefaultSize, _ = value.Measure(v)
 	}
-	if inst.cur != nil && inst.cur.Docs != nil && in == inst.cur.Docs.Space() {
+	if inst.Run != nil && inst.Run.Docs != nil && in == inst.Run.Docs.Space() {
 		x.Space = ""
 	}
 	return x, nil

@@ -45,7 +45,7 @@ func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args st
 	}
 	v := model.Value{}
 	if input != starlark.None {
-		if v, err = inst.cur.ToModel(input); err != nil {
+		if v, err = inst.Run.ToModel(input); err != nil {
 			return nil, fmt.Errorf("start_task %s: input: %w", name, err)
 		}
 	}

@@ -81,7 +81,7 @@ func (inst *instance) send(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	if to == "" {
 		return nil, fmt.Errorf("send: the space is \"\"; this one is space()")
 	}
-	v, err := inst.cur.ToModel(payload)
+	v, err := inst.Run.ToModel(payload)
 	if err != nil {
 		return nil, fmt.Errorf("send: payload: %w", err)
 	}
@@ -110,7 +110,7 @@ func (inst *instance) setTimer(_ *starlark.Thread, b *starlark.Builtin, args sta
 	if err != nil {
 		return nil, err
 	}
-	v, err := inst.cur.ToModel(payload)
+	v, err := inst.Run.ToModel(payload)
 	if err != nil {
 		return nil, fmt.Errorf("set_timer %s: payload: %w", name, err)
 	}
@@ -176,7 +176,7 @@ func (inst *instance) event(_ *starlark.Thread, b *starlark.Builtin, args starla
 	if _, err := inst.inHandler(b, "only a handler has an event"); err != nil {
 		return nil, err
 	}
-	ev := inst.cur.ev
+	ev := inst.current().ev
 	orNull := func(s string) model.Value {
 		if s == "" {
 			return model.Null()
@@ -216,7 +216,7 @@ func (inst *instance) group(_ *starlark.Thread, b *starlark.Builtin, args starla
 
 // log is log(message, key = value): a line for whoever operates the space.
 func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	c := inst.cur
+	c := inst.current()
 	var parts []string
 	for _, a := range args {
 		s, err := interp.Text(c.Run, a)

@@ -20,7 +20,6 @@ import (
 type instance struct {
 	value.Current
 	code  *code
-	cur   *call // the one under way; nil while none is
 	calls []*call
 	depth int
 	decls []*decl
@@ -51,29 +50,30 @@ func (inst *instance) enter(tx *space.Tx, d *decl, ev *model.Event) *call {
 	if tx != nil {
 		c.Docs = tx
 	}
-	if c.Handles = ev != nil; d != nil {
-		c.Kind, c.Id = d.kind, d.id
-	}
+	c.Handles = ev != nil
 	c.Missing, c.LastText = nil, ""
 	c.Start()
 	inst.code.stop.check(&c.Thread)
-	inst.cur, inst.Run = c, c.Run
+	inst.Run = c.Run
 	return c
 }
 
 func (inst *instance) leave() {
-	c := inst.cur
+	c := inst.current()
 	c.tx, c.Docs, c.ev, c.decl = nil, nil, nil, nil
 	inst.depth--
-	inst.cur, inst.Run = nil, nil
+	inst.Run = nil
 	if inst.depth > 0 {
-		inst.cur = inst.calls[inst.depth-1]
-		inst.Run = inst.cur.Run
+		inst.Run = inst.current().Run
 	}
 }
 
+// current returns the innermost call under way. There must be one.
+func (inst *instance) current() *call { return inst.calls[inst.depth-1] }
+
 func (inst *instance) newCall() *call {
 	c := &call{Run: &value.Run{Meter: meter.Meter{Bounds: inst.code.bounds}}, inst: inst}
+	c.Name = func() string { return c.decl.kind + " " + c.decl.id }
 	c.Thread.Name = inst.code.name
 	c.Thread.Load = func(t *starlark.Thread, name string) (starlark.StringDict, error) {
 		if inst.load == nil {
@@ -106,17 +106,17 @@ func isTransient(err error) bool {
 
 // transaction is that of the run under way.
 func (inst *instance) transaction(b *starlark.Builtin) (*space.Tx, error) {
-	if inst.cur == nil || inst.cur.tx == nil {
+	if inst.depth == 0 || inst.current().tx == nil {
 		return nil, fmt.Errorf("%s: while a program is loaded there is no space; call it in a handler, computation or effect", b.Name())
 	}
-	return inst.cur.tx, nil
+	return inst.current().tx, nil
 }
 
 // inHandler is the transaction of a handler.
 func (inst *instance) inHandler(b *starlark.Builtin, why string) (*space.Tx, error) {
 	tx, err := inst.transaction(b)
-	if err == nil && inst.cur.ev == nil {
-		return nil, fmt.Errorf("%s: %s %s cannot; %s", b.Name(), inst.cur.decl.kind, inst.cur.decl.id, why)
+	if err == nil && inst.current().ev == nil {
+		return nil, fmt.Errorf("%s: %s cannot; %s", b.Name(), inst.Run.Name(), why)
 	}
 	return tx, err
 }

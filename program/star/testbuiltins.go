@@ -70,7 +70,7 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payl
 	if err != nil {
 		return nil, err
 	}
-	v, err := inst.cur.ToModel(payload)
+	v, err := inst.Run.ToModel(payload)
 	if err != nil {
 		return nil, fmt.Errorf("%s: payload: %w", b.Name(), err)
 	}
@@ -130,7 +130,7 @@ func (inst *instance) testExpect(_ *starlark.Thread, b *starlark.Builtin, args s
 		p, ok = &value.Place{Cur: &inst.Current, Doc: string(name)}, true
 	}
 	if !ok {
-		return starlark.None, inst.cur.expectEqual(what, want, "the value")
+		return starlark.None, inst.current().expectEqual(what, want, "the value")
 	}
 	if in != "" {
 		own := *p
@@ -144,10 +144,10 @@ func (inst *instance) testExpect(_ *starlark.Thread, b *starlark.Builtin, args s
 	if err != nil {
 		return nil, err
 	}
-	if v.IsAbsent() && p != what && p.Doc == inst.cur.LastText {
+	if v.IsAbsent() && p != what && p.Doc == inst.Run.LastText {
 		return nil, fmt.Errorf("expect: document %s is not there. If %q was read from a document just now: equal(...) compares what was read. If a document is meant: expect(doc(%q), ...)", p.Doc, p.Doc, p.Doc)
 	}
-	err = inst.cur.expectEqual(value.FromModel(v), want, "document "+p.String())
+	err = inst.current().expectEqual(value.FromModel(v), want, "document "+p.String())
 	if err != nil && v.IsAbsent() && p != what {
 		err = fmt.Errorf("%w. A name has no default: that of a cell counts if expect is given the place, which load takes from the program", err)
 		if _, text := want.(starlark.String); text {
@@ -163,7 +163,7 @@ func (inst *instance) testEqual(_ *starlark.Thread, b *starlark.Builtin, args st
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "have", &have, "want", &want); err != nil {
 		return nil, err
 	}
-	return starlark.None, inst.cur.expectEqual(have, want, "the value")
+	return starlark.None, inst.current().expectEqual(have, want, "the value")
 }
 
 // differ is an error if two values are not equal.

@@ -387,7 +387,7 @@ func (x *Place) mayWrite() error {
 	case x.Space != "" && x.Space != tx.Space():
 		return fmt.Errorf("write %s: a space is changed by itself only; send it an event", x)
 	case !x.Cur.Run.Handles && !tx.Declares(x.Doc, x.Path...):
-		return fmt.Errorf("write %s: %s %s may only read; a computation writes by returning a value, and elsewhere to what it declares with writes = [...]", x, x.Cur.Run.Kind, x.Cur.Run.Id)
+		return fmt.Errorf("write %s: %s may only read; a computation writes by returning a value, and elsewhere to what it declares with writes = [...]", x, x.Cur.Run.Name())
 	}
 	return nil
 }

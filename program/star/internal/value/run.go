@@ -16,8 +16,8 @@ type Run struct {
 	meter.Meter
 	// docs is nil while the program is loaded.
 	Docs Documents
-	// kind and id name the node, handler or test that runs, for errors.
-	Kind, Id string
+	// Name names the node, handler or test that runs, for errors.
+	Name func() string
 	// handles is set for the run of a handler, which may write everywhere.
 	Handles  bool
 	Missing  *space.Address // what was read last, if nothing is there
