@@ -219,7 +219,7 @@ func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	c := inst.current()
 	var parts []string
 	for _, a := range args {
-		s, err := interp.Text(c.Run, a)
+		s, err := interp.Text(&c.Run, a)
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +229,7 @@ func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	pairs := make([]any, 0, 2*len(kwargs))
 	size := len(line)
 	for _, kv := range kwargs {
-		s, err := interp.Text(c.Run, kv[1])
+		s, err := interp.Text(&c.Run, kv[1])
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ type instance struct {
 
 // call is one call of a registered function.
 type call struct {
-	*value.Run
+	value.Run
 	inst  *instance
 	tx    *space.Tx // nil while the program is loaded, and in tests
 	ev    *model.Event
@@ -54,7 +54,7 @@ func (inst *instance) enter(tx *space.Tx, d *decl, ev *model.Event) *call {
 	c.Missing, c.LastText = nil, ""
 	c.Start()
 	inst.code.stop.check(&c.Thread)
-	inst.Run = c.Run
+	inst.Run = &c.Run
 	return c
 }
 
@@ -64,7 +64,7 @@ func (inst *instance) leave() {
 	inst.depth--
 	inst.Run = nil
 	if inst.depth > 0 {
-		inst.Run = inst.current().Run
+		inst.Run = &inst.current().Run
 	}
 }
 
@@ -72,7 +72,7 @@ func (inst *instance) leave() {
 func (inst *instance) current() *call { return inst.calls[inst.depth-1] }
 
 func (inst *instance) newCall() *call {
-	c := &call{Run: &value.Run{Meter: meter.Meter{Bounds: inst.code.bounds}}, inst: inst}
+	c := &call{Run: value.Run{Meter: meter.Meter{Bounds: inst.code.bounds}}, inst: inst}
 	c.Name = func() string { return c.decl.kind + " " + c.decl.id }
 	c.Thread.Name = inst.code.name
 	c.Thread.Load = func(t *starlark.Thread, name string) (starlark.StringDict, error) {
@@ -81,7 +81,7 @@ func (inst *instance) newCall() *call {
 		}
 		return inst.load(t, name)
 	}
-	c.Thread.OnMaxSteps = func(t *starlark.Thread) { t.Cancel(c.Exhausted().Error()) }
+	c.Thread.OnMaxSteps = func(*starlark.Thread) { _ = c.Exhaust() }
 	inst.code.stop.watch(&c.Thread)
 	return c
 }

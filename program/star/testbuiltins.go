@@ -168,11 +168,11 @@ func (inst *instance) testEqual(_ *starlark.Thread, b *starlark.Builtin, args st
 
 // differ is an error if two values are not equal.
 func (c *call) expectEqual(have, want starlark.Value, what string) error {
-	same, err := interp.Equal(c.Run, have, want, 0)
+	same, err := interp.Equal(&c.Run, have, want, 0)
 	if err != nil || same {
 		return err
 	}
-	a, b := interp.ShortText(c.Run, have), interp.ShortText(c.Run, want)
+	a, b := interp.ShortText(&c.Run, have), interp.ShortText(&c.Run, want)
 	text := fmt.Sprintf("%s is %s; %s was expected", what, a, b)
 	x, err1 := c.ToModel(have)
 	y, err2 := c.ToModel(want)

@@ -38,13 +38,18 @@ type Meter struct {
 	Bounds Bounds
 	Mem    int64 // bytes allocated, beside those that the steps stand for
 	keys   hashCounts
+	// cancelled is set if the meter has cancelled the thread.
+	cancelled bool
 }
 
-// start begins the count of a run.
+// Start begins the count of a run.
 func (m *Meter) Start() {
 	m.Mem, m.keys = 0, hashCounts{}
 	m.Thread.Steps = 0
-	m.Thread.Uncancel()
+	if m.cancelled {
+		m.cancelled = false
+		m.Thread.Uncancel()
+	}
 	m.allow()
 }
 
@@ -55,12 +60,15 @@ func (m *Meter) allow() {
 	m.Thread.SetMaxExecutionSteps(max(min(m.Bounds.Steps, room), 1))
 }
 
-// exhausted is the error that names the limit which has been reached.
-func (m *Meter) Exhausted() error {
+// Exhaust cancels the thread, and returns the error that names the limit which has been reached.
+func (m *Meter) Exhaust() error {
+	err := fmt.Errorf("the run has used up its %d steps", m.Bounds.Steps)
 	if m.Mem+int64(min(m.Thread.Steps, m.Bounds.Steps))*stepBytes >= m.Bounds.Memory {
-		return fmt.Errorf("the run has used up its memory of %s", BytesText(m.Bounds.Memory))
+		err = fmt.Errorf("the run has used up its memory of %s", BytesText(m.Bounds.Memory))
 	}
-	return fmt.Errorf("the run has used up its %d steps", m.Bounds.Steps)
+	m.cancelled = true
+	m.Thread.Cancel(err.Error()) // the run ends even if the operation's caller drops the error
+	return err
 }
 
 // charge counts an operation before it acts: steps for what it goes through, bytes for what it
@@ -72,9 +80,7 @@ func (m *Meter) Charge(steps int, bytes int) error {
 	}
 	m.Thread.Steps += uint64(steps)
 	if m.Thread.Steps >= m.Bounds.Steps || m.Mem+int64(m.Thread.Steps)*stepBytes > m.Bounds.Memory {
-		err := m.Exhausted()
-		m.Thread.Cancel(err.Error()) // the run ends even if the operation's caller drops the error
-		return err
+		return m.Exhaust()
 	}
 	return nil
 }
